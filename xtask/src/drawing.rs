@@ -1,7 +1,7 @@
 //! `docs/architecture.svg`: the crates of the product and which uses which, drawn from the manifests.
 //!
-//! A crate stands one layer above the highest one that it uses. An arrow that others imply is left out; one that passes a
-//! layer has a place of its own there, so that it goes through no box.
+//! A crate stands one layer above the highest one that it uses. An arrow that others imply is omitted; one that passes
+//! a layer has a place of its own there, so that it crosses no box.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +27,7 @@ rect{fill:#eef3f8;stroke:#57708c}path{fill:none;stroke:#7d8590;stroke-width:1.4}
 /// Which crates each one uses.
 type Arrows<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
 
-/// What stands in a layer: a crate, or the arrow between two crates where it passes that layer.
+/// A member of a layer: a crate, or an arrow that passes the layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Item<'a> {
     Crate(&'a str),
@@ -37,7 +37,7 @@ enum Item<'a> {
 /// The items of each layer from left to right, the lowest layer first.
 type Layers<'a> = Vec<Vec<Item<'a>>>;
 
-/// Where the line between two items begins and ends.
+/// The start and the end of a line between two items.
 type Line = ((usize, usize), (usize, usize));
 
 /// The middle of each item.
@@ -115,7 +115,7 @@ fn ways<'a>(arrows: &Arrows<'a>) -> Vec<Vec<Item<'a>>> {
         .collect()
 }
 
-/// The layers, each in an order in which few arrows cross: an item stands near the middle of its neighbours.
+/// The layers, each in an order in which few arrows cross: an item is near the middle of its neighbours.
 fn arranged<'a>(arrows: &Arrows<'a>, ways: &[Vec<Item<'a>>]) -> Layers<'a> {
     let layer_of = |item: &Item<'_>| match item {
         Item::Crate(name) => height(arrows, name),
@@ -163,7 +163,7 @@ fn effort<'a>(layers: &Layers<'a>, links: &[(Item<'a>, Item<'a>)]) -> (usize, us
     (crossings, lines.iter().map(|((x, _), (to_x, _))| x.abs_diff(*to_x)).sum())
 }
 
-/// The width of the drawing, and where each item stands: every layer in the middle.
+/// The width of the drawing, and the places of the items: every layer is centred.
 fn places<'a>(layers: &Layers<'a>) -> (usize, Places<'a>) {
     let room = |item: &Item<'_>| match item {
         Item::Crate(_) => BOX_ROOM,

@@ -1,9 +1,9 @@
 //! `cargo xtask e2e`: tests that need more than Rust and git, and are therefore ignored by `cargo test`.
 //!
-//! The tier `agents` runs the real agent programs against a scripted model, `browser` the dashboard in Chromium, `forge` the
-//! real `gh` against a forge on loopback. Programs are installed and tests built with the network there is; the tests
-//! themselves run where there is none but loopback, if the machine lets us make such a place, so that nothing can leave it
-//! whatever a program tries.
+//! The tier `agents` runs the real agent programs against a scripted model, `browser` the dashboard in Chromium,
+//! `forge` the real `gh` against a forge on loopback. Programs are installed and tests built with network access; the
+//! tests themselves run in a network namespace with loopback only, if the machine allows one, so that no program can
+//! reach outside.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -25,10 +25,10 @@ pub(crate) fn is_tier(package: &str, suite: &str) -> bool {
     Tier::value_variants().iter().any(|tier| tier.suites().contains(&(package, suite)))
 }
 
-/// What the name of a test holds that belongs to the smoke test: the main job of each program, one proof, and one plan.
+/// Parts of the names of smoke tests: the main job of each program, one proof, and one plan.
 const SMOKE: [&str; 3] = ["main_job", "proves_a_python_package", "codex_lands_a_plan_side_by_side"];
 
-/// What to run.
+/// The options of a run.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// The tier of tests
@@ -52,7 +52,7 @@ enum Tier {
 }
 
 impl Tier {
-    /// Where its tests are.
+    /// Its test binaries.
     const fn suites(self) -> &'static [Suite] {
         match self {
             Self::Agents => &[("testkit", "real_agents"), ("refrain", "agents")],
@@ -60,7 +60,7 @@ impl Tier {
         }
     }
 
-    /// The module that they lie in, where a binary has those of other tiers too.
+    /// The module of its tests, if the binary has tests of other tiers too.
     const fn module(self) -> &'static str {
         match self {
             Self::Agents => "",
@@ -69,7 +69,7 @@ impl Tier {
         }
     }
 
-    /// What is installed for it by npm.
+    /// The npm packages to install for it.
     fn installs(self, agents: &[&'static str]) -> Vec<&'static str> {
         match self {
             Self::Agents => agents.to_vec(),
@@ -107,7 +107,7 @@ impl Program {
     }
 }
 
-/// Installs, builds, runs, and says what was run.
+/// Installs, builds and runs the tests, and prints what was run.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let tier = options.tier;
     let started = Instant::now();
@@ -171,8 +171,8 @@ fn folder(workspace: &Workspace, package: &str, suite: &str) -> Result<PathBuf> 
     }
 }
 
-/// Builds a program, or a test binary and with it the programs of its package, and says where it is. As a part of the whole
-/// workspace: asked for by itself, what it needs would be built once more with fewer features.
+/// Builds a program, or a test binary and with it the programs of its package; returns its path. It is built as a
+/// part of the whole workspace: alone, its dependencies would be built once more with fewer features.
 fn build(workspace: &Workspace, [verb, kind, name]: [&str; 3]) -> Result<PathBuf> {
     let mut building = cargo();
     building.current_dir(&workspace.root).args([verb, "--quiet", "--workspace", kind, name]);
@@ -188,14 +188,14 @@ fn build(workspace: &Workspace, [verb, kind, name]: [&str; 3]) -> Result<PathBuf
     }
 }
 
-/// The tests of a binary that need what this tier has.
+/// The ignored tests of a binary that belong to this tier.
 fn ignored(binary: &Path, folder: &Path) -> Result<Vec<String>> {
     let listed =
         capture(command(binary).current_dir(folder).args(["--list", "--ignored", "--format", "terse"]))?;
     Ok(listed.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
 }
 
-/// Those that name one of the programs, or all where none is wanted; of these perhaps only the smoke test.
+/// The tests that name one of the programs, or all if no program is given; only smoke tests if `is_smoke` is set.
 fn chosen(tests: &[String], programs: &[&str], is_smoke: bool) -> Vec<String> {
     let is_wanted = |test: &&String| {
         (programs.is_empty() || programs.iter().any(|program| test.contains(program)))

@@ -1,5 +1,4 @@
-//! The one error of this tool: a sentence for the person who ran it. Nothing here is caught and acted upon, so kinds
-//! would have no reader.
+//! The one error type of this tool: a sentence for the person who ran it. No error is handled by kind, so it has none.
 
 use std::fmt;
 
@@ -13,7 +12,6 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What every fallible function of this tool returns.
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
 /// A failure made from a sentence.
@@ -21,7 +19,7 @@ pub(crate) fn fail<T>(sentence: impl Into<String>) -> Result<T> {
     Err(Failure(sentence.into()))
 }
 
-/// Says what was being done when a lower error came up.
+/// Adds to a lower error what was being done.
 pub(crate) trait Doing<T> {
     /// `what` is put in front of the error: "read Cargo.toml: permission denied".
     fn doing(self, what: impl fmt::Display) -> Result<T>;

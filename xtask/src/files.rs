@@ -25,7 +25,7 @@ pub(crate) fn make_folder(path: &Path) -> Result<()> {
     fs::create_dir_all(path).doing(format!("create {}", path.display()))
 }
 
-/// An empty folder: what was there is removed.
+/// An empty folder: previous content is removed.
 pub(crate) fn fresh_folder(path: &Path) -> Result<()> {
     if path.exists() {
         fs::remove_dir_all(path).doing(format!("empty {}", path.display()))?;
@@ -33,7 +33,7 @@ pub(crate) fn fresh_folder(path: &Path) -> Result<()> {
     make_folder(path)
 }
 
-/// What a folder holds, sorted by name; nothing where the folder does not exist.
+/// The entries of a folder, sorted by name; none if the folder does not exist.
 pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     if !folder.is_dir() {
         return Ok(Vec::new());
@@ -71,6 +71,6 @@ pub(crate) fn rust_files(root: &Path) -> Result<Vec<String>> {
     let list = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", "*.rs"];
     let listed = capture(command("git").current_dir(root).args(list))?;
     let names = listed.split('\0').filter(|name| !name.is_empty());
-    // One that is deleted may still be in the index.
+    // A deleted file may still be in the index.
     Ok(names.filter(|name| root.join(name).is_file()).map(str::to_owned).collect())
 }

@@ -1,7 +1,7 @@
-//! `cargo xtask generate`: files that are made from the program and kept in the repository for their readers.
+//! `cargo xtask generate`: files in the repository that are made from the program.
 //!
 //! The program itself writes them (`refrain generate DIR`, hidden), because its types and its command line are their
-//! source. Kept are `docs/schema/` and `docs/cli.md`; man pages and completions are made where they are used.
+//! source: `docs/schema/` and `docs/cli.md`. Man pages and completions are made when they are installed.
 //! `docs/architecture.svg` is drawn here, from the manifests.
 
 use std::collections::BTreeMap;
@@ -16,10 +16,10 @@ use crate::workspace::Workspace;
 
 const DRAWING: &str = "architecture.svg";
 
-/// What a generated file holds, by its path below docs/.
+/// The content of generated files, by path below docs/.
 type Generated = BTreeMap<PathBuf, Vec<u8>>;
 
-/// Writes the files, or with `check` names those that are not current.
+/// Writes the files, or with `check` names those that are outdated.
 pub(crate) fn run(check: bool) -> Result<()> {
     let workspace = Workspace::load()?;
     if check {
@@ -94,7 +94,7 @@ fn wanted(workspace: &Workspace) -> Result<Generated> {
     Ok(found)
 }
 
-/// The generated files below a folder that is laid out like docs/.
+/// The generated files in a folder laid out like docs/.
 fn present(folder: &Path) -> Result<Generated> {
     let mut paths = below(&folder.join("schema"))?;
     paths.extend(["cli.md", DRAWING].map(|name| folder.join(name)).into_iter().filter(|path| path.is_file()));

@@ -8,7 +8,7 @@ use crate::failure::Result;
 use crate::files::{read, rust_files};
 use crate::workspace::Workspace;
 
-/// What a line is there for; the columns of the table.
+/// The purpose of a line; the columns of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Production,

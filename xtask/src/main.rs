@@ -1,6 +1,6 @@
-//! The project's own tool, run as `cargo xtask …`: what a compiler and a linter cannot check, the files that are
-//! generated, the benchmarks, and the tests that need more than Rust and git. It is no part of the product and uses none
-//! of its crates: it runs the binary.
+//! The project's own tool, run as `cargo xtask …`: checks that the compiler and the linter lack, generated files,
+//! benchmarks, and the tests that need more than Rust and git. It is no part of the product and uses none of its
+//! crates: it runs the binary.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,

@@ -1,4 +1,4 @@
-//! The pages about the code, `docs/architecture.md` and one page per crate, as the check and the search read them.
+//! Reads the pages about the code, `docs/architecture.md` and one page for each crate, for the check and the search.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ pub(crate) struct Page {
     /// Its path, relative to the repository.
     pub(crate) name: String,
     pub(crate) text: String,
-    /// Where its paths begin, in this order.
+    /// The base folders of its paths, in this order.
     bases: Vec<PathBuf>,
 }
 

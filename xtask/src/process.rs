@@ -1,4 +1,4 @@
-//! Processes, environment and clock: what the lints reserve for one room of the product, and this tool does here.
+//! Processes, environment and clock: the lints reserve them for one crate of the product; this tool uses them here.
 
 use std::ffi::{OsStr, OsString};
 use std::process::{Command, Stdio};
@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::failure::{Doing, Result, fail};
 
-/// A command to be started. The only constructor, so that the exemption stands once.
+/// A command to be started. The only constructor, so that the lint has one exemption.
 #[expect(
     clippy::disallowed_methods,
     reason = "xtask runs cargo, git and the program under test; it hosts no agent"
@@ -67,7 +67,7 @@ pub(crate) fn show(command: &Command) -> String {
         .join(" ")
 }
 
-/// The last lines of what a program said, on one line: enough to see why it failed.
+/// The last lines of a program's output, on one line: enough to see why it failed.
 pub(crate) fn tail(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();

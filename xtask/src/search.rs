@@ -1,4 +1,4 @@
-//! `cargo xtask where WORDS`: which file to change, from the pages about the code.
+//! `cargo xtask where WORDS`: finds the file to change, from the pages about the code.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -19,11 +19,11 @@ const STOP_WORDS: &[&str] = &[
     "would",
 ];
 
-/// What a word in the name of a file or of its folder counts, and one in a title; one in the text counts 1.
+/// The weight of a word in the name of a file or of its folder, and in a title; in the text it is 1.
 const IN_FILE_NAME: f64 = 2.0;
 const IN_TITLE: f64 = 1.5;
 
-/// How much more a row of the table "Where would I change …?" counts: its words are chosen for this.
+/// The extra weight of a row of the table "Where would I change …?": its words are chosen for the search.
 const IN_QUESTION: f64 = 1.5;
 
 /// A sentence or a row of a page, and the files that it names.
@@ -52,7 +52,7 @@ pub(crate) fn run(words: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// What a page says, as far as it names files.
+/// The entries of a page that name files.
 fn entries(page: &Page) -> Vec<Entry> {
     let (mut found, mut title, mut heading) = (Vec::new(), String::new(), String::new());
     for (_, line) in page.lines() {
@@ -82,7 +82,7 @@ fn paths(page: &Page, text: &str) -> Vec<PathBuf> {
 fn rank<'a>(entries: &'a [Entry], question: &str) -> Vec<&'a Entry> {
     let wanted: BTreeSet<String> = words(question).collect();
     let weights: Vec<BTreeMap<String, f64>> = entries.iter().map(weights).collect();
-    // A word that few entries have says more.
+    // A rare word is more significant.
     let rarity: BTreeMap<&str, f64> = wanted
         .iter()
         .map(|word| {
@@ -94,7 +94,7 @@ fn rank<'a>(entries: &'a [Entry], question: &str) -> Vec<&'a Entry> {
     let score = |entry: &Entry, weights: &BTreeMap<String, f64>| {
         let scores = rarity.iter().map(|(word, rarity)| weight(weights, word) * rarity);
         let scores: Vec<f64> = scores.filter(|score| *score > 0.0).collect();
-        // An entry with all words is better than one that has a single word in its file's name.
+        // An entry with all words is better than one with a single word in its file's name.
         let score = scores.iter().sum::<f64>() * scores.len() as f64;
         if entry.heading.starts_with("Where would I change") { score * IN_QUESTION } else { score }
     };
@@ -105,7 +105,7 @@ fn rank<'a>(entries: &'a [Entry], question: &str) -> Vec<&'a Entry> {
     scored.into_iter().map(|(_, entry)| entry).collect()
 }
 
-/// What each word of an entry counts.
+/// The weight of each word of an entry.
 fn weights(entry: &Entry) -> BTreeMap<String, f64> {
     let mut weights = BTreeMap::new();
     let mut add = |text: &str, weight: f64| {
@@ -125,7 +125,7 @@ fn weights(entry: &Entry) -> BTreeMap<String, f64> {
     weights
 }
 
-/// What a word counts among these: `gate` finds `gates`, `wait` finds `waiting`.
+/// The weight of a wanted word among these: `gate` finds `gates`, `wait` finds `waiting`.
 fn weight(weights: &BTreeMap<String, f64>, wanted: &str) -> f64 {
     let is_form = |a: &str, b: &str| a.len() >= 4 && b.len() <= a.len() + 3 && b.starts_with(a);
     let forms = weights.iter().filter(|(word, _)| {

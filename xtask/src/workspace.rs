@@ -1,4 +1,4 @@
-//! What cargo knows about the workspace: its folders, packages, dependencies and targets.
+//! Reads cargo metadata: the workspace's folders, packages, dependencies and targets.
 
 use std::path::{Path, PathBuf};
 
@@ -7,11 +7,11 @@ use serde_json::Value;
 use crate::failure::{Doing, Result, fail};
 use crate::process::{capture, cargo};
 
-/// The workspace, as `cargo metadata --no-deps` tells it.
+/// The workspace, from `cargo metadata --no-deps`.
 pub(crate) struct Workspace {
     /// The root of the repository.
     pub(crate) root: PathBuf,
-    /// Where cargo puts what it builds; follows `CARGO_TARGET_DIR`.
+    /// Cargo's target folder; follows `CARGO_TARGET_DIR`.
     pub(crate) target: PathBuf,
     /// The members.
     pub(crate) packages: Vec<Package>,
@@ -65,7 +65,7 @@ impl Workspace {
 }
 
 impl Package {
-    /// Where the package lives.
+    /// The folder of the package.
     pub(crate) fn folder(&self) -> &Path {
         self.manifest.parent().unwrap_or(Path::new(""))
     }

@@ -1,9 +1,9 @@
-//! The door over protocols. What agents and other programs ask of loops arrives here, is held against its bounds and the
-//! folders that the person opened, and goes on to [`refrain_engine::Service`]; nothing is decided about a loop here, and none
-//! is driven: each has a runner of its own, which outlives this process.
+//! The server side of Refrain: protocols over which agents and other programs start, watch and control loops. A request
+//! is checked against its limits and the folders that the person opened, and passed to [`refrain_engine::Service`]. No
+//! loop is driven here: each has a runner of its own, which outlives this process.
 //!
-//! [`Desk`] is what can be asked, whatever the protocol; [`mcp`] speaks the Model Context Protocol, [`http`] that of browsers,
-//! [`slack`] with people.
+//! [`Desk`] is what can be asked over every protocol; [`mcp`] speaks the Model Context Protocol, [`http`] serves
+//! browsers and programs, [`slack`] connects to Slack.
 
 mod desk;
 pub mod http;

@@ -29,7 +29,7 @@
 
   if (others) others.onmessage = ({ data }) => { after = data.after || after; hear(data.kind, data.news); };
 
-  // What happens behind a silence is shown at once, and of a storm no more than anybody can read. A page that nobody sees waits.
+  // After a quiet period an event is shown at once; in a burst, no more often than a person can read. A hidden page waits.
   function soon() {
     if (timer === null) timer = setTimeout(() => { timer = null; renew(); }, Math.max(20, read + 300 - performance.now()));
   }
@@ -53,7 +53,7 @@
       const old = document.getElementById(fresh.id);
       if (!old || old.innerHTML === fresh.innerHTML) continue;
       const active = document.activeElement;
-      // Nobody loses what they are typing, or have typed.
+      // Keep what the user is typing, or has typed.
       const fields = [...old.querySelectorAll("input, textarea")];
       if (fields.some((it) => it === active || it.value !== it.defaultValue || it.checked !== it.defaultChecked)) continue;
       const focused = old.contains(active) ? active.id || (active.name && `${active.name}`) : null;
@@ -122,7 +122,7 @@
     };
     for (const kind of ["recorded", "printed", "reset"]) stream.addEventListener(kind, heard(kind));
     stream.addEventListener("hello", heard("here"));
-    // A runner that was killed says nothing: whoever shows one that works looks now and then whether it still does.
+    // A runner that was killed writes nothing: a page that shows a running loop checks it now and then.
     stream.addEventListener("alive", () => tell("alive", null));
     stream.onerror = () => {
       tell("gone", null);

@@ -1,5 +1,5 @@
-//! Where news comes from, and what is asked for goes: the engine, on threads of its own. What is told in the same tenth of a
-//! second is told together, so that a busy agent costs no more than a slow one.
+//! Reads from the engine and sends it requests, on threads of their own. Updates within a tenth of a second are sent as
+//! one, so that a busy agent costs no more than a slow one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,13 +15,13 @@ use crate::model::Key;
 use crate::program::{Act, Objection, Program};
 use crate::update::{Message, Told};
 
-/// What is told at a time.
+/// The shortest time between two updates.
 pub(crate) const GAP: Duration = Duration::from_millis(100);
-/// How soon somebody ends whom nobody listens to any more; how often it is looked how the tasks of a plan are.
+/// How soon a feed thread ends after its receiver is gone; how often a plan's tasks are checked.
 const LOOK: Duration = Duration::from_secs(1);
-/// When it is tried again to list what could not be listed.
+/// The pause before a failed list is tried again.
 const AGAIN: Duration = Duration::from_secs(5);
-/// So many bytes are told at a time: of more, the last.
+/// The most bytes of one update; of more, the last ones are kept.
 const LONGEST: usize = 256 << 10;
 
 /// The way to the engine, and back.
@@ -29,7 +29,7 @@ pub(crate) struct Feed {
     service: Service,
     program: Arc<dyn Program>,
     to: SyncSender<Message>,
-    /// Whoever tells of what is opened stops once this is set.
+    /// Once this is set, the thread that feeds the opened view stops.
     told: Arc<AtomicBool>,
 }
 
@@ -46,7 +46,7 @@ impl Feed {
         Self { service: service.clone(), program: Arc::clone(program), to: to.clone(), told: Arc::default() }
     }
 
-    /// Tells of this from now on, and of what was told of before no more.
+    /// Feeds this view from now on, and the previous one no more.
     pub(crate) fn watch(&mut self, what: Option<(Key, bool)>) {
         let ended = Arc::<AtomicBool>::default();
         std::mem::replace(&mut self.told, Arc::clone(&ended)).store(true, Ordering::Relaxed);
@@ -63,7 +63,7 @@ impl Feed {
         });
     }
 
-    /// Asks something; what becomes of it is told.
+    /// Sends a request; its result comes as a message.
     pub(crate) fn act(&self, key: Key, act: Act) {
         let (door, program, to) = (self.door(&key), Arc::clone(&self.program), self.to.clone());
         spawn(move || {
@@ -71,18 +71,18 @@ impl Feed {
                 Ok(service) => program.act(&service, &key.id, &act),
                 Err(error) => Err(Objection::Refused(chain(&error))),
             };
-            // Nobody waits for it any more.
+            // The receiver may be gone.
             let _ = to.send(Message::Done(key, act, became));
         });
     }
 
-    /// Reads what an attempt printed.
+    /// Reads the output of an attempt.
     pub(crate) fn read(&self, key: Key, attempt: AttemptId) {
         let (door, program, to) = (self.door(&key), Arc::clone(&self.program), self.to.clone());
         spawn(move || {
             let printed = door.map_err(|error| chain(&error));
             let printed = printed.and_then(|service| program.log(&service, &key.id, attempt));
-            // Nobody waits for it any more.
+            // The receiver may be gone.
             let _ = to.send(Message::Printed(key, attempt, printed));
         });
     }
@@ -96,7 +96,7 @@ impl Feed {
     }
 }
 
-/// Tells of all loops and plans, as long as somebody listens.
+/// Sends changes of all loops and plans while the receiver is there.
 fn look(service: &Service, everywhere: bool, to: &SyncSender<Message>) {
     let mut roster = service.roster(everywhere);
     loop {
@@ -121,17 +121,17 @@ struct JournalFeed {
 }
 
 impl JournalFeed {
-    /// Tells, unless that is not wanted any more; whether it goes on.
+    /// Sends unless the view was closed; false if the thread should end.
     fn send(&self, message: Message) -> bool {
         !self.ended.load(Ordering::Relaxed) && self.to.send(message).is_ok()
     }
 
-    /// Tells of a loop from its begin, until nobody drives it.
+    /// Follows a loop from its first event until its runner ends.
     fn one(&self, service: &Service, program: &dyn Program) -> Result<(), EngineError> {
         let mut follower = service.follow(&self.key.id, false)?;
         let mut narrator = program.narrator();
         let (mut text, mut begins) = (String::new(), true);
-        // When the first of what is to be told was seen.
+        // When the first unsent text was read.
         let mut since: Option<Instant> = None;
         loop {
             let patience = since.map_or(LOOK, |since| GAP.saturating_sub(since.elapsed()));
@@ -144,7 +144,7 @@ impl JournalFeed {
                     text.push_str(&narrator.tell(sight));
                     since.get_or_insert_with(Instant::now);
                 }
-                // What could be read is told first.
+                // What could be read is sent first.
                 Err(ref error) => text.push_str(&format!("{}\n", chain(error))),
             }
             if self.ended.load(Ordering::Relaxed) {
@@ -170,7 +170,7 @@ impl JournalFeed {
         }
     }
 
-    /// Tells how a plan stands, until nobody drives it.
+    /// Sends a plan's status until its runner ends.
     fn plan(&self, service: &Service) -> Result<(), EngineError> {
         let mut changes = service.changes(&self.key.id)?;
         loop {
@@ -179,14 +179,14 @@ impl JournalFeed {
             if !self.send(Message::Plan(self.key.clone(), status)) || is_over {
                 return Ok(());
             }
-            // The loops of its tasks are not among what changes.
+            // The subscription does not cover the loops of its tasks.
             changes.wait(LOOK);
             park_timeout(GAP);
         }
     }
 }
 
-/// The end of a text, in whole lines, where it is long.
+/// The end of a long text, in whole lines.
 fn last_of(text: String) -> String {
     if text.len() <= LONGEST {
         return text;

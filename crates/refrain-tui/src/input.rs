@@ -1,15 +1,15 @@
-//! A line that a person types.
+//! A text input line.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// The line, and where its next character goes.
+/// The line and its cursor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Input {
     before: String,
     behind: String,
 }
 
-/// What a key did to it.
+/// The effect of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Typed {
     /// It may be another now.
@@ -29,7 +29,7 @@ impl Input {
         format!("{}{}", self.before, self.behind)
     }
 
-    /// What stands before and what stands behind its cursor.
+    /// The text before and after the cursor.
     pub(crate) fn parts(&self) -> (&str, &str) {
         (&self.before, &self.behind)
     }

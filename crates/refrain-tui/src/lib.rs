@@ -1,9 +1,9 @@
-//! The door in a terminal: `refrain top`.
+//! The terminal user interface: `refrain top`.
 //!
-//! What is shown is a value, the `model`; `update` takes a message in and says what is to be done outside; `view` shows it. All
-//! three are pure. Messages come from `terminal` (keys, mouse, signals) and `feed` (the engine), each on threads of their own,
-//! through one channel of bounded length. While nothing happens, nothing is done; the clock is looked at once a second, and
-//! only while something goes on that is on the screen.
+//! The state is a value, the `model`; `update` takes a message and returns the effects to run; `view` draws the model.
+//! All three are pure. Messages come from `terminal` (keys, mouse, signals) and `feed` (the engine), each on threads of
+//! their own, through one bounded channel. Nothing runs while nothing happens, except a clock once a second while a
+//! running loop is on the screen.
 
 mod feed;
 mod input;
@@ -31,15 +31,15 @@ pub use program::{Act, Narrator, Objection, Program};
 use terminal::Screen;
 use update::{Effect, Message, update};
 
-/// So many messages wait at most; whoever has more to tell waits too.
+/// The most messages that wait; a sender waits when there are more.
 const WAITING: usize = 256;
 /// How often a clock on the screen moves.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Shows the loops and plans of the project, or of all, until the person has seen enough.
+/// Shows the loops and plans of the project, or of all projects, until the user quits.
 ///
 /// # Errors
-/// Where the terminal cannot be used.
+/// If the terminal cannot be used.
 pub fn run(service: &Service, everywhere: bool, art: Art, program: Arc<dyn Program>) -> io::Result<()> {
     let project = (!everywhere).then(|| service.project().root.to_string());
     let mut model = Model::new(art, Arc::clone(&program), project, now());
@@ -58,7 +58,7 @@ pub fn run(service: &Service, everywhere: bool, art: Art, program: Arc<dyn Progr
     }
 }
 
-/// Waits for something to be shown, and takes it in with all that comes soon behind it; false at the end.
+/// Waits for a message and applies it with all that follow soon after; false at the end.
 fn wait(
     model: &mut Model,
     messages: &Receiver<Message>,

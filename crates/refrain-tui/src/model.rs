@@ -1,4 +1,5 @@
-//! What is shown, as a value: nothing here reads or writes anything. [`crate::update`] changes it, [`crate::view`] shows it.
+//! The state of the user interface: nothing here reads or writes anything. [`crate::update`] changes it,
+//! [`crate::view`] draws it.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use crate::input::Input;
 use crate::pane::Pane;
 use crate::program::Program;
 
-/// What can be shown where it is shown.
+/// What the terminal can show.
 #[derive(Clone, Copy, Debug)]
 pub struct Art {
     pub colour: bool,
@@ -34,20 +35,20 @@ pub(crate) struct Key {
     pub(crate) id: LoopId,
 }
 
-/// All that is on the screen, and behind it.
+/// The state of the whole screen.
 pub(crate) struct Model {
     pub(crate) art: Art,
     pub(crate) program: Arc<dyn Program>,
-    /// The project's folder; none where all projects are shown.
+    /// The project's folder; none if all projects are shown.
     pub(crate) project: Option<String>,
     pub(crate) now: Timestamp,
     pub(crate) list: List,
-    /// What was opened, the last on top.
+    /// The opened views, the last on top.
     pub(crate) opened: Vec<Opened>,
     pub(crate) asking: Option<Asking>,
-    /// What became of something that was asked for, and whether it was refused.
+    /// The result of the last action, and whether it was refused.
     pub(crate) said: Option<(String, bool)>,
-    /// Where things were drawn last.
+    /// The places of widgets at the last draw.
     pub(crate) places: Places,
 }
 
@@ -75,13 +76,13 @@ pub(crate) enum Opened {
     Log(Box<OneLog>),
 }
 
-/// What an attempt printed.
+/// The output of an attempt.
 #[derive(Debug)]
 pub(crate) struct OneLog {
     /// Its loop.
     pub(crate) key: Key,
     pub(crate) attempt: AttemptId,
-    /// What there is of it; none while it is read.
+    /// Its text; none while it is read.
     pub(crate) text: Option<Pane>,
 }
 
@@ -97,7 +98,7 @@ pub(crate) struct OneLoop {
     pub(crate) top: usize,
     /// The attempts have the keys, and not the activity.
     pub(crate) at_attempts: bool,
-    /// Nothing more is told: why, where that is known.
+    /// Updates have ended; the reason if it is known.
     pub(crate) over: Option<Option<String>>,
 }
 
@@ -114,31 +115,31 @@ pub(crate) struct OnePlan {
     pub(crate) over: Option<Option<String>>,
 }
 
-/// What a person is asked.
+/// A question to the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Asking {
     /// Which keys there are.
     Help,
     /// Whether this is to be cancelled.
     Cancel(Key),
-    /// Whether what it waits with is good: the tree that is shown, where it has one.
+    /// Whether to approve: the tree that is shown, if there is one.
     Approve(Key, Option<String>),
     Line(Wanted, Input),
 }
 
-/// What a line is for.
+/// The purpose of an input line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     Filter,
     Search,
     Steer(Key),
-    /// What its agent is told that is to work on.
+    /// The text for the agent that continues with rejected work.
     SendBack(Key),
-    /// What is used up, and is to be granted more of.
+    /// Limits that are used up, to be raised.
     Grant(Key, String),
 }
 
-/// Where things are on the screen.
+/// The places of widgets on the screen.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Places {
     /// Rows that have a cursor: entries or tasks.
@@ -158,7 +159,7 @@ impl Model {
         Self { art, program, project, now, list, opened, asking: None, said: None, places }
     }
 
-    /// Whether something on the screen goes on with the time.
+    /// Whether something on the screen changes with time.
     pub(crate) fn ticks(&self) -> bool {
         match self.opened.last() {
             Some(Opened::Loop(one)) => one.status.as_ref().is_some_and(|status| !status.has_stopped()),
@@ -182,7 +183,7 @@ impl Model {
         }
     }
 
-    /// What a verb is about: what is opened, or what the cursor is on.
+    /// The loop that a key acts on: the opened one, or the one under the cursor.
     pub(crate) fn meant(&self) -> Option<Key> {
         match self.opened.last() {
             Some(Opened::Loop(one)) => Some(one.key.clone()),
@@ -208,7 +209,7 @@ impl Key {
     }
 }
 
-/// The loop, or plan, of an entry; none where that is damaged.
+/// The loop or plan of an entry; none if it is damaged.
 pub(crate) fn seen(entry: &Entry) -> Option<&ListRow> {
     match entry {
         Entry::Seen(seen) => Some(seen),
@@ -231,7 +232,7 @@ impl List {
         self.entries.iter().filter(has).collect()
     }
 
-    /// Where the cursor is among those; on the first where what it was on is gone.
+    /// The row of the cursor; the first if its entry is gone.
     pub(crate) fn at(&self) -> usize {
         let found = self.shown().iter().position(|entry| Some(place(entry)) == self.cursor);
         found.unwrap_or_default()
@@ -241,7 +242,7 @@ impl List {
         self.shown().get(self.at()).copied()
     }
 
-    /// Puts the cursor on one of those that are shown, or as near as there is one.
+    /// Moves the cursor to a shown row, or the nearest one.
     pub(crate) fn go(&mut self, at: usize) {
         let shown = self.shown();
         let entry = shown.get(at.min(shown.len().saturating_sub(1)));
@@ -253,7 +254,7 @@ impl List {
         match news {
             LiveListChange::All(entries) => {
                 self.entries = entries;
-                // What is driven stays where it is, whatever happens to it.
+                // A running loop keeps its place in the list.
                 self.entries.sort_by_key(|entry| match entry {
                     Entry::Seen(seen) if !seen.status.has_stopped() => {
                         (0, std::cmp::Reverse(Some(seen.started_at)))
@@ -277,7 +278,7 @@ impl List {
     }
 }
 
-/// What a filter looks at.
+/// The text that a filter matches.
 fn text_of(entry: &Entry) -> String {
     match entry {
         Entry::Seen(seen) => {
@@ -308,7 +309,7 @@ impl Opened {
         }
     }
 
-    /// The text that can be searched, and follows what comes.
+    /// The searchable text pane, which follows new output.
     pub(crate) fn text(&self) -> Option<&Pane> {
         match self {
             Self::Loop(one) => Some(&one.activity),
@@ -325,7 +326,7 @@ impl Opened {
         }
     }
 
-    /// Whether it was ever told how it stands.
+    /// Whether its status was ever received.
     pub(crate) fn is_told(&self) -> bool {
         match self {
             Self::Loop(one) => one.status.is_some(),

@@ -1,4 +1,4 @@
-//! A pane of text that grows at its end: it follows that, or stays where somebody scrolled it to, and can be searched.
+//! A scrollable, searchable pane of growing text. It follows the end until the user scrolls away from it.
 
 use std::collections::VecDeque;
 
@@ -16,14 +16,14 @@ pub(crate) struct Pane {
     lines: VecDeque<Line<'static>>,
     /// The last line has not come to its end.
     begun: Option<String>,
-    /// The first line that is shown; none where the end is followed.
+    /// The first line that is shown; none while the end is followed.
     top: Option<usize>,
-    /// What is looked for.
+    /// The search text.
     pub(crate) search: String,
 }
 
 impl Pane {
-    /// Forgets all of it, but what is looked for.
+    /// Clears everything but the search text.
     pub(crate) fn clear(&mut self) {
         *self = Self { search: std::mem::take(&mut self.search), ..Self::default() };
     }
@@ -50,7 +50,6 @@ impl Pane {
         }
     }
 
-    /// Whether it shows what comes.
     pub(crate) fn follows(&self) -> bool {
         self.top.is_none()
     }
@@ -60,7 +59,7 @@ impl Pane {
         self.top = (!follows).then(|| self.last_top(rows));
     }
 
-    /// Moves by so many lines; whoever comes to the end follows it.
+    /// Scrolls by so many lines; at the end it follows again.
     pub(crate) fn scroll(&mut self, by: isize, rows: usize) {
         let last = self.last_top(rows);
         let top = self.top.unwrap_or(last).saturating_add_signed(by);
@@ -71,7 +70,7 @@ impl Pane {
         self.lines.len().saturating_sub(rows)
     }
 
-    /// Goes to the next line that has what is looked for, or to the one before; whether there is any.
+    /// Goes to the next or previous line that matches the search; returns whether there is any.
     pub(crate) fn find(&mut self, forward: bool, rows: usize) -> bool {
         let wanted = self.search.to_lowercase();
         let has = |place: &usize| self.lines[*place].to_string().to_lowercase().contains(&wanted);
@@ -85,7 +84,7 @@ impl Pane {
         found.is_some()
     }
 
-    /// What is shown of it in so many columns and rows.
+    /// The visible lines, for so many columns and rows.
     pub(crate) fn shown(&self, columns: usize, rows: usize) -> Vec<Line<'static>> {
         let wrap = |line: &Line<'static>| wrapped(&self.marked(line), columns);
         match self.top {
@@ -104,11 +103,11 @@ impl Pane {
         }
     }
 
-    /// The line, with what is looked for marked.
+    /// The line, with matches marked.
     fn marked(&self, line: &Line<'static>) -> Line<'static> {
         let wanted = self.search.to_lowercase();
         let text = line.to_string();
-        // Where lower case is of another length than upper case, places are not the same: such a line is not marked.
+        // If lower case has another length than upper case, offsets differ: such a line is not marked.
         let lower = text.to_lowercase();
         if wanted.is_empty() || lower.len() != text.len() || !lower.contains(&wanted) {
             return line.clone();

@@ -1,5 +1,5 @@
-//! What the program around this surface brings along: its words for what happens, and its verbs. What is said here of a loop
-//! and what is done to it is said and done as on the command line.
+//! The interface to the program around this crate: its texts for events, and its verbs. Both are those of the command
+//! line.
 
 use jiff::Timestamp;
 use refrain_core::r#loop::{Grant, LoopState};
@@ -15,21 +15,21 @@ pub enum Act {
         /// At once.
         now: bool,
     },
-    /// Go on, in a process of its own.
+    /// Resume, in a process of its own.
     Resume {
         /// Its new totals.
         grant: Grant,
-        /// Whether it waits no longer for what it waits for.
+        /// Whether to end its wait.
         now: bool,
     },
-    /// Finish with what waits for a person, who says that it is good, in a process of its own.
+    /// Approve the waiting work, and finish in a process of its own.
     Approve {
-        /// The tree that they were shown; none where there is no repository.
+        /// The tree that the user was shown; none without a repository.
         tree: Option<String>,
     },
-    /// Go on without a person's yes to what waits for it, in a process of its own.
+    /// Continue without approval, in a process of its own.
     SendBack {
-        /// What its agent is told of that; empty where nothing is.
+        /// The text that the agent receives; empty for none.
         words: String,
     },
     /// Stop for good: after the iteration, or at once.
@@ -37,50 +37,50 @@ pub enum Act {
         /// At once.
         now: bool,
     },
-    /// Be told something with the next attempt.
+    /// Steer the next attempt.
     Steer { words: String },
 }
 
 /// Why something was not done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Objection {
-    /// It cannot be: why, and what to do next.
+    /// It was refused: why, and what to do next.
     Refused(String),
-    /// All that it was granted is used up: what, and the words that would grant it more.
+    /// A limit is used up: which, and the input that would raise it.
     Lacks(String, String),
 }
 
 pub trait Program: Send + Sync {
-    /// Does something, and says what it came to, in a line.
+    /// Executes an action; returns a line about its result.
     ///
     /// # Errors
     /// [`Objection`]; nothing was done then.
     fn act(&self, service: &Service, id: &LoopId, act: &Act) -> Result<String, Objection>;
 
-    /// The new totals that a line says, and whether the loop waits no longer.
+    /// Parses new limits from a line; also whether to end the loop's wait.
     ///
     /// # Errors
-    /// What the line has that is no total, in a line.
+    /// The part of the line that is no limit, in a line.
     fn grant(&self, line: &str) -> Result<(Grant, bool), String>;
 
-    /// Somebody who tells of a loop from its first event on.
+    /// Renders a loop's events, from the first one on.
     fn narrator(&self) -> Box<dyn Narrator>;
 
-    /// What the agent of an attempt printed, in lines; the end of it where that is long.
+    /// The output of an attempt's agent, in lines; only the end of a long one.
     ///
     /// # Errors
     /// Why it cannot be shown, in a line.
     fn log(&self, service: &Service, id: &LoopId, attempt: AttemptId) -> Result<String, String>;
 
-    /// How a plan stands, in lines of so many columns; all but its tasks.
+    /// The status of a plan, in lines of so many columns; without its tasks.
     fn board(&self, plan: &PlanStatus, columns: usize, now: Timestamp) -> String;
 }
 
-/// Tells of one loop: text, with no other control characters in it than those of style.
+/// Renders one loop's events as text, with no control characters but style sequences.
 pub trait Narrator {
-    /// What there is to be shown of it: whole lines, or the next part of one.
+    /// The text for an event: whole lines, or the next part of one.
     fn tell(&mut self, sight: &FollowEvent) -> String;
 
-    /// The loop's state, from what was told.
+    /// The loop's state after the events so far.
     fn state(&self) -> Option<&LoopState>;
 }

@@ -1,4 +1,4 @@
-//! The person's terminal: taken at the begin, given back on every way out, and listened to.
+//! The user's terminal: set up at the start, restored on every exit, and the source of input.
 
 use std::io::{self, Read, Stdout, stdout};
 use std::os::unix::net::UnixStream;
@@ -22,7 +22,7 @@ use crate::update::Message;
 pub(crate) struct Screen(Terminal<CrosstermBackend<Stdout>>);
 
 impl Screen {
-    /// Takes it. A panic gives it back before it says anything.
+    /// Takes over the terminal. A panic restores it before its message is printed.
     pub(crate) fn enter() -> io::Result<Self> {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
@@ -32,7 +32,7 @@ impl Screen {
         enable_raw_mode()?;
         let entered = execute!(stdout(), EnterAlternateScreen, EnableMouseCapture, EnableBracketedPaste);
         let terminal = entered.and_then(|()| Terminal::new(CrosstermBackend::new(stdout())));
-        // What was taken so far is given back.
+        // Restore what was set up so far.
         terminal.map(Self).inspect_err(|_| leave())
     }
 
@@ -40,9 +40,9 @@ impl Screen {
         self.0.draw(draw).map(drop)
     }
 
-    /// Whatever is on it is another's: it is drawn from nothing next.
+    /// Another program drew on it: the next draw repaints everything.
     pub(crate) fn forget(&mut self) -> io::Result<()> {
-        // Its own clearing asks where the cursor is, which somebody else reads the answer to.
+        // ratatui's own clear asks for the cursor position, and another reader would receive the answer.
         let size = self.0.size()?;
         self.0.resize(Rect { x: 0, y: 0, width: size.width, height: size.height })
     }
@@ -61,7 +61,7 @@ fn leave() {
     let _ = disable_raw_mode();
 }
 
-/// Listens to keys, the mouse, the terminal's size, and to whoever wants this program to end.
+/// Listens to keys, the mouse, the terminal's size, and the signals that end this program.
 pub(crate) fn listen(to: &SyncSender<Message>) -> io::Result<()> {
     let (mut asked, signal) = UnixStream::pair()?;
     for number in [SIGTERM, SIGHUP, SIGINT, SIGQUIT] {

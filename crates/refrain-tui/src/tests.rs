@@ -1,4 +1,4 @@
-//! Screens as they look, at several sizes, and what keys and the mouse do to them.
+//! Snapshots of screens at several sizes, and the effects of keys and the mouse.
 
 use std::sync::Arc;
 
@@ -151,7 +151,7 @@ fn key(id: &str) -> Key {
     Key { project: "/home/you/parser".into(), id: id.parse().unwrap() }
 }
 
-/// A loop with two attempts behind it and one that runs.
+/// A loop with two finished attempts and one that runs.
 fn state() -> LoopState {
     let spec = json!({
         "promise": {"text": "COMPLETE", "match": "tag"}, "id": "job", "prompt": "\nMend the parser of dates.\nAll of them.", "iteration_context": true,
@@ -232,7 +232,7 @@ fn a_loop_fits_its_screen(#[case] width: u16, #[case] height: u16) {
     insta::assert_snapshot!(format!("loop_{width}x{height}"), screen(&mut opened(ART), width, height));
 }
 
-/// A plan with a wave behind it and two before it: a task at work, one that is blocked, one that waits for that.
+/// A plan with one finished wave and two more: a task at work, one that is blocked, one that waits for that.
 fn plan() -> PlanStatus {
     let task = |id: &str, wave: u32, status: TaskWord, after: &[&str]| TaskView {
         id: id.parse().unwrap(),
@@ -610,7 +610,7 @@ fn a_loop_that_goes_on_again_is_followed_again() {
     assert_eq!(update(&mut model, Message::Over(key("job"), None)), []);
     let watched = [Effect::Watch(Some((key("job"), false)))];
     let later = then + std::time::Duration::from_millis(1);
-    // However it stands by now: it may have stopped again before anybody looked.
+    // In any status: it may have stopped again before the list was read.
     assert_eq!(update(&mut model, news(StatusWord::Blocked, later)), watched);
     assert_eq!(update(&mut model, news(StatusWord::Blocked, later)), [], "once");
 }

@@ -1,4 +1,4 @@
-//! Text for cells: styled text as this program writes it, in lines of a width.
+//! Converts this program's styled text into lines of a given width.
 
 use std::borrow::Cow;
 
@@ -7,12 +7,12 @@ use ratatui::text::{Line, Span};
 use refrain_core::text::{in_order, printable};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// A text of whatever origin, in one line.
+/// Untrusted text in one line.
 pub(crate) fn flat(text: &str) -> String {
     in_order(&printable(text)).replace(['\n', '\t'], " ")
 }
 
-/// The text, at most so many columns wide, with an ellipsis where something was cut off.
+/// The text, at most so many columns wide, with an ellipsis if it is cut.
 pub(crate) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
     if text.width() <= columns {
         return Cow::Borrowed(text);
@@ -29,7 +29,7 @@ pub(crate) fn fill(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(rest))
 }
 
-/// A line that may hold sequences of style: each becomes the style of what follows it. Any other control character is gone.
+/// Parses style sequences in a line. All other control characters are removed.
 pub(crate) fn styled(line: &str) -> Line<'static> {
     let (mut spans, mut style, mut rest) = (Vec::new(), Style::new(), line);
     while let Some(at) = rest.find("\u{1b}[") {
@@ -54,7 +54,7 @@ fn push(spans: &mut Vec<Span<'static>>, text: &str, style: Style) {
     }
 }
 
-/// The style after a code of SGR; of colours, those that every terminal has.
+/// The style after an SGR code; only colours that every terminal has.
 fn applied(style: Style, code: u8) -> Style {
     const COLOURS: [Color; 8] = [
         Color::Black,
@@ -77,7 +77,7 @@ fn applied(style: Style, code: u8) -> Style {
     }
 }
 
-/// The line in lines of at most so many columns, broken between words where that is possible.
+/// The line wrapped to so many columns, between words if possible.
 pub(crate) fn wrapped(line: &Line<'static>, columns: usize) -> Vec<Line<'static>> {
     if line.width() <= columns || columns == 0 {
         return vec![line.clone()];

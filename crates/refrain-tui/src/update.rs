@@ -1,4 +1,4 @@
-//! What changes what is shown: keys, the mouse, and news. Answers with what is to be done outside of it.
+//! Applies keys, the mouse and engine messages to the model, and returns the effects to run.
 
 use crossterm::event::{
     Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
@@ -24,15 +24,14 @@ pub(crate) enum Message {
     News(LiveListChange),
     /// They cannot be listed any more.
     Unlisted(String),
-    /// What was told of a loop.
     Told(Box<Told>),
-    /// How a plan stands.
+    /// The status of a plan.
     Plan(Key, Box<PlanStatus>),
-    /// Nothing more is told of what is opened: why, where that is known.
+    /// The updates of the opened view have ended; the reason if it is known.
     Over(Key, Option<String>),
-    /// What an attempt printed, or why that cannot be shown.
+    /// The output of an attempt, or the error.
     Printed(Key, AttemptId, Result<String, String>),
-    /// What became of something that was asked for.
+    /// The result of an action.
     Done(Key, Act, Result<String, Objection>),
     /// A second has passed.
     Tick,
@@ -40,11 +39,11 @@ pub(crate) enum Message {
     Quit,
 }
 
-/// What was told of a loop.
+/// An update of a loop.
 #[derive(Debug)]
 pub(crate) struct Told {
     pub(crate) key: Key,
-    /// It is told from its begin.
+    /// The text starts at the loop's first event.
     pub(crate) begins: bool,
     pub(crate) text: String,
     pub(crate) goal: String,
@@ -54,11 +53,11 @@ pub(crate) struct Told {
 /// Something to be done outside.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// What is looked at from now on, and whether that is a plan.
+    /// The view to feed from now on, and whether it is a plan.
     Watch(Option<(Key, bool)>),
     /// Something to be asked of a loop or a plan.
     Act(Key, Act),
-    /// What an attempt printed is to be read.
+    /// Read the output of an attempt.
     Read(Key, AttemptId),
     /// The screen is to be drawn from nothing.
     Redraw,
@@ -102,7 +101,7 @@ pub(crate) fn update(model: &mut Model, message: Message) -> Vec<Effect> {
                 Some(Opened::Plan(one)) => one.over = Some(why),
                 Some(Opened::Log(_)) | None => {}
             }
-            // What was never there is looked at again once the list has it.
+            // A view that was never fed is followed again once the list has its loop.
             if model.opened.last().is_some_and(Opened::is_told) { again(model) } else { Vec::new() }
         }
         Message::Printed(key, attempt, printed) => {
@@ -133,7 +132,7 @@ pub(crate) fn update(model: &mut Model, message: Message) -> Vec<Effect> {
     }
 }
 
-/// Looks again at what is opened where nobody tells of it any more, and the list has seen it go on since.
+/// Follows the opened view again if its feed has ended and the list has seen the loop continue.
 fn again(model: &mut Model) -> Vec<Effect> {
     let Some(opened) = model.opened.last() else { return Vec::new() };
     let (key, is_plan) = (opened.key().clone(), opened.is_plan());
@@ -218,7 +217,7 @@ fn ask(model: &mut Model, asking: Asking) -> Vec<Effect> {
     Vec::new()
 }
 
-/// A yes is to what is shown: from the list, where nothing of it is, the loop is opened first.
+/// The user must see what they approve: from the list, the loop is opened first if its tree is not shown.
 fn ask_for_approval(model: &mut Model) -> Vec<Effect> {
     match model.opened.last() {
         None => open(model),
@@ -246,7 +245,7 @@ fn act(model: &mut Model, act: Act) -> Vec<Effect> {
     vec![Effect::Act(key, act)]
 }
 
-/// A key while something is asked.
+/// Handles a key while a question is open.
 fn answer(model: &mut Model, asking: Asking, key: KeyEvent) -> Vec<Effect> {
     match asking {
         Asking::Help => Vec::new(),
@@ -312,7 +311,7 @@ fn search(model: &mut Model, text: &str) {
     }
 }
 
-/// Opens what the cursor is on.
+/// Opens the selected entry.
 fn open(model: &mut Model) -> Vec<Effect> {
     let (key, is_plan) = match model.opened.last() {
         None => match model.list.current().and_then(seen) {
@@ -335,7 +334,7 @@ fn open(model: &mut Model) -> Vec<Effect> {
     vec![Effect::Watch(Some((key, is_plan)))]
 }
 
-/// Opens what the attempt printed that the cursor is on; of the one at work the activity has it as it comes.
+/// Opens the output of the selected attempt; the activity view already follows the running one.
 fn open_log(model: &mut Model) -> Vec<Effect> {
     let Some(Opened::Loop(one)) = model.opened.last_mut().filter(|opened| opened.has_rows()) else {
         return Vec::new();
@@ -353,7 +352,7 @@ fn open_log(model: &mut Model) -> Vec<Effect> {
     vec![Effect::Watch(None), Effect::Read(key, attempt)]
 }
 
-/// Back to where this was opened.
+/// Returns to the previous view.
 fn leave(model: &mut Model) -> Vec<Effect> {
     if model.opened.pop().is_none() {
         model.list.filter.clear();
@@ -447,7 +446,7 @@ fn point(model: &mut Model, mouse: MouseEvent) -> Vec<Effect> {
     Vec::new()
 }
 
-/// A click selects; on what is selected, it opens.
+/// A click selects a row; on the selected row it opens it.
 fn click(model: &mut Model, row: usize) -> Vec<Effect> {
     let is_selected = match model.opened.last_mut() {
         None => {

@@ -1,4 +1,4 @@
-//! How it looks. A function of the model and of the screen's size; what does not fit is left out, the most telling last.
+//! Draws the model at the screen's size. What does not fit is omitted, the most useful parts last.
 
 mod list;
 mod log;
@@ -14,7 +14,7 @@ use ratatui::style::Color;
 
 use crate::model::{Art, Model, Opened, Places};
 
-/// Draws it, and says where things are.
+/// Draws the model; returns the places of widgets.
 pub(crate) fn view(model: &Model, frame: &mut Frame<'_>) -> Places {
     let area = frame.area();
     let Some(body) = body(area) else { return Places::default() };
@@ -33,13 +33,13 @@ pub(crate) fn view(model: &Model, frame: &mut Frame<'_>) -> Places {
     places
 }
 
-/// All but the last line, which is for words; none where there is no room for anything.
+/// The area above the bottom line; none if the screen is too small.
 fn body(area: Rect) -> Option<Rect> {
     let rows = area.height.checked_sub(1).filter(|rows| *rows > 0 && area.width >= 4)?;
     Some(Rect { height: rows, ..area })
 }
 
-/// Takes away what cannot be shown there.
+/// Replaces characters that the terminal cannot show.
 fn plain(art: Art, buffer: &mut Buffer) {
     for cell in &mut buffer.content {
         if !art.colour {

@@ -1,5 +1,5 @@
-//! The command line as a whole: which verbs there are, and what each leads to. The loop verbs stand at the top level and
-//! under `loop`, from one definition.
+//! The command line as a whole: all verbs and their handlers. The loop verbs stand at the top level and under `loop`,
+//! from one definition.
 
 use std::process::ExitCode;
 
@@ -29,7 +29,7 @@ struct Cli<V: Subcommand> {
     verb: V,
 }
 
-/// What scripts rely on; `error::Code` in words.
+/// The exit codes that scripts rely on; the text for `error::Code`.
 const EXIT_CODES: &str = "Exit codes:
   0   completed, or the command did
       what it was asked
@@ -65,8 +65,8 @@ enum Verb {
 }
 
 impl Cli<Verb> {
-    /// What is said where these words cannot be understood: a hook must not disturb the session that it is called by, and
-    /// `tick` has codes of its own.
+    /// Handles a command line that cannot be parsed: a hook must not disturb the session that calls it, and `tick`
+    /// has exit codes of its own.
     fn misread(error: RequestError) -> ExitCode {
         match std::env::args().nth(1).as_deref() {
             Some("hook") => ExitCode::SUCCESS,
@@ -204,13 +204,12 @@ enum LoopVerb {
     Export(cmd::inspect::export::Args),
 }
 
-/// The definition of what people say, for completions and manuals: they know nothing of hidden verbs. The options of a verb
-/// are there once it is built.
+/// The definition of the shown verbs, for completions and manuals. The options of a verb are there once it is built.
 pub(crate) fn definition() -> clap::Command {
     Cli::<ShownVerb>::command()
 }
 
-/// Reads the command line, does what it says, and answers with the exit code.
+/// Parses the command line, runs the verb, and returns the exit code.
 pub(crate) fn run() -> ExitCode {
     if cmd::setup::completions::answer() {
         return ExitCode::SUCCESS;
@@ -245,7 +244,7 @@ pub(crate) fn run() -> ExitCode {
     }
 }
 
-/// The command line, and what of it was typed.
+/// The command line, and which options were typed.
 fn parse() -> Result<(Cli<Verb>, TypedOptions), clap::Error> {
     let mut command = Cli::<Verb>::command();
     let mut matches = command.try_get_matches_from_mut(std::env::args_os())?;
@@ -256,7 +255,7 @@ fn parse() -> Result<(Cli<Verb>, TypedOptions), clap::Error> {
 
 fn dispatch(cli: Cli<Verb>, typed: TypedOptions) -> Result<ExitCode, RequestError> {
     if let Verb::Shown(ShownVerb::Hook(_)) = cli.verb {
-        // Whatever is wrong with its surroundings, it says nothing.
+        // On any error a hook prints nothing.
         let Ok(context) = read_environment(cli.run_in) else { return Ok(ExitCode::SUCCESS) };
         return execute(&context, cli.verb);
     }
@@ -289,7 +288,7 @@ fn execute(context: &Context, verb: Verb) -> Result<ExitCode, RequestError> {
 }
 
 impl Verb {
-    /// What the verb does, for [`Action::permission`].
+    /// The verb's action, for [`Action::permission`].
     fn action(&self) -> Action {
         match self {
             Self::Shown(ShownVerb::Loop(verb) | ShownVerb::Spelled(verb)) => verb.action(),
@@ -313,7 +312,7 @@ impl Verb {
 }
 
 impl LoopVerb {
-    /// What the verb does, for [`Action::permission`]. What `resume` does depends on the loop.
+    /// The verb's action, for [`Action::permission`]. That of `resume` depends on the loop.
     fn action(&self) -> Action {
         match self {
             Self::Start(_) | Self::Research(_) | Self::Implement(_) | Self::Run(_) => Action::Start,
@@ -330,7 +329,7 @@ impl LoopVerb {
             | Self::List(_)
             | Self::Usage(_)
             | Self::Watch(_)
-            // It asks for each of the actions that its keys stand for.
+            // It checks each action when its key is pressed.
             | Self::Top(_)
             | Self::Logs(_)
             | Self::Show(_)

@@ -1,4 +1,4 @@
-//! The table against the definition, and each kind of row.
+//! Tests of the table of effects: it matches the definition, and each kind of row works.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -84,7 +84,7 @@ fn typed(verb: &str, names: &[&str]) -> TypedOptions {
     TypedOptions { levels: vec![Level { verb: verb.to_owned(), typed, ..Level::default() }] }
 }
 
-/// What this option needs to have an effect itself.
+/// The options without which this option has no effect.
 fn needed(verb: &str, option: &str) -> Option<&'static str> {
     let groups = TABLE.iter().filter(|(verbs, _)| verbs.contains(&verb));
     let rows = groups.flat_map(|(_, rows)| *rows);

@@ -1,5 +1,5 @@
-//! Who is told of a loop, or a plan, while it is driven here: by the ways of `notify`, that it waits for long; by the webhook of the
-//! configuration, of that and of each end. What cannot be told is said once, and changes nothing.
+//! Starts and stops the notifier of a loop or plan that this process drives. The ways of `notify` report long waits;
+//! the configured webhook gets waits and every end. A failed notification is reported once and changes nothing.
 
 use std::io;
 
@@ -15,7 +15,7 @@ use crate::notify;
 use crate::out;
 use refrain_app::options::notify::NotifyArgs;
 
-/// Somebody tells of what this process is about to drive in that worktree, where that is configured.
+/// Starts the notifier for what this process is about to drive in that worktree, if one is configured.
 pub(crate) fn begin(
     context: &Context,
     worktree: &Utf8Path,
@@ -28,7 +28,7 @@ pub(crate) fn begin(
     let is_asked = webhook.is_some() || (longest.is_some() && notify.is_asked());
     let (context, notify) = (context.clone(), notify.clone());
     let tell = Box::new(move |notice: &Notice| {
-        // Of an end the runner itself tells.
+        // The runner itself reports an end.
         if notice.kind == NoticeKind::Waits {
             notify::tell_wait(&notify, &context, notice);
         }
@@ -36,14 +36,14 @@ pub(crate) fn begin(
     is_asked.then(|| herald(Audience { longest, webhook, tell }).ok()).flatten()
 }
 
-/// Waits for what is still to be told, for some seconds, and says what has to be left for later.
+/// Waits some seconds for pending notifications, and reports what is left for later.
 pub(crate) fn finish(herald: Option<Notifier>) {
     if let Some(why) = herald.and_then(Notifier::finish) {
         out::tell_line("", &format!("refrain: the webhook was not told: {why}"));
     }
 }
 
-/// Tells the webhook what it is owed by loops and plans of this project that nobody drives.
+/// Sends the webhook the pending notifications of this project's loops and plans that have no runner.
 pub(crate) fn deliver_owed(context: &Context, service: &Service) {
     let Some(config) = configured(context, service) else { return };
     let Some(webhook) = webhook(context, &config) else { return };
@@ -56,7 +56,8 @@ pub(crate) fn deliver_owed(context: &Context, service: &Service) {
     }
 }
 
-/// Says why the webhook would be told nothing, before anybody relies on it: a runner of its own has nobody to say it to.
+/// Reports why the webhook cannot be used before a runner is started: a detached runner has no terminal to report it
+/// on.
 pub(crate) fn note_objection(context: &Context, worktree: &Utf8Path) {
     let service = Service::open(worktree, context.host.clone()).ok();
     if let Some(config) = service.and_then(|service| configured(context, &service)) {
@@ -64,7 +65,7 @@ pub(crate) fn note_objection(context: &Context, worktree: &Utf8Path) {
     }
 }
 
-/// What is configured; one that cannot be read is told of by whoever starts the loop.
+/// The configuration; none if it cannot be read. The code that starts the loop reports that error.
 fn configured(context: &Context, service: &Service) -> Option<Notify> {
     let settings = service.settings(Chosen::default(), context.has_variables()).ok()?;
     Some(settings.config.notify)

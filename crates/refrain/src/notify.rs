@@ -1,6 +1,5 @@
-//! Telling a person who looks elsewhere that a loop has come to an end, or needs them: on the terminal that they watch, on
-//! their desktop, or by a command of theirs. An observer: it comes after the end, and whatever becomes of it changes
-//! nothing.
+//! Notifies a person who looks elsewhere that a loop ended or needs them: on the terminal they watch, on their desktop,
+//! or by their own command. It runs after the end, and its failure changes nothing.
 //!
 //! What an agent or a provider said is data here too: no control character, no markup, no shell.
 
@@ -57,21 +56,21 @@ impl<'a> From<&'a PlanStatus> for Stopped<'a> {
     }
 }
 
-/// What is said.
+/// A notification.
 struct Message {
     id: String,
     status: &'static str,
-    /// What happened to which loop.
+    /// The loop and its new status.
     title: String,
-    /// Why, and what to do next; one line.
+    /// The reason, and what to do next; one line.
     body: String,
 }
 
-/// Tells of a loop, or a plan, that has stopped, unless the person just stopped it.
+/// Notifies that a loop or plan has stopped, unless the user just stopped it.
 pub(crate) fn tell(args: &NotifyArgs, context: &Context, id: &LoopId, stopped: &Stopped<'_>) {
     let message = match stopped.status {
         StatusWord::Paused | StatusWord::Cancelled => return,
-        // One that has not stopped was let go of by a runner that failed.
+        // A loop that has not stopped was released by a runner that failed.
         StatusWord::Running | StatusWord::Waiting | StatusWord::Crashed | StatusWord::Failed => "failed",
         stopped @ (StatusWord::Blocked
         | StatusWord::Completed
@@ -88,12 +87,12 @@ pub(crate) fn tell(args: &NotifyArgs, context: &Context, id: &LoopId, stopped: &
     send(args, context, &message);
 }
 
-/// Tells of a loop that waits for longer than the person wants to hear nothing.
+/// Notifies that a loop waits longer than the configured time.
 pub(crate) fn tell_wait(args: &NotifyArgs, context: &Context, notice: &Notice) {
     send(args, context, &Message::new(notice.id.as_str(), "waiting", &notice.reason));
 }
 
-/// Tells of a loop whose runner could not go on.
+/// Notifies that a loop's runner could not continue.
 pub(crate) fn tell_failure(args: &NotifyArgs, context: &Context, id: &str, error: &str) {
     send(args, context, &Message::new(id, "failed", error));
 }
@@ -174,7 +173,7 @@ fn ring(context: &Context, message: &Message) -> bool {
         context.variable("TERM").unwrap_or_default(),
         context.variable("TMUX").is_some(),
     );
-    // Not through what strips sequences from what is shown: this one is no colour.
+    // Not through the stream that strips escape sequences: this one is no colour.
     let written = if std::io::stderr().is_terminal() {
         std::io::stderr().write_all(text.as_bytes())
     } else if std::io::stdout().is_terminal() {
@@ -185,8 +184,8 @@ fn ring(context: &Context, message: &Message) -> bool {
     written.is_ok()
 }
 
-/// What makes a terminal show a notification. There are two dialects, told by whom; whoever speaks neither passes over it
-/// and rings its bell.
+/// The escape sequence that makes a terminal show a notification: OSC 777 or OSC 9, chosen by `TERM`. A terminal that
+/// knows neither ignores it and rings its bell.
 fn sequence(title: &str, body: &str, term: &str, in_tmux: bool) -> String {
     let notification = match term {
         "" | "dumb" => String::new(),
@@ -196,7 +195,7 @@ fn sequence(title: &str, body: &str, term: &str, in_tmux: bool) -> String {
         _ => format!("\u{1b}]9;{title}: {body}\u{7}"),
     };
     match in_tmux && !notification.is_empty() {
-        // Handed on to the terminal around it, where that is allowed.
+        // Passed to the outer terminal, if tmux allows it.
         true => format!("\u{1b}Ptmux;{}\u{1b}\\\u{7}", notification.replace('\u{1b}', "\u{1b}\u{1b}")),
         false => format!("{notification}\u{7}"),
     }

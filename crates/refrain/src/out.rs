@@ -1,4 +1,4 @@
-//! Printing. A reader that went away is no error: whatever was to be done is done all the same.
+//! Printing. A closed reader is no error: the work continues.
 
 use std::fmt;
 use std::io::{IsTerminal, Write};
@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::render::phrase;
 
-/// Where progress goes.
+/// The stream for progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Stdout,
@@ -22,7 +22,7 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// Writes a text; colour only on a terminal and without `NO_COLOR`. False once nobody reads any more.
+    /// Writes a text; colour only on a terminal and without `NO_COLOR`. False once the reader is gone.
     pub(crate) fn write(self, text: &str) -> bool {
         let write = |to: &mut dyn Write| to.write_all(text.as_bytes()).and_then(|()| to.flush()).is_ok();
         match self {
@@ -31,14 +31,14 @@ impl Target {
         }
     }
 
-    /// How many characters a line of the terminal holds that it is; none where it is no terminal.
+    /// The width of the terminal in columns; none if the stream is no terminal.
     pub(crate) fn width(self) -> Option<usize> {
         const USUAL: usize = 80;
         let size = match self {
             Self::Stdout => rustix::termios::tcgetwinsize(std::io::stdout()),
             Self::Stderr => rustix::termios::tcgetwinsize(std::io::stderr()),
         };
-        // A terminal that nobody told its size says 0.
+        // A terminal whose size was never set reports 0.
         Some(size.ok()?.ws_col).map(|columns| if columns == 0 { USUAL } else { columns.into() })
     }
 }
@@ -48,12 +48,12 @@ pub(crate) fn print(text: &str) {
     let _ = anstream::stdout().lock().write_all(text.as_bytes());
 }
 
-/// Prints a part of something long; `false` once nobody reads any more.
+/// Prints a part of something long; `false` once the reader is gone.
 pub(crate) fn print_part(text: &str) -> bool {
     anstream::stdout().lock().write_all(text.as_bytes()).is_ok()
 }
 
-/// Says on standard error what failed and what to do next; answers with the exit code.
+/// Prints on standard error what failed and what to do next; returns the exit code.
 pub(crate) fn report(error: &RequestError) -> ExitCode {
     tell_line("", &format!("refrain: {}", error.message()));
     for hint in error.hints() {
@@ -62,24 +62,23 @@ pub(crate) fn report(error: &RequestError) -> ExitCode {
     error.code().into()
 }
 
-/// Says a note on standard error.
+/// Prints a note on standard error.
 pub(crate) fn tell_note(note: String) {
     tell_line("", &format!("note: {note}"));
 }
 
-/// Says a line on standard error, of whatever text. On a terminal it is broken where that ends, and goes on two columns
-/// behind its margin.
+/// Prints a line on standard error. On a terminal it is wrapped at the terminal's width, and continuation lines are
+/// indented two columns after the margin.
 pub(crate) fn tell_line(margin: &str, text: &str) {
     let text = printable(text).replace('\n', " ");
     tell(&(phrase::broken(margin, margin.len() + 2, &text, Target::Stderr.width()) + "\n"));
 }
 
-/// Says on standard error.
 pub(crate) fn tell(text: &str) {
     let _ = anstream::stderr().lock().write_all(text.as_bytes());
 }
 
-/// Says that a runner has not answered for a while.
+/// Reports that a runner has not answered for a while.
 pub(crate) fn tell_slow(id: &LoopId, SlowRunner { pid, is_stopped }: SlowRunner) {
     let who = pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
     let how = match pid.filter(|_| is_stopped) {
@@ -95,17 +94,17 @@ pub(crate) fn print_raw(bytes: &[u8]) -> bool {
     out.write_all(bytes).and_then(|()| out.flush()).is_ok()
 }
 
-/// Whether standard output takes colour: a terminal does, and a pipe where that is forced.
+/// Whether standard output takes colour: a terminal does, and a pipe if it is forced.
 pub(crate) fn is_coloured() -> bool {
     anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never
 }
 
-/// Whether a terminal shows what this program says.
+/// Whether this program's output is shown on a terminal.
 pub(crate) fn is_watched() -> bool {
     std::io::stderr().is_terminal() || std::io::stdout().is_terminal()
 }
 
-/// How many characters a line of the terminal holds that standard output is; none where it is no terminal.
+/// The width of standard output's terminal in columns; none if it is no terminal.
 pub(crate) fn terminal_width() -> Option<usize> {
     Target::Stdout.width()
 }
@@ -126,7 +125,7 @@ pub(crate) fn print_whole(text: &str) -> Result<(), RequestError> {
     written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }
 
-/// Writes a text, without colour, to a file that the person named, whatever was there.
+/// Writes a text, without colour, to a file that the person named. Replaces its content.
 #[expect(clippy::disallowed_methods, reason = "a file that can be made again needs no crash promise")]
 pub(crate) fn write_file(path: &Utf8Path, text: &str) -> Result<(), RequestError> {
     let text = anstream::adapter::strip_str(text).to_string();

@@ -1,4 +1,4 @@
-//! Driving a loop in this process, with a person or a script watching: what `start` and `resume` share.
+//! Drives a loop in this process, watched by a person or a script: shared by `start` and `resume`.
 
 use std::process::ExitCode;
 
@@ -44,7 +44,7 @@ pub(crate) struct ShowArgs {
 }
 
 impl ShowArgs {
-    /// What the options leave out, the configuration says.
+    /// Fills in missing options from the configuration.
     pub(crate) fn or_configured(self, notify: &Notify) -> Self {
         Self { notify: self.notify.or_configured(notify), ..self }
     }
@@ -67,7 +67,7 @@ pub(crate) fn drive(
     dir: &Utf8Path,
     show: &ShowArgs,
 ) -> Result<ExitCode, RequestError> {
-    // A loop that has used up what it has, or may not be tried again, is not handed over.
+    // A loop that would end at once is not handed to a detached runner.
     match show.detach && !runner.ends_at_once() {
         true => detached(context, service, runner, dir, show),
         false => in_foreground(context, service, runner, show),
@@ -95,7 +95,7 @@ fn in_foreground(
     let remembrance = runner.remembrance();
     let driven = runtime()?.block_on(runner.drive(&context.host, Signals::Foreground, || {}));
     if let Some(screen) = screen {
-        // It ends with the loop; if it panicked, the loop's own result is what counts.
+        // It ends with the loop; if it panicked, the loop's own result counts.
         let _ = screen.join();
     }
     let mut driven = driven.map(|state| view::status(&state, Alive::NOBODY));
@@ -139,7 +139,7 @@ where
     Ok(Code::from(Stopped::from(&status).status).into())
 }
 
-/// Says why a loop will not be remembered, where it was to be: that changes nothing about the loop.
+/// Reports why a loop will not be remembered, although it should be; the loop itself is unaffected.
 pub(crate) fn tell_forgotten(remembrance: &Remembrance) {
     if let Some(trouble) = remembrance.trouble() {
         out::tell_line("", &format!("refrain: the loop is not remembered: {trouble}"));
@@ -176,7 +176,7 @@ pub(crate) fn note_objection(context: &Context, show: &ShowArgs, watched: bool) 
     }
 }
 
-/// One thread for everything that waits; what blocks gets others, for as long as it does.
+/// A runtime with one thread for waiting; blocking work gets other threads while it runs.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, RequestError> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()

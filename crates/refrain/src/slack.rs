@@ -1,4 +1,4 @@
-//! Slack beside what `serve` serves, where it is configured. What hinders it is said, and hinders nothing else.
+//! Slack beside `serve`, if it is configured. A problem with it is reported, and the server runs without it.
 
 use refrain_app::Context;
 use refrain_engine::config::Chosen;
@@ -7,7 +7,7 @@ use refrain_server::slack::Slack;
 
 use crate::out;
 
-/// Whoever speaks with Slack, where that is configured and can be done.
+/// The connection to Slack, if it is configured and possible.
 pub(crate) fn open(context: &Context) -> Option<Slack> {
     let note = |why: String| out::tell_line("", &format!("note: Slack is told nothing: {why}"));
     let service = Service::open(&context.dir, context.host.clone()).ok()?;

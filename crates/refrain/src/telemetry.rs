@@ -1,4 +1,5 @@
-//! Whether a collector is told of what this process drives. What cannot be told is said once, and changes nothing.
+//! Whether a collector receives telemetry of what this process drives. A failure is reported once and changes
+//! nothing.
 
 use std::io;
 
@@ -10,7 +11,7 @@ use refrain_engine::{DETACHED_READY, Exporter, Service, Telemetry, chain};
 
 use crate::out;
 
-/// Somebody tells a collector of what this process is about to drive, where one is named.
+/// Starts the exporter of what this process is about to drive, if a collector is configured.
 pub(crate) fn begin(
     context: &Context,
     worktree: &Utf8Path,
@@ -19,7 +20,7 @@ pub(crate) fn begin(
     export(collector(context, worktree)?).ok()
 }
 
-/// The collector that is named; what is wrong or odd about it is said.
+/// The configured collector; errors in its configuration are reported.
 fn collector(context: &Context, worktree: &Utf8Path) -> Option<Telemetry> {
     let settings = Service::open(worktree, context.host.clone())
         .ok()
@@ -34,7 +35,7 @@ fn collector(context: &Context, worktree: &Utf8Path) -> Option<Telemetry> {
     Some(telemetry)
 }
 
-/// Waits for what is still to be sent, for some seconds, and says what came to nothing.
+/// Waits some seconds for pending data, and reports what could not be sent.
 pub(crate) fn finish(exporter: Option<Exporter>) {
     tell_trouble(exporter.and_then(Exporter::finish));
 }
@@ -45,8 +46,7 @@ fn tell_trouble(trouble: Option<String>) {
     }
 }
 
-/// Tells a collector of a loop that has ended, in a process of its own: whoever started that waits for nothing but its first
-/// line.
+/// Exports a loop that has ended, in a process of its own: the process that started it waits only for its first line.
 pub(crate) fn tell_whole(context: &Context, service: &Service, id: &LoopId) -> Result<(), RequestError> {
     refrain_engine::leave_terminal();
     out::print(&format!("{DETACHED_READY}\n"));

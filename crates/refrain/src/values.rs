@@ -1,5 +1,5 @@
-//! What people type, turned into values, each refusal naming the value and what is accepted; and what the surroundings
-//! say. Nothing past here reads the environment or sees a raw text.
+//! Parsers of command line values: each error names the value and what is accepted. Also the only reader of the
+//! environment: other modules get parsed values.
 
 use std::process::ExitCode;
 use std::sync::OnceLock;
@@ -40,7 +40,7 @@ pub(crate) fn read_environment(dir: Option<Utf8PathBuf>) -> Result<Context, Requ
     Ok(Context {
         dir,
         host: Host {
-            // Not its path: what lies there may be replaced while a loop runs, and runner and keeper are one binary.
+            // Not its path: the file may be replaced while a loop runs, and runner and keeper are one binary.
             program: refrain_engine::OWN_PROGRAM.into(),
             env: std::env::vars_os().collect(),
             data_home: home("XDG_DATA_HOME", ".local/share"),
@@ -57,8 +57,8 @@ pub(crate) fn read_environment(dir: Option<Utf8PathBuf>) -> Result<Context, Requ
     })
 }
 
-/// Whether colour is asked for where no terminal is: by `FORCE_COLOR`, as programs on node know it. `NO_COLOR` counts more;
-/// `CLICOLOR_FORCE` is heeded by what prints.
+/// Whether `FORCE_COLOR` asks for colour without a terminal, as in programs on node. `NO_COLOR` takes precedence; the
+/// output stream handles `CLICOLOR_FORCE`.
 #[expect(clippy::disallowed_methods, reason = "this is the home of reading the environment")]
 pub(crate) fn forces_colour() -> bool {
     let said = |name| std::env::var_os(name).filter(|value| !value.is_empty());
@@ -158,7 +158,7 @@ pub(crate) fn only_one(
     }
     match candidates.as_slice() {
         [only] => Ok(only.id.clone()),
-        // The verb says what is damaged.
+        // The verb reports the damage.
         [] if damaged.len() == loops.len() && damaged.len() == 1 => Ok(damaged.remove(0)),
         [] if !damaged.is_empty() => {
             let damaged: Vec<_> = damaged.iter().map(|id| (id, "damaged".to_owned())).collect();
@@ -191,7 +191,7 @@ pub(crate) fn print_damaged(
     Ok(Code::Failed.into())
 }
 
-/// The refusal of a verb that could mean several: each, and how it stands, with what to type.
+/// The error of a verb with several candidates: each with its status, and what to type.
 pub(crate) fn several(verb: &str, kind: &str, found: &[(&LoopId, String)]) -> RequestError {
     let error =
         RequestError::usage(format!("{} needs an ID: {} {kind} can be meant", bare(verb), found.len()));

@@ -1,5 +1,5 @@
-//! A gate that an agent waits at until the test lets it pass: a FIFO, held open by the test, so that nobody is lost
-//! whichever comes first.
+//! A gate at which an agent waits until the test lets it pass: a FIFO that the test holds open, so that neither side is
+//! lost, whichever comes first.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -26,7 +26,7 @@ impl Gate {
         &self.path
     }
 
-    /// Lets one pass: whoever waits, or who comes next.
+    /// Lets one agent pass: a waiting one, or the next one.
     pub fn let_one_pass(&self) {
         (&self.held).write_all(b"\n").expect("the FIFO is held open");
     }

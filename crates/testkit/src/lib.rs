@@ -1,6 +1,6 @@
-//! A hermetic place for tests of the program: a home, an environment and a repository of their own; sessions with it that
-//! cannot hang; and a look at what a sandbox's processes left running. For tests only: everything here fails the test that
-//! uses it, with what was seen, instead of returning an error.
+//! A hermetic environment for tests of the program: a home, variables and a repository of their own; sessions with the
+//! program that cannot hang; and a check for processes that a sandbox left running. For tests only: on an error every
+//! function fails the test with what it saw.
 #![expect(
     clippy::expect_used,
     clippy::panic,

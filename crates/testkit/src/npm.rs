@@ -1,4 +1,4 @@
-//! What tests take from npm: each version in a folder of its own, put there whole or not at all.
+//! Packages from npm for tests: each version in a folder of its own, put there whole or not at all.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -8,17 +8,17 @@ use std::process::{Command, Output, Stdio};
 /// The version of axe-core that pages are checked with.
 const AXE: &str = "4.14.1";
 
-/// Where the accessibility checker axe-core is, a script that a browser is given; none where it is not installed.
+/// The path of the accessibility checker axe-core, a script for the browser; none if it is not installed.
 #[must_use]
 pub fn axe() -> Option<PathBuf> {
     let path = cache()?.join(format!("axe-core-{AXE}/node_modules/axe-core/axe.min.js"));
     path.is_file().then_some(path)
 }
 
-/// Installs axe-core, unless it is there. Says what was done.
+/// Installs axe-core, unless it is there. Returns what was done.
 ///
 /// # Errors
-/// Where there is no npm, no network or no place.
+/// If there is no npm, no network or no place.
 pub fn install_axe() -> Result<String, String> {
     if let Some(path) = axe() {
         return Ok(format!("axe-core {AXE} is there: {}", path.display()));
@@ -44,7 +44,7 @@ pub(crate) fn install(
     check(scratch.path())?;
     let place = cache.join(name);
     let whole = scratch.keep();
-    // Somebody else may have been faster.
+    // Another process may have been faster.
     if let Err(error) = fs::rename(&whole, &place)
         && !place.is_dir()
     {
@@ -53,7 +53,7 @@ pub(crate) fn install(
     Ok(place)
 }
 
-/// Where what is installed is kept.
+/// The folder of installed packages.
 pub(crate) fn cache() -> Option<PathBuf> {
     let own = variable("REFRAIN_AGENTS_DIR").map(PathBuf::from);
     let general = || variable("XDG_CACHE_HOME").map(PathBuf::from);

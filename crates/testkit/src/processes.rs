@@ -1,5 +1,5 @@
-//! What is still running of a sandbox: its path stands in the environment of all that is started in it, and in the command
-//! line of its agents, so that one that cleared its environment is found too.
+//! Finds processes of a sandbox: its path is in the environment of every process started in it, and in the command line
+//! of its agents, so that one that cleared its environment is found too.
 
 use std::fs;
 

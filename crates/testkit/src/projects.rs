@@ -1,5 +1,5 @@
-//! Small projects as people publish them, each with its own test runner, two faults in its code, and tests that tell of
-//! both. Their files lie in `projects/`, what mends them in `mended/` beside them. Agents that work on them are the tests' own.
+//! Small sample projects, each with its own test runner, two faults in its code, and tests for both. Their files are in
+//! `projects/`, the fixed files in `mended/` beside them. The tests bring their own agents.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,11 +10,11 @@ use crate::{Sandbox, write};
 /// A project with two faults.
 #[derive(Debug)]
 pub struct Project {
-    /// What it is called, and its folder.
+    /// Its name and its folder.
     pub name: &'static str,
     /// The gate that `--auto-gates` makes of its tests.
     pub gate: &'static str,
-    /// What its tests print of each fault, and of that alone.
+    /// The output of its tests about each fault, and only that fault.
     pub failures: [&'static str; 2],
     /// Path and text of a file, for each fault, with which it is no more.
     pub mends: [(&'static str, &'static str); 2],
@@ -23,7 +23,7 @@ pub struct Project {
     /// The file that it weakens.
     pub cheated: &'static str,
     files: &'static [(&'static str, &'static str)],
-    /// A program of its tools, and what asks for the folder that they are in.
+    /// A command that prints the folder of its tools.
     asks: &'static [&'static str],
     below: &'static str,
 }
@@ -95,9 +95,9 @@ impl Project {
         below: "bin",
     };
 
-    /// Puts it into the sandbox's project with a history of its own: what it is, its code, its tests.
+    /// Puts it into the sandbox's project with a history of its own: its description, its code, its tests.
     ///
-    /// `None` says that its tools are not here; what they are is printed, so that it is seen what was not tested.
+    /// `None` if its tools are missing; their names are printed, so that a skipped test is seen.
     #[must_use]
     #[expect(clippy::print_stderr, reason = "what is skipped is skipped visibly")]
     pub fn lay(self, sandbox: &Sandbox) -> Option<Laid> {
@@ -122,7 +122,7 @@ impl Project {
         Some(Laid { mends: sandbox.root().join("mends"), project: self, tools })
     }
 
-    /// The folder of its tools themselves: what stands in `PATH` may ask a person's home which version is wanted.
+    /// The folder of the tools themselves: a shim on `PATH` may look in the user's home for the wanted version.
     #[expect(
         clippy::disallowed_methods,
         reason = "asked before there is a sandbox, of the person's own tools"
@@ -149,14 +149,14 @@ impl Laid {
         format!("{}:{others}", self.tools.display())
     }
 
-    /// The `PATH` for whoever needs no other programs than the tests themselves.
+    /// The `PATH` for tests that need no programs beyond the usual ones.
     #[must_use]
     pub fn usual_path(&self) -> String {
         let path = variable("PATH").unwrap_or_default();
         self.path(path.to_str().expect("it is UTF-8"))
     }
 
-    /// A shell command that mends the first fault (0) or the second (1), run in the project.
+    /// A shell command that fixes the first fault (0) or the second (1), run in the project.
     #[must_use]
     pub fn mend(&self, fault: usize) -> String {
         let path = self.project.mends[fault].0;

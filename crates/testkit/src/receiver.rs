@@ -1,5 +1,5 @@
-//! A receiver of webhooks, and of other questions, on loopback: it keeps what it is sent, and answers as it is told, with 200 where
-//! nothing is said.
+//! A receiver of webhooks and other HTTP requests on loopback: it keeps what it is sent, and answers as scripted, with
+//! 200 by default.
 
 use std::collections::VecDeque;
 use std::io::BufReader;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::eventually;
 use crate::model::http::{Incoming, Whole};
 
-/// What becomes of a request.
+/// The answer to a request.
 #[derive(Clone, Debug)]
 pub enum Answer {
     /// It is answered with this status.
@@ -32,11 +32,11 @@ pub enum Answer {
 /// A request that came.
 #[derive(Clone, Debug)]
 pub struct Received {
-    /// What was asked for.
+    /// The requested path.
     pub path: String,
     /// `webhook-id`.
     pub id: String,
-    /// What it said.
+    /// The request's body.
     pub json: Value,
     /// `authorization`.
     pub authorization: String,
@@ -68,25 +68,25 @@ pub struct Receiver {
 struct Shared {
     received: Mutex<Vec<Received>>,
     answers: Mutex<VecDeque<Answer>>,
-    /// What is answered with 200 says this.
+    /// Makes the body of a 200 response.
     says: Option<fn(&Value) -> Value>,
     is_over: AtomicBool,
 }
 
 impl Receiver {
-    /// One that answers so, in this order.
+    /// A receiver with these answers, in this order.
     #[must_use]
     pub fn start(answers: impl IntoIterator<Item = Answer>) -> Self {
         Self::start_at((Ipv4Addr::LOCALHOST, 0).into(), answers)
     }
 
-    /// The same at an address where nobody listens.
+    /// The same at a given, free address.
     #[must_use]
     pub fn start_at(address: SocketAddr, answers: impl IntoIterator<Item = Answer>) -> Self {
         Self::begin(address, answers, None)
     }
 
-    /// One that answers what it is asked with what this makes of it, once it has answered so.
+    /// A receiver whose 200 responses have the body that `says` makes, after these answers.
     #[must_use]
     pub fn that_says(says: fn(&Value) -> Value, answers: impl IntoIterator<Item = Answer>) -> Self {
         Self::begin((Ipv4Addr::LOCALHOST, 0).into(), answers, Some(says))
@@ -107,7 +107,7 @@ impl Receiver {
         let thread = {
             let shared = Arc::clone(&shared);
             spawn(move || {
-                // Those that are never answered stay open.
+                // Connections without an answer stay open.
                 let mut open = Vec::new();
                 for stream in listener.incoming().flatten() {
                     if shared.is_over.load(Ordering::SeqCst) {
@@ -125,7 +125,7 @@ impl Receiver {
         self.address
     }
 
-    /// What is posted to.
+    /// The URL to post to.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}/loops", self.address)
@@ -152,7 +152,7 @@ impl Receiver {
 }
 
 impl Shared {
-    /// Reads the request and answers it; the connection, where that is not answered.
+    /// Reads the request and answers it; returns the connection if it stays unanswered.
     fn serve(&self, mut stream: TcpStream) -> Option<TcpStream> {
         let request = Incoming::read(&mut BufReader::new(&stream)).ok()??;
         let header = |name: &str| request.header(name).to_owned();

@@ -1,7 +1,7 @@
-//! Output with what differs from run to run replaced, so that whole outputs can stand in a test.
+//! Replaces what differs from run to run, so that a test can compare whole outputs.
 
-/// Replaces, word by word: durations (`0.1s`, `1m 2s` → `[took]`), times of day and timestamps (`[time]`), the number after
-/// `pid` (`[pid]`), and the word after `on` behind a pid (`[host]`). `roots` are paths and their names.
+/// Replaces, word by word: durations (`0.1s`, `1m 2s` → `[took]`), times of day and timestamps (`[time]`), the number
+/// after `pid` (`[pid]`), and the word after `on` that follows a pid (`[host]`). `roots` are paths and their names.
 pub(crate) fn redact(text: &str, roots: &[(&str, &str)]) -> String {
     let mut text = text.to_owned();
     for (path, name) in roots {

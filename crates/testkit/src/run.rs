@@ -1,4 +1,4 @@
-//! One session with the program: what is given to it, what came out of it, and what can be done to it on the way.
+//! One session with the program: its arguments and input, its output, and signals to it.
 
 use std::fs::{self, File};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -19,7 +19,7 @@ use crate::wait::{DEADLINE, eventually};
 pub struct Invocation {
     command: Command,
     words: String,
-    /// Where standard output and standard error go: files, so that nobody who holds them open can delay a test.
+    /// Files for standard output and standard error, so that a process that holds a pipe open cannot delay a test.
     files: [PathBuf; 2],
 }
 
@@ -48,7 +48,7 @@ impl Invocation {
         self
     }
 
-    /// What it can read from standard input.
+    /// Its standard input.
     pub fn stdin(mut self, text: impl AsRef<[u8]>) -> Self {
         let path = self.files[0].with_extension("stdin");
         crate::write(&path, text);
@@ -71,7 +71,7 @@ impl Invocation {
 }
 
 impl Invocation {
-    /// Starts it with its standard input and output in the hands of whoever talks to it.
+    /// Starts it with its standard input and output piped to the caller.
     #[track_caller]
     pub fn talk(mut self) -> (Session, ChildStdin, ChildStdout) {
         self.command.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -82,7 +82,7 @@ impl Invocation {
     }
 }
 
-/// A session that is going on.
+/// A running session.
 #[derive(Debug)]
 pub struct Session {
     child: Child,
@@ -111,13 +111,13 @@ impl Session {
         Pid::from_raw(self.pid()).expect("a child has a number")
     }
 
-    /// What it has printed on standard output so far.
+    /// Its standard output so far.
     #[must_use]
     pub fn stdout(&self) -> String {
         text(&self.files[0])
     }
 
-    /// What it has printed on standard error so far.
+    /// Its standard error so far.
     #[must_use]
     pub fn stderr(&self) -> String {
         text(&self.files[1])
@@ -129,7 +129,7 @@ impl Session {
         eventually(&format!("{} prints {part:?}", self.words), || self.stdout().contains(part).then_some(()));
     }
 
-    /// Whether it is still going on.
+    /// Whether it is still running.
     pub fn is_running(&mut self) -> bool {
         self.child.try_wait().expect("a child can be waited for").is_none()
     }
@@ -144,7 +144,7 @@ impl Session {
     #[track_caller]
     pub fn wait_at_most(mut self, limit: Duration) -> Run {
         if self.is_running() {
-            // Its descriptor says so at once: benchmarks measure until here.
+            // Its descriptor becomes readable at once: benchmarks measure until here.
             let process =
                 pidfd_open(self.id(), PidfdFlags::empty()).expect("it is a child, not yet waited for");
             let limit = limit.try_into().expect("no test waits for centuries");
@@ -171,19 +171,19 @@ fn text(path: &Path) -> String {
     String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned()
 }
 
-/// As a shell says it: 128 and the signal where one ended it.
+/// As in a shell: 128 plus the signal if one ended it.
 fn code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
 }
 
-/// What came out of a session.
+/// The output of a session.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// All of standard output.
     pub stdout: String,
     /// All of standard error.
     pub stderr: String,
-    /// The exit code; 128 and the signal where one ended it.
+    /// The exit code; 128 plus the signal if one ended it.
     pub code: i32,
     words: String,
 }

@@ -1,4 +1,4 @@
-//! The place itself.
+//! The sandbox: its folders, its environment, and its cleanup.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -14,8 +14,8 @@ use crate::processes::{Found, signal_process, survivors};
 use crate::wait::eventually;
 use crate::{Gate, Invocation, Run, Session, Signal, redact};
 
-/// A temporary folder with a home, a project, agents, notes that agents leave and gates that they wait at. What still runs
-/// in it when it is dropped is killed.
+/// A temporary folder with a home, a project, agents, their notes, and gates at which they wait. Processes still
+/// running in it when it is dropped are killed.
 #[derive(Debug)]
 pub struct Sandbox {
     dir: TempDir,
@@ -54,7 +54,7 @@ impl Sandbox {
         Self { dir, root, program: program.into(), sessions: AtomicU32::new(0) }
     }
 
-    /// Leaves the folder behind, for whoever owns the place where temporary folders are.
+    /// Keeps the folder; the owner of the temporary folder removes it.
     pub fn keep(&mut self) {
         self.dir.disable_cleanup(true);
     }
@@ -95,7 +95,7 @@ impl Sandbox {
         Gate::new(self.root().join("gates").join(name))
     }
 
-    /// What an agent has written to `$NOTES/<name>`; empty where there is nothing.
+    /// The content of `$NOTES/<name>`; empty if there is none.
     #[must_use]
     pub fn note(&self, name: &str) -> String {
         fs::read_to_string(self.root().join("notes").join(name)).unwrap_or_default()
@@ -115,7 +115,7 @@ impl Sandbox {
         self.command(args).run()
     }
 
-    /// Trusts all that `trust --show` prints for the project: its hash stands in for a person at a terminal.
+    /// Trusts all that `trust --show` prints for the project: its hash replaces a person at a terminal.
     #[track_caller]
     pub fn trust(&self) -> Run {
         let shown = self.refrain(&["trust", "--show"]).with_code(0);
@@ -133,7 +133,7 @@ impl Sandbox {
         self.status(id)["approval"]["tree"].as_str().unwrap_or("none").to_owned()
     }
 
-    /// Approves the tree that the loop waits with: its name stands in for a person at a terminal.
+    /// Approves the tree that the loop waits with: its name replaces a person at a terminal.
     #[track_caller]
     pub fn approve(&self, id: &str, more: &[&str]) -> Run {
         let tree = self.waiting_tree(id);
@@ -188,7 +188,7 @@ impl Sandbox {
         command
     }
 
-    /// Runs git in the project and returns what it printed.
+    /// Runs git in the project and returns its output.
     #[track_caller]
     pub fn git(&self, args: &[&str]) -> String {
         self.tool("git", args).run().with_code(0).stdout
@@ -211,7 +211,7 @@ impl Sandbox {
         })
     }
 
-    /// Forgets which record of each loop was signed last, as a person does who puts an older journal back.
+    /// Deletes the note of each loop's last signed record, as a user could who puts an older journal back.
     pub fn forget_signed_records(&self) {
         let _ = fs::remove_dir_all(self.root().join("home/state/refrain/signing/last"));
     }
@@ -239,7 +239,7 @@ impl Sandbox {
         });
     }
 
-    /// What was kept of one attempt: `output.log`, `stderr.log`, `prompt.md`.
+    /// A stored file of one attempt: `output.log`, `stderr.log`, `prompt.md`.
     #[must_use]
     pub fn kept(&self, id: &str, attempt: &str, file: &str) -> Vec<u8> {
         fs::read(self.loop_dir(id).join("iterations").join(attempt).join(file)).unwrap_or_default()
@@ -251,7 +251,7 @@ impl Sandbox {
         String::from_utf8_lossy(&self.kept(id, attempt, file)).into_owned()
     }
 
-    /// Waits until nothing that was started in the sandbox is left, and fails the test naming what is.
+    /// Waits until no process of the sandbox is left, and fails the test naming those that are.
     #[track_caller]
     pub fn nobody_survives(&self) {
         let gone = crate::wait::poll(std::time::Duration::from_secs(10), || {
@@ -260,7 +260,7 @@ impl Sandbox {
         assert!(gone.is_some(), "somebody survived: {:#?}", self.survivors());
     }
 
-    /// What runs in the sandbox now.
+    /// The processes running in the sandbox now.
     #[must_use]
     pub fn survivors(&self) -> Vec<Found> {
         survivors(&self.root)
@@ -273,7 +273,8 @@ impl Sandbox {
         self.survivors().into_iter().filter(named).map(|found| found.pid).collect()
     }
 
-    /// Every path below the sandbox but its own records, with what files hold: to see that nothing was touched.
+    /// Every path below the sandbox except its own records, with the files' contents: to check that nothing was
+    /// changed.
     #[must_use]
     pub fn snapshot(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let mut found = Vec::new();
@@ -291,12 +292,12 @@ impl Sandbox {
     }
 }
 
-/// How often a sandbox looks for who is left in it.
+/// How often a dropped sandbox looks for remaining processes.
 const DROP_ROUNDS: u32 = 100;
 
 impl Drop for Sandbox {
     fn drop(&mut self) {
-        // Again, until nobody is found: a runner that is killed late may have started one more by then.
+        // Repeat until no process is found: a runner that is killed late may have started one more.
         for _ in 0..DROP_ROUNDS {
             let found = self.survivors();
             if found.is_empty() {
@@ -327,15 +328,15 @@ fn path() -> String {
     std::env::var("PATH").expect("there is a PATH")
 }
 
-/// Writes a file, whatever was there.
+/// Writes a file, replacing its content.
 #[track_caller]
 #[expect(clippy::disallowed_methods, reason = "files of tests need no crash promise")]
 pub fn write(path: &Path, text: impl AsRef<[u8]>) {
     fs::write(path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
 }
 
-/// Whoever runs the tests from a background job hands ignored signals down, and then nothing that a test starts could be
-/// interrupted. A handler, unlike an ignored signal, does not outlive exec; this one does what no handler would do.
+/// Tests run from a background job inherit ignored signals, and then nothing that a test starts could be interrupted. A
+/// handler, unlike an ignored signal, does not outlive exec; this one has the default effect.
 fn heed_signals() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -1,12 +1,12 @@
-//! Waiting for what another process does. The only place in the tests that sleeps: a condition is looked at again and
-//! again, with a short back-off, until it holds or a deadline has passed.
+//! Waiting for other processes. The only place in the tests that sleeps: a condition is polled with a short back-off
+//! until it holds or a deadline has passed.
 
 use std::time::{Duration, Instant};
 
 /// How long anything may take before a test fails. Far more than it needs: machines that run tests are busy.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Looks until there is something; fails the test after half a minute, saying what it waited for.
+/// Polls until `look` returns something; fails the test after half a minute, naming what it waited for.
 #[track_caller]
 pub fn eventually<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
     within(DEADLINE, what, look)

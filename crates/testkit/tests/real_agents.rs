@@ -34,7 +34,7 @@ impl Bench {
 const FULL: &str =
     "The work is done, and all that was asked for is there, in more words than one piece holds.";
 
-/// Everything that an agent says, in the words of its own events.
+/// Everything that an agent prints, from its own events.
 fn said(agent: Agent, run: &Run) -> String {
     let events = run.stdout.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let text = events.filter_map(|event| {
@@ -50,7 +50,8 @@ fn said(agent: Agent, run: &Run) -> String {
     text.collect()
 }
 
-/// A turn with tools, a turn with words: the command was run, the file is there, and the model was told each thing once.
+/// A turn with tools, a turn with text: the command was run, the file is there, and the model received each thing
+/// once.
 #[track_caller]
 fn does_the_main_job(agent: Agent) {
     let script = [
@@ -85,7 +86,7 @@ fn gets_over(agent: Agent, fault: Turn) -> Run {
     run
 }
 
-/// Fails with this code, having asked so often, and says this.
+/// Fails with this code, after so many requests, and prints this.
 #[track_caller]
 fn fails(bench: &Bench, code: i32, asked: usize, words: &str) {
     let run = bench.run().with_code(code);
@@ -94,7 +95,7 @@ fn fails(bench: &Bench, code: i32, asked: usize, words: &str) {
     assert_eq!(bench.model.turns().len(), asked, "{seen}");
 }
 
-/// Waits for a model that says nothing, until it is killed; then nothing is left of it.
+/// Waits for a silent model until it is killed; then no process is left.
 #[track_caller]
 fn hangs_until_killed(agent: Agent, script: Turn) {
     let bench = Bench::new(agent, [script]);

@@ -1,4 +1,4 @@
-//! What a loop or a plan costs.
+//! The cost of a loop or a plan.
 
 pub(crate) mod agents;
 pub(crate) mod cancel;

@@ -1,4 +1,4 @@
-//! How one run is measured: processes, system calls, counts, statistics, and the place that it runs in.
+//! How one run is measured: processes, system calls, counts, statistics, and its sandbox.
 
 pub(crate) mod counts;
 pub(crate) mod proc_fs;

@@ -1,4 +1,4 @@
-//! docs/performance.md: the figures of one run, the machine they come from, and how to repeat them.
+//! Writes docs/performance.md: the figures of one run, the machine they come from, and how to repeat them.
 
 use std::fs;
 use std::path::Path;
@@ -91,7 +91,7 @@ fn machine(root: &Path, scratch: &Path, load_before: &str) -> String {
     format!("\n## The machine\n\n| | |\n|---|---|\n{}", lines.concat())
 }
 
-/// The value behind the first line of a file that begins with `heading`.
+/// The value after the first line of a file that begins with `heading`.
 fn fact(file: &str, heading: &str) -> Option<String> {
     let text = fs::read_to_string(file).ok()?;
     let line = text.lines().find(|line| line.starts_with(heading))?;

@@ -2,11 +2,11 @@
 
 use super::measure::stats::{median, median_ratio, p10};
 
-/// What a row says about its goal.
+/// The verdict of a row on its goal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Pass,
-    /// The goal is met, what is hoped for beyond it is not.
+    /// The goal is met, the aim beyond it is not.
     ShortOfAim,
     Missed,
     /// There is no goal; the figure is for the reader.
@@ -27,7 +27,7 @@ impl Verdict {
         }
     }
 
-    /// As it stands in a table.
+    /// As shown in a table.
     pub(crate) fn text(&self) -> String {
         match self {
             Self::Pass => "pass".into(),
@@ -42,12 +42,12 @@ impl Verdict {
 /// One line of the table.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
-    /// The heading that it stands under.
+    /// The heading of its section.
     pub(crate) subject: &'static str,
     pub(crate) what: String,
     pub(crate) goal: String,
     pub(crate) ours: String,
-    /// What it is compared with, and that one's figure.
+    /// The name of its floor, and the floor's figure.
     pub(crate) floor: String,
     pub(crate) ratio: String,
     pub(crate) verdict: Verdict,
@@ -102,7 +102,7 @@ impl Row {
         self
     }
 
-    /// Wall time of both, round by round: for runs that take so long that what disturbs them is in all of them.
+    /// Wall time of both, round by round: for runs so long that disturbances are in all of them.
     pub(crate) fn time(
         subject: &'static str,
         what: &str,
@@ -189,7 +189,7 @@ impl Row {
         self
     }
 
-    /// A row that says why it has no figure.
+    /// A row without a figure, and why.
     pub(crate) fn skipped(subject: &'static str, what: impl Into<String>, why: impl Into<String>) -> Self {
         Self {
             ours: "-".into(),

@@ -1,4 +1,4 @@
-//! The list of subjects and how they are run one after the other.
+//! The list of subjects, and the run of one after the other.
 
 use std::time::Instant;
 
@@ -74,8 +74,8 @@ fn names() -> Vec<&'static str> {
     SUBJECTS.iter().map(|(name, _)| *name).collect()
 }
 
-/// Runs the subjects and shows the table. Figures judge, but do not fail a run: a loaded machine would. What fails it
-/// is a subject that could not be measured, because the program did something else than it should.
+/// Runs the subjects and shows the table. A missed goal does not fail a run, because a loaded machine would miss it.
+/// A subject fails the run if it could not be measured, because the program misbehaved.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let workspace = Workspace::load()?;
     let tools = Tools::prepare(&workspace, options.smoke)?;
@@ -100,7 +100,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         }
     }
     if options.smoke {
-        // Few rounds say nothing about speed: a figure may be looked at, but it is no verdict. Counts are what they are.
+        // Few rounds give no reliable speed: the figure is shown without a verdict. Counts are exact.
         for row in rows.iter_mut().filter(|row| !row.is_steady) {
             row.verdict.spare();
         }

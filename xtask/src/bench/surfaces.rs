@@ -1,4 +1,4 @@
-//! What the program, its build and its surfaces cost.
+//! The cost of the program, its build and its surfaces.
 
 pub(crate) mod build;
 pub(crate) mod catalog;

@@ -6,7 +6,7 @@ use super::finding::Finding;
 use crate::files::shown;
 use crate::workspace::Workspace;
 
-/// A room and the rooms it may use. A room that does not exist yet may stand here already.
+/// A crate and the crates it may use. Crates that do not exist yet may be listed.
 const ARROWS: &[(&str, &[&str])] = &[
     ("refrain-core", &[]),
     ("refrain-files", &[]),
@@ -37,7 +37,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-/// What every room may use in its tests, itself excepted.
+/// The crate that every other one may use in its tests.
 const FOR_TESTS: &str = "testkit";
 
 /// Every arrow between our own crates that the table does not hold.

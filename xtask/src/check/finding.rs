@@ -1,4 +1,4 @@
-//! What a check found: one line that says where, what is wrong, and what to do.
+//! A finding of a check: one line with the place, the problem, and what to do.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! Knots: files of one crate that import each other in a circle. Small ones are harmless; in a large one nothing can be read,
-//! moved or tested by itself. Imports are read as text, re-exports are followed.
+//! Import cycles between files of one crate. Small ones are harmless; in a large one no file can be read, moved or
+//! tested by itself. Imports are read as text, re-exports are followed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -19,13 +19,13 @@ const MOST: usize = 4;
 /// Larger knots that are to be dissolved, and how many files each has now: it must not grow.
 const KNOWN: &[(&str, usize)] = &[];
 
-/// How many re-exports are followed behind each other.
+/// The longest chain of re-exports that is followed.
 const DEEPEST: usize = 8;
 
 /// A module's path below its crate.
 type Module = Vec<String>;
 
-/// The names of a path, and what stands before it.
+/// The names of a path, and the keyword before it.
 type Import = (Vec<String>, Kind);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -110,7 +110,7 @@ fn knots(modules: &BTreeMap<Module, &str>) -> Vec<Vec<Module>> {
     knots
 }
 
-/// The module in which what a path names is defined; none of another crate's.
+/// The module that defines what a path names; none for another crate's.
 fn resolve(
     imports: &BTreeMap<&Module, Vec<Import>>,
     from: &Module,
@@ -137,7 +137,7 @@ fn resolve(
             let passed_on = imports.get(&module)?.iter().find(is_it).filter(|_| depth > 0);
             let passed_on = passed_on.and_then(|(path, _)| resolve(imports, &module, path, depth - 1));
             match passed_on {
-                // A module that is passed on: what follows is in it.
+                // A re-exported module: the rest of the path is in it.
                 Some(target) if target.last() == Some(name) && !behind.is_empty() => module = target,
                 passed_on => return passed_on.or(Some(module)),
             }
@@ -169,7 +169,7 @@ fn imports(text: &str) -> Vec<Import> {
     found
 }
 
-/// Reads a path, or a group of them, from `at`; returns where it ends.
+/// Reads a path, or a group of paths, from `at`; returns where it ends.
 fn tree(words: &[&str], mut at: usize, before: &[String], found: &mut impl FnMut(Vec<String>)) -> usize {
     let mut path = before.to_vec();
     loop {
@@ -206,7 +206,7 @@ fn is_name(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
 }
 
-/// Names, `::` and single signs; strings are left out.
+/// Names, `::` and single characters, without strings.
 fn words(text: &str) -> Vec<&str> {
     let (mut words, mut at) = (Vec::new(), 0);
     while let Some(c) = text[at..].chars().next() {

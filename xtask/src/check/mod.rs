@@ -1,4 +1,4 @@
-//! `cargo xtask check`: the rules of docs/architecture.md and CONTRIBUTING.md that no compiler knows.
+//! `cargo xtask check`: the rules of docs/architecture.md and CONTRIBUTING.md that the compiler does not check.
 
 mod arrows;
 mod finding;

@@ -1,4 +1,4 @@
-//! The pages about the code: what they name exists, each crate has one, and the first one stays short.
+//! Checks the pages about the code: the names in them exist, each crate has a page, and the first page stays short.
 
 use super::finding::Finding;
 use crate::failure::Result;

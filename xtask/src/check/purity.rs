@@ -1,7 +1,7 @@
-//! refrain-core decides and does nothing: no file, process, clock, chance or thread is within its reach.
+//! refrain-core decides and has no effects: it uses no file, process, clock, randomness or thread.
 //!
-//! What is searched is the text of its sources without comments and tests. That is no proof, but it catches what
-//! happens: a convenient `Timestamp::now()` in the middle of a decision, which would make a run impossible to replay.
+//! The check searches the text of its sources without comments and tests. That is no proof, but it catches the usual
+//! mistake: a convenient `Timestamp::now()` in the middle of a decision, which would make a run impossible to replay.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::files::shown;
 /// Modules of the standard library that have effects.
 const MODULES: &[&str] = &["fs", "net", "process", "env", "thread"];
 
-/// Other names that stand for an effect.
+/// Other names that imply an effect.
 const NAMES: &[&str] =
     &["tokio", "SystemTime::now", "Instant::now", "Timestamp::now", "Zoned::now", "rand::"];
 
@@ -53,7 +53,7 @@ fn effects(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// Where `name` stands as a name of its own, not as the end or the beginning of another one.
+/// The places where `name` is a whole name, not a part of another one.
 fn occurrences<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = usize> + 'a {
     text.match_indices(name).map(|(at, _)| at).filter(move |&at| {
         let before = text[..at].chars().next_back();

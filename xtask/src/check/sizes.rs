@@ -1,5 +1,5 @@
-//! How long source files are, and how many stand in one folder. A file has one subject; at 500 lines it should be asked whether
-//! that is still so, and past 800 it is not. A folder is read at a glance: past 15 files it is not.
+//! The length of source files and the number of files in a folder. A file has one subject: from 500 lines it is
+//! questionable, past 800 it is an error. A folder has at most 15 files, to be read at a glance.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Reading Rust as text, as far as the checks need it: without its comments, and without its tests.
+//! Reads Rust as text for the checks: without comments and tests.
 
 use std::path::{Path, PathBuf};
 
@@ -84,7 +84,7 @@ fn string(text: &str) -> usize {
 
 const FOR_TESTS: &str = "#[cfg(test)]";
 
-/// A source file, divided into what is shipped and its tests.
+/// A source file, divided into shipped code and tests.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Shipped {
     /// The text without its inline test modules; lines keep their numbers.
@@ -95,7 +95,7 @@ pub(crate) struct Shipped {
     pub(crate) test_modules: Vec<PathBuf>,
 }
 
-/// Divides a text without comments; `path` is where it stands.
+/// Divides a text without comments; `path` is its file.
 pub(crate) fn shipped(text: &str, path: &Path) -> Shipped {
     let (mut out, mut test_lines, mut test_modules) = (String::new(), 0, Vec::new());
     let mut lines = text.split_inclusive('\n');
@@ -104,7 +104,7 @@ pub(crate) fn shipped(text: &str, path: &Path) -> Shipped {
         if line.trim() != FOR_TESTS {
             continue;
         }
-        // Further attributes may stand before the item; one of them may name its file.
+        // Further attributes may precede the item; one of them may name its file.
         let (mut named, mut above) = (None, 1);
         for line in lines.by_ref() {
             let item = line.trim();
@@ -137,7 +137,7 @@ pub(crate) fn shipped(text: &str, path: &Path) -> Shipped {
     Shipped { text: out, test_lines, test_modules }
 }
 
-/// Where a module may lie that the file at `path` declares: the file itself, or the folder of its children.
+/// The possible places of a module that the file at `path` declares: the file itself, or the folder of its children.
 fn places(path: &Path, module: &str, named: Option<&str>) -> Vec<PathBuf> {
     let folder = path.parent().unwrap_or(Path::new(""));
     if let Some(file) = named {

@@ -1,4 +1,4 @@
-//! Forgotten tests: a test file that no module declares is never compiled, and nobody notices.
+//! Forgotten tests: a test file that no module declares is never compiled, and no tool reports it.
 //!
 //! A crate has one integration binary (each costs a link), `tests/it/main.rs` or a single `tests/NAME.rs`, and every
 //! file below the folder of its `main.rs` is declared as a module. A tier of tests that need more than Rust and git, and
@@ -81,7 +81,7 @@ fn is_rust(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "rs")
 }
 
-/// Whether the text holds `mod NAME;`, whatever its visibility and attributes, or names the file by a path attribute.
+/// Whether the text holds `mod NAME;`, with any visibility and attributes, or names the file by a path attribute.
 fn declares(text: &str, name: &str) -> bool {
     let words: Vec<&str> = text.split_whitespace().collect();
     let closed = format!("{name};");

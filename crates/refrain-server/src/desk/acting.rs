@@ -1,4 +1,4 @@
-//! What can be done with one loop, or plan, that is named by its project and its id: what the command line does, and no more.
+//! Actions on one loop or plan, named by its project and id: the same as on the command line.
 
 use refrain_app::verbs::approve::{Approve, approve_detached};
 use refrain_app::verbs::archive::archive;
@@ -35,8 +35,8 @@ impl Desk {
         }
     }
 
-    /// Asks for the end of a loop, or a plan. One that has stopped already stays as it is: that is no error, and what it waits
-    /// for a person with is not thrown away.
+    /// Cancels a loop or a plan. One that has stopped already stays as it is: that is no error, and a pending
+    /// approval or question is kept.
     pub(crate) fn stop(&self, asked: &Stop) -> Result<Stopped, Refusal> {
         let which = Which { loop_id: asked.loop_id.clone(), workspace: asked.workspace.clone() };
         let (service, id) = self.of_loop(&which.loop_id, which.workspace.as_deref())?;
@@ -45,13 +45,13 @@ impl Desk {
             return Ok(Stopped { stop_requested: false, loop_id: id, status: before.status });
         }
         let how = Urgent { now: asked.now };
-        // One that came to its end in between is over.
+        // A loop that ended meanwhile counts as stopped.
         let outcome = cancel(&self.context, &service, &id, how, Slow::Refuse)?;
         let stop_requested = !matches!(outcome, Outcome::Over(_));
         Ok(Stopped { stop_requested, loop_id: id, status: self.status(&which)?.view.status })
     }
 
-    /// Has its agent told something with its next iteration.
+    /// Steers its agent with the next iteration.
     pub(crate) fn say(&self, place: &Place, asked: &Steering) -> Result<Standing, Refusal> {
         asked.check()?;
         let (service, id) = self.open_place(place)?;
@@ -68,7 +68,7 @@ impl Desk {
         Ok(Steered { steered: true, loop_id: id })
     }
 
-    /// Lets it go on, with a runner of its own.
+    /// Resumes it with a runner of its own.
     pub(crate) fn resume(&self, place: &Place, asked: &Resume) -> Result<Standing, Refusal> {
         let (service, id) = self.open_place(place)?;
         let grant = (&asked.grant()?, asked.now);
@@ -77,7 +77,7 @@ impl Desk {
         standing(&service, &id)
     }
 
-    /// Says that what it waits with is good, and lets it finish, with a runner of its own.
+    /// Approves the tree that waits, and lets the loop finish with a runner of its own.
     pub(crate) fn approve(&self, place: &Place, asked: &Approve) -> Result<Standing, Refusal> {
         let (service, id) = self.open_place(place)?;
         let _handover = self.handovers.begin();
@@ -92,7 +92,7 @@ impl Desk {
         standing(&service, &id)
     }
 
-    /// Says how a task goes on that waits for that.
+    /// Sets how a task that waits for tuning continues.
     pub(crate) fn tune(&self, place: &Place, asked: &Tune) -> Result<Standing, Refusal> {
         asked.check()?;
         let (service, id) = self.open_place(place)?;
@@ -101,7 +101,7 @@ impl Desk {
     }
 }
 
-/// What a request to end a loop is told that has ended.
+/// The refusal of a request to cancel a loop that has ended.
 fn is_over(id: &LoopId, word: &'static str) -> Refusal {
     let (id, what) = (id.clone(), LoopRequest::Cancel);
     EngineError::Refused { id, what, why: Refused::Final(word) }.into()

@@ -1,5 +1,5 @@
-//! The addresses under which loops can be read: `refrain://PROJECT/loops/ID/state`, and `…/journal`, of which a page is asked
-//! for by `?from=NUMBER&limit=NUMBER`.
+//! The addresses of readable resources: `refrain://PROJECT/loops/ID/state`, and `…/journal` with
+//! `?from=NUMBER&limit=NUMBER` for a page.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,12 +8,11 @@ use refrain_core::LoopId;
 
 use super::Refusal;
 
-/// How many events of a journal are read at once unless it is said.
+/// The default number of journal events per read.
 const PAGE: usize = 100;
 /// How many at most.
 const LARGEST_PAGE: usize = 1_000;
 
-/// What is to be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
     /// The project, as [`name`](super::seeing::name) has it.
@@ -58,7 +57,7 @@ impl FromStr for Address {
     }
 }
 
-/// The page that a query asks for; none where it asks for something else.
+/// The page that a query asks for; none if the query is invalid.
 fn page(query: &str) -> Option<Part> {
     let (mut from, mut limit) = (None, PAGE);
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {

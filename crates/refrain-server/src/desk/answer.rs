@@ -1,5 +1,5 @@
-//! What callers are told, in the names of seed 003 (section 6.1): what a model needs to know of a loop, and not all that
-//! `status --json` says of it, as every word costs whoever asks.
+//! What callers receive, with the names of seed 003 (section 6.1): what a model needs to know of a loop. It is less
+//! than `status --json` prints, because every word costs the caller tokens.
 
 use jiff::Timestamp;
 use refrain_core::LoopId;
@@ -132,7 +132,7 @@ impl LoopView {
     }
 }
 
-/// Whether it stopped without being done, and nobody wanted that.
+/// Whether it stopped unfinished and without a request to stop.
 fn fell_short(status: StatusWord) -> bool {
     match status {
         StatusWord::Blocked
@@ -164,7 +164,7 @@ pub(crate) struct Started {
     /// How it stands.
     #[serde(rename = "loop")]
     pub(crate) view: LoopView,
-    /// What whoever started it should know.
+    /// Notes for the caller.
     pub(crate) notes: Vec<String>,
 }
 
@@ -221,7 +221,7 @@ impl From<&PlanStatus> for Tasks {
     }
 }
 
-/// How far a loop is, for whoever waits.
+/// How far a loop is, for a waiting caller.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Progress {
     /// Iterations that count.

@@ -1,4 +1,4 @@
-//! Requests that hand a loop to a runner of its own: a server does not end in the middle of one.
+//! Requests that start a detached runner: a stopping server waits for them.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

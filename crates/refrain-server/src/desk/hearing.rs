@@ -1,4 +1,4 @@
-//! What an attempt's agent did, as far as it says so: the last of it, a part, or what of it has some words in it.
+//! The activity of an attempt's agent: the end of it, a part, or the lines that contain some words.
 
 use std::ops::ControlFlow;
 
@@ -10,11 +10,11 @@ use serde::Serialize;
 use super::watching::{of_attempt, within};
 use super::{Desk, Place, Refusal};
 
-/// How long a line of what an agent said may be, in bytes.
+/// The longest line of agent output, in bytes.
 const LONGEST_LINE: usize = 4 << 10;
 /// How many lines are found at a time.
 const MOST_FOUND: usize = 200;
-/// How long what is looked for may be, in characters.
+/// The longest search text, in characters.
 const LONGEST_WANTED: usize = 200;
 
 /// A part of what an agent did.
@@ -46,7 +46,7 @@ pub(crate) struct Line {
 }
 
 impl Desk {
-    /// What an attempt's agent did, as far as it says so.
+    /// The activity of an attempt's agent.
     pub(crate) fn activity(
         &self,
         place: &Place,
@@ -65,7 +65,7 @@ impl Desk {
         }))
     }
 
-    /// What of it has these words in it, from a byte on; `next` is where to look on, as long as that is not the end.
+    /// The lines that contain these words, from a byte on; `next` is where to continue, until it is the end.
     pub(crate) fn search(
         &self,
         place: &Place,
@@ -90,24 +90,24 @@ impl Desk {
     }
 }
 
-/// As much of the text as is shown, with what is looked for in it; none where it has not.
+/// The text around a match; none if there is no match.
 fn around(text: &str, wanted: &str) -> Option<String> {
     let lower = text.to_lowercase();
     let at = lower.find(wanted)?;
-    // Where lower case is of another length the place is not the same: then its begin is shown.
+    // If lower case has another length the offset is wrong: then the beginning is shown.
     let at = if lower.len() == text.len() { at } else { 0 };
     let from = text.floor_char_boundary(at.saturating_sub(LONGEST_LINE / 2));
     let before = if from > 0 { "…" } else { "" };
     Some(format!("{before}{}", clip(&text[from..], LONGEST_LINE)))
 }
 
-/// What there is to be shown of an event, each line as long as lines may be.
+/// The lines of an event, each cut to the longest length.
 fn lines(event: &AgentEvent) -> Vec<Line> {
     let clipped = |line: Line| Line { text: clip(&line.text, LONGEST_LINE).into_owned(), ..line };
     whole(event).into_iter().map(clipped).collect()
 }
 
-/// Parts of a text as one line, as long as that is not too long; the first of them may continue what was read before.
+/// Joins parts of a text into one line up to the longest length; the first of them may continue the text read before.
 fn joined(lines: impl Iterator<Item = Line>) -> Vec<Line> {
     let mut all: Vec<Line> = Vec::new();
     for line in lines {
@@ -121,7 +121,7 @@ fn joined(lines: impl Iterator<Item = Line>) -> Vec<Line> {
     all
 }
 
-/// The same, however long; what is no stream of events comes as whole lines.
+/// The same without cutting; output that is no event stream comes as whole lines.
 fn whole(event: &AgentEvent) -> Vec<Line> {
     match event {
         AgentEvent::Notice(text) => text.lines().map(|text| Line::of("output", text)).collect(),

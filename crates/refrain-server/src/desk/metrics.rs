@@ -1,4 +1,4 @@
-//! What a scraper is told of all loops.
+//! The metrics of all loops for a scraper.
 
 use jiff::tz::TimeZone;
 use refrain_core::view::metrics;
@@ -8,8 +8,8 @@ use refrain_engine::{Detail, Listed};
 use super::{Desk, Refusal};
 
 impl Desk {
-    /// What loops used and how they stand, in the text format of Prometheus: of all projects where all are open, else of the
-    /// first. One that cannot be read is left out.
+    /// Usage and status of all loops in the text format of Prometheus: of all projects if all are open, else of the
+    /// first. An unreadable project is omitted.
     pub(crate) fn metrics(&self) -> Result<String, Refusal> {
         let service = self.whole()?;
         let used = service.used(self.everywhere, None, By::Agent, &TimeZone::UTC, true)?;

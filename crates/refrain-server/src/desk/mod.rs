@@ -1,4 +1,4 @@
-//! What can be asked of loops from outside, whatever the protocol. Everything here blocks, and belongs on a thread that may.
+//! The requests that every protocol offers. They block, and belong on a thread that may block.
 
 mod acting;
 mod address;
@@ -31,13 +31,13 @@ pub(crate) use seeing::name as project_name;
 pub(crate) use wanted::{List, Steer, Stop, Which, WithWait};
 pub(crate) use watching::{Difference, Filter, Found, LogPart, Place, ProjectView, Row, STATUSES};
 
-/// Where loops may be started and looked at: the folders that a person opened, and the projects in them.
+/// The entry point of all protocols: the folders that a person opened, and the projects in them.
 #[derive(Clone, Debug)]
 pub struct Desk {
-    /// Where and by whom requests are made.
+    /// The environment and the caller of requests.
     context: Context,
     handovers: Handovers,
-    /// Canonical, at least one; the first is where work begins that names no place.
+    /// Canonical paths, at least one; the first is used for requests that name no folder.
     roots: Vec<Utf8PathBuf>,
     /// Every project that Refrain has worked in is open too, also those of later.
     everywhere: bool,

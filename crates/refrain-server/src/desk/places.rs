@@ -1,5 +1,5 @@
-//! Which folders may be worked in, and which projects lie there. Whatever a caller names is resolved first, links followed,
-//! and then has to lie inside a folder that the person opened (issue 8): text is compared nowhere.
+//! Which folders are open, and which projects lie there. A path that a caller names is resolved first, links followed,
+//! and then has to lie inside a folder that the person opened (issue 8): paths are never compared as text.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::seeing::name;
 use super::{Desk, DeskError, Handovers, Place, Refusal, RefusalKind};
 
 impl Desk {
-    /// A desk for these folders, or for the project that `here` lies in where there are none.
+    /// A desk for these folders, or for the project that contains `here` if there are none.
     ///
     /// # Errors
     /// [`DeskError`] for the first folder that cannot be opened.
@@ -25,7 +25,7 @@ impl Desk {
             Ok(root) if root.is_dir() => Ok(root),
             _ => Err(DeskError::NoFolder(root.clone())),
         };
-        // Whoever started this is no part of what is started through it, for however long it stays.
+        // A loop started through this server is no part of the server's own trace.
         let mut context = context.clone();
         context.host.env.retain(|(name, _)| name != "TRACEPARENT");
         let handovers = Handovers::default();
@@ -37,8 +37,8 @@ impl Desk {
         })
     }
 
-    /// The same, but where there are no folders, for all projects that Refrain has worked in as well: for a person, whose
-    /// they are.
+    /// The same, but without folders for all projects that Refrain has worked in too: only for the user who owns
+    /// them.
     pub fn open_everywhere(context: &Context, roots: &[Utf8PathBuf]) -> Result<Self, DeskError> {
         Ok(Self { everywhere: roots.is_empty(), ..Self::open(context, roots)? })
     }
@@ -74,17 +74,17 @@ impl Desk {
         &self.context.host.version
     }
 
-    /// Who may come in over HTTP.
+    /// The credentials of HTTP clients.
     pub(crate) fn keys(&self) -> Keys {
         Keys::new(&self.context.host.state_home)
     }
 
-    /// The folder that a caller means; the first root where none is named.
+    /// The folder that a caller names; the first root by default.
     pub(super) fn folder(&self, workspace: Option<&str>) -> Result<Utf8PathBuf, Refusal> {
         let [first, ..] = self.roots.as_slice() else { return Err(Refusal::new("no folder is open")) };
         let Some(asked) = workspace else { return Ok(first.clone()) };
         let open = self.open_now();
-        // One text for what is not there and for what is outside: what lies there is nobody's business.
+        // The same text for a missing folder and for one outside: callers must not learn what exists there.
         let refused = || {
             let roots = named(&self.roots);
             let error = format!("workspace {asked}: accepted is a folder inside {roots}, links followed");
@@ -95,7 +95,7 @@ impl Desk {
         if asked.is_empty() || !is_inside || !found.is_dir() {
             return Err(refused());
         }
-        // What lies there may say by its `.git` that it belongs to a project elsewhere.
+        // A `.git` file there may point to a project elsewhere.
         let data = self.service(&found)?.project().data.clone();
         let known = open.iter().filter_map(|root| self.service(root).ok());
         let mut known = known.map(|service| service.project().data.clone());
@@ -153,8 +153,8 @@ impl Desk {
         Some(service).filter(|service| self.is_whole(service)).ok_or_else(nothing)
     }
 
-    /// Whether the project has this loop, or plan, and it works in a folder that is open: of a project that is open in part, the
-    /// others are nobody's business here.
+    /// Whether the project has this loop or plan, and it works in an open folder: if a project is open only in part,
+    /// its other loops are hidden.
     pub(super) fn sees(&self, service: &Service, id: &LoopId) -> bool {
         if service.find(id).is_err() {
             return false;
@@ -181,7 +181,7 @@ impl Desk {
         }
     }
 
-    /// The door to the project whose loop, or plan, this is; where several have one of that name, the workspace says which.
+    /// The project with this loop or plan; if several have the id, the workspace decides.
     pub(crate) fn of_loop(&self, id: &str, workspace: Option<&str>) -> Result<(Service, LoopId), Refusal> {
         let id: LoopId = id.parse().map_err(|error| Refusal::new(format!("loop_id {id}: {error}")))?;
         let services = match workspace {

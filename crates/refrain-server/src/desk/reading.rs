@@ -1,5 +1,5 @@
-//! Reading what is kept of a loop, as far as it may leave the machine: its `state.md`, its journal, the loop as others have it;
-//! whether all of that is as it was written; and what all loops used.
+//! Reads stored data of a loop, without secrets: its `state.md`, its journal, its export; verifies the journal; and
+//! sums the usage of all loops.
 
 use std::fmt;
 
@@ -51,11 +51,11 @@ pub(crate) struct UsageOf {
     pub(crate) project: Option<String>,
 }
 
-/// How much of a journal is read at once, in bytes; an event that is larger is named, and left out.
+/// How much of a journal is read at once, in bytes; of a larger event only the name is returned.
 const LARGEST: usize = 1 << 20;
 
 impl Desk {
-    /// What stands at an address.
+    /// Reads the resource at an address.
     pub(crate) fn read(&self, address: &Address) -> Result<String, Refusal> {
         let (service, id) = self.at(&address.project, address.id.clone())?;
         match address.part {
@@ -87,7 +87,7 @@ impl Desk {
         Ok(service.export(&id, to)?)
     }
 
-    /// Whether its journal, and what that says of logs, trees and commits, is as it was written; of a plan each loop's too.
+    /// Verifies its journal, and the logs, trees and commits that the journal names; of a plan each loop's too.
     pub(crate) fn verify(&self, place: &Place) -> Result<Verified, Refusal> {
         let (service, id) = self.open_place(place)?;
         Ok(match service.verify(&id, None)? {
@@ -103,7 +103,7 @@ impl Desk {
         Ok(rounds.map(|it| Round { task: it.task.to_string(), round: it.round, id: it.id }).collect())
     }
 
-    /// What loops used: those of one project, of all where all are open, or else of the first.
+    /// The usage of loops: of one project, of all if all are open, or else of the first.
     pub(crate) fn usage(&self, asked: &UsageOf) -> Result<Report, Refusal> {
         let wanted = asked.by.as_deref().unwrap_or(By::Day.as_str());
         let by = By::ALL.into_iter().find(|by| by.as_str() == wanted).ok_or_else(|| {
@@ -130,20 +130,20 @@ impl Desk {
         Ok(service.used(everywhere, since, by, &zone, false)?.report)
     }
 
-    /// Says when something at an address changes.
+    /// A subscription to changes at an address.
     pub(crate) fn changes_at(&self, address: &Address) -> Result<Changes, Refusal> {
         let (service, id) = self.at(&address.project, address.id.clone())?;
         Ok(service.changes(&id)?)
     }
 
-    /// Says when a loop, or a plan, gets on.
+    /// A subscription to the progress of a loop or a plan.
     pub(crate) fn changes(&self, which: &Which) -> Result<Changes, Refusal> {
         let (service, id) = self.of_loop(&which.loop_id, which.workspace.as_deref())?;
         Ok(service.changes(&id)?)
     }
 }
 
-/// Where a loop that is listed can be read.
+/// The addresses of a listed loop.
 pub(crate) fn addresses(view: &LoopView) -> Vec<Address> {
     let at = |part| Address { project: view.project.clone(), id: view.id.clone(), part };
     view.state_file.iter().map(|_| at(Part::State)).chain([at(Part::TAIL)]).collect()

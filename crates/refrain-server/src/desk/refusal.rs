@@ -1,4 +1,4 @@
-//! Why something was not done, in one clear line that names the value and what is accepted.
+//! Errors for callers: one clear line that names the value and what is accepted.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub(crate) struct Refusal {
     parameter: Option<&'static str>,
 }
 
-/// What kind of refusal it is, for protocols that have a code for that.
+/// The kind of error, for protocols that have a code for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RefusalKind {
     /// It was asked wrongly.
@@ -34,7 +34,7 @@ impl Refusal {
     }
 
     pub(crate) fn of(kind: RefusalKind, text: impl AsRef<str>) -> Self {
-        // What is named in it was said by somebody else.
+        // The text may quote untrusted input.
         let text = printable(text.as_ref()).split_whitespace().collect::<Vec<_>>().join(" ");
         Self { text, kind, parameter: None }
     }

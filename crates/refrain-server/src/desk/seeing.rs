@@ -1,4 +1,4 @@
-//! Looking: how a loop stands, which there are, and what shows that one is done.
+//! Read requests: the status of a loop, the list of loops, and reports.
 
 use std::cmp::Reverse;
 
@@ -12,15 +12,15 @@ use super::{Desk, List, Listing, LoopView, Progress, Refusal, Reported, Status, 
 
 /// How much of `state.md` is shown (seed 003).
 const EXCERPT: usize = 40;
-/// How long a line of it may be, in characters: whoever reads it pays for it.
+/// The longest line, in characters: the caller pays for every token.
 const LONGEST_LINE: usize = 400;
-/// How many of those that are over are listed (seed 003).
+/// How many ended loops are listed (seed 003).
 const MOST_LISTED: usize = 50;
 /// How much of a goal a list shows, in characters.
 const SHORT_GOAL: usize = 200;
 
 impl Desk {
-    /// How a loop, or a plan, stands.
+    /// The status of a loop or a plan.
     pub(crate) fn status(&self, which: &Which) -> Result<Status, Refusal> {
         let (service, id) = self.of_loop(&which.loop_id, which.workspace.as_deref())?;
         let project = name(&service);
@@ -84,7 +84,7 @@ impl Desk {
         Ok(Listing { count: loops.len(), loops, unread })
     }
 
-    /// What was asked and claimed, and what proved it: secrets are left out.
+    /// What was asked and claimed, and what proved it; secrets are omitted.
     pub(crate) fn report(&self, which: &Which) -> Result<Reported, Refusal> {
         let (service, id) = self.of_loop(&which.loop_id, which.workspace.as_deref())?;
         Ok(Reported {

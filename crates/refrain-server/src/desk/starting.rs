@@ -1,4 +1,4 @@
-//! Starting, in a folder that is open.
+//! Starts loops and plans in an open folder.
 
 use camino::Utf8Path;
 use refrain_app::Context;

@@ -1,4 +1,4 @@
-//! A desk on a folder of its own, and what it does without a process beside it.
+//! A desk on a folder of its own, without another process.
 
 use camino::Utf8PathBuf;
 use refrain_app::{Caller, Context};

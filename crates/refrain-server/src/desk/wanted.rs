@@ -1,4 +1,4 @@
-//! What callers may ask of loops that are there, each named by its id (seed 003).
+//! The requests that callers may send about existing loops, each named by its id (seed 003).
 
 use refrain_core::MAX_STEERING;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! What can be seen of one loop, or plan, that is named by its project and its id, and of all of them in a list.
+//! Views of one loop or plan, named by its project and id, and of all of them in a list.
 
 use refrain_core::AttemptId;
 use refrain_core::gate::GateName;
@@ -11,7 +11,7 @@ use super::address::{Address, Part};
 use super::seeing::name;
 use super::{Desk, Refusal, RefusalKind};
 
-/// What a list can be narrowed down to.
+/// The statuses by which a list can be filtered.
 pub(crate) const STATUSES: [&str; 12] = [
     "running",
     "waiting",
@@ -26,10 +26,10 @@ pub(crate) const STATUSES: [&str; 12] = [
     "stuck",
     "failed",
 ];
-/// How many loops are listed unless it is said, and at most.
+/// The default and the largest number of listed loops.
 const LISTED: usize = 200;
 const MOST_LISTED: usize = 2_000;
-/// How much of a log is read at once unless it is said, and at most, in bytes.
+/// The default and the largest part of a log per read, in bytes.
 const PART: u64 = 64 << 10;
 const MOST_PART: u64 = 1 << 20;
 
@@ -192,13 +192,13 @@ impl Desk {
         self.read(&Address { project: name(&service), id, part: Part::State })
     }
 
-    /// What a loop was asked for.
+    /// The goal of a loop.
     pub(crate) fn goal(&self, place: &Place) -> Result<String, Refusal> {
         let (service, id) = self.open_place(place)?;
         Ok(service.goal(&id)?)
     }
 
-    /// What an attempt's agent was told.
+    /// The prompt of an attempt.
     pub(crate) fn told(&self, place: &Place, attempt: &str) -> Result<String, Refusal> {
         let (service, id) = self.open_place(place)?;
         let gone =
@@ -223,7 +223,7 @@ impl Desk {
         Ok(LogPart { from: part.from, next: part.next, total: part.total, text: part.text })
     }
 
-    /// What it has changed so far.
+    /// The changes of a loop so far.
     pub(crate) fn difference(&self, place: &Place) -> Result<Difference, Refusal> {
         let (service, id) = self.open_place(place)?;
         let Differences { note, is_shown, stat, diff } = service.differences(&id)?;

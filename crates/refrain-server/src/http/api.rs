@@ -1,4 +1,4 @@
-//! What each route of the API does: takes apart what was sent, asks the desk, says what came of it.
+//! The handlers of the API's routes: each parses its parameters, calls the desk and renders the result.
 
 use std::sync::Arc;
 
@@ -78,7 +78,7 @@ pub(super) struct Sought {
     pub(super) find: Option<String>,
 }
 
-/// What is looked for has a bound of its own.
+/// A search result has its own limit.
 pub(super) fn unlimited(limit: Option<u64>) -> Result<(), Refusal> {
     match limit {
         Some(_) => Err(Refusal::new("limit: accepted is none beside find")),
@@ -107,7 +107,7 @@ impl<T: DeserializeOwned + Send> FromRequestParts<Arc<AppState>> for At<T> {
     }
 }
 
-/// What stands behind the question mark.
+/// The parameters of the query string.
 pub(super) struct Wants<T>(pub(super) T);
 
 impl<T: DeserializeOwned + JsonSchema + Send> FromRequestParts<Arc<AppState>> for Wants<T> {

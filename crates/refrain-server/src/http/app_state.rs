@@ -1,4 +1,4 @@
-//! What all requests share: the desk, who may come in, and under which names the server is found.
+//! The shared state of all requests: the desk, the credentials, and the names of the server.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ pub(super) struct AppState {
     pub(super) hub: Arc<EventBroadcaster>,
     keys: Keys,
     pub(super) names: Names,
-    /// What the cookie is called: browsers keep them by host, whatever the port.
+    /// The cookie's name, which contains the port: browsers keep cookies by host, for all ports.
     pub(super) cookie: String,
     /// A code that opens the door once, and until when.
     code: Mutex<Option<(String, Instant)>>,
@@ -34,7 +34,7 @@ pub(super) struct AppState {
 
 impl AppState {
     pub(super) fn new(desk: Arc<Desk>, port: u16, names: Names) -> Self {
-        // Under this prefix no other host, and nobody on the way, sets one for us.
+        // Browsers accept this prefix only from this host and over TLS, so no other host can set the cookie.
         let prefix = if names.is_secure() { "__Host-" } else { "" };
         Self {
             hub: Arc::new(EventBroadcaster::new(Arc::clone(&desk))),
@@ -57,7 +57,7 @@ impl AppState {
     /// Whether this is the code, which is good no more then.
     pub(super) fn takes(&self, code: &str) -> bool {
         let mut kept = lock(&self.code);
-        // Hashes, so that how long it takes says nothing.
+        // Hashes are compared, so that the time reveals nothing.
         let is_good = |(known, until): &(String, Instant)| {
             blake3::hash(known.as_bytes()) == blake3::hash(code.as_bytes()) && Instant::now() < *until
         };
@@ -99,7 +99,7 @@ impl AppState {
         wrong.0 > TRIES
     }
 
-    /// Does what blocks on a thread that may.
+    /// Runs blocking work on a thread that may block.
     pub(super) async fn at_desk<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Desk) -> Result<T, Refusal> + Send + 'static,
@@ -115,40 +115,40 @@ impl AppState {
     }
 }
 
-/// 256 bits that nobody guesses, in hex.
+/// 256 random bits, in hex.
 fn random() -> String {
     let bytes: [u8; 32] = rand::rng().random();
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A new token for a program, kept so that it is let in from now on.
+/// Creates and stores a new token for a program.
 ///
 /// # Errors
-/// What the system said where it cannot be kept.
+/// The system's error if it cannot be stored.
 pub fn new_token(desk: &Desk) -> Result<String, refrain_engine::DiskError> {
     let token = random();
     desk.keys().add(Pass::Token(&token), now())?;
     Ok(token)
 }
 
-/// Lets nobody in any more who was; how many tokens and cookies there were.
+/// Revokes all tokens and cookies; returns how many there were.
 ///
 /// # Errors
-/// What the system said where one of them stays.
+/// The system's error if one of them cannot be removed.
 pub fn revoke_tokens(desk: &Desk) -> Result<usize, refrain_engine::DiskError> {
     desk.keys().revoke()
 }
 
-/// What lets somebody in now.
+/// The valid tokens and cookies.
 #[must_use]
 pub fn tokens(desk: &Desk) -> Vec<Key> {
     desk.keys().list(now())
 }
 
-/// Lets the holder of the token or cookie with this id in no more; whether there was one.
+/// Revokes the token or cookie with this id; returns whether it existed.
 ///
 /// # Errors
-/// What the system said where it stays.
+/// The system's error if it cannot be removed.
 pub fn revoke_token(desk: &Desk, id: &str) -> Result<bool, refrain_engine::DiskError> {
     desk.keys().revoke_one(id)
 }

@@ -1,5 +1,6 @@
-//! One answer for all who ask for the same while it is made: whatever happens to a loop, every page that shows it is read anew
-//! at the same moment. An answer that was begun before somebody asked is none for them: it may not show what they heard of.
+//! Single flight: requests for the same page share one response while it is made, because every page that shows a loop
+//! reloads at the same moment. A response begun before a request arrived is not used for it: it may miss the event that
+//! caused the request.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,11 +17,11 @@ use super::failure::Failure;
 /// The longest page that is kept for others, in bytes.
 const LONGEST: usize = 64 << 20;
 
-/// What is being made, by what it is asked for with.
+/// The responses being made, by request URI.
 #[derive(Debug, Default)]
 pub(super) struct Copies(Mutex<HashMap<String, Desired>>);
 
-/// Held while it is made; what was made last.
+/// Locked while the response is made; holds the last response.
 type Desired = Arc<tokio::sync::Mutex<Option<Made>>>;
 
 #[derive(Debug)]
@@ -33,7 +34,7 @@ struct Made {
 impl Copies {
     fn of(&self, what: &str) -> Desired {
         let mut desired = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Nothing is kept that nobody waits for.
+        // Drops responses that no request waits for.
         desired.retain(|_, it| Arc::strong_count(it) > 1);
         Arc::clone(desired.entry(what.to_owned()).or_default())
     }
@@ -45,7 +46,7 @@ impl Made {
     }
 }
 
-/// Answers with what is made already for somebody who asked at the same time.
+/// Answers with the response that is already being made for another request.
 pub(super) async fn share(State(copies): State<Arc<Copies>>, request: Request, next: Next) -> Response {
     let asked = Instant::now();
     let what = request.uri().path_and_query().map(|it| it.as_str().to_owned());
@@ -77,7 +78,7 @@ mod tests {
 
     use super::*;
 
-    /// What each is answered of three: one asks, two more while it is made; and how often it was made.
+    /// The answers to three requests, two of them sent while the first is answered, and how often an answer was made.
     async fn answers(method: Method) -> (Vec<String>, usize) {
         let (made, free) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
         let (count, wait) = (Arc::clone(&made), Arc::clone(&free));

@@ -1,5 +1,4 @@
-//! What is answered where something is not done: one line, and a code that programs can rely on; a page, for whoever asks for
-//! pages.
+//! Error responses: one line, and a code that programs can rely on; a page for clients that accept HTML.
 
 use askama::Template;
 use axum::Json;
@@ -36,7 +35,7 @@ struct Page<'a> {
     error: &'a str,
 }
 
-/// All statuses of failures, and their codes; what is none of them failed here.
+/// The statuses of failures with their codes; every other one is an internal error.
 pub(super) const CODES: [(u16, &str); 12] = [
     (400, "bad-request"),
     (401, "unauthorized"),
@@ -67,7 +66,7 @@ impl Failure {
         Self::new(StatusCode::NOT_FOUND, "nothing is there; /api/v1/openapi.json lists what is")
     }
 
-    /// What a library refused, in words of ours.
+    /// An error of a library, in Refrain's words.
     fn of_library(status: StatusCode, is_tools: bool) -> Self {
         let error = match status {
             StatusCode::NOT_FOUND if is_tools => {
@@ -108,7 +107,7 @@ impl From<Refusal> for Failure {
 }
 
 impl IntoResponse for Failure {
-    /// As programs read it; [`speak`] makes a page of it where one is wanted.
+    /// A JSON response; [`speak`] turns it into a page if one is wanted.
     fn into_response(self) -> Response {
         let mut response = (self.status, Json(&self)).into_response();
         response.extensions_mut().insert(self);
@@ -121,13 +120,12 @@ pub(super) async fn no_method(method: Method) -> Failure {
     Failure::new(StatusCode::METHOD_NOT_ALLOWED, format!("{method} is not accepted here; Allow says what is"))
 }
 
-/// Whether it is a page that is asked for.
 pub(super) fn wants_page(headers: &HeaderMap) -> bool {
     let accepts = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
     accepts.is_some_and(|accepts| accepts.contains("text/html"))
 }
 
-/// Says every failure as it is read: in a page to browsers, as JSON to programs, whoever it was that refused.
+/// Renders every error, also those of other layers: a page for browsers, JSON for programs.
 pub(super) async fn speak(request: Request, next: Next) -> Response {
     let wants_page = wants_page(request.headers());
     let is_tools = request.uri().path().starts_with("/mcp");
@@ -149,7 +147,7 @@ pub(super) async fn speak(request: Request, next: Next) -> Response {
         Ok(page) if wants_page => Html(page).into_response(),
         Ok(_) | Err(_) => Json(&failure).into_response(),
     };
-    // What else was said stays: when to come again, which methods there are.
+    // Keep the headers: when to retry, which methods are allowed.
     let (mut parts, _) = response.into_parts();
     parts.status = failure.status;
     parts.headers.remove(header::CONTENT_LENGTH);

@@ -1,5 +1,5 @@
-//! Who is let in, and under which conditions. Every request passes here before anything is done for it: the name that it came
-//! under, its origin where it changes something, its size and pace, and its token.
+//! Authentication and request checks. Every request passes here first: its host name, its origin if it changes
+//! something, its size and pace, and its token.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,16 +17,16 @@ use crate::http::listener::address::Under;
 
 /// How large a request may be, in bytes.
 pub(super) const LARGEST: usize = 1 << 20;
-/// How large it may be of somebody who was not let in yet.
+/// The same for a client that is not authenticated.
 pub(super) const LARGEST_OUTSIDE: usize = 4 << 10;
 /// How long it may take to arrive.
 const SLOWEST: Duration = Duration::from_secs(20);
-/// Nothing but what comes from here, no frame around it, and nothing that stands in a page itself runs.
+/// Only resources from this server, no frame around it, and no inline script or style.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// Lets in only who came under a name of this server: a name that leads here by somebody else's doing is none. A browser that
-/// came under one of programs is sent on to that of browsers, as it would show its cookie to all that is at this one.
+/// Accepts only requests under a name of this server, against DNS rebinding. A browser that came under a name for
+/// programs is redirected to the one for browsers, as it would send its cookie to every server at this one.
 pub(super) async fn check_host(
     State(door): State<Arc<AppState>>,
     mut request: Request,
@@ -55,14 +55,14 @@ pub(super) async fn check_host(
     .into_response()
 }
 
-/// Whether a person asks for a page, or comes to be let in.
+/// Whether it is a request of a browser for a page, or for the login.
 fn is_browser(request: &Request) -> bool {
     let is_door = matches!(request.uri().path(), "/login" | "/open");
     let is_program = request.headers().contains_key(header::AUTHORIZATION);
     is_door || (*request.method() == Method::GET && wants_page(request.headers()) && !is_program)
 }
 
-/// Takes in the whole of what is sent before anything is done for it, within bounds.
+/// Reads the whole body, within limits, before the request is handled.
 pub(super) async fn take_in(largest: usize, request: Request, next: Next) -> Response {
     if matches!(*request.method(), Method::GET | Method::HEAD) {
         return next.run(request).await;
@@ -86,7 +86,7 @@ pub(super) async fn take_in(largest: usize, request: Request, next: Next) -> Res
     }
 }
 
-/// Lets in only who has a token; a person is sent to where they can show one.
+/// Accepts only requests with a token or cookie; a browser is redirected to the login.
 pub(super) async fn admit(State(door): State<Arc<AppState>>, request: Request, next: Next) -> Response {
     let headers = request.headers();
     let (token, cookie) = (bearer(headers), cookie(headers, &door.cookie));
@@ -153,7 +153,7 @@ fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     pairs.find(|(found, _)| *found == name).map(|(_, value)| value)
 }
 
-/// What every answer says to browsers.
+/// Sets the security headers of every response.
 pub(super) async fn seal(mut response: Response) -> Response {
     let headers = response.headers_mut();
     let fixed = [
@@ -166,7 +166,7 @@ pub(super) async fn seal(mut response: Response) -> Response {
     for (name, value) in fixed {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    // What stands in an answer is the person's, and changes.
+    // The content is private, and changes.
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
 }

@@ -1,4 +1,4 @@
-//! Who has the connections: how many one client may have, and whose is closed when all are taken.
+//! The open connections: how many one client may have, and which one is closed when all slots are taken.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use tokio::task::AbortHandle;
 /// How many connections one token or cookie may have, and one address that is not this machine's.
 pub(super) const MOST_OF_ONE: usize = 64;
 
-/// A hash of what a client was let in by.
+/// A hash of the token or cookie.
 type Pass = blake3::Hash;
 
 /// The open connections.
@@ -42,7 +42,7 @@ impl Guests {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A connection from this address; none where it has too many.
+    /// Registers a connection from this address; none if it has too many.
     pub(super) fn enter(self: &Arc<Self>, address: IpAddr, is_bounded: bool) -> Option<Guest> {
         let mut open = self.open();
         let of_it = open.connections.values().filter(|connection| connection.address == address);
@@ -63,7 +63,7 @@ impl Guests {
         }
     }
 
-    /// Closes the oldest connection on which no request was let in, so that those who were let in have room.
+    /// Closes the oldest unauthenticated connection, to make room for authenticated clients.
     pub(super) fn make_room(&self) {
         let open = self.open();
         let silent = open.connections.values().find(|it| it.pass.is_none() && it.close.is_some());
@@ -80,7 +80,7 @@ impl Guest {
         self.number
     }
 
-    /// It was let in by this token or cookie; whether that has not too many connections.
+    /// Notes the connection's token or cookie; false if that has too many connections.
     pub(super) fn shows(&self, pass: &str) -> bool {
         let pass = blake3::hash(pass.as_bytes());
         let mut open = self.guests.open();

@@ -1,14 +1,13 @@
-//! The live stream: that something was recorded or printed, for everybody who listens. One thread looks out while somebody
-//! does, and nothing happens while nothing changes.
+//! The event stream: every subscriber learns that something was recorded or printed. One thread watches the journals
+//! while there are subscribers, and nothing runs while nothing changes.
 //!
-//! Journals are the truth, and what is said here only says where to read. Still nothing is missed: what was said lately is
-//! kept, numbered from when the looking out began, and an event's id is `BEGINNING-NUMBER-MILLISECONDS`. Whoever comes back
-//! with the id of the last event that they heard gets all behind it from what is kept; where that is not so long, or began
-//! only later (another server, or nobody listened for a while), from the journals themselves: all that they hold from that
-//! moment on, and a little before it. So an event may be said twice, and is known again by its loop and number; none is left
-//! out. Until the last of what was missed is sent, ids name no beginning of any stream ([`CATCHING_UP`]): a connection that breaks
-//! in between begins to catch up again where it broke. Where it would be too much, `reset` says so: whoever hears it reads anew
-//! what they show.
+//! Journals are the truth; an event only says where to read. No event is lost: recent events are kept, numbered from
+//! the start of the watch, and an event's id is `BEGINNING-NUMBER-MILLISECONDS`. A subscriber that returns with the id
+//! of its last event gets all later ones from what is kept. If that no longer reaches back, or the watch is newer
+//! (another server, or no subscriber for a while), they come from the journals, from a little before that moment. So an
+//! event may come twice, and is recognized by its loop and number. Until the last missed event is sent, ids name no
+//! stream ([`CATCHING_UP`]), so a broken connection catches up again from where it broke. If too much was missed,
+//! `reset` tells the subscriber to reload.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
@@ -33,12 +32,12 @@ const KEPT: usize = 4_096;
 const MOST: usize = 10_000;
 /// How often a listener is shown that the server is there.
 const ALIVE: Duration = Duration::from_secs(20);
-/// How long nobody may listen before nobody looks out: whoever goes from page to page comes back.
+/// How long the watch continues without subscribers: a browser that changes pages returns soon.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How often it is said at most that one loop's agent prints.
+/// The shortest time between two events that one loop's agent printed.
 const PACE: Duration = Duration::from_millis(250);
 
-/// The beginning of no stream: whoever comes back with it gets what is missing from the journals.
+/// Names no stream: a subscriber that returns with it gets what it missed from the journals.
 const CATCHING_UP: &str = "none";
 
 #[derive(Clone, Debug, Serialize)]
@@ -58,11 +57,11 @@ enum Said {
         id: String,
         attempt: String,
     },
-    /// All that is shown is to be read anew.
+    /// Everything must be reloaded.
     Listed {},
 }
 
-/// Tells everybody.
+/// Sends events to all subscribers.
 #[derive(Debug)]
 pub(super) struct EventBroadcaster {
     desk: Arc<Desk>,
@@ -73,7 +72,7 @@ pub(super) struct EventBroadcaster {
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// Names the looking out that goes on; none where nobody does.
+    /// Names the running watch; none if none runs.
     beginning: Option<String>,
     listeners: usize,
     /// When the last listener went away.
@@ -82,19 +81,19 @@ struct Kept {
     last: u64,
 }
 
-/// The looking out, to its end, however it ends: then all who listen are let go of, and come again.
+/// The running watch; its drop, for any reason, disconnects all subscribers, and they return.
 struct Looking {
     hub: Arc<EventBroadcaster>,
     beginning: String,
 }
 
-/// Somebody who listens.
+/// A subscriber.
 struct Listener {
     hub: Arc<EventBroadcaster>,
     beginning: String,
-    /// The last that they heard.
+    /// The number of its last event.
     heard: u64,
-    /// What they missed, or what they are told first.
+    /// Events to send first: the greeting, and what it missed.
     first: VecDeque<Event>,
     changed: watch::Receiver<u64>,
     stop: Stop,
@@ -105,13 +104,13 @@ impl EventBroadcaster {
         Self { desk, kept: Mutex::default(), last: watch::channel(0).0 }
     }
 
-    /// The id that whoever reads something now begins to listen behind.
+    /// The id after which a client that reads the state now subscribes.
     pub(super) fn mark(&self) -> String {
         let kept = self.kept();
         id(kept.beginning.as_deref().unwrap_or(CATCHING_UP), kept.last, now())
     }
 
-    /// All that happens from now on, or behind the event of that id.
+    /// Subscribes to all events from now on, or after the event of that id.
     pub(super) async fn listen(self: &Arc<Self>, after: Option<String>, stop: Stop) -> Response {
         let mut begins = false;
         let (beginning, heard, missed) = {
@@ -135,7 +134,7 @@ impl EventBroadcaster {
                 Some(cursor) => (beginning, kept.last, Some(cursor.map(|cursor| cursor.at))),
             }
         };
-        // From here on it is let go of, whatever becomes of it.
+        // From here on `Drop` unsubscribes it.
         let mut listener = Listener {
             hub: Arc::clone(self),
             beginning,
@@ -147,16 +146,16 @@ impl EventBroadcaster {
         if begins {
             let looking = Looking { hub: Arc::clone(self), beginning: listener.beginning.clone() };
             let (ready, is_ready) = tokio::sync::oneshot::channel();
-            // A thread of its own, which nobody waits for: it sleeps until something happens. Where none can be had the
-            // looking out is over at once.
+            // A detached thread, which sleeps until something happens. If it cannot be started, the watch ends at
+            // once.
             let _ = std::thread::Builder::new().spawn(move || looking.hub.look_out(ready));
-            // What happens from here on is noticed.
+            // Events from here on are not missed.
             let _ = is_ready.await;
         }
         let hello = match missed {
             None => id(&listener.beginning, listener.heard, now()),
             Some(Some(since)) => id(CATCHING_UP, 0, since),
-            // An id that says nothing leads to the same again.
+            // An invalid id catches up from the journals too.
             Some(None) => CATCHING_UP.to_owned(),
         };
         listener.first.push_back(Event::default().event("hello").id(hello).data("{}"));
@@ -172,7 +171,7 @@ impl EventBroadcaster {
         .into_response()
     }
 
-    /// What the journals hold since then.
+    /// The events in the journals since then.
     async fn missed(self: &Arc<Self>, since: Option<Timestamp>, listener: &Listener) -> Vec<Event> {
         let hub = Arc::clone(self);
         let read = move || recorded_since(hub.desk.services(), since?, MOST);
@@ -197,7 +196,7 @@ impl EventBroadcaster {
         }
     }
 
-    /// Looks out for as long as somebody listens. Blocks.
+    /// Watches while there are subscribers. Blocks.
     fn look_out(&self, ready: tokio::sync::oneshot::Sender<()>) {
         let desk = Arc::clone(&self.desk);
         let mut lookout = JournalWatcher::new(move || desk.services(), true).ok();
@@ -219,7 +218,7 @@ impl EventBroadcaster {
             let now = Instant::now();
             said.extend(printed.extract_if(.., |_, (_, due)| *due <= now).map(|(_, (it, _))| it));
             self.say(said);
-            // That nobody listens any more is noticed once there would be something to hear.
+            // The subscriber count is checked only when an event arrives.
             let mut kept = self.kept();
             if kept.listeners == 0 && kept.left.is_none_or(|left| left.elapsed() >= PATIENCE) {
                 kept.beginning = None;
@@ -269,7 +268,7 @@ impl Listener {
             {
                 let kept = self.hub.kept();
                 if kept.beginning.as_deref() != Some(self.beginning.as_str()) {
-                    // Nobody looks out any more: they come again.
+                    // The watch has ended: the client subscribes again.
                     return None;
                 }
                 let oldest = kept.said.front().map_or(kept.last + 1, |(number, ..)| *number);
@@ -347,7 +346,7 @@ impl Said {
     }
 }
 
-/// Where somebody left off.
+/// The position of a returning subscriber.
 #[derive(Debug, PartialEq)]
 struct Cursor {
     beginning: String,

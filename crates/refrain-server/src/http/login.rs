@@ -1,4 +1,4 @@
-//! How a browser comes by its cookie: by a code that is good once, or by a token that the person shows.
+//! How a browser gets its cookie: by a one-time code, or by a token that the user enters.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::failure::Failure;
 use super::guard::{set_cookie, too_many};
 use crate::http::listener::address::Under;
 
-/// Where a token is shown.
+/// The login form.
 #[derive(Template)]
 #[template(path = "login.html")]
 struct Page<'a> {

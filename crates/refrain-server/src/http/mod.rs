@@ -1,8 +1,8 @@
-//! The door over HTTP: what [`Desk`](crate::Desk) can be asked, for browsers and for other programs.
+//! The HTTP server: [`Desk`](crate::Desk) for browsers and for other programs.
 //!
-//! [`Server`] listens and holds every connection against its bounds; nothing that a client does, or leaves undone, costs
-//! anybody else more than one of its places. `guard` lets in whom it may; `routes` is the table of what programs can ask, and
-//! `api` does it; `live` is the stream of what happens; `pages` is what a person sees.
+//! [`Server`] listens and enforces limits on every connection, so that a slow or hostile client costs others at most
+//! one connection slot. `guard` authenticates; `routes` is the table of the API, and `api` implements it; `live` is the
+//! event stream; `pages` is the dashboard.
 
 mod api;
 mod app_state;

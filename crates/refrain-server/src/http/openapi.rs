@@ -1,4 +1,4 @@
-//! The description of the API for programs, made of its table.
+//! The OpenAPI description, generated from the table of routes.
 
 use axum::Json;
 use schemars::SchemaGenerator;
@@ -78,7 +78,7 @@ fn statuses() -> String {
     CODES.map(|(status, code)| format!("{status} {code}")).join(", ")
 }
 
-/// The schema of what stands behind a question mark, itself and not its name.
+/// The schema of the query parameters itself, not a reference to it.
 fn inlined(make: fn(&mut SchemaGenerator) -> schemars::Schema, generator: &mut SchemaGenerator) -> Value {
     let named = make(generator).to_value();
     let name = named["$ref"].as_str().and_then(|path| path.rsplit('/').next()).unwrap_or_default();

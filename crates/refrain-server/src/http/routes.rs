@@ -1,4 +1,4 @@
-//! The routes of the API: one table, of which both what is answered and what `openapi.json` says are made.
+//! The routes of the API in one table, from which both the router and `openapi.json` are made.
 
 use std::sync::Arc;
 
@@ -19,13 +19,13 @@ use crate::desk::{
     Activity, Difference, Filter, Found, LogPart, ProjectView, Round, Started, UsageOf, Verified,
 };
 
-/// What stands before every path.
+/// The prefix of every path.
 pub(super) const BASE: &str = "/api/v1";
 
 /// Makes a schema.
 type Make = fn(&mut SchemaGenerator) -> Schema;
 
-/// What is answered.
+/// The type of a response.
 pub(super) enum Answer {
     /// JSON of this schema.
     Json(Make),
@@ -37,11 +37,11 @@ pub(super) enum Answer {
 pub(super) struct Route {
     pub(super) method: &'static str,
     pub(super) path: &'static str,
-    /// What it does, in a line.
+    /// Its description, in one line.
     pub(super) says: &'static str,
-    /// What stands behind the question mark.
+    /// The parameters of the query string.
     pub(super) query: Option<Make>,
-    /// What is sent.
+    /// The request body.
     pub(super) body: Option<Make>,
     pub(super) answer: Answer,
     handler: MethodRouter<Arc<AppState>>,
@@ -83,7 +83,7 @@ impl Route {
     }
 }
 
-/// All that can be asked.
+/// All routes.
 pub(super) fn table() -> Vec<Route> {
     vec![
         Route::get::<serde_json::Value>("/openapi.json", "This description", get(openapi::description)),

@@ -1,5 +1,5 @@
-//! What was asked, taken apart: each parameter is held against the schema that describes it, so that what is wrong is said in
-//! words of ours, with its name and what is accepted.
+//! Parses request parameters against the schema that describes them, so that an error names the parameter and what is
+//! accepted.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -8,7 +8,7 @@ use schemars::{JsonSchema, schema_for};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// What stands behind a question mark.
+/// Parses the parameters of a query string.
 pub(super) fn of_query<T: DeserializeOwned + JsonSchema>(said: Vec<(String, String)>) -> Result<T, String> {
     let schema = schema::<T>();
     let mut object = Map::new();
@@ -27,7 +27,7 @@ pub(super) fn of_query<T: DeserializeOwned + JsonSchema>(said: Vec<(String, Stri
     taken(object, &schema)
 }
 
-/// What was sent: an object, or nothing where nothing needs to be said.
+/// Parses a body: a JSON object, or nothing if no field is required.
 pub(super) fn of_body<T: DeserializeOwned + JsonSchema>(bytes: &[u8]) -> Result<T, String> {
     let bytes: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
     let accepted = "accepted is a JSON object";
@@ -43,7 +43,7 @@ pub(super) fn of_body<T: DeserializeOwned + JsonSchema>(bytes: &[u8]) -> Result<
     }
 }
 
-/// What describes it: made once.
+/// The schema of a type, made once.
 fn schema<T: JsonSchema>() -> Arc<Value> {
     static MADE: LazyLock<Mutex<BTreeMap<String, Arc<Value>>>> = LazyLock::new(Mutex::default);
     let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -73,7 +73,7 @@ fn taken<T: DeserializeOwned>(object: Map<String, Value>, schema: &Value) -> Res
             return Err(format!("{name} is missing; accepted are {}", accepted(&properties[name])));
         }
     }
-    // What is left is in the words of what is read: an id, a name.
+    // Remaining errors are about the syntax of a value: an id, a name.
     serde_json::from_value(Value::Object(object)).map_err(|error| error.to_string())
 }
 
@@ -130,7 +130,7 @@ fn accepted(property: &Value) -> String {
         .to_owned()
 }
 
-/// A value as it is named to whoever sent it; text is what they wrote.
+/// A value as an error message quotes it; text as it was sent.
 fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -1,4 +1,4 @@
-//! What the server says of itself, and where each request goes.
+//! The server's description of itself, and the dispatch of requests.
 
 use rmcp::handler::server::tool::{IntoCallToolResult, ToolCallContext};
 use rmcp::model::{
@@ -13,7 +13,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler, tool_handler};
 use super::{Mcp, resources};
 use crate::desk::Refusal;
 
-/// What a model is told of all tools together.
+/// The server instructions that a model receives with the tools.
 const INSTRUCTIONS: &str = "Refrain runs a coding agent again and again until the work is proven done. loop_start for one \
     goal, plan_run for the tasks of a plan; both answer at once, and what they start goes on by itself. Ask loop_status with \
     wait_seconds rather than again and again. A loop is done when its status is completed; verified says whether gates proved \
@@ -60,7 +60,7 @@ impl ServerHandler for Mcp {
         request: CustomRequest,
         _: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        // What has a known name and comes as no such request has parameters that do not fit it.
+        // A known method that arrives as a custom request has invalid parameters.
         let CustomRequest { method, .. } = request;
         Err(match KNOWN.contains(&method.as_str()) {
             true => ErrorData::invalid_params(

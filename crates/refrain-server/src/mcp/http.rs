@@ -1,4 +1,4 @@
-//! The server over HTTP, inside the one that asks for tokens and looks at names and origins: many clients.
+//! MCP over HTTP, inside the server that checks tokens, names and origins: many clients.
 
 use std::sync::Arc;
 

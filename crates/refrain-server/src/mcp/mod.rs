@@ -1,5 +1,6 @@
-//! The Model Context Protocol: the tools and resources by which an agent starts loops and watches them. It says what [`Desk`]
-//! does in the protocol's words. A request that is cancelled, or a client that goes away, ends nothing but the answer.
+//! The Model Context Protocol: the tools and resources by which an agent starts loops and watches them. It translates
+//! between the protocol and [`Desk`]. A cancelled request, or a client that disconnects, ends only the response, not
+//! the loop.
 
 mod handler;
 mod http;
@@ -30,7 +31,7 @@ impl Mcp {
         Self { desk, tools: Self::tool_router(), subscriptions: Arc::default() }
     }
 
-    /// Does what blocks on a thread that may.
+    /// Runs blocking work on a thread that may block.
     async fn at_desk<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Desk) -> Result<T, Refusal> + Send + 'static,

@@ -12,7 +12,7 @@ const MARKDOWN: &str = "text/markdown";
 /// The type of JSON, one value a line.
 const LINES: &str = "application/x-ndjson";
 
-/// What can be read of the last loops.
+/// The resources of the last loops.
 pub(super) fn listed(desk: &Desk) -> Result<ListResourcesResult, Refusal> {
     let loops = desk.list(&List { workspace: None, include_finished: true })?.loops;
     let of = |view: &LoopView| addresses(view).iter().map(resource).collect::<Vec<_>>();
@@ -38,7 +38,7 @@ pub(super) fn templates() -> ListResourceTemplatesResult {
     ])
 }
 
-/// What stands at an address.
+/// Reads the resource at an address.
 pub(super) fn read(desk: &Desk, uri: &str) -> Result<ReadResourceResult, Refusal> {
     let address: Address = uri.parse()?;
     let text = desk.read(&address)?;

@@ -1,4 +1,4 @@
-//! The server on standard input and output, as agents start it: one client, until it closes its end.
+//! MCP on standard input and output, as agents start it: one client, until it closes its end.
 
 use std::sync::Arc;
 
@@ -20,17 +20,17 @@ pub async fn serve_stdio(desk: Desk) -> Result<(), Box<ServerInitializeError>> {
     let transport = AsyncRwTransport::new_server(input, output).with_max_line_length(LONGEST_LINE);
     match Mcp::new(Arc::new(desk)).serve(Patient { transport, has_begun: false }).await {
         Ok(session) => {
-            // Whichever way it ends: nobody is there to be told.
+            // The result is ignored: the client is gone.
             let _ = session.waiting().await;
             Ok(())
         }
-        // Nobody wanted anything.
+        // The client closed the connection without a request.
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(error) => Err(Box::new(error)),
     }
 }
 
-/// A transport that passes over what makes no sense before a session has begun, instead of giving the client up for it.
+/// A transport that skips invalid messages before a session has begun, instead of ending the session.
 struct Patient<T> {
     transport: T,
     has_begun: bool,

@@ -1,5 +1,5 @@
-//! The tools. What they are called, take and answer is public: seed 003's words, one tool for each of its actions, as a tool
-//! whose parameters depend on one of them cannot be typed.
+//! The tools. Their names, parameters and results are public: seed 003's words, with one tool for each of its actions,
+//! because a tool whose parameters depend on one of them cannot be typed.
 
 use std::time::{Duration, Instant};
 
@@ -18,12 +18,12 @@ use crate::desk::{
     WithWait,
 };
 
-/// How often somebody who waits makes sure that they are still waited for.
+/// How often a waiting call checks that its client still waits.
 const LOOK: Duration = Duration::from_secs(1);
 
 impl IntoCallToolResult for Refusal {
     fn into_call_tool_result(self) -> Result<CallToolResponse, ErrorData> {
-        // As text alone: clients hold what is structured against the schema of what a tool answers when it does its work.
+        // Text only: clients check structured content against the schema of the tool's successful result.
         Ok(CallToolResult::error(vec![ContentBlock::text(self.to_string())]).into())
     }
 }
@@ -117,7 +117,7 @@ impl Mcp {
 }
 
 impl Mcp {
-    /// Waits until the loop has got on, the time is over, or nobody waits any more; says how far it is meanwhile.
+    /// Waits until the loop has progressed, the time is over, or the client is gone; reports progress meanwhile.
     async fn wait(
         &self,
         which: Which,
@@ -126,7 +126,7 @@ impl Mcp {
     ) -> Result<(), Refusal> {
         let until = Instant::now() + at_most;
         let (token, asked) = (context.meta.get_progress_token(), which.clone());
-        // Before the first look: what happens in between is noticed.
+        // Subscribe before the first look, so that no change is missed.
         let mut changes = self.at_desk(move |desk| desk.changes(&asked)).await?;
         let (mut begun, mut heard) = (None::<Progress>, 0);
         loop {
@@ -139,7 +139,7 @@ impl Mcp {
             let left = until.saturating_duration_since(Instant::now());
             let begun = begun.get_or_insert_with(|| now.clone());
             let has_got_on = begun.charged != now.charged || begun.status != now.status;
-            // One whose runner is gone gets on no more than one that has stopped.
+            // A crashed loop makes no progress either.
             let stands = now.status.has_stopped() || now.status == StatusWord::Crashed;
             if stands || has_got_on || left.is_zero() || context.ct.is_cancelled() {
                 return Ok(());

@@ -1,5 +1,5 @@
-//! Telling a client that a resource has changed. However often it does, at most one notice of it waits to be sent, so a
-//! client that does not read costs nothing but that.
+//! Notifies a client that a resource has changed. At most one notification waits to be sent, so a client that does not
+//! read costs no more than that.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -17,10 +17,10 @@ use crate::desk::{Address, Part, Refusal};
 
 /// How many resources one client may follow: each costs a thread that waits.
 const MOST: usize = 64;
-/// How often a thread that waits makes sure that somebody still follows.
+/// How often a waiting thread checks that its client still subscribes.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What a client follows that names resources one by one.
+/// The subscriptions of a client that names resources one by one.
 #[derive(Debug, Default)]
 pub(super) struct Subscriptions(Mutex<BTreeMap<String, AbortHandle>>);
 
@@ -52,7 +52,7 @@ impl Drop for Subscriptions {
 }
 
 impl Mcp {
-    /// Tells this client of a resource's changes until it says that it has heard enough.
+    /// Notifies this client of a resource's changes until it unsubscribes.
     pub(super) async fn follow(&self, uri: String, peer: Peer<RoleServer>) -> Result<(), Refusal> {
         if !self.subscriptions.has_room(&uri) {
             return Err(too_many(&uri));
@@ -71,7 +71,7 @@ impl Mcp {
         Ok(())
     }
 
-    /// The same for all that one request names, as newer revisions of the protocol do it.
+    /// The same for all resources of one request, as in newer revisions of the protocol.
     pub(super) async fn follow_all(&self, subscription: SubscriptionContext) -> Result<(), Refusal> {
         let uris = subscription.accepted().resource_subscriptions.clone().unwrap_or_default();
         if let Some(uri) = uris.get(MOST) {
@@ -81,7 +81,7 @@ impl Mcp {
         for uri in uris {
             let (mut news, sink) = (self.news(&uri).await?, subscription.sink().clone());
             told.spawn(async move {
-                // The client was told that it is followed before it was: what happened in between is told at once.
+                // The client was told of its subscription before it began: notify once for changes in between.
                 while sink.notify_resource_updated(uri.clone()).await.is_ok() {
                     if news.recv().await.is_none() {
                         return;
@@ -93,7 +93,7 @@ impl Mcp {
         Ok(())
     }
 
-    /// That a resource has changed, until nobody listens.
+    /// The changes of a resource, until the receiver is dropped.
     async fn news(&self, uri: &str) -> Result<Receiver<()>, Refusal> {
         let address: Address = uri.parse()?;
         let at = address.clone();

@@ -1,5 +1,5 @@
-//! Slack's Web API as far as we use it: each call within a time, no channel written to more often than Slack likes, and what
-//! an answer means for whoever wanted it.
+//! The part of Slack's Web API that we use: each call has a timeout, writes to a channel respect Slack's rate limit,
+//! and each answer becomes a result for the caller.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::render::MessageView;
 
-/// Where Slack is unless something else is configured.
+/// The base URL unless another one is configured.
 const SLACK: &str = "https://slack.com/api";
-/// Where it takes answers.
+/// The base of response URLs.
 const HOOKS: &str = "https://hooks.slack.com/";
-/// What is said in the content type of a request's JSON.
+/// The content type of JSON requests.
 const JSON: &str = "application/json; charset=utf-8";
 /// The longest answer that is read, in bytes.
 const LONGEST: usize = 16 << 20;
@@ -28,9 +28,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const PACE: Duration = Duration::from_millis(1_050);
 /// How long Slack may ask to be left alone for.
 const LONGEST_REST: Duration = Duration::from_secs(600);
-/// How many messages are looked through for one that may have been posted.
+/// How many messages are searched for one that may have been posted.
 const LOOKED_THROUGH: &str = "100";
-/// What Slack calls its own trouble.
+/// Errors of Slack itself.
 const TRANSIENT: [&str; 6] = [
     "fatal_error",
     "internal_error",
@@ -39,13 +39,13 @@ const TRANSIENT: [&str; 6] = [
     "service_unavailable",
     "team_added_to_org",
 ];
-/// The kind of what is attached to a message so that it can be found again.
+/// The metadata type by which a message is found again.
 const MARK: &str = "refrain_loop";
 
 /// Why Slack did not do something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// It may later; not before so long, where it said that. Whether it was done is not known.
+    /// Try again later, not before the given time. Whether the call took effect is unknown.
     Again(String, Option<Duration>),
     /// It does not want to, by its own word.
     Refused(String),
@@ -55,13 +55,12 @@ pub(super) enum Fault {
 pub(super) struct Api {
     client: Client,
     tokens: SlackTokens,
-    /// Where its methods are.
     url: String,
-    /// The beginning of its addresses, with the slash behind the host.
+    /// The base URL, with the slash after the host.
     origin: String,
     /// When a channel may be written to next.
     paces: Mutex<BTreeMap<String, Instant>>,
-    /// Until when nothing is asked at all.
+    /// No call is made before this time.
     rest: Mutex<Option<Instant>>,
 }
 
@@ -91,7 +90,7 @@ impl Api {
         url.ok_or_else(|| Fault::Again("it did not say where its socket is".to_owned(), None))
     }
 
-    /// Waits until a channel may be written to; what is written then is what holds then.
+    /// Waits until a channel may be written to; the caller then sends the current state.
     pub(super) async fn turn(&self, channel: &str) {
         let now = Instant::now();
         let mine = {
@@ -120,7 +119,8 @@ impl Api {
         ts.ok_or_else(|| Fault::Again("it did not say which message that is".to_owned(), None))
     }
 
-    /// The message of that mark, or the file of that name, where there is one since that message: what may have been posted.
+    /// Finds the message with that mark, or the file with that name, since the given message: it may have been
+    /// posted.
     pub(super) async fn find(
         &self,
         channel: &str,
@@ -147,7 +147,7 @@ impl Api {
         self.post("chat.update", &asked).await.map(drop)
     }
 
-    /// Says something that one person alone sees.
+    /// Posts a message that only one user sees.
     pub(super) async fn whisper(
         &self,
         channel: &str,
@@ -160,9 +160,9 @@ impl Api {
         self.post("chat.postEphemeral", &asked).await.map(drop)
     }
 
-    /// Answers whoever typed a command, or pressed a button, at the address that came with that.
+    /// Answers a command or a pressed button at the address that came with it.
     pub(super) async fn respond(&self, address: &str, text: &str) -> Result<(), Fault> {
-        // Nobody else's is asked, whatever was sent.
+        // Only addresses of Slack are called, whatever was sent.
         let is_slacks = [HOOKS, self.origin.as_str()].iter().any(|origin| address.starts_with(origin));
         if !is_slacks {
             return Err(Fault::Refused("response_url".to_owned()));
@@ -171,13 +171,13 @@ impl Api {
         self.hand_over(address, JSON, asked.to_string()).await
     }
 
-    /// Posts to an address that Slack gave out. It says who may: the token is not for whoever is there.
+    /// Posts to an address that Slack gave out. The address itself authorizes: the token is not sent.
     async fn hand_over(&self, address: &str, kind: &'static str, content: String) -> Result<(), Fault> {
         let address: Url = address.parse().map_err(|_| Fault::Refused("no address".to_owned()))?;
         self.ask(self.client.post(address).header(CONTENT_TYPE, kind).body(content)).await.map(drop)
     }
 
-    /// Sets a reaction, or takes it away; one that is so already is.
+    /// Sets or removes a reaction; no error if it is so already.
     pub(super) async fn react(&self, channel: &str, ts: &str, name: &str, stands: bool) -> Result<(), Fault> {
         let method = if stands { "reactions.add" } else { "reactions.remove" };
         match self.post(method, &json!({"channel": channel, "timestamp": ts, "name": name})).await {
@@ -243,7 +243,7 @@ impl Api {
     }
 }
 
-/// What an answer means; in words without what Slack sent, which may hold anything.
+/// Interprets a response; an error's text never quotes Slack's, which may hold anything.
 async fn answer(response: Response) -> Result<Value, Fault> {
     let status = response.status();
     if status == StatusCode::TOO_MANY_REQUESTS {

@@ -1,5 +1,5 @@
-//! Doing what somebody asked for in Slack, once: by the same [`Desk`](crate::Desk) as every other protocol, and for those
-//! only whom the person's configuration names.
+//! Executes a request from Slack once: through the same [`Desk`](crate::Desk) as every other protocol, and only for
+//! users that the configuration names.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use super::words::{HELP, Wish};
 use super::{SlackWorkspace, at_desk};
 use crate::desk::{List, LoopView, Refusal, Steer, Stop, Which};
 
-/// How often somebody is answered who may not get to hear it.
+/// How often sending an answer is tried.
 const TRIES: u32 = 4;
 /// How many loops are listed.
 const MOST_LISTED: usize = 20;
@@ -24,7 +24,7 @@ const MOST_LISTED: usize = 20;
 const SHORT: usize = 80;
 
 impl SlackWorkspace {
-    /// Does it, answers whoever asked, and forgets it.
+    /// Executes the request, answers it, and forgets it.
     pub(super) async fn serve(self: std::sync::Arc<Self>, request: Request) {
         let answer = match self.permit(&request) {
             Ok(()) => self.grant(&request).await,
@@ -60,7 +60,7 @@ impl SlackWorkspace {
         }
     }
 
-    /// Does it; what to answer.
+    /// Executes the request; returns the answer.
     async fn grant(self: &std::sync::Arc<Self>, request: &Request) -> Option<String> {
         let done = match &request.wish {
             Wish::Help => Ok(Some(HELP.to_owned())),
@@ -98,7 +98,8 @@ impl SlackWorkspace {
         done.unwrap_or_else(|refusal| Some(format!("Refused: {}", escaped(&refusal.to_string()))))
     }
 
-    /// Starts a loop whose name follows from who asked where and when: asked again, it is the same one.
+    /// Starts a loop whose name is derived from the user, place and time of the request: a repeated request finds the
+    /// same loop.
     async fn start(
         self: &std::sync::Arc<Self>,
         request: &Request,
@@ -129,7 +130,7 @@ impl SlackWorkspace {
                 Ok(_) => Ok(Vec::new()),
                 Err(_) => desk.start(&start).map(|started| started.notes),
             };
-            // One that was just being begun then took the name by now.
+            // A concurrent start may have taken the name by now.
             let (service, id) = match desk.of_loop(&name, None) {
                 Ok(found) => found,
                 Err(_) => return Err(notes.err().unwrap_or_else(|| Refusal::new("it is gone already"))),
@@ -179,7 +180,7 @@ impl SlackWorkspace {
         let mut rest = Duration::from_secs(1);
         for _ in 0..TRIES {
             let told = match self.api.whisper(channel, thread.as_deref(), user, text).await {
-                // The bot was not invited there; who typed a command can be told all the same.
+                // The bot is not in that channel; a command can be answered at its response URL.
                 Err(Fault::Refused(why)) => match &request.answer_at {
                     Some(url) => self.api.respond(url, text).await,
                     None => Err(Fault::Refused(why)),
@@ -205,7 +206,7 @@ fn belongs(service: &Service, id: &LoopId, channel: &str, ts: &str) -> Result<()
     }
 }
 
-/// How a loop stands, in lines.
+/// The status of a loop, in lines.
 fn told(view: &LoopView) -> String {
     let mut lines = vec![listed(view), said(&view.reason, 300)];
     lines.extend(view.needs.as_deref().map(|needs| format!(":raised_hand: {}", said(needs, 300))));

@@ -1,18 +1,18 @@
-//! What comes in over the socket: Slack's envelopes as wire types, and what they mean to us. Pure. What makes no sense means
-//! nothing; it is acknowledged all the same, as Slack would send it again and again.
+//! Parses Slack's envelopes from the socket. Pure. An envelope that makes no sense is acknowledged all the same,
+//! because Slack would send it again and again.
 
 use serde::{Deserialize, Serialize};
 
 use super::render::BUTTON;
 use super::words::Wish;
 
-/// The longest frame that is looked at, in bytes: nobody types that much.
+/// The longest frame that is parsed, in bytes: no user types that much.
 const LONGEST: usize = 1 << 20;
 
-/// Somebody wants something.
+/// A user's request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Request {
-    /// The same however often it is delivered; of letters and digits.
+    /// Stays the same for every delivery; letters and digits.
     pub(super) key: String,
     pub(super) user: String,
     pub(super) channel: String,
@@ -22,20 +22,20 @@ pub(super) struct Request {
     pub(super) wish: Wish,
     /// The message whose button was pressed.
     pub(super) button: Option<String>,
-    /// An address that takes an answer also where the bot was not invited.
+    /// A response URL, which works without an invitation of the bot.
     pub(super) answer_at: Option<String>,
 }
 
 /// A frame, read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Heard {
-    /// The connection stands.
+    /// The connection is ready.
     Hello,
     /// It is about to be closed.
     Disconnect,
     /// To be acknowledged by this name, and maybe done.
     Envelope { id: String, request: Option<Box<Request>> },
-    /// Nothing that anybody could answer.
+    /// Nothing that needs an answer.
     Noise,
 }
 
@@ -74,9 +74,9 @@ struct Mention {
     thread_ts: Option<String>,
     #[serde(default)]
     text: String,
-    /// It was said by a program.
+    /// Set for a message of a program.
     bot_id: Option<String>,
-    /// It was not said, but edited, say.
+    /// Set for anything but a new message, such as an edit.
     subtype: Option<String>,
 }
 
@@ -109,7 +109,7 @@ struct Action {
     value: Option<String>,
 }
 
-/// What a frame means.
+/// Parses a frame.
 pub(super) fn read(text: &str) -> Heard {
     if text.len() > LONGEST {
         return Heard::Noise;

@@ -1,9 +1,9 @@
-//! Slack: loops are asked for there, and told of, in one message each that changes with the loop (seed-systems 6.5). It is a
-//! window like every other surface: what is asked goes to the [`Desk`], what is said comes out of the journals by a cursor
-//! that is kept beside each. Slack being down, or this process, harms no loop, and nothing is lost by it.
+//! Slack: users start loops there and see them, each in one message that changes with the loop (seed-systems 6.5). It
+//! is a surface like every other: requests go to the [`Desk`], messages come from the journals by a cursor that is kept
+//! beside each. If Slack or this process is down, no loop is harmed and no message is lost.
 //!
-//! [`words`] and [`heard`] say what is meant by what comes in, [`face`] how a loop looks, [`owed`] what is to be said next: all
-//! pure. [`socket`] listens, [`api`] speaks, [`counter`] does what is asked, [`teller`] tells of one loop.
+//! [`words`] and [`heard`] parse what comes in, [`face`] renders a loop, [`owed`] finds the next message: all pure.
+//! [`socket`] listens, [`api`] calls Slack, [`counter`] executes requests, [`teller`] keeps one loop's message current.
 
 mod api;
 mod counter;
@@ -39,16 +39,16 @@ use self::heard::Request;
 use self::sync::SlackSync;
 use crate::desk::{Desk, DeskError, Handovers, Refusal};
 
-/// How often it is looked for loops that something is owed of: those that went on, and those of a process before this one.
+/// How often loops are searched for pending messages: resumed ones, and those of an earlier process.
 const SWEEP: Duration = Duration::from_secs(3);
 
-/// A loop, and where its project keeps it.
+/// A loop, by its project's data folder and its id.
 type Place = (Utf8PathBuf, LoopId);
 
-/// Says something to whoever runs this.
+/// Reports a problem to the user who runs this process.
 pub type Say = Box<dyn Fn(&str) + Send + Sync>;
 
-/// Why nobody can speak with Slack.
+/// Why the connection to Slack is not possible.
 #[derive(Debug, thiserror::Error)]
 pub enum SlackError {
     #[error(transparent)]
@@ -56,10 +56,10 @@ pub enum SlackError {
     /// A folder that loops may be started in.
     #[error("[slack] projects cannot be opened")]
     Desk(#[from] DeskError),
-    /// There can be no folder for what is asked.
+    /// The folder for pending requests cannot be made.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// Somebody does.
+    /// Another process holds the connection.
     #[error("another process of this user speaks with Slack already; one is enough")]
     Taken,
     /// There are no certificates, say.
@@ -67,10 +67,10 @@ pub enum SlackError {
     Client(#[source] reqwest::Error),
 }
 
-/// What is needed to speak with one workspace.
+/// A connection to one workspace.
 pub struct Slack(SlackWorkspace);
 
-/// What all its parts share.
+/// The shared state of all its parts.
 struct SlackWorkspace {
     api: Api,
     desk: Arc<Desk>,
@@ -78,15 +78,15 @@ struct SlackWorkspace {
     config: keys::Slack,
     since: Timestamp,
     say: Say,
-    /// What was said last.
+    /// The last problem reported.
     said: Mutex<String>,
-    /// Held while what stands of a loop is changed.
+    /// Held while the notes of a loop are changed.
     pen: tokio::sync::Mutex<()>,
-    /// Who is told of now, by their journals' place.
+    /// The loops that are reported, by the place of their journals.
     tellers: Mutex<BTreeMap<Place, Arc<AtomicBool>>>,
-    /// Of whom nobody is told.
+    /// The loops that are not reported.
     passed_over: Mutex<BTreeSet<Place>>,
-    /// What is run for them.
+    /// The tasks to start for them.
     tasks: mpsc::UnboundedSender<SlackSync>,
     news: Mutex<Option<mpsc::UnboundedReceiver<SlackSync>>>,
 }
@@ -98,10 +98,11 @@ impl Slack {
         *config != keys::Slack::default()
     }
 
-    /// All that is needed, before anything is said: the tokens, the projects, and that nobody else speaks for this user.
+    /// Opens all that is needed before anything is sent: the tokens, the projects, and the lock against a second
+    /// process of this user.
     ///
     /// # Errors
-    /// [`SlackError`]; nothing was begun then.
+    /// [`SlackError`]; nothing was started then.
     pub fn open(context: &Context, config: keys::Slack, say: Say) -> Result<Self, SlackError> {
         let tokens = SlackTokens::of(&context.host)?;
         let asked = Pending::open(&context.host.state_home)?.ok_or(SlackError::Taken)?;
@@ -130,13 +131,13 @@ impl Slack {
         self.0.desk.handovers()
     }
 
-    /// Listens and tells until `stop` says so. Loops do not notice.
+    /// Listens and posts until `stop` is set. Loops are not affected.
     pub async fn run(self, mut stop: watch::Receiver<bool>) {
         let office = Arc::new(self.0);
         let news = office.news.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(mut news) = news else { return };
         let (heard, mut requests) = mpsc::unbounded_channel();
-        // What was acknowledged before this process came to it.
+        // Requests that an earlier process acknowledged but did not execute.
         for request in office.asked.kept().unwrap_or_default() {
             let _ = heard.send(request);
         }
@@ -160,7 +161,7 @@ impl SlackWorkspace {
         socket::listen(&self.api, Arc::clone(&self.asked), requests).await;
     }
 
-    /// Says at once what is wrong with the app: whoever listens only tries again.
+    /// Reports at once what is wrong with the app: the socket listener only tries again.
     async fn greet(self: Arc<Self>) {
         for (token, known) in
             [("bot", self.api.knows_bot().await), ("app", self.api.open_socket().await.map(drop))]
@@ -191,7 +192,7 @@ impl SlackWorkspace {
         }
     }
 
-    /// The loops of which something is owed; what is none of ours is passed over from then on.
+    /// The loops with pending messages; others are skipped from then on.
     fn owed(&self) -> Vec<(Service, LoopId)> {
         let (all, mut found) = (self.config.notify == Some(true), Vec::new());
         let mut passed_over = self.passed_over.lock().unwrap_or_else(PoisonError::into_inner);
@@ -201,7 +202,7 @@ impl SlackWorkspace {
                 if passed_over.contains(&place) {
                     continue;
                 }
-                // Whoever was asked for it here is about to note where.
+                // The handler of the request that started it is about to note the channel.
                 if talk.is_none() && id.as_str().starts_with("slack-") {
                     continue;
                 }
@@ -215,24 +216,24 @@ impl SlackWorkspace {
         found
     }
 
-    /// Whether this channel is one of those that the person named, where any is.
+    /// Whether this channel is among the configured ones, if any are.
     fn hears(&self, channel: &str) -> bool {
         let channels = &self.config.channels;
         channels.is_empty() || channels.iter().any(|named| named == channel)
     }
 
-    /// Notes that the ends of a loop are to be told that was started elsewhere, where that is so.
+    /// Registers a loop that was started elsewhere, so that its end is reported; false if it is not to be reported.
     fn take_in(&self, service: &Service, id: &LoopId) -> bool {
         let (Ok(status), Some(channel)) = (service.status(id), self.config.channels.first()) else {
             return false;
         };
-        // What happened before anybody was to be told of it is not told; of a task its plan tells.
+        // Loops that ended before this was configured are not reported; a task is reported by its plan.
         let is_old = status.has_stopped() && status.started_at < self.since;
         let talk = Talk { channel: channel.clone(), only_ends: true, ..Talk::default() };
         !is_old && status.kind != Kind::Task && service.note_talk(id, &talk).is_ok()
     }
 
-    /// Has a loop told of, from where it was left; or looked at, where it is.
+    /// Starts the task that reports a loop, or makes a running one look.
     fn follow(self: &Arc<Self>, service: Service, id: LoopId) {
         let poked = Arc::new(AtomicBool::new(false));
         let place = (service.project().data.clone(), id.clone());
@@ -253,7 +254,7 @@ impl SlackWorkspace {
         office.tellers.lock().unwrap_or_else(PoisonError::into_inner).remove(&place);
     }
 
-    /// Changes what stands of a loop, where something does.
+    /// Changes the notes of a loop, if there is a change.
     async fn note(
         &self,
         service: &Service,
@@ -271,7 +272,7 @@ impl SlackWorkspace {
         noted.await.unwrap_or(false)
     }
 
-    /// Says what does not work, once.
+    /// Reports a problem, once.
     fn complain(&self, what: &str) {
         let what = printable(what);
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
@@ -282,14 +283,14 @@ impl SlackWorkspace {
     }
 }
 
-/// Does what blocks on a thread that may; none where it could not be done.
+/// Runs blocking work on a thread that may block; none if it fails.
 async fn blocking<T: Send + 'static, E: std::error::Error + 'static>(
     work: impl FnOnce() -> Result<T, E> + Send + 'static,
 ) -> Option<T> {
     spawn_blocking(move || work().ok()).await.ok().flatten()
 }
 
-/// The same for what is asked of the desk.
+/// The same for requests to the desk.
 async fn at_desk<T: Send + 'static>(
     desk: &Arc<Desk>,
     work: impl FnOnce(&Desk) -> Result<T, Refusal> + Send + 'static,

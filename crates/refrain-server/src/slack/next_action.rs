@@ -1,5 +1,5 @@
-//! What Slack is owed of a loop: the next thing to do there, from how the loop stands and what was done. Pure: whoever looks
-//! again, after a crash or an outage, finds the same.
+//! The next message Slack needs of a loop, from the loop's status and what was sent. Pure: a process that continues
+//! after a crash or an outage comes to the same result.
 
 use refrain_core::view::StatusWord;
 use refrain_engine::{Sent, Talk};
@@ -12,25 +12,25 @@ pub(super) enum Deed {
     /// Post the message: this text.
     Post(String),
     Edit(MessageView),
-    /// React to what asked for it.
+    /// React to the requesting message.
     React {
-        /// What is taken away first.
+        /// The reactions to remove first.
         remove: Vec<String>,
-        /// What is set.
+        /// The reaction to set.
         add: &'static str,
     },
-    /// Say in the thread what the agent noted.
+    /// Post the agent's notes in the thread.
     Reply(Notes),
 }
 
-/// The next deed; none where all is told.
+/// The next deed; none if all is sent.
 pub(super) fn next(talk: &Talk, seen: &Seen) -> Option<Deed> {
     if talk.only_ends && talk.message == Sent::Not && !seen.status.has_stopped() {
         return None;
     }
     let face = seen.face(talk.stop.as_ref());
     match &talk.message {
-        // One that only the end is told of has no beginning to tell.
+        // A loop that is reported only at its end has no first message.
         Sent::Not | Sent::Intended if talk.only_ends => return Some(Deed::Post(face.text)),
         Sent::Not | Sent::Intended => return Some(Deed::Post(seen.first_words())),
         Sent::At(_) => {}
@@ -43,7 +43,7 @@ pub(super) fn next(talk: &Talk, seen: &Seen) -> Option<Deed> {
         let remove = seen.old_reactions(talk.reaction.as_deref()).into_iter().map(str::to_owned).collect();
         return Some(Deed::React { remove, add: seen.reaction() });
     }
-    // Whoever pauses a loop goes on with it, and reads then.
+    // The user who paused a loop resumes it, and reads the notes then.
     let ended = seen.ended.filter(|_| seen.status != StatusWord::Paused)?;
     let is_told = matches!(talk.reply, Some((of, Sent::At(_) | Sent::Refused)) if of == ended);
     if is_told { None } else { seen.state().map(Deed::Reply) }
@@ -54,12 +54,12 @@ pub(super) fn is_settled(talk: &Talk, seen: &Seen) -> bool {
     seen.status.has_stopped() && next(talk, seen).is_none()
 }
 
-/// The message to which its reactions belong: what asked for it, else its own.
+/// The message that gets the reactions: the requesting one, else its own.
 pub(super) fn reacted(talk: &Talk) -> Option<&str> {
     talk.trigger.as_deref().or_else(|| own(talk))
 }
 
-/// The thread in which its notes are said: the one that it was asked for in, else its own message's.
+/// The thread for its notes: the one of the request, else its own message's.
 pub(super) fn thread(talk: &Talk) -> Option<&str> {
     talk.thread.as_deref().or_else(|| own(talk))
 }

@@ -1,5 +1,5 @@
-//! What a loop looks like in Slack (seed-systems 6.5): the words of its message, its button, its reaction. Pure. What agents
-//! wrote is data there too: it makes no link, calls nobody, and is cut.
+//! Renders a loop for Slack (seed-systems 6.5): the text of its message, its button, its reaction. Pure. Text from
+//! agents is untrusted: it makes no link, mentions no user, and is cut.
 
 use std::fmt::Write;
 
@@ -14,18 +14,18 @@ use serde_json::{Value, json};
 const CELLS: u32 = 10;
 /// How much of a goal is quoted, in characters (seed 003).
 const GOAL: usize = 200;
-/// How much of a reason, or of what a person has to do, in characters.
+/// The longest reason or need, in characters.
 const LINE: usize = 300;
-/// How long what an agent noted may be to be said in a thread, in characters; what is longer becomes a file.
+/// The longest notes in a thread, in characters; longer ones become a file.
 const INLINE: usize = 2_900;
-/// How much of it is said where there can be no file.
+/// The longest notes if no file can be uploaded.
 const FALLBACK: usize = 3_500;
-/// How the button's id begins; behind it stands the loop's.
+/// How the button's id begins; the loop's id follows.
 pub(super) const BUTTON: &str = "refrain:loop_stop:";
 /// The reactions of a loop that is at work: before its first iteration is over, and then.
 const IN_FLIGHT: [&str; 2] = ["hourglass_flowing_sand", "arrows_counterclockwise"];
 
-/// What is shown of a loop.
+/// The data of a loop that is shown.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     pub(super) id: LoopId,
@@ -44,7 +44,7 @@ pub(super) struct Seen {
     pub(super) started: i64,
     /// When it stopped, likewise.
     pub(super) ended: Option<i64>,
-    /// What the agent noted, without the front matter.
+    /// The notes of the agent, without the front matter.
     pub(super) notes: String,
     pub(super) seq: u64,
     pub(super) bytes: u64,
@@ -78,7 +78,7 @@ impl From<DetailView> for Seen {
     }
 }
 
-/// A message: its text, and its blocks, where it has some.
+/// A message: its text, and its blocks, if any.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct MessageView {
     pub(super) text: String,
@@ -86,24 +86,24 @@ pub(super) struct MessageView {
 }
 
 impl MessageView {
-    /// What tells it from all others.
+    /// A hash of its content.
     pub(super) fn mark(&self) -> String {
         let whole = format!("{}{}", self.text, json!(self.blocks));
         blake3::hash(whole.as_bytes()).to_hex()[..16].to_owned()
     }
 }
 
-/// What an agent noted, as a thread gets it.
+/// The notes of an agent, for a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Notes {
     /// As a message.
     Said(String),
-    /// As a file with a message; where there can be none, as another message.
+    /// A file with a message; if no file can be uploaded, `instead` as a message.
     File { comment: String, content: String, instead: String },
 }
 
 impl Seen {
-    /// The message of a loop at work, or of one that has stopped.
+    /// Renders the message of a running or stopped loop.
     pub(super) fn face(&self, stop: Option<&StopAsked>) -> MessageView {
         let text = match (self.status.has_stopped(), self.charged) {
             (true, _) => self.last_words(stop),
@@ -153,7 +153,7 @@ impl Seen {
         text
     }
 
-    /// The line with the bar; `digits` of what it cost.
+    /// The line with the bar; `digits` is the precision of its cost.
     fn line(&self, emoji: &str, digits: usize) -> String {
         let bar = bar(self.charged, self.of.unwrap_or(0));
         let mut parts = vec![format!(":{emoji}: Loop `{}`", self.id), bar, progress(self.charged, self.of)];
@@ -163,7 +163,7 @@ impl Seen {
             }
             (Some(cost), None) => Some(sum(&format!("${cost:.digits$}"), self.at_least)),
             (None, Some(max)) => Some(format!("$?/${max:.2}")),
-            // What is unknown is not nothing.
+            // An unknown cost is not zero.
             (None, None) => None,
         });
         parts.push(match (self.status, self.verified, self.says) {
@@ -179,7 +179,7 @@ impl Seen {
         parts.join(" · ")
     }
 
-    /// The reaction that belongs to how it stands.
+    /// The reaction for its status.
     pub(super) fn reaction(&self) -> &'static str {
         match self.status {
             StatusWord::Running | StatusWord::Waiting if self.charged == 0 => IN_FLIGHT[0],
@@ -195,14 +195,14 @@ impl Seen {
         }
     }
 
-    /// Whom to take away for that: all that may stand.
+    /// The reactions to remove before: all that may be set.
     pub(super) fn old_reactions<'a>(&self, standing: Option<&'a str>) -> Vec<&'a str> {
         let own = self.reaction();
         let standing = standing.filter(|name| !IN_FLIGHT.contains(name));
         IN_FLIGHT.into_iter().chain(standing).filter(|name| *name != own).collect()
     }
 
-    /// What its agent noted; none where that is nothing.
+    /// The notes of its agent; none if they are empty.
     pub(super) fn state(&self) -> Option<Notes> {
         let header = format!(":notebook: State of loop `{}`", self.id);
         let message = |most| format!("{header}\n{}", said_lines(&self.notes, most));
@@ -218,7 +218,7 @@ impl Seen {
     }
 }
 
-/// Who pressed the button, and what that met.
+/// The user who pressed the button, and whether the loop was running.
 fn requested(StopAsked { user, was_running }: &StopAsked) -> String {
     let how = if *was_running { "it was running" } else { "it had stopped already" };
     format!("Stop requested by <@{}> · {how}", escaped(user))
@@ -235,12 +235,12 @@ fn bar(done: u32, of: u32) -> String {
     format!("[{}{}]", "█".repeat(full), "░".repeat(CELLS as usize - full))
 }
 
-/// Somebody's words in one line of a message.
+/// Foreign text in one line of a message.
 pub(super) fn said(text: &str, most: usize) -> String {
     escaped(&cut(&squeeze(text), most))
 }
 
-/// Somebody's words with their lines.
+/// Foreign text with its line breaks.
 fn said_lines(text: &str, most: usize) -> String {
     escaped(&cut(text, most))
 }

@@ -1,6 +1,6 @@
-//! Listening to Slack: one connection in socket mode, opened again whenever it ends. Each envelope is acknowledged at once, as
-//! soon as what it asks for is kept; nothing is done here. There is no other way in: what is asked over it was let in by
-//! Slack's own connection, which our token opened, so that nothing unsigned can be said to us.
+//! Listens to Slack: one connection in socket mode, reopened whenever it ends. Each envelope is acknowledged as soon as
+//! its request is stored; no request is executed here. There is no other way in: our token opened the connection, so no
+//! unsigned request can arrive.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,16 +21,16 @@ use super::heard::{self, Heard, Request};
 const SHORT: Duration = Duration::from_secs(5);
 /// How long it rests before the next.
 const REST: Duration = Duration::from_secs(5);
-/// How long a connection may take to stand.
+/// How long connecting may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// After so long without a word, Slack is pinged; after twice that, the connection is taken for dead.
 const SILENCE: Duration = Duration::from_secs(60);
-/// How many envelopes are remembered: one that comes again is acknowledged, and nothing else.
+/// How many envelopes are remembered: a repeated one is only acknowledged.
 const REMEMBERED: usize = 1_000;
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
-/// Opens the connection again and again: what is asked comes out of `requests`.
+/// Keeps a connection open; requests are sent to `requests`.
 pub(super) async fn listen(api: &Api, asked: Arc<Pending>, requests: UnboundedSender<Request>) {
     let mut listener = Listener { asked, requests, seen: Vec::new() };
     loop {
@@ -38,7 +38,7 @@ pub(super) async fn listen(api: &Api, asked: Arc<Pending>, requests: UnboundedSe
         if let Some(socket) = open(api).await {
             listener.hear(socket).await;
         }
-        // One that Slack closes again and again is not asked for all the time.
+        // Do not reconnect too often if Slack closes connections at once.
         if opened.elapsed() < SHORT {
             sleep(REST).await;
         }
@@ -48,7 +48,7 @@ pub(super) async fn listen(api: &Api, asked: Arc<Pending>, requests: UnboundedSe
 /// A connection, if Slack gives one out now.
 async fn open(api: &Api) -> Option<Socket> {
     let url = api.open_socket().await.ok()?;
-    // It bounds a message by itself: one that is too long for us is passed over, and not the end of the connection.
+    // The library limits a message's size; one that is too long for us is skipped and does not end the connection.
     let connected = timeout(PATIENCE, connect_async(url)).await;
     Some(connected.ok()?.ok()?.0)
 }
@@ -61,7 +61,7 @@ struct Listener {
 }
 
 impl Listener {
-    /// Acknowledges what comes until the connection ends.
+    /// Acknowledges envelopes until the connection ends.
     async fn hear(&mut self, mut socket: Socket) {
         let mut is_pinged = false;
         loop {
@@ -95,19 +95,19 @@ impl Listener {
         }
     }
 
-    /// What an envelope is answered with.
+    /// Handles an envelope; returns the acknowledgement.
     async fn take(&mut self, id: &str, request: Option<Request>) -> Option<String> {
         let acknowledged = serde_json::json!({ "envelope_id": id }).to_string();
         let is_new = self.is_new(id) && request.as_ref().is_none_or(|request| self.is_new(&request.key));
         if let Some(request) = request.filter(|_| is_new) {
             let (asked, kept) = (Arc::clone(&self.asked), request.clone());
             let kept = spawn_blocking(move || asked.keep(&kept.key, &kept)).await;
-            // What cannot be kept is not acknowledged: Slack asks again.
+            // A request that cannot be stored is not acknowledged: Slack sends it again.
             if !matches!(kept, Ok(Ok(_))) {
                 self.seen.retain(|seen| seen != id && *seen != request.key);
                 return None;
             }
-            // Whoever does it is gone only when all of this is.
+            // The receiver is gone only when this whole service is.
             let _ = self.requests.send(request);
         }
         Some(acknowledged)

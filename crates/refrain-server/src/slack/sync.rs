@@ -1,5 +1,5 @@
-//! Telling Slack of one loop: look, do the next thing that is owed, note it; and wait. What is done outside is noted before
-//! and behind it, so that whoever goes on knows what may have been done, and asks Slack.
+//! Keeps Slack's message of one loop current: look, do the next deed, note it, wait. A deed is noted before and after
+//! it, so that a process that continues after a crash knows what may have been done, and asks Slack.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,13 +15,13 @@ use super::next_action::{self, Deed};
 use super::render::{MessageView, Notes, Seen};
 use super::{SlackWorkspace, blocking};
 
-/// How often a thread that waits makes sure that somebody still wants to know.
+/// How often a waiting thread checks that its result is still wanted.
 const LOOK: Duration = Duration::from_secs(1);
-/// How often a loop is looked at of which nothing is heard: a runner that was killed says nothing.
+/// How often a silent loop is checked: a runner that was killed writes nothing.
 const SILENCE: Duration = Duration::from_secs(10);
-/// The first rest behind something that did not work, and the longest.
+/// The first pause after a failure, and the longest.
 const RESTS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
-/// What a person has to mend before anything works; until then nothing is given up.
+/// Errors that only a person can fix; until then no message is given up.
 const OF_THE_APP: [&str; 8] = [
     "access_denied",
     "account_inactive",
@@ -33,22 +33,22 @@ const OF_THE_APP: [&str; 8] = [
     "token_revoked",
 ];
 
-/// One loop, and whoever tells of it.
+/// One loop, and the task that reports it.
 pub(super) struct SlackSync {
     pub(super) office: Arc<SlackWorkspace>,
     pub(super) service: Service,
     pub(super) id: LoopId,
-    /// Somebody wants it to look.
+    /// Set when the task should look at once.
     pub(super) poked: Arc<AtomicBool>,
 }
 
 impl SlackSync {
-    /// Tells until nothing is owed of a loop that has stopped; what was not told then, the next one tells.
+    /// Posts until a stopped loop has no pending message; the next task continues after an error.
     pub(super) async fn run(self) {
         let Some(mut changes) = self.changes().await else { return };
         let (mut has_turn, mut rest) = (false, RESTS.0);
         while let Some((talk, seen)) = self.look().await {
-            // What stands beside a journal its agent may have written: it is told nowhere else.
+            // An agent may have written the file beside its journal: other channels are refused.
             let is_unwanted = talk.message == Sent::Refused || !self.office.hears(&talk.channel);
             if is_unwanted || next_action::is_settled(&talk, &seen) {
                 let _ = self.note(move |talk| (talk.bytes, talk.seq) = (seen.bytes, seen.seq)).await;
@@ -61,7 +61,7 @@ impl SlackSync {
             let writes = !matches!(deed, Deed::React { .. });
             if writes && !has_turn {
                 self.office.api.turn(&talk.channel).await;
-                // What holds by now is what is said.
+                // Post the current state.
                 has_turn = true;
                 continue;
             }
@@ -97,7 +97,7 @@ impl SlackSync {
                 let changed = changes.wait(LOOK);
                 (changes, changed)
             });
-            // Only a panic ends it, and then the next look says what there is.
+            // Only a panic ends it; the next look then reads the current state.
             let Ok((kept, changed)) = waited.await else { return std::future::pending().await };
             let is_news = changed.journal || changed.state || self.poked.swap(false, Ordering::SeqCst);
             if is_news || since.elapsed() > SILENCE {
@@ -188,13 +188,13 @@ impl SlackSync {
     /// The message, or the file, that may have been posted.
     async fn find(&self, talk: &Talk, thread: Option<&str>, mark: &str) -> Result<Option<String>, String> {
         match self.office.api.find(&talk.channel, thread, mark).await {
-            // Who cannot look says it twice rather than never.
+            // If it cannot be looked up, rather post it twice than never.
             Err(Fault::Refused(why)) if !OF_THE_APP.contains(&why.as_str()) => Ok(None),
             found => found.map_err(why),
         }
     }
 
-    /// What became of a message: one that is not wanted never will be.
+    /// The result of posting: a message that Slack refuses will never be sent.
     fn sent(&self, posted: Result<String, Fault>) -> Result<Sent, String> {
         match posted {
             Ok(ts) => Ok(Sent::At(ts)),
@@ -202,7 +202,7 @@ impl SlackSync {
         }
     }
 
-    /// That something was done, or that Slack does not want it, which is said.
+    /// Whether it was done, or Slack refuses it, which is reported.
     fn given_up(&self, done: Result<(), Fault>) -> Result<(), String> {
         match done {
             Err(Fault::Refused(why)) if !OF_THE_APP.contains(&why.as_str()) => {

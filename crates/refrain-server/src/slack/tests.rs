@@ -1,4 +1,4 @@
-//! What a loop looks like in Slack, and what is owed of it, by tables.
+//! Table tests of a loop's rendering in Slack, and of the next message.
 
 use refrain_core::prompt::state_file::WorkStatus;
 use refrain_core::view::StatusWord;
@@ -166,7 +166,7 @@ fn what_an_agent_noted_is_said_or_becomes_a_file() {
     assert!(instead.chars().count() < 3_560 && instead.ends_with('…'), "{instead}");
 }
 
-/// Does what is owed, as if Slack did all of it; what that was.
+/// Executes the pending deeds, as if Slack accepted all of them; returns them.
 fn told(talk: &mut Talk, seen: &Seen) -> Vec<String> {
     let mut done = Vec::new();
     while let Some(deed) = next(talk, seen) {
@@ -208,7 +208,7 @@ fn a_loop_is_told_from_its_start_to_its_end_and_beyond() {
     let warning = "-hourglass_flowing_sand -arrows_counterclockwise +warning";
     assert_eq!(told(&mut talk, &capped), ["edit, 0 blocks", warning, "reply"]);
     assert!(is_settled(&talk, &capped));
-    // It goes on, and ends again.
+    // It continues, and ends again.
     let on = "-hourglass_flowing_sand -warning +arrows_counterclockwise";
     assert_eq!(told(&mut talk, &at_work(4, Some(30))), ["edit, 2 blocks", on]);
     let done = Seen { ended: Some(12), notes: "more".to_owned(), ..stopped(StatusWord::Completed) };

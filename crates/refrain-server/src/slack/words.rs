@@ -1,8 +1,8 @@
-//! What people say to the bot: `/refrain start …`, or the same words behind a mention of it. Pure.
+//! Parses what users write to the bot: `/refrain start …`, or the same words after a mention of it. Pure.
 
 use serde::{Deserialize, Serialize};
 
-/// What somebody asks for.
+/// A user's request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Wish {
@@ -10,10 +10,10 @@ pub(super) enum Wish {
     Start {
         /// The project, by the name of its folder.
         project: Option<String>,
-        /// What the agent is to do.
+        /// The task for the agent.
         goal: String,
     },
-    /// How one stands; or all that are not over.
+    /// The status of one loop, or of all that have not ended.
     Status(Option<String>),
     /// The end of one.
     Stop(String),
@@ -23,18 +23,16 @@ pub(super) enum Wish {
         id: String,
         text: String,
     },
-    /// What can be asked.
     Help,
-    /// Nobody knows what.
+    /// An unknown command.
     Unknown(String),
 }
 
-/// What can be asked.
 pub(super) const HELP: &str = "`start [in PROJECT] GOAL` starts a loop\n`status [ID]` says how it stands, `list` which there \
     are\n`stop ID` ends it\n`steer ID TEXT` tells its agent something with its next iteration";
 
 impl Wish {
-    /// What these words ask for, as Slack hands them on.
+    /// Parses a command's text as Slack sends it.
     pub(super) fn of(text: &str) -> Self {
         let text = plain(text);
         let (verb, rest) = first(text.trim());
@@ -64,13 +62,13 @@ fn bare(id: &str) -> String {
     id.trim_matches('`').to_owned()
 }
 
-/// The first word, and what stands behind it.
+/// The first word, and what follows it.
 fn first(text: &str) -> (&str, &str) {
     let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     (word, rest.trim_start())
 }
 
-/// The text as it was typed: without the mention that it begins with, links as their address, and what Slack escapes.
+/// The text as the user typed it: without the leading mention, links as their address, and unescaped.
 fn plain(text: &str) -> String {
     let mut rest = text.trim_start();
     while let Some((_, behind)) = rest.strip_prefix("<@").and_then(|mention| mention.split_once('>')) {
@@ -83,7 +81,7 @@ fn plain(text: &str) -> String {
         out.push_str(before);
         match inside.starts_with("http://") || inside.starts_with("https://") || inside.starts_with("mailto:")
         {
-            // Typed was what is shown, where that is the same address without its beginning.
+            // If the label is the address without its scheme, the user typed the label.
             true => {
                 out.push_str(inside.split_once('|').map_or(
                     inside,

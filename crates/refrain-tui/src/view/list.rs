@@ -1,4 +1,4 @@
-//! The list: all loops and plans, one a row.
+//! The list: all loops and plans, one in each row.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -13,7 +13,7 @@ use super::parts::{bar, fitting, gates, money, of_tone, put, took, top};
 use crate::model::{Model, Places, seen};
 use crate::text::{cut, fill, flat};
 
-/// What a row has, from its left; what follows the name only where there is room.
+/// The columns of a row; those after the name are shown if there is room.
 #[derive(Clone, Copy, Debug, Default)]
 struct Columns {
     name: usize,
@@ -46,7 +46,7 @@ impl Columns {
         let (bar, cost) = (take(if columns < 100 { 6 } else { 10 }, 0), take(8, 0));
         // The last word is worth more than all gates.
         let gates = take(16, 20);
-        // Less of it says nothing.
+        // A narrower reason is useless.
         let said = Some(left.saturating_sub(1)).filter(|wide| *wide >= 8).unwrap_or_default();
         Self { name, project, status, bar, iteration, time, cost, gates, said }
     }
@@ -55,7 +55,7 @@ impl Columns {
 pub(super) fn draw(model: &Model, buffer: &mut Buffer, area: Rect) -> Places {
     let entries = model.list.shown();
     put(buffer, area, 0, &summary(model, area.width.into()));
-    // What the selected one needs, where there is room for that.
+    // The needs of the selected entry, if there is room.
     let note = u16::from(area.height >= 8) * 2;
     let rows = Rect { y: area.y + 2, height: area.height.saturating_sub(2 + note), ..area };
     let rows = rows.intersection(area);
@@ -94,7 +94,7 @@ fn nothing(model: &Model) -> String {
     }
 }
 
-/// What it is, and how many stand how.
+/// The title, and the number of entries by status.
 fn summary(model: &Model, columns: usize) -> Line<'static> {
     let mut spans = vec![Span::from("Refrain ").bold()];
     let whose =
@@ -178,7 +178,7 @@ fn line(model: &Model, seen: &ListRow, columns: Columns) -> Line<'static> {
         spans.push(Span::from(" "));
         spans.extend(gates);
         spans.push(Span::from(" ".repeat(columns.gates.saturating_sub(wide))));
-        // The last one has a space behind it.
+        // The last one has a trailing space.
         if wide > columns.gates {
             spans.pop();
             spans.pop();
@@ -199,7 +199,7 @@ fn damaged(name: &str, why: &str, columns: Columns) -> Line<'static> {
     ])
 }
 
-/// Why the selected one stands where it stands, and what it needs.
+/// The reason and the needs of the selected entry.
 fn said(entry: Option<&Entry>) -> Vec<Line<'static>> {
     match entry {
         None => Vec::new(),

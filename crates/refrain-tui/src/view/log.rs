@@ -1,4 +1,4 @@
-//! What an attempt printed.
+//! The output of an attempt.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;

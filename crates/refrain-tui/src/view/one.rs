@@ -1,4 +1,4 @@
-//! One loop: how it stands, its attempts, and what happens.
+//! One loop: its status, its attempts, and its events.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -33,7 +33,7 @@ pub(super) fn draw(model: &Model, one: &OneLoop, buffer: &mut Buffer, area: Rect
     Places { text, attempts, top, ..Places::default() }
 }
 
-/// How it stands, as many lines as there is room for.
+/// The facts of a loop, as many lines as there is room for.
 fn facts(model: &Model, one: &OneLoop, area: Rect) -> Vec<Line<'static>> {
     let Some(status) = &one.status else {
         let why = match &one.over {
@@ -47,7 +47,7 @@ fn facts(model: &Model, one: &OneLoop, area: Rect) -> Vec<Line<'static>> {
         ])];
     };
     let mut lines = vec![head(model, status, area.width.into())];
-    // What a person has to do is read whole.
+    // The needs are never cut.
     let needs = status.needs.as_ref().map(|needs| Line::from(format!("next: {}", flat(needs))).yellow());
     let needs = needs.map(|needs| wrapped(&needs, area.width.into()));
     if area.height >= LOW {
@@ -100,7 +100,7 @@ fn head(model: &Model, status: &Status, columns: usize) -> Line<'static> {
     fitting(spans, columns)
 }
 
-/// What works, and where.
+/// The agent and the folder.
 fn runs(status: &Status) -> String {
     let model = status.model.as_ref().map(|model| format!(" {}", flat(model))).unwrap_or_default();
     let branch = status.branch.as_ref().map(|branch| format!(", on {}", flat(branch))).unwrap_or_default();
@@ -121,7 +121,7 @@ fn with_durations(all: &[Gate], columns: usize) -> Vec<Span<'static>> {
     gates(&named, columns)
 }
 
-/// Draws the attempts, and says where their rows are and which is the first that is shown.
+/// Draws the attempts; returns the places of their rows and the first one shown.
 fn draw_attempts(
     model: &Model,
     one: &OneLoop,

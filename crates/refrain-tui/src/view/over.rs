@@ -1,4 +1,4 @@
-//! What lies over the rest: the last line, which says what can be done or what became of it, and help.
+//! The overlays: the bottom line with keys or results, and the help.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
@@ -11,7 +11,7 @@ use super::parts::put;
 use crate::model::{Asking, Model, Opened, Wanted};
 use crate::text::{cut, fill, flat, wrapped};
 
-/// Draws it, and says where the cursor is of a line that is being typed.
+/// Draws it; returns the cursor's place in an input line.
 pub(super) fn draw(model: &Model, buffer: &mut Buffer, area: Rect) -> Option<Position> {
     let last = Rect { y: area.bottom().saturating_sub(1), height: 1, ..area };
     match &model.asking {
@@ -36,7 +36,7 @@ pub(super) fn draw(model: &Model, buffer: &mut Buffer, area: Rect) -> Option<Pos
                 Wanted::Grant(key, used) => format!("{}; resume {} with: ", flat(used), key.id),
             };
             let (before, behind) = line.parts();
-            // Its end is where it is typed: of what does not fit, the begin is left out.
+            // The user types at its end: of what does not fit, the beginning is omitted.
             let room = usize::from(area.width).saturating_sub(behind.width().min(8) + 1);
             let text = format!("{what}{before}");
             let from = text.char_indices().map(|(at, _)| at).find(|at| text[*at..].width() <= room);
@@ -47,7 +47,7 @@ pub(super) fn draw(model: &Model, buffer: &mut Buffer, area: Rect) -> Option<Pos
             return Some(Position { x: area.x + at, y: last.y });
         }
         None => match &model.said {
-            // A refusal says what to do at its end: it has as many lines as it needs, as long as there are some.
+            // An error's end says what to do, so it gets as many lines as it needs, if available.
             Some((words, is_refused)) => {
                 let line = Line::from(flat(words));
                 let line = if *is_refused { line.red() } else { line };
@@ -64,7 +64,7 @@ pub(super) fn draw(model: &Model, buffer: &mut Buffer, area: Rect) -> Option<Pos
     None
 }
 
-/// As many keys as there is room for, whole ones, those that are needed most first.
+/// As many whole key hints as there is room for, the most needed first.
 fn keys(model: &Model, columns: usize) -> String {
     let of: &[&str] = match model.opened.last() {
         None => &["enter opens", "/ filter", "p pause", "r resume", "c cancel", "s steer"],
@@ -89,7 +89,7 @@ fn keys(model: &Model, columns: usize) -> String {
     line
 }
 
-/// What is needed most first: a low screen shows the first ones.
+/// The most needed first: a low screen shows only those.
 const HELP: [(&str, &str); 17] = [
     ("q", "quit; loops go on"),
     ("esc", "back"),

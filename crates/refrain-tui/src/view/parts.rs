@@ -22,7 +22,7 @@ pub(super) fn put(buffer: &mut Buffer, area: Rect, row: u16, line: &Line<'_>) {
     }
 }
 
-/// Parts of a line one behind the other, as many as fit whole: half a number is another number.
+/// Joins as many parts of a line as fit whole: half a number is another number.
 pub(super) fn fitting(parts: impl IntoIterator<Item = Span<'static>>, columns: usize) -> Line<'static> {
     let mut line = Line::default();
     for part in parts {
@@ -40,7 +40,7 @@ pub(super) fn split(area: Rect) -> (Rect, Rect) {
     (first, Rect { y: area.y + first.height, height: area.height - first.height, ..area })
 }
 
-/// A part's title, with a rule behind it.
+/// A part's title, followed by a rule.
 pub(super) fn title(text: &str, columns: u16, has_keys: bool) -> Line<'static> {
     let columns = usize::from(columns);
     let text = cut(text, columns.saturating_sub(4)).into_owned();
@@ -58,7 +58,7 @@ pub(super) fn of_tone(tone: Tone) -> Style {
     }
 }
 
-/// How far it is, in so many cells; empty where there is no cap.
+/// A progress bar of so many cells; empty without a limit.
 pub(super) fn bar(done: u64, all: Option<u64>, cells: usize) -> String {
     let Some(all) = all.filter(|all| *all > 0) else { return " ".repeat(cells) };
     let full = usize::try_from(done.min(all) * cells as u64 / all).unwrap_or(cells);
@@ -80,7 +80,7 @@ pub(super) fn duration(ms: u64) -> String {
     Millis(ms).to_string()
 }
 
-/// An amount of money in a narrow column; a `+` behind it where it is at least that.
+/// An amount of money in a narrow column, followed by `+` if it is a lower bound.
 pub(super) fn money(dollars: Option<f64>, at_least: bool) -> String {
     let mark = if at_least { "+" } else { "" };
     dollars.map(|dollars| format!("{}{mark}", Usd::from(dollars))).unwrap_or_default()
@@ -114,7 +114,7 @@ pub(super) fn gates(gates: &[(&str, bool)], columns: usize) -> Vec<Span<'static>
     spans
 }
 
-/// The first row that is shown so that the cursor is, from the one that was.
+/// The first visible row: the previous one, moved as far as the cursor needs.
 pub(super) fn top(was: usize, cursor: usize, rows: usize, all: usize) -> usize {
     let lowest = (cursor + 1).saturating_sub(rows);
     was.min(all.saturating_sub(rows)).clamp(lowest, cursor.max(lowest))

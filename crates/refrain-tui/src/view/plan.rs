@@ -1,4 +1,4 @@
-//! A plan: its waves, as the command line tells them, and its tasks with who runs what.
+//! A plan: its waves, as on the command line, and its tasks with their agents.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -28,7 +28,7 @@ pub(super) fn draw(model: &Model, one: &OnePlan, buffer: &mut Buffer, area: Rect
     critical.iter().filter(|_| is_above).for_each(|line| put(buffer, area, 1, line));
     let rest = Rect { y: area.y + used, height: area.height.saturating_sub(used), ..area };
     let board = model.program.board(status, area.width.into(), model.now);
-    // Where there is no room above, it scrolls with the waves.
+    // If there is no room above, it scrolls with the waves.
     let within = critical.iter().filter(|_| !is_above);
     let within = within.flat_map(|line| wrapped(line, area.width.into()));
     let board: Vec<Line<'static>> = within.chain(board.lines().map(styled)).collect();
@@ -38,7 +38,7 @@ pub(super) fn draw(model: &Model, one: &OnePlan, buffer: &mut Buffer, area: Rect
         (true, true) => rest.height,
         (true, false) => 0,
         (false, true) => wanted.min(rest.height * 2 / 3),
-        // What the tasks leave, and half of it where they would leave less.
+        // The rows that the tasks leave, at least half.
         (false, false) => {
             let below = u16::try_from(tasks.len()).unwrap_or(u16::MAX).saturating_add(1);
             wanted.min(rest.height.saturating_sub(below).max(rest.height / 2))
@@ -55,7 +55,7 @@ pub(super) fn draw(model: &Model, one: &OnePlan, buffer: &mut Buffer, area: Rect
     let below = Rect { y: rest.y + above, height: rest.height - above, ..rest };
     if below.height > 0 {
         put(buffer, below, 0, &title("Tasks", area.width, !one.at_board));
-        // Why the selected one is not done is read whole, where there is room for that.
+        // The reason of the selected task is not cut if there is room.
         let note = if below.height >= 6 { 2 } else { 0 };
         let rows = Rect { y: below.y + 1, height: below.height - 1 - note, ..below };
         let at = one.cursor.min(tasks.len().saturating_sub(1));
@@ -102,14 +102,14 @@ fn head(model: &Model, status: &PlanStatus, columns: usize) -> Line<'static> {
     }
     let mut line = fitting(spans, columns);
     let left = columns.saturating_sub(line.width() + 2);
-    // Less of it says nothing.
+    // A narrower text is useless.
     if left >= 12 {
         line.push_span(Span::from(format!("  {}", cut(&flat(&status.reason), left))).dim());
     }
     line
 }
 
-/// A task, in a line: which, how it stands, who works on it, what it is, and why it is not done.
+/// A task in a line: id, status, agent, title, and why it is not done.
 fn line(
     model: &Model,
     plan: &PlanStatus,
@@ -149,7 +149,7 @@ fn line(
     Line::from(spans)
 }
 
-/// What a task is, what is done about it, and why it is not done.
+/// The title of a task, its current work, and why it is not done.
 fn said(plan: &PlanStatus, task: &TaskView) -> String {
     let waits = || {
         let on: Vec<String> = task.waits_for.iter().map(ToString::to_string).collect();

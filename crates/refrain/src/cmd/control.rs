@@ -1,4 +1,4 @@
-//! Verbs that ask a running loop or change an ended one.
+//! Verbs that send requests to a running loop or change a stopped one.
 
 pub(crate) mod answer;
 pub(crate) mod approve;

@@ -1,4 +1,4 @@
-//! Verbs that read: nothing changes.
+//! Verbs that only read.
 
 pub(crate) mod diff;
 pub(crate) mod export;

@@ -1,4 +1,4 @@
-//! Verbs that begin work or go on with it.
+//! Verbs that start or resume work.
 
 pub(crate) mod conclave;
 pub(crate) mod demo;

@@ -1,4 +1,5 @@
-//! One file a subcommand: its arguments, whose comments are its help, and what it does.
+//! One file for each subcommand: its arguments and its `run` function. The doc comments of the arguments are the help
+//! text.
 
 pub(crate) mod connect;
 pub(crate) mod control;

@@ -1,5 +1,5 @@
-//! How a plan stands, for people: its facts, its waves with a bar each (seed 001, "SCUD Wave View"), what is worked on, what
-//! is blocked and why, and its tasks.
+//! The status of a plan as text: its facts, its waves with a bar each (seed 001, "SCUD Wave View"), current and blocked
+//! tasks, and all its tasks.
 
 use std::borrow::Cow;
 
@@ -19,10 +19,10 @@ use crate::render::phrase::{self, Row};
 use crate::render::table::{self, Column, Cut};
 use crate::values::charset;
 
-/// What can be drawn where this is shown.
+/// What the output can show.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Art {
-    /// How many columns there are; none where no terminal is.
+    /// The width in columns; none without a terminal.
     width: Option<usize>,
     /// More than ASCII.
     blocks: bool,
@@ -34,7 +34,7 @@ impl Art {
         Self { width: out::terminal_width(), blocks: charset() == Charset::Unicode }
     }
 
-    /// How wide a frame is, where one is drawn: on a terminal that has room for it.
+    /// The width of the frame, on a terminal with room for one.
     fn frame(self) -> Option<usize> {
         const ROOM: std::ops::RangeInclusive<usize> = 40..=100;
         self.width.filter(|width| self.blocks && *width >= *ROOM.start()).map(|width| width.min(*ROOM.end()))
@@ -44,7 +44,7 @@ impl Art {
 /// How many waves, blocked tasks or tasks are shown one by one.
 const SHOWN: usize = 20;
 
-/// A terminal with fewer columns has no room for all that is told of a task.
+/// A narrower terminal has no room for all that is shown of a task.
 const NARROW: usize = 70;
 
 pub(crate) fn text(view: &PlanStatus, art: Art, now: Timestamp) -> String {
@@ -63,7 +63,7 @@ pub(crate) fn text(view: &PlanStatus, art: Art, now: Timestamp) -> String {
     text
 }
 
-/// All but its tasks, for a screen that has other ways for those: its waves, and what there is to know of it.
+/// All but its tasks, for a screen that shows those itself: its waves and its facts.
 pub(crate) fn overview(view: &PlanStatus, width: usize, now: Timestamp) -> String {
     let art = Art { width: Some(width), blocks: true };
     let mut text = String::new();
@@ -140,7 +140,7 @@ fn waves(view: &PlanStatus, art: Art, now: Timestamp) -> Vec<String> {
         format!("Tasks: {}/{} completed", view.tasks_done, view.tasks_total),
         String::new(),
     ];
-    // Those around where it is.
+    // The waves around the current one.
     let first = current.saturating_sub(SHOWN / 2).min(view.waves.len().saturating_sub(SHOWN));
     let last = (first + SHOWN).min(view.waves.len());
     if first > 0 {
@@ -151,7 +151,7 @@ fn waves(view: &PlanStatus, art: Art, now: Timestamp) -> Vec<String> {
         lines.push(format!("… {} more waves", view.waves.len() - last));
     }
     if !view.current.is_empty() {
-        // Where nobody drives the plan they go on with it.
+        // A plan without a runner continues these tasks when it is resumed.
         let (word, until) = match view.ended_at {
             None => ("Current", now),
             Some(ended) => ("Resting", ended),
@@ -212,7 +212,7 @@ fn at_work(task: &CurrentTask, now: Timestamp) -> [String; 2] {
     ]
 }
 
-/// The tasks, one a line: all of them, or those that are not done where there are many.
+/// The tasks, one a line: all of them, or, if there are many, those that are not done.
 fn tasks(view: &PlanStatus, width: Option<usize>) -> String {
     let all: Vec<&TaskView> = view.tasks.iter().filter(|task| task.wave.is_some()).collect();
     let is_open = |task: &&&TaskView| task.status != TaskWord::Done;
@@ -243,7 +243,7 @@ fn tasks(view: &PlanStatus, width: Option<usize>) -> String {
         column("NOTE", Cut::End, false, &note),
     ];
     if width.is_some_and(|width| width < NARROW) {
-        // What is to be done says more.
+        // What to do next is more useful.
         columns.retain(|column| column.title != "ITERATIONS");
     }
     let mut text = table::lines(&columns, width).concat();
@@ -257,7 +257,7 @@ fn tasks(view: &PlanStatus, width: Option<usize>) -> String {
     text
 }
 
-/// What there is to say of a task beside how it stands.
+/// A note about a task beside its status.
 fn note(task: &TaskView) -> String {
     let waits: Vec<_> = task.waits_for.iter().collect();
     match (&task.reason, waits.is_empty(), task.commit.as_deref().and_then(|commit| commit.get(..10))) {
@@ -294,7 +294,7 @@ fn flat(text: &str) -> String {
     printable(text).replace('\n', " ")
 }
 
-/// The lines in a frame, broken where they do not fit.
+/// The lines in a frame, wrapped if they do not fit.
 fn framed(title: &str, lines: &[String], width: usize) -> String {
     let inner = width - 4;
     let rule =

@@ -1,4 +1,4 @@
-//! How a plan is shown where there is a terminal of some width, and where there is none.
+//! The status of a plan on terminals of several widths, and without a terminal.
 
 use rstest::rstest;
 
@@ -104,7 +104,7 @@ fn without_a_terminal_nothing_is_drawn_around_it_nor_cut_off() {
 #[rstest]
 fn it_fits(#[values(20, 30, 39, 40, 60, 80, 100, 200)] width: usize) {
     let text = shown(Some(width), true);
-    // What is copied is whole, however narrow the terminal is.
+    // Text to copy is never cut, however narrow the terminal is.
     let is_exact = |line: &str| {
         ["tasks ", "next ", "in ", "proof ", "plan ", "started ", "last event "]
             .iter()

@@ -1,4 +1,4 @@
-//! What a plan that stands still left outside of the branch that it began on, with what to type to take it or to be rid of it.
+//! What a stopped plan left outside its base branch, with the commands to take it or to remove it.
 
 use refrain_core::git::LeftOut;
 use refrain_core::text::printable;
@@ -8,7 +8,7 @@ use refrain_core::view::plan::{PlanStatus, TaskView};
 /// How many branches are named.
 const SHOWN: usize = 5;
 
-/// What has landed, and is not on the branch; none where it has all, or will get it by itself.
+/// Landed commits that are not on the base branch; none if it has them all, or will get them by itself.
 pub(crate) fn behind(view: &PlanStatus) -> Option<String> {
     let behind = view.behind.as_ref().filter(|behind| view.status.has_stopped() || behind.why.is_some())?;
     let branch = view.branch.as_deref().unwrap_or("what was checked out");
@@ -26,7 +26,7 @@ pub(crate) fn behind(view: &PlanStatus) -> Option<String> {
     Some(flat(&text))
 }
 
-/// The branches with what has not landed.
+/// The branches with work that has not landed.
 pub(crate) fn branches(view: &PlanStatus) -> Option<String> {
     let shown = view.branches.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
     let more = match view.branches.len().saturating_sub(SHOWN) {
@@ -39,7 +39,7 @@ pub(crate) fn branches(view: &PlanStatus) -> Option<String> {
     })
 }
 
-/// What its tasks made, and is in no commit.
+/// Files of its tasks that are in no commit.
 pub(crate) fn left_out(view: &PlanStatus) -> Option<String> {
     let all = || view.tasks.iter().flat_map(|task| task.left_out.iter().map(move |left| (task, left)));
     let told =

@@ -1,5 +1,5 @@
-//! What people see of a plan: how it stands ([`board`]) and what happens to it ([`telling`]). Words only; who asks for them,
-//! and when they are shown, is the business of `cmd::plan` and of [`screen`].
+//! How a plan is shown to people: its status ([`board`]) and its events ([`telling`]), as text. When they are shown is
+//! decided in `cmd::plan` and [`screen`].
 
 pub(crate) mod board;
 pub(crate) mod left;

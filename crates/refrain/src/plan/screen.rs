@@ -1,5 +1,5 @@
-//! A person's view of a plan while it runs: what happens to it, and, of the loops of its tasks, which iteration they are at
-//! and how each of them went. What their agents print stays in their logs: of several at a time nobody could read it.
+//! A person's view of a running plan: its events, and the current iteration and the result of each task's loop. The
+//! output of agents stays in their logs: mixed output of several would be unreadable.
 
 use std::collections::HashMap;
 use std::sync::mpsc::{self, Receiver};
@@ -16,9 +16,9 @@ use crate::out::{self, Target};
 use crate::render::event_text;
 use crate::render::phrase;
 
-/// How long the last lines of a task's loop are waited for once its plan says that it is over.
+/// How long to wait for the last lines of a task's loop after the plan reports its end.
 const LAST_LINES: Duration = Duration::from_secs(1);
-/// How often it is looked whether the loop of a task is there: its plan says so a moment before.
+/// How often to check whether the loop of a task exists: the plan's event comes a moment before.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Shows a plan.
@@ -26,21 +26,21 @@ const LOOK: Duration = Duration::from_millis(100);
 pub(crate) struct PlanScreen {
     progress: Option<Target>,
     events: bool,
-    /// Events up to this one are of before: they are not told again.
+    /// Events up to this one are not shown: they were shown before.
     past: u64,
-    /// The followers of loops of tasks; each is gone when that has said all. What they hold tells them that somebody listens.
+    /// The followers of the tasks' loops; each is gone once it has shown all. They stop when `listens` is dropped.
     tasks: HashMap<TaskId, Receiver<()>>,
     listens: Arc<()>,
 }
 
 impl PlanScreen {
-    /// Shows progress on `progress`, and prints events as JSON lines on standard output if asked. What happened up to event
-    /// `past` is known already.
+    /// Shows progress on `progress`, and prints events as JSON lines on standard output if asked. Events up to `past`
+    /// were shown before.
     pub(crate) fn new(progress: Option<Target>, events: bool, past: u64) -> Self {
         Self { progress, events, past, tasks: HashMap::new(), listens: Arc::default() }
     }
 
-    /// Shows all there is to see, until nobody drives the plan any more, or nobody reads.
+    /// Shows all events, until the plan's runner ends or the reader is gone.
     pub(crate) fn run(mut self, service: &Service, mut follower: PlanFollower) {
         let mut telling = Telling::default();
         loop {
@@ -52,12 +52,12 @@ impl PlanScreen {
         }
     }
 
-    /// Shows one event; false once nobody reads any more.
+    /// Shows one event; false once the reader is gone.
     fn show(&mut self, service: &Service, telling: &mut Telling, record: &Record<PlanEvent>) -> bool {
         if let PlanEvent::TaskEnded(ended) = &record.event
             && let Some(follower) = self.tasks.remove(&ended.task)
         {
-            // It ends without a word; one that has nothing to say is not waited for any longer.
+            // It ends silently; a follower with nothing to show is not waited for any longer.
             let _ = follower.recv_timeout(LAST_LINES);
         }
         let text = telling.lines(record, self.progress.and_then(Target::width));
@@ -70,7 +70,7 @@ impl PlanScreen {
         is_read
     }
 
-    /// Says beside the plan what becomes of the tasks at work from now on: their loops were begun before.
+    /// Follows the tasks that are already running.
     pub(crate) fn join(&mut self, service: &Service, state: &PlanState) {
         for (task, running) in state.running() {
             self.follow(service, &state.tasks[task].card.id, &running.id, true);
@@ -97,7 +97,7 @@ fn print(record: &Record<PlanEvent>) -> bool {
     })
 }
 
-/// Says which iteration the loop of a task is at, and how each went, until it has stopped.
+/// Shows the iterations of a task's loop and their results, until it has stopped.
 fn follow_task(service: &Service, (id, joins): (&LoopId, bool), target: Target, listens: &Weak<()>) {
     let Some(mut follower) = follower_of(service, (id, joins), listens) else { return };
     let mut state: Option<LoopState> = None;
@@ -119,7 +119,7 @@ fn follow_task(service: &Service, (id, joins): (&LoopId, bool), target: Target, 
         let settled = state.attempts.last().filter(|_| state.attempts.len() > before);
         let is_told = match record.event {
             Event::IterationBegun { .. } | Event::WaitStarted(_) | Event::AgentChanged(_) => true,
-            // What fails before the work begins is no news.
+            // A failure before the first iteration is expected.
             Event::GateFinished(_) => state.iteration > 0,
             _ => settled.is_some(),
         };
@@ -133,7 +133,7 @@ fn follow_task(service: &Service, (id, joins): (&LoopId, bool), target: Target, 
     }
 }
 
-/// Whose line it is: several loops say theirs at a time.
+/// Adds the loop's id to a line: several loops print at a time.
 fn tagged(id: &LoopId, line: &str, width: Option<usize>) -> String {
     match line.contains("[loop ") {
         true => format!("{line}\n"),
@@ -141,7 +141,7 @@ fn tagged(id: &LoopId, line: &str, width: Option<usize>) -> String {
     }
 }
 
-/// The loop is made, or taken up again, a moment after its plan says so, or never.
+/// The loop is created or resumed a moment after the plan's event, or never.
 fn follower_of(service: &Service, (id, joins): (&LoopId, bool), listens: &Weak<()>) -> Option<Follower> {
     while listens.strong_count() > 0 {
         let is_there = !joins || service.status(id).is_ok_and(|status| !status.has_stopped());

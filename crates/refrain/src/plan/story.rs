@@ -1,4 +1,4 @@
-//! A plan for tests: what happened to it, one event after the other.
+//! A plan for tests: its events, one after the other.
 
 use std::collections::BTreeMap;
 
@@ -106,7 +106,7 @@ impl Story {
         state
     }
 
-    /// Ten seconds behind its last event.
+    /// Ten seconds after its last event.
     pub(crate) fn now(&self) -> Timestamp {
         at(self.records.len())
     }

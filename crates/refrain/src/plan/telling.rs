@@ -1,5 +1,5 @@
-//! What is said to a person of a plan as it happens: a header, a line for each event that matters, and at the end what
-//! happened and what to type next.
+//! The messages of a running plan: a header, a line for each event that matters, and at the end a summary and what to
+//! type next.
 
 use owo_colors::OwoColorize;
 use refrain_core::agent::Usd;
@@ -23,9 +23,9 @@ pub(crate) struct Telling {
 }
 
 impl Telling {
-    /// Takes one more event into account, and says it, in lines that fit into `width` where there is one.
+    /// Applies one more event, and returns its message, in lines that fit into `width` if there is one.
     pub(crate) fn lines(&mut self, record: &Record<PlanEvent>, width: Option<usize>) -> String {
-        // Of what lands the event names the commits only.
+        // Of what lands, the event names only the commits.
         let batch = match record.event {
             PlanEvent::BatchLanded { .. } | PlanEvent::BatchVerified { .. } => {
                 self.state.as_ref().and_then(|state| state.batch.clone())
@@ -43,7 +43,7 @@ impl Telling {
     }
 }
 
-/// The text, with the lines that are Refrain's own words broken where they do not fit.
+/// The text, with the lines of Refrain's own words wrapped if they do not fit.
 fn fit(text: String, width: Option<usize>) -> String {
     if width.is_none() {
         return text;
@@ -69,7 +69,7 @@ fn line(
     match &record.event {
         PlanEvent::Started(_) => header(&state.spec, &state.limits, width),
         PlanEvent::TasksTaken { .. } => match (was, size(state)) {
-            // A runner reads it when it begins, and others write what matters to themselves only.
+            // Written for a runner that starts; unchanged values are not worth a line.
             (Some(was), now) if was == now => String::new(),
             (Some(_), now) => note(&format!("the task file has changed: {now}")),
             (None, now) => note(&now),
@@ -176,7 +176,7 @@ fn line(
     }
 }
 
-/// What will be done, and until when.
+/// What will be done, and the limits.
 pub(crate) fn header(spec: &PlanSpec, limits: &PlanLimits, width: Option<usize>) -> String {
     let each = &spec.each;
     let command = words(std::iter::once(&each.agent.program).chain(&each.agent.args));
@@ -216,7 +216,7 @@ pub(crate) fn header(spec: &PlanSpec, limits: &PlanLimits, width: Option<usize>)
     format!("{} {}\n{rows}", "plan".bold(), spec.id.bold())
 }
 
-/// What is to be done, in all.
+/// The amount of work.
 fn size(state: &PlanState) -> String {
     let count =
         |count: usize, one, many| phrase::counted(u32::try_from(count).unwrap_or(u32::MAX), one, many);
@@ -328,7 +328,7 @@ fn held(state: &PlanState, task: &TaskId, refused: Option<&str>, batch: &Batch) 
     Some(format!("task {task} is what makes {} fail with what landed{back}", failed.gate))
 }
 
-/// What happened, and what to type next.
+/// The summary, and what to type next.
 fn closing(state: &PlanState) -> String {
     let view = view::plan::status(state, &Default::default(), Some(false), state.updated_at);
     let word = phrase::coloured(view.tone(), phrase::outcome(view.verification(), view.status));

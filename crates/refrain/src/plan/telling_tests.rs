@@ -1,4 +1,4 @@
-//! What is said of each thing that can happen to a plan.
+//! The message of each event of a plan.
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ fn said(story: &Story, width: Option<usize>) -> String {
     anstream::adapter::strip_str(&text).to_string()
 }
 
-/// What is said from the `first`-th event on.
+/// The messages from the `first`-th event on.
 fn since(story: &Story, first: usize) -> String {
     let mut telling = Telling::default();
     let lines = story.records.iter().map(|record| telling.lines(record, None));

@@ -1,11 +1,11 @@
-//! What an agent says in its stream of events, as a person sees it: its text as it is, everything else one line each,
-//! folded. All of it is data from outside: control characters never reach the terminal.
+//! An agent's event stream as a person sees it: its text unchanged, everything else as one line each, folded. All of it
+//! is untrusted: control characters never reach the terminal.
 
 use owo_colors::OwoColorize;
 use refrain_core::agent::{AgentEvent, Speaker};
 use refrain_core::text::{clip, printable};
 
-/// The longest line of what is folded, in bytes.
+/// The longest folded line, in bytes.
 const LONGEST: usize = 160;
 
 /// Turns events into lines. Text that comes in parts is put together.
@@ -13,12 +13,12 @@ const LONGEST: usize = 160;
 pub(crate) struct Said {
     /// Text in parts has begun a line.
     open: bool,
-    /// What was said last: a fault that says the same says nothing new.
+    /// The last text: a fault that repeats it is not shown.
     last: String,
 }
 
 impl Said {
-    /// What there is to be shown of an event, whole lines or the next part of one; maybe nothing.
+    /// The text for an event: whole lines or the next part of one; may be empty.
     pub(crate) fn show(&mut self, event: &AgentEvent) -> String {
         let words = match event {
             AgentEvent::Fault(fault) | AgentEvent::Retry(fault) => Some(&fault.message),
@@ -63,7 +63,7 @@ impl Said {
         if shown.is_empty() { shown } else { self.end_line() + &shown }
     }
 
-    /// What was said last, by the agent or of a fault.
+    /// The last text, of the agent or of a fault.
     pub(crate) fn last(&self) -> &str {
         &self.last
     }
@@ -73,7 +73,7 @@ impl Said {
         self.open
     }
 
-    /// Ends what was said, and the begun line, if there is one.
+    /// Ends the text, and the open line, if there is one.
     pub(crate) fn end(&mut self) -> String {
         self.last.clear();
         self.end_line()
@@ -93,7 +93,7 @@ fn folded(mark: &str, text: &str) -> String {
     format!("{}\n", line(mark, text).dimmed())
 }
 
-/// The first line that says something, and how many more there are.
+/// The first line that is not empty, and how many more there are.
 fn line(mark: &str, text: &str) -> String {
     let text = printable(text);
     let mut lines = text.lines().filter(|line| !line.trim().is_empty());

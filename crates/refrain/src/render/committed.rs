@@ -1,4 +1,4 @@
-//! What a loop did in its repository, in words for people.
+//! Texts about what a loop did in its repository.
 
 use refrain_core::git::{Base, Checkout, CommitReport, CommitResult, Skipped, Why, Workflow};
 use refrain_core::r#loop::{GitState, LoopState};
@@ -7,10 +7,10 @@ use refrain_core::view::Status;
 
 use crate::render::phrase;
 
-/// How many files that are left out are named one by one.
+/// How many of the omitted files are named.
 const NAMED: usize = 10;
 
-/// What the loop will do with git; none where it does nothing.
+/// What the loop will do with git; none if nothing.
 pub(crate) fn intent(spec: &Spec) -> Option<String> {
     let git = &spec.git;
     let place = match &git.checkout {
@@ -42,12 +42,12 @@ pub(crate) fn intent(spec: &Spec) -> Option<String> {
     }
 }
 
-/// What a pull request is for.
+/// The target branch of a pull request.
 fn for_branch(onto: &Option<String>) -> String {
     onto.as_ref().map(|onto| format!(" for {onto}")).unwrap_or_default()
 }
 
-/// How a loop stands in its repository; nothing where it has to do with none.
+/// The status of a loop's repository; empty if it does not use git.
 pub(crate) fn summary(status: &Status) -> String {
     let place = status.branch.as_ref().map(|branch| format!("branch {branch}"));
     let commits = u32::try_from(status.commits.len()).unwrap_or(u32::MAX);
@@ -55,7 +55,7 @@ pub(crate) fn summary(status: &Status) -> String {
     place.into_iter().chain(commits).collect::<Vec<_>>().join(", ")
 }
 
-/// What was there before the loop.
+/// The state of the repository before the loop.
 pub(crate) fn base(base: &Base, spec: &Spec) -> Vec<String> {
     let git = &spec.git;
     let head = base.head.as_ref().map_or("no commit yet", |head| head.short());
@@ -82,10 +82,10 @@ pub(crate) fn base(base: &Base, spec: &Spec) -> Vec<String> {
     lines
 }
 
-/// What came of a commit, and what was left out of it for the first time.
+/// The result of a commit, and the files omitted from it for the first time.
 pub(crate) fn settled(report: &CommitReport, git: &GitState) -> Vec<String> {
     let mut lines = Vec::new();
-    // What was done while nobody watched may be anybody's.
+    // Changes made while no runner watched may come from the user or the agent.
     let who = if git.mixed { "the agent, or somebody while the loop stood still," } else { "the agent" };
     if let Some(lost) = &report.lost {
         lines.push(format!(
@@ -137,7 +137,7 @@ pub(crate) fn settled(report: &CommitReport, git: &GitState) -> Vec<String> {
     lines
 }
 
-/// What became of the loop's own worktree, and what takes away what is kept.
+/// What happened to the loop's own worktree, and the command to remove what is kept.
 pub(crate) fn released(kept: Option<&str>, spec: &Spec) -> String {
     let Some(why) = kept else {
         return "its worktree is removed; all but what git ignores is on its branch".to_owned();
@@ -150,7 +150,7 @@ pub(crate) fn released(kept: Option<&str>, spec: &Spec) -> String {
     )
 }
 
-/// Where the worktree is that a loop keeps for when it goes on.
+/// The path of the worktree that a stopped loop keeps until it is resumed.
 pub(crate) fn left_behind(state: &LoopState) -> Option<String> {
     let LoopState { spec, .. } = state;
     let branch = spec.git.new_branch().filter(|_| state.holds_worktree())?;

@@ -1,5 +1,5 @@
-//! What is said to a person of a loop: a header, a line for each event that matters, how each attempt went, and at the end
-//! what happened and what to type next. Words only; when they are shown is `screen`'s business.
+//! The messages of a running loop: a header, a line for each event that matters, the result of each attempt, and at the
+//! end a summary and what to type next. When they are shown is decided in `screen`.
 
 use std::sync::OnceLock;
 
@@ -105,7 +105,7 @@ pub(crate) fn lines(
                 Ask::Proceed => "waiting no longer".to_owned(),
             },
         )),
-        // What the checks say stands above it; and they are looked at every minute.
+        // The checks' results are shown above it, and they are polled every minute.
         Event::WaitStarted(Wait { kind: WaitKind::Checks, .. }) => String::new(),
         Event::WaitStarted(wait) => waits(*wait, record.at),
         Event::LoopResumed { approved: Some(_), .. } => note("approved; it is looked at once more"),
@@ -145,7 +145,7 @@ pub(crate) fn lines(
         | Event::AttemptSpawned { .. }
         | Event::AttemptFinished(_) => String::new(),
     };
-    // Of an attempt that was lost with its runner all is said already.
+    // A lost attempt was reported already.
     if let (Some(attempt), false) = (settled, matches!(record.event, Event::RunnerStarted { .. })) {
         text.push_str(&summary(attempt));
         text.push_str(&remarks(attempt, told));
@@ -156,8 +156,8 @@ pub(crate) fn lines(
     fit(text, width)
 }
 
-/// The text, with the lines that are Refrain's own words broken where they do not fit. Rows are so already, what is typed
-/// next is to be copied whole, and the marker is a line of its own.
+/// The text, with the lines of Refrain's own words wrapped if they do not fit. Rows are wrapped already, commands
+/// must stay whole to be copied, and the marker is a line of its own.
 fn fit(text: String, width: Option<usize>) -> String {
     if width.is_none() {
         return text;
@@ -168,7 +168,7 @@ fn fit(text: String, width: Option<usize>) -> String {
     text.lines().map(|line| broken(line) + "\n").collect()
 }
 
-/// What an attempt changed of what git runs, unless the one before it had changed just that.
+/// What an attempt changed in what git runs, unless the attempt before changed the same.
 fn git_changed(state: &LoopState, finished: &AttemptFinished) -> String {
     let mut before = state.attempts.iter().rev().skip(1).filter_map(|attempt| attempt.finished.as_ref());
     if before.next().is_some_and(|before| before.git_changed == finished.git_changed) {
@@ -205,8 +205,8 @@ pub(crate) fn note(text: &str) -> String {
     format!("{} {}\n", "·".dimmed(), printable(text).replace('\n', " ").dimmed())
 }
 
-/// What became of the processes that an agent left running. The next iteration may have its heading by then, so the one
-/// that left them is named.
+/// What happened to the processes that an agent left running. The next iteration may have its heading by then, so the
+/// iteration that left them is named.
 fn swept(state: &LoopState, killed: u32, survivors: &[i32], names: &[String]) -> String {
     let mut text = String::new();
     let whose = state.attempts.last().map(|last| format!("iteration {}", last.id));
@@ -222,7 +222,7 @@ fn swept(state: &LoopState, killed: u32, survivors: &[i32], names: &[String]) ->
     text
 }
 
-/// What will run, and until when.
+/// What will run, and the limits.
 fn header(spec: &Spec, limits: &Limits, width: Option<usize>) -> String {
     let command = words(std::iter::once(&spec.agent.program).chain(&spec.agent.args));
     let mut until = match &spec.promise {
@@ -291,7 +291,7 @@ fn notes(lines: Vec<String>) -> String {
     lines.iter().map(|line| note(line)).collect()
 }
 
-/// What the agent may do unattended.
+/// The agent's permissions.
 fn may(spec: &Spec) -> &'static str {
     match spec.agent.permissions {
         Permissions::Auto => "edit and run commands, confined as far as the agent confines itself (auto)",
@@ -343,12 +343,12 @@ fn summary(attempt: &Attempt) -> String {
     format!("{} iteration {}{took}{used}: {how}{said}\n", "·".dimmed(), attempt.id)
 }
 
-/// What its agent's program said of a fault, and what was wrong with a claim that it nearly made.
+/// The agent program's text about a fault, and what was wrong with a near claim.
 fn remarks(attempt: &Attempt, told: &str) -> String {
     let Some(finished) = &attempt.finished else { return String::new() };
     let mut text = String::new();
     let fault = finished.report.as_ref().and_then(|report| report.fault.as_ref());
-    // Of one that was stopped the cause is known; what a person has to mend is said at the loop's end, which comes at once.
+    // The cause of a stop is known; what a person has to fix is shown at the loop's end, which follows at once.
     let is_news = matches!(attempt.outcome, Outcome::Failed | Outcome::Limit | Outcome::Outage);
     if let Some(fault) = fault.filter(|fault| is_news && fault.message.trim() != told) {
         text.push_str(&note(&fault.message));
@@ -359,7 +359,7 @@ fn remarks(attempt: &Attempt, told: &str) -> String {
     text
 }
 
-/// How many attempts somebody who comes to watch is told of.
+/// How many past attempts the digest shows.
 const TOLD: usize = 10;
 
 /// How a loop stands, for somebody who comes to watch: what it is, how its last attempts went, and what is going on.
@@ -402,8 +402,8 @@ pub(crate) fn digest(state: &LoopState, size: Option<ChangeSize>, width: Option<
 /// How long an agent may be silent before that is worth a word.
 const SILENT: i64 = 10;
 
-/// What is waited for, and how much is left of it; nothing where there is no wait worth a word. `heard` is when the agent
-/// printed something last.
+/// What is waited for, and the time left; nothing for a wait too short to mention. `heard` is when the agent last
+/// printed something.
 pub(crate) fn going_on(state: &LoopState, heard: Timestamp, now: Timestamp) -> Option<String> {
     let id = &state.spec.id;
     let since = |then: Timestamp| now.duration_since(then).as_secs().max(0);
@@ -529,7 +529,7 @@ fn next(status: &Status, has_changes: bool, has_own_branch: bool) -> String {
 /// How many iterations are told of at the end.
 const COLLECTED: usize = 20;
 
-/// What the agent said of its iterations, a line each; nothing where it said nothing.
+/// The agent's summaries of its iterations, a line each; empty if there are none.
 fn said(state: &LoopState) -> String {
     let said = |attempt: &Attempt| {
         let summary = attempt.finished.as_ref()?.summary.as_deref()?;

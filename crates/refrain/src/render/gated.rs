@@ -1,4 +1,4 @@
-//! What a loop's gates said, in words for people.
+//! Texts about a loop's gate results.
 
 use refrain_core::event::{ClaimSource, GateFinished, StopReason};
 use refrain_core::gate::{GateName, GateSpec, GateWhen};
@@ -38,7 +38,7 @@ pub(crate) fn intent(spec: &Spec) -> String {
 /// How many globs the header names.
 const NAMED: usize = 12;
 
-/// What the work may not touch, for the header; nothing where nothing is protected.
+/// The protected paths, for the header; empty if there are none.
 pub(crate) fn protected(spec: &Spec) -> String {
     let ProtectSpec { frozen, existing, parts, modules } = &spec.protect;
     let part = |part: &Part| part.path.to_string();
@@ -85,7 +85,7 @@ pub(crate) fn stopping(because: StopReason) -> &'static str {
     }
 }
 
-/// What a gate that ended came to, and what all together did.
+/// The result of a finished gate, and of all gates together.
 pub(crate) fn finished(state: &LoopState, finished: &GateFinished) -> Vec<String> {
     let is_it = |result: &&GateResult| {
         result.duration == finished.duration
@@ -108,7 +108,7 @@ pub(crate) fn finished(state: &LoopState, finished: &GateFinished) -> Vec<String
     lines
 }
 
-/// The gates have spoken before the first iteration: what completes the loop passes already.
+/// The gates pass before the first iteration: what completes the loop is done already.
 fn done_already(state: &LoopState) -> Option<String> {
     let is_baseline = state.proving().is_none() && state.iteration == state.spec.carried();
     let ends = state.spec.until == Until::Complete;
@@ -130,7 +130,7 @@ pub(crate) fn not_started(state: &LoopState, error: &str) -> Vec<String> {
     lines
 }
 
-/// A candidate is known: either the gates are asked now, or what they said stands.
+/// A candidate is known: either the gates run now, or their earlier results count.
 pub(crate) fn candidate(state: &LoopState) -> Vec<String> {
     let Some(last) = state.attempts.last().filter(|_| state.proving().is_none()) else { return Vec::new() };
     let Some(proof) = &last.proof else { return Vec::new() };
@@ -143,13 +143,13 @@ pub(crate) fn candidate(state: &LoopState) -> Vec<String> {
     lines
 }
 
-/// A commit is made: where a hook made another tree of it each time, nothing is proven.
+/// A commit is made: if a hook changed the tree each time, nothing is verified.
 pub(crate) fn committed(state: &LoopState) -> Vec<String> {
     let is_restless = state.proof.as_ref().is_some_and(|proof| proof.restless);
     verdict(state).filter(|_| is_restless).into_iter().collect()
 }
 
-/// What all gates together came to, once they have: of a claim, or of what failed.
+/// The result of all gates once they have run: a verified claim, or the failures.
 fn verdict(state: &LoopState) -> Option<String> {
     if state.proving().is_some() {
         return None;
@@ -197,7 +197,7 @@ fn said(state: &LoopState, result: &GateResult, gate: &GateSpec) -> String {
     format!("gate {name}{mark} failed in {}: {failure}{before}", result.duration)
 }
 
-/// What the gates said behind an attempt, for somebody who comes later.
+/// The gate results of an attempt, for the digest of a later watcher.
 pub(crate) fn digest(state: &LoopState, attempt: &Attempt) -> Vec<String> {
     let results = attempt.proof.iter().flat_map(|proof| &proof.results);
     results.filter_map(|result| Some(said(state, result, result.spec(&state.spec)?))).collect()

@@ -1,11 +1,11 @@
-//! What an agent printed, made fit to be shown: whole lines out of chunks that are cut anywhere, so that no character and
-//! no escape sequence is judged by a part of it.
+//! Prepares an agent's output for display: joins chunks that are cut anywhere into whole lines, so that no character
+//! and no escape sequence is judged by a part of it.
 
 use refrain_core::text::printable;
 
 /// The longest piece of a line that is held back, in bytes.
 const LONGEST_PIECE: usize = 64 << 10;
-/// How far before its end a piece may be cut, so that what begins there is not torn.
+/// How far before its end a piece may be cut, so that a sequence that begins there stays whole.
 const LONGEST_ESCAPE: usize = 4 << 10;
 
 /// One stream of an agent, with the begun line that has not come to its end.
@@ -15,7 +15,7 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// The next bytes; returns what of it all can be shown now, maybe nothing.
+    /// Adds bytes; returns the text that can be shown now, which may be empty.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> String {
         self.begun.extend_from_slice(bytes);
         let end = match self.begun.iter().rposition(|byte| *byte == b'\n') {
@@ -38,7 +38,7 @@ impl Lines {
     }
 }
 
-/// Where an overlong piece can be cut: before what may be an escape sequence, a line break, or a character that goes on.
+/// Where an overlong piece can be cut: before a possible escape sequence, a line break, or an incomplete character.
 fn seam(piece: &[u8]) -> usize {
     let far = piece.len() - LONGEST_ESCAPE;
     // ESC, the first byte of the control characters beyond ASCII, a carriage return that a line feed may follow.
@@ -58,7 +58,7 @@ fn seam(piece: &[u8]) -> usize {
 mod tests {
     use super::*;
 
-    /// What is shown in all where `text` comes in chunks of `size` bytes.
+    /// All text shown for `text` in chunks of `size` bytes.
     fn shown(text: &[u8], size: usize) -> String {
         let mut lines = Lines::default();
         let mut shown: String = text.chunks(size).map(|chunk| lines.push(chunk)).collect();

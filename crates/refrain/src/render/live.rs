@@ -1,5 +1,5 @@
-//! What is waited for while nothing happens: one line, renewed in place on a terminal, or a line of a log now and then.
-//! It needs no sequence of the terminal's but the carriage return, so that it is the same without colour.
+//! The status line of a quiet loop: renewed in place on a terminal, or a line of a log now and then. Its only terminal
+//! control is the carriage return, so it is the same without colour.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ const IN_PLACE: Duration = Duration::from_secs(1);
 /// How often a log is looked after, and how long it is without a line before it gets one.
 const IN_LOG: (Duration, i64) = (Duration::from_secs(60), 600);
 
-/// Where what is waited for is said.
+/// How the status line is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Manner {
     /// In place, on a terminal.
@@ -42,7 +42,7 @@ impl Manner {
     }
 }
 
-/// The line, and what was shown and heard before it.
+/// The status line, and when anything was shown or printed last.
 #[derive(Debug)]
 pub(crate) struct Live {
     manner: Manner,
@@ -78,7 +78,7 @@ impl Live {
         self.shown = now;
     }
 
-    /// What is to be written for it to say how things stand now, on a terminal of that width.
+    /// The bytes that update the line on a terminal of that width.
     pub(crate) fn renew(&mut self, state: &LoopState, width: Option<usize>, now: Timestamp) -> String {
         let Some(text) = event_text::going_on(state, self.heard, now) else { return self.erase() };
         match (self.manner, width) {
@@ -91,7 +91,7 @@ impl Live {
         }
     }
 
-    /// Writes it over what it said before. The terminal's last column stays free: past it, a line would break.
+    /// Overwrites the line. The terminal's last column stays free: past it, a line would wrap.
     fn over(&mut self, text: &str, width: usize) -> String {
         let line = phrase::cut(&format!("· {text}"), width.saturating_sub(1));
         let columns = display_width(&line);
@@ -100,9 +100,9 @@ impl Live {
         format!("\r{}{}", line.dimmed(), " ".repeat(rest))
     }
 
-    /// What is to be written for the terminal's line to be empty; nothing where it is.
+    /// The bytes that erase the line; empty if it is empty.
     pub(crate) fn erase(&mut self) -> String {
-        // A key that was echoed, like ^C, stands behind it.
+        // A key that was echoed, like ^C, stands after it.
         const ECHOED: usize = 2;
         match std::mem::take(&mut self.covered) {
             0 => String::new(),
@@ -149,7 +149,7 @@ mod tests {
         state
     }
 
-    /// What a terminal of that width shows in its line after all of it was written there.
+    /// The content of the line on a terminal of that width after all writes.
     fn line(writes: &[String], width: usize) -> String {
         let mut screen =
             vt100::Parser::new(3.try_into().unwrap(), u16::try_from(width).unwrap().try_into().unwrap(), 0);

@@ -1,7 +1,7 @@
-//! What is told of a loop to a person while it runs, in order: the agent's words as they come, and what is said of the loop.
-//! The same on every screen; where it is shown is that one's business.
+//! What a person sees of a running loop, in order: the agent's output as it comes, and messages about the loop. The
+//! same on every screen; the screen decides where to show it.
 //!
-//! What the agent printed is data: control characters never reach the terminal.
+//! Agent output is data: control characters never reach the terminal.
 
 use refrain_core::agent::AgentEvent;
 use refrain_core::event::Record;
@@ -12,7 +12,7 @@ use crate::render::agent_text::Said;
 use crate::render::event_text;
 use crate::render::lines::Lines;
 
-/// Tells of one loop.
+/// Renders one loop.
 #[derive(Debug, Default)]
 pub(crate) struct Narrator {
     state: Option<LoopState>,
@@ -24,7 +24,7 @@ pub(crate) struct Narrator {
 }
 
 impl Narrator {
-    /// The loop, from what was told.
+    /// The loop's state after the events so far.
     pub(crate) fn state(&self) -> Option<&LoopState> {
         self.state.as_ref()
     }
@@ -39,7 +39,7 @@ impl Narrator {
         self.said.is_open()
     }
 
-    /// What there is to be shown of it: whole lines, or the next part of one.
+    /// The text for an event: whole lines, or the next part of one.
     pub(crate) fn tell(&mut self, sight: &FollowEvent, width: Option<usize>) -> String {
         match sight {
             FollowEvent::Event(record) => self.event(record, width),

@@ -1,4 +1,4 @@
-//! Small things that are said in many places, said alike.
+//! Small phrases that several views share.
 
 use owo_colors::OwoColorize;
 use refrain_core::agent::Usd;
@@ -36,12 +36,12 @@ pub(crate) fn thousands(count: u64) -> String {
     }
 }
 
-/// What was used, as far as it is known; nothing where nothing is, or nothing was.
+/// The known usage; empty if there is none.
 pub(crate) fn used(usage: &Usage) -> String {
     let (mut parts, mut has_said) = (Vec::new(), false);
     let mut incomplete = |words: String, at_least: bool| {
         let words = view::sum(&words, at_least && !has_said);
-        // Said once, it goes for all that follows.
+        // Said once, it applies to all that follows.
         has_said |= at_least;
         words
     };
@@ -59,23 +59,23 @@ pub(crate) fn used(usage: &Usage) -> String {
     parts.join(", ")
 }
 
-/// How caps stand that loops share; nothing where there are none.
+/// The status of limits that loops share; empty if there are none.
 pub(crate) fn caps(caps: &[Standing]) -> String {
     let one =
         |it: &Standing| format!("{} of {it} spent, {} reserved, {} left", it.spent, it.reserved, it.left());
     caps.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
-/// The words behind a comma, where there are any.
+/// The words after a comma, if there are any.
 pub(crate) fn after(words: &str) -> String {
     if words.is_empty() { String::new() } else { format!(", {words}") }
 }
 
-/// A fact: its name, and what it is.
+/// A fact: its name and value.
 pub(crate) struct Row {
     name: &'static str,
     value: String,
-    /// Whether it may be broken into lines. What is typed or copied may not: a command, a path.
+    /// Whether it may be wrapped. Text to type or copy may not: a command, a path.
     may_break: bool,
     tone: Option<Tone>,
 }
@@ -95,8 +95,7 @@ impl Row {
     }
 }
 
-/// The facts that there are, one a line behind `margin`, their names `column` wide; broken where that fits better into
-/// `width`.
+/// The facts, one a line after `margin`, their names `column` wide; wrapped if that fits better into `width`.
 pub(crate) fn rows(rows: &[Row], margin: &str, column: usize, width: Option<usize>) -> String {
     let mut text = String::new();
     for Row { name, value, may_break, tone } in rows.iter().filter(|row| !row.value.is_empty()) {
@@ -110,21 +109,21 @@ pub(crate) fn rows(rows: &[Row], margin: &str, column: usize, width: Option<usiz
     text
 }
 
-/// The text behind `begin`, in lines of at most `width` that begin below its own begin; at a narrow terminal's edge, where
-/// there is no room for that. In one line where there is no terminal.
+/// The text after `begin`, in lines of at most `width` that are aligned below its first character; at the left edge of
+/// a terminal too narrow for that. One line without a terminal.
 pub(crate) fn broken(begin: &str, column: usize, text: &str, width: Option<usize>) -> String {
     let Some(columns) = width else { return format!("{begin}{text}") };
     let indent = indent(column, width);
     let options = textwrap::Options::new(columns)
         .initial_indent(begin)
         .subsequent_indent(&indent)
-        // Neither an option that is broken behind its hyphen nor a path that is broken at all can be copied.
+        // An option broken after its hyphen, or a broken path, cannot be copied.
         .word_splitter(textwrap::WordSplitter::NoHyphenation)
         .break_words(false);
     textwrap::fill(text, options)
 }
 
-/// What goes before a line so that it begins at a column, or near the edge of a terminal that is too narrow for that.
+/// The indentation to a column; small on a terminal too narrow for it.
 pub(crate) fn indent(column: usize, width: Option<usize>) -> String {
     const NARROWEST: usize = 24;
     " ".repeat(if width.is_some_and(|width| width < column + NARROWEST) { 2 } else { column })

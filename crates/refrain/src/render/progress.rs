@@ -1,5 +1,4 @@
-//! Where a loop leads, in words for people: what its critic said, that another agent goes on, where work that was not proven
-//! is kept.
+//! Texts about a loop's progress: its critic's verdict, a change of agent, and where unverified work is kept.
 
 use refrain_core::event::{CritiqueFinished, Pushed};
 use refrain_core::git::{Oid, RepoPath};
@@ -18,7 +17,7 @@ pub(crate) fn criticised(finished: &CritiqueFinished) -> String {
     }
 }
 
-/// Another agent goes on.
+/// Another agent continues.
 pub(crate) fn changed(agent: &AgentSpec) -> String {
     let model = agent.model.as_ref().map_or_else(String::new, |model| format!(" with model {model}"));
     format!("the loop is stuck; from here on it runs {}{model}", agent.program)

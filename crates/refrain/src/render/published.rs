@@ -1,4 +1,4 @@
-//! What a loop did outside its repository, in words for people.
+//! Texts about what a loop did outside its repository.
 
 use refrain_core::git::{Checks, ChecksVerdict, Effect, PublishReport, PublishResult};
 use refrain_core::r#loop::LoopState;
@@ -8,7 +8,7 @@ use crate::render::phrase;
 /// How many things that are in the way are named one by one.
 const NAMED: usize = 10;
 
-/// What is about to be done.
+/// The step that starts now.
 pub(crate) fn started(effect: Effect) -> Option<String> {
     match effect {
         // It may take its time.
@@ -18,10 +18,10 @@ pub(crate) fn started(effect: Effect) -> Option<String> {
     }
 }
 
-/// What came of it.
+/// The result of the step.
 pub(crate) fn settled(report: &PublishReport, state: &LoopState) -> Vec<String> {
     let claims = state.publishing().is_some_and(|publishing| publishing.claim.is_some());
-    // Without a claim nobody waits for it.
+    // Without a claim that waits for it, the next iteration tries again.
     let then = if claims { "" } else { "; it is tried again behind the next iteration" };
     match &report.result {
         PublishResult::Pushed { remote, branch } => vec![format!("pushed to {remote}/{branch}")],
@@ -58,7 +58,7 @@ pub(crate) fn settled(report: &PublishReport, state: &LoopState) -> Vec<String> 
     }
 }
 
-/// What the checks say.
+/// The results of the checks.
 fn checked(checks: &Checks) -> Vec<String> {
     let Checks { verdict, total, over, failed, .. } = checks;
     match verdict {

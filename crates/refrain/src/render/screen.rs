@@ -1,5 +1,5 @@
-//! A person's view of a loop while it runs. In plain lines, so that it reads the same in a log; only what is waited for is
-//! renewed in place, where a terminal is.
+//! A person's view of a running loop. Plain lines, so that a log reads the same; only the status line is renewed in
+//! place, on a terminal.
 
 use refrain_core::event::{Event, Record};
 use refrain_engine::{FollowEvent, Follower, Service, chain, now};
@@ -22,8 +22,7 @@ pub(crate) struct Screen {
 }
 
 impl Screen {
-    /// Shows progress on `progress`, and prints events as JSON lines on standard output if asked. `live` says what is
-    /// waited for.
+    /// Shows progress on `progress`, and prints events as JSON lines on standard output if asked. `live` shows waits.
     pub(crate) fn new(progress: Option<Target>, events: bool, live: Live) -> Self {
         Self { progress, events, narrator: Narrator::default(), live, service: None, closed: false }
     }
@@ -90,7 +89,7 @@ impl Screen {
         }
     }
 
-    /// Nothing happens: says what is waited for, unless that would tear a line of the agent's.
+    /// Shows the status line while nothing happens, unless that would tear a line of the agent's.
     fn wait(&mut self) {
         if let Some(state) = self.narrator.state().filter(|_| !self.narrator.is_open()) {
             let text = self.live.renew(state, self.width(), now());

@@ -1,5 +1,5 @@
-//! Tables for terminals: as many columns as fit, from the left, with nothing drawn around them, so that they make sense
-//! read aloud too. Where the output is no terminal nothing is cut off.
+//! Tables for terminals: as many columns as fit, from the left, without borders, so that a screen reader can read them.
+//! Without a terminal nothing is cut.
 
 use std::borrow::Cow;
 
@@ -11,16 +11,16 @@ pub(crate) struct Column<'a> {
     pub(crate) title: &'a str,
     pub(crate) cells: Vec<Cow<'a, str>>,
     pub(crate) cut: Cut,
-    /// Numbers stand at the right.
+    /// Align numbers at the right.
     pub(crate) right: bool,
     /// The cell of a row as it is shown: coloured, or as it is.
     pub(crate) paint: &'a dyn Fn(usize, &str) -> String,
 }
 
-/// Where a text that is too long may be cut off.
+/// Where a text that is too long may be cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
-    /// Nowhere: it says nothing if it is not whole.
+    /// Nowhere: a part of it is useless.
     No,
     /// At its begin, as paths.
     Begin,
@@ -36,8 +36,8 @@ pub(crate) fn plain(_: usize, cell: &str) -> String {
 /// The narrowest that a column is cut to, in characters.
 const NARROWEST: usize = 10;
 
-/// The lines of a table, its header first. Where `width` is given, they are at most so wide; the first column is shown
-/// whatever it says, cut off where the terminal is narrower than that alone.
+/// The lines of a table, its header first. With `width`, they are at most so wide; the first column is always shown,
+/// and cut if the terminal is narrower than it.
 pub(crate) fn lines(columns: &[Column<'_>], width: Option<usize>) -> Vec<String> {
     let rows = columns.first().map_or(0, |column| column.cells.len());
     let mut lines = vec![String::new(); rows + 1];
@@ -67,7 +67,7 @@ pub(crate) fn lines(columns: &[Column<'_>], width: Option<usize>) -> Vec<String>
     lines.into_iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-/// The text, at most `wide` columns of a terminal, with an ellipsis where something was cut off.
+/// The text, at most `wide` columns of a terminal, with an ellipsis if it is cut.
 pub(crate) fn cut(text: &str, wide: usize, how: Cut) -> Cow<'_, str> {
     if how == Cut::No || text.width() <= wide {
         return Cow::Borrowed(text);
@@ -75,7 +75,7 @@ pub(crate) fn cut(text: &str, wide: usize, how: Cut) -> Cow<'_, str> {
     if wide == 0 {
         return Cow::Borrowed("");
     }
-    // Characters together may take another width than one by one: what is left is measured as a whole.
+    // Joined characters may have another width than single ones, so the rest is measured as a whole.
     let fits = |part: &&str| part.width() < wide;
     let ends = || text.char_indices().map(|(at, _)| at);
     Cow::Owned(match how {

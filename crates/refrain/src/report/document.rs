@@ -1,4 +1,4 @@
-//! What a report says, in words.
+//! The content of a loop's report.
 
 use jiff::Timestamp;
 use refrain_core::event::ClaimSource;
@@ -15,13 +15,13 @@ use crate::render::phrase::{self, counted, thousands};
 #[derive(Debug)]
 pub(crate) struct Document {
     pub(crate) title: String,
-    /// How it stands, and whether it is verified.
+    /// Its status, and whether it is verified.
     pub(crate) verdict: Cell,
     pub(crate) reason: String,
     pub(crate) sections: Vec<Section>,
 }
 
-/// The document on a report, with times as `clock` says them.
+/// The document of a report; `clock` formats times.
 pub(crate) fn document(report: &Report, clock: &dyn Fn(Timestamp) -> String) -> Document {
     let sections = [
         summary(report, clock),
@@ -69,7 +69,7 @@ fn summary(report: &Report, clock: &dyn Fn(Timestamp) -> String) -> Section {
         same if same.started == same.reported => same.started.clone(),
         other => format!("{}; reported by {}", other.started, other.reported),
     };
-    // They are numbered without gaps, behind those that another system counted.
+    // They are numbered without gaps, after those that another system counted.
     let charged = report.iterations.iter().filter(|it| it.charged).map(|it| it.n).max().unwrap_or_default();
     let attempts = u32::try_from(report.iterations.len()).unwrap_or(u32::MAX);
     let iterations = format!(
@@ -117,7 +117,7 @@ fn who(agent: &AgentUsed) -> String {
     format!("{}{version}{model}: {} ({attempts})", agent.kind, words(agent.command.iter()))
 }
 
-/// Where the work is of a loop that ended without a proof.
+/// The place of the work of a loop that ended unverified.
 fn kept(report: &Report) -> String {
     let Some(saved) = &report.saved else { return String::new() };
     match (&saved.branch, &saved.commit, &saved.why_not) {
@@ -302,7 +302,7 @@ fn iteration(it: &Iteration) -> Vec<Cell> {
     ]
 }
 
-/// What an attempt amounts to.
+/// The outcome of an attempt in words.
 fn outcome(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Claimed => "claimed",

@@ -1,4 +1,4 @@
-//! The report on a loop, or a plan, as people read it: one document, shown on a terminal or as a page.
+//! The report on a loop or a plan for people: one document, rendered on a terminal or as an HTML page.
 
 mod document;
 mod page;

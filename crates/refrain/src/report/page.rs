@@ -1,5 +1,5 @@
-//! A document as one page that needs nothing else: no script, no network, no other file. Every text in it is escaped by the
-//! template library, as the template's name ends in `html`.
+//! A document as one self-contained HTML page: no script, no network, no other file. The template library escapes every
+//! text, because the template's name ends in `html`.
 
 use askama::Template;
 
@@ -13,14 +13,14 @@ struct Page<'a> {
     verdict: &'a super::parts::Cell,
     reason: &'a str,
     sections: &'a [Section],
-    /// When it was made, and by what.
+    /// When and by which program it was made.
     made: &'a str,
 }
 
-/// The whole page; `made` says by what it was made.
+/// The whole page; `made` names the program that made it.
 ///
 /// # Errors
-/// Where it cannot be written into memory, which cannot be.
+/// Only if writing into memory fails, which cannot happen.
 pub(crate) fn page(document: &Document, made: &str) -> Result<String, askama::Error> {
     let Document { title, verdict, reason, sections } = document;
     Page { title, verdict, reason, sections, made }.render()

@@ -1,4 +1,4 @@
-//! What a document is made of: headings, facts, tables and quotations, whoever shows them.
+//! The parts of a document: headings, facts, tables and quotations, for every renderer.
 
 use refrain_core::text::{in_order, printable};
 
@@ -7,14 +7,14 @@ use refrain_core::text::{in_order, printable};
 pub(crate) enum Tone {
     /// Words.
     Plain,
-    /// What is typed or copied: a path, a hash, a command.
+    /// Text to type or copy: a path, a hash, a command.
     Code,
     /// It is as it should be.
     Good,
     /// It is done, on somebody's word alone.
     Caution,
     Bad,
-    /// A number, or what stands in its place.
+    /// A number, or a placeholder for one.
     Number,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Section {
     pub(crate) blocks: Vec<Block>,
 }
 
-/// What stands in a section.
+/// The content of a section.
 #[derive(Debug)]
 pub(crate) enum Block {
     /// A sentence.
@@ -41,13 +41,13 @@ pub(crate) enum Block {
     Facts(Vec<(&'static str, Cell)>),
     /// Rows of cells below their headings.
     Table(Table),
-    /// What somebody wrote, line by line.
+    /// Quoted text, line by line.
     Quote(Quote),
 }
 
 #[derive(Debug)]
 pub(crate) struct Table {
-    /// What is in it, for those who do not see it.
+    /// Its description, for screen readers.
     pub(crate) caption: &'static str,
     pub(crate) head: Vec<&'static str>,
     pub(crate) rows: Vec<Vec<Cell>>,
@@ -64,7 +64,7 @@ pub(crate) struct Quote {
     pub(crate) is_end: bool,
 }
 
-/// A text that somebody else wrote, without anything that acts on a terminal or turns its own direction round.
+/// A foreign text, without control characters and without characters that change its direction.
 pub(crate) fn shown(text: &str) -> String {
     in_order(&printable(text)).into_owned()
 }
@@ -116,7 +116,7 @@ impl Section {
         self
     }
 
-    /// Those that say something.
+    /// Adds the facts that have a value.
     pub(crate) fn facts(mut self, facts: Vec<(&'static str, Cell)>) -> Self {
         let facts: Vec<_> = facts.into_iter().filter(|(_, cell)| !cell.text.is_empty()).collect();
         if !facts.is_empty() {
@@ -139,7 +139,7 @@ impl Section {
         self
     }
 
-    /// The same, where the table that was just added is too much for a terminal.
+    /// Hides the last table on terminals, because it is too large for them.
     pub(crate) fn on_pages_only(mut self) -> Self {
         if let Some(Block::Table(table)) = self.blocks.last_mut() {
             table.page_only = true;
@@ -147,7 +147,7 @@ impl Section {
         self
     }
 
-    /// The begin of what somebody wrote, or the end.
+    /// Quotes the beginning of a text, or its end.
     pub(crate) fn quote(mut self, caption: impl AsRef<str>, text: &str, is_end: bool) -> Self {
         let text = shown(text.trim_matches('\n'));
         if !text.trim().is_empty() {

@@ -1,4 +1,4 @@
-//! What a report on a plan says: how each of its tasks stands, and what proved it.
+//! The content of a plan's report: the status of each task and what proved it.
 
 use jiff::Timestamp;
 use refrain_core::plan::TaskStarted;
@@ -9,7 +9,7 @@ use super::document::{Document, verdict_on};
 use super::parts::{Cell, Section, Tone, shown};
 use crate::render::phrase;
 
-/// The document on a plan, with times as `clock` says them; `loops` has the report on each round of its tasks.
+/// The document of a plan; `clock` formats times, `loops` has the report of each round of its tasks.
 pub(crate) fn plan_document(
     view: &PlanStatus,
     loops: &[(TaskStarted, Report)],
@@ -65,7 +65,7 @@ fn tasks(view: &PlanStatus, loops: &[(TaskStarted, Report)]) -> Section {
     Section::new("Tasks").table("Each with the last loop that worked on it", &head, own.map(row))
 }
 
-/// What the gates of a loop said last.
+/// The last gate results of a loop.
 fn proof(report: &Report) -> Cell {
     let Some(proof) = &report.proof else { return Cell::plain("nothing but the claim") };
     let failed: Vec<_> =

@@ -1,4 +1,4 @@
-//! A document on a terminal, or in a pipe.
+//! A document as text for a terminal or a pipe.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::render::table::{self, Column, Cut};
 /// How many lines of a quotation are shown.
 const LINES: usize = 12;
 
-/// The whole of it, in lines of at most `width` where that is known.
+/// The whole text, in lines of at most `width` if it is known.
 pub(crate) fn text(document: &Document, width: Option<usize>) -> String {
     let Document { title, verdict, reason, sections } = document;
     let mut text = format!("{}: {}\n", title.bold(), painted(verdict, &verdict.text));
@@ -72,7 +72,7 @@ fn rows(table: &Table, width: Option<usize>) -> String {
     lines.iter().map(|line| format!("  {line}")).collect()
 }
 
-/// The lines at its begin, or at its end, below what it is.
+/// The caption, followed by the lines from the beginning or the end.
 fn quoted(quote: &Quote) -> String {
     let lines: Vec<&str> = quote.text.lines().collect();
     let left = lines.len().saturating_sub(LINES);

@@ -1,11 +1,11 @@
-//! A runner that dies between its agent's last word and its agent's end: what was paid for is not asked again.
+//! A runner that dies between its agent's last event and its agent's exit: paid work is not repeated.
 
 use serde_json::json;
 use testkit::{Agent, Signal, Turn, eventually};
 
 use crate::bench::{Bench, CLAIM, attempts, used};
 
-/// What stands in the stream only once the program has said all.
+/// The event that completes the stream.
 const fn last_event(agent: Agent) -> &'static str {
     match agent {
         Agent::Claude | Agent::Gemini => "\"type\":\"result\"",
@@ -43,7 +43,7 @@ fn killed_after_the_claim(agent: Agent) -> (Bench, serde_json::Value) {
     (bench, status)
 }
 
-/// Its last event is its last word: the attempt is taken as it was, and nobody is asked again.
+/// Its last event completes it: the result is taken as it was, and no agent is started again.
 #[track_caller]
 fn is_adopted(agent: Agent) {
     let (bench, status) = killed_after_the_claim(agent);
@@ -64,7 +64,7 @@ fn codex_is_adopted() {
     is_adopted(Agent::Codex);
 }
 
-/// It has no last event, its end is its exit: where nobody saw that, the attempt is lost, refunded and made again.
+/// It has no last event, its end is its exit: if that was not observed, the attempt is lost, refunded and made again.
 #[test]
 #[ignore = "needs the real programs: cargo xtask e2e agents"]
 fn opencode_is_not_adopted() {

@@ -1,11 +1,11 @@
-//! What every case needs: a sandbox, a scripted model, a real program that asks it, and the loop over that program.
+//! Shared by all cases: a sandbox, a scripted model, a real program that asks it, and the loop over that program.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use testkit::{Agent, Invocation, Model, Real, Request, Run, Sandbox, Script, Session, Turn};
 
-/// What the person asks for: more than ASCII, a mark that some programs expand, an end that none may trim.
+/// The user's prompt: more than ASCII, a mark that some programs expand, an end that must not be trimmed.
 pub(crate) const PROMPT: &str =
     "Make `sh test.sh` pass – “all” of it.\n\n  - Keep $HOME and the like as they are.\n";
 
@@ -15,7 +15,7 @@ pub(crate) const CLAIM: &str = "The test passes.\n\n<promise>COMPLETE</promise>"
 /// How long a loop over a real program may take. They start slowly, and the machine may be busy.
 pub(crate) const LONG: Duration = Duration::from_secs(240);
 
-/// A loop over a real program, and all that it needs.
+/// A loop with a real program, and all that it needs.
 pub(crate) struct Bench {
     pub(crate) sandbox: Sandbox,
     pub(crate) model: Model,
@@ -30,7 +30,7 @@ impl Bench {
         Self { sandbox, model, real }
     }
 
-    /// Where only a plan has limits, as somebody with a plan.
+    /// With a subscription, for agents whose usage limits only a subscription has.
     pub(crate) fn with_plan(mut self) -> Self {
         if self.real.agent == Agent::Claude {
             self.real = self.real.with_subscription();
@@ -38,7 +38,7 @@ impl Bench {
         self
     }
 
-    /// Refrain with these words, seeing what the program is to see.
+    /// Runs Refrain with these words, in the environment of the program.
     pub(crate) fn refrain(&self, words: &[&str]) -> Invocation {
         self.sandbox.command(words).envs(&self.real.env)
     }
@@ -66,7 +66,7 @@ impl Bench {
         self.completed(self.start(words).spawn())
     }
 
-    /// The session completes the loop; the journal verifies and nobody is left.
+    /// The session completes the loop; the journal verifies and no process is left.
     #[track_caller]
     pub(crate) fn completed(&self, session: Session) -> Value {
         self.ended(session, 0);
@@ -76,7 +76,7 @@ impl Bench {
         status
     }
 
-    /// The session ends with this code, its journal whole, and nobody is left.
+    /// The session ends with this code, its journal whole, and no process is left.
     #[track_caller]
     pub(crate) fn ended(&self, session: Session, code: i32) -> Run {
         let run = session.wait_at_most(LONG).with_code(code);
@@ -90,13 +90,13 @@ impl Bench {
         self.sandbox.status("job")
     }
 
-    /// A file in the project; empty where there is none.
+    /// A file in the project; empty if there is none.
     pub(crate) fn file(&self, name: &str) -> String {
         std::fs::read_to_string(self.sandbox.project().join(name)).unwrap_or_default()
     }
 
-    /// The prompts of all conversations: each begins with the user's own, unchanged, and says how the loop works and which
-    /// run it is. `iterations` says to which iteration each belongs.
+    /// Checks the prompts of all conversations: each begins with the user's own, unchanged, and explains the loop and
+    /// the run. `iterations` is the iteration of each.
     #[track_caller]
     pub(crate) fn prompts_are_of(&self, iterations: &[usize]) {
         let prompts = self.model.prompts();
@@ -121,14 +121,15 @@ impl Bench {
     }
 }
 
-/// Iteration, attempt, whether it is charged, and what it came to, of every attempt.
+/// Iteration, attempt, whether it is charged, and outcome of every attempt.
 pub(crate) fn attempts(status: &Value) -> Vec<Value> {
     let row = |row: &Value| json!([row["n"], row["attempt"], row["charged"], row["outcome"]]);
     status["iterations"].as_array().expect("a status has its attempts").iter().map(row).collect()
 }
 
-/// Asserts what all attempts used: so many answers of the model, at 1,000 tokens in and 50 out each, and not "at least".
-/// Claude Code knows the list price of its model, `OpenCode` has one in its configuration, the others say none.
+/// Asserts the usage of all attempts: so many answers of the model, at 1,000 tokens in and 50 out each, and not "at
+/// least". Claude Code knows the list price of its model, `OpenCode` has one in its configuration, the others report
+/// none.
 #[track_caller]
 pub(crate) fn used(status: &Value, agent: Agent, answers: u32) {
     let usage = &status["usage"];

@@ -1,5 +1,5 @@
-//! What the real programs tell the doctor: their version, and whether somebody is logged in; with a login, and without one.
-//! None of it reaches the model.
+//! What the real programs report to the doctor: their version, and whether a user is logged in; with a login, and
+//! without one. None of it reaches the model.
 
 use serde_json::Value;
 use testkit::{Agent, eventually};
@@ -15,7 +15,7 @@ fn of<'a>(checkup: &'a Value, subject: &str, agent: Agent) -> &'a Value {
     found.unwrap_or_else(|| panic!("no {subject} of {}: {checkup:#}", agent.name()))
 }
 
-/// What the doctor finds. On a busy machine a program may take longer to answer than it waits for.
+/// The doctor's findings. On a busy machine a program may take longer to answer than the doctor waits.
 #[track_caller]
 fn looks(bench: &Bench) -> Value {
     eventually("the program answers in time", || {

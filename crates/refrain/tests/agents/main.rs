@@ -1,8 +1,8 @@
-//! Loops over the real agent programs: the binary from outside, each program as it is installed, and a scripted model that
-//! sees what they ask. What each case comes to differs from program to program; the table is in `docs/agents.md`.
+//! Loops over the real agent programs: the binary from outside, each program as installed, and a scripted model that
+//! records their requests. Results differ from program to program; the table is in `docs/agents.md`.
 //!
-//! The tests need the programs, so `cargo xtask e2e agents` runs them; a name tells the program and the case, and what is
-//! named `main_job` or `proves_a_python_package` is the smoke test, with one plan.
+//! The tests need the programs, so `cargo xtask e2e agents` runs them. A test's name contains the program and the case;
+//! tests named `main_job` or `proves_a_python_package` are the smoke test, with one plan.
 
 #[cfg(test)]
 mod adoption;

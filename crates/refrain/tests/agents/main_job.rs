@@ -8,7 +8,7 @@ use crate::bench::{Bench, CLAIM, attempts, used};
 
 const TEST: &str = "#!/bin/sh\ntest \"$(cat answer.txt)\" = right && echo PASS && exit\necho FAIL\nexit 1\n";
 
-/// What the second attempt of an iteration is told beside what the first was.
+/// What the second attempt of an iteration is sent beside the prompt of the first.
 const CUT_OFF: &str = "The previous run of this iteration was cut off; what it changed is in the working tree: see `git \
                        status` and `git diff` first.\n";
 
@@ -64,7 +64,7 @@ fn does_the_main_job(agent: Agent) {
     let turns = bench.asked_exactly(answers);
     let took: Vec<Took> = turns.iter().map(|turn| turn.took).collect();
     assert_eq!(took, (0..answers).map(Took::Turn).collect::<Vec<_>>(), "each was asked for once");
-    // Of the others it cannot be said: Codex leaves with the last event, not with the end of the stream.
+    // Not tested for the others: Codex exits with the last event, not with the end of the stream.
     assert_eq!(turns[3].ending, Ending::Left, "who was killed heard no answer");
     assert!(turns[1].tool_results[0].contains("FAIL") && turns[6].tool_results[1].contains("PASS"));
     bench.prompts_are_of(&[1, 2, 2, 3]);
@@ -75,8 +75,8 @@ fn does_the_main_job(agent: Agent) {
     uses_what_was_answered(&status, agent);
 }
 
-/// Each attempt used what the model answered it. Of the lost one only that is known which its stream had said by then, so
-/// the sum is what it is at least.
+/// Each attempt used what the model answered. Of the lost one only the usage in its stream by then is known, so the
+/// sum is a lower bound.
 #[track_caller]
 fn uses_what_was_answered(status: &Value, agent: Agent) {
     let rows = status["iterations"].as_array().expect("a status has its attempts");
@@ -86,7 +86,7 @@ fn uses_what_was_answered(status: &Value, agent: Agent) {
     let lost = &rows[1]["usage"];
     let (said, at_least) = match agent {
         Agent::Claude | Agent::OpenCode => (Some(1_000), Value::Bool(true)),
-        // They say what they used only at their end; what is not known is not "at least" anything.
+        // They report usage only at their end; an unknown usage is not "at least" anything.
         Agent::Codex | Agent::Gemini => (None, Value::Null),
     };
     assert_eq!((lost["input_tokens"].as_u64(), &lost["at_least"]), (said, &at_least), "{status:#}");

@@ -1,4 +1,4 @@
-//! The loop as a tool: the program's own session calls `refrain mcp`, and the loop goes on by itself.
+//! The loop as a tool: the program's own session calls `refrain mcp`, and the loop continues by itself.
 
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use testkit::{Agent, Session, Turn, write};
 
 use crate::bench::{Bench, LONG};
 
-/// Tells the program of our server, as `docs/mcp.md` does; what is to be said on its command line besides.
+/// Configures our server for the program, as in `docs/mcp.md`; returns the options to add to its command line.
 fn told(bench: &Bench) -> Vec<String> {
     let refrain = env!("CARGO_BIN_EXE_refrain");
     let home = bench.sandbox.root().join("home");
@@ -51,7 +51,7 @@ fn merge(file: &std::path::Path, more: &Value) {
     write(file, settings.to_string());
 }
 
-/// What the program calls a tool of ours.
+/// The program's name for a tool of ours.
 fn named(agent: Agent, tool: &str) -> String {
     match agent {
         Agent::Claude => format!("mcp__refrain__{tool}"),
@@ -87,7 +87,7 @@ fn a_session_starts_a_loop_and_waits_for_it(#[case] agent: Agent) {
         Turn::say("It is made."),
     ];
     let bench = Bench::new(agent, script);
-    // It says what it finds, and is done in its second iteration.
+    // It reports what it finds, and claims in its second iteration.
     let script =
         "ls\ntest $REFRAIN_ITERATION = 2 || exit 0\necho yes > made\necho '<promise>COMPLETE</promise>'";
     write(&bench.sandbox.project().join("agent.sh"), script);
@@ -95,7 +95,7 @@ fn a_session_starts_a_loop_and_waits_for_it(#[case] agent: Agent) {
     let turns = bench.asked_exactly(5);
     let results = &turns[4].tool_results;
     assert!(results[0].contains("\"started\":true"), "{results:#?}\n{}", run.stdout);
-    // Gemini tells its model of errors in another shape.
+    // Gemini reports errors to its model in another shape.
     assert!(agent == Agent::Gemini || results[3].contains("goal of 10001 characters"), "{results:#?}");
     let status = bench.refrain(&["status", "job", "--json"]).run().with_code(0).json();
     assert_eq!((&status["status"], &status["verified"]), (&json!("completed"), &json!(true)), "{status:#}");
@@ -103,7 +103,8 @@ fn a_session_starts_a_loop_and_waits_for_it(#[case] agent: Agent) {
     bench.sandbox.nobody_survives();
 }
 
-/// Codex has its model look for tools of servers in a way of its own, which no script can; it lists what they have at once.
+/// Codex has its model search for tools of servers in a way of its own, which no script can; it lists their tools at
+/// once.
 #[test]
 #[ignore = "needs the real programs: cargo xtask e2e agents"]
 fn codex_finds_the_server() {

@@ -1,5 +1,5 @@
-//! A plan for the package `slugs` as a person would write one: thirteen tasks in five waves; and a model that works on it by
-//! what it is told alone.
+//! A plan for the package `slugs` as a person would write one: thirteen tasks in five waves; and a model that works on
+//! it only by its prompts.
 //!
 //! Side by side, 4 and 5 change the same lines, and so do 11 and 12. What 7 and 8 make merges cleanly, and fails the tests
 //! only together. One after the other, 8 is the first to see that.
@@ -10,7 +10,7 @@ use testkit::{Request, Turn};
 /// The tag of the plan.
 pub(crate) const TAG: &str = "slugs";
 
-/// What proves every task.
+/// The gate of every task.
 pub(crate) const VERIFY: &str = "python3 -m unittest discover -s tests";
 
 /// Keeps both sides of every conflict.
@@ -20,7 +20,7 @@ const SETTLE: &str =
 /// Removes the temporary file of a `sed -i` that was killed with its runner.
 const TIDY: &str = "find . -name 'sed??????' -delete;";
 
-/// A task, and what the model does about it.
+/// A task, and the model's work on it.
 pub(crate) struct Task {
     pub(crate) id: usize,
     /// The number of its wave.
@@ -28,9 +28,9 @@ pub(crate) struct Task {
     pub(crate) title: &'static str,
     details: &'static str,
     on: &'static [usize],
-    /// What a shell is told to do first.
+    /// The first command for the shell.
     edit: &'static str,
-    /// What is written then: path and text.
+    /// The file written then: path and text.
     file: Option<(&'static str, &'static str)>,
     /// All files that it makes or changes.
     pub(crate) files: &'static [&'static str],
@@ -232,7 +232,7 @@ pub(crate) fn told(prompt: &str) -> Option<&'static Task> {
     TASKS.iter().find(|task| Some(task.id) == id)
 }
 
-/// The model: it does what the prompt's task asks for, settles what a conflict left, and mends what failed, then claims.
+/// The model: it does the prompt's task, resolves conflicts, fixes failures, then claims.
 pub(crate) fn work(request: &Request) -> Turn {
     let prompt = request.prompt();
     let Some(task) = told(prompt) else { return Turn::say("I was told of no task.") };

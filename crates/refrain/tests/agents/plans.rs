@@ -1,5 +1,5 @@
-//! A whole plan with each program: thirteen tasks with conflicts among them, one after the other and side by side, the runner
-//! killed with -9 twice on the way; and the history that comes of it.
+//! A whole plan with each program: thirteen tasks with conflicts among them, sequentially and in parallel, with the
+//! runner killed by -9 twice; and the resulting history.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,10 +13,10 @@ use crate::plan_of_slugs::{TAG, TASKS, Task, VERIFY, file, told, work};
 /// How long a plan may take: some twenty runs of a real program, on a machine that does much else.
 const LONG: Duration = Duration::from_secs(900);
 
-/// What is told to the second who changed the same lines.
+/// In the prompt of the second task that changed the same lines.
 const CONFLICT: &str = "CONFLICT:";
 
-/// A bench with the package in it, its plan, and files that a person has changed. None where there is no Python; that is said.
+/// A bench with the package in it, its plan, and files that a person has changed. None without Python, with a note.
 fn bench(agent: Agent) -> Option<Bench> {
     let mut bench = Bench::new(agent, []);
     bench.model.rewrite(Script::by_request(work));
@@ -36,7 +36,7 @@ fn bench(agent: Agent) -> Option<Bench> {
     Some(bench)
 }
 
-/// Kills the runner as soon as an agent is told this; then nobody is left.
+/// Kills the runner as soon as an agent receives this; then no process is left.
 #[track_caller]
 fn killed(bench: &Bench, session: Session, told: &str) {
     let is_told = |prompt: &String| prompt.contains(told);
@@ -51,7 +51,7 @@ fn killed(bench: &Bench, session: Session, told: &str) {
     assert_eq!(status["status"], "crashed", "{status:#}");
 }
 
-/// Run, killed as soon as agents are told these, resumed, completed.
+/// Run, killed as soon as agents receive these, resumed, completed.
 #[track_caller]
 fn lands_a_plan(agent: Agent, jobs: &str, kills: [&str; 2]) -> Option<Bench> {
     let bench = bench(agent)?;
@@ -76,7 +76,8 @@ fn lands_a_plan(agent: Agent, jobs: &str, kills: [&str; 2]) -> Option<Bench> {
     Some(bench)
 }
 
-/// A commit a wave on the first-parent line, with its files only; behind it a commit a task; each of them passes.
+/// A commit a wave on the first-parent line, with its files only; on its second parent a commit a task; each of them
+/// passes.
 #[track_caller]
 fn has_a_history(bench: &Bench, began: &str) {
     let git = |words: &[&str]| bench.sandbox.git(words);
@@ -100,7 +101,7 @@ fn has_a_history(bench: &Bench, began: &str) {
         let messages: BTreeSet<String> = behind.iter().map(message).collect();
         assert_eq!(behind.len(), its().count(), "one commit a task: {messages:#?}");
         for Task { id, title, .. } in its() {
-            // What comes behind that is the round's.
+            // Later commits are the round's.
             let begin =
                 format!("{title}\n\nRefrain-Plan: {TAG}\nRefrain-Task: {id}\nRefrain-Loop: {TAG}-{id}-");
             assert!(messages.iter().any(|message| message.starts_with(&begin)), "{begin} {messages:#?}");
@@ -112,7 +113,7 @@ fn has_a_history(bench: &Bench, began: &str) {
     assert_eq!(others.collect::<Vec<_>>(), Vec::<String>::new(), "in the name of the person");
     let marks = git(&["log", "--oneline", "--diff-merges=first-parent", "-G", "^(<<<<<<<|>>>>>>>) ", &since]);
     assert_eq!(marks, "", "marks of a conflict");
-    // Whoever looks for the commit that broke something finds that each of them works.
+    // Every commit works by itself, so that a bisection finds the one that broke something.
     let all = lines(&["rev-list", &since]);
     assert_eq!(all.len(), TASKS.len() + waves.len(), "{all:?}");
     for commit in &all {
@@ -162,7 +163,7 @@ fn lands_a_plan_in_turn(agent: Agent) {
     assert_eq!(order, TASKS.iter().map(|task| task.id).collect::<Vec<_>>());
 }
 
-/// What conflicts goes back with both sides; so does one of two that fail only together.
+/// A conflict goes back with both sides; so does one of two tasks that fail only together.
 #[track_caller]
 fn lands_a_plan_side_by_side(agent: Agent) {
     let Some(bench) = lands_a_plan(agent, "4", ["You work on task 2 ", CONFLICT]) else { return };

@@ -1,4 +1,5 @@
-//! `refrain plugin install`, and then the program itself: its session begins a loop, and goes on by the hook that was put there.
+//! `refrain plugin install`, and then the program itself: its session starts a loop, and continues by the installed
+//! hook.
 
 use serde_json::{Value, json};
 use testkit::{Agent, Session, Turn, write};
@@ -30,7 +31,7 @@ fn bench(agent: Agent, script: Vec<Turn>) -> Bench {
     bench
 }
 
-/// A session of these words goes on by its hook until it is done.
+/// A session with this prompt continues by its hook until it is done.
 #[track_caller]
 fn loops(mut bench: Bench, prompt: &str, turns: usize) {
     if bench.real.agent == Agent::Codex {
@@ -107,7 +108,7 @@ fn opencode_loads_its_installed_plugin() {
     bench.sandbox.nobody_survives();
 }
 
-/// Only a server lives on when a session is idle, and a terminal; where it is reached.
+/// Only a server, or a terminal, lives on when a session is idle; returns its URL.
 fn serve(bench: &Bench) -> (Session, String) {
     let program = bench.real.program.to_str().expect("it is UTF-8");
     let words = ["serve", "--hostname", "127.0.0.1", "--port", "0"];
@@ -119,7 +120,7 @@ fn serve(bench: &Bench) -> (Session, String) {
     (server, url)
 }
 
-/// Tells a server's session something; this leaves after the first turn.
+/// Sends a prompt to a server's session; the client ends after the first turn.
 fn attached(bench: &Bench, url: &str, words: &[&str]) -> Session {
     let program = bench.real.program.to_str().expect("it is UTF-8");
     let words: Vec<&str> =
@@ -148,9 +149,9 @@ fn opencode_rests_where_a_person_interrupts_it() {
     };
     ask("abort", "{}");
     first.wait_at_most(LONG);
-    // It is told of its loop when it is compacted, which is no turn of it.
+    // The compaction hook reminds it of its loop; that is no turn.
     ask("summarize", r#"{"providerID": "scripted", "modelID": "main"}"#);
-    // It goes on where the person has it go on.
+    // It continues if the user resumes it.
     attached(&bench, &url, &["--session", session, "Go on."]).wait_at_most(LONG).with_code(0);
     let status = bench.sandbox.wait_for_status("job", "completed");
     assert_eq!(attempts(&status), [json!([1, 1, true, "ended"]), json!([2, 1, true, "claimed"])]);

@@ -1,19 +1,19 @@
-//! The programs on projects as people have them, with what `--auto-gates` finds there: a fault is mended, a claim comes too
-//! early and is refused with the test runner's own words, and the next one is proven. And a whole task with one of them as
-//! worker and as reviewer.
+//! The programs on realistic projects, with the gates that `--auto-gates` detects: a fault is fixed, an early claim is
+//! refused with the test runner's output, and the next one is verified. And a whole task with one of them as worker and
+//! as reviewer.
 
 use serde_json::json;
 use testkit::{Agent, Laid, Project, Turn, write};
 
 use crate::bench::{Bench, CLAIM, attempts, used};
 
-/// What the model says of each fault: it puts the file right.
+/// The model's turn for a fault: it fixes the file.
 fn mend(project: &Project, fault: usize) -> Turn {
     let (path, text) = project.mends[fault];
     Turn::write(path, text)
 }
 
-/// A bench with the project in it, seeing its tools. None where there are none; that is said.
+/// A bench with the project and its tools. None if the tools are missing, with a note.
 fn bench(agent: Agent, project: Project, script: Vec<Turn>) -> Option<(Bench, Laid)> {
     let mut bench = Bench::new(agent, script);
     let laid = project.lay(&bench.sandbox)?;
@@ -22,7 +22,7 @@ fn bench(agent: Agent, project: Project, script: Vec<Turn>) -> Option<(Bench, La
     Some((bench, laid))
 }
 
-/// Fails, fails otherwise, is claimed too early and refused, is mended, is proven.
+/// Fails, fails otherwise, is claimed too early and refused, is fixed, is verified.
 #[track_caller]
 fn proves(agent: Agent, project: Project) {
     let script = vec![
@@ -106,7 +106,7 @@ fn does_a_task(agent: Agent, refuses: Turn, passes: Turn) {
     used(&status, agent, u32::try_from(answers).expect("there are few"));
 }
 
-/// A verdict as Claude Code is asked for one.
+/// A verdict in the form that Claude Code is asked for.
 fn verdict(word: &str, evidence: &str) -> Turn {
     let finding = json!({ "requirement": "CHANGES.md tells of it", "verdict": word, "evidence": evidence });
     Turn::tool("StructuredOutput", json!({ "verdict": word, "findings": [finding] }))

@@ -1,4 +1,4 @@
-//! The programs as reviewers: held to the schema where they can be, and unable to write.
+//! The programs as reviewers: bound to the schema if they support one, and unable to write.
 
 use serde_json::{Value, json};
 use testkit::{Agent, Turn, write};

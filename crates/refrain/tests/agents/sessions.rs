@@ -1,4 +1,5 @@
-//! A loop that the program's own session drives: our plugin loaded, the loop begun by its command, gone on with by its hook.
+//! A loop that the program's own session drives: our plugin is loaded, its command starts the loop, its hook continues
+//! it.
 
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -6,7 +7,7 @@ use testkit::{Agent, Real, Script, Session, Turn, write};
 
 use crate::bench::{Bench, CLAIM, LONG, attempts};
 
-/// A bench whose program finds `refrain`, with our plugin where the program looks for it, in a project that a gate proves.
+/// A bench whose program finds `refrain`, with our plugin installed, in a project with a gate.
 fn bench(agent: Agent, script: Vec<Turn>) -> Bench {
     let mut bench = Bench::new(agent, script);
     bench.real = at_home(bench.real);
@@ -23,7 +24,7 @@ fn bench(agent: Agent, script: Vec<Turn>) -> Bench {
     bench
 }
 
-/// Where `refrain` lies.
+/// The folder of `refrain`.
 fn folder() -> &'static std::path::Path {
     std::path::Path::new(env!("CARGO_BIN_EXE_refrain")).parent().expect("it lies in a folder")
 }
@@ -48,7 +49,7 @@ fn session_of(real: &Real, bench: &Bench, prompt: &str) -> Session {
         Agent::Claude => {
             words.extend(["--plugin-dir".into(), plugin.join("plugins/claude").display().to_string()]);
         }
-        // What a person says once in a terminal: that these hooks may run.
+        // A user trusts these hooks once in a terminal.
         Agent::Codex => words.insert(1, "--dangerously-bypass-hook-trust".into()),
         Agent::Gemini | Agent::OpenCode => {}
     }
@@ -143,7 +144,7 @@ fn two_sessions_of_claude_in_one_project_do_not_meet() {
     let bench = bench(Agent::Claude, vec![]);
     let pair = [("one", "two"), ("two", "one")];
     let sessions = pair.map(|(own, other)| {
-        // Neither goes on before the other is in its second iteration too.
+        // Neither continues before the other is in its second iteration too.
         let meet = format!(
             "touch {own}.here; until test -e {other}.here; do sleep 0.05; done; touch made; \
              refrain tick advance {other} && touch taken; refrain tick finish {other} completed && touch taken"
@@ -181,8 +182,8 @@ fn two_sessions_of_claude_in_one_project_do_not_meet() {
     }
 }
 
-/// A loop that the agent begins by itself, as a program without commands of ours is told to, and that its hook drives: three
-/// iterations, a claim refused by the gate, and one that is proven.
+/// A loop that the agent starts by itself, as a program without our commands is instructed to, and that its hook
+/// drives: three iterations, a claim refused by the gate, and one that is verified.
 #[rstest]
 #[case::codex(Agent::Codex)]
 #[case::gemini(Agent::Gemini)]

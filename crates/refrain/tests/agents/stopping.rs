@@ -1,4 +1,4 @@
-//! Agents that are ended from outside: by a person in the middle of a tool, by a limit while their model is silent.
+//! Agents that are ended from outside: by a user in the middle of a tool, by a limit while their model is silent.
 
 use serde_json::json;
 use testkit::{Agent, Turn};
@@ -26,8 +26,8 @@ fn is_cancelled_in_a_tool(agent: Agent) {
     bench.prompts_are_of(&[1]);
 }
 
-/// The model says nothing: the attempt is stopped at its limit and charged, and the loop goes on. OpenCode prints nothing
-/// before its model answers: nobody can tell whether it was up, so that is refunded.
+/// The model says nothing: the attempt is stopped at its limit and charged, and the loop continues. OpenCode prints
+/// nothing before its model answers: whether it was up is unknown, so that is refunded.
 #[track_caller]
 fn hangs_past_its_limit(agent: Agent) {
     let bench = Bench::new(agent, [Turn::hang()]);

@@ -1,4 +1,4 @@
-//! A provider that fails: who tries again, the program or the loop, and what the loop waits for.
+//! A provider that fails: whether the program or the loop retries, and for what the loop waits.
 
 use jiff::Timestamp;
 use rstest::rstest;
@@ -12,7 +12,7 @@ const HOUR: u64 = 3600;
 /// Long enough for a stream of it to be cut in its middle.
 const LONG: &str = "I look at the test, at what it asks for, and at what the work still lacks. Then I begin.";
 
-/// Who gets over a failure.
+/// The side that retries after a failure.
 #[derive(Clone, Copy)]
 enum TriedAgain {
     /// The program does, within its attempt: the loop sees none of it.
@@ -21,7 +21,7 @@ enum TriedAgain {
     ByTheLoop,
 }
 
-/// Whether a program says when its plan's limit is reset.
+/// Whether a program reports when its plan's limit is reset.
 #[derive(Clone, Copy, PartialEq)]
 enum Reset {
     Told,
@@ -31,7 +31,8 @@ enum Reset {
     Untold,
 }
 
-/// The plan is used up. The wait is on disk: it outlives its runner, a person can end it, and nobody asks meanwhile.
+/// The plan is used up. The wait is on disk: it outlives its runner, a person can end it, and no request is sent
+/// meanwhile.
 #[track_caller]
 fn waits_at_a_usage_limit(agent: Agent, reset: Reset) {
     let bench = Bench::new(agent, [Turn::usage_limit(HOUR).times(usize::MAX)]).with_plan();
@@ -92,15 +93,15 @@ fn codex_waits_at_a_usage_limit() {
     waits_at_a_usage_limit(Agent::Codex, Reset::OnTheClock);
 }
 
-/// To it a used-up plan is a 429 like any other: it waits by itself, and says nothing.
+/// It treats a used-up plan as any other 429: it waits by itself, silently.
 #[test]
 #[ignore = "needs the real programs: cargo xtask e2e agents"]
 fn opencode_hides_a_usage_limit() {
     gets_over(Agent::OpenCode, &[Turn::usage_limit(HOUR)], TriedAgain::ByTheProgram);
 }
 
-/// For as long as that takes: its silence is all that can be seen of it. It was not seen to be up, so that is refunded, three
-/// times.
+/// For as long as that takes: only its silence can be observed. It was not observed to be up, so that is refunded,
+/// three times.
 #[test]
 #[ignore = "needs the real programs: cargo xtask e2e agents"]
 fn opencode_is_silent_at_a_usage_limit() {
@@ -112,8 +113,8 @@ fn opencode_is_silent_at_a_usage_limit() {
     assert_eq!(attempts(&bench.status()), [mute(1), mute(2), mute(3)]);
 }
 
-/// It would sleep for as long as the provider says. The loop does that without it, and once the person has it try again
-/// the iteration is charged once.
+/// It would sleep for as long as the provider says. The loop waits without it, and once the user retries the
+/// iteration is charged once.
 #[track_caller]
 fn is_not_left_to_sleep(agent: Agent, words: &[&str]) {
     let bench = Bench::new(agent, [Turn::rate_limit(600).times(usize::MAX)]);
@@ -141,7 +142,7 @@ fn codex_is_not_left_to_sleep() {
     is_not_left_to_sleep(Agent::Codex, &["--idle-timeout", "10s"]);
 }
 
-/// A refusal is no missing login, whoever makes it.
+/// A refusal of any kind is no missing login.
 #[rstest]
 #[case::claude(Agent::Claude)]
 #[case::codex(Agent::Codex)]

@@ -40,7 +40,7 @@ fn works_in_three_iterations(agent: Agent) {
     used(&status, agent, 6);
 }
 
-/// A file and a command, with no more than what is given where nothing is said.
+/// A file and a command, with only the default permissions.
 #[track_caller]
 fn works_with_few_permissions(agent: Agent) {
     let script = [

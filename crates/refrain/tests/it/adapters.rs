@@ -1,4 +1,4 @@
-//! Agents: what they are told, what they print, and those that judge.
+//! Agents: what they receive, what they print, and those that judge.
 
 pub(crate) mod acp_bridge;
 pub(crate) mod agents;

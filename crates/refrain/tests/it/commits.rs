@@ -1,4 +1,4 @@
-//! Commits, branches, and what is published.
+//! Commits, branches and publishing.
 
 pub(crate) mod committing;
 pub(crate) mod committing_care;

@@ -1,4 +1,4 @@
-//! The program from outside, as a person or a script meets it: sessions with the real binary, in sandboxes of their own.
+//! The program from outside, as a user or a script runs it: sessions with the real binary, each in its own sandbox.
 //! Agents are small shell scripts. Every module is listed here; one binary holds them all.
 
 #[cfg(test)]
@@ -28,5 +28,5 @@ fn plain_folder() -> Sandbox {
     Sandbox::without_git(env!("CARGO_BIN_EXE_refrain"))
 }
 
-/// What an agent prints, alone on a line, to claim the work done.
+/// The agent's claim, alone on a line.
 const CLAIM: &str = "echo '<promise>COMPLETE</promise>'";

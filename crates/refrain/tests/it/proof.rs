@@ -1,4 +1,4 @@
-//! What verified work is: gates, protection, approval, and attempts to cheat them.
+//! Verified work: gates, protection, approval, and attempts to cheat them.
 
 pub(crate) mod approval;
 pub(crate) mod cheats;

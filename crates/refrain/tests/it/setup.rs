@@ -1,4 +1,4 @@
-//! The machine, the configuration, and what is kept over projects.
+//! The machine, the configuration, and data shared by projects.
 
 pub(crate) mod catalog;
 pub(crate) mod configuration;

@@ -1,4 +1,4 @@
-//! What people and programs see of loops.
+//! The surfaces through which people and programs see loops.
 
 pub(crate) mod caller;
 pub(crate) mod completions;

@@ -6,7 +6,7 @@ use testkit::{Forge, Run, Sandbox};
 const GREEN: &[(&str, &str)] = &[("build", "success")];
 const RED: &[(&str, &str)] = &[("build", "failure")];
 
-/// A project whose `origin` is a forge that only the real program is asked about.
+/// A project whose `origin` is a forge that is asked only through the real program.
 struct Place {
     forge: Forge,
     sandbox: Sandbox,

@@ -1,4 +1,4 @@
-//! The real agent programs: which versions the tests are for, where they are kept, and how each is run so that it knows no
+//! The real agent programs: the tested versions, where they are installed, and how each is run so that it has no
 //! account, no home and no network but the scripted model.
 
 mod program;

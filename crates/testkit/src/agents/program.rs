@@ -1,4 +1,4 @@
-//! The programs: which version of each the tests are for, and where it lies in what npm installs.
+//! The programs: the tested version of each, and its path in the npm package.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,8 +32,8 @@ impl Agent {
         }
     }
 
-    /// The version that the tests are for. Named to npm in full: left to choose, it takes an old Claude Code where node is
-    /// old, though that program needs no node.
+    /// The version that the tests are for. Given to npm in full: otherwise npm picks an old Claude Code for an old
+    /// node, though that program needs no node.
     #[must_use]
     pub const fn version(self) -> &'static str {
         match self {
@@ -53,7 +53,7 @@ impl Agent {
         }
     }
 
-    /// Where it is, if it is installed. Of Codex it is the native program: its wrapper keeps signals from it.
+    /// Its path, if it is installed. For Codex the native program: its wrapper does not pass on signals.
     #[must_use]
     pub fn program(self) -> Option<PathBuf> {
         self.program_in(&npm::cache()?.join(self.folder()))
@@ -80,11 +80,10 @@ impl Agent {
         found.filter(|path| path.is_file())
     }
 
-    /// Installs it with npm, unless it is there, and sees that it is what it should be. Says what was done, or why it could
-    /// not be.
+    /// Installs it with npm, unless it is there, and checks its version. Returns what was done.
     ///
     /// # Errors
-    /// Where there is no npm, no network, no place, or the wrong program came.
+    /// If there is no npm, no network, no place, or the wrong program was installed.
     pub fn install(self) -> Result<String, String> {
         if let Some(program) = self.program() {
             return Ok(format!("{} {} is there: {}", self.name(), self.version(), program.display()));

@@ -8,14 +8,14 @@ use super::program::Agent;
 use crate::npm::variable;
 use crate::{Invocation, Model, Sandbox, write};
 
-/// No key: a word that stands where one would.
+/// A placeholder for an API key.
 const DUMMY: &str = "dummy";
 
-/// A real program, ready to be run: what to start, and what to start it with.
+/// A real program, ready to be run: its command line and environment.
 #[derive(Clone, Debug)]
 pub struct Real {
     pub agent: Agent,
-    /// What to start.
+    /// The program to start.
     pub program: PathBuf,
     /// All variables that it is to see.
     pub env: Vec<(String, String)>,
@@ -48,8 +48,8 @@ impl Real {
         Self::new(Agent::Gemini, &model.url(), home)
     }
 
-    /// Any of them, asking the model at a URL: [`Model::url`] or that of a lane. Its files are written into `home`. Gemini
-    /// needs a home for each of its runs: it may leave a lock behind that makes the next one wait.
+    /// Any agent, asking the model at a URL: [`Model::url`] or that of a lane. Its files are written into `home`.
+    /// Gemini needs a home for each of its runs: it may leave a lock that makes the next one wait.
     #[must_use]
     pub fn new(agent: Agent, url: &str, home: &Path) -> Self {
         let program = agent.program().unwrap_or_else(|| {
@@ -74,7 +74,7 @@ impl Real {
         self
     }
 
-    /// Claude Code as somebody with a plan has it: only so does it know a usage limit from any other refusal.
+    /// Claude Code with a subscription: only then does it tell a usage limit from any other refusal.
     #[must_use]
     pub fn with_subscription(mut self) -> Self {
         self.env.retain(|(name, _)| name != "ANTHROPIC_API_KEY");
@@ -109,8 +109,8 @@ impl Real {
     }
 }
 
-/// What all of them see: a home of their own, and the paths of the tools that they need. The state home stays the sandbox's:
-/// the key that ends of loops are signed with lies in it.
+/// The environment of all programs: a home of their own, and the paths of the tools that they need. The state home
+/// stays the sandbox's, because it holds the key that signs the ends of loops.
 fn common(program: &Path, home: &Path) -> Vec<(String, String)> {
     let home = home.to_str().expect("it is UTF-8");
     let folder = program.parent().and_then(Path::to_str).expect("it is UTF-8");
@@ -199,7 +199,8 @@ fn opencode(url: &str, home: &Path) -> Variables {
         "OPENCODE_DISABLE_LSP_DOWNLOAD",
         "OPENCODE_DISABLE_SHARE",
     ]);
-    // It asks the registry for a package, and with any plugin it waits for the answer: the model says that there is none.
+    // It asks the registry for a package, and with any plugin it waits for the answer: the model answers that there
+    // is none.
     env.push(("npm_config_registry", format!("{url}/npm")));
     env
 }

@@ -3,7 +3,7 @@
 //! home, asking a model that always answers "not yet" at once. One line of JSON a round: wall and CPU milliseconds per run.
 //! The second bare runs are the control: what they differ from the first is the machine's mood and says what a ratio is worth.
 //!
-//! Places are left to whoever gave us `TMPDIR`: deleting them would make the files of the next ones dearer.
+//! The caller that set `TMPDIR` deletes the folders: deleting them here would make the files of the next ones slower.
 //!
 //! A bare run is not what we believe Refrain to start but what it did start: a loop of one iteration, whose agent is a
 //! script that notes its arguments, environment and standard input, comes first. Its output goes to files. Bare runs are
@@ -24,13 +24,13 @@ use testkit::{Agent, Invocation, Model, Real, Sandbox, Script, Turn, write};
 
 /// After how long a round is taken for hung.
 const LIMIT: Duration = Duration::from_secs(300);
-/// What the loop is to do.
+/// The loop's prompt.
 const TASK: &str = "Do the next item of the plan.";
 /// The exit code of a loop that runs into its cap.
 const AT_CAP: i32 = 10;
-/// The word by which this program is told to be the process that starts bare runs.
+/// The argument that makes this program the process that starts bare runs.
 const BARE: &str = "--bare";
-/// Where, in a sandbox, it finds what bare runs read.
+/// The standard input of bare runs, by its path in a sandbox.
 const STDIN: &str = "../notes/prompt";
 
 fn main() -> ExitCode {
@@ -89,7 +89,7 @@ impl Place {
         sandbox.keep();
         let model = Model::start(Script::new([]).then(Turn::say("not yet")));
         let real = Real::new(agent, &model.url(), &sandbox.root().join("home"));
-        // What all of this wrote is not for the loop's first sync to wait for.
+        // Sync first, so that the loop's first sync does not wait for these files.
         let folder = File::open(sandbox.root()).expect("it was just made");
         syncfs(folder).expect("what was written can be synced");
         Self { sandbox, model, real }
@@ -140,7 +140,7 @@ struct Recorded {
     args: Vec<String>,
     env: Vec<(String, String)>,
     stdin: String,
-    /// What stands in the environment and is another in each place: its root, and the model's URL.
+    /// The parts of the environment that differ between sandboxes: the root, and the model's URL.
     root: String,
     url: String,
 }
@@ -193,7 +193,7 @@ struct Took {
     cpu: f64,
 }
 
-/// Runs a program so many times, one run after another, with what this process has been given. Only the runs themselves are
+/// Runs a program so many times, one run after another, with this process's environment. Only the runs themselves are
 /// measured.
 fn run_bare(runs: u32, program: &str, args: &[String]) -> Value {
     // Orphans come to us, as those of an iteration come to the keeper: their CPU is counted in both.
@@ -202,7 +202,7 @@ fn run_bare(runs: u32, program: &str, args: &[String]) -> Value {
         |run: u32, end: &str| File::create(format!("../sessions/bare-{run}.{end}")).expect("a fresh file");
     let mut wall = 0.0;
     for number in 0..runs {
-        // The lock that a Gemini leaves behind makes the next one wait: Refrain removes it.
+        // The lock that a Gemini leaves makes the next one wait: Refrain removes it.
         let _ = fs::remove_dir(Path::new("../home/.gemini/projects.json.lock"));
         #[expect(clippy::disallowed_methods, reason = "it is what is measured")]
         let mut command = Command::new(program);
@@ -220,7 +220,7 @@ fn run_bare(runs: u32, program: &str, args: &[String]) -> Value {
 /// CPU milliseconds of all children that were waited for, and of theirs. In steps of ten, which suffices for many runs.
 fn cpu_of_children() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").expect("/proc is there");
-    // The name of the program stands in parentheses and may hold anything. Past it are the third field and all others.
+    // The program's name is in parentheses and may hold anything. The third field and all others follow it.
     let (_, rest) = stat.rsplit_once(')').expect("proc(5)");
     let ticks = rest.split_whitespace().skip(13).take(2).filter_map(|field| field.parse::<f64>().ok());
     // Ticks for user space are hundredths of a second on every Linux.

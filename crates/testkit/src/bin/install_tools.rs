@@ -1,4 +1,4 @@
-//! Installs what tests need of npm and what it is given by name: the real agent programs, and `axe`, for `cargo xtask e2e`.
+//! Installs the npm packages that the tests need, by name: the real agent programs, and `axe`, for `cargo xtask e2e`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a tool for the people who build Refrain")]
 
 use std::process::ExitCode;

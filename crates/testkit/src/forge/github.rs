@@ -1,5 +1,4 @@
-//! GitHub's side of the API: which question it is, and what is answered, with the fields that Refrain reads and a few that it
-//! should not mind.
+//! GitHub's side of the API: routing, and answers with the fields that Refrain reads and a few more.
 
 use serde_json::{Value, json};
 
@@ -8,7 +7,7 @@ use super::server::{decoded, page, queried};
 use super::world::{Pull, World};
 use crate::model::http::Incoming;
 
-/// The path behind the project, in parts.
+/// The path after the project, in parts.
 fn parts(incoming: &Incoming) -> Vec<&str> {
     match incoming.path.strip_prefix("/repos/owner/project") {
         Some(rest) => rest.split('/').filter(|part| !part.is_empty()).collect(),
@@ -50,7 +49,7 @@ pub(super) fn name(incoming: &Incoming) -> &'static str {
     }
 }
 
-/// Does what is asked, and says so.
+/// Executes the request, and returns the response.
 pub(super) fn reply(world: &mut World, name: &str, incoming: &Incoming) -> Reply {
     let parts = parts(incoming);
     let branch = |from: usize| parts[from..].iter().map(|part| decoded(part)).collect::<Vec<_>>().join("/");
@@ -61,7 +60,7 @@ pub(super) fn reply(world: &mut World, name: &str, incoming: &Incoming) -> Reply
         return Reply::no(403, "Resource not accessible by personal access token");
     }
     match name {
-        // What `gh auth status` asks.
+        // The request of `gh auth status`.
         "login" => Reply::json(&json!({ "data": { "viewer": { "login": "somebody" } } }))
             .with("X-Oauth-Scopes", "repo, read:org"),
         "project" => Reply::json(&json!({
@@ -172,7 +171,7 @@ fn open(world: &mut World, body: &Value) -> Reply {
     }
 }
 
-/// What is said anew replaces what was said.
+/// New values replace the old ones.
 pub(super) fn edit(pull: &mut Pull, title: &Value, body: &Value) {
     if let Some(title) = title.as_str() {
         pull.title = title.to_owned();
@@ -217,7 +216,7 @@ fn mergeable(world: &mut World, number: u64) -> Reply {
     Reply::json(&json!({ "data": { "repository": { "pullRequest": found } } }))
 }
 
-/// The suite of the project's own workflows, where something of it has begun, and that of another app, which never begins.
+/// The suite of the project's own workflows, once one has begun, and that of another app, which never begins.
 fn suites(world: &mut World, head: &str) -> Reply {
     let look = world.look(head, false);
     let mut suites = vec![json!({ "id": 1, "status": "queued", "app": { "slug": "some-app" } })];

@@ -1,4 +1,4 @@
-//! GitLab's side of the API. What the world has in GitHub's words is said in GitLab's here.
+//! GitLab's side of the API. The world is stored in GitHub's terms and translated here.
 
 use serde_json::{Value, json};
 
@@ -8,10 +8,10 @@ use super::server::{decoded, page, queried};
 use super::world::{Pull, World};
 use crate::model::http::Incoming;
 
-/// What a draft's title begins with.
+/// The prefix of a draft's title.
 const DRAFT: &str = "Draft: ";
 
-/// The path behind the project, in parts.
+/// The path after the project, in parts.
 fn parts(incoming: &Incoming) -> Vec<&str> {
     match incoming.path.strip_prefix("/projects/owner%2Fproject") {
         Some(rest) => rest.split('/').filter(|part| !part.is_empty()).collect(),
@@ -39,7 +39,7 @@ pub(super) fn name(incoming: &Incoming) -> &'static str {
     }
 }
 
-/// Does what is asked, and says so.
+/// Executes the request, and returns the response.
 pub(super) fn reply(world: &mut World, name: &str, incoming: &Incoming) -> Reply {
     let parts = parts(incoming);
     let body = incoming.json();
@@ -76,7 +76,7 @@ pub(super) fn reply(world: &mut World, name: &str, incoming: &Incoming) -> Reply
             let is_open = |(_, state): &(String, &str)| matches!(*state, "queued" | "in_progress");
             let status = if look.iter().any(is_open) { "running" } else { "success" };
             let newest = json!({ "id": 1, "status": status, "ref": "main", "source": "push" });
-            // One that somebody began anew, and that has no say any more.
+            // A superseded pipeline that another user started; it must not count.
             let oldest = json!({ "id": 0, "status": "running", "ref": "main", "source": "push" });
             Reply::json(&if look.is_empty() { json!([]) } else { json!([newest, oldest]) })
         }

@@ -1,8 +1,8 @@
-//! A forge for tests: a real bare repository that is pushed to, an HTTP API on loopback with as much of GitHub's and GitLab's as
-//! Refrain asks for, and programs that stand in for `gh`, `glab` and `ssh` and speak to both.
+//! A forge for tests: a real bare repository to push to, an HTTP API on loopback with the part of GitHub's and GitLab's
+//! that Refrain uses, and substitutes for `gh`, `glab` and `ssh` that talk to both.
 //!
-//! [`Forge`] is the test's hold on it, [`World`] what it knows and by which rules it goes. What is to happen when is said
-//! beforehand, and everything that is asked is counted by name.
+//! [`Forge`] is the test's handle to it, [`World`] its state and rules. Faults are set up beforehand, and every request
+//! is counted by name.
 
 mod github;
 mod gitlab;

@@ -1,4 +1,4 @@
-//! The programs that are found instead of the real ones, and what they are told by their environment.
+//! The programs that replace the real ones on `PATH`, and the environment they read.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

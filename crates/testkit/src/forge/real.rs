@@ -1,4 +1,4 @@
-//! What the real `gh` needs to ask a forge of ours: a login with no key in it, and a socket that leads to the server.
+//! Configures the real `gh` for a test forge: a login without a key, and a socket that leads to the server.
 
 use std::fs;
 use std::io::{self, Write};
@@ -9,8 +9,8 @@ use std::thread::spawn;
 
 use crate::write;
 
-/// Takes away what stands in for the program, and gives the real one its configuration. The socket is served until the test's
-/// process ends; nobody finds it once the folder is gone.
+/// Removes the substitute program and configures the real one. The socket is served until the test's process ends; it
+/// is unreachable once the folder is gone.
 pub(super) fn settle(root: &Path, host: &str, port: u16) {
     fs::remove_file(root.join("bin/gh")).expect("it was just put there");
     let (config, socket) = (root.join("gh"), root.join("gh.socket"));
@@ -21,7 +21,7 @@ pub(super) fn settle(root: &Path, host: &str, port: u16) {
     let listener = UnixListener::bind(&socket).expect("a socket can be made");
     spawn(move || {
         for near in listener.incoming().flatten() {
-            // The forge may be gone: whoever asked sees the connection closed.
+            // If the forge is gone, the client sees the connection closed.
             if let Ok(far) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) {
                 let _ = join(near, far);
             }
@@ -29,7 +29,7 @@ pub(super) fn settle(root: &Path, host: &str, port: u16) {
     });
 }
 
-/// Hands on what both say until both are done.
+/// Copies both directions until both sides are done.
 fn join(near: UnixStream, far: TcpStream) -> io::Result<()> {
     let (mut from_near, mut to_far) = (near.try_clone()?, far.try_clone()?);
     spawn(move || {

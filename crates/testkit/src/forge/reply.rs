@@ -1,10 +1,10 @@
-//! What the API answers.
+//! The API's responses.
 
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-/// What almost all of it is.
+/// The content type of almost all responses.
 const JSON: &str = "application/json; charset=utf-8";
 
 /// An answer.
@@ -47,12 +47,12 @@ impl Reply {
         self
     }
 
-    /// Whether it did what was asked.
+    /// Whether the request succeeded.
     pub(super) fn is_good(&self) -> bool {
         self.status < 300
     }
 
-    /// Writes it; cut off in the middle of its body where the server dies then.
+    /// Writes it; cut off in the middle of its body if the server dies then.
     pub(super) fn write(&self, to: &mut impl Write, is_cut_off: bool) -> io::Result<()> {
         let kind = &self.kind;
         let mut text = format!("HTTP/1.1 {} Scripted\r\nContent-Type: {kind}\r\n", self.status);

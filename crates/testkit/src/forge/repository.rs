@@ -1,4 +1,4 @@
-//! The bare repository of a forge, and what happens to it by other hands than those that push.
+//! The bare repository of a forge, and changes to it by other users.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -48,7 +48,7 @@ impl Repository {
         }
     }
 
-    /// What was pushed: `from to reference`.
+    /// The pushes: `from to reference`.
     pub(super) fn pushes(&self) -> Vec<String> {
         let text = fs::read_to_string(self.rules.join("pushes")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
@@ -62,7 +62,7 @@ impl Repository {
         self.git(&["update-ref", "-d", &format!("refs/heads/{branch}")]);
     }
 
-    /// A commit of somebody else's that changes one file of a branch.
+    /// A commit of another user that changes one file of a branch.
     pub(super) fn commit(&self, branch: &str, path: &str, text: &str) -> String {
         let (source, index) = (self.rules.join("text"), self.rules.join("index"));
         write(&source, text);
@@ -87,7 +87,7 @@ impl Repository {
         self.try_git(&["merge-tree", "--write-tree", base, head])
     }
 
-    /// Whether a commit has another behind it.
+    /// Whether `head` contains the commit.
     pub(super) fn contains(&self, head: &str, commit: &str) -> bool {
         self.try_git(&["merge-base", "--is-ancestor", commit, head]).is_some()
     }

@@ -1,4 +1,4 @@
-//! The test's hold on a forge, and the server behind it: a thread for each connection, one question each.
+//! The test's handle to a forge, and its server: a thread and one request for each connection.
 
 use std::io::BufReader;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -16,7 +16,7 @@ use super::world::{Fault, Limit, World};
 use super::{github, gitlab, programs, real, smart_http};
 use crate::model::http::Incoming;
 
-/// How long somebody is waited for.
+/// How long the test waits for a held request.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Which forge it is.
@@ -120,7 +120,8 @@ impl Forge {
         format!("git@{}:owner/project.git", self.host)
     }
 
-    /// The variables by which whoever is started finds it: a `PATH` on which its programs come first, and what those go by.
+    /// The variables through which a child process finds the forge: a `PATH` with its programs first, and their
+    /// configuration.
     #[must_use]
     #[expect(clippy::disallowed_methods, reason = "other programs are found where the person's are")]
     pub fn env(&self) -> Vec<(&'static str, String)> {
@@ -141,7 +142,7 @@ impl Forge {
         ]
     }
 
-    /// The address of its API, where a remote at [`Self::http_url`] has its project too.
+    /// The address of its API, if the remote is at [`Self::http_url`].
     #[must_use]
     pub fn api_url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
@@ -205,19 +206,19 @@ impl Forge {
         self.world().repository.pushes()
     }
 
-    /// Where a branch of the forge is.
+    /// The commit of a branch of the forge.
     #[must_use]
     pub fn head(&self, branch: &str) -> Option<String> {
         self.world().repository.head(branch)
     }
 
-    /// What a pull request says: its title, and its body.
+    /// The title and body of a pull request.
     #[must_use]
     pub fn said(&self, number: u64) -> (String, String) {
         self.world().pull(number).map(|pull| (pull.title, pull.body)).unwrap_or_default()
     }
 
-    /// Has a branch be pushed to by nobody.
+    /// Rejects every push to a branch.
     pub fn protect(&self, branch: &str) {
         self.rule("protected", Some(branch));
     }
@@ -281,7 +282,7 @@ impl Shared {
         !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 
-    /// Waits where the test wants that.
+    /// Waits if the test holds requests of this name.
     fn pass(&self, name: &str, fault: Fault) {
         let is_it =
             |hold: &Hold| (hold.name.as_str(), hold.fault, hold.stands) == (name, fault, Stands::Waiting);
@@ -292,7 +293,7 @@ impl Shared {
         }
     }
 
-    /// Has git answer whoever has the token.
+    /// Serves git to clients with the token.
     fn git(&self, incoming: &Incoming) -> Reply {
         let (repos, token) = {
             let world = self.world();
@@ -304,11 +305,11 @@ impl Shared {
         }
     }
 
-    /// Answers one question. Whoever gets no answer finds the connection closed.
+    /// Answers one request. Without an answer the client finds the connection closed.
     fn serve(&self, stream: &TcpStream) {
         let Ok(Some(incoming)) = Incoming::read(&mut BufReader::new(stream)) else { return };
         if smart_http::is_git(&incoming) {
-            // Whoever asked may be gone.
+            // The client may be gone.
             let _ = self.git(&incoming).write(&mut &*stream, false);
             return;
         }
@@ -344,13 +345,13 @@ impl Shared {
         };
         self.pass(name, Fault::After);
         if fault != Some(Fault::After) {
-            // Whoever asked may be gone.
+            // The client may be gone.
             let _ = reply.write(&mut &*stream, fault == Some(Fault::During));
         }
     }
 }
 
-/// What git says as whom it is asked by a token.
+/// The user and token as git sends them.
 fn basic(token: &str) -> String {
     format!("Basic {}", BASE64_STANDARD.encode(format!("x-access-token:{token}")))
 }
@@ -374,7 +375,7 @@ fn limited(kind: Kind, limit: Limit) -> Reply {
     }
 }
 
-/// What an address has encoded.
+/// Decodes a URL-encoded address.
 pub(crate) fn decoded(text: &str) -> String {
     let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
     while let [first, behind @ ..] = rest {
@@ -392,7 +393,7 @@ pub(super) fn queried(incoming: &Incoming, name: &str) -> Option<String> {
     pairs.find(|(found, _)| *found == name).map(|(_, value)| decoded(value))
 }
 
-/// The part of a list that is on the page that is asked for.
+/// The requested page of a list.
 pub(super) fn page<T: Clone>(incoming: &Incoming, list: &[T]) -> Vec<T> {
     let number = |name, unless| queried(incoming, name).and_then(|text| text.parse().ok()).unwrap_or(unless);
     let (size, page) = (number("per_page", 30).min(100), number("page", 1));

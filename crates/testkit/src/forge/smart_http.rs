@@ -1,4 +1,4 @@
-//! Git over HTTP, as a forge has it: `git http-backend` behind a token, as CGI has it (RFC 3875).
+//! Git over HTTP, as a forge serves it: `git http-backend`, run as a CGI program (RFC 3875) and guarded by a token.
 
 use std::io::Write;
 use std::path::Path;

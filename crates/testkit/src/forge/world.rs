@@ -1,14 +1,14 @@
-//! What a forge knows, and by which rules it goes. A test sets it up, and may have it change at a certain question.
+//! The state and the rules of a forge. A test sets them up, and may have them change at a certain request.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
 use super::repository::Repository;
 
-/// What is to happen at a question.
+/// A change at a certain request.
 type Change = Box<dyn FnOnce(&mut World) + Send>;
 
-/// When the server dies, seen from what it is asked to do.
+/// When the server dies, relative to the effect of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Before: nothing is done.
@@ -38,37 +38,37 @@ pub(super) struct Pull {
     pub(super) body: String,
     pub(super) draft: bool,
     pub(super) state: &'static str,
-    /// Where the branch was last.
+    /// The branch's last head.
     pub(super) head: String,
     pub(super) merged_as: Option<String>,
 }
 
-/// What a forge knows.
+/// The state of a forge.
 pub struct World {
     pub(super) repository: Repository,
-    /// The checks of each commit that is asked about, in the order in which they are first asked about; the last holds for all
-    /// that follow. Of each what is seen at the first look, at the second, and so on: names, and states in GitHub's words. One
-    /// whose name begins with `status/` is a commit status.
+    /// The checks of each commit, in the order in which commits are first asked about; the last entry holds for all
+    /// that follow. For each commit the results of the first look, the second, and so on: names, and states in
+    /// GitHub's words. A name that begins with `status/` is a commit status.
     pub checks: Vec<Vec<Vec<(String, &'static str)>>>,
     /// The names of the project's workflows.
     pub workflows: Vec<String>,
     /// The names of the checks that are required.
     pub required: Vec<String>,
-    /// What GitHub's `reviewDecision` is: `REVIEW_REQUIRED`, `CHANGES_REQUESTED`, `APPROVED`.
+    /// GitHub's `reviewDecision`: `REVIEW_REQUIRED`, `CHANGES_REQUESTED`, `APPROVED`.
     pub review: Option<&'static str>,
-    /// A pull request has to stand on its base's last commit.
+    /// A pull request must be based on its base's last commit.
     pub must_be_up_to_date: bool,
     /// The project has drafts.
     pub has_drafts: bool,
-    /// What the next merge is refused with, though nothing stands in its way.
+    /// The error of the next merge, although nothing blocks it.
     pub refuses_merge: Option<&'static str>,
     /// The log of every job.
     pub log: String,
     /// The login may not do more than look.
     pub may_only_look: bool,
-    /// Nobody gets an answer.
+    /// No request is answered.
     pub is_offline: bool,
-    /// Who has no such token is not known; without one, everybody is.
+    /// Requests without this token are refused; if there is none, all are served.
     pub token: Option<String>,
     /// The commit whose pipeline was asked for last.
     pub(super) pipeline: String,
@@ -108,7 +108,7 @@ impl World {
         }
     }
 
-    /// Says what the looks at the next commits find: see [`Self::checks`].
+    /// Sets the check results of the next commits: see [`Self::checks`].
     pub fn add_checks(&mut self, looks: &[&[(&str, &'static str)]]) {
         let mut plan = Vec::new();
         for look in looks {
@@ -117,12 +117,12 @@ impl World {
         self.checks.push(plan);
     }
 
-    /// A commit of somebody else's on a branch of the forge.
+    /// A commit of another user on a branch of the forge.
     pub fn commit(&mut self, branch: &str, path: &str, text: &str) -> String {
         self.repository.commit(branch, path, text)
     }
 
-    /// Somebody else deletes a branch.
+    /// Another user deletes a branch.
     pub fn delete(&mut self, branch: &str) {
         self.repository.delete(branch);
     }
@@ -131,7 +131,7 @@ impl World {
         self.changes.push((name.to_owned(), nth, change));
     }
 
-    /// Counts a question, and has what is to happen then happen.
+    /// Counts a request, and applies the change planned for it.
     pub(super) fn count(&mut self, name: &str) {
         let count = self.counts.entry(name.to_owned()).or_default();
         *count += 1;
@@ -146,7 +146,7 @@ impl World {
         self.counts.get(name).copied().unwrap_or_default()
     }
 
-    /// What is seen of a commit's checks now; a look counts.
+    /// The current check results of a commit; counts as a look if `counts` is set.
     pub(super) fn look(&mut self, head: &str, counts: bool) -> Vec<(String, &'static str)> {
         let known = self.looks.iter().position(|(commit, _)| commit == head);
         let at = known.unwrap_or_else(|| {
@@ -159,7 +159,7 @@ impl World {
         plan.get(looks).or(plan.last()).cloned().unwrap_or_default()
     }
 
-    /// A pull request as it is now: it goes with its branch, and is closed where that is gone.
+    /// A pull request as it is now: it follows its branch, and is closed when that is gone.
     pub(super) fn pull(&mut self, number: u64) -> Option<Pull> {
         let at = self.pulls.iter().position(|pull| pull.number == number)?;
         let pull = &mut self.pulls[at];
@@ -178,7 +178,7 @@ impl World {
         }
     }
 
-    /// Opens one; none where there is no such branch, or nothing in it. `Err` where one is open.
+    /// Opens a pull request; none if the branch is missing or has no commit of its own. `Err` if one is open.
     pub(super) fn open(&mut self, pull: Pull) -> Option<Result<Pull, ()>> {
         let (head, base) = (self.repository.head(&pull.branch)?, self.repository.head(&pull.base)?);
         if head == base {
@@ -199,7 +199,7 @@ impl World {
         pulls.filter(|pull| pull.branch == branch).collect()
     }
 
-    /// What stands in the way of merging, in GitHub's words for the state and for a person.
+    /// What blocks a merge, as GitHub's state and as a text.
     pub(super) fn hindrance(&mut self, pull: &Pull) -> Option<(&'static str, String)> {
         let base = self.repository.head(&pull.base)?;
         let checks = self.look(&pull.head, false);
@@ -221,7 +221,7 @@ impl World {
         }
     }
 
-    /// Merges one that nothing hinders; says as which commit.
+    /// Merges a pull request that nothing blocks; returns the commit.
     pub(super) fn merge(&mut self, pull: &Pull, squash: bool) -> Option<String> {
         let commit = self.repository.merge(&pull.base, &pull.head, squash, &pull.title)?;
         self.change_pull(pull.number, |pull| {

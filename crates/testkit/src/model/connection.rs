@@ -1,4 +1,4 @@
-//! One connection: reads requests, takes their turns, and plays them.
+//! One connection: reads requests, assigns their turns, and plays them.
 
 use std::io::{self, BufReader, Read};
 use std::net::TcpStream;
@@ -19,7 +19,7 @@ use super::state::State;
 use super::tools;
 use super::wire::{self, Reply, Said};
 
-/// What programs put on the user's side by themselves begins with one of these.
+/// The beginnings of text that programs add to the user's side by themselves.
 const ADDED: [&str; 10] = [
     "<system-reminder",
     "<environment_context",
@@ -53,7 +53,7 @@ impl Connection {
         }
     }
 
-    /// Says whether the connection can go on.
+    /// Returns whether the connection can continue.
     fn answer(&self, incoming: &Incoming) -> bool {
         let (lane, path) = lane_and_path(&incoming.path);
         let asked = Asked::of(path, incoming);
@@ -118,13 +118,13 @@ impl Connection {
         }
     }
 
-    /// Waits until the test lets a turn pass; false where nobody waits for it any more.
+    /// Waits until the test lets a turn pass; false if the client is gone.
     fn may_pass(&self) -> io::Result<bool> {
         loop {
             let mut ready =
                 [PollFd::new(&*self.passes, PollFlags::IN), PollFd::new(&*self.stream, PollFlags::IN)];
             retry_on_intr(|| poll(&mut ready, None))?;
-            // Several may wait for one byte; who is too late waits on.
+            // Several may wait for one byte; the others wait again.
             if !ready[0].revents().is_empty() && matches!((&*self.passes).read(&mut [0]), Ok(1)) {
                 return Ok(true);
             }
@@ -134,7 +134,7 @@ impl Connection {
         }
     }
 
-    /// Says nothing until the other side, or the test, has had enough of it.
+    /// Sends nothing until the client or the test closes the connection.
     fn wait_until_left(&self) -> io::Result<Ending> {
         io::copy(&mut &*self.stream, &mut io::sink())?;
         Ok(Ending::Left)
@@ -213,7 +213,7 @@ impl Asked {
         }
     }
 
-    /// What a model's side question is answered with; `None` where it is no question to a model.
+    /// The answer to a side question of the program; `None` if the request is none to a model.
     fn side_turn(&self) -> Option<Turn> {
         if self.protocol == Protocol::Other || self.is_count {
             return None;
@@ -223,7 +223,7 @@ impl Asked {
         Some(Turn::say(text).usage(Usage { input: 10, output: 5, cached: 0 }))
     }
 
-    /// What those are told who ask no model: token counts, lists of models, whether anybody is there.
+    /// Answers requests that ask no model: token counts, lists of models, liveness checks.
     fn information(&self, incoming: &Incoming) -> Whole {
         if self.is_count {
             let count = incoming.body.len() / 4 + 1;
@@ -240,7 +240,7 @@ impl Asked {
     }
 }
 
-/// The smallest value of a JSON schema: what a classifier's question is answered with.
+/// The smallest value of a JSON schema: the answer to a classifier's question.
 fn smallest(schema: &Value) -> Value {
     if let Some(first) = schema["enum"].get(0).or_else(|| schema.get("const")) {
         return first.clone();

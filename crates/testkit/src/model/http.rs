@@ -1,5 +1,5 @@
-//! As much of HTTP/1.1 as the programs use: requests with a length or in chunks, answers with a length or in chunks, and
-//! connections that are used again.
+//! As much of HTTP/1.1 as the programs use: requests and responses with a length or in chunks, and connections that are
+//! reused.
 
 use std::io::{self, BufRead, Read, Write};
 
@@ -16,7 +16,7 @@ pub(crate) struct Incoming {
 }
 
 impl Incoming {
-    /// Reads the next one; `None` where the other side has closed.
+    /// Reads the next request; `None` if the other side has closed.
     pub(crate) fn read(from: &mut impl BufRead) -> io::Result<Option<Self>> {
         let Some(first) = line(from)? else { return Ok(None) };
         let mut words = first.split(' ');
@@ -60,17 +60,17 @@ impl Incoming {
         }
     }
 
-    /// The value of a header, by its name in small letters; empty where it has none.
+    /// The value of a header, by its lower-case name; empty if it is missing.
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.iter().find(|(found, _)| found == name).map_or("", |(_, value)| value)
     }
 
-    /// Whether the connection is to be closed behind it.
+    /// Whether the connection is to be closed after it.
     pub(crate) fn wants_close(&self) -> bool {
         self.header("connection").eq_ignore_ascii_case("close")
     }
 
-    /// The body as JSON; an empty object where it is none.
+    /// The body as JSON; an empty object if it is none.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|_| Value::Object(serde_json::Map::new()))
     }

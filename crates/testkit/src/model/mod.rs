@@ -1,9 +1,10 @@
-//! A scripted model on loopback, for runs of the real agent programs: it speaks the protocols of all of them, answers as a
-//! script says, and keeps what each request told it, so that a test can say what an agent was really asked.
+//! A scripted model on loopback, for runs of the real agent programs: it speaks the protocols of all of them, answers
+//! from a script, and keeps every request, so that a test can check what an agent really sent.
 //!
-//! [`Script`] is what to answer, [`Model`] the server, [`Request`] what it saw. Below, [`wire`] reads and writes each
-//! protocol, [`refusal`] its error answers, [`tools`] finds the tool of a request that does what a turn wants, [`http`] is
-//! as much of HTTP/1.1 as the programs use, [`connection`] serves one of them, and [`state`] is what they all share.
+//! [`Script`] is the list of answers, [`Model`] the server, [`Request`] what it received. Below, [`wire`] reads and
+//! writes each protocol, [`refusal`] its error answers, [`tools`] finds the tool of a request that does what a turn
+//! wants, [`http`] is as much of HTTP/1.1 as the programs use, [`connection`] serves one connection, and [`state`] is
+//! what all connections share.
 
 mod connection;
 pub(crate) mod http;

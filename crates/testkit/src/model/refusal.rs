@@ -1,4 +1,4 @@
-//! How each protocol puts an error. The words are those that programs look for to tell one from another.
+//! The error responses of each protocol. The words are those by which programs tell errors apart.
 
 use std::time::SystemTime;
 

@@ -1,4 +1,4 @@
-//! What the model saw of one request.
+//! A request as the model received it.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ pub struct Request {
     pub took: Took,
     /// The model it named.
     pub model: String,
-    /// What the user's side has said so far, in order, without what the program adds by itself.
+    /// The user's messages so far, in order, without the program's additions.
     pub prompts: Vec<String>,
-    /// What the program adds on the user's side: reminders, its environment.
+    /// The program's additions to the user's side: reminders, its environment.
     pub context: Vec<String>,
     /// Its instructions.
     pub system: String,
-    /// What its tools returned so far, in order.
+    /// The results of its tools so far, in order.
     pub tool_results: Vec<String>,
     /// The tools it offers.
     pub tools: Vec<String>,
@@ -32,7 +32,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// What the user's side said last.
+    /// The user's last message.
     #[must_use]
     pub fn prompt(&self) -> &str {
         self.prompts.last().map_or("", String::as_str)
@@ -51,12 +51,12 @@ impl Request {
     }
 }
 
-/// What a request took from the script.
+/// The turn that a request took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Took {
     /// The turn at this place.
     Turn(usize),
-    /// What the script has for those who ask past its end.
+    /// The answer for requests after the script's end.
     Past,
     /// Nothing: a title, a classification, a probe.
     Side,
@@ -72,7 +72,7 @@ pub enum Ending {
     Answered,
     /// The script broke it off.
     Broken,
-    /// The one who asked went away.
+    /// The client closed the connection.
     Left,
 }
 

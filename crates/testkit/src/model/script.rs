@@ -1,18 +1,18 @@
-//! What the model is to answer, turn by turn.
+//! The script: the model's answers, turn by turn.
 
 use serde_json::Value;
 
 use super::request::Request;
 
-/// The turns of one conversation partner, in order. Each request of an agent's main conversation takes one; what programs
-/// ask besides (titles, classifiers, token counts) takes none.
+/// The turns of one conversation, in order. Each request of an agent's main conversation takes one; side requests
+/// (titles, classifiers, token counts) take none.
 #[derive(Clone, Debug)]
 pub struct Script {
     pub(super) turns: Vec<Turn>,
     past: Past,
 }
 
-/// What those get who ask past the last turn.
+/// The answer to requests after the last turn.
 #[derive(Clone, Debug)]
 enum Past {
     Same(Box<Turn>),
@@ -20,7 +20,7 @@ enum Past {
 }
 
 impl Script {
-    /// These turns; who asks for more is told that the script has ended.
+    /// These turns; a later request gets the error that the script has ended.
     pub fn new(turns: impl IntoIterator<Item = Turn>) -> Self {
         Self {
             turns: turns.into_iter().collect(),
@@ -28,20 +28,20 @@ impl Script {
         }
     }
 
-    /// No turns of its own: each request is answered by what it says. For several who ask at once, in whatever order.
+    /// No turns of its own: the answer depends on the request. For several clients that ask at once, in any order.
     #[must_use]
     pub const fn by_request(answer: fn(&Request) -> Turn) -> Self {
         Self { turns: Vec::new(), past: Past::ByRequest(answer) }
     }
 
-    /// What every request past the last turn gets.
+    /// Sets the answer to every request after the last turn.
     #[must_use]
     pub fn then(mut self, turn: Turn) -> Self {
         self.past = Past::Same(turn.into());
         self
     }
 
-    /// What this request gets that comes past the last turn.
+    /// The answer to this request, which comes after the last turn.
     pub(super) fn past(&self, request: &Request) -> Turn {
         match &self.past {
             Past::Same(turn) => (**turn).clone(),
@@ -68,7 +68,7 @@ pub struct Turn {
     pub(super) is_held: bool,
 }
 
-/// What a turn does.
+/// The action of a turn.
 #[derive(Clone, Debug)]
 pub(super) enum Act {
     Answer(Answer),
@@ -77,7 +77,7 @@ pub(super) enum Act {
     Reset,
 }
 
-/// What the model says and which tools it calls.
+/// The text and the tool calls of the model.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Answer {
     pub(super) text: String,
@@ -88,7 +88,7 @@ pub(super) struct Answer {
     pub(super) cut: Option<Cut>,
 }
 
-/// A tool call, by what it does.
+/// A tool call, by its effect.
 #[derive(Clone, Debug)]
 pub(super) enum Action {
     Bash(String),
@@ -153,7 +153,7 @@ impl Turn {
         Self::new(Act::Answer(Answer { actions: vec![action], ..Answer::default() }))
     }
 
-    /// Says something, and is done if it calls no tool.
+    /// Sends text, and ends the turn if it calls no tool.
     pub fn say(text: impl Into<String>) -> Self {
         Self::new(Act::Answer(Answer { text: text.into(), ..Answer::default() }))
     }
@@ -182,7 +182,7 @@ impl Turn {
         self
     }
 
-    /// Says this before it calls its tools.
+    /// Sends this text before the tool calls.
     pub fn and_say(mut self, text: impl Into<String>) -> Self {
         self.answer().text = text.into();
         self
@@ -247,7 +247,7 @@ impl Turn {
         Self::new(Act::Refuse(Refusal::UsageLimit { resets_in }))
     }
 
-    /// Overloaded: 529, or 503 where the protocol knows no 529.
+    /// Overloaded: 529, or 503 if the protocol has no 529.
     pub const fn overloaded() -> Self {
         Self::new(Act::Refuse(Refusal::Overloaded))
     }
@@ -291,7 +291,7 @@ impl Turn {
         Self::new(Act::Reset)
     }
 
-    /// Stands so many times in a row; [`usize::MAX`] is for ever.
+    /// Repeats the turn so many times; [`usize::MAX`] is for ever.
     pub const fn times(mut self, times: usize) -> Self {
         self.times = times;
         self

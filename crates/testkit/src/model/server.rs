@@ -1,4 +1,4 @@
-//! The server: a listening socket, a thread for each connection, and the test's hold on all of them.
+//! The server: a listening socket, a thread for each connection, and the test's handle to all of them.
 
 use std::io::Write;
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -12,10 +12,10 @@ use super::request::Request;
 use super::script::Script;
 use super::state::State;
 
-/// How long a request is waited for: real programs need half a minute to start where the machine is busy.
+/// How long to wait for a request: real programs need half a minute to start on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// A model that answers as its script says, on loopback. It is gone, with all its threads, when it is dropped.
+/// A model on loopback that answers from its script. Dropping it ends all its threads.
 #[derive(Debug)]
 pub struct Model {
     address: SocketAddr,
@@ -66,13 +66,12 @@ impl Model {
         Self { address, state, connections, let_pass, listener: Some(thread) }
     }
 
-    /// Where it is, without a slash at the end.
+    /// Its URL, without a slash at the end.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Where it listens.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
@@ -85,7 +84,7 @@ impl Model {
         format!("{}/lane/{name}", self.url())
     }
 
-    /// Goes on with another script, from its beginning.
+    /// Continues with another script, from its beginning.
     pub fn rewrite(&self, script: Script) {
         self.state.set_lane("", script);
     }
@@ -96,13 +95,13 @@ impl Model {
         self.state.requests()
     }
 
-    /// What was asked in main conversations so far: the requests that took a turn.
+    /// The requests that took a turn so far: those of main conversations.
     #[must_use]
     pub fn turns(&self) -> Vec<Request> {
         self.requests().into_iter().filter(Request::is_main).collect()
     }
 
-    /// The last prompt of each conversation that was begun, in order; one that a program tried again stands here again.
+    /// The prompt of each conversation's first request, in order; one that a program repeats is listed again.
     #[must_use]
     pub fn prompts(&self) -> Vec<String> {
         self.turns()
@@ -120,14 +119,14 @@ impl Model {
         self.turns()
     }
 
-    /// Waits until the requests are as wanted; fails the test after half a minute, with what was asked.
+    /// Waits until the requests are as wanted; fails the test after half a minute, listing the requests.
     #[track_caller]
     pub fn wait_until(&self, what: &str, is_so: impl FnMut(&[Request]) -> bool) {
         let is_there = self.state.wait(DEADLINE, is_so);
         assert!(is_there, "waited {DEADLINE:?} in vain for {what}; there were {:#?}", self.requests());
     }
 
-    /// Lets one held turn pass: one that waits, or else the next.
+    /// Lets one held turn pass: a waiting one, or else the next.
     pub fn let_one_pass(&self) {
         (&self.let_pass).write_all(b"\n").expect("the other end is held by the server");
     }

@@ -1,4 +1,4 @@
-//! What all connections of one model share: the lanes with their scripts, and the requests that came.
+//! The state that all connections of one model share: the lanes with their scripts, and the requests received.
 
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -43,8 +43,8 @@ impl State {
         self.lock().lanes.insert(name.to_owned(), Lane { script, taken: 0 });
     }
 
-    /// Keeps a request, and takes the next turn of its lane for it if it is one of the main conversation. `None` where
-    /// there is no such lane.
+    /// Stores a request, and takes the next turn of its lane if it belongs to the main conversation. `None` if there
+    /// is no such lane.
     pub(super) fn take(&self, mut request: Request, wants_turn: bool) -> Option<(usize, Option<Turn>)> {
         let mut inner = self.lock();
         request.at = self.started.elapsed();
@@ -72,19 +72,18 @@ impl State {
         self.changed.notify_all();
     }
 
-    /// What came so far.
     pub(super) fn requests(&self) -> Vec<Request> {
         self.lock().requests.clone()
     }
 
-    /// Waits until the requests are as wanted; says whether they were, in time.
+    /// Waits until the requests are as wanted; returns whether they were, in time.
     pub(super) fn wait(&self, limit: Duration, mut is_so: impl FnMut(&[Request]) -> bool) -> bool {
         let inner = self.lock();
         let waited = self.changed.wait_timeout_while(inner, limit, |inner| !is_so(&inner.requests));
         !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 
-    /// From now on nobody is served.
+    /// No request is served from now on.
     pub(super) fn stop(&self) {
         self.lock().is_stopped = true;
     }

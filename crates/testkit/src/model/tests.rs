@@ -1,4 +1,4 @@
-//! The model, asked by hand: each protocol as its programs speak it, the faults, and what is kept of a request.
+//! Tests of the model without agents: each protocol as its programs speak it, the faults, and the stored requests.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -272,7 +272,7 @@ fn faults_of_the_network_are_what_they_are_called() {
     model.wait_until("the half to be left", |all| all[3].ending == Ending::Left);
     let endings: Vec<Ending> = model.turns().iter().map(|request| request.ending).collect();
     assert_eq!(endings, [Ending::Broken, Ending::Broken, Ending::Broken, Ending::Left, Ending::Open]);
-    // Dropped with one that still hangs: its thread ends too, or this test would never.
+    // Dropped with a hanging request: its thread ends too, or this test would never end.
     drop(model);
 }
 

@@ -1,4 +1,4 @@
-//! Which tool of a request does what a turn wants: every program has its own names and arguments.
+//! Finds the tool of a request that does what a turn wants: every program has its own names and arguments.
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ pub(super) struct Call {
     pub(super) input: Input,
 }
 
-/// What it is called with.
+/// The input of a tool call.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Input {
     Arguments(Value),
@@ -30,7 +30,7 @@ pub(super) enum Input {
 }
 
 impl Call {
-    /// Its arguments, where it is called with arguments.
+    /// Its arguments, if it has any.
     pub(super) fn arguments(&self) -> Value {
         match &self.input {
             Input::Arguments(arguments) => arguments.clone(),
@@ -81,7 +81,7 @@ fn write(path: &str, content: &str, tools: &[Tool]) -> (String, Input) {
     (tool.name.clone(), input)
 }
 
-/// Fit to stand between single quotes of a shell.
+/// Escapes text for single quotes of a shell.
 fn quoted(text: &str) -> String {
     text.replace('\'', r"'\''")
 }
@@ -90,7 +90,7 @@ fn absolute(path: &str, folder: &str) -> String {
     if path.starts_with('/') { path.to_owned() } else { format!("{}/{path}", folder.trim_end_matches('/')) }
 }
 
-/// The folder that the agent says it works in; the programs put it into their prompts, each in its own words.
+/// The agent's working folder; the programs put it into their prompts, each in its own words.
 pub(super) fn folder(prompt: &str) -> String {
     const WORDS: [&str; 4] =
         ["orking directory: ", "<cwd>", "orking in the directory: ", "**Workspace Directories:**\n"];

@@ -7,7 +7,7 @@ use super::world::World;
 /// The longest text of a section.
 const LONGEST_SECTION: usize = 3_000;
 
-/// Does what is asked; else the word for why not.
+/// Executes a call, or returns the error's name.
 pub(super) fn answer(
     world: &mut World,
     method: &str,

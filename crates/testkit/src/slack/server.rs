@@ -1,4 +1,4 @@
-//! The test's hold on a Slack, and the server behind it: a thread for each connection.
+//! The test's handle to a Slack, and its server: a thread for each connection.
 
 use std::io::BufReader;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -36,7 +36,7 @@ impl Slack {
     /// The token that its app has.
     pub const APP: &str = "xapp-test";
 
-    /// One where nothing was said yet.
+    /// An empty workspace.
     #[must_use]
     pub fn start() -> Self {
         let listen = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("there is a loopback");
@@ -55,13 +55,13 @@ impl Slack {
         Self { address, shared, threads }
     }
 
-    /// Where its Web API is.
+    /// The URL of its Web API.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}/api", self.address)
     }
 
-    /// Somebody says something to the bot; which message that is.
+    /// A user writes to the bot; returns the message's timestamp.
     pub fn mention(&self, user: &str, channel: &str, thread: Option<&str>, text: &str) -> String {
         let text = format!("<@U0BOT> {text}");
         let ts = lock(&self.shared.world).put(channel, thread, &text).ts.clone();
@@ -74,7 +74,7 @@ impl Slack {
         ts
     }
 
-    /// Somebody types a command; the envelope that it is sent in.
+    /// A user types a command; returns the envelope that it is sent in.
     pub fn command(&self, user: &str, channel: &str, text: &str) -> Value {
         let trigger = lock(&self.shared.world).next_ts();
         self.send(
@@ -84,13 +84,13 @@ impl Slack {
         )
     }
 
-    /// Somebody presses the button of a message; the envelope that it is sent in.
+    /// A user presses the button of a message; returns the envelope that it is sent in.
     pub fn press(&self, user: &str, message: &Said) -> Value {
         let (action, value) = message.button().expect("the message has a button");
         self.press_as(user, message, &action, &value)
     }
 
-    /// Somebody presses what is no button of ours.
+    /// A user presses a button that is not ours.
     pub fn press_as(&self, user: &str, message: &Said, action: &str, value: &str) -> Value {
         let trigger = lock(&self.shared.world).next_ts();
         let container = json!({"type": "message", "message_ts": message.ts, "channel_id": message.channel});
@@ -110,12 +110,12 @@ impl Slack {
         frame
     }
 
-    /// Sends what may be anything.
+    /// Sends any frame, valid or not.
     pub fn send_frame(&self, frame: &str) {
         lock(&self.shared.world).outbox.push_back(frame.to_owned());
     }
 
-    /// Waits until all that was sent is acknowledged `times` times.
+    /// Waits until the envelope was acknowledged `times` times.
     #[track_caller]
     pub fn wait_for_acknowledged(&self, envelope: &Value, times: usize) {
         let id = envelope["envelope_id"].as_str().unwrap_or_default();
@@ -125,7 +125,7 @@ impl Slack {
         });
     }
 
-    /// Waits until somebody listens.
+    /// Waits until a client is connected.
     #[track_caller]
     pub fn wait_for_listener(&self) {
         eventually("somebody listens to Slack", || {
@@ -155,7 +155,7 @@ impl Slack {
         world.closed = world.opened;
     }
 
-    /// What becomes of the next call of a method.
+    /// Sets the fault of the next call of a method.
     pub fn mood(&self, method: &str, mood: Mood) {
         lock(&self.shared.world).moods.entry(method.to_owned()).or_default().push_back(mood);
     }
@@ -166,14 +166,14 @@ impl Slack {
         world.calls.iter().filter(|call| call.method == method).cloned().collect()
     }
 
-    /// Everything that everybody sees, in the order in which it was said.
+    /// The public messages, in order.
     #[must_use]
     pub fn said(&self) -> Vec<Said> {
         let world = lock(&self.shared.world);
         world.said.iter().filter(|said| said.only_for.is_none()).cloned().collect()
     }
 
-    /// What one person alone was told.
+    /// The messages that only this user sees.
     #[must_use]
     pub fn told(&self, user: &str) -> Vec<String> {
         let world = lock(&self.shared.world);
@@ -188,13 +188,13 @@ impl Slack {
         self.said().into_iter().find(|said| said.ts == ts).expect("there is such a message")
     }
 
-    /// Waits for a message like that.
+    /// Waits for a matching message.
     #[track_caller]
     pub fn wait_for(&self, what: &str, is_it: impl Fn(&Said) -> bool) -> Said {
         eventually(&format!("Slack shows {what}"), || self.said().into_iter().find(&is_it))
     }
 
-    /// Waits until somebody alone is told so.
+    /// Waits until this user alone has received such a message.
     #[track_caller]
     pub fn wait_for_told(&self, user: &str, part: &str) -> String {
         eventually(&format!("{user} is told {part:?}"), || {
@@ -243,7 +243,7 @@ impl Shared {
         }
     }
 
-    /// The answer; none where the connection is closed instead.
+    /// The response; none if the connection is closed instead.
     fn answer(&self, request: &Incoming) -> Option<Whole> {
         let mut world = lock(&self.world);
         if world.is_down || self.is_over() {
@@ -252,7 +252,7 @@ impl Shared {
         }
         if let Some(id) = request.path.strip_prefix("/upload/") {
             let content = String::from_utf8_lossy(&request.body).into_owned();
-            // Whoever has the address may: a token is for nobody who is there.
+            // The upload address itself authorizes: the request must not carry the token.
             let is_fine = request.header("authorization").is_empty();
             world.uploads.get_mut(id).filter(|_| is_fine)?.1 = content;
             return Some(Whole::ok(json!({"ok": true})));

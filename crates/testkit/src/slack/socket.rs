@@ -1,4 +1,4 @@
-//! Socket mode: one thread a connection, which sends what waits for it and keeps what is acknowledged.
+//! Socket mode: one thread for each connection, which sends waiting frames and keeps acknowledgements.
 
 use std::io::ErrorKind;
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use super::server::{Shared, lock};
 /// How long it listens before it looks whether there is something to say.
 const LISTENS: Duration = Duration::from_millis(10);
 
-/// Serves a connection until somebody closes it.
+/// Serves a connection until the client or the test closes it.
 pub(super) fn serve(shared: &Shared, stream: TcpStream) {
     let number = {
         let mut world = lock(&shared.world);
@@ -31,14 +31,14 @@ pub(super) fn serve(shared: &Shared, stream: TcpStream) {
     while !shared.is_over() && turn(shared, &mut socket, number) {}
 }
 
-/// Says what there is to say, and listens for a moment; whether the connection stands.
+/// Sends waiting frames, and listens for a moment; returns whether the connection is open.
 fn turn(shared: &Shared, socket: &mut WebSocket<TcpStream>, number: u64) -> bool {
     let frames: Vec<_> = {
         let mut world = lock(&shared.world);
         if world.is_down || world.closed >= number {
             return false;
         }
-        // The last connection hears it.
+        // Only the last connection receives them.
         if world.opened == number { world.outbox.drain(..).collect() } else { Vec::new() }
     };
     if frames.into_iter().any(|frame| socket.send(Message::text(frame)).is_err()) {

@@ -1,14 +1,14 @@
-//! What there is in a workspace: messages, their reactions and files, what was called, and how Slack feels about that.
+//! The state of a workspace: messages with their reactions and files, the calls received, and the faults to play.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// How often a channel may be written to: once a second, less what a machine that is busy holds one call up and not the next.
+/// The rate limit of a channel: one message a second, minus the delay that a busy machine may add to a single call.
 const PACE: Duration = Duration::from_millis(700);
 
-/// What becomes of the next call of a method.
+/// The fault of the next call of a method.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mood {
     /// It is refused with this word.
@@ -17,7 +17,7 @@ pub enum Mood {
     Limit(u64),
     /// It is not done, and the answer makes no sense.
     Broken,
-    /// It is done, and the connection closed before anybody is told so.
+    /// The call is executed, and the connection closed before the answer.
     HangUpBehind,
 }
 
@@ -25,7 +25,7 @@ pub enum Mood {
 #[derive(Clone, Debug)]
 pub struct Call {
     pub method: String,
-    /// What it was told.
+    /// The body of the call.
     pub body: Value,
     /// Whether it was done.
     pub ok: bool,
@@ -38,7 +38,7 @@ pub struct Said {
     pub channel: String,
     /// Its time stamp, which is its name.
     pub ts: String,
-    /// The thread that it stands in.
+    /// Its thread.
     pub thread: Option<String>,
     /// Its text now.
     pub text: String,
@@ -46,13 +46,13 @@ pub struct Said {
     pub blocks: Vec<Value>,
     /// All texts that it had, the last one last.
     pub texts: Vec<String>,
-    /// The reactions of the bot that stand.
+    /// The current reactions of the bot.
     pub reactions: BTreeSet<String>,
-    /// All that were set, in their order.
+    /// All reactions that were set, in order.
     pub ladder: Vec<String>,
-    /// The names of its files, and what they hold.
+    /// The names and contents of its files.
     pub files: Vec<(String, String)>,
-    /// The only person who sees it.
+    /// The only user who sees it.
     pub only_for: Option<String>,
     metadata: Value,
 }
@@ -65,7 +65,7 @@ pub(super) struct World {
     pub(super) uploads: BTreeMap<String, (String, String)>,
     written: BTreeMap<String, Instant>,
     count: u64,
-    /// Nobody is answered, and nothing is heard.
+    /// No call is answered or executed.
     pub(super) is_down: bool,
     /// How many calls came while it was.
     pub(super) turned_away: u64,
@@ -90,7 +90,7 @@ impl World {
         self.count
     }
 
-    /// A message, by whoever says it.
+    /// A message of any author.
     pub(super) fn put(&mut self, channel: &str, thread: Option<&str>, text: &str) -> &mut Said {
         let ts = self.next_ts();
         self.said.push(Said {

@@ -13,8 +13,8 @@ use crate::process::tail;
 
 const SUBJECT: &str = "Known agents";
 
-/// A program, the most that a loop of it may take in times of its bare runs, and how many rounds (of three, as they begin
-/// by turns with one of three) of how many iterations. In smoke those are left out of whom one round takes too long.
+/// A program, the most that a loop of it may take in times of its bare runs, and how many rounds (of three, as they
+/// begin by turns with one of three) of how many iterations. Smoke omits programs of which one round takes too long.
 struct Subject {
     name: &'static str,
     goal: Option<f64>,

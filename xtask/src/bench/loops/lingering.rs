@@ -1,5 +1,5 @@
-//! An agent that ends and leaves a child behind, in a session of its own and holding standard output open: the result
-//! is recorded at once all the same, and the child does not survive.
+//! An agent that ends and leaves a child, in a session of its own and holding standard output open: the result is
+//! recorded at once all the same, and the child does not survive.
 //!
 //! The agent notes the time as its last act; the harness looks at the journal every half millisecond, so the figure
 //! does not depend on what the program says about itself.

@@ -59,7 +59,7 @@ pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// One iteration that prints so much and then claims: the claim must be found behind it, and every byte kept.
+/// One iteration that prints so much and then claims: the claim must be found after it, and every byte kept.
 fn through(bench: &Bench, contestant: Contestant, mib: &str) -> Result<Sample> {
     let sandbox = Sandbox::new(&bench.tools)?;
     let words = contestant.prepare(&bench.tools, &sandbox, 1)?;

@@ -186,8 +186,8 @@ fn layers(bench: &Bench) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// The seconds that no order of the tasks can be faster than: what its longest chain takes, and what its jobs have to do; with
-/// barriers, those of each layer.
+/// A lower bound of the time of every order of the tasks, in seconds: its longest chain, and the work divided by its
+/// jobs; with barriers, the sum of each layer's bound.
 fn bound(tasks: &[Task], (jobs, pipeline): (u32, bool)) -> f64 {
     let mut chains: Vec<(usize, u32)> = Vec::new();
     for task in tasks {
@@ -259,7 +259,7 @@ fn plan(bench: &Bench, sandbox: &Sandbox, tasks: &[Task], options: &[&str]) -> R
     done(bench, sandbox, &words(bench, sandbox, options), tasks.len())
 }
 
-/// Measures, and fails unless each agent ran once and what it made is on the branch.
+/// Measures, and fails unless each agent ran once and its work is on the branch.
 fn done(bench: &Bench, sandbox: &Sandbox, words: &[OsString], tasks: usize) -> Result<Sample> {
     let sample = measure(&bench.tools, sandbox, words, &[], (1, 0))?;
     let runs = capture(sandbox.command("wc").arg("-l").arg(sandbox.note("count")))?;

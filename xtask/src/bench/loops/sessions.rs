@@ -18,7 +18,7 @@ use crate::process::capture;
 
 const SUBJECT: &str = "Calls of a session";
 
-/// What a person does not notice, in seconds: half of the calls are to take less.
+/// The time that a person does not notice, in seconds: half of the calls must take less.
 const GOAL: f64 = 0.010;
 
 const LOOPS: usize = 20;
@@ -26,13 +26,13 @@ const LOOPS: usize = 20;
 /// The calls that are there to be compared with.
 const FLOORS: [&str; 2] = ["true", "refrain --version"];
 
-/// A call, what it reads on standard input, and how it ends.
+/// A call, its standard input, and its exit code.
 struct Call {
     what: &'static str,
     words: Vec<OsString>,
     input: PathBuf,
     code: i32,
-    /// Whether it says something on standard output.
+    /// Whether it prints on standard output.
     speaks: bool,
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Begins the loops, each of a session of its own, and says what is asked then. The last of them is over.
+/// Starts the loops, each in a session of its own, and returns the calls to measure. The last loop has ended.
 fn calls(bench: &Bench, sandbox: &Sandbox) -> Result<Vec<Call>> {
     let refrain = &bench.tools.refrain;
     for number in 0..LOOPS {
@@ -127,7 +127,7 @@ impl Call {
         }
     }
 
-    /// What it asks of the kernel: no thread, so no runtime, and one sync at most.
+    /// Its system calls: no thread, so no runtime, and one sync at most.
     fn counts(&self, bench: &Bench, sandbox: &Sandbox) -> Result<[Row; 2]> {
         let [threads, syncs] =
             ["threads", "fsync, fdatasync and their like"].map(|what| format!("{}: {what}", self.what));

@@ -1,5 +1,5 @@
-//! What an iteration asks of the machine, counted: syncs, renames, programs, sleeps, and bytes written beyond prompt and
-//! output. Counts do not depend on how busy the machine is; they are the difference between a short and a long loop.
+//! The work of an iteration, counted: syncs, renames, programs, sleeps, and bytes written beyond prompt and output.
+//! Counts do not depend on how busy the machine is; they are the difference between a short and a long loop.
 
 use crate::bench::measure::sample::{agent_ran, measure};
 use crate::bench::measure::sandbox::Sandbox;
@@ -64,9 +64,9 @@ pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
             beyond_agent as f64,
             Unit::Count,
         ),
-        // Before the first iteration: whether this is a repository, what is changed in it already, which no failure branch
-        // may take for the loop's own, what git is configured to run, which is pinned, and which files there are, so that work
-        // on them is seen.
+        // Before the first iteration: whether this is a repository; earlier changes, which no failure branch may take
+        // for the loop's own; the programs that git is configured to run, which are pinned; and the list of files, so
+        // that work on them is seen.
         Row::limit(SUBJECT, "git processes, in the whole loop", 4.0, ours.1.git as f64, Unit::Count),
     ]);
     Ok(rows.into_iter().map(Row::steady).collect())

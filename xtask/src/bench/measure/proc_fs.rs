@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-/// The number behind a heading of /proc/PID/status, such as `VmRSS` (in kB).
+/// The number after a heading of /proc/PID/status, such as `VmRSS` (in kB).
 pub(crate) fn status(pid: i32, heading: &str) -> Option<u64> {
     number(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?, heading)
 }
@@ -11,7 +11,7 @@ pub(crate) fn status(pid: i32, heading: &str) -> Option<u64> {
 /// The parent, and whether it is dead: a zombie has ended, only its parent has not looked yet.
 pub(crate) fn parent_and_death(pid: i32) -> Option<(i32, bool)> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name of the program stands in parentheses and may hold anything.
+    // The program's name is in parentheses and may hold anything.
     let (_, rest) = text.rsplit_once(')')?;
     let mut words = rest.split_whitespace();
     let state = words.next()?;
@@ -44,7 +44,7 @@ pub(crate) fn cpu(pid: i32) -> Option<f64> {
     Some(sum / 1e9)
 }
 
-/// The memory of a process in KiB, what it shares with others counted by halves, thirds and so on.
+/// The memory of a process in KiB, with shared pages divided by the number of sharers (PSS).
 pub(crate) fn proportional(pid: i32) -> Option<u64> {
     number(&fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?, "Pss")
 }

@@ -1,4 +1,4 @@
-//! One measured run: what it took, and whether it did what it should.
+//! One measured run: its figures, and whether it did its job.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -16,7 +16,7 @@ use crate::process::tail;
 /// Seconds after which a run is taken for hung.
 const PATIENCE: u32 = 120;
 
-/// What one run took. Times in seconds; CPU is that of every process of the run, the agents included.
+/// The figures of one run. Times in seconds; CPU is that of every process of the run, the agents included.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
     pub(crate) wall: f64,

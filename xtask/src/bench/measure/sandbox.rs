@@ -1,4 +1,4 @@
-//! A fresh git repository with a home of its own, in which one run takes place, and what can be read from it after.
+//! A fresh git repository with its own home for one run, and what can be read from it afterwards.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::process::{capture, command};
 /// The id that every measured loop is given.
 pub(crate) const LOOP: &str = "bench";
 
-/// How many files the repository has beside what the agent changes.
+/// The number of files in the repository beside those that the agent changes.
 const FILES: u32 = 100;
 
 /// It outlives its run, until all have been measured ([`Tools`]).
@@ -81,7 +81,7 @@ impl Sandbox {
         self.base.join("home")
     }
 
-    /// A file beside the repository, for what the harness and the mock agent tell each other.
+    /// A file beside the repository, through which the harness and the mock agent communicate.
     pub(crate) fn note(&self, name: &str) -> PathBuf {
         self.base.join(name)
     }
@@ -115,7 +115,7 @@ impl Sandbox {
         Ok(bytes)
     }
 
-    /// Gives back the space of what is large.
+    /// Removes large files.
     pub(crate) fn remove(self) -> Result<()> {
         fs::remove_dir_all(&self.base).doing(format!("remove {}", self.base.display()))
     }

@@ -5,12 +5,12 @@ pub(crate) fn median(values: &[f64]) -> f64 {
     quantile(values, 0.5)
 }
 
-/// The tenth percentile: what a figure is when nothing disturbs it. With fewer than eleven rounds, close to the best.
+/// The tenth percentile: the figure without disturbances. With fewer than eleven rounds, close to the best.
 pub(crate) fn p10(values: &[f64]) -> f64 {
     quantile(values, 0.1)
 }
 
-/// What all but one in a hundred stay below.
+/// The 99th percentile.
 pub(crate) fn p99(values: &[f64]) -> f64 {
     quantile(values, 0.99)
 }
@@ -26,7 +26,7 @@ pub(crate) fn median_ratio(ours: &[f64], floor: &[f64]) -> f64 {
     median(&ratios)
 }
 
-/// Interpolates between the two nearest values; not a number where there are none.
+/// Interpolates between the two nearest values; not a number without values.
 fn quantile(values: &[f64], q: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

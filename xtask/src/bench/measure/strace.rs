@@ -1,4 +1,4 @@
-//! Counting what a run asks of the kernel, from strace's log.
+//! Counts a run's system calls, from strace's log.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -40,7 +40,7 @@ pub(crate) fn count(strace: &Path, sandbox: &Sandbox, words: &[OsString], code: 
     let log = sandbox.note("strace.log");
     let mut traced = sandbox.command(strace);
     traced
-        // Only what is traced stops there: hundreds of gits would stop at every call else.
+        // Stop only at traced calls: hundreds of gits would stop at every call otherwise.
         .args(["-f", "--seccomp-bpf", "-q", "-y", "-s", "200", "-e", "signal=none", "-e", TRACED, "-o"])
         .arg(&log)
         .arg("--")
@@ -56,7 +56,7 @@ pub(crate) fn count(strace: &Path, sandbox: &Sandbox, words: &[OsString], code: 
     Ok(parse(&read(&log)?))
 }
 
-/// Reads a log of `strace -f -y`. A call that another process interrupts stands in two lines: the first holds the
+/// Reads a log of `strace -f -y`. A call that another process interrupts has two lines: the first holds the
 /// arguments, the second the result.
 fn parse(log: &str) -> Tally {
     let mut tally = Tally::default();
@@ -74,14 +74,14 @@ fn parse(log: &str) -> Tally {
             enter(&mut tally, rest, result(rest));
         }
     }
-    // A process that was killed in the middle of a call: what it asked for counts, what came of it is not known.
+    // A process killed in the middle of a call: the call counts, its result is unknown.
     for start in begun.into_values() {
         enter(&mut tally, start, None);
     }
     tally
 }
 
-/// What a call returned: the number behind the last equals sign.
+/// What a call returned: the number after the last equals sign.
 fn result(line: &str) -> Option<i64> {
     line.rsplit_once(" = ")?.1.split_whitespace().next()?.parse().ok()
 }
@@ -101,7 +101,7 @@ fn enter(tally: &mut Tally, call: &str, result: Option<i64>) {
         "write" | "pwrite64" | "writev" | "pwritev" | "pwritev2" | "sendfile" => {
             wrote(tally, file(arguments, 0), result)
         }
-        // The first descriptor is the source; offsets stand between the two.
+        // The first descriptor is the source; offsets are between the two.
         "copy_file_range" | "splice" => wrote(tally, file(arguments, 1), result),
         _ => {}
     }

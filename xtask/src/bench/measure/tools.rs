@@ -1,4 +1,4 @@
-//! What a benchmark needs built: the program under test, the floor, the mock agent and the launcher that measures.
+//! Builds what a benchmark needs: the program under test, the floor, the mock agent and the launcher that measures.
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -16,23 +16,25 @@ pub(crate) struct Tools {
     pub(crate) meas: PathBuf,
     pub(crate) refrain: PathBuf,
     pub(crate) floor: PathBuf,
-    /// Reads a folder of JSON files: what a list is compared with.
+    /// Reads a folder of JSON files: the floor of a list.
     pub(crate) parse: PathBuf,
-    /// Where the workspace's programs are, and the examples of its libraries, which ask what no command line can.
+    /// The folder of the workspace's programs and of the examples of its libraries, which measure what no command
+    /// line can.
     built: PathBuf,
     pub(crate) strace: Option<PathBuf>,
     /// Where sandboxes are made: below the target folder, because /tmp may be memory, on which a sync costs nothing.
-    /// Nothing small is removed before all has been measured: for minutes after a file was deleted, ext4 looks before each
-    /// new one whether its place is free for long enough, and hundreds of deletions doubled the CPU of the runs behind them.
+    /// Nothing small is removed before all has been measured: for minutes after a file was deleted, ext4 checks before
+    /// each new one whether its place is free for long enough, and hundreds of deletions doubled the CPU of the
+    /// following runs.
     pub(crate) scratch: PathBuf,
     /// Held for the life of the run: two at once would measure each other, and share the scratch folder.
     _alone: File,
 }
 
 impl Tools {
-    /// Builds, all at once and with the features that the tests have: each other selection would compile dependencies anew.
-    /// A smoke run takes what the tests have built; only who measures needs an optimised program. `REFRAIN_BIN` names another
-    /// binary to be measured in place of the workspace's own.
+    /// Builds everything at once and with the features of the tests: any other selection would compile dependencies
+    /// anew. A smoke run uses the tests' build; only a measuring run needs an optimised program. `REFRAIN_BIN` names
+    /// another binary to be measured instead of the workspace's own.
     pub(crate) fn prepare(workspace: &Workspace, smoke: bool) -> Result<Self> {
         let base = workspace.target.join("xtask-bench");
         let (folder, scratch) = (base.join("tools"), base.join("runs"));
@@ -87,7 +89,7 @@ impl Tools {
 
 impl Drop for Tools {
     fn drop(&mut self) {
-        // What cannot be removed now is removed by the next run.
+        // The next run removes what cannot be removed now.
         let _ = fs::remove_dir_all(&self.scratch);
     }
 }

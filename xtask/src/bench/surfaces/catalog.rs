@@ -16,7 +16,7 @@ use crate::process::capture;
 const SUBJECT: &str = "Many loops";
 const FLOOR: &str = "a JSON file each";
 
-/// What Refrain is asked, and at most so many times the floor that may take.
+/// The commands, and the goal of each as a multiple of the floor.
 const ASKED: [(&str, &[&str], Option<f64>); 4] = [
     ("list --all-projects", &["list", "--all-projects"], Some(0.5)),
     ("list --all-projects --json", &["list", "--all-projects", "--json"], Some(0.5)),
@@ -37,7 +37,7 @@ pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
     };
     let floor = vec![bench.tools.parse.clone().into_os_string(), base.join("status").into_os_string()];
 
-    // Nobody ran these loops, so nobody has noted them: the first one who looks makes the catalog.
+    // No runner has cataloged these loops: the first `list` makes the catalog.
     let from = Instant::now();
     let listed = capture(sandbox.command(&bench.tools.refrain).args(["list", "--all-projects"]))?;
     let first = from.elapsed().as_secs_f64();

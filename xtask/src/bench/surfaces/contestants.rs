@@ -1,4 +1,4 @@
-//! Who runs the loop: Refrain, the six lines of shell that one would write by hand, or a floor.
+//! The programs that run a loop: Refrain, the six lines of shell that one would write by hand, or a floor.
 
 use std::ffi::OsString;
 
@@ -42,7 +42,7 @@ impl Contestant {
         if self == Self::Refrain { 10 } else { 0 }
     }
 
-    /// The command line for so many iterations; puts what it needs into the sandbox.
+    /// The command line for so many iterations; also prepares the sandbox.
     pub(crate) fn prepare(self, tools: &Tools, sandbox: &Sandbox, iterations: u32) -> Result<Vec<OsString>> {
         let n = iterations.to_string();
         let floor =

@@ -1,5 +1,5 @@
-//! What ten thousand iterations leave behind, asked of the engine as a library, because no loop runs that often:
-//! bytes written by a late iteration against an early one, and how long such a journal takes to open.
+//! What ten thousand iterations leave on disk, asked of the engine as a library, because no loop runs that often: bytes
+//! written by a late iteration against an early one, and how long such a journal takes to open.
 //!
 //! The measuring is done by an example of refrain-engine, which knows the library: `growth DIR ITERATIONS` prints one JSON object with
 //! `bytes_per_iteration_at_10`, `bytes_per_iteration_at_1000` and `open_10k_ms`.
@@ -39,7 +39,7 @@ pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// What the example found out.
+/// The figures that the example prints.
 #[derive(Debug, PartialEq)]
 struct Figures {
     early: f64,
@@ -48,7 +48,7 @@ struct Figures {
 }
 
 impl Figures {
-    /// Reads the object, wherever it stands among other lines.
+    /// Reads the object, which may be among other lines.
     fn parse(printed: &str) -> Result<Self> {
         let objects: Vec<Value> =
             printed.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();

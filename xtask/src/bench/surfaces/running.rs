@@ -1,4 +1,4 @@
-//! A loop that runs in the background while the harness looks at it.
+//! A loop that runs in the background while the harness observes it.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -105,14 +105,14 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Watches until the end; the sum over the program's processes of their peak memory in KiB, the agent's left out.
-    /// A little more than was ever in use at once, since their peaks need not coincide.
+    /// Watches until the end; the sum over the program's processes of their peak memory in KiB, without the agent's. A
+    /// little more than was ever in use at once, since their peaks need not coincide.
     pub(crate) fn watch_memory(&mut self, tools: &Tools) -> Result<f64> {
         let mut peaks: HashMap<i32, u64> = HashMap::new();
         let from = Instant::now();
         while self.child.try_wait().doing("look at the loop")?.is_none() {
             for pid in descendants(self.pid()) {
-                // Between fork and exec the agent still looks like the process that starts it: forget what it was then.
+                // Between fork and exec the agent still looks like the process that starts it: ignore that memory.
                 if runs_from(pid, &tools.folder) {
                     peaks.remove(&pid);
                 } else if let Some(peak) = status(pid, "VmHWM") {
@@ -131,7 +131,7 @@ impl<'a> Running<'a> {
         Ok(peaks.values().sum::<u64>() as f64)
     }
 
-    /// What the program said on standard error.
+    /// The program's standard error.
     fn said(&self) -> String {
         tail(&fs::read(self.sandbox.note("stderr")).unwrap_or_default())
     }
@@ -143,7 +143,7 @@ impl Drop for Running<'_> {
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
-        // Whatever the program should have ended itself: a sleeping mock agent must not disturb the next subject.
+        // What the program should have ended itself: a sleeping mock agent must not disturb the next subject.
         for role in ["agent", "grandchild"] {
             for pid in pids(self.sandbox, role).into_iter().filter(|pid| lives(*pid)) {
                 if let Some(pid) = rustix::process::Pid::from_raw(pid) {

@@ -73,7 +73,7 @@ fn first_page(
     ])
 }
 
-/// How soon somebody who listens hears of what was recorded, against the system's own notice of it.
+/// How soon a subscriber receives an event, against the system's own file notification.
 fn news(bench: &Bench, served: &Served, driven: &mut Driven) -> Result<Vec<Row>> {
     let rounds = bench.pick(400, 10);
     let (heard, told) = channel();
@@ -109,7 +109,7 @@ fn screen(bench: &Bench, sandbox: &Sandbox, served: &Served, driven: &mut Driven
     )?;
     let mut took = Vec::new();
     for round in 0..bench.pick(40, 3) {
-        // Behind a silence, as one looks at it.
+        // After a quiet period, as for a person who looks at it.
         pause(Duration::from_millis(700));
         browser.run("window.seen = [];")?;
         let at = driven.go_on(round % driven.names.len())?;
@@ -169,11 +169,11 @@ fn pages(bench: &Bench, served: &Served, driven: &mut Driven) -> Result<Vec<Row>
     ])
 }
 
-/// Somebody listens, and nothing happens.
+/// A subscriber is connected, and nothing happens.
 fn idle(bench: &Bench, served: &Served) -> Result<Vec<Row>> {
     let window = Duration::from_millis(bench.pick(10_000, 500));
     let mut events = served.site.listen()?;
-    // Whoever was there before is gone, and between two signs of life there is nothing to be said.
+    // Earlier clients are gone, and the first `alive` has come: until the next one no event is due.
     if !bench.smoke && !events.any(|(_, name)| name == "alive") {
         return fail("the server does not show that it is there");
     }
@@ -189,7 +189,7 @@ fn idle(bench: &Bench, served: &Served) -> Result<Vec<Row>> {
     ])
 }
 
-/// What came through behind a moment, in seconds; what is of others is passed over.
+/// The time from a moment to the arrival of the matching event, in seconds; others are ignored.
 fn behind<T>(at: u128, from: &Receiver<(T, u128)>, is_it: impl Fn(&T) -> bool) -> Result<f64> {
     loop {
         let (what, seen) = from.recv_timeout(PATIENCE).doing("wait for the news")?;

@@ -1,4 +1,4 @@
-//! What runs while the dashboard is measured: loops, the server, and people who have pages open.
+//! The load of the dashboard's benchmark: loops, the server, and clients with open pages.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Lines, Write};
@@ -44,7 +44,7 @@ pub(crate) fn notices(files: &[PathBuf]) -> Result<Receiver<(usize, u128)>> {
     Ok(from)
 }
 
-/// Loops that run as far as anybody sees; they end when this is dropped.
+/// Loops that appear to run; they end when this is dropped.
 pub(crate) struct Driven {
     example: Child,
     says: Lines<BufReader<ChildStdout>>,
@@ -99,7 +99,7 @@ impl Drop for Driven {
 pub(crate) struct Served {
     server: Child,
     pub(crate) site: Site,
-    /// What lets a browser in.
+    /// The link that authenticates a browser.
     pub(crate) open: String,
 }
 
@@ -154,7 +154,7 @@ impl Drop for Served {
     }
 }
 
-/// A page that somebody has open: at its news it's read anew, as its script does.
+/// An open page: it reloads at each event, as its script does.
 pub(crate) struct Reader {
     is_over: Arc<AtomicBool>,
     reading: JoinHandle<Vec<f64>>,

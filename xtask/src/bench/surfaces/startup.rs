@@ -1,4 +1,4 @@
-//! How long it takes to be asked something: `--help`, and `status` of one finished loop, against `true`.
+//! The time of a short command: `--help`, and `status` of one finished loop, against `true`.
 
 use std::ffi::OsString;
 
@@ -12,7 +12,7 @@ use crate::failure::Result;
 const SUBJECT: &str = "Start-up";
 
 pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
-    // Several starts in each sample, because one is shorter than what disturbs it.
+    // Several starts in each sample, because one is shorter than a disturbance.
     let (rounds, repeat) = bench.pick((15, 10), (1, 2));
     let sandbox = Sandbox::new(&bench.tools)?;
     let words = Contestant::Refrain.prepare(&bench.tools, &sandbox, 3)?;

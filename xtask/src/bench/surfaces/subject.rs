@@ -1,11 +1,11 @@
-//! What a subject is, and what it is given to work with.
+//! The type of a subject, and its inputs.
 
 use crate::bench::measure::tools::Tools;
 use crate::bench::report::Row;
 use crate::failure::Result;
 use crate::workspace::Workspace;
 
-/// What a subject is given to work with.
+/// The inputs of a subject.
 pub(crate) struct Bench {
     pub(crate) workspace: Workspace,
     pub(crate) tools: Tools,
@@ -13,7 +13,7 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// One size for a run that measures, another for one that only tries.
+    /// One size for a measuring run, another for a smoke run.
     pub(crate) fn pick<T>(&self, measuring: T, smoke: T) -> T {
         if self.smoke { smoke } else { measuring }
     }

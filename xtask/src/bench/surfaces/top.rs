@@ -1,5 +1,5 @@
-//! `refrain top` on a terminal of its own: what it takes while an agent prints ten times a second, and that it does nothing
-//! while nothing happens.
+//! `refrain top` on a terminal of its own: its cost while an agent prints ten times a second, and that it is idle while
+//! nothing happens.
 
 use std::ffi::OsString;
 use std::fs;

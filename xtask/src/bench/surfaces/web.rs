@@ -25,7 +25,7 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// Reads a page to its last byte: how long that took, in seconds, and what was answered.
+    /// Reads a page to its last byte; returns the time in seconds, and the body.
     pub(crate) fn read(&self, path: &str) -> Result<(f64, String)> {
         let began = Instant::now();
         let mut stream = self.ask(path)?;
@@ -38,7 +38,7 @@ impl Site {
         }
     }
 
-    /// The events of loops that are recorded from now on, as they come: each name behind its loop's.
+    /// The names of events recorded from now on, each with its loop's.
     pub(crate) fn listen(&self) -> Result<impl Iterator<Item = (String, String)> + use<>> {
         let mut lines =
             BufReader::new(self.ask("/api/v1/events")?).lines().map_while(std::result::Result::ok);
@@ -117,7 +117,7 @@ impl Browser {
         self.post(&format!("/session/{}/url", self.session), &json!({ "url": url })).map(drop)
     }
 
-    /// What a script comes to.
+    /// The result of a script.
     pub(crate) fn run(&self, script: &str) -> Result<Value> {
         let path = format!("/session/{}/execute/sync", self.session);
         self.post(&path, &json!({"script": script, "args": []}))

@@ -1,14 +1,14 @@
-//! Where the server listens, and under which names it is found there.
+//! The address on which the server listens, and its names.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::http::listener::tls::Tls;
 
-/// The name under which browsers find a server on loopback: they lead all of `.localhost` there by themselves, and keep its
-/// cookies from what else they open on 127.0.0.1, whatever the port.
+/// The name under which browsers find a server on loopback: they resolve all of `.localhost` to it, and keep its
+/// cookies apart from other servers on 127.0.0.1, on every port.
 pub(crate) const NAME: &str = "refrain.localhost";
 
-/// Where to listen, and how people come there.
+/// The address to listen on, and the way of access.
 #[derive(Clone, Debug)]
 pub struct Address {
     /// The address and the port; port 0 is any that is free.
@@ -19,7 +19,7 @@ pub struct Address {
 /// How people come there.
 #[derive(Clone, Debug)]
 pub enum Way {
-    /// On this machine, and nobody reads on the way what passes.
+    /// On this machine: traffic cannot be read on the way.
     Loopback,
     /// Through a proxy that speaks TLS: its origin, as `https://loops.example.org`.
     Proxy(String),
@@ -30,7 +30,7 @@ pub enum Way {
 /// An address that the server does not take.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
-    /// Others could reach it, and read on the way what passes.
+    /// Others could reach it and read the traffic.
     #[error(
         "{0} can be reached from outside, where others read what passes: accepted are loopback addresses; --tls-cert FILE \
          with --tls-key FILE; or --behind-proxy ORIGIN for a proxy that speaks TLS and asks people who they are"
@@ -41,7 +41,7 @@ pub enum AddressError {
         "{0}: accepted is the origin of the proxy, as https://loops.example.org, with nothing behind the host"
     )]
     NoOrigin(String),
-    /// The certificate does not say where people find it.
+    /// The certificate names no host for the server's URL.
     #[error(
         "the certificate names no host, nor {0}: accepted is one that has a name in its subjectAltName (one with a wildcard \
          says none), or the address that is given to --host"
@@ -50,7 +50,7 @@ pub enum AddressError {
 }
 
 impl Address {
-    /// Holds what was asked for against what is safe.
+    /// Checks the request against what is safe.
     pub fn new(host: IpAddr, port: u16, way: Way) -> Result<Self, AddressError> {
         match &way {
             Way::Loopback if !host.is_loopback() => return Err(AddressError::Open(host)),
@@ -61,7 +61,7 @@ impl Address {
         Ok(Self { listen: SocketAddr::new(host, port), way })
     }
 
-    /// Where else the name leads that browsers find it under: to both loopbacks, in whichever order they like.
+    /// The other loopback address that the browsers' name resolves to, in any order.
     pub(crate) fn other(&self, port: u16) -> Option<SocketAddr> {
         let ip = match self.listen.ip() {
             ip if !matches!(self.way, Way::Loopback) || !is_named(ip) => return None,
@@ -84,21 +84,21 @@ fn is_origin(text: &str) -> bool {
     host.is_some_and(|host| !host.is_empty() && host.chars().all(plain))
 }
 
-/// The names of a server that listens: whoever is sent here under another name was sent by somebody else.
+/// The names of a listening server. A request under another name was redirected here, for example by DNS rebinding.
 #[derive(Debug)]
 pub(crate) struct Names {
-    /// Where people find it.
+    /// The URL for browsers.
     pub(crate) origin: String,
-    /// Where programs on this machine do.
+    /// The URL for programs on this machine.
     pub(crate) direct: String,
-    /// The hosts of people, beside those that a certificate is good for; the first is the origin's.
+    /// The hosts for browsers, beside those of the certificate; the first is the origin's.
     people: Vec<String>,
-    /// The hosts of programs, to whom no browser is to send what lets it in.
+    /// The hosts for programs; no browser may send its cookie to them.
     programs: Vec<String>,
     tls: Option<Box<Tls>>,
 }
 
-/// Whose name somebody came under.
+/// The kind of name that a request came under.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Under {
     /// That of browsers: this host.
@@ -135,10 +135,10 @@ impl Names {
         }
     }
 
-    /// Whose name a `Host` is; none where it is nobody's here.
+    /// The kind of name a `Host` is; none if it is no name of this server.
     pub(crate) fn whose(&self, host: &str) -> Option<Under> {
         let host = host.to_ascii_lowercase();
-        // What a client leaves out.
+        // Clients omit the default port.
         let default_port = if self.is_secure() { ":443" } else { ":80" };
         let short = |host: &str| host.strip_suffix(default_port).unwrap_or(host).to_owned();
         let host = short(&host);
@@ -150,7 +150,7 @@ impl Names {
         self.programs.iter().any(is_it).then_some(Under::Programs)
     }
 
-    /// What a `Host` may be.
+    /// The accepted `Host` values, for an error message.
     pub(crate) fn accepted(&self) -> String {
         let certified = self.tls.iter().flat_map(|tls| tls.names());
         let mut all: Vec<_> =

@@ -1,6 +1,6 @@
-//! Listening, and giving each connection its bounds. Axum's own loop has no clock for a client that begins a request and
-//! never ends it, so the connections are driven here. axum-server has such a clock, but its loop bounds neither how many
-//! connections there are nor how many are at their handshake.
+//! Accepts connections and limits each. Axum's own loop has no timeout for a client that begins a request and never
+//! ends it, so the connections are driven here. axum-server has such a timeout, but its loop limits neither the number
+//! of connections nor those in a handshake.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -36,8 +36,8 @@ use crate::http::listener::write_timeout::Paced;
 use crate::http::{Address, guard, login, pages, routes};
 use crate::mcp;
 
-/// How many connections there may be at a time. Where all are taken, the oldest on which nobody was let in is closed; others
-/// wait in the system's queue.
+/// The most connections at a time. At the limit the oldest unauthenticated one is closed; new ones wait in the system's
+/// queue.
 const MOST: usize = 256;
 /// How long a client may take for the head of a request, and be silent between two.
 const HEAD: Duration = Duration::from_secs(10);
@@ -45,28 +45,28 @@ const HEAD: Duration = Duration::from_secs(10);
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How many may be at that at a time; others wait, within the same bound.
 const HANDSHAKES: usize = 64;
-/// How long a client may take nothing of what it is answered.
+/// How long a client may read nothing of its response.
 const TAKE: Duration = Duration::from_secs(60);
 /// How much of a head is kept.
 const LARGEST_HEAD: usize = 64 << 10;
-/// How long what is being answered may take once the server is to stop.
+/// How long running responses may take once the server is to stop.
 const GRACE: Duration = Duration::from_secs(3);
-/// How many ports are tried where any will do.
+/// How many ports are tried if any will do.
 const TRIES: usize = 16;
-/// After how long accepting is tried again where the system has nothing left.
+/// The pause before accepting again after the system ran out of resources.
 const AGAIN: Duration = Duration::from_millis(200);
 
 /// A server that listens.
 #[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
-    /// The other loopback, where browsers go by a name that both have.
+    /// The other loopback address, which the browsers' name resolves to as well.
     other: Option<TcpListener>,
     door: Arc<AppState>,
     tls: Option<Agreeing>,
 }
 
-/// What makes a conversation of TLS out of a connection.
+/// The TLS handshake.
 #[derive(Clone)]
 struct Agreeing {
     acceptor: TlsAcceptor,
@@ -84,12 +84,8 @@ impl std::fmt::Debug for Agreeing {
 pub enum HttpError {
     /// The address cannot be had.
     #[error("cannot listen on {at}")]
-    Listen {
-        at: SocketAddr,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// Somebody else listens on the other loopback, or may.
+    Listen { at: SocketAddr, source: io::Error },
+    /// Another process listens on the other loopback address, or may.
     #[error(
         "{at} is taken: browsers that look for {name} may go there, and would show whoever listens what lets them in here"
     )]
@@ -97,7 +93,6 @@ pub enum HttpError {
         at: SocketAddr,
         /// The name that both have.
         name: &'static str,
-        /// What the system said.
         source: io::Error,
     },
 }
@@ -124,7 +119,7 @@ impl Server {
         &self.door.names.origin
     }
 
-    /// What lets somebody in now.
+    /// The valid tokens and cookies.
     #[must_use]
     pub fn tokens(&self) -> Vec<Key> {
         crate::http::app_state::tokens(&self.door.desk)
@@ -155,7 +150,7 @@ impl Server {
         }
     }
 
-    /// Answers until it is to stop; what is being answered then gets a moment.
+    /// Serves until it is to stop; running responses then get a grace time.
     pub async fn run(self, mut stop: Stop) {
         let app = app(&self.door, stop.clone());
         let (places, mut open) = (Arc::new(Semaphore::new(MOST)), JoinSet::new());
@@ -164,7 +159,7 @@ impl Server {
             if places.available_permits() == 0 {
                 guests.make_room();
             }
-            // A place first: without one nobody is asked in.
+            // Take a connection slot first; without one no connection is accepted.
             let place = tokio::select! {
                 Ok(place) = Arc::clone(&places).acquire_owned() => place,
                 () = stopped(&mut stop) => break,
@@ -178,7 +173,7 @@ impl Server {
                 () = stopped(&mut stop) => break,
             };
             let (app, tls, stop) = (app.clone(), self.tls.clone(), stop.clone());
-            // Behind a proxy all come from one address.
+            // All connections through a proxy come from one address.
             let Some(guest) = guests.enter(from.ip(), self.tls.is_some()) else { continue };
             let number = guest.number();
             let close = open.spawn(async move {
@@ -186,7 +181,7 @@ impl Server {
                 drop(place);
             });
             guests.can_close(number, close);
-            // Those that are over are let go of.
+            // Forget finished connections.
             while open.try_join_next().is_some() {}
         }
         drop((self.listener, self.other));
@@ -194,7 +189,7 @@ impl Server {
     }
 }
 
-/// Listens at the address, and at the other one that its name leads browsers to: there nobody else is to be found.
+/// Listens at the address, and at the other one that its name resolves to, so that no other process can listen there.
 async fn bind(address: &Address) -> Result<(TcpListener, Option<TcpListener>), HttpError> {
     let mut tries = TRIES;
     loop {
@@ -220,7 +215,7 @@ fn is_taken(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::AddrInUse | ErrorKind::PermissionDenied)
 }
 
-/// All that is answered, behind all that is asked before.
+/// All routes, with their checks in front.
 fn app(door: &Arc<AppState>, stop: Stop) -> Router {
     let tools = mcp::over_http(Arc::clone(&door.desk));
     let inside = routes::router()
@@ -230,7 +225,7 @@ fn app(door: &Arc<AppState>, stop: Stop) -> Router {
         .layer(middleware::from_fn(|request, next| guard::take_in(guard::LARGEST, request, next)))
         .layer(middleware::from_fn_with_state(Arc::clone(door), guard::admit));
     let same_origin = CsrfLayer::new();
-    // It was held against what an origin is.
+    // The origin was validated before.
     let same_origin = same_origin.clone().add_trusted_origin(&door.names.origin).unwrap_or(same_origin);
     let foreign = |_| {
         let error = "the request comes from another origin";
@@ -240,7 +235,7 @@ fn app(door: &Arc<AppState>, stop: Stop) -> Router {
         let error = "refrain broke off in the middle of this";
         Failure::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, error).into_response()
     };
-    // Who has shown nothing yet is listened to for as long as a token is.
+    // Without authentication only small bodies are read: a token.
     let outside = Router::new()
         .merge(pages::assets())
         .route("/login", get(login::show).post(login::login))
@@ -259,9 +254,9 @@ fn app(door: &Arc<AppState>, stop: Stop) -> Router {
         .with_state(Arc::clone(door))
 }
 
-/// One connection, to its end; one that says nothing of TLS where that is spoken is over at once.
+/// Serves one connection to its end; one without TLS is closed at once if TLS is required.
 async fn answer(stream: TcpStream, tls: Option<Agreeing>, app: (Router, Arc<Guest>), mut stop: Stop) {
-    // What is answered is small, and is to be there at once.
+    // Responses are small and must arrive at once.
     let _ = stream.set_nodelay(true);
     let Some(Agreeing { acceptor, places }) = tls else { return converse(stream, app, stop).await };
     let agreed = async {
@@ -291,7 +286,7 @@ async fn converse(
     });
     let talk = builder.serve_connection(TokioIo::new(Paced::new(stream, TAKE)), service);
     let mut talk = std::pin::pin!(talk);
-    // However it ends, there is nobody to be told.
+    // The result is ignored: the client is gone.
     tokio::select! {
         _ = talk.as_mut() => {}
         () = stopped(&mut stop) => {

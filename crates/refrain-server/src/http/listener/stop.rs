@@ -1,12 +1,12 @@
-//! How whatever runs beside the server learns that it is to stop.
+//! How tasks beside the server learn that they are to stop.
 
 use tokio::sync::watch;
 
-/// Becomes true when all that runs beside the server is to stop.
+/// Becomes true when all tasks beside the server must stop.
 pub type Stop = watch::Receiver<bool>;
 
-/// Comes back once it is time to stop.
+/// Returns once it is time to stop.
 pub(crate) async fn stopped(stop: &mut Stop) {
-    // Whoever would say so may be gone.
+    // An error means that the sender is gone.
     let _ = stop.wait_for(|stop| *stop).await;
 }

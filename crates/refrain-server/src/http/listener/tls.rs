@@ -1,4 +1,4 @@
-//! TLS of the server's own: a certificate and its key out of files, and the names that it is good for.
+//! The server's own TLS: a certificate and its key from files, and the names that it is valid for.
 
 use std::fs;
 use std::io;
@@ -48,7 +48,6 @@ pub enum TlsError {
         /// The one file.
         certificate: Utf8PathBuf,
         key: Utf8PathBuf,
-        /// What was said of them.
         source: rustls::Error,
     },
 }
@@ -79,7 +78,8 @@ impl Tls {
         self.exposed
     }
 
-    /// The host that people are sent to: the first name of the certificate, or the address where it is good for that.
+    /// The host for the server's URL: the certificate's first name, or the address if the certificate is valid for
+    /// it.
     pub(crate) fn host(&self, address: IpAddr) -> Option<String> {
         let written = match address {
             IpAddr::V4(address) => address.to_string(),
@@ -107,7 +107,7 @@ impl Tls {
     }
 }
 
-/// What is in it says nothing to anybody, and the key is nobody's business.
+/// Omits the key and the certificate.
 impl std::fmt::Debug for Tls {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Tls").field("names", &self.names).finish_non_exhaustive()

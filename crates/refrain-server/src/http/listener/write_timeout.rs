@@ -1,5 +1,4 @@
-//! A connection whose other end has to take what it is sent: one that reads nothing for too long is over, and holds its place no
-//! longer.
+//! A connection with a write timeout: a client that reads nothing for too long is disconnected and frees its slot.
 
 use std::io::{self, ErrorKind, IoSlice};
 use std::pin::Pin;
@@ -18,12 +17,12 @@ pub(crate) struct Paced<S> {
 }
 
 impl<S> Paced<S> {
-    /// One that is over once nothing could be written for so long.
+    /// A stream that fails after no byte could be written for this long.
     pub(crate) fn new(stream: S, limit: Duration) -> Self {
         Self { stream, limit, over: Box::pin(sleep(limit)), is_waiting: false }
     }
 
-    /// What came of an attempt to write, or that it took too long.
+    /// The result of a write, or a timeout.
     fn within<T>(&mut self, written: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.is_waiting = false;

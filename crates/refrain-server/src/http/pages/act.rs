@@ -1,4 +1,4 @@
-//! What the forms of a page do: the same as the API, and back to the page.
+//! The forms of the pages: each calls the API's action and returns to the page.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(super) struct Which {
     action: String,
 }
 
-/// All that a form may say; what it does not ask for is left out, or empty.
+/// All fields of a form; those that it does not ask for are missing or empty.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Said {
@@ -77,7 +77,7 @@ fn done(desk: &Desk, place: &Place, action: &str, said: Said) -> Result<(), Refu
     .map(drop)
 }
 
-/// A number that somebody typed, or left out.
+/// A number from a form field, which may be empty.
 pub(super) fn number<T: std::str::FromStr>(
     name: &'static str,
     said: Option<String>,

@@ -1,4 +1,4 @@
-//! The stylesheet and the script: parts of the program, asked for again only when they are others.
+//! The stylesheet and the script: embedded in the program, and cached by browsers until they change.
 
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};

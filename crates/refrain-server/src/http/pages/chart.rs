@@ -1,4 +1,4 @@
-//! Bars over iterations.
+//! Bar charts over iterations.
 
 pub(super) struct Chart {
     pub(super) title: &'static str,
@@ -17,7 +17,7 @@ pub(super) struct Bar {
 /// How high the highest is.
 const HIGH: f64 = 60.0;
 
-/// A chart of these values, by the names of their iterations; none where nothing is known.
+/// A chart of these values, labelled by iteration; none if no value is known.
 pub(super) fn chart(
     title: &'static str,
     values: &[(String, Option<f64>)],

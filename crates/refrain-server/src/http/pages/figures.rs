@@ -1,4 +1,4 @@
-//! Times and sums as a page says them.
+//! Times and sums as text for pages.
 
 use jiff::Timestamp;
 use refrain_core::spec::Millis;

@@ -1,4 +1,4 @@
-//! What of an attempt's activity has some words in it, however much activity there was.
+//! The search in an attempt's activity, of any size.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What every page has, and what is shown instead of a page that failed.
+//! The frame of every page, and the page for errors.
 
 use askama::Template;
 use axum::http::StatusCode;
@@ -8,11 +8,11 @@ use crate::desk::Place;
 use crate::http::app_state::AppState;
 use crate::http::failure::Failure;
 
-/// What every page has.
+/// The parts that every page has.
 pub(super) struct Frame {
-    /// Behind which event it is to be kept as things are.
+    /// The event id after which the page updates itself.
     pub(super) mark: String,
-    /// Whose page it is; empty where it is of all.
+    /// The page's project; empty for a page of all projects.
     pub(super) project: String,
     pub(super) id: String,
 }
@@ -47,7 +47,7 @@ pub(super) fn failed(door: &AppState, failure: &Failure) -> Response {
     (failure.status(), shown).into_response()
 }
 
-/// Makes a page of what was found, or of why it was not.
+/// Renders a page from the result, or from the error.
 pub(super) fn shown<T>(
     door: &AppState,
     found: Result<T, Failure>,

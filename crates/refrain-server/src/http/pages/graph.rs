@@ -1,4 +1,4 @@
-//! The tasks of a plan as a picture: a column a wave, a line for each dependency.
+//! The tasks of a plan as a picture: a column for each wave, a line for each dependency.
 
 use refrain_core::plan::TaskId;
 use refrain_core::text::cut;
@@ -35,7 +35,7 @@ const COLUMN: usize = 200;
 const LINE: usize = 40;
 const WIDTH: usize = 150;
 
-/// The picture of these tasks, and of what decides how long they still take.
+/// Draws these tasks and the critical path.
 pub(super) fn graph(tasks: &[TaskView], critical: &[TaskId]) -> Graph {
     let mut heights = Vec::<usize>::new();
     let mut nodes = Vec::new();
@@ -57,7 +57,7 @@ pub(super) fn graph(tasks: &[TaskView], critical: &[TaskId]) -> Graph {
         for dependency in &task.dependencies {
             if let (Some(from), Some(to)) = (place(dependency.clone()), nodes.get(at)) {
                 let (x, y, to_x, to_y) = (from.x + WIDTH, from.y + 14, to.x, to.y + 14);
-                // It leaves and arrives level, and so is told from others that cross it.
+                // It leaves and arrives horizontally, so that crossing lines can be told apart.
                 let path =
                     format!("M{x} {y}C{} {y} {} {to_y} {to_x} {to_y}", x + 30, to_x.saturating_sub(30));
                 let is_critical =

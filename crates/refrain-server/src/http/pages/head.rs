@@ -1,4 +1,4 @@
-//! What stands at the head of the page of a loop, or of a plan.
+//! The head of the page of a loop or a plan.
 
 use refrain_core::view::{Charset, StatusWord, Verification};
 
@@ -12,7 +12,7 @@ pub(super) struct Head {
     pub(super) task: Option<(String, String)>,
     pub(super) progress: Option<Progress>,
     pub(super) facts: Vec<(&'static str, String)>,
-    /// The tree that waits for approval, where one does; empty where it has no name.
+    /// The tree that waits for approval, if one does; empty if it has no name.
     pub(super) approves: Option<String>,
     pub(super) can_stop: bool,
     pub(super) can_cancel: bool,
@@ -42,7 +42,7 @@ impl Label {
 pub(super) struct Progress {
     pub(super) label: &'static str,
     pub(super) done: u64,
-    /// None where there is no end to it.
+    /// None without a limit.
     pub(super) most: Option<u64>,
     pub(super) says: String,
 }

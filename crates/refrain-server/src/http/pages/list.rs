@@ -1,4 +1,4 @@
-//! All loops.
+//! The page of all loops.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ struct Shown {
     reason: String,
 }
 
-/// Of the status object, what the list itself does not say.
+/// The fields of the status object that the list entry lacks.
 #[derive(Default, Deserialize)]
 struct Object {
     #[serde(default)]
@@ -61,7 +61,7 @@ struct Used {
 }
 
 pub(super) async fn show(State(door): State<Arc<AppState>>, Wants(mut filter): Wants<Filter>) -> Response {
-    // A form sends what was left empty.
+    // A form sends empty fields.
     for said in [&mut filter.status, &mut filter.text, &mut filter.project] {
         *said = said.take().filter(|text| !text.is_empty());
     }

@@ -1,5 +1,5 @@
-//! What a person sees: pages that are whole without a script, and keep themselves as things are with one. Everything in them is
-//! escaped when it is put there.
+//! The dashboard: pages that are complete without a script, and update themselves with one. Templates escape every
+//! text.
 
 mod act;
 mod assets;
@@ -39,7 +39,7 @@ pub(super) fn router() -> Router<Arc<AppState>> {
         .route("/p/{project}/{id}/{action}", post(act::act))
 }
 
-/// The stylesheet and the script, which are nobody's secret.
+/// The stylesheet and the script: served without authentication.
 pub(super) fn assets() -> Router<Arc<AppState>> {
     Router::new().route("/style.css", get(assets::style)).route("/live.js", get(assets::script))
 }

@@ -1,4 +1,4 @@
-//! One loop; or one plan, which has a page of its own kind.
+//! The page of one loop; a plan has a page of its own kind.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ struct Row {
     preview: String,
 }
 
-/// A gate, and where its log is.
+/// A gate and the link to its log.
 struct Ran {
     name: String,
     says: &'static str,

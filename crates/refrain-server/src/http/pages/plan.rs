@@ -1,4 +1,4 @@
-//! One plan.
+//! The page of one plan.
 
 use askama::Template;
 use axum::response::Response;
@@ -25,7 +25,7 @@ struct Page {
     critical: String,
     current: Vec<AtWork>,
     blocked: Vec<Blocked>,
-    /// Those that wait for what is blocked, and for which.
+    /// The tasks that wait for blocked ones, and for which.
     waiting: Vec<(String, String)>,
     graph: Graph,
     tasks: Vec<Row>,
@@ -41,7 +41,7 @@ struct Wave {
     commit: String,
 }
 
-/// A task that a loop works on: who, where, since when, how far.
+/// A task in progress.
 struct AtWork {
     task: String,
     title: String,
@@ -194,7 +194,7 @@ fn blocked(it: &BlockedTask) -> Blocked {
 }
 
 fn row(plan: &PlanStatus, task: &TaskView) -> Row {
-    // What its round that goes on has used is not yet among what its rounds cost.
+    // The cost of the running round is not yet in the task's sum.
     let now = plan.current.iter().find(|it| it.task == task.id);
     let costs = [task.cost_usd, now.and_then(|it| it.usage.cost_usd)];
     let cost = costs.into_iter().flatten().reduce(|one, other| one + other);

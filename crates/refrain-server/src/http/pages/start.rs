@@ -1,4 +1,4 @@
-//! Starting a loop from a form, which shows before what will run.
+//! The form that starts a loop, with a preview of what will run.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::http::failure::Failure;
 struct Page {
     frame: Frame,
     told: String,
-    /// At which field; empty where it is about none.
+    /// The field of the error; empty if it is about none.
     at: &'static str,
     preview: String,
     folders: Vec<String>,
@@ -37,13 +37,13 @@ struct Field {
     name: &'static str,
     label: &'static str,
     value: String,
-    /// How many lines it has; 0 of one that has no more than one.
+    /// The height of a text area; 0 for a one-line field.
     rows: u32,
-    /// What a browser holds it against.
+    /// HTML attributes by which the browser validates it.
     bounds: String,
 }
 
-/// What the form says: as it was typed, so that nobody types it twice.
+/// The form's fields as they were typed, to show them again after an error.
 #[derive(Clone, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Typed {

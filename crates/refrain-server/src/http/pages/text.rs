@@ -1,4 +1,4 @@
-//! What was kept as text: prompts, logs, notes, differences.
+//! Stored texts: prompts, logs, notes, diffs.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ struct Part {
     total: u64,
 }
 
-/// A line, and what it is in a difference.
+/// A line of a diff and its class.
 struct Line {
     class: &'static str,
     text: String,
@@ -103,7 +103,7 @@ fn lines(text: &str) -> Vec<Line> {
     text.lines().map(|line| Line { class: "", text: line.to_owned() }).collect()
 }
 
-/// What a line of a difference is.
+/// The class of a diff line.
 fn class(line: &str) -> &'static str {
     match line.as_bytes().first() {
         Some(b'd') if line.starts_with("diff --git ") => "file",

@@ -1,5 +1,5 @@
-//! `refrain acp-bridge`, hidden: what the keeper starts for an agent that speaks ACP. It reads the prompt from standard
-//! input and prints what the agent says as events.
+//! `refrain acp-bridge`, hidden: started by the keeper for an agent that speaks ACP. It reads the prompt from standard
+//! input and prints the agent's output as events.
 
 use std::io::Read;
 use std::process::ExitCode;

@@ -1,5 +1,5 @@
-//! `refrain hook EVENT`: what agents call when something happens in a session. It always exits 0 and says valid JSON or
-//! nothing: whatever is odd lets the session do as it likes (contract.md).
+//! `refrain hook EVENT`: called by agents when something happens in a session. It always exits 0 and prints valid JSON
+//! or nothing: on any error the session continues as it likes (contract.md).
 
 use std::io::Read;
 use std::process::ExitCode;
@@ -52,8 +52,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What the session is answered by the project that it is in. It may have gone into a repository within, or out of all of
-/// them: where it was started is asked too.
+/// The answer of the session's project. The session may have moved into a nested repository, or out of all of them:
+/// the folder where it was started is tried too.
 fn answer(context: &Context, args: &Args, told: &Told) -> Option<String> {
     let began = ["CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR"]
         .map(|name| context.variable(name).map(Utf8PathBuf::from));
@@ -77,7 +77,7 @@ fn answer(context: &Context, args: &Args, told: &Told) -> Option<String> {
 }
 
 fn answer_of(service: &Service, context: &Context, args: &Args, told: &Told) -> Option<String> {
-    // An agent that a loop started is that loop's, and ends when it likes.
+    // An agent that a loop started belongs to that loop, and may end at any time.
     let is_inside = context.caller.is_attempt();
     match args.event {
         Happened::SubagentStop => None,

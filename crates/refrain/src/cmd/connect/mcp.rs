@@ -22,7 +22,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let (runtime, handovers) = (run::runtime()?, desk.handovers());
     let served = runtime.block_on(mcp::serve_stdio(desk));
     handovers.wait(HANDOVER);
-    // Whoever waits for a loop is waited for by nobody any more.
+    // The client is gone: requests that still wait for a loop are dropped.
     runtime.shutdown_background();
     served
         .map_err(|error| RequestError::new(Code::Failed, format!("the client began no session: {error}")))?;

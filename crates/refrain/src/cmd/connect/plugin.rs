@@ -46,11 +46,11 @@ struct Work {
     dry_run: bool,
 }
 
-/// Those that have one.
+/// The agents that have a plugin.
 const AGENTS: [AgentKind; 4] = [AgentKind::Claude, AgentKind::Codex, AgentKind::Gemini, AgentKind::Opencode];
 
 impl Args {
-    /// What the verb does, for [`Action::permission`].
+    /// The verb's action, for [`Action::permission`].
     pub(crate) fn action(&self) -> Action {
         match &self.verb {
             Verb::Install(Work { dry_run: false, .. }) | Verb::Remove(Work { dry_run: false, .. }) => {
@@ -61,7 +61,7 @@ impl Args {
     }
 }
 
-/// Does it, and says what was done.
+/// Runs the verb, and reports what was done.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     match &args.verb {
         Verb::Install(Work { agent, dry_run }) => {
@@ -92,7 +92,7 @@ fn flat(text: &str) -> String {
     printable(text).replace('\n', " ")
 }
 
-/// What was done, or would be: a line a file, and in a rehearsal what comes and goes in it.
+/// The changes made or planned: a line for each file, and in a dry run its differences.
 fn told(work: &PluginWork, is_rehearsal: bool, nothing: &str) -> String {
     let mut text = String::new();
     for change in &work.changes {
@@ -138,7 +138,7 @@ fn differences(change: &PluginChange) -> String {
     gone.chain(come).collect()
 }
 
-/// What the person has to know.
+/// What the user has to know.
 fn after(agent: AgentKind, work: &PluginWork) -> String {
     let mut text = String::new();
     if work.program != "refrain" {
@@ -151,10 +151,10 @@ fn after(agent: AgentKind, work: &PluginWork) -> String {
     text
 }
 
-/// How a plugin stands, and below it where.
+/// The status of a plugin, followed by its places.
 fn standing(status: &PluginStatus) -> String {
     let mut text = format!("{:<8}  {}\n", status.agent.to_string(), status.standing.as_str());
-    // Where nothing is there, all are missing.
+    // Without an installation, all parts are missing.
     let parts = status.parts.iter().filter(|_| status.standing != Standing::NotInstalled);
     for part in parts {
         text.push_str(format!("  {:<7}  {}", part.state.as_str(), flat(part.path.as_str())).trim_end());

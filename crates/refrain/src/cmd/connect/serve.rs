@@ -1,4 +1,4 @@
-//! `refrain serve`: the door over HTTP, and all that runs beside it for as long as somebody looks.
+//! `refrain serve`: the HTTP server, and what runs beside it while it runs.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::process::ExitCode;
@@ -89,17 +89,17 @@ enum TokenVerb {
 /// How long a server that ends waits for loops that it is just handing to their runners.
 pub(crate) const HANDOVER: Duration = Duration::from_mins(1);
 
-/// Where it is found.
+/// The addresses of the server.
 #[derive(Serialize)]
 struct Found {
     url: String,
     /// The same for programs on this machine, which may know nothing of the names that browsers do.
     direct: String,
-    /// What lets one browser in, once.
+    /// The link that authenticates one browser, once.
     open: String,
 }
 
-/// Serves until it is told to stop.
+/// Serves until it receives a signal to stop.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     if let Some(Verb::Token(token)) = &args.verb {
         return token.run(context);
@@ -112,7 +112,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let runtime = run::runtime()?;
     let served = runtime.block_on(serve(context, args, (desk, slack), address));
     handovers.iter().flatten().for_each(|at_work| at_work.wait(HANDOVER));
-    // Whoever waits for a loop is waited for by nobody any more.
+    // The clients are gone: requests that still wait for a loop are dropped.
     runtime.shutdown_background();
     served?;
     Ok(Code::Done.into())
@@ -146,7 +146,7 @@ fn way(context: &Context, args: &Args) -> Result<Way, RequestError> {
 }
 
 impl TokenArgs {
-    /// Makes a token, or does what the verb says.
+    /// Makes a token, or runs the verb.
     fn run(&self, context: &Context) -> Result<ExitCode, RequestError> {
         let desk = Desk::open(context, &[]).map_err(not_open)?;
         let failed = |error| RequestError::new(Code::Failed, chain(&error));
@@ -189,7 +189,7 @@ async fn serve(
     (desk, slack): (Desk, Option<Slack>),
     address: Address,
 ) -> Result<(), RequestError> {
-    // Before anybody is told where it is: whoever knows may end it.
+    // Before the address is announced: a client that knows it may end this process.
     let mut interrupt = heed(SignalKind::interrupt())?;
     let mut terminate = heed(SignalKind::terminate())?;
     let mut hangup = heed(SignalKind::hangup())?;
@@ -199,7 +199,7 @@ async fn serve(
     })?;
     announce(context, args, &server)?;
     let (stopper, stop) = watch::channel(false);
-    // All that runs for as long as this does is told to stop by `stop`, and waited for.
+    // Every task that runs beside the server is stopped by `stop`, and waited for.
     let mut parts = JoinSet::new();
     parts.spawn(server.run(stop.clone()));
     if let Some(slack) = slack {
@@ -219,7 +219,7 @@ fn heed(kind: SignalKind) -> Result<Signal, RequestError> {
     signal(kind).map_err(|error| RequestError::new(Code::Failed, format!("signals cannot be heard: {error}")))
 }
 
-/// Says where it is found.
+/// Prints the address of the server.
 fn announce(context: &Context, args: &Args, server: &Server) -> Result<(), RequestError> {
     let (url, invitation) = (server.url().to_owned(), server.invitation());
     if args.json {

@@ -1,5 +1,5 @@
-//! `refrain tick`: the counter of a loop that an agent's own session drives, a call a step. Works for any agent that can run a
-//! command; its exit codes are seed 000's, not those of the other verbs.
+//! `refrain tick`: drives a loop inside an agent's own session, one call for each step. It works for every agent that
+//! can run a command; its exit codes are seed 000's, not those of the other verbs.
 
 mod begin;
 mod typed;
@@ -69,7 +69,7 @@ enum Verb {
 enum Finish {
     /// The work is done
     Completed,
-    /// Nobody wants more of it
+    /// The user cancels it
     Cancelled,
     /// Its iterations are used up
     MaxIterationsReached,
@@ -83,13 +83,13 @@ const NOT_RUNNING: u8 = 3;
 const CAP: u8 = 4;
 const NOT_WRITABLE: u8 = 5;
 
-/// Whatever was refused, and what could not be understood.
+/// For every refusal, and for input that could not be understood.
 pub(crate) const REFUSED: ExitCode = ExitCode::FAILURE;
 
 /// How long `advance` and `finish` wait for a proof, and `hold` does: less than any agent gives a command.
 const PATIENCE: Duration = Duration::from_secs(100);
 
-/// Does it, and says what went wrong, if so.
+/// Runs the verb, and prints an error if it fails.
 pub(crate) fn run(context: &Context, args: Args) -> ExitCode {
     done(context, args.verb).unwrap_or_else(|(code, error)| {
         out::report(&error);
@@ -131,7 +131,7 @@ fn failed(error: EngineError) -> (ExitCode, RequestError) {
     (code, error.into())
 }
 
-/// How a loop stands that whoever calls may act for: not one of another session that lives.
+/// The state of a loop, if the caller may act for it: it does not belong to another live session.
 fn of_caller(
     context: &Context,
     service: &Service,
@@ -148,7 +148,7 @@ fn go_on(context: &Context, service: &Service, id: &LoopId, said: Option<&Said>)
     let state = of_caller(context, service, id)?;
     let waits = said.is_none() && state.ended.is_none();
     match service.turn(&state, said, PATIENCE).map_err(failed)? {
-        // Whoever waited for the verdict has it.
+        // This call waited for the verdict and returns it.
         Turn::Stopped(state) if waits && is_done(&state) => ended(Ok(*state)),
         turn => say(id, turn),
     }
@@ -158,7 +158,7 @@ fn is_done(state: &LoopState) -> bool {
     matches!(state.ended.map(|ended| ended.end), Some(End::Completed { .. }))
 }
 
-/// Says how a loop goes on.
+/// Prints how a loop continues.
 fn say(id: &LoopId, turn: Turn) -> Done {
     match turn {
         Turn::Next { marker, prompt } => {
@@ -182,7 +182,7 @@ fn say(id: &LoopId, turn: Turn) -> Done {
     }
 }
 
-/// Says how a loop stopped, and answers with the code for that: what is done is well.
+/// Prints how a loop stopped, and returns the exit code for that.
 fn stopped(state: &LoopState) -> ExitCode {
     let status = view::status(state, Alive::NOBODY);
     out::print(&format!("{}: {}\n", status.status.as_str(), printable(&status.reason)));
@@ -213,7 +213,7 @@ fn finish(
                     Ok(if is_done(&state) { ExitCode::SUCCESS } else { code })
                 }
                 turn @ (Turn::Proving | Turn::Resting { .. }) => say(id, turn),
-                // It is not proven, and goes on.
+                // It is not verified, and continues.
                 turn @ (Turn::Next { .. } | Turn::Under(_)) => say(id, turn).map(|_| REFUSED),
             }
         }
@@ -227,7 +227,7 @@ fn finish(
     }
 }
 
-/// Says how a loop stands that was ended as it was asked.
+/// Prints the status of a loop that was ended on request.
 fn ended(state: Result<LoopState, EngineError>) -> Done {
     stopped(&state.map_err(failed)?);
     Ok(ExitCode::SUCCESS)

@@ -33,7 +33,7 @@ pub(crate) struct Args {
     show: ShowArgs,
 }
 
-/// Which loops it can mean: what is blocked may wait for this.
+/// Candidates without an id: a blocked loop may wait for approval.
 pub(crate) fn could_be(status: &Brief) -> bool {
     status.status == StatusWord::Blocked
 }
@@ -42,7 +42,7 @@ pub(crate) fn could_be(status: &Brief) -> bool {
 fn confirm(context: &Context, service: &Service, id: &LoopId) -> Result<(), RequestError> {
     context.check(Action::Approve)?;
     let Some(status) = service.status(id).ok().filter(app::is_awaited) else {
-        // Why not is said where it is approved.
+        // The approval itself reports why it is not possible.
         return Ok(());
     };
     let tree = status.approval.and_then(|approval| approval.tree).map(|tree| tree.to_string());
@@ -60,7 +60,7 @@ fn confirm(context: &Context, service: &Service, id: &LoopId) -> Result<(), Requ
     }
 }
 
-/// Records what was approved, and drives the loop to its end, here or in a process of its own.
+/// Records the approval, and drives the loop to its end, here or in a process of its own.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = values::only_one(&service, args.id.as_ref(), "refrain approve", could_be)?;

@@ -21,7 +21,7 @@ pub(crate) fn could_be(status: &Brief) -> bool {
     status.kind != Kind::Plan && status.has_stopped() && status.status != StatusWord::Crashed
 }
 
-/// Moves the loop, and says where it lies.
+/// Archives the loop, and prints its new path.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = values::only_one(&service, args.id.as_ref(), "refrain archive", could_be)?;

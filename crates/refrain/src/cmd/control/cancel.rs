@@ -34,13 +34,13 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// What the verb does, for [`Action::permission`].
+    /// The verb's action, for [`Action::permission`].
     pub(crate) fn action(&self) -> Action {
         if self.all { Action::CancelAll } else { Action::Cancel }
     }
 }
 
-/// Asks for the end; returns once the loop has heard it.
+/// Asks for the end; returns once the loop has received the request.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     if !args.all {
@@ -87,7 +87,7 @@ pub(crate) fn could_be(status: &Brief) -> bool {
     !matches!(status.status, StatusWord::Completed | StatusWord::Cancelled)
 }
 
-/// Asks this loop, or plan, for its end; says what it came to.
+/// Cancels this loop or plan; returns a text about the result.
 pub(crate) fn cancel(
     context: &Context,
     service: &Service,
@@ -100,7 +100,7 @@ pub(crate) fn cancel(
             ByKind::Loop(state) => of_loop(id, state, now),
             ByKind::Plan(state) => of_plan(id, state.ended.is_some(), now, &service.plan_status(id)?),
         },
-        // What was asked for is so already (seed 000: exit 0).
+        // The loop has ended already (seed 000: exit 0).
         Outcome::Over(word) => format!("{id} is already {word}\n"),
     })
 }

@@ -23,7 +23,7 @@ pub(crate) fn could_be(status: &Brief) -> bool {
     !status.has_stopped()
 }
 
-/// Asks for the pause; returns once the loop has heard it.
+/// Asks for the pause; returns once the loop has received the request.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = values::only_one(&service, args.id.as_ref(), "refrain pause", could_be)?;
@@ -31,7 +31,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     Ok(Code::Done.into())
 }
 
-/// Asks this loop, or plan, for it; says what it came to.
+/// Pauses this loop or plan; returns a text about the result.
 pub(crate) fn pause(
     context: &Context,
     service: &Service,

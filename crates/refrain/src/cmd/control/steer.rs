@@ -20,12 +20,12 @@ pub(crate) struct Args {
     words: Vec<String>,
 }
 
-/// Which loops it can mean: those that will have a next attempt, or may.
+/// Candidates without an id: loops that will or may have a next attempt.
 pub(crate) fn could_be(status: &Brief) -> bool {
     !matches!(status.status, StatusWord::Completed | StatusWord::Cancelled)
 }
 
-/// Hands the words over; returns once the loop has heard them.
+/// Sends the text; returns once the loop has received it.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = values::only_one(&service, args.id.as_ref(), "refrain steer", could_be)?;
@@ -34,7 +34,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     Ok(Code::Done.into())
 }
 
-/// Hands the words to this loop, or to what this plan has at work; says what it came to.
+/// Sends the text to this loop, or to the running tasks of this plan; returns a text about the result.
 pub(crate) fn steer(
     context: &Context,
     service: &Service,

@@ -1,4 +1,4 @@
-//! `refrain export`: a loop as another system has it.
+//! `refrain export`: a loop in another system's format.
 
 use std::process::ExitCode;
 
@@ -77,7 +77,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     Ok(Code::Done.into())
 }
 
-/// Says on standard error what a person should know who begins a loop beside one of Claude Code's own plugin.
+/// Warns on standard error if Claude Code's own plugin has a loop here too.
 pub(crate) fn advise(context: &Context, service: &Service) {
     if let Some(advice) = service.advisory(&context.dir) {
         out::tell(&format!("{advice}\n"));

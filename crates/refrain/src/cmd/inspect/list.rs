@@ -31,7 +31,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Prints the list; what is damaged is named, and does not keep the rest from being shown.
+/// Prints the list; damaged loops are named, and the rest is shown.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let detail = if args.json { Detail::Object } else { Detail::Line };
@@ -54,7 +54,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     Ok(Code::Done.into())
 }
 
-/// Tells on standard error what cannot be read.
+/// Reports on standard error what cannot be read.
 pub(crate) fn tell_damaged(row: &Listed) {
     if let Listed::Damaged(damaged) = row {
         out::tell_line("", &format!("refrain: {}: {}", damaged.id, damaged.reason));
@@ -154,7 +154,7 @@ fn ago(then: Timestamp, now: Timestamp) -> String {
     format!("{} ago", Millis::from(now.duration_since(then).unsigned_abs()))
 }
 
-/// Why it stands where it stands; of a plan, that it is one.
+/// The reason of its status; for a plan, that it is one.
 fn reason(brief: &Brief) -> Cow<'_, str> {
     match (brief.kind, flat(&brief.reason)) {
         (Kind::Plan, reason) => Cow::Owned(format!("plan: {reason}")),
@@ -162,7 +162,7 @@ fn reason(brief: &Brief) -> Cow<'_, str> {
     }
 }
 
-/// Fit to stand in a line.
+/// Makes the text fit for one line.
 fn flat(text: &str) -> Cow<'_, str> {
     match printable(text) {
         text if text.contains('\n') => Cow::Owned(text.replace('\n', " ")),
@@ -170,8 +170,8 @@ fn flat(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// One table under one header; each project's loops stand together under its name, which so is whole on narrow terminals
-/// too. Projects, like loops, come last touched first.
+/// One table under one header; each project's loops are grouped under its name, so that the name is not cut on narrow
+/// terminals either. Projects, like loops, are sorted by last change.
 fn grouped(rows: Vec<Row<'_>>, width: usize) -> String {
     let mut places = HashMap::new();
     let mut projects: Vec<(Cow<'_, str>, Vec<Row<'_>>)> = Vec::new();
@@ -194,7 +194,7 @@ fn grouped(rows: Vec<Row<'_>>, width: usize) -> String {
     text
 }
 
-/// The lines of a table that fits. An id is cut only where the terminal is narrower than that alone.
+/// The lines of a table that fits. An id is cut only if the terminal is narrower than the id.
 fn table(rows: &[Row<'_>], width: usize) -> Vec<String> {
     let column = |title, cut, cell: for<'a> fn(&'a Row<'_>) -> &'a str| Column {
         title,

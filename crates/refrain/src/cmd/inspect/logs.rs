@@ -64,7 +64,7 @@ fn of_plan(service: &Service, id: &LoopId, args: &Args) -> Result<ExitCode, Requ
     Ok(Code::Done.into())
 }
 
-/// Prints the logs of a loop; false once nobody reads any more.
+/// Prints the logs of a loop; false once the reader is gone.
 fn of_loop(service: &Service, id: &LoopId, args: &Args) -> Result<bool, RequestError> {
     let status = service.status(id)?;
     let attempts = attempts(&status, args.iteration);
@@ -97,7 +97,7 @@ fn of_loop(service: &Service, id: &LoopId, args: &Args) -> Result<bool, RequestE
     Ok(true)
 }
 
-/// Every run of a gate, and behind which attempt it was, in order.
+/// Every gate run with its attempt, in order.
 fn gate_runs(service: &Service, id: &LoopId) -> Result<Vec<(AttemptId, GateName, u32)>, RequestError> {
     let mut of = AttemptId::BEFORE;
     let mut runs = Vec::new();
@@ -111,7 +111,7 @@ fn gate_runs(service: &Service, id: &LoopId) -> Result<Vec<(AttemptId, GateName,
     Ok(runs)
 }
 
-/// Prints what gates said; false once nobody reads any more.
+/// Prints the output of gates; false once the reader is gone.
 fn show_gates<'a>(dir: &AttemptDir, mut runs: impl Iterator<Item = &'a (AttemptId, GateName, u32)>) -> bool {
     runs.all(|(_, gate, run)| {
         let log = dir.gate(gate, *run);
@@ -128,7 +128,7 @@ fn attempts(status: &Status, only: Option<u32>) -> Vec<AttemptId> {
     all.map(Iteration::id).filter(|id| only.is_none_or(|n| id.iteration == n)).collect()
 }
 
-/// Prints one attempt; false once nobody reads any more.
+/// Prints one attempt; false once the reader is gone.
 fn show(
     service: &Service,
     spec: &Spec,
@@ -139,13 +139,13 @@ fn show(
     if !out::print_raw(heading(attempt).as_bytes()) {
         return Ok(false);
     }
-    // A turn of a session leaves its last message, of whatever agent.
+    // A turn of a session stores its last message, for every agent.
     let message = dir.stdout(false);
     if spec.agent.streams() && message.is_file() {
         return Ok(read_log(&message).map_or(true, copy));
     }
     let (mut said, mut open) = (Said::default(), true);
-    // What is no stream of events is shown as it is, and so is one where that is asked for.
+    // Output that is no event stream is printed as it is, and so is a stream with `--raw`.
     let streams = service.said(spec, dir, &mut |event| {
         open = open && !raw && out::print_part(&said.show(&event));
     })?;
@@ -158,7 +158,7 @@ fn show(
     Ok(printed && read_log(&dir.stderr()).map_or(true, |kept| out::print_raw(b"-- stderr\n") && copy(kept)))
 }
 
-/// Prints what was kept of a stream; false once nobody reads any more.
+/// Prints a stored stream; false once the reader is gone.
 fn copy(mut kept: impl Read) -> bool {
     let (mut lines, mut chunk) = (Lines::default(), vec![0; CHUNK]);
     loop {

@@ -55,7 +55,7 @@ pub(crate) struct PlanReport {
     loops: Vec<Report>,
 }
 
-/// Reports on a plan: each task, and what proved it.
+/// The report of a plan: each task, and what proved it.
 fn of_plan(
     context: &Context,
     refrain_engine::PlanReport { status: plan, rounds: reports }: refrain_engine::PlanReport,
@@ -68,10 +68,10 @@ fn of_plan(
     given(context, id, args, &object, &made, &|clock| plan_document(&plan, &reports, clock))
 }
 
-/// How times are said.
+/// Formats times.
 type Clock = dyn Fn(Timestamp) -> String;
 
-/// Prints or writes it, in the shape that is asked for.
+/// Prints the document or writes it to a file, in the requested format.
 fn given(
     context: &Context,
     id: &LoopId,
@@ -101,7 +101,7 @@ fn given(
     Ok(Code::Done.into())
 }
 
-/// A time that is the same for everybody who reads it.
+/// A time in UTC, the same for every reader.
 fn utc(at: Timestamp) -> String {
     at.strftime("%Y-%m-%d %H:%M:%S").to_string()
 }

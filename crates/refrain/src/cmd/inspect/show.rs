@@ -21,7 +21,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Prints an event in a line: its number, its time, its name, what it says; below it what it lists.
+/// Prints each event: its number, time, name and facts in a line; its lists below.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = values::latest(&service, args.id.as_ref(), "refrain show")?;
@@ -41,12 +41,12 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     Ok(Code::Done.into())
 }
 
-/// Where what an event lists begins, and where its own line goes on.
+/// The column where an event's list begins and where its wrapped line continues.
 const INDENT: usize = 7;
 
 fn lines<E: Serialize>(record: &Record<E>, width: Option<usize>) -> serde_json::Result<String> {
     let mut event = serde_json::to_value(&record.event)?;
-    // As in the schemas: whether maps keep their order depends on what else is built in.
+    // As in the schemas: the order of maps depends on features of other crates.
     event.sort_all_objects();
     let name = event["type"].as_str().unwrap_or_default();
     let mut facts = Facts::default();
@@ -62,11 +62,11 @@ fn lines<E: Serialize>(record: &Record<E>, width: Option<usize>) -> serde_json::
     Ok(shown.collect())
 }
 
-/// What an event says: `key=value`, nested keys joined by dots.
+/// The facts of an event: `key=value`, nested keys joined by dots.
 #[derive(Default)]
 struct Facts {
     own: Vec<String>,
-    /// What stands in lists of more than words and numbers, a line each: `left_out[2] path="…" why="…"`.
+    /// Lists of objects, a line each: `left_out[2] path="…" why="…"`.
     listed: Vec<String>,
 }
 

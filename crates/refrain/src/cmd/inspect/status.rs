@@ -135,7 +135,7 @@ fn text(status: &Status, found: &Located, width: Option<usize>) -> String {
         let took = match (iteration.ended_at, iteration.outcome) {
             (None, _) if status.is_interrupted(iteration) => "interrupted".to_owned(),
             (None, _) => "running".to_owned(),
-            // When it ended nobody saw.
+            // Its end was not observed.
             (Some(_), Some(Outcome::Lost)) => "lost".to_owned(),
             (Some(ended), _) => {
                 Millis::from(ended.duration_since(iteration.started_at).unsigned_abs()).to_string()

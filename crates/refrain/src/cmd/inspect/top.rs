@@ -1,4 +1,4 @@
-//! `refrain top`: what the surface of that name shows and does, in the words of the other verbs.
+//! `refrain top`: connects the terminal user interface to the verbs' texts and actions.
 
 use std::io::{IsTerminal, stdin, stdout};
 use std::process::ExitCode;
@@ -59,7 +59,7 @@ struct Verbs {
 }
 
 impl Verbs {
-    /// Not what waits for approval: one key alone does not send it back.
+    /// Not a loop that waits for approval: one key must not reject the work.
     fn resume(&self, service: &Service, id: &LoopId, grant: (&Grant, bool)) -> Result<String, RequestError> {
         if awaits(service, id)? {
             return Err(RequestError::new(Code::Refused, format!("{id} waits for approval: A asks for it")));
@@ -68,7 +68,7 @@ impl Verbs {
         Ok(format!("{id} goes on"))
     }
 
-    /// Only what waits for approval.
+    /// Only a loop that waits for approval.
     fn send_back(&self, service: &Service, id: &LoopId, words: &str) -> Result<String, RequestError> {
         if !awaits(service, id)? {
             return Err(RequestError::new(Code::Refused, format!("{id} does not wait for approval")));
@@ -135,7 +135,7 @@ impl Program for Verbs {
     }
 }
 
-/// What `watch` tells.
+/// Renders events as `watch` does.
 #[derive(Default)]
 struct Told(narrator::Narrator);
 

@@ -75,7 +75,7 @@ impl From<ByArg> for By {
     }
 }
 
-/// Prints the sums; what could not be read is named.
+/// Prints the sums, and names what could not be read.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let is_scraped = args.format == Format::Prometheus;
     if is_scraped && args.since.is_some() {
@@ -165,7 +165,7 @@ fn table(report: &Report, width: Option<usize>) -> Vec<String> {
     let mut rows: Vec<(String, &Sum)> = report.groups.iter().map(|group| (key(group), &group.used)).collect();
     rows.push(("total".to_owned(), &report.total));
     if let Some(width) = width {
-        // The money finds room beside it, whatever the terminal.
+        // The cost column is never cut, however narrow the terminal is.
         let money = rows.iter().map(|(_, sum)| cost(sum).len()).max().unwrap_or_default();
         let wide = width.saturating_sub(money + 2);
         rows.iter_mut().for_each(|(key, _)| *key = table::cut(key, wide, Cut::Begin).into_owned());
@@ -192,7 +192,7 @@ fn table(report: &Report, width: Option<usize>) -> Vec<String> {
     table::lines(&columns, width)
 }
 
-/// What nobody told is unknown; where some did, it is at least that.
+/// Unknown if no run reported a cost; a lower bound if only some did.
 fn cost(sum: &Sum) -> String {
     sum.usage.cost().unwrap_or_else(|| unknown(sum))
 }

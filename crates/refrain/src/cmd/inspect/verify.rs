@@ -26,7 +26,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Says what agrees, or fails with what does not.
+/// Prints what agrees, or fails with the differences.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let given = args.report.as_ref().map(|path| read(&context.dir.join(path), path)).transpose()?;
@@ -57,7 +57,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     }
 }
 
-/// Says the same of a plan's own journal, and of each loop of its tasks.
+/// The same for a plan's own journal and for each loop of its tasks.
 fn of_plan(verdicts: &[Verdict], json: bool) -> ExitCode {
     for verdict in verdicts.iter().filter(|_| !json) {
         out::print(&match &verdict.problem {
@@ -81,7 +81,7 @@ fn read(path: &Utf8Path, given: &Utf8Path) -> Result<Given, RequestError> {
     Given::read(&text).map_err(|why| refused(format!("it is no report: {why}")))
 }
 
-/// What agrees, by kinds; then one line for each thing that does not.
+/// What agrees, by kind; then one line for each difference.
 fn text(verdict: &Verdict) -> String {
     let Verdict { id, records, torn_bytes, checks, .. } = verdict;
     let mut text = format!("{id}: {records} records, every byte as it was written\n");

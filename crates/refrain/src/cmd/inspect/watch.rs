@@ -42,7 +42,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     };
     let progress = (!args.events).then_some(Target::Stdout);
     let live = Live::new(Manner::of(context, progress), refrain_engine::now());
-    // Scripts get every event; a person, how it stands and what comes.
+    // Scripts get every event; a person gets a digest and then new events.
     let follower = if args.events { follower } else { follower.joining() };
     Screen::new(progress, args.events, live).with_size(service.clone()).run(follower);
     if !args.events {

@@ -1,5 +1,5 @@
-//! The rules of seed 004 (Conclave) for a task: its gates, its limits, and when it is stuck. `refrain run` has them, and so do
-//! its loops that continue here.
+//! The rules of seed 004 (Conclave) for a task: its gates, its limits, and when it is stuck. `refrain run` uses them,
+//! and so do Conclave's loops that continue here.
 
 use camino::Utf8Path;
 use refrain_app::options::begin::BeginArgs;
@@ -136,7 +136,7 @@ fn no_tests(dir: &Utf8Path, offer: &Offer) -> RequestError {
 /// What seed 004 always does, which no option says.
 fn decide_as_conclave(spec: &mut Spec) {
     spec.keep_failed = true;
-    // It ends by the same error again and again, whatever else changes.
+    // It counts as stuck when the same error repeats, even if other things change.
     spec.stuck.by_failure = true;
     // Its own files are always there.
     spec.mirrors.retain(|mirror| *mirror != Mirror::Ralph);

@@ -33,7 +33,7 @@ const FILES: [(&str, &str); 3] = [
     ("agent.sh", include_str!("../../../demo/agent.sh")),
 ];
 
-/// Makes the repository, loops the agent on it, and says what was done and where to look.
+/// Makes the repository, runs the loop, and prints what was done and where to look.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let dir = make(context, args)?;
     let git = |args: &[&str]| {
@@ -72,7 +72,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let code = launch(&context, started, ShowArgs::default())?;
 
     let program = std::env::args_os().next().unwrap_or_else(|| "refrain".into());
-    // One that was called by a path is to be found from the demo's folder, too.
+    // A program called by a relative path must be found from the demo's folder, too.
     let program = match std::path::Path::new(&program) {
         path if path.components().count() > 1 => {
             std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
@@ -91,7 +91,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
 /// The person's surroundings without their configuration: the demo shows the same to everybody.
 fn unconfigured(context: &Context, dir: &Utf8Path) -> Context {
     let env = context.host.env.iter().filter(|(name, _)| !name.to_string_lossy().starts_with("REFRAIN_"));
-    // A folder of that repository, where nobody has put a file.
+    // A folder of that repository that holds no configuration.
     let host =
         Host { env: env.cloned().collect(), config_home: dir.join(".git/refrain"), ..context.host.clone() };
     Context { dir: dir.to_owned(), host, ..context.clone() }

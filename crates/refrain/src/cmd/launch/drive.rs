@@ -1,4 +1,4 @@
-//! `refrain drive`, hidden: what a detached runner is. It says that it is ready, or why it is not, on standard output.
+//! `refrain drive`, hidden: the detached runner. It reports on standard output that it is ready, or why it is not.
 
 use std::process::ExitCode;
 

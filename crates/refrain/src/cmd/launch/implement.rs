@@ -1,4 +1,4 @@
-//! `refrain implement`: `refrain start --mode implement`, as seed 002 has it.
+//! `refrain implement`: `refrain start --mode implement`, as in seed 002.
 
 use std::process::ExitCode;
 

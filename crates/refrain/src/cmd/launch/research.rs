@@ -1,4 +1,4 @@
-//! `refrain research`: `refrain start --mode research`, as seed 002 has it.
+//! `refrain research`: `refrain start --mode research`, as in seed 002.
 
 use std::process::ExitCode;
 

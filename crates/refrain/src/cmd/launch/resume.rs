@@ -1,4 +1,4 @@
-//! `refrain resume`. What another system's file has to do with it is in [`from`].
+//! `refrain resume`. Loops of other systems are in [`from`].
 
 mod from;
 
@@ -48,7 +48,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// What the verb does, for [`Action::permission`]: with `--all` the caller's own loop would be among them.
+    /// The verb's action, for [`Action::permission`]: with `--all` the caller's own loop would be among them.
     pub(crate) fn action(&self) -> Action {
         if self.all { Action::Extend } else { Action::Resume }
     }
@@ -86,7 +86,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
     }
     let grant = grant(&args)?;
     if args.show.detach {
-        // Whoever may not resume it is told that first.
+        // Refuse a caller that may not resume it before detaching.
         app::check(context, &service, &id, &grant)?;
         context.check(Action::Detach)?;
     }
@@ -122,7 +122,7 @@ fn raised<T>(flag: &str, limit: Option<Limit<T>>) -> Result<Option<T>, RequestEr
     }
 }
 
-/// Drives a loop that goes on, here or in a process of its own.
+/// Drives a resumed loop, here or in a process of its own.
 pub(crate) fn drive(
     context: &Context,
     service: &Service,
@@ -157,7 +157,7 @@ struct GrantLine {
     now: bool,
 }
 
-/// What a person typed as a grant for a loop, or a plan; and whether it waits no longer.
+/// Parses new limits for a loop or a plan, and whether to end its wait.
 pub(crate) fn read_grant(granted: &str) -> Result<(Grant, bool), RequestError> {
     let granted =
         shlex::split(granted).ok_or_else(|| RequestError::usage(format!("{granted}: a quote is open")))?;
@@ -178,13 +178,13 @@ pub(crate) fn configured(context: &Context, service: &Service, show: &ShowArgs) 
     }
 }
 
-/// Lets a plan go on: its tasks wait for themselves, and what a plan is granted is not all that a loop is.
+/// Resumes a plan: its tasks wait by themselves, and it takes only some of a loop's limits.
 fn plan(context: &Context, service: &Service, id: &LoopId, args: &Args) -> Result<ExitCode, RequestError> {
     let grant = app::plan_grant(id, &grant(args)?, args.now)?;
     crate::cmd::plan::resume(context, service, id, &grant, &args.show)
 }
 
-/// Which loops it can mean: those that can go on.
+/// Candidates without an id: loops that can be resumed.
 pub(crate) fn could_be(status: &Brief) -> bool {
     matches!(
         status.status,
@@ -225,12 +225,12 @@ fn all(context: &Context, service: &Service, args: &Args) -> Result<ExitCode, Re
 
 fn after_reboot(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let code = each(context, interrupted_by_reboot(&context.host), args);
-    // Whatever did not go on now has said why, and waits for a person.
+    // A loop that was not resumed has reported why, and waits for a person.
     remember_this_boot(&context.host)?;
     Ok(code.into())
 }
 
-/// Lets each go on in a process of its own; one that cannot does not keep the others from it.
+/// Resumes each in a process of its own; an error of one does not affect the others.
 fn each(context: &Context, loops: Vec<(Service, LoopId)>, args: &Args) -> Code {
     let mut code = Code::Done;
     if loops.is_empty() && !args.show.quiet && !args.show.json {

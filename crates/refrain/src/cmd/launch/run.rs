@@ -1,5 +1,5 @@
-//! `refrain run`: one task until its tests pass and a reviewer finds its specification met (seed 004). It is `start` with
-//! words of its own: which gates prove the task is told here, all else by the options and the configuration of `start`.
+//! `refrain run`: one task until its tests pass and a reviewer confirms its specification (seed 004). It is `start`
+//! with its own options for the gates; all else comes from the options and the configuration of `start`.
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -232,7 +232,7 @@ fn keeps_its_options(context: &Context, spec: &Spec, stored: &Spec) -> Result<()
     }
 }
 
-/// Whether an earlier run of the task can go on.
+/// Whether an earlier run of the task can be resumed.
 fn may_go_on(left: &Status) -> bool {
     match left.status {
         StatusWord::Completed | StatusWord::Cancelled | StatusWord::Failed => false,
@@ -312,7 +312,7 @@ fn wants_to_go_on(task: &LoopId, non_interactive: bool, left: &Status) -> Result
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-/// What an earlier run left goes into the archive, where it can be looked at.
+/// Archives an earlier run, so that it can still be inspected.
 fn put_aside(context: &Context, service: &Service, task: &LoopId) -> Result<(), RequestError> {
     if context.caller.is_attempt() && service.locate(task).is_ok() {
         context.check_on(Action::Archive, service, task)?;
@@ -320,7 +320,7 @@ fn put_aside(context: &Context, service: &Service, task: &LoopId) -> Result<(), 
     match service.archive(task) {
         Ok(_) => return Ok(()),
         Err(EngineError::NoLoop { .. }) => return Ok(()),
-        // It crashed: nobody drives it, and it has no end yet.
+        // It crashed: it has no runner and no end event yet.
         Err(EngineError::NotStopped(_)) => {}
         Err(error) => return Err(error.into()),
     }

@@ -1,4 +1,4 @@
-//! `refrain start`: decodes the command line, and drives what the request came to.
+//! `refrain start`: parses the command line and drives the requested loop or plan.
 
 use std::process::ExitCode;
 
@@ -40,7 +40,7 @@ impl ModeArgs {
     }
 }
 
-// What a loop is started with, whatever its mode.
+// What a loop is started with, in every mode.
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("source"))]
 pub(crate) struct Options {
@@ -82,7 +82,7 @@ pub(crate) fn is_number(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-// In short lines: one that a narrow terminal breaks cannot be copied.
+// Short lines: a line that a narrow terminal wraps cannot be copied.
 const EXAMPLES: &str = "Examples:
   refrain start --agent claude \\
     --max-cost 5 \"Fix the tests.\"
@@ -112,7 +112,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
     launch(context, start(context, &request, &mut out::tell_note)?, show)
 }
 
-/// The task that the command line says; `-` is what standard input says.
+/// The task from the command line; `-` reads it from standard input.
 fn words(args: &WordArgs) -> Option<Words> {
     match args.words.as_slice() {
         [] => None,

@@ -1,5 +1,5 @@
-//! `refrain memory consolidate`, hidden: what is done about a loop that is over in a process of its own. Who drove the loop
-//! starts it, and waits for nothing but its first line; what it says later stands in the loop's `runner.log`.
+//! `refrain memory consolidate`, hidden: learns from an ended loop in a process of its own. The loop's runner starts it
+//! and waits only for its first line; later output goes to the loop's `runner.log`.
 
 use std::process::ExitCode;
 
@@ -25,7 +25,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     leave_terminal();
     out::print(&format!("{DETACHED_READY}\n"));
     let learnt = look_back(&service, &args.id);
-    // Whatever is wrong with one, the other is done.
+    // An error in one must not prevent the other.
     let reflected = reflect(&service, &args.id).inspect_err(|_| {
         if let Err(error) = &learnt {
             out::report(error);
@@ -38,12 +38,12 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     Ok(Code::Done.into())
 }
 
-/// Asks the judge of the user's own file, where it names one.
+/// Asks the judge of the user's configuration, if there is one.
 fn look_back(service: &Service, id: &LoopId) -> Result<(), RequestError> {
     let settings = service.settings(Chosen::default(), true)?;
     let Some(judge) = settings.config.memory.judge.as_deref() else { return Ok(()) };
     let spec = service.spec(id)?;
-    // It counts against none of the loop's caps, so it need not be one that keeps them.
+    // It counts against none of the loop's limits, so it need not be an agent that enforces them.
     let limits = Limits { max_cost: None, max_tokens: None, ..spec.limits };
     let judge = agents::judge("memory.judge", Some(judge), None, (&spec.agent, &limits), &settings)?;
     match service.look_back(id, &judge)? {

@@ -32,7 +32,7 @@ pub(super) struct Args {
     yes: bool,
 }
 
-/// Forgets them, and says how many there were.
+/// Deletes them, and prints how many there were.
 pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let meant = meant(&service, args)?;

@@ -1,4 +1,4 @@
-//! `refrain memory`: what is remembered of loops that are over. A file a verb; what they share is here.
+//! `refrain memory`: what Refrain remembers of ended loops. One file for each verb; shared code is here.
 
 mod add;
 mod apply;
@@ -42,7 +42,7 @@ enum Verb {
 }
 
 impl Args {
-    /// What the verb does, for [`Action::permission`].
+    /// The verb's action, for [`Action::permission`].
     pub(crate) fn action(&self) -> Action {
         match &self.verb {
             Verb::Search(_) | Verb::List(_) | Verb::Export(_) | Verb::Proposals(_) => Action::Look,
@@ -56,7 +56,7 @@ impl Args {
     }
 }
 
-/// What is wrong with the configuration keeps nobody from looking, but it may be why there is less to see.
+/// A configuration error does not prevent listing, but may explain missing entries.
 fn mention_what_cannot_be_used(context: &Context) -> Result<(), RequestError> {
     let settings = context.service()?.settings(Chosen::default(), context.has_variables());
     if let Err(error) = settings {
@@ -65,7 +65,6 @@ fn mention_what_cannot_be_used(context: &Context) -> Result<(), RequestError> {
     Ok(())
 }
 
-/// Does what the verb says.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     if let Verb::Search(_) | Verb::List(_) | Verb::Proposals(_) = &args.verb {
         mention_what_cannot_be_used(context)?;

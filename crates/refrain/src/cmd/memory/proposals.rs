@@ -66,7 +66,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     Ok(Code::Done.into())
 }
 
-/// A proposal in a line; whole where it is the one that was asked for.
+/// A proposal in a line; in full if it was asked for by name.
 fn told(proposed: &Proposed, is_whole: bool) -> String {
     let Proposed { proposal, patch, measured } = proposed;
     let line = |text: &str| squeeze(&printable(text));

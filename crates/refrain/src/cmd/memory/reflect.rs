@@ -1,4 +1,4 @@
-//! `refrain memory reflect`, hidden: asks an agent what a loop that is over teaches.
+//! `refrain memory reflect`, hidden: asks an agent what an ended loop teaches.
 
 use std::process::ExitCode;
 
@@ -18,7 +18,7 @@ pub(super) struct Args {
     id: LoopId,
 }
 
-/// Asks, and says what came of it.
+/// Asks the agent, and prints the result.
 pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     if service.settings(Chosen::default(), true)?.config.evolution.agent.is_none() {
@@ -34,7 +34,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     Ok(Code::Done.into())
 }
 
-/// Asks the agent of the user's own file, where it names one.
+/// Asks the agent of the user's configuration, if there is one.
 pub(super) fn reflect(service: &Service, id: &LoopId) -> Result<Option<Proposal>, RequestError> {
     let settings = service.settings(Chosen::default(), true)?;
     let evolution = &settings.config.evolution;

@@ -22,7 +22,7 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// Prints what was found; why some may be missing is said beside it.
+/// Prints the matches, and why some may be missing.
 pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let words = args.words.join(" ");

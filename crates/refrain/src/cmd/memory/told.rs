@@ -1,4 +1,4 @@
-//! How memories are shown: as a table on a terminal, whole elsewhere.
+//! How memories are shown: as a table on a terminal, in full elsewhere.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use refrain_core::text::printable;
 use crate::render::table::{self, Column, Cut};
 use crate::{out, values};
 
-/// Prints them, with their projects where they are of several.
+/// Prints them, with their projects if there are several.
 pub(super) fn print(memories: &[&Memory], with_project: bool, nothing: &str) {
     if memories.is_empty() {
         out::print(nothing);
@@ -46,7 +46,7 @@ pub(super) fn day(memory: &Memory, zone: &TimeZone) -> String {
     memory.created_at.to_zoned(zone.clone()).strftime("%Y-%m-%d").to_string()
 }
 
-/// On one line, whatever it holds.
+/// On one line, with control characters replaced.
 pub(super) fn flat(text: &str) -> String {
     printable(text).replace('\n', " ")
 }

@@ -23,7 +23,7 @@ pub(crate) struct Args {
     now: bool,
 }
 
-/// Asks for the end; returns once the plan has heard it.
+/// Asks for the end; returns once the plan has received the request.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let could_be = |plan: &PlanStatus| !matches!(plan.status, StatusWord::Completed | StatusWord::Cancelled);

@@ -27,7 +27,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Says all that is wrong.
+/// Prints all problems.
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
     let prepared = args.look.prepare(context)?;
     let texts = prepared.texts(context)?;

@@ -1,4 +1,4 @@
-//! Driving a plan in this process, with a person or a script watching, or handing it to a process of its own.
+//! Drives a plan in this process, watched by a person or a script, or hands it to a detached runner.
 
 use std::process::ExitCode;
 
@@ -37,7 +37,7 @@ pub(super) fn in_foreground(
     let observers = observers(context, service, &mut runner, &show.notify);
     let driven = run::runtime()?.block_on(runner.drive(&context.host, Signals::Foreground, || {}));
     if let Some(screen) = screen {
-        // It ends with the plan; if it panicked, the plan's own result is what counts.
+        // It ends with the plan; if it panicked, the plan's own result counts.
         let _ = screen.join();
     }
     run::conclude(context, show, &id, observers, driven.map(|state| ended(&state)))
@@ -54,7 +54,7 @@ fn observers(
     (herald::begin(context, worktree, notify, |to| runner.herald(to)), telemetry)
 }
 
-/// A plan that nobody drives any more.
+/// The status of a plan that has no runner.
 fn ended(state: &PlanState) -> view::PlanStatus {
     view::status(state, &Default::default(), Some(false), refrain_engine::now())
 }
@@ -83,7 +83,7 @@ pub(super) fn detached(
     Ok(Code::Done.into())
 }
 
-/// Drives the plan without a terminal: what a detached runner does. It says that it is ready, or why it is not.
+/// Drives the plan without a terminal, as a detached runner. It reports that it is ready, or why it is not.
 pub(crate) fn alone(
     context: &Context,
     service: &Service,

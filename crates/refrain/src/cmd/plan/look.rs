@@ -1,4 +1,4 @@
-//! What `plan show` and `plan check` look at: what `plan run` would start.
+//! Arguments of `plan show` and `plan check`: they inspect the plan that `plan run` would start.
 
 use refrain_app::Context;
 use refrain_app::error::RequestError;
@@ -24,8 +24,8 @@ pub(super) struct LookArgs {
     work: Adapted<WorkArgs, OnlyProof>,
 }
 
-/// Of options that change nothing of what is told but for those about gates: accepted, so that the line of `plan run` will do,
-/// and not offered.
+/// Hides options that do not change what is shown, except those about gates: they are accepted, so that the command
+/// line of `plan run` works, and not offered.
 #[derive(Debug)]
 struct OnlyProof;
 
@@ -37,7 +37,7 @@ impl Difference for OnlyProof {
 }
 
 impl LookArgs {
-    /// What `plan run` would make of the same.
+    /// The result of `plan run` with the same options, without starting it.
     pub(super) fn prepare(self, context: &Context) -> Result<Prepared, RequestError> {
         let Self { source, spec, name, work } = self;
         let (how, work) = (HowArgs::default(), work.args);

@@ -42,7 +42,7 @@ enum Verb {
 }
 
 impl Args {
-    /// What the verb does, for [`Action::permission`].
+    /// The verb's action, for [`Action::permission`].
     pub(crate) fn action(&self) -> Action {
         match &self.verb {
             Verb::Run(_) => Action::Start,
@@ -55,7 +55,6 @@ impl Args {
     }
 }
 
-/// Does what the verb says.
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
     match args.verb {
         Verb::Run(args) => run::run(context, *args),

@@ -19,7 +19,7 @@ pub(crate) struct Args {
     now: bool,
 }
 
-/// Asks for the pause; returns once the plan has heard it.
+/// Asks for the pause; returns once the plan has received the request.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = args.which.only(&service, "refrain plan pause", |plan| !plan.status.has_stopped())?;

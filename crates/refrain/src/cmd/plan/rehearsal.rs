@@ -1,4 +1,4 @@
-//! `refrain plan run --dry-run`: what would be done, and at which length each agent would be told, with nothing begun.
+//! `refrain plan run --dry-run`: what would run, and how long each agent's prompt would be, without starting anything.
 
 use std::process::ExitCode;
 
@@ -29,7 +29,7 @@ pub(crate) struct Rehearsal {
     problems: Checked,
     /// What would decide about each task, and about what has landed.
     gates: Vec<String>,
-    /// What was chosen where nobody said, and by whom.
+    /// The defaults that were chosen, and what chose each.
     notes: Vec<String>,
 }
 
@@ -42,7 +42,7 @@ struct Told {
     tokens: u64,
 }
 
-/// Says it, unless a run would be refused.
+/// Prints it, unless a run would be refused.
 pub(super) fn show(
     prepared: &Prepared,
     texts: &Texts<'_>,

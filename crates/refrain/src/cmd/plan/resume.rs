@@ -59,7 +59,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     resume(context, &service, &id, &grant, &args.show)
 }
 
-/// Lets this plan go on.
+/// Resumes this plan.
 pub(crate) fn resume(
     context: &Context,
     service: &Service,

@@ -1,4 +1,4 @@
-//! `refrain plan run`, and `start --scud-tag` (seed 001): from what a person typed to a running plan.
+//! `refrain plan run`, and `start --scud-tag` (seed 001): from the command line to a running plan.
 
 use std::process::ExitCode;
 
@@ -76,7 +76,7 @@ impl Difference for Refused {
     }
 }
 
-// Whose tasks, where `start` is to work on a plan.
+// The tasks to work on, if `start` is to run a plan.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = heading::PLAN)]
 pub(crate) struct ByTag {
@@ -101,12 +101,12 @@ impl Difference for WithTag {
 }
 
 impl ByTag {
-    /// Whose tasks, and how, where a plan is asked for.
+    /// Whether a plan is asked for.
     pub(crate) fn asked(&self) -> bool {
         self.scud_tag.is_some() || self.plan.is_some()
     }
 
-    /// What `plan run` would have been told.
+    /// The arguments of `plan run`.
     pub(crate) fn into_parts(self) -> (SourceArgs, RunArgs) {
         (SourceArgs { tag: self.scud_tag, plan: self.plan }, self.run.args)
     }

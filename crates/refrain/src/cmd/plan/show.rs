@@ -29,7 +29,6 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Says what is told.
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
     let prepared = args.look.prepare(context)?;
     let texts = prepared.texts(context)?;

@@ -1,5 +1,5 @@
-//! `refrain plan tune`: what a task that was used up was told, what came out and what failed; and words for its next agent, a
-//! person's own or proposed by another agent.
+//! `refrain plan tune`: shows what a failed task received, its output and its failures, and sets advice for its next
+//! agent, written by the user or proposed by another agent.
 
 use std::ffi::OsStr;
 use std::io::{IsTerminal, Write};
@@ -72,7 +72,7 @@ pub(crate) struct Tuned {
     words: Option<String>,
 }
 
-/// Shows what was tried, finds the words, and records them.
+/// Shows the failed attempts, gets the advice, and records it.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let (plan, task_id) = which_task(args, &service)?;
@@ -215,7 +215,7 @@ fn choose(context: &Context, proposed: String) -> Result<Option<String>, Request
     }
 }
 
-/// What a person makes of it in their editor.
+/// The text after the user changed it in their editor.
 fn edited(context: &Context, proposed: &str) -> Result<String, RequestError> {
     let failed = |what: &str, error: &dyn std::fmt::Display| {
         RequestError::new(Code::Failed, format!("{what}: {error}"))
@@ -242,7 +242,7 @@ fn edited(context: &Context, proposed: &str) -> Result<String, RequestError> {
     }
 }
 
-/// What was tried, for people.
+/// The failed attempts as text.
 fn text(tried: &Tried) -> String {
     let Tried { task, title, reason, id_of_loop, told, attempts, diff } = tried;
     let reason = squeeze(&printable(reason));

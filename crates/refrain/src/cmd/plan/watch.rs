@@ -12,7 +12,7 @@ use crate::plan::board::{self, Art};
 use crate::plan::screen::PlanScreen;
 use crate::render::phrase;
 
-/// Shows how the plan stands, and then all that happens until it has stopped; scripts get every event.
+/// Shows the plan's status, and then its events until it has stopped; scripts get every event.
 pub(crate) fn watch(
     service: &Service,
     (id, follower): (&LoopId, PlanFollower),

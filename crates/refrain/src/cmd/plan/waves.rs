@@ -25,7 +25,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Says the waves.
+/// Prints the waves.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let source = args.source.read(context, &mut out::tell_note)?;
     let errors: Vec<_> = source.problems.iter().filter(|problem| problem.is_error()).collect();
@@ -90,7 +90,7 @@ fn columns(tasks: &[InWave]) -> [Column<'_>; 4] {
     ]
 }
 
-/// What it comes after, and what it waits for in vain.
+/// The task's dependencies, and those that cannot be fulfilled.
 fn after(task: &InWave) -> String {
     let on: Vec<_> = task.depends_on.iter().map(ToString::to_string).collect();
     match &task.waits_on {

@@ -1,5 +1,5 @@
-//! Which plan a verb means: the one that is named; else, where it only looks, the one that was touched last, and where it
-//! changes something, the only one that it could mean.
+//! Selects the plan of a verb: the named one; else, for reading, the one touched last, and for changes, the only
+//! possible one.
 
 use refrain_app::{Code, RequestError};
 use refrain_core::LoopId;
@@ -22,8 +22,7 @@ pub(crate) struct WhichArgs {
 }
 
 impl WhichArgs {
-    /// The plan that is to be looked at: without a name, the one that was touched last, of those that have not stopped before
-    /// all others.
+    /// The plan to show: without a name, the one touched last, preferring plans that have not stopped.
     pub(crate) fn latest(&self, service: &Service) -> Result<LoopId, RequestError> {
         if let Some(id) = &self.id {
             return named(service, id);
@@ -33,7 +32,7 @@ impl WhichArgs {
         latest.map(|plan| plan.id.clone()).ok_or_else(none)
     }
 
-    /// The plan that `verb` is to change: without a name, the only one that it `could_be`.
+    /// The plan that `verb` changes: without a name, the only one that it `could_be`.
     pub(crate) fn only(
         &self,
         service: &Service,
@@ -83,7 +82,7 @@ fn named(service: &Service, id: &LoopId) -> Result<LoopId, RequestError> {
 /// The plans of the project that work on a tag, or all.
 fn of_tag(service: &Service, tag: Option<&str>) -> Result<Vec<PlanStatus>, RequestError> {
     let ids = service.plans()?;
-    // One that cannot be read is no reason not to find the others.
+    // An unreadable plan must not hide the others.
     let mut plans: Vec<_> = ids.iter().filter_map(|id| service.plan_status(id).ok()).collect();
     if plans.is_empty() {
         return Err(none());

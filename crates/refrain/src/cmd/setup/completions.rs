@@ -1,8 +1,7 @@
 //! `refrain completions`, and the answers to the shells that its scripts set up: verbs and options from the definition,
-//! ids from the loops that are there, names from the configuration. Nothing else in the program knows of completion.
+//! ids from existing loops, names from the configuration. No other module deals with completion.
 //!
-//! A shell asks in the middle of somebody's typing: what cannot be found out is left out without a word, and nothing is
-//! written.
+//! A shell asks while the user types: what cannot be found out is omitted without a message, and nothing is written.
 
 use std::process::ExitCode;
 
@@ -32,7 +31,7 @@ pub(crate) struct Args {
     shell: Shell,
 }
 
-// In short lines: one that a narrow terminal breaks cannot be copied.
+// Short lines: a line that a narrow terminal wraps cannot be copied.
 const EXAMPLES: &str = "Where it belongs:
   into ~/.bashrc:
     source <(refrain completions bash)
@@ -41,7 +40,8 @@ const EXAMPLES: &str = "Where it belongs:
   into ~/.config/fish/config.fish:
     refrain completions fish | source";
 
-/// The variable by which a shell's script asks. Private to it: whoever sets it gets answers instead of a program.
+/// The variable by which a shell's script asks. Private to it: a process that has it set prints answers and runs no
+/// verb.
 const ASKS: &str = "_REFRAIN_COMPLETES";
 
 /// Prints the script.
@@ -58,7 +58,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, RequestError> {
     Ok(Code::Done.into())
 }
 
-/// How the script calls this program: by its name, as the person does, or by the path where it was called so.
+/// The command by which the script calls this program: its name, or its path if it was called by one.
 fn program() -> String {
     let called = std::env::args_os().next().unwrap_or_default();
     let called = std::path::Path::new(&called);
@@ -66,7 +66,7 @@ fn program() -> String {
     path.map_or_else(|| "refrain".to_owned(), |path| path.to_string_lossy().into_owned())
 }
 
-/// Answers a shell that asks what may come next. Whether one asked: then there is nothing more to be done.
+/// Answers a shell's completion request. Returns whether there was one: then the process ends.
 pub(crate) fn answer() -> bool {
     let here = std::env::current_dir().ok();
     let answer = CompleteEnv::with_factory(completed).var(ASKS);
@@ -74,7 +74,7 @@ pub(crate) fn answer() -> bool {
     answer.try_complete(std::env::args_os(), here.as_deref()).unwrap_or(true)
 }
 
-/// How much is said of a name, in bytes.
+/// The longest help of a candidate, in bytes.
 const HELP: usize = 60;
 
 /// The verbs that start a loop with the options of `start`.
@@ -109,7 +109,7 @@ fn any(_: &Brief) -> bool {
     true
 }
 
-/// The definition, with what only its surroundings know.
+/// The definition, extended by candidates from the environment.
 fn completed() -> Command {
     let mut definition = crate::cli::definition();
     definition.build();
@@ -159,7 +159,7 @@ fn prompts() -> Vec<CompletionCandidate> {
     prompts.iter().map(|(name, prompt)| named(name, &says(prompt))).collect()
 }
 
-/// The modes: those that are built in, and those that the configuration names.
+/// The built-in and the configured modes.
 fn modes() -> Vec<CompletionCandidate> {
     let own = settings().map(|settings| settings.config.modes).unwrap_or_default();
     let text = |name: &str| mode::built_in(name).unwrap_or_default().to_owned();
@@ -177,13 +177,13 @@ fn named(name: &str, text: &str) -> CompletionCandidate {
     CompletionCandidate::new(name).help(Some(StyledStr::from(help)))
 }
 
-/// What is configured where the words so far lead to.
+/// The configuration for the folder of the words typed so far.
 fn settings() -> Option<Settings> {
     let context = values::read_environment(run_in()).ok()?;
     context.service().ok()?.settings(Chosen::default(), context.has_variables()).ok()
 }
 
-/// The ids of the loops that could be meant, last touched first, each with how it stands.
+/// The ids of possible loops, last touched first, each with its status.
 fn ids(could_be: CouldBe) -> Vec<CompletionCandidate> {
     let list = || {
         let context = values::read_environment(run_in()).ok()?;

@@ -53,7 +53,7 @@ struct Shared {
     trusted: bool,
 }
 
-/// Shows what is configured.
+/// Prints the configuration.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let Verb::Show { origin, json } = args.verb;
     let settings = context.service()?.settings(Chosen::default(), context.has_variables())?;
@@ -74,7 +74,7 @@ fn shown(settings: Settings) -> Shown {
     Shown { user_file: settings.user_file, project_file, values }
 }
 
-/// As a configuration file would have it: what has no value is a comment.
+/// As a configuration file: keys without a value are comments.
 fn text(shown: &Shown, with_origin: bool) -> String {
     let flat = |text: &str| printable(text).replace('\n', " ");
     let mut text = String::new();

@@ -39,7 +39,7 @@ enum Switch {
 }
 
 impl Args {
-    /// What the verb does, for [`Action::permission`].
+    /// The verb's action, for [`Action::permission`].
     pub(crate) fn action(&self) -> Action {
         match (self.autostart, self.fix) {
             (Some(_), _) => Action::Autostart,
@@ -49,7 +49,7 @@ impl Args {
     }
 }
 
-/// Says what was found; with `--fix`, also what was done.
+/// Prints the findings; with `--fix`, also the repairs.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     if let Some(switch) = args.autostart {
         let change = context.host.switch_autostart(switch == Switch::On)?;
@@ -69,7 +69,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     .into())
 }
 
-/// A line for each finding, and below it what to do.
+/// A line for each finding, followed by what to do.
 fn text(checkup: &Checkup, width: Option<usize>) -> String {
     let mut text: String = checkup.findings.iter().map(|finding| lines(finding, width)).collect();
     let count =
@@ -90,7 +90,7 @@ fn text(checkup: &Checkup, width: Option<usize>) -> String {
 /// How far the longest grade and the longest subject reach.
 const GRADES: usize = 7;
 const SUBJECTS: usize = 13;
-/// Where what is said begins.
+/// The column of the text.
 const SAID: usize = GRADES + SUBJECTS + 4;
 
 fn lines(finding: &Finding, width: Option<usize>) -> String {
@@ -105,7 +105,7 @@ fn lines(finding: &Finding, width: Option<usize>) -> String {
     let subject = finding.subject.as_str();
     let begin = format!("{grade}  {subject:<SUBJECTS$}  ");
     let below = phrase::indent(SAID, width);
-    // Where there is no room beside them, it begins below them.
+    // If there is no room beside them, the text begins below them.
     let (above, begin) = if below.len() == SAID {
         (String::new(), begin.as_str())
     } else {

@@ -1,4 +1,4 @@
-//! `refrain generate`, hidden: the files in `docs/` that are made from the code. `cargo xtask generate` runs it.
+//! `refrain generate`, hidden: writes the files in `docs/` that are made from the code. `cargo xtask generate` runs it.
 
 use std::process::ExitCode;
 
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, RequestError> {
     write(&args.dir.join("schema"), "openapi.json", &described)?;
     for (name, schema) in schemas {
         let mut sorted = schema.to_value();
-        // Whether maps keep their order depends on what else is built in.
+        // The order of maps depends on features of other crates.
         sorted.sort_all_objects();
         let schema = schemars::Schema::try_from(sorted).map_err(failed)?;
         let text = serde_json::to_string_pretty(&schema).map_err(failed)?;

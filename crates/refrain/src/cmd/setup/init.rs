@@ -21,7 +21,7 @@ pub(crate) struct Args {
     dry_run: bool,
 }
 
-/// Makes it ready, and says of each file what became of it.
+/// Prepares the project, and reports what was done to each file.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let files = service.init(Extras { make: args.make, vscode: args.vscode }, args.dry_run)?;
@@ -34,7 +34,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     Ok(Code::Done.into())
 }
 
-/// What became of a file, or would; in a rehearsal, and where a person has to, with the text.
+/// The result for a file; with its text in a dry run, or if the user has to write it.
 fn told(Prepared { path, fate }: &Prepared, is_rehearsal: bool) -> String {
     let would = if is_rehearsal { "would be " } else { "" };
     let shown = |text: &str| -> String {

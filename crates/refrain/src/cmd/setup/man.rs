@@ -15,8 +15,8 @@ pub(crate) struct Args {
     dir: Option<Utf8PathBuf>,
 }
 
-/// Every verb with the synopsis that its help has: the one that would be made for the page names all options, and not what
-/// they take.
+/// Every verb with the synopsis of its help: the one that is generated for the page names all options, but not their
+/// values.
 fn with_usage(verb: Command) -> Command {
     let mut verb = verb.mut_subcommands(with_usage);
     let usage = verb.render_usage().to_string();

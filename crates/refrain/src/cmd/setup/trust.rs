@@ -35,13 +35,14 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// What the verb does, for [`Action::permission`].
+    /// The verb's action, for [`Action::permission`].
     pub(crate) fn action(&self) -> Action {
         if self.list || self.show { Action::Look } else { Action::Trust }
     }
 }
 
-/// Shows all that the repository would run and set, and trusts it if a person at a terminal or a hash says so.
+/// Shows everything that the repository would run and set, and trusts it if the user at a terminal or a hash confirms
+/// it.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let trust = Trust::new(&context.host.state_home);
@@ -91,7 +92,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
             return Err(RequestError::new(Code::Failed, "it is not trusted; nothing was changed"));
         }
     }
-    // The very content that was shown, or has that hash, whatever is there by now.
+    // Grants the content that was shown, or that has that hash, even if the file has changed since.
     found.grant(&service)?;
     out::print("It counts from now on, until it is changed. refrain trust --revoke takes that back.\n");
     Ok(Code::Done.into())
@@ -102,7 +103,7 @@ fn shown(found: &Trustable) -> Result<String, RequestError> {
     let flat = |text: &str| printable(text).replace('\n', " ");
     let mut text = String::new();
     if let Some(file) = &found.file {
-        // Only what can be used is worth a decision.
+        // A file with errors needs no decision.
         text.push_str(&format!("{} would\n{}", flat(file.path.as_str()), allows(&file.entries()?)));
     }
     if !found.commands.is_empty() {
@@ -130,10 +131,10 @@ fn list(trust: &Trust, json: bool) -> Result<ExitCode, RequestError> {
     Ok(Code::Done.into())
 }
 
-/// How much of a value is shown, in bytes: more than anything but a prompt, whose begin says which it is.
+/// The longest value shown, in bytes: only prompts are longer, and their beginning identifies them.
 const SHOWN: usize = 2000;
 
-/// Everything that the file says: first what is run, then what that is given, then all else.
+/// All entries of the file: first commands, then their inputs, then the rest.
 fn allows(entries: &[Entry]) -> String {
     let mut text = String::new();
     for (says, heading) in [(Says::Run, "run"), (Says::Give, "give to what it runs"), (Says::Set, "set")] {
@@ -152,7 +153,7 @@ fn line(Entry { key, value, .. }: &Entry) -> String {
     format!("  {} = {}\n", flat(key), flat(&clip(&value, SHOWN)))
 }
 
-/// What a key is about, the most momentous first.
+/// The subject of a key, the most dangerous first.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Says {
     Run,
@@ -161,7 +162,7 @@ enum Says {
 }
 
 impl Says {
-    /// The names of tables and keys have no dots; those of agents, prompts and variables may, and stand between them.
+    /// The names of tables and keys have no dots; those of agents, prompts and variables may, and are between them.
     fn of(key: &str) -> Self {
         let last = key.rsplit('.').next().unwrap_or_default();
         match (key.split('.').next().unwrap_or_default(), last) {

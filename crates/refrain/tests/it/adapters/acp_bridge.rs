@@ -1,11 +1,11 @@
-//! The bridge to ACP agents, as the keeper starts it; the conversation itself is tested where it is held.
+//! The bridge to ACP agents, as the keeper starts it. The protocol itself is tested in the crate that implements it.
 
 use serde_json::{Value, json};
 use testkit::{Sandbox, Signal};
 
 use crate::sandbox;
 
-/// An agent that opens a session, answers the prompt as `turn` says, and leaves when its input is closed.
+/// An agent that opens a session, answers the prompt by `turn`, and ends when its input is closed.
 fn agent(sandbox: &Sandbox, turn: &str) -> String {
     let script = format!(
         r#"ask() {{ read -r line; id=$(printf '%s' "$line" | sed 's/.*"id":\("[^"]*"\|[0-9]*\).*/\1/'); }}

@@ -1,13 +1,13 @@
-//! Known agents, played by little scripts that print what the real programs print: how their streams are shown, what their
-//! use, limits and faults lead to. The real programs have a tier of their own (`cargo xtask e2e agents`).
+//! Known agents, played by scripts that print what the real programs print: how their streams are shown, and the
+//! effects of their usage, limits and faults. The real programs have a tier of their own (`cargo xtask e2e agents`).
 
 use serde_json::json;
 use testkit::Sandbox;
 
 use crate::sandbox;
 
-/// A shell function for scripts: says `$1` as Claude Code's final message, having used 1,000 tokens in, 50 out and half a
-/// dollar.
+/// A shell function for scripts: prints `$1` as Claude Code's final message, with a usage of 1,000 tokens in, 50 out
+/// and half a dollar.
 const SAYS: &str = r#"says() {
   printf '{"type":"system","subtype":"init","session_id":"s%s","model":"claude-x"}\n' "$REFRAIN_ITERATION"
   printf '{"type":"assistant","message":{"id":"m","model":"claude-x","content":[{"type":"tool_use","id":"t","name":"Bash","input":{"command":"cargo test"}}]}}\n'
@@ -17,7 +17,7 @@ const SAYS: &str = r#"says() {
 }
 "#;
 
-/// And one that meets the plan's limit, which is reset `$1` seconds from now.
+/// Another one that hits the plan's limit, which is reset `$1` seconds from now.
 const LIMIT: &str = r#"limit() {
   printf '{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":%s,"rateLimitType":"five_hour"}}\n' $(( $(date +%s) + $1 ))
   printf '{"type":"result","subtype":"success","is_error":true,"num_turns":1,"session_id":"s","result":"limit","total_cost_usd":0,"usage":{"input_tokens":0,"output_tokens":0},"terminal_reason":"api_error","api_error_status":429}\n'
@@ -105,13 +105,13 @@ fn a_limit_is_waited_for_through_a_kill_and_resume_now_tries_at_once() {
     session.kill();
     assert_eq!(sandbox.status("job")["wait"], waiting["wait"], "it stands");
 
-    // Whoever resumes goes on waiting, unless told otherwise.
+    // A resumed loop keeps waiting, unless told otherwise.
     let session = sandbox.spawn(&["resume", "job"]);
     let again = sandbox.wait_for_status("job", "waiting");
     assert_eq!(again["wait"], waiting["wait"]);
     let shown = sandbox.refrain(&["status", "job"]).with_code(0).stdout;
     assert!(shown.contains("left)"), "{shown}");
-    // Told so while a runner waits, it is that runner which goes on.
+    // With that option while a runner waits, that runner continues.
     sandbox.refrain(&["resume", "job", "--now"]).with_code(0);
     session.wait().with_code(0);
     let status = sandbox.status("job");
@@ -190,7 +190,7 @@ fn money_that_is_used_up_ends_the_loop_and_more_lets_it_go_on() {
     sandbox.refrain(&["resume", "job", "--max-cost", "5"]).with_code(0);
 }
 
-/// A script that ends like Codex, with a message and what it used.
+/// A script that ends like Codex, with a message and its usage.
 fn codex(sandbox: &Sandbox, message: &str) -> String {
     let script = format!(
         r#"cat > /dev/null

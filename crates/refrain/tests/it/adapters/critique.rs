@@ -1,4 +1,4 @@
-//! A critic looks at the progress now and then: its words reach the agent once, and nothing that it does harms the loop.
+//! A critic reviews the progress now and then: its text reaches the agent once, and no failure of it harms the loop.
 
 use serde_json::{Value, json};
 use testkit::{Sandbox, Signal};

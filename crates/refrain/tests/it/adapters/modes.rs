@@ -1,5 +1,5 @@
-//! Ways of working (`research`, `implement`, those of the configuration) and until when a loop goes on: seed 002's command
-//! lines, and what agents say of their iterations in one line.
+//! Ways of working (`research`, `implement`, those of the configuration) and until when a loop continues: seed 002's
+//! command lines, and what agents say of their iterations in one line.
 
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -7,12 +7,12 @@ use testkit::Sandbox;
 
 use crate::{CLAIM, sandbox};
 
-/// What the loop's agent is told, in all iterations.
+/// The pinned part of the loop's prompt, in all iterations.
 fn pinned(sandbox: &Sandbox, id: &str) -> String {
     sandbox.journal(id)[0]["event"]["data"]["spec"]["prompt"].as_str().unwrap().to_owned()
 }
 
-/// Says in one line what it did, and more that looks like it.
+/// Prints a one-line summary, and more that looks like one.
 const SAYS: &str = "echo '<iteration-summary>an earlier one</iteration-summary>'
 printf '<iteration-summary>found %s\\033[2J bugs\\n in all</iteration-summary>\\n' \"$REFRAIN_ITERATION\"
 printf '\\n    <iteration-summary>in code</iteration-summary>\\n'";
@@ -27,7 +27,7 @@ fn exactly_so_many_iterations_are_done_whatever_is_claimed() {
     assert_eq!((&status["status"], &status["charged"]), (&json!("completed"), &json!(3)));
 }
 
-/// What was asked for is done: exit code 0 without a claim, unverified unless the required gates passed.
+/// The requested number is done: exit code 0 without a claim, unverified unless the required gates passed.
 #[rstest]
 #[case::without_a_gate(&[], json!(null), "as no gate checks it")]
 #[case::its_gate_passes(&["--gate", "made=test -e made"], json!(true), "every required gate passed")]
@@ -212,7 +212,7 @@ fn what_is_said_of_each_iteration_in_one_line_is_shown_and_collected() {
         sandbox.journal("job").into_iter().find(|it| it["event"]["type"] == "attempt.finished").unwrap();
     assert_eq!(ended["event"]["data"]["summary"], said[0]);
 
-    // One that says nothing has none, whatever the prompt says of it.
+    // An agent that says nothing has none, even if the prompt has such a line.
     let silent = sandbox.agent("echoes", "printf '%s\\n' \"$1\"");
     sandbox.refrain(&["research", "1", "--command", &silent, "--name", "other", "--quiet"]).with_code(10);
     assert_eq!(sandbox.status("other")["iterations"][0]["summary"], json!(null));

@@ -1,4 +1,4 @@
-//! `refrain plugin`: what of ours agents load, put there and taken back, with everything else as it was.
+//! `refrain plugin`: installs and removes our plugin for each agent, without changing anything else.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ use crate::sandbox;
 
 const AGENTS: [&str; 4] = ["claude", "codex", "gemini", "opencode"];
 
-/// `refrain plugin`, where the program is found by its name.
+/// `refrain plugin`, with the program on `PATH`.
 fn plugin(sandbox: &Sandbox, words: &[&str]) -> Invocation {
     let bin = sandbox.root().join("bin");
     if !bin.exists() {
@@ -69,7 +69,7 @@ fn a_plugin_is_put_there_once_and_taken_back_whole() {
         let written = paths(&installed, "wrote ");
         assert_eq!(paths(&rehearsed, "would write "), written, "{agent}");
         assert!(!written.is_empty() && written.iter().all(|path| Path::new(path).is_file()), "{installed}");
-        // What the rehearsal showed is what was written.
+        // The dry run showed exactly what was written.
         let shown: String = rehearsed
             .lines()
             .filter_map(|line| line.strip_prefix("  +"))
@@ -157,7 +157,7 @@ fn what_somebody_changed_since_stays() {
         run(&sandbox, &["remove", agent]);
         assert_eq!(text(&path), "{\n  \"model\": \"y\" // mine\n}\n", "{agent}");
 
-        // A file that was made for it goes, unless something else stands in it by then.
+        // A file that was made for it is removed, unless it has other content by then.
         fs::remove_file(&path).unwrap();
         run(&sandbox, &["install", agent]);
         testkit::write(&path, text(&path).replacen('{', "{\n  \"model\": \"y\",", 1));
@@ -192,7 +192,7 @@ fn a_file_of_ours_that_somebody_changed_is_theirs() {
 #[test]
 fn an_older_one_is_brought_up_to_date_and_a_missing_part_put_back() {
     let sandbox = sandbox();
-    // It is called by its path, where no name leads to it.
+    // It is called by its path if it is not on `PATH`.
     let bare =
         sandbox.command(&["plugin", "install", "codex"]).env("PATH", "/usr/bin:/bin").run().with_code(0);
     let program = fs::canonicalize(env!("CARGO_BIN_EXE_refrain")).unwrap();
@@ -216,7 +216,7 @@ fn an_older_one_is_brought_up_to_date_and_a_missing_part_put_back() {
     assert_eq!(standing(&sandbox, "codex"), "partly");
     run(&sandbox, &["install", "codex"]);
     assert_eq!(standing(&sandbox, "codex"), "installed");
-    // What was noted is lost: what is as it would be written is ours all the same.
+    // The note is lost: files with the expected content are still recognized as ours.
     fs::remove_file(sandbox.root().join("home/data/refrain/plugins/installed.json")).unwrap();
     run(&sandbox, &["remove", "codex"]);
     assert_eq!(standing(&sandbox, "codex"), "not-installed");
@@ -282,7 +282,7 @@ fn a_crash_in_the_middle_leaves_nothing_that_the_next_call_does_not_know() {
         let written = installed.lines().filter_map(|line| line.split_once(' '));
         let written: Vec<_> = written.filter(|(word, _)| ["wrote", "changed"].contains(word)).collect();
         let with = sandbox.snapshot();
-        // What is noted comes first; so many of its files followed.
+        // The note is written first; so many of its files followed.
         let mut counts = vec![0, 1, written.len() / 2, written.len() - 1, written.len()];
         counts.dedup();
         for count in counts {
@@ -323,7 +323,7 @@ fn a_link_to_settings_that_lie_elsewhere_stays_one() {
     run(&sandbox, &["remove", "codex"]);
     assert!(path.is_symlink());
     assert_eq!(text(&real), "{}\n");
-    // One that leads nowhere is somebody's too.
+    // A dangling link belongs to the user too.
     fs::remove_file(&real).unwrap();
     plugin(&sandbox, &["install", "codex"]).run().with_code(2);
     assert!(path.is_symlink() && !real.exists());
@@ -340,7 +340,7 @@ fn the_homes_that_agents_are_told_of_count() {
         assert!(home.join(file).is_file());
         assert!(!settings(&sandbox, agent).exists());
         assert_eq!(standing(&sandbox, agent), if agent == "codex" { "not-installed" } else { "partly" });
-        // It is taken back from where it was put, wherever that is.
+        // It is removed from the place where it was installed.
         run(&sandbox, &["remove", agent]);
         assert!(!home.exists());
     }

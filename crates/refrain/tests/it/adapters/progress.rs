@@ -1,11 +1,12 @@
-//! What counts as progress: the work, whatever gates, commits and messages say of it. Each test is a finding of the audit.
+//! What counts as progress: the work, not what gates, commits and messages say of it. Each test is a finding of the
+//! audit.
 
 use serde_json::{Value, json};
 use testkit::{Sandbox, write};
 
 use crate::{CLAIM, plain_folder, sandbox};
 
-/// Runs a loop of this script with these options, and says how it ended.
+/// Runs a loop of this script with these options, and returns its status.
 fn run(sandbox: &Sandbox, script: &str, more: &[&str], code: i32) -> Value {
     let agent = sandbox.agent("agent", script);
     let words = ["start", "--command", &agent, "--name", "job", "-p", "Do it."];
@@ -33,7 +34,7 @@ fn an_agent_that_builds_one_part_a_run_is_let_build_it() {
     }
 }
 
-/// Exit code 0 says of every part alike that the agent ended.
+/// Exit code 0 only shows that the agent ended.
 #[test]
 fn an_agent_that_cannot_claim_is_let_build_part_by_part_too() {
     let sandbox = sandbox();

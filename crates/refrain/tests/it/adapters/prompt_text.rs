@@ -1,4 +1,5 @@
-//! What the agent is told: how its loop works, what earlier runs came to, which tests still fail, and what was cut off.
+//! What the prompt contains: how the loop works, what earlier runs came to, which tests still fail, and what was cut
+//! off.
 
 use std::fs;
 
@@ -27,8 +28,8 @@ printf 'Ran 4 tests in 0.022s\n\nFAILED (failures=%s)\n' "$(wc -l < broken)"
 exit 1
 "#;
 
-/// A project whose tests fail, and a loop that commits what they pass on. Its agent says something in each iteration, notes
-/// something in the first, and mends one test in each from the second on, which claims.
+/// A project whose tests fail, and a loop that commits passing work. Its agent says something in each iteration,
+/// notes something in the first, and fixes one test in each from the second on, which claims.
 fn durations(sandbox: &Sandbox) -> String {
     write(&sandbox.project().join("tests.sh"), TESTS);
     write(&sandbox.project().join("broken"), "test_day\ntest_show\ntest_show_zero\n");
@@ -117,12 +118,12 @@ fn a_third_iteration_is_told_all_that_it_needs() {
         "Still failing, 3 of 4: test_day, test_show, test_show_zero (before the first run: the same 3)."
     );
     assert_eq!(line(4), "Still failing, 1 of 4: test_show_zero (run 2: 2; no longer failing: test_show).");
-    // Where the output is told in full nothing is left out of it.
+    // If the output is shown in full, nothing is omitted from it.
     let log = sandbox.kept_text("job", "0003", "gates/tests.log");
     assert!(log.contains("test_zero") && log.contains("unittest/case.py"), "{log}");
 }
 
-/// Where an agent of a loop that is killed in the middle works.
+/// The working folder of an agent whose loop is killed.
 #[rstest]
 #[case::in_a_repository(
     sandbox(),

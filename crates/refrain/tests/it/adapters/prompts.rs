@@ -1,4 +1,4 @@
-//! How the prompt reaches the agent, and what else it is told: its environment, its state file.
+//! How the prompt reaches the agent, and what else it receives: its environment, its state file.
 
 use crate::{CLAIM, sandbox};
 
@@ -233,7 +233,7 @@ fn an_echo_of_the_prompt_is_no_claim() {
     }
 }
 
-/// What an adapter sets is a default: a variable that the person exported reaches the agent as it is.
+/// An adapter sets only defaults: a variable that the user exported reaches the agent unchanged.
 #[test]
 fn a_variable_that_is_exported_is_not_overridden() {
     let sandbox = sandbox();
@@ -244,7 +244,7 @@ echo '{"type":"result","subtype":"success","is_error":false,"num_turns":1,"resul
     let start = |name| sandbox.command(&["start", "--command", &claude, "--name", name, "p"]);
     start("as-it-is").run().with_code(0);
     start("exported").env("CLAUDE_CODE_MAX_RETRIES", "5").run().with_code(0);
-    // What is exported and cleaned away is not there to be respected.
+    // A variable that was exported and removed again cannot be kept.
     let notes = format!("NOTES={}", sandbox.root().join("notes").display());
     let clean = ["start", "--command", &claude, "--name", "clean", "--clean-env", "--env", &notes, "p"];
     sandbox.command(&clean).env("CLAUDE_CODE_MAX_RETRIES", "5").run().with_code(0);

@@ -1,5 +1,5 @@
-//! What a loop does while its provider does not work: programs that sleep until it does, the gate of an account, refusals,
-//! and what is said of them. The agents are scripts that print what the real programs print.
+//! Loops whose provider does not work: programs that sleep until it does, the shared wait of an account, refusals, and
+//! the reports of them. The agents are scripts that print what the real programs print.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use testkit::{Sandbox, eventually};
 
 use crate::sandbox;
 
-/// A shell function for scripts: says `$1` as Claude Code does, and goes on.
+/// A shell function for scripts: prints `$1` as Claude Code does, and continues.
 const SPEAKS: &str = r#"speaks() {
   printf '{"type":"system","subtype":"init","session_id":"s","model":"claude-x"}\n'
   printf '{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"%s"}]}}\n' "$1"
@@ -21,7 +21,7 @@ const SAYS: &str = r#"says() {
 }
 "#;
 
-/// And ends as an API error does: its status, what it says, and a code.
+/// Ends as an API error does: its status, its message, and an exit code.
 const FAILS: &str = r#"fails() {
   printf '{"type":"result","subtype":"success","is_error":true,"num_turns":1,"session_id":"s","result":"%s","total_cost_usd":0,"usage":{"input_tokens":0,"output_tokens":0},"terminal_reason":"api_error","api_error_status":%s,"error":"%s"}\n' "$2" "$1" "$3"
   exit 1
@@ -32,7 +32,7 @@ fn claude(sandbox: &Sandbox, script: &str) -> String {
     sandbox.agent("claude", &format!("{SPEAKS}{SAYS}{FAILS}cat > /dev/null\n{script}"))
 }
 
-/// What Gemini prints before it asks its model.
+/// The output of Gemini before it asks its model.
 const GEMINI: &str = r#"cat > /dev/null
 printf '{"type":"init","session_id":"s","model":"auto"}\n{"type":"message","role":"user","content":"p"}\n'
 "#;
@@ -112,14 +112,14 @@ exec sleep 100000"#,
         sandbox.journal("job").into_iter().find(|it| it["event"]["type"] == "attempt.stop-requested");
     assert_eq!(stopped.unwrap()["event"]["data"]["because"], "silence");
     assert!(sandbox.event_names("job").contains(&"wait.started".to_owned()));
-    // Nobody knows what the first one used.
+    // The usage of the first one is unknown.
     assert_eq!((&status["usage"]["input_tokens"], &status["usage"]["at_least"]), (&json!(600), &json!(true)));
 }
 
 #[test]
 fn an_outage_holds_for_every_loop_of_the_account_and_the_first_answer_ends_it() {
     let sandbox = sandbox();
-    // The first two that ask once it is over are one that answers and goes on, and one that is done.
+    // The first two that ask after the outage: one answers and continues, one is done.
     let agent = claude(
         &sandbox,
         r#"test -e $NOTES/over || fails 529 overloaded overloaded_error
@@ -138,7 +138,7 @@ says '<promise>COMPLETE</promise>'"#,
     let prober = sandbox.wait_for_note("prober").trim().to_owned();
     let (other, session, probing) =
         if prober == "first" { ("second", second, first) } else { ("first", first, second) };
-    // It waits for the one that tries, and no longer than until that has an answer.
+    // It waits for the loop that tries, only until that has an answer.
     let waited = eventually("the other waits for the one that tries", || {
         let wait = sandbox.status(other)["wait"].clone();
         let trying = time(&sandbox.status(&prober)["iterations"].as_array()?.last()?["started_at"]);
@@ -166,7 +166,7 @@ fn an_attempt_that_is_stopped_before_its_first_event_is_refunded_and_the_third_b
     assert!(status["reason"].as_str().unwrap().contains("printed no event"), "{status:#}");
     assert!(run.stdout.contains("stopped before its program printed an event, refunded"), "{}", run.stdout);
     assert_eq!(sandbox.note("ran"), "x\nx\nx\n");
-    // One that had begun has used its time.
+    // An attempt that had begun has used its time.
     let agent = claude(&sandbox, "speaks On.; exec sleep 100000");
     let start =
         ["start", "--command", &agent, "--name", "slow", "--timeout", "1", "--max-iterations", "1", "p"];
@@ -211,7 +211,7 @@ exit 1"#
         assert!(reason.contains(message), "{id}: {reason}");
         assert!(run.stdout.contains(message), "{id}: {}", run.stdout);
     }
-    // What it says on standard error of how it was started, and what a command prints that fails at once.
+    // Its standard error about how it was started, and the output of a command that fails at once.
     let agent =
         sandbox.agent("codex", "echo 'Error loading config.toml: unknown variant `bogus`' >&2; exit 1");
     sandbox.refrain(&["start", "--command", &agent, "--name", "setup", "p"]).with_code(14);
@@ -254,7 +254,7 @@ fails 429 'the weekly limit' rate_limit"#,
     let needs = sandbox.status("job")["needs"].as_str().unwrap().to_owned();
     let (_, more) = needs.split_once("or refrain resume job ").expect(&needs);
     let hours = more.strip_prefix("--retry-for ").and_then(|more| more.split(' ').next()).expect(&needs);
-    // What is offered is enough.
+    // The suggested value is enough.
     let session = sandbox.spawn(&["resume", "job", "--retry-for", hours]);
     let waiting = sandbox.wait_for_status("job", "waiting");
     assert!((197_000..=199_000).contains(&length(&waiting)), "{waiting:#}");

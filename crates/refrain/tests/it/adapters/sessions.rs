@@ -20,7 +20,7 @@ fn input(sandbox: &Sandbox, session: &str, event: &str, more: Value) -> String {
     input.to_string()
 }
 
-/// A session ends its turn with these words; what its hook answers.
+/// Ends a session's turn with this message; returns the hook's answer.
 fn stops(sandbox: &Sandbox, session: &str, message: &str) -> Option<String> {
     reason(&hook(sandbox, &input(sandbox, session, "Stop", json!({ "last_assistant_message": message }))))
 }
@@ -29,7 +29,7 @@ fn hook(sandbox: &Sandbox, input: &str) -> Run {
     sandbox.command(&["hook", "stop", "--agent", "claude"]).stdin(input).run().with_code(0)
 }
 
-/// Why the session is to go on; none where it may stop.
+/// Why the session must continue; none if it may stop.
 fn reason(run: &Run) -> Option<String> {
     if run.stdout.is_empty() {
         return None;
@@ -146,7 +146,7 @@ fn a_call_starts_no_thread_and_so_no_runtime() {
     let input =
         input(&sandbox, "s", "Stop", json!({ "last_assistant_message": "<promise>COMPLETE</promise>" }));
     let asked: Session = sandbox.command(&["hook", "stop", "--agent", "claude"]).stdin(&input).spawn();
-    // The hook itself records that, with all that it needs.
+    // The hook itself records that, without another process.
     sandbox.wait_for_event("job", "attempt.finished");
     let threads = std::fs::read_dir(format!("/proc/{}/task", asked.pid())).unwrap().count();
     gate.let_one_pass();
@@ -400,7 +400,7 @@ fn only_the_leads_own_word_is_a_claim() {
         told.contains("- Have a fresh subagent do each run, with task and notes; only you can claim.\n"),
         "{told}"
     );
-    // As Claude Code tells it of an agent below the session, whose name it has.
+    // Claude Code's message about a sub-agent, which has the session's id.
     let below = json!({
         "agent_id": "a7c7db168be0a8b3d", "agent_type": "general-purpose", "stop_hook_active": false,
         "agent_transcript_path": "/nowhere/subagents/agent-a7c7db168be0a8b3d.jsonl",

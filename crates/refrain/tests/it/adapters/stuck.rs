@@ -1,11 +1,11 @@
-//! Loops that make no progress: what the agent is told, what becomes of the loop, and what is written down of failures.
+//! Loops that make no progress: what the agent receives, what happens to the loop, and what is recorded of failures.
 
 use serde_json::{Value, json};
 use testkit::{Sandbox, write};
 
 use crate::{CLAIM, sandbox};
 
-/// A gate whose failure differs in all that does not matter, and says what it finds in `work.txt`.
+/// A gate whose failure differs only in insignificant details, and quotes `work.txt`.
 const TESTS: &str = "tests=echo \"ran at $(date +%s.%N) in /tmp/run-$$ (pid $$)\"; w=$(cat work.txt 2>/dev/null); \
                      [ \"$w\" = good ] || { echo \"FAILED test_work - AssertionError: assert '$w' == 'good'\"; exit 1; }";
 
@@ -65,7 +65,7 @@ fn the_same_failure_shifts_the_strategy_and_then_ends_stuck() {
     ] {
         assert!(shift.contains(words), "{words} is not in {shift}");
     }
-    // A stuck loop that is let go on begins to count anew.
+    // A resumed stuck loop counts anew.
     sandbox.refrain(&["resume"]).with_code(13);
     assert_eq!(sandbox.status("job")["iteration"], 10);
     assert!(!prompt(&sandbox, 6).contains("STRATEGY SHIFT:"));

@@ -1,5 +1,5 @@
-//! A loop in a person's own repository: what it commits and what it never does, its branch and its worktree, and git in
-//! every odd state.
+//! A loop in a user's own repository: what it commits and never commits, its branch and its worktree, and git in every
+//! odd state.
 
 use std::fs;
 use std::path::PathBuf;
@@ -237,7 +237,7 @@ fn a_worktree_of_its_own_is_made_outside_and_removed_when_nothing_is_lost() {
 fn a_worktree_with_something_in_it_is_kept() {
     let sandbox = sandbox();
     let agent = writer(&sandbox);
-    // What asks for a worktree may be the configuration.
+    // The configuration may ask for a worktree.
     let run = sandbox.command(&start(&agent, &["--base", "main"])).env("REFRAIN_GIT_WORKTREE", "true");
     let run = run.run().with_code(0);
     assert!(run.stdout.contains("its worktree is kept"), "{}", run.stdout);

@@ -1,5 +1,5 @@
-//! What a loop says of its repository so that nobody is surprised: secrets in the history, hooks that take too much, commits
-//! that are gone, whose commits are whose, worktrees that are kept or gone.
+//! What a loop reports of its repository to avoid surprises: secrets in the history, hooks that take too much, lost
+//! commits, who made which commit, worktrees that are kept or gone.
 
 use std::fs;
 use std::path::PathBuf;
@@ -123,14 +123,14 @@ fn what_a_person_does_to_the_history_while_the_loop_stands_still_is_theirs() {
     write(&sandbox.project().join("mine.txt"), "mine\n");
     sandbox.git(&["add", "mine.txt"]);
     sandbox.git(&["commit", "-qm", "mine"]);
-    // On another branch nothing is committed, and nobody is blamed.
+    // On another branch nothing is committed, and the report blames no one.
     let run = sandbox.refrain(&["resume", "job", "-m", "2"]).with_code(10);
     assert!(run.stdout.contains("branch elsewhere is checked out"), "{}", run.stdout);
     assert!(!run.stdout.contains("itself") && !run.stdout.contains("rescue"), "{}", run.stdout);
     sandbox.git(&["commit", "-q", "--amend", "-m", "mine, amended"]);
     let run = sandbox.refrain(&["resume", "job", "-m", "3"]).with_code(10);
     assert!(!run.stdout.contains("itself") && !run.stdout.contains("rescue"), "{}", run.stdout);
-    // Back on its own, it commits what it could not before.
+    // Back on its own branch, it commits the earlier work too.
     sandbox.git(&["switch", "-q", "main"]);
     let run = sandbox.refrain(&["resume", "job", "-m", "4"]).with_code(10);
     assert!(!run.stdout.contains("itself") && !run.stdout.contains("rescue"), "{}", run.stdout);

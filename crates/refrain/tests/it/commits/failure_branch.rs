@@ -1,4 +1,4 @@
-//! Work that was given up is on a branch, and nothing else is anywhere else than before.
+//! Work that was given up is on a branch, and everything else is unchanged.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use testkit::{Sandbox, write};
 
 use crate::{plain_folder, sandbox};
 
-/// Tries something else each time, and never mends it.
+/// Tries something else each time, without success.
 const AGENT: &str =
     "echo \"try $REFRAIN_ITERATION\" > tries.txt\necho still > new.txt\necho '<promise>COMPLETE</promise>'";
 const GATE: &str = "tests=echo 'assertion failed: x is 1'; exit 1";
@@ -18,7 +18,7 @@ fn stuck(sandbox: &Sandbox, more: &[&str]) -> String {
     sandbox.refrain(&[&words[..], more].concat()).with_code(13).stdout
 }
 
-/// What `work.saved` says.
+/// The data of `work.saved`.
 fn saved(sandbox: &Sandbox) -> Value {
     let journal = sandbox.journal("job");
     let events = journal.iter().filter(|record| record["event"]["type"] == "work.saved");

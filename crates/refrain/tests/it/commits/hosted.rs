@@ -1,4 +1,4 @@
-//! Two loops driven by one process, through the library: what happens to one of them is nothing to the other.
+//! Two loops driven by one process, through the library: one does not affect the other.
 
 use std::path::Path;
 use std::time::Duration;
@@ -106,7 +106,7 @@ fn runtime() -> Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-/// Sees to the end of what drives loops; where that does not come, the test fails, and does not wait for ever.
+/// Runs a future to its end; fails the test if that takes too long.
 fn through<T>(driven: impl Future<Output = T>) -> T {
     let bounded = async { tokio::time::timeout(Duration::from_secs(60), driven).await };
     runtime().block_on(bounded).expect("they stop")
@@ -128,7 +128,8 @@ fn drive(sandbox: &Sandbox, agents: [String; 2]) -> [LoopState; 2] {
 fn a_keeper_that_is_killed_takes_only_its_own_loop_down() {
     let sandbox = sandbox();
     let gate = sandbox.gate("b");
-    // The first attempt of `a` leaves a child without its environment in a session of its own, and tells its keeper's pid.
+    // The first attempt of `a` leaves a child without its environment in a session of its own, and notes its keeper's
+    // pid.
     let a = format!(
         "if [ \"$REFRAIN_ATTEMPT\" = 1 ]; then\n\
          setsid env -i PATH=\"$PATH\" sleep 4711 & echo $! > $NOTES/orphan\n\
@@ -152,7 +153,7 @@ fn a_keeper_that_is_killed_takes_only_its_own_loop_down() {
     assert_eq!(outcomes(&b), [Outcome::Claimed], "not disturbed");
     sandbox.nobody_survives();
     let orphan = sandbox.note("orphan");
-    // A dead process that nobody waited for yet has no words.
+    // The command line of a zombie is empty.
     let words = std::fs::read(format!("/proc/{}/cmdline", orphan.trim())).unwrap_or_default();
     assert!(words.is_empty(), "the one without a mark is gone too: {}", String::from_utf8_lossy(&words));
 }
@@ -207,7 +208,7 @@ fn one_pauses_as_its_host_wishes_and_the_other_goes_on() {
     assert_eq!((end(&a), a.charged), (Some(End::Paused), 1), "its iteration was finished");
     assert!(matches!(end(&b), Some(End::Completed { .. })), "{:?}", b.ended);
 
-    // What was wished before a loop is driven counts for it.
+    // A request from before a loop is driven counts for it.
     let (service, host, id) = (service(&sandbox), host(&sandbox), "a".parse().unwrap());
     let again = || service.resume(&id, &Grant::default(), false).unwrap();
     let drive = |a: Runner, wishes| through(a.drive(&host, Signals::Given(wishes), || {})).unwrap();
@@ -249,7 +250,7 @@ fn a_host_that_lets_go_leaves_nobody_behind_and_can_go_on() {
             }
         });
     });
-    // Waits for what they have begun.
+    // Waits for its tasks.
     drop(runtime);
     sandbox.nobody_survives();
     let service = service(&sandbox);

@@ -1,4 +1,4 @@
-//! Options that would have no effect are refused, and nothing is touched; a configured value may have none.
+//! A typed option without effect is refused, and nothing is changed; a configured value may have no effect.
 
 use rstest::rstest;
 use serde_json::json;
@@ -82,7 +82,7 @@ fn what_a_loop_would_not_heed_is_refused(#[case] more: &[&str], #[case] why: &st
     assert_eq!(sandbox.snapshot(), before, "nothing was begun");
 }
 
-/// Only what is typed is refused.
+/// Only a typed option is refused.
 #[test]
 fn a_configured_value_may_have_no_effect() {
     let sandbox = sandbox();

@@ -1,5 +1,5 @@
-//! From commit to merged: a loop that pushes, opens a pull request, waits for its checks and merges, with a real bare repository
-//! and a forge on loopback; and what it does where that goes wrong.
+//! From commit to merge: a loop that pushes, opens a pull request, waits for its checks and merges, with a real bare
+//! repository and a forge on loopback; and its behaviour on errors.
 
 mod planted;
 mod token;
@@ -17,11 +17,11 @@ const RUNNING: &[(&str, &str)] = &[("build", "in_progress")];
 struct Place {
     forge: Forge,
     sandbox: Sandbox,
-    /// What the person has set besides.
+    /// Further variables of the user.
     own: Vec<(&'static str, String)>,
 }
 
-/// What the forge knows the person by where `gh` has no login.
+/// The user's token for the forge when `gh` has no login.
 const TOKEN: &str = "ghp_0123456789abcdef";
 
 impl Place {
@@ -34,7 +34,7 @@ impl Place {
         place
     }
 
-    /// The same where `gh` has no login, and only who has the token is known.
+    /// The same when `gh` has no login, and only the token is accepted.
     fn by_token() -> Self {
         let place = Self::new();
         place.forge.rule("logged-out", Some(""));
@@ -85,7 +85,7 @@ printf '%s' "$*" > "$NOTES/prompt-$REFRAIN_ITERATION"
         self.sandbox.status("job")
     }
 
-    /// What was done outside, as the journal tells it.
+    /// The effects outside, from the journal.
     fn effects(&self) -> Vec<String> {
         let of = |record: &Value| {
             let data = &record["event"]["data"];
@@ -343,7 +343,7 @@ fn where_a_person_is_needed_the_loop_parks_and_goes_on_from_there() {
     ];
     for (rule, workflow, why, cure) in cases {
         let place = Place::new();
-        // It holds from the claim on: the loop goes on without one.
+        // It holds from the claim on: the loop continues without one.
         let agent = place.writer();
         let agent = if *rule == "logged-out" {
             let rule = place.sandbox.root().join("forge/rules/logged-out");

@@ -1,11 +1,11 @@
-//! What stands between two iterations in `state.md`: `status: blocked`, which is granted one more; and the time that an
-//! iteration has, and has to come to an end behind that.
+//! `status: blocked` in `state.md` between two iterations, which is granted one more; and an iteration's time limit,
+//! with the grace time after it.
 
 use serde_json::json;
 
 use crate::{CLAIM, sandbox};
 
-/// What an agent does that needs a person.
+/// An agent that needs a person.
 const ASKS: &str = "sed -i 's/^status:.*/status: blocked  # no key/' \"$REFRAIN_STATE_FILE\"";
 
 #[test]

@@ -1,5 +1,5 @@
-//! Caps that loops share: loops at once, caps that change, runners that die, days that pass. The agents are scripts that say
-//! what OpenCode says, which tells the cost of every model call.
+//! Caps that loops share: concurrent loops, caps that change, runners that die, days that pass. The agents are scripts
+//! that print OpenCode's output, which has the cost of every model call.
 
 use refrain_core::agent::Usd;
 use refrain_core::budget::Caps;
@@ -30,7 +30,7 @@ fn configure(sandbox: &Sandbox, text: &str) {
     write(&sandbox.root().join("home/config/refrain/config.toml"), text);
 }
 
-/// The first cap, as `usage` tells it: spent, reserved.
+/// The first cap as `usage` shows it: spent, reserved.
 fn cap(sandbox: &Sandbox) -> (Value, Value) {
     let report = sandbox.refrain(&["usage", "--json"]).with_code(0).json();
     let cap = &report["caps"][0];
@@ -45,9 +45,9 @@ fn wait_for_cap(sandbox: &Sandbox, spent: f64, reserved: f64) {
     });
 }
 
-/// A variable that makes the machine's day another one than that of UTC, where the other sessions are.
+/// A variable that gives the machine another day than UTC, the zone of the other sessions.
 fn another_day() -> &'static str {
-    // Fourteen hours ahead it is tomorrow from ten o'clock on; twelve behind, yesterday before twelve.
+    // Fourteen hours ahead it is tomorrow from ten o'clock on; twelve hours back, yesterday before twelve.
     let hour = refrain_engine::now().to_zoned(jiff::tz::TimeZone::UTC).hour();
     if hour >= 10 { "<ahead>-14" } else { "<behind>12" }
 }
@@ -72,7 +72,7 @@ fn two_loops_at_once_never_spend_the_same_money_and_the_next_day_there_is_more()
     wait_for_cap(&sandbox, 0.0, 2.0);
     first_gate.let_one_pass();
     first_gate.let_one_pass();
-    // Before the first is overdrawn, it has reserved what was left.
+    // Before the first is overdrawn, it has reserved the rest.
     wait_for_cap(&sandbox, 0.0, 3.0);
     second_gate.let_one_pass();
     second_gate.let_one_pass();
@@ -145,7 +145,7 @@ fn what_a_killed_runner_reserved_is_taken_back_and_what_its_agent_used_is_spent_
     let _never = sandbox.gate("never");
     let killed = sandbox.spawn(&["start", "--command", &agent, "--name", "killed", "p"]);
     sandbox.wait_for_note("spent");
-    // It has heard of it: the reservation grew.
+    // It has taken the change: the reservation grew.
     wait_for_cap(&sandbox, 0.0, 1.75);
     killed.kill();
     let doctor = sandbox.refrain(&["doctor"]).stdout;
@@ -198,14 +198,14 @@ fn an_agent_that_does_not_say_what_it_costs_is_not_started_under_a_cap() {
     );
     assert_eq!(sandbox.snapshot(), before);
 
-    // One that is said to tell, and does not.
+    // An agent that should report its cost, and does not.
     let silent = opencode(&sandbox, "says 'not yet' 0");
     sandbox.refrain(&["start", "--command", &silent, "--name", "silent", "p"]).with_code(14);
     let status = sandbox.status("silent");
     assert_eq!((&status["charged"], &status["status"]), (&json!(1), &json!("blocked")));
     assert!(status["reason"].as_str().unwrap().contains("caps of [budget] cannot be kept"), "{status}");
 
-    // One that was started before there was a cap.
+    // A loop that was started before there was a cap.
     configure(&sandbox, "");
     let gate = sandbox.gate("go");
     let waits = sandbox.agent("waits.sh", "read -r _ < $GATES/go; echo not yet");

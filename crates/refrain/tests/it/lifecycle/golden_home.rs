@@ -1,8 +1,9 @@
 //! What release 0.1.0 stored is read, listed, verified and continued by this program: journals, a plan in flight, settings,
 //! trust and the list of projects.
 //!
-//! `golden/home-0.1.0.txt` is what the program of 0.1.0 left behind, as text: its paths begin with `@ROOT@`, its repository is
-//! the output of `git fast-export --all`, `@POOL@` is the folder of its worktrees, and each part stands behind a line with its name and its length in bytes.
+//! `golden/home-0.1.0.txt` is what the program of 0.1.0 wrote, as text: its paths begin with `@ROOT@`, its repository
+//! is the output of `git fast-export --all`, `@POOL@` is the folder of its worktrees, and each part follows a line with
+//! its name and its length in bytes.
 
 use std::fs;
 use std::path::Path;
@@ -38,7 +39,7 @@ fn chained(journal: &str) -> String {
     text
 }
 
-/// A home and a project as 0.1.0 left them. Its agents are what `agents` makes of them.
+/// A home and a project as 0.1.0 left them. `agents` makes their agents.
 fn home() -> Sandbox {
     let sandbox = Sandbox::without_git(env!("CARGO_BIN_EXE_refrain"));
     let root = sandbox.root().to_str().unwrap().to_owned();
@@ -59,7 +60,7 @@ fn home() -> Sandbox {
         let path = sandbox.root().join(name.replace("@POOL@", &pool));
         let text = text.replace("@ROOT@", &root).replace("@POOL@", &pool);
         let text = if name.ends_with("journal.jsonl") { chained(&text) } else { text };
-        // The name of what is trusted is made of the project's path.
+        // The name of a trusted entry is derived from the project's path.
         let path = match name.starts_with("home/state/refrain/trust/") {
             true => path.with_file_name(trusted_as(&sandbox, &text)),
             false => path,
@@ -77,7 +78,7 @@ fn trusted_as(sandbox: &Sandbox, trusted: &str) -> String {
     format!("{}.json", &name[..32])
 }
 
-/// How far a loop is: its status, its iterations, those that count, and the most that it may have.
+/// The progress of a loop: its status, its iterations, those that count, and its limit.
 fn standing(status: &Value) -> (&str, u64, u64, u64) {
     let number = |key: &str| status[key].as_u64().unwrap_or_default();
     (status["status"].as_str().unwrap(), number("iteration"), number("charged"), number("max_iterations"))

@@ -1,4 +1,4 @@
-//! `verify`, and what damage to a journal comes to: a changed byte is found and nothing is written; a torn tail is set aside.
+//! `verify`, and damaged journals: a changed byte is found and nothing is written; a torn tail is set aside.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ fn finished(sandbox: &Sandbox) -> (PathBuf, Vec<u8>) {
     (path, bytes)
 }
 
-/// How far the sampled positions lie apart: every byte is tried in the store's own tests, where no process is started.
+/// The distance of the sampled positions: the store's own tests try every byte, without starting a process.
 const STEP: usize = 11;
 
 #[test]

@@ -1,5 +1,5 @@
-//! Agents that print too much, read too little, leave children behind, or will not end; runners, keepers and wrappers that
-//! are killed. After each: nobody survives, and what was printed is kept.
+//! Agents that print too much, read too little, leave child processes, or will not end; runners, keepers and wrappers
+//! that are killed. After each: no process survives, and what was printed is kept.
 
 use serde_json::json;
 use testkit::{Sandbox, Session, Signal, signal_process};
@@ -151,7 +151,7 @@ trap leave INT; echo ready > $NOTES/ready; while :; do sleep 0.05; done"
     );
 }
 
-/// Starts children of every kind, says so, and stays; a second attempt claims.
+/// Starts children of every kind, reports that, and stays; a second attempt claims.
 fn zoo(sandbox: &Sandbox) -> Session {
     let script = format!(
         r#"case $1 in "$0".*) echo up > "$1"; while :; do sleep 1; done ;; esac
@@ -223,7 +223,8 @@ fn whoever_resumes_sweeps_first_what_a_killed_runner_and_keeper_left() {
     let sandbox = sandbox();
     let session = zoo(&sandbox);
     let keepers = sandbox.processes_named("refrain-keeper");
-    // Both stopped, then killed: neither can end anybody any more. The keeper first: it continues when its runner ends.
+    // Both stopped, then killed: neither can end other processes. The keeper first: it continues when its runner
+    // ends.
     let pids = [keepers[0], session.pid()];
     pids.iter().for_each(|pid| signal_process(*pid, Signal::STOP));
     pids.iter().for_each(|pid| signal_process(*pid, Signal::KILL));

@@ -1,13 +1,13 @@
-//! Every input that cannot be taken: its exit code, one line that names the value and what is accepted, nothing touched.
+//! Every invalid input: its exit code, one line that names the value and what is accepted, and no side effect.
 
 use testkit::Sandbox;
 
 use crate::{CLAIM, sandbox};
 
-/// A command line, what it exits with, and what its line names: the value, and what is accepted.
+/// A command line, its exit code, and the words of its message: the value, and what is accepted.
 type Case = (&'static [&'static str], i32, &'static [&'static str]);
 
-/// What `start` refuses. `AGENT` stands for an agent that exists.
+/// The errors of `start`. `AGENT` is replaced by an existing agent.
 const STARTS: &[Case] = &[
     (&["start"], 2, &["--command"]),
     (&["start", "do it"], 2, &["--command"]),
@@ -88,7 +88,7 @@ const STARTS: &[Case] = &[
         &["telepathy", "auto", "arg", "stdin", "env", "file"],
     ),
     (&["start", "--command", "AGENT", "p", "--output-format", "yaml"], 2, &["yaml", "text"]),
-    // A stream that is not the one that is read: every attempt would end as if it had been cut off.
+    // A stream format that is not parsed: every attempt would end as if it had been cut off.
     (
         &["start", "--command", "opencode run --format default", "p"],
         2,
@@ -187,7 +187,7 @@ const STARTS: &[Case] = &[
     (&["start", "--command", "./missing.sh --flag", "p"], 1, &["./missing.sh"]),
 ];
 
-/// What the other verbs refuse, in a project without loops.
+/// The errors of the other verbs, in a project without loops.
 const OTHERS: &[Case] = &[
     (&["dance"], 2, &["unknown verb 'dance'"]),
     (&["config"], 2, &["a verb is missing", "refrain config --help"]),
@@ -238,7 +238,7 @@ fn prepared() -> (Sandbox, String) {
     (sandbox, agent)
 }
 
-/// Runs every case, and says all that is wrong with any of them.
+/// Runs every case, and reports all failures.
 fn check(cases: &[Case]) {
     let (sandbox, agent) = prepared();
     let before = sandbox.snapshot();
@@ -252,7 +252,7 @@ fn check(cases: &[Case]) {
         if run.code != *code {
             say(format!("exit code {}, not {code}", run.code));
         }
-        // What to do next may stand below, indented; the message itself is one line.
+        // Hints may follow, indented; the message itself is one line.
         if run.stderr.lines().skip(1).any(|hint| !hint.starts_with("  ")) || line.is_empty() {
             say("not one line".to_owned());
         }
@@ -350,7 +350,7 @@ fn a_loop_in_a_loop_in_a_loop_is_refused() {
     }
 }
 
-/// Whatever an agent leaves behind is ended with its attempt, so a runner of its own would be too, without a word.
+/// What an agent leaves running is ended with its attempt, so a runner of its own would be too, without a message.
 #[test]
 fn from_inside_an_attempt_nothing_is_handed_to_a_process_of_its_own() {
     let (sandbox, agent) = prepared();

@@ -1,5 +1,5 @@
-//! Processes that are stopped (SIGSTOP): a loop's supervisor, which must not hold up anything, and its runner, of which everybody
-//! is told that it is stopped.
+//! Processes that are stopped (SIGSTOP): a loop's supervisor, which must not hold up anything, and its runner, which
+//! every surface reports as stopped.
 
 use rstest::rstest;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Asking something of a loop: pause, cancel, steer; of one that runs, one that rests, one that is over.
+//! Requests to a loop: pause, cancel, steer; to a running one, a waiting one, an ended one.
 
 use serde_json::json;
 use testkit::{Gate, Sandbox, Session};

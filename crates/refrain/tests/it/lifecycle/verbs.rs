@@ -1,4 +1,4 @@
-//! Starting under names, resuming every kind of end, archiving, and which loop is meant where none is named.
+//! Starting under names, resuming after every kind of end, archiving, and the default loop of a verb.
 
 use serde_json::json;
 use testkit::Sandbox;
@@ -291,7 +291,7 @@ fn detach_returns_once_the_runner_has_taken_over() {
     sandbox.nobody_survives();
 }
 
-/// What a formatter of manuals finds wrong with the pages: errors, not matters of taste.
+/// The errors that a formatter finds in the manual pages, without style warnings.
 fn lint(sandbox: &Sandbox) -> String {
     sandbox.tool("sh", &["-c", "mandoc -T lint -W error ../man/*.1"]).run().stdout
 }

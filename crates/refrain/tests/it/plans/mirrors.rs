@@ -1,4 +1,4 @@
-//! Loops in the files of other systems: shown there, exported, and gone on with here.
+//! Loops in the files of other systems: mirrored there, exported, and continued here.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -30,7 +30,7 @@ fn put(sandbox: &Sandbox, name: &str, text: &str) {
     write(&path, text);
 }
 
-/// An agent that is done in this iteration, and says in which it was.
+/// An agent that claims in this iteration, and names the iteration.
 fn done_in(sandbox: &Sandbox, iteration: u32) -> String {
     sandbox.agent(
         "agent",
@@ -382,7 +382,7 @@ fn what_is_exported_goes_on_elsewhere(#[case] format: &str) {
     let prompt = there.kept_text("mend", "0003", "prompt.md");
     assert!(prompt.starts_with("It's \"this\"\nand that.\n"), "{prompt}");
 
-    // Where it came from, it is itself.
+    // At its origin it is the loop itself.
     let refused = resume(&here, path, &["--command", &agent, "-m", "9"]).with_code(17);
     assert!(refused.stderr.contains("refrain resume mend"), "{}", refused.stderr);
     there.refrain(&["export", "mend", "--as", format, "--output", path]).with_code(0);

@@ -1,4 +1,4 @@
-//! Task files: real little projects in all shapes, what is found wrong with them before anything is spent, and their waves.
+//! Task files: small real projects in all shapes, the problems found before anything is spent, and their waves.
 
 use serde_json::{Value, json};
 use testkit::Sandbox;

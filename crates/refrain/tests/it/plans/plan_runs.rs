@@ -1,5 +1,5 @@
-//! Plans in trouble: what is refused before anything is begun, people who work beside a plan, tasks that fail, and runners
-//! that are killed. In the end every task is done, blocked or waiting for what is, and nothing of a person's is lost.
+//! Plans in trouble: refused starts, people who work beside a plan, tasks that fail, and runners that are killed. In
+//! the end every task is done, blocked or waiting for a blocked one, and no work of a person is lost.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use testkit::{Run, Sandbox, Signal};
 
 use crate::{plain_folder, sandbox};
 
-/// What each test's agent does first; then it writes a file for its task, and claims.
+/// The first part of each test's agent; then it writes a file for its task, and claims.
 const AGENT: &str = r#"task=$(git branch --show-current); task=${task##*/}; number=${task%%-*}
 echo "$task" >> "$NOTES/started"
 SCRIPT
@@ -19,7 +19,7 @@ fn task(id: u32, after: &[u32], status: &str) -> String {
     format!(r#"{{"id": {id}, "title": "Task {id}", "status": "{status}", "depends_on": {after:?}}}"#)
 }
 
-/// Three tasks, one behind the other.
+/// Three tasks, each depending on the one before.
 fn chain() -> Vec<String> {
     vec![task(1, &[], "pending"), task(2, &[1], "pending"), task(3, &[2], "pending")]
 }
@@ -318,7 +318,7 @@ fn a_runner_killed_before_it_could_write_the_task_file_leaves_it_to_whoever_come
         let session = sandbox.spawn(&words(&agent, &[]));
         sandbox.wait_for_note("at");
         assert!(read_tasks(&sandbox).contains("in-progress"));
-        // Whoever writes the file holds this; the runner waits for it, and is killed.
+        // A writer of the file holds this lock; the runner waits for it, and is killed.
         let folder = fs::read_dir(sandbox.project().join(".git/refrain/tasks")).unwrap();
         let locks: Vec<_> = folder.map(|entry| fs::File::open(entry.unwrap().path()).unwrap()).collect();
         locks.iter().for_each(|lock| lock.lock().unwrap());
@@ -436,7 +436,7 @@ fn a_verification_that_nobody_waits_for_any_more_is_ended() {
 #[test]
 fn tasks_that_all_change_the_same_line_all_land() {
     let tasks: Vec<_> = (1..=4).map(|id| task(id, &[], "pending")).collect();
-    // Whoever finds a conflict settles it by keeping both sides.
+    // An agent that finds a conflict settles it by keeping both sides.
     let script = "if grep -q '<<<<<<<' list; then grep -v '^<<<<<<<\\|^|||||||\\|^=======\\|^>>>>>>>' list > new; mv new list\nelse echo begun >> $NOTES/begun; read -r _ < $GATES/go; echo $number >> list; fi";
     let (sandbox, agent) = project(&tasks, script);
     let gate = sandbox.gate("go");

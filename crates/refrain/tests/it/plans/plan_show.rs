@@ -1,4 +1,4 @@
-//! `refrain plan show`: what the agent of a task will be told, to the byte.
+//! `refrain plan show`: the prompt of a task's agent, to the byte.
 
 use testkit::{Sandbox, write};
 
@@ -123,7 +123,7 @@ committed for you after the gates pass.
 
 #[test]
 fn a_run_tells_the_same_to_the_byte() {
-    // What nobody says is chosen alike, too: in the second case it is what the project's files offer.
+    // Defaults are chosen alike, too: in the second case from the project's files.
     for more in [
         &["--verify", "true", "--gate", "docs=test -e plan.md", "--soft-gate", "ls", "--protect", "notes.md"]
             [..],
@@ -175,7 +175,7 @@ fn the_object_has_the_parts_and_their_tokens() {
     let largest = format!("the largest part is the task itself: {task} of {all} tokens");
     assert!(warning.contains(&largest), "{warning}");
     assert!(run.stderr.contains("refrain: warning: what is told of task 10 has "), "{}", run.stderr);
-    // What is too long is told whole.
+    // What is too long is still sent whole.
     assert_eq!(told["prompt"].as_str().unwrap(), show(&sandbox, &["10"]));
     assert_eq!(sandbox.refrain(&[&SHOW[..], &["10"]].concat()).stderr, "");
 }

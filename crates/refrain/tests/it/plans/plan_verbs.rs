@@ -1,4 +1,4 @@
-//! Plans from the command line: run, seen, stopped, tuned and resumed, and what is refused.
+//! Plans from the command line: run, shown, stopped, tuned and resumed, and refusals.
 
 use std::fs;
 
@@ -19,7 +19,8 @@ const TASKS: &str = r#"{
 }
 "#;
 
-/// A project with those tasks, committed, and an agent that writes a file for each; task 3 only where its prompt says pine.
+/// A project with those tasks, committed, and an agent that writes a file for each; task 3 only if its prompt says
+/// pine.
 fn feature() -> (Sandbox, String) {
     let sandbox = sandbox();
     fs::create_dir_all(sandbox.project().join(".scud/tasks")).unwrap();

@@ -1,4 +1,4 @@
-//! `refrain run`: one task until its tests pass and a reviewer finds its specification met, as seed 004 has it.
+//! `refrain run`: one task until its tests pass and a reviewer finds its specification met, as in seed 004.
 
 use std::fs;
 
@@ -20,12 +20,12 @@ fn project() -> Sandbox {
     sandbox
 }
 
-/// Says that the specification is met.
+/// A reviewer that finds the specification met.
 fn content(sandbox: &Sandbox) -> String {
     sandbox.agent("content", "echo SPEC_PASS")
 }
 
-/// Puts the word there in the iteration that it is told.
+/// Puts the word there in the given iteration.
 fn able_in(sandbox: &Sandbox, iteration: u32) -> String {
     let script = format!(
         "echo try $REFRAIN_ITERATION >> tries.txt\n[ $REFRAIN_ITERATION -lt {iteration} ] || echo good > work.txt"
@@ -132,7 +132,7 @@ fn an_earlier_run_is_put_aside_where_nobody_can_be_asked() {
     sandbox.refrain(&words(&able, &reviewer, &[])).with_code(0);
 }
 
-/// `-n` is the total, also where an earlier run continues.
+/// `-n` is the total, also if an earlier run continues.
 #[test]
 fn the_number_of_iterations_is_a_total_where_an_earlier_run_continues() {
     let sandbox = project();
@@ -236,7 +236,7 @@ fn what_cannot_be_run_is_refused_before_anything() {
             .with_code(2);
         assert!(run.stderr.contains(words), "{}", run.stderr);
     }
-    // Somebody else's tool works there.
+    // Another tool works there.
     write(&sandbox.project().join(".ralph.lock"), format!("{}\n", std::process::id()));
     let run = sandbox.refrain(&words(&agent, &reviewer, &[])).with_code(17);
     assert!(run.stderr.contains(".ralph.lock"), "{}", run.stderr);

@@ -1,5 +1,5 @@
-//! Loops that are about a plan's task, driven through the library: what ends them besides the promise, and what their agents
-//! are told first.
+//! Loops that are about a plan's task, driven through the library: what ends them besides the promise, and the first
+//! part of their agents' prompt.
 
 use refrain_core::event::{Blocked, ClaimSource, End};
 use refrain_core::plan::{TaskRef, task_loop};

@@ -1,4 +1,4 @@
-//! The worktrees that tasks work in, as `doctor` tells of them and cleans up among them.
+//! The worktrees of tasks: how `doctor` reports them and cleans up.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -47,7 +47,7 @@ impl Pool {
         write(&config, format!("[worktrees]\ndisk-budget = \"{text}\"\n"));
     }
 
-    /// What `doctor` says of worktrees.
+    /// The findings of `doctor` about worktrees.
     fn told(&self, args: &[&str]) -> Vec<String> {
         let printed = self.sandbox.refrain(&[&["doctor", "--json"], args].concat()).json();
         let findings = printed["findings"].as_array().unwrap().iter();

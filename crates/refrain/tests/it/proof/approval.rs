@@ -1,11 +1,11 @@
-//! A person has the last word: a loop that waits for it, who gives it, and who does not.
+//! Loops that wait for approval: who may give it, and who may not.
 
 use serde_json::{Value, json};
 use testkit::{Sandbox, eventually, write};
 
 use crate::{CLAIM, plain_folder, sandbox};
 
-/// Adds a line in every iteration, keeps what it was told, and claims.
+/// Adds a line in every iteration, stores its prompt, and claims.
 const WORK: &str =
     "echo \"line $REFRAIN_ITERATION\" >> work.txt\nprintf '%s' \"$1\" > $NOTES/told.$REFRAIN_ITERATION\n";
 
@@ -37,7 +37,7 @@ fn what_is_proven_waits_for_a_person_who_approves_it() {
     assert_eq!((&status["verified"], &status["tree"]), (&json!(false), &Value::Null));
     assert_eq!(commits(&sandbox), before, "nothing of it is committed");
     let needs = status["needs"].as_str().unwrap();
-    // What a person is told to type shows what the loop made, and lets it finish.
+    // The printed command shows what the loop made, and lets it finish.
     let diff = needs.split("see what it changed with git -C ").nth(1).unwrap();
     let diff: Vec<_> = diff.split(", then ").next().unwrap().split(' ').skip(1).collect();
     // Nothing that an agent configured is run.
@@ -83,7 +83,7 @@ fn what_was_edited_meanwhile_is_proven_and_asked_about_anew() {
     assert_ne!(status["approval"]["tree"], json!(looked_at));
     let other = sandbox.refrain(&["approve", "job", "--tree", &looked_at]).with_code(17).stderr;
     assert!(other.contains("waits for approval, not tree"), "{other}");
-    // What fails its gate by now is the agent's again, and nobody is asked.
+    // Work that fails its gate by now goes back to the agent, and no approval is asked.
     std::fs::remove_file(sandbox.project().join("work.txt")).unwrap();
     sandbox.approve("job", &[]).with_code(14);
     let told = sandbox.note("told.2");
@@ -107,7 +107,7 @@ fn what_is_sent_back_is_told_why_and_its_work_is_kept() {
     assert!(told.contains("CLAIM REFUSED: a person looked at your work and did not approve it"), "{told}");
     assert!(told.contains("STEERING:\nWrite one more line."), "{told}");
     sandbox.approve("job", &[]).with_code(0);
-    // What was done before it was sent back is a part of what is committed.
+    // The commit contains the work from before the rejection too.
     assert_eq!(sandbox.git(&["show", "HEAD:work.txt"]), "line 1\nline 2\n");
     assert_eq!(sandbox.git(&["status", "--porcelain", "--", "work.txt"]), "");
 }
@@ -124,7 +124,7 @@ fn without_an_iteration_left_it_can_be_approved_and_not_sent_back() {
 #[test]
 fn a_yes_outlives_whoever_would_have_finished_it() {
     let sandbox = sandbox();
-    // The commit of what is approved is held up.
+    // The commit of the approved work is delayed.
     let held = sandbox.root().join("held");
     let hook = format!("#!/bin/sh\n[ -e '{0}' ] || {{ touch '{0}'; exec sleep 1000; }}\n", held.display());
     let path = sandbox.project().join(".git/hooks/pre-commit");

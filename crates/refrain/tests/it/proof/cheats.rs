@@ -1,6 +1,6 @@
-//! Agents that cheat: each gets its gates to pass, or its claim to be believed, without the work; and each is refused, with
-//! words for the person and for its next run. What none of this can see, a file that git ignores and that a gate feeds on
-//! for instance, is what `--clean-checkout` is for.
+//! Agents that cheat: each gets its gates to pass, or its claim to be accepted, without the work; and each is refused,
+//! with a reason for the user and for its next run. Cheats that this cannot see, such as an ignored file that a gate
+//! reads, are the subject of `--clean-checkout`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -29,7 +29,8 @@ const PROJECT: &[(&str, &str)] = &[
     (".gitignore", "*.log\n/build/\n"),
 ];
 
-/// All that the files offer is protected; of their gates, one stands for all, as no test runner need be installed here.
+/// Everything that the files offer is protected; of their gates one is enough, because no test runner need be
+/// installed here.
 const FLAGS: &[&str] = &[
     "--auto-gates",
     "--yes",
@@ -323,7 +324,7 @@ fn a_worktree_that_git_is_told_to_look_for_elsewhere_stops_the_loop() {
     assert_eq!((&status["status"], &status["verified"]), (&json!("blocked"), &json!(false)));
 }
 
-/// What an agent does to the journal of its own loop, which the runner then finds.
+/// An agent's changes to the journal of its own loop, which the runner then finds.
 #[rstest]
 #[case::changes_a_byte(
     "at=$(grep -abo 'Mend the sum' $f | head -n 1 | cut -d: -f1); printf Rend | dd of=$f bs=1 seek=$at conv=notrunc 2> /dev/null"
@@ -376,7 +377,7 @@ fn a_runner_that_the_code_under_test_ended_tested_nothing(#[case] gate: &str, #[
     assert!(prompt.contains("it tested nothing"), "{prompt}");
 }
 
-/// A gate that keeps the output of a good run to itself says nothing then, and has passed.
+/// A gate that hides the output of a good run prints nothing then, and has passed.
 #[rstest]
 #[case::its_summary_is_there("tests=sh run.sh")]
 #[case::it_shows_failures_only("tests=sh run.sh > \"$NOTES/log\" 2>&1 || { cat \"$NOTES/log\"; exit 1; }")]

@@ -1,4 +1,4 @@
-//! `--clean-checkout`: what is proven is what would be committed, and not what happens to lie around.
+//! `--clean-checkout`: gates run on what would be committed, without other files.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use testkit::{Sandbox, write};
 
 use crate::{CLAIM, plain_folder, sandbox};
 
-/// A project that ignores what tools keep, and an agent that adds a file and claims.
+/// A project that ignores the files of its tools, and an agent that adds a file and claims.
 fn project() -> (Sandbox, String) {
     let sandbox = sandbox();
     write(&sandbox.project().join(".gitignore"), "/target\nnode_modules\n*.gen\n");
@@ -193,7 +193,7 @@ fn the_agent_is_told_where_gates_run_and_doctor_clears_up_after_projects_that_ar
     assert!(!gone.exists() && here.exists());
 }
 
-/// What is protected is compared after each gate there, too.
+/// Protected paths are compared after each gate there, too.
 #[rstest]
 #[case::in_the_worktree(&[])]
 #[case::there(&["--clean-checkout"])]
@@ -213,7 +213,7 @@ fn code_that_rewrites_a_protected_test_while_a_gate_runs_proves_nothing(#[case] 
     assert_eq!(sandbox.status("job")["verified"], false);
 }
 
-/// What git ignores stays where a gate wrote it before the first iteration, and as it left it.
+/// An ignored file that a gate wrote before the first iteration stays, unchanged.
 #[test]
 fn what_no_gate_wrote_is_gone_before_the_next() {
     let (sandbox, _) = project();
@@ -243,7 +243,7 @@ test \"$(cat work.txt)\" = right";
     sandbox.refrain(&words).with_code(0);
 }
 
-/// Code that a gate of an attempt runs writes what a later attempt's gate feeds on.
+/// Code that a gate of an attempt runs writes the input of a later attempt's gate.
 #[rstest]
 #[case::a_new_file("[ ! -e target/plant ] || exit 0; sh work.sh", "mkdir -p target; echo > target/plant")]
 #[case::a_file_of_the_baseline(
@@ -269,7 +269,7 @@ fn what_code_under_test_plants_is_gone_before_the_next_verification(#[case] gate
     sandbox.refrain(&[&words[..], &gates].concat()).with_code(10);
 }
 
-/// A gate may need what another one of the same verification built.
+/// A gate may need the build output of another one of the same verification.
 #[test]
 fn gates_of_one_verification_share_what_they_write() {
     let (sandbox, agent) = project();
@@ -350,7 +350,7 @@ sed -n 's/ tree$//p'); do case $(git ls-tree $old) in *.refrain*run.sh*)";
     assert_eq!(sandbox.status("job")["verified"], false, "{said}");
 }
 
-/// What is behind such a link is in no tree.
+/// The target of such a link is in no tree.
 #[rstest]
 #[case::absolute("ln -sf \"$HOME/sum.sh\" sum.sh", "sum.sh", &[])]
 #[case::absolute_there("ln -sf \"$HOME/sum.sh\" sum.sh", "sum.sh", &["--clean-checkout"])]

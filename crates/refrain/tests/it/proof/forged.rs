@@ -1,5 +1,5 @@
-//! Journals that another process writes into: what it appends is not believed, whether the runner lives or was killed; a cut tail
-//! shows; ends and approvals are signed.
+//! Journals that another process writes into: appended records are rejected, whether the runner lives or was killed; a
+//! cut tail is detected; ends and approvals are signed.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -37,7 +37,7 @@ fn forge(sandbox: &Sandbox, id: &str, events: &[Value]) {
     testkit::write(&path, text);
 }
 
-/// What follows the start of the agent in the journal of a loop that completed, proven by its gate.
+/// The events after the agent's start in the journal of a verified loop.
 fn completion(sandbox: &Sandbox) -> Vec<Value> {
     let agent = sandbox.agent("honest", &format!("echo done > work.txt; {CLAIM}"));
     sandbox
@@ -49,7 +49,7 @@ fn completion(sandbox: &Sandbox) -> Vec<Value> {
     events[spawned + 1..].to_vec()
 }
 
-/// What an agent that writes requests by itself begins with: `say ID REST` puts one into the inbox, `ring` wakes the runner.
+/// The first part of an agent that forges requests: `say ID REST` puts one into the inbox, `ring` wakes the runner.
 const REQUESTS: &str = r#"loop=$REFRAIN_PROJECT/.git/refrain/loops/job
 say() { printf '{"id":"%s",%s}' "$1" "$2" > $loop/inbox/$1; }
 ring() { printf '!' > $loop/doorbell; }
@@ -90,7 +90,7 @@ esac"#
         (&json!("paused"), &json!("by an unknown sender")),
         "{status}"
     );
-    // One that a person typed is signed: copied to another loop, or with other words, it shows nothing.
+    // A user's request is signed: in another loop, or with other words, its signature is invalid.
     let gate = sandbox.gate("go");
     let session = idle(&sandbox, "other");
     session.signal(testkit::Signal::STOP);
@@ -131,7 +131,7 @@ ring
     let agent = sandbox.agent("agent", &agent);
     let start = ["start", "--command", &agent, "--name", "job", "--gate", GATE, "--require-approval", "p"];
     sandbox.refrain(&start).with_code(14);
-    // Whoever asks next does what waits.
+    // The next command also processes the waiting requests.
     sandbox.refrain(&["steer", "job", "Go on."]).with_code(0);
     let status = sandbox.status("job");
     assert_eq!((&status["status"], &status["verified"]), (&json!("blocked"), &json!(false)), "{status}");

@@ -1,4 +1,4 @@
-//! Claims and their proof: gates that Refrain runs itself, and what an agent's word is worth against them.
+//! Claims and their proof: gates that Refrain runs itself, and the weight of an agent's claim against them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +8,7 @@ use testkit::{Sandbox, Session, write};
 
 use crate::{CLAIM, plain_folder, sandbox};
 
-/// Says that it is done in every iteration, and is from the third on.
+/// Claims in every iteration; the claim is true from the third on.
 fn liar(sandbox: &Sandbox) -> String {
     let script = format!(
         "echo \"try $REFRAIN_ITERATION\" > tries.txt\n[ $REFRAIN_ITERATION -lt 3 ] || echo good > work.txt\n{CLAIM}"
@@ -366,7 +366,7 @@ fn gates_see_no_variable_of_refrain_and_nothing_to_read() {
         let (gate, agent) = (names("gate"), names("agent"));
         assert!(gate.contains("MINE") && agent.contains("REFRAIN_LOOP_ID"), "{gate:?} {agent:?}");
         assert!(!gate.iter().any(|name| name.starts_with("REFRAIN_")), "{gate:?}");
-        // What a shell sets for itself is no mark.
+        // A variable that a shell sets for itself is no mark.
         let own: Vec<_> = gate.difference(&agent).filter(|name| name.len() >= 8).cloned().collect();
         assert_eq!(own.len(), 1, "one mark: {own:?}");
         assert!(!sandbox.note("gate").contains(&format!("={id}\n")), "nothing names the loop");
@@ -503,7 +503,7 @@ fn a_gate_that_tests_nothing_has_not_passed() {
     }
 }
 
-/// What was dirty before is no part of the candidate's tree; a worktree's gates see it all the same.
+/// Earlier uncommitted changes are no part of the candidate's tree; a worktree's gates see them all the same.
 #[test]
 fn a_proof_over_what_its_tree_does_not_show_says_so() {
     let sandbox = sandbox();
@@ -515,7 +515,7 @@ fn a_proof_over_what_its_tree_does_not_show_says_so() {
     let reason = status["reason"].as_str().unwrap();
     assert!(reason.ends_with(" and changes that it does not show"), "{reason}");
 
-    // A checkout elsewhere has none of it: the loop is told so before it begins.
+    // A checkout elsewhere has none of it: the loop is refused before it begins.
     sandbox.refrain(&["archive", "job"]).with_code(0);
     let clean = start(&agent, &["--gate", TESTS, "--clean-checkout", "-m", "1"]);
     let run = sandbox.refrain(&clean).with_code(10);

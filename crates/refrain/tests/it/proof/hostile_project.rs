@@ -1,4 +1,4 @@
-//! Agents that clean up more than is theirs, and places that cannot be written: nothing of Refrain's is lost.
+//! Agents that delete files of others, and places that cannot be written: nothing of Refrain's is lost.
 
 use std::fs;
 
@@ -167,7 +167,7 @@ fn a_state_file_that_is_no_file_does_not_stop_the_loop() {
     sandbox.refrain(&["start", "--command", &agent, "--name", "job", "p"]).with_code(0);
 }
 
-/// Mounts a small file system over the project where this user may; says so where not.
+/// Mounts a small file system over the project if this user may; prints a note if not.
 fn mounted(sandbox: &Sandbox, options: &str) -> Option<Unmount> {
     let place = sandbox.project();
     let place = place.to_str().unwrap();
@@ -253,7 +253,7 @@ fn a_git_folder_in_which_git_would_wait_blocks_the_loop_by_name() {
         let start = ["start", "--command", &agent, "--name", "job", "--gate", "true", "-p", "p"];
         let run = sandbox.refrain(&start).with_code(14);
         assert!(run.stdout.contains(says), "{plant}: {run:?}");
-        // Who looks at it is told the same, and does not wait.
+        // A look at it shows the same, and does not wait.
         let status = sandbox.refrain(&["status", "job"]);
         assert!(format!("{status:?}").contains(says), "{plant}: {status:?}");
         sandbox.nobody_survives();

@@ -1,5 +1,5 @@
-//! Agents that put a symbolic link in the place of a folder that Refrain writes to: nothing is written, replaced or removed
-//! where it leads. The folder is put back, or what needs it is refused with its name.
+//! Agents that replace a folder of Refrain's by a symbolic link: nothing is written, replaced or removed in the link's
+//! target. The folder is restored, or the step that needs it fails with its name.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use testkit::{Sandbox, write};
 
 use crate::{CLAIM, plain_folder, sandbox};
 
-/// What Refrain calls its own files.
+/// The names of Refrain's own files.
 const NAMES: &[&str] = &[
     "context.md",
     "state.md",
@@ -40,7 +40,6 @@ fn own_folder(sandbox: &Sandbox) -> PathBuf {
     folder
 }
 
-/// All that is in a folder.
 fn files(folder: &PathBuf) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
@@ -120,7 +119,7 @@ fn a_folder_or_file_that_became_a_link_is_put_back(#[case] plants: &str) {
     sandbox.nobody_survives();
 }
 
-/// Whoever has printed nothing yet has no log, and loses the run.
+/// An agent that has printed nothing yet has no log, and loses the run.
 #[test]
 fn what_is_printed_is_not_kept_where_a_link_leads() {
     let sandbox = sandbox();
@@ -200,7 +199,7 @@ rm $l/doorbell; ln -s \"$NOTES/own/index\" $l/doorbell\necho x > $NOTES/planted\
     assert_eq!(files(&own), before);
 }
 
-/// What an attempt printed goes into the next prompt: it is never read where a link leads.
+/// An attempt's output goes into the next prompt: it is never read through a link.
 #[test]
 fn a_log_that_became_a_link_is_not_quoted() {
     let sandbox = sandbox();

@@ -1,4 +1,4 @@
-//! Gates that cannot run: what is mistyped refuses the start, what is found missing by the baseline blocks the loop, and
+//! Gates that cannot run: a mistyped one refuses the start, one found missing by the baseline blocks the loop, and
 //! neither costs anything.
 
 use std::fs;
@@ -93,7 +93,7 @@ fn what_a_shell_does_itself_is_never_missing() {
     ];
     let gates: Vec<_> = gates.iter().flat_map(|gate| ["--gate", gate]).collect();
     start(&sandbox, &gates).with_code(0);
-    // Its own worktree has what the commit has.
+    // Its own worktree has the files of the commit.
     fs::remove_file(sandbox.project().join("test.sh")).unwrap();
     let agent = sandbox.agent("agent", CLAIM);
     let words = ["start", "--command", &agent, "-p", "x", "--worktree", "--gate", "./test.sh"];
@@ -125,7 +125,7 @@ fn a_baseline_that_finds_no_program_blocks_the_loop() {
         let needs = status["needs"].as_str().unwrap();
         assert!(needs.starts_with("make ./tool available to gate tests, then refrain resume job"), "{needs}");
         assert!(run.stdout.contains(reason), "{}", run.stdout);
-        // As long as it is missing it is blocked again; once it is there the loop goes on.
+        // As long as it is missing it is blocked again; once it is there the loop continues.
         sandbox.refrain(&["resume", "job"]).with_code(14);
         let tool = sandbox.agent("tool", "exit 0");
         fs::copy(&tool, sandbox.project().join("tool")).unwrap();
@@ -202,7 +202,7 @@ fn a_run_whose_tests_cannot_run_is_refused() {
     write(&sandbox.project().join("go.mod"), "module x\n\ngo 1.22\n");
     write(&sandbox.project().join("x_test.go"), "package x\n");
     write(&sandbox.project().join("task.md"), "Mend it.\n");
-    // A PATH that has no more than what runs here.
+    // A PATH with only the programs that run here.
     let bin = sandbox.root().join("bin");
     fs::create_dir(&bin).unwrap();
     let path = sandbox.env().into_iter().find(|(name, _)| *name == "PATH").unwrap().1;

@@ -1,5 +1,5 @@
-//! What an agent plants in git is not run by Refrain's own git: hooks, filters, signing programs, a `git` of its own, with or
-//! without a repository in the repository. What the user has set up before is run, and nothing that it leaves behind lives on.
+//! What an agent plants in git is not run by Refrain's own git: hooks, filters, signing programs, a `git` of its own,
+//! with or without a repository in the repository. What the user set up before is run, and no process of it lives on.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -44,7 +44,7 @@ fn start(sandbox: &Sandbox, agent: &str, more: &[&str]) -> Run {
     sandbox.refrain(&[&words, more].concat())
 }
 
-/// What the last attempt is said to have changed.
+/// The changes reported of the last attempt.
 fn changed(sandbox: &Sandbox) -> Vec<Value> {
     let journal = sandbox.journal("job");
     let ended = journal.iter().rfind(|record| record["event"]["type"] == "attempt.finished").unwrap();

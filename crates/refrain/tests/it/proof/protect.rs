@@ -1,4 +1,5 @@
-//! What is protected, from a person's side: how it is said, shown and refused, and what is nobody's fault.
+//! Protected paths, from a person's side: how they are set, shown and refused, and which changes are not the agent's
+//! fault.
 
 use std::fs;
 

@@ -1,5 +1,6 @@
-//! Agents that cheat and agents that are honest, each in every way of running: what the threat model calls caught is caught, what it
-//! calls possible is possible, and no honest work is refused. The table of `docs/threat-model.md` is made from the same data.
+//! Agents that cheat and honest agents, each in every way of running: the threat model's "caught" is caught, its
+//! "possible" is possible, and no honest work is refused. The table of `docs/threat-model.md` is made from the same
+//! data.
 
 mod data;
 mod labs;
@@ -43,7 +44,7 @@ impl Way {
     }
 }
 
-/// What became of a claim.
+/// The result of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Refused,
@@ -91,7 +92,7 @@ fn run(lab: &Lab, way: Way, script: &str, mistake: Option<(&str, &str)>) -> (Ver
     let agent = sandbox.agent("agent", &format!("{script}\n{CLAIM}"));
     let words = ["start", "--command", &agent, "--name", "job", "-p", "Mend the sum.", "-m", "1"];
     let words = [&words[..], &way.flags(lab)].concat();
-    // Bytecode is told apart by whole seconds.
+    // Python compares bytecode by whole seconds.
     let run =
         sandbox.command(&words).env("PATH", &path(&sandbox, lab)).env("PYTHONDONTWRITEBYTECODE", "1").run();
     let said = format!("{}{}", run.stdout, run.stderr);
@@ -106,12 +107,12 @@ fn run(lab: &Lab, way: Way, script: &str, mistake: Option<(&str, &str)>) -> (Ver
     (if went_through { Verdict::Verified } else { Verdict::Refused }, said)
 }
 
-/// Whether all programs of the lab are there; says which one is not.
+/// Whether all programs of the lab are there; prints the name of a missing one.
 fn is_there(lab: &Lab) -> bool {
     has_programs(lab.name, lab.needs)
 }
 
-/// Whether all these programs are in `PATH`; says which one is not.
+/// Whether all these programs are in `PATH`; prints the name of a missing one.
 pub(crate) fn has_programs(name: &str, needs: &[&str]) -> bool {
     let missing = needs.iter().find(|program| {
         let folders = variable("PATH");
@@ -123,7 +124,7 @@ pub(crate) fn has_programs(name: &str, needs: &[&str]) -> bool {
     missing.is_none()
 }
 
-/// Runs cheats in one way, and says which cells of the table are wrong.
+/// Runs cheats in one way, and reports the wrong cells of the table.
 fn check(cheats: impl Iterator<Item = &'static Cheat>, way: Way) {
     let mut wrong = String::new();
     for cheat in cheats.filter(|cheat| is_there(cheat.lab)) {

@@ -9,7 +9,7 @@ use testkit::{Sandbox, eventually};
 
 use crate::{CLAIM, sandbox};
 
-/// Whether a lock file is there, and somebody holds it.
+/// Whether a lock file is there, and a process holds it.
 fn is_held(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| file.try_lock_shared().is_err())
 }

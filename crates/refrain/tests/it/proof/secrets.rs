@@ -1,4 +1,5 @@
-//! An agent that wants a secret published: by a mark of its own, by names, and by messages. The remote is a bare repository.
+//! An agent that tries to publish a secret: by a mark of its own, by names, and by messages. The remote is a bare
+//! repository.
 
 use std::fs;
 
@@ -6,7 +7,7 @@ use testkit::{Run, Sandbox, write};
 
 use crate::{CLAIM, sandbox};
 
-/// A shell word that makes a token: no text of this repository looks like one.
+/// A shell word that makes a token: no text in this repository may look like one.
 const TOKEN: &str = r#""ghp_$(echo 4fJ9sKq2LmZx8WbTn5RvYc1HdGp7Ue3Aio0Q)""#;
 
 /// The same without its head.
@@ -30,7 +31,7 @@ fn start(sandbox: &Sandbox, script: &str) -> Run {
     sandbox.refrain(&[words.as_slice(), &more].concat())
 }
 
-/// All that the remote has: references, paths, messages and contents.
+/// Everything on the remote: references, paths, messages and contents.
 fn remote(sandbox: &Sandbox) -> String {
     let git = |args: &[&str]| sandbox.git(&[&["--git-dir", "../remote.git"], args].concat());
     git(&["for-each-ref"]) + &git(&["log", "--all", "-p", "--format=%B"])
@@ -98,7 +99,7 @@ fn a_secret_in_a_path_or_message_of_a_commit_of_the_agents_is_not_pushed() {
         format!("mkdir {TOKEN}; echo x > {TOKEN}/a.txt; git add .; git commit -qm mine"),
         format!("git commit -q --allow-empty -m 'Use it' -m {TOKEN}; echo x > work.txt"),
         format!("git commit -q --allow-empty -m {TOKEN}; git commit -q --allow-empty -m mine"),
-        // What is reset stays here; what is tagged, too.
+        // A reset commit stays here; a tagged one, too.
         format!("git tag {TOKEN}; git tag -a -m {TOKEN} v1; git commit -q --allow-empty -m {TOKEN}"),
     ] {
         let sandbox = published();

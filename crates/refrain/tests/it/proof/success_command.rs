@@ -1,4 +1,4 @@
-//! `--success-command`: a required gate that completes the loop by itself, whatever the agent says.
+//! `--success-command`: a required gate that completes the loop by itself, without the agent's claim.
 
 use serde_json::{Value, json};
 use testkit::{Run, Sandbox, write};
@@ -125,7 +125,7 @@ fn it_completes_the_loop_of_a_session_too() {
     let begin = ["tick", "begin", "/refrain:loop", "--agent", "claude", "--session-id", "s", "--name", "job"];
     let typed = ["--args", "--success-command \"test -e made.txt\" Make it."];
     sandbox.refrain(&[&begin[..], &typed].concat()).with_code(0);
-    // One turn that makes nothing, and one that makes it and says nothing of that.
+    // One turn without the file, and one that makes it without a claim.
     for _ in 0..2 {
         sandbox.refrain(&["tick", "advance", "job"]).with_code(0);
     }

@@ -1,11 +1,11 @@
-//! Sums that miss something say so, wherever they are shown.
+//! Incomplete sums are marked on every surface.
 
 use serde_json::json;
 use testkit::Sandbox;
 
 use crate::sandbox;
 
-/// Codex: an attempt whose stream ends early and that says no tokens, then one that says all.
+/// Codex: an attempt whose stream ends early and reports no tokens, then one that reports all.
 fn cut_then_whole(sandbox: &Sandbox) -> String {
     sandbox.agent(
         "codex",
@@ -72,7 +72,7 @@ fn an_attempt_that_says_no_tokens_makes_every_sum_above_it_at_least() {
 fn money_that_one_agent_does_not_tell_makes_the_sum_at_least_and_leaves_the_tokens_exact() {
     let sandbox = sandbox();
     let codex = cut_then_whole(&sandbox);
-    // It says all that it used, and no money.
+    // It reports all its tokens, and no cost.
     testkit::write(&sandbox.root().join("notes/again"), "x");
     sandbox.refrain(&["start", "--command", &codex, "--name", "a", "p"]).with_code(0);
     let claude = sandbox.agent(

@@ -1,4 +1,4 @@
-//! Loops of every project together: lists of them, and what they used.
+//! Loops of all projects together: lists and usage.
 
 use std::path::{Path, PathBuf};
 
@@ -32,7 +32,7 @@ fn run(sandbox: &Sandbox, dir: &Path, agent: &str, id: &str, code: i32) {
     sandbox.command(&words).dir(dir).run().with_code(code);
 }
 
-/// Three loops in two projects: one that completed, one at its cap, and one that told what it cost.
+/// Three loops in two projects: one that completed, one at its cap, and one that reported its cost.
 fn three(sandbox: &Sandbox) -> PathBuf {
     let other = other_project(sandbox, "other");
     run(sandbox, &sandbox.project(), &sandbox.agent("quick", CLAIM), "done", 0);
@@ -116,7 +116,7 @@ fn deleting_or_damaging_the_catalog_loses_nothing() {
 #[test]
 fn a_catalog_that_cannot_be_written_harms_neither_a_loop_nor_a_list() {
     let sandbox = sandbox();
-    // A folder in its place: nobody can write that, root neither.
+    // A folder in its place: no process can write that, root neither.
     std::fs::create_dir_all(catalog(&sandbox).join("in the way")).unwrap();
     three(&sandbox);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Configuration and trust from outside: what a start makes of files and variables, and what it refuses.
+//! Configuration and trust from outside: how a start uses files and variables, and what it refuses.
 
 use serde_json::{Value, json};
 use testkit::Sandbox;
@@ -20,7 +20,7 @@ fn user_file(sandbox: &Sandbox, text: &str) {
     testkit::write(&folder.join("config.toml"), text);
 }
 
-/// What the loop was asked to do, as its journal has it.
+/// The loop's specification, from its journal.
 fn spec(sandbox: &Sandbox, id: &str) -> Value {
     sandbox.journal(id)[0]["event"]["data"]["spec"].clone()
 }
@@ -219,8 +219,8 @@ fn a_loop_keeps_what_it_was_started_with() {
     assert_eq!(sandbox.status("job")["max_iterations"], json!(3));
 }
 
-/// The variables of an attempt are its loop's: a loop that it starts does not take them for configuration. Nor can what runs
-/// there decide what is trusted.
+/// The variables of an attempt are its loop's: a loop started in it does not take them for configuration. Nor can a
+/// process in it trust a project.
 #[test]
 fn inside_an_attempt_no_variable_is_configuration_and_nothing_is_trusted() {
     let sandbox = sandbox();

@@ -1,4 +1,4 @@
-//! What hinders loops, and what dead runners leave behind: found, told, and mended where that is safe.
+//! What hinders loops, and what dead runners leave: found, reported, and repaired if that is safe.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -21,7 +21,7 @@ fn doctor(sandbox: &Sandbox, args: &[&str]) -> Invocation {
     sandbox.command(&[&["doctor"], args].concat()).env("PATH", &path)
 }
 
-/// What it finds.
+/// The findings.
 #[track_caller]
 fn findings(sandbox: &Sandbox, args: &[&str], code: i32) -> Vec<Value> {
     let run = doctor(sandbox, &[&["--json"], args].concat()).run().with_code(code).json();
@@ -151,7 +151,7 @@ fn crash_in_a_gate(sandbox: &Sandbox) -> i32 {
 fn crash_of(sandbox: &Sandbox, words: &[&str], id: &str) -> i32 {
     let session = sandbox.spawn(words);
     let pid = sandbox.wait_for_note(&format!("left.{id}")).trim().parse().expect("a pid");
-    // Both stopped, then killed: neither can end anybody any more.
+    // Both stopped, then killed: neither can end other processes.
     let both = [session.pid(), sandbox.processes_named("refrain-keeper")[0]];
     both.iter().for_each(|pid| signal_process(*pid, Signal::STOP));
     both.iter().for_each(|pid| signal_process(*pid, Signal::KILL));
@@ -159,7 +159,7 @@ fn crash_of(sandbox: &Sandbox, words: &[&str], id: &str) -> i32 {
     pid
 }
 
-/// One after the other: what a dead runner left is found on the whole machine.
+/// Sequentially: remains of dead runners are found on the whole machine.
 #[test]
 fn what_a_dead_runner_left_behind_is_found_and_ended() {
     left_behind_is_found_and_ended(|sandbox| crash(sandbox, "job"));
@@ -394,7 +394,7 @@ fn after_a_reboot_only_what_it_interrupted_is_resumed() {
     assert_eq!(sandbox.status("job")["status"], "crashed");
 }
 
-/// What it says of the configuration: grade, which file or key, what was found.
+/// The findings about the configuration: grade, file or key, text.
 fn of_configuration(found: &[Value]) -> Vec<(String, String, String)> {
     let of = found.iter().filter(|finding| finding["subject"] == "configuration");
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

@@ -1,4 +1,5 @@
-//! What loops that are over teach about the project's instructions: asked of an agent, gated, and taken over by a person alone.
+//! Lessons of ended loops about the project's instructions: proposed by an agent, checked by gates, and applied only by
+//! a person.
 
 use std::fs;
 
@@ -11,7 +12,7 @@ use crate::{CLAIM, sandbox};
 const INSTRUCTIONS: &str = "# Working here\n\n- Node 22\n- The API lives in src/api\n";
 const LEARNT: &str = "- Start the database with `make db` before the tests run.";
 
-/// What the agent answers that reflects on a loop.
+/// The answer of the agent that reflects on a loop.
 fn answer(insert: &str, iteration: u32) -> Value {
     json!({"changes": [{
         "line": 5, "remove": 0, "insert": [insert], "because": "iteration 1 lost time", "iterations": [iteration],
@@ -52,7 +53,7 @@ fn instructions(sandbox: &Sandbox) -> String {
     fs::read_to_string(sandbox.project().join("AGENTS.md")).unwrap()
 }
 
-/// A loop that nobody reflects on by himself, so that a test can.
+/// A loop that no background process reflects on, so that a test can.
 fn ended(answer: &Value) -> Sandbox {
     let sandbox = place("cat \"$NOTES/answer\"");
     let _ = says(&sandbox, answer);

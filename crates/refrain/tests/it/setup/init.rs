@@ -1,4 +1,4 @@
-//! `refrain init`: what it writes works, and what is there stays byte for byte.
+//! `refrain init`: the files it writes work, and existing files stay unchanged to the byte.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -22,7 +22,7 @@ fn put(sandbox: &Sandbox, name: &str, text: &str) {
     testkit::write(&path, text);
 }
 
-/// The program under its name, for whatever calls it by that.
+/// A `PATH` on which the program is found by its name.
 fn path(sandbox: &Sandbox) -> String {
     let bin = sandbox.root().join("bin");
     if !bin.exists() {
@@ -47,7 +47,7 @@ fn a_project_is_made_ready_once() {
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines[..4], names.map(|name| format!("{name}: written")), "{said}");
     assert!(lines[4].contains("refrain trust"), "{said}");
-    // What the rehearsal showed is what was written.
+    // The dry run showed exactly what was written.
     let shown: String = rehearsed
         .lines()
         .filter_map(|line| line.strip_prefix("  +"))

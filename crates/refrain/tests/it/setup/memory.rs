@@ -1,5 +1,5 @@
-//! What is remembered of loops: told to later ones, once and the same in every iteration; a person's to see, add and forget; and
-//! never a way to talk an agent, or Refrain, into anything.
+//! Memories of loops: shown to later loops, once and the same in every iteration; a person can list, add and forget
+//! them; and they cannot talk an agent, or Refrain, into anything.
 
 mod judge;
 mod meaning;
@@ -104,7 +104,7 @@ fn a_loop_is_told_nothing_of_what_has_nothing_to_do_with_it() {
     add(&sandbox, "The parser needs a newline at the end of a file");
     run(&sandbox, "cake", CLAIM, "Bake a cake.").with_code(0);
     assert!(!prompt(&sandbox, "cake", "0001").contains(SECTION));
-    // But for what a person calls important.
+    // Except memories that the user marks as important.
     sandbox.refrain(&["memory", "add", "--importance", "0.9", "Sign every commit"]).with_code(0);
     run(&sandbox, "again", CLAIM, "Bake a cake.").with_code(0);
     assert!(prompt(&sandbox, "again", "0001").contains("> Sign every commit ("));
@@ -275,7 +275,7 @@ fn what_an_agent_plants_is_not_kept_and_what_a_person_said_claims_nothing() {
     assert_eq!(kept.matches("[left out: it reads like an instruction]").count(), 3, "{kept}");
     assert!(!kept.contains("curl") && !kept.contains("gates") && !kept.contains("COMPLETE"), "{kept}");
 
-    // A person may say what they like; still nobody hears it as a claim, however it is repeated.
+    // A person may say what they like; still it never counts as a claim, however it is repeated.
     add(&sandbox, "The parser prints <promise>COMPLETE</promise>");
     add(&sandbox, "COMPLETE the parser");
     add(
@@ -345,7 +345,7 @@ fn a_damaged_file_is_put_aside_and_no_loop_fails_by_it() {
     assert!(run.stderr.contains("the file of memories was damaged and is put aside as"), "{}", run.stderr);
     assert_eq!(fs::read(file(&sandbox).with_extension("sqlite.damaged-1")).unwrap(), [b'x'; 8192]);
     assert_eq!(of_kind(&sandbox, "episode").len(), 1, "a new one is begun");
-    // And one that cannot be had at all.
+    // And a memory file that cannot be opened at all.
     fs::remove_file(file(&sandbox)).unwrap();
     fs::create_dir(file(&sandbox)).unwrap();
     let words = ["start", "--command", &agent, "--name", "y", "--memory", "on", "Mend the parser."];

@@ -1,5 +1,5 @@
-//! Whole loops over projects as people have them: a crate, a Python package and a Node package, each with its own test
-//! runner, two faults and tests that tell of both. What proves the work is what `--auto-gates` finds.
+//! Whole loops over realistic projects: a crate, a Python package and a Node package, each with its own test runner,
+//! two faults and tests for both. The gates are those that `--auto-gates` detects.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use testkit::{Laid, Project, Run, Sandbox, write};
 
 use crate::{CLAIM, sandbox};
 
-/// All that a person may ask for besides.
+/// All further options that a user may set.
 const CARE: &[&str] =
     &["--auto-gates", "--yes", "--git-workflow", "commit", "--clean-checkout", "--stuck-threshold", "2"];
 
@@ -26,7 +26,7 @@ fn outcomes(status: &Value) -> Vec<Value> {
     status["iterations"].as_array().unwrap().iter().map(row).collect()
 }
 
-/// The work is proven, committed, told, and can be checked; nothing else in the repository has changed.
+/// The work is verified, committed, reported, and can be checked; nothing else in the repository has changed.
 #[track_caller]
 fn is_proven(sandbox: &Sandbox, laid: &Laid, id: &str) {
     let status = sandbox.status(id);
@@ -94,7 +94,7 @@ fn one_is_mended_in_steps_and_a_claim_before_the_last_is_refused(#[case] project
         [json!([1, "ended"]), json!([2, "claimed"]), json!([3, "claimed"])]
     );
 
-    // Each prompt tells of what fails by then, in the words of the test runner, and only of that.
+    // Each prompt has the failures at that time, in the words of the test runner, and only those.
     let prompts = ["0001", "0002", "0003"].map(|attempt| sandbox.kept_text("job", attempt, "prompt.md"));
     let [first, second] = laid.project.failures;
     assert!(prompts[0].contains("committed for you after the gates pass."), "{}", prompts[0]);
@@ -141,12 +141,12 @@ fn weakened_tests_prove_nothing_until_they_are_put_back(#[case] project: Project
     assert_eq!(outcomes(&sandbox.status("job")), [json!([1, "claimed"]), json!([2, "claimed"])]);
     let prompt = sandbox.kept_text("job", "0002", "prompt.md");
     assert!(prompt.contains(&format!("{} was changed", laid.project.cheated)), "{prompt}");
-    // Of what fails the weakened tests said nothing: it was not by their words that the claim was refused.
+    // The weakened tests did not report the failure: the claim was refused for another reason.
     let log = sandbox.kept_text("job", "0001", &format!("gates/{}.log", laid.project.gate));
     assert!(!laid.project.failures.iter().any(|failure| log.contains(failure)), "{log}");
 }
 
-/// `refrain run` of the task `mend` on the project, with a specification that lies in it.
+/// `refrain run` of the task `mend` in the project, with a specification in it.
 #[track_caller]
 fn run(sandbox: &Sandbox, laid: &Laid, agent: &str, more: &[&str], variables: &[(&str, &str)]) -> Run {
     let reviewer = sandbox.agent("reviewer", "echo SPEC_PASS");
@@ -157,7 +157,7 @@ fn run(sandbox: &Sandbox, laid: &Laid, agent: &str, more: &[&str], variables: &[
     variables.iter().fold(command, |command, (name, value)| command.env(name, value)).run()
 }
 
-/// What was made of it so far lies on one failure branch with how it stood; what is checked out is as the agent left it.
+/// The work so far is on one failure branch with its state; the checkout is as the agent left it.
 #[track_caller]
 fn is_kept(sandbox: &Sandbox, laid: &Laid) {
     let branches = sandbox.git(&["branch", "--list", "--format=%(refname:short)", "wip/*"]);

@@ -1,4 +1,5 @@
-//! Who is asking: a process inside an attempt is known by its ancestors, whatever its environment, session and parents are.
+//! The caller's identity: a process inside an attempt is known by its ancestors, whatever its environment, session
+//! and parents.
 
 use std::fs;
 
@@ -10,8 +11,8 @@ use crate::{CLAIM, sandbox};
 
 const REFRAIN: &str = env!("CARGO_BIN_EXE_refrain");
 
-/// Shell functions for agents: `washed WORDS…` runs the program without its environment, `apart WORDS…` in a session of its
-/// own as well, behind two forks. Each notes its words, its exit code and what it said as a line of `$NOTES/tried`.
+/// Shell functions for agents: `washed WORDS…` runs the program without its environment, `apart WORDS…` in a session of
+/// its own as well, after two forks. Each notes its words, its exit code and what it said as a line of `$NOTES/tried`.
 fn functions() -> String {
     format!(
         r#"bare() {{
@@ -30,7 +31,7 @@ apart() {{
     )
 }
 
-/// The lines that the functions noted: words, exit code, and what was said.
+/// The lines that the functions noted: words, exit code, and output.
 fn tried(sandbox: &Sandbox) -> Vec<[String; 3]> {
     let parts = |line: &str| {
         let mut parts = line.splitn(3, " | ").map(str::to_owned);
@@ -39,7 +40,7 @@ fn tried(sandbox: &Sandbox) -> Vec<[String; 3]> {
     sandbox.note("tried").lines().map(parts).collect()
 }
 
-/// A loop that waits for approval, and one that is at its cap.
+/// A loop that waits for approval, and one at its cap.
 fn others(sandbox: &Sandbox) -> String {
     let agent = sandbox.agent("claims", &format!("echo x >> work.txt\n{CLAIM}"));
     let words = ["start", "--command", &agent, "--require-approval", "--share-worktree", "--name", "waits"];
@@ -239,7 +240,7 @@ fn a_clone_runs_no_command_of_its_own_before_it_is_trusted() {
     let run = sandbox.refrain(&start).with_code(2);
     assert!(run.stderr.contains("\"sh test.sh\" of the project's files is not trusted"), "{}", run.stderr);
     assert!(sandbox.snapshot() == before && !ran("pwn") && !ran("tested"), "nothing was run or begun");
-    // What only looks at it needs no trust.
+    // A look needs no trust.
     sandbox.refrain(&["plan", "check", "--tag", "x", "--command", &agent]).with_code(0);
     sandbox.refrain(&[&plan[..], &["--dry-run"]].concat()).with_code(0);
 

@@ -1,11 +1,11 @@
-//! Completion as a person meets it: real shells in a real terminal, asked about loops that are there.
+//! Completion in real shells in a real terminal, with existing loops.
 
 use testkit::Sandbox;
 
 use crate::surfaces::terminal::Terminal;
 use crate::{CLAIM, plain_folder, sandbox};
 
-/// A sandbox with a loop that is done, one that stands at its cap, and one that runs.
+/// A sandbox with a completed loop, one at its cap, and one that runs.
 fn with_loops() -> Sandbox {
     let sandbox = sandbox();
     let [claims, fails] =
@@ -19,7 +19,7 @@ fn with_loops() -> Sandbox {
     sandbox
 }
 
-/// What bash is told may follow these words, as its script asks for it.
+/// The candidates that bash gets for the next word, as its script asks for them.
 fn follow(sandbox: &Sandbox, words: &[&str]) -> Vec<String> {
     let index = (words.len() - 1).to_string();
     let run = sandbox
@@ -112,7 +112,7 @@ fn what_cannot_be_found_out_is_left_out_without_a_word() {
     assert_eq!(follow(&sandbox, &["refrain", "pause", ""]), ["alive"]);
 }
 
-/// Types into a shell that has read the script, and waits for what it shows.
+/// Types into a shell that has read the script, and waits for its output.
 fn type_into(shell: &str, flags: &[&str], set_up: &str, sandbox: &Sandbox) {
     let there = sandbox.tool("sh", &["-c", &format!("command -v {shell}")]).run().code == 0;
     if !there {

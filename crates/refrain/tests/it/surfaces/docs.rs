@@ -1,8 +1,8 @@
-//! The commands of the README and of the guides, run as they stand there: every line of every `sh` block, in the order of
-//! its document, in a project of its own, with little scripts in place of the programs that are named.
+//! The commands of the README and of the guides: every line of every `sh` block is run, in the order of its document,
+//! in a project of its own, with small scripts in place of the named programs.
 //!
-//! `ID` is the loop that the verb could mean and that was touched last. A block that cannot be run says why, in a comment
-//! that readers do not see: `<!-- not run: why -->` above it.
+//! `ID` is the possible loop that was touched last. A block that cannot be run says why, in a comment that readers do
+//! not see: `<!-- not run: why -->` above it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -46,12 +46,12 @@ const TASKS: &str = r#"{"tag": "my-feature", "tasks": [
   {"id": 2, "title": "Implement auth middleware", "status": "pending", "complexity": 3, "depends_on": [1]}
 ]}"#;
 
-/// Where a document's commands are run.
+/// The place in which a document's commands run.
 struct Place {
     sandbox: Sandbox,
     gate: Gate,
     path: String,
-    /// The forge that `origin` is at, where the document is about that.
+    /// The forge of `origin`, if the document is about that.
     forge: Option<Forge>,
 }
 
@@ -89,7 +89,7 @@ impl Place {
             program(&bin.join(silent), "cat > /dev/null");
         }
         std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_refrain"), bin.join("refrain")).unwrap();
-        // Where somebody waits for it, it is done at once; in the background it holds until it is let go on.
+        // In the foreground it is done at once; in the background it holds until it is released.
         let agent = format!(
             "echo I look.\ntest -e $NOTES/claim || {{ read -r _ < $GATES/go; exit; }}\nprintf '{MESSAGE}\\n'"
         );
@@ -104,10 +104,10 @@ impl Place {
         }
         program(&sandbox.project().join("test.sh"), "echo 1 passed");
         testkit::write(&sandbox.project().join("refrain.toml"), "[start]\nmax-iterations = 20\n");
-        // What a task of a plan begins at is what is committed.
+        // A task of a plan starts from the committed files.
         sandbox.git(&["add", "-A"]);
         sandbox.git(&["commit", "-qm", "Begin"]);
-        // Whoever reads the documents has looked at their own project.
+        // A reader of the documents has looked at their own project.
         sandbox.trust();
         let usual = sandbox.env().into_iter().find(|(name, _)| *name == "PATH").unwrap().1;
         let path = format!("{}:{usual}", bin.display());
@@ -126,7 +126,7 @@ impl Place {
 
     fn shell(&self, line: &str) -> Invocation {
         let forge: Vec<_> = self.forge.iter().flat_map(Forge::env).collect();
-        // Its programs come first; those of the place stand in for the rest.
+        // Its programs come first; those of the place replace the rest.
         let before =
             forge.iter().find(|(name, _)| *name == "PATH").and_then(|(_, path)| path.split(':').next());
         let path = before.map_or_else(|| self.path.clone(), |before| format!("{before}:{}", self.path));
@@ -158,14 +158,14 @@ impl Place {
             false => drop(fs::remove_file(&claim)),
         }
         if verb == "watch" || words.contains(&"-f") {
-            // It goes on until somebody has seen enough.
+            // It continues until the reader has seen enough.
             let session = self.shell(&format!("exec {line}")).spawn();
             session.wait_for_output("I look.");
             session.signal(Signal::INT);
             session.wait().with_code(130);
             return;
         }
-        // What waits for a person ends as blocked.
+        // A loop that waits for a person ends as blocked.
         let code = if words.contains(&"--require-approval") { 14 } else { 0 };
         self.shell(&line).run().with_code(code);
         if verb == "pause" {

@@ -12,7 +12,7 @@ use testkit::{Sandbox, Signal, eventually};
 use self::client::{Client, News};
 use crate::{CLAIM, sandbox};
 
-/// An agent that works until somebody opens the gate `go`, and then claims.
+/// An agent that works until the test opens the gate `go`, and then claims.
 fn waiting(sandbox: &Sandbox) -> String {
     sandbox
         .agent("agent", &format!("echo $REFRAIN_ITERATION >> $NOTES/began\nread -r _ < $GATES/go\n{CLAIM}"))
@@ -34,7 +34,7 @@ pub(crate) fn does(sandbox: &Sandbox, tool: &'static str, asked: Value) -> Value
     told
 }
 
-/// Calls a tool that refuses, in a session of its own, and answers what it says.
+/// Calls a tool that refuses, in a session of its own, and returns the error.
 pub(crate) fn refuses(sandbox: &Sandbox, tool: &'static str, asked: Value) -> String {
     let client = Client::of(sandbox);
     let told = client.refuses(tool, asked);
@@ -112,7 +112,7 @@ fn a_loop_is_started_followed_to_its_end_and_reported() {
     let limits = sandbox.status("job")["limits"].clone();
     assert_eq!((&limits["timeout_ms"], &limits["timeout_grace_ms"]), (&json!(1_800_000), &json!(30_000)));
 
-    // A loop like any other: its runner is nobody's child, and every surface sees it.
+    // A loop like any other: its runner is detached, and every surface sees it.
     sandbox.wait_for_note("ran");
     assert_eq!(sandbox.status("job")["status"], "running");
     let status = client.does("loop_status", json!({"loop_id": "job"}));

@@ -1,5 +1,5 @@
-//! Being told that a loop ended or needs somebody: on a terminal, on a desktop, by a command; and that none of it can do
-//! anything to the loop.
+//! Notifications that a loop ended or needs a person: on a terminal, on a desktop, by a command; and that none of them
+//! can affect the loop.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,7 @@ use testkit::{Sandbox, eventually};
 use crate::surfaces::terminal::Terminal;
 use crate::{CLAIM, sandbox};
 
-/// A command that notes what it was told.
+/// A command that notes the notification.
 fn teller(sandbox: &Sandbox) -> String {
     sandbox.agent("tell", "{ echo \"$REFRAIN_NOTIFY_ID $REFRAIN_NOTIFY_STATUS\"; cat; } > $NOTES/.told; mv $NOTES/.told $NOTES/told")
 }
@@ -123,7 +123,7 @@ fn a_terminal_shows_it_and_rings() {
     let said = "\u{1b}]9;Refrain loop job: ◐ unverified: the agent made its promise; unverified, as no gate checks it\u{7}\u{7}";
     // The terminal that is closed echoes a line break.
     assert!(shown.trim_end().ends_with(said), "{shown:?}");
-    // In a log it is no more than what was printed.
+    // A log gets only the printed text.
     let run = sandbox.refrain(&["start", "--command", &agent, "--notify=terminal", "p"]).with_code(0);
     assert!(!run.stdout.contains('\u{7}') && !run.stderr.contains('\u{7}'), "{run:?}");
 }

@@ -1,4 +1,4 @@
-//! `report` and `verify`: what a loop came to, and whether its evidence still says so.
+//! `report` and `verify`: the result of a loop, and whether its evidence still agrees.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ fn report(sandbox: &Sandbox, id: &str) -> Value {
     sandbox.refrain(&["report", id, "--json"]).with_code(0).json()
 }
 
-/// What `verify --json` compared, as `(subject, outcome)`, and whether it all agrees.
+/// The comparisons of `verify --json`, as `(subject, outcome)`, and whether all agree.
 fn checks(sandbox: &Sandbox, words: &[&str], code: i32) -> (bool, Vec<(String, String, String)>) {
     let words = [&["verify", "--json"], words].concat();
     let verdict = sandbox.refrain(&words).with_code(code).json();
@@ -316,7 +316,7 @@ fn what_is_as_it_was_agrees() {
     {
         assert!(shown.contains(line), "{shown}");
     }
-    // Nothing of that is changed by looking, or by what the person does next.
+    // Neither a look nor the user's next changes modify the report.
     testkit::write(&sandbox.project().join("later.txt"), "more");
     sandbox.git(&["add", "later.txt"]);
     sandbox.git(&["commit", "-qm", "Later"]);

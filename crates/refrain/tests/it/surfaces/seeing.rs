@@ -1,4 +1,4 @@
-//! What is shown: status, list, show, logs, watch; for people and, field by field as the contract has it, for scripts.
+//! The reading verbs: status, list, show, logs, watch; for people and, field by field as in the contract, for scripts.
 
 use serde_json::{Value, json};
 use testkit::{Sandbox, eventually};
@@ -263,7 +263,7 @@ fn logs_show_both_ends_of_what_was_past_its_cap_when_everything_was_killed() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", &format!("echo begin..\n{CLAIM}"));
     sandbox.refrain(&["start", "--command", &agent, "--name", "job", "p"]).with_code(0);
-    // Before the parts were merged: the begin, and the two files of the end, named after where they begin.
+    // Before the parts were merged: the beginning, and the two files of the end, named after their offsets.
     let attempt = sandbox.loop_dir("job").join("iterations/0001");
     testkit::write(&attempt.join("output.log"), "begin..\n");
     std::fs::create_dir(attempt.join("output.log.tail")).unwrap();
@@ -429,7 +429,7 @@ fn a_damaged_loop_is_named_and_the_others_are_listed() {
     );
 }
 
-/// A terminal is no place for all that an agent may print; the log has it.
+/// A terminal shows only a part of an agent's output; the log has it all.
 #[test]
 fn what_an_agent_prints_is_shown_up_to_a_bound_and_kept_whole() {
     let sandbox = sandbox();

@@ -1,4 +1,4 @@
-//! `refrain serve`, as programs and browsers meet it: over a socket, byte for byte.
+//! `refrain serve`, as programs and browsers use it: over a socket, byte for byte.
 
 mod client;
 mod door;
@@ -16,7 +16,7 @@ use testkit::{Sandbox, Signal, eventually};
 use self::client::Served;
 use crate::{CLAIM, sandbox};
 
-/// An agent that says a line, and works until somebody opens the gate `go`; then it claims.
+/// An agent that says a line, and works until the test opens the gate `go`; then it claims.
 fn waiting(sandbox: &Sandbox) -> String {
     let _ = sandbox.gate("go");
     sandbox.agent(
@@ -139,7 +139,7 @@ fn a_stream_that_breaks_while_it_catches_up_loses_nothing() {
     sandbox.refrain(&["start", "--command", &agent, "--name", "job", "p"]).with_code(0);
     let names = sandbox.event_names("job");
     let served = Served::begin(&sandbox, &[]);
-    // One that listens on keeps the looking out going.
+    // Another subscriber keeps the watch running.
     let mut other = served.listens(None);
     assert_eq!(other.next().event, "hello");
     let begun: jiff::Timestamp = sandbox.journal("job")[0]["at"].as_str().unwrap().parse().unwrap();
@@ -158,7 +158,7 @@ fn a_stream_that_breaks_while_it_catches_up_loses_nothing() {
         }
         found
     };
-    // An id of another server, as before a restart; then that of what it was told first; then one from the middle.
+    // An id of another server, as before a restart; then the id of the first event; then one from the middle.
     let old = format!("deadbeef-5-{before}");
     assert_eq!(all(&old), names);
     let (_, hello) = after(&old);
@@ -168,7 +168,7 @@ fn a_stream_that_breaks_while_it_catches_up_loses_nothing() {
     drop(stream);
     let rest = all(&third.id);
     assert!(rest.ends_with(&names[3..]), "{rest:?}");
-    // With all of it told, only what is new is.
+    // After the last of them, only new events come.
     let (mut stream, _) = after(&old);
     let last = (0..names.len()).map(|_| stream.next()).last().unwrap();
     drop(stream);
@@ -368,7 +368,7 @@ fn it_ends_when_it_is_told_whoever_listens() {
     }
 }
 
-/// Parts of a log are read one by one; what lies across the edge of two is in neither.
+/// Parts of a log are read one by one; a secret across the edge of two is in neither.
 #[test]
 fn a_secret_is_hidden_wherever_a_log_is_cut() {
     let sandbox = sandbox();
@@ -409,7 +409,7 @@ fn a_secret_is_hidden_wherever_a_log_is_cut() {
             "{what} by {step}"
         );
     }
-    // Nor is a piece of it shown to whoever asks from the middle of it.
+    // Nor is a piece of it shown to a client that reads from the middle of it.
     for from in [at - 5, at + 2, at + 20, at + 38] {
         let part = served.gets(&format!("{attempt}/logs/output?from={from}&limit=30")).with_status(200);
         assert!(!part.body.contains("P6q7R8") && !part.body.contains("g7H8"), "{from}: {}", part.body);

@@ -1,4 +1,4 @@
-//! Loops from Slack, and Slack of loops: a real `refrain serve` talks with a Slack on loopback, as people would.
+//! Loops in Slack: a real `refrain serve` talks with a Slack on loopback, as users would.
 
 mod hostile;
 mod outages;
@@ -31,7 +31,7 @@ fn connected(slack: &Slack, more: &str) -> Sandbox {
     sandbox
 }
 
-/// The same, where this agent works; `$STEP` writes what it did into its notes.
+/// The same, with this agent; `$STEP` writes its work into its notes.
 fn working(slack: &Slack, script: &str) -> Sandbox {
     let sandbox = connected(slack, "");
     let step = "step() { printf -- '---\\nloop_id: %s\\nstatus: in-progress\\n---\\n## Progress\\nstep %s of <all>\\n' \
@@ -46,7 +46,7 @@ fn working(slack: &Slack, script: &str) -> Sandbox {
 /// An agent that waits to be let on in each iteration, and is done in the third.
 const IN_STEPS: &str =
     "read -r _ < $GATES/go\nstep\n[ $REFRAIN_ITERATION = 3 ] && echo '<promise>COMPLETE</promise>'\ntrue";
-/// One that never comes to an end by itself.
+/// An agent that never ends by itself.
 const ENDLESS: &str = "echo up > $NOTES/up; exec sleep 1000";
 
 fn serve(sandbox: &Sandbox, slack: &Slack) -> Session {
@@ -64,17 +64,16 @@ fn id_in(said: &Said) -> String {
     said.text.split('`').nth(1).unwrap().to_owned()
 }
 
-/// All that the bot posted for everybody.
+/// The bot's public messages.
 fn posted(slack: &Slack) -> Vec<Said> {
     slack.said().into_iter().filter(|said| !said.text.contains("<@U0BOT>")).collect()
 }
 
-/// No call was one that Slack does not want.
+/// Slack refused no call.
 #[track_caller]
 fn nothing_was_refused(slack: &Slack) {
     for method in ["chat.postMessage", "chat.update", "reactions.add", "chat.postEphemeral"] {
         let refused: Vec<_> = slack.calls(method).into_iter().filter(|call| !call.ok).collect();
-        // Who had set it already sets it again.
         assert!(refused.is_empty(), "{refused:#?}");
     }
 }
@@ -137,7 +136,7 @@ fn a_button_stops_a_loop_for_those_who_may() {
     slack.wait_for_acknowledged(&refused, 1);
     slack.wait_for_told("U1", "You may not stop loops here");
     assert_eq!(sandbox.status(&id)["status"], "running", "nothing was done");
-    // What asked for it is a command, so its own message bears the reactions.
+    // A command has no message, so the loop's own message gets the reactions.
     slack.wait_for("the hourglass", |said| said.reactions.contains("hourglass_flowing_sand"));
     let pressed = slack.press("U2", &first);
     slack.wait_for_acknowledged(&pressed, 1);
@@ -209,7 +208,7 @@ fn long_notes_become_a_file_or_are_cut_where_there_can_be_none() {
         file.text
     );
     assert_eq!(file.thread.as_deref(), Some(first.as_str()), "it is the thread that it was asked for in");
-    // However often it is tried.
+    // After any number of tries.
     for _ in 0..3 {
         slack.mood("files.getUploadURLExternal", Mood::Refuse("missing_scope"));
     }

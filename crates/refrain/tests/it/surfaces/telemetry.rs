@@ -1,5 +1,5 @@
-//! Traces and metrics: what a collector is told of loops, plans and sessions, and that one which is down or hostile can do
-//! nothing to them; and sums for machines and as a picture.
+//! Traces and metrics: what a collector receives of loops, plans and sessions; a collector that is down or hostile
+//! cannot affect them; and sums for machines and as a picture.
 
 use std::fs;
 
@@ -21,7 +21,7 @@ const CLAUDE: &str = r#"cat > /dev/null; test $REFRAIN_ITERATION = 1 && said=lat
 printf '{"type":"system","subtype":"init","session_id":"s%s","model":"claude-x"}\n' "$REFRAIN_ITERATION"
 printf '{"type":"result","subtype":"success","is_error":false,"num_turns":1,"session_id":"s%s","result":"%s","total_cost_usd":0.5,"usage":{"input_tokens":900,"output_tokens":50},"terminal_reason":"completed"}\n' "$REFRAIN_ITERATION" "$said""#;
 
-/// Runs a loop of two iterations, with an agent that says what it uses.
+/// Runs a loop of two iterations, with an agent that reports its usage.
 fn run_claude(sandbox: &Sandbox, env: &[(&str, &str)]) -> testkit::Run {
     let agent = sandbox.agent("claude", CLAUDE);
     let words = ["start", "--command", &agent, "--name", "job", "-q", "--gate", "test=true", "p"];
@@ -85,7 +85,7 @@ fn metrics(sent: &Value) -> Vec<Value> {
     sent["resourceMetrics"][0]["scopeMetrics"][0]["metrics"].as_array().cloned().unwrap_or_default()
 }
 
-/// What a metric comes to in all of that: whatever its series, or those with this text among their attributes.
+/// The sum of a metric over all series, or over those with this text among their attributes.
 fn sum(bodies: &[Value], name: &str, with: &str) -> f64 {
     let named = bodies.iter().flat_map(metrics).filter(|metric| metric["name"] == name);
     let points = named.flat_map(|metric| {

@@ -1,4 +1,4 @@
-//! A real pseudo-terminal: Ctrl-C as a person types it, a terminal that is closed, and what may be shown on one.
+//! A real pseudo-terminal: Ctrl-C, a terminal that is closed, and what may be shown on one.
 
 use std::io::{Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -310,7 +310,7 @@ fn what_is_shown_of_a_loop_fits_a_narrow_terminal() {
         assert!(until.concat().replace("\r         ", " ").contains("10m 0s of silence"), "{until:#?}");
         for words in [["status", "job"], ["show", "job"], ["watch", "job"]] {
             let (_, shown) = Terminal::of_width(width, &sandbox, &words, &[("NO_COLOR", "1")]).wait();
-            // What is copied is whole: a path, a word, a command.
+            // Text to copy is whole: a path, a word, a command.
             let long = |line: &&str| {
                 line.trim_end().chars().count() > width.into()
                     && !line.contains('/')

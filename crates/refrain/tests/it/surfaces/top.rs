@@ -1,11 +1,11 @@
-//! `refrain top` in a real pseudo-terminal, as a person uses it.
+//! `refrain top` in a real pseudo-terminal.
 
 use testkit::{Sandbox, Signal, eventually, signal_process};
 
 use crate::surfaces::terminal::{HOSTILE, Terminal};
 use crate::{CLAIM, sandbox};
 
-/// The screen of a person who looks at loops.
+/// `refrain top` in a terminal.
 struct Top {
     terminal: Terminal,
     size: (u16, u16),
@@ -23,7 +23,6 @@ impl Top {
         Self { terminal: Terminal::of_size(program, size, sandbox, &words, env), size }
     }
 
-    /// What stands on it.
     fn screen(&self) -> String {
         let (cols, rows) = self.size;
         let mut screen = vt100::Parser::new(rows.try_into().unwrap(), cols.try_into().unwrap(), 0);
@@ -40,7 +39,7 @@ impl Top {
         assert!(seen.is_ok(), "{part:?} is not on the screen:\n{}", self.screen());
     }
 
-    /// Types keys, and waits for what they lead to.
+    /// Types keys, and waits for a text on the screen.
     #[track_caller]
     fn press(&mut self, keys: &str, leads_to: &str) {
         self.terminal.type_keys(keys);
@@ -70,7 +69,7 @@ fn is_given_back(text: &str) {
     }
 }
 
-/// Fails the test unless its help says all of this.
+/// Fails the test unless its help contains all of this.
 pub(crate) fn help_says(sandbox: &Sandbox, parts: &[&str]) {
     let mut top = Top::open(sandbox, (120, 40), &[]);
     top.wait_for("? help");
@@ -82,7 +81,7 @@ pub(crate) fn help_says(sandbox: &Sandbox, parts: &[&str]) {
     assert_eq!(code, 0, "{text:?}");
 }
 
-/// An agent whose iterations wait to be let go.
+/// An agent whose iterations wait at a gate.
 const WAITS: &str = "echo working on $REFRAIN_ITERATION; echo x > $NOTES/up; read -r _ < $GATES/go";
 
 #[track_caller]

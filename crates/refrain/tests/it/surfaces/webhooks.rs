@@ -1,5 +1,5 @@
-//! Webhooks: what one is told of a loop, signed and at least once; and that one which is down, slow or hostile can do nothing
-//! to the loop.
+//! Webhooks: they receive a loop's notifications, signed and at least once; one that is down, slow or hostile cannot
+//! affect the loop.
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
@@ -13,7 +13,7 @@ use crate::{CLAIM, sandbox};
 
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
 
-/// A sandbox whose loops tell this URL, with the secret where it belongs.
+/// A sandbox whose loops notify this URL, with the secret configured.
 fn telling(url: &str, more: &str) -> Sandbox {
     let sandbox = sandbox();
     let config = sandbox.root().join("home/config/refrain");
@@ -45,7 +45,7 @@ fn pair(id: &str, status: &str) -> (String, String) {
     (id.to_owned(), status.to_owned())
 }
 
-/// A URL where nobody listens, and its address.
+/// A URL without a listener, and its address.
 fn nowhere() -> (String, std::net::SocketAddr) {
     let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
     (format!("http://{address}/loops"), address)
@@ -105,7 +105,7 @@ fn one_that_is_down_harms_nothing_and_is_told_later() {
     assert!(start.stderr.contains("the webhook was not told") && start.stderr.contains("resume --all"));
     assert_eq!(sandbox.status("job")["status"], "completed");
     sandbox.refrain(&["verify", "job"]).with_code(0);
-    // What happened before anybody was to be told of it is not told.
+    // Events from before the webhook was configured are not sent.
     let all = || sandbox.refrain(&["resume", "--all"]).with_code(0);
     assert!(all().stderr.contains("the webhook was not told"));
     let receiver = Receiver::start_at(address, []);

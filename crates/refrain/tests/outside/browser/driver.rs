@@ -1,5 +1,5 @@
-//! A browser that a test holds: Chromium, headless, led by its driver as a person would lead it; and what a person sees of a
-//! page. What is looked for is waited for.
+//! A browser for tests: headless Chromium, controlled through its driver, and what a person sees of a page. Lookups
+//! wait until the element is there.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use testkit::{Sandbox, Session, axe, eventually, write};
 use tokio::runtime::{Builder, Runtime};
 
-/// What Chromium is started with: nothing is asked of the network, and root may run it.
+/// Chromium's options: no network requests of its own, and root may run it.
 const OPTIONS: &[&str] = &[
     "--headless",
     "--no-sandbox",
@@ -68,7 +68,7 @@ impl Browser {
         self.runtime.block_on(self.client.goto(url)).unwrap();
     }
 
-    /// Forgets what let it in.
+    /// Deletes the cookies.
     pub(crate) fn forget(&self) {
         self.runtime.block_on(self.client.delete_all_cookies()).unwrap();
     }
@@ -85,7 +85,7 @@ impl Browser {
         self.runtime.block_on(self.client.set_window_size(width, height)).unwrap();
     }
 
-    /// What a selector finds, once it does.
+    /// The element of a selector, once there is one.
     #[track_caller]
     fn find(&self, selector: &str) -> Element {
         let found = self.runtime.block_on(self.client.wait().for_element(Locator::Css(selector)));
@@ -98,7 +98,7 @@ impl Browser {
         eventually(selector, || self.runtime.block_on(self.find(selector).click()).ok());
     }
 
-    /// Types into a field, in place of what stood there.
+    /// Types into a field, replacing its content.
     #[track_caller]
     pub(crate) fn fill(&self, selector: &str, text: &str) {
         let field = self.find(selector);
@@ -108,14 +108,14 @@ impl Browser {
         });
     }
 
-    /// Presses keys where the focus is.
+    /// Presses keys in the focused element.
     pub(crate) fn press(&self, keys: &[Key]) {
         let keys: String = keys.iter().map(|key| char::from(*key)).collect();
         let at = self.runtime.block_on(self.client.active_element()).unwrap();
         self.runtime.block_on(at.send_keys(&keys)).unwrap();
     }
 
-    /// What a person reads on the page.
+    /// The visible text of the page.
     pub(crate) fn text(&self) -> String {
         self.evaluate("return document.body.innerText").as_str().unwrap_or_default().to_owned()
     }
@@ -132,7 +132,7 @@ impl Browser {
         self.runtime.block_on(self.client.execute(script, Vec::new())).unwrap_or_default()
     }
 
-    /// What the page has against it by the rules of accessibility.
+    /// The accessibility errors of the page.
     pub(crate) fn barriers(&self) -> Vec<String> {
         let axe = axe().expect("axe-core is not installed: run `cargo xtask e2e browser`");
         let axe = std::fs::read_to_string(axe).unwrap();
@@ -141,7 +141,7 @@ impl Browser {
         serde_json::from_value(found).unwrap()
     }
 
-    /// Keeps a picture of the page, as what came of the test.
+    /// Stores a screenshot of the page as a result of the test.
     pub(crate) fn picture(&self, name: &str) {
         let bytes = self.runtime.block_on(self.client.screenshot()).unwrap();
         std::fs::create_dir_all(&self.pictures).unwrap();

@@ -1,14 +1,13 @@
-//! How the pages look, in light and in dark, on wide and on narrow screens, and what the rules of accessibility have against
-//! them; a plan, and keys alone.
+//! The pages in light and in dark, on wide and on narrow screens, with accessibility checks; a plan, and keyboard use.
 
 use fantoccini::key::Key;
 use testkit::{Signal, eventually, write};
 
 use super::Place;
 
-/// A browser of a person who likes it dark.
+/// A browser that prefers a dark scheme.
 const DARK: &str = "--blink-settings=preferredColorScheme=0";
-/// The worker of the plan: it gives up the second task, and waits in each other one to be let go on.
+/// The worker of the plan: it gives up the second task, and in each other one waits for its gate.
 const WORKER: &str = "task=$(git branch --show-current); task=${task##*/}; number=${task%%-*}
 [ $number = 2 ] && { echo 'TASK_BLOCKED: there is no oak'; exit 0; }
 echo \"sawing for $number\"; echo x > $NOTES/at-$number
@@ -42,7 +41,7 @@ impl Place {
         write(&self.sandbox.loop_dir("torn").join("journal.jsonl"), "no journal\n");
     }
 
-    /// Looks at a page, wide and narrow: nothing is in anybody's way, nothing is pushed out of sight.
+    /// Looks at a page, wide and narrow: nothing overlaps, nothing is pushed out of sight.
     #[track_caller]
     fn looks(&self, path: &str, shows: &str, name: &str) {
         let browser = &self.browser;

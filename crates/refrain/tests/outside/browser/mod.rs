@@ -1,4 +1,4 @@
-//! The dashboard as a person uses it, in Chromium: by mouse, by keyboard, on a narrow screen, beside an agent that means ill.
+//! The dashboard in Chromium: by mouse, by keyboard, on a narrow screen, beside a malicious agent.
 
 mod driver;
 mod looks;
@@ -13,7 +13,7 @@ use testkit::{Gate, Sandbox, Session, Signal, eventually};
 
 use self::driver::Browser;
 
-/// A server for the sandbox's project, and a browser that was let in.
+/// A server for the sandbox's project, and an authenticated browser.
 struct Place {
     browser: Browser,
     server: Session,
@@ -27,7 +27,7 @@ impl Place {
         Self::with(&[])
     }
 
-    /// The same, where the browser is started with more options.
+    /// The same, with more options for the browser.
     fn with(options: &[&str]) -> Self {
         let sandbox = Sandbox::new(env!("CARGO_BIN_EXE_refrain"));
         let go = sandbox.gate("go");
@@ -40,7 +40,7 @@ impl Place {
         Self { browser, server, url, go, sandbox }
     }
 
-    /// An agent that says this, and works until it is let go on.
+    /// An agent that prints this, and works until its gate opens.
     fn agent(&self, says: &str) -> String {
         self.sandbox.agent(
             "agent",
@@ -50,7 +50,7 @@ impl Place {
         )
     }
 
-    /// Starts a loop by the form, having seen what will run.
+    /// Starts a loop by the form, after its preview.
     fn starts(&self, agent: &str) {
         let browser = &self.browser;
         browser.go(&format!("{}/start", self.url));
@@ -67,7 +67,7 @@ impl Place {
     }
 }
 
-/// A server at this port, and where it says it is.
+/// A server at this port, and its printed addresses.
 fn serve(sandbox: &Sandbox, port: &str) -> (Session, Value) {
     let server = sandbox.spawn(&["serve", "--port", port, "--json"]);
     let said = eventually("it says where it is", || serde_json::from_str(&server.stdout()).ok());
@@ -212,7 +212,7 @@ fn a_browser_that_was_not_let_in_sees_nothing_and_comes_in_by_a_token() {
     place.sandbox.refrain(&["cancel", "job", "--now"]).with_code(0);
 }
 
-/// Cookies know no ports: what an agent serves on 127.0.0.1 must not be sent what lets a browser in here.
+/// Cookies know no ports: a server of an agent on 127.0.0.1 must not receive the cookie of this server.
 #[test]
 #[ignore = "it needs a browser: cargo xtask e2e browser"]
 fn what_an_agent_serves_is_not_sent_what_lets_a_browser_in() {
@@ -230,7 +230,7 @@ fn what_an_agent_serves_is_not_sent_what_lets_a_browser_in() {
     let its_port = agents.local_addr().unwrap().port();
     let heard = thread::spawn(move || {
         let mut heard = String::new();
-        // One request a name; what a browser asks for beside that comes later.
+        // One request for each name; the browser's further requests come later.
         while heard.matches("GET /theirs").count() < 2 {
             let (mut stream, _) = agents.accept().unwrap();
             let mut bytes = [0; 8 << 10];

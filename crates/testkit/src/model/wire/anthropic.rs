@@ -36,7 +36,7 @@ pub(super) fn read(body: &Value) -> Said {
         }
     }
     said.system = system.join("\n");
-    // A quota probe asks for a single token, whatever tools it names.
+    // A quota probe asks for a single token; its tools are ignored.
     if body["max_tokens"] != 1 {
         let tools = list(&body["tools"]).iter();
         said.tools = tools.map(|offered| tool(&offered["name"], &offered["input_schema"], false)).collect();
@@ -99,7 +99,7 @@ pub(super) fn events(reply: &Reply) -> Vec<Event> {
     events
 }
 
-/// A block as it begins, and what is added to it.
+/// The start of a block, and its deltas.
 fn in_pieces(block: &Value) -> (Value, Vec<Value>) {
     let mut empty = block.clone();
     let kind = word(&block["type"]);

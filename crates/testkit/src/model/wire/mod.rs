@@ -1,7 +1,7 @@
-//! The protocols: how each says what the user, the tools and the model have said.
+//! The protocols: how each encodes messages of the user, the tools and the model.
 //!
-//! [`Said`] is what a request tells, [`Reply`] what is answered; [`speak`] picks the protocol, and each file below it reads
-//! a request, writes a whole answer, and writes a stream of [`Event`]s.
+//! [`Said`] is a decoded request, [`Reply`] the answer; [`speak`] picks the protocol, and each file below it reads a
+//! request, writes a whole answer, and writes a stream of [`Event`]s.
 
 mod anthropic;
 mod chat;

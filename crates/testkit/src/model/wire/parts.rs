@@ -1,25 +1,25 @@
-//! What the protocols have in common.
+//! Code that the protocols share.
 
 use serde_json::Value;
 
 use super::super::script::{Stop, Usage};
 use super::super::tools::{Call, Tool};
 
-/// What a request tells.
+/// A decoded request.
 #[derive(Debug, Default)]
 pub(in super::super) struct Said {
     pub(in super::super) model: String,
     pub(in super::super) system: String,
-    /// All that the user's side says, the program's own additions among it.
+    /// The messages of the user's side, with the program's additions.
     pub(in super::super) user: Vec<String>,
     pub(in super::super) tool_results: Vec<String>,
     pub(in super::super) tools: Vec<Tool>,
     pub(in super::super) wants_stream: bool,
-    /// What a structured answer must look like.
+    /// The schema of a structured answer.
     pub(in super::super) schema: Option<Value>,
 }
 
-/// What is answered.
+/// An answer.
 #[derive(Debug)]
 pub(in super::super) struct Reply {
     pub(in super::super) model: String,
@@ -33,7 +33,7 @@ pub(in super::super) struct Reply {
 }
 
 impl Reply {
-    /// Whether there is text to be said: always, where nothing is called.
+    /// Whether there is text to send: always, if no tool is called.
     pub(super) fn has_text(&self) -> bool {
         !self.text.is_empty() || self.calls.is_empty()
     }
@@ -63,7 +63,7 @@ impl Event {
     }
 }
 
-/// The text in a content, however it is wrapped: a word, a part, or a list of parts.
+/// The text in a content, in any form: a string, a part, or a list of parts.
 pub(super) fn text_of(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
@@ -79,12 +79,12 @@ pub(super) fn text_of(content: &Value) -> String {
     }
 }
 
-/// The members of a list; none where it is no list.
+/// The members of a list; none if it is no list.
 pub(super) fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// A word; empty where it is none.
+/// A string; empty if it is none.
 pub(super) fn word(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }

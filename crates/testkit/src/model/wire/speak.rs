@@ -1,11 +1,11 @@
-//! Picking the protocol.
+//! Selects the protocol.
 
 use serde_json::Value;
 
 use super::super::request::Protocol;
 use super::{Event, Reply, Said, anthropic, chat, gemini, responses};
 
-/// What a request tells.
+/// Decodes a request.
 pub(in super::super) fn read(protocol: Protocol, path: &str, body: &Value) -> Said {
     match protocol {
         Protocol::Anthropic => anthropic::read(body),

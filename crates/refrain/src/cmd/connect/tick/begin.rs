@@ -1,5 +1,5 @@
-//! `refrain tick begin`: a session begins a loop, or goes on with one. What the person typed behind the session's command comes
-//! as one text; all else is as with `start`.
+//! `refrain tick begin`: a session starts a loop or continues one. What the person typed after the session's command
+//! comes as one text; all else is as with `start`.
 
 use std::io::Read;
 use std::process::ExitCode;
@@ -389,7 +389,7 @@ fn spec(
         return Err(RequestError::usage(error));
     }
     let limits = Limits {
-        // A session has its own, and nobody ends it.
+        // A session has its own limits, and Refrain does not end it.
         timeout: None,
         idle_timeout: None,
         pause: None,

@@ -1,5 +1,6 @@
-//! `refrain resume --from FILE`: a loop that another system began continues as one of Refrain's. What its file says is data:
-//! which program is run, and which command checks its work, is a person's word, here or in the configuration.
+//! `refrain resume --from FILE`: a loop of another system continues as one of Refrain's. The file is untrusted data:
+//! the program to run and the command that checks its work come from the user, on the command line or in the
+//! configuration.
 
 use std::process::ExitCode;
 
@@ -44,7 +45,7 @@ pub(super) struct FromArgs {
     pub(super) begin: Adapted<BeginArgs, AtResume>,
 }
 
-/// Of the options of `start`: what grants more is for every loop, all else for one of another system.
+/// Help of `start`'s options here: limits apply to every loop, all else only to one of another system.
 #[derive(Debug)]
 pub(super) struct AtResume;
 
@@ -63,7 +64,7 @@ impl Difference for AtResume {
     }
 }
 
-/// How much of what stands in a file is repeated, in bytes.
+/// The longest quotation from a file, in bytes.
 const SHOWN: usize = 400;
 
 /// Continues it, here or in a process of its own.
@@ -104,7 +105,7 @@ pub(super) fn run(context: &Context, file: &Utf8Path, args: Args) -> Result<Exit
     let workspace = Workspace { service: service.clone(), settings, dir };
     let PreparedLoop { service, settings, dir, spec, mut offered, mut notes, .. } =
         PreparedLoop::new(context, workspace, &request)?;
-    // A file that it names says what it likes too.
+    // A prompt file that it names is untrusted too.
     admits_prompt(&spec.prompt).map_err(|error| unread(file, &error.into()))?;
     let limits = Limits { max_iterations: total, ..spec.limits };
     let carried = Some(Carried { from: path.to_string(), iteration: found.iteration });
@@ -133,7 +134,7 @@ pub(super) fn run(context: &Context, file: &Utf8Path, args: Args) -> Result<Exit
     start::launch(context, prepared.start(context, &mut out::tell_note)?, args.show)
 }
 
-/// How many iterations it has in total, those there among them; none where it has no end.
+/// The total of iterations, including past ones; none without a limit.
 fn total(found: &ForeignLoop, begin: &BeginArgs) -> Result<Option<u32>, NotNow> {
     match begin.until.is_infinite() {
         true => found.total(Some(found.iteration.saturating_add(1))).map(|_| None),
@@ -141,7 +142,7 @@ fn total(found: &ForeignLoop, begin: &BeginArgs) -> Result<Option<u32>, NotNow> 
     }
 }
 
-/// What it is to do: what the person gives, else what the file says.
+/// Sets the task: the user's, else the file's.
 fn set_task(
     context: &Context,
     service: &Service,
@@ -155,7 +156,7 @@ fn set_task(
     match &found.prompt {
         Prompt::Text(text) => begin.task.prompt = Some(text.clone()),
         Prompt::File(name) => {
-            // A person's own word may lead anywhere; a file's leads to what lies in its project.
+            // A path from the user may lead anywhere; a path from the file must stay in its project.
             let root = service.project().worktree.canonicalize_utf8();
             let path = context.dir.join(name).canonicalize_utf8();
             let path = path.or_else(|_| service.project().worktree.join(name).canonicalize_utf8());
@@ -181,7 +182,7 @@ fn set_task(
     Ok(())
 }
 
-/// The words that claim the work done: what the person says of them, else what the file does.
+/// Sets the completion promise: the user's, else the file's.
 fn set_promise(found: &ForeignLoop, args: &mut PromiseArgs) {
     if args.no_promise || args.completion_promise.is_some() {
         return;
@@ -193,7 +194,7 @@ fn set_promise(found: &ForeignLoop, args: &mut PromiseArgs) {
     }
 }
 
-/// The name that it has there, where it is free; another is made up where it has none, or another loop has it.
+/// The name it has there, if it is free; otherwise a new one.
 fn name(
     service: &Service,
     (file, path): (&Utf8Path, &Utf8Path),
@@ -215,7 +216,7 @@ fn name(
     Ok(None)
 }
 
-/// A file in a repository that somebody else made must not choose a program.
+/// A file in a repository that another person made must not choose a program.
 fn nothing_to_run(file: &Utf8Path, found: &ForeignLoop) -> RequestError {
     let error = RequestError::usage(format!(
         "{file}: a file does not choose what is run; accepted is --command or --agent"
@@ -226,7 +227,7 @@ fn nothing_to_run(file: &Utf8Path, found: &ForeignLoop) -> RequestError {
     }
 }
 
-/// What was checked there is not completed here on the agent's word alone.
+/// A loop with a check must not be completed here on the agent's word alone.
 fn unchecked(file: &Utf8Path, check: &Check) -> RequestError {
     let by = match check {
         Check::Gates => "tests and a reviewer".to_owned(),

@@ -1,4 +1,4 @@
-//! The same by a token, where `gh` has no login.
+//! The same by a token, if `gh` has no login.
 
 use testkit::{Limit, write};
 
@@ -7,7 +7,7 @@ use super::{GREEN, Place, RUNNING, TOKEN};
 #[test]
 fn a_token_is_all_that_it_needs_and_is_found_nowhere_afterwards() {
     let place = Place::by_token();
-    // Git is let in by it too: this remote knows no ssh.
+    // Git authenticates by it too: this remote has no ssh.
     place.sandbox.git(&["remote", "set-url", "origin", &place.forge.http_url()]);
     let api = place.forge.api_url();
     let place = place.with("GITHUB_SERVER_URL", &api).with("GH_ENTERPRISE_TOKEN", TOKEN);

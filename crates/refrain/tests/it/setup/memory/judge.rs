@@ -1,4 +1,4 @@
-//! A judge that looks back on a loop which is over.
+//! A judge that looks back on an ended loop.
 
 use std::fs;
 
@@ -29,7 +29,7 @@ fn a_judge_looks_back_once_on_each_end_and_changes_nothing_about_the_loop() {
     let usage = sandbox.refrain(&["usage", "--json"]).with_code(0).json();
     assert_eq!(usage["looking_back"], json!({"asked": 1, "cost_usd": 0.25, "without_cost": 0}));
     sandbox.nobody_survives();
-    // Again about the same end: nobody is asked.
+    // Again about the same end: no agent is asked.
     sandbox.refrain(&["memory", "consolidate", "mend"]).with_code(0);
     assert_eq!(sandbox.note("times"), "x\n");
     assert_eq!(sandbox.status("mend")["usage"]["cost_usd"], Value::Null, "it is no cost of the loop");

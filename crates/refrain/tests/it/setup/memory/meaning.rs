@@ -1,4 +1,4 @@
-//! What says the same in other words: found by an endpoint of the person's own, and without it by the words.
+//! Search by meaning, through an endpoint of the user's own, and without one by words.
 
 use std::net::{Ipv4Addr, TcpListener};
 
@@ -8,7 +8,7 @@ use testkit::{Answer, Receiver, Sandbox};
 
 use super::*;
 
-/// Makes vectors that know two things: what bakes, and what parses.
+/// Makes vectors with two dimensions: baking and parsing.
 fn meanings(asked: &Value) -> Value {
     let about = |text: &str, words: &[&str]| {
         let lower = text.to_lowercase();

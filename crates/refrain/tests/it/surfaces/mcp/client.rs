@@ -1,4 +1,4 @@
-//! A client of `refrain mcp`: the protocol's own, at the other end of the program's pipes.
+//! A client of `refrain mcp`: the protocol's own, connected to the program's pipes.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{ChildStdin, ChildStdout};
@@ -17,7 +17,7 @@ use tokio::net::unix::pipe;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// What the server said of its own.
+/// A notification of the server.
 #[derive(Debug)]
 pub(super) enum News {
     Progress(ProgressNotificationParam),
@@ -77,7 +77,7 @@ impl Client {
         Self { runtime, service, session, news }
     }
 
-    /// What the server says of itself.
+    /// The server's description of itself.
     pub(super) fn server(&self) -> Value {
         serde_json::to_value(self.service.peer_info().unwrap().as_ref()).unwrap()
     }
@@ -88,13 +88,13 @@ impl Client {
         tools.iter().map(|tool| serde_json::to_value(tool).unwrap()).collect()
     }
 
-    /// Calls a tool; what the protocol says.
+    /// Calls a tool; returns the protocol's result.
     pub(super) fn tries(&self, tool: &'static str, asked: Value) -> Result<CallToolResult, ServiceError> {
         let params = CallToolRequestParams::new(tool).with_arguments(asked.as_object().unwrap().clone());
         self.runtime.block_on(self.service.call_tool(params))
     }
 
-    /// Calls a tool that does what it is asked.
+    /// Calls a tool that must succeed.
     #[track_caller]
     pub(super) fn does(&self, tool: &'static str, asked: Value) -> Value {
         let result = self.tries(tool, asked).unwrap();
@@ -122,7 +122,7 @@ impl Client {
         line
     }
 
-    /// Begins a call that waits, and is told how it gets on.
+    /// Begins a call that waits, and receives its progress.
     pub(super) fn begins(&self, tool: &'static str, asked: Value) -> RequestHandle<RoleClient> {
         let params = CallToolRequestParams::new(tool).with_arguments(asked.as_object().unwrap().clone());
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
@@ -141,7 +141,7 @@ impl Client {
         self.runtime.block_on(handle.cancel(None)).unwrap();
     }
 
-    /// What stands at an address.
+    /// Reads the resource at an address.
     pub(super) fn reads(&self, uri: &str) -> Result<String, ServiceError> {
         let read: ReadResourceResult =
             self.runtime.block_on(self.service.read_resource(ReadResourceRequestParams::new(uri)))?;
@@ -157,13 +157,13 @@ impl Client {
         all.into_iter().map(|resource| resource.uri).collect()
     }
 
-    /// Wants to be told when that changes.
+    /// Subscribes to changes of a resource.
     #[expect(deprecated, reason = "agents speak the revisions that have it")]
     pub(super) fn subscribes(&self, uri: &str) -> Result<(), ServiceError> {
         self.runtime.block_on(self.service.subscribe(rmcp::model::SubscribeRequestParams::new(uri)))
     }
 
-    /// Wants to be told when these change, in one request that lasts.
+    /// Subscribes to changes of these, in one lasting request.
     pub(super) fn listens(&self, uris: &[String]) -> Subscription {
         let filter = SubscriptionFilter::builder().resource_subscriptions(uris.to_vec()).build();
         self.runtime.block_on(self.service.listen(filter)).unwrap()
@@ -179,14 +179,14 @@ impl Client {
         }
     }
 
-    /// The next that the server says of its own.
+    /// The next notification of the server.
     #[track_caller]
     pub(super) fn hears(&mut self) -> News {
         let news = async { tokio::time::timeout(Duration::from_secs(20), self.news.recv()).await };
         self.runtime.block_on(news).expect("it says something").expect("it is there")
     }
 
-    /// Waits until the server says that this has changed.
+    /// Waits for a notification that this resource has changed.
     #[track_caller]
     pub(super) fn hears_of(&mut self, uri: &str) {
         while !matches!(self.hears(), News::Updated(changed) if changed == uri) {}
@@ -200,7 +200,7 @@ impl Client {
     }
 }
 
-/// A client that says whatever it likes.
+/// A client that can send anything.
 pub(super) struct Raw {
     pub(super) session: Session,
     input: ChildStdin,
@@ -213,13 +213,13 @@ impl Raw {
         Self { session, input, output: BufReader::new(output) }
     }
 
-    /// Says these bytes.
+    /// Sends these bytes.
     pub(super) fn says(&mut self, bytes: &[u8]) {
         self.input.write_all(bytes).unwrap();
         self.input.flush().unwrap();
     }
 
-    /// Asks, and passes over whatever else is said until the answer.
+    /// Sends a request, and skips other messages until the answer.
     #[track_caller]
     pub(super) fn asks(&mut self, id: u32, method: &str, params: Value) -> Value {
         let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});

@@ -1,4 +1,4 @@
-//! What callers send that should not be done: refused by name, or neutralised; and the server lives on.
+//! Hostile requests: refused by name, or neutralised; and the server keeps running.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -57,7 +57,7 @@ fn a_workspace_lies_inside_with_links_followed() {
     symlink(&outside, inside.join("out")).unwrap();
     symlink(&inside, sandbox.project().join("in")).unwrap();
     write(&inside.join("file"), "");
-    // A folder that says by its `.git` that it belongs to a project elsewhere.
+    // A folder with a `.git` file that points to a project elsewhere.
     let foreign = inside.join("foreign");
     fs::create_dir_all(outside.join("git")).unwrap();
     fs::create_dir(&foreign).unwrap();

@@ -1,4 +1,4 @@
-//! A client of `refrain serve` that says whatever it likes, byte for byte.
+//! A client of `refrain serve` that can send anything, byte for byte.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -74,7 +74,7 @@ impl Served {
         format!("refrain.localhost:{}", self.port)
     }
 
-    /// Where it says that people find it.
+    /// The URL that it prints for browsers.
     pub(super) fn url(&self) -> &str {
         &self.url
     }
@@ -83,7 +83,7 @@ impl Served {
         self.session.pid()
     }
 
-    /// What it told the person who runs it.
+    /// Its output for the user who runs it.
     pub(super) fn told(&self) -> String {
         self.session.stderr()
     }
@@ -95,10 +95,10 @@ impl Served {
         stream
     }
 
-    /// Says these bytes on a connection of their own.
+    /// Sends these bytes on a new connection.
     pub(super) fn says(&self, bytes: &str) -> Reply {
         let mut stream = self.connects();
-        // It may be answered, and closed, before all was said.
+        // It may be answered, and closed, before all was sent.
         let _ = stream.write_all(bytes.as_bytes());
         Reply::read(BufReader::new(stream))
     }
@@ -141,7 +141,7 @@ impl Served {
         ))
     }
 
-    /// Listens to what happens, from now on or behind that event.
+    /// Subscribes to events, from now on or after that one.
     pub(super) fn listens(&self, after: Option<&str>) -> Stream {
         let mut stream = self.connects();
         let last = after.map(|id| format!("Last-Event-ID: {id}\r\n")).unwrap_or_default();
@@ -162,7 +162,7 @@ impl Served {
         Stream(reader)
     }
 
-    /// Is told to end, and does.
+    /// Stops it by a signal, and checks that it ends.
     pub(super) fn ends(self) {
         self.ends_by(Signal::TERM);
     }
@@ -254,7 +254,7 @@ impl Reply {
         self
     }
 
-    /// Fails the test unless it says this.
+    /// Fails the test unless the body contains this.
     #[track_caller]
     pub(super) fn says(&self, part: &str) {
         assert!(self.body.contains(part), "{self:#?}");

@@ -1,4 +1,4 @@
-//! Who is let in: browsers by a link and a cookie, programs by a token, and nobody else.
+//! Authentication: browsers by a link and a cookie, programs by a token, and no other client.
 
 use std::fs;
 use std::io::{BufReader, Read, Write};
@@ -11,7 +11,7 @@ use super::client::{Reply, Served};
 use super::started;
 use crate::sandbox;
 
-/// What a browser that was let in sends.
+/// The cookie of an authenticated browser.
 fn cookie(opened: &Reply) -> String {
     assert_eq!((opened.status, opened.header("location")), (303, Some("/")), "{opened:#?}");
     opened.header("set-cookie").unwrap().split(';').next().unwrap().to_owned()
@@ -33,7 +33,7 @@ fn a_browser_is_let_in_once_by_a_code_and_then_by_its_cookie_alone() {
     let policy = listed.header("content-security-policy").unwrap();
     assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
     served.browses(&format!("GET {code} HTTP/1.1")).with_status(401).says("was used already");
-    // What changes something needs to come from a page of ours.
+    // A change must come from a page of ours.
     let post = |more: &str| {
         let head = format!(
             "POST /api/v1/loops HTTP/1.1\r\nHost: {}\r\nCookie: {cookie}\r\nContent-Length: 2{more}\r\n\r\n{{}}",
@@ -93,7 +93,7 @@ fn a_cookie_is_given_to_one_name_and_good_under_no_other_nor_as_a_token() {
     served.ends();
 }
 
-/// Browsers go to either loopback by the name, and show their cookie to whoever listens there.
+/// Browsers resolve the name to either loopback address, and send their cookie to any server that listens there.
 #[test]
 fn wherever_its_name_leads_there_is_nobody_else() {
     let sandbox = sandbox();
@@ -107,7 +107,8 @@ fn wherever_its_name_leads_there_is_nobody_else() {
     assert!(refused.stderr.contains(&format!("{at} is taken")), "{}", refused.stderr);
 }
 
-/// One that passes on its own name for the server leads people to their origin as well as one that passes on theirs.
+/// A proxy that passes on its own name for the server leads to the public origin as well as one that passes on the
+/// public name.
 #[test]
 fn behind_a_proxy_people_come_under_its_origin() {
     let sandbox = sandbox();
@@ -215,7 +216,7 @@ fn a_request_that_names_two_hosts_is_refused(#[case] head: &str) {
     served.ends();
 }
 
-/// All connections there are, and nothing said on any of them: the oldest is closed for who comes next.
+/// All connection slots are taken by silent clients: the oldest is closed for the next client.
 #[test]
 fn who_says_nothing_shuts_nobody_out() {
     let sandbox = sandbox();
@@ -226,7 +227,7 @@ fn who_says_nothing_shuts_nobody_out() {
     served.ends();
 }
 
-/// Who was let in has but a part of the connections, for streams too.
+/// An authenticated client has only a part of the connections, for streams too.
 #[test]
 fn one_token_has_so_many_connections_and_another_is_let_in() {
     let sandbox = sandbox();
@@ -240,7 +241,7 @@ fn one_token_has_so_many_connections_and_another_is_let_in() {
     served.ends();
 }
 
-/// Who shows no token is refused before what they send is waited for.
+/// A request without a token is refused before its body is read.
 #[test]
 fn what_somebody_sends_who_is_not_let_in_is_not_taken_in() {
     let sandbox = sandbox();
@@ -249,7 +250,7 @@ fn what_somebody_sends_who_is_not_let_in_is_not_taken_in() {
         let head = format!("POST {path} HTTP/1.1\r\nHost: {}\r\n{more}\r\n\r\n{{", served.host());
         served.says(&head)
     };
-    // What is announced never comes, and nobody waits for it.
+    // The announced body never comes, and the server does not wait for it.
     post("/api/v1/loops", "Content-Length: 900000").with_status(401).says("a token is missing");
     post("/mcp", "Content-Length: 900000").with_status(401);
     post("/start", "Content-Length: 900000\r\nAuthorization: Bearer nobody").with_status(401);
@@ -310,7 +311,8 @@ fn what_fails_is_a_page_for_browsers_and_json_for_programs(
     served.ends();
 }
 
-/// Eight that read nothing of what they asked for, twenty that say nothing: the others are answered, and what is held is small.
+/// Eight clients that read nothing of their answers, twenty that send nothing: the others are served, and little
+/// memory is used.
 #[test]
 fn who_reads_slowly_holds_nobody_up_and_no_memory() {
     let sandbox = sandbox();

@@ -1,4 +1,4 @@
-//! What the pages, and the API behind them, show of a loop's work: what it has changed so far, what its agent did, its logs.
+//! What the pages and their API show of a loop's work: what it has changed so far, what its agent did, its logs.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use testkit::{Sandbox, write};
 use super::client::Served;
 use crate::{CLAIM, plain_folder, sandbox};
 
-/// Starts a loop of this agent in the sandbox, and waits until it stands still at the gate `go`.
+/// Starts a loop of this agent in the sandbox, and waits until it is at the gate `go`.
 fn at_work(sandbox: &Sandbox, does: &str, more: &[&str]) {
     let _ = sandbox.gate("go");
     let agent =
@@ -27,7 +27,7 @@ fn changes(served: &Served) -> Value {
     served.gets(&format!("/api/v1/projects/{}/loops/job/diff", project(served))).with_status(200).json()
 }
 
-/// What a person and the loop of these tests change.
+/// Changes by a person and by the loop of these tests.
 const CHANGES: &str = "echo new >> README.md
 echo 'fn main() {}' > made.rs
 printf 'a\\0b' > picture.bin
@@ -50,9 +50,9 @@ fn what_a_loop_has_changed_is_shown_before_anything_is_proven_or_committed() {
     let page = format!("/p/{}/job/diff", project(&served));
     served.gets(&page).with_status(200).says("+fn main() {}");
 
-    // What the agent commits by itself is a change too; what nobody sees any more is none.
+    // A commit of the agent is a change too.
     sandbox.git(&["add", "made.rs"]);
-    // Git dates it to the second, and a start of the same second comes behind it.
+    // Git dates it to the second, and a start of the same second comes after it.
     let later = sandbox.tool("git", &["commit", "-qm", "Make it"]);
     later.env("GIT_COMMITTER_DATE", "2040-01-01T00:00:00Z").run().with_code(0);
     assert!(changes(&served)["diff"].as_str().unwrap().contains("+fn main() {}"));
@@ -99,7 +99,7 @@ fn all_that_an_agent_did_is_searched_and_not_only_what_is_shown() {
     assert_eq!(texts, [json!("the first Needle <b>"), json!("needle again")], "secrets are nobody's to find");
     assert_eq!((&found["lines"][0]["at"], &found["next"]), (&json!(0), &found["total"]));
 
-    // More than is told at once is looked for from there on.
+    // A longer result is continued from there.
     let some = served.gets(&format!("{api}?find=hay")).json();
     assert_eq!(some["lines"].as_array().unwrap().len(), 200);
     let next = some["next"].as_u64().unwrap();

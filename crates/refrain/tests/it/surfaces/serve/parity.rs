@@ -1,5 +1,5 @@
-//! One table of what can be done with loops and plans, and by which surface; every row of it is done, by each that has it, and
-//! comes to the same. Where a surface does not have it, it is for the reason that stands there.
+//! One table of all actions on loops and plans, and the surfaces that have each; every row is executed on each of its
+//! surfaces, with the same result. If a surface lacks an action, the row has the reason.
 
 mod does;
 
@@ -11,7 +11,7 @@ use testkit::Sandbox;
 use super::client::Served;
 use crate::{CLAIM, sandbox};
 
-/// What can be done.
+/// An action.
 struct Row {
     /// The command line's words.
     verb: &'static str,
@@ -19,9 +19,9 @@ struct Row {
     route: &'static str,
     /// The tool for agents.
     tool: Result<&'static str, &'static str>,
-    /// Where it is on a page.
+    /// Its place on a page.
     page: Result<&'static str, &'static str>,
-    /// What the help of `top` says of it.
+    /// Its text in the help of `top`.
     top: Result<&'static str, &'static str>,
     /// Whether something is different afterwards.
     acts: bool,
@@ -217,7 +217,7 @@ const TABLE: &[Row] = &[
     },
 ];
 
-/// Routes that stand for no verb, and why there is none.
+/// Routes without a verb, and the reason.
 const ROUTES_ALONE: &[(&str, &str)] = &[
     ("GET /openapi.json", "it describes the routes"),
     ("GET /projects", "list --all-projects names the folders"),
@@ -236,14 +236,14 @@ const VERBS_ALONE: &[(&str, &str)] = &[
     ("plan check", "it is of a file that nobody has started; POST /plans says what is wrong with it"),
 ];
 
-/// Where all of that is done.
+/// The place of all actions.
 struct World {
     sandbox: Sandbox,
     served: Served,
     project: String,
-    /// Works until it is let go on.
+    /// Works until its gate opens.
     waiting: String,
-    /// Writes a file for its task; where it is called with `pine`, or told so.
+    /// Writes a file for its task, if it is called with `pine`, or told so.
     worker: String,
 }
 

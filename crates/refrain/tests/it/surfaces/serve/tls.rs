@@ -1,4 +1,4 @@
-//! `refrain serve` with a certificate of its own: a client that trusts it comes from anywhere, and nobody else.
+//! `refrain serve` with a certificate of its own: a client that trusts it comes from anywhere, and no other client.
 
 use std::fs::{self, Permissions};
 use std::io::{BufReader, Read, Write};
@@ -18,7 +18,7 @@ use testkit::Sandbox;
 use super::client::{Reply, Served};
 use crate::sandbox;
 
-/// A certificate that nobody vouches for but itself, and its key, in files.
+/// A self-signed certificate and its key, in files.
 struct Certificate {
     file: PathBuf,
     key: PathBuf,
@@ -116,7 +116,7 @@ fn who_speaks_no_tls_is_sent_away_and_who_says_nothing_holds_nobody_up() {
     let mut said = Vec::new();
     let _ = plain.read_to_end(&mut said);
     assert!(!said.starts_with(b"HTTP"), "what is said is an alert of TLS at most: {said:?}");
-    // Some say nothing, some begin and do not go on.
+    // Some send nothing, some begin and stop.
     let mut silent: Vec<_> = (0..30).map(|_| served.connects()).collect();
     silent.iter_mut().step_by(2).for_each(|stream| stream.write_all(&[22, 3, 1, 2, 0, 1]).unwrap());
     for version in [&TLS12, &TLS13] {

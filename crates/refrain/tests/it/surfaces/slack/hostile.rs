@@ -1,4 +1,4 @@
-//! People without rights, forged and garbled payloads, and words that want to be more than words.
+//! Users without rights, forged and garbled payloads, and text that tries to be markup.
 
 use serde_json::json;
 use testkit::Slack;
@@ -20,7 +20,7 @@ fn who_is_not_named_starts_and_sees_nothing() {
     slack.wait_for_told("U9", "You may not stop loops here");
     slack.mention("U1", "C3", None, "start Mend it.");
     slack.wait_for_told("U1", "Nobody is heard in this channel");
-    // Where the bot was not invited, it can still answer a command.
+    // In a channel without the bot, it can still answer a command.
     slack.command("W7", "D1", "help");
     slack.wait_for_told("W7", "Nobody is heard in this channel");
     assert_eq!(sandbox.refrain(&["list", "--json"]).json(), json!([]));

@@ -1,5 +1,5 @@
-//! Slack is down, slow or in a mood, the connection is cut, or `serve` is killed: no loop notices, nothing is lost, and nothing is
-//! said twice.
+//! Slack is down, slow or faulty, the connection is cut, or `serve` is killed: loops are not affected, nothing is lost,
+//! and nothing is posted twice.
 
 use testkit::{Mood, Slack, eventually};
 
@@ -33,7 +33,7 @@ fn what_happens_while_slack_is_down_is_told_when_it_is_back() {
         "{}",
         serve.stderr()
     );
-    // It hears again, too.
+    // It receives events again, too.
     slack.wait_for_listener();
     slack.command("U1", "C1", "list");
     slack.wait_for_told("U1", "No loop is at work.");
@@ -84,7 +84,7 @@ fn a_serve_that_is_killed_is_as_if_it_had_not_been() {
     let sandbox = working(&slack, IN_STEPS);
     let go = sandbox.gate("go");
     let first = serve(&sandbox, &slack);
-    // The message is posted, and nobody is told so; then nobody is there.
+    // The message is posted, and the answer is lost; then the server is killed.
     slack.mood("chat.postMessage", Mood::HangUpBehind);
     let asked = slack.mention("U1", "C1", None, "start Mend it.");
     let id = id_in(&status(&slack, "the loop", |_| true));
@@ -124,7 +124,7 @@ fn what_was_acknowledged_is_done_by_the_next_one_and_once() {
     slack.drop_socket();
     let _second = serve(&sandbox, &slack);
     let shown = status(&slack, "the loop", |said| said.button().is_some());
-    // Slack is not sure that it was heard.
+    // Slack has no acknowledgement.
     slack.send_frame(&command.to_string());
     slack.wait_for_acknowledged(&command, 2);
     slack.command("U1", "C1", "list");

@@ -1,4 +1,4 @@
-//! What is done for each row of the table.
+//! The test of each row of the table.
 
 use serde_json::{Value, json};
 use testkit::eventually;
@@ -144,7 +144,7 @@ pub(super) fn plan_run(world: &World, row: &Row) {
 pub(super) fn pause_and_resume(world: &World, row: &Row) {
     let resume = TABLE.iter().find(|row| row.verb == "resume").unwrap();
     world.at_work("paused");
-    // Its runner ends right behind the event; until then a resumption is refused.
+    // Its runner ends right after the event; until then a resumption is refused.
     let is_paused = || {
         world.sandbox.wait_for_status("paused", "paused");
         let has_no_runner = || (world.sandbox.status("paused")["runner"]["alive"] == false).then_some(());
@@ -207,7 +207,7 @@ pub(super) fn cancel(world: &World, row: &Row) {
     }
 }
 
-/// Those that were cancelled above.
+/// The loops that were cancelled above.
 pub(super) fn archive(world: &World, row: &Row) {
     world.sandbox.refrain(&["archive", "c-cli"]).with_code(0);
     world.posts(row, "c-api", json!({}));
