@@ -88,7 +88,7 @@ impl Session {
         Some(id.chars().take(8).collect())
     }
 
-    /// Whether a stop of the session of this name is one of this loop's: never another's. One that nobody has named yet is
+    /// Whether a stop of the session of this name is one of this loop's: never another's. One that has no name yet is
     /// recognised by its process, or not at all.
     #[must_use]
     pub fn is(&self, id: &str, process: Option<Process>) -> bool {

@@ -101,7 +101,7 @@ pub fn is_running(process: Process) -> bool {
     stat(process.pid).is_some_and(|stat| !stat.zombie && stat.process == process)
 }
 
-/// Whether a process of this number runs that is at least so old: whoever wrote the number so long ago, and no other that has
+/// Whether a process of this number runs that is at least so old: the process that wrote the number then, and no later one that has
 /// it since.
 #[must_use]
 pub fn is_running_since(pid: i32, ago: Duration) -> bool {

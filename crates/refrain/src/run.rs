@@ -127,7 +127,7 @@ where
         (Ok(status), true, false) => out::print_json(status),
         (Ok(_), false, _) | (Err(_), ..) => Ok(()),
     };
-    // Also where nobody reads any more.
+    // Also if the reader has gone.
     match &driven {
         Ok(status) => notify::tell(&show.notify, context, id, &status.into()),
         Err(error) => notify::tell_failure(&show.notify, context, id.as_str(), &chain(error)),

@@ -8,6 +8,7 @@ mod purity;
 mod sizes;
 pub(crate) mod source;
 mod suites;
+mod wording;
 
 use finding::{Finding, Weight};
 
@@ -24,6 +25,7 @@ pub(crate) fn run() -> Result<()> {
     findings.extend(suites::check(&workspace)?);
     findings.extend(purity::check(&workspace.root)?);
     findings.extend(pages::check(&workspace)?);
+    findings.extend(wording::check(&workspace.root)?);
     // Last, because it builds the binary, and the others need nothing built.
     match generate::stale(&workspace) {
         Ok(stale) => findings.extend(stale.into_iter().map(|(file, wrong)| {
@@ -44,7 +46,7 @@ pub(crate) fn run() -> Result<()> {
         return fail(format!("{errors} error(s), {warnings} warning(s)"));
     }
     println!(
-        "checked: arrows, knots, file sizes, test suites, purity of refrain-core, pages about the code, generated files; {warnings} warning(s)"
+        "checked: arrows, knots, file sizes, test suites, purity of refrain-core, pages about the code, wording, generated files; {warnings} warning(s)"
     );
     Ok(())
 }

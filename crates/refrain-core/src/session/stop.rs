@@ -110,7 +110,7 @@ pub enum Stands<'a> {
         /// What is to be done for it to go on.
         needs: Option<&'a str>,
     },
-    /// Nobody knows.
+    /// Unknown.
     Unknown,
 }
 

@@ -1,33 +1,28 @@
 //! The view of a loop: the object that `status --json` prints and every surface reads (contract.md). Made from the
 //! state and from what only the shell can know; never stored, never read back.
 
+mod loop_parts;
 pub mod notice;
 pub mod report;
 pub mod seal;
 pub mod trace;
 pub mod usage;
 
-mod approval;
 pub mod checkup;
-mod damaged;
 pub mod metrics;
-mod overran;
 pub mod plan;
 pub mod plugin;
-mod progress;
-mod published;
-mod saved;
 mod telling;
 mod verification;
 mod waits_for;
 
 use std::fmt;
 
-pub use approval::{Approval, ApprovalWord};
-pub use damaged::{Damaged, DamagedWord};
-pub use progress::progress;
-pub use published::Publication;
-pub use saved::{SavedWork, with_yours};
+pub use loop_parts::approval::{Approval, ApprovalWord};
+pub use loop_parts::damaged::{Damaged, DamagedWord};
+pub use loop_parts::progress::progress;
+pub use loop_parts::published::Publication;
+pub use loop_parts::saved::{SavedWork, with_yours};
 pub use verification::{Charset, Tone, Verification};
 pub use waits_for::WaitsFor;
 
@@ -44,7 +39,7 @@ use crate::plan::TaskRef;
 use crate::signature::Objection;
 use crate::spec::{AgentKind, Limits};
 
-pub use overran::Overran;
+pub use loop_parts::overran::Overran;
 
 /// The version of the object's shape.
 pub const SCHEMA: u32 = 1;

@@ -2,7 +2,9 @@
 
 use jiff::Timestamp;
 
-use super::{StatusWord, published, sum, with_yours};
+use super::{StatusWord, sum, with_yours};
+
+use super::loop_parts::published;
 use crate::agent::Usd;
 use crate::budget::{Standing, Which};
 use crate::event::{Asker, Blocked, ClaimSource, End, Exit, WaitKind};

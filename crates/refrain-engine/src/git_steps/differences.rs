@@ -187,7 +187,7 @@ fn trees(records: &[Record], repository: &Repository) -> Result<Vec<(u32, Oid)>,
     Ok(trees)
 }
 
-/// The commit that it began at, and whether that is on record. Where nothing was to be committed or proven nobody took the
+/// The commit that it began at, and whether that is on record. If nothing was to be committed or proven, the runner did not take the
 /// base: then the head's own log says where it was.
 fn began(state: &LoopState, repository: &Repository) -> Result<(Option<Oid>, bool), GitError> {
     match &state.git.base {

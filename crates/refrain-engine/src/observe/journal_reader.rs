@@ -40,14 +40,14 @@ impl<E: DeserializeOwned> JournalReader<E> {
         Self { dir, tail: Tail::of(journal), wake: Wake::LiveProgress(pulse), queue }
     }
 
-    /// Of one that another process drives, or nobody.
+    /// Of a machine that another process drives, or that has no runner.
     pub(crate) fn of(dir: LoopDir) -> Result<Self, DiskError> {
         let notice = Notice::new()?;
         notice.watch(&dir.journal());
         Ok(Self { tail: Tail::new(&dir), dir, wake: Wake::Files(notice), queue: VecDeque::new() })
     }
 
-    /// The next event; none once nobody drives the machine any more and all was seen.
+    /// The next event; none after all was seen of a machine without a runner.
     pub fn next_event(&mut self) -> Result<Option<Record<E>>, JournalError> {
         loop {
             if let Some(record) = self.queue.pop_front() {

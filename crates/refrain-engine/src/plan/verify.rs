@@ -54,7 +54,7 @@ pub(crate) struct TreeVerification<'a> {
     /// Where the logs of the gates are kept.
     pub(crate) dir: &'a LoopDir,
     pub(crate) landing: &'a Landing,
-    /// Nobody else drives the loop or plan before it is over.
+    /// No other process drives the loop or plan before it is over.
     pub(crate) lock: &'a Arc<RunnerLock>,
     /// The last event, which tells the logs from others.
     pub(crate) seq: u64,

@@ -362,7 +362,7 @@ fn remarks(attempt: &Attempt, told: &str) -> String {
 /// How many past attempts the digest shows.
 const TOLD: usize = 10;
 
-/// How a loop stands, for somebody who comes to watch: what it is, how its last attempts went, and what is going on.
+/// The state of a loop for a user who begins to watch: what it is, how its last attempts ended, and what runs.
 pub(crate) fn digest(state: &LoopState, size: Option<ChangeSize>, width: Option<usize>) -> String {
     let id = &state.spec.id;
     let mut text = header(&state.spec, &state.limits, width);

@@ -13,7 +13,7 @@ pub(crate) use refrain_core::view::progress;
 
 use crate::values::charset;
 
-/// How hard a task is; none where nobody rated it.
+/// How hard a task is; none if it is not rated.
 pub(crate) fn complexity(rated: u32) -> Option<String> {
     (rated > 0).then(|| rated.to_string())
 }

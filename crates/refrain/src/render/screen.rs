@@ -17,7 +17,7 @@ pub(crate) struct Screen {
     live: Live,
     /// What tells how much the loop changed.
     service: Option<Service>,
-    /// Nobody reads any more.
+    /// The reader has gone.
     closed: bool,
 }
 

@@ -11,7 +11,7 @@ pub(crate) enum Tone {
     Code,
     /// It is as it should be.
     Good,
-    /// It is done, on somebody's word alone.
+    /// It is done, on the agent's word alone.
     Caution,
     Bad,
     /// A number, or a placeholder for one.

@@ -23,7 +23,7 @@ pub(crate) struct Args {
     events: bool,
 }
 
-/// Says so where it is over because nobody drives it any more: the loop itself could not.
+/// Reports a loop that ended because its runner died: the loop itself could not.
 fn gone(status: &Status) {
     if status.status == StatusWord::Crashed {
         let word = phrase::coloured(status.tone(), status.status.as_str());

@@ -16,7 +16,7 @@ use crate::render::phrase;
 /// Look for what is wrong with a plan, before anything is spent
 ///
 /// Found are cycles of tasks that wait for each other, ids that are not there or stand there twice, tasks that nothing would prove done,
-/// tasks of which more is told than may be, and what waits on what nobody is going to do. Exits with 1 where the plan cannot be run as it is.
+/// tasks of which more is told than may be, and what waits on a task that will not be done. Exits with 1 if the plan cannot run as it is.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {

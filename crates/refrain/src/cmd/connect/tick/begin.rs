@@ -326,7 +326,7 @@ fn note_neighbours(service: &Service, spec: &Spec) {
     }
 }
 
-/// What nobody can keep in a session is taken back from the configuration, and said.
+/// Limits that a session cannot keep are dropped from the configuration, with a note.
 fn forget_limits(settings: &mut Settings) {
     let origin = |name: &str| resolve::who(false, settings, name);
     let mut notes = Vec::new();

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Kind, SCHEMA};
+use crate::view::{Kind, SCHEMA};
 
 /// A loop, or a plan, whose journal is damaged: its row in `list --json`, and what `status --json` prints of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]

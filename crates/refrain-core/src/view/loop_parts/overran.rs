@@ -22,7 +22,7 @@ pub struct Overran {
 }
 
 impl Overran {
-    pub(super) fn of(state: &LoopState, attempt: &Attempt) -> Option<Self> {
+    pub(crate) fn of(state: &LoopState, attempt: &Attempt) -> Option<Self> {
         let report = attempt.finished.as_ref().and_then(|finished| finished.report.as_ref());
         (attempt.outcome == Outcome::TimeLimit).then(|| Self {
             elapsed: attempt.ended_at.duration_since(attempt.started_at).unsigned_abs().into(),

@@ -23,7 +23,7 @@ pub struct SavedWork {
 }
 
 impl SavedWork {
-    pub(super) fn of(state: &LoopState) -> Option<Self> {
+    pub(crate) fn of(state: &LoopState) -> Option<Self> {
         Some(match state.progress.saved.clone()? {
             Saved::Branch { name, commit, pushed, mixed } => {
                 Self { branch: Some(name), commit: Some(commit), pushed, mixed, why_not: None }

@@ -1,7 +1,7 @@
 //! Progress and the names of its parts, in one place, so that all surfaces use the same words.
 
-use super::{Iteration, Status};
 use crate::ids::AttemptId;
+use crate::view::{Iteration, Status};
 
 /// The progress: the current iteration, and how many it may have.
 #[must_use]

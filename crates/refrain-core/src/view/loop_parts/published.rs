@@ -30,7 +30,7 @@ pub struct Publication {
 
 impl Publication {
     /// The publication of this loop; none if it publishes nothing.
-    pub(super) fn of(state: &LoopState) -> Option<Self> {
+    pub(crate) fn of(state: &LoopState) -> Option<Self> {
         let done = &state.git.published;
         let (remote, branch) = done.place.clone().unzip();
         state.spec.git.workflow.publishes().then(|| Self {
@@ -54,7 +54,7 @@ fn hindrance(state: &LoopState) -> Option<String> {
 }
 
 /// The effect in progress outside, or the wait for one.
-pub(super) fn doing(state: &LoopState, publishing: &Publishing) -> String {
+pub(crate) fn doing(state: &LoopState, publishing: &Publishing) -> String {
     match publishing.running.or_else(|| state.next_effect()) {
         Some(Effect::Push) => "its branch is being pushed".to_owned(),
         Some(Effect::Open) => "its pull request is being opened".to_owned(),
@@ -66,7 +66,7 @@ pub(super) fn doing(state: &LoopState, publishing: &Publishing) -> String {
     }
 }
 
-pub(super) fn checks(state: &LoopState) -> String {
+pub(crate) fn checks(state: &LoopState) -> String {
     let of = request(state);
     match &state.git.published.checks {
         Some(Checks { verdict: ChecksVerdict::NotStarted, .. }) => {
@@ -88,7 +88,7 @@ fn request(state: &LoopState) -> String {
 }
 
 /// What it waits for, if its remote failed it.
-pub(super) fn remote(state: &LoopState) -> String {
+pub(crate) fn remote(state: &LoopState) -> String {
     match hindrance(state) {
         Some(said) => format!("waits for its remote: {said}"),
         None => "waits for its remote".to_owned(),
@@ -96,7 +96,7 @@ pub(super) fn remote(state: &LoopState) -> String {
 }
 
 /// Why it cannot be published.
-pub(super) fn blocked(state: &LoopState) -> String {
+pub(crate) fn blocked(state: &LoopState) -> String {
     let proven = if state.is_proven() { "it is proven, but" } else { "it is done, but" };
     let claims = state.publishing().is_some_and(|publishing| publishing.claim.is_some());
     let but = if claims { proven } else { "its work" };
@@ -107,12 +107,12 @@ pub(super) fn blocked(state: &LoopState) -> String {
 }
 
 /// What a person does about that.
-pub(super) fn cure(state: &LoopState) -> &'static str {
+pub(crate) fn cure(state: &LoopState) -> &'static str {
     state.git.published.refused.as_ref().map_or(Refusal::Other, |(why, _)| *why).cure()
 }
 
 /// Where the work of a stopped loop is, to be said after the reason.
-pub(super) fn whereabouts(state: &LoopState) -> Option<String> {
+pub(crate) fn whereabouts(state: &LoopState) -> Option<String> {
     let done = &state.git.published;
     state.ended.filter(|_| state.spec.git.workflow.publishes())?;
     let mut said = match (&done.request, &done.merged) {

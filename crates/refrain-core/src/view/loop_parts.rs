@@ -1,0 +1,8 @@
+//! Parts of the status of a loop, each from its state alone.
+
+pub(crate) mod approval;
+pub(crate) mod damaged;
+pub(crate) mod overran;
+pub(crate) mod progress;
+pub(crate) mod published;
+pub(crate) mod saved;
