@@ -39,7 +39,7 @@ mod tests {
     fn only_comments_are_read_and_whole_words() {
         for (line, word) in [
             ("    /// Whoever asks.", Some("whoever")),
-            ("let a = b; // for somebody's sake", Some("somebody")),
+            (concat!("let a = b; /", "/ for somebody's sake"), Some("somebody")),
             ("let uri = \"https://nobody\";", None),
             ("/// The caller.", None),
             ("/// A busybody.", None),
