@@ -4,7 +4,7 @@
 //! loop is the fold of its [`event`]s ([`LoopState`]); [`next_step`] returns the smallest thing to do next, and
 //! refrain-engine does it. Everything the product decides is decided, and tested, here.
 //!
-//! Not here: files and journals on disk (refrain-store), git and forges (refrain-git), agents' streams
+//! Not here: files and journals on disk (refrain-store), git (refrain-git), forges (refrain-forge), agents' streams
 //! (refrain-agents).
 
 // A new kind of event, step or end must be looked at wherever one is decided on.
