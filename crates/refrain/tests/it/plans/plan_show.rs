@@ -230,7 +230,8 @@ fn bad_input_is_named_and_nothing_is_touched() {
     let before = sandbox.git(&["status", "--porcelain"]);
     for (words, code, complaint) in [
         (&["3"][..], 3, "there is no task 3 in house"),
-        (&["01"], 3, "refrain plan waves shows those that there are"),
+        (&["porch-door"], 3, "refrain plan waves shows those that there are"),
+        (&["01"], 3, "there is no task 01 in house   did you mean 10?"),
         (&["2", "--spec-file", "none.md"], 2, "--spec-file none.md: No such file or directory"),
         (&["2", "--spec-file", "."], 2, "--spec-file .: it is no file"),
         (&["2", "--spec-file", "latin.md"], 2, "--spec-file latin.md: stream did not contain valid UTF-8"),

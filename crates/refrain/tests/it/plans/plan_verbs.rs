@@ -226,8 +226,8 @@ fn verbs_that_only_loops_have_say_what_it_is_and_no_loop_takes_the_name_of_a_pla
     let start = ["start", "Mend it.", "--command", &agent, "--name", "fx"];
     let said = sandbox.refrain(&start).with_code(17).stderr;
     assert!(said.contains("fx exists already"), "{said}");
-    let said = sandbox.refrain(&["list", "--plan", "fy"]).with_code(3).stderr;
-    assert!(said.contains("no plan fy in ") && said.contains("refrain list shows"), "{said}");
+    let said = sandbox.refrain(&["list", "--plan", "ghost"]).with_code(3).stderr;
+    assert!(said.contains("no plan ghost in ") && said.contains("refrain list shows"), "{said}");
 }
 
 #[test]

@@ -29,7 +29,7 @@ fn an_attempt_that_says_no_tokens_makes_every_sum_above_it_at_least() {
     let run = run.run().with_code(0);
     let words = "at least 3.4k tokens in, 110 out";
     assert!(
-        run.stdout.lines().any(|line| line.contains("completed after") && line.contains(words)),
+        run.stdout.lines().any(|line| line.contains("unverified after 1 iteration") && line.contains(words)),
         "{}",
         run.stdout
     );
