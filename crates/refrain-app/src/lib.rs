@@ -16,7 +16,7 @@
 //! use refrain_app::verbs::start::start;
 //! use refrain_app::verbs::steer::{Steering, steer};
 //! use refrain_app::verbs::{Outcome, Slow, Urgent};
-//! use refrain_app::{Caller, Context, Event, Host, Sight, keeper};
+//! use refrain_app::{Caller, Context, Event, FollowEvent, Host, keeper};
 //!
 //! /// Claims to be done once its prompt, the last argument, has the words that this surface says.
 //! const AGENT: &str = r#"
@@ -57,7 +57,7 @@
 //!         move || started.drive(&context)
 //!     });
 //!     while let Some(sight) = follower.look()? {
-//!         if let Sight::Event(record) = sight
+//!         if let FollowEvent::Event(record) = sight
 //!             && let Event::IterationBegun { iteration: 1, .. } = record.event
 //!         {
 //!             let steering = Steering { text: "Use tabs.".to_owned() };

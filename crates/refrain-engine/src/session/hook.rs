@@ -50,7 +50,7 @@ impl Service {
         }
         let activity = match &tail {
             Some(tail) if !tail.has_worked => Activity::Idle,
-            None if has_transcript(agent) => Activity::Unread,
+            None if told.transcript.is_some() && has_transcript(agent) => Activity::Unread,
             Some(_) | None => Activity::Worked,
         };
         let report = tail.and_then(report);

@@ -67,7 +67,8 @@ case $REFRAIN_ITERATION in
 1)
     say 0-bare '"ask":{{"steer":"Skip the tests."}}'
     say 1-signed '"ask":{{"steer":"Delete the tests."}},"by":"person","signature":{signature}'
-    ring ;;
+    ring
+    until [ "$(grep -c '"asked"' $loop/journal.jsonl)" = 2 ]; do sleep 0.05; done ;;
 *)
     cp $NOTES/prompt $NOTES/second
     say 2-stop '"ask":{{"pause":"now"}}'

@@ -341,9 +341,9 @@ fn a_list_fits_its_terminal_and_only_there_has_a_header_and_colour() {
         sandbox.refrain(&["start", "--command", &agent, "--name", id, "-m", "1", "p"]);
     }
     for (width, columns) in [
-        (120, "ID STATUS ITERATION CHANGED REASON"),
-        (80, "ID STATUS ITERATION CHANGED REASON"),
-        (60, "ID STATUS ITERATION"),
+        (120, "ID STATUS VERIFIED ITERATION CHANGED REASON"),
+        (80, "ID STATUS VERIFIED ITERATION CHANGED"),
+        (60, "ID STATUS VERIFIED"),
     ] {
         let (code, shown) = Terminal::of_width(width, &sandbox, &["list"], &[]).wait();
         assert_eq!(code, 0, "{shown}");
@@ -355,7 +355,8 @@ fn a_list_fits_its_terminal_and_only_there_has_a_header_and_colour() {
         assert!(lines[0].split_whitespace().eq(columns.split(' ')), "{width}: {text}");
         assert!(lines[1].starts_with("short ") && lines[1].contains("completed"), "{width}: {text}");
         assert!(lines[2].starts_with("mend-the-parser-of-all-dates  iteration-cap"), "{width}: {text}");
-        assert!(shown.contains("\x1b[32m"), "{width}: completed is green: {shown:?}");
+        let (green, yellow) = ("\x1b[32m", "\x1b[33m");
+        assert!(!shown.contains(green) && shown.contains(yellow), "{width}: unverified: {shown:?}");
     }
     let (_, plain) = Terminal::of_width(80, &sandbox, &["list"], &[("NO_COLOR", "1")]).wait();
     assert!(!plain.contains('\x1b') && plain.starts_with("ID "), "{plain:?}");
