@@ -2,7 +2,7 @@
 
 use refrain_core::LoopId;
 use refrain_core::r#loop::Grant;
-use refrain_engine::{ByKind, Runner, Service};
+use refrain_engine::{ByKind, EngineError, LoopRequest, Runner, Service};
 
 use super::Slow;
 use super::resume::{self, Resumed};
@@ -36,6 +36,11 @@ pub fn answer(
     let grant = Grant::default();
     resume::check(context, service, id, &grant)?;
     let has_stopped = service.status(id)?.has_stopped();
+    if has_stopped {
+        // A loop that cannot resume keeps no answer for later.
+        let refused = |why| EngineError::Refused { id: id.clone(), what: LoopRequest::Resume, why };
+        service.state(id)?.resume(&grant).map_err(refused)?;
+    }
     steer(context, service, id, answer, slow)?;
     if !has_stopped {
         return Ok(Answered::Sent);

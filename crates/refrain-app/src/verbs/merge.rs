@@ -38,6 +38,11 @@ fn refused(id: &LoopId, refusal: NotMerged) -> RequestError {
         }
         NotMerged::BranchGone(branch) => error(format!("branch {branch} of {id} is gone"))
             .hint(Message::from("git reflog may still name it")),
+        NotMerged::Uncommitted { worktree, files } => {
+            let files = if files == 1 { "1 file".to_owned() } else { format!("{files} files") };
+            error(format!("{id} has {files} that no commit has, in {worktree}"))
+                .hint(format!("commit or remove them there, then refrain merge {id} --unverified"))
+        }
         NotMerged::CheckedOut(branch) => error(format!("branch {branch} of {id} is checked out here"))
             .hint("git switch BRANCH, then merge again: the work goes into the branch that is checked out"),
         NotMerged::Unverified { has_moved } => {

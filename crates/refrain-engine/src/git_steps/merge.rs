@@ -66,6 +66,12 @@ pub enum NotMerged {
         worked_on: Option<String>,
     },
     BranchGone(String),
+    /// Work of the loop is not committed.
+    Uncommitted {
+        worktree: Utf8PathBuf,
+        /// How many files are changed or new.
+        files: usize,
+    },
     /// Its branch is the one that is checked out.
     CheckedOut(String),
     /// No gate verified what the branch holds.
@@ -128,6 +134,12 @@ impl Service {
         if (!is_verified || has_moved) && !options.unverified {
             return Ok(Err(NotMerged::Unverified { has_moved: is_verified }));
         }
+        if spec.worktree != self.project.worktree && spec.worktree.is_dir() {
+            let files = repository::open(&spec.worktree, &env, spec)?.survey()?.dirty.len();
+            if files > 0 {
+                return Ok(Err(NotMerged::Uncommitted { worktree: spec.worktree.clone(), files }));
+            }
+        }
         let merged = |head: &Oid, how| {
             Ok(Ok(MergedBranch { branch: branch.clone(), into: into.clone(), head: head.clone(), how }))
         };
@@ -156,6 +168,9 @@ impl Service {
                 }
             }
         };
+        if (options.squash || base != ours) && tree == repository.tree_of(&ours)? {
+            return merged(&ours, How::UpToDate);
+        }
         if base != ours && spec.has_hard_gates() {
             let landing = Landing::of(self, spec.git.pins.clone(), env.clone());
             let gates = TreeVerification {

@@ -178,6 +178,11 @@ impl From<&Status> for TaskLoop {
     }
 }
 
+/// Whether the plan did a task itself: one that a person did or took off was not verified.
+fn has_landed(state: &PlanState) -> bool {
+    state.tasks.iter().any(|task| task.head.is_some() && !task.is_withdrawn)
+}
+
 /// The view of a plan. `loops` has what the loops of the tasks at work say, as far as they can be read; `alive` whether
 /// the plan's runner lives, none if unknown.
 #[must_use]
@@ -209,7 +214,7 @@ pub fn status(
         tag: spec.tag.clone(),
         kind: Kind::Plan,
         status: word,
-        verified: spec.verifies().then_some(word == StatusWord::Completed),
+        verified: spec.verifies().then_some(word == StatusWord::Completed && has_landed(state)),
         reason: telling::reason(state, word),
         needs: telling::needs(state, word),
         waits_for: waits_for(state),

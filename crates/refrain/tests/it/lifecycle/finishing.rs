@@ -244,3 +244,49 @@ fn a_short_timeout_without_a_unit_is_named() {
     assert!(!start("b", "20s").contains("seconds for each"));
     assert!(!start("c", "600").contains("seconds for each"));
 }
+
+#[test]
+fn what_no_commit_has_is_not_merged_and_nothing_is_merged_twice() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", ADDS);
+    let start =
+        ["start", "--command", &agent, "--name", "cap", "--worktree", "--git-workflow", "commit", "-m", "1"];
+    sandbox.refrain(&[&start[..], &["--gate", "test -f never", "Add work."]].concat()).with_code(10);
+    let before = head(&sandbox, "main");
+    let refused = sandbox.refrain(&["merge", "cap", "--unverified"]).with_code(17).stderr;
+    assert!(refused.contains("cap has 1 file that no commit has, in "), "{refused}");
+    assert_eq!(head(&sandbox, "main"), before);
+
+    verified(&sandbox, "job", "true");
+    sandbox.refrain(&["merge", "job", "--squash"]).with_code(0);
+    let squashed = head(&sandbox, "main");
+    for words in [&["merge", "job", "--squash"][..], &["merge", "job"]] {
+        let again = sandbox.refrain(words).with_code(0).stdout;
+        assert!(again.contains("already"), "{again}");
+        assert_eq!(head(&sandbox, "main"), squashed, "{words:?}");
+    }
+}
+
+#[test]
+fn a_refused_answer_is_not_kept() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", "true");
+    sandbox.refrain(&["start", "--command", &agent, "--name", "job", "-m", "1", "p"]).with_code(10);
+    let before = sandbox.journal("job").len();
+    sandbox.refrain(&["answer", "job", "Blue."]).with_code(17);
+    assert_eq!(sandbox.journal("job").len(), before);
+}
+
+#[test]
+fn a_plan_that_did_nothing_verified_nothing() {
+    let sandbox = sandbox();
+    write(&sandbox.project().join("PLAN.md"), "- [x] Paint the door\n");
+    sandbox.git(&["add", "PLAN.md"]);
+    sandbox.git(&["commit", "--quiet", "--message", "Plan"]);
+    let agent = sandbox.agent("agent", "true");
+    let run =
+        ["plan", "run", "--plan", "PLAN.md", "--command", &agent, "--verify", "false", "--name", "none"];
+    let said = sandbox.refrain(&run).with_code(0).stdout;
+    assert!(said.contains("◐ unverified") && !said.contains("✔ verified"), "{said}");
+    assert_eq!(sandbox.refrain(&["plan", "status", "none", "--json"]).json()["verified"], json!(false));
+}
