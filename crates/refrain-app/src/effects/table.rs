@@ -287,7 +287,7 @@ const SESSION: &[Row] = &[
     never("command agent-arg env clean-env prompt-mode output-format permissions", OWN_AGENT),
     never(
         "timeout timeout-grace idle-timeout pause retry-for",
-        "not in a session, whose turns nobody ends or delays; refrain start takes it, --max-duration counts here",
+        "not in a session, which ends its own turns; refrain start takes it, --max-duration counts here",
     ),
     never(
         "working-dir worktree no-worktree base",
@@ -297,7 +297,7 @@ const SESSION: &[Row] = &[
     never("memory", "not in a session, which remembers by itself; leave it out, or use refrain start"),
     never("on-stuck", "not in a session, whose agent stays; --stuck-threshold counts here"),
     never("no-promise promise-match", "not in a session, which always has a promise, as a tag; leave it out"),
-    never("yes", "not in a session: trust the project with refrain trust"),
+    never("yes", "not in a session; trust the project with refrain trust"),
 ];
 
 const OWN_AGENT: &str = "not in a session, whose agent runs already; refrain start takes it";
