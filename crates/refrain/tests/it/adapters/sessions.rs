@@ -554,7 +554,7 @@ fn the_lines_of_the_seed_work_as_they_are_printed() {
     for (text, says) in [
         ("Fix it. --max-iteration 5", "--max-iteration: unknown option\n  did you mean --max-iterations?"),
         ("Fix it. --jobs 4", "--jobs: unknown option"),
-        ("Fix it. --timeout 5m", "--timeout: not in a session, whose turns nobody ends or delays"),
+        ("Fix it. --timeout 5m", "--timeout: not in a session, which ends its own turns"),
         ("--agent codex Fix it.", "--agent: this session's own agent works"),
         ("--worktree Fix it.", "--worktree: not in a session, which works where it is"),
         ("--max-cost 5 Fix it.", "--max-cost: a session says its tokens"),

@@ -338,7 +338,7 @@ fn forget_limits(settings: &mut Settings) {
     ] {
         if is_set {
             notes.push(format!(
-                "{} does not count in a session, whose turns nobody ends or delays",
+                "{} does not count in a session, which ends its own turns",
                 origin(name)
             ));
         }
