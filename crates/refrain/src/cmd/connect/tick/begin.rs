@@ -337,10 +337,7 @@ fn forget_limits(settings: &mut Settings) {
         (matches!(start.pause, Some(Limit::At(_))), "pause"),
     ] {
         if is_set {
-            notes.push(format!(
-                "{} does not count in a session, which ends its own turns",
-                origin(name)
-            ));
+            notes.push(format!("{} does not count in a session, which ends its own turns", origin(name)));
         }
     }
     let is_priced = start.model.as_deref().is_some_and(|model| settings.price(model).is_some());
