@@ -26,7 +26,7 @@ pub(super) fn how_it_works(spec: &Spec, in_session: bool) -> String {
     claim(spec, &mut text);
     let _ = write!(
         text,
-        "- Notes for the next run: {}. To ask a person, set `status: blocked` and `question: ...` there.",
+        "- Notes for the next run: {}. To ask, set `status: blocked` and `question: ...` there.",
         inline_code(state_file_path(spec).as_str())
     );
     text

@@ -81,13 +81,13 @@ const FIXED: &str = "\
 ## How this loop works
 - You are started again for each run, until you claim to be done. Earlier runs' changes are in the files.
 - When everything is done, end with <promise>COMPLETE</promise> alone on its line.
-- Notes for the next run: `.refrain/mend/state.md`. To ask a person, set `status: blocked` and `question: ...` there.";
+- Notes for the next run: `.refrain/mend/state.md`. To ask, set `status: blocked` and `question: ...` there.";
 
 /// The same if the user's prompt has the tag.
 const FIXED_TAGGED: &str = "\
 ## How this loop works
 - You are started again for each run, until you claim to be done. Earlier runs' changes are in the files.
-- Notes for the next run: `.refrain/mend/state.md`. To ask a person, set `status: blocked` and `question: ...` there.";
+- Notes for the next run: `.refrain/mend/state.md`. To ask, set `status: blocked` and `question: ...` there.";
 
 const TAGGED: &str = "Mend the tests, then print <promise>COMPLETE</promise>.";
 

@@ -178,9 +178,9 @@ impl From<&Status> for TaskLoop {
     }
 }
 
-/// Whether the plan did a task itself: one that a person did or took off was not verified.
+/// Whether the plan did a task itself: one that a person did was not verified.
 fn has_landed(state: &PlanState) -> bool {
-    state.tasks.iter().any(|task| task.head.is_some() && !task.is_withdrawn)
+    state.tasks.iter().any(|task| matches!(task.stage, Stage::Landed { .. }))
 }
 
 /// The view of a plan. `loops` has what the loops of the tasks at work say, as far as they can be read; `alive` whether

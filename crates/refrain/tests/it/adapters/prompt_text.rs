@@ -68,7 +68,7 @@ fn a_third_iteration_is_told_all_that_it_needs() {
     - Run these gates yourself before you finish:
       - tests: `sh tests.sh`
     - When everything is done, end with <promise>COMPLETE</promise> alone on its line.
-    - Notes for the next run: `.refrain/job/state.md`. To ask a person, set `status: blocked` and `question: ...` there.
+    - Notes for the next run: `.refrain/job/state.md`. To ask, set `status: blocked` and `question: ...` there.
 
     ## Run 3 of 8
     Run 1: no claim; gate tests failed: exit code 1. It said: "The table of units and the zero are to be mended."

@@ -112,7 +112,7 @@ committed for you after the gates pass.
 - Run these gates yourself before you finish:
   - verify: `make check`
 - When everything is done, end with <promise>TASK_COMPLETE</promise> alone on its line.
-- Notes for the next run: `.refrain/ID/state.md`. To ask a person, set `status: blocked` and `question: ...` there.
+- Notes for the next run: `.refrain/ID/state.md`. To ask, set `status: blocked` and `question: ...` there.
 
 ## Run 1 of 3";
     let id = told.split(".refrain/").nth(1).and_then(|rest| rest.split('/').next()).unwrap();

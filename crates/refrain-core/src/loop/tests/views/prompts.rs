@@ -382,7 +382,7 @@ The tests of durations.py fail. Mend durations.py so that they pass; leave the t
 - Run these gates yourself before you finish:
   - tests: `python3 -m unittest -q`
 - When everything is done, end with <promise>COMPLETE</promise> alone on its line.
-- Notes for the next run: `.refrain/job/state.md`. To ask a person, set `status: blocked` and `question: ...` there.
+- Notes for the next run: `.refrain/job/state.md`. To ask, set `status: blocked` and `question: ...` there.
 
 ## Run 3 of 8
 Run 1: no claim; gate tests failed: exit code 1. It said: \"The table of units and the zero are to be mended.\"
