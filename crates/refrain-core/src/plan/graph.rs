@@ -114,7 +114,12 @@ impl Graph {
     #[must_use]
     pub fn dependencies(&self, task: usize) -> Vec<usize> {
         let (mut found, mut left) = (Vec::new(), vec![task]);
+        // Tasks that wait for each other are refused later; here the walk must still end.
+        let mut seen = vec![false; self.needs.len()];
         while let Some(from) = left.pop() {
+            if std::mem::replace(&mut seen[from], true) {
+                continue;
+            }
             // If a task is done in parts, only the parts count: what it depends on itself, they depend on too.
             let only_parts = from != task && self.task_of(from).is_some();
             for &node in self.needs.of(from) {
@@ -136,7 +141,12 @@ impl Graph {
     #[must_use]
     pub fn dependents(&self, task: usize) -> Vec<usize> {
         let (mut found, mut left) = (Vec::new(), vec![task]);
+        // Tasks that wait for each other are refused later; here the walk must still end.
+        let mut seen = vec![false; self.needs.len()];
         while let Some(from) = left.pop() {
+            if std::mem::replace(&mut seen[from], true) {
+                continue;
+            }
             for &node in self.needed_by.of(from) {
                 match self.task_of(node) {
                     None => left.push(node),
