@@ -47,6 +47,26 @@ impl Workspace {
     }
 }
 
+/// The settings, with Claude Code if no agent is configured: seeds 001 and 004 know no other.
+pub fn settings_or_claude(
+    context: &Context,
+    service: &Service,
+    work: &mut WorkArgs,
+) -> Result<Settings, RequestError> {
+    let choose = |work: &WorkArgs| {
+        let chosen = Chosen { agent: work.agent.as_deref(), command: work.command.is_some() };
+        service.settings(chosen, context.has_variables())
+    };
+    let settings = choose(work)?;
+    let start = &settings.config.start;
+    let is_said = work.agent.is_some() || work.command.is_some();
+    if is_said || start.agent.is_some() || start.command.is_some() {
+        return Ok(settings);
+    }
+    work.agent = Some("claude".to_owned());
+    Ok(choose(work)?)
+}
+
 /// The folder that a request names, or the one that it was made in.
 pub fn folder(context: &Context, named: Option<&Utf8Path>) -> Result<Utf8PathBuf, RequestError> {
     let dir = named.map_or_else(|| context.dir.clone(), |dir| context.dir.join(dir));

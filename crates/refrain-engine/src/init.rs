@@ -1,5 +1,5 @@
 //! `refrain init` makes a project ready for loops. Existing files stay byte for byte: new files are made, or text is
-//! appended to existing ones if that is safe; for everything else the user is told what to add. All files are checked
+//! appended to existing ones if that is safe; for everything else a note says what to add. All files are checked
 //! before anything is written.
 
 mod texts;

@@ -2,12 +2,12 @@
 //!
 //! A [`Repository`] is a worktree and how git runs in it. [`Repository::survey`] records the state before a loop
 //! starts, [`Repository::tree`] returns the loop's own changes as a tree, and [`Repository::commit`] commits them.
-//! `checkout` and
-//! `worktree` create the folders that a loop works in, `evidence` reads what is left of it.
+//! `worktree` has the folders that a loop works in, `evidence` reads what is left of it.
 //!
 //! Git is a subprocess with an environment that user settings cannot bend. Simple documented files are read directly
-//! (`reference`, `linked`), constants are cached (`known`), and simple objects are written directly (`object`,
-//! `apart`). Nothing here writes to a working-tree file, moves a branch that is not the loop's, or uses force.
+//! (`reference`, `worktree_list`), constants are cached (`object_cache`), and simple objects are written directly
+//! (`object`, `disjoint_merge`). Only `landing::handover` moves the user's branch and files, by compare-and-swap;
+//! nothing here uses force.
 
 mod candidate;
 mod commit;

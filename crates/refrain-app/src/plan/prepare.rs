@@ -7,7 +7,7 @@ use refrain_core::plan::{PlanLimits, PlanSpec, Standing};
 use refrain_core::promise::Promise;
 use refrain_core::spec::Limits;
 use refrain_core::{LoopId, Spec};
-use refrain_engine::config::{Chosen, Settings};
+use refrain_engine::config::Settings;
 use refrain_engine::{DiskError, EngineError, GateProgramError, Service, Texts};
 
 use super::how::HowArgs;
@@ -51,7 +51,7 @@ impl Prepared {
         let RunPlan { source: source_args, spec, how, name, mut work } = request;
         let dir = resolve::folder(context, work.working_dir.as_deref())?;
         let service = context.open(&dir, work.yes)?;
-        let mut settings = settings(context, &service, &mut work)?;
+        let mut settings = resolve::settings_or_claude(context, &service, &mut work)?;
         resolve::note_untrusted(&settings, note);
         let why = "the tasks of a plan wait for no person: accepted are loops";
         resolve::forget_approval(&mut settings, why).into_iter().for_each(&mut *note);
@@ -169,22 +169,6 @@ fn unreadable(context: &Context, spec: &PlanSpec, error: &DiskError) -> RequestE
     let path = if path.as_str().is_empty() { Utf8Path::new(".") } else { path };
     let why = format!(" {path}: {}; accepted is a readable file of UTF-8 text", error.source);
     RequestError::usage(Message::from(flag).then(why))
-}
-
-/// The settings. Without a configured agent it is Claude Code: seed 001 knows no other.
-fn settings(context: &Context, service: &Service, work: &mut WorkArgs) -> Result<Settings, RequestError> {
-    let choose = |work: &WorkArgs| {
-        let chosen = Chosen { agent: work.agent.as_deref(), command: work.command.is_some() };
-        service.settings(chosen, context.has_variables())
-    };
-    let settings = choose(work)?;
-    let start = &settings.config.start;
-    let is_said = work.agent.is_some() || work.command.is_some();
-    if is_said || start.agent.is_some() || start.command.is_some() {
-        return Ok(settings);
-    }
-    work.agent = Some("claude".to_owned());
-    Ok(choose(work)?)
 }
 
 /// Makes sure that a gate decides about each task, and about what has landed, if that is possible; returns what was

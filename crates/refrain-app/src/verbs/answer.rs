@@ -2,7 +2,7 @@
 
 use refrain_core::LoopId;
 use refrain_core::r#loop::Grant;
-use refrain_engine::{ByKind, EngineError, LoopRequest, Runner, Service};
+use refrain_engine::{EngineError, LoopRequest, Runner, Service};
 
 use super::Slow;
 use super::resume::{self, Resumed};
@@ -27,12 +27,6 @@ pub fn answer(
 ) -> Result<Answered, RequestError> {
     context.check_on(Action::Answer, service, id)?;
     answer.check()?;
-    if let ByKind::Plan(_) = service.find(id)? {
-        let error = format!("{id} is a plan; accepted by refrain answer are loops");
-        return Err(
-            RequestError::usage(error).hint(format!("refrain list --plan {id} shows the loops of its tasks"))
-        );
-    }
     let grant = Grant::default();
     resume::check(context, service, id, &grant)?;
     let has_stopped = service.status(id)?.has_stopped();

@@ -1,19 +1,13 @@
 //! Discarding a loop: it is archived, and its branch is kept out of sight for 30 days.
 
 use refrain_core::LoopId;
-use refrain_engine::{ByKind, Discarded, NotDiscarded, Service};
+use refrain_engine::{Discarded, NotDiscarded, Service};
 
 use crate::error::Code;
 use crate::{Action, Context, RequestError};
 
 pub fn discard(context: &Context, service: &Service, id: &LoopId) -> Result<Discarded, RequestError> {
     context.check_on(Action::Discard, service, id)?;
-    if let ByKind::Plan(_) = service.find(id)? {
-        let error = format!("{id} is a plan; accepted by refrain discard are loops");
-        return Err(
-            RequestError::usage(error).hint(format!("refrain list --plan {id} shows the loops of its tasks"))
-        );
-    }
     service.discard(id)?.map_err(|NotDiscarded::CheckedOut { branch, worktree }| {
         RequestError::new(Code::Refused, format!("branch {branch} of {id} is checked out in {worktree}"))
             .hint(format!(

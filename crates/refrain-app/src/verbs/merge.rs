@@ -1,7 +1,7 @@
 //! Merging the branch of a loop into what is checked out here.
 
 use refrain_core::LoopId;
-use refrain_engine::{ByKind, MergeOptions, MergedBranch, NotMerged, Service};
+use refrain_engine::{MergeOptions, MergedBranch, NotMerged, Service};
 
 use crate::error::{Code, Message};
 use crate::{Action, Context, RequestError};
@@ -14,11 +14,6 @@ pub async fn merge(
     options: MergeOptions,
 ) -> Result<MergedBranch, RequestError> {
     context.check_on(Action::Merge, service, id)?;
-    if let ByKind::Plan(_) = service.find(id)? {
-        let error =
-            format!("{id} is a plan, whose waves land by themselves; accepted by refrain merge are loops");
-        return Err(RequestError::usage(error).hint(format!("refrain plan status {id}")));
-    }
     service.merge(id, options).await?.map_err(|refusal| refused(id, refusal))
 }
 

@@ -205,7 +205,7 @@ impl LoopState {
         }
     }
 
-    /// The remote has diverged: the agent is told so, a few times.
+    /// The remote has diverged: the next prompts say so, a few times.
     fn meet_conflict(&mut self, theirs: &Oid, paths: &[Conflict], at: Timestamp) {
         self.git.published.conflicts += 1;
         if self.git.published.conflicts > MAX_CONFLICTS {

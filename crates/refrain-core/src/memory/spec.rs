@@ -132,7 +132,7 @@ pub struct MemorySpec {
     pub recalled: Vec<Recalled>,
 }
 
-/// A memory as a loop is told it.
+/// A memory as it stands in the prompts of a loop.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Recalled {
     /// Which.

@@ -1,5 +1,5 @@
 //! What a session's hook answers: whether a stop ends a turn, which of the session's loops gets the message, and what
-//! the session is told then. In any doubt the session may stop.
+//! it says. In any doubt the session may stop.
 
 use super::Session;
 use crate::event::Process;

@@ -10,7 +10,7 @@ use refrain_git::{GitError, Repository};
 use refrain_store::journal;
 
 use crate::git_steps::repository::{marked, pinned};
-use crate::{EngineError, Service, now};
+use crate::{EngineError, Located, Service, now};
 
 /// The folder with a file for each discarded branch, in the project's data.
 const NOTES: &str = "discarded";
@@ -41,10 +41,7 @@ impl Service {
     /// # Errors
     /// [`EngineError`] if there is no such loop, it has not stopped, or git fails.
     pub fn discard(&self, id: &LoopId) -> Result<Result<Discarded, NotDiscarded>, EngineError> {
-        let dir = self.project.loop_dir(id);
-        if !dir.exists() {
-            return Err(self.no_loop(id));
-        }
+        let Located { dir, archived: false } = self.locate(id)? else { return Err(self.no_loop(id)) };
         if !self.status(id)?.has_stopped() {
             return Err(EngineError::NotStopped(id.clone()));
         }

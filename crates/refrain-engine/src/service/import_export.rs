@@ -143,7 +143,7 @@ impl Service {
         Ok(format!("{object:#}\n"))
     }
 
-    /// What a session is told that begins a loop here while Claude Code's own plugin has one: that file is only looked at.
+    /// The note for a session that starts a loop here while Claude Code's own plugin has one: that file is only read.
     #[must_use]
     pub fn advisory(&self, here: &Utf8Path) -> Option<&'static str> {
         let is_on = |folder: &Utf8Path| {

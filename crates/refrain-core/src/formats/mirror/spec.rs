@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Where a counter comes from that a loop goes on with.
+/// The counter of another system that a loop continues.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Carried {
     /// The file that said it.

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use owo_colors::OwoColorize;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
-use refrain_engine::{ByKind, Differences, chain, tool};
+use refrain_engine::{Differences, chain, tool};
 
 use crate::{out, values};
 
@@ -32,12 +32,6 @@ const EXAMPLES: &str = "Examples:
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = values::latest(&service, args.id.as_ref(), "refrain diff")?;
-    if let ByKind::Plan(_) = service.find(&id)? {
-        let error = format!("{id} is a plan; accepted by refrain diff are loops");
-        return Err(
-            RequestError::usage(error).hint(format!("refrain list --plan {id} shows the loops of its tasks"))
-        );
-    }
     let Differences { note, is_shown, stat, diff } = service.differences_of(&id, args.iteration)?;
     if !is_shown {
         return Err(RequestError::new(Code::Failed, format!("{id}: {note}")));

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use owo_colors::OwoColorize;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::text::printable;
-use refrain_core::view::{StatusWord, Tone};
+use refrain_core::view::{Tone, Verification};
 use refrain_engine::{Brief, Detail, Listed};
 use serde::Deserialize;
 
@@ -27,7 +27,7 @@ pub(crate) fn run(context: &Context) -> Result<ExitCode, RequestError> {
         Listed::Damaged(_) => None,
     });
     let (active, stopped): (Vec<&Brief>, Vec<&Brief>) = loops.partition(|brief| !brief.has_stopped());
-    let waits: Vec<_> = stopped.into_iter().filter(|brief| waits_for_user(brief.status)).collect();
+    let waits: Vec<_> = stopped.into_iter().filter(|brief| has_no_result(brief)).collect();
     let mut text = String::new();
     for (title, briefs) in [("Waits for you", &waits), ("At work", &active)] {
         if !briefs.is_empty() {
@@ -43,9 +43,9 @@ pub(crate) fn run(context: &Context) -> Result<ExitCode, RequestError> {
     Ok(Code::Done.into())
 }
 
-/// Whether a loop with this status continues once the user does something.
-fn waits_for_user(status: StatusWord) -> bool {
-    matches!(status, StatusWord::Blocked | StatusWord::Paused | StatusWord::Crashed)
+/// Whether a stopped loop continues once the user does something.
+fn has_no_result(brief: &Brief) -> bool {
+    Verification::of(brief.status, brief.verified) == Verification::Pending
 }
 
 fn entry(brief: &Brief) -> String {

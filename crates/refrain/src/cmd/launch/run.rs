@@ -24,7 +24,6 @@ use refrain_core::git::Checkout;
 use refrain_core::r#loop::Grant;
 use refrain_core::spec::{Limits, Millis, Spec};
 use refrain_core::view::{Status, StatusWord};
-use refrain_engine::config::{Chosen, Settings};
 use refrain_engine::{EngineError, LoopRequest, Service, foreign_lock};
 
 use super::conclave::{Rules, Untested};
@@ -119,7 +118,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
         context.check(Action::Detach)?;
     }
     let service = context.open(&dir, work.yes)?;
-    let settings = settings(context, &service, &mut work)?;
+    let settings = refrain_app::resolve::settings_or_claude(context, &service, &mut work)?;
     note_untrusted(&settings, &mut out::tell_note);
     if given != id.as_str() && !show.quiet {
         out::tell_note(format!("task {given:?} is loop {id}"));
@@ -166,22 +165,6 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
             start::launch(context, prepared.start(context, &mut out::tell_note)?, show)
         }
     }
-}
-
-/// What is configured. Where nothing says who works, it is Claude Code: seed 004 knows no other.
-fn settings(context: &Context, service: &Service, work: &mut WorkArgs) -> Result<Settings, RequestError> {
-    let choose = |work: &WorkArgs| {
-        let chosen = Chosen { agent: work.agent.as_deref(), command: work.command.is_some() };
-        service.settings(chosen, context.has_variables())
-    };
-    let settings = choose(work)?;
-    let start = &settings.config.start;
-    let is_said = work.agent.is_some() || work.command.is_some();
-    if is_said || start.agent.is_some() || start.command.is_some() {
-        return Ok(settings);
-    }
-    work.agent = Some("claude".to_owned());
-    Ok(choose(work)?)
 }
 
 /// Refuses options that differ from those of the earlier run, which goes on with what it was started with.

@@ -45,7 +45,7 @@ pub(super) struct Args {
     /// The loop's mode, as with start
     #[arg(long, value_name = "NAME", conflicts_with = "lead")]
     mode: Option<String>,
-    /// The session's own name; found out, or learnt from its first stop, where it is left out
+    /// The session's own name [default: found, or learnt from its first stop]
     #[arg(long, value_name = "ID")]
     session_id: Option<String>,
     #[command(flatten)]
