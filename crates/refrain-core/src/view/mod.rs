@@ -1,45 +1,44 @@
 //! The view of a loop: the object that `status --json` prints and every surface reads (contract.md). Made from the
 //! state and from what only the shell can know; never stored, never read back.
 
-mod loop_parts;
-pub mod notice;
-pub mod report;
-pub mod seal;
-pub mod trace;
-pub mod usage;
-
 pub mod checkup;
+mod loop_parts;
 pub mod metrics;
+pub mod notice;
 pub mod plan;
 pub mod plugin;
+pub mod report;
+pub mod seal;
 mod telling;
+pub mod trace;
+pub mod usage;
 mod verification;
 mod waits_for;
 
 use std::fmt;
 
-pub use loop_parts::approval::{Approval, ApprovalWord};
-pub use loop_parts::damaged::{Damaged, DamagedWord};
-pub use loop_parts::progress::progress;
-pub use loop_parts::published::Publication;
-pub use loop_parts::saved::{SavedWork, with_yours};
-pub use verification::{Charset, Tone, Verification};
-pub use waits_for::WaitsFor;
-
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::agent;
 use crate::budget::Standing;
-use crate::event::{ClaimSource, End, Exit, WaitKind};
-use crate::ids::{AttemptId, LoopId};
-use crate::r#loop::{Attempt, GateResult, LoopState, Outcome};
+use crate::event::{ClaimSource, End, WaitKind};
+use crate::ids::LoopId;
+use crate::r#loop::{Attempt, LoopState};
 use crate::plan::TaskRef;
 use crate::signature::Objection;
 use crate::spec::{AgentKind, Limits};
 
+pub use loop_parts::approval::{Approval, ApprovalWord};
+pub use loop_parts::damaged::{Damaged, DamagedWord};
+pub use loop_parts::iteration::{Failure, Gate, Iteration};
 pub use loop_parts::overran::Overran;
+pub use loop_parts::progress::progress;
+pub use loop_parts::published::Publication;
+pub use loop_parts::saved::{SavedWork, with_yours};
+pub use loop_parts::spent::{Usage, money, sum};
+pub use verification::{Charset, Tone, Verification};
+pub use waits_for::WaitsFor;
 
 /// The version of the object's shape.
 pub const SCHEMA: u32 = 1;
@@ -206,146 +205,6 @@ pub struct Claim {
     /// When.
     #[schemars(with = "String")]
     pub at: Timestamp,
-}
-
-/// What was used. Unknown is null, never 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
-pub struct Usage {
-    /// Tokens in, cached ones included.
-    pub input_tokens: Option<u64>,
-    /// Of those, the cached ones.
-    pub cached_input_tokens: Option<u64>,
-    /// Tokens out.
-    pub output_tokens: Option<u64>,
-    /// Money, in US dollars.
-    pub cost_usd: Option<f64>,
-    /// A number here is less than what was used: an agent was cut off before it said how much, or never said.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub at_least: bool,
-    /// More tokens were used than these.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub tokens_at_least: bool,
-    /// More money was spent than this.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub cost_at_least: bool,
-    /// An agent ran that did not report all that it used: also if nothing is known.
-    #[serde(skip)]
-    pub is_incomplete: bool,
-}
-
-impl From<agent::Usage> for Usage {
-    /// An unknown value is never marked.
-    fn from(usage: agent::Usage) -> Self {
-        let agent::Usage { tokens, cost, at_least, cost_at_least } = usage;
-        let is_incomplete = at_least || cost_at_least;
-        let tokens_at_least = at_least && (tokens.input.is_some() || tokens.output.is_some());
-        let cost_at_least = cost_at_least && cost.is_some();
-        Self {
-            input_tokens: tokens.input,
-            cached_input_tokens: tokens.cached_input,
-            output_tokens: tokens.output,
-            cost_usd: cost.map(f64::from),
-            at_least: tokens_at_least || cost_at_least,
-            tokens_at_least,
-            cost_at_least,
-            is_incomplete,
-        }
-    }
-}
-
-impl Usage {
-    /// What it cost, in words; none if unknown.
-    #[must_use]
-    pub fn cost(&self) -> Option<String> {
-        money(self.cost_usd, self.cost_at_least)
-    }
-}
-
-/// A sum in words: `at least 12k` if it is incomplete.
-#[must_use]
-pub fn sum(words: &str, at_least: bool) -> String {
-    format!("{}{words}", if at_least { "at least " } else { "" })
-}
-
-/// An amount of money in words; none if it is unknown.
-#[must_use]
-pub fn money(usd: Option<f64>, at_least: bool) -> Option<String> {
-    usd.map(|usd| sum(&agent::Usd::from(usd).to_string(), at_least))
-}
-
-/// A gate's result.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Gate {
-    /// Its name.
-    pub name: String,
-    /// Whether it decides.
-    pub hard: bool,
-    /// Whether it passed.
-    pub passed: bool,
-    /// Its exit code; null where a signal ended it, or nothing could be started.
-    pub exit_code: Option<i32>,
-    /// How long it took.
-    pub duration_ms: u64,
-    /// What it runs.
-    pub command: String,
-    /// Why it did not pass; null where it did.
-    pub why: Option<String>,
-    /// It failed on the same candidate before it passed.
-    pub flaky: bool,
-    /// Whether it failed before the first iteration already; null where it was not asked then.
-    pub failed_before: Option<bool>,
-    /// The last line that it printed.
-    pub preview: String,
-    /// Behind which attempt it ran, and which of its runs there: where its log is.
-    #[serde(skip)]
-    pub ran: (AttemptId, u32),
-}
-
-/// A failure that may come back.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Failure {
-    /// The gate that failed; null where it was the agent itself, or something protected that it touched.
-    pub gate: Option<String>,
-    /// What is the same in failures that are the same.
-    pub fingerprint: String,
-    /// How often in a row.
-    pub count: u32,
-}
-
-/// One attempt, as shown.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Iteration {
-    /// Its iteration.
-    pub n: u32,
-    /// Which attempt of it.
-    pub attempt: u32,
-    /// Whether it counts against the cap.
-    pub charged: bool,
-    /// When it started.
-    #[schemars(with = "String")]
-    pub started_at: Timestamp,
-    /// When it was over; null while it runs.
-    #[schemars(with = "Option<String>")]
-    pub ended_at: Option<Timestamp>,
-    /// The agent's exit code; null if a signal ended it or its end was not seen.
-    pub exit_code: Option<i32>,
-    /// The signal that ended the agent.
-    pub signal: Option<i32>,
-    /// What it amounts to; null while it runs.
-    pub outcome: Option<Outcome>,
-    /// How far it went where it took too long; left out of all others.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub overran: Option<Overran>,
-    /// What it claimed.
-    pub claim: Option<ClaimSource>,
-    /// What it used.
-    pub usage: Usage,
-    /// Its gates.
-    pub gates: Vec<Gate>,
-    /// The last line that the agent said.
-    pub preview: Option<String>,
-    /// What the agent said of it in one line, where it did.
-    pub summary: Option<String>,
 }
 
 /// Who drives a loop, as shown.
@@ -575,65 +434,6 @@ fn last_failure(state: &LoopState) -> Option<Failure> {
         // A failure before the first iteration counts too, even if it never came again.
         count: state.progress.stuck.count().max(1),
     })
-}
-
-impl Gate {
-    fn of(state: &LoopState, result: &GateResult) -> Option<Self> {
-        let gate = result.spec(&state.spec)?;
-        Some(Self {
-            name: gate.name.to_string(),
-            hard: gate.hard,
-            passed: result.passed(),
-            exit_code: match result.exit {
-                Some(Exit::Code(code)) => Some(code),
-                Some(Exit::Signal(_) | Exit::Lost | Exit::Unseen) | None => None,
-            },
-            duration_ms: result.duration.0,
-            command: gate.check.to_string(),
-            why: result.failure.as_ref().map(|failure| failure.to_string()),
-            flaky: result.flaky,
-            failed_before: state.failed_before(result.gate),
-            preview: result.preview.clone(),
-            ran: (result.of, result.run),
-        })
-    }
-}
-
-impl Iteration {
-    fn of(state: &LoopState, attempt: &Attempt) -> Self {
-        let (exit_code, signal) = match attempt.finished.as_ref().map(|finished| finished.exit) {
-            Some(Exit::Code(code)) => (Some(code), None),
-            Some(Exit::Signal(signal)) => (None, Some(signal)),
-            Some(Exit::Lost | Exit::Unseen) | None => (None, None),
-        };
-        Self {
-            n: attempt.id.iteration,
-            attempt: attempt.id.attempt,
-            charged: attempt.charged,
-            started_at: attempt.started_at,
-            ended_at: Some(attempt.ended_at),
-            exit_code,
-            signal,
-            outcome: Some(attempt.outcome),
-            overran: Overran::of(state, attempt),
-            claim: attempt.claim,
-            usage: attempt.usage.into(),
-            gates: attempt
-                .proof
-                .iter()
-                .flat_map(|proof| &proof.results)
-                .filter_map(|result| Gate::of(state, result))
-                .collect(),
-            preview: attempt.finished.as_ref().map(|finished| finished.preview.clone()),
-            summary: attempt.finished.as_ref().and_then(|finished| finished.summary.clone()),
-        }
-    }
-
-    /// The agent's words on it, as short as they were; none while it runs.
-    #[must_use]
-    pub fn said(&self) -> Option<&str> {
-        self.summary.as_deref().or(self.preview.as_deref())
-    }
 }
 
 impl Status {
