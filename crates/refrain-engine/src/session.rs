@@ -104,7 +104,7 @@ impl Service {
         if !is_its_own {
             self.refuse_where_a_session_lives(&state)?;
         }
-        let runner = self.let_go_on_anyhow(id, false, (LoopRequest::Resume, &|state| state.resume(grant)))?;
+        let runner = self.resume_unchecked(id, false, (LoopRequest::Resume, &|state| state.resume(grant)))?;
         let (name, mut journal) = (session.id.clone(), runner.journal);
         journal.push(Event::SessionBound(session), now())?;
         journal.commit(Durability::Synced)?;

@@ -197,7 +197,7 @@ struct Keeper {
     child: Child,
     process: Option<Process>,
     socket: UnixStream,
-    inlet: FrameReader,
+    reader: FrameReader,
 }
 
 impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
@@ -333,8 +333,8 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
 
     fn listen(&mut self) {
         let Some(keeper) = &mut self.keeper else { return };
-        let mut alive = keeper.inlet.fill(&keeper.socket).unwrap_or(false);
-        while let Some(answer) = self.keeper.as_mut().and_then(|keeper| keeper.inlet.next().transpose()) {
+        let mut alive = keeper.reader.fill(&keeper.socket).unwrap_or(false);
+        while let Some(answer) = self.keeper.as_mut().and_then(|keeper| keeper.reader.next().transpose()) {
             let Ok(answer) = answer else {
                 // Protocol error: treat the keeper as dead.
                 alive = false;
@@ -439,7 +439,7 @@ impl Keeper {
             .spawn()?;
         limits::hand_down(child.id());
         let process = i32::try_from(child.id()).ok().and_then(identity::stat).map(|stat| stat.process);
-        Ok(Self { child, process, socket, inlet: FrameReader::default() })
+        Ok(Self { child, process, socket, reader: FrameReader::default() })
     }
 
     /// Asks it to end, and waits. If it does not end in time, it is killed. It ends all its descendants, unless it

@@ -98,12 +98,12 @@ impl Feed {
 
 /// Sends changes of all loops and plans while the receiver is there.
 fn look(service: &Service, everywhere: bool, to: &SyncSender<Message>) {
-    let mut roster = service.roster(everywhere);
+    let mut live_list = service.live_list(everywhere);
     loop {
-        let (message, rest) = match roster.look() {
+        let (message, rest) = match live_list.look() {
             Ok(news) => (Message::News(news), GAP),
             Err(error) => {
-                roster = service.roster(everywhere);
+                live_list = service.live_list(everywhere);
                 (Message::Unlisted(chain(&error)), AGAIN)
             }
         };

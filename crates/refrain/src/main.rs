@@ -4,7 +4,7 @@ mod cli;
 mod cmd;
 #[cfg(test)]
 mod effects;
-mod herald;
+mod notifier;
 mod notify;
 mod out;
 mod plan;

@@ -14,7 +14,7 @@ use refrain_engine::config::keys::Notify;
 use refrain_engine::{EngineError, Exporter, Notifier, Remembrance, Runner, Service, Signals, chain};
 use serde::Serialize;
 
-use crate::herald;
+use crate::notifier;
 use crate::notify::{self, Stopped};
 use crate::out;
 use crate::out::Target;
@@ -91,7 +91,7 @@ fn in_foreground(
         std::thread::spawn(move || screen.run(follower))
     });
     let telemetry = telemetry::begin(context, runner.worktree(), |to| runner.export(to));
-    let herald = herald::begin(context, runner.worktree(), &show.notify, |to| runner.herald(to));
+    let notifier = notifier::begin(context, runner.worktree(), &show.notify, |to| runner.notifier(to));
     let remembrance = runner.remembrance();
     let driven = runtime()?.block_on(runner.drive(&context.host, Signals::Foreground, || {}));
     if let Some(screen) = screen {
@@ -103,7 +103,7 @@ fn in_foreground(
         // The runner signs what it writes; whether that is believed is for a reader to say.
         status.signed = context.service()?.status(&id).ok().and_then(|read| read.signed);
     }
-    let concluded = conclude(context, show, &id, (herald, telemetry), driven);
+    let concluded = conclude(context, show, &id, (notifier, telemetry), driven);
     tell_forgotten(&remembrance);
     concluded
 }
@@ -116,7 +116,7 @@ pub(crate) fn conclude<S: Serialize>(
     context: &Context,
     show: &ShowArgs,
     id: &LoopId,
-    (herald, telemetry): Observers,
+    (notifier, telemetry): Observers,
     driven: Result<S, EngineError>,
 ) -> Result<ExitCode, RequestError>
 where
@@ -132,7 +132,7 @@ where
         Ok(status) => notify::tell(&show.notify, context, id, &status.into()),
         Err(error) => notify::tell_failure(&show.notify, context, id.as_str(), &chain(error)),
     }
-    herald::finish(herald);
+    notifier::finish(notifier);
     telemetry::finish(telemetry);
     let status = driven?;
     printed?;
@@ -157,7 +157,7 @@ fn detached(
     let id = runner.id().to_string();
     note_objection(context, show, false);
     if !show.quiet {
-        herald::note_objection(context, runner.worktree());
+        notifier::note_objection(context, runner.worktree());
     }
     let (state, _) = start::detach(context, (service, runner), dir, &show.notify)?;
     if show.json {

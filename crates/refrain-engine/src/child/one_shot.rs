@@ -72,10 +72,10 @@ pub(crate) fn ask(host: &Host, question: &Question<'_>) -> Result<Answer, Engine
         start.job(Arc::new(Meter::new(|| {})), |call| Asked(OutputParser::new(call))).map_err(unwritten)?;
     let marks = vec![format!("{MARK}={file}")];
     let keeper = KeeperSpec { program: host.program.clone(), marks, env, loop_dir: None };
-    let (Asked(ear), ending) = run(keeper, job, spec, limit)?;
+    let (Asked(parser), ending) = run(keeper, job, spec, limit)?;
     let printed = output::read_end(&stderr, context::EXCERPT as u64).unwrap_or_default();
     let printed = String::from_utf8_lossy(&printed);
-    let heard = ear.conclude(ending.exit, &printed);
+    let heard = parser.conclude(ending.exit, &printed);
     let said = conclusion::message(&heard, &log, &ending, &printed).map_err(nothing)?;
     for raw in [log, stderr] {
         // Only the answer is kept. If this fails, the next call removes the file.

@@ -32,7 +32,7 @@ pub(crate) fn supervise(
     spec: &Spec,
     host: &Host,
     dir: Option<&LoopDir>,
-    pulse: &Arc<LiveProgress>,
+    live_progress: &Arc<LiveProgress>,
     files: &SharedFiles,
 ) -> Result<Supervised, EngineError> {
     let keeper = KeeperSpec {
@@ -43,7 +43,8 @@ pub(crate) fn supervise(
     };
     // An attempt reports at most five times before the next one starts, and its usage now and then.
     let (sender, news) = mpsc::channel(8);
-    let (spec, shared, pulse, reports) = (spec.clone(), Arc::clone(files), Arc::clone(pulse), sender.clone());
+    let (spec, shared, live_progress, reports) =
+        (spec.clone(), Arc::clone(files), Arc::clone(live_progress), sender.clone());
     let supervisor = Supervisor::start(keeper, move |report: Report<ChildOutput>| {
         let event = match report {
             Report::Started(process) => ChildEvent::Started(process),
@@ -61,7 +62,7 @@ pub(crate) fn supervise(
             Report::Swept { killed, survivors, names } => ChildEvent::Swept { killed, survivors, names },
             Report::OutputFailed => ChildEvent::OutputLost,
         };
-        pulse.update(|beat| beat.prints += 1);
+        live_progress.update(|snapshot| snapshot.prints += 1);
         // The runner is gone only when this thread is about to be.
         let _ = reports.blocking_send(event);
     })

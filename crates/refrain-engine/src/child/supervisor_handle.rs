@@ -35,12 +35,12 @@ impl SupervisorHandle {
         &mut self,
         (spec, dir): (&Spec, &LoopDir),
         host: &Host,
-        (pulse, files): (&Arc<LiveProgress>, &SharedFiles),
+        (live_progress, files): (&Arc<LiveProgress>, &SharedFiles),
         locks: &Locks,
     ) -> Result<mpsc::Sender<ChildEvent>, EngineError> {
         let at_work = match self.at_work.take() {
             Some(at_work) => at_work,
-            None => (supervise(spec, host, Some(dir), pulse, files)?, Arc::clone(locks)),
+            None => (supervise(spec, host, Some(dir), live_progress, files)?, Arc::clone(locks)),
         };
         Ok(self.at_work.insert(at_work).0.sender.clone())
     }

@@ -65,7 +65,7 @@ struct Flight {
 
 pub(crate) struct Drive<'a> {
     driver: Driver<'a, LoopState, RunnerLocks>,
-    crew: SupervisorHandle,
+    supervisor: SupervisorHandle,
     /// What git is doing for the loop.
     work: Option<Work>,
     opened: Opened,
@@ -80,7 +80,7 @@ pub(crate) struct Drive<'a> {
     /// The work as the attempt that ended last left it; none once anything was waited for since.
     attempt_work: Option<WorkDigest>,
     /// Only lent to the thread that asks for money.
-    purse: Option<BudgetReservation>,
+    reservation: Option<BudgetReservation>,
     /// The attempt, or the gate, in flight.
     flight: Option<Flight>,
     files: SharedFiles,
@@ -94,13 +94,13 @@ impl<'a> Drive<'a> {
         signals: Signals,
         ready: impl FnOnce(),
     ) -> Result<Self, EngineError> {
-        let Runner { journal, locks, pulse, opened, .. } = runner;
+        let Runner { journal, locks, live_progress, opened, .. } = runner;
         // One that was resumed here has been taken over already.
         let own = Some(identity::own()).filter(|own| journal.state().runner.as_ref() != Some(own));
         let taken_over = own.map(|own| journal.state().recover(own));
         let spec = journal.state().spec.clone();
         let driver = Driver::begin(
-            (journal, locks, pulse),
+            (journal, locks, live_progress),
             (host, signals),
             taken_over,
             move || mirror::open(&spec),
@@ -109,11 +109,11 @@ impl<'a> Drive<'a> {
         let driver = driver.await?;
         let state = driver.journal.state();
         let mut drive = Self {
-            crew: SupervisorHandle::new(),
+            supervisor: SupervisorHandle::new(),
             account: None,
             seen: None,
             attempt_work: None,
-            purse: Some(BudgetReservation::new(&state.spec, driver.journal.dir(), host)),
+            reservation: Some(BudgetReservation::new(&state.spec, driver.journal.dir(), host)),
             flight: None,
             driver,
             work: None,
@@ -152,8 +152,8 @@ impl<'a> Drive<'a> {
     /// Starts the supervisor of the loop's processes if there is none yet, and connects its listeners to the files and
     /// the pulse.
     fn ready_crew(&mut self) -> Result<mpsc::Sender<ChildEvent>, EngineError> {
-        let Self { crew, driver: Driver { journal, host, pulse, locks, .. }, files, .. } = self;
-        crew.ready((&journal.state().spec, journal.dir()), host, (pulse, files), locks)
+        let Self { supervisor, driver: Driver { journal, host, live_progress, locks, .. }, files, .. } = self;
+        supervisor.ready((&journal.state().spec, journal.dir()), host, (live_progress, files), locks)
     }
 
     /// Drives the loop until it stops.
@@ -179,7 +179,7 @@ impl<'a> Drive<'a> {
                 Step::BeginIteration { .. } | Step::Start(ChildId::Attempt(_))
                     if self.driver.journal.state().session.is_some() =>
                 {
-                    return Box::pin(self.let_go()).await;
+                    return Box::pin(self.release()).await;
                 }
                 // Looked at once an iteration.
                 Step::BeginIteration { .. } if self.driver.keep_doorbell() => {}
@@ -217,7 +217,7 @@ impl<'a> Drive<'a> {
                 Step::Finish(end) => self.driver.journal.push(Event::LoopEnded(end), now)?,
                 // The end is on record; how the sweep went still is to be.
                 Step::Rest if self.driver.journal.state().sweeping => self.take(None).await?,
-                Step::Rest => return Box::pin(self.let_go()).await,
+                Step::Rest => return Box::pin(self.release()).await,
             }
         }
     }
@@ -308,12 +308,12 @@ impl<'a> Drive<'a> {
         };
         let left = until.map(|until| Duration::try_from(until.duration_since(now())).unwrap_or_default());
         if waits && !self.driver.journal.state().sweeping && left.is_some_and(|left| left >= LONG_WAIT) {
-            self.crew.dismiss().await;
+            self.supervisor.dismiss().await;
         }
-        let Self { driver, crew, work, .. } = self;
+        let Self { driver, supervisor, work, .. } = self;
         let own = async {
             tokio::select! {
-                news = crew.news() => Ok(News::Agent(news)),
+                news = supervisor.news() => Ok(News::Agent(news)),
                 done = done(work) => done.map(News::Repository),
             }
         };
@@ -322,12 +322,12 @@ impl<'a> Drive<'a> {
     }
 
     /// The loop has stopped: all processes are gone before the lock is free.
-    async fn let_go(mut self) -> Result<LoopState, EngineError> {
+    async fn release(mut self) -> Result<LoopState, EngineError> {
         if self.driver.journal.has_pending() {
             self.commit(Durability::Synced).await?;
         }
-        let Self { mut crew, driver, ground, .. } = self;
-        crew.dismiss().await;
+        let Self { mut supervisor, driver, ground, .. } = self;
+        supervisor.dismiss().await;
         let (dir, host) = (driver.journal.dir().clone(), driver.host.clone());
         let last = move |_: &Host, state: &LoopState| {
             mirror::close(state, &dir);
@@ -336,7 +336,7 @@ impl<'a> Drive<'a> {
             }
             Ok(())
         };
-        driver.let_go(host, last).await
+        driver.release(host, last).await
     }
 
     async fn commit(&mut self, durability: Durability) -> Result<(), EngineError> {

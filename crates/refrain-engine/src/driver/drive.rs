@@ -38,7 +38,7 @@ impl Runner {
         signals: Signals,
         ready: impl FnOnce(),
     ) -> Result<LoopState, EngineError> {
-        let pulse = Arc::clone(&self.pulse);
+        let live_progress = Arc::clone(&self.live_progress);
         // Gone once it has begun.
         let driven = Box::pin(Drive::begin(self, host, signals, ready)).await;
         let state = match driven {
@@ -46,7 +46,7 @@ impl Runner {
             Ok(drive) => Box::pin(drive.run()).await,
             Err(error) => Err(error),
         };
-        pulse.update(|beat| beat.over = true);
+        live_progress.update(|snapshot| snapshot.over = true);
         state
     }
 }

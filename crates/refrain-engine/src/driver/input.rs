@@ -47,7 +47,7 @@ pub(crate) struct Driver<'a, M, L> {
     pub(crate) journal: Box<Journal<M>>,
     /// Shared with all that works for the machine: until that is over no other runner drives it.
     pub(crate) locks: Arc<L>,
-    pub(crate) pulse: Arc<LiveProgress>,
+    pub(crate) live_progress: Arc<LiveProgress>,
     pub(crate) signals: SignalSources,
     /// The inbox is to be looked into: something may have come while the doorbell was gone.
     pub(crate) look_again: bool,
@@ -64,7 +64,7 @@ where
     /// Takes the machine over, on disk, with the event that says so, and does `also` beside that; `ready` is called
     /// then.
     pub(crate) async fn begin(
-        (mut journal, locks, pulse): (Box<Journal<M>>, Arc<L>, Arc<LiveProgress>),
+        (mut journal, locks, live_progress): (Box<Journal<M>>, Arc<L>, Arc<LiveProgress>),
         (host, signals): (&'a Host, Signals),
         taken_over: Option<M::Event>,
         also: impl FnOnce() + Send + 'static,
@@ -83,11 +83,11 @@ where
             committed
         })
         .await?;
-        pulse.update(|beat| beat.journal = committed.length);
+        live_progress.update(|snapshot| snapshot.journal = committed.length);
         ready();
         // Drain the inbox before the first step: requests may have come before there was a runner.
         let (look_again, watch) = (true, DelayedFileWatch::later());
-        Ok(Self { host, journal, locks, pulse, signals, look_again, doorbell, watch })
+        Ok(Self { host, journal, locks, live_progress, signals, look_again, doorbell, watch })
     }
 
     /// Waits for one input, what its own work says among them.
@@ -173,7 +173,7 @@ where
             // here once more.
             self.renew_doorbell();
         }
-        self.pulse.update(|beat| beat.journal = committed.length);
+        self.live_progress.update(|snapshot| snapshot.journal = committed.length);
         Ok(was_restored)
     }
 
@@ -236,7 +236,7 @@ where
     }
 
     /// The machine has stopped: the end is on disk, `last` is done, then the lock is free.
-    pub(crate) async fn let_go(
+    pub(crate) async fn release(
         mut self,
         actor: M::Actor,
         last: impl FnOnce(&M::Actor, &M) -> Result<(), EngineError> + Send + 'static,

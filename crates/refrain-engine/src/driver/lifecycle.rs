@@ -155,7 +155,7 @@ impl Service {
     /// # Errors
     /// [`EngineError`]; the loop is unchanged then.
     pub fn resume(&self, id: &LoopId, grant: &Grant, proceed: bool) -> Result<Runner, EngineError> {
-        self.let_go_on(id, proceed, (LoopRequest::Resume, &|state| state.resume(grant)))
+        self.resume_with(id, proceed, (LoopRequest::Resume, &|state| state.resume(grant)))
     }
 
     /// Takes over a loop that waits for approval, on a person's behalf: for the tree that begins with this name, if one
@@ -164,12 +164,17 @@ impl Service {
     /// # Errors
     /// [`EngineError`]; the loop is unchanged then.
     pub fn approve(&self, id: &LoopId, grant: &Grant, tree: Option<&str>) -> Result<Runner, EngineError> {
-        self.let_go_on(id, false, (LoopRequest::Approve, &|state| state.approve(grant, tree)))
+        self.resume_with(id, false, (LoopRequest::Approve, &|state| state.approve(grant, tree)))
     }
 
-    fn let_go_on(&self, id: &LoopId, proceed: bool, what: ResumeDecision<'_>) -> Result<Runner, EngineError> {
+    fn resume_with(
+        &self,
+        id: &LoopId,
+        proceed: bool,
+        what: ResumeDecision<'_>,
+    ) -> Result<Runner, EngineError> {
         self.refuse_where_a_session_lives(&self.state(id)?)?;
-        let mut runner = self.let_go_on_anyhow(id, proceed, what)?;
+        let mut runner = self.resume_unchecked(id, proceed, what)?;
         sessions::forget(&self.project, id);
         if runner.journal.state().session.is_some() {
             runner.journal.push(Event::SessionLeft, now())?;
@@ -179,7 +184,7 @@ impl Service {
     }
 
     /// The same, even if a live session drives it.
-    pub(crate) fn let_go_on_anyhow(
+    pub(crate) fn resume_unchecked(
         &self,
         id: &LoopId,
         proceed: bool,

@@ -19,24 +19,24 @@ pub(crate) struct ProgressSnapshot {
 /// The shared beat.
 #[derive(Debug, Default)]
 pub(crate) struct LiveProgress {
-    beat: Mutex<ProgressSnapshot>,
+    snapshot: Mutex<ProgressSnapshot>,
     changed: Condvar,
 }
 
 impl LiveProgress {
     pub(crate) fn update(&self, change: impl FnOnce(&mut ProgressSnapshot)) {
-        change(&mut self.beat.lock().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.snapshot.lock().unwrap_or_else(PoisonError::into_inner));
         self.changed.notify_all();
     }
 
-    pub(crate) fn beat(&self) -> ProgressSnapshot {
-        *self.beat.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn snapshot(&self) -> ProgressSnapshot {
+        *self.snapshot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until the beat is another than `seen`, or for `at_most`; forever without it.
     pub(crate) fn wait(&self, seen: ProgressSnapshot, at_most: Option<Duration>) -> ProgressSnapshot {
-        let guard = self.beat.lock().unwrap_or_else(PoisonError::into_inner);
-        let same = |beat: &mut ProgressSnapshot| *beat == seen && !beat.over;
+        let guard = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = |snapshot: &mut ProgressSnapshot| *snapshot == seen && !snapshot.over;
         match at_most {
             None => *self.changed.wait_while(guard, same).unwrap_or_else(PoisonError::into_inner),
             Some(at_most) => {

@@ -40,7 +40,7 @@ fn told<'a>(spec: &'a Spec, prompt: &'a str, prompt_file: &'a Utf8Path) -> Call<
 /// does not stream.
 fn hear_again(spec: &Spec, prompt_file: &Utf8Path, log: &Utf8Path) -> Option<(ParsedOutput, u64)> {
     let prompt = read_text(prompt_file).ok()?;
-    let mut ear = OutputParser::new(&told(spec, &prompt, prompt_file));
+    let mut parser = OutputParser::new(&told(spec, &prompt, prompt_file));
     let mut kept = output::read(log).ok()?;
     let (mut chunk, mut total) = (vec![0; 64 << 10], 0);
     loop {
@@ -49,11 +49,11 @@ fn hear_again(spec: &Spec, prompt_file: &Utf8Path, log: &Utf8Path) -> Option<(Pa
             Ok(0) | Err(_) => break,
             Ok(length) => {
                 total += length as u64;
-                ear.hear(&chunk[..length]);
+                parser.hear(&chunk[..length]);
             }
         }
     }
-    Some((ear.adopt()?, total))
+    Some((parser.adopt()?, total))
 }
 
 /// The result of an attempt in flight of which no runner saw the end: its result if its stream holds the agent's last

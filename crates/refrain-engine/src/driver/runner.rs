@@ -25,7 +25,7 @@ pub struct Runner {
     pub(crate) opened: Option<Repository>,
     /// Its own worktree was gone, and was made anew from its branch.
     pub(crate) is_restored: bool,
-    pub(crate) pulse: Arc<LiveProgress>,
+    pub(crate) live_progress: Arc<LiveProgress>,
     /// Why its prompt has fewer memories of earlier loops than it could.
     pub(crate) forgetful: Option<String>,
     /// Why its memories could not be kept.
@@ -50,7 +50,7 @@ impl Runner {
             neighbours,
             opened: None,
             is_restored: false,
-            pulse: Arc::default(),
+            live_progress: Arc::default(),
             forgetful: None,
             remembrance: Remembrance::default(),
             past,
@@ -106,6 +106,6 @@ impl Runner {
     /// Follows the loop from its start, or its resumption, in this process.
     #[must_use]
     pub fn follow(&self) -> Follower {
-        Follower::of_own(&self.journal, Arc::clone(&self.pulse), self.past)
+        Follower::of_own(&self.journal, Arc::clone(&self.live_progress), self.past)
     }
 }

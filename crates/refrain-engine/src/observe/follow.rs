@@ -128,8 +128,8 @@ impl Follower {
     }
 
     /// Follows a loop that this process drives, from event `past` on. Sees only what is committed.
-    pub(crate) fn of_own(journal: &Journal, pulse: Arc<LiveProgress>, past: u64) -> Self {
-        Self::new(journal.dir().clone(), JournalReader::of_own(journal, pulse), past)
+    pub(crate) fn of_own(journal: &Journal, live_progress: Arc<LiveProgress>, past: u64) -> Self {
+        Self::new(journal.dir().clone(), JournalReader::of_own(journal, live_progress), past)
     }
 
     /// Follows a loop that another process drives, or that has no runner, from its first event on; with all that its
@@ -191,7 +191,7 @@ impl Follower {
             if self.over {
                 return Ok(None);
             }
-            let beat = self.reader.read()?;
+            let snapshot = self.reader.read()?;
             // The first look finds earlier events; all later ones are news.
             let first = !std::mem::replace(&mut self.looked, true);
             self.caught_up |= !first;
@@ -205,14 +205,14 @@ impl Follower {
             if let Some(output) = self.read_logs() {
                 return Ok(Some(output));
             }
-            if beat.over {
+            if snapshot.over {
                 return Ok(None);
             }
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {
                 return Ok(Some(FollowEvent::Quiet));
             }
-            self.reader.wait(beat, left);
+            self.reader.wait(snapshot, left);
             // A dead runner writes no more; but its last lines are still to be read.
             let is_dead = || self.runner.as_ref().is_none_or(|it| identity::is_alive(it) == Some(false));
             if self.reader.files().is_some() && is_dead() {

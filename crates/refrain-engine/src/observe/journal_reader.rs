@@ -35,9 +35,12 @@ pub struct JournalReader<E> {
 
 impl<E: DeserializeOwned> JournalReader<E> {
     /// For a machine that this process drives. Sees only committed records.
-    pub(crate) fn of_own<S: Machine<Event = E>>(journal: &Journal<S>, pulse: Arc<LiveProgress>) -> Self {
+    pub(crate) fn of_own<S: Machine<Event = E>>(
+        journal: &Journal<S>,
+        live_progress: Arc<LiveProgress>,
+    ) -> Self {
         let (dir, queue) = (journal.dir().clone(), VecDeque::new());
-        Self { dir, tail: Tail::of(journal), wake: Wake::LiveProgress(pulse), queue }
+        Self { dir, tail: Tail::of(journal), wake: Wake::LiveProgress(live_progress), queue }
     }
 
     /// Of a machine that another process drives, or that has no runner.
@@ -55,12 +58,12 @@ impl<E: DeserializeOwned> JournalReader<E> {
             }
             // Asked before the last look, so that what came in between is seen.
             let is_free = self.files().is_some() && RunnerLock::is_free(&self.dir);
-            let beat = self.read()?;
-            if self.queue.is_empty() && (beat.over || is_free) {
+            let snapshot = self.read()?;
+            if self.queue.is_empty() && (snapshot.over || is_free) {
                 return Ok(None);
             }
             if self.queue.is_empty() {
-                self.wait(beat, None);
+                self.wait(snapshot, None);
             }
         }
     }
@@ -75,18 +78,18 @@ impl<E: DeserializeOwned> JournalReader<E> {
 
     /// Reads what was committed since; returns how far that is.
     pub(crate) fn read(&mut self) -> Result<ProgressSnapshot, JournalError> {
-        let beat = match &self.wake {
-            Wake::LiveProgress(pulse) => pulse.beat(),
+        let snapshot = match &self.wake {
+            Wake::LiveProgress(live_progress) => live_progress.snapshot(),
             Wake::Files(_) => ProgressSnapshot { journal: u64::MAX, ..ProgressSnapshot::default() },
         };
-        self.queue.extend(self.tail.next(beat.journal)?);
-        Ok(beat)
+        self.queue.extend(self.tail.next(snapshot.journal)?);
+        Ok(snapshot)
     }
 
     /// Waits for more than this snapshot.
-    pub(crate) fn wait(&self, beat: ProgressSnapshot, at_most: Option<Duration>) {
+    pub(crate) fn wait(&self, snapshot: ProgressSnapshot, at_most: Option<Duration>) {
         match &self.wake {
-            Wake::LiveProgress(pulse) => drop(pulse.wait(beat, at_most)),
+            Wake::LiveProgress(live_progress) => drop(live_progress.wait(snapshot, at_most)),
             Wake::Files(notice) => {
                 notice.wait(Some(at_most.map_or(ALIVE_CHECK, |at_most| at_most.min(ALIVE_CHECK))));
             }

@@ -140,7 +140,7 @@ impl JournalWatcher {
             self.read(path, &mut news);
             self.listen(path, &mut news);
         }
-        self.let_go();
+        self.release();
         news
     }
 
@@ -298,7 +298,7 @@ impl JournalWatcher {
     }
 
     /// Gives watches of loops without a runner back if there are too many: those that were touched last keep theirs.
-    fn let_go(&mut self) {
+    fn release(&mut self) {
         let mut watched: Vec<_> = self.journals.iter().filter(|(_, journal)| journal.is_watched).collect();
         if watched.len() <= self.most {
             return;

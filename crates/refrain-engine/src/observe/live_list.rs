@@ -168,7 +168,7 @@ enum Of {
 impl Service {
     /// Looks at all loops and plans of this project, or of all that Refrain has worked in.
     #[must_use]
-    pub fn roster(&self, everywhere: bool) -> LiveList {
+    pub fn live_list(&self, everywhere: bool) -> LiveList {
         let service = self.clone();
         LiveList { service, everywhere, lookout: None, known: BTreeMap::new(), checked: Instant::now() }
     }

@@ -51,8 +51,8 @@ impl Runner {
     ///
     /// # Errors
     /// If nothing can be sent from here.
-    pub fn herald(&self, audience: Audience) -> io::Result<Notifier> {
-        herald(&self.journal, Arc::clone(&self.pulse), self.past, audience)
+    pub fn notifier(&self, audience: Audience) -> io::Result<Notifier> {
+        notifier(&self.journal, Arc::clone(&self.live_progress), self.past, audience)
     }
 }
 
@@ -61,15 +61,15 @@ impl PlanRunner {
     ///
     /// # Errors
     /// If nothing can be sent from here.
-    pub fn herald(&self, audience: Audience) -> io::Result<Notifier> {
-        let (journal, pulse) = self.observed();
-        herald(journal, pulse, journal.state().seq, audience)
+    pub fn notifier(&self, audience: Audience) -> io::Result<Notifier> {
+        let (journal, live_progress) = self.observed();
+        notifier(journal, live_progress, journal.state().seq, audience)
     }
 }
 
-fn herald<S>(
+fn notifier<S>(
     journal: &Journal<S>,
-    pulse: Arc<LiveProgress>,
+    live_progress: Arc<LiveProgress>,
     past: u64,
     audience: Audience,
 ) -> io::Result<Notifier>
@@ -83,24 +83,24 @@ where
     let mut watch = Watch::<S>::new(Tail::of(journal), longest);
     Ok(Notifier(spawn(move || {
         loop {
-            let beat = pulse.beat();
+            let snapshot = live_progress.snapshot();
             // The runner itself reports what cannot be parsed.
-            for notice in watch.look(beat.journal).unwrap_or_default() {
+            for notice in watch.look(snapshot.journal).unwrap_or_default() {
                 if notice.seq > past {
                     tell(&notice);
                 }
                 post.iter_mut().for_each(|post| post.take(&notice));
             }
-            if beat.over {
-                return post.and_then(|post| post.finish(&dir, watch.seen(beat.journal)));
+            if snapshot.over {
+                return post.and_then(|post| post.finish(&dir, watch.seen(snapshot.journal)));
             }
-            wait(&pulse, beat, post.as_mut(), &dir);
+            wait(&live_progress, snapshot, post.as_mut(), &dir);
         }
     })))
 }
 
 /// Tries what is due, then waits for the next event or the next try.
-fn wait(pulse: &LiveProgress, beat: ProgressSnapshot, post: Option<&mut Post>, dir: &LoopDir) {
+fn wait(live_progress: &LiveProgress, snapshot: ProgressSnapshot, post: Option<&mut Post>, dir: &LoopDir) {
     let patience = post.and_then(|post| {
         if post.wait().is_some_and(|wait| wait.is_zero()) {
             post.deliver(dir, PATIENCE);
@@ -108,15 +108,15 @@ fn wait(pulse: &LiveProgress, beat: ProgressSnapshot, post: Option<&mut Post>, d
         post.wait()
     });
     let until = patience.map(|patience| Instant::now() + patience);
-    let mut seen = beat;
+    let mut seen = snapshot;
     loop {
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         if left == Some(Duration::ZERO) {
             return;
         }
-        let now = pulse.wait(seen, left);
+        let now = live_progress.wait(seen, left);
         // Output does not concern it.
-        if now.journal != beat.journal || now.over {
+        if now.journal != snapshot.journal || now.over {
             return;
         }
         seen = now;

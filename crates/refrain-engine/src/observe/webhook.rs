@@ -1,5 +1,5 @@
 //! Posts one notice to a webhook as JSON, signed as Standard Webhooks has it (standardwebhooks.com), so that receivers
-//! find a library that checks it. `herald` decides when and how often.
+//! find a library that checks it. `notifier` decides when and how often.
 
 use std::time::Duration;
 

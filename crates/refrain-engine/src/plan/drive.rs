@@ -68,14 +68,14 @@ impl PlanRunner {
     ) -> Result<PlanState, EngineError> {
         // Each loop needs a handful.
         raise_open_files();
-        let pulse = Arc::clone(&self.pulse);
+        let live_progress = Arc::clone(&self.live_progress);
         let set = LocalSet::new();
         let driven = set.run_until(async {
             let drive = PlanDrive::begin(self, host, signals, ready).await?;
             Box::pin(drive.run()).await
         });
         let state = driven.await;
-        pulse.update(|beat| beat.over = true);
+        live_progress.update(|snapshot| snapshot.over = true);
         state
     }
 }
@@ -88,7 +88,7 @@ impl<'a> PlanDrive<'a> {
         signals: Signals,
         ready: impl FnOnce(),
     ) -> Result<Self, EngineError> {
-        let PlanRunner { journal, lock, service, pulse, opened, telling } = runner;
+        let PlanRunner { journal, lock, service, live_progress, opened, telling } = runner;
         let env = environment::of_git(&journal.state().spec.each, host.env.iter().cloned());
         let each = journal.state().spec.each.clone();
         // Before the first runner there was none that could have leftover processes.
@@ -98,7 +98,7 @@ impl<'a> PlanDrive<'a> {
                 verify::sweep_leftovers(&each);
             }
         };
-        let parts = (Box::new(journal), Arc::new(lock), pulse);
+        let parts = (Box::new(journal), Arc::new(lock), live_progress);
         let driver = Driver::begin(parts, (host, signals), Some(own()), sweep, ready).await?;
         let statuses = Statuses::new(&service, driver.journal.state());
         let mut drive = Self {
@@ -130,7 +130,7 @@ impl<'a> PlanDrive<'a> {
             self.hosted.shutdown().await;
             return Err(error);
         }
-        self.let_go().await
+        self.release().await
     }
 
     async fn go_on(&mut self) -> Result<(), EngineError> {
@@ -223,7 +223,7 @@ impl<'a> PlanDrive<'a> {
     }
 
     /// The plan has stopped: what the file says and the journal are on disk, then the lock is free.
-    async fn let_go(mut self) -> Result<PlanState, EngineError> {
+    async fn release(mut self) -> Result<PlanState, EngineError> {
         self.write_statuses().await?;
         self.commit().await?;
         let Self { driver, service, landing, mut tidying, .. } = self;
@@ -232,7 +232,7 @@ impl<'a> PlanDrive<'a> {
             true => service.put_away(state, &landing),
             false => Ok(()),
         };
-        driver.let_go(service, last).await
+        driver.release(service, last).await
     }
 }
 

@@ -16,7 +16,7 @@ pub struct PlanRunner {
     pub(super) journal: Journal<PlanState>,
     pub(super) lock: RunnerLock,
     pub(super) service: Service,
-    pub(super) pulse: Arc<LiveProgress>,
+    pub(super) live_progress: Arc<LiveProgress>,
     /// The project's repository, if git was asked about it already.
     pub(super) opened: Option<Repository>,
     /// Exports its loops.
@@ -36,13 +36,13 @@ impl PlanRunner {
 
     /// What an observer in this process reads, and is woken by.
     pub(crate) fn observed(&self) -> (&Journal<PlanState>, Arc<LiveProgress>) {
-        (&self.journal, Arc::clone(&self.pulse))
+        (&self.journal, Arc::clone(&self.live_progress))
     }
 
     /// Follows the plan from its first event on, in this process.
     #[must_use]
     pub fn follow(&self) -> PlanFollower {
-        PlanFollower::of_own(&self.journal, Arc::clone(&self.pulse))
+        PlanFollower::of_own(&self.journal, Arc::clone(&self.live_progress))
     }
 }
 

@@ -111,7 +111,7 @@ impl Service {
             journal,
             lock,
             service: self.clone(),
-            pulse: Arc::default(),
+            live_progress: Arc::default(),
             opened: None,
             telling: None,
         }

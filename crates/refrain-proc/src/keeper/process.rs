@@ -37,7 +37,7 @@ pub fn run() -> io::Result<()> {
 
 struct Keeper {
     socket: UnixStream,
-    inlet: FrameReader,
+    reader: FrameReader,
     /// Readable after a signal.
     signals: UnixStream,
     agent: Option<Agent>,
@@ -94,7 +94,7 @@ impl Keeper {
                 }
             }
         }
-        Ok(Self { socket, inlet: FrameReader::default(), signals, agent: None, leftovers: None })
+        Ok(Self { socket, reader: FrameReader::default(), signals, agent: None, leftovers: None })
     }
 
     fn serve(&mut self) -> io::Result<()> {
@@ -118,10 +118,10 @@ impl Keeper {
             }
             self.reap()?;
             if ordered {
-                if !self.inlet.fill(&self.socket)? {
+                if !self.reader.fill(&self.socket)? {
                     return Ok(());
                 }
-                while let Some(order) = self.inlet.next()? {
+                while let Some(order) = self.reader.next()? {
                     self.obey(order)?;
                 }
             }
@@ -152,7 +152,7 @@ impl Keeper {
     }
 
     fn start(&mut self, argv: &[String], dir: &str, env: Vec<(String, String)>) -> io::Result<Process> {
-        let [stdin, stdout, stderr] = self.inlet.take_fds()?;
+        let [stdin, stdout, stderr] = self.reader.take_fds()?;
         let Some((program, args)) = argv.split_first() else { return Err(io::Error::other("no program")) };
         #[expect(clippy::disallowed_methods, reason = "this crate is the home of starting processes")]
         let mut command = Command::new(program);

@@ -12,8 +12,10 @@ impl Drive<'_> {
     /// The next step. Whether the account waits is asked only if an attempt would start: the asking loop may become the
     /// one that tries first.
     pub(super) async fn decide(&mut self, now: Timestamp) -> Result<Step, EngineError> {
-        if let Some(cost) = self.purse.as_ref().and_then(|purse| purse.due(self.driver.journal.state())) {
-            self.with_purse(move |purse| purse.settle(cost)).await;
+        if let Some(cost) =
+            self.reservation.as_ref().and_then(|reservation| reservation.due(self.driver.journal.state()))
+        {
+            self.with_purse(move |reservation| reservation.settle(cost)).await;
         }
         let mut live = self.live(now);
         let mut step = next_step(self.driver.journal.state(), &live, now);
@@ -38,12 +40,12 @@ impl Drive<'_> {
             step = next_step(self.driver.journal.state(), &live, now);
         }
         let state = self.driver.journal.state();
-        let question = match (state.costs_of(&step), &mut self.purse) {
-            (Some(agent), Some(purse)) => purse.question(state, (&step, agent), now)?,
+        let question = match (state.costs_of(&step), &mut self.reservation) {
+            (Some(agent), Some(reservation)) => reservation.question(state, (&step, agent), now)?,
             _ => None,
         };
         let Some(question) = question else { return Ok(step) };
-        if let Some(allowance) = self.with_purse(move |purse| purse.ask(question)).await {
+        if let Some(allowance) = self.with_purse(move |reservation| reservation.ask(question)).await {
             live.allowance = allowance?;
         }
         Ok(next_step(self.driver.journal.state(), &live, now))
@@ -54,15 +56,15 @@ impl Drive<'_> {
         &mut self,
         work: impl FnOnce(&mut BudgetReservation) -> T + Send + 'static,
     ) -> Option<T> {
-        let mut purse = self.purse.take()?;
-        let (purse, result) = self
+        let mut reservation = self.reservation.take()?;
+        let (reservation, result) = self
             .driver
             .blocking(move || {
-                let result = work(&mut purse);
-                (purse, result)
+                let result = work(&mut reservation);
+                (reservation, result)
             })
             .await;
-        self.purse = Some(purse);
+        self.reservation = Some(reservation);
         Some(result)
     }
 
@@ -70,7 +72,7 @@ impl Drive<'_> {
     fn live(&self, now: Timestamp) -> Live {
         let Some(flight) = &self.flight else { return Live::default() };
         let last_output = flight.meter.last_output().and_then(|ago| now.checked_sub(ago).ok());
-        let allowance = self.purse.as_ref().and_then(BudgetReservation::allowance);
+        let allowance = self.reservation.as_ref().and_then(BudgetReservation::allowance);
         Live {
             last_output,
             output_lost: flight.output_lost,

@@ -44,17 +44,17 @@ impl Drive<'_> {
         let (ask, is_new) = self.driver.asked_by(wish);
         let kills = self.driver.journal.state().kills_at_once(&ask);
         if kills {
-            self.crew.kill();
+            self.supervisor.kill();
         }
         if is_new || kills { self.driver.record_signal(ask) } else { Ok(()) }
     }
 
     /// Turns what waits in the inbox into events.
     pub(super) async fn answer(&mut self) -> Result<(), EngineError> {
-        let Self { driver, crew, .. } = self;
+        let Self { driver, supervisor, .. } = self;
         let kill = |state: &LoopState, ask: &Ask| {
             if state.kills_at_once(ask) {
-                crew.kill();
+                supervisor.kill();
             }
         };
         driver.answer(kill).await?;
@@ -73,8 +73,8 @@ impl Drive<'_> {
             ChildEvent::Used(used) => {
                 self.flight.iter_mut().for_each(|flight| flight.used = used);
                 let cost = self.driver.journal.state().cost_so_far(&used);
-                if self.purse.as_ref().is_some_and(|purse| purse.is_tight(cost)) {
-                    self.with_purse(move |purse| purse.grow(cost)).await;
+                if self.reservation.as_ref().is_some_and(|reservation| reservation.is_tight(cost)) {
+                    self.with_purse(move |reservation| reservation.grow(cost)).await;
                 }
                 Ok(())
             }

@@ -49,7 +49,7 @@ impl Drive<'_> {
             prepare()
         };
         match self.driver.blocking(prepare).await {
-            Ok(job) => self.crew.run(job),
+            Ok(job) => self.supervisor.run(job),
             Err(error) => self.spawn_failed(error)?,
         }
         Ok(())
@@ -95,7 +95,7 @@ impl Drive<'_> {
         let (spec, wanted) = (state.spec.clone(), prompt::quotes(state));
         let quoted = self.driver.blocking(move || quotes::read(&spec, &dir, &wanted)).await;
         let (state, dir) = (self.driver.journal.state(), self.driver.journal.dir().attempt(id));
-        let allowance = self.purse.as_ref().and_then(BudgetReservation::allowance);
+        let allowance = self.reservation.as_ref().and_then(BudgetReservation::allowance);
         let start = AttemptStart::new(state, id, dir, Quoted(&quoted), self.env(), allowance);
         let files = Arc::clone(&self.files);
         Box::new(move || start.prepare(&files, watchers).map_err(|error| chain(&error)))
@@ -137,7 +137,7 @@ impl Drive<'_> {
         brief: impl FnOnce(&LoopState, Option<&Changes>) -> Brief + Send + 'static,
     ) -> Preparation {
         let (state, env) = (self.driver.journal.state().clone(), self.env());
-        let allowance = self.purse.as_ref().and_then(BudgetReservation::allowance);
+        let allowance = self.reservation.as_ref().and_then(BudgetReservation::allowance);
         Box::new(move || {
             let changes = changes(&state.spec, state.git.began.as_ref(), candidate.as_ref(), &env);
             let job = changes.and_then(|changes| {
@@ -165,14 +165,14 @@ impl Drive<'_> {
             self.driver.journal.push(requested, now())?;
         }
         self.commit(Durability::Written).await?;
-        self.crew.stop(ladder.patient(grace.map(Into::into)));
+        self.supervisor.stop(ladder.patient(grace.map(Into::into)));
         Ok(())
     }
 
     /// Starts to watch a child.
     fn begin_flight(&mut self) -> Arc<Meter> {
-        let pulse = Arc::clone(&self.driver.pulse);
-        let meter = Arc::new(Meter::new(move || pulse.update(|beat| beat.prints += 1)));
+        let live_progress = Arc::clone(&self.driver.live_progress);
+        let meter = Arc::new(Meter::new(move || live_progress.update(|snapshot| snapshot.prints += 1)));
         let (used, retrying) = (Usage::default(), None);
         self.flight = Some(Flight { meter: Arc::clone(&meter), used, retrying, output_lost: false });
         meter

@@ -50,9 +50,9 @@ impl Exporter {
     pub fn finish(self) -> Option<String> {
         let Followed { now, trouble } =
             std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        let over = |(thread, pulse): Following| {
+        let over = |(thread, live_progress): Following| {
             // A loop that was dropped under its runner does not say so.
-            pulse.update(|beat| beat.over = true);
+            live_progress.update(|snapshot| snapshot.over = true);
             thread
         };
         let threads: Vec<_> = now.into_iter().map(over).collect();
@@ -83,7 +83,7 @@ pub(super) enum When {
 
 pub(super) fn follow<T, S>(
     journal: &Journal<S>,
-    pulse: Arc<LiveProgress>,
+    live_progress: Arc<LiveProgress>,
     when: When,
     mut owed: Owed,
 ) -> io::Result<Following>
@@ -92,28 +92,28 @@ where
     S: Machine,
     S::Event: Send + 'static,
 {
-    let (mut tail, woken) = (Tail::of(journal), Arc::clone(&pulse));
+    let (mut tail, woken) = (Tail::of(journal), Arc::clone(&live_progress));
     let thread = spawn(move || {
         let mut tracer: Option<T> = None;
         loop {
-            let beat = pulse.beat();
+            let snapshot = live_progress.snapshot();
             // The runner itself reports what cannot be parsed.
-            let records = tail.next(beat.journal).unwrap_or_default();
-            let mut is_due = beat.over;
+            let records = tail.next(snapshot.journal).unwrap_or_default();
+            let mut is_due = snapshot.over;
             for record in &records {
                 is_due |= owed.see(&mut tracer, record, when);
             }
             if is_due {
                 owed.settle(tracer.as_ref());
             }
-            if beat.over {
+            if snapshot.over {
                 return owed.trouble.or(owed.lost);
             }
             let journal = |seen: ProgressSnapshot| seen.journal;
-            let mut seen = beat;
-            while journal(seen) == journal(beat) && !seen.over {
+            let mut seen = snapshot;
+            while journal(seen) == journal(snapshot) && !seen.over {
                 // Output does not concern it.
-                seen = pulse.wait(seen, None);
+                seen = live_progress.wait(seen, None);
             }
         }
     });

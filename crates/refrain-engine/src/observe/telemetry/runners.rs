@@ -23,7 +23,12 @@ impl Runner {
         let state = self.journal.state();
         let redactor = Redactor::new(&state.spec, []);
         let when = if state.session.is_some() { When::AtTheEnd(self.past) } else { When::Behind(self.past) };
-        follow::<Tracer, _>(&self.journal, Arc::clone(&self.pulse), when, Owed::new(telemetry, redactor)?)
+        follow::<Tracer, _>(
+            &self.journal,
+            Arc::clone(&self.live_progress),
+            when,
+            Owed::new(telemetry, redactor)?,
+        )
     }
 }
 
@@ -33,12 +38,12 @@ impl PlanRunner {
     /// # Errors
     /// If nothing can be sent from here.
     pub fn export(&mut self, telemetry: Telemetry) -> io::Result<Exporter> {
-        let (journal, pulse) = self.observed();
+        let (journal, live_progress) = self.observed();
         let redactor = Redactor::new(&journal.state().spec.each, []);
         // Its start, or resumption, is news.
         let when = When::Behind(journal.state().seq.saturating_sub(1));
         let following =
-            follow::<PlanTracer, _>(journal, pulse, when, Owed::new(telemetry.clone(), redactor)?)?;
+            follow::<PlanTracer, _>(journal, live_progress, when, Owed::new(telemetry.clone(), redactor)?)?;
         let exporter = Exporter::default();
         exporter.add(following);
         self.telling = Some(Telling { telemetry, exporter: exporter.clone() });

@@ -9,7 +9,7 @@ use refrain_engine::{ByKind, DETACHED_READY, Signals, chain};
 
 use crate::cmd::plan;
 use crate::run::{self, ShowArgs};
-use crate::{herald, out, telemetry};
+use crate::{notifier, out, telemetry};
 use refrain_app::options::notify::NotifyArgs;
 
 #[derive(Debug, clap::Args)]
@@ -39,20 +39,20 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     };
     let ready = || out::print(&format!("{DETACHED_READY}\n"));
     let telemetry = telemetry::begin(context, runner.worktree(), |to| runner.export(to));
-    let herald = herald::begin(context, runner.worktree(), &args.notify, |to| runner.herald(to));
+    let notifier = notifier::begin(context, runner.worktree(), &args.notify, |to| runner.notifier(to));
     let remembrance = runner.remembrance();
     let driven = run::runtime()?.block_on(runner.drive(&context.host, Signals::Detached, ready));
     let driven = driven.map(|state| view::status(&state, Alive::NOBODY));
     let concluded = match driven {
         // It was the turn of the loop's session.
         Ok(status) if !status.has_stopped() => {
-            herald::finish(herald);
+            notifier::finish(notifier);
             telemetry::finish(telemetry);
             Ok(Code::Done.into())
         }
         driven => {
             let show = ShowArgs { notify: args.notify.clone(), ..ShowArgs::default() };
-            run::conclude(context, &show, &args.id, (herald, telemetry), driven)
+            run::conclude(context, &show, &args.id, (notifier, telemetry), driven)
         }
     };
     run::tell_forgotten(&remembrance);

@@ -22,7 +22,7 @@ use refrain_engine::{Brief, ByKind, Listed, Runner, Service, interrupted_by_rebo
 
 use crate::cmd::state_file::{self, StateFile};
 use crate::run::{self, ShowArgs};
-use crate::{herald, out, values};
+use crate::{notifier, out, values};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -219,7 +219,7 @@ fn all(context: &Context, service: &Service, args: &Args) -> Result<ExitCode, Re
         Listed::Loop(_) | Listed::Damaged(_) => None,
     });
     let code = each(context, stopped.collect(), args);
-    herald::deliver_owed(context, service);
+    notifier::deliver_owed(context, service);
     Ok(code.into())
 }
 

@@ -10,7 +10,7 @@ use refrain_core::plan::PlanState;
 use refrain_core::view::plan as view;
 use refrain_engine::{DETACHED_READY, PlanRunner, Service, Signals};
 
-use crate::herald;
+use crate::notifier;
 use crate::out;
 use crate::plan::screen::PlanScreen;
 use crate::run::{self, ShowArgs};
@@ -51,7 +51,7 @@ fn observers(
 ) -> run::Observers {
     let worktree = &service.project().worktree;
     let telemetry = telemetry::begin(context, worktree, |to| runner.export(to));
-    (herald::begin(context, worktree, notify, |to| runner.herald(to)), telemetry)
+    (notifier::begin(context, worktree, notify, |to| runner.notifier(to)), telemetry)
 }
 
 /// The status of a plan that has no runner.
@@ -70,7 +70,7 @@ pub(super) fn detached(
     let id = runner.id().clone();
     run::note_objection(context, show, false);
     if !show.quiet {
-        herald::note_objection(context, &service.project().worktree);
+        notifier::note_objection(context, &service.project().worktree);
     }
     let _ = plan::detach(context, (service, runner), dir, &show.notify)?;
     if show.json {

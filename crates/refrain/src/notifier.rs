@@ -20,7 +20,7 @@ pub(crate) fn begin(
     context: &Context,
     worktree: &Utf8Path,
     notify: &NotifyArgs,
-    herald: impl FnOnce(Audience) -> io::Result<Notifier>,
+    notifier: impl FnOnce(Audience) -> io::Result<Notifier>,
 ) -> Option<Notifier> {
     let service = Service::open(worktree, context.host.clone()).ok()?;
     let config = configured(context, &service)?;
@@ -33,12 +33,12 @@ pub(crate) fn begin(
             notify::tell_wait(&notify, &context, notice);
         }
     });
-    is_asked.then(|| herald(Audience { longest, webhook, tell }).ok()).flatten()
+    is_asked.then(|| notifier(Audience { longest, webhook, tell }).ok()).flatten()
 }
 
 /// Waits some seconds for pending notifications, and reports what is left for later.
-pub(crate) fn finish(herald: Option<Notifier>) {
-    if let Some(why) = herald.and_then(Notifier::finish) {
+pub(crate) fn finish(notifier: Option<Notifier>) {
+    if let Some(why) = notifier.and_then(Notifier::finish) {
         out::tell_line("", &format!("refrain: the webhook was not told: {why}"));
     }
 }
