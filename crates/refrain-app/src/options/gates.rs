@@ -287,6 +287,7 @@ impl GateArgs {
                 // the others.
                 when: self.when().filter(|_| !completes).unwrap_or_default(),
                 completes,
+                own_tests: false,
             });
         }
         if let Some(check) = review {
@@ -299,6 +300,7 @@ impl GateArgs {
                 retries: self.gate_retries.unwrap_or_default(),
                 when: self.when().unwrap_or(GateWhen::Claim),
                 completes: false,
+                own_tests: false,
             });
         }
         specs.sort_by_key(GateSpec::is_review);
@@ -323,6 +325,7 @@ impl GateArgs {
             retries: self.gate_retries.unwrap_or(gate.retries),
             when: self.when().unwrap_or(when),
             completes: false,
+            own_tests: false,
         }
     }
 

@@ -19,7 +19,8 @@ use crate::Service;
 /// How long a program may take for one answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The agents that are found by the name of their program.
-const KNOWN: [AgentKind; 4] = [AgentKind::Claude, AgentKind::Codex, AgentKind::Opencode, AgentKind::Gemini];
+pub(super) const KNOWN: [AgentKind; 4] =
+    [AgentKind::Claude, AgentKind::Codex, AgentKind::Opencode, AgentKind::Gemini];
 
 impl Service {
     /// The known agents whose programs are in the user's `PATH`.

@@ -4,7 +4,8 @@ use refrain_core::view::checkup::Checkup;
 
 use super::cure::Found;
 use super::{
-    agents, autostart, budget, checkouts, configuration, git, leftovers, loops, machine, places, pool,
+    agents, autostart, budget, checkouts, configuration, git, leftovers, loops, machine, places, plugins,
+    pool,
 };
 use crate::Service;
 
@@ -20,6 +21,7 @@ impl Service {
             found.extend(places::look(self));
             found.extend(machine::look());
             found.extend(budget::look(self.host()));
+            found.extend(plugins::look(self.host()));
             let of_loops = loops::look(self);
             found.extend(leftovers::look(of_loops.iter().any(Found::is_of_processes)));
             found.extend(of_loops);

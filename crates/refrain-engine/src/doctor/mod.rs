@@ -14,6 +14,7 @@ mod leftovers;
 mod loops;
 mod machine;
 mod places;
+mod plugins;
 mod pool;
 mod reboot;
 

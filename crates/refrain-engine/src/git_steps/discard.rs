@@ -42,6 +42,7 @@ impl Service {
     /// [`EngineError`] if there is no such loop, it has not stopped, or git fails.
     pub fn discard(&self, id: &LoopId) -> Result<Result<Discarded, NotDiscarded>, EngineError> {
         let Located { dir, archived: false } = self.locate(id)? else { return Err(self.no_loop(id)) };
+        let lock = self.lock_of_ended(id, &dir)?;
         if !self.status(id)?.has_stopped() {
             return Err(EngineError::NotStopped(id.clone()));
         }
@@ -61,7 +62,7 @@ impl Service {
             }
             self.prune_discarded(&repository)?;
         }
-        Ok(Ok(Discarded { archived: self.archive(id)?, branch: kept }))
+        Ok(Ok(Discarded { archived: self.archive_locked(id, &dir, &lock)?, branch: kept }))
     }
 
     /// Makes the reference, and notes when.

@@ -10,7 +10,7 @@ use refrain_core::plan::FailedGate;
 use refrain_core::text::{clip, printable, squeeze};
 use refrain_core::view::Verification;
 use refrain_git::{Cancel, HandOverRequest, HandedOver, MergeRequest, Merged as Merge};
-use refrain_store::{RunnerLock, journal};
+use refrain_store::journal;
 use tokio::sync::watch;
 
 use crate::git_steps::repository::{self, marked};
@@ -112,8 +112,7 @@ impl Service {
             return Ok(Err(NotMerged::Running));
         }
         let dir = self.locate(id)?.dir;
-        let lock = RunnerLock::try_take(&dir)?;
-        let lock = Arc::new(lock.ok_or_else(|| EngineError::Driven { id: id.clone(), pid: None })?);
+        let lock = Arc::new(self.lock_of_ended(id, &dir)?);
         let state = journal::read_signed(&dir, &self.host().signing())?.state;
         let spec = &state.spec;
         let Some(branch) = spec.git.new_branch().map(str::to_owned) else {
