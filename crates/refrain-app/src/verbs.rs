@@ -5,6 +5,7 @@ pub mod approve;
 pub mod archive;
 pub mod cancel;
 pub mod discard;
+pub mod gc;
 pub mod merge;
 pub mod pause;
 pub mod resume;
