@@ -111,15 +111,19 @@ enum ShownVerb {
     /// See, add and forget what loops remember: facts, what came of earlier loops, and what has worked; and take over what they
     /// taught about the project's instructions
     Memory(cmd::memory::Args),
-    /// Look at the configuration
+    /// Print or change the configuration
     Config(cmd::setup::config::Args),
-    /// Make this project ready for loops: a commented refrain.toml, and a section for agents. What is there stays as it is
+    /// Write refrain.toml and a section for agents into this project
+    ///
+    /// On a terminal it asks which agent runs, whether loops use the gates that the project offers, and where they work. Without
+    /// one it takes the options, or else the first agent in PATH, the project's gates, and a worktree for each loop. Files that
+    /// are there stay as they are.
     Init(cmd::setup::init::Args),
     /// Let the project's refrain.toml count, as it is now
     Trust(cmd::setup::trust::Args),
     /// Read a message on stdin and say whether it makes the promise: exit 0 if it does, 1 if not
     Promise(cmd::setup::promise::Args),
-    /// Run a demo in a temporary repository, without a key, in a few seconds
+    /// Run a demo in a temporary repository, without a key
     Demo(cmd::launch::demo::Args),
     /// Look at everything that could hinder a loop here, and say what to do about it
     Doctor(cmd::setup::doctor::Args),
@@ -309,11 +313,10 @@ impl Verb {
             Self::Shown(ShownVerb::Plugin(args)) => args.action(),
             Self::Shown(ShownVerb::Trust(args)) => args.action(),
             Self::Shown(ShownVerb::Doctor(args)) => args.action(),
+            Self::Shown(ShownVerb::Config(args)) => args.action(),
             Self::Shown(ShownVerb::Init(_)) => Action::Initialize,
             Self::Shown(ShownVerb::Demo(_)) => Action::Start,
-            Self::Shown(
-                ShownVerb::Config(_) | ShownVerb::Promise(_) | ShownVerb::Completions(_) | ShownVerb::Man(_),
-            )
+            Self::Shown(ShownVerb::Promise(_) | ShownVerb::Completions(_) | ShownVerb::Man(_))
             | Self::Generate(_) => Action::Look,
             Self::Drive(_) | Self::AcpBridge(_) => Action::Drive,
         }

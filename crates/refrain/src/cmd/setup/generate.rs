@@ -74,6 +74,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, RequestError> {
         ("plan-waves", schemars::schema_for!(Waves)),
         ("plan-show", schemars::schema_for!(ToldTask)),
         ("config", refrain_engine::config::schema()),
+        ("config-get", schemars::schema_for!(refrain_engine::config::Entry)),
         ("config-show", schemars::schema_for!(Shown)),
         ("plugin-status", schemars::schema_for!(Vec<PluginStatus>)),
         ("token-list", schemars::schema_for!(Vec<Key>)),
