@@ -21,11 +21,16 @@ use crate::out;
 use crate::run::ShowArgs;
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Where to make the repository; a new folder of its own, where it is left out
+    /// Where to make the repository [default: a new temporary folder]
     #[arg(long, value_name = "DIR")]
     dir: Option<Utf8PathBuf>,
 }
+
+const EXAMPLES: &str = "Examples:
+  refrain demo
+  refrain demo --dir ~/refrain-demo";
 
 const FILES: [(&str, &str); 3] = [
     ("roman.sh", include_str!("../../../demo/roman.sh")),

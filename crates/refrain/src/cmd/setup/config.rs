@@ -13,14 +13,20 @@ use serde::Serialize;
 use crate::out;
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Verb,
 }
 
+const EXAMPLES: &str = "Examples:
+  refrain config show
+  refrain config show --origin";
+
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
-    /// Print every key with its value, as loops that are started here would take it
+    /// Print every key with the value that a loop started here would use
+    #[command(after_help = EXAMPLES)]
     Show {
         /// Say where each value comes from
         #[arg(long)]

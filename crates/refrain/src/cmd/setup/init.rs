@@ -9,6 +9,7 @@ use refrain_engine::{Extras, Fate, Prepared};
 use crate::out;
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Targets for Make too: loop-research, loop-implement
     #[arg(long)]
@@ -20,6 +21,10 @@ pub(crate) struct Args {
     #[arg(long)]
     dry_run: bool,
 }
+
+const EXAMPLES: &str = "Examples:
+  refrain init --dry-run
+  refrain init --make --vscode";
 
 /// Prepares the project, and reports what was done to each file.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
