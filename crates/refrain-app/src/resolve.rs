@@ -149,7 +149,7 @@ pub fn spec(
     }
     let (until, most) = options.until.resolve(options.max_iterations, start.max_iterations)?;
     if until == Until::Forever {
-        let why = "a loop that goes on for ever is never done; accepted is that without --infinite";
+        let why = "a loop without an end is never done; remove --infinite";
         refuse_approval(&spec, options.work.gates.require_approval, settings, why)?;
     }
     let git = options.git.spec(&settings.config.git, start.share_worktree.unwrap_or_default())?;
@@ -339,7 +339,7 @@ fn program(args: &WorkArgs, settings: &Settings) -> Result<(AgentKind, String, V
         return Ok((kind, command.program.clone(), command.args.clone()));
     }
     let Some(kind) = asked else {
-        let error = "nothing says what to run; accepted is --command or --agent";
+        let error = "what is to run is missing; accepted is --command or --agent";
         return Err(
             RequestError::usage(error).hint("start.command or start.agent of the configuration says it too")
         );

@@ -264,7 +264,7 @@ fn critiques(report: &Report) -> Section {
     let rows = report.critiques.iter().map(|critique| {
         let said = match (&critique.feedback, &critique.error) {
             (Some(feedback), _) => Cell::plain(feedback),
-            (None, Some(error)) => Cell::new(Tone::Bad, format!("came to nothing: {error}")),
+            (None, Some(error)) => Cell::new(Tone::Bad, format!("failed: {error}")),
             (None, None) => Cell::plain("nothing"),
         };
         vec![Cell::number(critique.iteration), said]

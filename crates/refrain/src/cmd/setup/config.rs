@@ -28,7 +28,8 @@ const EXAMPLES: &str = "Examples:
 
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
-    /// Print every key with its value, as loops that are started here would take it
+    /// Print every key with the value that a loop started here would use
+    #[command(after_help = EXAMPLES)]
     Show {
         /// Say where each value comes from
         #[arg(long)]
