@@ -223,6 +223,7 @@ fn spec() -> Result<Spec, Box<dyn Error>> {
             when: GateWhen::Iteration,
             completes: false,
             own_tests: false,
+            by_default: false,
         }],
         gate_env: Default::default(),
         protect: Default::default(),

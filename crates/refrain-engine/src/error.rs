@@ -87,7 +87,7 @@ pub enum EngineError {
     NameTaken(LoopId),
     /// One of several files could not be written.
     #[error(
-        "{failed} could not be written; written before it: {written}; the same command goes on from there"
+        "{failed} could not be written; written before it: {written}; the same command continues from there"
     )]
     Partly {
         failed: Utf8PathBuf,

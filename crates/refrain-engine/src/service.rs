@@ -145,22 +145,12 @@ impl Service {
     /// [`EngineError`] if it has not stopped, or cannot be moved.
     pub fn archive(&self, id: &LoopId) -> Result<Utf8PathBuf, EngineError> {
         let Located { dir, archived: false } = self.locate(id)? else { return Err(self.no_loop(id)) };
-        let lock = self.lock_of_ended(id, &dir)?;
-        self.archive_locked(id, &dir, &lock)
-    }
-
-    /// The same of a loop whose lock the caller holds.
-    pub(crate) fn archive_locked(
-        &self,
-        id: &LoopId,
-        dir: &LoopDir,
-        _: &RunnerLock,
-    ) -> Result<Utf8PathBuf, EngineError> {
+        let _lock = self.lock_of_ended(id, &dir)?;
         let signing = self.host.signing();
-        let ended = journal::read_believed::<LoopState>(dir, &signing)?.ended;
+        let ended = journal::read_believed::<LoopState>(&dir, &signing)?.ended;
         let ended = ended.ok_or_else(|| EngineError::NotStopped(id.clone()))?;
         let aside = archive::put_aside(&self.project, id, ended.at)?;
-        signing.moved(dir, &LoopDir(aside.clone()));
+        signing.moved(&dir, &LoopDir(aside.clone()));
         Ok(aside)
     }
 

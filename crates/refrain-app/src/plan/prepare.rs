@@ -2,7 +2,7 @@
 //! `plan run` starts.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_core::gate::GateSpec;
+use refrain_core::gate::{GateChoice, GateSpec};
 use refrain_core::plan::{PlanLimits, PlanSpec, Standing};
 use refrain_core::promise::Promise;
 use refrain_core::spec::Limits;
@@ -60,7 +60,7 @@ impl Prepared {
         let (mut notes, mut commands) = prove(&mut work, &spec, &source, &settings, &service, &dir)?;
         commands.extend(of_tasks(&source));
         let is_asked = work.gates.require_approval;
-        let resolved = resolve::common(context, &work, &settings, &service, &dir)?;
+        let resolved = resolve::common(context, &work, GateChoice::default(), &settings, &service, &dir)?;
         notes.extend(resolved.notes);
         commands.extend(resolved.offered);
         let each = resolved.spec;
@@ -201,12 +201,12 @@ fn prove(
     if let Some(cargo) = trust::of_cargo(source, dir) {
         let command = &cargo.command;
         work.gates.add("verify", command)?;
-        let note = format!("nothing says what proves a task; as there is a Cargo.toml, it is {command}");
+        let note = format!("no gate is given; as there is a Cargo.toml, the gate is {command}");
         return Ok((vec![note], vec![cargo]));
     }
     let offered: Vec<GateSpec> = service.offer(dir)?.gates.into_iter().filter(|gate| gate.hard).collect();
     if offered.is_empty() {
-        let note = "nothing says what proves a task, nor do the project's files: what the agents claim lands, unverified";
+        let note = "no gate is given or found in the project's files: claims are accepted, and the result is unverified";
         return Ok((vec![format!("{note} (--verify CMD)")], Vec::new()));
     }
     let commands = repository_command::of_gates(&offered).collect();
@@ -216,7 +216,7 @@ fn prove(
         work.gates.add(gate.name.as_str(), &gate.check.to_string())?;
     }
     let chosen = chosen.join("; ");
-    Ok((vec![format!("nothing says what proves a task; the project's files offer {chosen}")], commands))
+    Ok((vec![format!("no gate is given; the project's files offer {chosen}")], commands))
 }
 
 /// The commands of the tasks to do that have one of their own.

@@ -57,7 +57,7 @@ pub enum PlanEvent {
     TaskTuned {
         /// Which.
         task: TaskId,
-        /// What its next agent is told besides.
+        /// What the next agent's prompt adds.
         words: String,
     },
     /// The work of some tasks was merged, one after the other, onto what has landed; nothing of it has landed yet.
@@ -133,7 +133,7 @@ pub enum PlanEvent {
     /// The plan has stopped.
     #[serde(rename = "plan.ended")]
     Ended(PlanEnd),
-    /// It goes on, under these limits. What was blocked is tried again.
+    /// It continues, under these limits. What was blocked is tried again.
     #[serde(rename = "plan.resumed")]
     Resumed {
         /// The limits in force.
@@ -249,7 +249,7 @@ pub enum TaskEnd {
     Stopped(Stop),
     /// The money that it was given is spent.
     OutOfMoney,
-    /// It rests, and goes on where it was with the plan's next runner.
+    /// It rests, and continues where it was with the plan's next runner.
     Rests,
     /// It cannot go on for a reason that every other task would meet too: the agent is not there, not logged in, or whatever
     /// this line says.

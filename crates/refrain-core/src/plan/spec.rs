@@ -81,7 +81,7 @@ pub struct BriefSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub document: Option<Utf8PathBuf>,
-    /// Files that every agent is told whole (`--spec-file`).
+    /// Files that are in every prompt as a whole (`--spec-file`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>")]
     pub files: Vec<Utf8PathBuf>,

@@ -199,6 +199,7 @@ fn everything() -> Vec<Event> {
     let Event::LoopStarted(mut start) = started() else { unreachable!("it is a start") };
     start.spec.git = GitSpec {
         workflow: Workflow::Commit,
+        commit_template: "loop: iteration {iteration}".parse().unwrap(),
         checkout: Checkout::Worktree { branch: "loop/a".into(), from: "HEAD".into() },
         candidates: true,
         ..GitSpec::default()
@@ -212,6 +213,7 @@ fn everything() -> Vec<Event> {
         when: GateWhen::Iteration,
         completes: false,
         own_tests: false,
+        by_default: false,
     }];
     let mut other = start.spec.agent.clone();
     other.model = Some("another".into());
@@ -229,6 +231,7 @@ fn everything() -> Vec<Event> {
         when: GateWhen::Claim,
         completes: false,
         own_tests: false,
+        by_default: false,
     });
     start.spec.protect = ProtectSpec {
         frozen: vec!["ci/**".into()],

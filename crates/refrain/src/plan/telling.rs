@@ -84,7 +84,7 @@ fn line(
         }
         PlanEvent::TaskStarted(started) => begins(state, started),
         PlanEvent::TaskEnded(ended) => ends(state, ended),
-        PlanEvent::TaskTuned { task, .. } => note(&format!("task {task}: a person said how it goes on")),
+        PlanEvent::TaskTuned { task, .. } => note(&format!("task {task}: a person said how it continues")),
         PlanEvent::BatchMerged { merged, refused } => {
             let back = refused.iter().map(|one| match (&one.why, state.task(&one.task)) {
                 (Some(why), _) => format!("task {} cannot be merged: {why}", one.task),
@@ -144,7 +144,7 @@ fn line(
         }
         PlanEvent::HandedOver { head: None, refused, .. } => {
             let why = refused.as_deref().unwrap_or("git did not do it");
-            note(&format!("what landed is not on your branch yet, and the plan goes on: {why}"))
+            note(&format!("what landed is not on your branch yet, and the plan continues: {why}"))
         }
         PlanEvent::Hindered { error } => note(&format!("the plan cannot go on by itself: {error}")),
         PlanEvent::Asked { request, ask, by } => note(&phrase::asked_by(
@@ -236,7 +236,7 @@ fn begins(state: &PlanState, started: &TaskStarted) -> String {
     let why = task.and_then(|task| task.again.as_ref()).map(|why| match why {
         Return::Conflict(_) => "it conflicted with what landed",
         Return::Failed(_) => "with what landed, its verification failed",
-        Return::Tuned(_) => "a person said how it goes on",
+        Return::Tuned(_) => "a person said how it continues",
         Return::Resumed => "it is tried again",
     });
     let why = why.map(|why| format!("; {why}")).unwrap_or_default();
@@ -267,7 +267,7 @@ fn ends(state: &PlanState, ended: &TaskEnded) -> String {
         }
         TaskEnd::OutOfMoney => note(&format!("task {id} has spent what it was given, and gets what is left")),
         TaskEnd::Rests => {
-            note(&format!("task {id} rests, and goes on where it is with the plan's next runner"))
+            note(&format!("task {id} rests, and continues where it is with the plan's next runner"))
         }
         TaskEnd::Hindered { error } => note(&format!("task {id} cannot go on, and no other could: {error}")),
     }

@@ -206,6 +206,7 @@ impl<'a> Draft<'a> {
                 when: Default::default(),
                 completes: false,
                 own_tests: false,
+                by_default: false,
             });
         }
         Offer {

@@ -273,6 +273,7 @@ pub(crate) fn gates<const N: usize>(hard: [bool; N]) -> Vec<GateSpec> {
         when: GateWhen::Iteration,
         completes: false,
         own_tests: false,
+        by_default: false,
     };
     hard.into_iter().enumerate().map(gate).collect()
 }

@@ -27,6 +27,7 @@ pub fn task_loop(common: Spec, task: TaskRef, prompt: String, verification: &[St
             when: GateWhen::Iteration,
             completes: false,
             own_tests: false,
+            by_default: false,
         }
     });
     let mut gates: Vec<_> = proof.collect();

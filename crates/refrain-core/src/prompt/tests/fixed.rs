@@ -24,6 +24,7 @@ fn gate(name: &str, check: Check, hard: bool) -> GateSpec {
         when: GateWhen::Iteration,
         completes: false,
         own_tests: false,
+        by_default: false,
     }
 }
 

@@ -108,7 +108,7 @@ pub enum TaskWord {
     Blocked,
     /// It waits for something that will not be done by itself.
     WaitingOnBlocked,
-    /// A person is to tell how it goes on.
+    /// A person decides how it continues.
     AwaitingTune,
     /// Not now.
     Deferred,
@@ -214,7 +214,7 @@ pub struct BlockedTask {
     pub reason: String,
     /// In how many iterations it was tried.
     pub attempts: u32,
-    /// A person is to tell how it goes on.
+    /// A person decides how it continues.
     pub awaits_tune: bool,
     /// When it stopped.
     #[schemars(with = "Option<String>")]

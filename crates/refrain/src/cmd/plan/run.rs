@@ -15,10 +15,10 @@ use super::{drive, rehearsal};
 use crate::out;
 use crate::run::ShowArgs;
 
-/// Work on the tasks of a plan until every one is proven done and has landed
+/// Run a plan until all its tasks are verified and merged
 ///
-/// Each task is a loop with an agent of its own, in a worktree of its own. What is proven lands on a line of commits; what is
-/// complete, wave by wave, is handed over to your branch. Without --agent or --command it runs Claude Code.
+/// Each task is a loop with an agent and a worktree of its own. Verified work is merged; each complete wave becomes one commit on
+/// your branch. Without --agent or --command it runs Claude Code.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -29,7 +29,7 @@ pub(crate) struct Args {
     /// The same as --max-total-iterations
     #[arg(help_heading = heading::COST, long, visible_alias = "iterations", short = 'n', value_name = "N", allow_negative_numbers = true, value_parser = core_values::iteration, conflicts_with = "max_total_iterations")]
     max_iterations: Option<u32>,
-    /// The plan's id; made up from the tag where it is left out
+    /// The plan's id [default: made from the tag]
     #[arg(long, value_name = "ID")]
     name: Option<LoopId>,
     #[command(flatten)]
@@ -55,7 +55,7 @@ const EXAMPLES: &str = "Examples:
     --jobs 4 --max-cost 20 --detach";
 
 // How the tasks of a plan are worked on.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     spec: SpecArgs,

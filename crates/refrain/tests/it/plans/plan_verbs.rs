@@ -21,7 +21,7 @@ const TASKS: &str = r#"{
 
 /// A project with those tasks, committed, and an agent that writes a file for each; task 3 only if its prompt says
 /// pine.
-fn feature() -> (Sandbox, String) {
+pub(crate) fn feature() -> (Sandbox, String) {
     let sandbox = sandbox();
     fs::create_dir_all(sandbox.project().join(".scud/tasks")).unwrap();
     testkit::write(&sandbox.project().join(".scud/tasks/feature-x.json"), TASKS);
@@ -40,7 +40,7 @@ echo TASK_COMPLETE"#,
 
 const VERIFY: &str = "test -e README.md";
 
-fn run(sandbox: &Sandbox, agent: &str, words: &[&str]) -> testkit::Run {
+pub(crate) fn run(sandbox: &Sandbox, agent: &str, words: &[&str]) -> testkit::Run {
     let usual = ["plan", "run", "--tag", "feature-x", "--command", agent, "--verify", VERIFY, "--name", "fx"];
     sandbox.refrain(&[&usual[..], words].concat())
 }
@@ -347,7 +347,7 @@ fn a_verb_that_changes_something_asks_which_plan_is_meant() {
     let view = sandbox.refrain(&["plan", "status", "--tag", "feature-x", "--json"]).with_code(0).json();
     assert_eq!((view["id"].as_str(), view["status"].as_str()), (Some("feature-x"), Some("blocked")));
     let said = sandbox.refrain(&["plan", "pause"]).with_code(2).stderr;
-    assert!(said.contains("no plan of this project can be meant by refrain plan pause"), "{said}");
+    assert!(said.contains("no plan of this project fits refrain plan pause"), "{said}");
     sandbox.refrain(&["plan", "cancel", "--tag", "feature-x"]).with_code(0);
     let said = sandbox.refrain(&["plan", "cancel"]).with_code(0).stdout;
     assert!(said.contains("other is cancelled"), "only one was left: {said}");

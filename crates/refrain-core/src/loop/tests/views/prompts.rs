@@ -346,6 +346,7 @@ fn the_prompt_of_a_third_iteration_in_full() {
         when: Default::default(),
         completes: false,
         own_tests: false,
+        by_default: false,
     };
     let gate_fails = |journal: Journal| {
         let gate: GateName = "tests".parse().unwrap();
