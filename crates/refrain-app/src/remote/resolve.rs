@@ -90,6 +90,7 @@ impl PlanRun {
             },
             name: self.name.as_deref().map(|name| read("name", name)).transpose()?,
             work,
+            mirror: Vec::new(),
         })
     }
 }
