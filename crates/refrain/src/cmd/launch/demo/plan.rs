@@ -24,7 +24,8 @@ pub(super) fn run(context: &Context, dir: &Utf8Path) -> Result<ExitCode, Request
     let source = SourceArgs { plan: Some("PLAN.md".into()), ..SourceArgs::default() };
     let work = WorkArgs { yes: true, ..agent(dir)? };
     let name = Some(read("demo")?);
-    let code = run_plan(context, (source, RunArgs::default()), name, None, work, ShowArgs::default())?;
+    let code =
+        run_plan(context, (source, RunArgs::default()), (name, Vec::new()), None, work, ShowArgs::default())?;
     let program = program();
     out::print(&format!(
         "\nTasks 1 and 2 ran at the same time; task 3 began when both had landed on main. The check of task 2 refused the agent's \
