@@ -3,6 +3,7 @@
 pub(crate) mod from_other_systems;
 pub(crate) mod mirrors;
 pub(crate) mod plan_files;
+pub(crate) mod plan_new;
 pub(crate) mod plan_runs;
 pub(crate) mod plan_show;
 pub(crate) mod plan_verbs;
