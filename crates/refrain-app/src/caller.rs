@@ -67,6 +67,8 @@ pub enum Action {
     Merge,
     /// Discard a loop and its branch.
     Discard,
+    /// Remove what loops left that nothing needs.
+    CollectGarbage,
     /// Look at loops, the configuration or the machine.
     Look,
     /// Count the iterations of the session that the caller runs in.
@@ -139,6 +141,9 @@ impl Action {
             Self::Archive => StartedLoops("{own} cannot archive this loop from inside an attempt"),
             Self::Merge => OutsideAttempt("{own} cannot merge what a loop did from inside an attempt"),
             Self::Discard => OutsideAttempt("{own} cannot discard a loop from inside an attempt"),
+            Self::CollectGarbage => {
+                OutsideAttempt("{own} cannot remove what loops left from inside an attempt")
+            }
             Self::Start | Self::Look | Self::Drive | Self::ServeTools | Self::Initialize => Anyone,
         }
     }
@@ -243,6 +248,7 @@ mod tests {
     #[case(Action::Merge, [false, false, false])]
     #[case(Action::Configure, [false, false, false])]
     #[case(Action::Discard, [false, false, false])]
+    #[case(Action::CollectGarbage, [false, false, false])]
     #[case(Action::CancelAll, [false, false, false])]
     #[case(Action::Resume, [false, true, false])]
     #[case(Action::Answer, [false, true, false])]

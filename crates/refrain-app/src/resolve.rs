@@ -4,7 +4,7 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::budget::{Caps, Which};
 use refrain_core::gate::{DefaultGates, GateChoice, GateSpec};
-use refrain_core::git::GitSpec;
+use refrain_core::git::{Checkout, GitSpec};
 use refrain_core::memory::{self, MemorySpec};
 use refrain_core::promise::{MatchMode, Promise};
 use refrain_core::spec::{
@@ -152,6 +152,7 @@ pub fn spec(
         let why = "a loop that goes on for ever is never done; accepted is that without --infinite";
         refuse_approval(&spec, options.work.gates.require_approval, settings, why)?;
     }
+    let git = options.git.spec(&settings.config.git, start.share_worktree.unwrap_or_default())?;
     let spec = Spec {
         id: options.name.clone().unwrap_or(spec.id),
         prompt,
@@ -163,7 +164,7 @@ pub fn spec(
             mirrors => mirrors.to_vec(),
         },
         until,
-        git: options.git.spec(&settings.config.git, start.share_worktree.unwrap_or_default())?,
+        git: GitSpec { setup: spec.git.setup.filter(|_| git.checkout != Checkout::AsIs), ..git },
         ..spec
     };
     if spec.trusts_exit_code() {
@@ -241,7 +242,7 @@ pub fn common(
         project: project.root.clone(),
         worktree: project.worktree.clone(),
         working_dir,
-        git: GitSpec::default(),
+        git: GitSpec { setup: settings.config.worktrees.setup.clone(), ..GitSpec::default() },
         gates: proof.gates,
         depth: context.depth,
         parent: context.caller.loop_dir().map(Utf8Path::to_owned),

@@ -31,7 +31,7 @@ pub use driver::runner::Runner;
 pub use driver::signals::{SignalRequests, Signals};
 pub use error::{EngineError, GateProgramError, GateProgramFault, LoopRequest, PluginError, chain};
 pub use git_steps::differences::{ChangeSize, Differences};
-pub use git_steps::discard::{Discarded, NotDiscarded};
+pub use git_steps::discard::{Discarded, KeptWork, NotDiscarded};
 pub use git_steps::merge::{How as MergeKind, MergeOptions, MergedBranch, NotMerged};
 pub use host::Host;
 pub use init::{Choices, Extras, Fate, GitUse, Prepared};

@@ -184,19 +184,28 @@ enum LoopVerb {
     /// Nothing is asked of the network. What differs from the journal exits with 1; what cannot be checked any more, as it was
     /// archived and deleted since or cleaned up by git, is said apart.
     Verify(cmd::inspect::verify::Args),
-    /// Show what a loop changed, while it runs or after its end
+    /// Show what a loop changed or a plan landed, live or after its end
     ///
     /// On a terminal it is shown by the program that PAGER names, less by default. Secrets are left out.
     Diff(cmd::inspect::diff::Args),
-    /// Merge the branch of a loop into the branch that is checked out
+    /// Merge the branch of a loop, or what a plan landed
     ///
-    /// The branch is moved if that is enough. Otherwise the required gates run on the merged work in a clean checkout first. Your
+    /// It goes into the branch that is checked out.     /// The branch is moved if that is enough. Otherwise the required gates run on the merged work in a clean checkout first. Your
     /// own changes stay as they are; on a conflict nothing is changed.
     Merge(cmd::control::merge::Args),
-    /// Archive a loop and put its branch out of sight; git can bring it back for 30 days
+    /// Archive a loop or plan and put its work out of sight
+    ///
+    /// A loop that could still continue is cancelled. Its branch, with what no commit had, becomes refs/refrain/discarded/ID, which
+    /// is removed after 30 days; its worktree is removed.
     Discard(cmd::control::discard::Args),
-    /// Open your editor, or your shell, in the folder that a loop works in
+    /// Open your editor or shell in the folder of a loop or plan
     Open(cmd::inspect::open::Args),
+    /// List and remove what loops left and nothing needs
+    ///
+    /// It lists worktrees and branches of loops that are over, unused worktrees for tasks, clean checkouts, recorded output of loops
+    /// that are archived for 30 days, and what was discarded 30 days ago. On a terminal it asks before it removes them. Work that is
+    /// not merged, and what a loop or plan can continue with, stays.
+    Gc(cmd::control::gc::Args),
     /// Report on a loop, or a plan: what was asked and claimed, what proved it, what it took
     ///
     /// It is made from the journal, the kept logs and the repository, and can be checked with refrain verify. Secrets, and
@@ -324,6 +333,7 @@ impl LoopVerb {
             Self::Answer(_) => Action::Answer,
             Self::Merge(_) => Action::Merge,
             Self::Discard(_) => Action::Discard,
+            Self::Gc(args) => args.action(),
             Self::Pause(_) => Action::Pause,
             Self::Cancel(args) => args.action(),
             Self::Steer(_) => Action::Steer,
@@ -356,6 +366,7 @@ fn execute_loop(context: &Context, verb: LoopVerb) -> Result<ExitCode, RequestEr
         LoopVerb::Answer(args) => cmd::control::answer::run(context, &args),
         LoopVerb::Merge(args) => cmd::control::merge::run(context, &args),
         LoopVerb::Discard(args) => cmd::control::discard::run(context, &args),
+        LoopVerb::Gc(args) => cmd::control::gc::run(context, &args),
         LoopVerb::Open(args) => cmd::inspect::open::run(context, &args),
         LoopVerb::Diff(args) => cmd::inspect::diff::run(context, &args),
         LoopVerb::Status(args) => cmd::inspect::status::run(context, args),

@@ -48,6 +48,7 @@ pub static TABLE: &[(&[&str], &[Row])] = &[
     (&["plan tune"], TUNE),
     (&["approve"], &[always("tree max-duration")]),
     (&["show"], &[always("json")]),
+    (&["gc"], &[always("dry-run yes json")]),
     (&["status"], &[always("json state-file")]),
     (&["list"], &[always("all-projects plan json")]),
     (&["usage"], USAGE),
@@ -131,6 +132,11 @@ const REPOSITORY: &[Row] = &[
         "it has no effect unless the loop commits; add --git-workflow commit",
     ),
     holds(
+        "commit-when",
+        |spec| spec.git.workflow.commits() && spec.has_hard_gates(),
+        "it has no effect unless the loop commits and has required gates; leave it out, or add --gate CMD",
+    ),
+    holds(
         "branch-template",
         |spec| spec.git.checkout != Checkout::AsIs,
         "it has no effect without a new branch; add --create-branch or --worktree",
@@ -173,7 +179,7 @@ const NOT_OF_PLANS: &[Row] = &[
     without("loop exact infinite", OF_PLAN, "not with a plan, which ends with its tasks"),
 ];
 
-const GIT: &str = "git-workflow auto-commit open-pr pr-and-merge commit-template create-branch no-create-branch branch-template worktree no-worktree base share-worktree";
+const GIT: &str = "git-workflow auto-commit open-pr pr-and-merge commit-template commit-when create-branch no-create-branch branch-template worktree no-worktree base share-worktree";
 
 /// The same, for verbs that only know plans.
 const OF_LOOPS: &[Row] = &[

@@ -16,9 +16,10 @@ use super::trouble::{Retrying, Trouble};
 use crate::agent::{FaultKind, Tokens, Usage, Usd};
 use crate::budget::Allowance;
 use crate::event::{Approved, Asker, AttemptFinished, Blocked, ClaimSource, End, Process, Wait};
-use crate::git::{Base, Checkout, CommitReport, Exposed, LeftOut, Oid};
+use crate::git::{Base, Checkout, CommitReport, Exposed, LeftOut, Oid, subject};
 use crate::ids::AttemptId;
 use crate::machine::Lifecycle;
+use crate::memory::goal;
 use crate::session::Session;
 use crate::signature::Signatures;
 use crate::spec::{Limits, Spec};
@@ -446,6 +447,15 @@ impl LoopState {
         let proofs = || self.attempts.iter().rev().filter_map(|attempt| attempt.proof.as_ref());
         let last = move |gate| proofs().chain(&self.baseline).find_map(|proof| proof.of_gate(gate));
         (0..self.spec.gates.len()).filter_map(last)
+    }
+
+    /// What this iteration's commit is about: the agent's summary, else the goal.
+    #[must_use]
+    pub fn commit_subject(&self) -> String {
+        let last = self.attempts.iter().rev().find(|attempt| attempt.id.iteration == self.iteration);
+        let summary = last.and_then(|attempt| attempt.finished.as_ref()?.summary.as_deref());
+        let subject = summary.and_then(subject).or_else(|| subject(&goal(&self.spec)));
+        subject.unwrap_or_else(|| format!("Iteration {} of {}", self.iteration, self.spec.id))
     }
 
     /// The last attempt of the last charged iteration, which the next prompt can mention.

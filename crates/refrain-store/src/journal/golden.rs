@@ -199,6 +199,7 @@ fn everything() -> Vec<Event> {
     let Event::LoopStarted(mut start) = started() else { unreachable!("it is a start") };
     start.spec.git = GitSpec {
         workflow: Workflow::Commit,
+        commit_template: "loop: iteration {iteration}".parse().unwrap(),
         checkout: Checkout::Worktree { branch: "loop/a".into(), from: "HEAD".into() },
         candidates: true,
         ..GitSpec::default()

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use camino::Utf8Path;
+use refrain_app::verbs::discard::brings_back;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_engine::ByKind;
@@ -12,7 +13,7 @@ use crate::values;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Which loop [default: the one that was touched last]
+    /// Which loop or plan [default: the one that was touched last]
     id: Option<LoopId>,
     /// Open a shell, and no editor
     #[arg(long)]
@@ -34,9 +35,12 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     if !Utf8Path::new(&folder).is_dir() {
         let error =
             RequestError::new(Code::Failed, format!("{id}: its worktree {folder} is not there any more"));
-        return Err(match branch {
-            Some(branch) => error.hint(format!("its work is on branch {branch}: git switch {branch}")),
-            None => error,
+        return Err(match (service.discarded(&id), branch) {
+            (Some(reference), branch) => error.hint(brings_back(&id, branch.as_deref(), &reference)),
+            (None, Some(branch)) => {
+                error.hint(format!("its work is on branch {branch}: git switch {branch}"))
+            }
+            (None, None) => error,
         });
     }
     let folder = Utf8Path::new(&folder);
