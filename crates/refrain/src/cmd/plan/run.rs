@@ -63,7 +63,7 @@ const EXAMPLES: &str = "Examples:
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
-    spec: SpecArgs,
+    pub(in crate::cmd) spec: SpecArgs,
     #[command(flatten)]
     how: HowArgs,
     /// Show what would be done, and do nothing of it
