@@ -85,6 +85,8 @@ pub enum Action {
     ChangeMemories,
     /// Change plugins in the configuration of agents.
     ChangePlugins,
+    /// Change the user's own configuration.
+    Configure,
     /// Write Refrain's own files into the project.
     Initialize,
     /// Repair what `doctor` found.
@@ -124,6 +126,7 @@ impl Action {
             Self::Approve => OutsideAttempt("{own} cannot approve what a loop did from inside an attempt"),
             Self::Tune => OutsideAttempt("{own} cannot tune a plan from inside an attempt"),
             Self::Trust => OutsideAttempt("{own} cannot say what is trusted from inside an attempt"),
+            Self::Configure => OutsideAttempt("{own} cannot change the configuration from inside an attempt"),
             Self::Serve => OutsideAttempt("{own} cannot let anybody in from inside an attempt"),
             // Later loops would trust a changed memory as a person's word.
             Self::ChangeMemories => OutsideAttempt("{own} cannot change memories from inside an attempt"),
@@ -243,6 +246,7 @@ mod tests {
     #[case(Action::Approve, [false, false, false])]
     #[case(Action::Extend, [false, false, false])]
     #[case(Action::Merge, [false, false, false])]
+    #[case(Action::Configure, [false, false, false])]
     #[case(Action::Discard, [false, false, false])]
     #[case(Action::CollectGarbage, [false, false, false])]
     #[case(Action::CancelAll, [false, false, false])]

@@ -29,7 +29,7 @@ pub use critique::{Critiquing, Feedback};
 pub(super) use outcome::Cause;
 pub use outcome::Outcome;
 pub use progress::{Progress, Saved};
-pub use proof::{Approval, Candidate, GateFailure, GateResult, Proof, Proving, Running};
+pub use proof::{Approval, Candidate, DroppedGate, GateFailure, GateResult, Proof, Proving, Running};
 pub use publish::{Objection, Published, Publishing};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -64,6 +64,8 @@ pub struct LoopState {
     pub git: GitState,
     /// The gates' results before the first iteration: a failure then is not the loop's doing.
     pub baseline: Option<Proof>,
+    /// Default gates that could not run then: they are no longer in the specification.
+    pub dropped: Vec<DroppedGate>,
     /// The gates' last results.
     pub proof: Option<Proof>,
     /// Processes of the last attempt, or gate, are being ended: nothing is started before that is over.

@@ -212,6 +212,7 @@ fn everything() -> Vec<Event> {
         retries: 1,
         when: GateWhen::Iteration,
         completes: false,
+        by_default: false,
     }];
     let mut other = start.spec.agent.clone();
     other.model = Some("another".into());
@@ -228,6 +229,7 @@ fn everything() -> Vec<Event> {
         retries: 0,
         when: GateWhen::Claim,
         completes: false,
+        by_default: false,
     });
     start.spec.protect = ProtectSpec {
         frozen: vec!["ci/**".into()],

@@ -470,6 +470,7 @@ impl LoopState {
         }
         match of {
             None => {
+                let proof = self.settle_default_gates(proof);
                 self.baseline = Some(proof.clone());
                 self.phase = Phase::Idle { claim: None, uncommitted: false };
                 self.proof = Some(proof);

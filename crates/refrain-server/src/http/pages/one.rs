@@ -182,7 +182,7 @@ fn row(status: &Status, it: &Iteration) -> Row {
         took: took(it).map_or_else(
             || match is_interrupted {
                 true => String::new(),
-                false => ago(it.started_at, now()).replace(" ago", ", goes on"),
+                false => ago(it.started_at, now()).replace(" ago", ", continues"),
             },
             |took| took.to_string(),
         ),

@@ -22,6 +22,7 @@ use crate::render::phrase::Row;
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The loop or plan [default: the one touched last]
     id: Option<LoopId>,
@@ -32,6 +33,10 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "state_file")]
     json: bool,
 }
+
+const EXAMPLES: &str = "Examples:
+  refrain status
+  refrain status docs-3f9c --json";
 
 /// Prints the status.
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {

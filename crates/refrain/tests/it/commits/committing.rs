@@ -63,7 +63,7 @@ fn each_iteration_is_a_commit_of_the_loops_own_changes() {
       runs   [root]/agents/writer (generic)
       in     [root]/project
       until  it says <promise>COMPLETE</promise>, at most 4 iterations
-      proof  no gates: a claim completes the loop, unverified
+      proof  no gates: a claim completes the loop, unverified; --gate CMD adds one
       git    commits what each iteration changed
     · on branch main at [commit]
     · 2 files were changed before the loop: they stay yours, and are not committed
@@ -236,7 +236,7 @@ fn a_worktree_of_its_own_is_made_outside_and_removed_when_nothing_is_lost() {
         ))
         .with_code(0);
     assert!(
-        run.stdout.contains("its worktree is removed; all but what git ignores is on its branch"),
+        run.stdout.contains("worktree removed; all its work except ignored files is on the branch"),
         "{}",
         run.stdout
     );
