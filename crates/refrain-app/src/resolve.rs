@@ -3,6 +3,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::budget::{Caps, Which};
+use refrain_core::formats::mirror::MirrorName;
 use refrain_core::gate::{DefaultGates, GateChoice, GateSpec};
 use refrain_core::git::{Checkout, GitSpec};
 use refrain_core::memory::{self, MemorySpec};
@@ -152,6 +153,12 @@ pub fn spec(
         let why = "a loop without an end is never done; remove --infinite";
         refuse_approval(&spec, options.work.gates.require_approval, settings, why)?;
     }
+    let of_loop = |name: &MirrorName| match name {
+        MirrorName::Loop(mirror) => Ok(*mirror),
+        MirrorName::Scud => Err(RequestError::usage(
+            "--mirror scud: it shows a plan; accepted for a loop are ralph, synthex, descartes, randroid",
+        )),
+    };
     let git = options.git.spec(&settings.config.git, start.share_worktree.unwrap_or_default())?;
     let spec = Spec {
         id: options.name.clone().unwrap_or(spec.id),
@@ -161,7 +168,7 @@ pub fn spec(
         limits: Limits { max_iterations: most, ..spec.limits },
         mirrors: match options.mirror.as_slice() {
             [] => start.mirrors.clone().unwrap_or_default(),
-            mirrors => mirrors.to_vec(),
+            names => names.iter().map(of_loop).collect::<Result<_, _>>()?,
         },
         until,
         git: GitSpec { setup: spec.git.setup.filter(|_| git.checkout != Checkout::AsIs), ..git },

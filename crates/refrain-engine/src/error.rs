@@ -184,7 +184,7 @@ pub enum EngineError {
     )]
     UntrustedCommand(String),
     /// The worktree of a task is in use by another loop or process.
-    #[error("{0} is used by somebody else")]
+    #[error("{0} is used by another plan; resume this one when that has ended")]
     SlotTaken(Utf8PathBuf),
     /// The worktree of a task holds something that only a person can take away.
     #[error("{0} holds what somebody else left in it: {1}; look there, and take that away")]

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use clap::builder::NonEmptyStringValueParser;
 use refrain_core::LoopId;
-use refrain_core::formats::mirror::Mirror;
+use refrain_core::formats::mirror::MirrorName;
 
 use super::git::GitArgs;
 use super::until::UntilArgs;
@@ -38,7 +38,7 @@ pub struct BeginArgs {
     pub max_iterations: Option<u32>,
     #[command(flatten)]
     pub git: GitArgs,
-    /// Write the state files of another system too: ralph, synthex, descartes, randroid
-    #[arg(help_heading = heading::SHOWN, long, value_name = "SYSTEM", value_parser = Mirror::from_str)]
-    pub mirror: Vec<Mirror>,
+    /// Write the state files of another system too: ralph, synthex, descartes, randroid; a plan in scud
+    #[arg(help_heading = heading::SHOWN, long, value_name = "SYSTEM", value_parser = MirrorName::from_str)]
+    pub mirror: Vec<MirrorName>,
 }

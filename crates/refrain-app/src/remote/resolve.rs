@@ -91,6 +91,7 @@ impl PlanRun {
             },
             name: self.name.as_deref().map(|name| read("name", name)).transpose()?,
             work,
+            mirror: Vec::new(),
         })
     }
 }

@@ -100,6 +100,9 @@ pub enum PlanEvent {
         /// What has landed of later waves, anew on top of it, in order.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         rest: Vec<Oid>,
+        /// The commits of its tasks that were made anew for it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        commits: Vec<TaskCommit>,
     },
     /// What is complete was handed over to the branch that the plan began on, or why not.
     #[serde(rename = "waves.handed-over")]
@@ -109,6 +112,9 @@ pub enum PlanEvent {
         /// What has landed since, anew on top of it, in order.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         rest: Vec<Oid>,
+        /// The waves that were made anew, because the branch had other commits by then.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        waves: Vec<RemadeWave>,
         /// Why not, and what a person has to do.
         refused: Option<String>,
     },
@@ -178,6 +184,26 @@ pub struct PlanStarted {
     pub refrain: String,
     /// What is to be done.
     pub spec: PlanSpec,
+}
+
+/// The commit of a task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskCommit {
+    /// Which task.
+    pub task: TaskId,
+    /// Its commit.
+    pub commit: Oid,
+}
+
+/// A wave on top of other commits than those that it was made on first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RemadeWave {
+    /// Which, from 1.
+    pub wave: u32,
+    /// Its commit.
+    pub commit: Oid,
+    /// The commits of its tasks.
+    pub commits: Vec<TaskCommit>,
 }
 
 /// How one round of a task begins.

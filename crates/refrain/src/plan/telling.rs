@@ -121,8 +121,9 @@ fn line(
         }
         PlanEvent::WaveCompleted { wave, commit, tasks, .. } => {
             let count = phrase::counted(u32::try_from(tasks.len()).unwrap_or(u32::MAX), "task", "tasks");
+            let name = state.wave_name(*wave);
             if tasks.is_empty() && commit.is_none() {
-                return note(&format!("wave {wave}: nothing of it could be done"));
+                return note(&format!("{name}: nothing of it could be done"));
             }
             let commit = match commit {
                 Some(commit) => {
@@ -131,12 +132,9 @@ fn line(
                 }
                 None => "nothing was changed".to_owned(),
             };
-            let all = state.waves.len();
-            format!(
-                "{}\n",
-                flat(&format!("[plan {} wave {wave}/{all} complete] {count}, {commit}", state.spec.id))
-                    .bold()
-            )
+            let complete = if state.left_out(*wave).next().is_none() { " complete" } else { "" };
+            let head = format!("[plan {} {name} of {}{complete}]", state.spec.id, state.last_wave_number());
+            format!("{}\n", flat(&format!("{head} {count}, {commit}")).bold())
         }
         PlanEvent::HandedOver { head: Some(head), .. } => {
             let branch = state.base.as_ref().and_then(|(_, branch)| branch.as_deref());
@@ -237,7 +235,7 @@ fn begins(state: &PlanState, started: &TaskStarted) -> String {
         Return::Conflict(_) => "it conflicted with what landed",
         Return::Failed(_) => "with what landed, its verification failed",
         Return::Tuned(_) => "a person said how it continues",
-        Return::Resumed => "it is tried again",
+        Return::Resumed(_) => "it is tried again",
     });
     let why = why.map(|why| format!("; {why}")).unwrap_or_default();
     format!(

@@ -133,6 +133,7 @@ fn what_is_refused_at_the_handover_is_tried_again_with_the_next_wave() {
     let refused = || PlanEvent::HandedOver {
         head: None,
         rest: vec![],
+        waves: vec![],
         refused: Some("a.rs would be overwritten".into()),
     };
     let plan = Plan::of(&[("1", &[]), ("2", &["1"])], |_| {}).does("1", 2).completes(1, 3).then(refused());

@@ -40,8 +40,9 @@ pub(super) fn graph(tasks: &[TaskView], critical: &[TaskId]) -> Graph {
     let mut heights = Vec::<usize>::new();
     let mut nodes = Vec::new();
     let placed: Vec<_> = tasks.iter().filter_map(|task| Some((task, task.wave?))).collect();
+    let first = placed.iter().map(|(_, wave)| *wave).min().unwrap_or_default();
     for (task, wave) in &placed {
-        let column = usize::try_from(wave.saturating_sub(1)).unwrap_or(0);
+        let column = usize::try_from(wave.saturating_sub(first)).unwrap_or(0);
         heights.resize(heights.len().max(column + 1), 0);
         let (x, y) = (column * COLUMN + 8, heights[column] * LINE + 8);
         heights[column] += 1;

@@ -105,8 +105,8 @@ Examples:
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
     let Args { options: Options { task, begin, plan, show }, mode } = args;
     if plan.asked() {
-        let BeginArgs { name, work, max_iterations, .. } = begin;
-        return plan::run_plan(context, plan.into_parts(), name, max_iterations, work, show);
+        let BeginArgs { name, mirror, work, max_iterations, .. } = begin;
+        return plan::run_plan(context, plan.into_parts(), (name, mirror), max_iterations, work, show);
     }
     if show.detach {
         context.check(Action::Detach)?;

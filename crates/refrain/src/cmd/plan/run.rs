@@ -1,6 +1,7 @@
 //! `refrain plan run`, and `start --scud-tag` (seed 001): from the command line to a running plan.
 
 use std::process::ExitCode;
+use std::str::FromStr;
 
 use camino::Utf8PathBuf;
 use refrain_app::options::adapted::{Adapted, Difference};
@@ -9,6 +10,7 @@ use refrain_app::options::heading;
 use refrain_app::options::work::{PromiseArgs, TaskArgs, WordArgs, WorkArgs};
 use refrain_app::plan::{HowArgs, Prepared, RunPlan, SourceArgs, SpecArgs};
 use refrain_app::{Action, Context, RequestError, trust};
+use refrain_core::formats::mirror::MirrorName;
 use refrain_core::{LoopId, values as core_values};
 
 use super::{drive, rehearsal};
@@ -32,6 +34,9 @@ pub(crate) struct Args {
     /// The plan's id [default: made from the tag]
     #[arg(long, value_name = "ID")]
     name: Option<LoopId>,
+    /// Show it in the file of another system too: scud
+    #[arg(help_heading = heading::SHOWN, long, value_name = "SYSTEM", value_parser = MirrorName::from_str)]
+    mirror: Vec<MirrorName>,
     #[command(flatten)]
     work: WorkArgs,
     #[command(flatten)]
@@ -58,12 +63,12 @@ const EXAMPLES: &str = "Examples:
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
-    spec: SpecArgs,
+    pub(in crate::cmd) spec: SpecArgs,
     #[command(flatten)]
-    how: HowArgs,
+    pub(in crate::cmd) how: HowArgs,
     /// Show what would be done, and do nothing of it
     #[arg(long)]
-    dry_run: bool,
+    pub(in crate::cmd) dry_run: bool,
 }
 
 /// Of options that loops have and plans do not: accepted, so that the refusal can say why, and not offered.
@@ -114,15 +119,15 @@ impl ByTag {
 
 /// Works on the plan.
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
-    let Args { source, plan, max_iterations, name, work, show, .. } = args;
-    run_plan(context, (source, plan), name, max_iterations, work, show)
+    let Args { source, plan, max_iterations, name, mirror, work, show, .. } = args;
+    run_plan(context, (source, plan), (name, mirror), max_iterations, work, show)
 }
 
 /// Starts the plan and drives it, here or in a process of its own.
 pub(in crate::cmd) fn run_plan(
     context: &Context,
     (source, plan): (SourceArgs, RunArgs),
-    name: Option<LoopId>,
+    (name, mirror): (Option<LoopId>, Vec<MirrorName>),
     max_iterations: Option<u32>,
     work: WorkArgs,
     show: ShowArgs,
@@ -132,7 +137,7 @@ pub(in crate::cmd) fn run_plan(
     }
     let RunArgs { spec, mut how, dry_run } = plan;
     how.max_total_iterations = how.max_total_iterations.or(max_iterations);
-    let request = RunPlan { source, spec, how, name: name.clone(), work };
+    let request = RunPlan { source, spec, how, name: name.clone(), work, mirror };
     let prepared = Prepared::runnable(context, request, &mut out::tell_note)?;
     let texts = prepared.texts(context)?;
     if dry_run {

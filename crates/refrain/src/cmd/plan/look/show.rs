@@ -45,7 +45,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
     let (task, brief, most) = (&tasks[at], texts.brief(&source.graph, at), spec.brief.max_tokens);
     // Seen from a worktree, paths are the same in each.
     let folder = &spec.each.worktree;
-    let mut loop_spec = spec.loop_spec(task, 1, folder, texts.prompt(&source.graph, at, None));
+    let mut loop_spec = spec.loop_spec(task, 1, folder, texts.prompt(&source.graph, at, &[]));
     loop_spec.limits.max_iterations = Some(spec.limits.per_task.min(spec.limits.total));
     let told = prompt::first(&loop_spec);
     if args.json {
