@@ -4,8 +4,7 @@ use refrain_core::view::checkup::Checkup;
 
 use super::cure::Found;
 use super::{
-    agents, autostart, budget, checkouts, configuration, git, leftovers, loops, machine, places, plugins,
-    pool,
+    agents, autostart, budget, checkouts, configuration, git, leftovers, loops, machine, places, pool,
 };
 use crate::Service;
 
@@ -21,7 +20,7 @@ impl Service {
             found.extend(places::look(self));
             found.extend(machine::look());
             found.extend(budget::look(self.host()));
-            found.extend(plugins::look(self.host()));
+            found.extend(agents::plugins(self.host()));
             let of_loops = loops::look(self);
             found.extend(leftovers::look(of_loops.iter().any(Found::is_of_processes)));
             found.extend(of_loops);

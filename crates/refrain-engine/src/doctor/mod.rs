@@ -14,7 +14,6 @@ mod leftovers;
 mod loops;
 mod machine;
 mod places;
-mod plugins;
 mod pool;
 mod reboot;
 
