@@ -82,8 +82,8 @@ impl Host {
         if status.standing == Standing::NotInstalled {
             return Ok(status);
         }
-        let of_agent = noted.files.values().filter(|file| file.agent == agent);
-        let program = of_agent.filter_map(|file| file.program.clone()).next();
+        let mut of_agent = noted.files.values().filter(|file| file.agent == agent);
+        let program = of_agent.find_map(|file| file.program.clone());
         let problem = program.as_deref().and_then(program::problem);
         Ok(PluginStatus { program, problem, ..status })
     }

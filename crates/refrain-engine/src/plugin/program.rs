@@ -33,6 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "the test's own program, and how it becomes executable")]
     fn a_program_that_a_shell_does_not_run_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("o'p/refrain");
@@ -41,7 +42,6 @@ mod tests {
         assert!(problem(program).unwrap().contains("not found"));
         std::fs::write(&path, "#!/bin/sh\necho refrain 1.0\n").unwrap();
         assert!(problem(program).unwrap().contains("ermission denied"));
-        #[expect(clippy::disallowed_methods, reason = "it is a test's own")]
         let done = std::process::Command::new("chmod").arg("755").arg(&path).status().unwrap();
         assert!(done.success());
         assert_eq!(problem(program), None);

@@ -150,7 +150,11 @@ impl PlanState {
             let place = self.place(task)?;
             self.tasks[place].stage = match self.tasks[place].stage {
                 Stage::Landed { .. } => Stage::Landed { commit: Some(commit.clone()) },
-                _ => return Err("only what has landed has a commit"),
+                Stage::Out
+                | Stage::Waiting(_)
+                | Stage::Running(_)
+                | Stage::Proven { .. }
+                | Stage::Stopped(_) => return Err("only what has landed has a commit"),
             };
             let due = self.handover.due.iter_mut().flat_map(|(_, its)| its);
             due.filter(|(id, _)| id == task).for_each(|(_, known)| known.clone_from(commit));
