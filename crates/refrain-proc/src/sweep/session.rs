@@ -84,8 +84,8 @@ mod tests {
         let mark = format!("TEST_SESSION=s-{}", std::process::id());
         let mut tool = shell(folder, "tool", &mark);
         // A session of the same name that lives, and a runner that the session started.
-        let living = ["claude", "refrain"].map(|name| shell(folder, name, &mark));
-        let is_agent = |path: &Utf8Path| path.file_name() == Some("claude");
+        let living = ["session-agent", "refrain"].map(|name| shell(folder, name, &mark));
+        let is_agent = |path: &Utf8Path| path.file_name() == Some("session-agent");
         let (ended, names) = sweep_session(&mark, is_agent);
         assert_eq!((ended, names[0].as_str()), (2, "sh"), "{names:?}");
         assert!(!tool.wait().unwrap().success());
