@@ -286,6 +286,10 @@ impl From<EngineError> for RequestError {
                 (Code::Usage, words("nothing was changed; move it away first"))
             }
             EngineError::Plugin(PluginError::NoHome(_)) => (Code::Usage, None),
+            EngineError::Plugin(PluginError::NotCallable { .. }) => (
+                Code::Failed,
+                Some("put refrain where agents may run it, and install again".to_owned().into()),
+            ),
             EngineError::Plugin(PluginError::Misfit { .. } | PluginError::Unread(_)) => {
                 (Code::Usage, words("nothing was changed; mend that file, and try again"))
             }

@@ -3,6 +3,7 @@
 //! ignore a schema: a value out of range is refused by name, and never changed.
 
 mod resolve;
+mod slack;
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -85,6 +86,12 @@ pub struct Start {
     /// Whether a person is asked last of all: what all else proved is done once they approve it.
     #[serde(default)]
     pub require_approval: bool,
+    /// The Slack channel, by its id, that shows the loop: one of those that the configuration of refrain serve names.
+    pub channel_id: Option<String>,
+    /// The thread in that channel, by the time stamp of its first message [default: none].
+    pub conversation_id: Option<String>,
+    /// The message in that channel that asked for the loop, by its time stamp: it gets the reactions.
+    pub trigger_message_ts: Option<String>,
 }
 
 impl Start {
@@ -197,9 +204,14 @@ pub fn parameter(option: &str) -> Option<&'static str> {
 pub fn start(context: &Context, asked: &Start, note: Note<'_>) -> Result<(Service, LoopId), RequestError> {
     context.check(Action::Detach)?;
     let (workspace, request) = asked.request(context, note)?;
+    let talk = asked.slack_talk(&workspace.settings.config.slack)?;
     let context = with_options(context, "start", &resolve::options(&request.options));
     context.typed.check()?;
-    start_detached(&context, PreparedLoop::new(&context, workspace, &request)?, note)
+    let (service, id) = start_detached(&context, PreparedLoop::new(&context, workspace, &request)?, note)?;
+    if let Some(talk) = talk {
+        service.note_talk(&id, &talk)?;
+    }
+    Ok((service, id))
 }
 
 /// Works on the tasks of a plan in a process of its own, in the folder of the context as above.

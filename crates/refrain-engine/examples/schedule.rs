@@ -233,6 +233,7 @@ fn spec() -> Result<Spec, Box<dyn Error>> {
             retries: 0,
             when: GateWhen::Iteration,
             completes: false,
+            own_tests: false,
             by_default: false,
         }],
         gate_env: Default::default(),

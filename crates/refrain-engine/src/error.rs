@@ -246,6 +246,9 @@ pub enum PluginError {
     /// The agent's home is unknown.
     #[error("HOME is not set, so there is no place for the plugin of {0}")]
     NoHome(AgentKind),
+    /// The shell of an agent cannot run this program.
+    #[error("a shell cannot run {program} --version: {why}")]
+    NotCallable { program: String, why: String },
     /// The path of a Refrain file is taken by a file of another origin.
     #[error("{0} is there already, and refrain did not write it")]
     Taken(Utf8PathBuf),

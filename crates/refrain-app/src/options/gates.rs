@@ -323,6 +323,7 @@ impl GateArgs {
                 // the others.
                 when: self.when().filter(|_| !completes).unwrap_or_default(),
                 completes,
+                own_tests: false,
                 by_default: false,
             });
         }
@@ -336,6 +337,7 @@ impl GateArgs {
                 retries: self.gate_retries.unwrap_or_default(),
                 when: self.when().unwrap_or(GateWhen::Claim),
                 completes: false,
+                own_tests: false,
                 by_default: false,
             });
         }
@@ -361,6 +363,7 @@ impl GateArgs {
             retries: self.gate_retries.unwrap_or(gate.retries),
             when: self.when().unwrap_or(when),
             completes: false,
+            own_tests: false,
             by_default: false,
         }
     }

@@ -212,6 +212,7 @@ fn everything() -> Vec<Event> {
         retries: 1,
         when: GateWhen::Iteration,
         completes: false,
+        own_tests: false,
         by_default: false,
     }];
     let mut other = start.spec.agent.clone();
@@ -229,6 +230,7 @@ fn everything() -> Vec<Event> {
         retries: 0,
         when: GateWhen::Claim,
         completes: false,
+        own_tests: false,
         by_default: false,
     });
     start.spec.protect = ProtectSpec {

@@ -230,7 +230,12 @@ fn said(state: &LoopState, result: &GateResult, gate: &GateSpec) -> String {
     let name = &gate.name;
     let Some(failure) = &result.failure else {
         let flaky = if result.flaky { ", flaky: it had failed on the same files" } else { "" };
-        return format!("gate {name}{mark} passed in {}{flaky}", result.duration);
+        let tests = match (gate.own_tests, result.summaries) {
+            (false, _) => "",
+            (true, 0) => ": there are no tests",
+            (true, _) => ": tests that the loop itself made",
+        };
+        return format!("gate {name}{mark} passed in {}{flaky}{tests}", result.duration);
     };
     let is_baseline = state.iteration == state.spec.carried();
     let before = if is_baseline { String::new() } else { state.said_before(result, "iteration") };

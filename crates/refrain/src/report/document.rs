@@ -227,7 +227,11 @@ fn gate(proof: &GateProof) -> Vec<Cell> {
     let kind = if gate.hard { "" } else { " (advisory)" };
     let result = match &gate.why {
         None if gate.flaky => "passed, flaky: it had failed on the same files".to_owned(),
-        None => "passed".to_owned(),
+        None => match gate.own_tests {
+            Some(true) => "passed: tests that the loop itself made".to_owned(),
+            Some(false) => "passed: there are no tests".to_owned(),
+            None => "passed".to_owned(),
+        },
         Some(why) => format!("failed: {why}"),
     };
     let before = match gate.failed_before {

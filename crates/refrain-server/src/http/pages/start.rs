@@ -156,13 +156,11 @@ impl Typed {
             name: given(self.name),
             gates,
             no_gates: self.no_gates.is_some(),
-            success_command: None,
             allow_missing_gates: self.allow_missing_gates.is_some(),
             max_iterations: number("max_iterations", Some(self.max_iterations))?,
             max_cost_usd: number("max_cost_usd", Some(self.max_cost_usd))?,
-            max_tick_duration_minutes: None,
-            checkpoint_interval: None,
             require_approval: self.require_approval.is_some(),
+            ..Start::default()
         })
     }
 }

@@ -153,12 +153,7 @@ fn differences(change: &PluginChange) -> String {
 /// What the user has to know.
 fn after(agent: AgentKind, work: &PluginWork) -> String {
     let mut text = String::new();
-    if work.program != "refrain" {
-        text.push_str(&format!(
-            "{agent} calls {}, as the name refrain does not lead there; install again where that moves\n",
-            flat(&work.program)
-        ));
-    }
+    text.push_str(&format!("{agent} calls {}; install again when that moves\n", flat(&work.program)));
     text.extend(work.then.iter().map(|line| format!("next: {line}\n")));
     text
 }
@@ -171,6 +166,15 @@ fn standing(status: &PluginStatus) -> String {
     for part in parts {
         text.push_str(format!("  {:<7}  {}", part.state.as_str(), flat(part.path.as_str())).trim_end());
         text.push('\n');
+    }
+    if let Some((program, problem)) = status.program.as_ref().zip(status.problem.as_ref()) {
+        text.push_str(&format!(
+            "  problem: {} cannot run {}: {}; refrain plugin install {} mends it\n",
+            status.agent,
+            flat(program),
+            flat(problem),
+            status.agent
+        ));
     }
     text
 }

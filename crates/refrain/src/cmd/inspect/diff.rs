@@ -31,6 +31,9 @@ const EXAMPLES: &str = "Examples:
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = values::latest(&service, args.id.as_ref(), "refrain diff")?;
+    if args.iteration.is_some() {
+        values::check_iteration(&service.status(&id)?, args.iteration)?;
+    }
     let Differences { note, is_shown, stat, diff } = service.differences_of(&id, args.iteration)?;
     if !is_shown {
         return Err(RequestError::new(Code::Failed, format!("{id}: {note}")));

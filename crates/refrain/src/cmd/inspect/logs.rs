@@ -73,15 +73,7 @@ fn of_plan(service: &Service, id: &LoopId, args: &Args) -> Result<ExitCode, Requ
 fn of_loop(service: &Service, id: &LoopId, args: &Args) -> Result<bool, RequestError> {
     let status = service.status(id)?;
     let attempts = attempts(&status, args.iteration);
-    if let Some(n) = args.iteration
-        && attempts.is_empty()
-    {
-        let error = format!(
-            "--iteration {n}: loop {id} has no such iteration; accepted are 1 to {}",
-            status.iteration
-        );
-        return Err(RequestError::new(Code::NotFound, error));
-    }
+    values::check_iteration(&status, args.iteration)?;
     if args.follow {
         return follow(service, id, args.raw);
     }

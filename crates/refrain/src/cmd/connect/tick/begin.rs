@@ -334,7 +334,7 @@ fn note_neighbours(service: &Service, spec: &Spec) {
 }
 
 /// Limits that a session cannot keep are dropped from the configuration, with a note.
-fn forget_limits(settings: &mut Settings) {
+fn forget_limits(agent: AgentKind, settings: &mut Settings) {
     let origin = |name: &str| resolve::who(false, settings, name);
     let mut notes = Vec::new();
     let start = &settings.config.start;
@@ -347,7 +347,8 @@ fn forget_limits(settings: &mut Settings) {
             notes.push(format!("{} does not count in a session, which ends its own turns", origin(name)));
         }
     }
-    let is_priced = start.model.as_deref().is_some_and(|model| settings.price(model).is_some());
+    let is_priced = hook::counts_cost(agent)
+        || start.model.as_deref().is_some_and(|model| settings.price(model).is_some());
     if matches!(start.max_cost, Some(Limit::At(_))) && !is_priced {
         notes.push(format!(
             "{} does not count in a session, which does not say what it costs; --max-tokens does",
@@ -369,7 +370,7 @@ fn spec(
     let mut settings = service.settings(chosen, context.has_variables())?;
     let why = "a session waits for no person: accepted is that with refrain start";
     resolve::forget_approval(&mut settings, why).into_iter().for_each(out::tell_note);
-    forget_limits(&mut settings);
+    forget_limits(agent, &mut settings);
     // A session always has a promise.
     settings.config.start.promise = None;
     if begin.task.is_given() && !prompt.is_empty() {
@@ -388,7 +389,7 @@ fn spec(
             format!("--max-tokens: sessions of {agent} do not say what they use; accepted is --max-duration");
         return Err(RequestError::usage(error));
     }
-    if spec.limits.max_cost.is_some() && spec.agent.price.is_none() {
+    if spec.limits.max_cost.is_some() && spec.agent.price.is_none() && !hook::counts_cost(agent) {
         let error = "--max-cost: a session says its tokens, and no costs; accepted is --max-tokens, or that with --model NAME and a price for the model in the configuration";
         return Err(RequestError::usage(error));
     }
