@@ -6,6 +6,7 @@ use refrain_core::budget::{Caps, Which};
 use refrain_core::git::GitSpec;
 use refrain_core::memory::{self, MemorySpec};
 use refrain_core::promise::{MatchMode, Promise};
+use refrain_core::sandbox::{SandboxMode, SandboxSpec};
 use refrain_core::spec::{
     AgentKind, AgentSpec, Limits, OutputFormat, Permissions, PromptMode, Secret, Until,
 };
@@ -13,9 +14,10 @@ use refrain_core::values::{self, Limit};
 use refrain_core::{LoopId, Spec};
 use refrain_engine::config::keys::{Gate, Memory, PROMISE, Start};
 use refrain_engine::config::{Chosen, ProjectFile, Settings};
+use refrain_engine::sandbox::NoSandbox;
 use refrain_engine::{Service, objection, prompt_limit};
 
-use crate::error::{Message, RequestError};
+use crate::error::{Code, Message, RequestError};
 use crate::options::begin::BeginArgs;
 use crate::options::kinds::OnOff;
 use crate::options::review;
@@ -191,6 +193,8 @@ pub fn common(
     let proof = args.gates.proof(&settings.config, review, configured, offer)?;
     let critique = args.reviews.critique(worker, settings)?;
     let memory = memory(args.memory, &agent, &settings.config.memory);
+    let (mode, sandbox) = args.sandbox.resolve(&settings.config.sandbox);
+    let mut notes = proof.notes;
     let spec = Spec {
         // Replaced if no name is given: the service makes one up that is free.
         id: LoopId::derived(&agent.program, 0),
@@ -221,11 +225,71 @@ pub fn common(
         working_dir,
         git: GitSpec::default(),
         gates: proof.gates,
+        sandbox: None,
         depth: context.depth,
         parent: context.caller.loop_dir().map(Utf8Path::to_owned),
         output_cap: start.output_cap.unwrap_or(Spec::OUTPUT_CAP),
     };
-    Ok(Resolved { spec, notes: proof.notes, offered: proof.offered })
+    let sandbox = sandbox_of(context, &spec, mode, sandbox, &mut notes)?;
+    Ok(Resolved { spec: Spec { sandbox, ..spec }, notes, offered: proof.offered })
+}
+
+/// The sandbox, made once to see that this machine has it. Nothing is begun without the sandbox that was asked for.
+fn sandbox_of(
+    context: &Context,
+    spec: &Spec,
+    mode: SandboxMode,
+    sandbox: SandboxSpec,
+    notes: &mut Vec<String>,
+) -> Result<Option<SandboxSpec>, RequestError> {
+    if mode == SandboxMode::Off {
+        return Ok(None);
+    }
+    let sandbox = SandboxSpec {
+        write: sandbox_paths(context, "write", &sandbox.write)?,
+        hide: sandbox_paths(context, "hide", &sandbox.hide)?,
+        ..sandbox
+    };
+    if sandbox.processes < SandboxSpec::FEWEST_PROCESSES {
+        let (given, fewest) = (sandbox.processes, SandboxSpec::FEWEST_PROCESSES);
+        let error =
+            format!("sandbox.processes = {given}: too few for a build; accepted are {fewest} and more");
+        return Err(RequestError::usage(error));
+    }
+    match (refrain_engine::sandbox::probe(&context.host, spec, &sandbox), mode) {
+        (Ok(()), _) => Ok(Some(sandbox)),
+        (Err(error), SandboxMode::Auto) => {
+            notes.push(format!("the loop runs without a sandbox: {error}"));
+            Ok(None)
+        }
+        (Err(error), SandboxMode::On | SandboxMode::Off) => {
+            Err(no_sandbox(&error).hint("--no-sandbox starts it with your own rights"))
+        }
+    }
+}
+
+/// Absolute paths of `[sandbox]`; `~/` is the user's home.
+fn sandbox_paths(
+    context: &Context,
+    key: &str,
+    paths: &[Utf8PathBuf],
+) -> Result<Vec<Utf8PathBuf>, RequestError> {
+    let home = context.variable("HOME").unwrap_or("/nonexistent");
+    let absolute = |path: &Utf8PathBuf| match path.strip_prefix("~") {
+        Ok(inside) => Ok(Utf8Path::new(home).join(inside)),
+        Err(_) if path.is_absolute() => Ok(path.clone()),
+        Err(_) => {
+            let error = format!("sandbox.{key}: {path:?} is relative; accepted are absolute paths and ~/");
+            Err(RequestError::usage(error))
+        }
+    };
+    paths.iter().map(absolute).collect()
+}
+
+/// The refusal of a loop whose sandbox cannot be made.
+pub fn no_sandbox(error: &NoSandbox) -> RequestError {
+    let text = format!("this machine cannot make the sandbox: {error}");
+    RequestError::new(Code::Failed, text).hint(error.cause.remedy())
 }
 
 /// The use of memories: as typed, as configured, else on for a known agent. A command may be anything, and its prompt
