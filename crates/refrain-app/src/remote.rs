@@ -56,6 +56,10 @@ pub struct Start {
     #[schemars(length(max = MOST_GATES))]
     #[serde(default)]
     pub gates: Vec<String>,
+    /// Start without gates: neither configured ones nor those that the project offers, which a known agent's loop takes if no
+    /// gate is named and you trust their commands.
+    #[serde(default)]
+    pub no_gates: bool,
     /// A shell command run after each iteration. The loop is done once it exits 0 and all required gates pass, whatever the agent
     /// says; a claim of the agent that it does not confirm is refused.
     pub success_command: Option<String>,
@@ -159,7 +163,7 @@ impl PlanRun {
 }
 
 /// What the options that an error names are called in these requests.
-const PARAMETERS: [(&str, &str); 20] = [
+const PARAMETERS: [(&str, &str); 21] = [
     ("agent", "agent"),
     ("allow-missing-gates", "allow_missing_gates"),
     ("command", "command"),
@@ -171,6 +175,7 @@ const PARAMETERS: [(&str, &str); 20] = [
     ("max-iterations-per-task", "max_iterations_per_task"),
     ("model", "model"),
     ("name", "name"),
+    ("no-gates", "no_gates"),
     ("plan", "plan"),
     ("prompt", "goal"),
     ("require-approval", "require_approval"),

@@ -222,6 +222,7 @@ fn spec() -> Result<Spec, Box<dyn Error>> {
             retries: 0,
             when: GateWhen::Iteration,
             completes: false,
+            by_default: false,
         }],
         gate_env: Default::default(),
         protect: Default::default(),

@@ -32,6 +32,8 @@ const HARMLESS: MountAttrFlags = NO_SUID.union(NO_DEVICES);
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 /// Parts of `/proc` that change the machine, and that root could write.
 const PROC_READ_ONLY: [&str; 8] = ["sys", "sysrq-trigger", "irq", "bus", "acpi", "fs", "scsi", "mtrr"];
+/// How many symbolic links a protected path may lead through.
+const MOST_LINKS: u32 = 16;
 /// A place for the new root until it is the root.
 const STAGES: [&str; 3] = ["/tmp", "/mnt", "/var"];
 
@@ -79,17 +81,10 @@ pub(crate) fn enter(policy: &Policy) -> Result<Writable, Refusal> {
         places.insert(path, Place::Tree(tree));
     }
     for path in policy.read_only.iter().chain(&policy.show) {
-        match path.symlink_metadata() {
-            Err(_) => continue,
-            Ok(metadata) if metadata.is_symlink() => {
-                let why = io::Error::other("a protected path is a symbolic link, which could be replaced");
-                return Err(why).at_path(Step::Mounts, path);
-            }
-            Ok(_) => {}
+        for path in with_targets(path).at_path(Step::Mounts, path)? {
+            let tree = tree(&path, HARMLESS | READ_ONLY).at_path(Step::Mounts, &path)?;
+            places.insert(path, Place::Tree(tree));
         }
-        let Ok(path) = path.canonicalize_utf8() else { continue };
-        let tree = tree(&path, HARMLESS | READ_ONLY).at_path(Step::Mounts, &path)?;
-        places.insert(path, Place::Tree(tree));
     }
     let devices: Vec<_> = DEVICES.iter().map(|name| (*name, open_device(name))).collect();
     let root = tree("/".into(), HARMLESS | READ_ONLY).at(Step::Mounts)?;
@@ -127,9 +122,27 @@ fn is_real_folder(path: &Utf8Path) -> bool {
     path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir())
 }
 
-/// A path, through no link.
+/// A path, and if it is a symbolic link, each path that it leads to. Empty if there is nothing.
+fn with_targets(path: &Utf8Path) -> io::Result<Vec<Utf8PathBuf>> {
+    let (mut paths, mut next) = (Vec::new(), path.to_owned());
+    for _ in 0..MOST_LINKS {
+        let (Some(parent), Some(name)) = (next.parent(), next.file_name()) else { return Ok(paths) };
+        let Ok(parent) = parent.canonicalize_utf8() else { return Ok(paths) };
+        let current = parent.join(name);
+        let Ok(metadata) = current.symlink_metadata() else { return Ok(paths) };
+        if !metadata.is_symlink() {
+            paths.push(current);
+            return Ok(paths);
+        }
+        next = parent.join(current.read_link_utf8()?);
+        paths.push(current);
+    }
+    Err(io::Error::other("it leads through too many symbolic links"))
+}
+
+/// A path, through no link: a link at its end is itself what is opened.
 fn open(path: &Utf8Path) -> io::Result<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     Ok(openat2(CWD, path.as_str(), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?)
 }
 

@@ -101,6 +101,9 @@ fn matrix(dir: &Utf8Path) -> ExitCode {
     git(&project, &["commit", "-qm", "first"]);
     git(&project, &["worktree", "add", "-q", linked.as_str()]);
     write(project.join(".git/refrain/secret"), "secret");
+    // As managers of dotfiles do: a protected file that is a link into a folder that can be written.
+    write(project.join("my-excludes"), "");
+    std::os::unix::fs::symlink("../my-excludes", project.join(".git/config.worktree")).unwrap();
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = tcp.local_addr().unwrap().port();
     let abstracted = SocketAddr::from_abstract_name(format!("refrain-test-{port}")).unwrap();

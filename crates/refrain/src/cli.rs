@@ -111,15 +111,19 @@ enum ShownVerb {
     /// See, add and forget what loops remember: facts, what came of earlier loops, and what has worked; and take over what they
     /// taught about the project's instructions
     Memory(cmd::memory::Args),
-    /// Look at the configuration
+    /// Print or change the configuration
     Config(cmd::setup::config::Args),
-    /// Make this project ready for loops: a commented refrain.toml, and a section for agents. What is there stays as it is
+    /// Write refrain.toml and a section for agents into this project
+    ///
+    /// On a terminal it asks which agent runs, whether loops use the gates that the project offers, and where they work. Without
+    /// one it takes the options, or else the first agent in PATH, the project's gates, and a worktree for each loop. Files that
+    /// are there stay as they are.
     Init(cmd::setup::init::Args),
     /// Let the project's refrain.toml count, as it is now
     Trust(cmd::setup::trust::Args),
     /// Read a message on stdin and say whether it makes the promise: exit 0 if it does, 1 if not
     Promise(cmd::setup::promise::Args),
-    /// Run a demo in a temporary repository, without a key, in a few seconds
+    /// Run a demo in a temporary repository, without a key
     Demo(cmd::launch::demo::Args),
     /// Look at everything that could hinder a loop here, and say what to do about it
     Doctor(cmd::setup::doctor::Args),
@@ -180,19 +184,28 @@ enum LoopVerb {
     /// Nothing is asked of the network. What differs from the journal exits with 1; what cannot be checked any more, as it was
     /// archived and deleted since or cleaned up by git, is said apart.
     Verify(cmd::inspect::verify::Args),
-    /// Show what a loop changed, while it runs or after its end
+    /// Show what a loop changed or a plan landed, live or after its end
     ///
     /// On a terminal it is shown by the program that PAGER names, less by default. Secrets are left out.
     Diff(cmd::inspect::diff::Args),
-    /// Merge the branch of a loop into the branch that is checked out
+    /// Merge the branch of a loop, or what a plan landed
     ///
-    /// The branch is moved if that is enough. Otherwise the required gates run on the merged work in a clean checkout first. Your
+    /// It goes into the branch that is checked out.     /// The branch is moved if that is enough. Otherwise the required gates run on the merged work in a clean checkout first. Your
     /// own changes stay as they are; on a conflict nothing is changed.
     Merge(cmd::control::merge::Args),
-    /// Archive a loop and put its branch out of sight; git can bring it back for 30 days
+    /// Archive a loop or plan and put its work out of sight
+    ///
+    /// A loop that could still continue is cancelled. Its branch, with what no commit had, becomes refs/refrain/discarded/ID, which
+    /// is removed after 30 days; its worktree is removed.
     Discard(cmd::control::discard::Args),
-    /// Open your editor, or your shell, in the folder that a loop works in
+    /// Open your editor or shell in the folder of a loop or plan
     Open(cmd::inspect::open::Args),
+    /// List and remove what loops left and nothing needs
+    ///
+    /// It lists worktrees and branches of loops that are over, unused worktrees for tasks, clean checkouts, recorded output of loops
+    /// that are archived for 30 days, and what was discarded 30 days ago. On a terminal it asks before it removes them. Work that is
+    /// not merged, and what a loop or plan can continue with, stays.
+    Gc(cmd::control::gc::Args),
     /// Report on a loop, or a plan: what was asked and claimed, what proved it, what it took
     ///
     /// It is made from the journal, the kept logs and the repository, and can be checked with refrain verify. Secrets, and
@@ -300,11 +313,10 @@ impl Verb {
             Self::Shown(ShownVerb::Plugin(args)) => args.action(),
             Self::Shown(ShownVerb::Trust(args)) => args.action(),
             Self::Shown(ShownVerb::Doctor(args)) => args.action(),
+            Self::Shown(ShownVerb::Config(args)) => args.action(),
             Self::Shown(ShownVerb::Init(_)) => Action::Initialize,
             Self::Shown(ShownVerb::Demo(_)) => Action::Start,
-            Self::Shown(
-                ShownVerb::Config(_) | ShownVerb::Promise(_) | ShownVerb::Completions(_) | ShownVerb::Man(_),
-            )
+            Self::Shown(ShownVerb::Promise(_) | ShownVerb::Completions(_) | ShownVerb::Man(_))
             | Self::Generate(_) => Action::Look,
             Self::Drive(_) | Self::AcpBridge(_) => Action::Drive,
         }
@@ -321,6 +333,7 @@ impl LoopVerb {
             Self::Answer(_) => Action::Answer,
             Self::Merge(_) => Action::Merge,
             Self::Discard(_) => Action::Discard,
+            Self::Gc(args) => args.action(),
             Self::Pause(_) => Action::Pause,
             Self::Cancel(args) => args.action(),
             Self::Steer(_) => Action::Steer,
@@ -353,6 +366,7 @@ fn execute_loop(context: &Context, verb: LoopVerb) -> Result<ExitCode, RequestEr
         LoopVerb::Answer(args) => cmd::control::answer::run(context, &args),
         LoopVerb::Merge(args) => cmd::control::merge::run(context, &args),
         LoopVerb::Discard(args) => cmd::control::discard::run(context, &args),
+        LoopVerb::Gc(args) => cmd::control::gc::run(context, &args),
         LoopVerb::Open(args) => cmd::inspect::open::run(context, &args),
         LoopVerb::Diff(args) => cmd::inspect::diff::run(context, &args),
         LoopVerb::Status(args) => cmd::inspect::status::run(context, args),

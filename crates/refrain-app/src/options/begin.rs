@@ -24,6 +24,11 @@ pub struct BeginArgs {
     pub name: Option<LoopId>,
     #[command(flatten)]
     pub work: WorkArgs,
+    /// Start without gates: neither configured ones nor those that the project offers
+    ///
+    /// A known agent's loop takes the project's trusted tests and linters if no gate is named.
+    #[arg(help_heading = heading::PROOF, long, conflicts_with_all = ["gate", "soft_gate", "success_command", "auto_gates", "spec_gate"])]
+    pub no_gates: bool,
     #[command(flatten)]
     pub promise: PromiseArgs,
     #[command(flatten)]

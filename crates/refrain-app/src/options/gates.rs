@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use clap::ValueEnum;
 use refrain_core::formats::detect::Offer;
-use refrain_core::gate::{Check, GateEnv, GateName, GateSpec, GateWhen};
+use refrain_core::gate::{Check, DefaultGates, GateEnv, GateName, GateSource, GateSpec, GateWhen};
 use refrain_core::protect::Protected;
 use refrain_core::spec::{Millis, ProtectSpec};
 use refrain_core::values::GateVariable;
@@ -154,6 +154,10 @@ pub struct Proof {
     pub notes: Vec<String>,
     /// The commands of those gates that the project's files offer.
     pub offered: Vec<RepositoryCommand>,
+    /// Gates that the loop takes by default.
+    pub default_gates: DefaultGates,
+    /// Gates that it would take by default if they were trusted.
+    pub untrusted_gates: DefaultGates,
 }
 
 impl GateArgs {
@@ -171,6 +175,17 @@ impl GateArgs {
         Ok(())
     }
 
+    /// Whether a gate is named, here or by the configuration.
+    pub fn names_gate(&self, config: &Config) -> bool {
+        let is_given = !self.gate.is_empty() || !self.soft_gate.is_empty() || self.success_command.is_some();
+        is_given || config.gates.named().next().is_some()
+    }
+
+    /// Whether the project's gates are asked for, here or by the configuration.
+    pub fn auto_gates(&self, config: &Config) -> Option<bool> {
+        self.auto_gates.then_some(true).or(config.start.auto_gates)
+    }
+
     /// How long a gate may take, where that is said here.
     pub fn timeout(&self) -> Option<Millis> {
         self.gate_timeout
@@ -180,18 +195,22 @@ impl GateArgs {
     pub fn decide(&self, config: &Config) -> bool {
         let is_said = !self.gate.is_empty() || self.success_command.is_some() || self.auto_gates;
         let by_config = config.gates.named().any(|(_, gate)| gate.hard && gate.command.is_some());
-        is_said || by_config || config.start.auto_gates == Some(true)
+        is_said || by_config || self.auto_gates(config) == Some(true)
     }
 
-    /// The gates and protections that were given, then those of `offer`, where they are asked for.
+    /// The gates and protections that were given, then those of `offer`, if they are asked for or the default.
     pub fn proof(
         &self,
+        source: GateSource,
         config: &Config,
         review: Option<Check>,
         check: impl Fn(&str, &Gate) -> Result<Check, RequestError>,
         offer: impl FnOnce() -> Result<Offer, RequestError>,
+        is_trusted: impl Fn(&GateSpec) -> bool,
     ) -> Result<Proof, RequestError> {
-        let mut gates = self.specs(&config.gates, review, check)?;
+        let none = Gates::default();
+        let configured = if source == GateSource::Nowhere { &none } else { &config.gates };
+        let mut gates = self.specs(configured, review, check)?;
         let both = |configured: &[String], given: &[String]| [configured, given].concat();
         let mut protect = ProtectSpec {
             frozen: both(&config.protect.frozen, &self.protect),
@@ -199,7 +218,24 @@ impl GateArgs {
             ..ProtectSpec::default()
         };
         let (mut notes, mut offered) = (Vec::new(), Vec::new());
-        if self.auto_gates || config.start.auto_gates == Some(true) {
+        let (mut default_gates, mut untrusted_gates) = (DefaultGates::default(), DefaultGates::default());
+        if source == GateSource::Default {
+            // Gates by default refuse no start.
+            match offer() {
+                Ok(mut offer) => {
+                    let when = self.when().unwrap_or(GateWhen::Auto);
+                    let applied = |gate| GateSpec { when, ..self.applied(gate) };
+                    offer.gates = offer.gates.into_iter().map(applied).collect();
+                    notes = std::mem::take(&mut offer.notes);
+                    (default_gates, untrusted_gates) = DefaultGates::split(offer, is_trusted);
+                    // Without a test the header says how to add a gate.
+                    notes.retain(|_| default_gates.gates.iter().any(|gate| gate.hard));
+                }
+                Err(error) => {
+                    notes.push(format!("the project's gates were not looked for: {}", error.line()))
+                }
+            }
+        } else if source == GateSource::Offered {
             let offer = offer()?;
             for gate in offer.gates {
                 let is_given = |given: &GateSpec| given.name == gate.name || given.check == gate.check;
@@ -222,7 +258,8 @@ impl GateArgs {
         // Of one name the last counts.
         let variables = config.gates.variables().iter().chain(&self.gate_env);
         let variables = variables.cloned().map(|GateVariable { name, value }| (name, value)).collect();
-        Ok(Proof { gates, env: GateEnv { variables, ..GateEnv::default() }, protect, notes, offered })
+        let env = GateEnv { variables, ..GateEnv::default() };
+        Ok(Proof { gates, env, protect, notes, offered, default_gates, untrusted_gates })
     }
 
     /// An offered gate, with what the options say of all gates.
@@ -287,6 +324,7 @@ impl GateArgs {
                 // the others.
                 when: self.when().filter(|_| !completes).unwrap_or_default(),
                 completes,
+                by_default: false,
             });
         }
         if let Some(check) = review {
@@ -299,6 +337,7 @@ impl GateArgs {
                 retries: self.gate_retries.unwrap_or_default(),
                 when: self.when().unwrap_or(GateWhen::Claim),
                 completes: false,
+                by_default: false,
             });
         }
         specs.sort_by_key(GateSpec::is_review);
@@ -323,6 +362,7 @@ impl GateArgs {
             retries: self.gate_retries.unwrap_or(gate.retries),
             when: self.when().unwrap_or(when),
             completes: false,
+            by_default: false,
         }
     }
 

@@ -2,7 +2,7 @@
 //! `plan run` starts.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_core::gate::GateSpec;
+use refrain_core::gate::{GateChoice, GateSpec};
 use refrain_core::plan::{PlanLimits, PlanSpec, Standing};
 use refrain_core::promise::Promise;
 use refrain_core::spec::Limits;
@@ -60,7 +60,7 @@ impl Prepared {
         let (mut notes, mut commands) = prove(&mut work, &spec, &source, &settings, &service, &dir)?;
         commands.extend(of_tasks(&source));
         let is_asked = work.gates.require_approval;
-        let resolved = resolve::common(context, &work, &settings, &service, &dir)?;
+        let resolved = resolve::common(context, &work, GateChoice::default(), &settings, &service, &dir)?;
         notes.extend(resolved.notes);
         commands.extend(resolved.offered);
         let each = resolved.spec;

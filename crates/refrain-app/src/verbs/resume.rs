@@ -15,7 +15,7 @@ use super::approve::is_awaited;
 use super::{Slow, start};
 use crate::error::{Code, Message};
 use crate::options::notify::NotifyArgs;
-use crate::resolve::no_sandbox;
+use crate::resolve::sandbox::refused;
 use crate::{Action, Context, RequestError, plan};
 
 /// What a loop, or a plan, may use from here on, in all; what is left out stays as it is.
@@ -116,7 +116,7 @@ pub fn resume(
     check(context, service, id, grant)?;
     let spec = service.state(id)?.spec;
     if let Some(sandbox) = &spec.sandbox {
-        refrain_engine::sandbox::probe(&context.host, &spec, sandbox).map_err(|error| no_sandbox(&error))?;
+        refrain_engine::sandbox::probe(&context.host, &spec, sandbox).map_err(|error| refused(&error))?;
     }
     if proceed {
         slow.check(service, id)?;

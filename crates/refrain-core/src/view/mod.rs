@@ -2,6 +2,7 @@
 //! state and from what only the shell can know; never stored, never read back.
 
 pub mod checkup;
+pub mod garbage;
 mod loop_parts;
 pub mod metrics;
 pub mod notice;

@@ -44,10 +44,10 @@ impl ChildOutput {
     pub(crate) fn conclude(self, ending: Ending) -> Event {
         let refused = self.refused.take();
         let mut event = self.concluded(ending);
-        match &mut event {
-            Event::AttemptFinished(finished) => finished.refused = refused,
-            Event::GateFinished(finished) => finished.refused = refused,
-            _ => {}
+        if let Event::AttemptFinished(finished) = &mut event {
+            finished.refused = refused;
+        } else if let Event::GateFinished(finished) = &mut event {
+            finished.refused = refused;
         }
         event
     }

@@ -1,5 +1,6 @@
 //! One round of a task: its worktree, its loop, and what came of that.
 
+use std::io;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -25,6 +26,8 @@ use super::asking::tell;
 use super::landing::Landing;
 use super::told;
 use crate::blocking::blocking;
+use crate::git_steps::repository;
+use crate::git_steps::worktree_setup::WorktreeSetup;
 use crate::observe::telemetry::Telling;
 use crate::{EngineError, Host, Runner, Service, Signals, chain};
 use refrain_core::event::{Asker, Urgency};
@@ -151,11 +154,30 @@ impl Round {
                 }
             }
         }
+        let there = repository.there(&slot.folder())?;
+        self.prepare_worktree(&slot, &there)?;
         let spec = self.loop_spec(&slot, &repository, &begin)?;
         let service = Service::open(&slot.folder(), self.host.clone())?;
-        let there = repository.there(&slot.folder())?;
         let runner = service.start_in(spec, Some(self.running.id.clone()), Some(&there))?;
         Ok(Prepared::Drive(Box::new(runner), slot))
+    }
+
+    /// Runs the setup of a worktree that was just made; one that a task used before is prepared.
+    fn prepare_worktree(&self, slot: &Slot, there: &Repository) -> Result<(), EngineError> {
+        let each = &self.spec.each;
+        let Some(command) = &each.git.setup else { return Ok(()) };
+        let folder = slot.folder();
+        let dir = each.working_dir.strip_prefix(&each.worktree).map_or(folder.clone(), |it| folder.join(it));
+        let setup = WorktreeSetup {
+            command,
+            repository: there,
+            dir: &dir,
+            env: &self.landing.env,
+            sweeper: &repository::sweeper(&self.host.program, each, &self.plan_dir),
+            cancel: None,
+            log: &self.plan_dir.0.join(format!("setup-{}.log", slot.number())),
+        };
+        setup.run().map_err(|why| EngineError::Process("the worktree is not prepared", io::Error::other(why)))
     }
 
     /// Checks out a branch, which was at `was`, in a worktree of the pool.

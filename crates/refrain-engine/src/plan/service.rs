@@ -12,6 +12,7 @@ use refrain_core::{LoopId, Spec};
 use refrain_git::{GitError, Repository};
 use refrain_proc::detach::Detached;
 use refrain_store::journal;
+use refrain_store::project::archive;
 use refrain_store::{Journal, LoopDir, PlansLock, RunnerLock};
 
 use super::runner::PlanRunner;
@@ -193,7 +194,7 @@ impl Service {
         Ok(journal.state().clone())
     }
 
-    /// The folder of a plan.
+    /// The folder of a plan, in the archive too.
     ///
     /// # Errors
     /// [`EngineError::NoPlan`], or [`EngineError::IsLoop`].
@@ -201,6 +202,9 @@ impl Service {
         let dir = self.project.plan_dir(id);
         if dir.exists() {
             return Ok(dir);
+        }
+        if let Some(archived) = archive::find_plan(&self.project, id) {
+            return Ok(archived);
         }
         if self.locate(id).is_ok() {
             return Err(EngineError::IsLoop(id.clone()));

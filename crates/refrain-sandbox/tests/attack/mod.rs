@@ -44,6 +44,7 @@ pub(crate) const ATTEMPTS: &[(&str, Outcome)] = &[
     ("git-hooks", Refused),
     ("git-config", Refused),
     ("git-info", Refused),
+    ("git-linked-file", Refused),
     ("git-read-refrain", Refused),
     ("git-write-refrain", Refused),
     ("git-rename", Refused),
@@ -161,6 +162,10 @@ fn attempt(name: &str, home: &Utf8Path, port: u16) -> io::Result<()> {
         "read-shadow" => read("/etc/shadow"),
         "git-hooks" => write(git().join("hooks/pre-commit")),
         "git-config" => write(git().join("config")).or_else(|_| shell("git config core.fsmonitor ./attack")),
+        "git-linked-file" => write(git().join("config.worktree"))
+            .or_else(|_| fs::remove_file(git().join("config.worktree")))
+            .or_else(|_| fs::rename("file", git().join("config.worktree")))
+            .or_else(|_| write(git().with_file_name("my-excludes"))),
         "git-info" => write(git().join("info/attributes")),
         "git-read-refrain" => read(git().join("refrain/secret")),
         "git-write-refrain" => write(git().join("refrain/new")),

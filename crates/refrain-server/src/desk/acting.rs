@@ -1,5 +1,6 @@
 //! Actions on one loop or plan, named by its project and id: the same as on the command line.
 
+use refrain_app::verbs::answer::answer_detached;
 use refrain_app::verbs::approve::{Approve, approve_detached};
 use refrain_app::verbs::archive::archive;
 use refrain_app::verbs::cancel::cancel;
@@ -11,7 +12,7 @@ use refrain_app::verbs::{Outcome, Slow, Standing, Urgent};
 use refrain_core::{LoopId, Refusal as Refused};
 use refrain_engine::{EngineError, LoopRequest, Service};
 
-use super::{Desk, Place, Refusal, Steer, Steered, Stop, Stopped, Which};
+use super::{Answered, Desk, Place, Refusal, Steer, Steered, Stop, Stopped, Which};
 
 impl Desk {
     pub(crate) fn standing(&self, place: &Place) -> Result<Standing, Refusal> {
@@ -66,6 +67,25 @@ impl Desk {
         let (service, id) = self.of_loop(&asked.loop_id, asked.workspace.as_deref())?;
         steer(&self.context, &service, &id, &steering, Slow::Refuse)?;
         Ok(Steered { steered: true, loop_id: id })
+    }
+
+    /// Passes an answer to its agent; a loop that has stopped continues with a runner of its own.
+    pub(crate) fn answer(&self, place: &Place, asked: &Steering) -> Result<Standing, Refusal> {
+        asked.check()?;
+        let (service, id) = self.open_place(place)?;
+        let _handover = self.handovers.begin();
+        answer_detached(&self.context, &service, &id, asked, Slow::Refuse)?;
+        standing(&service, &id)
+    }
+
+    /// The same for a tool.
+    pub(crate) fn answer_loop(&self, asked: &Steer) -> Result<Answered, Refusal> {
+        let steering = Steering { text: asked.text.clone() };
+        steering.check()?;
+        let (service, id) = self.of_loop(&asked.loop_id, asked.workspace.as_deref())?;
+        let _handover = self.handovers.begin();
+        answer_detached(&self.context, &service, &id, &steering, Slow::Refuse)?;
+        Ok(Answered { answered: true, loop_id: id })
     }
 
     /// Resumes it with a runner of its own.

@@ -264,6 +264,15 @@ pub(crate) struct Steered {
     pub(crate) loop_id: LoopId,
 }
 
+/// The result of `loop_answer`.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Answered {
+    /// The agent gets the text with its next attempt; a loop that had stopped continues.
+    pub(crate) answered: bool,
+    /// The loop.
+    pub(crate) loop_id: LoopId,
+}
+
 /// What `loop_report` answers.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Reported {

@@ -63,7 +63,7 @@ pub(crate) struct Stop {
     pub(crate) now: bool,
 }
 
-/// What `loop_steer` takes.
+/// The parameters of `loop_steer` and `loop_answer`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Steer {

@@ -311,6 +311,14 @@ pub(super) async fn steer(
     door.at_desk(move |desk| desk.say(&place, &asked)).await.map(Json)
 }
 
+pub(super) async fn answer(
+    State(door): Shared,
+    At(place): At<Place>,
+    Sent(asked): Sent<Steering>,
+) -> Answer<Standing> {
+    door.at_desk(move |desk| desk.answer(&place, &asked)).await.map(Json)
+}
+
 pub(super) async fn archive(State(door): Shared, At(place): At<Place>) -> Answer<Standing> {
     door.at_desk(move |desk| desk.archive(&place)).await.map(Json)
 }

@@ -9,7 +9,7 @@ use camino::Utf8PathBuf;
 use refrain_core::agent::Usd;
 use refrain_core::budget::Caps;
 use refrain_core::formats::mirror::Mirror;
-use refrain_core::git::{self, Template, Workflow};
+use refrain_core::git::{self, CommitWhen, Template, Workflow};
 use refrain_core::glob::PathGlob;
 use refrain_core::memory;
 use refrain_core::plan::PlanLimits;
@@ -214,6 +214,9 @@ pub struct Git {
     /// The message of a loop's commits.
     #[schemars(extend("default" = Template::COMMIT))]
     pub commit_template: Option<Template>,
+    /// Which iterations are committed if there are required gates: "verified" or "each", which needs a branch of the loop's own.
+    #[schemars(extend("default" = "verified"))]
+    pub commit_when: Option<CommitWhen>,
     /// Work on a new branch.
     #[schemars(extend("default" = false))]
     pub create_branch: Option<bool>,
@@ -236,7 +239,7 @@ pub struct Git {
     pub allow_secrets: Option<Vec<PathGlob>>,
 }
 
-/// `[worktrees]`: those that tasks work in one after the other, with what their tools keep in them.
+/// `[worktrees]`: those of loops, and those that tasks work in one after the other, with what their tools keep in them.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
 pub struct Worktrees {
@@ -246,6 +249,9 @@ pub struct Worktrees {
     #[serde(deserialize_with = "written::bytes")]
     #[schemars(with = "Option<Written>", extend("default" = Worktrees::DISK_BUDGET))]
     pub disk_budget: Option<u64>,
+    /// A shell command that prepares a new worktree before an agent works in it, such as "npm ci". It counts only in trusted
+    /// configuration.
+    pub setup: Option<String>,
 }
 
 impl Worktrees {

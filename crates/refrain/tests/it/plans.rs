@@ -2,6 +2,7 @@
 
 pub(crate) mod from_other_systems;
 pub(crate) mod mirrors;
+pub(crate) mod plan_ends;
 pub(crate) mod plan_files;
 pub(crate) mod plan_runs;
 pub(crate) mod plan_show;

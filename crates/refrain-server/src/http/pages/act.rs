@@ -58,6 +58,7 @@ fn done(desk: &Desk, place: &Place, action: &str, said: Said) -> Result<(), Refu
         "cancel" => desk.cancel(place, how),
         "archive" => desk.archive(place),
         "steer" => desk.say(place, &Steering { text }),
+        "answer" => desk.answer(place, &Steering { text }),
         "resume" => {
             let max_iterations = number("max_iterations", said.max_iterations)?;
             let max_cost_usd = number("max_cost_usd", said.max_cost_usd)?;
@@ -70,7 +71,7 @@ fn done(desk: &Desk, place: &Place, action: &str, said: Said) -> Result<(), Refu
             desk.tune(place, &Tune { task, text })
         }
         other => {
-            let accepted = "accepted are pause, cancel, resume, approve, steer, archive and tune";
+            let accepted = "accepted are pause, cancel, resume, approve, steer, answer, archive and tune";
             Err(Refusal::new(format!("{other}: {accepted}")))
         }
     }

@@ -18,6 +18,7 @@ pub(super) struct Head {
     pub(super) can_cancel: bool,
     pub(super) can_resume: bool,
     pub(super) can_steer: bool,
+    pub(super) can_answer: bool,
     pub(super) can_archive: bool,
 }
 

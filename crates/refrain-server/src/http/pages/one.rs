@@ -8,7 +8,7 @@ use axum::response::Response;
 use refrain_app::verbs::Standing;
 use refrain_core::spec::Millis;
 use refrain_core::text::grouped;
-use refrain_core::view::{ApprovalWord, Charset, Gate, Iteration, Status, StatusWord, Usage, sum};
+use refrain_core::view::{ApprovalWord, Charset, Gate, Iteration, Status, StatusWord, Usage, WaitsFor, sum};
 use refrain_engine::now;
 
 use super::chart::{Chart, chart};
@@ -140,6 +140,7 @@ fn head(status: &Status) -> Head {
         can_cancel: !is_final,
         can_resume: stopped && !is_final,
         can_steer: !is_final,
+        can_answer: status.waits_for == Some(WaitsFor::Answer),
         can_archive: status.status.has_stopped(),
     }
 }

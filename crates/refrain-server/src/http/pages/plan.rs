@@ -136,6 +136,7 @@ fn head(status: &PlanStatus) -> Head {
         can_cancel: !is_final,
         can_resume: stopped && !is_final,
         can_steer: false,
+        can_answer: false,
         can_archive: false,
     }
 }

@@ -30,6 +30,7 @@ struct Page {
     asks: bool,
     /// Whether the program of a gate may be missing.
     may_lack: bool,
+    no_gates: bool,
 }
 
 /// A field of the form.
@@ -58,6 +59,7 @@ pub(super) struct Typed {
     max_cost_usd: String,
     require_approval: Option<String>,
     allow_missing_gates: Option<String>,
+    no_gates: Option<String>,
     r#do: String,
 }
 
@@ -85,11 +87,12 @@ async fn form(door: &Arc<AppState>, failure: Option<Failure>, preview: String, a
     let projects = door.at_desk(|desk| Ok(desk.projects())).await.unwrap_or_default();
     let folders = projects.into_iter().map(|project| project.folder).collect();
     let (asks, may_lack) = (asked.require_approval.is_some(), asked.allow_missing_gates.is_some());
+    let no_gates = asked.no_gates.is_some();
     let fields = asked.fields();
     let is_at = |field: &&Field| failure.as_ref().is_some_and(|it| it.parameter == Some(field.name));
     let at = fields.iter().find(is_at).map_or("", |field| field.name);
     let told = failure.map(|failure| failure.error).unwrap_or_default();
-    page(&Page { frame: Frame::of_all(door), told, at, preview, folders, fields, asks, may_lack })
+    page(&Page { frame: Frame::of_all(door), told, at, preview, folders, fields, asks, may_lack, no_gates })
 }
 
 fn act(desk: &Desk, said: Typed) -> Result<Came, Refusal> {
@@ -118,7 +121,13 @@ impl Typed {
             one("command", "Or a command", self.command, ""),
             one("model", "Model", self.model, ""),
             one("name", "Name", self.name, "pattern=\"[a-z0-9][a-z0-9\\-]*\" maxlength=\"64\""),
-            text("gates", "Gates, one command a line", self.gates, 3, ""),
+            text(
+                "gates",
+                "Gates, one command a line (default: the tests that the project offers)",
+                self.gates,
+                3,
+                "",
+            ),
             one(
                 "max_iterations",
                 "Iterations at most",
@@ -146,6 +155,7 @@ impl Typed {
             model: given(self.model),
             name: given(self.name),
             gates,
+            no_gates: self.no_gates.is_some(),
             success_command: None,
             allow_missing_gates: self.allow_missing_gates.is_some(),
             max_iterations: number("max_iterations", Some(self.max_iterations))?,

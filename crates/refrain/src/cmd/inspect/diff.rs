@@ -14,7 +14,7 @@ use crate::{out, values};
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Which loop [default: the one that was touched last]
+    /// Which loop or plan [default: the one that was touched last]
     id: Option<LoopId>,
     /// Show only the files and how many lines of each
     #[arg(long)]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use refrain_app::verbs::Slow;
+use refrain_app::verbs::answer::answer_detached;
 use refrain_app::verbs::approve::{Approve, approve_detached, awaits};
 use refrain_app::verbs::resume::{check, resume_detached};
 use refrain_app::verbs::steer::Steering;
@@ -92,6 +93,10 @@ impl Program for Verbs {
             Act::Cancel { now } => cancel::cancel(context, service, id, *now, Slow::Wait),
             Act::Steer { words } => {
                 steer::steer(context, service, id, Steering { text: words.clone() }, Slow::Wait)
+            }
+            Act::Answer { words } => {
+                answer_detached(context, service, id, &Steering { text: words.clone() }, Slow::Wait)
+                    .map(|()| format!("{id} has the answer, and continues"))
             }
             Act::Resume { grant, now } => self.resume(service, id, (grant, *now)),
             Act::Approve { tree } => approve_detached(context, service, id, &Approve { tree: tree.clone() })

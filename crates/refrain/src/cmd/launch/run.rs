@@ -195,6 +195,7 @@ fn keeps_its_options(context: &Context, spec: &Spec, stored: &Spec) -> Result<()
         ("timeout timeout-grace idle-timeout pause", times(spec) != times(stored)),
         ("git-workflow auto-commit open-pr pr-and-merge", spec.git.workflow != stored.git.workflow),
         ("commit-template", spec.git.commit_template != stored.git.commit_template),
+        ("commit-when", spec.git.commit_when != stored.git.commit_when),
         ("worktree no-worktree base", apart(spec) != apart(stored)),
         ("memory", spec.memory.is_some() != stored.memory.is_some()),
         ("stuck-threshold on-stuck", spec.stuck != stored.stuck),

@@ -10,6 +10,9 @@ use refrain_core::LoopId;
 
 use crate::out;
 
+pub(super) mod check;
+pub(super) mod show;
+
 /// What a plan would be run with, for verbs that only look at it.
 #[derive(Debug, clap::Args)]
 pub(super) struct LookArgs {

@@ -55,7 +55,7 @@ const EXAMPLES: &str = "Examples:
     --jobs 4 --max-cost 20 --detach";
 
 // How the tasks of a plan are worked on.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     spec: SpecArgs,

@@ -10,6 +10,7 @@ use refrain_core::plan::PlanEvent;
 use refrain_core::plan::brief::ToldTask;
 use refrain_core::plan::view::{Checked, Waves};
 use refrain_core::view::checkup::Checkup;
+use refrain_core::view::garbage::Garbage;
 use refrain_core::view::notice::Notice;
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::view::plugin::PluginStatus;
@@ -73,6 +74,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, RequestError> {
         ("plan-waves", schemars::schema_for!(Waves)),
         ("plan-show", schemars::schema_for!(ToldTask)),
         ("config", refrain_engine::config::schema()),
+        ("config-get", schemars::schema_for!(refrain_engine::config::Entry)),
         ("config-show", schemars::schema_for!(Shown)),
         ("plugin-status", schemars::schema_for!(Vec<PluginStatus>)),
         ("token-list", schemars::schema_for!(Vec<Key>)),
@@ -80,6 +82,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, RequestError> {
         ("memory-list", schemars::schema_for!(Vec<Memory>)),
         ("memory-proposals", schemars::schema_for!(Vec<memory::proposals::Row>)),
         ("doctor", schemars::schema_for!(Checkup)),
+        ("gc", schemars::schema_for!(Vec<Garbage>)),
     ];
     let failed = |error: serde_json::Error| RequestError::new(Code::Failed, error.to_string());
     let mut described = refrain_server::http::openapi();

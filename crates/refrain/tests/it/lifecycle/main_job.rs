@@ -286,6 +286,40 @@ fn demo_refuses_a_claim_and_verifies_the_next_one() {
     sandbox.refrain(&["demo", "--dir", there]).with_code(2);
 }
 
+#[test]
+fn demo_crash_kills_the_runner_and_resumes() {
+    let sandbox = sandbox();
+    let dir = sandbox.root().join("demo");
+    let run = sandbox.refrain(&["demo", "--crash", "--dir", dir.to_str().unwrap()]).with_code(0);
+    for part in [
+        "\n$ kill -9 ",
+        "crashed: its runner is gone since ",
+        "nothing is lost",
+        "✔ verified after 2 iterations",
+    ] {
+        assert!(run.stdout.contains(part), "{part}: {}", run.stdout);
+    }
+    let status =
+        sandbox.refrain(&["-C", dir.to_str().unwrap(), "status", "demo", "--json"]).with_code(0).json();
+    let found = (&status["verified"], &status["charged"], &status["started"]);
+    assert_eq!(found, (&json!(true), &json!(2), &json!(3)), "the killed attempt does not count");
+    sandbox.nobody_survives();
+}
+
+#[test]
+fn demo_plan_lands_three_tasks() {
+    let sandbox = sandbox();
+    let dir = sandbox.root().join("demo");
+    let run = sandbox.refrain(&["demo", "--plan", "--dir", dir.to_str().unwrap()]).with_code(0);
+    assert!(run.stdout.contains("plan status demo"), "{}", run.stdout);
+    let shout = sandbox.tool("sh", &["shout.sh", "abc"]).dir(&dir).run().with_code(0);
+    assert_eq!(shout.stdout, "ABCABC\n");
+    let there = dir.to_str().unwrap();
+    let status = sandbox.refrain(&["-C", there, "plan", "status", "demo", "--json"]).with_code(0).json();
+    assert_eq!((&status["status"], &status["verified"]), (&json!("completed"), &json!(true)), "{status}");
+    sandbox.refrain(&["demo", "--plan", "--crash"]).with_code(2);
+}
+
 /// The first example of the README.
 fn first_block(sandbox: &Sandbox) -> Vec<String> {
     let readme = include_str!("../../../../../README.md");

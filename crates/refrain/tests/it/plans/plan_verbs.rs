@@ -21,7 +21,7 @@ const TASKS: &str = r#"{
 
 /// A project with those tasks, committed, and an agent that writes a file for each; task 3 only if its prompt says
 /// pine.
-fn feature() -> (Sandbox, String) {
+pub(crate) fn feature() -> (Sandbox, String) {
     let sandbox = sandbox();
     fs::create_dir_all(sandbox.project().join(".scud/tasks")).unwrap();
     testkit::write(&sandbox.project().join(".scud/tasks/feature-x.json"), TASKS);
@@ -40,7 +40,7 @@ echo TASK_COMPLETE"#,
 
 const VERIFY: &str = "test -e README.md";
 
-fn run(sandbox: &Sandbox, agent: &str, words: &[&str]) -> testkit::Run {
+pub(crate) fn run(sandbox: &Sandbox, agent: &str, words: &[&str]) -> testkit::Run {
     let usual = ["plan", "run", "--tag", "feature-x", "--command", agent, "--verify", VERIFY, "--name", "fx"];
     sandbox.refrain(&[&usual[..], words].concat())
 }

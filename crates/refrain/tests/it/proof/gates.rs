@@ -312,7 +312,7 @@ fn only_a_candidate_whose_gates_passed_is_committed() {
     let sandbox = sandbox();
     let agent = liar(&sandbox);
     sandbox.refrain(&start(&agent, &["--gate", TESTS, "--git-workflow", "commit"])).with_code(0);
-    assert_eq!(sandbox.git(&["log", "--format=%s"]), "loop: iteration 3\nBegin\n");
+    assert_eq!(sandbox.git(&["log", "--format=%s"]), "Mend the work.\nBegin\n");
     let tree = sandbox.git(&["rev-parse", "HEAD^{tree}"]);
     assert_eq!(sandbox.status("job")["tree"], tree.trim());
 }

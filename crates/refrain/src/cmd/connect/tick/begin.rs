@@ -372,7 +372,7 @@ fn spec(
     let is_asked = begin.work.gates.require_approval;
     let counts = begin.work.max_cost.is_some() || begin.work.max_tokens.is_some();
     begin.work.agent = Some(name);
-    let request = StartLoop { words, mode, options: begin };
+    let request = StartLoop { words, mode, options: begin, ..StartLoop::default() };
     let Resolved { spec, offered, .. } = resolve::spec(context, &request, &settings, service, &context.dir)?;
     trust::check(context, service, &offered, None)?;
     resolve::refuse_approval(&spec, is_asked, &settings, why)?;

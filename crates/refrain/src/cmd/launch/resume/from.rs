@@ -101,9 +101,9 @@ pub(super) fn run(context: &Context, file: &Utf8Path, args: Args) -> Result<Exit
         Some(Check::Command { .. }) | None => None,
     };
     let is_capped = begin.max_iterations.or(begin.until.exact()).is_some();
-    let request = StartLoop { words: None, mode: mode.mode, options: begin };
+    let request = StartLoop { mode: mode.mode, options: begin, ..StartLoop::default() };
     let workspace = Workspace { service: service.clone(), settings, dir };
-    let PreparedLoop { service, settings, dir, spec, mut offered, mut notes, .. } =
+    let PreparedLoop { service, settings, dir, spec, mut offered, untrusted_gates, mut notes, .. } =
         PreparedLoop::new(context, workspace, &request)?;
     // A prompt file that it names is untrusted too.
     admits_prompt(&spec.prompt).map_err(|error| unread(file, &error.into()))?;
@@ -130,7 +130,7 @@ pub(super) fn run(context: &Context, file: &Utf8Path, args: Args) -> Result<Exit
     if let (Some(id), true) = (&found.id, is_renamed) {
         notes.push(format!("{id} is another loop of this project; this one has another name"));
     }
-    let prepared = PreparedLoop { service, settings, dir, spec, offered, named, notes };
+    let prepared = PreparedLoop { service, settings, dir, spec, offered, untrusted_gates, named, notes };
     start::launch(context, prepared.start(context, &mut out::tell_note)?, args.show)
 }
 

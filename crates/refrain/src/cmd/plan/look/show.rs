@@ -9,7 +9,7 @@ use refrain_core::plan::brief::ToldTask;
 use refrain_core::prompt;
 use refrain_core::text::nearest;
 
-use super::look::LookArgs;
+use super::LookArgs;
 use crate::out;
 
 /// Show exactly what the agent of a task will be told

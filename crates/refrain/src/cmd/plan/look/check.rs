@@ -9,7 +9,7 @@ use refrain_core::plan::Standing;
 use refrain_core::plan::view::Checked;
 use refrain_core::text::printable;
 
-use super::look::LookArgs;
+use super::LookArgs;
 use crate::out;
 use crate::render::phrase;
 
@@ -30,8 +30,23 @@ pub(crate) struct Args {
 /// Prints all problems.
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
     let prepared = args.look.prepare(context)?;
+    let ok = checked(context, &prepared, args.json)?;
+    if !ok {
+        return Ok(Code::Failed.into());
+    }
+    // The tasks are well, and cannot begin here all the same.
+    prepared.service.admit_repository(&prepared.spec)?;
+    Ok(Code::Done.into())
+}
+
+/// Prints all problems of the plan; whether it can run.
+pub(in crate::cmd::plan) fn checked(
+    context: &Context,
+    prepared: &Prepared,
+    json: bool,
+) -> Result<bool, RequestError> {
     let texts = prepared.texts(context)?;
-    let Prepared { source, spec, notes, service, .. } = &prepared;
+    let Prepared { source, spec, notes, .. } = prepared;
     let (file, graph) = (&source.file, &source.graph);
     let mut problems = source.problems.clone();
     if !spec.verifies() {
@@ -44,17 +59,12 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
         }),
     );
     let checked = Checked::of(file.path.as_str(), &file.tag, graph, &problems);
-    match args.json {
+    match json {
         true => out::print_json(&checked)?,
         false => out::print(&text(&checked)),
     }
     notes.iter().for_each(|note| out::tell_line("", &format!("note: {note}")));
-    if !checked.ok {
-        return Ok(Code::Failed.into());
-    }
-    // The tasks are well, and cannot begin here all the same.
-    service.admit_repository(spec)?;
-    Ok(Code::Done.into())
+    Ok(checked.ok)
 }
 
 fn text(checked: &Checked) -> String {
