@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
 
-use testkit::{Run, Sandbox, write};
+use testkit::{Run, Sandbox};
 
 use crate::CLAIM;
 
@@ -17,9 +17,15 @@ fn sandbox() -> Sandbox {
     sandbox
 }
 
+/// Writes a file, with its folders.
+fn write(path: &Path, text: impl AsRef<[u8]>) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    testkit::write(path, text);
+}
+
 fn configure(sandbox: &Sandbox, more: &str) {
     let notes = sandbox.root().join("notes");
-    let text = format!("[sandbox]\nwrite = [{notes:?}]\n{more}");
+    let text = format!("[start]\nenv = {{ NOTES = {notes:?} }}\n[sandbox]\nwrite = [{notes:?}]\n{more}");
     write(&sandbox.root().join("home/config/refrain/config.toml"), text);
 }
 
@@ -35,14 +41,14 @@ fn a_loop_commits_and_is_proven_in_its_sandbox() {
     let script = format!(
         "echo work > work\ngit status --short >> $NOTES/status\ncat $REFRAIN_CONTEXT_FILE > /dev/null\n{CLAIM}"
     );
-    let gate = "tests=grep -q work work && echo x > built && ! ls $HOME/state";
+    let gate = "tests=grep -q work work && test -z \"$(ls $HOME/state/refrain)\"";
     let run = start(&sandbox, &script, &["--gate", gate, "--git-workflow", "commit"]).with_code(0);
-    assert!(run.stderr.contains("a sandbox of namespaces, Landlock and seccomp"), "{}", run.stderr);
+    assert!(run.stdout.contains("a sandbox of namespaces, Landlock and seccomp"), "{}", run.stdout);
     assert_eq!(sandbox.note("status"), "?? work\n");
     assert_eq!(sandbox.git(&["show", "--format=", "--name-only", "HEAD"]).trim(), "work");
     assert_eq!(sandbox.status("job")["verified"], true);
-    assert_eq!(sandbox.git(&["status", "--short"]).trim(), "?? built", "the sandbox leaves nothing");
-    let prompt = sandbox.kept_text("job", "1.1", "prompt.md");
+    assert_eq!(sandbox.git(&["status", "--short"]).trim(), "", "the sandbox leaves nothing");
+    let prompt = sandbox.kept_text("job", "0001", "prompt.md");
     assert!(prompt.contains("You run in a sandbox"), "{prompt}");
     sandbox.nobody_survives();
 }
@@ -153,7 +159,8 @@ fn a_port_of_the_machine_is_forwarded_if_it_is_named() {
         client.write_all(b"world\n").unwrap();
         said
     });
-    let ask = r#"bash -c 'exec 3<>/dev/tcp/127.0.0.1/'$PORT'; printf hello >&3; read line <&3; echo $line'"#;
+    let ask =
+        r#"bash -c 'exec 3<>/dev/tcp/127.0.0.1/'$PORT' && printf hello >&3 && read line <&3 && echo $line'"#;
     let script = format!("{ask} >> $NOTES/said 2>/dev/null || echo refused >> $NOTES/said\n{CLAIM}");
     let variable = format!("PORT={port}");
     start(&sandbox, &script, &["--env", &variable]).with_code(0);
@@ -173,11 +180,11 @@ fn a_refused_host_is_recorded_and_told() {
         ["start", "--sandbox", "--command", &agent, "--name", "job", "-p", "x", "--max-iterations", "2"];
     let run = sandbox.refrain(&words).with_code(10);
     assert!(sandbox.note("said").starts_with("HTTP/1.1 403 Forbidden"), "{}", sandbox.note("said"));
-    assert!(run.stderr.contains("the sandbox refused evil.example:443 (1 time)"), "{}", run.stderr);
+    assert!(run.stdout.contains("the sandbox refused evil.example:443 (1 time)"), "{}", run.stdout);
     let journal = sandbox.journal("job");
     let finished = journal.iter().find(|event| event["event"]["type"] == "attempt.finished").unwrap();
     assert_eq!(finished["event"]["data"]["refused"][0]["host"], "evil.example:443");
-    let prompt = sandbox.kept_text("job", "2.1", "prompt.md");
+    let prompt = sandbox.kept_text("job", "0002", "prompt.md");
     assert!(prompt.contains("It refused these hosts to the last run: evil.example:443"), "{prompt}");
 }
 
@@ -214,9 +221,9 @@ fn the_configuration_asks_for_a_sandbox_and_an_option_takes_it_back() {
         let words = ["start", "--command", &agent, "--name", name, "-p", "x"];
         sandbox.refrain(&[&words[..], more].concat()).with_code(0)
     };
-    assert!(start("inside", &[]).stderr.contains("a sandbox of"));
-    assert!(!start("outside", &["--no-sandbox"]).stderr.contains("a sandbox of"));
-    assert!(!start("off", &["--sandbox=off"]).stderr.contains("a sandbox of"));
+    assert!(start("inside", &[]).stdout.contains("a sandbox of"));
+    assert!(!start("outside", &["--no-sandbox"]).stdout.contains("a sandbox of"));
+    assert!(!start("off", &["--sandbox=off"]).stdout.contains("a sandbox of"));
 }
 
 #[test]
@@ -227,7 +234,7 @@ fn a_project_cannot_widen_a_sandbox() {
     let start =
         |name: &str| sandbox.refrain(&["start", "--yes", "--command", &agent, "--name", name, "-p", "x"]);
     write(&sandbox.project().join("refrain.toml"), "[sandbox]\nmode = \"off\"\n");
-    assert!(start("less").with_code(0).stderr.contains("a sandbox of"));
+    assert!(start("less").with_code(0).stdout.contains("a sandbox of"));
     for key in
         ["hosts = [\"evil.example\"]", "localhost = [1]", "write = [\"/\"]", "hide = []", "processes = 5000"]
     {
