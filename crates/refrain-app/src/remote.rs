@@ -81,6 +81,9 @@ pub struct Start {
     /// Whether a person is asked last of all: what all else proved is done once they approve it.
     #[serde(default)]
     pub require_approval: bool,
+    /// Where the agent works: worktree (its own, on a new branch), branch (a new branch in the folder) or folder (the
+    /// default: the folder as it is). With worktree and branch its work is committed.
+    pub place: Option<String>,
 }
 
 impl Start {
@@ -93,6 +96,7 @@ impl Start {
             ("model", &self.model),
             ("name", &self.name),
             ("success-command", &self.success_command),
+            ("worktree", &self.place),
         ])?;
         commands("gate", &self.gates)?;
         within("max-iterations", self.max_iterations, &ITERATIONS)?;
@@ -159,10 +163,11 @@ impl PlanRun {
 }
 
 /// What the options that an error names are called in these requests.
-const PARAMETERS: [(&str, &str); 20] = [
+const PARAMETERS: [(&str, &str); 22] = [
     ("agent", "agent"),
     ("allow-missing-gates", "allow_missing_gates"),
     ("command", "command"),
+    ("create-branch", "place"),
     ("critique-every", "checkpoint_interval"),
     ("gate", "gates"),
     ("jobs", "jobs"),
@@ -180,6 +185,7 @@ const PARAMETERS: [(&str, &str); 20] = [
     ("timeout-grace", "max_tick_duration_minutes"),
     ("verify", "verify"),
     ("working-dir", "workspace"),
+    ("worktree", "place"),
 ];
 
 /// What an option is called in these requests, if they have it.

@@ -5,7 +5,8 @@ use refrain_core::r#loop::Grant;
 use refrain_engine::{EngineError, LoopRequest, Runner, Service};
 
 use super::Slow;
-use super::resume::{self, Resumed};
+use super::resume::{self, Resumed, notify};
+use super::start;
 use super::steer::{Steering, steer};
 use crate::{Action, Context, RequestError};
 
@@ -43,4 +44,21 @@ pub fn answer(
         Resumed::Runner(runner) => Answered::Runner(runner),
         Resumed::Hurried => Answered::Sent,
     })
+}
+
+/// Sends the text to the loop; one that has stopped continues in a process of its own.
+pub fn answer_detached(
+    context: &Context,
+    service: &Service,
+    id: &LoopId,
+    text: &Steering,
+    slow: Slow<'_>,
+) -> Result<(), RequestError> {
+    context.check_on(Action::Answer, service, id)?;
+    context.check(Action::Detach)?;
+    if let Answered::Runner(runner) = answer(context, service, id, text, slow)? {
+        let dir = &service.project().worktree;
+        start::detach(context, (service, *runner), dir, &notify(context, service))?.1.reap();
+    }
+    Ok(())
 }

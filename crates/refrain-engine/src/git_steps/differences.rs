@@ -61,15 +61,10 @@ struct Compared {
 
 impl Service {
     /// What the loop has changed so far: as its folder is now while that is its own, else as its last candidate or its branch
-    /// shows it.
+    /// shows it. Or what one iteration changed, as far as trees are on record.
     ///
     /// # Errors
     /// [`EngineError`] if there is no such loop, or git cannot be asked.
-    pub fn differences(&self, id: &LoopId) -> Result<Differences, EngineError> {
-        self.differences_of(id, None)
-    }
-
-    /// The same, or what one iteration changed, as far as trees are on record.
     pub fn differences_of(&self, id: &LoopId, iteration: Option<u32>) -> Result<Differences, EngineError> {
         let compared = match self.compare(id, iteration)? {
             Ok(compared) => compared,
