@@ -67,6 +67,8 @@ pub enum Action {
     Merge,
     /// Discard a loop and its branch.
     Discard,
+    /// Remove what loops left that nothing needs.
+    CollectGarbage,
     /// Look at loops, the configuration or the machine.
     Look,
     /// Count the iterations of the session that the caller runs in.
@@ -83,6 +85,8 @@ pub enum Action {
     ChangeMemories,
     /// Change plugins in the configuration of agents.
     ChangePlugins,
+    /// Change the user's own configuration.
+    Configure,
     /// Write Refrain's own files into the project.
     Initialize,
     /// Repair what `doctor` found.
@@ -122,6 +126,7 @@ impl Action {
             Self::Approve => OutsideAttempt("{own} cannot approve what a loop did from inside an attempt"),
             Self::Tune => OutsideAttempt("{own} cannot tune a plan from inside an attempt"),
             Self::Trust => OutsideAttempt("{own} cannot say what is trusted from inside an attempt"),
+            Self::Configure => OutsideAttempt("{own} cannot change the configuration from inside an attempt"),
             Self::Serve => OutsideAttempt("{own} cannot let anybody in from inside an attempt"),
             // Later loops would trust a changed memory as a person's word.
             Self::ChangeMemories => OutsideAttempt("{own} cannot change memories from inside an attempt"),
@@ -136,6 +141,9 @@ impl Action {
             Self::Archive => StartedLoops("{own} cannot archive this loop from inside an attempt"),
             Self::Merge => OutsideAttempt("{own} cannot merge what a loop did from inside an attempt"),
             Self::Discard => OutsideAttempt("{own} cannot discard a loop from inside an attempt"),
+            Self::CollectGarbage => {
+                OutsideAttempt("{own} cannot remove what loops left from inside an attempt")
+            }
             Self::Start | Self::Look | Self::Drive | Self::ServeTools | Self::Initialize => Anyone,
         }
     }
@@ -238,7 +246,9 @@ mod tests {
     #[case(Action::Approve, [false, false, false])]
     #[case(Action::Extend, [false, false, false])]
     #[case(Action::Merge, [false, false, false])]
+    #[case(Action::Configure, [false, false, false])]
     #[case(Action::Discard, [false, false, false])]
+    #[case(Action::CollectGarbage, [false, false, false])]
     #[case(Action::CancelAll, [false, false, false])]
     #[case(Action::Resume, [false, true, false])]
     #[case(Action::Answer, [false, true, false])]

@@ -198,7 +198,7 @@ impl From<EngineError> for RequestError {
                 (Code::Refused, Some(Message::own(&format!("refrain {verb} {id} {flag}"))))
             }
             EngineError::Refused { why: refrain_core::Refusal::NotAsked(_), id, .. } => {
-                (Code::Refused, text(format!("refrain status {id} says how it stands, and how it goes on")))
+                (Code::Refused, text(format!("refrain status {id} says how it stands, and how it continues")))
             }
             EngineError::Refused { why: refrain_core::Refusal::AnotherTree { .. }, id, .. } => {
                 (Code::Refused, text(format!("refrain status {id} says how to see what waits")))
@@ -214,7 +214,7 @@ impl From<EngineError> for RequestError {
                 (Code::Usage, words("--max-tokens can be kept with known agents"))
             }
             EngineError::Refused { why: refrain_core::Refusal::Stopped(_), id, .. } => {
-                (Code::Refused, text(format!("refrain status {id} says why, and how it goes on")))
+                (Code::Refused, text(format!("refrain status {id} says why, and how it continues")))
             }
             EngineError::Refused {
                 why: refrain_core::Refusal::Final(_),

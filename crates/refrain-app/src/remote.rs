@@ -38,24 +38,28 @@ pub const MOST_MONEY: f64 = 50.0;
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Start {
-    /// What the agent is to do, as it is told in every iteration.
+    /// The task, as it is in the prompt of every iteration.
     #[schemars(length(min = 1, max = LONGEST_TEXT))]
     pub goal: String,
-    /// The folder that the agent works in, inside what this server may work in; its first folder where it is left out.
+    /// The folder that the agent works in, inside what this server may work in [default: its first folder].
     pub workspace: Option<String>,
     /// Who works: claude, codex, opencode, gemini, or an agent that the configuration names; acp and generic need command.
     /// What the configuration says where it and command are left out.
     pub agent: Option<String>,
     /// A command to loop instead, with its arguments; words are split like a shell's, no shell runs it.
     pub command: Option<String>,
-    /// Which model the agent uses; its own choice where it is left out.
+    /// Which model the agent uses [default: its own choice].
     pub model: Option<String>,
-    /// The loop's id, of a-z, 0-9 and hyphens; made up where it is left out.
+    /// The loop's id, of a-z, 0-9 and hyphens [default: made up].
     pub name: Option<String>,
     /// Shell commands that have to pass before the work counts as done, each as CMD or NAME=CMD.
     #[schemars(length(max = MOST_GATES))]
     #[serde(default)]
     pub gates: Vec<String>,
+    /// Start without gates: neither configured ones nor those that the project offers, which a known agent's loop takes if no
+    /// gate is named and you trust their commands.
+    #[serde(default)]
+    pub no_gates: bool,
     /// A shell command run after each iteration. The loop is done once it exits 0 and all required gates pass, whatever the agent
     /// says; a claim of the agent that it does not confirm is refused.
     pub success_command: Option<String>,
@@ -110,29 +114,29 @@ impl Start {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanRun {
-    /// The tag of the tasks in .scud/tasks; the active one, or the only one, where it is left out.
+    /// The tag of the tasks in .scud/tasks [default: the active one, or the only one].
     pub tag: Option<String>,
     /// A file with the plan in Markdown, or with its tasks, inside the workspace.
     pub plan: Option<String>,
-    /// The folder of the project, inside what this server may work in; its first folder where it is left out.
+    /// The folder of the project, inside what this server may work in [default: its first folder].
     pub workspace: Option<String>,
     /// Who works on the tasks, as for loop_start; claude where nothing says.
     pub agent: Option<String>,
     /// A command to loop instead, as for loop_start.
     pub command: Option<String>,
-    /// Which model the agents use; their own choice where it is left out.
+    /// Which model the agents use [default: their own choice].
     pub model: Option<String>,
-    /// The plan's id, of a-z, 0-9 and hyphens; made up where it is left out.
+    /// The plan's id, of a-z, 0-9 and hyphens [default: made up].
     pub name: Option<String>,
     /// The shell command that proves a task done that names none of its own.
     pub verify: Option<String>,
     /// Start although the program of verify or of a gate is not found or not executable, as for loop_start.
     #[serde(default)]
     pub allow_missing_gates: bool,
-    /// How many tasks are worked on at a time; as many as the machine can take where it is left out.
+    /// How many tasks are worked on at a time [default: as many as the machine can take].
     #[schemars(range(min = 1, max = MOST_JOBS))]
     pub jobs: Option<u32>,
-    /// How many iterations one task may take; 3 where it is left out.
+    /// How many iterations one task may take [default: 3].
     #[schemars(range(min = 1, max = Limits::MAX_GRANT))]
     pub max_iterations_per_task: Option<u32>,
     /// How much money all tasks may cost together, in US dollars, as for loop_start.
@@ -163,7 +167,7 @@ impl PlanRun {
 }
 
 /// What the options that an error names are called in these requests.
-const PARAMETERS: [(&str, &str); 22] = [
+const PARAMETERS: [(&str, &str); 23] = [
     ("agent", "agent"),
     ("allow-missing-gates", "allow_missing_gates"),
     ("command", "command"),
@@ -176,6 +180,7 @@ const PARAMETERS: [(&str, &str); 22] = [
     ("max-iterations-per-task", "max_iterations_per_task"),
     ("model", "model"),
     ("name", "name"),
+    ("no-gates", "no_gates"),
     ("plan", "plan"),
     ("prompt", "goal"),
     ("require-approval", "require_approval"),

@@ -2,6 +2,9 @@
 
 use refrain_core::gate::{Check, GateSpec};
 
+/// The origin of an offered command.
+const FILES: &str = "the project's files";
+
 /// A command that a file of the repository names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RepositoryCommand {
@@ -14,7 +17,12 @@ pub struct RepositoryCommand {
 impl RepositoryCommand {
     /// A command that the project's manifests offer, for a gate that runs in this folder of the worktree or another.
     pub fn offered(command: &str) -> Self {
-        Self { command: from_top(command).to_owned(), from: "the project's files".to_owned() }
+        Self { command: from_top(command).to_owned(), from: FILES.to_owned() }
+    }
+
+    /// Whether the project's manifests offer it.
+    pub fn is_offered(&self) -> bool {
+        self.from == FILES
     }
 }
 

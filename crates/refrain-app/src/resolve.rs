@@ -3,7 +3,9 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::budget::{Caps, Which};
-use refrain_core::git::GitSpec;
+use refrain_core::formats::mirror::MirrorName;
+use refrain_core::gate::{DefaultGates, GateChoice, GateSpec};
+use refrain_core::git::{Checkout, GitSpec};
 use refrain_core::memory::{self, MemorySpec};
 use refrain_core::promise::{MatchMode, Promise};
 use refrain_core::spec::{
@@ -21,7 +23,7 @@ use crate::options::kinds::OnOff;
 use crate::options::review;
 use crate::options::work::{PromiseArgs, WorkArgs};
 use crate::repository_command::RepositoryCommand;
-use crate::{Context, Note};
+use crate::{Context, Note, trust};
 
 pub mod agents;
 pub mod prompt;
@@ -106,6 +108,8 @@ pub struct StartLoop {
     pub mode: Option<String>,
     /// All other options.
     pub options: BeginArgs,
+    /// A known agent takes the project's gates if none is named: true for a plain start.
+    pub takes_default_gates: bool,
 }
 
 /// The specification of a request, and notes on it.
@@ -116,6 +120,8 @@ pub struct Resolved {
     pub notes: Vec<String>,
     /// The commands of its gates that the project's files offer.
     pub offered: Vec<RepositoryCommand>,
+    /// The gates that the loop would take by default if they were trusted.
+    pub untrusted_gates: DefaultGates,
 }
 
 /// The specification, and what a person should know of what proves it.
@@ -127,7 +133,15 @@ pub fn spec(
     dir: &Utf8Path,
 ) -> Result<Resolved, RequestError> {
     let (start, options) = (&settings.config.start, &request.options);
-    let Resolved { spec, notes, offered } = common(context, &options.work, settings, service, dir)?;
+    let gates = GateChoice {
+        // Research changes no code.
+        starts_agent: request.takes_default_gates && request.mode.as_deref() != Some("research"),
+        no_promise: has_no_promise(&options.promise, start),
+        no_gates: options.no_gates,
+        ..GateChoice::default()
+    };
+    let resolved = common(context, &options.work, gates, settings, service, dir)?;
+    let Resolved { spec, notes, offered, untrusted_gates } = resolved;
     let prompt = prompt::prompt(context, request, settings)?;
     if matches!(spec.agent.prompt_mode, PromptMode::Arg | PromptMode::Env) {
         prompt_limit::check(&prompt).map_err(|error| {
@@ -136,9 +150,16 @@ pub fn spec(
     }
     let (until, most) = options.until.resolve(options.max_iterations, start.max_iterations)?;
     if until == Until::Forever {
-        let why = "a loop that goes on for ever is never done; accepted is that without --infinite";
+        let why = "a loop without an end is never done; remove --infinite";
         refuse_approval(&spec, options.work.gates.require_approval, settings, why)?;
     }
+    let of_loop = |name: &MirrorName| match name {
+        MirrorName::Loop(mirror) => Ok(*mirror),
+        MirrorName::Scud => Err(RequestError::usage(
+            "--mirror scud: it shows a plan; accepted for a loop are ralph, synthex, descartes, randroid",
+        )),
+    };
+    let git = options.git.spec(&settings.config.git, start.share_worktree.unwrap_or_default())?;
     let spec = Spec {
         id: options.name.clone().unwrap_or(spec.id),
         prompt,
@@ -147,10 +168,10 @@ pub fn spec(
         limits: Limits { max_iterations: most, ..spec.limits },
         mirrors: match options.mirror.as_slice() {
             [] => start.mirrors.clone().unwrap_or_default(),
-            mirrors => mirrors.to_vec(),
+            names => names.iter().map(of_loop).collect::<Result<_, _>>()?,
         },
         until,
-        git: options.git.spec(&settings.config.git, start.share_worktree.unwrap_or_default())?,
+        git: GitSpec { setup: spec.git.setup.filter(|_| git.checkout != Checkout::AsIs), ..git },
         ..spec
     };
     if spec.trusts_exit_code() {
@@ -165,14 +186,15 @@ pub fn spec(
         return Err(RequestError::usage(Message::from(error).then(accepted))
             .hint("without --no-promise, or with --completion-promise TEXT, the agent claims"));
     }
-    Ok(Resolved { spec, notes, offered })
+    Ok(Resolved { spec, notes, offered, untrusted_gates })
 }
 
 /// The part of a specification that does not depend on the goal, and notes on its gates: the agent, the folder, the
-/// limits, and the gates.
+/// limits, and the gates. `gates` is the part of the choice that is not among these options.
 pub fn common(
     context: &Context,
     args: &WorkArgs,
+    gates: GateChoice,
     settings: &Settings,
     service: &Service,
     dir: &Utf8Path,
@@ -188,10 +210,18 @@ pub fn common(
     let review = args.reviews.check(&context.dir, worker, settings)?;
     let configured = |name: &str, gate: &Gate| review::configured(name, gate, worker, settings);
     let offer = || Ok(service.offer(&working_dir)?);
-    let proof = args.gates.proof(&settings.config, review, configured, offer)?;
+    let source = GateChoice {
+        starts_agent: gates.starts_agent && agent.kind != AgentKind::Generic,
+        names_gate: args.gates.names_gate(&settings.config),
+        auto_gates: args.gates.auto_gates(&settings.config),
+        ..gates
+    }
+    .source();
+    let is_trusted = |gate: &GateSpec| trust::is_trusted(service, gate);
+    let proof = args.gates.proof(source, &settings.config, review, configured, offer, is_trusted)?;
     let critique = args.reviews.critique(worker, settings)?;
     let memory = memory(args.memory, &agent, &settings.config.memory);
-    let spec = Spec {
+    let mut spec = Spec {
         // Replaced if no name is given: the service makes one up that is free.
         id: LoopId::derived(&agent.program, 0),
         prompt: String::new(),
@@ -205,7 +235,7 @@ pub fn common(
         until: Until::default(),
         gates_must_run: !args.gates.allow_missing_gates,
         approval: args.gates.require_approval || start.require_approval.unwrap_or_default(),
-        clean_checkout: !proof.gates.is_empty() && args.gates.are_clean(start.clean_checkout),
+        clean_checkout: false,
         critique,
         caps: settings.project_caps,
         keep_failed: false,
@@ -219,13 +249,15 @@ pub fn common(
         project: project.root.clone(),
         worktree: project.worktree.clone(),
         working_dir,
-        git: GitSpec::default(),
+        git: GitSpec { setup: settings.config.worktrees.setup.clone(), ..GitSpec::default() },
         gates: proof.gates,
         depth: context.depth,
         parent: context.caller.loop_dir().map(Utf8Path::to_owned),
         output_cap: start.output_cap.unwrap_or(Spec::OUTPUT_CAP),
     };
-    Ok(Resolved { spec, notes: proof.notes, offered: proof.offered })
+    spec.add_default_gates(proof.default_gates);
+    spec.clean_checkout = !spec.gates.is_empty() && args.gates.are_clean(start.clean_checkout);
+    Ok(Resolved { spec, notes: proof.notes, offered: proof.offered, untrusted_gates: proof.untrusted_gates })
 }
 
 /// The use of memories: as typed, as configured, else on for a known agent. A command may be anything, and its prompt
@@ -314,7 +346,7 @@ fn program(args: &WorkArgs, settings: &Settings) -> Result<(AgentKind, String, V
         return Ok((kind, command.program.clone(), command.args.clone()));
     }
     let Some(kind) = asked else {
-        let error = "nothing says what to run; accepted is --command or --agent";
+        let error = "what is to run is missing; accepted is --command or --agent";
         return Err(
             RequestError::usage(error).hint("start.command or start.agent of the configuration says it too")
         );
@@ -398,10 +430,13 @@ fn limits(args: &WorkArgs, start: &Start, agent: &AgentSpec) -> Limits {
     }
 }
 
+fn has_no_promise(args: &PromiseArgs, start: &Start) -> bool {
+    args.no_promise || args.completion_promise.is_none() && start.promise == Some(false)
+}
+
 /// The completion promise, and where it counts by default: in the final message of a stream, else in the whole output.
 fn promise(args: &PromiseArgs, start: &Start, agent: &AgentSpec) -> Result<Option<Promise>, RequestError> {
-    let is_none = args.no_promise || args.completion_promise.is_none() && start.promise == Some(false);
-    if is_none {
+    if has_no_promise(args, start) {
         return Ok(None);
     }
     let text = args.completion_promise.clone().or_else(|| start.completion_promise.clone());

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use camino::Utf8Path;
+use refrain_core::gate::GateSpec;
 use refrain_core::plan::file::Shape;
 use refrain_core::text::printable;
 use refrain_engine::config::{self, ConfigFile};
@@ -11,7 +12,7 @@ use refrain_engine::{Content, EngineError, Service, Trust, Trusted, now};
 
 use crate::plan::{Source, SourceArgs};
 use crate::repository_command::{RepositoryCommand, of_gates};
-use crate::{Context, RequestError};
+use crate::{Action, Context, RequestError};
 
 /// What can be trusted of this repository, as it is now.
 #[derive(Debug)]
@@ -76,6 +77,17 @@ impl Trustable {
         let file = self.file.iter().map(|file| Content::File(&file.text));
         file.chain(self.commands.iter().map(|it| Content::Command(&it.command)))
     }
+}
+
+/// Whether the command of a gate that the project offers is trusted.
+pub fn is_trusted(service: &Service, gate: &GateSpec) -> bool {
+    of_gates(std::slice::from_ref(gate)).all(|it| service.trusts(Content::Command(&it.command)))
+}
+
+/// Trusts the commands of gates that the project offers from now on.
+pub fn grant(context: &Context, service: &Service, gates: &[GateSpec]) -> Result<(), RequestError> {
+    context.check(Action::Trust)?;
+    Trustable { file: None, commands: of_gates(gates).collect() }.grant(service)
 }
 
 /// Refuses commands of the repository that are not trusted.

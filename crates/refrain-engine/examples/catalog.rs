@@ -212,7 +212,7 @@ fn finished(promised: bool) -> AttemptFinished {
         left: false,
         output_error: None,
         report: Some(Box::new(report)),
-        preview: "The test still fails; the next iteration goes on from here.".into(),
+        preview: "The test still fails; the next iteration continues from here.".into(),
         summary: None,
         fingerprint: None,
         sealed: Default::default(),

@@ -160,7 +160,7 @@ fn open_long(service: &Service, dir: &Utf8PathBuf) -> Result<f64, Box<dyn Error>
             left: false,
             output_error: None,
             report: None,
-            preview: "The test still fails; the next iteration goes on from here.".into(),
+            preview: "The test still fails; the next iteration continues from here.".into(),
             summary: None,
             fingerprint: None,
             sealed: Default::default(),

@@ -87,7 +87,7 @@ pub enum EngineError {
     NameTaken(LoopId),
     /// One of several files could not be written.
     #[error(
-        "{failed} could not be written; written before it: {written}; the same command goes on from there"
+        "{failed} could not be written; written before it: {written}; the same command continues from there"
     )]
     Partly {
         failed: Utf8PathBuf,
@@ -184,7 +184,7 @@ pub enum EngineError {
     )]
     UntrustedCommand(String),
     /// The worktree of a task is in use by another loop or process.
-    #[error("{0} is used by somebody else")]
+    #[error("{0} is used by another plan; resume this one when that has ended")]
     SlotTaken(Utf8PathBuf),
     /// The worktree of a task holds something that only a person can take away.
     #[error("{0} holds what somebody else left in it: {1}; look there, and take that away")]

@@ -3,7 +3,9 @@
 
 pub(crate) mod differences;
 pub(crate) mod discard;
+pub(crate) mod discarded;
 pub(crate) mod failure_branch;
+pub(crate) mod gc;
 pub(crate) mod git_words;
 pub(crate) mod merge;
 pub(crate) mod pool;
@@ -12,3 +14,4 @@ pub(crate) mod publish;
 pub(crate) mod repository;
 pub(crate) mod tool_pins;
 pub(crate) mod work;
+pub(crate) mod worktree_setup;

@@ -8,6 +8,8 @@ use std::fs;
 use std::io::{self, ErrorKind};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use refrain_agents::environment;
+use refrain_git::{GitError, Repository};
 use refrain_store::{append, create};
 
 use crate::{EngineError, Service};
@@ -19,6 +21,28 @@ pub struct Extras {
     pub make: bool,
     /// Tasks for an editor.
     pub vscode: bool,
+}
+
+/// The values that the configuration file gets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Choices {
+    /// Which agent loops run; none leaves it to each start.
+    pub agent: Option<String>,
+    /// Whether loops take the gates that the project offers.
+    pub gates: bool,
+    pub git: GitUse,
+}
+
+/// What loops do with git.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GitUse {
+    /// They work and commit in a worktree and on a branch of their own.
+    Worktree,
+    /// They commit where the user works.
+    Commit,
+    /// They commit nothing.
+    #[default]
+    None,
 }
 
 /// A file, and what `init` does with it.
@@ -60,9 +84,14 @@ impl Service {
     /// # Errors
     /// [`EngineError`] if the project's files cannot be looked at, and nothing was touched; or if one cannot be
     /// written: those before it are, and a second try continues from there.
-    pub fn init(&self, extras: Extras, is_rehearsal: bool) -> Result<Vec<Prepared>, EngineError> {
+    pub fn init(
+        &self,
+        extras: Extras,
+        choices: &Choices,
+        is_rehearsal: bool,
+    ) -> Result<Vec<Prepared>, EngineError> {
         let top = &self.project.worktree;
-        let mut files = vec![self.configuration(top)?, section(top)?];
+        let mut files = vec![self.configuration(top, choices)?, section(top)?];
         if extras.make {
             files.extend(targets(top)?);
         }
@@ -79,10 +108,24 @@ impl Service {
         Ok(files)
     }
 
-    fn configuration(&self, top: &Utf8Path) -> Result<Prepared, EngineError> {
+    /// What loops can do with git here: a worktree begins at a commit.
+    ///
+    /// # Errors
+    /// [`EngineError`] if git cannot be asked.
+    pub fn best_git_use(&self) -> Result<GitUse, EngineError> {
+        let env = environment::of_person(self.host.env.iter().cloned());
+        match Repository::open(&self.project.worktree, &env) {
+            Ok(repository) if repository.head_at(0)?.is_some() => Ok(GitUse::Worktree),
+            Ok(_) => Ok(GitUse::Commit),
+            Err(GitError::NotARepository(_) | GitError::Missing(_)) => Ok(GitUse::None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn configuration(&self, top: &Utf8Path, choices: &Choices) -> Result<Prepared, EngineError> {
         let path = Utf8PathBuf::from("refrain.toml");
         let fate = match look(&top.join(&path))? {
-            Found::Nothing => Fate::Made(texts::configuration(&self.offer(top)?)),
+            Found::Nothing => Fate::Made(texts::configuration(choices, &self.offer(top)?)),
             Found::Text(_) | Found::Other(_) => Fate::Left,
         };
         Ok(Prepared { path, fate })
@@ -128,7 +171,7 @@ fn targets(top: &Utf8Path) -> Result<Vec<Prepared>, EngineError> {
             }
             Found::Text(text) if text.lines().any(includes) => Fate::Left,
             Found::Text(text) if text.trim_end_matches(['\n', '\r']).ends_with('\\') => {
-                Fate::ByHand { why: "its last line goes on", text: line.to_owned() }
+                Fate::ByHand { why: "its last line continues", text: line.to_owned() }
             }
             Found::Text(text) => Fate::Added(behind(&text, line)),
             Found::Other(why) => Fate::ByHand { why, text: line.to_owned() },

@@ -144,8 +144,7 @@ impl Repository {
             let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
             return Ok(Removal::Kept(format!("it is locked{reason}")));
         }
-        let lost =
-            if path.exists() { self.what_would_be_lost(path)? } else { self.what_is_left(&listed.path) };
+        let lost = if path.exists() { self.worktree_value(path)? } else { self.what_is_left(&listed.path) };
         if let Some(reason) = lost {
             return Ok(Removal::Kept(reason));
         }
@@ -153,6 +152,22 @@ impl Repository {
             return Ok(Removal::Kept(reason));
         }
         self.drop_branch(branch, path, began)
+    }
+
+    /// Removes the worktree at `path` with every file in it: the caller has saved their content. One that is locked, or has
+    /// submodules, stays.
+    pub fn remove_saved_worktree(&self, path: &Utf8Path) -> Result<Removal, GitError> {
+        let Some(listed) = self.listed(path)? else {
+            return Ok(Removal::Kept("it is no worktree of this repository any more".to_owned()));
+        };
+        if listed.locked.is_some() {
+            return Ok(Removal::Kept("it is locked".to_owned()));
+        }
+        if Self::open(path, self.env())?.with_cancel_of(self).holds_repositories()? {
+            return Ok(Removal::Kept("it has submodules, and their commits may be nowhere else".to_owned()));
+        }
+        self.worktrees_to_change().remove(&["--force", listed.path.as_str()])?;
+        Ok(Removal::BranchKept)
     }
 
     /// Removes it with git, which checks again that nothing is lost; otherwise returns why it is kept.
@@ -164,7 +179,7 @@ impl Repository {
             Err(GitError::Failed { said, .. }) if REFUSALS.iter().any(|refusal| said.contains(refusal)) => {}
             done => return done.map(|()| None),
         }
-        if let Some(reason) = self.what_would_be_lost(path)? {
+        if let Some(reason) = self.worktree_value(path)? {
             return Ok(Some(reason));
         }
         if Self::open(path, self.env())?.with_cancel_of(self).holds_repositories()? {
@@ -205,7 +220,8 @@ impl Repository {
         Ok(Removal::BranchKept)
     }
 
-    fn what_would_be_lost(&self, path: &Utf8Path) -> Result<Option<String>, GitError> {
+    /// What would be lost with the worktree at a path; none if nothing would.
+    pub fn worktree_value(&self, path: &Utf8Path) -> Result<Option<String>, GitError> {
         let there = match Self::open(path, self.env()) {
             Ok(there) => there.with_cancel_of(self),
             Err(GitError::NotARepository(_) | GitError::Bare(_)) => {

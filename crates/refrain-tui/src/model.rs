@@ -133,6 +133,7 @@ pub(crate) enum Wanted {
     Filter,
     Search,
     Steer(Key),
+    Answer(Key),
     /// The text for the agent that continues with rejected work.
     SendBack(Key),
     /// Limits that are used up, to be raised.

@@ -39,6 +39,8 @@ pub enum Act {
     },
     /// Steer the next attempt.
     Steer { words: String },
+    /// Answer its question, and continue in a process of its own.
+    Answer { words: String },
 }
 
 /// Why something was not done.

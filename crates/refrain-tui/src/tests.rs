@@ -330,6 +330,7 @@ fn plan() -> PlanStatus {
         wave_commits: Vec::new(),
         behind: None,
         branches: Vec::new(),
+        uncommitted: Vec::new(),
         estimate: None,
         tasks_refused: None,
         runner: None,
@@ -563,6 +564,7 @@ fn what_cannot_be_undone_is_asked_first() {
     assert_eq!(press(&mut model, "Ax"), []);
     assert_eq!(press(&mut model, "ca"), [Effect::Act(key("job"), Act::Cancel { now: true })]);
     assert_eq!(press(&mut model, "sq?p\n"), [Effect::Act(key("job"), Act::Steer { words: "q?p".into() })]);
+    assert_eq!(press(&mut model, "aB\n"), [Effect::Act(key("job"), Act::Answer { words: "B".into() })]);
     assert_eq!(press(&mut model, "s  \n"), [], "nothing is said with nothing");
     assert_eq!(press(&mut model, "pP"), [false, true].map(|now| Effect::Act(key("job"), Act::Pause { now })));
 }

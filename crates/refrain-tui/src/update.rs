@@ -203,6 +203,10 @@ fn press(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
             Some(key) => ask(model, Asking::Line(Wanted::Steer(key), Input::default())),
             None => Vec::new(),
         },
+        KeyCode::Char('a') => match model.meant() {
+            Some(key) => ask(model, Asking::Line(Wanted::Answer(key), Input::default())),
+            None => Vec::new(),
+        },
         KeyCode::Enter | KeyCode::Right | KeyCode::Char('l') => open(model),
         KeyCode::Esc | KeyCode::Left | KeyCode::Backspace | KeyCode::Char('h') => leave(model),
         _ => {
@@ -240,6 +244,7 @@ fn act(model: &mut Model, act: Act) -> Vec<Effect> {
         Act::SendBack { .. } => "sending back",
         Act::Cancel { .. } => "cancelling",
         Act::Steer { .. } => "telling",
+        Act::Answer { .. } => "answering",
     };
     model.said = Some((format!("{doing} {} …", key.id), false));
     vec![Effect::Act(key, act)]
@@ -272,7 +277,7 @@ fn answer(model: &mut Model, asking: Asking, key: KeyEvent) -> Vec<Effect> {
                 match wanted {
                     Wanted::Filter => model.list.filter.clear(),
                     Wanted::Search => search(model, ""),
-                    Wanted::Steer(_) | Wanted::SendBack(_) | Wanted::Grant(..) => {}
+                    Wanted::Steer(_) | Wanted::Answer(_) | Wanted::SendBack(_) | Wanted::Grant(..) => {}
                 }
                 Vec::new()
             }
@@ -285,8 +290,9 @@ fn entered(model: &mut Model, wanted: Wanted, text: &str) -> Vec<Effect> {
     match wanted {
         Wanted::Filter => text.clone_into(&mut model.list.filter),
         Wanted::Search => search(model, text),
-        Wanted::Steer(_) | Wanted::Grant(..) if text.trim().is_empty() => {}
+        Wanted::Steer(_) | Wanted::Answer(_) | Wanted::Grant(..) if text.trim().is_empty() => {}
         Wanted::Steer(key) => return done(model, key, Act::Steer { words: text.to_owned() }),
+        Wanted::Answer(key) => return done(model, key, Act::Answer { words: text.to_owned() }),
         Wanted::SendBack(key) => return done(model, key, Act::SendBack { words: text.trim().to_owned() }),
         Wanted::Grant(key, _) => match model.program.grant(text) {
             Ok((grant, now)) => return done(model, key, Act::Resume { grant, now }),

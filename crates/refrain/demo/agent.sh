@@ -7,6 +7,8 @@ add() { # the line of roman.sh that it goes before, the new line
 }
 case $prompt in
   *"CLAIM REFUSED"*)
+    # refrain demo --crash kills Refrain while the agent works.
+    [ ! -e "$0.waits" ] || sleep 60
     echo "The test still fails, as I was told: 40 and 90 are missing. I add them."
     add "10 X" "40 XL"
     add "50 L" "90 XC" ;;

@@ -1,12 +1,16 @@
 //! The binary: under its own name the command line, under the keeper's name the keeper.
 
+mod book;
 mod cli;
 mod cmd;
 #[cfg(test)]
 mod effects;
+#[cfg(test)]
+mod help;
 mod notifier;
 mod notify;
 mod out;
+mod pager;
 mod plan;
 mod render;
 mod report;

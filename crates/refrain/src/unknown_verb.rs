@@ -15,6 +15,7 @@ const SYNONYMS: &[(&[&str], &[&str])] = &[
     (&["stats", "cost", "costs", "spend"], &["usage"]),
     (&["ls", "ps", "jobs", "loops", "list-loops"], &["list"]),
     (&["rm", "remove", "delete"], &["archive"]),
+    (&["prune", "clean", "cleanup"], &["gc"]),
     (&["web", "ui", "gui", "dashboard", "server"], &["serve", "top"]),
     (&["inspect", "info", "describe"], &["status", "show"]),
     (&["history", "journal", "events"], &["show"]),

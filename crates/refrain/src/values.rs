@@ -1,17 +1,18 @@
 //! Parsers of command line values: each error names the value and what is accepted. Also the only reader of the
 //! environment: other modules get parsed values.
 
+use std::ffi::OsStr;
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use jiff::tz::TimeZone;
 use refrain_app::effects::TypedOptions;
 use refrain_app::{Attempt, Caller};
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::view::Charset;
 use refrain_core::{LoopId, Spec};
-use refrain_engine::{Brief, EngineError, Host, Listed, Service};
+use refrain_engine::{Brief, EngineError, Host, Listed, Service, chain, tool};
 
 use crate::out;
 
@@ -96,11 +97,43 @@ pub(crate) fn time_zone() -> TimeZone {
 /// Asks a person at the terminal; whether they say yes.
 pub(crate) fn confirm(question: &str) -> Result<bool, RequestError> {
     out::tell(question);
+    Ok(matches!(read_answer()?.to_lowercase().as_str(), "y" | "yes"))
+}
+
+fn read_answer() -> Result<String, RequestError> {
     let mut answer = String::new();
     std::io::stdin()
         .read_line(&mut answer)
         .map_err(|error| RequestError::new(Code::Failed, format!("the answer cannot be read: {error}")))?;
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+    Ok(answer.trim().to_owned())
+}
+
+/// Asks a person at the terminal for a line; an empty one is the default.
+pub(crate) fn ask(question: &str, default: &str) -> Result<String, RequestError> {
+    out::tell(&format!("{question} [{default}] "));
+    let answer = read_answer()?;
+    Ok(if answer.is_empty() { default.to_owned() } else { answer })
+}
+
+/// The words of the user's editor; none if no variable names one.
+pub(crate) fn editor(context: &Context) -> Result<Option<Vec<String>>, RequestError> {
+    let Some(editor) = context.variable("VISUAL").or_else(|| context.variable("EDITOR")) else {
+        return Ok(None);
+    };
+    let words = shlex::split(editor).filter(|words| !words.is_empty());
+    words.map(Some).ok_or_else(|| RequestError::usage(format!("EDITOR: {editor:?} is no command line")))
+}
+
+/// Runs a program of the user's at the terminal, in a folder.
+pub(crate) fn open(words: &[String], last: Option<&str>, dir: &Utf8Path) -> Result<ExitCode, RequestError> {
+    let (program, options) = words.split_first().ok_or_else(|| RequestError::usage("EDITOR is empty"))?;
+    let arguments: Vec<&OsStr> = options.iter().map(String::as_str).chain(last).map(OsStr::new).collect();
+    match tool::at_terminal(program, &arguments, dir.as_std_path()) {
+        Ok(true) => Ok(Code::Done.into()),
+        Ok(false) => Ok(Code::Failed.into()),
+        Err(error) => Err(RequestError::new(Code::Failed, chain(&error))
+            .hint("VISUAL, EDITOR and SHELL name the program that is started")),
+    }
 }
 
 /// The loop, or the plan, that a verb means which only reads: the one that is named, else the one that was touched last.

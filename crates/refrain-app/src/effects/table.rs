@@ -37,6 +37,7 @@ pub static TABLE: &[(&[&str], &[Row])] = &[
     (&["plan run"], PLAN),
     (&["plan run"], OF_LOOPS),
     (&["plan check", "plan show"], LOOK),
+    (&["plan new"], &[always("plan agent command model")]),
     (&["plan waves"], &[always("tag plan jobs json")]),
     (&["plan status"], &[always("tag json")]),
     (&["plan pause", "plan cancel"], &[always("tag now")]),
@@ -47,6 +48,7 @@ pub static TABLE: &[(&[&str], &[Row])] = &[
     (&["plan tune"], TUNE),
     (&["approve"], &[always("tree max-duration")]),
     (&["show"], &[always("json")]),
+    (&["gc"], &[always("dry-run yes json")]),
     (&["status"], &[always("json state-file")]),
     (&["list"], &[always("all-projects plan json")]),
     (&["usage"], USAGE),
@@ -75,7 +77,8 @@ pub static TABLE: &[(&[&str], &[Row])] = &[
     (&["plugin install", "plugin remove"], &[always("dry-run")]),
     (&["plugin status"], &[always("json")]),
     (&["config show"], &[always("origin json")]),
-    (&["init"], &[always("make vscode dry-run")]),
+    (&["config get"], &[always("json")]),
+    (&["init"], &[always("agent git no-gates make vscode dry-run yes")]),
     (
         &["promise"],
         &[
@@ -87,7 +90,7 @@ pub static TABLE: &[(&[&str], &[Row])] = &[
             ),
         ],
     ),
-    (&["demo"], &[always("dir")]),
+    (&["demo"], &[always("crash plan dir")]),
     (&["doctor"], &[always("fix json autostart")]),
     (
         &["trust"],
@@ -105,7 +108,7 @@ const OF_CHECKS: &str = "gate-timeout gate-retries gate-when gate-env clean-chec
 /// What a loop begins with.
 const BEGIN: &[Row] = &[
     always("prompt prompt-file prompt-name directions name max-iterations mirror"),
-    always("completion-promise no-promise loop exact infinite"),
+    always("completion-promise no-promise no-gates loop exact infinite"),
     holds(
         "promise-match",
         |spec| spec.promise.is_some(),
@@ -127,6 +130,11 @@ const REPOSITORY: &[Row] = &[
         "commit-template",
         |spec| spec.git.workflow.commits(),
         "it has no effect unless the loop commits; add --git-workflow commit",
+    ),
+    holds(
+        "commit-when",
+        |spec| spec.git.workflow.commits() && spec.has_hard_gates(),
+        "it has no effect unless the loop commits and has required gates; leave it out, or add --gate CMD",
     ),
     holds(
         "branch-template",
@@ -164,13 +172,13 @@ const NOT_OF_PLANS: &[Row] = &[
     without("words prompt prompt-file prompt-name", OF_PLAN, PROMPTS),
     without("completion-promise no-promise promise-match", OF_PLAN, PROMISES),
     without("success-command", OF_PLAN, SUCCESS),
+    without("no-gates", OF_PLAN, "not with a plan, whose tasks need a gate to land verified"),
     without(GIT, OF_PLAN, OWN),
     without("directions", OF_PLAN, "not with a plan: use --spec-file FILE, which every agent gets"),
-    without("mirror", OF_PLAN, "not with a plan: only a loop can be mirrored"),
     without("loop exact infinite", OF_PLAN, "not with a plan, which ends with its tasks"),
 ];
 
-const GIT: &str = "git-workflow auto-commit open-pr pr-and-merge commit-template create-branch no-create-branch branch-template worktree no-worktree base share-worktree";
+const GIT: &str = "git-workflow auto-commit open-pr pr-and-merge commit-template commit-when create-branch no-create-branch branch-template worktree no-worktree base share-worktree";
 
 /// The same, for verbs that only know plans.
 const OF_LOOPS: &[Row] = &[
@@ -230,7 +238,7 @@ const RESUME: &[Row] = &[
         "it has no effect with --all, which resumes each loop in its own process; use refrain watch ID",
     ),
     with("mode prompt prompt-file prompt-name directions name mirror", FROM, AS_STARTED),
-    with("completion-promise no-promise promise-match loop exact infinite", FROM, AS_STARTED),
+    with("completion-promise no-promise no-gates promise-match loop exact infinite", FROM, AS_STARTED),
     with(GIT, FROM, AS_STARTED),
     with(PROGRAM, FROM, AS_STARTED),
     with(
@@ -257,7 +265,7 @@ const SESSION: &[Row] = &[
     always("args lead mode agent session-id"),
     always("max-iterations resume resume-last loop"),
     without(
-        "name completion-promise prompt prompt-file prompt-name directions mirror isolation loop-shared loop-isolated exact infinite",
+        "name completion-promise no-gates prompt prompt-file prompt-name directions mirror isolation loop-shared loop-isolated exact infinite",
         RESUMED,
         CONTINUES,
     ),
@@ -312,7 +320,7 @@ const RUN: &[Row] = &[
 
 const PLAN: &[Row] = &[
     with("reviewer reviewer-model", "spec-gate", NO_SPEC),
-    always("tag plan spec-file max-spec-tokens spec-template verify name max-iterations"),
+    always("tag plan spec-file max-spec-tokens spec-template verify name max-iterations mirror"),
     always("jobs pipeline max-iterations-per-task max-total-iterations tune dry-run"),
     without("detach events quiet notify notify-command", "dry-run", DRY_RUN),
 ];

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use clap::ValueEnum;
 use refrain_core::formats::detect::Offer;
-use refrain_core::gate::{Check, GateEnv, GateName, GateSpec, GateWhen};
+use refrain_core::gate::{Check, DefaultGates, GateEnv, GateName, GateSource, GateSpec, GateWhen};
 use refrain_core::protect::Protected;
 use refrain_core::spec::{Millis, ProtectSpec};
 use refrain_core::values::GateVariable;
@@ -20,11 +20,10 @@ use crate::repository_command::{RepositoryCommand, of_gates};
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = heading::PROOF)]
 pub struct GateArgs {
-    /// A check that decides: a shell command that exits with 0 where all is well. It is called after its program where it has
-    /// no NAME
+    /// Add a required gate: a shell command that exits with 0 if the work is good; NAME defaults to its program
     #[arg(long, value_name = "[NAME=]CMD")]
     pub gate: Vec<GateOption>,
-    /// A check that only informs
+    /// Add an advisory gate: its result is shown and does not decide
     #[arg(long, value_name = "[NAME=]CMD")]
     pub soft_gate: Vec<GateOption>,
     /// Complete the loop when CMD and all required gates pass
@@ -37,22 +36,22 @@ pub struct GateArgs {
     /// For a program that the agent is to create.
     #[arg(long)]
     pub allow_missing_gates: bool,
-    /// Take the gates that the project's files offer, and protect what decides whether they pass. Gates given here come first
+    /// Use the gates that the project's files offer, and protect the files that they depend on
     #[arg(long)]
     pub auto_gates: bool,
-    /// What is not changed, deleted or added, seen from the top of the worktree: no claim counts over a touched path
+    /// Freeze matching paths, relative to the top of the worktree: a claim is refused if one was touched
     #[arg(long, value_name = "GLOB", value_parser = glob)]
     pub protect: Vec<String>,
-    /// What may gain files, but not change or lose them
+    /// Keep matching files as they are; new ones may be added
     #[arg(long, value_name = "GLOB", value_parser = glob)]
     pub protect_existing: Vec<String>,
-    /// How long a gate may take; 10m where it is left out
+    /// How long a gate may take [default: 10m]
     #[arg(long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration)]
     pub gate_timeout: Option<Millis>,
-    /// How often a gate that fails is tried again, 0 to 100: one that passes then is flaky, and has passed
+    /// How often a failing gate is tried again, 0 to 100; if it then passes, it counts as passed and as flaky
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..=100))]
     pub gate_retries: Option<u32>,
-    /// When gates are run, but for once before the first iteration; `iteration` where it is left out
+    /// When gates run, besides once before the first iteration [default: iteration]
     #[arg(long, value_enum, value_name = "WHEN")]
     pub gate_when: Option<Moment>,
     /// Set a variable for gates; a NAME alone passes Refrain's own value
@@ -60,10 +59,10 @@ pub struct GateArgs {
     /// Gates that are commands get no REFRAIN_ variable otherwise.
     #[arg(long, value_name = "NAME[=VALUE]")]
     pub gate_env: Vec<GateVariable>,
-    /// Run gates in a clean checkout elsewhere, which has only what a commit would have, and the caches that gates wrote on the commit that the loop starts from
+    /// Run gates in a clean checkout elsewhere: the files of a commit, and the caches of the gates before the first iteration
     #[arg(long)]
     pub clean_checkout: bool,
-    /// Ask a person last of all: what all else proved is done once they say refrain approve
+    /// Require your approval before the loop completes (refrain approve)
     #[arg(long)]
     pub require_approval: bool,
 }
@@ -154,6 +153,10 @@ pub struct Proof {
     pub notes: Vec<String>,
     /// The commands of those gates that the project's files offer.
     pub offered: Vec<RepositoryCommand>,
+    /// Gates that the loop takes by default.
+    pub default_gates: DefaultGates,
+    /// Gates that it would take by default if they were trusted.
+    pub untrusted_gates: DefaultGates,
 }
 
 impl GateArgs {
@@ -171,6 +174,17 @@ impl GateArgs {
         Ok(())
     }
 
+    /// Whether a gate is named, here or by the configuration.
+    pub fn names_gate(&self, config: &Config) -> bool {
+        let is_given = !self.gate.is_empty() || !self.soft_gate.is_empty() || self.success_command.is_some();
+        is_given || config.gates.named().next().is_some()
+    }
+
+    /// Whether the project's gates are asked for, here or by the configuration.
+    pub fn auto_gates(&self, config: &Config) -> Option<bool> {
+        self.auto_gates.then_some(true).or(config.start.auto_gates)
+    }
+
     /// How long a gate may take, where that is said here.
     pub fn timeout(&self) -> Option<Millis> {
         self.gate_timeout
@@ -180,18 +194,22 @@ impl GateArgs {
     pub fn decide(&self, config: &Config) -> bool {
         let is_said = !self.gate.is_empty() || self.success_command.is_some() || self.auto_gates;
         let by_config = config.gates.named().any(|(_, gate)| gate.hard && gate.command.is_some());
-        is_said || by_config || config.start.auto_gates == Some(true)
+        is_said || by_config || self.auto_gates(config) == Some(true)
     }
 
-    /// The gates and protections that were given, then those of `offer`, where they are asked for.
+    /// The gates and protections that were given, then those of `offer`, if they are asked for or the default.
     pub fn proof(
         &self,
+        source: GateSource,
         config: &Config,
         review: Option<Check>,
         check: impl Fn(&str, &Gate) -> Result<Check, RequestError>,
         offer: impl FnOnce() -> Result<Offer, RequestError>,
+        is_trusted: impl Fn(&GateSpec) -> bool,
     ) -> Result<Proof, RequestError> {
-        let mut gates = self.specs(&config.gates, review, check)?;
+        let none = Gates::default();
+        let configured = if source == GateSource::Nowhere { &none } else { &config.gates };
+        let mut gates = self.specs(configured, review, check)?;
         let both = |configured: &[String], given: &[String]| [configured, given].concat();
         let mut protect = ProtectSpec {
             frozen: both(&config.protect.frozen, &self.protect),
@@ -199,7 +217,24 @@ impl GateArgs {
             ..ProtectSpec::default()
         };
         let (mut notes, mut offered) = (Vec::new(), Vec::new());
-        if self.auto_gates || config.start.auto_gates == Some(true) {
+        let (mut default_gates, mut untrusted_gates) = (DefaultGates::default(), DefaultGates::default());
+        if source == GateSource::Default {
+            // Gates by default refuse no start.
+            match offer() {
+                Ok(mut offer) => {
+                    let when = self.when().unwrap_or(GateWhen::Auto);
+                    let applied = |gate| GateSpec { when, ..self.applied(gate) };
+                    offer.gates = offer.gates.into_iter().map(applied).collect();
+                    notes = std::mem::take(&mut offer.notes);
+                    (default_gates, untrusted_gates) = DefaultGates::split(offer, is_trusted);
+                    // Without a test the header says how to add a gate.
+                    notes.retain(|_| default_gates.gates.iter().any(|gate| gate.hard));
+                }
+                Err(error) => {
+                    notes.push(format!("the project's gates were not looked for: {}", error.line()))
+                }
+            }
+        } else if source == GateSource::Offered {
             let offer = offer()?;
             for gate in offer.gates {
                 let is_given = |given: &GateSpec| given.name == gate.name || given.check == gate.check;
@@ -222,7 +257,8 @@ impl GateArgs {
         // Of one name the last counts.
         let variables = config.gates.variables().iter().chain(&self.gate_env);
         let variables = variables.cloned().map(|GateVariable { name, value }| (name, value)).collect();
-        Ok(Proof { gates, env: GateEnv { variables, ..GateEnv::default() }, protect, notes, offered })
+        let env = GateEnv { variables, ..GateEnv::default() };
+        Ok(Proof { gates, env, protect, notes, offered, default_gates, untrusted_gates })
     }
 
     /// An offered gate, with what the options say of all gates.
@@ -287,6 +323,7 @@ impl GateArgs {
                 // the others.
                 when: self.when().filter(|_| !completes).unwrap_or_default(),
                 completes,
+                by_default: false,
             });
         }
         if let Some(check) = review {
@@ -299,6 +336,7 @@ impl GateArgs {
                 retries: self.gate_retries.unwrap_or_default(),
                 when: self.when().unwrap_or(GateWhen::Claim),
                 completes: false,
+                by_default: false,
             });
         }
         specs.sort_by_key(GateSpec::is_review);
@@ -323,6 +361,7 @@ impl GateArgs {
             retries: self.gate_retries.unwrap_or(gate.retries),
             when: self.when().unwrap_or(when),
             completes: false,
+            by_default: false,
         }
     }
 

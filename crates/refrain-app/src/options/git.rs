@@ -1,7 +1,7 @@
 //! The options of `start` that say what a loop does with git.
 
 use clap::ValueEnum;
-use refrain_core::git::{Checkout, GitSpec, Template, Workflow, largest_file};
+use refrain_core::git::{Checkout, CommitWhen, GitSpec, Template, Workflow, largest_file};
 use refrain_engine::config::keys::Git;
 
 use super::heading;
@@ -11,7 +11,7 @@ use crate::error::RequestError;
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = heading::PLACE)]
 pub struct GitArgs {
-    /// What is done with its changes after each iteration; nothing where it is left out
+    /// What to do with its changes after each iteration [default: none]
     #[arg(long, value_enum, value_name = "WORKFLOW")]
     pub git_workflow: Option<Flow>,
     /// The same as --git-workflow commit
@@ -23,32 +23,51 @@ pub struct GitArgs {
     /// The same as --git-workflow pr-merge
     #[arg(long, conflicts_with_all = ["git_workflow", "auto_commit", "open_pr"])]
     pub pr_and_merge: bool,
-    /// The message of its commits, with {loop}, {iteration}, {max} and {timestamp}; `loop: iteration {iteration}` where it is
-    /// left out
+    /// The message of its commits, with {loop}, {iteration}, {max}, {summary} and {timestamp} [default: {summary}, which is the
+    /// agent's summary of the iteration, else the goal]
     #[arg(long, value_name = "TEMPLATE")]
     pub commit_template: Option<Template>,
+    /// Which iterations are committed if there are required gates; `each` commits on the loop's own branch [default: verified]
+    #[arg(long, value_enum, value_name = "WHEN", hide_possible_values = true)]
+    pub commit_when: Option<Commits>,
     /// Work on a new branch, from what is checked out
     #[arg(long, overrides_with = "no_create_branch")]
     pub create_branch: bool,
     /// Work on the branch that is checked out, whatever is configured
     #[arg(long, overrides_with = "create_branch")]
     pub no_create_branch: bool,
-    /// The name of its new branch, with {loop} and {timestamp}; `loop/{timestamp}-{loop}` where it is
-    /// left out
+    /// The name of its new branch, with {loop} and {timestamp} [default: loop/{timestamp}-{loop}]
     #[arg(long, value_name = "TEMPLATE")]
     pub branch_template: Option<Template>,
-    /// Work in a worktree of its own, on a new branch; it is removed at the end if nothing is lost
+    /// Work in a worktree of its own, on a new branch; the worktree is removed at the end if nothing is lost
     #[arg(long, overrides_with = "no_worktree")]
     pub worktree: bool,
     /// Work where it is started, whatever is configured
     #[arg(long, overrides_with = "worktree")]
     pub no_worktree: bool,
-    /// What that branch begins at; what is checked out where it is left out
+    /// Where that branch begins [default: what is checked out]
     #[arg(long, value_name = "REVISION")]
     pub base: Option<String>,
-    /// Other loops may work in the same worktree at the same time, whatever that does to commits
+    /// Let other loops work in the same worktree at the same time; commits may then mix their changes
     #[arg(long, conflicts_with = "worktree")]
     pub share_worktree: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Commits {
+    /// Those whose work the gates verified
+    Verified,
+    /// Each
+    Each,
+}
+
+impl From<Commits> for CommitWhen {
+    fn from(commits: Commits) -> Self {
+        match commits {
+            Commits::Verified => Self::Verified,
+            Commits::Each => Self::Each,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -59,7 +78,7 @@ pub enum Flow {
     Commit,
     /// The same, and each is pushed; nothing is ever forced
     Push,
-    /// The same, on a branch of its own with a pull request, a draft until the work is proven; its checks decide too
+    /// The same, on a branch of its own with a pull request; a draft until verified, and its checks must pass too
     Pr,
     /// The same, and merged when the checks of its last commit are green
     PrMerge,
@@ -95,7 +114,9 @@ impl GitArgs {
         let branch = self.branch_template.as_ref().or(config.branch_template.as_ref());
         let branch = branch.map_or_else(|| Template::BRANCH.to_owned(), ToString::to_string);
         // There is no iteration yet where a branch is made.
-        if (apart || on_branch) && ["{iteration}", "{max}"].iter().any(|name| branch.contains(name)) {
+        if (apart || on_branch)
+            && ["{iteration}", "{max}", "{summary}"].iter().any(|name| branch.contains(name))
+        {
             let error =
                 format!("a branch cannot be named {branch:?}: accepted are {{loop}} and {{timestamp}}");
             return Err(RequestError::usage(error));
@@ -106,6 +127,15 @@ impl GitArgs {
             (false, true) => Checkout::Branch(branch),
             (false, false) => Checkout::AsIs,
         };
+        let commit_when = match self.commit_when {
+            Some(when) => when.into(),
+            None => config.commit_when.unwrap_or_default(),
+        };
+        // Unverified commits stay here, on a branch that is the loop's.
+        if commit_when == CommitWhen::Each && (checkout == Checkout::AsIs || workflow != Workflow::Commit) {
+            let error = "--commit-when each needs --git-workflow commit and a branch of the loop's own";
+            return Err(RequestError::usage(error).hint("add --worktree or --create-branch"));
+        }
         let template = self.commit_template.as_ref().or(config.commit_template.as_ref());
         Ok(GitSpec {
             workflow,
@@ -118,6 +148,8 @@ impl GitArgs {
             before: None,
             pins: None,
             commit_template: template.cloned().unwrap_or_default(),
+            commit_when,
+            setup: None,
             largest_file: config.largest_file.unwrap_or_else(largest_file),
             allow_secrets: config.allow_secrets.clone().unwrap_or_default(),
         })

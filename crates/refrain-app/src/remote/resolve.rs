@@ -62,11 +62,12 @@ impl Start {
             task: TaskArgs { prompt: Some(self.goal.clone()), ..TaskArgs::default() },
             name: self.name.as_deref().map(|name| read("name", name)).transpose()?,
             work,
+            no_gates: self.no_gates,
             max_iterations: self.max_iterations,
             git: self.git()?,
             ..BeginArgs::default()
         };
-        Ok((workspace, StartLoop { options, ..StartLoop::default() }))
+        Ok((workspace, StartLoop { options, takes_default_gates: true, ..StartLoop::default() }))
     }
 
     fn git(&self) -> Result<GitArgs, RequestError> {
@@ -104,13 +105,14 @@ impl PlanRun {
             },
             name: self.name.as_deref().map(|name| read("name", name)).transpose()?,
             work,
+            mirror: Vec::new(),
         })
     }
 }
 
 /// The options that such a request can set, as the command line calls them.
 pub(super) fn options(begin: &BeginArgs) -> Vec<GivenOption> {
-    let BeginArgs { name, work, max_iterations, git, .. } = begin;
+    let BeginArgs { name, work, no_gates, max_iterations, git, .. } = begin;
     let mut options = work_options(work);
     let mut option = |name, value: Option<String>| options.extend(value.map(|value| (name, Some(value))));
     option("name", name.as_ref().map(ToString::to_string));
@@ -121,6 +123,7 @@ pub(super) fn options(begin: &BeginArgs) -> Vec<GivenOption> {
         work.reviews.critique_every.map(|every| limit(every, |every| every.to_string())),
     );
     work.gates.gate.iter().for_each(|gate| option("gate", Some(gate.to_string())));
+    options.extend(no_gates.then_some(("no-gates", None)));
     options.extend(work.gates.require_approval.then_some(("require-approval", None)));
     options.extend(git.worktree.then_some(("worktree", None)));
     options.extend(git.create_branch.then_some(("create-branch", None)));

@@ -1,4 +1,4 @@
-//! Discarding a loop: it is archived, and its branch is kept out of sight for 30 days.
+//! Discarding a loop or plan: it is archived, and its work is kept out of sight for 30 days.
 
 use refrain_core::LoopId;
 use refrain_engine::{Discarded, NotDiscarded, Service};
@@ -8,10 +8,32 @@ use crate::{Action, Context, RequestError};
 
 pub fn discard(context: &Context, service: &Service, id: &LoopId) -> Result<Discarded, RequestError> {
     context.check_on(Action::Discard, service, id)?;
-    service.discard(id)?.map_err(|NotDiscarded::CheckedOut { branch, worktree }| {
-        RequestError::new(Code::Refused, format!("branch {branch} of {id} is checked out in {worktree}"))
-            .hint(format!(
-                "refrain cancel {id} gives back a worktree of the loop; leave another one with git switch"
-            ))
+    service.discard(id, context.caller.asker())?.map_err(|refusal| match refusal {
+        NotDiscarded::Running => RequestError::new(Code::Refused, format!("{id} has not stopped"))
+            .hint(format!("refrain cancel {id} --now, then refrain discard {id}")),
+        NotDiscarded::Archived => {
+            let error =
+                RequestError::new(Code::NotFound, format!("{id} is archived, and cannot be discarded"));
+            match service.discarded(id) {
+                Some(reference) => error.hint(brings_back(id, None, &reference)),
+                None => error.hint(format!("refrain status {id} shows it")),
+            }
+        }
+        NotDiscarded::CheckedOut { branch, worktree } => {
+            RequestError::new(Code::Refused, format!("branch {branch} of {id} is checked out in {worktree}"))
+                .hint(format!("git -C {worktree} switch BRANCH, then refrain discard {id}"))
+        }
+        NotDiscarded::NotKept { worktree, why } => RequestError::new(
+            Code::Refused,
+            format!("{id} is not discarded: a commit cannot keep what {worktree} has: {why}"),
+        )
+        .hint(format!("settle that there, then refrain discard {id}")),
     })
+}
+
+/// The command that brings discarded work back.
+#[must_use]
+pub fn brings_back(id: &LoopId, branch: Option<&str>, reference: &str) -> String {
+    let branch = branch.unwrap_or(id.as_str());
+    format!("for 30 days git branch {branch} {reference} brings its work back")
 }

@@ -1,12 +1,14 @@
-//! Merging the branch of a loop into what is checked out here.
+//! Merging the branch of a loop, or what a plan landed, into what is checked out here.
 
 use refrain_core::LoopId;
-use refrain_engine::{MergeOptions, MergedBranch, NotMerged, Service};
+use refrain_core::spec::AgentKind;
+use refrain_engine::{ByKind, MergeOptions, MergedBranch, NotMerged, Service};
 
+use super::discard::brings_back;
 use crate::error::{Code, Message};
 use crate::{Action, Context, RequestError};
 
-/// Merges the branch of the loop.
+/// Merges the work of the loop or plan.
 pub async fn merge(
     context: &Context,
     service: &Service,
@@ -14,32 +16,56 @@ pub async fn merge(
     options: MergeOptions,
 ) -> Result<MergedBranch, RequestError> {
     context.check_on(Action::Merge, service, id)?;
-    service.merge(id, options).await?.map_err(|refusal| refused(id, refusal))
+    service.merge(id, options).await?.map_err(|refusal| refused(service, id, refusal))
 }
 
-fn refused(id: &LoopId, refusal: NotMerged) -> RequestError {
+fn refused(service: &Service, id: &LoopId, refusal: NotMerged) -> RequestError {
     let error = |text: String| RequestError::new(Code::Refused, text);
     match refusal {
         NotMerged::Running => {
             error(format!("{id} has not stopped")).hint(format!("refrain watch {id} shows it"))
         }
-        NotMerged::NoBranch { worked_on } => {
-            let place =
-                worked_on.map_or_else(|| "your folder".to_owned(), |branch| format!("branch {branch}"));
-            error(format!("{id} has no branch of its own: it worked on {place}, which has its work already"))
+        NotMerged::Continues(word) => {
+            error(format!("plan {id} is {}, and hands over its work itself when it continues", word.as_str()))
+                .hint(format!("refrain plan resume {id}"))
                 .hint(format!(
-                    "refrain diff {id} shows it; start loops with --worktree to merge their work yourself"
+                    "or, to merge what it landed: refrain plan cancel {id}, then refrain merge {id}"
                 ))
         }
-        NotMerged::BranchGone(branch) => error(format!("branch {branch} of {id} is gone"))
-            .hint(Message::from("git reflog may still name it")),
+        NotMerged::Empty => {
+            error(format!("plan {id} has landed nothing")).hint(format!("refrain plan status {id} shows why"))
+        }
+        NotMerged::NoBranch { worked_on, folder, uncommitted } => {
+            let on = worked_on.map(|branch| format!(" on branch {branch}")).unwrap_or_default();
+            let has = match uncommitted {
+                0 => "which has its work already".to_owned(),
+                files => format!("where {} not committed", counted(files, "file is", "files are")),
+            };
+            error(format!("{id} has no branch of its own: it worked in {folder}{on}, {has}")).hint(format!(
+                "refrain diff {id} shows it; start loops with --worktree to merge their work yourself"
+            ))
+        }
+        NotMerged::BranchGone { branch, discarded } => {
+            let error = error(format!("branch {branch} of {id} is gone"));
+            match discarded {
+                Some(reference) => error.hint(brings_back(id, Some(&branch), &reference)),
+                None => error.hint(Message::from("git reflog may still name it")),
+            }
+        }
         NotMerged::Uncommitted { worktree, files } => {
-            let files = if files == 1 { "1 file".to_owned() } else { format!("{files} files") };
-            error(format!("{id} has {files} that no commit has, in {worktree}"))
+            error(format!("{id} has {} that no commit has, in {worktree}", counted(files, "file", "files")))
                 .hint(format!("commit or remove them there, then refrain merge {id} --unverified"))
         }
         NotMerged::CheckedOut(branch) => error(format!("branch {branch} of {id} is checked out here"))
             .hint("git switch BRANCH, then merge again: the work goes into the branch that is checked out"),
+        NotMerged::Used { folder, by } => error(format!(
+            "{} in {folder}, and would take the merged commits for part of its work",
+            match by.as_slice() {
+                [] => "another loop works".to_owned(),
+                by => format!("{} works", by.join(", ")),
+            }
+        ))
+        .hint(format!("wait until it has stopped, or refrain -C FOLDER merge {id} from another worktree")),
         NotMerged::Unverified { has_moved } => {
             let why = if has_moved {
                 "its branch was changed after it was verified"
@@ -50,13 +76,14 @@ fn refused(id: &LoopId, refusal: NotMerged) -> RequestError {
                 "refrain diff {id} shows the work; refrain merge {id} --unverified merges it all the same"
             ))
         }
-        NotMerged::Conflicts { branch, paths } => {
+        NotMerged::Conflicts { revision, paths } => {
             let first: Vec<_> = paths.iter().take(5).map(ToString::to_string).collect();
             let more = paths.len().saturating_sub(5);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            let text = format!("{branch} conflicts in {}{more}; nothing was changed", first.join(", "));
+            let text = format!("{revision} conflicts in {}{more}; nothing was changed", first.join(", "));
             RequestError::new(Code::Failed, text).hint(Message::from("a loop resolves them: ").then(format!(
-                "refrain start --worktree --git-workflow commit \"Merge branch {branch} and resolve the conflicts.\""
+                "refrain start{} --worktree --git-workflow commit \"Merge {revision} and resolve the conflicts.\"",
+                agent(service, id)
             )))
         }
         NotMerged::GateFailed { gate, log } => RequestError::new(
@@ -65,5 +92,25 @@ fn refused(id: &LoopId, refusal: NotMerged) -> RequestError {
         )
         .hint(format!("{log} has what it printed")),
         NotMerged::Refused(why) => error(format!("{id} was not merged: {why}")),
+    }
+}
+
+fn counted(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
+/// The options that name the agent of a loop or plan.
+fn agent(service: &Service, id: &LoopId) -> String {
+    let (kind, command) = match service.standing(id) {
+        Ok(ByKind::Loop(status)) => (status.agent, status.command),
+        Ok(ByKind::Plan(status)) => (status.agent, status.command),
+        Err(_) => return String::new(),
+    };
+    match kind {
+        AgentKind::Generic => {
+            let words = shlex::try_join(command.iter().map(String::as_str)).unwrap_or_default();
+            shlex::try_quote(&words).map(|words| format!(" --command {words}")).unwrap_or_default()
+        }
+        kind => format!(" --agent {kind}"),
     }
 }

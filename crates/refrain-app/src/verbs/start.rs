@@ -1,6 +1,8 @@
 //! Starting a loop.
 
 use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::gate::DefaultGates;
+use refrain_core::text::printable;
 use refrain_core::{LoopId, LoopState, Spec};
 use refrain_engine::config::Settings;
 use refrain_engine::{Detached, EngineError, Runner, Service, Signals, left_to_others};
@@ -22,6 +24,8 @@ pub struct PreparedLoop {
     pub spec: Spec,
     /// The commands of its gates that the project's files offer.
     pub offered: Vec<RepositoryCommand>,
+    /// The gates that it would take by default if they were trusted.
+    pub untrusted_gates: DefaultGates,
     /// Its id, if the request has one.
     pub named: Option<LoopId>,
     /// What the user should know of it.
@@ -47,18 +51,30 @@ impl PreparedLoop {
         let start = &settings.config.start;
         let has_agent =
             request.options.work.command.is_some() || start.command.is_some() || start.agent.is_some();
-        let Resolved { spec, notes, offered } =
+        let Resolved { spec, notes, offered, untrusted_gates } =
             resolved.map_err(|error| if has_agent { error } else { error.hint(to_choose(&service)) })?;
         let named = request.options.name.clone();
-        Ok(Self { service, settings, dir, spec, offered, named, notes })
+        Ok(Self { service, settings, dir, spec, offered, untrusted_gates, named, notes })
+    }
+
+    /// Trusts the gates of the project that are not trusted yet, and takes them.
+    pub fn trust_gates(&mut self, context: &Context, request: &StartLoop) -> Result<(), RequestError> {
+        let more = std::mem::take(&mut self.untrusted_gates);
+        trust::grant(context, &self.service, &more.gates)?;
+        self.spec.add_default_gates(more);
+        let is_configured = self.settings.config.start.clean_checkout;
+        self.spec.clean_checkout = request.options.work.gates.are_clean(is_configured);
+        Ok(())
     }
 
     /// Starts it; `note` receives the loops that may be running beside it.
     pub fn start(self, context: &Context, note: Note<'_>) -> Result<StartedLoop, RequestError> {
-        let Self { service, settings, dir, spec, offered, named, mut notes } = self;
+        let Self { service, settings, dir, mut spec, offered, untrusted_gates, named, mut notes } = self;
         context.check(Action::Start)?;
         context.typed.check_loop(&spec)?;
         trust::check(context, &service, &offered, None)?;
+        notes.extend(service.drop_missing_gates(&mut spec));
+        notes.extend(not_trusted(&untrusted_gates));
         // A loop that needs a worktree for itself has it.
         let is_shared = spec.git.shared || spec.needs_worktree_alone();
         notes.extend(context.typed.short_timeout());
@@ -89,6 +105,16 @@ impl StartedLoop {
     }
 }
 
+/// The gates that the loop starts without, as they are not trusted.
+fn not_trusted(gates: &DefaultGates) -> Option<String> {
+    let commands: Vec<_> = gates.gates.iter().map(|gate| gate.check.to_string()).collect();
+    let commands = printable(&commands.join(", ")).replace('\n', " ");
+    let next = "refrain trust shows them and asks, --yes takes them for one start";
+    (!gates.gates.is_empty()).then(|| {
+        format!("the loop starts without gates that the project offers and you do not trust yet ({commands}): {next}")
+    })
+}
+
 /// How an agent is chosen, with those that are installed.
 fn to_choose(service: &Service) -> String {
     let installed: Vec<_> = service.installed_agents().iter().map(ToString::to_string).collect();
@@ -102,10 +128,15 @@ fn to_choose(service: &Service) -> String {
     }
 }
 
+/// Resolves a request in the folder that it names.
+pub fn prepare(context: &Context, request: &StartLoop, note: Note<'_>) -> Result<PreparedLoop, RequestError> {
+    let workspace = Workspace::open(context, &request.options.work, note)?;
+    PreparedLoop::new(context, workspace, request)
+}
+
 /// Starts a loop that the caller drives or hands over.
 pub fn start(context: &Context, request: &StartLoop, note: Note<'_>) -> Result<StartedLoop, RequestError> {
-    let workspace = Workspace::open(context, &request.options.work, note)?;
-    PreparedLoop::new(context, workspace, request)?.start(context, note)
+    prepare(context, request, note)?.start(context, note)
 }
 
 /// Hands a loop to a process of its own: `refrain drive ID`. Returns the loop's state once that has taken over, or, if
@@ -150,7 +181,7 @@ pub(crate) fn drive_words(dir: &Utf8Path, id: &LoopId, notify: &NotifyArgs) -> V
 /// Files that the loop would be shown in, and that another system owns.
 pub fn not_shown(spec: &Spec) -> impl Iterator<Item = String> {
     left_to_others(spec).into_iter().map(|path| {
-        let next = "resume --from goes on with what another system began there";
+        let next = "resume --from continues with what another system began there";
         format!("{path} is not Refrain's and stays as it is: the loop is not shown there; {next}")
     })
 }
@@ -162,7 +193,8 @@ fn memories(runner: &Runner) -> Vec<String> {
         1 => Some("1 memory".to_owned()),
         count => Some(format!("{count} memories")),
     };
-    let told = count.map(|told| format!("it is told {told} of earlier loops; --memory off tells none"));
+    let told =
+        count.map(|told| format!("the prompt has {told} of earlier loops; --memory off leaves them out"));
     runner.forgetful().map(ToString::to_string).into_iter().chain(told).collect()
 }
 

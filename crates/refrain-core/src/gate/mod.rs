@@ -1,6 +1,7 @@
 //! A gate: a check that Refrain runs itself on what an agent claims. What a gate is and what its results add up to;
 //! refrain-engine runs it.
 
+mod default;
 mod outcome;
 mod summary;
 
@@ -11,6 +12,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use self::default::{DefaultGates, GateChoice, GateSource};
 pub use self::outcome::{NOT_EXECUTABLE, NOT_FOUND, cannot_run, found_no_test, missing_program};
 pub use self::summary::{lacks_summary, shows_output, summaries};
 use crate::spec::{AgentSpec, Millis, Secret};
@@ -124,6 +126,9 @@ pub struct GateSpec {
     /// (`--success-command`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub completes: bool,
+    /// The project offered it, and nothing named a gate: if it cannot run before the first iteration, the loop drops it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_default: bool,
 }
 
 /// What a gate runs.
@@ -224,6 +229,8 @@ pub enum GateWhen {
     Iteration,
     /// Only behind one that claims.
     Claim,
+    /// As iteration, or as claim if the default gates took more than 5 minutes before the first iteration.
+    Auto,
 }
 
 #[cfg(test)]

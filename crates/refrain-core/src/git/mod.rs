@@ -20,7 +20,7 @@ pub use pins::{GitPin, GitPins, PushTarget};
 pub use publish::{
     Checks, ChecksVerdict, Effect, FailedCheck, PublishReport, PublishResult, PullRequest, Refusal,
 };
-pub use template::{Fill, Template, TemplateError};
+pub use template::{Fill, Template, TemplateError, subject};
 
 /// The most files that may be changed or new for a tree to be made of them. Each is read, screened for secrets, and
 /// kept in memory until the loop ends: 200,000 take 200 MB and about a minute. More than that was built or installed,
@@ -84,6 +84,23 @@ pub enum Checkout {
     },
 }
 
+/// Which iterations of a loop with required gates are committed (`--commit-when`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CommitWhen {
+    /// Those whose work the gates verified.
+    #[default]
+    Verified,
+    /// Each, on the loop's own branch.
+    Each,
+}
+
+impl CommitWhen {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// A loop's use of git, as pinned at its start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GitSpec {
@@ -111,6 +128,12 @@ pub struct GitSpec {
     /// The message of its commits.
     #[serde(default)]
     pub commit_template: Template,
+    /// Which iterations are committed.
+    #[serde(default, skip_serializing_if = "CommitWhen::is_default")]
+    pub commit_when: CommitWhen,
+    /// The command that prepares a new worktree, once (`[worktrees] setup`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<String>,
     /// The largest file that is committed, in bytes.
     #[serde(default = "largest_file")]
     pub largest_file: u64,
@@ -136,6 +159,8 @@ impl Default for GitSpec {
             before: None,
             pins: None,
             commit_template: Template::default(),
+            commit_when: CommitWhen::default(),
+            setup: None,
             largest_file: largest_file(),
             allow_secrets: Vec::new(),
         }
@@ -143,6 +168,12 @@ impl Default for GitSpec {
 }
 
 impl GitSpec {
+    /// Whether each iteration is committed, whatever the gates say.
+    #[must_use]
+    pub fn commits_each(&self) -> bool {
+        self.workflow.commits() && self.commit_when == CommitWhen::Each
+    }
+
     /// Whether the loop needs to know what was there before it.
     #[must_use]
     pub fn needs_base(&self) -> bool {
@@ -169,7 +200,7 @@ pub struct Base {
     /// What was changed, staged or new already. It is the person's and never becomes part of a candidate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dirty: Vec<Dirty>,
-    /// Paths whose changes git is told to pass over (`git update-index --skip-worktree` and `--assume-unchanged`).
+    /// Paths whose changes git is configured to ignore (`git update-index --skip-worktree` and `--assume-unchanged`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hidden: Vec<RepoPath>,
     /// The tree of all that is protected, as it was on disk: what was dirty, new or ignored included.

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::LoopId;
+use crate::text::{clip, printable, squeeze};
 
 /// A text with names in braces that stand for something (seed 001, `commit_template`, `branch_template`). Names that it does
 /// not know are refused when it is read, not when it is used.
@@ -22,7 +23,9 @@ pub enum TemplateError {
     #[error("a template cannot be empty")]
     Empty,
     /// An unknown name.
-    #[error("{{{0}}} stands for nothing; accepted are {{loop}}, {{iteration}}, {{max}} and {{timestamp}}")]
+    #[error(
+        "{{{0}}} stands for nothing; accepted are {{loop}}, {{iteration}}, {{max}}, {{summary}} and {{timestamp}}"
+    )]
     Unknown(String),
     /// A brace that is not closed.
     #[error("a {{ is not closed in {0:?}")]
@@ -38,13 +41,15 @@ pub struct Fill<'a> {
     pub iteration: u32,
     /// `{max}`: the cap.
     pub max: Option<u32>,
+    /// `{summary}`: what the agent said of its iteration, else the goal.
+    pub summary: &'a str,
     /// `{timestamp}`: now, in the form for the name of a branch, `20261121-173000`.
     pub timestamp: &'a str,
 }
 
 impl Template {
     /// The default of `--commit-template`.
-    pub const COMMIT: &'static str = "loop: iteration {iteration}";
+    pub const COMMIT: &'static str = "{summary}";
     /// The default of `--branch-template`.
     /// It names the loop too (seed 001 has `loop/{timestamp}`), as two may start in the same second.
     pub const BRANCH: &'static str = "loop/{timestamp}-{loop}";
@@ -61,6 +66,7 @@ impl Template {
                 Ok(Piece::Name(Name::Max)) => {
                     text.push_str(&with.max.map_or_else(|| "∞".to_owned(), |max| max.to_string()));
                 }
+                Ok(Piece::Name(Name::Summary)) => text.push_str(with.summary),
                 Ok(Piece::Name(Name::Timestamp)) => text.push_str(with.timestamp),
                 // It was read once.
                 Err(_) => {}
@@ -107,6 +113,16 @@ impl fmt::Display for Template {
     }
 }
 
+/// The longest subject of a commit, in bytes.
+const SUBJECT: usize = 72;
+
+/// The first line of a text that has words, as the subject of a commit.
+#[must_use]
+pub fn subject(text: &str) -> Option<String> {
+    let line = text.lines().map(|line| squeeze(&printable(line))).find(|line| !line.trim().is_empty())?;
+    Some(clip(line.trim(), SUBJECT).into_owned())
+}
+
 enum Piece<'a> {
     Text(&'a str),
     Name(Name),
@@ -116,6 +132,7 @@ enum Name {
     Loop,
     Iteration,
     Max,
+    Summary,
     Timestamp,
 }
 
@@ -140,6 +157,7 @@ fn pieces(text: &str) -> impl Iterator<Item = Result<Piece<'_>, TemplateError>> 
             "loop" | "id" => Name::Loop,
             "iteration" => Name::Iteration,
             "max" => Name::Max,
+            "summary" => Name::Summary,
             "timestamp" => Name::Timestamp,
             unknown => return Some(Err(TemplateError::Unknown(unknown.to_owned()))),
         })))
@@ -152,14 +170,15 @@ mod tests {
 
     fn fill(template: &str) -> String {
         let id = "mend".parse().unwrap();
-        let with = Fill { id: &id, iteration: 3, max: None, timestamp: "20261121-173000" };
+        let with =
+            Fill { id: &id, iteration: 3, max: None, summary: "Mend it", timestamp: "20261121-173000" };
         template.parse::<Template>().unwrap().fill(with)
     }
 
     #[test]
     fn templates_say_what_their_names_stand_for() {
         for (template, text) in [
-            (Template::COMMIT, "loop: iteration 3"),
+            (Template::COMMIT, "Mend it"),
             (Template::BRANCH, "loop/20261121-173000-mend"),
             ("feat({loop}): {iteration}/{max}", "feat(mend): 3/∞"),
             ("no names }", "no names }"),
@@ -169,12 +188,19 @@ mod tests {
     }
 
     #[test]
+    fn a_subject_is_the_first_line_with_words() {
+        assert_eq!(subject("\n  Mend\tthe \u{1b}parser. \nThen rest.").as_deref(), Some("Mend the parser."));
+        assert_eq!(subject(" \n\n"), None);
+        assert!(subject(&"long ".repeat(40)).unwrap().len() <= SUBJECT + "…".len());
+    }
+
+    #[test]
     fn a_template_that_cannot_be_filled_is_refused_when_it_is_read() {
         for (template, complaint) in [
             (" ", "a template cannot be empty"),
             (
                 "{iteratoin}",
-                "{iteratoin} stands for nothing; accepted are {loop}, {iteration}, {max} and {timestamp}",
+                "{iteratoin} stands for nothing; accepted are {loop}, {iteration}, {max}, {summary} and {timestamp}",
             ),
             ("a {loop", "a { is not closed in \"a {loop\""),
         ] {

@@ -3,6 +3,7 @@
 
 mod attempt;
 mod base;
+mod default_gates;
 mod gates;
 mod money;
 
@@ -42,6 +43,7 @@ impl LoopState {
             unneeded: 0,
             git: Default::default(),
             baseline: None,
+            dropped: Vec::new(),
             proof: None,
             attempts: Vec::new(),
             iteration: started.spec.carried(),

@@ -22,8 +22,8 @@ pub use next_step::{CHURN_WITHIN, MAX_CHURN, MAX_REFUNDS, Step, next_step};
 pub use proof::{CHANGED, MAX_ROUNDS};
 pub use publish::MAX_CONFLICTS;
 pub use state::{
-    Approval, Attempt, Candidate, Child, ChildId, Critiquing, Feedback, GateFailure, GateResult, GitState,
-    InFlight, Judged, Live, LoopState, Objection, Outcome, Phase, Progress, Proof, Proving, Published,
-    Publishing, Running, Saved, Steering,
+    Approval, Attempt, Candidate, Child, ChildId, Critiquing, DroppedGate, Feedback, GateFailure, GateResult,
+    GitState, InFlight, Judged, Live, LoopState, Objection, Outcome, Phase, Progress, Proof, Proving,
+    Published, Publishing, Running, Saved, Steering,
 };
 pub use trouble::Retrying;

@@ -16,9 +16,10 @@ use super::trouble::{Retrying, Trouble};
 use crate::agent::{FaultKind, Tokens, Usage, Usd};
 use crate::budget::Allowance;
 use crate::event::{Approved, Asker, AttemptFinished, Blocked, ClaimSource, End, Process, Wait};
-use crate::git::{Base, Checkout, CommitReport, Exposed, LeftOut, Oid};
+use crate::git::{Base, Checkout, CommitReport, Exposed, LeftOut, Oid, subject};
 use crate::ids::AttemptId;
 use crate::machine::Lifecycle;
+use crate::memory::goal;
 use crate::session::Session;
 use crate::signature::Signatures;
 use crate::spec::{Limits, Spec};
@@ -28,7 +29,7 @@ pub use critique::{Critiquing, Feedback};
 pub(super) use outcome::Cause;
 pub use outcome::Outcome;
 pub use progress::{Progress, Saved};
-pub use proof::{Approval, Candidate, GateFailure, GateResult, Proof, Proving, Running};
+pub use proof::{Approval, Candidate, DroppedGate, GateFailure, GateResult, Proof, Proving, Running};
 pub use publish::{Objection, Published, Publishing};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -63,6 +64,8 @@ pub struct LoopState {
     pub git: GitState,
     /// The gates' results before the first iteration: a failure then is not the loop's doing.
     pub baseline: Option<Proof>,
+    /// Default gates that could not run then: they are no longer in the specification.
+    pub dropped: Vec<DroppedGate>,
     /// The gates' last results.
     pub proof: Option<Proof>,
     /// Processes of the last attempt, or gate, are being ended: nothing is started before that is over.
@@ -444,6 +447,15 @@ impl LoopState {
         let proofs = || self.attempts.iter().rev().filter_map(|attempt| attempt.proof.as_ref());
         let last = move |gate| proofs().chain(&self.baseline).find_map(|proof| proof.of_gate(gate));
         (0..self.spec.gates.len()).filter_map(last)
+    }
+
+    /// What this iteration's commit is about: the agent's summary, else the goal.
+    #[must_use]
+    pub fn commit_subject(&self) -> String {
+        let last = self.attempts.iter().rev().find(|attempt| attempt.id.iteration == self.iteration);
+        let summary = last.and_then(|attempt| attempt.finished.as_ref()?.summary.as_deref());
+        let subject = summary.and_then(subject).or_else(|| subject(&goal(&self.spec)));
+        subject.unwrap_or_else(|| format!("Iteration {} of {}", self.iteration, self.spec.id))
     }
 
     /// The last attempt of the last charged iteration, which the next prompt can mention.

@@ -48,7 +48,7 @@ pub struct Spec {
     pub promise: Option<Promise>,
     /// Where to stop. What `start` granted; `resume` may grant more.
     pub limits: Limits,
-    /// Until when it goes on by itself.
+    /// Until when it continues by itself.
     #[serde(default, skip_serializing_if = "Until::is_complete")]
     pub until: Until,
     /// The project: the main worktree of the repository, else the folder.
@@ -97,10 +97,10 @@ pub struct Spec {
     /// What it looks like in the files of other systems (`run`: seed 004's).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mirrors: Vec<Mirror>,
-    /// What another system counted before, and it goes on with (`resume --from`).
+    /// What another system counted before, and it continues with (`resume --from`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried: Option<Carried>,
-    /// What it has to do with memories of other loops: it is told some, and leaves some. None where it has nothing to do with
+    /// What it has to do with memories of other loops: it gets some, and leaves some. None where it has nothing to do with
     /// them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemorySpec>,
@@ -305,7 +305,7 @@ pub enum OnStuck {
     Stop,
     /// It waits for a person.
     Ask,
-    /// It goes on with another agent, or another model; where that one is stuck too, it ends as stuck.
+    /// It continues with another agent, or another model; where that one is stuck too, it ends as stuck.
     Change(Box<AgentSpec>),
 }
 

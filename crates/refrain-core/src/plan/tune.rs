@@ -97,10 +97,14 @@ fn excerpt(text: &str) -> String {
 #[must_use]
 pub fn proposal(answer: &str) -> Option<String> {
     let answer = printable(answer);
-    // The last one: the text before it may mention the mark.
-    let at = answer.match_indices(MARK).filter(|(at, _)| begins_line(&answer[..*at])).last()?.0;
-    let words = answer[at + MARK.len()..].trim_matches(['*', '`', ' ', '\n', '#']).trim();
+    let words = after_mark(&answer, MARK)?.trim_matches(['*', '`', ' ', '\n', '#']).trim();
     (!words.is_empty()).then(|| words.to_owned())
+}
+
+/// What comes after the mark that begins a line. The last one counts: the text before it may mention the mark.
+pub(super) fn after_mark<'a>(answer: &'a str, mark: &str) -> Option<&'a str> {
+    let at = answer.match_indices(mark).filter(|(at, _)| begins_line(&answer[..*at])).last()?.0;
+    Some(&answer[at + mark.len()..])
 }
 
 /// Whether only marks of emphasis come before it on its line.

@@ -75,7 +75,7 @@ fn earlier_work(spec: &Spec) -> String {
         return format!("{place} (`git status`), not committed for you.");
     }
     let how = if spec.git.workflow.publishes() { "committed and pushed" } else { "committed" };
-    match (spec.has_hard_gates(), spec.approval) {
+    match (spec.has_hard_gates() && !spec.git.commits_each(), spec.approval) {
         // Work that a person has to approve is committed after the approval, and so after the gates passed, too.
         (true, _) => format!("{place} (`git status`), {how} for you after the gates pass."),
         (false, true) => {

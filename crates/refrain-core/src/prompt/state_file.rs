@@ -15,7 +15,7 @@ const LONGEST_NEED: usize = 300;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkStatus {
-    /// It goes on.
+    /// It continues.
     InProgress,
     /// It is done: a claim.
     #[serde(alias = "Done", alias = "DONE")]

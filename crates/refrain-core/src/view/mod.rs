@@ -3,6 +3,7 @@
 
 pub mod checkup;
 pub mod diff;
+pub mod garbage;
 mod group;
 mod loop_parts;
 pub mod metrics;

@@ -216,7 +216,7 @@ pub(crate) fn message(
         Exit::Code(0) | Exit::Unseen => None,
         Exit::Code(code) => Some(format!("it ended with exit code {code}")),
         Exit::Signal(signal) => Some(format!("it was ended by signal {signal}")),
-        Exit::Lost => Some("nobody saw it end".to_owned()),
+        Exit::Lost => Some("its end was not observed".to_owned()),
     };
     if let Some(fault) = heard.report.as_ref().and_then(|report| report.fault.as_ref()) {
         return Err(squeeze(&printable(&fault.message)));

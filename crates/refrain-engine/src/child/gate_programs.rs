@@ -49,6 +49,27 @@ impl Service {
         Ok(())
     }
 
+    /// Drops default gates of `spec` whose first program is not there; returns a line for each.
+    pub fn drop_missing_gates(&self, spec: &mut Spec) -> Vec<String> {
+        let env = environment::base(spec, self.host.env.iter().cloned());
+        let mut lines = Vec::new();
+        let lookup = ProgramLookup { service: self, spec, env: &env };
+        let runs = |gate: &&GateSpec| {
+            let Check::Command(command) = &gate.check else { return true };
+            let Some(program) = first_program(command).filter(|_| gate.by_default && spec.gates_must_run)
+            else {
+                return true;
+            };
+            let Some((fault, nearest)) = lookup.fault(&program) else { return true };
+            let owner = format!("gate {}", gate.name);
+            lines.push(format!("{}; it is dropped", GateProgramError { owner, program, fault, nearest }));
+            false
+        };
+        let kept: Vec<_> = spec.gates.iter().filter(runs).cloned().collect();
+        spec.gates = kept;
+        lines
+    }
+
     /// The same for gates that a loop like `spec` does not have in this form: those that the project offers, or that
     /// tasks name.
     ///

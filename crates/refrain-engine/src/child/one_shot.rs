@@ -135,7 +135,9 @@ fn run(
             Err(RecvTimeoutError::Timeout) => {
                 Some(format!("it took longer than {} s, and was stopped", limit.as_secs()))
             }
-            Err(RecvTimeoutError::Disconnected) => return Err(nothing("nobody saw it end".to_owned())),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(nothing("its end was not observed".to_owned()));
+            }
         };
         supervisor.stop(output_parser::ladder(spec.agent.kind));
     }

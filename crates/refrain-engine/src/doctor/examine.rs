@@ -25,6 +25,7 @@ impl Service {
             found.extend(of_loops);
             found.extend(checkouts::look(self));
             found.extend(pool::look(self, variables));
+            found.extend(checkouts::room(self));
             found.extend(autostart::look(self.host()));
             match agents.join() {
                 Ok(agents) => found.extend(agents),

@@ -17,7 +17,7 @@ use refrain_store::journal;
 
 use crate::git_steps::repository::{marked, pinned};
 use crate::service::redact::Redactor;
-use crate::{EngineError, Service};
+use crate::{ByKind, EngineError, Service};
 
 /// How long git may take for each answer: a user waits for it.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -60,12 +60,19 @@ struct Compared {
 }
 
 impl Service {
-    /// What the loop has changed so far: as its folder is now while that is its own, else as its last candidate or its branch
-    /// shows it. Or what one iteration changed, as far as trees are on record.
+    /// What the loop has changed, or the plan has landed, so far: of a loop as its folder is now while that is its own, else as its
+    /// last candidate or its branch shows it. Or what one iteration changed, as far as trees are on record.
     ///
     /// # Errors
     /// [`EngineError`] if there is no such loop, or git cannot be asked.
     pub fn differences_of(&self, id: &LoopId, iteration: Option<u32>) -> Result<Differences, EngineError> {
+        if let ByKind::Plan(_) = self.find(id)? {
+            let Some(iteration) = iteration else { return self.plan_differences(id) };
+            let note = format!(
+                "Iteration {iteration}: a plan has none; its tasks are loops, which refrain list --plan {id} shows."
+            );
+            return Ok(Differences { note, ..Differences::default() });
+        }
         let compared = match self.compare(id, iteration)? {
             Ok(compared) => compared,
             Err(note) => return Ok(Differences { note, ..Differences::default() }),

@@ -1,121 +1,160 @@
-//! Discarding a loop: its branch becomes a reference that no list of branches shows, and is removed after 30 days.
+//! Discarding a loop: its branch, with what no commit had, becomes a reference that no list of branches shows.
 
-use std::fs;
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::event::{Ask, Asker, Urgency};
+use refrain_core::git::{Base, Checkout, Oid};
+use refrain_core::glob::PathGlob;
+use refrain_core::view::StatusWord;
+use refrain_core::{LoopId, Spec};
+use refrain_git::{Removal, Repository, TreeRequest};
+use refrain_store::{LoopDir, journal};
 
-use camino::Utf8PathBuf;
-use refrain_core::LoopId;
-use refrain_core::git::Oid;
-use refrain_files::{Folder, read_regular};
-use refrain_git::{GitError, Repository};
-use refrain_store::journal;
+use crate::git_steps::repository::{self, marked, pinned};
+use crate::{ByKind, EngineError, Located, LoopRequest, Service};
 
-use crate::git_steps::repository::{marked, pinned};
-use crate::{EngineError, Located, Service, now};
-
-/// The folder with a file for each discarded branch, in the project's data.
-const NOTES: &str = "discarded";
-/// The longest of them, in bytes.
-const LONGEST: u64 = 200;
-/// How long a discarded branch is kept, in seconds.
-const KEPT: i64 = 30 * 24 * 60 * 60;
-
-/// A loop that was discarded.
+/// A loop or plan that was discarded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Discarded {
-    /// Where the loop is archived.
+    /// Where it is archived.
     pub archived: Utf8PathBuf,
-    /// Its branch, and the reference that keeps its commits.
-    pub branch: Option<(String, String)>,
+    /// What is kept of its work.
+    pub kept: Vec<KeptWork>,
 }
 
-/// Why a loop was not discarded. Nothing was changed.
+/// Discarded work that a reference keeps for 30 days.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptWork {
+    /// The branch that was removed; none if a plan landed it on no branch.
+    pub branch: Option<String>,
+    pub reference: String,
+    /// How many of its files were in no commit; the reference has them.
+    pub uncommitted: usize,
+}
+
+/// Why a loop or plan was not discarded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotDiscarded {
-    /// A worktree has its branch checked out.
+    /// It has not stopped.
+    Running,
+    /// It was discarded or archived before.
+    Archived,
+    /// Another worktree has its branch checked out.
     CheckedOut { branch: String, worktree: Utf8PathBuf },
+    /// Its worktree holds something that a commit cannot keep.
+    NotKept { worktree: Utf8PathBuf, why: String },
 }
 
 impl Service {
-    /// Archives a loop that has stopped, and keeps its own branch as `refs/refrain/discarded/ID` for 30 days. It may be repeated.
+    /// Archives a loop or plan that has stopped, and keeps its work as `refs/refrain/discarded/ID` for 30 days. One that could
+    /// still continue is cancelled. It may be repeated.
     ///
     /// # Errors
-    /// [`EngineError`] if there is no such loop, it has not stopped, or git fails.
-    pub fn discard(&self, id: &LoopId) -> Result<Result<Discarded, NotDiscarded>, EngineError> {
-        let Located { dir, archived: false } = self.locate(id)? else { return Err(self.no_loop(id)) };
-        if !self.status(id)?.has_stopped() {
-            return Err(EngineError::NotStopped(id.clone()));
+    /// [`EngineError`] if there is no such loop or plan, or git fails.
+    pub fn discard(&self, id: &LoopId, by: Asker) -> Result<Result<Discarded, NotDiscarded>, EngineError> {
+        match self.find(id)? {
+            ByKind::Loop(Located { dir, archived: false }) => self.discard_loop(id, &dir, by),
+            ByKind::Plan(dir) if dir == self.project.plan_dir(id) => self.discard_plan(id, &dir, by),
+            ByKind::Loop(_) | ByKind::Plan(_) => Ok(Err(NotDiscarded::Archived)),
         }
-        let state = journal::read_signed(&dir, &self.host().signing())?.state;
-        let env = marked(&self.host.env, &state.spec);
-        let mut kept = None;
-        if let Some(branch) = state.spec.git.new_branch() {
-            let repository = pinned(Repository::open(&self.project.root, &env)?, &state.spec);
-            if let Some(head) = repository.branch_head(branch)? {
-                // No folder is excepted: the branch must be checked out nowhere.
-                if let Some(worktree) = repository.checked_out(branch, &dir.0)? {
-                    return Ok(Err(NotDiscarded::CheckedOut { branch: branch.to_owned(), worktree }));
-                }
-                let reference = self.keep_discarded(&repository, id, &head)?;
-                repository.drop_reference(&format!("refs/heads/{branch}"), &head)?;
-                kept = Some((branch.to_owned(), reference));
-            }
-            self.prune_discarded(&repository)?;
-        }
-        Ok(Ok(Discarded { archived: self.archive(id)?, branch: kept }))
     }
 
-    /// Makes the reference, and notes when.
-    fn keep_discarded(
+    fn discard_loop(
         &self,
-        repository: &Repository,
         id: &LoopId,
-        head: &Oid,
-    ) -> Result<String, EngineError> {
-        let taken = |name: &String| -> Result<bool, GitError> {
-            let at = repository.reference(&format!("refs/refrain/discarded/{name}"))?;
-            Ok(at.is_some_and(|at| at != *head))
+        dir: &LoopDir,
+        by: Asker,
+    ) -> Result<Result<Discarded, NotDiscarded>, EngineError> {
+        let word = self.status(id)?.status;
+        if !is_at_rest(word) {
+            return Ok(Err(NotDiscarded::Running));
+        }
+        let spec = journal::read_signed(dir, &self.host.signing())?.state.spec;
+        let repository = match spec.git.new_branch() {
+            Some(branch) => {
+                let env = marked(&self.host.env, &spec);
+                Some((branch, pinned(Repository::open(&self.project.root, &env)?, &spec)))
+            }
+            None => None,
         };
-        let mut name = id.to_string();
-        let mut number = 2;
-        // A loop of this name may have been discarded before.
-        while taken(&name)? {
-            name = format!("{id}-{number}");
-            number += 1;
+        let mut kept = Vec::new();
+        if let Some((branch, repository)) = &repository
+            && let Some(head) = repository.branch_head(branch)?
+        {
+            let is_own = matches!(spec.git.checkout, Checkout::Worktree { .. });
+            // Without a worktree of its own the branch must be checked out nowhere: the folder of the loop is no worktree.
+            let own = if is_own { &spec.worktree } else { &dir.0 };
+            if let Some(worktree) = repository.checked_out(branch, own)? {
+                return Ok(Err(NotDiscarded::CheckedOut { branch: (*branch).to_owned(), worktree }));
+            }
+            let (work, uncommitted) = match is_own && spec.worktree.is_dir() {
+                false => (head, 0),
+                true => match self.keep_uncommitted(&spec.worktree, &spec, (id, dir), head)? {
+                    Ok(work) => work,
+                    Err(why) => return Ok(Err(why)),
+                },
+            };
+            let reference = self.keep_discarded(repository, id, &work)?;
+            kept.push(KeptWork { branch: Some((*branch).to_owned()), reference, uncommitted });
         }
-        let notes = Folder::open(&self.project.data).and_then(|data| data.reclaim_or_make(NOTES));
-        let note = format!("{} {head}\n", now().as_second());
-        notes.and_then(|notes| notes.replace(&name, note.as_bytes())).map_err(|error| {
-            EngineError::Process("the note on a discarded branch cannot be written", error)
+        if !matches!(word, StatusWord::Completed | StatusWord::Cancelled) {
+            self.ask(id, LoopRequest::Cancel, (Ask::Cancel(Urgency::Now), by), |_| {})?;
+        }
+        if let Some((branch, repository)) = &repository {
+            let is_own = matches!(spec.git.checkout, Checkout::Worktree { .. });
+            if is_own
+                && spec.worktree.is_dir()
+                && let Removal::Kept(why) = repository.remove_saved_worktree(&spec.worktree)?
+            {
+                return Ok(Err(NotDiscarded::NotKept { worktree: spec.worktree, why }));
+            }
+            if let Some(head) = repository.branch_head(branch)?.filter(|_| !kept.is_empty()) {
+                repository.drop_reference(&format!("refs/heads/{branch}"), &head)?;
+            }
+            self.prune_discarded(repository)?;
+        }
+        Ok(Ok(Discarded { archived: self.archive(id)?, kept }))
+    }
+
+    /// A commit that has `head` and everything in a worktree that git does not ignore, and how many files no commit had.
+    /// Neither the worktree nor a branch is changed.
+    pub(crate) fn keep_uncommitted(
+        &self,
+        worktree: &Utf8Path,
+        spec: &Spec,
+        (id, dir): (&LoopId, &LoopDir),
+        head: Oid,
+    ) -> Result<Result<(Oid, usize), NotDiscarded>, EngineError> {
+        let not_kept = |why| Ok(Err(NotDiscarded::NotKept { worktree: worktree.to_owned(), why }));
+        let there = repository::open(worktree, &marked(&self.host.env, spec), spec)?;
+        let found = there.survey()?;
+        if let Some(operation) = found.operation {
+            return not_kept(format!("a {operation} is in progress in it"));
+        }
+        let (at, files) = (found.head.unwrap_or_else(|| head.clone()), found.dirty.len());
+        if files == 0 && at == head {
+            return Ok(Ok((head, 0)));
+        }
+        // The reference never leaves this repository.
+        let everywhere: Vec<PathGlob> = "**".parse().into_iter().collect();
+        let index = Utf8PathBuf::from(format!("{}.discard", dir.index()));
+        let (tree, left_out) = there.tree_and_rest(TreeRequest {
+            base: &Base::default(),
+            index: &index,
+            largest_file: u64::MAX / 2,
+            allow_secrets: &everywhere,
+            cancel: None,
         })?;
-        let reference = format!("refs/refrain/discarded/{name}");
-        if !repository.move_reference(&reference, None, head, "refrain discard")? {
-            return Err(GitError::ReferenceMoved(reference).into());
+        if let Some(first) = left_out.first() {
+            return not_kept(format!("{}: {}", first.path, first.why));
         }
-        Ok(reference)
+        let parents = if at == head { vec![&head] } else { vec![&at, &head] };
+        let message = format!("Work of {id} that was not committed\n");
+        let commit = there.commit_of(&parents, &tree, &message, &[("Refrain-Loop", id.as_str())], None)?;
+        Ok(Ok((commit, files)))
     }
+}
 
-    /// Removes what was discarded more than 30 days ago.
-    fn prune_discarded(&self, repository: &Repository) -> Result<(), EngineError> {
-        let Ok(notes) = self.discarded_notes().read_dir_utf8() else { return Ok(()) };
-        for note in notes.flatten() {
-            // An agent can write there: nothing is waited for.
-            let text = read_regular(note.path(), LONGEST).unwrap_or_default();
-            let text = String::from_utf8_lossy(&text);
-            let Some((since, head)) = text.trim_end().split_once(' ') else { continue };
-            let (Ok(since), Ok(head)) = (since.parse::<i64>(), head.parse::<Oid>()) else { continue };
-            if now().as_second().saturating_sub(since) < KEPT {
-                continue;
-            }
-            let reference = format!("refs/refrain/discarded/{}", note.file_name());
-            if repository.drop_reference(&reference, &head)? {
-                let _ = fs::remove_file(note.path());
-            }
-        }
-        Ok(())
-    }
-
-    /// Each says when the branch was discarded, and where it was.
-    fn discarded_notes(&self) -> Utf8PathBuf {
-        self.project.data.join(NOTES)
-    }
+/// Whether no process drives it.
+pub(crate) fn is_at_rest(word: StatusWord) -> bool {
+    word.has_stopped() || word == StatusWord::Crashed
 }

@@ -1,25 +1,23 @@
 //! Merging the branch of a loop into what the user has checked out. Nothing is changed before the merged tree is known to be
 //! good; the files of the user stay as they are, or the merge is refused.
 
+use std::ffi::OsString;
 use std::sync::Arc;
 
 use camino::Utf8PathBuf;
-use refrain_core::LoopId;
-use refrain_core::git::{Oid, RepoPath};
+use refrain_core::git::{Oid, RepoPath, subject};
+use refrain_core::memory::goal;
 use refrain_core::plan::FailedGate;
-use refrain_core::text::{clip, printable, squeeze};
-use refrain_core::view::Verification;
-use refrain_git::{Cancel, HandOverRequest, HandedOver, MergeRequest, Merged as Merge};
-use refrain_store::{RunnerLock, journal};
+use refrain_core::view::{StatusWord, Verification};
+use refrain_core::{LoopId, Spec};
+use refrain_git::{Cancel, HandOverRequest, HandedOver, MergeRequest, Merged as Merge, Repository};
+use refrain_store::{Claimed, LoopDir, RunnerLock, WorktreeLock, journal};
 use tokio::sync::watch;
 
 use crate::git_steps::repository::{self, marked};
 use crate::plan::landing::{self, Landing};
 use crate::plan::verify::{Ran, TreeVerification};
-use crate::{EngineError, Service};
-
-/// The longest subject of a commit, in bytes.
-const SUBJECT: usize = 72;
+use crate::{ByKind, EngineError, Service};
 
 /// How the branch of a loop is merged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,8 +30,8 @@ pub struct MergeOptions {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MergedBranch {
-    /// The loop's branch.
-    pub branch: String,
+    /// What was merged: the loop's branch, or `plan ID`.
+    pub name: String,
     /// The branch that has it now; none if the head is detached.
     pub into: Option<String>,
     /// Where that is now.
@@ -64,8 +62,21 @@ pub enum NotMerged {
     NoBranch {
         /// The branch that it worked on.
         worked_on: Option<String>,
+        /// Where it worked, and how many files are not committed there.
+        folder: Utf8PathBuf,
+        uncommitted: usize,
     },
-    BranchGone(String),
+    /// The plan can continue and hand over its work itself; how it stands.
+    Continues(StatusWord),
+    /// The plan has landed nothing.
+    Empty,
+    BranchGone {
+        branch: String,
+        /// The reference that keeps it, if the loop was discarded.
+        discarded: Option<String>,
+    },
+    /// Other loops work in this folder.
+    Used { folder: Utf8PathBuf, by: Vec<String> },
     /// Work of the loop is not committed.
     Uncommitted {
         worktree: Utf8PathBuf,
@@ -81,8 +92,8 @@ pub enum NotMerged {
     },
     /// Both sides changed the same.
     Conflicts {
-        /// The loop's branch.
-        branch: String,
+        /// What was to be merged, as git takes it: a branch or a commit.
+        revision: String,
         /// Which files.
         paths: Vec<RepoPath>,
     },
@@ -97,7 +108,7 @@ pub enum NotMerged {
 }
 
 impl Service {
-    /// Merges the branch of a loop into what is checked out here: by moving the branch if that is enough, else by a commit whose
+    /// Merges the branch of a loop, or what a plan landed, into what is checked out here: by moving the branch if that is enough, else by a commit whose
     /// tree the required gates passed on.
     ///
     /// # Errors
@@ -107,25 +118,30 @@ impl Service {
         id: &LoopId,
         options: MergeOptions,
     ) -> Result<Result<MergedBranch, NotMerged>, EngineError> {
+        let dir = match self.find(id)? {
+            ByKind::Loop(found) => found.dir,
+            ByKind::Plan(dir) => return self.merge_plan(id, &dir, options).await,
+        };
         let status = self.status(id)?;
         if !status.has_stopped() {
             return Ok(Err(NotMerged::Running));
         }
-        let dir = self.locate(id)?.dir;
         let lock = RunnerLock::try_take(&dir)?;
         let lock = Arc::new(lock.ok_or_else(|| EngineError::Driven { id: id.clone(), pid: None })?);
         let state = journal::read_signed(&dir, &self.host().signing())?.state;
         let spec = &state.spec;
         let Some(branch) = spec.git.new_branch().map(str::to_owned) else {
-            return Ok(Err(NotMerged::NoBranch { worked_on: status.branch }));
+            let there = repository::open(&spec.worktree, &marked(&self.host.env, spec), spec);
+            let uncommitted = there.and_then(|there| there.survey()).map_or(0, |base| base.dirty.len());
+            let (worked_on, folder) = (status.branch, spec.worktree.clone());
+            return Ok(Err(NotMerged::NoBranch { worked_on, folder, uncommitted }));
         };
         let env = marked(&self.host.env, spec);
         let repository = repository::open(&self.project.worktree, &env, spec)?;
         let Some(work) = repository.branch_head(&branch)? else {
-            return Ok(Err(NotMerged::BranchGone(branch)));
+            return Ok(Err(NotMerged::BranchGone { branch, discarded: self.discarded(id) }));
         };
-        let (ours, into) = repository.begin_of_plan()?;
-        if into.as_ref() == Some(&branch) {
+        if repository.branch()?.as_ref() == Some(&branch) {
             return Ok(Err(NotMerged::CheckedOut(branch)));
         }
         let work_tree = repository.tree_of(&work)?;
@@ -140,8 +156,39 @@ impl Service {
                 return Ok(Err(NotMerged::Uncommitted { worktree: spec.worktree.clone(), files }));
             }
         }
+        let _worktree = match refused_if_used(self)? {
+            Ok(lock) => lock,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let work = MergeWork {
+            id,
+            spec,
+            dir: &dir,
+            lock: &lock,
+            seq: state.seq,
+            subject: subject(&goal(spec)).unwrap_or_else(|| format!("Work of {branch}")),
+            message: format!("Merge branch '{branch}'\n"),
+            revision: branch.clone(),
+            name: branch,
+            commit: work,
+            trailer: "Refrain-Loop",
+        };
+        self.merge_work(&repository, work, &env, options).await
+    }
+
+    pub(crate) async fn merge_work(
+        &self,
+        repository: &Repository,
+        work: MergeWork<'_>,
+        env: &[(OsString, OsString)],
+        options: MergeOptions,
+    ) -> Result<Result<MergedBranch, NotMerged>, EngineError> {
+        let MergeWork { id, spec, dir, lock, seq, name, revision, commit: work, message, subject, trailer } =
+            work;
+        let work_tree = repository.tree_of(&work)?;
+        let (ours, into) = repository.begin_of_plan()?;
         let merged = |head: &Oid, how| {
-            Ok(Ok(MergedBranch { branch: branch.clone(), into: into.clone(), head: head.clone(), how }))
+            Ok(Ok(MergedBranch { name: name.clone(), into: into.clone(), head: head.clone(), how }))
         };
         let base = repository.stands_on(&ours, &work, None)?;
         if base == work {
@@ -163,7 +210,7 @@ impl Service {
                     Merge::Clean { tree } => tree,
                     Merge::Conflict { conflicts, .. } => {
                         let paths = conflicts.into_iter().map(|conflict| conflict.path).collect();
-                        return Ok(Err(NotMerged::Conflicts { branch, paths }));
+                        return Ok(Err(NotMerged::Conflicts { revision, paths }));
                     }
                 }
             }
@@ -172,15 +219,8 @@ impl Service {
             return merged(&ours, How::UpToDate);
         }
         if base != ours && spec.has_hard_gates() {
-            let landing = Landing::of(self, spec.git.pins.clone(), env.clone());
-            let gates = TreeVerification {
-                each: spec,
-                host: self.host(),
-                dir: &dir,
-                landing: &landing,
-                lock: &lock,
-                seq: state.seq,
-            };
+            let landing = Landing::of(self, spec.git.pins.clone(), env.to_vec());
+            let gates = TreeVerification { each: spec, host: self.host(), dir, landing: &landing, lock, seq };
             let cancel = Cancel::new().map_err(|error| EngineError::Process("a wish to stop", error))?;
             let (_keep, stopped) = watch::channel(false);
             if let Ran::Failed(FailedGate { gate, log }) = gates.verify(tree.clone(), cancel, stopped).await?
@@ -191,13 +231,11 @@ impl Service {
         let (to, how) = match (options.squash, base == ours) {
             (false, true) => (work.clone(), How::FastForward),
             (false, false) => {
-                let message = format!("Merge branch '{branch}'\n");
                 (repository.commit_of(&[&ours, &work], &tree, &message, &[], None)?, How::Merge)
             }
             (true, _) => {
-                let trailers = [("Refrain-Loop", id.as_str())];
-                let message = subject(&spec.prompt, &branch);
-                (repository.commit_of(&[&ours], &tree, &message, &trailers, None)?, How::Squash)
+                let trailers = [(trailer, id.as_str())];
+                (repository.commit_of(&[&ours], &tree, &subject, &trailers, None)?, How::Squash)
             }
         };
         let handed = repository.hand_over(HandOverRequest {
@@ -216,9 +254,32 @@ impl Service {
     }
 }
 
-/// The first line of the goal, as the subject of a commit.
-fn subject(goal: &str, branch: &str) -> String {
-    let first = goal.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    let first = squeeze(&printable(first));
-    if first.is_empty() { format!("Work of {branch}") } else { clip(&first, SUBJECT).into_owned() }
+/// The work of a loop or plan that is to be merged.
+pub(crate) struct MergeWork<'a> {
+    pub(crate) id: &'a LoopId,
+    /// The loop, or what all loops of the plan have in common: its required gates verify a merge.
+    pub(crate) spec: &'a Spec,
+    pub(crate) dir: &'a LoopDir,
+    pub(crate) lock: &'a Arc<RunnerLock>,
+    pub(crate) seq: u64,
+    /// The branch, or `plan ID`.
+    pub(crate) name: String,
+    /// The branch or the commit, as git takes it.
+    pub(crate) revision: String,
+    pub(crate) commit: Oid,
+    /// The message of a merge commit.
+    pub(crate) message: String,
+    /// The subject of a squashed commit.
+    pub(crate) subject: String,
+    /// The trailer of a squashed commit that names the loop or plan.
+    pub(crate) trailer: &'static str,
+}
+
+/// Claims the folder that is merged into: a loop that works there would take the commits for its own.
+pub(crate) fn refused_if_used(service: &Service) -> Result<Result<WorktreeLock, NotMerged>, EngineError> {
+    let folder = &service.project.worktree;
+    Ok(match WorktreeLock::claim(&service.project, folder, false)? {
+        Claimed::Alone(lock) | Claimed::Beside(lock, _) => Ok(lock),
+        Claimed::Refused(by) => Err(NotMerged::Used { folder: folder.clone(), by }),
+    })
 }

@@ -26,6 +26,7 @@ use crate::driver::locks::Locks;
 use crate::git_steps::failure_branch;
 use crate::git_steps::git_words::{say, stamp};
 use crate::git_steps::publish::{self, Desk};
+use crate::git_steps::worktree_setup::{self, WorktreeSetup};
 use crate::{EngineError, chain, now};
 
 /// The loop's worktree, once git has been asked about it: it remembers what need not be asked in each iteration.
@@ -112,7 +113,9 @@ impl Work {
             drop(locks);
             done
         });
-        Ok(Some(Self { step, until: Instant::now() + tools.longest, cancel, handle }))
+        let prepares = step == Step::TakeBase && state.spec.git.setup.is_some();
+        let longest = tools.longest + if prepares { worktree_setup::LONGEST } else { Duration::ZERO };
+        Ok(Some(Self { step, until: Instant::now() + longest, cancel, handle }))
     }
 
     /// The result, once it is done.
@@ -198,12 +201,31 @@ impl Job {
                     repository.add_worktree(&spec.worktree, branch, &repository.resolve(from)?)?;
                 }
             }
-            self.ask(|repository| self.with_protection(repository, repository.survey()?))
+            Ok(())
         };
-        match taken() {
+        let survey = || self.ask(|repository| self.with_protection(repository, repository.survey()?));
+        let prepared = taken().map_err(|error| self.say(&error)).and_then(|()| self.prepare_worktree());
+        match prepared.and_then(|()| survey().map_err(|error| self.say(&error))) {
             Ok(base) => Event::BaseTaken(Box::new(base)),
-            Err(error) => Event::BaseRefused { error: self.say(&error) },
+            Err(error) => Event::BaseRefused { error },
         }
+    }
+
+    /// Runs the setup of a worktree that was just made.
+    fn prepare_worktree(&self) -> Result<(), String> {
+        let Spec { git, worktree, working_dir, .. } = &self.state.spec;
+        let (Some(command), Checkout::Worktree { .. }) = (&git.setup, &git.checkout) else { return Ok(()) };
+        let repository = self.repository(worktree).map_err(|error| self.say(&error))?;
+        let setup = WorktreeSetup {
+            command,
+            repository: &repository,
+            dir: working_dir,
+            env: &self.env,
+            sweeper: &self.sweeper,
+            cancel: Some(&self.cancel),
+            log: &self.dir.setup_log(),
+        };
+        setup.run()
     }
 
     fn take_candidate(&self) -> Event {
@@ -242,10 +264,12 @@ impl Job {
 
     fn commit(&self) -> Event {
         let LoopState { spec, git, iteration, limits, .. } = &self.state;
+        let summary = self.state.commit_subject();
         let fill = Fill {
             id: &spec.id,
             iteration: *iteration,
             max: limits.max_iterations,
+            summary: &summary,
             timestamp: &stamp(now()),
         };
         let report = self.ask(|repository| {
@@ -422,10 +446,11 @@ pub(crate) fn settle(
         }
         repository => repository?,
     };
+    repository.check_version()?;
     spec.git.candidates = spec.proves();
     let (id, timestamp) = (spec.id.clone(), stamp(now()));
     let name = |template: &str| -> Result<String, EngineError> {
-        let fill = Fill { id: &id, iteration: 0, max: None, timestamp: &timestamp };
+        let fill = Fill { id: &id, iteration: 0, max: None, summary: "", timestamp: &timestamp };
         let template = template.parse::<refrain_core::git::Template>();
         let name = template?.fill(fill);
         repository.check_branch_free(&name)?;

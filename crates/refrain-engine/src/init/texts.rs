@@ -1,7 +1,8 @@
 //! The texts that `init` writes. Nothing is read here.
 
 use refrain_core::formats::detect::Offer;
-use refrain_core::gate::{Check, GateSpec};
+
+use super::{Choices, GitUse};
 
 /// The section for agents, between its marks.
 pub(super) const SECTION: &str = include_str!("agents.md");
@@ -14,26 +15,43 @@ pub(super) const TASKS: &str = include_str!("tasks.json");
 /// What the label of every such task begins with.
 pub(super) const TASK_BEGINS: &str = "\"Refrain: ";
 
-/// A configuration file in which all but the headings of tables are comments, with the gates that the project offers.
-pub(super) fn configuration(offer: &Offer) -> String {
-    let mut text = include_str!("refrain.toml").to_owned();
-    let gates: String = offer.gates.iter().filter_map(gate).collect();
-    text.push_str(match gates.is_empty() {
-        true => {
-            "\n# No test was found that could be a gate: done is what gates pass.\n# [gates.test]\n# command = \"./test.sh\"\n"
-        }
-        false => "\n# Gates that this project offers: done is what they pass. Those with hard = false only inform.\n",
-    });
-    text + &gates
+/// A configuration file with the values that were chosen.
+pub(super) fn configuration(choices: &Choices, offer: &Offer) -> String {
+    let mut text = String::from(
+        "# Refrain's settings for this project; options of the command line override them.\n\
+         # refrain config show prints every key with its value. After a change: refrain trust\n\n[start]\n",
+    );
+    if let Some(agent) = &choices.agent {
+        text.push_str(&format!("agent = {}\n", toml_text(agent)));
+    }
+    text.push_str(&format!("auto-gates = {}{}\n", choices.gates, remark(choices, offer)));
+    let (workflow, worktree) = match choices.git {
+        GitUse::Worktree => ("commit", true),
+        GitUse::Commit => ("commit", false),
+        GitUse::None => ("none", false),
+    };
+    text.push_str(&format!("\n[git]\nworkflow = \"{workflow}\"\nworktree = {worktree}\n"));
+    text
 }
 
-/// A gate in comments; none if it does not fit on a line.
-fn gate(gate: &GateSpec) -> Option<String> {
-    let Check::Command(command) = &gate.check else { return None };
-    // Names of scripts and folders are data. TOML needs the same quoting as JSON here.
-    let command = serde_json::to_string(command).ok().filter(|_| !command.contains(char::is_control))?;
-    let soft = if gate.hard { "" } else { "# hard = false\n" };
-    Some(format!("# [gates.{}]\n# command = {command}\n{soft}", gate.name))
+/// The gates that the project offers now, as a comment. Names of scripts and folders are data.
+fn remark(choices: &Choices, offer: &Offer) -> String {
+    let named = |hard: bool| {
+        let gates = offer.gates.iter().filter(|gate| gate.hard == hard);
+        gates.map(|gate| gate.check.to_string()).collect::<Vec<_>>().join(", ")
+    };
+    let (hard, soft) = (named(true), named(false));
+    let text = match (hard.is_empty(), soft.is_empty()) {
+        (true, _) => return String::new(),
+        (false, true) => format!("   # {hard}"),
+        (false, false) => format!("   # {hard}; advisory: {soft}"),
+    };
+    if choices.gates && !text.contains(char::is_control) { text } else { String::new() }
+}
+
+/// TOML needs the same quoting as JSON here.
+fn toml_text(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 mod asking;
 mod drive;
+mod ends;
 pub(crate) mod landing;
 mod looking;
 mod round;

@@ -1,17 +1,20 @@
 //! The history of a task that failed, and an agent that is asked what to make of it: it is to read only, as reviewers
 //! do, and gets a checkout of what has landed, so that anything it writes is discarded.
 
+use std::fs;
 use std::time::Duration;
 
 use camino::Utf8Path;
 use refrain_agents::environment;
+use refrain_core::git::Oid;
 use refrain_core::r#loop::Attempt;
+use refrain_core::plan::file::draft;
 use refrain_core::plan::tune::{Tried, TriedAttempt, TriedGate, proposal, question};
 use refrain_core::plan::{PlanState, TaskId};
 use refrain_core::spec::AgentSpec;
 use refrain_core::{AttemptId, LoopState, Spec};
 use refrain_proc::output;
-use refrain_store::{LoopDir, journal, make_dir_nofollow};
+use refrain_store::{LoopDir, journal, make_dir, make_dir_nofollow};
 
 use crate::child::checkout_dir::CleanCheckout;
 use crate::child::one_shot::{Question, ask};
@@ -42,17 +45,6 @@ impl Service {
         }))
     }
 
-    /// A checkout of what has landed of a plan, beside everybody's.
-    fn checkout_of(&self, plan: &PlanState) -> Result<CleanCheckout, EngineError> {
-        let env = environment::of_git(&plan.spec.each, self.host.env.iter().cloned());
-        let repository = repository::open(&self.project.worktree, &env, &plan.spec.each)?;
-        let place = CleanCheckout::take(&self.project, &self.host.state_home)?;
-        if let Some(at) = plan.tip.as_ref().or(plan.base.as_ref().map(|(head, _)| head)) {
-            place.fill(&repository, (&repository.tree_of(at)?, &[]), None)?;
-        }
-        Ok(place)
-    }
-
     fn diff_of(&self, plan: &PlanState, task: &TaskId) -> Option<String> {
         let state = plan.task(task)?;
         let env = environment::of_git(&plan.spec.each, self.host.env.iter().cloned());
@@ -70,25 +62,61 @@ impl Service {
         tried: &Tried,
         reviewer: &AgentSpec,
     ) -> Result<Result<String, String>, EngineError> {
-        let each = &plan.spec.each;
-        let place = self.checkout_of(plan)?;
-        let spec = Spec {
-            agent: refrain_agents::judge::judge(reviewer),
-            promise: None,
-            worktree: place.folder(),
-            working_dir: place.folder(),
-            ..(**each).clone()
-        };
-        let prompt = question(tried);
+        let at = plan.tip.as_ref().or(plan.base.as_ref().map(|(head, _)| head));
         let dir = self.locate_plan(&plan.spec.id)?.0.join("tune");
         make_dir_nofollow(&dir)?;
         let file = dir.join(format!("{}.md", tried.task.slug()));
-        let question =
-            Question { spec: &spec, prompt: &prompt, file: &file, schema: None, budget: None, limit: LIMIT };
+        let spec = Spec { agent: reviewer.clone(), ..(*plan.spec.each).clone() };
+        let said = self.ask_about(at, &spec, &question(tried), &file)?;
+        Ok(proposal(&said).ok_or(said))
+    }
+
+    /// Asks an agent for a plan; returns the plan, or its whole answer if it has none.
+    ///
+    /// # Errors
+    /// [`EngineError`] if it could not be started, or came to nothing.
+    pub fn draft_plan(
+        &self,
+        spec: &Spec,
+        idea: &str,
+        before: Option<(&str, &[String])>,
+    ) -> Result<Result<String, String>, EngineError> {
+        let env = environment::of_git(spec, self.host.env.iter().cloned());
+        let head = repository::open(&self.project.worktree, &env, spec)?.head_at(0)?;
+        let dir = self.host.state_home.join(format!("plan-draft-{:016x}", rand::random::<u64>()));
+        make_dir(&dir)?;
+        let said = self.ask_about(head.as_ref(), spec, &draft::question(idea, before), &dir.join("plan.md"));
+        // What is left of it is only a question.
+        let _ = fs::remove_dir_all(&dir);
+        let said = said?;
+        Ok(draft::draft(&said).ok_or(said))
+    }
+
+    /// Asks the agent of `spec`, which only reads a checkout of this commit, made for it alone.
+    fn ask_about(
+        &self,
+        at: Option<&Oid>,
+        spec: &Spec,
+        prompt: &str,
+        file: &Utf8Path,
+    ) -> Result<String, EngineError> {
+        let env = environment::of_git(spec, self.host.env.iter().cloned());
+        let repository = repository::open(&self.project.worktree, &env, spec)?;
+        let place = CleanCheckout::take(&self.project, &self.host.state_home)?;
+        if let Some(at) = at {
+            place.fill(&repository, (&repository.tree_of(at)?, &[]), None)?;
+        }
+        let spec = Spec {
+            agent: refrain_agents::judge::judge(&spec.agent),
+            promise: None,
+            worktree: place.folder(),
+            working_dir: place.folder(),
+            ..spec.clone()
+        };
+        let question = Question { spec: &spec, prompt, file, schema: None, budget: None, limit: LIMIT };
         let answer = ask(&self.host, &question);
         place.leave();
-        let said = answer?.said;
-        Ok(proposal(&said).ok_or(said))
+        Ok(answer?.said)
     }
 }
 

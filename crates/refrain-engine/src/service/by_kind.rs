@@ -7,6 +7,7 @@ use refrain_core::view::plan::PlanStatus;
 use refrain_core::view::report::{Given, Report, Verdict};
 use refrain_core::view::{self, Status};
 use refrain_core::{Event, LoopId, LoopState, Record, Spec};
+use refrain_store::project::archive;
 use refrain_store::{LoopDir, journal};
 use serde::Serialize;
 
@@ -46,7 +47,13 @@ impl Service {
     /// The loop or the plan of this id, the archive included.
     pub fn find(&self, id: &LoopId) -> Result<ByKind<Located, LoopDir>, EngineError> {
         let dir = self.project.plan_dir(id);
-        if dir.exists() { Ok(ByKind::Plan(dir)) } else { self.locate(id).map(ByKind::Loop) }
+        if dir.exists() {
+            return Ok(ByKind::Plan(dir));
+        }
+        match (self.locate(id), archive::find_plan(&self.project, id)) {
+            (Err(EngineError::NoLoop { .. }), Some(archived)) => Ok(ByKind::Plan(archived)),
+            (located, _) => located.map(ByKind::Loop),
+        }
     }
 
     pub fn standing(&self, id: &LoopId) -> Result<ByKind<Status, PlanStatus>, EngineError> {

@@ -15,7 +15,7 @@ use refrain_core::{LoopId, Refusal as Refused};
 use refrain_engine::{EngineError, LoopRequest, MergeOptions, Service};
 use tokio::runtime::Handle;
 
-use super::{Desk, Place, Refusal, Steer, Steered, Stop, Stopped, Which};
+use super::{Answered, Desk, Place, Refusal, Steer, Steered, Stop, Stopped, Which};
 
 impl Desk {
     pub(crate) fn standing(&self, place: &Place) -> Result<Standing, Refusal> {
@@ -79,6 +79,16 @@ impl Desk {
         let _handover = self.handovers.begin();
         answer_detached(&self.context, &service, &id, asked, Slow::Refuse)?;
         standing(&service, &id)
+    }
+
+    /// The same for a tool.
+    pub(crate) fn answer_loop(&self, asked: &Steer) -> Result<Answered, Refusal> {
+        let steering = Steering { text: asked.text.clone() };
+        steering.check()?;
+        let (service, id) = self.of_loop(&asked.loop_id, asked.workspace.as_deref())?;
+        let _handover = self.handovers.begin();
+        answer_detached(&self.context, &service, &id, &steering, Slow::Refuse)?;
+        Ok(Answered { answered: true, loop_id: id })
     }
 
     /// Resumes it with a runner of its own.

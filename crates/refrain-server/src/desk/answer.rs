@@ -258,9 +258,18 @@ pub(crate) struct Stopped {
 /// What `loop_steer` answers.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Steered {
-    /// The loop has heard it: its agent is told with its next iteration.
+    /// The loop has heard it: the text is in the prompt of its next iteration.
     pub(crate) steered: bool,
     /// Which.
+    pub(crate) loop_id: LoopId,
+}
+
+/// The result of `loop_answer`.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Answered {
+    /// The agent gets the text with its next attempt; a loop that had stopped continues.
+    pub(crate) answered: bool,
+    /// The loop.
     pub(crate) loop_id: LoopId,
 }
 

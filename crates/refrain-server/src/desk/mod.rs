@@ -23,7 +23,7 @@ use refrain_app::Context;
 use refrain_engine::EngineError;
 
 pub(crate) use address::{Address, Part};
-pub(crate) use answer::{Listing, LoopView, Progress, Reported, Started, Status, Steered, Stopped};
+pub(crate) use answer::{Answered, Listing, LoopView, Progress, Reported, Started, Status, Steered, Stopped};
 pub use handovers::Handovers;
 pub(crate) use hearing::{Activity, Line};
 pub(crate) use overview::{Entry, Overview, Shown};

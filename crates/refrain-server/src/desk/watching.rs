@@ -61,7 +61,7 @@ pub(crate) struct Filter {
     pub(crate) status: Option<String>,
     /// Those whose id, project or reason holds this.
     pub(crate) text: Option<String>,
-    /// How many at most, last touched first; 200 where it is left out, at most 2000.
+    /// How many at most, last touched first, at most 2000 [default: 200].
     pub(crate) limit: Option<usize>,
 }
 

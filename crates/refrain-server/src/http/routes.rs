@@ -189,6 +189,11 @@ pub(super) fn table() -> Vec<Route> {
             "Tell its agent something with its next iteration",
             post(api::steer),
         ),
+        Route::post::<Steering, Standing>(
+            "/projects/{project}/loops/{id}/answer",
+            "Answer its agent's question: a loop that has stopped continues with the text",
+            post(api::answer),
+        ),
         Route::post::<Urgent, Standing>(
             "/projects/{project}/loops/{id}/archive",
             "Put it aside; its name is free again",
@@ -196,7 +201,7 @@ pub(super) fn table() -> Vec<Route> {
         ),
         Route::post::<Tune, Standing>(
             "/projects/{project}/loops/{id}/tune",
-            "Say how a task of a plan goes on that waits for that",
+            "Say how a task of a plan continues that waits for that",
             post(api::tune),
         ),
     ]

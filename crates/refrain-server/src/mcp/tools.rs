@@ -14,8 +14,8 @@ use rmcp::{ErrorData, RoleServer, tool, tool_router};
 
 use super::Mcp;
 use crate::desk::{
-    List, Listing, Progress, Refusal, Reported, Started, Status, Steer, Steered, Stop, Stopped, Which,
-    WithWait,
+    Answered, List, Listing, Progress, Refusal, Reported, Started, Status, Steer, Steered, Stop, Stopped,
+    Which, WithWait,
 };
 
 /// How often a waiting call checks that its client still waits.
@@ -91,6 +91,15 @@ impl Mcp {
     )]
     async fn loop_steer(&self, Parameters(asked): Parameters<Steer>) -> Result<Json<Steered>, Refusal> {
         self.at_desk(move |desk| desk.steer(&asked)).await.map(Json)
+    }
+
+    #[tool(
+        description = "Answer the question that a loop waits with: its agent gets the text with its next iteration, and a loop \
+                       that has stopped continues in the background.",
+        annotations(title = "Answer a loop", read_only_hint = false, destructive_hint = false)
+    )]
+    async fn loop_answer(&self, Parameters(asked): Parameters<Steer>) -> Result<Json<Answered>, Refusal> {
+        self.at_desk(move |desk| desk.answer_loop(&asked)).await.map(Json)
     }
 
     #[tool(

@@ -14,7 +14,7 @@ use super::heard::Request;
 use super::render::{escaped, said};
 use super::words::{HELP, Wish};
 use super::{SlackWorkspace, at_desk};
-use crate::desk::{List, LoopView, Refusal, Steer, Stop, Which};
+use crate::desk::{Answered, List, LoopView, Refusal, Steer, Stop, Which};
 
 /// How often sending an answer is tried.
 const TRIES: u32 = 4;
@@ -49,6 +49,7 @@ impl SlackWorkspace {
             Wish::Help | Wish::Unknown(_) => return Ok(()),
             Wish::Start { .. } => (start, "start loops", "may-start"),
             Wish::Steer { .. } => (start, "steer loops", "may-start"),
+            Wish::Answer { .. } => (start, "answer loops", "may-start"),
             Wish::Stop(_) => (stop, "stop loops", "may-stop"),
             Wish::Status(_) => (start || stop, "look at loops", "may-start"),
         };
@@ -91,6 +92,14 @@ impl SlackWorkspace {
                 at_desk(&self.desk, move |desk| {
                     let heard = desk.steer(&steer)?;
                     Ok(Some(format!("Loop `{}` is told with its next iteration.", heard.loop_id)))
+                })
+                .await
+            }
+            Wish::Answer { id, text } => {
+                let answer = Steer { loop_id: id.clone(), workspace: None, text: text.clone() };
+                at_desk(&self.desk, move |desk| {
+                    let Answered { loop_id, .. } = desk.answer_loop(&answer)?;
+                    Ok(Some(format!("Loop `{loop_id}` continues with your answer.")))
                 })
                 .await
             }

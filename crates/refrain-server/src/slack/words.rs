@@ -23,13 +23,20 @@ pub(super) enum Wish {
         id: String,
         text: String,
     },
+    /// The answer to the question of an agent.
+    Answer {
+        /// Of which loop.
+        id: String,
+        text: String,
+    },
     Help,
     /// An unknown command.
     Unknown(String),
 }
 
 pub(super) const HELP: &str = "`start [in PROJECT] GOAL` starts a loop\n`status [ID]` says how it stands, `list` which there \
-    are\n`stop ID` ends it\n`steer ID TEXT` tells its agent something with its next iteration";
+    are\n`stop ID` ends it\n`steer ID TEXT` tells its agent something with its next iteration\n`answer ID TEXT` answers its question and lets it \
+    continue";
 
 impl Wish {
     /// Parses a command's text as Slack sends it.
@@ -50,6 +57,10 @@ impl Wish {
             ("steer", rest) if !first(rest).1.is_empty() => {
                 let (id, text) = first(rest);
                 Self::Steer { id: bare(id), text: text.to_owned() }
+            }
+            ("answer", rest) if !first(rest).1.is_empty() => {
+                let (id, text) = first(rest);
+                Self::Answer { id: bare(id), text: text.to_owned() }
             }
             ("help" | "", _) => Self::Help,
             _ => Self::Unknown(text.trim().to_owned()),
@@ -125,6 +136,8 @@ mod tests {
     #[case("status slack-1", Wish::Status(Some("slack-1".to_owned())))]
     #[case("stop `slack-1`", Wish::Stop("slack-1".to_owned()))]
     #[case("steer slack-1 use rstest", Wish::Steer { id: "slack-1".to_owned(), text: "use rstest".to_owned() })]
+    #[case("answer slack-1 staging", Wish::Answer { id: "slack-1".to_owned(), text: "staging".to_owned() })]
+    #[case("answer slack-1", Wish::Unknown("answer slack-1".to_owned()))]
     #[case("", Wish::Help)]
     #[case("<@U0BOT>", Wish::Help)]
     #[case("help me", Wish::Help)]

@@ -194,7 +194,7 @@ fn flatten(spans: &DeTable<'_>, values: &toml::Table, above: &mut Vec<String>, f
 }
 
 /// The error for an unknown key; none for a known one, or one in place of a table.
-fn unknown(root: Table<'_>, path: &[String]) -> Option<String> {
+pub(super) fn unknown(root: Table<'_>, path: &[String]) -> Option<String> {
     let (name, above) = path.split_last()?;
     let mut table = root;
     for step in above {

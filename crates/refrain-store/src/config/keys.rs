@@ -9,7 +9,7 @@ use camino::Utf8PathBuf;
 use refrain_core::agent::Usd;
 use refrain_core::budget::Caps;
 use refrain_core::formats::mirror::Mirror;
-use refrain_core::git::{self, Template, Workflow};
+use refrain_core::git::{self, CommitWhen, Template, Workflow};
 use refrain_core::glob::PathGlob;
 use refrain_core::memory;
 use refrain_core::plan::PlanLimits;
@@ -51,7 +51,7 @@ pub struct Config {
     pub protect: Protect,
     /// Who looks at the progress.
     pub critique: Critique,
-    /// How a person is told that a loop ended, or needs them.
+    /// How a person is notified that a loop ended, or needs them.
     pub notify: Notify,
     /// Loops from Slack, and Slack of loops; only in the user's own file.
     pub slack: Slack,
@@ -59,7 +59,7 @@ pub struct Config {
     pub memory: Memory,
     /// Who reflects on loops that are over; only in one's own file.
     pub evolution: Evolution,
-    /// Where it is told what happens, for curves and traces.
+    /// Where telemetry is sent.
     pub telemetry: Telemetry,
     /// What loops may cost together.
     pub budget: Budget,
@@ -144,7 +144,7 @@ pub struct Start {
     #[serde(deserialize_with = "written::pause")]
     #[schemars(with = "Option<Written>", extend("default" = "none"))]
     pub pause: Option<Limit<Millis>>,
-    /// How often the same failure comes in a row before the agent is told to try something else; two more, and the loop is
+    /// How often the same failure comes in a row before the prompt asks the agent to try something else; two more, and the loop is
     /// stuck.
     #[schemars(range(min = 1, max = 100), extend("default" = StuckSpec::THRESHOLD))]
     pub stuck_threshold: Option<u32>,
@@ -186,6 +186,9 @@ pub struct Git {
     /// The message of a loop's commits.
     #[schemars(extend("default" = Template::COMMIT))]
     pub commit_template: Option<Template>,
+    /// Which iterations are committed if there are required gates: "verified" or "each", which needs a branch of the loop's own.
+    #[schemars(extend("default" = "verified"))]
+    pub commit_when: Option<CommitWhen>,
     /// Work on a new branch.
     #[schemars(extend("default" = false))]
     pub create_branch: Option<bool>,
@@ -208,7 +211,7 @@ pub struct Git {
     pub allow_secrets: Option<Vec<PathGlob>>,
 }
 
-/// `[worktrees]`: those that tasks work in one after the other, with what their tools keep in them.
+/// `[worktrees]`: those of loops, and those that tasks work in one after the other, with what their tools keep in them.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
 pub struct Worktrees {
@@ -218,6 +221,9 @@ pub struct Worktrees {
     #[serde(deserialize_with = "written::bytes")]
     #[schemars(with = "Option<Written>", extend("default" = Worktrees::DISK_BUDGET))]
     pub disk_budget: Option<u64>,
+    /// A shell command that prepares a new worktree before an agent works in it, such as "npm ci". It counts only in trusted
+    /// configuration.
+    pub setup: Option<String>,
 }
 
 impl Worktrees {
@@ -277,7 +283,7 @@ pub struct Memory {
     /// Whether loops are told what is remembered of earlier ones, and are remembered themselves (`--memory`): "on" or "off";
     /// without it on for known agents, and off for commands.
     pub recall: Option<Switch>,
-    /// How many tokens of memories a loop is told at most.
+    /// How many tokens of memories a prompt has at most.
     #[schemars(range(min = 200, max = 50_000), extend("default" = memory::BUDGET))]
     pub budget: Option<u32>,
     /// What makes vectors of memories, so that those are found that say the same in other words. Only in the user's own file.

@@ -7,6 +7,7 @@
 //! rest.
 
 mod caps;
+pub mod edit;
 mod file;
 mod given;
 pub mod keys;

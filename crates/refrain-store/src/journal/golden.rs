@@ -199,6 +199,7 @@ fn everything() -> Vec<Event> {
     let Event::LoopStarted(mut start) = started() else { unreachable!("it is a start") };
     start.spec.git = GitSpec {
         workflow: Workflow::Commit,
+        commit_template: "loop: iteration {iteration}".parse().unwrap(),
         checkout: Checkout::Worktree { branch: "loop/a".into(), from: "HEAD".into() },
         candidates: true,
         ..GitSpec::default()
@@ -211,6 +212,7 @@ fn everything() -> Vec<Event> {
         retries: 1,
         when: GateWhen::Iteration,
         completes: false,
+        by_default: false,
     }];
     let mut other = start.spec.agent.clone();
     other.model = Some("another".into());
@@ -227,6 +229,7 @@ fn everything() -> Vec<Event> {
         retries: 0,
         when: GateWhen::Claim,
         completes: false,
+        by_default: false,
     });
     start.spec.protect = ProtectSpec {
         frozen: vec!["ci/**".into()],

@@ -77,6 +77,28 @@ impl CleanPlace {
     }
 }
 
+/// The folders of this project that no loop has.
+#[must_use]
+pub fn unused(project: &Project, state_home: &Utf8Path) -> Vec<Utf8PathBuf> {
+    let home = project.checkouts(state_home);
+    let is_free = |number: &u32| matches!(lock(&home, *number), Ok(Some(_)));
+    numbers(&home).into_iter().filter(is_free).map(|number| home.join(number.to_string())).collect()
+}
+
+/// Removes one of them; whether no loop has it.
+pub fn remove(project: &Project, state_home: &Utf8Path, dir: &Utf8Path) -> Result<bool, DiskError> {
+    let home = project.checkouts(state_home);
+    let number = dir.strip_prefix(&home).ok().and_then(|name| name.as_str().parse().ok());
+    let lock = match number {
+        Some(number) => lock(&home, number)?,
+        None => None,
+    };
+    if lock.is_some() {
+        fs::remove_dir_all(dir).on("remove", dir)?;
+    }
+    Ok(lock.is_some())
+}
+
 /// Folders of projects that no longer exist, each with the project's; the first process to lock one may remove it.
 #[must_use]
 pub fn orphaned(state_home: &Utf8Path) -> Vec<(Utf8PathBuf, Utf8PathBuf)> {
@@ -130,7 +152,13 @@ mod tests {
         let home = project.checkouts(&state);
         assert_eq!(orphaned(&state), [(home.clone(), project.root.clone())]);
         assert!(remove_all(&home).is_err(), "a loop has it");
+        fs::create_dir_all(place.folder()).unwrap();
+        assert_eq!(unused(&project, &state), Vec::<Utf8PathBuf>::new());
+        let dir = home.join("1");
+        assert!(!remove(&project, &state, &dir).unwrap() && dir.is_dir());
         drop(place);
+        assert_eq!(unused(&project, &state), [dir.clone()]);
+        assert!(remove(&project, &state, &dir).unwrap() && !dir.exists());
         remove_all(&home).unwrap();
         assert!(!home.exists());
     }

@@ -158,6 +158,12 @@ impl Project {
     pub fn archive(&self) -> Utf8PathBuf {
         self.data.join("archive")
     }
+
+    /// The same for plans.
+    #[must_use]
+    pub fn plan_archive(&self) -> Utf8PathBuf {
+        self.data.join("plan-archive")
+    }
 }
 
 /// The loops, or plans, in a folder.
@@ -210,6 +216,12 @@ impl LoopDir {
         self.0.join(DOORBELL)
     }
 
+    /// What the setup of its worktree printed.
+    #[must_use]
+    pub fn setup_log(&self) -> Utf8PathBuf {
+        self.0.join("setup.log")
+    }
+
     /// Git's index for the loop's commits: the last commit's, with its cache of file states.
     #[must_use]
     pub fn index(&self) -> Utf8PathBuf {
@@ -240,10 +252,16 @@ impl LoopDir {
         self.0.join(RUNNER_LOG)
     }
 
+    /// The folder of its attempts.
+    #[must_use]
+    pub fn iterations(&self) -> Utf8PathBuf {
+        self.0.join(ITERATIONS)
+    }
+
     /// One attempt's folder.
     #[must_use]
     pub fn attempt(&self, id: AttemptId) -> AttemptDir {
-        AttemptDir(self.0.join(ITERATIONS).join(id.dir_name()))
+        AttemptDir(self.iterations().join(id.dir_name()))
     }
 
     /// Removes links from the folder of the loop, and from that of an attempt, and anything else in the place of one of

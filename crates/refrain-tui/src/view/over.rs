@@ -32,6 +32,7 @@ pub(super) fn draw(model: &Model, buffer: &mut Buffer, area: Rect) -> Option<Pos
                 Wanted::Filter => "filter: ".to_owned(),
                 Wanted::Search => "search: ".to_owned(),
                 Wanted::Steer(key) => format!("tell {}: ", key.id),
+                Wanted::Answer(key) => format!("answer {}: ", key.id),
                 Wanted::SendBack(key) => format!("send {} back, and tell it: ", key.id),
                 Wanted::Grant(key, used) => format!("{}; resume {} with: ", flat(used), key.id),
             };
@@ -90,7 +91,7 @@ fn keys(model: &Model, columns: usize) -> String {
 }
 
 /// The most needed first: a low screen shows only those.
-const HELP: [(&str, &str); 17] = [
+const HELP: [(&str, &str); 18] = [
     ("q", "quit; loops go on"),
     ("esc", "back"),
     ("up down j k", "move, or scroll"),
@@ -102,6 +103,7 @@ const HELP: [(&str, &str); 17] = [
     ("c", "cancel, after asking"),
     ("A", "approve, or send back, after asking"),
     ("s", "steer: tell the agent something"),
+    ("a", "answer the agent's question"),
     ("f", "follow what happens, or stay here"),
     ("n N", "look on for it, back or forth"),
     ("g G", "to the beginning, to the end"),

@@ -5,6 +5,7 @@ pub(crate) mod approve;
 pub(crate) mod archive;
 pub(crate) mod cancel;
 pub(crate) mod discard;
+pub(crate) mod gc;
 pub(crate) mod merge;
 pub(crate) mod pause;
 pub(crate) mod steer;

@@ -103,6 +103,7 @@ fn facts(view: &PlanStatus, width: Option<usize>, now: Timestamp) -> String {
         Row::prose("git", branch.into_iter().chain(commits).collect::<Vec<_>>().join(", ")),
         Row::prose("behind", left::behind(view).unwrap_or_default()),
         Row::prose("unlanded", left::branches(view).unwrap_or_default()),
+        Row::prose("uncommitted", left::uncommitted(view).unwrap_or_default()),
         Row::prose("left out", left::left_out(view).unwrap_or_default()),
         Row::prose("used", used),
         Row::prose("likely", estimate(view).unwrap_or_default()),

@@ -3,7 +3,7 @@
 use refrain_core::git::LeftOut;
 use refrain_core::text::printable;
 use refrain_core::view::StatusWord;
-use refrain_core::view::plan::{PlanStatus, TaskView};
+use refrain_core::view::plan::{PlanStatus, TaskView, UncommittedWork};
 
 /// How many branches are named.
 const SHOWN: usize = 5;
@@ -35,8 +35,27 @@ pub(crate) fn branches(view: &PlanStatus) -> Option<String> {
     };
     (!shown.is_empty()).then(|| {
         let first = &view.branches[0];
-        flat(&format!("{shown}{more}; git log {first} shows one, git merge {first} takes it"))
+        flat(&format!(
+            "{shown}{more}; git log {first} shows one, git merge {first} takes it, git branch -D {first} drops it"
+        ))
     })
+}
+
+/// Uncommitted work in worktrees of the pool.
+pub(crate) fn uncommitted(view: &PlanStatus) -> Option<String> {
+    let told = |work: &UncommittedWork| {
+        let files = match work.files {
+            1 => "1 file is".to_owned(),
+            files => format!("{files} files are"),
+        };
+        format!("{files} not committed on {}, in {}", work.branch, work.folder)
+    };
+    let shown: Vec<_> = view.uncommitted.iter().take(SHOWN).map(told).collect();
+    let more = match view.uncommitted.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    (!shown.is_empty()).then(|| flat(&format!("{}{more}", shown.join("; "))))
 }
 
 /// Files of its tasks that are in no commit.

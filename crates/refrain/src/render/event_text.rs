@@ -52,7 +52,7 @@ pub(crate) fn lines(
         Event::GateFinished(finished) => notes(gated::finished(state, finished)),
         Event::CritiqueStarted { .. } => note("the critic looks at the progress so far"),
         Event::CritiqueFailed { error } => {
-            note(&format!("the critic could not be started, and the loop goes on: {error}"))
+            note(&format!("the critic could not be started, and the loop continues: {error}"))
         }
         Event::CritiqueStopRequested { .. } => note("ending the critic"),
         Event::CritiqueFinished(finished) => note(&progress::criticised(finished)),
@@ -412,7 +412,7 @@ pub(crate) fn going_on(state: &LoopState, heard: Timestamp, now: Timestamp) -> O
     }
     if let Some(wait) = state.wait {
         let left = match wait.until.duration_since(now).as_secs().max(0) {
-            0 => "goes on at any moment".to_owned(),
+            0 => "continues at any moment".to_owned(),
             left => format!("{} left", phrase::seconds(left)),
         };
         return Some(match wait.kind {

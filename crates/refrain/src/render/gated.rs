@@ -1,10 +1,11 @@
 //! Texts about a loop's gate results.
 
 use refrain_core::event::{ClaimSource, GateFinished, StopReason};
-use refrain_core::gate::{GateName, GateSpec, GateWhen};
-use refrain_core::r#loop::{Attempt, GateResult, LoopState, Proof};
+use refrain_core::gate::{DefaultGates, GateName, GateSpec, GateWhen};
+use refrain_core::r#loop::{Attempt, DroppedGate, GateResult, LoopState, Proof};
 use refrain_core::protect::Part;
-use refrain_core::spec::{ProtectSpec, Spec, Until};
+use refrain_core::spec::{Millis, ProtectSpec, Spec, Until};
+use refrain_core::text::printable;
 use refrain_core::view::Gate;
 
 /// What proves the work, for the header.
@@ -16,9 +17,11 @@ pub(crate) fn intent(spec: &Spec) -> String {
         gates.map(one).collect::<Vec<_>>().join(", ")
     };
     let (hard, soft) = (named(true), named(false));
-    let asks = if spec.approval { "; last of all a person, who approves it" } else { "" };
+    let asks = if spec.approval { "; and your approval last" } else { "" };
     let mut text = match (hard.is_empty(), soft.is_empty()) {
-        (true, true) => return format!("no gates: a claim completes the loop, unverified{asks}"),
+        (true, true) => {
+            return format!("no gates: a claim completes the loop, unverified; --gate CMD adds one{asks}");
+        }
         (true, false) => {
             format!("no required gate: a claim completes the loop, unverified; advisory: {soft}")
         }
@@ -28,11 +31,24 @@ pub(crate) fn intent(spec: &Spec) -> String {
     if spec.gates.iter().all(|gate| gate.when == GateWhen::Claim) {
         text.push_str("; when it claims");
     }
+    if spec.gates.iter().any(|gate| gate.by_default) {
+        text.push_str("; found in the project, --no-gates leaves them out");
+    }
     if spec.clean_checkout {
         text.push_str("; in a clean checkout");
     }
     text.push_str(asks);
     text
+}
+
+/// The gates that a project offers, for the question whether to use them.
+pub(crate) fn offered(gates: &[GateSpec]) -> String {
+    let line = |gate: &GateSpec| {
+        let required = if gate.hard { "required" } else { "advisory" };
+        format!("  {}   ({required})\n", printable(&gate.check.to_string()).replace('\n', " "))
+    };
+    let lines: String = gates.iter().map(line).collect();
+    format!("This project offers gates. Refrain runs them to check the agent's work:\n{lines}")
 }
 
 /// How many globs the header names.
@@ -74,7 +90,7 @@ pub(crate) fn started(state: &LoopState, name: &GateName, run: u32) -> String {
 pub(crate) fn stopping(because: StopReason) -> &'static str {
     match because {
         StopReason::Cancel => "cancelled: ending the gate",
-        StopReason::Interrupt => "ending the gate; it is run again when the loop goes on",
+        StopReason::Interrupt => "ending the gate; it is run again when the loop continues",
         StopReason::TimeLimit => "the gate took too long: ending it",
         StopReason::LoopDuration => "the loop's time is over: ending the gate",
         StopReason::OutputLost => "what the gate prints cannot be kept: ending it",
@@ -98,13 +114,37 @@ pub(crate) fn finished(state: &LoopState, finished: &GateFinished) -> Vec<String
     let mut lines = Vec::new();
     match found.and_then(|result| Some((result, result.spec(&state.spec)?))) {
         Some((result, gate)) => lines.push(said(state, result, gate)),
+        None if state.dropped.iter().any(|it| it.name == finished.gate) => {}
         None if proving.is_some_and(|proving| proving.failed > 0) => {
             lines.push(format!("gate {} failed; it is tried again", finished.gate));
         }
         None => lines.push(format!("gate {} was cut off; it is run again", finished.gate)),
     }
+    lines.extend(default_gates(state));
     lines.extend(done_already(state));
     lines.extend(verdict(state));
+    lines
+}
+
+/// What the run before the first iteration led to for default gates.
+fn default_gates(state: &LoopState) -> Vec<String> {
+    let is_baseline = state.proving().is_none() && state.iteration == state.spec.carried();
+    let Some(baseline) = state.baseline.as_ref().filter(|_| is_baseline) else { return Vec::new() };
+    let dropped = |it: &DroppedGate| {
+        let said = printable(&it.said);
+        let said = if said.is_empty() { said } else { format!(": {said}").into() };
+        format!("gate {} cannot run and is dropped: {}{said}", it.name, it.why)
+    };
+    let mut lines: Vec<_> = state.dropped.iter().map(dropped).collect();
+    if !lines.is_empty() && !state.spec.has_hard_gates() {
+        lines.push("no required gate is left: a claim completes the loop, unverified".to_owned());
+    }
+    let spec = |result: &GateResult| result.spec(&state.spec).filter(|gate| gate.by_default);
+    let of_default: Vec<_> = baseline.results.iter().filter_map(|it| Some((it, spec(it)?))).collect();
+    let taken = Millis(of_default.iter().map(|(result, _)| result.duration.0).sum());
+    if taken > DefaultGates::SLOW && of_default.iter().all(|(_, gate)| gate.when == GateWhen::Claim) {
+        lines.push(format!("the gates took {taken}: from now on they run only after a claim"));
+    }
     lines
 }
 
@@ -137,7 +177,7 @@ pub(crate) fn candidate(state: &LoopState) -> Vec<String> {
     let is_kept = proof.results.first().is_some_and(|result| result.of != last.id);
     let mut lines = Vec::new();
     if is_kept {
-        lines.push("nothing changed that the gates had not seen: what they said stands".to_owned());
+        lines.push("no changes since the last gate run: its results are reused".to_owned());
     }
     lines.extend(verdict(state));
     lines

@@ -264,7 +264,7 @@ fn critiques(report: &Report) -> Section {
     let rows = report.critiques.iter().map(|critique| {
         let said = match (&critique.feedback, &critique.error) {
             (Some(feedback), _) => Cell::plain(feedback),
-            (None, Some(error)) => Cell::new(Tone::Bad, format!("came to nothing: {error}")),
+            (None, Some(error)) => Cell::new(Tone::Bad, format!("failed: {error}")),
             (None, None) => Cell::plain("nothing"),
         };
         vec![Cell::number(critique.iteration), said]
@@ -274,11 +274,12 @@ fn critiques(report: &Report) -> Section {
 
 fn iterations(report: &Report) -> Section {
     let head = ["iteration", "outcome", "exit", "took", "gates", "used", "it said"];
-    let rows = report.iterations.iter().map(iteration);
+    let at_work = if report.status == StatusWord::Crashed { "interrupted" } else { "running" };
+    let rows = report.iterations.iter().map(|it| iteration(it, at_work));
     Section::new("Iterations").table("Every attempt, oldest first", &head, rows)
 }
 
-fn iteration(it: &Iteration) -> Vec<Cell> {
+fn iteration(it: &Iteration, at_work: &'static str) -> Vec<Cell> {
     let took = it.ended_at.map(|ended| Millis::from(ended.duration_since(it.started_at).unsigned_abs()));
     let exit = match (it.exit_code, it.signal) {
         (Some(code), _) => code.to_string(),
@@ -293,7 +294,7 @@ fn iteration(it: &Iteration) -> Vec<Cell> {
         .collect();
     vec![
         Cell::number(it.id()),
-        Cell::plain(format!("{}{refunded}", it.outcome.map_or("running", outcome))),
+        Cell::plain(format!("{}{refunded}", it.outcome.map_or(at_work, outcome))),
         Cell::number(exit),
         Cell::number(took.map(|took| took.to_string()).unwrap_or_default()),
         Cell::plain(gates.join(", ")),

@@ -6,3 +6,4 @@ pub(crate) mod failure_branch;
 pub(crate) mod hosted;
 pub(crate) mod no_effect;
 pub(crate) mod publishing;
+pub(crate) mod worktree_setup;

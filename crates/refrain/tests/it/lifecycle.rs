@@ -4,6 +4,7 @@ pub(crate) mod at_once;
 pub(crate) mod blocked;
 pub(crate) mod budgets;
 pub(crate) mod finishing;
+pub(crate) mod garbage;
 pub(crate) mod golden_home;
 pub(crate) mod journals;
 pub(crate) mod main_job;

@@ -2,8 +2,10 @@
 
 pub(crate) mod catalog;
 pub(crate) mod configuration;
+pub(crate) mod default_gates;
 pub(crate) mod doctor;
 pub(crate) mod evolution;
+pub(crate) mod first_minutes;
 pub(crate) mod init;
 pub(crate) mod memory;
 pub(crate) mod projects;

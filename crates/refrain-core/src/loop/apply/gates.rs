@@ -106,7 +106,7 @@ impl LoopState {
         }
         // What no gate has seen is not committed if a gate, or a protection, decides.
         let decides = self.spec.has_hard_gates() || !self.spec.protect.is_empty();
-        let uncommitted = self.spec.git.workflow.commits() && !decides;
+        let uncommitted = self.spec.git.workflow.commits() && (!decides || self.spec.git.commits_each());
         Phase::Idle { claim, uncommitted }
     }
 
@@ -470,6 +470,7 @@ impl LoopState {
         }
         match of {
             None => {
+                let proof = self.settle_default_gates(proof);
                 self.baseline = Some(proof.clone());
                 self.phase = Phase::Idle { claim: None, uncommitted: false };
                 self.proof = Some(proof);
@@ -477,7 +478,7 @@ impl LoopState {
             Some(id) => {
                 let commits = self.spec.git.workflow.commits();
                 let uncommitted = commits
-                    && holds
+                    && (holds || self.spec.git.commits_each())
                     && (proof.candidate.tree.is_none() || self.committed() != proof.candidate.tree.as_ref());
                 self.phase = match uncommitted || !holds {
                     true => Phase::Idle { claim, uncommitted },

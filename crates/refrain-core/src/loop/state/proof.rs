@@ -8,7 +8,7 @@ use super::child::Child;
 use crate::agent::Usage;
 use crate::event::{Blocked, ClaimSource, Exit, Seal};
 use crate::fingerprint::Fingerprint;
-use crate::gate::{GateSpec, GateWhen};
+use crate::gate::{GateName, GateSpec, GateWhen};
 use crate::git::{Oid, RepoPath};
 use crate::ids::AttemptId;
 use crate::protect::Touched;
@@ -141,6 +141,15 @@ impl GateResult {
     }
 }
 
+/// A default gate that could not run before the first iteration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DroppedGate {
+    pub name: GateName,
+    pub why: String,
+    /// The last line that it printed.
+    pub said: String,
+}
+
 /// Why a gate did not pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GateFailure {
@@ -163,7 +172,7 @@ impl fmt::Display for GateFailure {
         match self {
             Self::Exit(Exit::Code(code)) => write!(f, "exit code {code}"),
             Self::Exit(Exit::Signal(signal)) => write!(f, "ended by signal {signal}"),
-            Self::Exit(Exit::Lost | Exit::Unseen) => f.write_str("nobody saw it end"),
+            Self::Exit(Exit::Lost | Exit::Unseen) => f.write_str("its end was not observed"),
             Self::TimeLimit => f.write_str("it took longer than it may"),
             Self::NoTest(said) => write!(f, "it tested nothing: {said}"),
             Self::Review(findings) => {
@@ -212,7 +221,7 @@ impl Proving {
         let is_asked = |gate: &GateSpec| match (of, gate.when) {
             (None, _) => !gate.is_review(),
             (Some(_), _) if gate.completes => true,
-            (Some(_), GateWhen::Iteration) => true,
+            (Some(_), GateWhen::Iteration | GateWhen::Auto) => true,
             (Some(_), GateWhen::Claim) => claim.is_some(),
         };
         Self {

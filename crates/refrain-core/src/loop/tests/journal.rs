@@ -272,6 +272,7 @@ pub(crate) fn gates<const N: usize>(hard: [bool; N]) -> Vec<GateSpec> {
         retries: 0,
         when: GateWhen::Iteration,
         completes: false,
+        by_default: false,
     };
     hard.into_iter().enumerate().map(gate).collect()
 }

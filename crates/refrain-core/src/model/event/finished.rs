@@ -103,7 +103,7 @@ impl Sealed {
     }
 }
 
-/// What a critic left behind when it ended. Whatever that is, the loop goes on.
+/// What a critic left behind when it ended. Whatever that is, the loop continues.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CritiqueFinished {
     /// How its process ended.

@@ -20,6 +20,7 @@ mod tests;
 use std::collections::HashMap;
 
 pub use error::FileError;
+pub use markdown::draft;
 pub use tasks::{Change, Changed, Tasks};
 
 /// The format of a task file.

@@ -26,6 +26,7 @@ pub fn task_loop(common: Spec, task: TaskRef, prompt: String, verification: &[St
             retries: 0,
             when: GateWhen::Iteration,
             completes: false,
+            by_default: false,
         }
     });
     let mut gates: Vec<_> = proof.collect();

@@ -281,6 +281,7 @@ fn gated(claims: bool, before: [i32; 2], behind: [i32; 2]) -> LoopState {
         retries: 0,
         when: Default::default(),
         completes: false,
+        by_default: false,
     };
     let gates = vec![gate("tests", "cargo test", true), gate("lint", "cargo clippy", false)];
     let start = LoopStarted {

@@ -101,12 +101,26 @@ pub struct PlanStatus {
     pub behind: Option<Behind>,
     /// Branches with what its tasks left and has not landed; only told once it has stopped.
     pub branches: Vec<String>,
+    /// What its tasks left in worktrees of the pool and in no commit; only told once it has stopped.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uncommitted: Vec<UncommittedWork>,
     /// When it is likely to be through; null where nothing is known of that.
     pub estimate: Option<Estimate>,
     /// Why the task file could not be read again when it had changed last; null where it could.
     pub tasks_refused: Option<String>,
     /// Who drives it, or drove it last.
     pub runner: Option<Runner>,
+}
+
+/// Work of a task that no commit has. The next task that gets the folder saves it on a branch `wip/slot-…`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct UncommittedWork {
+    /// The task's branch, which lacks it.
+    pub branch: String,
+    /// The worktree that has it.
+    pub folder: String,
+    /// How many files are changed or new there.
+    pub files: usize,
 }
 
 /// What a plan used. Unknown is null, never 0.
@@ -250,6 +264,7 @@ pub fn status(
         wave_commits: parts::wave_commits(state),
         behind: behind::of(state),
         branches: Vec::new(),
+        uncommitted: Vec::new(),
         estimate: estimate::of(state, alive != Some(false), now),
         tasks_refused: state.refused.clone(),
         runner: state.runner.as_ref().map(|runner| Runner {

@@ -162,7 +162,7 @@ impl Head {
             };
             Need::of(base.to_owned(), status.id.to_string(), "", &facts)
         });
-        let (primary, acts) = acts(status.status, need.is_some(), false, false);
+        let (primary, acts) = acts(status.status, need.is_some(), status.behind.is_some(), false);
         let usage = &status.usage;
         let model = status.model.as_deref().map(|model| format!(" {model}")).unwrap_or_default();
         let mut facts = vec![
@@ -227,11 +227,11 @@ fn acts(status: StatusWord, needs_you: bool, own_branch: bool, is_loop: bool) ->
         | StatusWord::Stuck
         | StatusWord::Failed => (Some(Act::asking("resume", "Continue…")), vec![cancel]),
     };
-    if is_loop && status.has_stopped() && status != StatusWord::Crashed {
+    if status.has_stopped() && status != StatusWord::Crashed {
         if own_branch && status != StatusWord::Completed {
             acts.push(Act::asking("merge", "Merge…"));
         }
-        acts.push(Act::new("archive", "Archive"));
+        acts.extend(is_loop.then_some(Act::new("archive", "Archive")));
         acts.push(Act::danger("discard", "Discard…"));
     }
     match primary {
@@ -261,7 +261,7 @@ mod tests {
             verbs(acts(StatusWord::Completed, false, true, true)),
             (Some("merge"), vec![("archive", false), ("discard", true)])
         );
-        assert_eq!(verbs(acts(StatusWord::Completed, false, false, false)), (None, vec![]));
+        assert_eq!(verbs(acts(StatusWord::Completed, false, false, false)), (None, vec![("discard", true)]));
         assert_eq!(
             verbs(acts(StatusWord::Blocked, true, false, true)),
             (None, vec![("resume", true), ("cancel", true), ("archive", false), ("discard", true)])

@@ -125,6 +125,8 @@ impl Typed {
             model: given(&self.model),
             name: given(&self.name),
             gates: self.chosen.iter().cloned().chain(more).collect(),
+            // The form shows the gates that are found.
+            no_gates: self.chosen.is_empty() && self.gates.trim().is_empty(),
             allow_missing_gates: self.allow_missing_gates,
             max_iterations: number("max_iterations", Some(self.max_iterations.clone()))?,
             max_cost_usd: number("max_cost_usd", Some(self.max_cost_usd.clone()))?,

@@ -2,18 +2,19 @@
 
 use std::process::ExitCode;
 
-use refrain_app::verbs::discard::discard;
+use refrain_app::verbs::discard::{brings_back, discard};
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
-use refrain_engine::Discarded;
+use refrain_engine::{Discarded, KeptWork};
 
 use super::archive::could_be;
+use crate::render::phrase;
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Which loop [default: the only one that has stopped]
+    /// Which loop or plan [default: the only loop that has stopped]
     id: Option<LoopId>,
 }
 
@@ -21,16 +22,23 @@ const EXAMPLES: &str = "Examples:
   refrain discard docs-3f9c
   git branch docs refs/refrain/discarded/docs-3f9c";
 
-/// Discards the loop, and says how to get its work back.
+/// Discards the loop or plan, and says how to get its work back.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = values::only_one(&service, args.id.as_ref(), "refrain discard", could_be)?;
-    let Discarded { archived, branch } = discard(context, &service, &id)?;
+    let Discarded { archived, kept } = discard(context, &service, &id)?;
     out::print(&format!("{archived}\n"));
-    if let Some((branch, reference)) = branch {
-        out::tell_note(format!(
-            "branch {branch} is removed; for 30 days git branch {branch} {reference} brings it back"
-        ));
+    for KeptWork { branch, reference, uncommitted } in kept {
+        let back = brings_back(&id, branch.as_deref(), &reference);
+        let removed = branch.map(|branch| format!("branch {branch} is removed; ")).unwrap_or_default();
+        let files = u32::try_from(uncommitted).unwrap_or(u32::MAX);
+        let with = match files {
+            0 => String::new(),
+            files => {
+                format!(", with {}", phrase::counted(files, "uncommitted file", "uncommitted files"))
+            }
+        };
+        out::tell_note(format!("{removed}{back}{with}"));
     }
     Ok(Code::Done.into())
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use refrain_app::verbs::merge::merge;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
-use refrain_core::view::StatusWord;
+use refrain_core::view::{Kind, StatusWord};
 use refrain_engine::{Brief, MergeKind, MergeOptions, MergedBranch};
 
 use crate::run::runtime;
@@ -14,7 +14,7 @@ use crate::{out, values};
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Which loop [default: the only one that is completed]
+    /// Which loop or plan [default: the only completed loop]
     id: Option<LoopId>,
     /// Make one commit of all its work
     #[arg(long)]
@@ -28,9 +28,9 @@ const EXAMPLES: &str = "Examples:
   refrain merge docs-3f9c
   refrain merge docs-3f9c --squash";
 
-/// Which loops it can mean without an ID.
+/// Which loops it can mean without an ID; a completed plan has handed over its work itself.
 pub(crate) fn could_be(status: &Brief) -> bool {
-    status.status == StatusWord::Completed
+    status.kind != Kind::Plan && status.status == StatusWord::Completed
 }
 
 /// Merges the branch, and says what was done.
@@ -38,15 +38,15 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let service = context.service()?;
     let id = values::only_one(&service, args.id.as_ref(), "refrain merge", could_be)?;
     let options = MergeOptions { squash: args.squash, unverified: args.unverified };
-    let MergedBranch { branch, into, head, how } =
+    let MergedBranch { name, into, head, how } =
         runtime()?.block_on(merge(context, &service, &id, options))?;
     let into = into.unwrap_or_else(|| "the detached head".to_owned());
     let at = head.short();
     out::print(&match how {
-        MergeKind::UpToDate => format!("{into} has all of {branch} already\n"),
-        MergeKind::FastForward => format!("merged {branch} into {into}: fast-forward to {at}\n"),
-        MergeKind::Merge => format!("merged {branch} into {into}: merge commit {at}\n"),
-        MergeKind::Squash => format!("merged {branch} into {into}: one commit, {at}\n"),
+        MergeKind::UpToDate => format!("{into} has all of {name} already\n"),
+        MergeKind::FastForward => format!("merged {name} into {into}: fast-forward to {at}\n"),
+        MergeKind::Merge => format!("merged {name} into {into}: merge commit {at}\n"),
+        MergeKind::Squash => format!("merged {name} into {into}: one commit, {at}\n"),
     });
     Ok(Code::Done.into())
 }

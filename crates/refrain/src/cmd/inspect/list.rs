@@ -19,11 +19,12 @@ use crate::render::phrase;
 use crate::render::table::{self, Column, Cut};
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Those of every project that refrain has worked in
+    /// Those of every project that Refrain has worked in
     #[arg(long)]
     all_projects: bool,
-    /// The loops of this plan's tasks, which are left out otherwise
+    /// Only the loops of this plan's tasks, which are hidden otherwise
     #[arg(long, value_name = "ID", conflicts_with = "all_projects")]
     plan: Option<LoopId>,
     /// Show at most N, those that run first
@@ -33,6 +34,10 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 }
+
+const EXAMPLES: &str = "Examples:
+  refrain list
+  refrain list --all-projects";
 
 /// Prints the list; damaged loops are named, and the rest is shown.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {

@@ -16,10 +16,11 @@ use crate::render::lines::Lines;
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The loop or plan [default: the one touched last]
     id: Option<LoopId>,
-    /// Go on showing it as it comes, until the loop has stopped
+    /// Continue to show new output until the loop stops
     #[arg(short, long, conflicts_with = "iteration")]
     follow: bool,
     /// Streams of events as they came, not made readable
@@ -29,6 +30,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = iteration)]
     iteration: Option<u32>,
 }
+
+const EXAMPLES: &str = "Examples:
+  refrain logs docs-3f9c --follow
+  refrain logs docs-3f9c --iteration 3";
 
 /// How much is read at once.
 const CHUNK: usize = 64 << 10;

@@ -1,19 +1,19 @@
 //! `refrain open`.
 
-use std::ffi::OsStr;
 use std::process::ExitCode;
 
 use camino::Utf8Path;
+use refrain_app::verbs::discard::brings_back;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
-use refrain_engine::{ByKind, chain, tool};
+use refrain_engine::ByKind;
 
 use crate::values;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Which loop [default: the one that was touched last]
+    /// Which loop or plan [default: the one that was touched last]
     id: Option<LoopId>,
     /// Open a shell, and no editor
     #[arg(long)]
@@ -35,25 +35,18 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     if !Utf8Path::new(&folder).is_dir() {
         let error =
             RequestError::new(Code::Failed, format!("{id}: its worktree {folder} is not there any more"));
-        return Err(match branch {
-            Some(branch) => error.hint(format!("its work is on branch {branch}: git switch {branch}")),
-            None => error,
+        return Err(match (service.discarded(&id), branch) {
+            (Some(reference), branch) => error.hint(brings_back(&id, branch.as_deref(), &reference)),
+            (None, Some(branch)) => {
+                error.hint(format!("its work is on branch {branch}: git switch {branch}"))
+            }
+            (None, None) => error,
         });
     }
-    let editor = context.variable("VISUAL").or_else(|| context.variable("EDITOR")).filter(|_| !args.shell);
-    let words = match editor {
-        Some(editor) => shlex::split(editor)
-            .filter(|words| !words.is_empty())
-            .ok_or_else(|| RequestError::usage(format!("EDITOR: {editor:?} is no command line")))?,
-        None => vec![context.variable("SHELL").unwrap_or("sh").to_owned()],
-    };
-    let (program, options) = words.split_first().ok_or_else(|| RequestError::usage("EDITOR is empty"))?;
-    let arguments: Vec<&OsStr> =
-        options.iter().map(OsStr::new).chain(editor.map(|_| OsStr::new("."))).collect();
-    match tool::at_terminal(program, &arguments, Utf8Path::new(&folder).as_std_path()) {
-        Ok(true) => Ok(Code::Done.into()),
-        Ok(false) => Ok(Code::Failed.into()),
-        Err(error) => Err(RequestError::new(Code::Failed, chain(&error))
-            .hint("VISUAL, EDITOR and SHELL name the program that is started")),
+    let folder = Utf8Path::new(&folder);
+    let editor = if args.shell { None } else { values::editor(context)? };
+    match editor {
+        Some(words) => values::open(&words, Some("."), folder),
+        None => values::open(&[context.variable("SHELL").unwrap_or("sh").to_owned()], None, folder),
     }
 }

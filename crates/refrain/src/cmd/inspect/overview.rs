@@ -62,6 +62,6 @@ fn entry(brief: &Brief) -> String {
 fn begin(agent: &str) -> String {
     format!(
         "No loop is at work here. To begin:\n  refrain demo                                  a demo without a key\n  \
-         refrain start --agent {agent} \"Fix the tests.\"\n  refrain --help                                all commands\n"
+         refrain start --agent {agent} \"Fix the tests.\"\n  refrain init                                  choose agent, gates and git for this project\n"
     )
 }

@@ -1,11 +1,12 @@
 //! `refrain watch`.
 
 use std::process::ExitCode;
+use std::thread::JoinHandle;
 
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::view::{Status, StatusWord};
-use refrain_engine::ByKind;
+use refrain_engine::{ByKind, Service};
 
 use crate::cmd::plan;
 use crate::out::{self, Target};
@@ -15,6 +16,7 @@ use crate::render::screen::Screen;
 use crate::values;
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The loop or plan [default: the one touched last]
     id: Option<LoopId>,
@@ -23,13 +25,29 @@ pub(crate) struct Args {
     events: bool,
 }
 
+const EXAMPLES: &str = "Examples:
+  refrain watch
+  refrain watch docs-3f9c";
+
 /// Reports a loop that ended because its runner died: the loop itself could not.
-fn gone(status: &Status) {
+pub(crate) fn gone(status: &Status) {
     if status.status == StatusWord::Crashed {
         let word = phrase::coloured(status.tone(), status.status.as_str());
         let next = status.needs.as_deref().unwrap_or_default();
         out::print(&format!("{word}: {}\n  next: {next}\n", status.reason));
     }
+}
+
+/// Shows the loop in a thread of its own until its runner is gone.
+pub(crate) fn screen(
+    context: &Context,
+    service: &Service,
+    id: &LoopId,
+) -> Result<JoinHandle<()>, RequestError> {
+    let follower = service.follow(id, false)?;
+    let live = Live::new(Manner::of(context, Some(Target::Stdout)), refrain_engine::now());
+    let screen = Screen::new(Some(Target::Stdout), false, live).with_size(service.clone());
+    Ok(std::thread::spawn(move || screen.run(follower)))
 }
 
 /// Shows the loop until it has stopped.

@@ -1,5 +1,7 @@
-//! `refrain demo`: the main job without a key or a server. A real loop on a small repository with a failing test; the agent is
-//! a script that claims to be done too early, so that the gate refuses it once.
+//! `refrain demo`: the main jobs without a key or a server, in a repository of their own. The agents are scripts.
+//!
+//! Plain, a claim is made too early and refused by a gate; with `--crash`, the runner is killed and the loop resumed;
+//! with `--plan`, a plan of three tasks runs.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::ExitCode;
@@ -12,7 +14,7 @@ use refrain_app::options::gates::GateArgs;
 use refrain_app::options::git::{Flow, GitArgs};
 use refrain_app::options::work::{TaskArgs, WorkArgs};
 use refrain_app::resolve::StartLoop;
-use refrain_app::verbs::start::start;
+use refrain_app::verbs::start::{StartedLoop, start};
 use refrain_app::{Code, Context, RequestError};
 use refrain_engine::{Host, chain, tool};
 
@@ -20,35 +22,58 @@ use crate::cmd::launch::start::launch;
 use crate::out;
 use crate::run::ShowArgs;
 
+mod crash;
+mod plan;
+
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Where to make the repository; a new folder of its own, where it is left out
+    /// Kill Refrain with kill -9 while the agent works, and resume the loop
+    #[arg(long, conflicts_with = "plan")]
+    crash: bool,
+    /// Run a plan of three tasks
+    #[arg(long)]
+    plan: bool,
+    /// Where to make the repository [default: a new temporary folder]
     #[arg(long, value_name = "DIR")]
     dir: Option<Utf8PathBuf>,
 }
 
+const EXAMPLES: &str = "Examples:
+  refrain demo
+  refrain demo --crash";
+
+/// The files of the loop's repository; the agent is not committed.
 const FILES: [(&str, &str); 3] = [
     ("roman.sh", include_str!("../../../demo/roman.sh")),
     ("test.sh", include_str!("../../../demo/test.sh")),
     ("agent.sh", include_str!("../../../demo/agent.sh")),
 ];
 
-/// Makes the repository, runs the loop, and prints what was done and where to look.
+/// Makes the repository, runs the demo, and prints what was done and where to look.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
-    let dir = make(context, args)?;
-    let git = |args: &[&str]| {
-        tool::run("git", args, dir.as_std_path()).map_err(|error| {
-            RequestError::new(Code::Failed, format!("the demo needs git: {}", chain(&error)))
-        })
-    };
-    git(&["init", "--quiet", "--initial-branch", "main"])?;
-    git(&["config", "user.name", "Refrain Demo"])?;
-    git(&["config", "user.email", "demo@localhost"])?;
-    git(&["add", "roman.sh", "test.sh"])?;
-    git(&["commit", "--quiet", "--message", "A converter of numbers, with a failing test"])?;
+    let dir = folder(context, args.dir.as_deref())?;
+    let context = unconfigured(context, &dir);
+    if args.plan {
+        return plan::run(&context, &dir);
+    }
+    repository(&dir, &FILES, "A converter of numbers, with a failing test")?;
     out::print(&format!("A small repository in {dir}: roman.sh, and test.sh, which fails.\n\n"));
+    if args.crash {
+        return crash::run(&context, &dir);
+    }
+    let code = launch(&context, begin(&context, &dir)?, ShowArgs::default())?;
+    let program = program();
+    out::print(&format!(
+        "\nThe agent claimed to be done after iteration 1. ./test.sh failed, so the claim was refused.\nIt cost nothing: the agent \
+         is a script. Continue with:\n  {program} -C {dir} diff demo\n  {program} -C {dir} merge demo\n  {program} -C {dir} \
+         report demo\n"
+    ));
+    Ok(code)
+}
 
-    let prompt = "Make ./test.sh pass.";
+/// Starts the loop of the demo.
+fn begin(context: &Context, dir: &Utf8Path) -> Result<StartedLoop, RequestError> {
     let gates = GateArgs { gate: vec![read("tests=./test.sh")?], ..GateArgs::default() };
     let git_args = GitArgs {
         git_workflow: Some(Flow::Commit),
@@ -56,21 +81,26 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         branch_template: Some(read("roman-numerals")?),
         ..GitArgs::default()
     };
-    let agent = dir.join("agent.sh");
-    let quoted = shlex::try_quote(agent.as_str()).unwrap_or_default();
     let options = BeginArgs {
-        task: TaskArgs { prompt: Some(prompt.to_owned()), ..TaskArgs::default() },
+        task: TaskArgs { prompt: Some("Make ./test.sh pass.".to_owned()), ..TaskArgs::default() },
         name: Some(read("demo")?),
-        work: WorkArgs { command: Some(read(&quoted)?), gates, ..WorkArgs::default() },
+        work: WorkArgs { gates, ..agent(dir)? },
         max_iterations: Some(10),
         git: git_args,
         ..BeginArgs::default()
     };
-    let request = StartLoop { options, ..StartLoop::default() };
-    let context = unconfigured(context, &dir);
-    let started = start(&context, &request, &mut out::tell_note)?;
-    let code = launch(&context, started, ShowArgs::default())?;
+    start(context, &StartLoop { options, ..StartLoop::default() }, &mut out::tell_note)
+}
 
+/// The demo's agent, as the options say it.
+fn agent(dir: &Utf8Path) -> Result<WorkArgs, RequestError> {
+    let agent = dir.join("agent.sh");
+    let quoted = shlex::try_quote(agent.as_str()).unwrap_or_default();
+    Ok(WorkArgs { command: Some(read(&quoted)?), ..WorkArgs::default() })
+}
+
+/// This program, as it can be typed anywhere.
+fn program() -> String {
     let program = std::env::args_os().next().unwrap_or_else(|| "refrain".into());
     // A program called by a relative path must be found from the demo's folder, too.
     let program = match std::path::Path::new(&program) {
@@ -79,13 +109,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         }
         name => name.to_owned(),
     };
-    let program = program.display();
-    out::print(&format!(
-        "\nThe agent claimed to be done after iteration 1. ./test.sh failed, so the claim was refused.\nIt cost nothing: the agent \
-         is a script. Continue with:\n  {program} -C {dir} diff demo\n  {program} -C {dir} merge demo\n  {program} -C {dir} \
-         report demo\n"
-    ));
-    Ok(code)
+    program.display().to_string()
 }
 
 /// The person's surroundings without their configuration: the demo shows the same to everybody.
@@ -102,31 +126,42 @@ fn read<T: FromStr<Err: fmt::Display>>(text: &str) -> Result<T, RequestError> {
     text.parse().map_err(|error| RequestError::new(Code::Failed, format!("{text}: {error}")))
 }
 
-fn make(context: &Context, args: &Args) -> Result<Utf8PathBuf, RequestError> {
-    let failed =
-        |error: std::io::Error| RequestError::new(Code::Failed, format!("the demo's folder: {error}"));
-    let dir = match &args.dir {
-        Some(dir) => {
-            let dir = context.dir.join(dir);
-            fs::create_dir(&dir).map_err(|error| {
-                RequestError::usage(format!(
-                    "--dir {dir}: {error}; accepted is a new folder that you may make"
-                ))
-            })?;
-            dir
-        }
-        None => {
-            let dir = tempfile::Builder::new().prefix("refrain-demo-").tempdir().map_err(failed)?.keep();
-            Utf8PathBuf::from_path_buf(dir)
-                .map_err(|_| RequestError::new(Code::Failed, "the folder for temporary files is not UTF-8"))?
-        }
-    };
-    for (name, text) in FILES {
+fn failed(error: std::io::Error) -> RequestError {
+    RequestError::new(Code::Failed, format!("the demo's folder: {error}"))
+}
+
+fn folder(context: &Context, named: Option<&Utf8Path>) -> Result<Utf8PathBuf, RequestError> {
+    if let Some(dir) = named {
+        let dir = context.dir.join(dir);
+        fs::create_dir(&dir).map_err(|error| {
+            RequestError::usage(format!("--dir {dir}: {error}; accepted is a new folder that you may make"))
+        })?;
+        return Ok(dir);
+    }
+    let dir = tempfile::Builder::new().prefix("refrain-demo-").tempdir().map_err(failed)?.keep();
+    Utf8PathBuf::from_path_buf(dir)
+        .map_err(|_| RequestError::new(Code::Failed, "the folder for temporary files is not UTF-8"))
+}
+
+/// Makes the repository: all files but the agent are committed.
+fn repository(dir: &Utf8Path, files: &[(&str, &str)], message: &str) -> Result<(), RequestError> {
+    for (name, text) in files {
         let path = dir.join(name);
         write(&path, text).map_err(failed)?;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).map_err(failed)?;
     }
-    Ok(dir)
+    let git = |args: &[&str]| {
+        tool::run("git", args, dir.as_std_path()).map_err(|error| {
+            RequestError::new(Code::Failed, format!("the demo needs git: {}", chain(&error)))
+        })
+    };
+    git(&["init", "--quiet", "--initial-branch", "main"])?;
+    git(&["config", "user.name", "Refrain Demo"])?;
+    git(&["config", "user.email", "demo@localhost"])?;
+    let committed = files.iter().map(|(name, _)| *name).filter(|name| *name != "agent.sh");
+    git(&["add"].into_iter().chain(committed).collect::<Vec<_>>())?;
+    git(&["commit", "--quiet", "--message", message])?;
+    Ok(())
 }
 
 #[expect(clippy::disallowed_methods, reason = "a demo's files need no crash promise")]

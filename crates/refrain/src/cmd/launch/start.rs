@@ -1,5 +1,6 @@
 //! `refrain start`: parses the command line and drives the requested loop or plan.
 
+use std::io::{IsTerminal, stderr, stdin};
 use std::process::ExitCode;
 
 use clap::ArgGroup;
@@ -8,12 +9,13 @@ use refrain_app::options::begin::BeginArgs;
 use refrain_app::options::heading;
 use refrain_app::options::work::WordArgs;
 use refrain_app::resolve::{StartLoop, Words};
-use refrain_app::verbs::start::{StartedLoop, start};
+use refrain_app::verbs::start::{PreparedLoop, StartedLoop, prepare};
 use refrain_app::{Action, Context, RequestError};
 
 use crate::cmd::plan::run::{self as plan, ByTag};
-use crate::out;
+use crate::render::gated;
 use crate::run::{self, ShowArgs};
+use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -83,7 +85,10 @@ pub(crate) fn is_number(word: &str) -> bool {
 }
 
 // Short lines: a line that a narrow terminal wraps cannot be copied.
-const EXAMPLES: &str = "Examples:
+const EXAMPLES: &str =
+    "Options that are not given come from the configuration: refrain config show, refrain docs configuration
+
+Examples:
   refrain start --agent claude \\
     --max-cost 5 \"Fix the tests.\"
   refrain start --agent codex \\
@@ -94,22 +99,40 @@ const EXAMPLES: &str = "Examples:
   refrain start --command ./agent.sh \\
     --max-iterations 10 \\
     --timeout 20m --detach \\
-    \"Fix the tests.\"
-
-What is left out here, the configuration says: refrain config show. All about it: docs/configuration.md";
+    \"Fix the tests.\"";
 
 /// Starts the loop and drives it, here or in a process of its own.
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
     let Args { options: Options { task, begin, plan, show }, mode } = args;
     if plan.asked() {
-        let BeginArgs { name, work, max_iterations, .. } = begin;
-        return plan::run_plan(context, plan.into_parts(), name, max_iterations, work, show);
+        let BeginArgs { name, mirror, work, max_iterations, .. } = begin;
+        return plan::run_plan(context, plan.into_parts(), (name, mirror), max_iterations, work, show);
     }
     if show.detach {
         context.check(Action::Detach)?;
     }
-    let request = StartLoop { words: words(&task), mode: mode.mode, options: begin };
-    launch(context, start(context, &request, &mut out::tell_note)?, show)
+    let request =
+        StartLoop { words: words(&task), mode: mode.mode, options: begin, takes_default_gates: true };
+    let mut prepared = prepare(context, &request, &mut out::tell_note)?;
+    if accepts_gates(context, &request, &prepared)? {
+        prepared.trust_gates(context, &request)?;
+    }
+    launch(context, prepared.start(context, &mut out::tell_note)?, show)
+}
+
+/// Whether the user at the terminal, if there is one, trusts the gates that the project offers.
+fn accepts_gates(
+    context: &Context,
+    request: &StartLoop,
+    prepared: &PreparedLoop,
+) -> Result<bool, RequestError> {
+    let gates = &prepared.untrusted_gates.gates;
+    let is_watched = stdin().is_terminal() && stderr().is_terminal() && !context.caller.is_attempt();
+    if gates.is_empty() || !is_watched || matches!(request.words, Some(Words::Stdin)) {
+        return Ok(false);
+    }
+    out::tell(&gated::offered(gates));
+    values::confirm("Trust these commands and use them as gates? [y/N] ")
 }
 
 /// The task from the command line; `-` reads it from standard input.

@@ -10,6 +10,9 @@ use refrain_core::LoopId;
 
 use crate::out;
 
+pub(super) mod check;
+pub(super) mod show;
+
 /// What a plan would be run with, for verbs that only look at it.
 #[derive(Debug, clap::Args)]
 pub(super) struct LookArgs {
@@ -41,7 +44,7 @@ impl LookArgs {
     pub(super) fn prepare(self, context: &Context) -> Result<Prepared, RequestError> {
         let Self { source, spec, name, work } = self;
         let (how, work) = (HowArgs::default(), work.args);
-        let request = RunPlan { source, spec, how, name, work };
+        let request = RunPlan { source, spec, how, name, work, mirror: Vec::new() };
         Prepared::of(context, request, &mut out::tell_note)
     }
 }

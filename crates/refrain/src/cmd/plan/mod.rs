@@ -3,14 +3,13 @@
 use refrain_app::{Action, Context, RequestError};
 
 mod cancel;
-mod check;
 pub(crate) mod drive;
 mod look;
+mod new;
 mod pause;
 mod rehearsal;
 mod resume;
 pub(crate) mod run;
-mod show;
 mod status;
 mod tune;
 mod watch;
@@ -20,16 +19,24 @@ mod which;
 use std::process::ExitCode;
 
 pub(crate) use {rehearsal::Rehearsal, tune::Tuned};
+
+use look::{check, show};
 pub(crate) use {resume::resume, watch::watch};
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Verb,
 }
 
+const EXAMPLES: &str = "Examples:
+  refrain plan run --tag my-feature --jobs 4
+  refrain plan status";
+
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
+    New(new::Args),
     Run(Box<run::Args>),
     Check(Box<check::Args>),
     Waves(waves::Args),
@@ -45,7 +52,7 @@ impl Args {
     /// The verb's action, for [`Action::permission`].
     pub(crate) fn action(&self) -> Action {
         match &self.verb {
-            Verb::Run(_) => Action::Start,
+            Verb::New(_) | Verb::Run(_) => Action::Start,
             Verb::Check(_) | Verb::Waves(_) | Verb::Show(_) | Verb::Status(_) => Action::Look,
             Verb::Resume(_) => Action::ResumePlan,
             Verb::Pause(_) => Action::Pause,
@@ -57,6 +64,7 @@ impl Args {
 
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
     match args.verb {
+        Verb::New(args) => new::run(context, args),
         Verb::Run(args) => run::run(context, *args),
         Verb::Check(args) => check::run(context, *args),
         Verb::Waves(args) => waves::run(context, &args),

@@ -12,8 +12,9 @@ use crate::out;
 use crate::render::phrase;
 use crate::render::table::{self, Column, Cut, plain};
 
-/// Show which tasks can be done side by side, and after which others
+/// Show which tasks can run in parallel, and in which order
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     source: SourceArgs,
@@ -24,6 +25,10 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 }
+
+const EXAMPLES: &str = "Examples:
+  refrain plan waves --tag my-feature
+  refrain plan waves --plan PLAN.md --jobs 2";
 
 /// Prints the waves.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {

@@ -4,23 +4,32 @@ use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
 use owo_colors::OwoColorize;
-use refrain_app::{Code, Context, RequestError};
+use refrain_app::verbs::set_config::{config_key, set_config};
+use refrain_app::{Action, Code, Context, RequestError};
 use refrain_core::text::printable;
-use refrain_engine::config::{Chosen, Entry, Origin, ProjectFile, Settings};
+use refrain_engine::config::{Chosen, Entry, Origin, ProjectFile, Settings, edit, user_file};
+
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 
-use crate::out;
+use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Verb,
 }
 
+const EXAMPLES: &str = "Examples:
+  refrain config set start.agent claude
+  refrain config get start.max-iterations";
+
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
-    /// Print every key with its value, as loops that are started here would take it
+    /// Print every key with the value that a loop started here would use
+    #[command(after_help = EXAMPLES)]
     Show {
         /// Say where each value comes from
         #[arg(long)]
@@ -29,6 +38,38 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
+    /// Print the value of one key, as loops that are started here would take it
+    ///
+    /// Exits with 1 if the key has no value.
+    Get {
+        /// A key, like start.max-iterations
+        key: String,
+        /// Print an object, with the origin of the value
+        #[arg(long)]
+        json: bool,
+    },
+    /// Set one key in your own file; comments and other keys stay as they are
+    Set {
+        /// A key, like start.agent
+        key: String,
+        /// Its value: a text, a number, true, false, or a TOML list
+        #[arg(allow_hyphen_values = true)]
+        value: String,
+    },
+    /// Open your own file in an editor, and check it afterwards
+    Edit,
+    /// Print the path of your own file
+    Path,
+}
+
+impl Args {
+    /// The verb's action, for [`Action::permission`].
+    pub(crate) fn action(&self) -> Action {
+        match self.verb {
+            Verb::Show { .. } | Verb::Get { .. } | Verb::Path => Action::Look,
+            Verb::Set { .. } | Verb::Edit => Action::Configure,
+        }
+    }
 }
 
 /// What `config show --json` prints.
@@ -53,9 +94,56 @@ struct Shared {
     trusted: bool,
 }
 
-/// Prints the configuration.
+/// Prints or changes the configuration.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
-    let Verb::Show { origin, json } = args.verb;
+    let home = &context.host.config_home;
+    match &args.verb {
+        Verb::Show { origin, json } => show(context, *origin, *json),
+        Verb::Get { key, json } => get(context, key, *json),
+        Verb::Set { key, value } => {
+            let path = set_config(context, key, value)?;
+            out::tell(&format!("{path}: {key} is set\n"));
+            Ok(Code::Done.into())
+        }
+        Verb::Edit => edit(context),
+        Verb::Path => {
+            out::print(&format!("{}\n", edit::user_path(home)));
+            Ok(Code::Done.into())
+        }
+    }
+}
+
+fn get(context: &Context, key: &str, json: bool) -> Result<ExitCode, RequestError> {
+    let path = config_key(key)?;
+    let settings = context.service()?.settings(Chosen::default(), context.has_variables())?;
+    let Some(entry) = settings.entry(&path) else {
+        return Err(RequestError::new(Code::Failed, format!("{key} is not set")));
+    };
+    match (&entry.value, json) {
+        (_, true) => out::print_json(&entry)?,
+        (Some(Value::String(text)), false) => out::print(&format!("{}\n", printable(text))),
+        (Some(value), false) => out::print(&format!("{value}\n")),
+        (None, false) => {}
+    }
+    Ok(Code::Done.into())
+}
+
+/// Opens the user's file in the editor, and checks what was written.
+fn edit(context: &Context) -> Result<ExitCode, RequestError> {
+    let home = &context.host.config_home;
+    let path = edit::prepare(home)?;
+    let Some(words) = values::editor(context)? else {
+        let error = "refrain config edit: neither VISUAL nor EDITOR names an editor";
+        return Err(RequestError::usage(error).hint("refrain config set KEY VALUE needs none"));
+    };
+    let code = values::open(&words, Some(path.as_str()), home)?;
+    if let Some(file) = user_file(home)? {
+        file.parse()?;
+    }
+    Ok(code)
+}
+
+fn show(context: &Context, origin: bool, json: bool) -> Result<ExitCode, RequestError> {
     let settings = context.service()?.settings(Chosen::default(), context.has_variables())?;
     match json {
         true => out::print_json(&shown(settings))?,

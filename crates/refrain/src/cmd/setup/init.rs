@@ -1,15 +1,31 @@
 //! `refrain init`.
 
+use std::io::{IsTerminal, stderr, stdin};
 use std::process::ExitCode;
 
+use clap::ValueEnum;
+use refrain_app::verbs::initialize::{Initialize, initialize};
 use refrain_app::{Code, Context, RequestError};
+use refrain_core::spec::AgentKind;
 use refrain_core::text::printable;
-use refrain_engine::{Extras, Fate, Prepared};
+use refrain_engine::config::{Chosen, ProjectFile};
+use refrain_engine::{Choices, Extras, Fate, GitUse, Prepared, Service};
 
-use crate::out;
+use crate::render::gated;
+use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
+    /// Which agent loops run: claude, codex, opencode, gemini [default: the first in PATH]
+    #[arg(long, value_name = "KIND")]
+    agent: Option<String>,
+    /// Where loops work and commit [default: worktree]
+    #[arg(long, value_enum, value_name = "WHERE")]
+    git: Option<Git>,
+    /// Do not use the gates that the project offers
+    #[arg(long)]
+    no_gates: bool,
     /// Targets for Make too: loop-research, loop-implement
     #[arg(long)]
     make: bool,
@@ -19,19 +35,131 @@ pub(crate) struct Args {
     /// Write nothing, and print what would be written
     #[arg(long)]
     dry_run: bool,
+    /// Ask nothing, and trust what is written
+    #[arg(long)]
+    yes: bool,
+}
+
+const EXAMPLES: &str = "Examples:
+  refrain init
+  refrain init --agent claude --git commit --yes";
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Git {
+    /// In a worktree and on a branch of their own
+    Worktree,
+    /// Where you work
+    Commit,
+    /// They commit nothing
+    None,
+}
+
+impl From<Git> for GitUse {
+    fn from(git: Git) -> Self {
+        match git {
+            Git::Worktree => Self::Worktree,
+            Git::Commit => Self::Commit,
+            Git::None => Self::None,
+        }
+    }
 }
 
 /// Prepares the project, and reports what was done to each file.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
-    let files = service.init(Extras { make: args.make, vscode: args.vscode }, args.dry_run)?;
+    let is_watched = stdin().is_terminal() && stderr().is_terminal() && !context.caller.is_attempt();
+    let mut choices = choices(&service, args)?;
+    let asks = is_watched && !args.yes && !args.dry_run && has_no_file(context, &service)?;
+    if asks {
+        choices = ask(&service, choices)?;
+    }
+    let request = Initialize {
+        extras: Extras { make: args.make, vscode: args.vscode },
+        choices,
+        is_rehearsal: args.dry_run,
+        trusts: asks || args.yes,
+    };
+    let (files, is_trusted) = initialize(context, &service, &request)?;
     let mut text: String = files.iter().map(|file| told(file, args.dry_run)).collect();
     let is_new = |file: &Prepared| file.path == "refrain.toml" && matches!(file.fate, Fate::Made(_));
     if !args.dry_run && files.iter().any(is_new) {
-        text.push_str("next: uncomment in refrain.toml what you want, then refrain trust\n");
+        text.push_str(match is_trusted {
+            true => "next: refrain start \"Fix the tests.\"\n",
+            false => "next: refrain trust, which shows refrain.toml and asks; until then it does not count\n",
+        });
     }
     out::print(&text);
     Ok(Code::Done.into())
+}
+
+fn has_no_file(context: &Context, service: &Service) -> Result<bool, RequestError> {
+    let settings = service.settings(Chosen::default(), context.has_variables())?;
+    Ok(settings.project_file == ProjectFile::Absent)
+}
+
+/// The values of the options, else the defaults.
+fn choices(service: &Service, args: &Args) -> Result<Choices, RequestError> {
+    let agent = match &args.agent {
+        Some(name) => Some(agent(name)?),
+        None => service.installed_agents().first().copied(),
+    };
+    let git = match args.git {
+        Some(git) => git.into(),
+        None => service.best_git_use()?,
+    };
+    Ok(Choices { agent: agent.map(|kind| kind.to_string()), gates: !args.no_gates, git })
+}
+
+fn agent(name: &str) -> Result<AgentKind, RequestError> {
+    let known = AgentKind::named(name).filter(|kind| kind.program().is_some());
+    known.ok_or_else(|| {
+        RequestError::usage(format!("--agent {name}: accepted are claude, codex, opencode, gemini"))
+            .hint("refrain config set start.command CMD names another program for all your projects")
+    })
+}
+
+/// Asks the three questions; the choices so far are the defaults.
+fn ask(service: &Service, choices: Choices) -> Result<Choices, RequestError> {
+    let default = choices.agent.as_deref().unwrap_or("none");
+    let agent = loop {
+        let answer = values::ask("Agent: claude, codex, opencode, gemini or none?", default)?;
+        match answer.as_str() {
+            "none" => break None,
+            name => match self::agent(name) {
+                Ok(kind) => break Some(kind.to_string()),
+                Err(error) => out::tell(&format!("{error}\n")),
+            },
+        }
+    };
+    let offer = service.offer(&service.project().worktree)?;
+    let gates = if offer.gates.iter().any(|gate| gate.hard) {
+        out::tell(&gated::offered(&offer.gates));
+        answered("Use these gates? yes or no", if choices.gates { "yes" } else { "no" }, |it| match it {
+            "y" | "yes" => Some(true),
+            "n" | "no" => Some(false),
+            _ => None,
+        })?
+    } else {
+        out::tell("No test was found that could be a gate: add one with refrain start --gate CMD.\n");
+        choices.gates
+    };
+    let default = match choices.git {
+        GitUse::Worktree => "worktree",
+        GitUse::Commit => "commit",
+        GitUse::None => "none",
+    };
+    let question = "Where do loops commit? worktree (each on its own branch), commit (here) or none";
+    let git = answered(question, default, |it| Git::from_str(it, true).ok().map(GitUse::from))?;
+    Ok(Choices { agent, gates, git })
+}
+
+/// The first answer that is accepted.
+fn answered<T>(question: &str, default: &str, read: impl Fn(&str) -> Option<T>) -> Result<T, RequestError> {
+    loop {
+        if let Some(value) = read(&values::ask(question, default)?) {
+            return Ok(value);
+        }
+    }
 }
 
 /// The result for a file; with its text in a dry run, or if the user has to write it.

@@ -25,7 +25,8 @@ const LIMIT: &str = r#"limit() {
 }
 "#;
 
-fn claude(sandbox: &Sandbox, script: &str) -> String {
+/// A script that prints as Claude Code does.
+pub(crate) fn claude(sandbox: &Sandbox, script: &str) -> String {
     sandbox.agent("claude", &format!("{SAYS}{LIMIT}cat > /dev/null\n{script}"))
 }
 

@@ -82,8 +82,8 @@ fn each_iteration_is_a_commit_of_the_loops_own_changes() {
     let log = sandbox.git(&["log", "--format=%s|%(trailers:separator=%x2c)"]);
     assert_eq!(
         log,
-        "loop: iteration 2|Refrain-Loop: job,Refrain-Iteration: 2\n\
-         loop: iteration 1|Refrain-Loop: job,Refrain-Iteration: 1\nBegin|\n"
+        "Do all parts.|Refrain-Loop: job,Refrain-Iteration: 2\n\
+         Do all parts.|Refrain-Loop: job,Refrain-Iteration: 1\nBegin|\n"
     );
     assert_eq!(sandbox.git(&["show", "--name-only", "--format=", "HEAD"]), "part-2.txt\n");
     assert_eq!(sandbox.git(&["status", "--porcelain"]), " M README.md\n?? notes.txt\n");
@@ -93,6 +93,31 @@ fn each_iteration_is_a_commit_of_the_loops_own_changes() {
     let commits: Vec<&str> =
         status["commits"].as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect();
     assert_eq!(commits.join("\n"), sandbox.git(&["rev-list", "--reverse", "HEAD~2.."]).trim());
+    let prompt = sandbox.kept_text("job", "0001", "prompt.md");
+    assert!(prompt.contains(", committed for you after each run (`git log`)."), "{prompt}");
+}
+
+#[test]
+fn the_agents_summary_is_the_subject_of_a_commit() {
+    let sandbox = sandbox();
+    let summary = "<iteration-summary>Add the first part</iteration-summary>";
+    let agent = sandbox.agent("agent", &format!("echo x > part.txt\n{CLAIM}\necho '{summary}'"));
+    sandbox.refrain(&start(&agent, COMMIT)).with_code(0);
+    assert_eq!(sandbox.git(&["log", "--format=%s"]), "Add the first part\nBegin\n");
+}
+
+#[test]
+fn each_iteration_is_committed_on_a_branch_of_the_loops_own_on_request() {
+    let sandbox = sandbox();
+    let agent = writer(&sandbox);
+    let each = ["--auto-commit", "--gate", "test -f part-2.txt", "--commit-when", "each"];
+    let refused = sandbox.refrain(&start(&agent, &each)).with_code(2).stderr;
+    assert!(refused.contains("--commit-when each needs --git-workflow commit and a branch"), "{refused}");
+    let more = ["--worktree", "--branch-template", "try"];
+    sandbox.refrain(&start(&agent, &[&each[..], &more].concat())).with_code(0);
+    assert_eq!(sandbox.git(&["log", "--format=%s", "try"]), "Do all parts.\nDo all parts.\nBegin\n");
+    assert_eq!(sandbox.git(&["log", "--format=%s", "main"]), "Begin\n");
+    assert_eq!(sandbox.status("job")["verified"], true);
     let prompt = sandbox.kept_text("job", "0001", "prompt.md");
     assert!(prompt.contains(", committed for you after each run (`git log`)."), "{prompt}");
 }
@@ -137,7 +162,7 @@ fn a_hooks_refusal_is_told_to_the_agent_and_ends_nothing() {
     let prompt = sandbox.kept_text("job", "0002", "prompt.md");
     assert!(prompt.contains("COMMIT REFUSED: a hook"), "{prompt}");
     assert!(prompt.contains("lint: part 1 is bad"), "{prompt}");
-    assert_eq!(sandbox.git(&["log", "--format=%s"]), "loop: iteration 2\nBegin\n");
+    assert_eq!(sandbox.git(&["log", "--format=%s"]), "Do all parts.\nBegin\n");
     assert_eq!(sandbox.status("job")["status"], "completed");
 }
 
@@ -160,7 +185,7 @@ fn a_commit_that_was_made_when_its_runner_died_is_found_again() {
     assert_eq!(sandbox.status("job")["status"], "crashed");
 
     sandbox.refrain(&["resume", "job"]).with_code(0);
-    assert_eq!(sandbox.git(&["log", "--format=%s"]), "loop: iteration 2\nloop: iteration 1\nBegin\n");
+    assert_eq!(sandbox.git(&["log", "--format=%s"]), "Do all parts.\nDo all parts.\nBegin\n");
     assert_eq!(sandbox.status("job")["commits"].as_array().unwrap().len(), 2);
     assert_eq!(sandbox.git(&["status", "--porcelain"]), "");
 }
@@ -183,7 +208,7 @@ fn a_hook_that_hangs_is_ended_with_a_pause_and_the_commit_made_later() {
     assert_eq!(sandbox.git(&["log", "--format=%s"]), "Begin\n");
 
     sandbox.refrain(&["resume", "job"]).with_code(0);
-    assert_eq!(sandbox.git(&["log", "--format=%s"]), "loop: iteration 2\nloop: iteration 1\nBegin\n");
+    assert_eq!(sandbox.git(&["log", "--format=%s"]), "Do all parts.\nDo all parts.\nBegin\n");
 }
 
 #[test]
@@ -194,10 +219,7 @@ fn a_loop_on_a_branch_of_its_own_leaves_the_old_one_where_it_was() {
         .refrain(&start(&agent, &["--auto-commit", "--create-branch", "--branch-template", "try/{loop}"]));
     run.with_code(0);
     assert_eq!(sandbox.git(&["log", "--format=%s", "main"]), "Begin\n");
-    assert_eq!(
-        sandbox.git(&["log", "--format=%s", "try/job"]),
-        "loop: iteration 2\nloop: iteration 1\nBegin\n"
-    );
+    assert_eq!(sandbox.git(&["log", "--format=%s", "try/job"]), "Do all parts.\nDo all parts.\nBegin\n");
     assert_eq!(sandbox.git(&["branch", "--show-current"]), "try/job\n");
     assert_eq!(sandbox.status("job")["branch"], "try/job");
 }
@@ -214,7 +236,7 @@ fn a_worktree_of_its_own_is_made_outside_and_removed_when_nothing_is_lost() {
         ))
         .with_code(0);
     assert!(
-        run.stdout.contains("its worktree is removed; all but what git ignores is on its branch"),
+        run.stdout.contains("worktree removed; all its work except ignored files is on the branch"),
         "{}",
         run.stdout
     );
@@ -223,10 +245,7 @@ fn a_worktree_of_its_own_is_made_outside_and_removed_when_nothing_is_lost() {
     assert!(place.starts_with(sandbox.root().join("home/state")), "{}", place.display());
     assert!(!place.exists());
     assert_eq!(sandbox.git(&["worktree", "list", "--porcelain"]).matches("worktree ").count(), 1);
-    assert_eq!(
-        sandbox.git(&["log", "--format=%s", "loop/job"]),
-        "loop: iteration 2\nloop: iteration 1\nBegin\n"
-    );
+    assert_eq!(sandbox.git(&["log", "--format=%s", "loop/job"]), "Do all parts.\nDo all parts.\nBegin\n");
     assert_eq!(sandbox.git(&["log", "--format=%s"]), "Begin\n");
     assert_eq!(sandbox.git(&["status", "--porcelain"]), " M README.md\n");
     assert!(sandbox.note("state").contains("loop_id: job"));
@@ -350,7 +369,7 @@ fn commits_of_the_agents_own_are_the_loops_too() {
     );
     let run = sandbox.refrain(&start(&agent, COMMIT)).with_code(0);
     assert!(run.stdout.contains("itself"), "{}", run.stdout);
-    assert_eq!(sandbox.git(&["log", "--format=%s"]), "loop: iteration 1\nmine\nBegin\n");
+    assert_eq!(sandbox.git(&["log", "--format=%s"]), "Do all parts.\nmine\nBegin\n");
     assert_eq!(sandbox.status("job")["commits"].as_array().unwrap().len(), 2);
 }
 

@@ -63,6 +63,7 @@ fn a_session_that_continues_a_loop_takes_none_either(#[case] more: &[&str], #[ca
 #[case::a_critic(&["--critic", "codex"], "without a critique; add --critique-every N")]
 #[case::a_reviewer(&["--reviewer", "codex"], "without a specification; add --spec-gate FILE")]
 #[case::commits(&["--commit-template", "x"], "unless the loop commits; add --git-workflow commit")]
+#[case::checkpoints(&["--commit-when", "verified"], "unless the loop commits and has required gates")]
 #[case::branches(&["--branch-template", "x"], "without a new branch; add --create-branch or --worktree")]
 #[case::bases(&["--base", "main"], "without a worktree of its own; add --worktree")]
 #[case::stuck(&["--exact", "2", "--stuck-threshold", "4"], "with --exact, whose loops are never stuck")]

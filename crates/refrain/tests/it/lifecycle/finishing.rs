@@ -159,7 +159,7 @@ fn a_conflict_changes_nothing_and_a_squash_is_one_commit() {
         "{}",
         refused.stderr
     );
-    assert!(refused.stderr.contains("refrain start --worktree"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("refrain start --command "), "{}", refused.stderr);
     assert_eq!((head(&sandbox, "main"), sandbox.git(&["status", "--porcelain"])), (before, String::new()));
 
     sandbox.git(&["reset", "--quiet", "--hard", "HEAD~1"]);
@@ -178,7 +178,9 @@ fn what_cannot_be_merged_says_why() {
     let start = ["start", "--command", &agent, "-q", "--name"];
     sandbox.refrain(&[&start[..], &["here", "p"]].concat()).with_code(0);
     let refused = sandbox.refrain(&["merge", "here"]).with_code(17);
-    assert!(refused.stderr.contains("here has no branch of its own"), "{}", refused.stderr);
+    for part in ["here has no branch of its own", ", where 1 file is not committed"] {
+        assert!(refused.stderr.contains(part), "{}", refused.stderr);
+    }
     std::fs::remove_file(sandbox.project().join("work.txt")).unwrap();
     let apart = ["apart", "--worktree", "--auto-commit", "p"];
     sandbox.refrain(&[&start[..], &apart].concat()).with_code(0);
@@ -212,10 +214,56 @@ fn a_discarded_branch_can_be_brought_back() {
     let agent = sandbox.agent("agent", "echo x >> $NOTES/began; read -r _ < $GATES/go");
     let session = sandbox.spawn(&["start", "--command", &agent, "--name", "busy", "p"]);
     sandbox.wait_for_note("began");
-    sandbox.refrain(&["discard", "busy"]).with_code(17);
+    let refused = sandbox.refrain(&["discard", "busy"]).with_code(17).stderr;
+    assert!(refused.contains("refrain cancel busy --now"), "{refused}");
     sandbox.refrain(&["cancel", "busy", "--now"]).with_code(0);
     session.wait().with_code(15);
     drop(gate);
+}
+
+#[test]
+fn discarding_keeps_what_no_commit_has() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", ADDS);
+    let start =
+        ["start", "--command", &agent, "--name", "cap", "--worktree", "--git-workflow", "commit", "-m", "1"];
+    let rest = ["--branch-template", "work", "--gate", "test -f never", "Add work."];
+    sandbox.refrain(&[&start[..], &rest].concat()).with_code(10);
+    let worktree = sandbox.status("cap")["worktree"].as_str().unwrap().to_owned();
+    assert!(std::path::Path::new(&worktree).is_dir());
+
+    let said = sandbox.refrain(&["discard", "cap"]).with_code(0).stderr;
+    let back = "git branch work refs/refrain/discarded/cap brings its work back";
+    assert!(said.contains(back) && said.contains(", with 1 uncommitted file"), "{said}");
+    assert_eq!(sandbox.git(&["show", "refs/refrain/discarded/cap:work.txt"]), "work\n");
+    assert_eq!(sandbox.git(&["worktree", "list"]).lines().count(), 1);
+    assert!(!std::path::Path::new(&worktree).exists());
+    assert_eq!(sandbox.git(&["branch", "--list", "work"]), "");
+    assert_eq!(sandbox.status("cap")["status"], "cancelled");
+    for (words, code) in
+        [(&["open", "cap"][..], 1), (&["merge", "cap", "--unverified"], 17), (&["discard", "cap"], 3)]
+    {
+        let said = sandbox.refrain(words).with_code(code).stderr;
+        assert!(said.contains("refs/refrain/discarded/cap brings its work back"), "{words:?}: {said}");
+    }
+}
+
+#[test]
+fn nothing_is_merged_into_a_folder_where_a_loop_works() {
+    let sandbox = sandbox();
+    verified(&sandbox, "job", "true");
+    let gate = sandbox.gate("go");
+    let agent = sandbox.agent("busy", "echo x >> $NOTES/began; read -r _ < $GATES/go");
+    let session = sandbox.spawn(&["start", "--command", &agent, "--name", "busy", "p"]);
+    sandbox.wait_for_note("began");
+    let before = head(&sandbox, "main");
+    let refused = sandbox.refrain(&["merge", "job"]).with_code(17).stderr;
+    assert!(refused.contains("busy works in "), "{refused}");
+    assert_eq!(head(&sandbox, "main"), before);
+    sandbox.refrain(&["cancel", "busy", "--now"]).with_code(0);
+    session.wait().with_code(15);
+    drop(gate);
+    sandbox.refrain(&["merge", "job"]).with_code(0);
 }
 
 #[test]

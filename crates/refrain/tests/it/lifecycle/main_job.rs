@@ -273,7 +273,7 @@ fn demo_refuses_a_claim_and_verifies_the_next_one() {
     assert_eq!(
         first_block(&sandbox),
         normalized(&sandbox, &run.stdout),
-        "README.md shows what the demo prints"
+        "the tutorial shows what the demo prints"
     );
     let program = env!("CARGO_BIN_EXE_refrain");
     assert!(run.stdout.contains(&format!("{program} -C {} merge demo", dir.display())), "{}", run.stdout);
@@ -286,10 +286,44 @@ fn demo_refuses_a_claim_and_verifies_the_next_one() {
     sandbox.refrain(&["demo", "--dir", there]).with_code(2);
 }
 
-/// The first example of the README.
+#[test]
+fn demo_crash_kills_the_runner_and_resumes() {
+    let sandbox = sandbox();
+    let dir = sandbox.root().join("demo");
+    let run = sandbox.refrain(&["demo", "--crash", "--dir", dir.to_str().unwrap()]).with_code(0);
+    for part in [
+        "\n$ kill -9 ",
+        "crashed: its runner is gone since ",
+        "nothing is lost",
+        "✔ verified after 2 iterations",
+    ] {
+        assert!(run.stdout.contains(part), "{part}: {}", run.stdout);
+    }
+    let status =
+        sandbox.refrain(&["-C", dir.to_str().unwrap(), "status", "demo", "--json"]).with_code(0).json();
+    let found = (&status["verified"], &status["charged"], &status["started"]);
+    assert_eq!(found, (&json!(true), &json!(2), &json!(3)), "the killed attempt does not count");
+    sandbox.nobody_survives();
+}
+
+#[test]
+fn demo_plan_lands_three_tasks() {
+    let sandbox = sandbox();
+    let dir = sandbox.root().join("demo");
+    let run = sandbox.refrain(&["demo", "--plan", "--dir", dir.to_str().unwrap()]).with_code(0);
+    assert!(run.stdout.contains("plan status demo"), "{}", run.stdout);
+    let shout = sandbox.tool("sh", &["shout.sh", "abc"]).dir(&dir).run().with_code(0);
+    assert_eq!(shout.stdout, "ABCABC\n");
+    let there = dir.to_str().unwrap();
+    let status = sandbox.refrain(&["-C", there, "plan", "status", "demo", "--json"]).with_code(0).json();
+    assert_eq!((&status["status"], &status["verified"]), (&json!("completed"), &json!(true)), "{status}");
+    sandbox.refrain(&["demo", "--plan", "--crash"]).with_code(2);
+}
+
+/// The first example of the tutorial.
 fn first_block(sandbox: &Sandbox) -> Vec<String> {
-    let readme = include_str!("../../../../../README.md");
-    let (_, block) = readme.split_once("```text\n$ refrain demo\n").expect("it begins with the demo");
+    let page = include_str!("../../../../../docs/tutorial/first-loop.md");
+    let (_, block) = page.split_once("```text\n$ refrain demo\n").expect("it begins with the demo");
     normalized(sandbox, block.split_once("```").expect("the block ends").0)
 }
 
@@ -306,4 +340,47 @@ fn normalized(sandbox: &Sandbox, text: &str) -> Vec<String> {
     let lines = text.lines().skip_while(|line| *line != "loop demo");
     let lines = lines.take_while(|line| !line.is_empty());
     lines.filter(|line| !line.starts_with("  runs ") && !line.starts_with("  in ")).map(replaced).collect()
+}
+
+/// The picture of the README is a run of the demo; only times, the names of commits and the folder are not those of
+/// this run.
+#[test]
+fn the_picture_of_the_demo_is_current() {
+    let sandbox = sandbox();
+    let dir = sandbox.root().join("demo");
+    let run = sandbox.command(&["demo", "--dir", dir.to_str().unwrap()]).env("CLICOLOR_FORCE", "1").run();
+    let shown = run.with_code(0).stdout;
+    let begin = shown.find("loop demo").map(|at| shown[..at].rfind('\n').map_or(0, |line| line + 1)).unwrap();
+    let end = shown[begin..].find("\n\n").map_or(shown.len(), |at| begin + at);
+    let lines =
+        shown[begin..end].lines().filter(|line| !line.contains("  in  ") && !line.contains("  runs  "));
+    let shown: String = lines.map(|line| steady(line) + "\n").collect();
+    let svg = anstyle_svg::Term::new().render_svg(&shown);
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tutorial/demo.svg");
+    if std::env::var_os("REFRAIN_DRAW").is_some() {
+        testkit::write(&path, &svg);
+    }
+    let drawn = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        drawn == svg,
+        "docs/tutorial/demo.svg is not current: run this test with REFRAIN_DRAW=1\n{shown}"
+    );
+}
+
+/// A line of the demo with one and the same time, and one name for every commit.
+fn steady(line: &str) -> String {
+    let is_time = |word: &str| word.strip_suffix('s').is_some_and(|time| time.parse::<f64>().is_ok());
+    let words = line.split(' ').map(|word| {
+        let bare = &word[..word.find('\u{1b}').filter(|at| *at > 0).unwrap_or(word.len())];
+        let bare = bare.trim_end_matches([':', ',']);
+        let after = &word[bare.len()..];
+        match bare {
+            bare if is_time(bare) => format!("0.1s{after}"),
+            bare if bare.len() == 10 && bare.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
+                format!("5be8c3d01a{after}")
+            }
+            _ => word.to_owned(),
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
 }

@@ -254,7 +254,7 @@ fn an_unchanged_candidate_is_not_gated_again() {
         ),
     );
     let run = sandbox.refrain(&start(&agent, &["--gate", TESTS])).with_code(0);
-    assert!(run.stdout.contains("what they said stands"), "{}", run.stdout);
+    assert!(run.stdout.contains("its results are reused"), "{}", run.stdout);
     assert_eq!(runs(&sandbox, "tests"), 2, "before the first iteration and behind it");
     assert_eq!(sandbox.status("job")["verified"], true);
 }
@@ -312,7 +312,7 @@ fn only_a_candidate_whose_gates_passed_is_committed() {
     let sandbox = sandbox();
     let agent = liar(&sandbox);
     sandbox.refrain(&start(&agent, &["--gate", TESTS, "--git-workflow", "commit"])).with_code(0);
-    assert_eq!(sandbox.git(&["log", "--format=%s"]), "loop: iteration 3\nBegin\n");
+    assert_eq!(sandbox.git(&["log", "--format=%s"]), "Mend the work.\nBegin\n");
     let tree = sandbox.git(&["rev-parse", "HEAD^{tree}"]);
     assert_eq!(sandbox.status("job")["tree"], tree.trim());
 }

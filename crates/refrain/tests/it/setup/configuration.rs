@@ -319,7 +319,7 @@ fn the_demo_is_the_same_for_everybody() {
 
 #[test]
 fn every_piece_of_toml_in_the_documentation_can_be_used() {
-    let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
+    let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/configuration.md");
     let text = std::fs::read_to_string(docs).unwrap();
     let pieces: Vec<_> =
         text.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
@@ -348,4 +348,55 @@ fn a_configured_command_is_told_and_a_broken_file_stops_no_loop_from_going_on() 
     let run = sandbox.refrain(&["resume", "job", "-m", "2"]).with_code(10);
     assert!(run.stderr.contains("note: [notify] is not read: "), "{}", run.stderr);
     assert_eq!(sandbox.status("job")["charged"], 2);
+}
+
+#[test]
+fn one_key_is_read_and_set() {
+    let sandbox = sandbox();
+    user_file(&sandbox, "# Mine.\n[start]\nagent = 'codex' # for now\n");
+    let path = sandbox.root().join("home/config/refrain/config.toml");
+    let run = |words: &[&str]| sandbox.refrain(&[&["config"], words].concat());
+    assert_eq!(run(&["path"]).with_code(0).stdout, format!("{}\n", path.display()));
+    assert_eq!(run(&["get", "start.agent"]).with_code(0).stdout, "codex\n");
+    run(&["set", "start.agent", "claude"]).with_code(0);
+    run(&["set", "start.max-iterations", "7"]).with_code(0);
+    run(&["set", "git.worktree", "true"]).with_code(0);
+    let text =
+        "# Mine.\n[start]\nmax-iterations = 7\nagent = \"claude\" # for now\n\n[git]\nworktree = true\n";
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+    assert_eq!(run(&["get", "start.max-iterations"]).with_code(0).stdout, "7\n");
+    let shown = run(&["get", "start.agent", "--json"]).with_code(0).json();
+    assert_eq!((&shown["value"], &shown["key"]), (&json!("claude"), &json!("start.agent")));
+    assert!(shown["origin"].as_str().unwrap().ends_with("config.toml:4"), "{shown}");
+    assert!(run(&["get", "start.model"]).with_code(1).stderr.contains("start.model is not set"));
+
+    for (words, says) in [
+        (&["set", "start.agnet", "x"][..], "did you mean agent?"),
+        (&["get", "max-iterations"], "it belongs into [start]"),
+        (&["set", "start", "x"], "start is a table"),
+        (&["set", "start.max-iterations", "900"], "start.max-iterations: "),
+    ] {
+        let refused = run(words).with_code(2).stderr;
+        assert!(refused.contains(says), "{says}: {refused}");
+    }
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), text, "what is refused touches nothing");
+}
+
+#[test]
+fn an_editor_edits_the_users_file_and_what_it_wrote_is_checked() {
+    let sandbox = sandbox();
+    let editor =
+        sandbox.agent("editor", "printf '[start]\nmodel = \"x\"\n' >> \"$2\"; echo \"$1\" > $NOTES/said");
+    let run = |more: &[(&str, &str)]| {
+        let edit = sandbox.command(&["config", "edit"]);
+        more.iter().fold(edit, |edit, (name, value)| edit.env(name, value)).run()
+    };
+    assert!(run(&[]).with_code(2).stderr.contains("neither VISUAL nor EDITOR names an editor"));
+    let words = format!("{editor} --wait");
+    run(&[("EDITOR", &words)]).with_code(0);
+    assert_eq!(sandbox.note("said"), "--wait\n");
+    assert_eq!(sandbox.refrain(&["config", "get", "start.model"]).with_code(0).stdout, "x\n");
+    // A second table of the same name is no TOML.
+    let refused = run(&[("EDITOR", &words)]).with_code(2).stderr;
+    assert!(refused.contains("config.toml:3"), "{refused}");
 }

@@ -8,6 +8,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 use testkit::Sandbox;
 
+use crate::surfaces::terminal::Terminal;
 use crate::{CLAIM, plain_folder, sandbox};
 
 const ALL: [&str; 3] = ["init", "--make", "--vscode"];
@@ -64,42 +65,61 @@ fn a_project_is_made_ready_once() {
 }
 
 #[test]
-fn the_configuration_says_nothing_until_it_is_uncommented_and_then_what_the_project_offers() {
+fn the_configuration_has_the_values_that_were_chosen() {
     let sandbox = sandbox();
     put(&sandbox, "Cargo.toml", "[package]\nname = \"x\"\nversion = \"0.1.0\"\n");
     put(&sandbox, "Cargo.lock", "");
     put(&sandbox, "src/lib.rs", "");
-    sandbox.refrain(&["init"]).with_code(0);
+    let run = sandbox.refrain(&["init", "--agent", "codex", "--git", "commit"]).with_code(0).stdout;
+    assert!(run.contains("next: refrain trust"), "{run}");
     let text = read(&sandbox, "refrain.toml");
-    for line in text.lines() {
-        assert!(line.is_empty() || line.starts_with('#') || line.starts_with('['), "{line}");
-    }
-    let shown = || sandbox.refrain(&["config", "show", "--json"]).with_code(0).json();
-    let values = |shown: &Value| shown["values"].as_array().unwrap().clone();
-    let before = values(&shown());
-    sandbox.trust();
-    let trusted = shown();
-    assert_eq!(trusted["project_file"]["trusted"], true);
-    assert_eq!(values(&trusted), before, "it says nothing yet");
-
-    // Every line of it that is no sentence.
-    let is_key = |line: &str| line.starts_with('[') || line.contains(" = ");
-    let bare = |line: &str| match line.strip_prefix("# ") {
-        Some(key) if is_key(key) && !key.starts_with("Gates") => key.to_owned(),
-        _ => line.to_owned(),
-    };
-    let used: String = text.lines().map(|line| bare(line) + "\n").collect();
-    put(&sandbox, "refrain.toml", &used.replace("command = \"./agent.sh\"\n", ""));
-    sandbox.trust();
-    let shown = values(&shown());
+    assert!(text.contains("\nauto-gates = true   # cargo test"), "{text}");
+    let values = || sandbox.refrain(&["config", "show", "--json"]).with_code(0).json();
     let value = |key: &str| {
-        let found = shown.iter().find(|it| it["key"] == key);
+        let shown = values();
+        let found = shown["values"].as_array().unwrap().iter().find(|it| it["key"] == key);
         found.unwrap_or_else(|| panic!("{key} is not in {shown:#?}"))["value"].clone()
     };
-    assert_eq!(value("start.max-iterations"), json!(20));
-    assert_eq!(value("git.workflow"), json!("commit"));
-    assert!(value("gates.cargo-test.command").as_str().unwrap().starts_with("cargo test"), "{shown:#?}");
-    assert!(value("modes.polish.text").is_string());
+    assert_eq!(values()["project_file"]["trusted"], false, "no person has seen it");
+    sandbox.trust();
+    assert_eq!((value("start.agent"), value("start.auto-gates")), (json!("codex"), json!(true)));
+    assert_eq!((value("git.workflow"), value("git.worktree")), (json!("commit"), json!(false)));
+
+    fs::remove_file(sandbox.project().join("refrain.toml")).unwrap();
+    sandbox.refrain(&["init", "--agent", "gemini", "--git", "none", "--no-gates", "--yes"]).with_code(0);
+    assert_eq!(values()["project_file"]["trusted"], true);
+    assert_eq!((value("start.agent"), value("start.auto-gates")), (json!("gemini"), json!(false)));
+    assert_eq!(value("git.workflow"), json!("none"));
+    for (flag, given) in [("--agent", "ghost"), ("--git", "push")] {
+        let refused = sandbox.refrain(&["init", flag, given]).with_code(2).stderr;
+        assert!(refused.contains(given), "{refused}");
+    }
+}
+
+#[test]
+fn a_terminal_asks_three_questions_and_trusts_the_answers() {
+    let sandbox = sandbox();
+    put(&sandbox, "test.sh", "echo '1 passed'\n");
+    let mut terminal = Terminal::open(&sandbox, &["init"], &[]);
+    terminal.wait_for("Agent: claude, codex, opencode, gemini or none?");
+    terminal.type_keys("ghost\n");
+    terminal.wait_for("accepted are claude, codex, opencode, gemini");
+    terminal.type_keys("opencode\n");
+    terminal.wait_for("sh test.sh   (required)");
+    terminal.wait_for("Use these gates? yes or no [yes]");
+    terminal.type_keys("\n");
+    terminal.wait_for("Where do loops commit?");
+    terminal.type_keys("\n");
+    let (code, text) = terminal.wait();
+    assert!(code == 0 && text.contains("next: refrain start"), "{text}");
+    let written = read(&sandbox, "refrain.toml");
+    for part in ["agent = \"opencode\"\n", "auto-gates = true   # sh test.sh\n", "worktree = true\n"] {
+        assert!(written.contains(part), "{part}: {written}");
+    }
+    let shown = sandbox.refrain(&["config", "show", "--json"]).with_code(0).json();
+    assert_eq!(shown["project_file"]["trusted"], true);
+    let listed = sandbox.refrain(&["trust", "--list"]).with_code(0).stdout;
+    assert!(listed.contains("refrain.toml") && listed.contains("sh test.sh"), "{listed}");
 }
 
 #[test]
@@ -128,7 +148,7 @@ fn make_runs_loops() {
 #[case::with_all_others("-include make/*.mk\n", &["refrain.mk: written", "Makefile: left as it is"])]
 #[case::targets_of_that_name("loop-implement:\n\ttrue\n", &["Makefile: left as it is"])]
 #[case::empty("", &["refrain.mk: written", "Makefile: added to, behind what it holds"])]
-#[case::a_line_that_goes_on("A = b \\\n", &["refrain.mk: written", "Makefile: left as it is, as its last line goes on; to be added by hand:", "  + include refrain.mk"])]
+#[case::a_line_that_goes_on("A = b \\\n", &["refrain.mk: written", "Makefile: left as it is, as its last line continues; to be added by hand:", "  + include refrain.mk"])]
 fn a_makefile_stays_as_it_is(#[case] text: &str, #[case] said: &[&str]) {
     let sandbox = sandbox();
     put(&sandbox, "Makefile", text);

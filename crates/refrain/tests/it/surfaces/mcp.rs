@@ -56,9 +56,18 @@ fn a_client_is_told_what_there_is_and_within_which_bounds() {
     let tools = client.tools();
     assert_eq!(
         names(&tools),
-        ["loop_list", "loop_report", "loop_start", "loop_status", "loop_steer", "loop_stop", "plan_run"]
+        [
+            "loop_answer",
+            "loop_list",
+            "loop_report",
+            "loop_start",
+            "loop_status",
+            "loop_steer",
+            "loop_stop",
+            "plan_run"
+        ]
     );
-    let start = &tools[2]["inputSchema"];
+    let start = &tools[3]["inputSchema"];
     assert_eq!((&start["required"], &start["additionalProperties"]), (&json!(["goal"]), &json!(false)));
     assert_eq!(start["properties"]["goal"]["maxLength"], 10_000);
     assert_eq!(start["properties"]["max_iterations"]["maximum"], 200);
@@ -81,7 +90,7 @@ fn an_unknown_tool_is_answered_with_the_one_to_call() {
     let told = client.refuses("phantom_loop", json!({}));
     assert!(["loop_start", "loop_status", "loop_list"].iter().all(|tool| told.contains(tool)), "{told}");
     let told = client.refuses("dance", json!({}));
-    assert!(told.starts_with("dance: unknown tool; accepted are loop_list, "), "{told}");
+    assert!(told.starts_with("dance: unknown tool; accepted are loop_answer, "), "{told}");
     client.leaves().with_code(0);
 }
 

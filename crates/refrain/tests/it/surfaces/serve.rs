@@ -88,7 +88,7 @@ fn a_loop_is_started_seen_steered_and_stopped_and_outlives_the_server() {
     served.gets("/api/v1/metrics").with_status(200).says("refrain_loops{status=\"running\"} 1");
 
     served.ends();
-    assert_eq!(sandbox.status("job")["status"], "running", "it goes on without the server");
+    assert_eq!(sandbox.status("job")["status"], "running", "it continues without the server");
     let served = Served::begin(&sandbox, &[]);
     served.posts(&format!("{job}/cancel"), json!({"now": true})).with_status(200);
     sandbox.wait_for_status("job", "cancelled");

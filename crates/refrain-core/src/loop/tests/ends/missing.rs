@@ -2,10 +2,11 @@
 
 use rstest::rstest;
 
-use crate::event::{Blocked, End, Exit};
-use crate::r#loop::tests::journal::{Journal, finished, gates};
+use crate::event::{Blocked, ClaimSource, End, Exit, GateFinished};
+use crate::gate::GateWhen;
+use crate::r#loop::tests::journal::{Journal, claiming, finished, gates};
 use crate::r#loop::{ChildId, Grant, Step};
-use crate::spec::Spec;
+use crate::spec::{Millis, Spec};
 use crate::view::{self, Alive, StatusWord};
 
 const BLOCKED: Step = Step::Finish(End::Blocked { why: Blocked::GateMissing });
@@ -87,4 +88,67 @@ fn what_is_missing_is_named(#[case] code: i32, #[case] said: &str, #[case] reaso
     assert!(status.reason.contains(reason), "{}", status.reason);
     let needs = status.needs.unwrap();
     assert!(needs.contains("then refrain resume mend") && needs.contains("--allow-missing-gates"), "{needs}");
+}
+
+/// The same, with gates that the project offered.
+fn by_default<const N: usize>(hard: [bool; N], when: GateWhen) -> Journal {
+    starting(hard, |spec| {
+        spec.gates.iter_mut().for_each(|gate| (gate.by_default, gate.when) = (true, when));
+    })
+}
+
+#[test]
+fn a_default_gate_that_cannot_run_is_dropped_and_the_others_decide() {
+    let missing = |finished: &mut GateFinished| {
+        (finished.exit, finished.preview) = (Exit::Code(1), "python3: No module named pytest".to_owned());
+    };
+    let journal =
+        by_default([true, true, false], GateWhen::Auto).gates_end(&[127]).gates().answers(|finished| {
+            finished.exit = Exit::Code(1);
+        });
+    let journal = journal.gates().answers(missing);
+    assert_eq!(journal.next(), FIRST);
+    let state = &journal.state;
+    let dropped: Vec<_> = state.dropped.iter().map(|gate| gate.name.to_string()).collect();
+    assert_eq!(dropped, ["gate-0", "gate-2"]);
+    assert_eq!(state.spec.gates.len(), 1);
+    let baseline = state.baseline.as_ref().unwrap();
+    assert_eq!((baseline.results.len(), baseline.of_gate(0).unwrap().failure.is_some()), (1, true));
+    // The one that is left decides about the claim.
+    let journal = journal.attempts(claiming(ClaimSource::Promise)).takes(1).gates_end(&[0]);
+    assert_eq!(journal.next(), Step::Finish(End::Completed { claim: ClaimSource::Promise }));
+    assert!(journal.state.is_proven());
+}
+
+#[test]
+fn without_a_default_gate_that_runs_a_claim_suffices() {
+    let journal = by_default([true], GateWhen::Auto).gates_end(&[126]);
+    assert_eq!((journal.next(), journal.state.spec.has_hard_gates()), (FIRST, false));
+    let journal = journal.attempts(claiming(ClaimSource::Promise));
+    assert_eq!(journal.next(), Step::Finish(End::Completed { claim: ClaimSource::Promise }));
+    assert!(!journal.state.is_proven());
+}
+
+#[test]
+fn a_default_gate_that_the_agent_may_create_is_kept() {
+    let journal = starting([true], |spec| {
+        (spec.gates_must_run, spec.gates[0].by_default) = (false, true);
+    });
+    let journal = journal.gates_end(&[127]);
+    assert_eq!((journal.next(), journal.state.spec.gates.len()), (FIRST, 1));
+}
+
+#[rstest]
+#[case::fast(GateWhen::Auto, 150_000, GateWhen::Iteration)]
+#[case::slow(GateWhen::Auto, 150_001, GateWhen::Claim)]
+#[case::as_the_user_says(GateWhen::Iteration, 150_001, GateWhen::Iteration)]
+fn slow_default_gates_wait_for_a_claim(#[case] when: GateWhen, #[case] each: u64, #[case] then: GateWhen) {
+    let takes = |journal: Journal| journal.gates().answers(|finished| finished.duration = Millis(each));
+    let journal = takes(takes(by_default([true, false], when)));
+    assert!(journal.state.spec.gates.iter().all(|gate| gate.when == then));
+    // A default gate is asked after an iteration without a claim only if it is fast.
+    let journal = journal.attempts(finished(Exit::Code(0)));
+    let asks = journal.next() == Step::TakeCandidate;
+    let asked = journal.state.proving().map_or(0, |proving| proving.asked.len());
+    assert_eq!((asks, asked), if then == GateWhen::Iteration { (true, 2) } else { (false, 0) });
 }

@@ -4,7 +4,7 @@ use rstest::rstest;
 
 use crate::event::{Ask, Blocked, ClaimSource, End, Event, Exit, StopReason, Urgency};
 use crate::gate::GateWhen;
-use crate::git::{CommitReport, CommitResult, Skipped, Workflow};
+use crate::git::{CommitReport, CommitResult, CommitWhen, Skipped, Workflow};
 use crate::r#loop::tests::journal::{
     Journal, candidate_taken, claiming, finished, gate_finished, gate_name, gates, oid, spec, stop,
 };
@@ -35,6 +35,23 @@ fn commits(journal: Journal, tree: u32) -> Journal {
     let skipped = CommitReport::skipped(journal.state.iteration, Skipped::Nothing, Some(oid(9)));
     let report = CommitReport { result: CommitResult::Made { commit: oid(9), tree: oid(tree) }, ..skipped };
     journal.then(Event::CommitSettled(Box::new(report)))
+}
+
+#[test]
+fn each_iteration_is_committed_on_request() {
+    let second = Step::BeginIteration { iteration: 2 };
+    let refused = committing(true).attempts(claiming(PROMISE)).takes(1).gates_end(&[1]);
+    assert_eq!(refused.next(), second, "what the gates refuse is not committed");
+    let journal = Journal::gated_by(gates([true]), |spec| {
+        spec.git.workflow = Workflow::Commit;
+        spec.git.commit_when = CommitWhen::Each;
+    });
+    let journal = journal.takes(0).gates_end(&[1]).attempts(claiming(PROMISE)).takes(1).gates_end(&[1]);
+    let journal = commits(journal, 1);
+    assert_eq!(journal.next(), second);
+    let journal = journal.attempts(claiming(PROMISE)).takes(2).gates_end(&[0]).takes(2);
+    let journal = commits(journal, 2);
+    assert!(matches!(journal.next(), Step::Finish(End::Completed { .. })), "{:?}", journal.next());
 }
 
 fn resumes(journal: Journal) -> Journal {

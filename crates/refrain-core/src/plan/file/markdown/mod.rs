@@ -11,6 +11,7 @@
 //! A status that a box cannot express is at the end of the title, and takes precedence: `(in-progress)`, `(blocked
 //! after 3 attempts: the port is taken)`.
 
+pub mod draft;
 mod edit;
 mod mark;
 mod outline;

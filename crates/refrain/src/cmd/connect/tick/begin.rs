@@ -30,8 +30,11 @@ use crate::cmd::launch::resume::could_be;
 use crate::cmd::launch::start;
 use crate::out;
 
-/// Begin a loop in this session, or go on with one: prints its id, then its promise
+/// Begin or continue a loop in this session
+///
+/// Prints its id, then its promise.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Args {
     /// The session's command that begins it, as in /refrain:loop
     #[arg(value_name = "COMMAND")]
@@ -52,6 +55,10 @@ pub(super) struct Args {
     typed: Typed,
 }
 
+const EXAMPLES: &str = "Examples:
+  refrain tick begin /refrain:loop --args \"Make the tests pass.\"
+  refrain tick begin /refrain:loop --name mend --max-iterations 5 --args \"Make the tests pass.\"";
+
 // What the person may type behind the command.
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("source"))]
@@ -67,10 +74,10 @@ struct Typed {
     /// In a fresh agent below this session each time
     #[arg(long, conflicts_with = "isolation")]
     loop_isolated: bool,
-    /// Go on with this loop
+    /// Continue this loop
     #[arg(long, value_name = "ID")]
     resume: Option<LoopId>,
-    /// Go on with the loop of this session that was touched last, else with that of the project
+    /// Continue the loop of this session that was touched last, else that of the project
     #[arg(long, conflicts_with = "resume")]
     resume_last: bool,
 }
@@ -105,7 +112,7 @@ impl Difference for InSession {
         let shown = |arg: Arg, help: &'static str| arg.help(help).long_help(help);
         match arg.get_id().as_str() {
             "max_iterations" => arg.visible_alias("max").visible_short_alias('n'),
-            "agent" => shown(arg, "Which agent's session it is; found out where it is left out"),
+            "agent" => shown(arg, "The agent of the session [default: found]"),
             "model" => {
                 shown(arg, "Which model the session uses: with a configured price, --max-cost can be kept")
             }
@@ -165,7 +172,7 @@ pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<Ex
     if line.resume.is_some() || line.resume_last {
         if !prompt.is_empty() {
             return Err(RequestError::usage(
-                "a loop that goes on has its prompt; accepted is --resume ID alone",
+                "a loop that continues has its prompt; accepted is --resume ID alone",
             ));
         }
         let id = match line.resume {
@@ -287,7 +294,7 @@ fn count_alone(prompt: &mut String, line: &mut Typed, is_mode: bool) -> Result<(
     }
 }
 
-/// The loop that a session goes on with that has lost its name: that of this very session that was touched last, else that of
+/// The loop that a session continues with that has lost its name: that of this very session that was touched last, else that of
 /// the project.
 fn last(service: &Service, session: Option<&str>) -> Result<LoopId, RequestError> {
     let rows = service.list()?.into_iter();
@@ -372,7 +379,7 @@ fn spec(
     let is_asked = begin.work.gates.require_approval;
     let counts = begin.work.max_cost.is_some() || begin.work.max_tokens.is_some();
     begin.work.agent = Some(name);
-    let request = StartLoop { words, mode, options: begin };
+    let request = StartLoop { words, mode, options: begin, ..StartLoop::default() };
     let Resolved { spec, offered, .. } = resolve::spec(context, &request, &settings, service, &context.dir)?;
     trust::check(context, service, &offered, None)?;
     resolve::refuse_approval(&spec, is_asked, &settings, why)?;

@@ -189,6 +189,15 @@ const TABLE: &[Row] = &[
         does: does::steer,
     },
     Row {
+        verb: "answer",
+        route: "POST /projects/{project}/loops/{id}/answer",
+        tool: Ok("loop_answer"),
+        page: Ok("/p/{project}/{id}/answer"),
+        top: Ok("answer the agent's question"),
+        acts: true,
+        does: does::answer,
+    },
+    Row {
         verb: "cancel",
         route: "POST /projects/{project}/loops/{id}/cancel",
         tool: Ok("loop_stop"),

@@ -194,6 +194,28 @@ pub(super) fn steer(world: &World, row: &Row) {
     world.ends("steered");
 }
 
+pub(super) fn answer(world: &World, row: &Row) {
+    let script = format!(
+        "case \"$*\" in *'Take B.'*) {CLAIM}; exit;; esac\n\
+         sed -i '/^question:/d; s/^status:.*/status: blocked\\nquestion: A or B?/' \"$REFRAIN_STATE_FILE\""
+    );
+    let agent = world.sandbox.agent("asks", &script);
+    for id in ["answer-cli", "answer-api", "answer-tool", "answer-page"] {
+        let words = ["start", "Mend it.", "--command", &agent, "--name", id, "--quiet"];
+        world.sandbox.refrain(&words).with_code(14);
+        match id {
+            "answer-cli" => drop(world.sandbox.refrain(&["answer", id, "Take B."]).with_code(0)),
+            "answer-api" => drop(world.posts(row, id, json!({"text": "Take B."}))),
+            "answer-tool" => drop(world.tool(row, json!({"loop_id": id, "text": "Take B."}))),
+            _ => {
+                world.served.gets(&format!("/p/{}/{id}", world.project)).with_status(200).says("/answer");
+                world.forms(row, id, "text=Take+B.");
+            }
+        }
+        world.sandbox.wait_for_status(id, "completed");
+    }
+}
+
 pub(super) fn cancel(world: &World, row: &Row) {
     for id in ["c-cli", "c-api", "c-tool", "c-page"] {
         world.at_work(id);

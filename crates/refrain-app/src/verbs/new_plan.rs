@@ -1,0 +1,118 @@
+//! Having an agent write a plan, for the user to edit. None of its tasks is run.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::gate::GateChoice;
+use refrain_core::text::{printable, squeeze};
+use refrain_engine::{EngineError, create, write_atomic};
+
+use crate::options::work::WorkArgs;
+use crate::plan::{HowArgs, Prepared, RunPlan, SourceArgs, SpecArgs};
+use crate::resolve;
+use crate::{Action, Code, Context, Note, RequestError};
+
+/// How often the agent may write the plan: once more if it cannot be used.
+const TRIES: u32 = 2;
+
+/// A plan to write.
+#[derive(Debug, Default)]
+pub struct NewPlan {
+    /// What is to be done, in words.
+    pub idea: String,
+    /// The file that it becomes.
+    pub file: Utf8PathBuf,
+    /// The agent that writes it.
+    pub agent: Option<String>,
+    pub command: Option<refrain_engine::config::Command>,
+    pub model: Option<String>,
+}
+
+/// Has the plan written and checked; returns it as a run would find it. With problems it is there all the same, to be
+/// edited.
+pub fn new_plan(context: &Context, request: &NewPlan, note: Note<'_>) -> Result<Prepared, RequestError> {
+    context.check(Action::Start)?;
+    if request.idea.trim().is_empty() {
+        return Err(RequestError::usage("the idea is empty; accepted is what is to be done, in words"));
+    }
+    let file = &request.file;
+    let path = context.dir.join(file);
+    let is_markdown = path.extension().is_some_and(|it| it == "md" || it == "markdown");
+    if !is_markdown || path.symlink_metadata().is_ok() {
+        let error = format!("--plan {file}: accepted is a new Markdown file");
+        return Err(
+            RequestError::usage(error).hint("refrain plan check --plan FILE looks at one that is there")
+        );
+    }
+    let service = context.service()?;
+    let mut work = request.work();
+    let settings = resolve::settings_or_claude(context, &service, &mut work)?;
+    resolve::note_untrusted(&settings, note);
+    let resolved = resolve::common(context, &work, GateChoice::default(), &settings, &service, &context.dir)?;
+    let spec = resolved.spec;
+    note(format!("{} writes the plan", spec.agent.program));
+    let mut before: Option<(String, Vec<String>)> = None;
+    for _ in 1..TRIES {
+        let prepared = write(context, request, (&service, &spec), before.take(), note)?;
+        let problems = errors(&prepared);
+        if problems.is_empty() {
+            return Ok(prepared);
+        }
+        note(format!("the plan cannot be used, and is written once more: {}", problems.join("; ")));
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        before = Some((text, problems));
+    }
+    write(context, request, (&service, &spec), before, note)
+}
+
+impl NewPlan {
+    fn work(&self) -> WorkArgs {
+        let Self { agent, command, model, .. } = self;
+        WorkArgs {
+            agent: agent.clone(),
+            command: command.clone(),
+            model: model.clone(),
+            ..WorkArgs::default()
+        }
+    }
+}
+
+/// Asks the agent, writes its plan, and reads it as a run would.
+fn write(
+    context: &Context,
+    request: &NewPlan,
+    (service, spec): (&refrain_engine::Service, &refrain_core::Spec),
+    before: Option<(String, Vec<String>)>,
+    note: Note<'_>,
+) -> Result<Prepared, RequestError> {
+    let shown = before.as_ref().map(|(text, problems)| (text.as_str(), problems.as_slice()));
+    let text = service.draft_plan(spec, &request.idea, shown)?.map_err(|said| {
+        let said = squeeze(&printable(&said));
+        let error = format!("{} wrote no plan after a line PLAN: {said}", spec.agent.program);
+        RequestError::new(Code::Failed, error).hint("nothing was written; try again, or another --agent")
+    })?;
+    put(&context.dir.join(&request.file), &text, before.is_some())?;
+    let source = SourceArgs { plan: Some(request.file.clone()), ..SourceArgs::default() };
+    let (spec, how) = (SpecArgs::default(), HowArgs::default());
+    Prepared::of(
+        context,
+        RunPlan { source, spec, how, name: None, work: request.work(), mirror: Vec::new() },
+        note,
+    )
+}
+
+/// Writes the file: a new one, or in place of the plan that could not be used.
+fn put(path: &Utf8Path, text: &str, again: bool) -> Result<(), RequestError> {
+    if again {
+        return Ok(write_atomic(path, text.as_bytes()).map_err(EngineError::from)?);
+    }
+    match create(path, text.as_bytes()).map_err(EngineError::from)? {
+        true => Ok(()),
+        false => {
+            Err(RequestError::new(Code::Refused, format!("{path} was made meanwhile and stays as it is")))
+        }
+    }
+}
+
+fn errors(prepared: &Prepared) -> Vec<String> {
+    let problems = prepared.source.problems.iter().filter(|problem| problem.is_error());
+    problems.map(ToString::to_string).collect()
+}

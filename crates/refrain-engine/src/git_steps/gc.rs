@@ -1,0 +1,215 @@
+//! What loops of this project left that nothing needs any more, and its removal. Every removal checks again: a loop may have
+//! begun meanwhile.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_agents::environment;
+use refrain_core::LoopState;
+use refrain_core::git::{Checkout, Oid};
+use refrain_core::plan::PlanState;
+use refrain_core::view::garbage::{Garbage, GarbageKind};
+use refrain_git::{GitError, Removal, Repository};
+use refrain_store::project::pool::{self, Slot};
+use refrain_store::project::{archive, checkout};
+use refrain_store::{LoopDir, RunnerLock, journal};
+
+use crate::git_steps::discarded::KEPT;
+use crate::git_steps::pool::folder;
+use crate::git_steps::repository::{marked, pinned};
+use crate::{EngineError, Service, now};
+
+/// How many files and folders of one folder are counted for its size.
+const MOST_FILES: usize = 200_000;
+
+/// Why nothing is removed of it any more.
+fn in_use(what: &str) -> String {
+    format!("{what} is in use")
+}
+
+impl Service {
+    /// Everything that may be removed, the largest of each kind first.
+    ///
+    /// # Errors
+    /// [`EngineError`] if the loops cannot be listed, or git fails.
+    pub fn garbage(&self) -> Result<Vec<Garbage>, EngineError> {
+        let mut all = self.garbage_on_disk()?;
+        if let Some(repository) = self.repository_if_any()? {
+            all.extend(self.merged_branches(&repository)?);
+        }
+        let now = now().as_second();
+        let old = self.discarded_refs().into_iter().filter(|it| it.is_old(now));
+        all.extend(old.map(|it| Garbage { kind: GarbageKind::Discarded, name: it.reference, bytes: 0 }));
+        all.sort_by(|a, b| (a.kind, b.bytes, &a.name).cmp(&(b.kind, a.bytes, &b.name)));
+        Ok(all)
+    }
+
+    /// The part of it that takes room on disk.
+    pub(crate) fn garbage_on_disk(&self) -> Result<Vec<Garbage>, EngineError> {
+        let (project, state_home) = (&self.project, &self.host.state_home);
+        let mut all = Vec::new();
+        let mut push = |kind, folder: &Utf8Path| {
+            let bytes = pool::size(folder, MOST_FILES).0;
+            all.push(Garbage { kind, name: folder.to_string(), bytes });
+        };
+        if let Some(repository) = self.repository_if_any()? {
+            for (state, _) in self.loops_that_are_over()? {
+                let worktree = &state.spec.worktree;
+                let is_own = matches!(state.spec.git.checkout, Checkout::Worktree { .. });
+                if is_own && worktree.is_dir() && repository.worktree_value(worktree)?.is_none() {
+                    push(GarbageKind::Worktree, worktree);
+                }
+            }
+            if !self.has_open_plan()? {
+                for found in pool::found(project, state_home) {
+                    let is_free = !found.is_taken && found.held.is_empty();
+                    let at = folder(project, &found);
+                    if is_free && at.is_dir() && repository.slot_value(&at, &found.dir)?.is_empty() {
+                        push(GarbageKind::TaskWorktree, &found.dir);
+                    }
+                }
+            }
+        }
+        checkout::unused(project, state_home).iter().for_each(|dir| push(GarbageKind::Checkout, dir));
+        let old = archive::dirs_before(project, now().as_second().saturating_sub(KEPT));
+        let is_over = |dir: &LoopDir| {
+            journal::read_signed(dir, &self.host.signing()).is_ok_and(|read| read.state.is_final())
+        };
+        for output in old.iter().filter(|dir| is_over(dir)).filter_map(archive::output) {
+            push(GarbageKind::Output, &output);
+        }
+        Ok(all)
+    }
+
+    /// Removes one of them. Returns why it is kept, if it is needed by now.
+    ///
+    /// # Errors
+    /// [`EngineError`] if git or the disk fails.
+    pub fn remove_garbage(&self, garbage: &Garbage) -> Result<Option<String>, EngineError> {
+        let name = garbage.name.as_str();
+        let path = Utf8PathBuf::from(name);
+        match garbage.kind {
+            GarbageKind::Worktree => self.remove_worktree_of_loop(&path),
+            GarbageKind::TaskWorktree => self.remove_task_worktree(&path),
+            GarbageKind::Checkout => {
+                let is_removed = checkout::remove(&self.project, &self.host.state_home, &path)?;
+                Ok((!is_removed).then(|| in_use(name)))
+            }
+            GarbageKind::Output => {
+                archive::remove_output(&self.project, &path)?;
+                Ok(None)
+            }
+            GarbageKind::Branch => {
+                let repository = self.repository_if_any()?.ok_or(GitError::NotARepository(path))?;
+                let found = self.merged_branches(&repository)?.into_iter().any(|it| it.name == name);
+                let Some(head) = repository.branch_head(name)?.filter(|_| found) else {
+                    return Ok(Some(in_use(name)));
+                };
+                let is_gone = repository.drop_reference(&format!("refs/heads/{name}"), &head)?;
+                Ok((!is_gone).then(|| format!("{name} has moved")))
+            }
+            GarbageKind::Discarded => {
+                let repository = self.repository_if_any()?.ok_or(GitError::NotARepository(path))?;
+                let Some(found) = self.discarded_refs().into_iter().find(|it| it.reference == name) else {
+                    return Ok(None);
+                };
+                let is_gone = self.drop_discarded(&repository, &found)?;
+                Ok((!is_gone).then(|| format!("{name} has moved")))
+            }
+        }
+    }
+
+    fn remove_worktree_of_loop(&self, worktree: &Utf8Path) -> Result<Option<String>, EngineError> {
+        let over = self.loops_that_are_over()?;
+        let Some((state, dir)) = over.into_iter().find(|(state, _)| state.spec.worktree == worktree) else {
+            return Ok(Some(in_use(worktree.as_str())));
+        };
+        let Some(_lock) = RunnerLock::try_take(&dir)? else { return Ok(Some(in_use(worktree.as_str()))) };
+        let env = marked(&self.host.env, &state.spec);
+        let repository = pinned(Repository::open(&self.project.root, &env)?, &state.spec);
+        let branch = state.spec.git.new_branch().unwrap_or_default();
+        // A loop whose setup failed has not begun.
+        let began = match &state.git.began {
+            Some(began) => Some(began.clone()),
+            None => repository.branch_head(branch)?,
+        };
+        let Some(began) = began else { return Ok(Some(format!("{worktree} belongs to no branch"))) };
+        Ok(match repository.remove_worktree(worktree, branch, &began)? {
+            Removal::Removed | Removal::BranchKept => None,
+            Removal::Kept(why) => Some(why),
+        })
+    }
+
+    fn remove_task_worktree(&self, dir: &Utf8Path) -> Result<Option<String>, EngineError> {
+        let number = dir.file_name().and_then(|name| name.parse().ok());
+        let slot = match number {
+            Some(number) => Slot::take_number(&self.project, &self.host.state_home, number)?,
+            None => None,
+        };
+        let (Some(slot), Some(repository)) = (slot, self.repository_if_any()?) else {
+            return Ok(Some(in_use(dir.as_str())));
+        };
+        match repository.remove_slot(&slot.folder(), &slot.dir())? {
+            Removal::Removed | Removal::BranchKept => {
+                slot.remove()?;
+                Ok(None)
+            }
+            Removal::Kept(why) => Ok(Some(why)),
+        }
+    }
+
+    /// The branches of loops that are over, if what is checked out has all their commits and they are checked out nowhere.
+    fn merged_branches(&self, repository: &Repository) -> Result<Vec<Garbage>, EngineError> {
+        // Without a commit, or with a detached head in the middle of something, nothing counts as merged.
+        let Ok((head, current)) = repository.begin_of_plan() else { return Ok(Vec::new()) };
+        let mut all = Vec::new();
+        for (state, dir) in self.loops_that_are_over()? {
+            let Some(branch) = state.spec.git.new_branch().filter(|it| current.as_deref() != Some(*it))
+            else {
+                continue;
+            };
+            let Some(at) = repository.branch_head(branch)? else { continue };
+            if is_merged(repository, &head, &at)? && repository.checked_out(branch, &dir.0)?.is_none() {
+                all.push(Garbage { kind: GarbageKind::Branch, name: branch.to_owned(), bytes: 0 });
+            }
+        }
+        Ok(all)
+    }
+
+    /// The loops that cannot continue, with their folders: those that are completed or cancelled, archived ones included. One
+    /// that cannot be read is none of them.
+    fn loops_that_are_over(&self) -> Result<Vec<(LoopState, LoopDir)>, EngineError> {
+        let mut dirs = self.project.loop_dirs()?;
+        dirs.extend(archive::dirs_before(&self.project, i64::MAX));
+        let over = |dir: LoopDir| {
+            let state = journal::read_signed(&dir, &self.host.signing()).ok()?.state;
+            state.is_final().then_some((state, dir))
+        };
+        Ok(dirs.into_iter().filter_map(over).collect())
+    }
+
+    /// Whether a plan could continue: its tasks come back to their worktrees.
+    fn has_open_plan(&self) -> Result<bool, EngineError> {
+        let is_open = |dir: &LoopDir| {
+            let plan = journal::read_as::<PlanState>(dir);
+            plan.map_or(true, |plan| !plan.state.lifecycle.is_final())
+        };
+        Ok(self.project.plan_dirs()?.iter().any(is_open))
+    }
+
+    /// The repository that the project is in; none if it is a plain folder.
+    fn repository_if_any(&self) -> Result<Option<Repository>, EngineError> {
+        let env = environment::of_person(self.host.env.iter().cloned());
+        match Repository::open(&self.project.worktree, &env) {
+            Ok(repository) => Ok(Some(repository)),
+            Err(GitError::NotARepository(_) | GitError::Missing(_)) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn is_merged(repository: &Repository, into: &Oid, at: &Oid) -> Result<bool, GitError> {
+    match repository.stands_on(into, at, None) {
+        Ok(base) => Ok(base == *at),
+        Err(GitError::Failed { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,204 @@
+//! The end of a plan: what it landed is shown, merged or discarded. A plan has no branch of its own; its work is the line of
+//! commits from its base to its tip.
+
+use std::sync::Arc;
+
+use camino::Utf8PathBuf;
+use refrain_agents::environment;
+use refrain_core::LoopId;
+use refrain_core::event::{Ask, Asker, Urgency};
+use refrain_core::plan::{PlanState, TaskId};
+use refrain_core::text::printable;
+use refrain_core::view::plan::{PlanStatus, UncommittedWork};
+use refrain_core::view::{StatusWord, Verification};
+use refrain_git::{Removal, Repository};
+use refrain_store::project::archive;
+use refrain_store::project::pool::{self, Slot};
+use refrain_store::{LoopDir, RunnerLock, journal};
+
+use super::landing::Landing;
+use crate::git_steps::discard::is_at_rest;
+use crate::git_steps::merge::{MergeWork, refused_if_used};
+use crate::git_steps::pool::folder;
+use crate::git_steps::repository::{self, marked};
+use crate::service::redact::Redactor;
+use crate::{
+    Differences, Discarded, EngineError, KeptWork, LoopRequest, MergeOptions, MergedBranch, NotDiscarded,
+    NotMerged, Service,
+};
+
+impl Service {
+    /// What a plan has landed so far.
+    pub(crate) fn plan_differences(&self, id: &LoopId) -> Result<Differences, EngineError> {
+        let state = self.plan(id)?;
+        let (Some((base, _)), Some(tip)) = (&state.base, &state.tip) else {
+            let note = "The plan has not begun.".to_owned();
+            return Ok(Differences { note, ..Differences::default() });
+        };
+        let repository = self.plan_repository(&state)?;
+        let tree = repository.tree_of(tip)?;
+        let changes = repository.changes(Some(base), &tree)?;
+        let redactor = Redactor::new(&state.spec.each, []);
+        Ok(Differences {
+            note: format!("What the plan has landed, {}, against commit {}.", tip.short(), base.short()),
+            is_shown: true,
+            stat: redactor.clean(&changes.stat),
+            diff: redactor.clean(&changes.diff),
+        })
+    }
+
+    /// Merges what a plan has landed into what is checked out here.
+    pub(crate) async fn merge_plan(
+        &self,
+        id: &LoopId,
+        dir: &LoopDir,
+        options: MergeOptions,
+    ) -> Result<Result<MergedBranch, NotMerged>, EngineError> {
+        let status = self.plan_status(id)?;
+        if !status.status.has_stopped() {
+            return Ok(Err(NotMerged::Running));
+        }
+        if !matches!(status.status, StatusWord::Completed | StatusWord::Cancelled) {
+            return Ok(Err(NotMerged::Continues(status.status)));
+        }
+        let lock = Arc::new(self.runner_lock::<PlanState>(id, dir)?);
+        let state: PlanState = journal::read_as(dir)?.state;
+        let Some(tip) =
+            state.tip.clone().filter(|tip| state.base.as_ref().is_some_and(|(base, _)| base != tip))
+        else {
+            return Ok(Err(NotMerged::Empty));
+        };
+        let _worktree = match refused_if_used(self)? {
+            Ok(lock) => lock,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let env = marked(&self.host.env, &state.spec.each);
+        let repository = repository::open(&self.project.worktree, &env, &state.spec.each)?;
+        if status.verification() != Verification::Verified && !options.unverified {
+            return Ok(Err(NotMerged::Unverified { has_moved: false }));
+        }
+        let subject = printable(&format!("Tasks of {}", state.spec.tag)).replace('\n', " ");
+        let work = MergeWork {
+            id,
+            spec: &state.spec.each,
+            dir,
+            lock: &lock,
+            seq: state.seq,
+            name: format!("plan {id}"),
+            revision: tip.to_string(),
+            message: format!("Merge plan '{id}'\n"),
+            commit: tip,
+            subject,
+            trailer: "Refrain-Plan",
+        };
+        self.merge_work(&repository, work, &env, options).await
+    }
+
+    /// Archives a plan with the loops of its tasks. What it landed and no branch has, and what its tasks left, is kept.
+    pub(crate) fn discard_plan(
+        &self,
+        id: &LoopId,
+        dir: &LoopDir,
+        by: Asker,
+    ) -> Result<Result<Discarded, NotDiscarded>, EngineError> {
+        let status = self.plan_status(id)?;
+        if !is_at_rest(status.status) {
+            return Ok(Err(NotDiscarded::Running));
+        }
+        let state = self.plan(id)?;
+        let repository = self.plan_repository(&state)?;
+        let left = self.plan_branches(&state);
+        let (mut kept, mut saved) = (Vec::new(), Vec::new());
+        let rounds = self.plan_rounds(id)?;
+        for round in &rounds {
+            let branch = state.spec.branch(&round.task, round.round);
+            let Some(head) = repository.branch_head(&branch)? else { continue };
+            let worktree = repository.checked_out(&branch, &dir.0)?;
+            let slot = worktree.as_ref().and_then(|worktree| self.slot_number(worktree));
+            let (work, uncommitted) = match (worktree, slot) {
+                (None, _) => (head, 0),
+                (Some(worktree), None) => return Ok(Err(NotDiscarded::CheckedOut { branch, worktree })),
+                (Some(worktree), Some(slot)) => {
+                    let of = (&round.id, dir);
+                    match self.keep_uncommitted(&worktree, &state.spec.each, of, head)? {
+                        Ok((work, files)) => {
+                            saved.extend((files > 0).then_some((worktree, slot)));
+                            (work, files)
+                        }
+                        Err(why) => return Ok(Err(why)),
+                    }
+                }
+            };
+            if uncommitted > 0 || left.contains(&branch) {
+                let reference = self.keep_discarded(&repository, &round.id, &work)?;
+                kept.push(KeptWork { branch: Some(branch), reference, uncommitted });
+            }
+        }
+        if let (Some(_), Some(tip)) = (&status.behind, &state.tip) {
+            let reference = self.keep_discarded(&repository, id, tip)?;
+            kept.push(KeptWork { branch: None, reference, uncommitted: 0 });
+        }
+        if !matches!(status.status, StatusWord::Completed | StatusWord::Cancelled) {
+            self.ask(id, LoopRequest::Cancel, (Ask::Cancel(Urgency::Now), by), |_| {})?;
+        }
+        for (worktree, number) in saved {
+            if let Some(slot) = Slot::take_number(&self.project, &self.host.state_home, number)?
+                && let Removal::Removed | Removal::BranchKept = repository.remove_saved_worktree(&worktree)?
+            {
+                slot.remove()?;
+            }
+        }
+        let tasks: Vec<(TaskId, u32)> =
+            state.tasks.iter().map(|task| (task.card.id.clone(), task.rounds)).collect();
+        let env = environment::of_git(&state.spec.each, self.host.env.iter().cloned());
+        Landing::of(self, state.spec.each.git.pins.clone(), env).retire(&state.spec, &tasks);
+        let lines = repository.references(&[state.spec.line(), state.spec.last_wave()])?;
+        repository.drop_references(&lines.into_iter().map(|(name, (at, _))| (name, at)).collect())?;
+        self.prune_discarded(&repository)?;
+        for round in &rounds {
+            match self.archive(&round.id) {
+                // An earlier call archived it.
+                Ok(_) | Err(EngineError::NoLoop { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Ok(Discarded { archived: self.archive_plan(id, dir)?, kept }))
+    }
+
+    fn archive_plan(&self, id: &LoopId, dir: &LoopDir) -> Result<Utf8PathBuf, EngineError> {
+        let _lock = RunnerLock::try_take(dir)?.ok_or_else(|| EngineError::NotStopped(id.clone()))?;
+        let ended = journal::read_as::<PlanState>(dir)?.state.ended;
+        let ended = ended.ok_or_else(|| EngineError::NotStopped(id.clone()))?;
+        let archived = archive::put_plan_aside(&self.project, id, ended.at)?;
+        self.host.signing().moved(dir, &LoopDir(archived.clone()));
+        Ok(archived)
+    }
+
+    /// Work of a stopped plan's tasks that is in no commit.
+    pub(super) fn tell_uncommitted(&self, state: &PlanState, view: &mut PlanStatus) {
+        let own = format!("refrain/{}/", state.spec.id);
+        let Ok(repository) = self.plan_repository(state) else { return };
+        let env = environment::of_git(&state.spec.each, self.host.env.iter().cloned());
+        for listed in repository.worktrees().unwrap_or_default() {
+            let Some(branch) = listed.branch.filter(|branch| branch.starts_with(&own)) else { continue };
+            let found = repository::open(&listed.path, &env, &state.spec.each);
+            let files = found.and_then(|there| there.survey()).map_or(0, |base| base.dirty.len());
+            if files > 0 {
+                view.uncommitted.push(UncommittedWork { branch, folder: listed.path.to_string(), files });
+            }
+        }
+    }
+
+    fn plan_repository(&self, state: &PlanState) -> Result<Repository, EngineError> {
+        let env = environment::of_git(&state.spec.each, self.host.env.iter().cloned());
+        Ok(repository::open(&self.project.root, &env, &state.spec.each)?)
+    }
+
+    /// The number of the pool's worktree in a folder.
+    fn slot_number(&self, worktree: &Utf8PathBuf) -> Option<u32> {
+        let real = |path: Utf8PathBuf| path.canonicalize_utf8().unwrap_or(path);
+        let all = pool::found(&self.project, &self.host.state_home);
+        let found = all.iter().find(|found| real(folder(&self.project, found)) == *worktree)?;
+        Some(found.number)
+    }
+}
