@@ -6,6 +6,7 @@ pub(crate) mod plan_ends;
 pub(crate) mod plan_files;
 pub(crate) mod plan_history;
 pub(crate) mod plan_kills;
+pub(crate) mod plan_new;
 pub(crate) mod plan_runs;
 pub(crate) mod plan_show;
 pub(crate) mod plan_verbs;

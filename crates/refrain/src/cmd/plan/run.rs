@@ -63,12 +63,12 @@ const EXAMPLES: &str = "Examples:
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
-    spec: SpecArgs,
+    pub(in crate::cmd) spec: SpecArgs,
     #[command(flatten)]
-    how: HowArgs,
+    pub(in crate::cmd) how: HowArgs,
     /// Show what would be done, and do nothing of it
     #[arg(long)]
-    dry_run: bool,
+    pub(in crate::cmd) dry_run: bool,
 }
 
 /// Of options that loops have and plans do not: accepted, so that the refusal can say why, and not offered.

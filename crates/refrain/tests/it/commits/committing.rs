@@ -63,7 +63,7 @@ fn each_iteration_is_a_commit_of_the_loops_own_changes() {
       runs   [root]/agents/writer (generic)
       in     [root]/project
       until  it says <promise>COMPLETE</promise>, at most 4 iterations
-      proof  no gates: a claim completes the loop, unverified
+      proof  no gates: a claim completes the loop, unverified; --gate CMD adds one
       git    commits what each iteration changed
     · on branch main at [commit]
     · 2 files were changed before the loop: they stay yours, and are not committed

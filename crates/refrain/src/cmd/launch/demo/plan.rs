@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use camino::Utf8Path;
 use refrain_app::options::work::WorkArgs;
-use refrain_app::plan::SourceArgs;
+use refrain_app::plan::{SourceArgs, SpecArgs};
 use refrain_app::{Context, RequestError};
 
 use super::{agent, program, read, repository};
@@ -12,24 +12,28 @@ use crate::cmd::plan::run::{RunArgs, run_plan};
 use crate::out;
 use crate::run::ShowArgs;
 
-const FILES: [(&str, &str); 2] = [
+const FILES: [(&str, &str); 3] = [
     ("PLAN.md", include_str!("../../../../demo/PLAN.md")),
+    ("check.sh", include_str!("../../../../demo/check.sh")),
     ("agent.sh", include_str!("../../../../demo/plan-agent.sh")),
 ];
 
 /// Runs the plan, and prints where to look.
 pub(super) fn run(context: &Context, dir: &Utf8Path) -> Result<ExitCode, RequestError> {
     repository(dir, &FILES, "A plan")?;
-    out::print(&format!("A small repository in {dir}: PLAN.md has three tasks, each with a check.\n\n"));
+    out::print(&format!(
+        "A small repository in {dir}: PLAN.md has three tasks, and check.sh checks them.\n\n"
+    ));
     let source = SourceArgs { plan: Some("PLAN.md".into()), ..SourceArgs::default() };
     let work = WorkArgs { yes: true, ..agent(dir)? };
     let name = Some(read("demo")?);
-    let code =
-        run_plan(context, (source, RunArgs::default()), (name, Vec::new()), None, work, ShowArgs::default())?;
+    let spec = SpecArgs { verify: Some("./check.sh".to_owned()), ..SpecArgs::default() };
+    let args = RunArgs { spec, ..RunArgs::default() };
+    let code = run_plan(context, (source, args), (name, Vec::new()), None, work, ShowArgs::default())?;
     let program = program();
     out::print(&format!(
-        "\nTasks 1 and 2 ran at the same time; task 3 began when both had landed on main. The check of task 2 refused the agent's \
-         first claim.\nContinue with:\n  {program} -C {dir} plan status demo\n  {program} -C {dir} report demo\n  git -C {dir} log \
+        "\nTasks 1 and 2 ran at the same time; task 3 began when both had landed on main. The agent's first claim on task 2 \
+         was refused.\nContinue with:\n  {program} -C {dir} plan status demo\n  {program} -C {dir} report demo\n  git -C {dir} log \
          --oneline\n"
     ));
     Ok(code)
