@@ -92,6 +92,9 @@ pub struct Start {
     pub conversation_id: Option<String>,
     /// The message in that channel that asked for the loop, by its time stamp: it gets the reactions.
     pub trigger_message_ts: Option<String>,
+    /// Where the agent works: worktree (its own, on a new branch), branch (a new branch in the folder) or folder (the
+    /// default: the folder as it is). With worktree and branch its work is committed.
+    pub place: Option<String>,
 }
 
 impl Start {
@@ -104,6 +107,7 @@ impl Start {
             ("model", &self.model),
             ("name", &self.name),
             ("success-command", &self.success_command),
+            ("worktree", &self.place),
         ])?;
         commands("gate", &self.gates)?;
         within("max-iterations", self.max_iterations, &ITERATIONS)?;
@@ -170,10 +174,11 @@ impl PlanRun {
 }
 
 /// What the options that an error names are called in these requests.
-const PARAMETERS: [(&str, &str); 21] = [
+const PARAMETERS: [(&str, &str); 23] = [
     ("agent", "agent"),
     ("allow-missing-gates", "allow_missing_gates"),
     ("command", "command"),
+    ("create-branch", "place"),
     ("critique-every", "checkpoint_interval"),
     ("gate", "gates"),
     ("jobs", "jobs"),
@@ -192,6 +197,7 @@ const PARAMETERS: [(&str, &str); 21] = [
     ("timeout-grace", "max_tick_duration_minutes"),
     ("verify", "verify"),
     ("working-dir", "workspace"),
+    ("worktree", "place"),
 ];
 
 /// What an option is called in these requests, if they have it.

@@ -27,6 +27,7 @@ use crate::{Context, Note, trust};
 
 pub mod agents;
 pub mod prompt;
+pub mod sandbox;
 
 /// Where a loop is to work, and what is configured there.
 #[derive(Debug)]
@@ -221,6 +222,7 @@ pub fn common(
     let proof = args.gates.proof(source, &settings.config, review, configured, offer, is_trusted)?;
     let critique = args.reviews.critique(worker, settings)?;
     let memory = memory(args.memory, &agent, &settings.config.memory);
+    let mut notes = proof.notes;
     let mut spec = Spec {
         // Replaced if no name is given: the service makes one up that is free.
         id: LoopId::derived(&agent.program, 0),
@@ -251,13 +253,15 @@ pub fn common(
         working_dir,
         git: GitSpec { setup: settings.config.worktrees.setup.clone(), ..GitSpec::default() },
         gates: proof.gates,
+        sandbox: None,
         depth: context.depth,
         parent: context.caller.loop_dir().map(Utf8Path::to_owned),
         output_cap: start.output_cap.unwrap_or(Spec::OUTPUT_CAP),
     };
     spec.add_default_gates(proof.default_gates);
     spec.clean_checkout = !spec.gates.is_empty() && args.gates.are_clean(start.clean_checkout);
-    Ok(Resolved { spec, notes: proof.notes, offered: proof.offered, untrusted_gates: proof.untrusted_gates })
+    spec.sandbox = sandbox::of(context, &spec, args.sandbox.resolve(&settings.config.sandbox), &mut notes)?;
+    Ok(Resolved { spec, notes, offered: proof.offered, untrusted_gates: proof.untrusted_gates })
 }
 
 /// The use of memories: as typed, as configured, else on for a known agent. A command may be anything, and its prompt

@@ -106,6 +106,7 @@ fn spec(dir: &Utf8PathBuf) -> Result<Spec, Box<dyn Error>> {
         session: None,
         depth: 0,
         parent: None,
+        sandbox: None,
         output_cap: Spec::OUTPUT_CAP,
     })
 }
@@ -154,6 +155,7 @@ fn open_long(service: &Service, dir: &Utf8PathBuf) -> Result<f64, Box<dyn Error>
             needs: None,
             state: None,
             git_changed: Vec::new(),
+            refused: Vec::new(),
             idle: false,
             stdout_bytes: 1000,
             stderr_bytes: 0,

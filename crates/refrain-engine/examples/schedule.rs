@@ -255,6 +255,7 @@ fn spec() -> Result<Spec, Box<dyn Error>> {
         session: None,
         depth: 0,
         parent: None,
+        sandbox: None,
         output_cap: Spec::OUTPUT_CAP,
     })
 }

@@ -21,6 +21,7 @@ mod memory;
 mod observe;
 mod plan;
 mod plugin;
+pub mod sandbox;
 mod service;
 mod session;
 

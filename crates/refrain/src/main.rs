@@ -27,5 +27,9 @@ fn main() -> ExitCode {
     if name == refrain_engine::keeper::KEEPER_NAME {
         return ExitCode::from(u8::from(refrain_engine::keeper::run().is_err()));
     }
+    if std::env::args().nth(1).as_deref() == Some(refrain_engine::sandbox::SANDBOX_VERB) {
+        let words: Vec<String> = std::env::args().skip(2).collect();
+        return ExitCode::from(refrain_engine::sandbox::run_helper(&words));
+    }
     cli::run()
 }

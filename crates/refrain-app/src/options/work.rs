@@ -11,6 +11,7 @@ use super::gates::GateArgs;
 use super::heading;
 use super::kinds::{AgentName, Format, Match, May, Mode, OnOff};
 use super::review::ReviewArgs;
+use super::sandbox::SandboxArgs;
 use super::stuck::StuckArgs;
 use super::values;
 
@@ -116,6 +117,8 @@ pub struct WorkArgs {
     /// Where to run it [default: here]
     #[arg(help_heading = heading::PLACE, long, short, value_name = "DIR", value_parser = values::folder)]
     pub working_dir: Option<Utf8PathBuf>,
+    #[command(flatten)]
+    pub sandbox: SandboxArgs,
     /// Trust the project's refrain.toml and the commands that its files name, for this start only
     #[arg(help_heading = heading::RUN, long)]
     pub yes: bool,

@@ -19,6 +19,7 @@ use crate::memory::MemorySpec;
 use crate::plan::TaskRef;
 use crate::promise::Promise;
 use crate::protect::Part;
+use crate::sandbox::SandboxSpec;
 use crate::session::SessionSpec;
 use crate::view::trace::Parent;
 
@@ -110,6 +111,9 @@ pub struct Spec {
     /// The parent span: that of a plan's task, or of the process that started it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Parent>,
+    /// The sandbox of its agent and its gates; none if they run with the user's rights.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxSpec>,
     /// How deep in loops this one was started: 0 by a person, 1 by an agent of such a loop.
     pub depth: u32,
     /// The data folder of the loop whose attempt started it.

@@ -99,7 +99,6 @@ pub struct BriefSpec {
     pub template: Option<SpecTemplate>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 fn is_none(count: &u32) -> bool {
     *count == 0
 }

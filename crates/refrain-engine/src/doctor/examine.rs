@@ -19,6 +19,7 @@ impl Service {
             found.extend(git::look(self));
             found.extend(places::look(self));
             found.extend(machine::look());
+            found.extend(machine::sandbox(self, variables));
             found.extend(budget::look(self.host()));
             found.extend(agents::plugins(self.host()));
             let of_loops = loops::look(self);

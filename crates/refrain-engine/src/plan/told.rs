@@ -161,5 +161,6 @@ fn tried(round: &Round) -> Option<Again> {
         Some(FailedCommand { command, output: quotes::end_of(&log, context::EXCERPT).unwrap_or_default() })
     });
     let failed = failed.collect();
-    Some(Again::Tried { reason, failed, has_work: round.task.before.is_some() })
+    let has_work = round.task.before.as_ref().is_some_and(|(work, base)| work != base);
+    Some(Again::Tried { reason, failed, has_work })
 }

@@ -223,7 +223,7 @@ pub(super) async fn verify(
 }
 
 pub(super) async fn difference(State(door): Shared, At(place): At<Place>) -> Answer<Difference> {
-    door.at_desk(move |desk| desk.difference(&place)).await.map(Json)
+    door.at_desk(move |desk| desk.difference(&place, None)).await.map(Json)
 }
 
 /// An attempt of a loop, and which of its logs.

@@ -15,6 +15,7 @@ use refrain_core::memory;
 use refrain_core::plan::PlanLimits;
 use refrain_core::price::Price;
 use refrain_core::promise::{MatchMode, PromiseText};
+use refrain_core::sandbox::{Host, SandboxMode, SandboxSpec};
 use refrain_core::signature::PublicKey;
 use refrain_core::spec::StuckSpec;
 use refrain_core::spec::{AgentKind, Limits, Millis, OutputFormat, Permissions, PromptMode, Secret, Spec};
@@ -49,6 +50,8 @@ pub struct Config {
     pub worktrees: Worktrees,
     /// What the work may not touch.
     pub protect: Protect,
+    /// The sandbox of agents and gates.
+    pub sandbox: Sandbox,
     /// Who looks at the progress.
     pub critique: Critique,
     /// How a person is notified that a loop ended, or needs them.
@@ -174,6 +177,31 @@ pub struct Start {
     #[serde(deserialize_with = "written::bytes")]
     #[schemars(with = "Option<Written>", extend("default" = Spec::OUTPUT_CAP))]
     pub output_cap: Option<u64>,
+}
+
+/// `[sandbox]`: of its keys a project's file may have `mode` alone, and only to ask for more.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
+pub struct Sandbox {
+    /// Whether agents and gates run in a sandbox (`--sandbox`): "on", "auto" or "off".
+    #[schemars(extend("default" = "off"))]
+    pub mode: Option<SandboxMode>,
+    /// Hosts that agents and gates may reach besides those of the agent's provider: NAME, NAME:PORT or
+    /// NAME:PORT=ADDRESS.
+    #[schemars(extend("default" = []))]
+    pub hosts: Option<Vec<Host>>,
+    /// Ports of the machine's own loopback address that they may reach.
+    #[schemars(extend("default" = []))]
+    pub localhost: Option<Vec<u16>>,
+    /// Folders that they may write besides the worktree: absolute paths, or `~/`.
+    #[schemars(with = "Option<Vec<String>>", extend("default" = []))]
+    pub write: Option<Vec<Utf8PathBuf>>,
+    /// Folders and files that they do not see, besides the usual ones: absolute paths, or `~/`.
+    #[schemars(with = "Option<Vec<String>>", extend("default" = []))]
+    pub hide: Option<Vec<Utf8PathBuf>>,
+    /// How many processes one of them may have at a time.
+    #[schemars(range(min = SandboxSpec::FEWEST_PROCESSES, max = 4_000_000), extend("default" = SandboxSpec::PROCESSES))]
+    pub processes: Option<u32>,
 }
 
 /// `[git]`.

@@ -148,14 +148,10 @@ impl PlanState {
     pub(super) fn replace_commits(&mut self, commits: &[TaskCommit]) -> Result<(), &'static str> {
         for TaskCommit { task, commit } in commits {
             let place = self.place(task)?;
-            self.tasks[place].stage = match self.tasks[place].stage {
-                Stage::Landed { .. } => Stage::Landed { commit: Some(commit.clone()) },
-                Stage::Out
-                | Stage::Waiting(_)
-                | Stage::Running(_)
-                | Stage::Proven { .. }
-                | Stage::Stopped(_) => return Err("only what has landed has a commit"),
-            };
+            if !matches!(self.tasks[place].stage, Stage::Landed { .. }) {
+                return Err("only what has landed has a commit");
+            }
+            self.tasks[place].stage = Stage::Landed { commit: Some(commit.clone()) };
             let due = self.handover.due.iter_mut().flat_map(|(_, its)| its);
             due.filter(|(id, _)| id == task).for_each(|(_, known)| known.clone_from(commit));
         }

@@ -340,6 +340,7 @@ fn gate_ends(state: &mut LoopState, codes: [i32; 2]) {
             fingerprint: None,
             log: None,
             review: None,
+            refused: Vec::new(),
         };
         apply(state, Event::GateFinished(Box::new(finished)));
     }

@@ -36,6 +36,7 @@ impl Place {
         sandbox.git(&["commit", "-qm", "Plan"]);
         let agent = sandbox.agent("worker", &AGENT.replace("SCRIPT", agent));
         let usual = sandbox.env().into_iter().find(|(name, _)| *name == "PATH").unwrap().1;
+        let script = script.replace("STOP", "read -r _ < $GATES/git; [ ! -e $NOTES/killed ] || exit 1");
         let git = sandbox.agent("git", &format!("{script}\nPATH='{usual}' exec git \"$@\""));
         let path = format!("{}:{usual}", std::path::Path::new(&git).parent().unwrap().display());
         Self { sandbox, agent, path }
@@ -50,9 +51,16 @@ impl Place {
             .spawn()
     }
 
-    /// From here on neither git nor an agent stops.
-    fn free(&self) {
-        write(&self.sandbox.root().join("notes/free"), "");
+    /// Kills the runner, and the git that has stopped unless `goes_on`. From here on neither git nor an agent stops.
+    fn kill(&self, session: testkit::Session, git: &testkit::Gate, goes_on: bool) {
+        session.kill();
+        let notes = self.sandbox.root().join("notes");
+        if !goes_on {
+            write(&notes.join("killed"), "");
+        }
+        write(&notes.join("free"), "");
+        git.let_one_pass();
+        self.sandbox.nobody_survives();
     }
 
     fn finish(&self, when: &str) {
@@ -74,15 +82,13 @@ impl Place {
 fn a_task_whose_worktree_was_made_ready_when_the_runner_died_does_not_take_anothers() {
     let place = Place::new(
         r#"[ -e $NOTES/free ] || { echo at >> $NOTES/at; read -r _ < $GATES/go; }"#,
-        r#"case "$PWD $*" in *_pool/2*) [ -e $NOTES/free ] || { echo at >> $NOTES/git; read -r _ < $GATES/git; };; esac"#,
+        r#"case "$PWD $*" in *_pool/2*) [ -e $NOTES/free ] || { echo at >> $NOTES/git; STOP; };; esac"#,
     );
-    let (_go, _git) = (place.sandbox.gate("go"), place.sandbox.gate("git"));
+    let (_go, git) = (place.sandbox.gate("go"), place.sandbox.gate("git"));
     let session = place.begin();
     place.sandbox.wait_for_note("at");
     place.sandbox.wait_for_note("git");
-    session.kill();
-    place.sandbox.nobody_survives();
-    place.free();
+    place.kill(session, &git, false);
     place.finish("it was made ready");
     place.sandbox.nobody_survives();
 }
@@ -95,10 +101,10 @@ fn a_plan_killed_at_any_call_of_git_is_resumed() {
             "",
             &format!(
                 r#"echo "$*" >> $NOTES/calls
-[ -e $NOTES/free ] || [ "$(wc -l < $NOTES/calls)" != {call} ] || {{ echo "$*" > $NOTES/git; read -r _ < $GATES/git; }}"#
+[ -e $NOTES/free ] || [ "$(wc -l < $NOTES/calls)" != {call} ] || {{ echo "$*" > $NOTES/git; STOP; }}"#
             ),
         );
-        let _git = place.sandbox.gate("git");
+        let git = place.sandbox.gate("git");
         let mut session = place.begin();
         let is_over = testkit::eventually("git stops, or the plan is over", || {
             match place.sandbox.note("git").is_empty() {
@@ -111,9 +117,7 @@ fn a_plan_killed_at_any_call_of_git_is_resumed() {
             assert!(call > 20, "git was called only {call} times");
             break;
         }
-        session.kill();
-        place.sandbox.nobody_survives();
-        place.free();
+        place.kill(session, &git, call % 2 == 0);
         let when = format!("call {call}, git {}", place.sandbox.note("git").trim());
         match place.sandbox.project().join(".git/refrain/plans/x/journal.jsonl").exists() {
             true => place.finish(&when),
