@@ -68,7 +68,12 @@ pub(crate) fn shown(path: &Path, root: &Path) -> String {
 
 /// The Rust files of the repository, tracked or new, relative to its root.
 pub(crate) fn rust_files(root: &Path) -> Result<Vec<String>> {
-    let list = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", "*.rs"];
+    tracked(root, "*.rs")
+}
+
+/// The files of the repository that match a pattern of git, tracked or new, relative to its root.
+pub(crate) fn tracked(root: &Path, pattern: &str) -> Result<Vec<String>> {
+    let list = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", pattern];
     let listed = capture(command("git").current_dir(root).args(list))?;
     let names = listed.split('\0').filter(|name| !name.is_empty());
     // A deleted file may still be in the index.

@@ -1,7 +1,7 @@
 //! `cargo xtask generate`: files in the repository that are made from the program.
 //!
 //! The program itself writes them (`refrain generate DIR`, hidden), because its types and its command line are their
-//! source: `docs/schema/` and `docs/cli.md`. Man pages and completions are made when they are installed.
+//! source: `docs/schema/` and `docs/reference/cli`. Man pages and completions are made when they are installed.
 //! `docs/architecture.svg` is drawn here, from the manifests.
 
 use std::collections::BTreeMap;
@@ -88,7 +88,7 @@ fn wanted(workspace: &Workspace) -> Result<Generated> {
     )?;
     let mut found = present(&scratch)?;
     if found.is_empty() {
-        return fail("`refrain generate DIR` wrote neither schema/*.json nor cli.md");
+        return fail("`refrain generate DIR` wrote neither schemas nor pages");
     }
     found.insert(DRAWING.into(), drawing::svg(workspace).into_bytes());
     Ok(found)
@@ -97,7 +97,8 @@ fn wanted(workspace: &Workspace) -> Result<Generated> {
 /// The generated files in a folder laid out like docs/.
 fn present(folder: &Path) -> Result<Generated> {
     let mut paths = below(&folder.join("schema"))?;
-    paths.extend(["cli.md", DRAWING].map(|name| folder.join(name)).into_iter().filter(|path| path.is_file()));
+    paths.extend(below(&folder.join("reference/cli"))?);
+    paths.extend(Some(folder.join(DRAWING)).filter(|path| path.is_file()));
     let mut found = Generated::new();
     for path in paths {
         let text = fs::read(&path).doing(format!("read {}", path.display()))?;

@@ -9,6 +9,7 @@
 
 mod bench;
 mod check;
+mod dist;
 mod drawing;
 mod e2e;
 mod failure;
@@ -34,7 +35,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Check crate arrows, file sizes, forgotten tests, the purity of refrain-core, the pages about the code, and generated files
+    /// Check crate arrows, file sizes, forgotten tests, the purity of refrain-core, the pages, the wording, and generated files
     Check,
     /// Write the generated files below docs/
     Generate {
@@ -52,6 +53,8 @@ enum Task {
     Lines,
     /// Measure against the floors of the machine; every figure is a ratio inside one interleaved run
     Bench(bench::Options),
+    /// Pack a binary for installation without Rust: tarball, Debian package, wheel, npm package, install script, SBOM
+    Dist(dist::Options),
     /// Run the tests that need more than Rust and git: the real agent programs, a browser, a forge's own program
     E2e(e2e::Options),
 }
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
         Task::Where { words } => search::run(&words),
         Task::Lines => lines::run(),
         Task::Bench(options) => bench::run(&options),
+        Task::Dist(options) => dist::run(&options),
         Task::E2e(options) => e2e::run(&options),
     };
     match done {

@@ -8,6 +8,7 @@ use refrain_core::spec::AgentKind;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::opencode;
 use crate::wire::lax;
 
 pub use transcript::{Tail, look};
@@ -34,6 +35,8 @@ pub struct Told {
     pub has_background: bool,
     /// The session's transcript file.
     pub transcript: Option<Utf8PathBuf>,
+    /// The turn as OpenCode's plugin passes them on: it has no transcript.
+    pub turn: Option<Tail>,
 }
 
 /// The fields of all agents: each agent uses some, and none has two meanings.
@@ -56,6 +59,8 @@ struct Input {
     background_tasks: Option<Vec<Value>>,
     #[serde(default, deserialize_with = "lax")]
     transcript_path: Option<String>,
+    #[serde(default, deserialize_with = "lax")]
+    answers: Option<Vec<opencode::session::Answer>>,
 }
 
 /// Reads the input of a hook; none if it is not about a session.
@@ -72,6 +77,7 @@ pub fn read(input: &[u8]) -> Option<Told> {
         joined: input.prompt_response,
         has_background: input.background_tasks.is_some_and(|tasks| !tasks.is_empty()),
         transcript: input.transcript_path.map(Utf8PathBuf::from).filter(|path| path.is_absolute()),
+        turn: input.answers.map(opencode::session::turn),
     })
 }
 
@@ -105,16 +111,32 @@ pub fn show(text: &str) -> String {
     json!({ "systemMessage": text }).to_string()
 }
 
-/// Whether an agent's transcript says what its turns use.
+/// Whether an agent's sessions say what their turns use.
 #[must_use]
 pub fn counts_tokens(agent: AgentKind) -> bool {
-    agent == AgentKind::Claude
+    matches!(agent, AgentKind::Claude | AgentKind::Codex | AgentKind::Gemini | AgentKind::Opencode)
 }
 
-/// Whether an agent's transcript can be read.
+/// Whether an agent's sessions say what their turns cost.
 #[must_use]
-pub fn has_transcript(agent: AgentKind) -> bool {
-    matches!(agent, AgentKind::Claude | AgentKind::Gemini)
+pub fn counts_cost(agent: AgentKind) -> bool {
+    agent == AgentKind::Opencode
+}
+
+/// The variable by which the tools of a session are known, and those that they started. None for agents that give
+/// their tools no name of the session.
+#[must_use]
+pub fn tool_mark(agent: AgentKind, session: &str) -> Option<String> {
+    Some(format!("{}={session}", session_variable(agent)?))
+}
+
+fn session_variable(agent: AgentKind) -> Option<&'static str> {
+    match agent {
+        AgentKind::Claude => Some("CLAUDE_CODE_SESSION_ID"),
+        AgentKind::Codex => Some("CODEX_THREAD_ID"),
+        AgentKind::Opencode => Some("REFRAIN_SESSION"),
+        AgentKind::Gemini | AgentKind::Generic | AgentKind::Acp => None,
+    }
 }
 
 /// The answer to the start of a session that tells it something.
@@ -127,14 +149,14 @@ pub fn tell(text: &str) -> String {
 /// The agent and the name of the session that a process was started in, from its variables.
 #[must_use]
 pub fn surrounding<'a>(variable: impl Fn(&str) -> Option<&'a str>) -> Option<(AgentKind, Option<&'a str>)> {
-    if variable("CLAUDECODE").is_some() {
-        return Some((AgentKind::Claude, variable("CLAUDE_CODE_SESSION_ID")));
-    }
-    let codex = variable("CODEX_THREAD_ID").map(|id| (AgentKind::Codex, Some(id)));
-    // Neither passes the session's name to its tools.
-    let gemini = variable("GEMINI_CLI").map(|_| (AgentKind::Gemini, None));
-    let opencode = variable("OPENCODE").map(|_| (AgentKind::Opencode, variable("REFRAIN_SESSION")));
-    codex.or(gemini).or(opencode)
+    let around = [
+        ("CLAUDECODE", AgentKind::Claude),
+        ("CODEX_THREAD_ID", AgentKind::Codex),
+        ("GEMINI_CLI", AgentKind::Gemini),
+        ("OPENCODE", AgentKind::Opencode),
+    ];
+    let (_, agent) = around.into_iter().find(|(name, _)| variable(name).is_some())?;
+    Some((agent, session_variable(agent).and_then(variable)))
 }
 
 /// Whether the program at this path is an agent.

@@ -198,7 +198,7 @@ impl From<EngineError> for RequestError {
                 (Code::Refused, Some(Message::own(&format!("refrain {verb} {id} {flag}"))))
             }
             EngineError::Refused { why: refrain_core::Refusal::NotAsked(_), id, .. } => {
-                (Code::Refused, text(format!("refrain status {id} says how it stands, and how it goes on")))
+                (Code::Refused, text(format!("refrain status {id} says how it stands, and how it continues")))
             }
             EngineError::Refused { why: refrain_core::Refusal::AnotherTree { .. }, id, .. } => {
                 (Code::Refused, text(format!("refrain status {id} says how to see what waits")))
@@ -214,7 +214,7 @@ impl From<EngineError> for RequestError {
                 (Code::Usage, words("--max-tokens can be kept with known agents"))
             }
             EngineError::Refused { why: refrain_core::Refusal::Stopped(_), id, .. } => {
-                (Code::Refused, text(format!("refrain status {id} says why, and how it goes on")))
+                (Code::Refused, text(format!("refrain status {id} says why, and how it continues")))
             }
             EngineError::Refused {
                 why: refrain_core::Refusal::Final(_),
@@ -286,6 +286,10 @@ impl From<EngineError> for RequestError {
                 (Code::Usage, words("nothing was changed; move it away first"))
             }
             EngineError::Plugin(PluginError::NoHome(_)) => (Code::Usage, None),
+            EngineError::Plugin(PluginError::NotCallable { .. }) => (
+                Code::Failed,
+                Some("put refrain where agents may run it, and install again".to_owned().into()),
+            ),
             EngineError::Plugin(PluginError::Misfit { .. } | PluginError::Unread(_)) => {
                 (Code::Usage, words("nothing was changed; mend that file, and try again"))
             }

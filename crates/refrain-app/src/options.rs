@@ -9,6 +9,7 @@ pub mod heading;
 pub mod kinds;
 pub mod notify;
 pub mod review;
+pub mod sandbox;
 pub mod stuck;
 pub mod until;
 pub mod values;

@@ -3,6 +3,7 @@
 //! ignore a schema: a value out of range is refused by name, and never changed.
 
 mod resolve;
+mod slack;
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -38,19 +39,19 @@ pub const MOST_MONEY: f64 = 50.0;
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Start {
-    /// What the agent is to do, as it is told in every iteration.
+    /// The task, as it is in the prompt of every iteration.
     #[schemars(length(min = 1, max = LONGEST_TEXT))]
     pub goal: String,
-    /// The folder that the agent works in, inside what this server may work in; its first folder where it is left out.
+    /// The folder that the agent works in, inside what this server may work in [default: its first folder].
     pub workspace: Option<String>,
     /// Who works: claude, codex, opencode, gemini, or an agent that the configuration names; acp and generic need command.
     /// What the configuration says where it and command are left out.
     pub agent: Option<String>,
     /// A command to loop instead, with its arguments; words are split like a shell's, no shell runs it.
     pub command: Option<String>,
-    /// Which model the agent uses; its own choice where it is left out.
+    /// Which model the agent uses [default: its own choice].
     pub model: Option<String>,
-    /// The loop's id, of a-z, 0-9 and hyphens; made up where it is left out.
+    /// The loop's id, of a-z, 0-9 and hyphens [default: made up].
     pub name: Option<String>,
     /// Shell commands that have to pass before the work counts as done, each as CMD or NAME=CMD.
     #[schemars(length(max = MOST_GATES))]
@@ -85,6 +86,15 @@ pub struct Start {
     /// Whether a person is asked last of all: what all else proved is done once they approve it.
     #[serde(default)]
     pub require_approval: bool,
+    /// The Slack channel, by its id, that shows the loop: one of those that the configuration of refrain serve names.
+    pub channel_id: Option<String>,
+    /// The thread in that channel, by the time stamp of its first message [default: none].
+    pub conversation_id: Option<String>,
+    /// The message in that channel that asked for the loop, by its time stamp: it gets the reactions.
+    pub trigger_message_ts: Option<String>,
+    /// Where the agent works: worktree (its own, on a new branch), branch (a new branch in the folder) or folder (the
+    /// default: the folder as it is). With worktree and branch its work is committed.
+    pub place: Option<String>,
 }
 
 impl Start {
@@ -97,6 +107,7 @@ impl Start {
             ("model", &self.model),
             ("name", &self.name),
             ("success-command", &self.success_command),
+            ("worktree", &self.place),
         ])?;
         commands("gate", &self.gates)?;
         within("max-iterations", self.max_iterations, &ITERATIONS)?;
@@ -110,29 +121,29 @@ impl Start {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanRun {
-    /// The tag of the tasks in .scud/tasks; the active one, or the only one, where it is left out.
+    /// The tag of the tasks in .scud/tasks [default: the active one, or the only one].
     pub tag: Option<String>,
     /// A file with the plan in Markdown, or with its tasks, inside the workspace.
     pub plan: Option<String>,
-    /// The folder of the project, inside what this server may work in; its first folder where it is left out.
+    /// The folder of the project, inside what this server may work in [default: its first folder].
     pub workspace: Option<String>,
     /// Who works on the tasks, as for loop_start; claude where nothing says.
     pub agent: Option<String>,
     /// A command to loop instead, as for loop_start.
     pub command: Option<String>,
-    /// Which model the agents use; their own choice where it is left out.
+    /// Which model the agents use [default: their own choice].
     pub model: Option<String>,
-    /// The plan's id, of a-z, 0-9 and hyphens; made up where it is left out.
+    /// The plan's id, of a-z, 0-9 and hyphens [default: made up].
     pub name: Option<String>,
     /// The shell command that proves a task done that names none of its own.
     pub verify: Option<String>,
     /// Start although the program of verify or of a gate is not found or not executable, as for loop_start.
     #[serde(default)]
     pub allow_missing_gates: bool,
-    /// How many tasks are worked on at a time; as many as the machine can take where it is left out.
+    /// How many tasks are worked on at a time [default: as many as the machine can take].
     #[schemars(range(min = 1, max = MOST_JOBS))]
     pub jobs: Option<u32>,
-    /// How many iterations one task may take; 3 where it is left out.
+    /// How many iterations one task may take [default: 3].
     #[schemars(range(min = 1, max = Limits::MAX_GRANT))]
     pub max_iterations_per_task: Option<u32>,
     /// How much money all tasks may cost together, in US dollars, as for loop_start.
@@ -163,10 +174,11 @@ impl PlanRun {
 }
 
 /// What the options that an error names are called in these requests.
-const PARAMETERS: [(&str, &str); 21] = [
+const PARAMETERS: [(&str, &str); 23] = [
     ("agent", "agent"),
     ("allow-missing-gates", "allow_missing_gates"),
     ("command", "command"),
+    ("create-branch", "place"),
     ("critique-every", "checkpoint_interval"),
     ("gate", "gates"),
     ("jobs", "jobs"),
@@ -185,6 +197,7 @@ const PARAMETERS: [(&str, &str); 21] = [
     ("timeout-grace", "max_tick_duration_minutes"),
     ("verify", "verify"),
     ("working-dir", "workspace"),
+    ("worktree", "place"),
 ];
 
 /// What an option is called in these requests, if they have it.
@@ -197,9 +210,14 @@ pub fn parameter(option: &str) -> Option<&'static str> {
 pub fn start(context: &Context, asked: &Start, note: Note<'_>) -> Result<(Service, LoopId), RequestError> {
     context.check(Action::Detach)?;
     let (workspace, request) = asked.request(context, note)?;
+    let talk = asked.slack_talk(&workspace.settings.config.slack)?;
     let context = with_options(context, "start", &resolve::options(&request.options));
     context.typed.check()?;
-    start_detached(&context, PreparedLoop::new(&context, workspace, &request)?, note)
+    let (service, id) = start_detached(&context, PreparedLoop::new(&context, workspace, &request)?, note)?;
+    if let Some(talk) = talk {
+        service.note_talk(&id, &talk)?;
+    }
+    Ok((service, id))
 }
 
 /// Works on the tasks of a plan in a process of its own, in the folder of the context as above.

@@ -3,6 +3,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::budget::{Caps, Which};
+use refrain_core::formats::mirror::MirrorName;
 use refrain_core::gate::{DefaultGates, GateChoice, GateSpec};
 use refrain_core::git::{Checkout, GitSpec};
 use refrain_core::memory::{self, MemorySpec};
@@ -26,6 +27,7 @@ use crate::{Context, Note, trust};
 
 pub mod agents;
 pub mod prompt;
+pub mod sandbox;
 
 /// Where a loop is to work, and what is configured there.
 #[derive(Debug)]
@@ -149,9 +151,15 @@ pub fn spec(
     }
     let (until, most) = options.until.resolve(options.max_iterations, start.max_iterations)?;
     if until == Until::Forever {
-        let why = "a loop that goes on for ever is never done; accepted is that without --infinite";
+        let why = "a loop without an end is never done; remove --infinite";
         refuse_approval(&spec, options.work.gates.require_approval, settings, why)?;
     }
+    let of_loop = |name: &MirrorName| match name {
+        MirrorName::Loop(mirror) => Ok(*mirror),
+        MirrorName::Scud => Err(RequestError::usage(
+            "--mirror scud: it shows a plan; accepted for a loop are ralph, synthex, descartes, randroid",
+        )),
+    };
     let git = options.git.spec(&settings.config.git, start.share_worktree.unwrap_or_default())?;
     let spec = Spec {
         id: options.name.clone().unwrap_or(spec.id),
@@ -161,7 +169,7 @@ pub fn spec(
         limits: Limits { max_iterations: most, ..spec.limits },
         mirrors: match options.mirror.as_slice() {
             [] => start.mirrors.clone().unwrap_or_default(),
-            mirrors => mirrors.to_vec(),
+            names => names.iter().map(of_loop).collect::<Result<_, _>>()?,
         },
         until,
         git: GitSpec { setup: spec.git.setup.filter(|_| git.checkout != Checkout::AsIs), ..git },
@@ -214,6 +222,7 @@ pub fn common(
     let proof = args.gates.proof(source, &settings.config, review, configured, offer, is_trusted)?;
     let critique = args.reviews.critique(worker, settings)?;
     let memory = memory(args.memory, &agent, &settings.config.memory);
+    let mut notes = proof.notes;
     let mut spec = Spec {
         // Replaced if no name is given: the service makes one up that is free.
         id: LoopId::derived(&agent.program, 0),
@@ -244,13 +253,15 @@ pub fn common(
         working_dir,
         git: GitSpec { setup: settings.config.worktrees.setup.clone(), ..GitSpec::default() },
         gates: proof.gates,
+        sandbox: None,
         depth: context.depth,
         parent: context.caller.loop_dir().map(Utf8Path::to_owned),
         output_cap: start.output_cap.unwrap_or(Spec::OUTPUT_CAP),
     };
     spec.add_default_gates(proof.default_gates);
     spec.clean_checkout = !spec.gates.is_empty() && args.gates.are_clean(start.clean_checkout);
-    Ok(Resolved { spec, notes: proof.notes, offered: proof.offered, untrusted_gates: proof.untrusted_gates })
+    spec.sandbox = sandbox::of(context, &spec, args.sandbox.resolve(&settings.config.sandbox), &mut notes)?;
+    Ok(Resolved { spec, notes, offered: proof.offered, untrusted_gates: proof.untrusted_gates })
 }
 
 /// The use of memories: as typed, as configured, else on for a known agent. A command may be anything, and its prompt
@@ -339,7 +350,7 @@ fn program(args: &WorkArgs, settings: &Settings) -> Result<(AgentKind, String, V
         return Ok((kind, command.program.clone(), command.args.clone()));
     }
     let Some(kind) = asked else {
-        let error = "nothing says what to run; accepted is --command or --agent";
+        let error = "what is to run is missing; accepted is --command or --agent";
         return Err(
             RequestError::usage(error).hint("start.command or start.agent of the configuration says it too")
         );

@@ -25,6 +25,7 @@ pub mod promise;
 pub mod prompt;
 pub mod protect;
 pub mod review;
+pub mod sandbox;
 pub mod session;
 #[cfg(test)]
 mod simulation;

@@ -84,6 +84,7 @@ pub fn assemble(state: &LoopState, quoted: Quoted<'_>) -> String {
         outside::objection(state, quoted.outside(), excerpt),
         blocked(state),
         last.and_then(what_was_nearly_said),
+        what_was_not_asked(state, quoted.notes()),
         committed.and_then(commits::what_was_not_committed),
         feedback(state),
         directive(state, quoted),
@@ -183,6 +184,16 @@ pub(crate) fn what_failed(last: &Attempt, output: Option<&str>, excerpt: Excerpt
 fn what_was_nearly_said(last: &Attempt) -> Option<String> {
     let miss = last.finished.as_ref()?.near_miss?;
     Some(format!("CLAIM NOT HEARD: {}.", miss.hint()))
+}
+
+/// Says that a question outside the front matter, without a status, asks nothing.
+fn what_was_not_asked(state: &LoopState, notes: Option<&str>) -> Option<String> {
+    let file = state_file_path(&state.spec);
+    let text = format!(
+        "QUESTION NOT ASKED: a `question:` outside the front matter of {file} asks nothing. If you need an answer, set \
+         `status: blocked` and `question: ...` in its front matter. Else remove that line."
+    );
+    (state.blocked == 0 && state_file::has_question_in_body(notes?)).then_some(text)
 }
 
 fn feedback(state: &LoopState) -> Option<String> {

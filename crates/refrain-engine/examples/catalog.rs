@@ -182,6 +182,7 @@ fn spec(root: &Utf8PathBuf, number: usize) -> Result<Spec, Box<dyn Error>> {
         session: None,
         depth: 0,
         parent: None,
+        sandbox: None,
         output_cap: Spec::OUTPUT_CAP,
     })
 }
@@ -206,13 +207,14 @@ fn finished(promised: bool) -> AttemptFinished {
         needs: None,
         state: None,
         git_changed: Vec::new(),
+        refused: Vec::new(),
         idle: false,
         stdout_bytes: 1000,
         stderr_bytes: 0,
         left: false,
         output_error: None,
         report: Some(Box::new(report)),
-        preview: "The test still fails; the next iteration goes on from here.".into(),
+        preview: "The test still fails; the next iteration continues from here.".into(),
         summary: None,
         fingerprint: None,
         sealed: Default::default(),

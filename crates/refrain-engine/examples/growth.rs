@@ -106,6 +106,7 @@ fn spec(dir: &Utf8PathBuf) -> Result<Spec, Box<dyn Error>> {
         session: None,
         depth: 0,
         parent: None,
+        sandbox: None,
         output_cap: Spec::OUTPUT_CAP,
     })
 }
@@ -154,13 +155,14 @@ fn open_long(service: &Service, dir: &Utf8PathBuf) -> Result<f64, Box<dyn Error>
             needs: None,
             state: None,
             git_changed: Vec::new(),
+            refused: Vec::new(),
             idle: false,
             stdout_bytes: 1000,
             stderr_bytes: 0,
             left: false,
             output_error: None,
             report: None,
-            preview: "The test still fails; the next iteration goes on from here.".into(),
+            preview: "The test still fails; the next iteration continues from here.".into(),
             summary: None,
             fingerprint: None,
             sealed: Default::default(),

@@ -99,6 +99,8 @@ impl Plan {
             each: Box::new(spec()?),
             jobs: JOBS,
             pipeline: false,
+            waves_before: 0,
+            mirror: false,
             tune: false,
             verifications: None,
             limits: PlanLimits { total: u32::MAX, ..PlanLimits::default() },
@@ -164,11 +166,20 @@ impl Plan {
                 },
                 PlanStep::CompleteWave { wave } => {
                     let tasks = self.state.line.iter().map(|(id, _)| id.clone()).collect();
-                    PlanEvent::WaveCompleted { wave, commit: Some(head), tasks, rest: Vec::new() }
+                    PlanEvent::WaveCompleted {
+                        wave,
+                        commit: Some(head),
+                        tasks,
+                        rest: Vec::new(),
+                        commits: Vec::new(),
+                    }
                 }
-                PlanStep::HandOver => {
-                    PlanEvent::HandedOver { head: Some(head), rest: Vec::new(), refused: None }
-                }
+                PlanStep::HandOver => PlanEvent::HandedOver {
+                    head: Some(head),
+                    rest: Vec::new(),
+                    waves: Vec::new(),
+                    refused: None,
+                },
                 PlanStep::Finish(end) => PlanEvent::Ended(end),
                 PlanStep::Rest => return Ok(()),
                 step @ (PlanStep::Drive { .. } | PlanStep::Quiet { .. } | PlanStep::Abandon) => {
@@ -222,6 +233,7 @@ fn spec() -> Result<Spec, Box<dyn Error>> {
             retries: 0,
             when: GateWhen::Iteration,
             completes: false,
+            own_tests: false,
             by_default: false,
         }],
         gate_env: Default::default(),
@@ -243,6 +255,7 @@ fn spec() -> Result<Spec, Box<dyn Error>> {
         session: None,
         depth: 0,
         parent: None,
+        sandbox: None,
         output_cap: Spec::OUTPUT_CAP,
     })
 }

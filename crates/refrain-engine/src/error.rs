@@ -87,7 +87,7 @@ pub enum EngineError {
     NameTaken(LoopId),
     /// One of several files could not be written.
     #[error(
-        "{failed} could not be written; written before it: {written}; the same command goes on from there"
+        "{failed} could not be written; written before it: {written}; the same command continues from there"
     )]
     Partly {
         failed: Utf8PathBuf,
@@ -184,7 +184,7 @@ pub enum EngineError {
     )]
     UntrustedCommand(String),
     /// The worktree of a task is in use by another loop or process.
-    #[error("{0} is used by somebody else")]
+    #[error("{0} is used by another plan; resume this one when that has ended")]
     SlotTaken(Utf8PathBuf),
     /// The worktree of a task holds something that only a person can take away.
     #[error("{0} holds what somebody else left in it: {1}; look there, and take that away")]
@@ -246,6 +246,9 @@ pub enum PluginError {
     /// The agent's home is unknown.
     #[error("HOME is not set, so there is no place for the plugin of {0}")]
     NoHome(AgentKind),
+    /// The shell of an agent cannot run this program.
+    #[error("a shell cannot run {program} --version: {why}")]
+    NotCallable { program: String, why: String },
     /// The path of a Refrain file is taken by a file of another origin.
     #[error("{0} is there already, and refrain did not write it")]
     Taken(Utf8PathBuf),

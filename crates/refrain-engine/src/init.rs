@@ -171,7 +171,7 @@ fn targets(top: &Utf8Path) -> Result<Vec<Prepared>, EngineError> {
             }
             Found::Text(text) if text.lines().any(includes) => Fate::Left,
             Found::Text(text) if text.trim_end_matches(['\n', '\r']).ends_with('\\') => {
-                Fate::ByHand { why: "its last line goes on", text: line.to_owned() }
+                Fate::ByHand { why: "its last line continues", text: line.to_owned() }
             }
             Found::Text(text) => Fate::Added(behind(&text, line)),
             Found::Other(why) => Fate::ByHand { why, text: line.to_owned() },

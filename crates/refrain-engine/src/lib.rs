@@ -21,6 +21,7 @@ mod memory;
 mod observe;
 mod plan;
 mod plugin;
+pub mod sandbox;
 mod service;
 mod session;
 
@@ -70,7 +71,7 @@ pub use service::catalog::Listed;
 pub use service::evolution::{EvolutionError, Proposed};
 pub use service::import_export::{ForeignError, found_in, write_exported};
 pub use service::logs::{Heard, Kept, Part};
-pub use service::mirror::{foreign_lock, left_to_others};
+pub use service::mirror::{foreign_lock, left_to_others, plan_left_to_others};
 pub use service::requests::SlowRunner;
 pub use service::search::SearchResult;
 pub use service::usage::{UnreportedUsage, Used};

@@ -2,6 +2,7 @@
 //! is noted first (`refrain_store::outbox::plugins`), and everything is checked before anything is changed.
 
 mod carry;
+mod program;
 mod rehearse;
 
 use std::fs;
@@ -12,7 +13,7 @@ use refrain_agents::generic;
 use refrain_agents::plugin::settings::{self, Found};
 use refrain_agents::plugin::{Homes, Owned, Plugin, Shared};
 use refrain_core::spec::AgentKind;
-use refrain_core::view::plugin::{Part, PartState, PluginStatus};
+use refrain_core::view::plugin::{Part, PartState, PluginStatus, Standing};
 use refrain_store::outbox::plugins::{self, Installed};
 
 use crate::PluginError;
@@ -25,7 +26,7 @@ pub struct PluginWork {
     pub changes: Vec<PluginChange>,
     /// Files of Refrain's that were changed by others, which are left as they are.
     pub kept: Vec<Utf8PathBuf>,
-    /// How agents call this program: by its name if that leads to it, else by its path.
+    /// The path by which agents call this program.
     pub program: String,
     /// What the user has to do, or to know.
     pub then: &'static [&'static str],
@@ -45,12 +46,16 @@ impl Host {
     /// Installs an agent's plugin, if it is not there already; or only says what that would change.
     ///
     /// # Errors
-    /// [`EngineError::Plugin`] if something does not fit, and nothing was touched; [`EngineError::Disk`] if a file
+    /// [`EngineError::Plugin`] if something does not fit, or the agent's shell cannot run this program, and nothing was
+    /// touched; [`EngineError::Disk`] if a file
     /// could not be written: what is there by then is noted, and a second try continues from there.
     pub fn install_plugin(&self, agent: AgentKind, is_rehearsal: bool) -> Result<PluginWork, EngineError> {
         let (program, plugin) = self.plugin_of(agent)?;
+        if let Some(why) = program::problem(&program) {
+            return Err(PluginError::NotCallable { program, why }.into());
+        }
         let noted = Installed::read(&self.plugins())?;
-        let plan = rehearse::install(agent, &plugin, &noted, &self.plugins())?;
+        let plan = rehearse::install((agent, &program), &plugin, &noted, &self.plugins())?;
         if !is_rehearsal {
             carry::install(&plan, &noted, &self.plugins())?;
         }
@@ -73,7 +78,14 @@ impl Host {
         let noted = Installed::read(&self.plugins())?;
         let files = files.into_iter().map(|file| Part { state: state(&file, &noted), path: file.path });
         let settings = settings.map(|shared| Part { state: shared_state(&shared), path: shared.path });
-        Ok(PluginStatus::of(agent, files.chain(settings).collect()))
+        let status = PluginStatus::of(agent, files.chain(settings).collect());
+        if status.standing == Standing::NotInstalled {
+            return Ok(status);
+        }
+        let of_agent = noted.files.values().filter(|file| file.agent == agent);
+        let program = of_agent.filter_map(|file| file.program.clone()).next();
+        let problem = program.as_deref().and_then(program::problem);
+        Ok(PluginStatus { program, problem, ..status })
     }
 
     /// The folder of Refrain's own files that programs are pointed to, and the notes of what was installed.
@@ -93,15 +105,14 @@ impl Host {
         Ok((program, plugin.ok_or(PluginError::NoHome(agent))?))
     }
 
-    /// The command by which agents call this program.
+    /// The path by which agents call this program: their shells have a `PATH` of their own. A link in the user's
+    /// `PATH` stays one, as an update may move what it leads to.
     fn called(&self) -> io::Result<String> {
         let own = fs::canonicalize(&self.program)?;
         let named = generic::in_path("refrain", &self.env).filter(|path| path.is_absolute());
-        // Another that is called so may be of another version.
-        if named.is_some_and(|path| fs::canonicalize(path).is_ok_and(|path| path == own)) {
-            return Ok("refrain".to_owned());
-        }
-        let path = own.into_os_string().into_string().ok();
+        // Another program of that name may be of another version.
+        let named = named.filter(|path| fs::canonicalize(path).is_ok_and(|path| path == own));
+        let path = named.unwrap_or(own).into_os_string().into_string().ok();
         path.filter(|path| !path.contains(char::is_control)).ok_or_else(|| {
             io::Error::new(ErrorKind::InvalidFilename, "it cannot stand in a file of settings")
         })

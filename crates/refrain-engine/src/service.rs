@@ -17,10 +17,13 @@ pub(crate) mod search;
 pub(crate) mod shared_files;
 pub(crate) mod usage;
 
+use std::time::{Duration, Instant};
+
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::view::Status;
 use refrain_core::{LoopId, LoopState, Spec};
 use refrain_store::access::trust::{Content, Trust};
+use refrain_store::disk::notice::Notice;
 use refrain_store::journal::{self};
 use refrain_store::project::archive;
 use refrain_store::{LoopDir, Project, RunnerLock, config};
@@ -28,6 +31,11 @@ use refrain_store::{LoopDir, Project, RunnerLock, config};
 use crate::EngineError;
 use crate::driver::liveness::look;
 use crate::host::Host;
+
+/// How long a runner that has recorded the end of its loop is waited for.
+const LEAVING: Duration = Duration::from_secs(10);
+/// How often it is checked meanwhile: one that was killed wakes no waiter.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// The interface to one project's loops.
 #[derive(Clone, Debug)]
@@ -137,13 +145,37 @@ impl Service {
     /// [`EngineError`] if it has not stopped, or cannot be moved.
     pub fn archive(&self, id: &LoopId) -> Result<Utf8PathBuf, EngineError> {
         let Located { dir, archived: false } = self.locate(id)? else { return Err(self.no_loop(id)) };
-        let _lock = RunnerLock::try_take(&dir)?.ok_or_else(|| EngineError::NotStopped(id.clone()))?;
+        let _lock = self.lock_of_ended(id, &dir)?;
         let signing = self.host.signing();
         let ended = journal::read_believed::<LoopState>(&dir, &signing)?.ended;
         let ended = ended.ok_or_else(|| EngineError::NotStopped(id.clone()))?;
         let aside = archive::put_aside(&self.project, id, ended.at)?;
         signing.moved(&dir, &LoopDir(aside.clone()));
         Ok(aside)
+    }
+
+    /// The lock of a loop that has ended. A runner that has recorded the end holds it for a moment longer: that is
+    /// waited for.
+    ///
+    /// # Errors
+    /// [`EngineError::NotStopped`] if the loop has not ended, or its runner does not let go of it.
+    pub(crate) fn lock_of_ended(&self, id: &LoopId, dir: &LoopDir) -> Result<RunnerLock, EngineError> {
+        let (until, mut notice) = (Instant::now() + LEAVING, None);
+        loop {
+            if let Some(lock) = RunnerLock::try_take(dir)? {
+                return Ok(lock);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            let has_ended = journal::read_as::<LoopState>(dir)?.state.ended.is_some();
+            if !has_ended || left.is_zero() {
+                return Err(EngineError::NotStopped(id.clone()));
+            }
+            match &notice {
+                // What happened meanwhile is seen in the next round.
+                None => notice.insert(Notice::new()?).watch(&dir.runner_lock()),
+                Some(notice) => notice.wait(Some(left.min(LOOK_AGAIN))),
+            }
+        }
     }
 
     pub fn events(&self, id: &LoopId) -> Result<Vec<refrain_core::Record>, EngineError> {

@@ -16,8 +16,8 @@ pub enum GitError {
     /// There is no git program.
     #[error("git cannot be started; install it, or do without commits, branches and worktrees")]
     Missing(#[source] io::Error),
-    /// A git program that lacks what plans need.
-    #[error("git {0} is older than {major}.{minor}, which plans need; install a newer one", major = OLDEST.0, minor = OLDEST.1)]
+    /// A git program that lacks what Refrain needs.
+    #[error("git {0} is older than {major}.{minor}, which Refrain needs; install a newer one", major = OLDEST.0, minor = OLDEST.1)]
     TooOld(String),
     /// A plain folder.
     #[error("{0} is in no git repository; run `git init` there first")]

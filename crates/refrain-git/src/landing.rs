@@ -89,6 +89,8 @@ pub enum Wave {
     Made {
         /// The commit: its first parent is the base, its second the chain of its tasks' commits.
         commit: Oid,
+        /// The chain: a commit for each that was given, in their order.
+        chain: Vec<Oid>,
     },
     /// A task's commit depends on changes that are not in this wave; nothing is made.
     Conflict {
@@ -211,32 +213,52 @@ impl Repository {
         if let Some(at) = &at
             && trailed(git, (first_parent, at), trailers)?.as_ref() == Some(at)
             && self.reference(&format!("{at}^"))?.as_ref() == Some(first_parent)
-            && self.holds(git, (first_parent, at), &chain)?
+            && let Some(chain) = self.chain_of(git, (first_parent, at), &chain)?
         {
-            return Ok(Wave::Made { commit: at.clone() });
+            return Ok(Wave::Made { commit: at.clone(), chain });
         }
-        let chain = chain.last().unwrap_or(first_parent);
-        let tree = &self.tree_by(git, chain)?;
-        let parents = [first_parent, chain];
-        let parents = if chain == first_parent { &parents[..1] } else { &parents };
+        let end = chain.last().unwrap_or(first_parent);
+        let tree = &self.tree_by(git, end)?;
+        let parents = [first_parent, end];
+        let parents = if end == first_parent { &parents[..1] } else { &parents };
         let commit = self.make_commit(git, &New { tree, parents, message, trailers })?;
         if !self.move_reference(reference, at.as_ref(), &commit, first_line(message))? {
             return Err(GitError::ReferenceMoved(reference.to_owned()));
         }
-        Ok(Wave::Made { commit })
+        Ok(Wave::Made { commit, chain })
     }
 
-    /// Whether this chain precedes a wave's commit, compared by trees: signing gives the commits new names each time.
-    fn holds(
+    /// The chain that precedes a wave's commit, if it has the content of this one: signing gives the commits new names
+    /// each time.
+    fn chain_of(
         &self,
         git: Git<'_>,
         (first_parent, wave): (&Oid, &Oid),
         chain: &[Oid],
-    ) -> Result<bool, GitError> {
-        let Some(end) = self.reference(&format!("{wave}^2"))? else { return Ok(chain.is_empty()) };
-        let known = since(git, first_parent, &end)?;
-        Ok(known == chain
-            || (known.len() == chain.len() && self.trees(git, &known)? == self.trees(git, chain)?))
+    ) -> Result<Option<Vec<Oid>>, GitError> {
+        let known = match self.reference(&format!("{wave}^2"))? {
+            Some(end) => since(git, first_parent, &end)?,
+            None => Vec::new(),
+        };
+        let is_it = known == chain
+            || (known.len() == chain.len() && self.trees(git, &known)? == self.trees(git, chain)?);
+        Ok(is_it.then_some(known))
+    }
+
+    /// A wave on the first-parent line after `from`, by its trailers: its commit, and the chain of its tasks' commits.
+    pub fn wave_on(
+        &self,
+        (from, to): (&Oid, &Oid),
+        trailers: &[(&str, &str)],
+    ) -> Result<Option<(Oid, Vec<Oid>)>, GitError> {
+        let git = self.git();
+        let Some(commit) = trailed(git, (from, to), trailers)? else { return Ok(None) };
+        let parents = (self.reference(&format!("{commit}^1"))?, self.reference(&format!("{commit}^2"))?);
+        let chain = match parents {
+            (Some(first), Some(end)) => since(git, &first, &end)?,
+            (Some(_) | None, _) => Vec::new(),
+        };
+        Ok(Some((commit, chain)))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Running git and reading its output: commands, objects, references, index, list of worktrees and settings.
 
+pub(crate) mod attributes;
 pub(crate) mod commit_config;
 pub(crate) mod committer;
 pub(crate) mod configuration;

@@ -20,6 +20,7 @@ use crate::plumbing::configuration::Configurations;
 use crate::plumbing::git::{Git, environment, path_outside, program, said};
 use crate::plumbing::git_files;
 use crate::plumbing::object_cache::Known;
+use crate::version;
 use refrain_forge::FROM_FILE;
 
 /// A worktree of a repository.
@@ -260,6 +261,14 @@ impl Repository {
     /// The cache of commits.
     pub(crate) fn known(&self) -> &Known {
         &self.known
+    }
+
+    /// Refuses a git that is too old for commits, candidates and worktrees.
+    ///
+    /// # Errors
+    /// [`GitError::TooOld`], or if git cannot be run.
+    pub fn check_version(&self) -> Result<(), GitError> {
+        version::check(Git::new(&self.root, &self.env).within(self.limit), self.program.as_deref())
     }
 
     /// Git in this worktree.

@@ -43,13 +43,16 @@ pub fn anyone_runs(argument: &str, variable: &[u8]) -> bool {
 /// The nearest ancestor that runs such a program: the program's path, or that of the script it was started with.
 #[must_use]
 pub fn above(is: impl Fn(&Utf8Path) -> bool) -> Option<Process> {
-    let runs = |process: &Process| {
-        let arguments = system::arguments(process.pid);
-        let mut words =
-            arguments.split(|byte| *byte == 0).take(2).filter_map(|word| std::str::from_utf8(word).ok());
-        words.any(|word| is(Utf8Path::new(word)))
-    };
-    ancestors().into_iter().map(|stat| stat.process).filter(|process| process.pid > 1).find(runs)
+    let above = ancestors().into_iter().map(|stat| stat.process).filter(|process| process.pid > 1);
+    above.into_iter().find(|process| runs(process.pid, &is))
+}
+
+/// Whether a process runs such a program: the program's path, or that of the script it was started with.
+pub(crate) fn runs(pid: i32, is: impl Fn(&Utf8Path) -> bool) -> bool {
+    let arguments = system::arguments(pid);
+    let mut words =
+        arguments.split(|byte| *byte == 0).take(2).filter_map(|word| std::str::from_utf8(word).ok());
+    words.any(|word| is(Utf8Path::new(word)))
 }
 
 /// The processes above this one, nearest first, as far as the system shows them.

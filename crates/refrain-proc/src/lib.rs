@@ -23,5 +23,5 @@ pub mod tool;
 
 pub use keeper::{KEEPER_NAME, Rung, StopLadder};
 pub use output::{Listener, Meter};
-pub use supervisor::{Job, KeeperSpec, Report, Supervisor};
+pub use supervisor::{Job, KeeperSpec, Report, Stdin, Supervisor};
 pub use system::{OWN_PROGRAM, free_memory};

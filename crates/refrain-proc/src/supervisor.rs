@@ -48,6 +48,15 @@ pub struct KeeperSpec {
     pub loop_dir: Option<Utf8PathBuf>,
 }
 
+/// The standard input of an agent.
+#[derive(Debug, Default)]
+pub enum Stdin {
+    #[default]
+    Closed,
+    File(Utf8PathBuf),
+    Socket(OwnedFd),
+}
+
 /// One start of an agent.
 #[derive(Debug)]
 pub struct Job<L> {
@@ -57,8 +66,7 @@ pub struct Job<L> {
     pub dir: Utf8PathBuf,
     /// Added to the keeper's environment.
     pub env: Vec<(String, String)>,
-    /// The file for standard input; none means closed.
-    pub stdin: Option<Utf8PathBuf>,
+    pub stdin: Stdin,
     /// The file for standard output.
     pub stdout_log: Utf8PathBuf,
     /// The file for standard error.
@@ -261,9 +269,10 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
     }
 
     fn start(&mut self, job: Job<L>) -> io::Result<()> {
-        let stdin: OwnedFd = match &job.stdin {
-            Some(path) => refrain_files::open(path, refrain_files::OFlags::RDONLY)?.into(),
-            None => File::open("/dev/null")?.into(),
+        let stdin: OwnedFd = match job.stdin {
+            Stdin::File(path) => refrain_files::open(&path, refrain_files::OFlags::RDONLY)?.into(),
+            Stdin::Closed => File::open("/dev/null")?.into(),
+            Stdin::Socket(socket) => socket,
         };
         let (stdout, stdout_end) = pipe()?;
         let (stderr, stderr_end) = pipe()?;

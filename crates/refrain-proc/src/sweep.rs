@@ -2,6 +2,8 @@
 //! list gets complete; a pid is only ever signalled through a descriptor that was verified to refer to the listed
 //! process.
 
+mod session;
+
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -13,6 +15,8 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, waitid, w
 use crate::identity::{self, Stat};
 use crate::keeper::is_keeper;
 use crate::system;
+
+pub use session::sweep_session;
 
 /// How long one sweep continues while new processes appear: some that cannot be frozen can fork for ever.
 pub(crate) const ROUNDS_BOUND: Duration = Duration::from_secs(5);
@@ -63,18 +67,22 @@ pub(crate) fn living_descendants() -> Vec<i32> {
 const MOST_NAMES: usize = 5;
 const LONGEST_NAME: usize = 40;
 
-/// The program names of this process's living descendants, each once. None if no descendant lives.
+/// The program names of this process's living descendants. None if no descendant lives.
 pub(crate) fn living_names() -> Option<Vec<String>> {
+    let living = own_descendants();
+    (!living.is_empty()).then(|| names(living))
+}
+
+/// The program names of these processes, each once.
+fn names(processes: BTreeSet<(i32, u64)>) -> Vec<String> {
     let name = |(pid, _): (i32, u64)| {
         let arguments = system::arguments(pid);
         let program = String::from_utf8_lossy(arguments.split(|byte| *byte == 0).next()?).into_owned();
         let name = squeeze(&printable(program.rsplit('/').next()?));
         (!name.is_empty()).then(|| clip(&name, LONGEST_NAME).into_owned())
     };
-    let living = own_descendants();
-    let is_any = !living.is_empty();
-    let names: BTreeSet<String> = living.into_iter().filter_map(name).collect();
-    is_any.then(|| names.into_iter().take(MOST_NAMES).collect())
+    let names: BTreeSet<String> = processes.into_iter().filter_map(name).collect();
+    names.into_iter().take(MOST_NAMES).collect()
 }
 
 /// Whether this process has children, including zombies. Without them it has no descendants.

@@ -17,7 +17,7 @@
     }
     if (kind === "printed") {
       if (concerns(news)) follow();
-    } else if (kind === "alive" ? document.querySelector("[data-live] .running, [data-live] .waiting") : kind !== "recorded" || concerns(news)) {
+    } else if (kind === "alive" ? document.querySelector("[data-live] .status.running, [data-live] .status.waiting") : kind !== "recorded" || concerns(news)) {
       soon();
     }
   }
@@ -49,6 +49,9 @@
   }
 
   function put(page) {
+    document.title = page.title;
+    const icon = page.querySelector("link[rel=icon]"), shown = document.querySelector("link[rel=icon]");
+    if (icon && shown && icon.getAttribute("href") !== shown.getAttribute("href")) shown.replaceWith(icon);
     for (const fresh of page.querySelectorAll("[data-live][id]")) {
       const old = document.getElementById(fresh.id);
       if (!old || old.innerHTML === fresh.innerHTML) continue;
@@ -56,12 +59,15 @@
       // Keep what the user is typing, or has typed.
       const fields = [...old.querySelectorAll("input, textarea")];
       if (fields.some((it) => it === active || it.value !== it.defaultValue || it.checked !== it.defaultChecked)) continue;
+      if (old.querySelector(".menu[open]")) continue;
       const focused = old.contains(active) ? active.id || (active.name && `${active.name}`) : null;
       const places = [...old.querySelectorAll(".scroll")].map((it) => [it.scrollLeft, it.scrollTop]);
       old.replaceChildren(...fresh.childNodes);
       [...old.querySelectorAll(".scroll")].forEach((it, n) => { if (places[n]) [it.scrollLeft, it.scrollTop] = places[n]; });
       if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
     }
+    tick();
+    choose();
     // Of the agent's work only what is new is read, until it is of another attempt.
     const doing = document.getElementById("doing"), begun = page.getElementById("doing");
     if (!doing || !begun || doing.dataset.attempt === begun.dataset.attempt) return follow();
@@ -75,7 +81,7 @@
   let following = false, behind = false;
   async function follow() {
     const list = document.getElementById("activity");
-    if (!list) return;
+    if (!list?.dataset.source) return;
     if (following) { behind = true; return; }
     following = true;
     behind = false;
@@ -88,6 +94,10 @@
           const last = list.lastElementChild;
           if (line.part && last?.className === line.kind) {
             last.textContent += line.text;
+            continue;
+          }
+          if (last?.className === "tool" && (line.kind === "result" || line.kind === "failed")) {
+            fold(last, line);
             continue;
           }
           const item = document.createElement("li");
@@ -106,13 +116,103 @@
     if (behind) follow();
   }
 
+  // The result of a tool is folded below its call, as the server does it.
+  function fold(call, line) {
+    let details = call.querySelector("details");
+    if (!details) {
+      details = document.createElement("details");
+      const summary = document.createElement("summary");
+      summary.textContent = call.textContent;
+      details.append(summary);
+      call.replaceChildren(details);
+    }
+    const result = document.createElement("pre");
+    result.className = line.kind;
+    result.textContent = line.text;
+    details.append(result);
+  }
+
   function sift() {
     const find = document.getElementById("find");
     if (!find) return;
     const wanted = find.value.toLowerCase();
     for (const item of document.querySelectorAll("#activity > li")) item.hidden = !item.textContent.toLowerCase().includes(wanted);
   }
-  document.addEventListener("input", ({ target }) => { if (target.id === "find") sift(); });
+  document.addEventListener("input", ({ target }) => {
+    if (target.id === "find") sift();
+    if (target.id === "filter") choose();
+  });
+
+  // The list, as far as it is on the page, narrows down as a person types; Enter asks the server.
+  function choose() {
+    const filter = document.getElementById("filter");
+    if (!filter) return;
+    const wanted = filter.value.toLowerCase().split(/\s+/);
+    let any = false, rows = document.querySelectorAll("[data-row]");
+    for (const row of rows) {
+      const text = row.textContent.toLowerCase();
+      row.hidden = !wanted.every((word) => text.includes(word));
+      any ||= !row.hidden;
+    }
+    document.getElementById("no-match").hidden = any || rows.length === 0;
+  }
+
+  // Times stay current, and show the local time.
+  function tick() {
+    for (const time of document.querySelectorAll("time[datetime]")) {
+      const then = new Date(time.dateTime), seconds = Math.max(0, Math.round((Date.now() - then) / 1000));
+      const [number, unit] = seconds < 60 ? [seconds, "s"] : seconds < 3600 ? [seconds / 60, "m"] : seconds < 86400 ? [seconds / 3600, "h"] : [seconds / 86400, "d"];
+      const text = seconds < 5 ? "just now" : `${Math.floor(number)}${unit} ago`;
+      if (time.textContent !== text) time.textContent = text;
+      time.title = then.toLocaleString();
+    }
+  }
+  setInterval(() => { if (!document.hidden) tick(); }, 5000);
+
+  // A page that asks something is shown as a dialog.
+  document.addEventListener("click", async (event) => {
+    const link = event.target.closest("a[data-ask]");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    try {
+      const answer = await fetch(link.href, { headers: { accept: "text/html" } });
+      const form = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("ask");
+      if (!answer.ok || !form) throw new Error();
+      link.closest("details")?.removeAttribute("open");
+      const dialog = document.createElement("dialog");
+      dialog.setAttribute("aria-labelledby", "ask-title");
+      dialog.append(form);
+      document.body.append(dialog);
+      dialog.addEventListener("close", () => dialog.remove());
+      form.querySelector("[data-close]").addEventListener("click", (back) => { back.preventDefault(); dialog.close(); });
+      dialog.showModal();
+    } catch { location.href = link.href; }
+  });
+  document.addEventListener("click", ({ target }) => {
+    for (const menu of document.querySelectorAll(".menu[open]")) if (!menu.contains(target)) menu.removeAttribute("open");
+  });
+
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+    if (event.key === "Escape") document.querySelector(".menu[open]")?.removeAttribute("open");
+    if (event.target.closest("input, textarea, select")) {
+      if (event.key === "Escape") event.target.blur();
+      return;
+    }
+    const rows = [...document.querySelectorAll("[data-row]:not([hidden]) .go")];
+    const at = rows.indexOf(document.activeElement);
+    const keys = {
+      "/": () => (document.getElementById("filter") ?? document.getElementById("find"))?.focus(),
+      j: () => rows[Math.min(at + 1, rows.length - 1)]?.focus(),
+      k: () => rows[Math.max(at - 1, 0)]?.focus(),
+      n: () => { location.href = "/start"; },
+      h: () => { location.href = "/"; },
+      "?": () => document.getElementById("keys")?.showModal(),
+    };
+    if (!Object.hasOwn(keys, event.key)) return;
+    event.preventDefault();
+    keys[event.key]();
+  });
 
   function listen() {
     const stream = new EventSource(`/api/v1/events?after=${encodeURIComponent(after)}`);
@@ -131,6 +231,14 @@
     };
   }
 
+  // A notice of what a form did is not said again.
+  const place = new URL(location.href);
+  if (place.searchParams.has("did")) {
+    place.searchParams.delete("did");
+    history.replaceState(null, "", place);
+  }
+  tick();
+  choose();
   const list = document.getElementById("activity");
   if (list) list.scrollTop = list.scrollHeight;
   // One page of the browser listens for all: a browser has only a few connections for a server.

@@ -11,7 +11,7 @@ use refrain_app::{Action, Context, RequestError};
 use crate::values::{forces_colour, read_environment};
 use crate::{cmd, out, unknown_verb};
 
-/// Runs a coding agent again and again until the work is proven done, and then stops.
+/// Run a coding agent again and again until your tests prove the work done
 #[derive(Debug, Parser)]
 #[command(
     name = "refrain",
@@ -87,49 +87,57 @@ impl Cli<Verb> {
 enum ShownVerb {
     #[command(flatten)]
     Loop(LoopVerb),
-    /// The loop verbs, spelled out
+    /// Run a verb about loops: the same as without the word loop
     #[command(name = "loop", subcommand)]
     Spelled(LoopVerb),
     /// Work on many tasks that depend on each other
     Plan(cmd::plan::Args),
-    /// Count and prove the turns of a loop inside an agent's own session
+    /// Count and verify the turns of a loop in an agent's own session
     Tick(cmd::connect::tick::Args),
-    /// Answer an agent's hook: reads its JSON on stdin
+    /// Answer an agent's hook; its JSON is read from standard input
     Hook(cmd::connect::hook::Args),
-    /// Put what lets an agent's own sessions loop where that agent loads it from
+    /// Install the plugin that runs loops in an agent's own session
     Plugin(cmd::connect::plugin::Args),
-    /// Let agents start loops and watch them, as a server of the Model Context Protocol on standard input and output
+    /// Offer loops to agents as tools (MCP, on standard input and output)
     ///
-    /// It is started by the agent that uses it: docs/mcp.md says how Claude Code, Codex, Gemini CLI and OpenCode are told. What
-    /// is started through it is a loop like any other, with a runner of its own that outlives the server.
+    /// The agent that uses it starts it: see refrain docs mcp for Claude Code, Codex, Gemini CLI and OpenCode. A loop that is started
+    /// through it has a runner of its own, and continues after the server ends.
     Mcp(cmd::connect::mcp::Args),
-    /// Show all loops in a browser, and let programs ask of them, over HTTP on this machine
+    /// Show all loops in a browser, and serve an HTTP API
     ///
-    /// Loops do not need it: what is started through it has a runner of its own, and goes on when it ends. It listens on loopback
-    /// alone unless TLS is spoken, and asks everybody for a token: docs/serve.md says how browsers and programs come by one.
+    /// Loops do not need it: a loop that is started through it has a runner of its own, and continues after the server ends. It listens
+    /// on loopback only, unless it has a certificate. Each client needs a token: see refrain docs serve.
     Serve(cmd::connect::serve::Args),
-    /// See, add and forget what loops remember: facts, what came of earlier loops, and what has worked; and take over what they
-    /// taught about the project's instructions
+    /// Show, add and forget what loops remember
+    ///
+    /// Loops remember facts, the results of earlier loops, and what has worked. They can also propose changes of the project's
+    /// instructions for agents.
     Memory(cmd::memory::Args),
     /// Print or change the configuration
     Config(cmd::setup::config::Args),
-    /// Write refrain.toml and a section for agents into this project
+    /// Prepare this project for loops; existing files keep their content
     ///
     /// On a terminal it asks which agent runs, whether loops use the gates that the project offers, and where they work. Without
     /// one it takes the options, or else the first agent in PATH, the project's gates, and a worktree for each loop. Files that
     /// are there stay as they are.
     Init(cmd::setup::init::Args),
-    /// Let the project's refrain.toml count, as it is now
+    /// Trust this project's refrain.toml until it changes
     Trust(cmd::setup::trust::Args),
-    /// Read a message on stdin and say whether it makes the promise: exit 0 if it does, 1 if not
+    /// Test whether a message is a claim: exit code 0 if it is, 1 if not
+    ///
+    /// The message is read from standard input.
     Promise(cmd::setup::promise::Args),
     /// Run a demo in a temporary repository, without a key
     Demo(cmd::launch::demo::Args),
-    /// Look at everything that could hinder a loop here, and say what to do about it
+    /// Read the documentation in the terminal
+    Docs(cmd::setup::docs::Args),
+    /// Check everything that could hinder a loop here
     Doctor(cmd::setup::doctor::Args),
-    /// Print what teaches a shell to complete verbs, options, the ids of loops and the names of agents, prompts and modes
+    /// Print the completions for a shell
+    ///
+    /// They know verbs, options, the ids of loops and the names of agents, prompts and modes.
     Completions(cmd::setup::completions::Args),
-    /// Print the manual page, or write the pages of all verbs into a folder
+    /// Print the manual page, or write all pages into a folder
     Man(cmd::setup::man::Args),
 }
 
@@ -138,55 +146,55 @@ enum ShownVerb {
 enum LoopVerb {
     /// Start a loop
     Start(Box<cmd::launch::start::Args>),
-    /// Start a loop that finds out and writes down, and writes no production code
+    /// Start a loop that researches and writes no production code
     Research(Box<cmd::launch::research::Args>),
-    /// Start a loop that takes one piece of work after the other, builds it and verifies it
+    /// Start a loop that builds and verifies one piece of work at a time
     Implement(Box<cmd::launch::implement::Args>),
-    /// Work on one task until its tests pass and a reviewer finds its specification met
+    /// Work on one task until its tests pass and a reviewer agrees
     #[command(visible_alias = "ralph-run")]
     Run(Box<cmd::launch::run::Args>),
-    /// Let a stopped or crashed loop, or plan, go on
+    /// Resume a stopped or crashed loop or plan
     Resume(Box<cmd::launch::resume::Args>),
-    /// Say that what a loop waits with is good, and let it finish
+    /// Approve the result that a loop waits with, and let it finish
     ///
-    /// A loop that was started with --require-approval waits with what it claims, once all its gates passed: it is blocked, and
-    /// status says how to see what it changed. What is approved is looked at once more: where it is another by then, the gates
-    /// are asked about that, and so are you. To send it back: refrain steer ID TEXT, then refrain resume ID.
+    /// A loop that was started with --require-approval waits when all its gates have passed. It is blocked, and status says how to
+    /// see what it changed. If the work has changed meanwhile, the gates run on it and you are asked again. To send it back:
+    /// refrain steer ID TEXT, then refrain resume ID.
     Approve(cmd::control::approve::Args),
     /// Answer a loop's question, and continue the loop
     ///
-    /// The agent gets the text with its next attempt. If the loop has stopped, it is driven here, as with refrain resume.
+    /// The agent gets the text with its next attempt. If the loop has stopped, it continues here, as with refrain resume.
     Answer(cmd::control::answer::Args),
-    /// Show how a loop, or a plan, stands
+    /// Show the status of a loop or plan
     Status(cmd::inspect::status::Args),
     /// List the loops and plans of this project
     List(cmd::inspect::list::Args),
-    /// Add up what loops used, how many iterations they took and how they stopped
+    /// Add up what loops used and how they ended
     Usage(cmd::inspect::usage::Args),
-    /// Watch a loop, or a plan, as if it had been started here; Ctrl-C leaves it alone
+    /// Follow a loop or plan; Ctrl-C stops watching and nothing else
     Watch(cmd::inspect::watch::Args),
-    /// See all loops and plans as they go on, on the whole terminal, and steer them; q leaves them alone
+    /// Show all loops and plans on the full screen, and control them
     Top(cmd::inspect::top::Args),
     /// Show what the agent and the gates printed
     Logs(cmd::inspect::logs::Args),
-    /// Show the journal of a loop, or a plan, readable
+    /// Show the journal of a loop or plan
     Show(cmd::inspect::show::Args),
-    /// Stop a loop, or a plan, for now: after its iteration, or at once
+    /// Pause a loop or plan, after its iteration or at once
     Pause(cmd::control::pause::Args),
-    /// Stop a loop, or a plan, for good: after its iteration, or at once
+    /// Cancel a loop or plan for good, after its iteration or at once
     Cancel(cmd::control::cancel::Args),
-    /// Say something to the agent, or to all that a plan has at work, in the prompt of the next attempt
+    /// Add a text to the next prompt of a loop, or of all agents of a plan
     Steer(cmd::control::steer::Args),
-    /// Put a stopped loop aside; its name is free again, and resume brings it back
+    /// Archive a stopped loop and free its name; resume brings it back
     Archive(cmd::control::archive::Args),
-    /// Check the journal of a loop, or a plan, to the byte, and that what it says of logs, trees and commits is so
+    /// Verify the journal of a loop or plan, with its logs and commits
     ///
-    /// Nothing is asked of the network. What differs from the journal exits with 1; what cannot be checked any more, as it was
-    /// archived and deleted since or cleaned up by git, is said apart.
+    /// It uses no network. If anything differs from the journal, the exit code is 1. What cannot be checked any more, because it was
+    /// deleted or git has cleaned it up, is listed separately.
     Verify(cmd::inspect::verify::Args),
     /// Show what a loop changed or a plan landed, live or after its end
     ///
-    /// On a terminal it is shown by the program that PAGER names, less by default. Secrets are left out.
+    /// On a terminal it is shown by the program that PAGER names, less by default. Secrets are removed.
     Diff(cmd::inspect::diff::Args),
     /// Merge the branch of a loop, or what a plan landed
     ///
@@ -206,14 +214,14 @@ enum LoopVerb {
     /// that are archived for 30 days, and what was discarded 30 days ago. On a terminal it asks before it removes them. Work that is
     /// not merged, and what a loop or plan can continue with, stays.
     Gc(cmd::control::gc::Args),
-    /// Report on a loop, or a plan: what was asked and claimed, what proved it, what it took
+    /// Report what a loop or plan was asked, claimed, proved and used
     ///
-    /// It is made from the journal, the kept logs and the repository, and can be checked with refrain verify. Secrets, and
-    /// values that --env set, are left out.
+    /// It is made from the journal, the kept logs and the repository; refrain verify checks it. Secrets, and values that --env set,
+    /// are removed.
     Report(cmd::inspect::report::Args),
-    /// Print a loop as another system has it
+    /// Print a loop in the format of another system
     ///
-    /// Secrets, and values that --env set, are left out.
+    /// Secrets, and values that --env set, are removed.
     Export(cmd::inspect::export::Args),
 }
 
@@ -291,6 +299,7 @@ fn execute(context: &Context, verb: Verb) -> Result<ExitCode, RequestError> {
         Verb::Shown(ShownVerb::Trust(args)) => cmd::setup::trust::run(context, &args),
         Verb::Shown(ShownVerb::Promise(args)) => cmd::setup::promise::run(&args),
         Verb::Shown(ShownVerb::Demo(args)) => cmd::launch::demo::run(context, &args),
+        Verb::Shown(ShownVerb::Docs(args)) => cmd::setup::docs::run(context, &args),
         Verb::Shown(ShownVerb::Doctor(args)) => cmd::setup::doctor::run(context, &args),
         Verb::Shown(ShownVerb::Completions(args)) => cmd::setup::completions::run(&args),
         Verb::Shown(ShownVerb::Man(args)) => cmd::setup::man::run(context, &args),
@@ -316,7 +325,9 @@ impl Verb {
             Self::Shown(ShownVerb::Config(args)) => args.action(),
             Self::Shown(ShownVerb::Init(_)) => Action::Initialize,
             Self::Shown(ShownVerb::Demo(_)) => Action::Start,
-            Self::Shown(ShownVerb::Promise(_) | ShownVerb::Completions(_) | ShownVerb::Man(_))
+            Self::Shown(
+                ShownVerb::Promise(_) | ShownVerb::Docs(_) | ShownVerb::Completions(_) | ShownVerb::Man(_),
+            )
             | Self::Generate(_) => Action::Look,
             Self::Drive(_) | Self::AcpBridge(_) => Action::Drive,
         }

@@ -1,12 +1,16 @@
 //! The binary: under its own name the command line, under the keeper's name the keeper.
 
+mod book;
 mod cli;
 mod cmd;
 #[cfg(test)]
 mod effects;
+#[cfg(test)]
+mod help;
 mod notifier;
 mod notify;
 mod out;
+mod pager;
 mod plan;
 mod render;
 mod report;
@@ -22,6 +26,10 @@ fn main() -> ExitCode {
     let name = std::env::args_os().next().unwrap_or_default();
     if name == refrain_engine::keeper::KEEPER_NAME {
         return ExitCode::from(u8::from(refrain_engine::keeper::run().is_err()));
+    }
+    if std::env::args().nth(1).as_deref() == Some(refrain_engine::sandbox::SANDBOX_VERB) {
+        let words: Vec<String> = std::env::args().skip(2).collect();
+        return ExitCode::from(refrain_engine::sandbox::run_helper(&words));
     }
     cli::run()
 }

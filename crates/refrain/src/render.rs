@@ -6,6 +6,7 @@ pub(crate) mod event_text;
 pub(crate) mod gated;
 pub(crate) mod lines;
 pub(crate) mod live;
+pub(crate) mod markdown;
 pub(crate) mod narrator;
 pub(crate) mod phrase;
 pub(crate) mod progress;

@@ -26,10 +26,10 @@ use crate::telemetry;
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = heading::SHOWN)]
 pub(crate) struct ShowArgs {
-    /// Hand the loop to a process of its own and return once that has taken over
+    /// Run in the background, in a process of its own
     #[arg(long)]
     pub(crate) detach: bool,
-    /// Print the final status object on stdout; progress goes to stderr
+    /// Print the final status as a JSON object; progress goes to standard error
     #[arg(long)]
     pub(crate) json: bool,
     /// Print the journal's events on stdout as they happen, one JSON object a line; progress goes to stderr. With --json the
@@ -165,7 +165,7 @@ fn detached(
     } else if !show.quiet {
         out::print(&format!("{id}\n"));
         let next = format!("refrain watch {id}, refrain pause {id}, refrain cancel {id}");
-        out::tell_line("", &format!("runs by itself: {next}"));
+        out::tell_line("", &format!("runs in the background: {next}"));
     }
     Ok(Code::Done.into())
 }

@@ -28,7 +28,17 @@ impl Sandbox {
     /// A sandbox for `program`, whose project is a git repository with one commit on `main`.
     #[must_use]
     pub fn new(program: &str) -> Self {
-        let sandbox = Self::without_git(program);
+        Self::without_git(program).with_git()
+    }
+
+    /// The same in a folder of the caller's, for programs that do not see `/tmp`.
+    #[must_use]
+    pub fn new_in(program: &str, parent: &Path) -> Self {
+        Self::make(program, parent).with_git()
+    }
+
+    fn with_git(self) -> Self {
+        let sandbox = self;
         sandbox.git(&["init", "--quiet", "--initial-branch", "main"]);
         write(&sandbox.project().join("README.md"), "# A project\n");
         sandbox.git(&["add", "README.md"]);
@@ -39,9 +49,13 @@ impl Sandbox {
     /// A sandbox whose project is a plain folder.
     #[must_use]
     pub fn without_git(program: &str) -> Self {
+        Self::make(program, &std::env::temp_dir())
+    }
+
+    fn make(program: &str, parent: &Path) -> Self {
         heed_signals();
-        let dir =
-            tempfile::Builder::new().prefix("refrain-it-").tempdir().expect("a temporary folder can be made");
+        let dir = tempfile::Builder::new().prefix("refrain-it-").tempdir_in(parent);
+        let dir = dir.expect("a temporary folder can be made");
         let root =
             dir.path().canonicalize().expect("it was just made").to_str().expect("it is UTF-8").to_owned();
         for name in ["home", "project", "agents", "notes", "gates", "tmp", "sessions"] {

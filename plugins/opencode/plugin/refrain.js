@@ -22,13 +22,24 @@ const ask = (hook, input) =>
     child.stdin.end(JSON.stringify(input))
   })
 
-// What the agent said last; nothing where that sums the session up: it was compacted, which is no turn.
-const lastMessage = async (client, id) => {
+// The last turn: its words, and for each answer what it used. Nothing where that sums the session up: it was compacted,
+// which is no turn.
+const lastTurn = async (client, id) => {
   const { data } = await client.session.messages({ path: { id } })
-  const last = data?.findLast((message) => message.info.role === "assistant")
+  const from = data?.findLastIndex((message) => message.info.role === "user") ?? -1
+  const answers = (data ?? []).slice(from + 1).filter((message) => message.info.role === "assistant")
+  const last = answers.at(-1)
   if (!last || last.info.summary) return undefined
   const words = last.parts.filter((part) => part.type === "text" && !part.synthetic)
-  return words.map((part) => part.text).join("\n")
+  return {
+    last_assistant_message: words.map((part) => part.text).join("\n"),
+    answers: answers.map(({ info, parts }) => ({
+      tokens: info.tokens,
+      cost: info.cost,
+      model: info.modelID,
+      worked: parts.some((part) => part.type === "tool"),
+    })),
+  }
 }
 
 // Sessions whose turn was interrupted, or whose provider failed: they rest. Only later does the message say so itself.
@@ -40,14 +51,9 @@ export const Refrain = async ({ client, directory }) => ({
     if (event.type === "session.error") broken.add(id)
     if (event.type === "session.status" && event.properties.status.type === "busy") broken.delete(id)
     if (event.type !== "session.idle" || broken.has(id)) return
-    const message = await lastMessage(client, id)
-    if (message === undefined) return
-    const answer = await ask("stop", {
-      session_id: id,
-      cwd: directory,
-      hook_event_name: "Stop",
-      last_assistant_message: message,
-    })
+    const turn = await lastTurn(client, id)
+    if (turn === undefined) return
+    const answer = await ask("stop", { session_id: id, cwd: directory, hook_event_name: "Stop", ...turn })
     const ended = answer?.systemMessage
     if (ended) await client.tui?.showToast({ body: { title: "Refrain", message: ended, variant: "info" } }).catch(() => {})
     if (answer?.decision !== "block") return

@@ -1,4 +1,4 @@
-//! Writes docs/performance.md: the figures of one run, the machine they come from, and how to repeat them.
+//! Writes docs/explanation/performance.md: the figures of one run, the machine they come from, and how to repeat them.
 
 use std::fs;
 use std::path::Path;
@@ -58,8 +58,8 @@ pub(crate) fn write(bench: &Bench, rows: &[Row], load_before: &str) -> Result<()
         format!("\n{} goals met, {} missed in this run.\n", count(Verdict::Pass), count(Verdict::Missed));
     let machine = machine(&bench.workspace.root, &bench.tools.scratch, load_before);
     let text = format!("{INTRODUCTION}{judged}{}{machine}{REPEAT}", markdown(rows));
-    write_file(&bench.workspace.root.join("docs/performance.md"), text)?;
-    println!("wrote docs/performance.md");
+    write_file(&bench.workspace.root.join("docs/explanation/performance.md"), text)?;
+    println!("wrote docs/explanation/performance.md");
     Ok(())
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct Options {
     /// Few rounds and small sizes: only checks that every benchmark runs and the program behaves, judges no figure
     #[arg(long)]
     smoke: bool,
-    /// Renew docs/performance.md with the figures of this run
+    /// Renew docs/explanation/performance.md with the figures of this run
     #[arg(long, conflicts_with_all = ["smoke", "subjects"])]
     write: bool,
     /// Only these subjects

@@ -1,6 +1,7 @@
 //! `cargo xtask check`: the rules of docs/architecture.md and CONTRIBUTING.md that the compiler does not check.
 
 mod arrows;
+mod book;
 mod finding;
 mod knots;
 mod pages;
@@ -25,6 +26,7 @@ pub(crate) fn run() -> Result<()> {
     findings.extend(suites::check(&workspace)?);
     findings.extend(purity::check(&workspace.root)?);
     findings.extend(pages::check(&workspace)?);
+    findings.extend(book::check(&workspace.root)?);
     findings.extend(wording::check(&workspace.root)?);
     // Last, because it builds the binary, and the others need nothing built.
     match generate::stale(&workspace) {
@@ -46,7 +48,7 @@ pub(crate) fn run() -> Result<()> {
         return fail(format!("{errors} error(s), {warnings} warning(s)"));
     }
     println!(
-        "checked: arrows, knots, file sizes, test suites, purity of refrain-core, pages about the code, wording, generated files; {warnings} warning(s)"
+        "checked: arrows, knots, file sizes, test suites, purity of refrain-core, pages about the code, the book, wording, generated files; {warnings} warning(s)"
     );
     Ok(())
 }

@@ -1,34 +1,84 @@
-//! Private words: a comment names the caller, the runner or the user, and no pronoun that stands for one of them.
+//! Private words: a text names the caller, the runner or the user, and no pronoun that stands for one of them. Comments
+//! are read for the words, and what the user reads for the phrases too: the book with the generated help, the schemas, the pages
+//! of the server, the plugins, and the accepted snapshots.
 
 use std::path::Path;
 
 use super::finding::Finding;
 use crate::failure::Result;
-use crate::files::{read, rust_files};
+use crate::files::{read, rust_files, tracked};
 
 /// Words that are no subject of a sentence here.
-const PRIVATE: [&str; 4] = ["whoever", "somebody", "nobody", "anybody"];
+const WORDS: [&str; 4] = ["whoever", "somebody", "nobody", "anybody"];
+/// Phrases of the house that a reader has to learn, and what to write.
+const PHRASES: [(&str, &str); 5] = [
+    ("goes on", "continues, resumes"),
+    ("is told", "gets, receives, is notified"),
+    ("saw it end", "its end was not observed"),
+    ("where it is left out", "[default: …]"),
+    ("that did not go", "something went wrong"),
+];
+/// The ends of the names of files with texts for the user, by the folder.
+const TEXTS: [(&str, &str); 7] = [
+    ("README.md", ""),
+    ("docs/", ".md"),
+    ("docs/schema/", ".json"),
+    ("crates/refrain-server/templates/", ".html"),
+    ("crates/refrain-engine/src/init/", ""),
+    ("plugins/", ""),
+    ("crates/", ".snap"),
+];
 
-/// Every comment of the repository's Rust files with a private word.
+/// Every comment of the repository's Rust files with a private word, and every text with such a word or phrase.
 pub(crate) fn check(root: &Path) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for name in rust_files(root)? {
         for (at, line) in read(&root.join(&name))?.lines().enumerate() {
-            if let Some(word) = private(line) {
+            if let Some(word) = comment(line).and_then(private) {
                 let remedy = "name the caller, the runner, the user, the other process";
                 findings.push(Finding::error(format!("{name}:{}", at + 1), format!("says `{word}`"), remedy));
+            }
+        }
+    }
+    for name in tracked(root, "*")?.iter().filter(|name| is_text(name)) {
+        for (at, line) in read(&root.join(name))?.lines().enumerate() {
+            let place = || format!("{name}:{}", at + 1);
+            if let Some(word) = private(&line.to_lowercase()) {
+                findings.push(Finding::error(
+                    place(),
+                    format!("says `{word}`"),
+                    "name the person or the program",
+                ));
+            }
+            let phrase = PHRASES.iter().find(|(phrase, _)| line.to_lowercase().contains(phrase));
+            if let Some((phrase, better)) = phrase {
+                findings.push(Finding::error(
+                    place(),
+                    format!("says `{phrase}`"),
+                    format!("write: {better}"),
+                ));
             }
         }
     }
     Ok(findings)
 }
 
-/// The first private word of a line that is a comment, or ends with one.
-fn private(line: &str) -> Option<&'static str> {
+/// Whether a file has a text for the user.
+fn is_text(name: &str) -> bool {
+    TEXTS.iter().any(|(folder, end)| name.starts_with(folder) && name.ends_with(end))
+}
+
+/// The comment of a line that is one, or ends with one, in lower case.
+fn comment(line: &str) -> Option<String> {
     let trimmed = line.trim_start();
-    let comment = if trimmed.starts_with("//") { trimmed } else { line.split_once(" // ")?.1 }.to_lowercase();
-    let is_there = |word: &&str| comment.split(|c: char| !c.is_alphanumeric()).any(|part| part == *word);
-    PRIVATE.into_iter().find(is_there)
+    Some(if trimmed.starts_with("//") { trimmed } else { line.split_once(" // ")?.1 }.to_lowercase())
+}
+
+/// The first private word of a text in lower case.
+fn private(text: impl AsRef<str>) -> Option<&'static str> {
+    let is_there =
+        |word: &&str| text.as_ref().split(|c: char| !c.is_alphanumeric()).any(|part| part == *word);
+    WORDS.into_iter().find(is_there)
 }
 
 #[cfg(test)]
@@ -45,7 +95,20 @@ mod tests {
             ("/// A busybody.", None),
             ("fn nobody() {}", None),
         ] {
-            assert_eq!(private(line), word, "{line}");
+            assert_eq!(comment(line).and_then(private), word, "{line}");
+        }
+    }
+
+    #[test]
+    fn texts_are_what_the_user_reads() {
+        for (name, is) in [
+            ("docs/how-to/add-gates.md", true),
+            ("docs/schema/event.json", true),
+            ("crates/refrain-tui/src/snapshots/list.snap", true),
+            ("crates/refrain-core/src/prompt.rs", false),
+            ("docs/architecture.svg", false),
+        ] {
+            assert_eq!(is_text(name), is, "{name}");
         }
     }
 }

@@ -74,6 +74,7 @@ pub(crate) fn spec(program: &str, args: &[&str]) -> Spec {
         session: None,
         depth: 0,
         parent: None,
+        sandbox: None,
         output_cap: Spec::OUTPUT_CAP,
     }
 }

@@ -1,6 +1,7 @@
+use refrain_core::agent::{Tokens, Usd};
 use rstest::rstest;
 
-use super::transcript::{gemini, tail};
+use super::transcript::{codex, gemini, tail};
 use super::*;
 
 #[rstest]
@@ -92,6 +93,90 @@ fn a_turn_of_geminis_is_read_from_its_end(
     assert_eq!((found.message.as_deref(), found.has_worked), (said, worked));
 }
 
+fn tokens(input: u64, cached_input: u64, output: u64) -> Tokens {
+    Tokens { input: Some(input), cached_input: Some(cached_input), output: Some(output) }
+}
+
+#[test]
+fn a_message_of_geminis_counts_once() {
+    let ran = r#"{"id":"2","type":"gemini","content":"","tokens":{"input":1200,"output":50,"cached":200,"thoughts":0,"tool":0,"total":1250},"model":"gemini-3.8-flash"}"#;
+    let end = r#"{"id":"4","type":"gemini","content":"well","tokens":{"input":1400,"output":7,"cached":300,"thoughts":5,"tool":0,"total":1412},"model":"gemini-3.8-flash"}"#;
+    let text = [ran, ASKED, ran, SET, ran, RETURNED, end].join("\n");
+    let found = gemini::tail(text.as_bytes(), false).unwrap();
+    assert_eq!(found.tokens, Some(tokens(2600, 500, 62)), "with the reasoning");
+    assert_eq!(found.model.as_deref(), Some("gemini-3.8-flash"));
+    let of_cut = &text.as_bytes()[ran.len() + ASKED.len()..];
+    assert_eq!(gemini::tail(of_cut, true).unwrap().tokens, None);
+}
+
+fn codex_said(role: &str, text: &str) -> String {
+    let payload =
+        json!({ "type": "message", "role": role, "content": [{ "type": "output_text", "text": text }] });
+    json!({ "type": "response_item", "payload": payload }).to_string()
+}
+
+fn codex_used(input: u64, cached: u64, output: u64) -> String {
+    let total = json!({ "input_tokens": input, "cached_input_tokens": cached, "output_tokens": output, "reasoning_output_tokens": 1 });
+    let payload = json!({ "type": "token_count", "info": { "total_token_usage": total } });
+    json!({ "type": "event_msg", "payload": payload }).to_string()
+}
+
+const CODEX_CALL: &str =
+    r#"{"type":"response_item","payload":{"type":"function_call","name":"exec_command"}}"#;
+const CODEX_MODEL: &str = r#"{"type":"turn_context","payload":{"model":"gpt-5.5","cwd":"/repo"}}"#;
+const CODEX_LIMITS: &str = r#"{"type":"event_msg","payload":{"type":"token_count","info":null}}"#;
+
+#[test]
+fn a_turn_of_codexs_is_what_came_since_its_prompt() {
+    let first = [
+        CODEX_MODEL.to_owned(),
+        codex_said("user", "Do it."),
+        CODEX_CALL.to_owned(),
+        codex_used(1200, 200, 50),
+        codex_said("assistant", "first stop"),
+        codex_used(2600, 500, 57),
+    ];
+    let second = [
+        codex_said("user", "<hook_prompt>Go on.</hook_prompt>"),
+        "{ half a li".to_owned(),
+        codex_said("assistant", "second stop"),
+        codex_used(3800, 500, 65),
+        CODEX_LIMITS.to_owned(),
+    ];
+    let of = |lines: &[String], is_cut| codex::tail(lines.join("\n").as_bytes(), is_cut).unwrap();
+    let turn = |message: &str, has_worked, tokens| Tail {
+        message: Some(message.to_owned()),
+        has_worked,
+        tokens,
+        model: Some("gpt-5.5".to_owned()),
+        ..Tail::default()
+    };
+    assert_eq!(of(&first, false), turn("first stop", true, Some(tokens(2600, 500, 57))));
+    let both = [first.as_slice(), &second].concat();
+    assert_eq!(of(&both, false), turn("second stop", false, Some(tokens(1200, 0, 8))));
+    assert_eq!(of(&first[1..], true), Tail { model: None, ..turn("first stop", true, None) }, "not known");
+    let only_words = [first[4].clone(), first[5].clone()];
+    assert_eq!(
+        of(&only_words, true),
+        Tail { model: None, ..turn("first stop", true, None) },
+        "a long turn worked"
+    );
+    assert_eq!(codex::tail(b"{}", false), None);
+}
+
+#[test]
+fn a_turn_of_opencodes_is_what_its_plugin_passes_on() {
+    let input = r#"{"session_id":"s","last_assistant_message":"well","answers":[
+        {"tokens":{"input":1000,"output":50,"reasoning":0,"cache":{"read":200,"write":0}},"cost":0.00381,"model":"m","worked":true},
+        {"tokens":{"input":1100,"output":2,"reasoning":5,"cache":{"read":300,"write":0}},"cost":0.003495,"model":"m"},
+        {"cost":"odd"}]}"#;
+    let turn = read(input.as_bytes()).unwrap().turn.unwrap();
+    assert_eq!((turn.tokens, turn.has_worked), (Some(tokens(2600, 500, 57)), true));
+    assert_eq!((turn.cost, turn.model.as_deref()), (Some(Usd(7_305_000)), Some("m")));
+    let earlier = read(br#"{"session_id":"s","last_assistant_message":"well"}"#).unwrap();
+    assert_eq!(earlier.turn, None, "an older plugin");
+}
+
 #[test]
 fn answers_are_one_line_of_json() {
     assert_eq!(go_on("a\n\"b\""), r#"{"decision":"block","reason":"a\n\"b\""}"#);
@@ -157,4 +242,8 @@ fn the_session_around_is_known_by_its_variables() {
     };
     assert_eq!(surrounding(claude), Some((AgentKind::Claude, Some("s-1"))));
     assert_eq!(surrounding(|_| None), None);
+    let gemini = |name: &str| (name == "GEMINI_CLI").then_some("1");
+    assert_eq!(surrounding(gemini), Some((AgentKind::Gemini, None)));
+    assert_eq!(tool_mark(AgentKind::Codex, "s-1").as_deref(), Some("CODEX_THREAD_ID=s-1"));
+    assert_eq!(tool_mark(AgentKind::Gemini, "s-1"), None);
 }

@@ -1,7 +1,8 @@
-//! The stored transcript of a session of Claude Code or Gemini, read from its end: information missing in the hook's
+//! The stored transcript of a session of Claude Code, Codex or Gemini, read from its end: information missing in the hook's
 //! input, and whether the last turn did any work. Malformed lines and messages of agents below the session are
 //! skipped.
 
+pub(super) mod codex;
 pub(super) mod gemini;
 
 use std::collections::BTreeSet;
@@ -9,7 +10,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
 use camino::Utf8Path;
-use refrain_core::agent::Tokens;
+use refrain_core::agent::{Tokens, Usd};
 use refrain_core::spec::AgentKind;
 use serde::Deserialize;
 use serde_json::Value;
@@ -33,6 +34,8 @@ pub struct Tail {
     pub asks: bool,
     /// What it used, with the agents below it; none where it is not said.
     pub tokens: Option<Tokens>,
+    /// What it cost, where the agent says it.
+    pub cost: Option<Usd>,
     pub model: Option<String>,
 }
 
@@ -78,6 +81,7 @@ struct Usage {
 pub fn look(agent: AgentKind, path: &Utf8Path) -> Option<Tail> {
     let tail = match agent {
         AgentKind::Claude => tail,
+        AgentKind::Codex => codex::tail,
         AgentKind::Gemini => gemini::tail,
         _ => return None,
     };
@@ -101,7 +105,7 @@ pub(super) fn tail(bytes: &[u8], is_cut: bool) -> Option<Tail> {
         if let (Some(usage), Some(id)) = (&said.usage, &said.id)
             && counted.insert(id.clone())
         {
-            tail.tokens = Some(usage.added_to(tail.tokens.unwrap_or_default()));
+            tail.tokens = Some(add(tail.tokens.unwrap_or_default(), usage.tokens()));
         }
         if line.is_sidechain {
             continue;
@@ -132,17 +136,30 @@ pub(super) fn tail(bytes: &[u8], is_cut: bool) -> Option<Tail> {
 }
 
 impl Usage {
-    fn added_to(&self, tokens: Tokens) -> Tokens {
+    fn tokens(&self) -> Tokens {
         let sum = |parts: &[Option<u64>]| {
             Some(parts.iter().flatten().fold(0_u64, |sum, part| sum.saturating_add(*part)))
         };
         let Self { input_tokens, cache_creation_input_tokens, cache_read_input_tokens, output_tokens } =
             *self;
         Tokens {
-            input: sum(&[tokens.input, input_tokens, cache_creation_input_tokens, cache_read_input_tokens]),
-            cached_input: sum(&[tokens.cached_input, cache_read_input_tokens]),
-            output: sum(&[tokens.output, output_tokens]),
+            input: sum(&[input_tokens, cache_creation_input_tokens, cache_read_input_tokens]),
+            cached_input: sum(&[cache_read_input_tokens]),
+            output: sum(&[output_tokens]),
         }
+    }
+}
+
+/// The sum; a part that one of them does not say counts as the other's.
+pub(super) fn add(a: Tokens, b: Tokens) -> Tokens {
+    let sum = |a: Option<u64>, b: Option<u64>| match (a, b) {
+        (Some(a), Some(b)) => Some(a.saturating_add(b)),
+        (a, b) => a.or(b),
+    };
+    Tokens {
+        input: sum(a.input, b.input),
+        cached_input: sum(a.cached_input, b.cached_input),
+        output: sum(a.output, b.output),
     }
 }
 

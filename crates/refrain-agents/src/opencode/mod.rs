@@ -13,6 +13,7 @@ mod checkup;
 mod faults;
 mod launch;
 mod reader;
+pub(crate) mod session;
 mod wire;
 
 pub(crate) use launch::{OpenCode, reading};

@@ -180,7 +180,7 @@ fn has_worked(state: &ToolState) -> Option<bool> {
 }
 
 /// The usage so far, plus one more model call.
-fn add_usage(so_far: Tokens, usage: &Usage) -> Tokens {
+pub(super) fn add_usage(so_far: Tokens, usage: &Usage) -> Tokens {
     Tokens {
         input: [usage.input, usage.cache.read, usage.cache.write].into_iter().fold(so_far.input, add),
         cached_input: add(so_far.cached_input, usage.cache.read),

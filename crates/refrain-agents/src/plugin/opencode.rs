@@ -12,7 +12,7 @@ const SCRIPT: &str = include_str!("../../../../plugins/opencode/plugin/refrain.j
 
 const THEN: &[&str] = &[
     "start opencode anew; then, in a session: /refrain-loop PROMPT",
-    "a session goes on by itself on a terminal and under opencode serve; opencode run leaves when the session is idle",
+    "a session continues by itself on a terminal and under opencode serve; opencode run leaves when the session is idle",
 ];
 
 pub(super) fn plugin(home: &Utf8Path, command: &str, program: &str) -> Plugin {

@@ -138,6 +138,7 @@ pub(crate) fn spec(agent: &str, args: &[&str]) -> Spec {
         session: None,
         depth: 0,
         parent: None,
+        sandbox: None,
         output_cap: Spec::OUTPUT_CAP,
     }
 }

@@ -175,7 +175,6 @@ const NOT_OF_PLANS: &[Row] = &[
     without("no-gates", OF_PLAN, "not with a plan, whose tasks need a gate to land verified"),
     without(GIT, OF_PLAN, OWN),
     without("directions", OF_PLAN, "not with a plan: use --spec-file FILE, which every agent gets"),
-    without("mirror", OF_PLAN, "not with a plan: only a loop can be mirrored"),
     without("loop exact infinite", OF_PLAN, "not with a plan, which ends with its tasks"),
 ];
 
@@ -321,7 +320,7 @@ const RUN: &[Row] = &[
 
 const PLAN: &[Row] = &[
     with("reviewer reviewer-model", "spec-gate", NO_SPEC),
-    always("tag plan spec-file max-spec-tokens spec-template verify name max-iterations"),
+    always("tag plan spec-file max-spec-tokens spec-template verify name max-iterations mirror"),
     always("jobs pipeline max-iterations-per-task max-total-iterations tune dry-run"),
     without("detach events quiet notify notify-command", "dry-run", DRY_RUN),
 ];

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use clap::builder::NonEmptyStringValueParser;
 use refrain_core::LoopId;
-use refrain_core::formats::mirror::Mirror;
+use refrain_core::formats::mirror::MirrorName;
 
 use super::git::GitArgs;
 use super::until::UntilArgs;
@@ -16,10 +16,10 @@ use super::{heading, values};
 pub struct BeginArgs {
     #[command(flatten)]
     pub task: TaskArgs,
-    /// Your own words on how to go about it, behind all else that the prompt says
+    /// Your own instructions, after everything else in the prompt
     #[arg(help_heading = heading::RUN, long, value_name = "TEXT", allow_hyphen_values = true, value_parser = NonEmptyStringValueParser::new())]
     pub directions: Option<String>,
-    /// The loop's id; made up from the command where it is left out
+    /// The loop's id [default: made from the command]
     #[arg(help_heading = heading::RUN, long, value_name = "ID")]
     pub name: Option<LoopId>,
     #[command(flatten)]
@@ -38,7 +38,7 @@ pub struct BeginArgs {
     pub max_iterations: Option<u32>,
     #[command(flatten)]
     pub git: GitArgs,
-    /// Show it in the files of another system too: ralph, synthex, descartes, randroid
-    #[arg(help_heading = heading::SHOWN, long, value_name = "SYSTEM", value_parser = Mirror::from_str)]
-    pub mirror: Vec<Mirror>,
+    /// Write the state files of another system too: ralph, synthex, descartes, randroid; a plan in scud
+    #[arg(help_heading = heading::SHOWN, long, value_name = "SYSTEM", value_parser = MirrorName::from_str)]
+    pub mirror: Vec<MirrorName>,
 }

@@ -20,11 +20,10 @@ use crate::repository_command::{RepositoryCommand, of_gates};
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = heading::PROOF)]
 pub struct GateArgs {
-    /// A check that decides: a shell command that exits with 0 where all is well. It is called after its program where it has
-    /// no NAME
+    /// Add a required gate: a shell command that exits with 0 if the work is good; NAME defaults to its program
     #[arg(long, value_name = "[NAME=]CMD")]
     pub gate: Vec<GateOption>,
-    /// A check that only informs
+    /// Add an advisory gate: its result is shown and does not decide
     #[arg(long, value_name = "[NAME=]CMD")]
     pub soft_gate: Vec<GateOption>,
     /// Complete the loop when CMD and all required gates pass
@@ -37,22 +36,22 @@ pub struct GateArgs {
     /// For a program that the agent is to create.
     #[arg(long)]
     pub allow_missing_gates: bool,
-    /// Take the gates that the project's files offer, and protect what decides whether they pass. Gates given here come first
+    /// Use the gates that the project's files offer, and protect the files that they depend on
     #[arg(long)]
     pub auto_gates: bool,
-    /// What is not changed, deleted or added, seen from the top of the worktree: no claim counts over a touched path
+    /// Freeze matching paths, relative to the top of the worktree: a claim is refused if one was touched
     #[arg(long, value_name = "GLOB", value_parser = glob)]
     pub protect: Vec<String>,
-    /// What may gain files, but not change or lose them
+    /// Keep matching files as they are; new ones may be added
     #[arg(long, value_name = "GLOB", value_parser = glob)]
     pub protect_existing: Vec<String>,
-    /// How long a gate may take; 10m where it is left out
+    /// How long a gate may take [default: 10m]
     #[arg(long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration)]
     pub gate_timeout: Option<Millis>,
-    /// How often a gate that fails is tried again, 0 to 100: one that passes then is flaky, and has passed
+    /// How often a failing gate is tried again, 0 to 100; if it then passes, it counts as passed and as flaky
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..=100))]
     pub gate_retries: Option<u32>,
-    /// When gates are run, but for once before the first iteration; `iteration` where it is left out
+    /// When gates run, besides once before the first iteration [default: iteration]
     #[arg(long, value_enum, value_name = "WHEN")]
     pub gate_when: Option<Moment>,
     /// Set a variable for gates; a NAME alone passes Refrain's own value
@@ -60,10 +59,10 @@ pub struct GateArgs {
     /// Gates that are commands get no REFRAIN_ variable otherwise.
     #[arg(long, value_name = "NAME[=VALUE]")]
     pub gate_env: Vec<GateVariable>,
-    /// Run gates in a clean checkout elsewhere, which has only what a commit would have, and the caches that gates wrote on the commit that the loop starts from
+    /// Run gates in a clean checkout elsewhere: the files of a commit, and the caches of the gates before the first iteration
     #[arg(long)]
     pub clean_checkout: bool,
-    /// Ask a person last of all: what all else proved is done once they say refrain approve
+    /// Require your approval before the loop completes (refrain approve)
     #[arg(long)]
     pub require_approval: bool,
 }
@@ -324,6 +323,7 @@ impl GateArgs {
                 // the others.
                 when: self.when().filter(|_| !completes).unwrap_or_default(),
                 completes,
+                own_tests: false,
                 by_default: false,
             });
         }
@@ -337,6 +337,7 @@ impl GateArgs {
                 retries: self.gate_retries.unwrap_or_default(),
                 when: self.when().unwrap_or(GateWhen::Claim),
                 completes: false,
+                own_tests: false,
                 by_default: false,
             });
         }
@@ -362,6 +363,7 @@ impl GateArgs {
             retries: self.gate_retries.unwrap_or(gate.retries),
             when: self.when().unwrap_or(when),
             completes: false,
+            own_tests: false,
             by_default: false,
         }
     }

@@ -11,7 +11,7 @@ use crate::error::RequestError;
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = heading::PLACE)]
 pub struct GitArgs {
-    /// What is done with its changes after each iteration; nothing where it is left out
+    /// What to do with its changes after each iteration [default: none]
     #[arg(long, value_enum, value_name = "WORKFLOW")]
     pub git_workflow: Option<Flow>,
     /// The same as --git-workflow commit
@@ -36,20 +36,19 @@ pub struct GitArgs {
     /// Work on the branch that is checked out, whatever is configured
     #[arg(long, overrides_with = "create_branch")]
     pub no_create_branch: bool,
-    /// The name of its new branch, with {loop} and {timestamp}; `loop/{timestamp}-{loop}` where it is
-    /// left out
+    /// The name of its new branch, with {loop} and {timestamp} [default: loop/{timestamp}-{loop}]
     #[arg(long, value_name = "TEMPLATE")]
     pub branch_template: Option<Template>,
-    /// Work in a worktree of its own, on a new branch; it is removed at the end if nothing is lost
+    /// Work in a worktree of its own, on a new branch; the worktree is removed at the end if nothing is lost
     #[arg(long, overrides_with = "no_worktree")]
     pub worktree: bool,
     /// Work where it is started, whatever is configured
     #[arg(long, overrides_with = "worktree")]
     pub no_worktree: bool,
-    /// What that branch begins at; what is checked out where it is left out
+    /// Where that branch begins [default: what is checked out]
     #[arg(long, value_name = "REVISION")]
     pub base: Option<String>,
-    /// Other loops may work in the same worktree at the same time, whatever that does to commits
+    /// Let other loops work in the same worktree at the same time; commits may then mix their changes
     #[arg(long, conflicts_with = "worktree")]
     pub share_worktree: bool,
 }
@@ -79,7 +78,7 @@ pub enum Flow {
     Commit,
     /// The same, and each is pushed; nothing is ever forced
     Push,
-    /// The same, on a branch of its own with a pull request, a draft until the work is proven; its checks decide too
+    /// The same, on a branch of its own with a pull request; a draft until verified, and its checks must pass too
     Pr,
     /// The same, and merged when the checks of its last commit are green
     PrMerge,

@@ -18,19 +18,19 @@ use crate::resolve::agents;
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = heading::PROOF)]
 pub struct ReviewArgs {
-    /// A file that says what the work has to be: an agent that only reads holds every claim against it. A gate called `spec`
+    /// A specification: an agent that can only read checks every claim against it. The gate is named `spec`
     #[arg(long, value_name = "FILE")]
     pub spec_gate: Option<Utf8PathBuf>,
-    /// Who reviews: an agent's name or a command; the loop's own agent, started afresh, where it is left out
+    /// The reviewer: an agent's name or a command [default: the loop's own agent, in a new session]
     #[arg(long, value_name = "KIND|CMD")]
     pub reviewer: Option<String>,
     /// Which model it uses
     #[arg(long, value_name = "NAME")]
     pub reviewer_model: Option<String>,
-    /// Have a critic look at the progress behind every N iterations, and pass its words on to the agent; none takes back what is configured
+    /// Have a critic comment on the progress after every N iterations; `none` overrides the configuration
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = every)]
     pub critique_every: Option<Limit<NonZeroU32>>,
-    /// Who that is: an agent's name or a command; the loop's own agent, started afresh, where it is left out
+    /// The critic: an agent's name or a command [default: the loop's own agent, in a new session]
     #[arg(long, value_name = "KIND|CMD")]
     pub critic: Option<String>,
 }

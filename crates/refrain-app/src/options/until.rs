@@ -36,7 +36,8 @@ impl UntilArgs {
             let error = format!("{flag}: not with the number {number}, which is the maximum of iterations");
             return Err(RequestError::usage(error));
         }
-        values::iterations(number).map_err(|why| RequestError::usage(format!("{number}: {why}")))
+        values::iterations(number)
+            .map_err(|why| RequestError::usage(format!("{number}: {why}")).hint("--infinite has no maximum"))
     }
 
     /// How many iterations it has exactly, where that is said.

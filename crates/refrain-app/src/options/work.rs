@@ -11,13 +11,14 @@ use super::gates::GateArgs;
 use super::heading;
 use super::kinds::{AgentName, Format, Match, May, Mode, OnOff};
 use super::review::ReviewArgs;
+use super::sandbox::SandboxArgs;
 use super::stuck::StuckArgs;
 use super::values;
 
 // What is to be done, in words.
 #[derive(Debug, Default, clap::Args)]
 pub struct WordArgs {
-    /// The task, in words; `-` reads it from stdin
+    /// The task; `-` reads it from standard input
     #[arg(group = "source", value_name = "PROMPT")]
     pub words: Vec<String>,
 }
@@ -46,7 +47,7 @@ impl TaskArgs {
 // How it is claimed to be done.
 #[derive(Debug, Default, clap::Args)]
 pub struct PromiseArgs {
-    /// The words that claim the work done; COMPLETE where they are left out
+    /// The text that claims the work done [default: COMPLETE]
     #[arg(help_heading = heading::DONE, long, value_name = "TEXT", value_parser = values::promise)]
     pub completion_promise: Option<PromiseText>,
     /// Complete without a promise: exit code 0 is the claim
@@ -54,7 +55,7 @@ pub struct PromiseArgs {
     /// A known agent exits with 0 whatever it did, so it needs a required gate.
     #[arg(help_heading = heading::DONE, long, conflicts_with_all = ["completion_promise", "promise_match"])]
     pub no_promise: bool,
-    /// Where the promise counts; `tag` for known agents, `plain` for commands where it is left out
+    /// How the promise is matched [default: tag for known agents, plain for commands]
     #[arg(help_heading = heading::DONE, long, value_enum, value_name = "MODE")]
     pub promise_match: Option<Match>,
 }
@@ -65,8 +66,7 @@ pub struct WorkArgs {
     /// What to run; words are split like a shell's, no shell runs it
     #[arg(help_heading = heading::RUN, long, short, value_name = "CMD ARGS")]
     pub command: Option<Command>,
-    /// Which adapter runs it, or an agent that the configuration names; without it the kind follows the program's name, and is
-    /// generic for all others
+    /// The adapter, or an agent of the configuration [default: from the program's name, else generic]
     #[arg(help_heading = heading::RUN, long, visible_alias = "backend", value_name = "KIND", value_parser = AgentName)]
     pub agent: Option<String>,
     /// One more argument for it
@@ -78,19 +78,19 @@ pub struct WorkArgs {
     /// Start it from a short list of variables, not from all of yours
     #[arg(help_heading = heading::RUN, long)]
     pub clean_env: bool,
-    /// How the prompt reaches it; `auto` where it is left out
+    /// How the prompt reaches it [default: auto]
     #[arg(help_heading = heading::RUN, long, value_enum, value_name = "MODE")]
     pub prompt_mode: Option<Mode>,
-    /// What its standard output is; `auto` where it is left out
+    /// The format of its standard output [default: auto]
     #[arg(help_heading = heading::RUN, long, value_enum, value_name = "FORMAT")]
     pub output_format: Option<Format>,
-    /// Which model it uses; its own choice where it is left out
+    /// Which model it uses [default: its own choice]
     #[arg(help_heading = heading::RUN, long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub model: Option<String>,
-    /// What it may do unattended; `auto` where it is left out
+    /// What it may do without asking [default: auto]
     #[arg(help_heading = heading::RUN, long, value_enum, value_name = "WHAT")]
     pub permissions: Option<May>,
-    /// How long it may take, less pauses and waits: seconds, or like 90s, 5m, 1h30m
+    /// How long it may take, without pauses and waits: seconds, or like 90s, 5m, 1h30m
     #[arg(help_heading = heading::COST, long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration_limit)]
     pub max_duration: Option<Limit<Millis>>,
     /// How much money it may cost, in US dollars
@@ -99,26 +99,27 @@ pub struct WorkArgs {
     /// How many tokens it may use, in and out
     #[arg(help_heading = heading::COST, long, value_name = "N", allow_negative_numbers = true, value_parser = values::tokens_limit)]
     pub max_tokens: Option<Limit<u64>>,
-    /// How long it may wait for a provider in a row; 24h for a limit and 2h for an outage where it is left out
+    /// How long it may wait for a provider in a row [default: 24h for a limit, 2h for an outage]
     #[arg(help_heading = heading::COST, long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration_limit)]
     pub retry_for: Option<Limit<Millis>>,
     /// How long one attempt may take; a bare number is seconds
     #[arg(help_heading = heading::COST, long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration_limit)]
     pub timeout: Option<Limit<Millis>>,
-    /// How long an attempt that took too long has to come to an end once it was asked to, before it is made to; 3s for most
-    /// agents where it is left out
+    /// Grace period between asking a timed-out attempt to stop and killing it [default: 3s for most agents]
     #[arg(help_heading = heading::COST, long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration)]
     pub timeout_grace: Option<Millis>,
-    /// How long one attempt may print nothing; 30m for known agents where it is left out, as none gives up on a silent model
+    /// How long one attempt may print nothing [default: 30m for known agents]
     #[arg(help_heading = heading::COST, long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration_limit)]
     pub idle_timeout: Option<Limit<Millis>>,
     /// How long to rest between iterations
     #[arg(help_heading = heading::COST, long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::pause)]
     pub pause: Option<Limit<Millis>>,
-    /// Where to run it; here, where it is left out
+    /// Where to run it [default: here]
     #[arg(help_heading = heading::PLACE, long, short, value_name = "DIR", value_parser = values::folder)]
     pub working_dir: Option<Utf8PathBuf>,
-    /// Trust the project's refrain.toml and the commands that its files name, for this start alone
+    #[command(flatten)]
+    pub sandbox: SandboxArgs,
+    /// Trust the project's refrain.toml and the commands that its files name, for this start only
     #[arg(help_heading = heading::RUN, long)]
     pub yes: bool,
     #[command(flatten)]
@@ -127,8 +128,7 @@ pub struct WorkArgs {
     pub reviews: ReviewArgs,
     #[command(flatten)]
     pub stuck: StuckArgs,
-    /// Whether it is told what is remembered of earlier loops, and is remembered itself; on for known agents and off for
-    /// commands where it is left out
+    /// Whether it uses and adds memories of loops [default: on for known agents, off for commands]
     #[arg(help_heading = heading::RUN, long, value_enum, value_name = "WHETHER")]
     pub memory: Option<OnOff>,
     /// Give it your prompt alone, in every iteration

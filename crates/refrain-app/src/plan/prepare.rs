@@ -2,6 +2,7 @@
 //! `plan run` starts.
 
 use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::formats::mirror::MirrorName;
 use refrain_core::gate::{GateChoice, GateSpec};
 use refrain_core::plan::{PlanLimits, PlanSpec, Standing};
 use refrain_core::promise::Promise;
@@ -28,6 +29,8 @@ pub struct RunPlan {
     pub how: HowArgs,
     pub name: Option<LoopId>,
     pub work: WorkArgs,
+    /// The systems in whose files it is shown.
+    pub mirror: Vec<MirrorName>,
 }
 
 /// A plan that could be run.
@@ -48,7 +51,11 @@ pub struct Prepared {
 impl Prepared {
     /// Reads the tasks and makes a specification of all that was said; nothing is begun.
     pub fn of(context: &Context, request: RunPlan, note: Note<'_>) -> Result<Self, RequestError> {
-        let RunPlan { source: source_args, spec, how, name, mut work } = request;
+        let RunPlan { source: source_args, spec, how, name, mut work, mirror } = request;
+        if let Some(MirrorName::Loop(other)) = mirror.iter().find(|name| **name != MirrorName::Scud) {
+            let error = format!("--mirror {other}: it shows a loop; accepted for a plan is scud");
+            return Err(RequestError::usage(error));
+        }
         let dir = resolve::folder(context, work.working_dir.as_deref())?;
         let service = context.open(&dir, work.yes)?;
         let mut settings = resolve::settings_or_claude(context, &service, &mut work)?;
@@ -87,10 +94,15 @@ impl Prepared {
                 ..each
             }),
             jobs: how.jobs.or(config.jobs).unwrap_or_else(refrain_engine::usual_jobs),
+            waves_before: 0,
+            mirror: !mirror.is_empty(),
             pipeline: how.pipeline || config.pipeline.unwrap_or_default(),
             tune: how.tune || config.tune.unwrap_or_default(),
             verifications: Some(of_tasks(&source).map(|it| it.command).collect()),
         };
+        if let Some(path) = spec.mirror.then(|| refrain_engine::plan_left_to_others(&spec)).flatten() {
+            notes.push(format!("{path} is not Refrain's, and stays as it is"));
+        }
         Ok(Self { service, settings, dir, source, spec, notes, commands, source_args })
     }
 
@@ -201,12 +213,12 @@ fn prove(
     if let Some(cargo) = trust::of_cargo(source, dir) {
         let command = &cargo.command;
         work.gates.add("verify", command)?;
-        let note = format!("nothing says what proves a task; as there is a Cargo.toml, it is {command}");
+        let note = format!("no gate is given; as there is a Cargo.toml, the gate is {command}");
         return Ok((vec![note], vec![cargo]));
     }
     let offered: Vec<GateSpec> = service.offer(dir)?.gates.into_iter().filter(|gate| gate.hard).collect();
     if offered.is_empty() {
-        let note = "nothing says what proves a task, nor do the project's files: what the agents claim lands, unverified";
+        let note = "no gate is given or found in the project's files: claims are accepted, and the result is unverified";
         return Ok((vec![format!("{note} (--verify CMD)")], Vec::new()));
     }
     let commands = repository_command::of_gates(&offered).collect();
@@ -216,7 +228,7 @@ fn prove(
         work.gates.add(gate.name.as_str(), &gate.check.to_string())?;
     }
     let chosen = chosen.join("; ");
-    Ok((vec![format!("nothing says what proves a task; the project's files offer {chosen}")], commands))
+    Ok((vec![format!("no gate is given; the project's files offer {chosen}")], commands))
 }
 
 /// The commands of the tasks to do that have one of their own.

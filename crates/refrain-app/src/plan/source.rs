@@ -11,11 +11,10 @@ use crate::{Context, Note};
 /// Whose tasks.
 #[derive(Debug, Default, clap::Args)]
 pub struct SourceArgs {
-    /// The tag of the tasks in .scud/tasks; the active one, or the only one, where it is left out
+    /// The tag of the tasks in .scud/tasks [default: the active one, or the only one]
     #[arg(long, value_name = "TAG")]
     pub tag: Option<String>,
-    /// The plan, in Markdown: its headings `Task 1: …` are the tasks where no tag is given, and so is its list of `- [ ]` where
-    /// the project has no tasks of SCUD's. A file of tasks in one of SCUD's shapes will do too
+    /// The plan in Markdown, with headings `Task 1: …` or a list of `- [ ]`, or a task file of SCUD
     #[arg(long, value_name = "FILE")]
     pub plan: Option<Utf8PathBuf>,
 }

@@ -12,16 +12,16 @@ use crate::error::RequestError;
 // What agents are told besides their task.
 #[derive(Debug, clap::Args)]
 pub struct SpecArgs {
-    /// A file that the agent of every task is told as it is; may be said again
+    /// A file that is part of the prompt of every task; may be repeated
     #[arg(long, value_name = "FILE")]
     pub spec_file: Vec<Utf8PathBuf>,
-    /// How many tokens a specification may have before it is warned of; nothing is ever cut
+    /// Warn if a specification has more tokens; nothing is cut
     #[arg(long, value_name = "N", default_value_t = MAX_TOKENS)]
     pub max_spec_tokens: u64,
-    /// A file with {task}, {plan}, {custom} and {verification} where the parts of a specification are to stand
+    /// A template of the specification, with {task}, {plan}, {custom} and {verification}
     #[arg(long, value_name = "FILE")]
     pub spec_template: Option<Utf8PathBuf>,
-    /// The shell command that proves a task done that names none of its own
+    /// The required gate of each task that names no command of its own
     #[arg(long, value_name = "CMD")]
     pub verify: Option<String>,
 }

@@ -12,6 +12,7 @@ use super::{PlanRun, Start};
 use crate::error::Message;
 use crate::options::begin::BeginArgs;
 use crate::options::gates::GateArgs;
+use crate::options::git::{Flow, GitArgs};
 use crate::options::review::ReviewArgs;
 use crate::options::work::{TaskArgs, WorkArgs};
 use crate::plan::{HowArgs, RunPlan, SourceArgs, SpecArgs};
@@ -63,9 +64,22 @@ impl Start {
             work,
             no_gates: self.no_gates,
             max_iterations: self.max_iterations,
+            git: self.git()?,
             ..BeginArgs::default()
         };
         Ok((workspace, StartLoop { options, takes_default_gates: true, ..StartLoop::default() }))
+    }
+
+    fn git(&self) -> Result<GitArgs, RequestError> {
+        let commits = GitArgs { git_workflow: Some(Flow::Commit), ..GitArgs::default() };
+        match self.place.as_deref() {
+            None | Some("folder") => Ok(GitArgs::default()),
+            Some("worktree") => Ok(GitArgs { worktree: true, ..commits }),
+            Some("branch") => Ok(GitArgs { create_branch: true, ..commits }),
+            Some(other) => {
+                Err(refused("worktree", format!(" {other}: accepted are worktree, branch and folder")))
+            }
+        }
     }
 }
 
@@ -91,13 +105,14 @@ impl PlanRun {
             },
             name: self.name.as_deref().map(|name| read("name", name)).transpose()?,
             work,
+            mirror: Vec::new(),
         })
     }
 }
 
 /// The options that such a request can set, as the command line calls them.
 pub(super) fn options(begin: &BeginArgs) -> Vec<GivenOption> {
-    let BeginArgs { name, work, no_gates, max_iterations, .. } = begin;
+    let BeginArgs { name, work, no_gates, max_iterations, git, .. } = begin;
     let mut options = work_options(work);
     let mut option = |name, value: Option<String>| options.extend(value.map(|value| (name, Some(value))));
     option("name", name.as_ref().map(ToString::to_string));
@@ -110,6 +125,9 @@ pub(super) fn options(begin: &BeginArgs) -> Vec<GivenOption> {
     work.gates.gate.iter().for_each(|gate| option("gate", Some(gate.to_string())));
     options.extend(no_gates.then_some(("no-gates", None)));
     options.extend(work.gates.require_approval.then_some(("require-approval", None)));
+    options.extend(git.worktree.then_some(("worktree", None)));
+    options.extend(git.create_branch.then_some(("create-branch", None)));
+    options.extend(git.git_workflow.map(|_| ("git-workflow", Some("commit".to_owned()))));
     options
 }
 

@@ -34,7 +34,8 @@ pub fn agent(
             (worker.program.clone(), worker.args.clone())
         }
         (None, None) => {
-            let error = format!("{who}: nothing says what to run; accepted is an agent of the configuration");
+            let error =
+                format!("{who}: what is to run is missing; accepted is an agent of the configuration");
             return Err(RequestError::usage(error).hint("[agents.NAME] has a command"));
         }
     };

@@ -8,7 +8,7 @@ use super::Slow;
 use super::resume::{self, Resumed, notify};
 use super::start;
 use super::steer::{Steering, steer};
-use crate::{Action, Context, RequestError};
+use crate::{Action, Code, Context, RequestError};
 
 /// What an answer came to.
 pub enum Answered {
@@ -30,7 +30,13 @@ pub fn answer(
     answer.check()?;
     let grant = Grant::default();
     resume::check(context, service, id, &grant)?;
-    let has_stopped = service.status(id)?.has_stopped();
+    let status = service.status(id)?;
+    let has_stopped = status.has_stopped();
+    if !has_stopped && status.question.is_none() {
+        // It may end with this very attempt, and no agent would get the text.
+        let error = RequestError::new(Code::Refused, format!("{id} asks nothing"));
+        return Err(error.hint(format!("refrain steer {id} TEXT sends a text to its agent")));
+    }
     if has_stopped {
         // A loop that cannot resume keeps no answer for later.
         let refused = |why| EngineError::Refused { id: id.clone(), what: LoopRequest::Resume, why };

@@ -92,7 +92,11 @@ fn write(
     put(&context.dir.join(&request.file), &text, before.is_some())?;
     let source = SourceArgs { plan: Some(request.file.clone()), ..SourceArgs::default() };
     let (spec, how) = (SpecArgs::default(), HowArgs::default());
-    Prepared::of(context, RunPlan { source, spec, how, name: None, work: request.work() }, note)
+    Prepared::of(
+        context,
+        RunPlan { source, spec, how, name: None, work: request.work(), mirror: Vec::new() },
+        note,
+    )
 }
 
 /// Writes the file: a new one, or in place of the plan that could not be used.

@@ -15,6 +15,7 @@ use super::approve::is_awaited;
 use super::{Slow, start};
 use crate::error::{Code, Message};
 use crate::options::notify::NotifyArgs;
+use crate::resolve::sandbox::refused;
 use crate::{Action, Context, RequestError, plan};
 
 /// What a loop, or a plan, may use from here on, in all; what is left out stays as it is.
@@ -113,6 +114,10 @@ pub fn resume(
     mut slow: Slow<'_>,
 ) -> Result<Resumed, RequestError> {
     check(context, service, id, grant)?;
+    let spec = service.state(id)?.spec;
+    if let Some(sandbox) = &spec.sandbox {
+        refrain_engine::sandbox::probe(&context.host, &spec, sandbox).map_err(|error| refused(&error))?;
+    }
     if proceed {
         slow.check(service, id)?;
     }

@@ -181,7 +181,7 @@ pub(crate) fn drive_words(dir: &Utf8Path, id: &LoopId, notify: &NotifyArgs) -> V
 /// Files that the loop would be shown in, and that another system owns.
 pub fn not_shown(spec: &Spec) -> impl Iterator<Item = String> {
     left_to_others(spec).into_iter().map(|path| {
-        let next = "resume --from goes on with what another system began there";
+        let next = "resume --from continues with what another system began there";
         format!("{path} is not Refrain's and stays as it is: the loop is not shown there; {next}")
     })
 }
@@ -193,7 +193,8 @@ fn memories(runner: &Runner) -> Vec<String> {
         1 => Some("1 memory".to_owned()),
         count => Some(format!("{count} memories")),
     };
-    let told = count.map(|told| format!("it is told {told} of earlier loops; --memory off tells none"));
+    let told =
+        count.map(|told| format!("the prompt has {told} of earlier loops; --memory off leaves them out"));
     runner.forgetful().map(ToString::to_string).into_iter().chain(told).collect()
 }
 

@@ -10,7 +10,7 @@ use super::Slow;
 use crate::error::Code;
 use crate::{Action, Context, RequestError};
 
-/// What an agent is told with its next iteration.
+/// What the agent's next prompt adds.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Steering {

@@ -11,14 +11,14 @@ use crate::{Action, Context, RequestError};
 /// The longest text for a task, or goal of a loop that another program sends, in characters.
 pub const LONGEST: usize = 10_000;
 
-/// How a task that a person is asked about goes on.
+/// How a task that a person is asked about continues.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tune {
     /// Which task.
     #[schemars(with = "String")]
     pub task: TaskId,
-    /// What its agent is told.
+    /// The agent's prompt.
     #[schemars(length(min = 1, max = LONGEST))]
     pub text: String,
 }

@@ -35,7 +35,7 @@ pub use found::{ForeignLoop, NotNow, Promised, Prompt, Unread, admits as admits_
 pub use parts::Standing;
 pub use ralph_loop::{ADVISORY, PATH as RALPH_LOOP, is_active as is_ralph_loop_active};
 pub use read::read;
-pub use spec::{Carried, Mirror};
+pub use spec::{Carried, Mirror, MirrorName};
 
 use parts::Mark;
 
@@ -64,6 +64,9 @@ impl Mirror {
     pub const ALL: [Self; 4] = [Self::Ralph, Self::Synthex, Self::Descartes, Self::Randroid];
     /// The lock of seed 004: the number of the process that works there.
     pub const LOCK: &str = ".ralph.lock";
+
+    /// The file that shows a plan, in the project.
+    pub const OF_PLAN: &str = scud::FILE;
 
     /// The folder of its files: the project as a person sees it, which outlives a worktree of the loop's own; for seed
     /// 004 the one that the agent works in.
@@ -156,7 +159,22 @@ pub fn is_mirror(path: &[u8]) -> bool {
     ralph::FILES.iter().chain([&Mirror::LOCK]).any(|own| own.as_bytes() == name)
         || path == descartes::FILE.as_bytes()
         || path == randroid::FILE.as_bytes()
+        || path == scud::FILE.as_bytes()
         || path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+}
+
+impl FromStr for MirrorName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "scud" => Ok(Self::Scud),
+            _ => text
+                .parse()
+                .map(Self::Loop)
+                .map_err(|accepted: String| format!("{accepted}; scud for a plan")),
+        }
+    }
 }
 
 impl fmt::Display for Mirror {

@@ -126,6 +126,10 @@ pub struct GateSpec {
     /// (`--success-command`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub completes: bool,
+    /// It runs the tests that the loop itself makes, in a project that had none: while there are none, it passes and
+    /// verifies nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own_tests: bool,
     /// The project offered it, and nothing named a gate: if it cannot run before the first iteration, the loop drops it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_default: bool,

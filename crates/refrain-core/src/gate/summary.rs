@@ -43,6 +43,8 @@ const SUMMARIES: &[&str] = &[
     r"^[0-9]+ tests?, [0-9]+ failures?",
     // CTest
     r"^[0-9]+% tests passed, [0-9]+ tests? failed out of [0-9]+",
+    // the gate of `refrain run` for tests that the run makes
+    r"^new-tests: [^\n]* (?:passed|failed)$",
 ];
 
 /// Every pattern compiles; a test says so.
@@ -132,6 +134,7 @@ mod tests {
     )]
     #[case::exunit("3 tests, 1 failure", "3 tests, 0 failures")]
     #[case::ctest("50% tests passed, 1 tests failed out of 2", "100% tests passed, 0 tests failed out of 2")]
+    #[case::of_run("new-tests: npm test failed", "new-tests: npm test passed")]
     fn a_summary_is_printed_for_both_ends(#[case] failed: &str, #[case] passed: &str) {
         assert_eq!((summaries(failed), summaries(passed)), (1, 1));
         assert_eq!(

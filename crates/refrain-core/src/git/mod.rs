@@ -200,7 +200,7 @@ pub struct Base {
     /// What was changed, staged or new already. It is the person's and never becomes part of a candidate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dirty: Vec<Dirty>,
-    /// Paths whose changes git is told to pass over (`git update-index --skip-worktree` and `--assume-unchanged`).
+    /// Paths whose changes git is configured to ignore (`git update-index --skip-worktree` and `--assume-unchanged`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hidden: Vec<RepoPath>,
     /// The tree of all that is protected, as it was on disk: what was dirty, new or ignored included.

@@ -229,7 +229,8 @@ impl LoopState {
             }
             ChecksVerdict::Pending | ChecksVerdict::NotStarted => self.look_again(checks.verdict, at),
             ChecksVerdict::None
-                if self.spec.git.workflow == Workflow::PrMerge && !self.spec.has_hard_gates() =>
+                if self.spec.git.workflow == Workflow::PrMerge
+                    && (!self.spec.has_hard_gates() || self.lacks_tests()) =>
             {
                 let said = "no gate here and no check there has proven it";
                 self.need_person(Refusal::Unproven, said.to_owned());

@@ -418,7 +418,18 @@ impl LoopState {
     /// Whether a claim was proven. What an unsigned journal says proves nothing.
     #[must_use]
     pub fn is_proven(&self) -> bool {
-        self.spec.has_hard_gates() && self.phase.claim().is_some() && self.signatures.objection().is_none()
+        self.spec.has_hard_gates()
+            && !self.lacks_tests()
+            && self.phase.claim().is_some()
+            && self.signatures.objection().is_none()
+    }
+
+    /// Whether the loop was to make its own tests, and its gate for them found none.
+    #[must_use]
+    pub fn lacks_tests(&self) -> bool {
+        let result = |gate| self.proof.as_ref().and_then(|proof| proof.of_gate(gate));
+        let mut own = self.spec.gates.iter().enumerate().filter(|(_, gate)| gate.own_tests);
+        own.any(|(gate, _)| result(gate).is_none_or(|result| result.summaries == 0))
     }
 
     /// Whether this gate failed before the first iteration; none if it was not asked then.

@@ -29,7 +29,7 @@ fn is_invisible(c: char) -> bool {
 }
 
 /// The begins of parts of our own prompts, and of an agent's messages to us.
-const HEADINGS: [&str; 20] = [
+const HEADINGS: [&str; 21] = [
     "How this loop works",
     "RECALLED MEMORIES",
     "STEERING",
@@ -37,6 +37,7 @@ const HEADINGS: [&str; 20] = [
     "REVIEWER FEEDBACK",
     "CLAIM REFUSED",
     "CLAIM NOT HEARD",
+    "QUESTION NOT ASKED",
     "GATE FAILED",
     "FAILED TOO",
     "PROTECTED",

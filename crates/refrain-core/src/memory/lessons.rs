@@ -96,7 +96,7 @@ pub fn question(state: &LoopState, said: &[&str], last: Option<&str>) -> String 
 /// # Errors
 /// If it does not fit the question; then nothing of it is taken.
 pub fn lessons(state: &LoopState, answer: &str) -> Result<Vec<Memory>, String> {
-    let Some(ended) = state.ended else { return Err("the loop goes on".to_owned()) };
+    let Some(ended) = state.ended else { return Err("the loop continues".to_owned()) };
     let text = answer.trim();
     if text.len() > LONGEST_ANSWER {
         return Err(format!("it answered with {} bytes; accepted are {LONGEST_ANSWER}", text.len()));

@@ -210,7 +210,7 @@ pub enum Event {
     /// The critic's own process is gone.
     #[serde(rename = "critique.finished")]
     CritiqueFinished(Box<CritiqueFinished>),
-    /// The loop was stuck, and goes on with another agent or model.
+    /// The loop was stuck, and continues with another agent or model.
     #[serde(rename = "agent.changed")]
     AgentChanged(Box<AgentSpec>),
     /// The loop is about to end without a proof, and what it did is on a branch of its own.
@@ -263,7 +263,7 @@ pub enum Event {
     LoopResumed {
         /// The limits from here on, as totals.
         limits: Limits,
-        /// What they approved of: the candidate that waited for it. One that waited, and goes on without, was not approved.
+        /// What they approved of: the candidate that waited for it. One that waited, and continues without, was not approved.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         approved: Option<Approved>,
     },

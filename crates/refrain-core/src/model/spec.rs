@@ -19,6 +19,7 @@ use crate::memory::MemorySpec;
 use crate::plan::TaskRef;
 use crate::promise::Promise;
 use crate::protect::Part;
+use crate::sandbox::SandboxSpec;
 use crate::session::SessionSpec;
 use crate::view::trace::Parent;
 
@@ -48,7 +49,7 @@ pub struct Spec {
     pub promise: Option<Promise>,
     /// Where to stop. What `start` granted; `resume` may grant more.
     pub limits: Limits,
-    /// Until when it goes on by itself.
+    /// Until when it continues by itself.
     #[serde(default, skip_serializing_if = "Until::is_complete")]
     pub until: Until,
     /// The project: the main worktree of the repository, else the folder.
@@ -97,10 +98,10 @@ pub struct Spec {
     /// What it looks like in the files of other systems (`run`: seed 004's).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mirrors: Vec<Mirror>,
-    /// What another system counted before, and it goes on with (`resume --from`).
+    /// What another system counted before, and it continues with (`resume --from`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried: Option<Carried>,
-    /// What it has to do with memories of other loops: it is told some, and leaves some. None where it has nothing to do with
+    /// What it has to do with memories of other loops: it gets some, and leaves some. None where it has nothing to do with
     /// them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemorySpec>,
@@ -110,6 +111,9 @@ pub struct Spec {
     /// The parent span: that of a plan's task, or of the process that started it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Parent>,
+    /// The sandbox of its agent and its gates; none if they run with the user's rights.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxSpec>,
     /// How deep in loops this one was started: 0 by a person, 1 by an agent of such a loop.
     pub depth: u32,
     /// The data folder of the loop whose attempt started it.
@@ -305,7 +309,7 @@ pub enum OnStuck {
     Stop,
     /// It waits for a person.
     Ask,
-    /// It goes on with another agent, or another model; where that one is stuck too, it ends as stuck.
+    /// It continues with another agent, or another model; where that one is stuck too, it ends as stuck.
     Change(Box<AgentSpec>),
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::event::{PlanEnd, PlanEvent, PlanStarted};
+use super::event::{PlanEnd, PlanEvent, PlanStarted, RemadeWave};
 use super::graph::Graph;
 use super::spec::PlanLimits;
 use super::state::{Halt, HandOver, PlanState, Return, Stage};
@@ -162,14 +162,22 @@ impl PlanState {
             PlanEvent::BatchLanded { commits, refused, tip } => {
                 self.land_batch(commits, refused.as_ref(), tip, at)?
             }
-            PlanEvent::WaveCompleted { wave, commit, tasks, rest } => {
+            PlanEvent::WaveCompleted { wave, commit, tasks, rest, commits } => {
                 self.complete_wave(*wave, commit.as_ref(), (tasks, rest), at)?;
+                self.replace_commits(commits)?;
             }
             PlanEvent::HandedOver { head: None, refused: None, .. } => {
                 return Err("nobody says why nothing was handed over");
             }
-            PlanEvent::HandedOver { head: Some(head), rest, .. } => {
+            PlanEvent::HandedOver { head: Some(head), rest, waves, .. } => {
                 self.follow(head, self.line.clone(), rest)?;
+                for RemadeWave { wave, commit, commits } in waves {
+                    let place = (*wave as usize).checked_sub(1);
+                    let wave =
+                        place.and_then(|place| self.waves.get_mut(place)).ok_or("there is no such wave")?;
+                    wave.completed = Some(Some(commit.clone()));
+                    self.replace_commits(commits)?;
+                }
                 self.handover = HandOver::default();
                 self.handed = Some(head.clone());
             }
@@ -236,7 +244,7 @@ impl PlanState {
             matches!(task.stage, Stage::Stopped(_)) && !self.awaits_tune(task)
         };
         let again: Vec<_> = (0..self.tasks.len()).filter(is_tried).collect();
-        again.into_iter().for_each(|task| self.retry(task, Return::Resumed));
+        again.into_iter().for_each(|task| self.tasks[task].retry_as_it_was());
         self.arrange();
     }
 

@@ -57,7 +57,7 @@ pub enum PlanEvent {
     TaskTuned {
         /// Which.
         task: TaskId,
-        /// What its next agent is told besides.
+        /// What the next agent's prompt adds.
         words: String,
     },
     /// The work of some tasks was merged, one after the other, onto what has landed; nothing of it has landed yet.
@@ -100,6 +100,9 @@ pub enum PlanEvent {
         /// What has landed of later waves, anew on top of it, in order.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         rest: Vec<Oid>,
+        /// The commits of its tasks that were made anew for it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        commits: Vec<TaskCommit>,
     },
     /// What is complete was handed over to the branch that the plan began on, or why not.
     #[serde(rename = "waves.handed-over")]
@@ -109,6 +112,9 @@ pub enum PlanEvent {
         /// What has landed since, anew on top of it, in order.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         rest: Vec<Oid>,
+        /// The waves that were made anew, because the branch had other commits by then.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        waves: Vec<RemadeWave>,
         /// Why not, and what a person has to do.
         refused: Option<String>,
     },
@@ -133,7 +139,7 @@ pub enum PlanEvent {
     /// The plan has stopped.
     #[serde(rename = "plan.ended")]
     Ended(PlanEnd),
-    /// It goes on, under these limits. What was blocked is tried again.
+    /// It continues, under these limits. What was blocked is tried again.
     #[serde(rename = "plan.resumed")]
     Resumed {
         /// The limits in force.
@@ -178,6 +184,26 @@ pub struct PlanStarted {
     pub refrain: String,
     /// What is to be done.
     pub spec: PlanSpec,
+}
+
+/// The commit of a task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskCommit {
+    /// Which task.
+    pub task: TaskId,
+    /// Its commit.
+    pub commit: Oid,
+}
+
+/// A wave on top of other commits than those that it was made on first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RemadeWave {
+    /// Which, from 1.
+    pub wave: u32,
+    /// Its commit.
+    pub commit: Oid,
+    /// The commits of its tasks.
+    pub commits: Vec<TaskCommit>,
 }
 
 /// How one round of a task begins.
@@ -249,7 +275,7 @@ pub enum TaskEnd {
     Stopped(Stop),
     /// The money that it was given is spent.
     OutOfMoney,
-    /// It rests, and goes on where it was with the plan's next runner.
+    /// It rests, and continues where it was with the plan's next runner.
     Rests,
     /// It cannot go on for a reason that every other task would meet too: the agent is not there, not logged in, or whatever
     /// this line says.

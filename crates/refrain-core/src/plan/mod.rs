@@ -21,8 +21,8 @@ pub mod view;
 pub use apply::MAX_RETURNS;
 pub use ask::PlanGrant;
 pub use event::{
-    AgentFault, FailedGate, Merged, PlanEnd, PlanEvent, PlanStarted, Stop, TaskEnd, TaskEnded, TaskStarted,
-    Unmerged,
+    AgentFault, FailedGate, Merged, PlanEnd, PlanEvent, PlanStarted, RemadeWave, Stop, TaskCommit, TaskEnd,
+    TaskEnded, TaskStarted, Unmerged,
 };
 pub use graph::Graph;
 pub use next_step::{PlanLive, PlanStep, next_step};

@@ -6,7 +6,6 @@ use jiff::Timestamp;
 
 use super::event::PlanEnd;
 use super::state::{Halt, PlanState, Stage, TaskState};
-use super::task::TaskStatus;
 use crate::agent::Usd;
 use crate::event::Urgency;
 use crate::ids::LoopId;
@@ -133,20 +132,10 @@ fn stands(state: &PlanState, is_broke: bool) -> PlanEnd {
     if !state.ready.is_empty() && state.iterations_left() == 0 {
         return PlanEnd::IterationCap;
     }
+    let is_undone = |task: &TaskState| matches!(task.stage, Stage::Stopped(_) | Stage::Waiting(_));
     let waits =
-        !state.handover.due.is_empty() || state.refused.is_some() || state.tasks.iter().any(needs_a_person);
+        !state.handover.due.is_empty() || state.refused.is_some() || state.tasks.iter().any(is_undone);
     if waits { PlanEnd::Blocked } else { PlanEnd::Completed }
-}
-
-/// Whether it is to be done, and is not; or its file says that a person is to look at it.
-fn needs_a_person(task: &TaskState) -> bool {
-    match task.stage {
-        Stage::Stopped(_) | Stage::Waiting(_) => true,
-        Stage::Out => {
-            matches!(task.card.status, TaskStatus::Blocked | TaskStatus::Failed | TaskStatus::AwaitingTune)
-        }
-        Stage::Running(_) | Stage::Proven { .. } | Stage::Landed { .. } => false,
-    }
 }
 
 /// Why everything should stop, if so, and how fast.

@@ -31,6 +31,12 @@ pub struct PlanSpec {
     /// A task starts as soon as its own dependencies have landed, and not with its wave (`--pipeline`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pipeline: bool,
+    /// How many waves earlier plans of this tag completed: its own are numbered after them.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub waves_before: u32,
+    /// Its state is also kept in the file of seed 001 (`--mirror scud`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub mirror: bool,
     /// A task that is used up waits for a person to tell how to go on (`--tune`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tune: bool,
@@ -81,7 +87,7 @@ pub struct BriefSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub document: Option<Utf8PathBuf>,
-    /// Files that every agent is told whole (`--spec-file`).
+    /// Files that are in every prompt as a whole (`--spec-file`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>")]
     pub files: Vec<Utf8PathBuf>,
@@ -91,6 +97,10 @@ pub struct BriefSpec {
     /// How it is put together (`--spec-template`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<SpecTemplate>,
+}
+
+fn is_none(count: &u32) -> bool {
+    *count == 0
 }
 
 fn max_tokens() -> u64 {

@@ -171,8 +171,8 @@ pub enum Return {
     Failed(FailedGate),
     /// A person said how to continue.
     Tuned(String),
-    /// A person resumed it.
-    Resumed,
+    /// A person resumed it after it had stopped for this reason.
+    Resumed(String),
 }
 
 /// The tasks of one wave.
@@ -282,16 +282,20 @@ impl PlanState {
     /// Why a task is not done, in a line, for its file and for people.
     #[must_use]
     pub fn blocked_because(&self, task: &TaskState) -> Option<String> {
-        let Stage::Stopped(stop) = &task.stage else { return None };
-        if self.status_of(task) == TaskStatus::Pending {
-            return None;
-        }
+        task.stopped_because().filter(|_| self.status_of(task) != TaskStatus::Pending)
+    }
+}
+
+impl TaskState {
+    /// Why it has stopped, in a line; none if it has not.
+    pub(super) fn stopped_because(&self) -> Option<String> {
+        let Stage::Stopped(stop) = &self.stage else { return None };
         Some(match stop {
-            Stop::UsedUp => format!("not proven in {}{}", task.tries(), task.failure()),
-            Stop::Stuck => format!("stuck after {}{}", task.tries(), task.failure()),
-            Stop::TimedOut => format!("it took too long{}", task.failure()),
+            Stop::UsedUp => format!("not proven in {}{}", self.tries(), self.failure()),
+            Stop::Stuck => format!("stuck after {}{}", self.tries(), self.failure()),
+            Stop::TimedOut => format!("it took too long{}", self.failure()),
             Stop::GaveUp { reason } | Stop::Other { reason } => reason.clone(),
-            Stop::Unfit => match &task.again {
+            Stop::Unfit => match &self.again {
                 Some(Return::Conflict(paths)) => {
                     let paths: Vec<_> = paths.iter().map(ToString::to_string).collect();
                     format!("it still conflicts with what landed, in {}", paths.join(", "))
@@ -299,14 +303,14 @@ impl PlanState {
                 Some(Return::Failed(failed)) => {
                     format!("with what landed, {} still fails", failed.gate)
                 }
-                Some(Return::Tuned(_) | Return::Resumed) | None => "it does not fit what landed".to_owned(),
+                Some(Return::Tuned(_) | Return::Resumed(_)) | None => {
+                    "it does not fit what landed".to_owned()
+                }
             },
             Stop::Cancelled => "its loop was cancelled".to_owned(),
         })
     }
-}
 
-impl TaskState {
     /// The iterations of its last round, and in total if there were more rounds.
     #[must_use]
     pub fn tries(&self) -> String {

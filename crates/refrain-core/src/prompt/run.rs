@@ -15,6 +15,8 @@ use crate::text::{clip, grouped, squeeze};
 const MOST_RUNS: usize = 3;
 /// How much is said of such a run's result, in bytes.
 const LONGEST_OUTCOME: usize = 200;
+/// How many refused hosts are named.
+const MOST_HOSTS: usize = 5;
 /// How much of its agent's words is repeated, in bytes.
 const LONGEST_WORDS: usize = 160;
 
@@ -25,7 +27,8 @@ pub(super) fn this_run(state: &LoopState, quoted: Quoted<'_>) -> String {
         Some(cap) => format!("## Run {number} of {cap}"),
         None => format!("## Run {number} (no cap)"),
     };
-    let lines = left(state).into_iter().chain(cut_off(state)).chain(earlier_runs(state));
+    let lines =
+        left(state).into_iter().chain(sandboxed(state)).chain(cut_off(state)).chain(earlier_runs(state));
     for line in lines.chain(uncommitted(state)).chain(still_failing(state, quoted)) {
         let _ = write!(text, "\n{line}");
     }
@@ -55,6 +58,23 @@ fn left(state: &LoopState) -> Option<String> {
     let timeout = timeout.map(|timeout| format!("This run is stopped after {timeout}."));
     let parts: Vec<_> = left.into_iter().chain(timeout).collect();
     (!parts.is_empty()).then(|| parts.join(" "))
+}
+
+/// What the agent has to know of its sandbox, and the hosts that it refused to the last run.
+fn sandboxed(state: &LoopState) -> Vec<String> {
+    if state.spec.sandbox.is_none() {
+        return Vec::new();
+    }
+    let general = "You run in a sandbox: no DNS and no ssh; HTTPS works through the proxy in HTTPS_PROXY, to allowed hosts.";
+    let last = state.attempts.last().and_then(|attempt| attempt.finished.as_ref());
+    let refused = last.map(|finished| finished.refused.as_slice()).unwrap_or_default();
+    let names: Vec<&str> = refused.iter().take(MOST_HOSTS).map(|refused| refused.host.as_str()).collect();
+    let refused = (!names.is_empty()).then(|| {
+        let names = squeeze(&names.join(", "));
+        let names = clip(&names, LONGEST_OUTCOME);
+        format!("It refused these hosts to the last run: {names}. Do without them, or ask for them.")
+    });
+    std::iter::once(general.to_owned()).chain(refused).collect()
 }
 
 /// Says that the run before this one was cut off, and where its work is.

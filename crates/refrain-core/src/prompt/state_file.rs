@@ -15,7 +15,7 @@ const LONGEST_NEED: usize = 300;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkStatus {
-    /// It goes on.
+    /// It continues.
     InProgress,
     /// It is done: a claim.
     #[serde(alias = "Done", alias = "DONE")]
@@ -61,16 +61,12 @@ pub fn status(text: &str, id: &LoopId) -> Option<WorkStatus> {
     matter.loop_id.is_none_or(|named| named == id.as_str()).then_some(matter.status)
 }
 
-/// What an agent that is blocked says that it needs, on one line: its `question:`, else its notes, else its next action;
+/// What an agent that is blocked says that it needs, on one line: its `question:` (also outside the front matter), else its notes, else its next action;
 /// none if it wrote none of them.
 #[must_use]
 pub fn needs(text: &str) -> Option<String> {
-    let asked = front_matter(text).and_then(|(matter, _)| {
-        let question = text[matter].lines().filter_map(|line| line.strip_prefix(QUESTION)).next_back()?;
-        let words = squeeze(&printable(question.trim().trim_matches(['"', '\''])));
-        (!words.is_empty()).then_some(words)
-    });
-    if let Some(question) = asked {
+    let in_matter = front_matter(text).and_then(|(matter, _)| question(&text[matter]));
+    if let Some(question) = in_matter.or_else(|| question(body(text))) {
         return Some(clip(&question, LONGEST_NEED).into_owned());
     }
     let body = front_matter(text).map_or(text, |(_, body)| &text[body..]);
@@ -85,6 +81,18 @@ pub fn needs(text: &str) -> Option<String> {
         (!said.is_empty()).then(|| clip(&said, LONGEST_NEED).into_owned())
     };
     section("Notes").or_else(|| section("Next Action"))
+}
+
+fn question(text: &str) -> Option<String> {
+    let question = text.lines().filter_map(|line| line.strip_prefix(QUESTION)).next_back()?;
+    let words = squeeze(&printable(question.trim().trim_matches(['"', '\''])));
+    (!words.is_empty()).then_some(words)
+}
+
+/// Whether there is a question outside the front matter.
+#[must_use]
+pub fn has_question_in_body(text: &str) -> bool {
+    question(body(text)).is_some()
 }
 
 /// The file with another status, every other byte as it was; nothing if there is no status line.
@@ -208,6 +216,10 @@ mod tests {
         assert_eq!(status(text, &id()), Some(WorkStatus::Blocked));
         assert_eq!(needs(text).as_deref(), Some("Which: A or \"B\"? {"));
         assert_eq!(needs(&text.replace("Which: A or \"B\"? {", "\"\"")).as_deref(), Some("x"));
+        assert!(!has_question_in_body(text));
+        let outside = "---\nloop_id: a\nstatus: blocked\n---\n\n# Notes\n\nx\nquestion: A or B?\n";
+        assert_eq!(needs(outside).as_deref(), Some("A or B?"));
+        assert!(has_question_in_body(outside) && has_question_in_body("question: A or B?"));
     }
 
     #[rstest]

@@ -103,6 +103,8 @@ pub enum Subject {
     Privacy,
     /// Open files and processes that one may have.
     Limits,
+    /// Whether agents can run in a sandbox.
+    Sandbox,
     /// The machine's clock.
     Clock,
     /// The money that loops share.
@@ -132,6 +134,7 @@ impl Subject {
             Self::FileSystem => "file-system",
             Self::Privacy => "privacy",
             Self::Limits => "limits",
+            Self::Sandbox => "sandbox",
             Self::Clock => "clock",
             Self::Budget => "budget",
             Self::Loops => "loops",

@@ -2,10 +2,13 @@
 //! state and from what only the shell can know; never stored, never read back.
 
 pub mod checkup;
+pub mod diff;
 pub mod garbage;
+mod group;
 mod loop_parts;
 pub mod metrics;
 pub mod notice;
+mod pip;
 pub mod plan;
 pub mod plugin;
 pub mod report;
@@ -30,6 +33,7 @@ use crate::plan::TaskRef;
 use crate::signature::Objection;
 use crate::spec::{AgentKind, Limits};
 
+pub use group::Group;
 pub use loop_parts::approval::{Approval, ApprovalWord};
 pub use loop_parts::damaged::{Damaged, DamagedWord};
 pub use loop_parts::iteration::{Failure, Gate, Iteration};
@@ -38,6 +42,7 @@ pub use loop_parts::progress::progress;
 pub use loop_parts::published::Publication;
 pub use loop_parts::saved::{SavedWork, with_yours};
 pub use loop_parts::spent::{Usage, money, sum};
+pub use pip::Pip;
 pub use verification::{Charset, Tone, Verification};
 pub use waits_for::WaitsFor;
 

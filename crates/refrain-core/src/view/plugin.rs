@@ -15,6 +15,10 @@ pub struct PluginStatus {
     pub standing: Standing,
     /// Everything that it is made of.
     pub parts: Vec<Part>,
+    /// The path of the program that it calls; null where nothing is installed, or it was installed by 0.1.0.
+    pub program: Option<String>,
+    /// Why a shell cannot run that program; null where it can.
+    pub problem: Option<String>,
 }
 
 impl PluginStatus {
@@ -31,7 +35,7 @@ impl PluginStatus {
         } else {
             Standing::Older
         };
-        Self { agent, standing, parts }
+        Self { agent, standing, parts, program: None, problem: None }
     }
 }
 

@@ -118,7 +118,8 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
                 ClaimSource::ExitCode => "the command ended with exit code 0",
                 ClaimSource::Gates | ClaimSource::Result => {
                     let gates = all_passed(&state.spec);
-                    return format!("{gates} passed{}{}", proven(state), approved(state));
+                    let tests = without_tests(state);
+                    return format!("{gates} passed{}{}{tests}", proven(state), approved(state));
                 }
                 ClaimSource::Count => return counted(state),
             };
@@ -126,7 +127,9 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
                 true => {
                     format!("{who}, and every required gate passed{}{}", proven(state), approved(state))
                 }
-                false if state.spec.has_hard_gates() => format!("{who}{}", approved(state)),
+                false if state.spec.has_hard_gates() => {
+                    format!("{who}{}{}", approved(state), without_tests(state))
+                }
                 false => format!("{who}{}; unverified, as no gate checks it", approved(state)),
             }
         }
@@ -300,6 +303,11 @@ fn proven(state: &LoopState) -> String {
         let more = if state.is_proven_beyond_its_tree() { " and changes that it does not show" } else { "" };
         format!(" on tree {}{more}", tree.short())
     })
+}
+
+/// Says so if the loop was to make tests, and there are none.
+fn without_tests(state: &LoopState) -> &'static str {
+    if state.lacks_tests() { "; unverified, as there are no tests" } else { "" }
 }
 
 /// Says so if a person approved it.

@@ -5,7 +5,7 @@
 //! The loop (from each start or resumption to its stop) holds its iterations, an iteration its agents and its gates; a
 //! plan holds its tasks, and each of them its loop. Metrics are sums over spans (`metrics`). Names and attributes of
 //! agents are those of the GenAI conventions, which are in development; they are in this folder only, and for people in
-//! `docs/telemetry.md`.
+//! `docs/reference/telemetry.md`.
 //!
 //! The crates of OpenTelemetry are not used: their SDK measures its own process now, with its own clock and ids, at
 //! fixed intervals. Here times, ids and sums come from a journal, maybe later. What is left is an encoder, which is

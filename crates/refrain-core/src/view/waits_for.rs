@@ -27,6 +27,22 @@ pub enum WaitsFor {
     Tasks,
 }
 
+impl WaitsFor {
+    /// The word that scripts read.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Approval => "approval",
+            Self::Answer => "answer",
+            Self::Login => "login",
+            Self::Setup => "setup",
+            Self::Provider => "provider",
+            Self::Repository => "repository",
+            Self::Tasks => "tasks",
+        }
+    }
+}
+
 /// What the loop waits for; none if it is at work, or ended.
 pub(super) fn waits_for(state: &LoopState, word: StatusWord) -> Option<WaitsFor> {
     match word {
@@ -92,7 +108,9 @@ mod tests {
             (Blocked::Credit, "provider"),
             (Blocked::Publish, "repository"),
         ] {
-            assert_eq!(serde_json::to_value(of_blocked(why)).unwrap(), needed, "{why:?}");
+            let waits_for = of_blocked(why);
+            assert_eq!(serde_json::to_value(waits_for).unwrap(), needed, "{why:?}");
+            assert_eq!(waits_for.as_str(), needed);
         }
     }
 }

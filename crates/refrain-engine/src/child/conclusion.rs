@@ -42,7 +42,18 @@ pub(crate) struct Ending {
 impl ChildOutput {
     /// The event that records the child's end. Blocks.
     pub(crate) fn conclude(self, ending: Ending) -> Event {
-        let Self { kind, log, stderr_log, began, sealing } = self;
+        let refused = self.refused.take();
+        let mut event = self.concluded(ending);
+        if let Event::AttemptFinished(finished) = &mut event {
+            finished.refused = refused;
+        } else if let Event::GateFinished(finished) = &mut event {
+            finished.refused = refused;
+        }
+        event
+    }
+
+    fn concluded(self, ending: Ending) -> Event {
+        let Self { kind, log, stderr_log, began, sealing, refused: _ } = self;
         let seal = seal::of_log(&log, &sealing);
         let gate = |gate: GateName| GateFinished {
             gate,
@@ -57,6 +68,7 @@ impl ChildOutput {
             output_error: ending.output_error.clone(),
             log: seal.clone(),
             review: None,
+            refused: Vec::new(),
         };
         let (role, output) = match kind {
             ChildKind::Command { gate: name, expected_summaries } => {
@@ -131,6 +143,7 @@ pub(crate) fn finished(exit: Exit, heard: ParsedOutput) -> AttemptFinished {
         near_miss: heard.finding.near_miss,
         state: None,
         git_changed: Vec::new(),
+        refused: Vec::new(),
         idle: false,
         stdout_bytes: 0,
         stderr_bytes: 0,
@@ -216,7 +229,7 @@ pub(crate) fn message(
         Exit::Code(0) | Exit::Unseen => None,
         Exit::Code(code) => Some(format!("it ended with exit code {code}")),
         Exit::Signal(signal) => Some(format!("it was ended by signal {signal}")),
-        Exit::Lost => Some("nobody saw it end".to_owned()),
+        Exit::Lost => Some("its end was not observed".to_owned()),
     };
     if let Some(fault) = heard.report.as_ref().and_then(|report| report.fault.as_ref()) {
         return Err(squeeze(&printable(&fault.message)));

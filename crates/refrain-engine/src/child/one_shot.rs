@@ -12,10 +12,12 @@ use refrain_agents::{environment, generic};
 use refrain_core::Spec;
 use refrain_core::agent::Usd;
 use refrain_core::prompt::context;
+use refrain_core::sandbox::Role;
 use refrain_proc::{Job, KeeperSpec, Listener, Meter, Report, Supervisor, output};
 
 use crate::child::AgentStart;
 use crate::child::conclusion::{self, Ending};
+use crate::sandbox::{Confined, RefusedHosts};
 use crate::{EngineError, Host};
 
 pub(crate) struct Question<'a> {
@@ -70,6 +72,9 @@ pub(crate) fn ask(host: &Host, question: &Question<'_>) -> Result<Answer, Engine
     };
     let job =
         start.job(Arc::new(Meter::new(|| {})), |call| Asked(OutputParser::new(call))).map_err(unwritten)?;
+    let confined =
+        Confined { spec, role: Role::Agent(spec.agent.kind), host, loop_dir: file.parent().unwrap_or(file) };
+    let job = confined.job(job, &RefusedHosts::default()).map_err(unwritten)?;
     let marks = vec![format!("{MARK}={file}")];
     let keeper = KeeperSpec { program: host.program.clone(), marks, env, loop_dir: None };
     let (Asked(parser), ending) = run(keeper, job, spec, limit)?;
@@ -135,7 +140,9 @@ fn run(
             Err(RecvTimeoutError::Timeout) => {
                 Some(format!("it took longer than {} s, and was stopped", limit.as_secs()))
             }
-            Err(RecvTimeoutError::Disconnected) => return Err(nothing("nobody saw it end".to_owned())),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(nothing("its end was not observed".to_owned()));
+            }
         };
         supervisor.stop(output_parser::ladder(spec.agent.kind));
     }

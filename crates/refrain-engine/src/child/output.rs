@@ -12,6 +12,7 @@ use refrain_store::project::layout::AttemptDir;
 use tokio::sync::mpsc;
 
 use super::ChildEvent;
+use crate::sandbox::RefusedHosts;
 
 /// The purpose of an agent, on which the conclusion from its end depends.
 pub(crate) enum AgentRole {
@@ -29,6 +30,8 @@ pub(crate) struct ChildOutput {
     pub(super) began: Instant,
     /// The seal of standard output, as it passes.
     pub(super) sealing: Sealing,
+    /// Hosts that its sandbox refuses.
+    pub(crate) refused: RefusedHosts,
 }
 
 pub(super) enum ChildKind {
@@ -64,7 +67,14 @@ impl ChildOutput {
     }
 
     fn new(kind: ChildKind, (log, stderr_log): (Utf8PathBuf, Utf8PathBuf)) -> Self {
-        Self { kind, log, stderr_log, began: Instant::now(), sealing: Sealing::default() }
+        Self {
+            kind,
+            log,
+            stderr_log,
+            began: Instant::now(),
+            sealing: Sealing::default(),
+            refused: RefusedHosts::default(),
+        }
     }
 
     /// With the number of test runners that have to print their summary if the gate passes.

@@ -13,11 +13,12 @@ use refrain_core::agent::Usd;
 use refrain_core::gate::GateSpec;
 use refrain_core::spec::{AgentKind, AgentSpec};
 use refrain_core::{AttemptId, LoopState, Spec};
-use refrain_proc::{Job, Listener, Meter, identity};
+use refrain_proc::{Job, Listener, Meter, Stdin, identity};
 use refrain_store::LoopDir;
 
 use super::ChildOutput;
 use crate::clock;
+use crate::sandbox::unquestioned;
 
 /// By its path: the first `sh` in `PATH` may be the agent's work.
 const SHELL: &str = "/bin/sh";
@@ -48,6 +49,7 @@ impl AgentStart {
         listener: impl FnOnce(&Call<'_>) -> L,
     ) -> io::Result<Job<L>> {
         let Self { spec, prompt, prompt_file, schema, budget, env, variables, stdout_log, stderr_log } = self;
+        let spec = unquestioned(spec);
         // After a power loss there is no agent that could have read it.
         refrain_files::write(&prompt_file, prompt.as_bytes())?;
         let schema = schema.filter(|_| takes_schema(&spec.agent));
@@ -73,7 +75,7 @@ impl AgentStart {
             argv: launch.argv,
             dir: spec.working_dir.clone(),
             env: variables.into_iter().chain(launch.env).collect(),
-            stdin: launch.stdin,
+            stdin: launch.stdin.map_or(Stdin::Closed, Stdin::File),
             stdout_log,
             stderr_log,
             cap: spec.output_cap,
@@ -104,7 +106,7 @@ pub(crate) fn command_job(
         argv: [SHELL, "-c", TOGETHER, command].map(str::to_owned).into(),
         dir: state.spec.working_dir.clone(),
         env: environment::of_gate(state, of, inherited),
-        stdin: None,
+        stdin: Stdin::Closed,
         stdout_log: log.clone(),
         stderr_log: stderr_log.clone(),
         cap: state.spec.output_cap,

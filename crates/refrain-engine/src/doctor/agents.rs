@@ -10,11 +10,12 @@ use refrain_agents::checkup::{Place, Question};
 use refrain_agents::{environment, gemini, generic, output_parser, version};
 use refrain_core::spec::AgentKind;
 use refrain_core::view::checkup::{Finding, Grade, Subject};
+use refrain_core::view::plugin::Standing;
 use refrain_proc::identity;
 use refrain_proc::probe::{self, Answer};
 
 use super::cure::{Cure, Found};
-use crate::Service;
+use crate::{Host, Service};
 
 /// How long a program may take for one answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -62,6 +63,33 @@ pub(super) fn look(service: &Service) -> Vec<Found> {
         findings.push(Finding::ok(Subject::Agent, format!("not installed: {}", missing.join(", "))));
     }
     findings.into_iter().map(Found::from).chain(gemini_lock(&env)).collect()
+}
+
+/// The installed plugins of agents, and the program that they call.
+pub(super) fn plugins(host: &Host) -> Vec<Found> {
+    let mut found = Vec::new();
+    for agent in KNOWN {
+        // Without a home there is no plugin; what cannot be read is said by `plugin status`.
+        let Ok(status) = host.plugin_status(agent) else { continue };
+        let install = format!("refrain plugin install {agent}");
+        let about_plugin = |finding: Finding| finding.about(agent.to_string()).into();
+        if let Some((program, why)) = status.program.as_ref().zip(status.problem.as_ref()) {
+            let text = format!("its plugin calls {program}, which a shell cannot run: {why}");
+            found.push(about_plugin(Finding::problem(Subject::Agent, text, install)));
+            continue;
+        }
+        match status.standing {
+            Standing::NotInstalled => {}
+            Standing::Installed => {
+                found.push(about_plugin(Finding::ok(Subject::Agent, "the plugin is installed")));
+            }
+            Standing::Older | Standing::Partly => {
+                let text = format!("the plugin is {}", status.standing.as_str());
+                found.push(about_plugin(Finding::warning(Subject::Agent, text, install)));
+            }
+        }
+    }
+    found
 }
 
 fn of_kind(kind: AgentKind, place: &Place<'_>) -> Vec<Finding> {

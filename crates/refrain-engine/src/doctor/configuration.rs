@@ -16,7 +16,7 @@ use crate::{Service, SlackTokens, Telemetry, chain};
 
 /// What to do about a file that cannot be used.
 const MEND: &str =
-    "mend it: no loop can be started until then; docs/configuration.md says what may stand there";
+    "mend it: no loop can be started until then; refrain docs configuration says what may stand there";
 
 /// `variables` as for [`Service::settings`].
 pub(super) fn look(service: &Service, variables: bool) -> Vec<Found> {
@@ -55,7 +55,7 @@ fn of_project(file: Result<ConfigFile, ConfigError>, trust: &Trust, project: &Pr
         (true, Err(error)) => Finding::problem(Subject::Configuration, error.to_string(), MEND),
         (false, Ok(_)) => Finding::warning(
             Subject::Configuration,
-            "it is not trusted, and counts as not there",
+            "it is not trusted, so it is ignored",
             "refrain trust shows what it would allow, and asks",
         )
         .about(file.path),
@@ -119,13 +119,13 @@ fn named(service: &Service, settings: &Settings) -> Vec<Finding> {
         findings.push(Finding::warning(Subject::Configuration, found, advice));
     }
     if let Err(error) = Telemetry::new(config.telemetry.endpoint.as_deref(), service.host()) {
-        let advice = "docs/telemetry.md says what is accepted; until then no collector is told anything";
+        let advice = "refrain docs telemetry says what is accepted; until then no collector is told anything";
         findings.push(Finding::warning(Subject::Configuration, chain(&error), advice).about("telemetry"));
     }
     if config.slack != Slack::default()
         && let Err(error) = SlackTokens::of(service.host())
     {
-        let advice = "docs/slack.md says how to come by one; until then serve says nothing there";
+        let advice = "refrain docs slack says how to come by one; until then serve says nothing there";
         findings.push(Finding::warning(Subject::Configuration, error.to_string(), advice).about("slack"));
     }
     findings

@@ -19,7 +19,9 @@ impl Service {
             found.extend(git::look(self));
             found.extend(places::look(self));
             found.extend(machine::look());
+            found.extend(machine::sandbox(self, variables));
             found.extend(budget::look(self.host()));
+            found.extend(agents::plugins(self.host()));
             let of_loops = loops::look(self);
             found.extend(leftovers::look(of_loops.iter().any(Found::is_of_processes)));
             found.extend(of_loops);

@@ -54,7 +54,7 @@ pub(super) fn look(service: &Service) -> Vec<Found> {
 }
 
 fn missing(is_repository: bool) -> Finding {
-    let advice = "install git 2.41 or newer";
+    let advice = "install git 2.38 or newer";
     match is_repository {
         true => Finding::problem(Subject::Git, "git is not in PATH, and this is a repository", advice),
         false => Finding::warning(Subject::Git, "git is not in PATH: nothing can be committed", advice),
@@ -197,8 +197,8 @@ mod tests {
     fn versions_are_compared_as_numbers() {
         for (said, grade) in [
             ("git version 2.47.3\n", Grade::Ok),
-            ("git version 2.41.0.windows.1\n", Grade::Ok),
-            ("git version 2.39.5 (Apple Git-154)\n", Grade::Problem),
+            ("git version 2.38.0.windows.1\n", Grade::Ok),
+            ("git version 2.37.1 (Apple Git-137.1)\n", Grade::Problem),
             ("git version 2.9.0\n", Grade::Problem),
             ("git version 3.0.0\n", Grade::Ok),
             ("hello\n", Grade::Problem),

@@ -26,7 +26,7 @@ pub(super) fn look(of_gates: bool) -> Vec<Found> {
     }
     let found: Vec<Found> = loops.iter().filter_map(|(mark, strays)| of_loop(mark, strays)).collect();
     if found.is_empty() && !of_gates {
-        return vec![Finding::ok(Subject::Processes, "no dead runner left any behind").into()];
+        return vec![Finding::ok(Subject::Processes, "no orphan processes").into()];
     }
     found
 }

@@ -127,13 +127,13 @@ fn of_loop(dir: &LoopDir, id: &LoopId, status: StatusWord, torn: u64) -> Vec<Fou
     let mut found = Vec::new();
     let mut say = |finding: Finding| found.push(finding.about(id.as_str()).into());
     if status == StatusWord::Crashed {
-        let advice = format!("refrain resume {id} goes on where it was; refrain cancel {id} ends it");
+        let advice = format!("refrain resume {id} continues where it was; refrain cancel {id} ends it");
         say(Finding::warning(Subject::Loops, "its runner died", advice));
     }
     let is_free = RunnerLock::is_free(dir);
     if torn > 0 && is_free {
         let told = format!("the last {torn} bytes of its journal were cut off while they were written");
-        say(Finding::warning(Subject::Loops, told, "nothing to do: whoever goes on puts them aside"));
+        say(Finding::warning(Subject::Loops, told, "nothing to do: the next runner archives them"));
     }
     let waiting = inbox::waiting(dir).unwrap_or_default();
     if let Some(oldest) = waiting.iter().filter_map(|(_, path)| waits_for(path)).max() {
@@ -174,7 +174,7 @@ fn clock(latest: Option<(Timestamp, LoopId)>, now: Timestamp) -> Finding {
             format!("the clock was set back: loop {id} was last heard of at {at}, and now it is {now}"),
             "set the clock (timedatectl); until then limits of time and waits last longer",
         ),
-        _ => Finding::ok(Subject::Clock, "no loop was heard of later than now"),
+        _ => Finding::ok(Subject::Clock, "the system clock is consistent with all loops"),
     }
 }
 

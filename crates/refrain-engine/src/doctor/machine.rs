@@ -1,14 +1,38 @@
 //! The system's limits for a loop and its agents.
 
+use refrain_core::sandbox::SandboxMode;
 use refrain_core::view::checkup::{Finding, Subject};
 use refrain_proc::limits;
+use refrain_store::config::Chosen;
 
 use super::cure::Found;
+use crate::{Service, sandbox};
 
 /// Open files that a runner, its keeper and an agent with its language servers get by with; and those without trouble.
 const OPEN_FILES: (u64, u64) = (256, 1024);
 /// Processes and threads likewise: agents on node and bun start some dozen each, and builds more.
 const PROCESSES: (u64, u64) = (128, 1024);
+
+/// Whether agents can run in a sandbox: it is made, and `true` runs in it.
+pub(super) fn sandbox(service: &Service, variables: bool) -> Vec<Found> {
+    let settings = service.settings(Chosen::default(), variables).ok();
+    let mode = settings.and_then(|settings| settings.config.sandbox.mode).unwrap_or_default();
+    let finding = match sandbox::probe_machine(service.host()) {
+        Ok(()) => {
+            let found =
+                "agents can run in a sandbox: namespaces, seccomp, and Landlock as far as the kernel has it";
+            Finding::ok(Subject::Sandbox, found)
+        }
+        Err(error) => {
+            let (found, advice) = (format!("no sandbox can be made: {error}"), error.cause.remedy());
+            match mode {
+                SandboxMode::On => Finding::problem(Subject::Sandbox, found, advice),
+                SandboxMode::Auto | SandboxMode::Off => Finding::warning(Subject::Sandbox, found, advice),
+            }
+        }
+    };
+    vec![finding.into()]
+}
 
 pub(super) fn look() -> Vec<Found> {
     let limits = limits::own();

@@ -60,16 +60,11 @@ struct Compared {
 }
 
 impl Service {
-    /// What the loop has changed, or the plan has landed, so far: of a loop as its folder is now while that is its own, else as its last candidate or its branch
-    /// shows it.
+    /// What the loop has changed, or the plan has landed, so far: of a loop as its folder is now while that is its own, else as its
+    /// last candidate or its branch shows it. Or what one iteration changed, as far as trees are on record.
     ///
     /// # Errors
     /// [`EngineError`] if there is no such loop, or git cannot be asked.
-    pub fn differences(&self, id: &LoopId) -> Result<Differences, EngineError> {
-        self.differences_of(id, None)
-    }
-
-    /// The same, or what one iteration changed, as far as trees are on record.
     pub fn differences_of(&self, id: &LoopId, iteration: Option<u32>) -> Result<Differences, EngineError> {
         if let ByKind::Plan(_) = self.find(id)? {
             let Some(iteration) = iteration else { return self.plan_differences(id) };

@@ -68,6 +68,8 @@ impl Service {
         if !is_at_rest(word) {
             return Ok(Err(NotDiscarded::Running));
         }
+        // A runner that has recorded the end may still be leaving.
+        drop(self.lock_of_ended(id, dir)?);
         let spec = journal::read_signed(dir, &self.host.signing())?.state.spec;
         let repository = match spec.git.new_branch() {
             Some(branch) => {

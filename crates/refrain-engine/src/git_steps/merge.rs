@@ -126,8 +126,7 @@ impl Service {
         if !status.has_stopped() {
             return Ok(Err(NotMerged::Running));
         }
-        let lock = RunnerLock::try_take(&dir)?;
-        let lock = Arc::new(lock.ok_or_else(|| EngineError::Driven { id: id.clone(), pid: None })?);
+        let lock = Arc::new(self.lock_of_ended(id, &dir)?);
         let state = journal::read_signed(&dir, &self.host().signing())?.state;
         let spec = &state.spec;
         let Some(branch) = spec.git.new_branch().map(str::to_owned) else {

@@ -446,6 +446,7 @@ pub(crate) fn settle(
         }
         repository => repository?,
     };
+    repository.check_version()?;
     spec.git.candidates = spec.proves();
     let (id, timestamp) = (spec.id.clone(), stamp(now()));
     let name = |template: &str| -> Result<String, EngineError> {

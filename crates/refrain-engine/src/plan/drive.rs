@@ -4,7 +4,7 @@
 mod doing;
 mod inputs;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use refrain_agents::environment;
@@ -17,8 +17,7 @@ use refrain_store::project::pool::Slot;
 use tokio::task::JoinSet;
 
 use super::landing::Landing;
-use super::round::Quiet;
-use super::round::{Turns, turns};
+use super::round::{Quiet, Turns, reserve, turns};
 use super::runner::{PlanRunner, own};
 use super::statuses::Statuses;
 use super::verify::{self, Of};
@@ -40,7 +39,9 @@ pub(super) struct PlanDrive<'a> {
     /// The loops that it drives.
     driven: BTreeSet<LoopId>,
     /// The tasks that drive them. Dropped, they are ended.
-    hosted: JoinSet<TaskEnded>,
+    hosted: JoinSet<(TaskEnded, Option<Slot>)>,
+    /// The worktrees of tasks that are under way, but have no runner now.
+    slots: BTreeMap<LoopId, Slot>,
     /// Tasks whose start is recorded, but not yet on disk: several that start together share one sync.
     begun: Vec<(usize, LoopId, Slot)>,
     /// Work beside everything else: branches are removed, loops that ended are noted in the catalog.
@@ -108,6 +109,7 @@ impl<'a> PlanDrive<'a> {
             service,
             driven: BTreeSet::new(),
             hosted: JoinSet::new(),
+            slots: BTreeMap::new(),
             begun: Vec::new(),
             tidying: JoinSet::new(),
             quiet: Quiet::default(),
@@ -117,6 +119,12 @@ impl<'a> PlanDrive<'a> {
             telling,
             is_news: true,
         };
+        let (of, host, state) =
+            (drive.service.clone(), drive.driver.host.clone(), drive.driver.journal.state().clone());
+        match blocking(move || reserve(&of, &host, &state)).await {
+            Ok(slots) => drive.slots = slots,
+            Err(error) => drive.hinder(&error)?,
+        }
         // Tidying that a killed runner had no time for.
         let line: Vec<_> = drive.driver.journal.state().line.iter().map(|(id, _)| id.clone()).collect();
         drive.tidy(&line);

@@ -7,7 +7,8 @@ use std::sync::{Arc, OnceLock};
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::git::{GitPins, Oid, RepoPath};
 use refrain_core::plan::{
-    Merged, PlanEvent, PlanSpec, PlanState, Return, Stage, TaskId, TaskState, Unmerged,
+    Merged, PlanEvent, PlanSpec, PlanState, RemadeWave, Return, Stage, TaskCommit, TaskId, TaskState,
+    Unmerged,
 };
 use refrain_core::text::{clip, printable};
 use refrain_git::{
@@ -165,7 +166,7 @@ impl Landing {
                     // The agent that was to settle a conflict may have left git's marks where they were.
                     let paths = match &task.again {
                         Some(Return::Conflict(paths)) => repository.with_markers(&tree, paths)?,
-                        Some(Return::Failed(_) | Return::Tuned(_) | Return::Resumed) | None => Vec::new(),
+                        Some(Return::Failed(_) | Return::Tuned(_) | Return::Resumed(_)) | None => Vec::new(),
                     };
                     (tree, paths)
                 }
@@ -296,10 +297,22 @@ impl Landing {
         let mut tasks: Vec<TaskId> =
             state.tasks.iter().filter(landed).map(|task| task.card.id.clone()).collect();
         let (Some(stand), Some(tip)) = (&state.trunk, &state.tip) else {
-            return Ok(PlanEvent::WaveCompleted { wave, commit: None, tasks, rest: Vec::new() });
+            return Ok(PlanEvent::WaveCompleted {
+                wave,
+                commit: None,
+                tasks,
+                rest: Vec::new(),
+                commits: Vec::new(),
+            });
         };
         if its.is_empty() {
-            return Ok(PlanEvent::WaveCompleted { wave, commit: None, tasks, rest: Vec::new() });
+            return Ok(PlanEvent::WaveCompleted {
+                wave,
+                commit: None,
+                tasks,
+                rest: Vec::new(),
+                commits: Vec::new(),
+            });
         }
         let repository = self.repository(Some(cancel))?;
         let mut made = self.make_wave(&repository, state, (wave, &its), stand, cancel)?;
@@ -309,14 +322,15 @@ impl Landing {
             tasks.extend(later.drain(..).map(|(id, _)| id));
             made = self.make_wave(&repository, state, (wave, &its), stand, cancel)?;
         }
-        let Some(commit) = made else {
+        let Some(RemadeWave { commit, mut commits, .. }) = made else {
             return Ok(PlanEvent::Hindered { error: format!("wave {wave} cannot be made of its commits") });
         };
         let rest = self.remake(&repository, state, (tip, &commit), &later, cancel)?;
-        Ok(PlanEvent::WaveCompleted { wave, commit: Some(commit), tasks, rest })
+        commits.retain(|made| !its.contains(&(made.task.clone(), made.commit.clone())));
+        Ok(PlanEvent::WaveCompleted { wave, commit: Some(commit), tasks, rest, commits })
     }
 
-    /// The commit of a wave; none if its commits do not go without others.
+    /// A wave and its commits; none if its commits do not go without others.
     fn make_wave(
         &self,
         repository: &Repository,
@@ -324,7 +338,7 @@ impl Landing {
         (wave, its): (u32, &[(TaskId, Oid)]),
         stand: &Oid,
         cancel: &Cancel,
-    ) -> Result<Option<Oid>, GitError> {
+    ) -> Result<Option<RemadeWave>, GitError> {
         let spec = &state.spec;
         let title = |id: &TaskId| state.task(id).map(|task| subject(&task.card.title)).unwrap_or_default();
         let list: Vec<_> = its.iter().map(|(id, _)| format!("- {id}: {}", title(id))).collect();
@@ -345,7 +359,7 @@ impl Landing {
             cancel: Some(cancel),
         };
         Ok(match repository.wave_commit(request)? {
-            Wave::Made { commit } => Some(commit),
+            Wave::Made { commit, chain } => Some(remade(wave, its, commit, chain)),
             Wave::Conflict { .. } => None,
         })
     }
@@ -381,7 +395,7 @@ impl Landing {
         let (Some((_, branch)), Some(handed), Some(stand), Some(tip)) =
             (&state.base, &state.handed, &state.trunk, &state.tip)
         else {
-            return told(PlanEvent::HandedOver { head: None, rest: Vec::new(), refused: None });
+            return told(refused(None::<String>));
         };
         let there = self.worktree(state, Some(cancel))?;
         let index = self.index(state);
@@ -398,7 +412,7 @@ impl Landing {
         };
         let keep = |head: &Oid| {
             let rest = state.line.iter().map(|(_, commit)| commit.clone()).collect();
-            PlanEvent::HandedOver { head: Some(head.clone()), rest, refused: None }
+            PlanEvent::HandedOver { head: Some(head.clone()), rest, waves: Vec::new(), refused: None }
         };
         let mut said = give(handed, stand)?;
         if said == HandedOver::Done {
@@ -406,25 +420,34 @@ impl Landing {
         }
         if let HandedOver::Diverged { head } = &said {
             let repository = self.repository(Some(cancel))?;
-            let with_rest = |head: &Oid| -> Result<HandingOver, GitError> {
+            let with_rest = |head: &Oid, waves: Vec<RemadeWave>| -> Result<HandingOver, GitError> {
                 let rest = self.remake(&repository, state, (tip, head), &state.line, cancel)?;
-                told(PlanEvent::HandedOver { head: Some(head.clone()), rest, refused: None })
+                told(PlanEvent::HandedOver { head: Some(head.clone()), rest, waves, refused: None })
             };
             // Done before, by a runner that was killed before it could say so.
             if repository.reference(&state.spec.last_wave())?.as_ref() == Some(head) {
-                return with_rest(head);
+                let plan = ("Refrain-Plan", state.spec.id.as_str());
+                let mut waves = Vec::new();
+                for (wave, its) in &state.handover.due {
+                    let number = wave.to_string();
+                    let trailers = [plan, ("Refrain-Wave", number.as_str())];
+                    let found = repository.wave_on((handed, head), &trailers)?;
+                    waves.extend(found.map(|(commit, chain)| remade(*wave, its, commit, chain)));
+                }
+                return with_rest(head, waves);
             }
             // The person committed meanwhile: the waves are made anew on top of that.
             let head = head.clone();
-            let mut anew = head.clone();
+            let (mut anew, mut waves) = (head.clone(), Vec::new());
             for (wave, its) in &state.handover.due {
-                let Some(commit) = self.make_wave(&repository, state, (*wave, its), &anew, cancel)? else {
+                let Some(made) = self.make_wave(&repository, state, (*wave, its), &anew, cancel)? else {
                     return told(refused(format!(
                         "wave {wave} conflicts with what was committed meanwhile; merge it yourself with git merge {}",
                         stand.short()
                     )));
                 };
-                anew = commit;
+                anew = made.commit.clone();
+                waves.push(made);
             }
             // No gate has seen the merge of the two.
             let tree = repository.tree_of(&anew)?;
@@ -433,7 +456,7 @@ impl Landing {
             }
             said = give(&head, &anew)?;
             if said == HandedOver::Done {
-                return with_rest(&anew);
+                return with_rest(&anew, waves);
             }
         }
         told(refused(why(&said, branch.as_deref())))
@@ -445,12 +468,31 @@ impl Landing {
         let landed = state.tasks.iter().filter(|task| matches!(task.stage, Stage::Landed { .. }));
         let landed: Vec<_> = landed.map(|task| (task.card.id.clone(), task.rounds)).collect();
         self.retire(&state.spec, &landed);
+        self.retire_saved(&repository, state);
         // Only where a branch has it all.
         if state.handover.due.is_empty() && state.line.is_empty() {
             let kept = repository.references(&[state.spec.line(), state.spec.last_wave()]);
             let at = kept.unwrap_or_default().into_iter().map(|(name, (at, _))| (name, at)).collect();
             let _ = repository.drop_references(&at);
         }
+    }
+
+    /// Removes the branches with saved content of worktrees that adds nothing to what has landed.
+    fn retire_saved(&self, repository: &Repository, state: &PlanState) {
+        let Some(tip) = &state.tip else { return };
+        let pattern = format!("wip/slot-{}-*", state.spec.id);
+        let adds_nothing = |branch: &String| -> Option<(String, Oid)> {
+            let work = repository.branch_head(branch).ok()??;
+            let base = repository.reference(&format!("{work}^")).ok()??;
+            let index = self.index(state);
+            let request =
+                MergeRequest { base: &base, tip, work: &work, except: &[], index: &index, cancel: None };
+            let Merge::Clean { tree } = repository.merge(request).ok()? else { return None };
+            (repository.tree_of(tip).ok()? == tree).then(|| (branch.clone(), work))
+        };
+        let saved = repository.branches(&[&pattern], tip).unwrap_or_default();
+        let branches = saved.iter().filter_map(adds_nothing).collect();
+        let _ = repository.retire_branches(&branches, |worktree| self.take_slot_of(worktree));
     }
 
     /// The folder of a task's loop.
@@ -489,8 +531,15 @@ pub(super) enum HandingOver {
     ToVerify(Oid),
 }
 
-pub(super) fn refused(why: String) -> PlanEvent {
-    PlanEvent::HandedOver { head: None, rest: Vec::new(), refused: Some(why) }
+pub(super) fn refused(why: impl Into<Option<String>>) -> PlanEvent {
+    PlanEvent::HandedOver { head: None, rest: Vec::new(), waves: Vec::new(), refused: why.into() }
+}
+
+/// A wave with the commits of its tasks.
+fn remade(wave: u32, its: &[(TaskId, Oid)], commit: Oid, chain: Vec<Oid>) -> RemadeWave {
+    let pairs = its.iter().zip(chain);
+    let commits = pairs.map(|((task, _), commit)| TaskCommit { task: task.clone(), commit }).collect();
+    RemadeWave { wave, commit, commits }
 }
 
 /// Why a branch was not brought forward, and what to do.

@@ -3,12 +3,13 @@
 use std::collections::HashSet;
 
 use refrain_agents::environment;
-use refrain_core::plan::{PlanEvent, PlanState, Stage, TaskStarted, TaskState};
-use refrain_core::view::report::Verdict;
+use refrain_core::git::Oid;
+use refrain_core::plan::{PlanEnd, PlanEvent, PlanState, Stage, TaskStarted, TaskState};
+use refrain_core::view::report::{Check, Subject, Verdict};
 use refrain_core::{LoopId, Record};
 use refrain_store::{JournalError, journal};
 
-use crate::{EngineError, Service};
+use crate::{EngineError, Service, chain};
 
 use crate::git_steps::repository;
 
@@ -54,7 +55,33 @@ impl Service {
         found.unwrap_or_default().into_iter().filter(|branch| !empty.contains(branch)).collect()
     }
 
-    /// Checks every byte of a plan's journal, and each loop of its tasks: the plan's verdict first.
+    /// Whether the commits of a completed plan are on a branch.
+    fn check_commits(&self, state: &PlanState) -> Vec<Check> {
+        if state.ended.is_none_or(|ended| ended.end != PlanEnd::Completed) {
+            return Vec::new();
+        }
+        let of_tasks = state.tasks.iter().filter_map(|task| match &task.stage {
+            Stage::Landed { commit } => commit.clone(),
+            Stage::Out | Stage::Waiting(_) | Stage::Running(_) | Stage::Proven { .. } | Stage::Stopped(_) => {
+                None
+            }
+        });
+        let of_waves = state.waves.iter().filter_map(|wave| wave.completed.clone().flatten());
+        let commits: Vec<Oid> = of_tasks.chain(of_waves).collect();
+        let env = environment::of_git(&state.spec.each, self.host().env.iter().cloned());
+        let lost = repository::open(&self.project().root, &env, &state.spec.each)
+            .and_then(|repository| repository.unreachable(&commits));
+        let check = |commit: &Oid| match &lost {
+            Ok(lost) if lost.contains(commit) => {
+                Check::differs(Subject::Commit, commit, "it is on no branch")
+            }
+            Ok(_) => Check::agrees(Subject::Commit, commit),
+            Err(error) => Check::unchecked(Subject::Commit, commit, chain(error)),
+        };
+        commits.iter().map(check).collect()
+    }
+
+    /// Checks every byte of a plan's journal, whether its commits are on a branch, and each loop of its tasks: the plan's verdict first.
     ///
     /// # Errors
     /// [`EngineError`] if there is no such plan, or a journal cannot be read; one that is damaged is a verdict.
@@ -62,8 +89,9 @@ impl Service {
         let dir = self.locate_plan(id)?;
         let own = match journal::records_as::<PlanState>(&dir) {
             Ok(records) => {
-                let torn = journal::read_as::<PlanState>(&dir)?.torn;
-                Verdict::new(id.clone(), records.len() as u64, torn, Vec::new())
+                let snapshot = journal::read_as::<PlanState>(&dir)?;
+                let checks = self.check_commits(&snapshot.state);
+                Verdict::new(id.clone(), records.len() as u64, snapshot.torn, checks)
             }
             Err(error @ JournalError::Damaged { line, .. }) => {
                 return Ok(vec![Verdict::damaged(id.clone(), line.saturating_sub(1), error.to_string())]);

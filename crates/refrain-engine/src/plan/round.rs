@@ -1,5 +1,6 @@
 //! One round of a task: its worktree, its loop, and what came of that.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
@@ -8,11 +9,11 @@ use refrain_core::event::End;
 use refrain_core::git::{Oid, RepoPath};
 use refrain_core::r#loop::Grant;
 use refrain_core::plan::{
-    AgentFault, Graph, PlanSpec, Running, Task, TaskEnd, TaskEnded, TaskState, failed_gate,
+    AgentFault, Graph, PlanSpec, PlanState, Running, Task, TaskEnd, TaskEnded, TaskState, failed_gate,
 };
 use refrain_core::view::trace;
 use refrain_core::view::{self, Alive};
-use refrain_core::{LoopState, Spec};
+use refrain_core::{LoopId, LoopState, Spec};
 use refrain_git::{GitError, MergeRequest, Merged, ReadyRequest, ReadySlot, Repository, Standing};
 use refrain_proc::orphans;
 use refrain_store::LoopDir;
@@ -79,8 +80,13 @@ pub(super) struct Begin {
     pub(super) conflicts: Vec<RepoPath>,
 }
 
-/// Drives the round's loop, and returns its result.
-pub(super) async fn work(round: Round, slot: Option<Slot>, quiet: Quiet, turns: Turns) -> TaskEnded {
+/// Drives the round's loop, and returns its result, with the worktree that the loop had.
+pub(super) async fn work(
+    round: Round,
+    slot: Option<Slot>,
+    quiet: Quiet,
+    turns: Turns,
+) -> (TaskEnded, Option<Slot>) {
     let host = round.host.clone();
     // It is never closed; without it there would only be less order.
     let turn = turns.acquire_owned().await.ok();
@@ -110,19 +116,42 @@ pub(super) async fn work(round: Round, slot: Option<Slot>, quiet: Quiet, turns: 
         }
         Err(error) => (Err(error), None),
     };
-    blocking(move || {
-        let ended = round.conclude(state);
-        drop(slot);
-        ended
-    })
-    .await
+    blocking(move || (round.conclude(state), slot)).await
+}
+
+/// The worktrees of the tasks that are under way, as the journals have them. A resumed plan takes them before any task
+/// looks for a free one; another plan may have one meanwhile.
+pub(super) fn reserve(
+    service: &Service,
+    host: &Host,
+    state: &PlanState,
+) -> Result<BTreeMap<LoopId, Slot>, EngineError> {
+    let project = service.project();
+    let mut slots = BTreeMap::new();
+    for (_, running) in state.running() {
+        let dir = project.loop_dir(&running.id);
+        let of_loop = match dir.exists() {
+            true => slot_of(&journal::read_believed(&dir, &host.signing())?),
+            // It was killed while its worktree was made ready.
+            false => None,
+        };
+        let number = of_loop.unwrap_or(running.slot);
+        let slot = Slot::take_number(project, &host.state_home, number)?;
+        slots.extend(slot.map(|slot| (running.id.clone(), slot)));
+    }
+    Ok(slots)
+}
+
+/// The number of the worktree that a task's loop works in.
+fn slot_of(state: &LoopState) -> Option<u32> {
+    state.spec.worktree.parent()?.file_name()?.parse().ok()
 }
 
 impl Round {
     fn prepare(&self, slot: Option<Slot>) -> Result<Prepared, EngineError> {
         let dir = self.landing.loop_dir(&self.running.id);
         if dir.exists() {
-            return self.take_up(&dir);
+            return self.take_up(&dir, slot);
         }
         let project = self.service.project();
         let mut slot = match slot {
@@ -231,7 +260,7 @@ impl Round {
     }
 
     /// The existing loop: it is resumed from where it stopped, or was killed, if it may be.
-    fn take_up(&self, dir: &LoopDir) -> Result<Prepared, EngineError> {
+    fn take_up(&self, dir: &LoopDir, slot: Option<Slot>) -> Result<Prepared, EngineError> {
         let state: LoopState = journal::read_believed(dir, &self.host.signing())?;
         let goes_on = match state.ended.map(|ended| ended.end) {
             None | Some(End::Paused | End::Blocked { .. }) => true,
@@ -244,9 +273,13 @@ impl Round {
         if !goes_on || state.resume(&grant).is_err() {
             return Ok(Prepared::Over(Box::new(state)));
         }
-        let number = state.spec.worktree.parent().and_then(|above| above.file_name()?.parse().ok());
-        let number = number.unwrap_or(self.running.slot);
-        let slot = Slot::take_number(self.service.project(), &self.host.state_home, number)?;
+        let slot = match slot {
+            Some(slot) => Some(slot),
+            None => {
+                let number = slot_of(&state).unwrap_or(self.running.slot);
+                Slot::take_number(self.service.project(), &self.host.state_home, number)?
+            }
+        };
         let slot = slot.ok_or_else(|| EngineError::SlotTaken(state.spec.worktree.clone()))?;
         self.bring_back(&slot, &state)?;
         let runner = self.service.resume(&self.running.id, &grant, false)?;

@@ -2,14 +2,13 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use refrain_agents::{environment, generic};
 use refrain_core::event::FORMAT;
 use refrain_core::plan::{PlanEvent, PlanGrant, PlanSpec, PlanStarted, PlanState, TaskId};
 use refrain_core::text::nearest;
 use refrain_core::{LoopId, Spec};
-use refrain_git::{GitError, Repository};
+use refrain_git::Repository;
 use refrain_proc::detach::Detached;
 use refrain_store::journal;
 use refrain_store::project::archive;
@@ -19,9 +18,6 @@ use super::runner::PlanRunner;
 use super::statuses::Statuses;
 use crate::git_steps::repository;
 use crate::{EngineError, LoopRequest, Service, now};
-
-/// How long git may take to say its version.
-const VERSION_LIMIT: Duration = Duration::from_secs(30);
 
 impl Service {
     /// Starts a plan: from here on it exists, and the value returned has the right to drive it. Where the name was made
@@ -36,6 +32,7 @@ impl Service {
         let _alone = PlansLock::take(&self.project)?;
         self.check_free(&spec, named)?;
         let tag = spec.tag.clone();
+        spec.waves_before = self.waves_of(&tag)?;
         let (journal, lock) = self.with_free_name(named, &tag, |id| {
             spec.id = id.clone();
             spec.each.id = id.clone();
@@ -45,6 +42,13 @@ impl Service {
         })?;
         let opened = Some(opened).filter(|opened| opened.root() == self.project.root);
         Ok(PlanRunner { opened, ..self.runner_of(journal, lock) })
+    }
+
+    /// How many waves the plans of a tag completed.
+    fn waves_of(&self, tag: &str) -> Result<u32, EngineError> {
+        let plans = self.plans()?;
+        let plans = plans.iter().filter_map(|id| self.plan(id).ok()).filter(|plan| plan.spec.tag == tag);
+        Ok(plans.map(|plan| plan.waves_completed()).max().unwrap_or_default())
     }
 
     /// The checks of [`Self::start_plan`] before it begins anything; they settle the agent's program in `spec`.
@@ -92,11 +96,8 @@ impl Service {
 
     fn fit_repository(&self, spec: &PlanSpec) -> Result<Repository, EngineError> {
         let git_env = environment::of_git(&spec.each, self.host.env.iter().cloned());
-        let said = refrain_git::version(&self.project.worktree, &git_env, VERSION_LIMIT)?;
-        if let (version, false) = refrain_git::read_version(&said) {
-            return Err(GitError::TooOld(version.to_owned()).into());
-        }
         let repository = Repository::open(&self.project.worktree, &git_env)?;
+        repository.check_version()?;
         let base = repository.survey()?;
         if base.head.is_none() {
             return Err(EngineError::Unborn(self.project.worktree.clone()));

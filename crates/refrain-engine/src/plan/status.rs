@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use refrain_core::LoopId;
 use refrain_core::plan::{PlanState, jobs};
-use refrain_core::view::StatusWord;
 use refrain_core::view::plan::{PlanStatus, TaskLoop, status};
 use refrain_proc::free_memory;
 use refrain_store::journal;
@@ -35,7 +34,7 @@ impl Service {
         if is_stopped(state.runner.as_ref()) {
             view = view.of_stopped_runner();
         }
-        if view.status.has_stopped() && view.status != StatusWord::Completed {
+        if view.status.has_stopped() {
             view.branches = self.plan_branches(&state);
             self.tell_uncommitted(&state, &mut view);
         }

@@ -4,12 +4,14 @@
 use std::{fs, io};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::LoopState;
 use refrain_core::gate::Check;
-use refrain_core::plan::brief::{self, Again, Brief, PlanDocument, Sources, SpecFile};
+use refrain_core::plan::brief::{self, Again, Brief, FailedCommand, PlanDocument, Sources, SpecFile};
 use refrain_core::plan::{Graph, PlanSpec, Return, TaskId};
 use refrain_core::prompt::context;
+use refrain_core::view::{self, Alive};
 use refrain_git::Repository;
-use refrain_store::DiskError;
+use refrain_store::{DiskError, journal};
 
 use super::round::{Begin, Round};
 use crate::EngineError;
@@ -63,7 +65,7 @@ impl<'a> Texts<'a> {
 
     /// The first prompt of that task's agent, to the byte; after an earlier round, with what happened in that.
     #[must_use]
-    pub fn prompt(&self, graph: &Graph, at: usize, again: Option<&Again>) -> String {
+    pub fn prompt(&self, graph: &Graph, at: usize, again: &[Again]) -> String {
         brief::prompt(&graph.tasks()[at], &self.spec.tag, &self.brief(graph, at), again)
     }
 }
@@ -91,7 +93,7 @@ pub(super) fn prompt(
 ) -> Result<String, EngineError> {
     let at = graph.index(task).ok_or_else(|| EngineError::TaskGone(task.clone()))?;
     let texts = Texts::read(&round.spec)?;
-    Ok(texts.prompt(graph, at, again(round, repository, begin)?.as_ref()))
+    Ok(texts.prompt(graph, at, &again(round, repository, begin)?))
 }
 
 /// The commands that prove every task.
@@ -106,16 +108,21 @@ fn commands(spec: &PlanSpec) -> Vec<String> {
 }
 
 /// What happened in earlier rounds.
-fn again(round: &Round, repository: &Repository, begin: &Begin) -> Result<Option<Again>, EngineError> {
+fn again(round: &Round, repository: &Repository, begin: &Begin) -> Result<Vec<Again>, EngineError> {
+    let mut sections = Vec::new();
+    if let Some(Return::Resumed(_) | Return::Tuned(_)) = &round.task.again {
+        sections.extend(tried(round));
+    }
     if !begin.conflicts.is_empty()
         && let Some((work, base)) = &round.task.before
     {
         let both = (&round.running.onto, work);
         let (theirs, ours) = repository.both_sides(base, both, &begin.conflicts, SIDES)?;
         let files = begin.conflicts.iter().map(ToString::to_string).collect();
-        return Ok(Some(Again::Conflict { files, ours, theirs }));
+        sections.push(Again::Conflict { files, ours, theirs });
+        return Ok(sections);
     }
-    Ok(match &round.task.again {
+    sections.extend(match &round.task.again {
         Some(Return::Failed(failed)) => {
             let gate = round.spec.each.gates.iter().find(|gate| gate.name == failed.gate);
             let command = gate.and_then(|gate| match &gate.check {
@@ -124,9 +131,36 @@ fn again(round: &Round, repository: &Repository, begin: &Begin) -> Result<Option
             });
             let log = round.plan_dir.0.join(&failed.log);
             let output = quotes::end_of(&log, context::EXCERPT).unwrap_or_default();
-            Some(Again::Refused { command: command.unwrap_or_else(|| failed.gate.to_string()), output })
+            let command = command.unwrap_or_else(|| failed.gate.to_string());
+            Some(Again::Refused(FailedCommand { command, output }))
         }
         Some(Return::Tuned(text)) => Some(Again::Refined { text: text.clone() }),
-        Some(Return::Conflict(_) | Return::Resumed) | None => None,
-    })
+        Some(Return::Conflict(_) | Return::Resumed(_)) | None => None,
+    });
+    Ok(sections)
+}
+
+/// How the round before this one ended; none if there was none.
+fn tried(round: &Round) -> Option<Again> {
+    let before = round.running.round.checked_sub(1).filter(|round| *round > 0)?;
+    let dir = round.landing.loop_dir(&round.spec.loop_of(&round.task.card.id, before));
+    let state: LoopState = journal::read(&dir).ok()?.state;
+    let reason = match &round.task.again {
+        Some(Return::Resumed(reason)) => reason.clone(),
+        Some(Return::Tuned(_) | Return::Conflict(_) | Return::Failed(_)) | None => {
+            view::status(&state, Alive::NOBODY).reason
+        }
+    };
+    let failed = state.gate_results().filter_map(|result| {
+        let gate = state.spec.gates.get(result.gate).filter(|gate| gate.hard && !result.passed())?;
+        let command = match &gate.check {
+            Check::Command(command) => command.clone(),
+            Check::Review(_) => gate.name.to_string(),
+        };
+        let log = dir.attempt(result.of).gate(&gate.name, result.run);
+        Some(FailedCommand { command, output: quotes::end_of(&log, context::EXCERPT).unwrap_or_default() })
+    });
+    let failed = failed.collect();
+    let has_work = round.task.before.as_ref().is_some_and(|(work, base)| work != base);
+    Some(Again::Tried { reason, failed, has_work })
 }

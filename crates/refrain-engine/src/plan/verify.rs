@@ -1,7 +1,6 @@
 //! The verification of what is about to land: the plan's own gates that are commands, on a clean checkout of the tree,
 //! one after the other until one fails.
 
-use std::ffi::OsString;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +10,7 @@ use refrain_core::event::{Event, FORMAT, LoopStarted};
 use refrain_core::gate::{Check, GateSpec};
 use refrain_core::git::Oid;
 use refrain_core::plan::{FailedGate, PlanEvent, PlanState};
+use refrain_core::sandbox::Role;
 use refrain_core::{AttemptId, LoopState, Record, Spec};
 use refrain_git::{Cancel, GitError};
 use refrain_proc::Meter;
@@ -24,6 +24,7 @@ use super::landing::{HandingOver, Landing, refused};
 use crate::blocking::blocking;
 use crate::child::checkout_dir::CleanCheckout;
 use crate::child::{ChildEvent, Supervised, command_job, supervise};
+use crate::sandbox::Confined;
 use crate::{EngineError, Host, chain, now};
 
 /// All that a verification needs.
@@ -207,9 +208,7 @@ impl TreeVerification<'_> {
             let Check::Command(command) = &gate.check else { continue };
             for retry in 0..=gate.retries {
                 let run = run_number(self.seq, gate.retries, retry);
-                match run_gate(supervised, &of, (gate, command), (run, self.dir, &self.host.env), stopped)
-                    .await?
-                {
+                match run_gate(supervised, &of, (gate, command), (run, self.dir, self.host), stopped).await? {
                     Ran::Passed => break,
                     Ran::Failed(()) if retry < gate.retries => {}
                     Ran::Failed(()) => {
@@ -250,11 +249,14 @@ async fn run_gate(
     supervised: &mut Supervised,
     of: &LoopState,
     (gate, command): (&GateSpec, &str),
-    (run, dir, env): (u32, &LoopDir, &[(OsString, OsString)]),
+    (run, dir, host): (u32, &LoopDir, &Host),
     stopped: &mut watch::Receiver<bool>,
 ) -> Result<Ran<()>, EngineError> {
     let meter = Arc::new(Meter::new(|| {}));
-    let job = command_job((of, env), (gate, command), (AttemptId::BEFORE, run), dir, meter);
+    let job = command_job((of, &host.env), (gate, command), (AttemptId::BEFORE, run), dir, meter);
+    let refused = job.listener.refused.clone();
+    let confined = Confined { spec: &of.spec, role: Role::Gate, host, loop_dir: &dir.0 };
+    let job = confined.job(job, &refused).map_err(|error| not_run(format!("{}: {error}", gate.name)))?;
     supervised.supervisor.run(job);
     let until = Instant::now() + Duration::from_millis(gate.timeout.0);
     let (mut is_late, mut is_unwanted, mut ran) = (false, false, None);

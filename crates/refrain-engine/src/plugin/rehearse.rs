@@ -19,7 +19,7 @@ pub(super) struct Rehearsed {
 
 /// The changes of installing: our own files first, the person's last.
 pub(super) fn install(
-    agent: AgentKind,
+    (agent, program): (AgentKind, &str),
     plugin: &Plugin,
     before: &Installed,
     own: &Utf8Path,
@@ -40,7 +40,9 @@ pub(super) fn install(
         let known = before.files.get(&file.path);
         // What an update that broke off had still to replace is known longest.
         let was = present.as_deref().map(plugins::hash).filter(|there| known.is_some() && *there != hash);
-        noted.files.insert(file.path.clone(), OwnFile { agent, hash, was });
+        noted
+            .files
+            .insert(file.path.clone(), OwnFile { agent, hash, was, program: Some(program.to_owned()) });
         changes.extend(change(&file.path, present, Some(file.text.clone())));
     }
     if let Some(shared) = &plugin.settings {

@@ -1,23 +1,25 @@
 //! Loops of other systems, and loops of Refrain's as others have them, if a person asks for it. Nothing of theirs is
 //! ever written here.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
 use refrain_core::formats::mirror::{self, ForeignLoop, Mirror, Standing, Unread};
-use refrain_core::plan::PlanSpec;
-use refrain_core::view::StatusWord;
+use refrain_core::plan::{PlanSpec, PlanState};
 use refrain_core::view::plan::PlanStatus;
+use refrain_core::view::{self, StatusWord};
 use refrain_store::{journal, write_atomic};
 use serde_json::{Value, json};
 
 use crate::driver::liveness::{alive, look};
 use crate::git_steps::failure_branch::each_text;
 use crate::service::Located;
+use crate::service::mirror::show_plan;
 use crate::service::redact::Redactor;
-use crate::{EngineError, Service};
+use crate::{EngineError, Service, now};
 
 /// No state of a loop is larger, in bytes: a prompt may be long, and a thousand iterations have a summary each.
 const LARGEST: u64 = 32 << 20;
@@ -112,6 +114,19 @@ fn scud(spec: &PlanSpec, status: &PlanStatus) -> Value {
     })
 }
 
+/// The object as text, less what must not leave.
+fn cleaned(spec: &PlanSpec, mut object: Value) -> String {
+    let redactor = Redactor::new(&spec.each, []);
+    each_text(&mut object, &|text: &str| redactor.clean(text));
+    format!("{object:#}\n")
+}
+
+/// Brings the file that shows a plan to its state.
+pub(crate) fn mirror_plan(state: &PlanState) {
+    let status = view::plan::status(state, &BTreeMap::new(), Some(true), now());
+    show_plan(&state.spec, &cleaned(&state.spec, scud(&state.spec, &status)));
+}
+
 impl Service {
     /// A loop as another system has it, or else as `status --json` does, less what must not leave: values that were set
     /// for its agent, and what looks like a secret.
@@ -136,11 +151,9 @@ impl Service {
     /// A plan as Descartes has it (`.scud/loop-state.json`), or else as `plan status --json` does, less what must not leave.
     pub fn export_plan(&self, id: &LoopId, is_scud: bool) -> Result<String, EngineError> {
         let (status, spec) = (self.plan_status(id)?, self.plan(id)?.spec);
-        let mut object =
+        let object =
             if is_scud { scud(&spec, &status) } else { serde_json::to_value(&status).unwrap_or_default() };
-        let redactor = Redactor::new(&spec.each, []);
-        each_text(&mut object, &|text: &str| redactor.clean(text));
-        Ok(format!("{object:#}\n"))
+        Ok(cleaned(&spec, object))
     }
 
     /// The note for a session that starts a loop here while Claude Code's own plugin has one: that file is only read.

@@ -77,8 +77,17 @@ impl Service {
     /// # Errors
     /// [`EngineError`] if there is no such loop, or it cannot be read.
     pub fn goal(&self, id: &LoopId) -> Result<String, EngineError> {
-        let spec = journal::read(&self.locate(id)?.dir)?.state.spec;
+        let spec = journal::spec(&self.locate(id)?.dir)?;
         Ok(Redactor::new(&spec, []).clean(&printable(&spec.prompt)))
+    }
+
+    /// The branch that was made for the loop; none if it works on another.
+    ///
+    /// # Errors
+    /// [`EngineError`] if there is no such loop, or it cannot be read.
+    pub fn own_branch(&self, id: &LoopId) -> Result<Option<String>, EngineError> {
+        let spec = journal::spec(&self.locate(id)?.dir)?;
+        Ok(spec.git.new_branch().map(str::to_owned))
     }
 
     /// At most `most` bytes of a log from its byte `from` on, or of its end; it ends with a line if it can. None where

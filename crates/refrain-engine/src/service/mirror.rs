@@ -7,6 +7,7 @@ use std::io::{self, ErrorKind};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::formats::mirror::{Mirror, Mirrored, Owner, Standing, shown_by};
+use refrain_core::plan::PlanSpec;
 use refrain_core::{LoopState, Spec};
 use refrain_files::{Folder, read_text, remove, split};
 use refrain_proc::identity;
@@ -124,6 +125,28 @@ pub fn left_to_others(spec: &Spec) -> Vec<Utf8PathBuf> {
     };
     let others = spec.mirrors.iter().filter(is_others);
     others.map(|mirror| mirror.root(spec).join(mirror.first(&spec.id))).collect()
+}
+
+/// Writes the file that shows a plan, unless it is another system's. Nothing depends on it: what cannot be written is
+/// not.
+pub(crate) fn show_plan(spec: &PlanSpec, text: &str) {
+    if plan_left_to_others(spec).is_none()
+        && let Ok(root) = spec.each.worktree.canonicalize_utf8()
+    {
+        let _ = replace(&root.join(Mirror::OF_PLAN), text);
+    }
+}
+
+/// The file that would show a plan, if another system wrote it.
+#[must_use]
+pub fn plan_left_to_others(spec: &PlanSpec) -> Option<Utf8PathBuf> {
+    let root = &spec.each.worktree;
+    let is_others = match there(root, Utf8Path::new(Mirror::OF_PLAN)) {
+        There::Nothing => false,
+        There::Text(text) => !text.is_empty() && shown_by(&text).is_none(),
+        There::Other => true,
+    };
+    is_others.then(|| root.join(Mirror::OF_PLAN))
 }
 
 /// The process of another system that works in a loop's folder by its own lock, and runs. A lock whose process has ended is

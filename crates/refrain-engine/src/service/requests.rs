@@ -5,18 +5,18 @@ use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
 use rand::RngExt;
-use refrain_agents::environment;
+use refrain_agents::{environment, hook};
 use refrain_core::event::{Ask, Asker, Event, Urgency};
 use refrain_core::ids::RequestId;
 use refrain_core::{ChildId, Live, LoopId, LoopState, Machine, SharedEvent, Step, next_step};
 use refrain_proc::identity;
-use refrain_proc::sweep::{Mark, sweep};
+use refrain_proc::sweep::{self, Mark, sweep};
 use refrain_store::disk::notice::Notice;
 use refrain_store::journal::{self, Durability};
 use refrain_store::project::inbox;
 use refrain_store::{Claimed, Journal, LoopDir, Project, Request, RunnerLock, WorktreeLock};
 
-use crate::driver::liveness::is_stopped;
+use crate::driver::liveness::{is_session_alive, is_stopped};
 use crate::driver::recovery;
 use crate::git_steps::repository;
 use crate::observe::telemetry::tell_of_session;
@@ -211,8 +211,21 @@ pub(crate) fn take_over(journal: &mut Journal, host: &Host) -> Result<(), Engine
         }
         return finish_if_asked(journal, host);
     }
+    let left = sweep_session(state);
     let taken_over = recovery::taken_over(state, journal.dir());
-    Ok(journal.push(taken_over, now())?)
+    journal.push(taken_over, now())?;
+    if let Some((killed, names)) = left.filter(|(killed, _)| *killed > 0) {
+        journal.push(Event::AttemptSwept { killed, survivors: Vec::new(), names }, now())?;
+    }
+    Ok(())
+}
+
+/// Ends what the tools of a session that was killed left running. A session whose process is not known may live.
+fn sweep_session(state: &LoopState) -> Option<(u32, Vec<String>)> {
+    let session = state.session.as_ref().filter(|_| state.is_in_session())?;
+    let mark = hook::tool_mark(session.agent, session.id.as_deref()?)?;
+    let is_dead = is_session_alive(session) == Some(false);
+    is_dead.then(|| sweep::sweep_session(&mark, |path| hook::is_program_of(session.agent, path)))
 }
 
 fn finish_if_asked(journal: &mut Journal, host: &Host) -> Result<(), EngineError> {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use refrain_agents::hook::{Tail, Told, has_transcript, look};
+use refrain_agents::hook::{Tail, Told, look};
 use refrain_core::LoopState;
 use refrain_core::agent::{self, AgentReport, Scope};
 use refrain_core::session::{Answer, LoopOwner, Stands, Stop, by_turn, reminder};
@@ -50,7 +50,7 @@ impl Service {
         }
         let activity = match &tail {
             Some(tail) if !tail.has_worked => Activity::Idle,
-            None if told.transcript.is_some() && has_transcript(agent) => Activity::Unread,
+            None if told.transcript.is_some() => Activity::Unread,
             Some(_) | None => Activity::Worked,
         };
         let report = tail.and_then(report);
@@ -130,13 +130,17 @@ impl Service {
 
 /// What a turn used, as its transcript says.
 fn report(tail: Tail) -> Option<AgentReport> {
-    let tokens = (Scope::Attempt, tail.tokens?);
+    let tokens = Some((Scope::Attempt, tail.tokens?));
+    let cost = tail.cost.map(|cost| (Scope::Attempt, cost));
     let session = agent::Session { model: tail.model, ..agent::Session::default() };
-    Some(AgentReport { session, tokens: Some(tokens), is_final: true, ..AgentReport::default() })
+    Some(AgentReport { session, tokens, cost, is_final: true, ..AgentReport::default() })
 }
 
 /// What the transcript says, where it is one that is known. The message may come a moment after the hook is called.
 fn tail(agent: AgentKind, told: &Told) -> Option<Tail> {
+    if told.turn.is_some() {
+        return told.turn.clone();
+    }
     let path = told.transcript.as_ref()?;
     let mut tail = look(agent, path);
     for _ in 1..LOOKS {

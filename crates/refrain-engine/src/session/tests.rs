@@ -151,6 +151,7 @@ fn spec(id: LoopId, project: Utf8PathBuf) -> Spec {
         trace: None,
         depth: 0,
         parent: None,
+        sandbox: None,
         output_cap: Spec::OUTPUT_CAP,
     }
 }

@@ -82,6 +82,7 @@ pub(super) fn over(
         state,
         needs: worktree::needs(spec, state),
         git_changed,
+        refused: Vec::new(),
         idle,
         stdout_bytes: said.message.len() as u64,
         stderr_bytes: 0,

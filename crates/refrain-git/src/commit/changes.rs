@@ -7,6 +7,7 @@ use refrain_core::review::Changes;
 use refrain_core::text::{cut_middle, printable};
 
 use crate::error::GitError;
+use crate::plumbing::attributes::AttributesFolder;
 use crate::plumbing::git::Git;
 use crate::repository::Repository;
 
@@ -32,7 +33,8 @@ impl Repository {
     pub fn changes(&self, base: Option<&Oid>, tree: &Oid) -> Result<Changes, GitError> {
         let git = self.git();
         let nothing = git.text(["hash-object", "-t", "tree", "--stdin"], NO_FILES)?;
-        let git = git.with_attributes_of(&nothing);
+        let attributes = AttributesFolder::empty()?;
+        let git = attributes.apply(git, self.git_dir());
         let from = base.map_or_else(|| nothing.clone(), ToString::to_string);
         let stat = told(git, &["--stat=120"], [&from, tree.as_str()])?;
         let diff = told(git, &["--patch"], [&from, tree.as_str()])?;

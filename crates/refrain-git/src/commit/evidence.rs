@@ -1,7 +1,7 @@
 //! Traces of a loop in the repository: which files it changed, and whether the objects in its journal exist. Nothing
 //! is written. Replacements by `git replace` are ignored.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use refrain_core::git::{Oid, RepoPath};
 use refrain_core::view::report::{Change, FileChange};
@@ -74,6 +74,25 @@ impl Repository {
         let Some(tree) = tree else { return Err(GitError::Answer { command: "rev-list", answer }) };
         let mut next = || lines.next().unwrap_or_default();
         Ok(Some(Recorded { tree, of_loop: next(), of_iteration: next() }))
+    }
+
+    /// Which of these commits no branch, no tag and no head reaches, those included that do not exist.
+    pub fn unreachable(&self, commits: &[Oid]) -> Result<Vec<Oid>, GitError> {
+        let list = |commits: &mut dyn Iterator<Item = &Oid>| {
+            commits.map(|commit| format!("{commit}\n")).collect::<String>()
+        };
+        let asked = list(&mut commits.iter());
+        let check = ["cat-file", "--batch-check=%(objectname) %(objecttype)"];
+        let printed = self.git().text(AS_IT_IS.into_iter().chain(check), asked.as_bytes())?;
+        let there: HashSet<&str> = printed.lines().filter_map(|line| line.strip_suffix(" commit")).collect();
+        let asked = list(&mut commits.iter().filter(|commit| there.contains(commit.as_str())));
+        // What is read from stdin comes before `--not`.
+        let outside =
+            ["rev-list", "--ignore-missing", "--stdin", "--not", "--branches", "--remotes", "--tags", "HEAD"];
+        let printed = self.git().text(AS_IT_IS.into_iter().chain(outside), asked.as_bytes())?;
+        let outside: HashSet<&str> = printed.lines().collect();
+        let is_lost = |commit: &&Oid| !there.contains(commit.as_str()) || outside.contains(commit.as_str());
+        Ok(commits.iter().filter(is_lost).cloned().collect())
     }
 
     /// Whether a tree is in the repository, with every file and folder in it.

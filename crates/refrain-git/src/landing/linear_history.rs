@@ -9,7 +9,7 @@ use crate::Cancel;
 use crate::commit::message::{IDENTITY, with_trailers};
 use crate::error::GitError;
 use crate::landing::heads::Heads;
-use crate::landing::merge::{Merged, merge};
+use crate::landing::merge::Merged;
 use crate::plumbing::commit_config::configured;
 use crate::plumbing::git::{Git, oid, said};
 use crate::plumbing::object::Object;
@@ -232,7 +232,7 @@ impl Repository {
         let Some(parent) = &parts.parent else {
             return Err(GitError::NoCommit(format!("{commit}^")));
         };
-        let tree = match merge(git, parent, onto, commit)? {
+        let tree = match self.merge_trees(git, parent, (onto, commit))? {
             Merged::Clean { tree } => tree,
             Merged::Conflict { conflicts, .. } => return Ok(Err(conflicts)),
         };

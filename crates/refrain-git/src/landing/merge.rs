@@ -13,8 +13,10 @@ use crate::Cancel;
 use crate::candidate::stage;
 use crate::commit::message::NOBODY;
 use crate::error::GitError;
+use crate::plumbing::attributes::AttributesFolder;
+use crate::plumbing::commit_config::configured;
 use crate::plumbing::git::{Git, oid, said};
-use crate::plumbing::index::unlock_private;
+use crate::plumbing::index::{is_summed_by_us, unlock_private};
 use crate::repository::Repository;
 
 /// The style of conflict markers: with the common base, which shows what each side changed.
@@ -58,7 +60,55 @@ impl Repository {
         let git = self.git().until(request.cancel);
         let without = self.without(git, request)?;
         let work = without.as_ref().unwrap_or(request.work);
-        merge(git, request.base, request.tip, work)
+        self.merge_trees(git, request.base, (request.tip, work))
+    }
+
+    /// Merges the changes between `base` and `work` onto `tip`, with the tip's attributes.
+    pub(crate) fn merge_trees(
+        &self,
+        git: Git<'_>,
+        base: &Oid,
+        (tip, work): (&Oid, &Oid),
+    ) -> Result<Merged, GitError> {
+        let attributes = AttributesFolder::of(git, tip)?;
+        let (tip, work) = (self.on_base(git, base, tip)?, self.on_base(git, base, work)?);
+        let words = ["merge-tree", "--write-tree", "-z", "--messages", tip.as_str(), work.as_str()];
+        let git = attributes.apply(git, self.git_dir());
+        let done = git.run(SETTINGS.iter().copied().chain(words), &[])?;
+        let answer = || GitError::Answer {
+            command: "merge-tree",
+            answer: String::from_utf8_lossy(&done.stdout[..done.stdout.len().min(200)]).into_owned(),
+        };
+        let (tree, conflicts) = match done.status.code() {
+            Some(0 | 1) => parse(&done.stdout).ok_or_else(answer)?,
+            _ => return Err(GitError::Failed { command: "git merge-tree".to_owned(), said: said(&done) }),
+        };
+        match done.status.success() {
+            true => Ok(Merged::Clean { tree }),
+            false => Ok(Merged::Conflict { tree, conflicts }),
+        }
+    }
+
+    /// The commit as one whose only parent is `base`: git then merges from there (its `--merge-base` is newer than
+    /// 2.38). No reference points to it.
+    fn on_base(&self, git: Git<'_>, base: &Oid, commit: &Oid) -> Result<Oid, GitError> {
+        let head = self.known().get(commit);
+        if commit == base || head.is_some_and(|head| head.parents == [base.clone()]) {
+            return Ok(commit.clone());
+        }
+        let tree = self.tree_by(git, commit)?;
+        let who = "Refrain <refrain@localhost> 0 +0000";
+        let object = format!(
+            "tree {tree}\nparent {base}\nauthor {who}\ncommitter {who}\n\nThe files of {commit}, for a merge\n"
+        );
+        if is_summed_by_us(&tree)
+            && configured(self, git, |it| it.is_usual)?
+            && let Ok(made) = self.keep("commit", object.as_bytes())
+        {
+            return Ok(made);
+        }
+        let words = ["hash-object", "-t", "commit", "-w", "--stdin"];
+        oid("hash-object", &git.text(words, object.as_bytes())?)
     }
 
     /// The work as a commit that leaves the excepted paths unchanged; none if it does so already.
@@ -157,26 +207,6 @@ impl Repository {
     }
 }
 
-/// Merges the changes between `base` and `work` onto `tip`, with the tip's attributes.
-pub(crate) fn merge(git: Git<'_>, base: &Oid, tip: &Oid, work: &Oid) -> Result<Merged, GitError> {
-    let from = format!("--merge-base={base}");
-    let words = ["merge-tree", "--write-tree", "-z", "--messages", &from, tip.as_str(), work.as_str()];
-    let git = git.with_attributes_of(tip.as_str());
-    let done = git.run(SETTINGS.iter().copied().chain(words), &[])?;
-    let answer = || GitError::Answer {
-        command: "merge-tree",
-        answer: String::from_utf8_lossy(&done.stdout[..done.stdout.len().min(200)]).into_owned(),
-    };
-    let (tree, conflicts) = match done.status.code() {
-        Some(0 | 1) => parse(&done.stdout).ok_or_else(answer)?,
-        _ => return Err(GitError::Failed { command: "git merge-tree".to_owned(), said: said(&done) }),
-    };
-    match done.status.success() {
-        true => Ok(Merged::Clean { tree }),
-        false => Ok(Merged::Conflict { tree, conflicts }),
-    }
-}
-
 /// Paths as arguments.
 fn paths(paths: &[RepoPath]) -> impl Iterator<Item = OsString> {
     paths.iter().map(|path| OsString::from_vec(path.to_bytes()))
@@ -193,7 +223,11 @@ fn parse(printed: &[u8]) -> Option<(Oid, Vec<Conflict>)> {
         kinds.insert(RepoPath::from_bytes(path), None);
     }
     while let Some(count) = fields.next().filter(|count| !count.is_empty()) {
-        let count = str::from_utf8(count).ok()?.parse().ok()?;
+        let number = str::from_utf8(count).ok().and_then(|count| count.parse().ok());
+        let Some(count) = number else {
+            // An older git ends with advice about submodules, and no NUL.
+            return fields.next().is_none().then(|| (tree, listed(kinds)));
+        };
         let about: Vec<RepoPath> = fields.by_ref().take(count).map(RepoPath::from_bytes).collect();
         let (kind, text) = (str::from_utf8(fields.next()?).ok()?, fields.next()?);
         let Some(kind) = kind_of(kind, text) else { continue };
@@ -204,9 +238,13 @@ fn parse(printed: &[u8]) -> Option<(Oid, Vec<Conflict>)> {
             kinds.entry(path).or_insert(None).get_or_insert(kind);
         }
     }
+    Some((tree, listed(kinds)))
+}
+
+fn listed(kinds: BTreeMap<RepoPath, Option<ConflictKind>>) -> Vec<Conflict> {
     let conflict =
         |(path, kind): (RepoPath, Option<_>)| Conflict { path, kind: kind.unwrap_or(ConflictKind::Other) };
-    Some((tree, kinds.into_iter().map(conflict).collect()))
+    kinds.into_iter().map(conflict).collect()
 }
 
 /// The kind of conflict in a message of git; none if it reports no conflict. Its kinds are stable
@@ -280,7 +318,9 @@ mod tests {
             ("split", ConflictKind::Renamed),
         ];
         assert_eq!(found, expected);
-        for bad in ["", "tree\0", &format!("{tree}\0no tab\0\0")] {
+        let advised = format!("{}Please merge by hand.\n", said.concat());
+        assert_eq!(parse(advised.as_bytes()).unwrap().1.len(), 3);
+        for bad in ["", "tree\0", &format!("{tree}\0no tab\0\0"), &format!("{tree}\0\0no count\0f\0")] {
             assert_eq!(parse(bad.as_bytes()), None, "{bad}");
         }
     }

@@ -35,6 +35,9 @@ const SETTINGS: &[&str] = &[
     // A split private index would leave its shared part in the repository.
     "-c",
     "core.splitIndex=false",
+    // Attributes come from files, never from a tree that an agent names.
+    "-c",
+    "attr.tree=",
     // Nothing that an agent can write is run: no program as a protocol, no signature unless it is requested, no
     // prompt, and nothing inside of a nested repository.
     "-c",
@@ -55,9 +58,11 @@ const SETTINGS: &[&str] = &[
 const NO_HOOKS: [&str; 2] = ["-c", "core.hooksPath=/dev/null"];
 
 /// The variables with which a surrounding git (a hook, `git rebase --exec`) would redirect ours to its own
-/// repository: the output of `git rev-parse --local-env-vars`, without the configuration of a `git -c`.
+/// repository: the output of `git rev-parse --local-env-vars`, without the configuration of a `git -c`; and the one
+/// that names a tree with other attributes.
 const BENDING: &[&str] = &[
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_ATTR_SOURCE",
     "GIT_COMMON_DIR",
     "GIT_DIR",
     "GIT_GLOB_PATHSPECS",
@@ -109,6 +114,9 @@ const FILTERING: &[&str] = &[
 /// The commands that connect to a remote. A remote that is a local folder has hooks and a configuration that an agent
 /// can write, and their processes are children of these commands.
 const TALKING: &[&str] = &["fetch", "ls-remote", "push"];
+
+/// No missing object is fetched.
+pub(crate) const NO_LAZY_FETCH: (&str, &str) = ("GIT_NO_LAZY_FETCH", "1");
 
 /// The git command among the arguments.
 fn command_of(args: &[OsString]) -> Option<&str> {
@@ -165,7 +173,6 @@ pub(crate) struct Git<'a> {
     /// The git folder to use for a folder without a `.git` of its own.
     git_dir: Option<&'a Utf8Path>,
     cancel: Option<&'a Cancel>,
-    attributes: Option<&'a str>,
     author: Option<&'a Author>,
     limit: Option<Duration>,
     guard: Option<&'a dyn Guard>,
@@ -187,7 +194,6 @@ impl<'a> Git<'a> {
             git_dir: None,
             limit: None,
             cancel: None,
-            attributes: None,
             author: None,
             guard: None,
             runs_hooks: false,
@@ -234,12 +240,6 @@ impl<'a> Git<'a> {
     /// The same with another index than the user's.
     pub(crate) fn with_index(self, index: &'a Utf8Path) -> Self {
         Self { index: Some(index), ..self }
-    }
-
-    /// The same with the attributes of this tree, and not those of the project's files (git 2.41; an older one heeds
-    /// those).
-    pub(crate) fn with_attributes_of(self, tree: &'a str) -> Self {
-        Self { attributes: Some(tree), ..self }
     }
 
     /// The same for commits with this author; the user's own identity if none.
@@ -298,6 +298,10 @@ impl<'a> Git<'a> {
         }
         let args: Vec<OsString> = args.into_iter().map(|arg| arg.as_ref().to_owned()).collect();
         let is_one_of = |commands: &[&str]| command_of(&args).is_some_and(|it| commands.contains(&it));
+        if overrides.variables.contains(&NO_LAZY_FETCH) && !runs_hooks && !is_one_of(TALKING) {
+            // A git before 2.45 ignores the other variable.
+            tool = tool.with("GIT_ALLOW_PROTOCOL", "none");
+        }
         let runs_programs = (runs_hooks && overrides.has_programs)
             || (overrides.has_filters && is_one_of(FILTERING))
             || is_one_of(TALKING)
@@ -309,10 +313,6 @@ impl<'a> Git<'a> {
         }
         let tool = match self.index {
             Some(index) => tool.with("GIT_INDEX_FILE", index),
-            None => tool,
-        };
-        let tool = match self.attributes {
-            Some(tree) => tool.with("GIT_ATTR_SOURCE", tree),
             None => tool,
         };
         let author = self.author.into_iter().flat_map(|author| AUTHOR.iter().zip(&author.0));
@@ -416,26 +416,6 @@ fn in_variables(settings: &[(String, String)], env: &[(OsString, OsString)]) -> 
 /// Parses the object name that git printed.
 pub(crate) fn oid(command: &'static str, answer: &str) -> Result<Oid, GitError> {
     answer.trim().parse().map_err(|_| GitError::Answer { command, answer: answer.to_owned() })
-}
-
-/// Git's version, run in `dir` with the user's environment, within `limit`: `git version 2.47.3`.
-///
-/// # Errors
-/// [`GitError::Missing`] without a git program; otherwise if it cannot be run.
-pub fn version(dir: &Utf8Path, env: &[(OsString, OsString)], limit: Duration) -> Result<String, GitError> {
-    Git::new(dir, &environment(env)).within(Some(limit)).text(["--version"], &[])
-}
-
-/// The oldest git that does all that Refrain asks of it, as major and minor number.
-pub const OLDEST: (u32, u32) = (2, 41);
-
-/// The version in what [`version`] returns, and whether it is new enough.
-#[must_use]
-pub fn read_version(said: &str) -> (&str, bool) {
-    let version = said.split_whitespace().nth(2).unwrap_or_default();
-    let mut numbers = version.split('.').map_while(|number| number.parse::<u32>().ok());
-    let numbers = numbers.next().zip(numbers.next());
-    (version, numbers.is_some_and(|numbers| numbers >= OLDEST))
 }
 
 /// How much of what git or a hook said is kept, in bytes.

@@ -3,6 +3,8 @@
 
 use refrain_core::git::{GitPin, GitPins};
 
+use crate::plumbing::git::NO_LAZY_FETCH;
+
 /// Git's own line merge.
 const MERGE: &str = "git merge-file --marker-size=%L %A %O %B";
 
@@ -150,7 +152,7 @@ impl Overrides {
         let section = parts(key).map_or("", |(section, ..)| section);
         if matches!(section, "remote" | "url" | "extensions" | "core" | "http" | "credential") {
             // Missing objects would be fetched from an unknown remote.
-            self.variables.push(("GIT_NO_LAZY_FETCH", "1"));
+            self.variables.push(NO_LAZY_FETCH);
         }
         if key == "core.gitproxy" {
             self.variables.push(("GIT_PROXY_COMMAND", ""));

@@ -10,7 +10,7 @@ use crate::Cancel;
 use crate::error::GitError;
 use crate::landing::handover::{HandOverRequest, HandedOver, Note};
 use crate::landing::linear_history::{New, since};
-use crate::landing::merge::{Merged, merge};
+use crate::landing::merge::Merged;
 use crate::plumbing::git::{Git, oid, said};
 use crate::repository::Repository;
 
@@ -142,7 +142,7 @@ impl Repository {
 
     /// Merges both sides in one commit.
     fn join(&self, git: Git<'_>, (base, head): (&Oid, &Oid), theirs: &Oid) -> Result<Line, GitError> {
-        let tree = match merge(git, base, head, theirs)? {
+        let tree = match self.merge_trees(git, base, (head, theirs))? {
             Merged::Clean { tree } => tree,
             Merged::Conflict { conflicts, .. } => return Ok(Err((head.clone(), conflicts))),
         };

@@ -132,7 +132,7 @@ fn only(landed: Landed) -> Oid {
 #[track_caller]
 fn made(line: &Line<'_>, wave: Wave) -> (Oid, Vec<String>) {
     match wave {
-        Wave::Made { commit } => {
+        Wave::Made { commit, .. } => {
             let paths = line.place.git(&["diff", "--name-only", &format!("{commit}^1"), commit.as_str()]);
             (commit, paths.lines().map(str::to_owned).collect())
         }

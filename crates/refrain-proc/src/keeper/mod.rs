@@ -14,7 +14,7 @@ pub(crate) use enclosing::is_keeper;
 pub use enclosing::{EnclosingSupervisor, enclosing};
 pub(crate) use process::LEFTOVER_BOUND;
 pub use process::run;
-pub use wire::{Rung, StopLadder};
+pub use wire::{FrameReader, Rung, StopLadder, send};
 
 /// The program name under which the binary is the keeper.
 pub const KEEPER_NAME: &str = "refrain-keeper";

@@ -94,11 +94,10 @@ pub(crate) enum Answer {
 pub(crate) const ORDER_FDS: usize = 3;
 
 /// Writes one message, with descriptors on its first byte.
-pub(crate) fn send(
-    mut socket: &UnixStream,
-    message: &impl Serialize,
-    fds: &[BorrowedFd<'_>],
-) -> io::Result<()> {
+///
+/// # Errors
+/// If the other end is gone, or does not read.
+pub fn send(mut socket: &UnixStream, message: &impl Serialize, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut frame = vec![0; 4];
     serde_json::to_writer(&mut frame, message)?;
     let length = u32::try_from(frame.len() - 4).map_err(io::Error::other)?;
@@ -117,14 +116,17 @@ pub(crate) fn send(
 
 /// The reading end: collects bytes and descriptors, and returns complete messages.
 #[derive(Debug, Default)]
-pub(crate) struct FrameReader {
+pub struct FrameReader {
     bytes: Vec<u8>,
     fds: Vec<OwnedFd>,
 }
 
 impl FrameReader {
     /// Reads the available bytes, waiting for the first; `false` once the other end is gone.
-    pub(crate) fn fill(&mut self, socket: &UnixStream) -> io::Result<bool> {
+    ///
+    /// # Errors
+    /// If the socket cannot be read.
+    pub fn fill(&mut self, socket: &UnixStream) -> io::Result<bool> {
         let mut buffer = [0; 16 << 10];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(ORDER_FDS))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -150,7 +152,10 @@ impl FrameReader {
     }
 
     /// The next complete message.
-    pub(crate) fn next<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
+    ///
+    /// # Errors
+    /// If it is no message of that type.
+    pub fn next<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
         let Some((length, rest)) = self.bytes.split_first_chunk::<4>() else { return Ok(None) };
         let length = u32::from_le_bytes(*length) as usize;
         let Some(message) = rest.get(..length) else { return Ok(None) };
@@ -159,11 +164,16 @@ impl FrameReader {
         Ok(Some(message))
     }
 
-    /// The descriptors that came with an order.
-    pub(crate) fn take_fds(&mut self) -> io::Result<[OwnedFd; ORDER_FDS]> {
-        std::mem::take(&mut self.fds)
-            .try_into()
-            .map_err(|_| io::Error::other("an order without its descriptors"))
+    /// The descriptors that came with a message.
+    ///
+    /// # Errors
+    /// If there are fewer.
+    pub fn take_fds<const COUNT: usize>(&mut self) -> io::Result<[OwnedFd; COUNT]> {
+        let lacking = || io::Error::other("a message without its descriptors");
+        if self.fds.len() < COUNT {
+            return Err(lacking());
+        }
+        self.fds.drain(..COUNT).collect::<Vec<_>>().try_into().map_err(|_| lacking())
     }
 }
 

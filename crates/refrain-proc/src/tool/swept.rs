@@ -21,7 +21,7 @@ use super::talk::COMPLAINT;
 use super::{Done, Tool, ToolError};
 use crate::keeper::StopLadder;
 use crate::output::{self, Listener, Meter};
-use crate::supervisor::{Job, KeeperSpec, Report, Supervisor};
+use crate::supervisor::{Job, KeeperSpec, Report, Stdin, Supervisor};
 
 /// Settings of a supervised tool.
 #[derive(Clone, Debug)]
@@ -174,7 +174,10 @@ fn job(tool: &Tool<'_>, scratch: &Scratch, input: &[u8]) -> io::Result<Job<Nobod
         argv: argv.collect::<io::Result<_>>()?,
         dir,
         env: env.collect::<io::Result<_>>()?,
-        stdin: (!input.is_empty()).then(|| scratch.write("input", input)).transpose()?,
+        stdin: match input {
+            [] => Stdin::Closed,
+            input => Stdin::File(scratch.write("input", input)?),
+        },
         stdout_log: scratch.0.join("output"),
         stderr_log: scratch.0.join("complaint"),
         cap: 4 * tool.most as u64,

@@ -4,13 +4,16 @@ use refrain_app::verbs::answer::answer_detached;
 use refrain_app::verbs::approve::{Approve, approve_detached};
 use refrain_app::verbs::archive::archive;
 use refrain_app::verbs::cancel::cancel;
+use refrain_app::verbs::discard::discard;
+use refrain_app::verbs::merge::merge;
 use refrain_app::verbs::pause::pause;
 use refrain_app::verbs::resume::{Resume, resume_detached};
 use refrain_app::verbs::steer::{Steering, steer};
 use refrain_app::verbs::tune::{Tune, tune};
 use refrain_app::verbs::{Outcome, Slow, Standing, Urgent};
 use refrain_core::{LoopId, Refusal as Refused};
-use refrain_engine::{EngineError, LoopRequest, Service};
+use refrain_engine::{EngineError, LoopRequest, MergeOptions, Service};
+use tokio::runtime::Handle;
 
 use super::{Answered, Desk, Place, Refusal, Steer, Steered, Stop, Stopped, Which};
 
@@ -110,6 +113,20 @@ impl Desk {
         let (service, id) = self.open_place(place)?;
         archive(&self.context, &service, &id)?;
         standing(&service, &id)
+    }
+
+    /// Merges its branch into the branch that is checked out.
+    pub(crate) fn merge(&self, place: &Place, options: MergeOptions) -> Result<(), Refusal> {
+        let (service, id) = self.open_place(place)?;
+        Handle::current().block_on(merge(&self.context, &service, &id, options))?;
+        Ok(())
+    }
+
+    /// Archives it, and keeps its branch out of sight.
+    pub(crate) fn discard(&self, place: &Place) -> Result<(), Refusal> {
+        let (service, id) = self.open_place(place)?;
+        discard(&self.context, &service, &id)?;
+        Ok(())
     }
 
     /// Sets how a task that waits for tuning continues.

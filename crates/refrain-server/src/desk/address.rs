@@ -27,7 +27,7 @@ pub(crate) enum Part {
     /// Its `state.md`.
     State,
     Journal {
-        /// The first event, by its number; the last ones where it is left out.
+        /// The first event, by its number [default: the last ones].
         from: Option<u64>,
         limit: usize,
     },

@@ -258,7 +258,7 @@ pub(crate) struct Stopped {
 /// What `loop_steer` answers.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Steered {
-    /// The loop has heard it: its agent is told with its next iteration.
+    /// The loop has heard it: the text is in the prompt of its next iteration.
     pub(crate) steered: bool,
     /// Which.
     pub(crate) loop_id: LoopId,

@@ -6,6 +6,7 @@ mod answer;
 mod handovers;
 mod hearing;
 mod metrics;
+mod overview;
 mod places;
 mod reading;
 mod refusal;
@@ -24,12 +25,14 @@ use refrain_engine::EngineError;
 pub(crate) use address::{Address, Part};
 pub(crate) use answer::{Answered, Listing, LoopView, Progress, Reported, Started, Status, Steered, Stopped};
 pub use handovers::Handovers;
-pub(crate) use hearing::Activity;
+pub(crate) use hearing::{Activity, Line};
+pub(crate) use overview::{Entry, Overview, Shown};
 pub(crate) use reading::{Round, UsageOf, Verified, addresses};
 pub(crate) use refusal::{Refusal, RefusalKind};
 pub(crate) use seeing::name as project_name;
+pub(crate) use starting::StartOffer;
 pub(crate) use wanted::{List, Steer, Stop, Which, WithWait};
-pub(crate) use watching::{Difference, Filter, Found, LogPart, Place, ProjectView, Row, STATUSES};
+pub(crate) use watching::{Difference, Filter, Found, LogPart, Place, ProjectView};
 
 /// The entry point of all protocols: the folders that a person opened, and the projects in them.
 #[derive(Clone, Debug)]

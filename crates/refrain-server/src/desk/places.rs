@@ -11,6 +11,9 @@ use refrain_engine::{EngineError, Keys, Service};
 use super::seeing::name;
 use super::{Desk, DeskError, Handovers, Place, Refusal, RefusalKind};
 
+/// How many folders an error names.
+const MOST_NAMED: usize = 8;
+
 impl Desk {
     /// A desk for these folders, or for the project that contains `here` if there are none.
     ///
@@ -86,7 +89,7 @@ impl Desk {
         let open = self.open_now();
         // The same text for a missing folder and for one outside: callers must not learn what exists there.
         let refused = || {
-            let roots = named(&self.roots);
+            let roots = named(&open);
             let error = format!("workspace {asked}: accepted is a folder inside {roots}, links followed");
             Refusal::new(error).about("workspace")
         };
@@ -208,6 +211,11 @@ impl Desk {
     }
 }
 
+/// The folders, each once, as an error lists them.
 fn named(roots: &[Utf8PathBuf]) -> String {
-    roots.iter().map(|root| root.as_str()).collect::<Vec<_>>().join(" or ")
+    let all: BTreeSet<_> = roots.iter().map(|root| root.as_str()).collect();
+    let first: Vec<_> = all.iter().copied().take(MOST_NAMED).collect();
+    let more = all.len().saturating_sub(MOST_NAMED);
+    let more = if more > 0 { format!(" or {more} more") } else { String::new() };
+    format!("{}{more}", first.join(" or "))
 }

@@ -45,9 +45,9 @@ pub(crate) struct Round {
 pub(crate) struct UsageOf {
     /// Only what ended since then: a date as 2026-11-01, or how long ago, as 7d or 12h.
     pub(crate) since: Option<String>,
-    /// What to add up by: day (also where it is left out), project, agent, model or pool.
+    /// What to add up by: day (the default), project, agent, model or pool.
     pub(crate) by: Option<String>,
-    /// Of one project, by its name; of all that are open where it is left out.
+    /// Of one project, by its name [default: of all that are open].
     pub(crate) project: Option<String>,
 }
 

@@ -1,12 +1,24 @@
 //! Starts loops and plans in an open folder.
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use refrain_app::Context;
 use refrain_app::remote::{self, PlanRun, Start};
 use refrain_core::LoopId;
+use refrain_core::gate::Check;
 use refrain_core::text::printable;
 
 use super::{Desk, Refusal, Started, Which};
+
+/// What is found for a loop in a folder.
+#[derive(Default)]
+pub(crate) struct StartOffer {
+    pub(crate) folder: Utf8PathBuf,
+    pub(crate) is_repository: bool,
+    /// The agents in `PATH`.
+    pub(crate) agents: Vec<String>,
+    /// Gates as `NAME=CMD`, and whether they are required.
+    pub(crate) gates: Vec<(String, bool)>,
+}
 
 impl Desk {
     /// Starts a loop with a runner of its own.
@@ -30,6 +42,23 @@ impl Desk {
     /// The command line that a start comes to.
     pub(crate) fn preview(&self, asked: &Start) -> Result<Vec<String>, Refusal> {
         Ok(remote::preview(&self.context_in(asked.workspace.as_deref())?, asked)?)
+    }
+
+    /// What a form offers for a loop in that folder.
+    pub(crate) fn offer(&self, workspace: Option<&str>) -> Result<StartOffer, Refusal> {
+        let folder = self.folder(workspace)?;
+        let service = self.service(&folder)?;
+        let gates = service.offer(&folder).map(|offer| offer.gates).unwrap_or_default();
+        let commands = gates.into_iter().filter_map(|gate| match gate.check {
+            Check::Command(command) => Some((format!("{}={command}", gate.name), gate.hard)),
+            Check::Review(_) => None,
+        });
+        Ok(StartOffer {
+            is_repository: service.project().worktree.join(".git").exists(),
+            folder,
+            agents: service.installed_agents().iter().map(ToString::to_string).collect(),
+            gates: commands.collect(),
+        })
     }
 
     /// The surroundings of a request in the folder that it names.

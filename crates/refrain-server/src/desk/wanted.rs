@@ -71,7 +71,7 @@ pub(crate) struct Steer {
     pub(crate) loop_id: String,
     /// The folder of its project; needed only where several have a loop of that id.
     pub(crate) workspace: Option<String>,
-    /// What the agent is told with its next iteration: at most 8192 bytes.
+    /// The text for the prompt of the next iteration: at most 8192 bytes.
     #[schemars(length(min = 1, max = MAX_STEERING))]
     pub(crate) text: String,
 }
@@ -80,7 +80,7 @@ pub(crate) struct Steer {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct List {
-    /// The folder of the project; all projects that this server may look at where it is left out.
+    /// The folder of the project [default: all projects that this server may look at].
     pub(crate) workspace: Option<String>,
     /// List those too that are over: the last 50, newest first.
     #[serde(default)]

@@ -61,7 +61,7 @@ pub(crate) struct Filter {
     pub(crate) status: Option<String>,
     /// Those whose id, project or reason holds this.
     pub(crate) text: Option<String>,
-    /// How many at most, last touched first; 200 where it is left out, at most 2000.
+    /// How many at most, last touched first, at most 2000 [default: 200].
     pub(crate) limit: Option<usize>,
 }
 
@@ -85,9 +85,6 @@ pub(crate) struct Row {
     #[serde(rename = "loop")]
     #[schemars(with = "serde_json::Value")]
     pub(crate) object: Box<RawValue>,
-    #[serde(skip)]
-    #[schemars(skip)]
-    pub(crate) brief: Box<Brief>,
 }
 
 /// A part of a log.
@@ -166,7 +163,7 @@ impl Desk {
         let more = found.len().saturating_sub(limit);
         let row = |(project, mut brief): (String, Box<Brief>)| {
             let object = RawValue::from_string(brief.object.take()?).ok()?;
-            Some(Row { project, object, brief })
+            Some(Row { project, object })
         };
         Ok(Found { loops: found.into_iter().take(limit).filter_map(row).collect(), more, unread })
     }
@@ -223,10 +220,16 @@ impl Desk {
         Ok(LogPart { from: part.from, next: part.next, total: part.total, text: part.text })
     }
 
-    /// The changes of a loop so far.
-    pub(crate) fn difference(&self, place: &Place) -> Result<Difference, Refusal> {
+    /// The branch that was made for a loop.
+    pub(crate) fn own_branch(&self, place: &Place) -> Result<Option<String>, Refusal> {
         let (service, id) = self.open_place(place)?;
-        let Differences { note, is_shown, stat, diff } = service.differences(&id)?;
+        Ok(service.own_branch(&id)?)
+    }
+
+    /// The changes of a loop so far, or of one iteration.
+    pub(crate) fn difference(&self, place: &Place, iteration: Option<u32>) -> Result<Difference, Refusal> {
+        let (service, id) = self.open_place(place)?;
+        let Differences { note, is_shown, stat, diff } = service.differences_of(&id, iteration)?;
         Ok(Difference { note, is_shown, stat, diff })
     }
 }

@@ -37,9 +37,9 @@ type Answer<T> = Result<Json<T>, Failure>;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Page {
-    /// The first event, by its number; the last ones where it is left out.
+    /// The first event, by its number [default: the last ones].
     from: Option<u64>,
-    /// How many; 100 where it is left out, at most 1000.
+    /// How many, at most 1000 [default: 100].
     limit: Option<usize>,
 }
 
@@ -47,9 +47,9 @@ pub(super) struct Page {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Range {
-    /// The first byte; the end of the log where it is left out.
+    /// The first byte [default: the end of the log].
     from: Option<u64>,
-    /// How many bytes; 65536 where it is left out, at most 1048576.
+    /// How many bytes, at most 1048576 [default: 65536].
     limit: Option<u64>,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Range {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Export {
-    /// json (also where it is left out), synthex, descartes, ralph or randroid.
+    /// json (the default), synthex, descartes, ralph or randroid.
     format: Option<String>,
 }
 
@@ -70,9 +70,9 @@ pub(super) struct Nothing {}
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Sought {
-    /// The first byte; the end of the stream where it is left out, its beginning with find.
+    /// The first byte [default: the end of the stream; with find, its beginning].
     pub(super) from: Option<u64>,
-    /// How many bytes; 65536 where it is left out, at most 1048576. Left out with find.
+    /// How many bytes, at most 1048576 [default: 65536]. Left out with find.
     pub(super) limit: Option<u64>,
     /// Only what has this in it, in whatever case: at most some 200 lines; next is where to look on.
     pub(super) find: Option<String>,
@@ -223,7 +223,7 @@ pub(super) async fn verify(
 }
 
 pub(super) async fn difference(State(door): Shared, At(place): At<Place>) -> Answer<Difference> {
-    door.at_desk(move |desk| desk.difference(&place)).await.map(Json)
+    door.at_desk(move |desk| desk.difference(&place, None)).await.map(Json)
 }
 
 /// An attempt of a loop, and which of its logs.

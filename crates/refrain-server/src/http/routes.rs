@@ -201,7 +201,7 @@ pub(super) fn table() -> Vec<Route> {
         ),
         Route::post::<Tune, Standing>(
             "/projects/{project}/loops/{id}/tune",
-            "Say how a task of a plan goes on that waits for that",
+            "Say how a task of a plan continues that waits for that",
             post(api::tune),
         ),
     ]

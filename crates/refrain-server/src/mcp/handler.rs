@@ -15,7 +15,7 @@ use crate::desk::Refusal;
 
 /// The server instructions that a model receives with the tools.
 const INSTRUCTIONS: &str = "Refrain runs a coding agent again and again until the work is proven done. loop_start for one \
-    goal, plan_run for the tasks of a plan; both answer at once, and what they start goes on by itself. Ask loop_status with \
+    goal, plan_run for the tasks of a plan; both answer at once, and what they start continues by itself. Ask loop_status with \
     wait_seconds rather than again and again. A loop is done when its status is completed; verified says whether gates proved \
     it. Where needs is not null, a person has to do that.";
 

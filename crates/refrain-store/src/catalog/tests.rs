@@ -92,6 +92,7 @@ fn finished(tells: bool) -> AttemptFinished {
         needs: None,
         state: None,
         git_changed: Vec::new(),
+        refused: Vec::new(),
         idle: false,
         stdout_bytes: 10,
         stderr_bytes: 0,

@@ -15,6 +15,7 @@ use refrain_core::memory;
 use refrain_core::plan::PlanLimits;
 use refrain_core::price::Price;
 use refrain_core::promise::{MatchMode, PromiseText};
+use refrain_core::sandbox::{Host, SandboxMode, SandboxSpec};
 use refrain_core::signature::PublicKey;
 use refrain_core::spec::StuckSpec;
 use refrain_core::spec::{AgentKind, Limits, Millis, OutputFormat, Permissions, PromptMode, Secret, Spec};
@@ -49,9 +50,11 @@ pub struct Config {
     pub worktrees: Worktrees,
     /// What the work may not touch.
     pub protect: Protect,
+    /// The sandbox of agents and gates.
+    pub sandbox: Sandbox,
     /// Who looks at the progress.
     pub critique: Critique,
-    /// How a person is told that a loop ended, or needs them.
+    /// How a person is notified that a loop ended, or needs them.
     pub notify: Notify,
     /// Loops from Slack, and Slack of loops; only in the user's own file.
     pub slack: Slack,
@@ -59,7 +62,7 @@ pub struct Config {
     pub memory: Memory,
     /// Who reflects on loops that are over; only in one's own file.
     pub evolution: Evolution,
-    /// Where it is told what happens, for curves and traces.
+    /// Where telemetry is sent.
     pub telemetry: Telemetry,
     /// What loops may cost together.
     pub budget: Budget,
@@ -144,7 +147,7 @@ pub struct Start {
     #[serde(deserialize_with = "written::pause")]
     #[schemars(with = "Option<Written>", extend("default" = "none"))]
     pub pause: Option<Limit<Millis>>,
-    /// How often the same failure comes in a row before the agent is told to try something else; two more, and the loop is
+    /// How often the same failure comes in a row before the prompt asks the agent to try something else; two more, and the loop is
     /// stuck.
     #[schemars(range(min = 1, max = 100), extend("default" = StuckSpec::THRESHOLD))]
     pub stuck_threshold: Option<u32>,
@@ -174,6 +177,31 @@ pub struct Start {
     #[serde(deserialize_with = "written::bytes")]
     #[schemars(with = "Option<Written>", extend("default" = Spec::OUTPUT_CAP))]
     pub output_cap: Option<u64>,
+}
+
+/// `[sandbox]`: of its keys a project's file may have `mode` alone, and only to ask for more.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
+pub struct Sandbox {
+    /// Whether agents and gates run in a sandbox (`--sandbox`): "on", "auto" or "off".
+    #[schemars(extend("default" = "off"))]
+    pub mode: Option<SandboxMode>,
+    /// Hosts that agents and gates may reach besides those of the agent's provider: NAME, NAME:PORT or
+    /// NAME:PORT=ADDRESS.
+    #[schemars(extend("default" = []))]
+    pub hosts: Option<Vec<Host>>,
+    /// Ports of the machine's own loopback address that they may reach.
+    #[schemars(extend("default" = []))]
+    pub localhost: Option<Vec<u16>>,
+    /// Folders that they may write besides the worktree: absolute paths, or `~/`.
+    #[schemars(with = "Option<Vec<String>>", extend("default" = []))]
+    pub write: Option<Vec<Utf8PathBuf>>,
+    /// Folders and files that they do not see, besides the usual ones: absolute paths, or `~/`.
+    #[schemars(with = "Option<Vec<String>>", extend("default" = []))]
+    pub hide: Option<Vec<Utf8PathBuf>>,
+    /// How many processes one of them may have at a time.
+    #[schemars(range(min = SandboxSpec::FEWEST_PROCESSES, max = 4_000_000), extend("default" = SandboxSpec::PROCESSES))]
+    pub processes: Option<u32>,
 }
 
 /// `[git]`.
@@ -283,7 +311,7 @@ pub struct Memory {
     /// Whether loops are told what is remembered of earlier ones, and are remembered themselves (`--memory`): "on" or "off";
     /// without it on for known agents, and off for commands.
     pub recall: Option<Switch>,
-    /// How many tokens of memories a loop is told at most.
+    /// How many tokens of memories a prompt has at most.
     #[schemars(range(min = 200, max = 50_000), extend("default" = memory::BUDGET))]
     pub budget: Option<u32>,
     /// What makes vectors of memories, so that those are found that say the same in other words. Only in the user's own file.

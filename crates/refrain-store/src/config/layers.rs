@@ -9,6 +9,7 @@ use std::ffi::OsString;
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::budget::{Caps, Which};
 use refrain_core::price::Price;
+use refrain_core::sandbox::SandboxMode;
 use refrain_core::spec::AgentKind;
 
 use super::caps::only_lowers;
@@ -78,9 +79,11 @@ pub fn load(places: Places<'_>, chosen: Chosen<'_>) -> Result<Settings, ConfigEr
     let user_file = file::user_place(places.config_home);
     let mut layers = Vec::new();
     let (mut user_caps, mut project_caps) = (Caps::default(), Caps::default());
+    let mut user_sandbox = SandboxMode::default();
     if let Some(file) = file::user_file(places.config_home)? {
         let layer = file.layer()?;
         user_caps = Caps::from(&layer.config.budget);
+        user_sandbox = layer.config.sandbox.mode.unwrap_or_default();
         layers.push(layer.given);
     }
     let project_file = match file::project_file(places.project)? {
@@ -98,6 +101,9 @@ pub fn load(places: Places<'_>, chosen: Chosen<'_>) -> Result<Settings, ConfigEr
             layer.given.retain(|path, given| {
                 *path != start("require-approval") || given.value.as_bool() == Some(true)
             });
+            // It may ask for a sandbox, and not do without one.
+            let asked = layer.config.sandbox.mode.unwrap_or_default();
+            layer.given.retain(|path, _| *path != ["sandbox", "mode"] || asked > user_sandbox);
             layers.push(layer.given);
             ProjectFile::Trusted(file.path)
         }

@@ -9,6 +9,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
 use refrain_files::{OFlags, open_regular};
 
+use crate::disk::notice::tell_above;
 use crate::project::layout::{LoopDir, Project};
 use crate::{DiskError, OnPath, make_dir_nofollow};
 
@@ -23,6 +24,8 @@ impl Drop for RunnerLock {
     fn drop(&mut self) {
         // Closing is not enough: a process that another thread is just starting has the open file too, for an instant.
         let _ = self.0.unlock();
+        // Wakes who waits for it.
+        tell_above(&self.0);
     }
 }
 

@@ -47,6 +47,7 @@ fn finished(exit: Exit) -> Event {
         needs: None,
         state: None,
         git_changed: Vec::new(),
+        refused: Vec::new(),
         idle: false,
         stdout_bytes: 12,
         stderr_bytes: 0,
@@ -105,6 +106,7 @@ fn tested(exit: Exit, no_test: Option<&str>) -> Event {
         fingerprint: (exit != Exit::Code(0)).then(|| "0123456789abcdef".parse().unwrap()),
         log: Some(seal()),
         review: None,
+        refused: Vec::new(),
     }))
 }
 
@@ -116,6 +118,7 @@ fn reviewed() -> Event {
         gate: "spec".parse().unwrap(),
         left: false,
         review: Some(Box::new(Reviewed { verdict, report: None })),
+        refused: Vec::new(),
         ..*gate
     }))
 }
@@ -212,6 +215,7 @@ fn everything() -> Vec<Event> {
         retries: 1,
         when: GateWhen::Iteration,
         completes: false,
+        own_tests: false,
         by_default: false,
     }];
     let mut other = start.spec.agent.clone();
@@ -229,6 +233,7 @@ fn everything() -> Vec<Event> {
         retries: 0,
         when: GateWhen::Claim,
         completes: false,
+        own_tests: false,
         by_default: false,
     });
     start.spec.protect = ProtectSpec {

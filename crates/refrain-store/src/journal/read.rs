@@ -9,6 +9,7 @@ use std::sync::Arc;
 use camino::Utf8PathBuf;
 use jiff::Timestamp;
 use refrain_core::signature::{Signature, Signatures, SignedKind};
+use refrain_core::spec::Spec;
 use refrain_core::{Event, LoopState, Machine, Record};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -57,6 +58,21 @@ pub fn read(dir: &LoopDir) -> Result<Snapshot, JournalError> {
 /// The same of anything else that has a journal.
 pub fn read_as<S: Machine>(dir: &LoopDir) -> Result<Snapshot<S>, JournalError> {
     fold(open(dir)?, dir, |_, _, _| {})
+}
+
+/// What the loop in `dir` was started with, from the first line alone; hashes are not checked.
+///
+/// # Errors
+/// As [`read`].
+pub fn spec(dir: &LoopDir) -> Result<Spec, JournalError> {
+    let (mut first, path) = (Vec::new(), dir.journal());
+    BufReader::new(open(dir)?).read_until(b'\n', &mut first).on("read", &path)?;
+    let line = first.strip_suffix(b"\n").unwrap_or(&first);
+    let record: Record = line::parse(line).map_err(|what| JournalError::damaged(path, 1, what))?;
+    match record.event {
+        Event::LoopStarted(started) => Ok(started.spec),
+        _ => Ok(read(dir)?.state.spec),
+    }
 }
 
 /// The records of the loop in `dir`, in order, every hash checked.

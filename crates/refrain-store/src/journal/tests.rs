@@ -87,6 +87,7 @@ pub(crate) fn started() -> Event {
             session: None,
             depth: 0,
             parent: None,
+            sandbox: None,
             output_cap: Spec::OUTPUT_CAP,
         },
     }))

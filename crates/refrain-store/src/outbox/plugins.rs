@@ -40,6 +40,9 @@ pub struct OwnFile {
     /// [`hash`] of what that replaces, until it does: an update may break off in between.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub was: Option<String>,
+    /// The path of the program that it calls; 0.1.0 did not note it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
 }
 
 /// What is ours in a file of the person's.

@@ -2,6 +2,7 @@
 
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod docs;
 pub(crate) mod doctor;
 pub(crate) mod generate;
 pub(crate) mod init;

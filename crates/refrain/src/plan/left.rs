@@ -35,7 +35,9 @@ pub(crate) fn branches(view: &PlanStatus) -> Option<String> {
     };
     (!shown.is_empty()).then(|| {
         let first = &view.branches[0];
-        flat(&format!("{shown}{more}; git log {first} shows one, git merge {first} takes it"))
+        flat(&format!(
+            "{shown}{more}; git log {first} shows one, git merge {first} takes it, git branch -D {first} drops it"
+        ))
     })
 }
 

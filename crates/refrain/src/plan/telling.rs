@@ -84,7 +84,7 @@ fn line(
         }
         PlanEvent::TaskStarted(started) => begins(state, started),
         PlanEvent::TaskEnded(ended) => ends(state, ended),
-        PlanEvent::TaskTuned { task, .. } => note(&format!("task {task}: a person said how it goes on")),
+        PlanEvent::TaskTuned { task, .. } => note(&format!("task {task}: a person said how it continues")),
         PlanEvent::BatchMerged { merged, refused } => {
             let back = refused.iter().map(|one| match (&one.why, state.task(&one.task)) {
                 (Some(why), _) => format!("task {} cannot be merged: {why}", one.task),
@@ -121,8 +121,9 @@ fn line(
         }
         PlanEvent::WaveCompleted { wave, commit, tasks, .. } => {
             let count = phrase::counted(u32::try_from(tasks.len()).unwrap_or(u32::MAX), "task", "tasks");
+            let name = state.wave_name(*wave);
             if tasks.is_empty() && commit.is_none() {
-                return note(&format!("wave {wave}: nothing of it could be done"));
+                return note(&format!("{name}: nothing of it could be done"));
             }
             let commit = match commit {
                 Some(commit) => {
@@ -131,12 +132,9 @@ fn line(
                 }
                 None => "nothing was changed".to_owned(),
             };
-            let all = state.waves.len();
-            format!(
-                "{}\n",
-                flat(&format!("[plan {} wave {wave}/{all} complete] {count}, {commit}", state.spec.id))
-                    .bold()
-            )
+            let complete = if state.left_out(*wave).next().is_none() { " complete" } else { "" };
+            let head = format!("[plan {} {name} of {}{complete}]", state.spec.id, state.last_wave_number());
+            format!("{}\n", flat(&format!("{head} {count}, {commit}")).bold())
         }
         PlanEvent::HandedOver { head: Some(head), .. } => {
             let branch = state.base.as_ref().and_then(|(_, branch)| branch.as_deref());
@@ -144,7 +142,7 @@ fn line(
         }
         PlanEvent::HandedOver { head: None, refused, .. } => {
             let why = refused.as_deref().unwrap_or("git did not do it");
-            note(&format!("what landed is not on your branch yet, and the plan goes on: {why}"))
+            note(&format!("what landed is not on your branch yet, and the plan continues: {why}"))
         }
         PlanEvent::Hindered { error } => note(&format!("the plan cannot go on by itself: {error}")),
         PlanEvent::Asked { request, ask, by } => note(&phrase::asked_by(
@@ -236,8 +234,8 @@ fn begins(state: &PlanState, started: &TaskStarted) -> String {
     let why = task.and_then(|task| task.again.as_ref()).map(|why| match why {
         Return::Conflict(_) => "it conflicted with what landed",
         Return::Failed(_) => "with what landed, its verification failed",
-        Return::Tuned(_) => "a person said how it goes on",
-        Return::Resumed => "it is tried again",
+        Return::Tuned(_) => "a person said how it continues",
+        Return::Resumed(_) => "it is tried again",
     });
     let why = why.map(|why| format!("; {why}")).unwrap_or_default();
     format!(
@@ -267,7 +265,7 @@ fn ends(state: &PlanState, ended: &TaskEnded) -> String {
         }
         TaskEnd::OutOfMoney => note(&format!("task {id} has spent what it was given, and gets what is left")),
         TaskEnd::Rests => {
-            note(&format!("task {id} rests, and goes on where it is with the plan's next runner"))
+            note(&format!("task {id} rests, and continues where it is with the plan's next runner"))
         }
         TaskEnd::Hindered { error } => note(&format!("task {id} cannot go on, and no other could: {error}")),
     }

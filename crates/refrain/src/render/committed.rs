@@ -140,7 +140,7 @@ pub(crate) fn settled(report: &CommitReport, git: &GitState) -> Vec<String> {
 /// What happened to the loop's own worktree, and the command to remove what is kept.
 pub(crate) fn released(kept: Option<&str>, spec: &Spec) -> String {
     let Some(why) = kept else {
-        return "its worktree is removed; all but what git ignores is on its branch".to_owned();
+        return "worktree removed; all its work except ignored files is on the branch".to_owned();
     };
     let worktree = &spec.worktree;
     let branch = spec.git.new_branch().unwrap_or_default();

@@ -10,6 +10,7 @@ use refrain_core::event::{
     Ask, AttemptFinished, ClaimSource, Event, Exit, Record, StopReason, Urgency, Wait, WaitKind,
 };
 use refrain_core::r#loop::{Approval, Attempt, LoopState, Outcome};
+use refrain_core::sandbox::{RefusedHost, SandboxSpec, agent_hosts};
 use refrain_core::spec::{Limits, Millis, Permissions, Spec, Until};
 use refrain_core::text::printable;
 use refrain_core::view::{self, Alive, Status, Verification};
@@ -49,10 +50,12 @@ pub(crate) fn lines(
         Event::GateStarted { gate, run } => note(&gated::started(state, gate, *run)),
         Event::GateStopRequested { because } => note(gated::stopping(*because)),
         Event::GateSpawnFailed { error } => notes(gated::not_started(state, error)),
-        Event::GateFinished(finished) => notes(gated::finished(state, finished)),
+        Event::GateFinished(finished) => {
+            notes(gated::finished(state, finished)) + &refused(&finished.refused)
+        }
         Event::CritiqueStarted { .. } => note("the critic looks at the progress so far"),
         Event::CritiqueFailed { error } => {
-            note(&format!("the critic could not be started, and the loop goes on: {error}"))
+            note(&format!("the critic could not be started, and the loop continues: {error}"))
         }
         Event::CritiqueStopRequested { .. } => note("ending the critic"),
         Event::CritiqueFinished(finished) => note(&progress::criticised(finished)),
@@ -78,7 +81,7 @@ pub(crate) fn lines(
             };
             note(&format!("{why}, which takes {} at most", grace(state)))
         }
-        Event::AttemptFinished(finished) if !finished.git_changed.is_empty() => git_changed(state, finished),
+        Event::AttemptFinished(finished) => git_changed(state, finished) + &refused(&finished.refused),
         Event::AttemptSwept { killed, survivors, names } => swept(state, *killed, survivors, names),
         Event::AttemptSpawnFailed { error } => note(&format!("the agent could not be started: {error}")),
         Event::Asked { request, ask, by } => note(&phrase::asked_by(
@@ -142,8 +145,7 @@ pub(crate) fn lines(
         Event::LoopEnded(_)
         | Event::RunnerStarted { .. }
         | Event::AttemptStarted(_)
-        | Event::AttemptSpawned { .. }
-        | Event::AttemptFinished(_) => String::new(),
+        | Event::AttemptSpawned { .. } => String::new(),
     };
     // A lost attempt was reported already.
     if let (Some(attempt), false) = (settled, matches!(record.event, Event::RunnerStarted { .. })) {
@@ -170,12 +172,25 @@ fn fit(text: String, width: Option<usize>) -> String {
 
 /// What an attempt changed in what git runs, unless the attempt before changed the same.
 fn git_changed(state: &LoopState, finished: &AttemptFinished) -> String {
+    if finished.git_changed.is_empty() {
+        return String::new();
+    }
     let mut before = state.attempts.iter().rev().skip(1).filter_map(|attempt| attempt.finished.as_ref());
     if before.next().is_some_and(|before| before.git_changed == finished.git_changed) {
         return String::new();
     }
     let names = printable(&finished.git_changed.join(", ")).into_owned();
     note(&format!("changed since the start, and neither run nor used by Refrain's git: {names}"))
+}
+
+/// The hosts that a sandbox refused.
+fn refused(hosts: &[RefusedHost]) -> String {
+    let line = |host: &RefusedHost| {
+        let (name, times) = (printable(&host.host), phrase::counted(host.count, "time", "times"));
+        let next = "--sandbox-host or hosts of [sandbox] in your configuration allows a host";
+        note(&format!("the sandbox refused {name} ({times}); {next}"))
+    };
+    hosts.iter().map(line).collect()
 }
 
 /// How long an agent has to end in its own way.
@@ -283,8 +298,36 @@ fn header(spec: &Spec, limits: &Limits, width: Option<usize>) -> String {
     if let Some(words) = committed::intent(spec) {
         rows.push(Row::prose("git", words));
     }
+    if let Some(sandbox) = &spec.sandbox {
+        rows.push(Row::prose("box", confined(spec, sandbox)));
+    }
     let rows = phrase::rows(&rows, "  ", 6, width);
     format!("{} {}\n{rows}", "loop".bold(), spec.id.bold())
+}
+
+/// The sandbox of the agent and its gates.
+fn confined(spec: &Spec, sandbox: &SandboxSpec) -> String {
+    let hosts = agent_hosts(spec.agent.kind).into_iter().chain(sandbox.hosts.iter().cloned());
+    let hosts: Vec<String> = hosts.map(|host| host.to_string()).collect();
+    let mut text = "a sandbox of namespaces, Landlock and seccomp; writes its worktree and caches".to_owned();
+    if !sandbox.write.is_empty() {
+        text.push_str(&format!(
+            " and {}",
+            phrase::counted(
+                u32::try_from(sandbox.write.len()).unwrap_or(u32::MAX),
+                "place more",
+                "places more"
+            )
+        ));
+    }
+    match hosts.is_empty() {
+        true => text.push_str("; reaches no host"),
+        false => text.push_str(&format!("; reaches {}", hosts.join(", "))),
+    }
+    for port in &sandbox.localhost {
+        text.push_str(&format!(", localhost:{port}"));
+    }
+    text
 }
 
 fn notes(lines: Vec<String>) -> String {
@@ -412,7 +455,7 @@ pub(crate) fn going_on(state: &LoopState, heard: Timestamp, now: Timestamp) -> O
     }
     if let Some(wait) = state.wait {
         let left = match wait.until.duration_since(now).as_secs().max(0) {
-            0 => "goes on at any moment".to_owned(),
+            0 => "continues at any moment".to_owned(),
             left => format!("{} left", phrase::seconds(left)),
         };
         return Some(match wait.kind {

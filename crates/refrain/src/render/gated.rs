@@ -17,7 +17,7 @@ pub(crate) fn intent(spec: &Spec) -> String {
         gates.map(one).collect::<Vec<_>>().join(", ")
     };
     let (hard, soft) = (named(true), named(false));
-    let asks = if spec.approval { "; last of all a person, who approves it" } else { "" };
+    let asks = if spec.approval { "; and your approval last" } else { "" };
     let mut text = match (hard.is_empty(), soft.is_empty()) {
         (true, true) => {
             return format!("no gates: a claim completes the loop, unverified; --gate CMD adds one{asks}");
@@ -90,7 +90,7 @@ pub(crate) fn started(state: &LoopState, name: &GateName, run: u32) -> String {
 pub(crate) fn stopping(because: StopReason) -> &'static str {
     match because {
         StopReason::Cancel => "cancelled: ending the gate",
-        StopReason::Interrupt => "ending the gate; it is run again when the loop goes on",
+        StopReason::Interrupt => "ending the gate; it is run again when the loop continues",
         StopReason::TimeLimit => "the gate took too long: ending it",
         StopReason::LoopDuration => "the loop's time is over: ending the gate",
         StopReason::OutputLost => "what the gate prints cannot be kept: ending it",
@@ -177,7 +177,7 @@ pub(crate) fn candidate(state: &LoopState) -> Vec<String> {
     let is_kept = proof.results.first().is_some_and(|result| result.of != last.id);
     let mut lines = Vec::new();
     if is_kept {
-        lines.push("nothing changed that the gates had not seen: what they said stands".to_owned());
+        lines.push("no changes since the last gate run: its results are reused".to_owned());
     }
     lines.extend(verdict(state));
     lines
@@ -230,7 +230,12 @@ fn said(state: &LoopState, result: &GateResult, gate: &GateSpec) -> String {
     let name = &gate.name;
     let Some(failure) = &result.failure else {
         let flaky = if result.flaky { ", flaky: it had failed on the same files" } else { "" };
-        return format!("gate {name}{mark} passed in {}{flaky}", result.duration);
+        let tests = match (gate.own_tests, result.summaries) {
+            (false, _) => "",
+            (true, 0) => ": there are no tests",
+            (true, _) => ": tests that the loop itself made",
+        };
+        return format!("gate {name}{mark} passed in {}{flaky}{tests}", result.duration);
     };
     let is_baseline = state.iteration == state.spec.carried();
     let before = if is_baseline { String::new() } else { state.said_before(result, "iteration") };

@@ -11,9 +11,9 @@ pub(crate) fn criticised(finished: &CritiqueFinished) -> String {
     match (&finished.feedback, &finished.error) {
         (Some(said), _) => format!("the critic: {}", squeeze(said)),
         (None, Some(error)) => {
-            format!("the critic came to nothing, and the loop goes on: {}", squeeze(error))
+            format!("the critic failed, and the loop continues: {}", squeeze(error))
         }
-        (None, None) => "the critic said nothing, and the loop goes on".to_owned(),
+        (None, None) => "the critic said nothing, and the loop continues".to_owned(),
     }
 }
 

@@ -227,7 +227,11 @@ fn gate(proof: &GateProof) -> Vec<Cell> {
     let kind = if gate.hard { "" } else { " (advisory)" };
     let result = match &gate.why {
         None if gate.flaky => "passed, flaky: it had failed on the same files".to_owned(),
-        None => "passed".to_owned(),
+        None => match gate.own_tests {
+            Some(true) => "passed: tests that the loop itself made".to_owned(),
+            Some(false) => "passed: there are no tests".to_owned(),
+            None => "passed".to_owned(),
+        },
         Some(why) => format!("failed: {why}"),
     };
     let before = match gate.failed_before {
@@ -264,7 +268,7 @@ fn critiques(report: &Report) -> Section {
     let rows = report.critiques.iter().map(|critique| {
         let said = match (&critique.feedback, &critique.error) {
             (Some(feedback), _) => Cell::plain(feedback),
-            (None, Some(error)) => Cell::new(Tone::Bad, format!("came to nothing: {error}")),
+            (None, Some(error)) => Cell::new(Tone::Bad, format!("failed: {error}")),
             (None, None) => Cell::plain("nothing"),
         };
         vec![Cell::number(critique.iteration), said]

@@ -1,7 +1,7 @@
 //! The content of a plan's report: the status of each task and what proved it.
 
 use jiff::Timestamp;
-use refrain_core::plan::TaskStarted;
+use refrain_core::plan::{TaskId, TaskStarted};
 use refrain_core::view::plan::{PlanStatus, TaskView, TaskWord};
 use refrain_core::view::report::Report;
 
@@ -82,15 +82,30 @@ fn proof(report: &Report) -> Cell {
 
 fn waves(view: &PlanStatus, clock: &dyn Fn(Timestamp) -> String) -> Section {
     let rows = view.waves.iter().filter_map(|wave| {
-        let tasks: Vec<_> = wave.tasks.iter().map(ToString::to_string).collect();
+        let landed =
+            |id: &&TaskId| view.tasks.iter().any(|task| task.id == **id && task.status == TaskWord::Done);
+        let (landed, left): (Vec<_>, Vec<_>) = wave.tasks.iter().partition(landed);
+        let mut tasks = listed(&landed);
+        if !left.is_empty() {
+            tasks =
+                format!("{tasks} ({} of {}; left out: {})", landed.len(), wave.tasks_total, listed(&left));
+        }
         Some(vec![
             Cell::number(wave.wave),
             Cell::plain(clock(wave.completed_at?)),
             Cell::code(wave.commit.as_deref().unwrap_or_default()),
-            Cell::plain(tasks.join(", ")),
+            Cell::plain(tasks),
         ])
     });
-    Section::new("Waves").table("Those that are complete", &["wave", "complete", "commit", "tasks"], rows)
+    Section::new("Waves").table(
+        "Those that have a commit, or are over",
+        &["wave", "complete", "commit", "tasks"],
+        rows,
+    )
+}
+
+fn listed(ids: &[&TaskId]) -> String {
+    ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 fn open(view: &PlanStatus) -> Section {

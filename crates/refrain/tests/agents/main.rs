@@ -1,5 +1,5 @@
 //! Loops over the real agent programs: the binary from outside, each program as installed, and a scripted model that
-//! records their requests. Results differ from program to program; the table is in `docs/agents.md`.
+//! records their requests. Results differ from program to program; the table is in `docs/reference/agents.md`.
 //!
 //! The tests need the programs, so `cargo xtask e2e agents` runs them. A test's name contains the program and the case;
 //! tests named `main_job` or `proves_a_python_package` are the smoke test, with one plan.

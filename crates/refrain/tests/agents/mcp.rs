@@ -6,7 +6,7 @@ use testkit::{Agent, Session, Turn, write};
 
 use crate::bench::{Bench, LONG};
 
-/// Configures our server for the program, as in `docs/mcp.md`; returns the options to add to its command line.
+/// Configures our server for the program, as in `docs/reference/mcp.md`; returns the options to add to its command line.
 fn told(bench: &Bench) -> Vec<String> {
     let refrain = env!("CARGO_BIN_EXE_refrain");
     let home = bench.sandbox.root().join("home");

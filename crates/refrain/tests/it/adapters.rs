@@ -12,5 +12,6 @@ pub(crate) mod prompt_text;
 pub(crate) mod prompts;
 pub(crate) mod provider_waits;
 pub(crate) mod reviewers;
+pub(crate) mod session_agents;
 pub(crate) mod sessions;
 pub(crate) mod stuck;

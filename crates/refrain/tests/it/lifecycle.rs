@@ -1,6 +1,7 @@
 //! Loops from their start to their end, with stops, limits and crashes.
 
 pub(crate) mod at_once;
+pub(crate) mod bad_values;
 pub(crate) mod blocked;
 pub(crate) mod budgets;
 pub(crate) mod finishing;

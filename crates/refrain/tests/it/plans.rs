@@ -4,6 +4,8 @@ pub(crate) mod from_other_systems;
 pub(crate) mod mirrors;
 pub(crate) mod plan_ends;
 pub(crate) mod plan_files;
+pub(crate) mod plan_history;
+pub(crate) mod plan_kills;
 pub(crate) mod plan_new;
 pub(crate) mod plan_runs;
 pub(crate) mod plan_show;

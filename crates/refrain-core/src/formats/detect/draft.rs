@@ -205,6 +205,7 @@ impl<'a> Draft<'a> {
                 retries: 0,
                 when: Default::default(),
                 completes: false,
+                own_tests: false,
                 by_default: false,
             });
         }

@@ -5,6 +5,9 @@ use serde::Deserialize;
 
 use super::found::{ForeignLoop, System, Unread};
 
+/// The file, in the project.
+pub(super) const FILE: &str = ".scud/loop-state.json";
+
 #[derive(Deserialize)]
 struct Read {
     config: Config,

@@ -12,6 +12,14 @@ pub struct Carried {
     pub iteration: u32,
 }
 
+/// What `--mirror` may name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MirrorName {
+    Loop(Mirror),
+    /// `.scud/loop-state.json` (seed 001), which shows a plan.
+    Scud,
+}
+
 /// A format of another system that Refrain writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

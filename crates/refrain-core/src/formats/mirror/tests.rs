@@ -41,6 +41,7 @@ fn iteration(number: u32, promised: bool) -> Vec<Event> {
         needs: None,
         state: None,
         git_changed: Vec::new(),
+        refused: Vec::new(),
         idle: false,
         stdout_bytes: 0,
         stderr_bytes: 0,

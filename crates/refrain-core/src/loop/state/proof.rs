@@ -172,7 +172,7 @@ impl fmt::Display for GateFailure {
         match self {
             Self::Exit(Exit::Code(code)) => write!(f, "exit code {code}"),
             Self::Exit(Exit::Signal(signal)) => write!(f, "ended by signal {signal}"),
-            Self::Exit(Exit::Lost | Exit::Unseen) => f.write_str("nobody saw it end"),
+            Self::Exit(Exit::Lost | Exit::Unseen) => f.write_str("its end was not observed"),
             Self::TimeLimit => f.write_str("it took longer than it may"),
             Self::NoTest(said) => write!(f, "it tested nothing: {said}"),
             Self::Review(findings) => {

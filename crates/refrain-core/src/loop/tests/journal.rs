@@ -91,6 +91,7 @@ pub(crate) fn spec() -> Spec {
         session: None,
         depth: 0,
         parent: None,
+        sandbox: None,
         output_cap: Spec::OUTPUT_CAP,
     }
 }
@@ -132,6 +133,7 @@ pub(crate) fn finished(exit: Exit) -> AttemptFinished {
         needs: None,
         state: None,
         git_changed: Vec::new(),
+        refused: Vec::new(),
         idle: false,
         stdout_bytes: 0,
         stderr_bytes: 0,
@@ -272,6 +274,7 @@ pub(crate) fn gates<const N: usize>(hard: [bool; N]) -> Vec<GateSpec> {
         retries: 0,
         when: GateWhen::Iteration,
         completes: false,
+        own_tests: false,
         by_default: false,
     };
     hard.into_iter().enumerate().map(gate).collect()
@@ -297,6 +300,7 @@ pub(in crate::r#loop) fn gate_finished(place: usize, exit: Exit) -> GateFinished
         fingerprint: None,
         log: None,
         review: None,
+        refused: Vec::new(),
     }
 }
 

@@ -8,6 +8,7 @@ use crate::fingerprint::Fingerprint;
 use crate::gate::{GateName, Verdict};
 use crate::promise::NearMiss;
 use crate::prompt::state_file::WorkStatus;
+use crate::sandbox::RefusedHost;
 use crate::spec::Millis;
 use crate::work::WorkDigest;
 
@@ -43,6 +44,9 @@ pub struct AttemptFinished {
     /// files. Refrain's git does not run or use it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub git_changed: Vec<String>,
+    /// Hosts that its sandbox refused.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<RefusedHost>,
     /// It was a session's turn in which nothing was done but to speak.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub idle: bool,
@@ -103,7 +107,7 @@ impl Sealed {
     }
 }
 
-/// What a critic left behind when it ended. Whatever that is, the loop goes on.
+/// What a critic left behind when it ended. Whatever that is, the loop continues.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CritiqueFinished {
     /// How its process ended.
@@ -166,6 +170,9 @@ pub struct GateFinished {
     /// What the agent said, where the gate is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub review: Option<Box<Reviewed>>,
+    /// Hosts that its sandbox refused.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<RefusedHost>,
 }
 
 /// What an agent that reviews left behind.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::MAX_RETURNS;
 use crate::git::Oid;
-use crate::plan::event::{Merged, Stop, Unmerged};
+use crate::plan::event::{Merged, Stop, TaskCommit, Unmerged};
 use crate::plan::state::{Batch, PlanState, Return, Stage};
 use crate::plan::task::TaskId;
 
@@ -141,6 +141,20 @@ impl PlanState {
         self.trunk = Some(commit.clone());
         self.tip = Some(rest.last().unwrap_or(commit).clone());
         self.line = line.into_iter().zip(rest).map(|((id, _), anew)| (id, anew.clone())).collect();
+        Ok(())
+    }
+
+    /// These tasks have other commits now, with the same changes.
+    pub(super) fn replace_commits(&mut self, commits: &[TaskCommit]) -> Result<(), &'static str> {
+        for TaskCommit { task, commit } in commits {
+            let place = self.place(task)?;
+            if !matches!(self.tasks[place].stage, Stage::Landed { .. }) {
+                return Err("only what has landed has a commit");
+            }
+            self.tasks[place].stage = Stage::Landed { commit: Some(commit.clone()) };
+            let due = self.handover.due.iter_mut().flat_map(|(_, its)| its);
+            due.filter(|(id, _)| id == task).for_each(|(_, known)| known.clone_from(commit));
+        }
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
+use crate::plan::event::Stop;
 use crate::plan::graph::Graph;
 use crate::plan::state::{PlanState, Return, Stage, TaskState, Wave};
 use crate::plan::task::{Card, Task, TaskId, TaskStatus};
@@ -144,7 +145,7 @@ impl TaskState {
                 self.stage = Stage::Out;
             }
             Stage::Proven { .. } if self.is_withdrawn && !lands => self.stage = Stage::Out,
-            Stage::Stopped(_) if is_said && is_again => self.retry(Return::Resumed),
+            Stage::Stopped(_) if is_said && is_again => self.retry_as_it_was(),
             Stage::Out if is_said && card.status.is_to_do() => {
                 (self.stage, self.returns) = (Stage::Waiting(0), 0);
             }
@@ -156,6 +157,19 @@ impl TaskState {
             | Stage::Stopped(_) => {}
         }
         Self { card: card.clone(), ..self }
+    }
+
+    /// It is tried again, and its agent is told why it had stopped.
+    pub(super) fn retry_as_it_was(&mut self) {
+        let why = match self.again.take() {
+            // It passed by itself, and failed with what had landed.
+            Some(why @ Return::Failed(_)) if self.stage == Stage::Stopped(Stop::Unfit) => why,
+            again => {
+                self.again = again;
+                Return::Resumed(self.stopped_because().unwrap_or_default())
+            }
+        };
+        self.retry(why);
     }
 
     /// It is to be done, as if it had never come back.

@@ -14,6 +14,10 @@ const SIDE: usize = 8 << 10;
 const OUTPUT: usize = 6 << 10;
 /// How much of a refinement the prompt quotes, in bytes.
 const REFINEMENT: usize = 16 << 10;
+/// How much of the reason why a task was not done the prompt quotes, in bytes.
+const REASON: usize = 1 << 10;
+/// How many failed gates are quoted.
+const MOST_GATES: usize = 3;
 /// How many files are named.
 const MOST_FILES: usize = 50;
 
@@ -31,11 +35,15 @@ pub enum Again {
         theirs: String,
     },
     /// Together with what had landed it failed the verification, and was taken out again.
-    Refused {
-        /// The command that failed.
-        command: String,
-        /// What it printed.
-        output: String,
+    Refused(FailedCommand),
+    /// It was tried before, and was not done.
+    Tried {
+        /// Why not, in a line.
+        reason: String,
+        /// The gates that failed last: what each runs, and what it printed.
+        failed: Vec<FailedCommand>,
+        /// Its work from then is in the checkout.
+        has_work: bool,
     },
     /// A person or a reviewer says how to go on.
     Refined {
@@ -44,21 +52,44 @@ pub enum Again {
     },
 }
 
+/// A command of a gate that failed, and its output.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FailedCommand {
+    /// The command.
+    pub command: String,
+    /// What it printed.
+    pub output: String,
+}
+
+impl FailedCommand {
+    fn quoted(&self) -> String {
+        let command = inline_code(&squeeze(&printable(&self.command)));
+        quoted(&format!("The command {command} printed:"), &self.output, OUTPUT)
+    }
+}
+
 impl Again {
     /// The section of the prompt.
     pub(super) fn section(&self) -> String {
         match self {
             Self::Conflict { files, ours, theirs } => conflict(files, ours, theirs),
-            Self::Refused { command, output } => format!(
+            Self::Refused(failed) => format!(
                 "NOT LANDED: your work on this task passed by itself, but failed the verification together with what other \
                  tasks had landed, and was taken out again. Your checkout holds what has landed, with your work on top: make \
                  both work together.{}",
-                quoted(
-                    &format!("The command {} printed:", inline_code(&squeeze(&printable(command)))),
-                    output,
-                    OUTPUT
-                )
+                failed.quoted()
             ),
+            Self::Tried { reason, failed, has_work } => {
+                let work = match has_work {
+                    true => " Your checkout holds what has landed, with the work of that try on top.",
+                    false => "",
+                };
+                let failed: String = failed.iter().take(MOST_GATES).map(FailedCommand::quoted).collect();
+                format!(
+                    "TRIED BEFORE: another agent tried this task, and it was not done: {}.{work}{failed}",
+                    cut_middle(&squeeze(&printable(reason)), REASON).trim_end_matches('.')
+                )
+            }
             Self::Refined { text } => format!(
                 "REFINEMENT: this task was tried before, and did not come to its end. Where this differs from what stands \
                  above, this counts:\n\n{}",

@@ -12,7 +12,7 @@ mod spec;
 mod template;
 mod view;
 
-pub use again::Again;
+pub use again::{Again, FailedCommand};
 pub use document::PlanDocument;
 pub use prompt::prompt;
 pub use size::{PartSize, Size};

@@ -9,7 +9,7 @@ use crate::text::{printable, squeeze};
 
 /// The prompt of a loop that works on `task` of the tag `tag`.
 #[must_use]
-pub fn prompt(task: &Task, tag: &str, brief: &Brief, again: Option<&Again>) -> String {
+pub fn prompt(task: &Task, tag: &str, brief: &Brief, again: &[Again]) -> String {
     let line = |text: &str| squeeze(&printable(text));
     let header = format!(
         "You work on task {} of {}: {}\n\nDo this task and nothing else of the plan. Others work on other tasks at the same \
@@ -23,7 +23,8 @@ pub fn prompt(task: &Task, tag: &str, brief: &Brief, again: Option<&Again>) -> S
         "If it cannot be done, after three serious attempts or because something is missing that you cannot make, stop, and \
          let a line of your final message say so and why: `{GIVES_UP} {PLACEHOLDER}`"
     );
-    let parts = [Some(header), Some(brief.text().to_owned()), again.map(Again::section), Some(giving_up)];
-    let parts: Vec<_> = parts.into_iter().flatten().collect();
+    let mut parts = vec![header, brief.text().to_owned()];
+    parts.extend(again.iter().map(Again::section));
+    parts.push(giving_up);
     format!("{}\n", parts.join(RULE))
 }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{Again, Brief, PartKind, PlanDocument, Sources, SpecFile, prompt};
+use super::{Again, Brief, FailedCommand, PartKind, PlanDocument, Sources, SpecFile, prompt};
 use crate::plan::file::{self, Shape};
 use crate::plan::{Graph, Task, TaskId, TaskStatus};
 use crate::promise::{Promise, Scanner};
@@ -182,7 +182,7 @@ fn a_large_specification_is_told_with_its_largest_part_and_never_cut() {
 #[test]
 fn a_prompt_names_task_and_tag_and_says_how_to_give_up_without_giving_up() {
     let brief = brief(&task(), Sources::default());
-    let prompt = prompt(&task(), "house", &brief, None);
+    let prompt = prompt(&task(), "house", &brief, &[]);
     assert!(prompt.starts_with("You work on task 2 of house: Lay the floor\n\n"));
     assert!(prompt.contains("\n\n---\n\n## Task 2: Lay the floor"));
     assert!(prompt.ends_with("`TASK_BLOCKED: <reason>`\n"));
@@ -194,7 +194,7 @@ fn a_prompt_names_task_and_tag_and_says_how_to_give_up_without_giving_up() {
 }
 
 fn after(again: &Again) -> String {
-    prompt(&bare(), "house", &brief(&bare(), Sources::default()), Some(again))
+    prompt(&bare(), "house", &brief(&bare(), Sources::default()), std::slice::from_ref(again))
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn what_happened_before_is_told_with_both_sides() {
     assert!(text.contains(
         "What you had changed there:\n\n```\n-1\n+2\n```\n\nWhat landed there meanwhile:\n\n```\n-1\n+3\n```"
     ));
-    let refused = Again::Refused { command: "make `x`".into(), output: "no\n".into() };
+    let refused = Again::Refused(FailedCommand { command: "make `x`".into(), output: "no\n".into() });
     let text = after(&refused);
     assert!(
         text.contains("NOT LANDED: ") && text.contains("The command `` make `x` `` printed:\n\n```\nno\n```"),
@@ -226,7 +226,7 @@ fn what_happened_before_is_cut_where_it_is_long() {
     let long = || "x\n".repeat(100_000);
     for again in [
         Again::Conflict { files: vec!["f".into(); 1_000], ours: long(), theirs: long() },
-        Again::Refused { command: "c".into(), output: long() },
+        Again::Refused(FailedCommand { command: "c".into(), output: long() }),
         Again::Refined { text: long() },
     ] {
         assert!(after(&again).len() < 20_000, "{}", after(&again).len());
@@ -258,7 +258,7 @@ fn hostile() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn what_a_process_printed_does_not_leave_its_fence(output in hostile(), command in hostile()) {
-        let text = after(&Again::Refused { command, output });
+        let text = after(&Again::Refused(FailedCommand { command, output }));
         let printed = text.split("printed:\n\n").nth(1);
         if let Some(printed) = printed {
             let fence = printed.lines().next().unwrap();
@@ -275,7 +275,7 @@ proptest! {
         let files = [SpecFile { name: words.clone(), text: words.clone() }];
         let plan = PlanDocument::read(words);
         let brief = brief(&task, Sources { plan: Some(&plan), files: &files, ..Sources::default() });
-        let prompt = prompt(&task, "house", &brief, None);
+        let prompt = prompt(&task, "house", &brief, &[]);
         prop_assert!(prompt.chars().all(|c| !c.is_control() || matches!(c, '\n' | '\t')));
     }
 }

@@ -31,7 +31,7 @@ pub struct ToldTask {
     pub warning: Option<String>,
     /// What the specification is made of.
     pub parts: Vec<ToldPart>,
-    /// All that the agent is told, to the byte.
+    /// The whole prompt, to the byte.
     pub prompt: String,
     /// How many tokens that is.
     pub tokens: u64,

@@ -1,21 +1,59 @@
-//! The name of a wave in the history, and what it lacks. Waves are completed one after the other and numbered in that
-//! order; a task that was blocked and is done later comes in one more wave, which is named after the one that it was
-//! missing from.
+//! The number of a wave for people, its name in the history, and what it lacks. The events number waves in the order in
+//! which they are completed; a task that was blocked and is done later comes in one more of those. People see the wave
+//! of the graph, which stays, after the waves of earlier plans of the tag.
 
 use crate::plan::state::{PlanState, Stage, TaskState};
 
 impl PlanState {
+    /// The number of a task's wave, from 1; none if it is not for this plan to do.
+    #[must_use]
+    pub fn wave_number(&self, task: usize) -> Option<u32> {
+        let place = self.tasks[task].wave?;
+        // A task that a changed file keeps out of the graph comes with the last wave at most.
+        let level =
+            self.graph.wave_of(task).unwrap_or_else(|| place.min(self.graph.waves().len().saturating_sub(1)));
+        Some(self.number(level))
+    }
+
+    /// The number of a wave by its place among those of the events, from 1.
+    #[must_use]
+    pub fn number_of_wave(&self, number: u32) -> u32 {
+        let place = number.saturating_sub(1) as usize;
+        self.number(self.level(place).unwrap_or(place))
+    }
+
+    /// The number of the last wave that has a task.
+    #[must_use]
+    pub fn last_wave_number(&self) -> u32 {
+        (0..self.tasks.len())
+            .filter_map(|task| self.wave_number(task))
+            .max()
+            .unwrap_or(self.spec.waves_before)
+    }
+
+    /// How many waves of the tag are complete, those of earlier plans included.
+    #[must_use]
+    pub fn waves_completed(&self) -> u32 {
+        let complete = (1..).zip(&self.waves).filter(|(_, wave)| matches!(wave.completed, Some(Some(_))));
+        complete.map(|(number, _)| self.number_of_wave(number)).max().unwrap_or(self.spec.waves_before)
+    }
+
+    fn number(&self, level: usize) -> u32 {
+        u32::try_from(level + 1).unwrap_or(u32::MAX).saturating_add(self.spec.waves_before)
+    }
+
     /// The name of a wave, by its number from 1: `wave 2` after the wave of the graph that its tasks are of, the last
     /// one if they are of several, and `the rest of wave 2` if that was completed before, as far as could be.
     #[must_use]
     pub fn wave_name(&self, number: u32) -> String {
         let place = number.saturating_sub(1) as usize;
         let level = self.level(place).unwrap_or(place);
+        let shown = self.number(level);
         let has_commit = |wave: &usize| matches!(self.waves[*wave].completed, Some(Some(_)));
         let mut before = (0..place.min(self.waves.len())).filter(has_commit);
         match before.any(|wave| self.level(wave) >= Some(level)) {
-            true => format!("the rest of wave {}", level + 1),
-            false => format!("wave {}", level + 1),
+            true => format!("the rest of wave {shown}"),
+            false => format!("wave {shown}"),
         }
     }
 

@@ -570,10 +570,7 @@ impl Ledger {
             Phase::Running { .. } | Phase::Proven { .. } => false,
         };
         let is_left = |fact: &Fact| match fact.phase {
-            Phase::Landed => false,
-            Phase::Out => {
-                matches!(fact.word, TaskStatus::Blocked | TaskStatus::Failed | TaskStatus::AwaitingTune)
-            }
+            Phase::Landed | Phase::Out => false,
             Phase::Waiting | Phase::Running { .. } | Phase::Proven { .. } | Phase::Stopped(_) => true,
         };
         let is_refused = state.refused.is_some();

@@ -47,6 +47,9 @@ impl World {
         }
         self.append(PlanEvent::RunnerStarted { runner: runner(1) })?;
         self.live.tasks_changed = true;
+        // Before any task looks for a free one.
+        let reserved = self.state.running().map(|(_, running)| (running.slot, running.id.clone()));
+        self.pool = reserved.collect();
         self.drive(tally)?;
         Ok(true)
     }
@@ -205,7 +208,7 @@ impl World {
         let state = &self.state.tasks[task];
         let round = state.rounds + 1;
         let id = self.state.spec.loop_of(&state.card.id, round);
-        let is_free = |slot: &u32| self.state.running().all(|(_, running)| running.slot != *slot);
+        let is_free = |slot: &u32| !self.pool.contains_key(slot);
         let started = TaskStarted {
             task: state.card.id.clone(),
             round,
@@ -223,7 +226,9 @@ impl World {
     fn drive_loop(&mut self, task: usize) {
         let id = self.state.tasks[task].card.id.clone();
         let (_, running) = self.state.running().find(|(place, _)| *place == task).expect("it runs");
-        let Running { id: name, onto, money, .. } = running.clone();
+        let Running { id: name, onto, money, slot, .. } = running.clone();
+        let other = self.pool.insert(slot, name.clone());
+        assert!(other.is_none_or(|other| other == name), "two loops in worktree {slot}");
         if !self.loops.contains_key(&name) {
             let base = self.git.content(&onto).clone();
             let fresh = TaskLoop::sample(&mut self.random, self.temper, id, base);
@@ -296,7 +301,7 @@ impl World {
 
     fn hear_of(&mut self, id: &LoopId, tally: &mut Tally) -> Result<(), Crash> {
         let running = self.state.running().find(|(_, running)| running.id == *id);
-        let (task, Running { granted, money, .. }) =
+        let (task, Running { granted, money, slot, .. }) =
             running.map(|(task, running)| (task, running.clone())).expect("it runs");
         let it = self.loops.get_mut(id).expect("it is there");
         let end = match it.go_on(&mut self.random, self.clock, granted, money) {
@@ -314,6 +319,9 @@ impl World {
         };
         tally.add("task", name_of(&end));
         let fault = it.fault(&end);
+        if matches!(end, TaskEnd::Proven { .. } | TaskEnd::Stopped(_)) {
+            self.pool.remove(&slot);
+        }
         let ended = TaskEnded {
             task: self.state.tasks[task].card.id.clone(),
             end,
@@ -370,6 +378,7 @@ impl World {
                     PlanEvent::HandedOver {
                         head: None,
                         rest: Vec::new(),
+                        waves: Vec::new(),
                         refused: Some("a file would be overwritten".into()),
                     }
                 } else {
@@ -377,7 +386,7 @@ impl World {
                     let trunk = self.state.trunk.clone().expect("something is complete");
                     let head = self.git.hand_over(&trunk);
                     let rest = self.anew(&head, &[]);
-                    PlanEvent::HandedOver { head: Some(head), rest, refused: None }
+                    PlanEvent::HandedOver { head: Some(head), rest, waves: Vec::new(), refused: None }
                 }
             }
             other => panic!("{other:?} is no work of git's"),
@@ -427,7 +436,7 @@ impl World {
         let tasks = landed.into_iter().map(|task| self.state.tasks[task].card.id.clone()).collect();
         let tasks: Vec<TaskId> = tasks;
         let rest = commit.as_ref().map(|commit| self.anew(commit, &tasks)).unwrap_or_default();
-        PlanEvent::WaveCompleted { wave, commit, tasks, rest }
+        PlanEvent::WaveCompleted { wave, commit, tasks, rest, commits: Vec::new() }
     }
 
     /// The landed work of later waves, anew on top of a commit.

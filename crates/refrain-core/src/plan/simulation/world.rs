@@ -44,6 +44,8 @@ pub(super) struct World {
     pub(super) file: TaskFile,
     pub(super) git: Git,
     pub(super) loops: BTreeMap<LoopId, TaskLoop>,
+    /// The worktrees that this runner has locked, and for which loops. A runner that dies loses them.
+    pub(super) pool: BTreeMap<u32, LoopId>,
     pub(super) temper: Temper,
     /// One in this many steps of git fails.
     pub(super) hinders: u64,
@@ -68,6 +70,8 @@ fn sample_spec(random: &mut Random) -> PlanSpec {
         each,
         jobs: small(random.pick(&[1, 1, 2, 3, 4, 8])),
         pipeline: random.once_in(2),
+        waves_before: 0,
+        mirror: false,
         tune: random.once_in(4),
         verifications: None,
         limits: PlanLimits {
@@ -110,6 +114,7 @@ impl World {
             live: PlanLive::default(),
             file,
             loops: BTreeMap::new(),
+            pool: BTreeMap::new(),
             temper,
             job: None,
             person,
@@ -212,6 +217,7 @@ impl World {
     pub(super) fn rest(&mut self) {
         self.job = None;
         self.live = PlanLive::default();
+        self.pool.clear();
         self.loops.values_mut().for_each(TaskLoop::abandon);
     }
 

@@ -26,6 +26,7 @@ pub fn task_loop(common: Spec, task: TaskRef, prompt: String, verification: &[St
             retries: 0,
             when: GateWhen::Iteration,
             completes: false,
+            own_tests: false,
             by_default: false,
         }
     });

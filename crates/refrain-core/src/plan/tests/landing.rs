@@ -133,10 +133,11 @@ fn what_is_refused_at_the_handover_is_tried_again_with_the_next_wave() {
     let refused = || PlanEvent::HandedOver {
         head: None,
         rest: vec![],
+        waves: vec![],
         refused: Some("a.rs would be overwritten".into()),
     };
     let plan = Plan::of(&[("1", &[]), ("2", &["1"])], |_| {}).does("1", 2).completes(1, 3).then(refused());
-    assert_eq!(plan.clone().started().1, ["2"], "the plan goes on working");
+    assert_eq!(plan.clone().started().1, ["2"], "the plan continues working");
     let plan = plan.does("2", 4).completes(2, 5);
     assert_eq!(plan.next(), PlanStep::HandOver);
     let plan = plan.then(refused());

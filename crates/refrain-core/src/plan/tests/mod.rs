@@ -60,6 +60,8 @@ impl Plan {
             each,
             jobs: 4,
             pipeline: false,
+            waves_before: 0,
+            mirror: false,
             tune: false,
             verifications: None,
             limits: PlanLimits::default(),
@@ -251,20 +253,31 @@ impl Plan {
         let is_later = |(id, _): &&(TaskId, Oid)| !tasks.contains(id);
         let rest =
             (0..).zip(self.state.line.iter().filter(is_later)).map(|(n, _)| oid(commit * 10 + n)).collect();
-        self.then(PlanEvent::WaveCompleted { wave, commit: Some(oid(commit)), tasks, rest })
+        self.then(PlanEvent::WaveCompleted { wave, commit: Some(oid(commit)), tasks, rest, commits: vec![] })
     }
 
     /// Completed with its landed work, and handed over.
     fn lands_wave(self, wave: u32, commit: u32) -> Self {
         let tasks = self.state.line.iter().map(|(id, _)| id.clone()).collect();
         let commit = oid(commit);
-        self.then(PlanEvent::WaveCompleted { wave, commit: Some(commit.clone()), tasks, rest: Vec::new() })
-            .then(PlanEvent::HandedOver { head: Some(commit), rest: Vec::new(), refused: None })
+        self.then(PlanEvent::WaveCompleted {
+            wave,
+            commit: Some(commit.clone()),
+            tasks,
+            rest: vec![],
+            commits: vec![],
+        })
+        .then(PlanEvent::HandedOver {
+            head: Some(commit),
+            rest: vec![],
+            waves: vec![],
+            refused: None,
+        })
     }
 
     fn hands_over(self, head: u32) -> Self {
         let rest = (0..).zip(&self.state.line).map(|(n, _)| oid(head * 10 + n)).collect();
-        self.then(PlanEvent::HandedOver { head: Some(oid(head)), rest, refused: None })
+        self.then(PlanEvent::HandedOver { head: Some(oid(head)), rest, waves: vec![], refused: None })
     }
 
     fn asked(self, ask: Ask) -> Self {

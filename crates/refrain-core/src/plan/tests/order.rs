@@ -56,13 +56,13 @@ fn begun(name: &str) -> PlanEvent {
 
 fn handed(head: Option<u32>, rest: &[u32], refused: Option<&str>) -> PlanEvent {
     let (head, rest) = (head.map(oid), rest.iter().copied().map(oid).collect());
-    PlanEvent::HandedOver { head, rest, refused: refused.map(str::to_owned) }
+    PlanEvent::HandedOver { head, rest, waves: vec![], refused: refused.map(str::to_owned) }
 }
 
 fn completed(wave: u32, tasks: &[&str], rest: &[u32]) -> PlanEvent {
     let (tasks, rest) =
         (tasks.iter().map(|task| id(task)).collect(), rest.iter().copied().map(oid).collect());
-    PlanEvent::WaveCompleted { wave, commit: Some(oid(9)), tasks, rest }
+    PlanEvent::WaveCompleted { wave, commit: Some(oid(9)), tasks, rest, commits: vec![] }
 }
 
 rows! {

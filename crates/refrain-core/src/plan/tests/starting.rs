@@ -144,7 +144,7 @@ fn money_is_shared_by_those_that_may_run() {
     let plan = plan.start("1", 3, Some(Usd(250)));
     assert_eq!(plan.state.slice(), Some(Usd(250)), "a third of the rest");
     let plan = plan.end("1", TaskEnd::OutOfMoney, 1, Some(Usd(300)));
-    let Stage::Running(running) = &plan.task("1").stage else { panic!("it goes on") };
+    let Stage::Running(running) = &plan.task("1").stage else { panic!("it continues") };
     assert_eq!(running.money, Some(Usd(300 + 233)), "what it spent, and another share");
     assert_eq!(plan.next(), PlanStep::Drive { task: 0 });
 }
@@ -170,7 +170,7 @@ fn money_that_was_granted_is_not_gone() {
     plan = plan.start("1", 3, Some(Usd(1_000)));
     plan.live = PlanLive::default();
     let plan = plan.then(PlanEvent::RunnerStarted { runner: runner(2) });
-    assert_eq!(plan.next(), PlanStep::Drive { task: 0 }, "behind a crash it goes on with what it has");
+    assert_eq!(plan.next(), PlanStep::Drive { task: 0 }, "behind a crash it continues with what it has");
 }
 
 #[test]

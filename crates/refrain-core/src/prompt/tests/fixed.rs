@@ -23,6 +23,7 @@ fn gate(name: &str, check: Check, hard: bool) -> GateSpec {
         retries: 0,
         when: GateWhen::Iteration,
         completes: false,
+        own_tests: false,
         by_default: false,
     }
 }

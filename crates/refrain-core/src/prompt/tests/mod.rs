@@ -258,6 +258,19 @@ fn a_near_miss_is_told_beside_a_failure_and_steering_comes_last() {
 }
 
 #[test]
+fn a_question_outside_the_front_matter_is_told_to_ask_nothing() {
+    let state = after(spec(TAGGED), [(None, finished(Exit::Code(0)))]);
+    let told = |text: &str| {
+        let prompt = super::assemble(&state, Quoted(&[(Quote::Notes, text.to_owned())]));
+        prompt.contains("\n\nQUESTION NOT ASKED: a `question:` outside the front matter of .refrain/")
+    };
+    assert!(told("---\nloop_id: a\nstatus: in-progress\n---\n\n# Notes\n\nquestion: A or B?\n"));
+    assert!(!told(
+        "---\nloop_id: a\nstatus: in-progress\nquestion: A or B?\n---\n\n# Notes\n\nA question: none.\n"
+    ));
+}
+
+#[test]
 fn a_near_miss_of_an_earlier_iteration_is_not_told_again() {
     let near = AttemptFinished { near_miss: Some(NearMiss::WrongCase), ..finished(Exit::Code(3)) };
     let ends = [(None, near), (None, finished(Exit::Code(0)))];
@@ -281,6 +294,7 @@ fn gated(claims: bool, before: [i32; 2], behind: [i32; 2]) -> LoopState {
         retries: 0,
         when: Default::default(),
         completes: false,
+        own_tests: false,
         by_default: false,
     };
     let gates = vec![gate("tests", "cargo test", true), gate("lint", "cargo clippy", false)];
@@ -326,6 +340,7 @@ fn gate_ends(state: &mut LoopState, codes: [i32; 2]) {
             fingerprint: None,
             log: None,
             review: None,
+            refused: Vec::new(),
         };
         apply(state, Event::GateFinished(Box::new(finished)));
     }

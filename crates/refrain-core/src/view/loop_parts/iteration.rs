@@ -31,6 +31,9 @@ pub struct Gate {
     pub flaky: bool,
     /// Whether it failed before the first iteration already; null where it was not asked then.
     pub failed_before: Option<bool>,
+    /// Whether it ran tests that the loop itself made; left out of a gate for tests that were there before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub own_tests: Option<bool>,
     /// The last line that it printed.
     pub preview: String,
     /// Behind which attempt it ran, and which of its runs there: where its log is.
@@ -101,6 +104,7 @@ impl Gate {
             why: result.failure.as_ref().map(|failure| failure.to_string()),
             flaky: result.flaky,
             failed_before: state.failed_before(result.gate),
+            own_tests: gate.own_tests.then_some(result.summaries > 0),
             preview: result.preview.clone(),
             ran: (result.of, result.run),
         })

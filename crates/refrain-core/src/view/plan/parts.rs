@@ -1,6 +1,6 @@
 //! The parts of a plan's view: its waves, its tasks, what is worked on and what is blocked.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -108,7 +108,7 @@ pub enum TaskWord {
     Blocked,
     /// It waits for something that will not be done by itself.
     WaitingOnBlocked,
-    /// A person is to tell how it goes on.
+    /// A person decides how it continues.
     AwaitingTune,
     /// Not now.
     Deferred,
@@ -214,7 +214,7 @@ pub struct BlockedTask {
     pub reason: String,
     /// In how many iterations it was tried.
     pub attempts: u32,
-    /// A person is to tell how it goes on.
+    /// A person decides how it continues.
     pub awaits_tune: bool,
     /// When it stopped.
     #[schemars(with = "Option<String>")]
@@ -235,56 +235,63 @@ pub struct WaveCommit {
     pub tasks_completed: Vec<TaskId>,
 }
 
-fn number(place: usize) -> u32 {
-    u32::try_from(place + 1).unwrap_or(u32::MAX)
-}
-
 fn has_landed(state: &PlanState, task: usize) -> bool {
     matches!(state.tasks[task].stage, Stage::Landed { .. })
 }
 
+/// The waves of the graph: a task that is tried again stays in its wave.
 pub(super) fn waves(state: &PlanState) -> Vec<WaveView> {
-    let wave = |(place, wave): (usize, &crate::plan::Wave)| {
-        let is_begun = wave.tasks.iter().any(|task| state.tasks[*task].rounds > 0);
-        let done = wave.tasks.iter().filter(|task| has_landed(state, **task)).count();
-        let is_over = |task: &TaskState| match task.stage {
-            Stage::Landed { .. } | Stage::Stopped(_) => true,
-            Stage::Waiting(_) => task.is_hopeless,
-            Stage::Out | Stage::Running(_) | Stage::Proven { .. } => false,
-        };
-        let is_stuck = done < wave.tasks.len() && wave.tasks.iter().all(|task| is_over(&state.tasks[*task]));
-        WaveView {
-            wave: number(place),
-            status: match (&wave.completed, is_begun) {
-                (Some(_), _) if done < wave.tasks.len() => WaveWord::Blocked,
-                (Some(_), _) => WaveWord::Complete,
-                // Tried again, and in vain again: no event says that it is over.
-                (None, true) if is_stuck => WaveWord::Blocked,
-                (None, true) => WaveWord::InProgress,
-                (None, false) => WaveWord::Pending,
-            },
-            tasks_total: wave.tasks.len(),
-            tasks_done: done,
-            commit: wave.completed.as_ref().and_then(|commit| Some(commit.as_ref()?.to_string())),
-            completed_at: wave.completed_at,
-            tasks: wave.tasks.iter().map(|task| state.tasks[*task].card.id.clone()).collect(),
+    let mut waves: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+    for task in 0..state.tasks.len() {
+        if let Some(number) = state.wave_number(task) {
+            waves.entry(number).or_default().push(task);
         }
+    }
+    waves.into_iter().map(|(number, tasks)| wave(state, number, &tasks)).collect()
+}
+
+fn wave(state: &PlanState, number: u32, tasks: &[usize]) -> WaveView {
+    let done = tasks.iter().filter(|task| has_landed(state, **task)).count();
+    let places: BTreeSet<usize> = tasks.iter().filter_map(|task| state.tasks[*task].wave).collect();
+    let places: Vec<_> = places.iter().filter_map(|place| state.waves.get(*place)).collect();
+    let is_over = |task: &usize| match state.tasks[*task].stage {
+        Stage::Landed { .. } | Stage::Stopped(_) => true,
+        Stage::Waiting(_) => state.tasks[*task].is_hopeless,
+        Stage::Out | Stage::Running(_) | Stage::Proven { .. } => false,
     };
-    // An empty one had tasks that are tried again, in a later one.
-    state.waves.iter().enumerate().filter(|(_, wave)| !wave.tasks.is_empty()).map(wave).collect()
+    let is_begun = tasks.iter().any(|task| state.tasks[*task].rounds > 0);
+    let is_complete = places.iter().all(|wave| wave.completed.is_some());
+    let last = places.iter().rev().find(|wave| matches!(wave.completed, Some(Some(_))));
+    let last = last.or_else(|| places.iter().rev().find(|wave| wave.completed.is_some()));
+    WaveView {
+        wave: number,
+        status: match (is_complete, is_begun) {
+            (true, _) if done == tasks.len() => WaveWord::Complete,
+            (true, _) => WaveWord::Blocked,
+            // Tried in vain: no event says that it is over.
+            (false, true) if done < tasks.len() && tasks.iter().all(is_over) => WaveWord::Blocked,
+            (false, true) => WaveWord::InProgress,
+            (false, false) => WaveWord::Pending,
+        },
+        tasks_total: tasks.len(),
+        tasks_done: done,
+        commit: last.and_then(|wave| Some(wave.completed.as_ref()?.as_ref()?.to_string())),
+        completed_at: last.and_then(|wave| wave.completed_at),
+        tasks: tasks.iter().map(|task| state.tasks[*task].card.id.clone()).collect(),
+    }
 }
 
 pub(super) fn wave_commits(state: &PlanState) -> Vec<WaveCommit> {
-    let commit = |(place, wave): (usize, &crate::plan::Wave)| {
+    let commit = |(number, wave): (u32, &crate::plan::Wave)| {
         let landed = wave.tasks.iter().filter(|task| has_landed(state, **task));
         Some(WaveCommit {
-            wave: number(place),
+            wave: state.number_of_wave(number),
             commit_hash: wave.completed.as_ref()?.as_ref()?.to_string(),
             timestamp: wave.completed_at,
             tasks_completed: landed.map(|task| state.tasks[*task].card.id.clone()).collect(),
         })
     };
-    state.waves.iter().enumerate().filter_map(commit).collect()
+    (1..).zip(&state.waves).filter_map(commit).collect()
 }
 
 pub(super) fn task(state: &PlanState, place: usize) -> TaskView {
@@ -300,7 +307,7 @@ pub(super) fn task(state: &PlanState, place: usize) -> TaskView {
     TaskView {
         id: task.card.id.clone(),
         title: task.card.title.clone(),
-        wave: task.wave.map(number),
+        wave: state.wave_number(place),
         status: TaskWord::of(state, task),
         complexity: task.card.complexity,
         priority: task.card.priority,
@@ -335,7 +342,7 @@ fn again(why: &Return) -> String {
         }
         Return::Failed(failed) => format!("tried again: with what landed, {} failed", failed.gate),
         Return::Tuned(_) => "tried again: a person said how".to_owned(),
-        Return::Resumed => "tried again".to_owned(),
+        Return::Resumed(_) => "tried again".to_owned(),
     }
 }
 

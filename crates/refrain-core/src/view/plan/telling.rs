@@ -1,9 +1,13 @@
 //! Sentences for people: why a plan has its status, and what they have to do.
 
+use super::parts::{self, WaveView, WaveWord};
 use crate::machine::Refusal;
-use crate::plan::{PlanEnd, PlanGrant, PlanState, Stage, Stop, TaskState};
+use crate::plan::{PlanEnd, PlanGrant, PlanState, Stage, Stop, TaskState, TaskStatus};
 use crate::view::telling::{asked_by, by_person, gone};
 use crate::view::{StatusWord, sum};
+
+/// How many tasks are named in a line.
+const NAMED: usize = 5;
 
 /// A number and its noun.
 fn counted(count: usize, one: &str, many: &str) -> String {
@@ -19,11 +23,11 @@ pub(super) fn reason(state: &PlanState, word: StatusWord) -> String {
     let landed = state.tasks.iter().filter(|task| matches!(task.stage, Stage::Landed { .. })).count();
     let all: usize = state.waves.iter().map(|wave| wave.tasks.len()).sum();
     match state.ended.map(|ended| ended.end) {
-        Some(PlanEnd::Completed) if all == 0 => "nothing was to be done".to_owned(),
+        Some(PlanEnd::Completed) if all == 0 => format!("nothing was to be done{}", left_alone(state)),
         Some(PlanEnd::Completed) => {
-            let waves = counted(state.waves.len(), "wave", "waves");
+            let waves = counted(parts::waves(state).len(), "wave", "waves");
             let unproven = if state.spec.verifies() { "" } else { "; unverified, as nothing checks it" };
-            format!("{} landed in {waves}{unproven}", tasks(landed))
+            format!("{} landed in {waves}{unproven}{}", tasks(landed), left_alone(state))
         }
         Some(PlanEnd::Cancelled) => {
             let by = asked_by(state.cancelled_by, "by a person");
@@ -56,8 +60,9 @@ fn at_work(state: &PlanState, all: usize) -> String {
     if all == 0 {
         return "the tasks are being read".to_owned();
     }
-    let complete = state.waves.iter().take_while(|wave| wave.completed.is_some()).count();
-    let wave = (complete + 1).min(state.waves.len());
+    let last = state.last_wave_number();
+    let is_over = |wave: &WaveView| matches!(wave.status, WaveWord::Complete | WaveWord::Blocked);
+    let wave = parts::waves(state).into_iter().find(|wave| !is_over(wave)).map_or(last, |wave| wave.wave);
     let working = state.running().count();
     let landing = state.tasks.iter().filter(|task| matches!(task.stage, Stage::Proven { .. })).count();
     let mut doing = Vec::new();
@@ -75,7 +80,7 @@ fn at_work(state: &PlanState, all: usize) -> String {
         (None, Some(_)) => "; it will pause",
         (None, None) => "",
     };
-    format!("wave {wave} of {}: {}{asked}", state.waves.len(), doing.join(", "))
+    format!("wave {wave} of {last}: {}{asked}", doing.join(", "))
 }
 
 /// Why it waits for a person: the first thing, and how many more there are.
@@ -100,11 +105,12 @@ fn blocked(state: &PlanState) -> String {
         return format!("what landed could not be handed over: {why}");
     }
     match waiting(state).next() {
-        Some(task) => {
-            let count = waiting(state).count();
-            let waits = counted(count, "task waits", "tasks wait");
-            format!("{waits} for what nobody does: {}", waited_for(state, task))
-        }
+        Some(task) => match waiting(state).count() - 1 {
+            0 => waited_for(state, task),
+            more => {
+                format!("{}; {} more", waited_for(state, task), counted(more, "task waits", "tasks wait"))
+            }
+        },
         None => "it waits for a person".to_owned(),
     }
 }
@@ -117,12 +123,29 @@ fn waiting(state: &PlanState) -> impl Iterator<Item = &TaskState> {
     state.tasks.iter().filter(|task| matches!(task.stage, Stage::Waiting(_)) && task.is_hopeless)
 }
 
+/// The tasks that their file took off the plan although they are not done.
+fn left_alone(state: &PlanState) -> String {
+    let is_it = |task: &&TaskState| {
+        let status = task.card.status;
+        task.stage == Stage::Out
+            && matches!(status, TaskStatus::Blocked | TaskStatus::Failed | TaskStatus::AwaitingTune)
+    };
+    let named = |task: &TaskState| format!("task {} is {}", task.card.id, task.card.status);
+    let all: Vec<_> = state.tasks.iter().filter(is_it).map(named).collect();
+    let first = &all[..all.len().min(NAMED)];
+    match all.len() - first.len() {
+        _ if all.is_empty() => String::new(),
+        0 => format!("; not tried: {}", first.join(", ")),
+        more => format!("; not tried: {} and {more} more", first.join(", ")),
+    }
+}
+
 /// What a task waits for outside this plan.
 fn waited_for(state: &PlanState, task: &TaskState) -> String {
     let of = |id| state.task(id).filter(|before| !before.is_met());
     let unmet = task.card.dependencies.iter().filter_map(of);
-    let named = unmet.map(|before| format!("{} is {}", before.card.id, state.status_of(before)));
-    format!("of {}, {}", task.card.id, named.collect::<Vec<_>>().join(", "))
+    let named = unmet.map(|before| format!("task {} is {}", before.card.id, state.status_of(before)));
+    format!("task {} waits: {}", task.card.id, named.collect::<Vec<_>>().join(", "))
 }
 
 /// What a person has to do for it to continue.

@@ -98,8 +98,8 @@ impl PlanTracer {
             ("refrain.task.outcome", Value::Text(outcome.to_owned())),
             ("refrain.loop.id", Value::Text(plan.loop_of(task, round).to_string())),
         ];
-        let wave = self.state.task(task).and_then(|task| task.wave);
-        attributes.extend(wave.map(|wave| ("refrain.plan.wave", Value::Count(wave as u64 + 1))));
+        let wave = self.state.graph.index(task).and_then(|task| self.state.wave_number(task));
+        attributes.extend(wave.map(|wave| ("refrain.plan.wave", Value::Count(wave.into()))));
         Some(Span {
             parent,
             error: (!is_well).then(|| outcome.to_owned()),

@@ -3,13 +3,15 @@
 
 use std::sync::Arc;
 
+use camino::Utf8Path;
 use refrain_agents::output_parser;
 use refrain_core::agent::Usage;
 use refrain_core::event::StopReason;
-use refrain_core::gate::{Check, ReviewSpec};
+use refrain_core::gate::{Check, GateSpec, ReviewSpec};
 use refrain_core::r#loop::{Candidate, Proving};
 use refrain_core::prompt::{self, Quoted};
 use refrain_core::review::Changes;
+use refrain_core::sandbox::Role;
 use refrain_core::{AttemptId, ChildId, LoopState, Step};
 use refrain_proc::keeper::StopLadder;
 use refrain_proc::{Job, Meter};
@@ -24,6 +26,7 @@ use crate::child::{ChildEvent, ChildOutput, command_job};
 use crate::driver::budget::BudgetReservation;
 use crate::error::chain;
 use crate::git_steps::repository::changes;
+use crate::sandbox::Confined;
 use crate::{EngineError, now};
 
 /// The meter of a child's output, and the channel for its events.
@@ -44,15 +47,41 @@ impl Drive<'_> {
         self.driver.journal.push(started, now())?;
         self.commit(Durability::Synced).await?;
         let (dir, of) = (self.driver.journal.dir().clone(), self.attempt_of(child));
+        let confine = self.confine(child);
         let prepare = move || {
             dir.remove_links(of).map_err(|error| chain(&error))?;
-            prepare()
+            confine(prepare()?, &dir.0)
         };
         match self.driver.blocking(prepare).await {
             Ok(job) => self.supervisor.run(job),
             Err(error) => self.spawn_failed(error)?,
         }
         Ok(())
+    }
+
+    /// Puts the job of a child into the sandbox of the loop, if it has one.
+    fn confine(
+        &self,
+        child: ChildId,
+    ) -> impl FnOnce(Job<ChildOutput>, &Utf8Path) -> Result<Job<ChildOutput>, String> + use<> {
+        let state = self.driver.journal.state();
+        let (spec, host) = (state.spec.clone(), self.driver.host.clone());
+        let role = match child {
+            ChildId::Attempt(_) => Role::Agent(spec.agent.kind),
+            ChildId::Gate { gate, .. } => {
+                let reviewer = spec.gates.get(gate).and_then(GateSpec::reviewer);
+                reviewer.map_or(Role::Gate, |agent| Role::Agent(agent.kind))
+            }
+            ChildId::Critic { .. } => {
+                let critic = spec.critique.as_ref().map(|critique| critique.critic.kind);
+                Role::Agent(critic.unwrap_or(spec.agent.kind))
+            }
+        };
+        move |job, loop_dir| {
+            let confined = Confined { spec: &spec, role, host: &host, loop_dir };
+            let refused = job.listener.refused.clone();
+            confined.job(job, &refused).map_err(|error| format!("the sandbox cannot be started: {error}"))
+        }
     }
 
     /// The attempt that a child writes to.

@@ -17,6 +17,7 @@ use crate::plan::landing::Landing;
 use crate::plan::round::{self, Round};
 use crate::plan::verify::{Of, Verification};
 use crate::plan::work::Work;
+use crate::service::import_export::mirror_plan;
 use crate::{EngineError, chain, now};
 
 impl PlanDrive<'_> {
@@ -98,6 +99,7 @@ impl PlanDrive<'_> {
             task: state.tasks[task].clone(),
             running: running.clone(),
         };
+        let slot = slot.or_else(|| self.slots.remove(&running.id));
         self.driven.insert(running.id.clone());
         self.hosted.spawn_local(round::work(round, slot, Rc::clone(&self.quiet), Arc::clone(&self.turns)));
     }
@@ -170,6 +172,10 @@ impl PlanDrive<'_> {
     pub(super) async fn write_statuses(&mut self) -> Result<(), EngineError> {
         if !std::mem::take(&mut self.is_news) || self.driver.journal.state().tasks.is_empty() {
             return Ok(());
+        }
+        if self.driver.journal.state().spec.mirror {
+            let state = self.driver.journal.state().clone();
+            blocking(move || mirror_plan(&state)).await;
         }
         let changes = self.statuses.changes(self.driver.journal.state());
         if changes.is_empty() {

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use refrain_core::event::{Ask, Urgency};
-use refrain_core::plan::{PlanEvent, PlanState, TaskEnded};
+use refrain_core::plan::{PlanEvent, PlanState, TaskEnd, TaskEnded};
+use refrain_store::project::pool::Slot;
 
 use super::PlanDrive;
 use crate::driver::drive::note;
@@ -18,7 +19,7 @@ const LOOK: Duration = Duration::from_secs(2);
 /// The events of a plan's own work.
 enum News {
     /// A loop of a task has stopped.
-    Round(Box<TaskEnded>),
+    Round(Box<TaskEnded>, Option<Slot>),
     /// Git, or the verification, is done; or it was ended before its time.
     Work(Option<Box<PlanEvent>>),
 }
@@ -32,7 +33,10 @@ impl PlanDrive<'_> {
         let Self { driver, hosted, work, .. } = self;
         let own = async {
             tokio::select! {
-                Some(over) = hosted.join_next() => News::Round(Box::new(outcome(over))),
+                Some(over) = hosted.join_next() => {
+                    let (ended, slot) = outcome(over);
+                    News::Round(Box::new(ended), slot)
+                }
                 event = done(work) => News::Work(event.map(Box::new)),
             }
         };
@@ -65,13 +69,16 @@ impl PlanDrive<'_> {
                 self.tidy(&landed);
                 self.record(*event)
             }
-            News::Round(ended) => {
+            News::Round(ended, slot) => {
                 let state = self.driver.journal.state();
                 let of = state.running().find(|(place, _)| state.tasks[*place].card.id == ended.task);
                 if let Some(id) = of.map(|(_, running)| running.id.clone()) {
                     let (host, dir) = (self.driver.host.clone(), self.landing.loop_dir(&id));
                     self.tidying.spawn_blocking(move || drop(note(&host, &dir)));
                     self.driven.remove(&id);
+                    let is_over = matches!(ended.end, TaskEnd::Proven { .. } | TaskEnd::Stopped(_));
+                    // A loop that continues later finds its worktree as it is.
+                    self.slots.extend(slot.filter(|_| !is_over).map(|slot| (id, slot)));
                 }
                 self.record(PlanEvent::TaskEnded(ended))
             }

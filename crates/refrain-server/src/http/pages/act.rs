@@ -1,58 +1,156 @@
-//! The forms of the pages: each calls the API's action and returns to the page.
+//! The forms of the pages: each calls the API's action and returns to the page. An action that needs details, or to be
+//! confirmed, has a page that asks; a script shows that page as a dialog.
 
 use std::sync::Arc;
 
+use askama::Template;
 use axum::extract::{Form, State};
 use axum::response::{IntoResponse, Redirect, Response};
-use serde::Deserialize;
-
-use super::frame::failed;
 use refrain_app::verbs::Urgent;
 use refrain_app::verbs::approve::Approve;
 use refrain_app::verbs::resume::Resume;
 use refrain_app::verbs::steer::Steering;
 use refrain_app::verbs::tune::Tune;
+use refrain_engine::MergeOptions;
+use serde::Deserialize;
 
+use super::frame::{Frame, failed, page};
 use crate::desk::{Desk, Place, Refusal};
 use crate::http::api::At;
 use crate::http::app_state::AppState;
 
 /// A loop, and what is to be done with it.
 #[derive(Deserialize)]
-pub(super) struct Which {
+pub(super) struct LoopAction {
     project: String,
     id: String,
     action: String,
 }
 
+impl LoopAction {
+    fn place(&self) -> Place {
+        Place { project: self.project.clone(), id: self.id.clone() }
+    }
+}
+
 /// All fields of a form; those that it does not ask for are missing or empty.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Said {
+pub(super) struct Fields {
     now: Option<String>,
     max_iterations: Option<String>,
     max_cost_usd: Option<String>,
     text: Option<String>,
     task: Option<String>,
     tree: Option<String>,
+    squash: Option<String>,
+    unverified: Option<String>,
+    /// `/` if the form is one of the list.
+    back: Option<String>,
+}
+
+/// The page that asks before something is done.
+#[derive(Template)]
+#[template(path = "ask.html")]
+struct Question {
+    frame: Frame,
+    base: String,
+    verb: &'static str,
+    title: String,
+    text: &'static str,
+    button: &'static str,
+    is_danger: bool,
+    /// Names and labels.
+    boxes: &'static [(&'static str, &'static str)],
+    has_totals: bool,
+}
+
+pub(super) async fn ask(State(door): State<Arc<AppState>>, At(of): At<LoopAction>) -> Response {
+    let place = of.place();
+    let found = door.at_desk(move |desk| desk.standing(&place).map(drop)).await;
+    let question = match found {
+        Ok(()) => Question::of(&door, &of),
+        Err(failure) => return failed(&door, &failure),
+    };
+    match question {
+        Some(question) => page(&question),
+        None => failed(&door, &unknown(&of.action).into()),
+    }
+}
+
+impl Question {
+    fn of(door: &AppState, of: &LoopAction) -> Option<Self> {
+        const NOW: &[(&str, &str)] =
+            &[("now", "At once: end the agent, and do not let it finish its iteration")];
+        const MERGE: &[(&str, &str)] =
+            &[("squash", "As one commit"), ("unverified", "Also if no gate verified it")];
+        let (verb, what, text, button) = match of.action.as_str() {
+            "pause" => ("pause", "Pause", "It can continue later, exactly where it stopped.", "Pause"),
+            "cancel" => (
+                "cancel",
+                "Cancel",
+                "It stops for good and cannot continue. Its branch and its commits stay.",
+                "Cancel the loop",
+            ),
+            "resume" => (
+                "resume",
+                "Continue",
+                "New totals, if it may use more. Empty fields stay as they are.",
+                "Continue",
+            ),
+            "merge" => (
+                "merge",
+                "Merge",
+                "Its branch is merged into the branch that is checked out in the project. Required gates run on the \
+                 merged work first; nothing changes if one fails.",
+                "Merge",
+            ),
+            "discard" => (
+                "discard",
+                "Discard",
+                "It is archived, and its branch is removed from the list of branches. Its commits are kept for 30 days as \
+                 refs/refrain/discarded.",
+                "Discard",
+            ),
+            _ => return None,
+        };
+        let place = of.place();
+        Some(Self {
+            frame: Frame::of(door, &place),
+            base: format!("/p/{}/{}", of.project, of.id),
+            verb,
+            title: format!("{what} {}?", of.id),
+            text,
+            button,
+            is_danger: matches!(verb, "cancel" | "discard"),
+            boxes: match verb {
+                "pause" | "cancel" => NOW,
+                "merge" => MERGE,
+                _ => &[],
+            },
+            has_totals: verb == "resume",
+        })
+    }
 }
 
 pub(super) async fn act(
     State(door): State<Arc<AppState>>,
-    At(Which { project, id, action }): At<Which>,
-    Form(said): Form<Said>,
+    At(of): At<LoopAction>,
+    Form(fields): Form<Fields>,
 ) -> Response {
-    let back = format!("/p/{project}/{id}");
-    let place = Place { project, id };
-    match door.at_desk(move |desk| done(desk, &place, &action, said)).await {
-        Ok(()) => Redirect::to(&back).into_response(),
+    let is_gone = matches!(of.action.as_str(), "archive" | "discard");
+    let is_of_list = is_gone || fields.back.as_deref() == Some("/");
+    let back = if is_of_list { "/".to_owned() } else { format!("/p/{}/{}", of.project, of.id) };
+    let (place, action) = (of.place(), of.action.clone());
+    match door.at_desk(move |desk| done(desk, &place, &action, fields)).await {
+        Ok(()) => Redirect::to(&format!("{back}?did={}", of.action)).into_response(),
         Err(failure) => failed(&door, &failure),
     }
 }
 
-fn done(desk: &Desk, place: &Place, action: &str, said: Said) -> Result<(), Refusal> {
-    let how = Urgent { now: said.now.is_some() };
-    let text = said.text.unwrap_or_default();
+fn done(desk: &Desk, place: &Place, action: &str, fields: Fields) -> Result<(), Refusal> {
+    let how = Urgent { now: fields.now.is_some() };
+    let text = fields.text.unwrap_or_default();
     match action {
         "pause" => desk.pause(place, how),
         "cancel" => desk.cancel(place, how),
@@ -60,22 +158,30 @@ fn done(desk: &Desk, place: &Place, action: &str, said: Said) -> Result<(), Refu
         "steer" => desk.say(place, &Steering { text }),
         "answer" => desk.answer(place, &Steering { text }),
         "resume" => {
-            let max_iterations = number("max_iterations", said.max_iterations)?;
-            let max_cost_usd = number("max_cost_usd", said.max_cost_usd)?;
+            let max_iterations = number("max_iterations", fields.max_iterations)?;
+            let max_cost_usd = number("max_cost_usd", fields.max_cost_usd)?;
             desk.resume(place, &Resume { max_iterations, max_cost_usd, ..Resume::default() })
         }
-        "approve" => desk.approve(place, &Approve { tree: said.tree }),
+        "approve" => desk.approve(place, &Approve { tree: fields.tree }),
         "tune" => {
-            let task = said.task.unwrap_or_default();
+            let task = fields.task.unwrap_or_default();
             let task = task.parse().map_err(|error| Refusal::new(format!("task: {error}")))?;
             desk.tune(place, &Tune { task, text })
         }
-        other => {
-            let accepted = "accepted are pause, cancel, resume, approve, steer, answer, archive and tune";
-            Err(Refusal::new(format!("{other}: {accepted}")))
+        "merge" => {
+            let (squash, unverified) = (fields.squash.is_some(), fields.unverified.is_some());
+            return desk.merge(place, MergeOptions { squash, unverified });
         }
+        "discard" => return desk.discard(place),
+        other => Err(unknown(other)),
     }
     .map(drop)
+}
+
+fn unknown(action: &str) -> Refusal {
+    let accepted =
+        "accepted are pause, cancel, resume, approve, steer, answer, archive, merge, discard and tune";
+    Refusal::new(format!("{action}: {accepted}"))
 }
 
 /// A number from a form field, which may be empty.

@@ -6,9 +6,9 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 
-use super::frame::{Frame, page, shown};
+use super::frame::{Asked, Frame, page, shown};
 use crate::desk::{Activity, Desk};
-use crate::http::api::{At, Attempt, Sought, Wants, unlimited};
+use crate::http::api::{At, Attempt};
 use crate::http::app_state::AppState;
 
 #[derive(Template)]
@@ -21,17 +21,11 @@ struct Page {
     found: Activity,
 }
 
-pub(super) async fn show(
-    State(door): State<Arc<AppState>>,
-    At(of): At<Attempt>,
-    Wants(Sought { from, limit, find }): Wants<Sought>,
-) -> Response {
-    let find = find.unwrap_or_default();
+pub(super) async fn show(State(door): State<Arc<AppState>>, At(of): At<Attempt>, asked: Asked) -> Response {
+    let from = asked.get("from").and_then(|from| from.parse().ok());
+    let find = asked.get("find").cloned().unwrap_or_default();
     let (place, attempt, wanted) = (of.place(), of.attempt.clone(), find.clone());
-    let search = move |desk: &Desk| {
-        unlimited(limit)?;
-        desk.search(&of.place(), &of.attempt, &find, from)
-    };
+    let search = move |desk: &Desk| desk.search(&of.place(), &of.attempt, &find, from);
     let found = door.at_desk(search).await;
     shown(&door, found, |found| {
         let back = format!("/p/{}/{}", place.project, place.id);

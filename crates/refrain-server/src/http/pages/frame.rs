@@ -1,12 +1,18 @@
 //! The frame of every page, and the page for errors.
 
+use std::collections::HashMap;
+
 use askama::Template;
+use axum::extract::Query;
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Response};
 
 use crate::desk::Place;
 use crate::http::app_state::AppState;
 use crate::http::failure::Failure;
+
+/// The parameters of a page; unknown ones are ignored.
+pub(super) type Asked = Query<HashMap<String, String>>;
 
 /// The parts that every page has.
 pub(super) struct Frame {
@@ -15,15 +21,43 @@ pub(super) struct Frame {
     /// The page's project; empty for a page of all projects.
     pub(super) project: String,
     pub(super) id: String,
+    /// The name of the page's icon.
+    pub(super) icon: &'static str,
+    /// What the last form did; empty if there was none.
+    pub(super) notice: &'static str,
 }
 
 impl Frame {
     pub(super) fn of_all(door: &AppState) -> Self {
-        Self { mark: door.hub.mark(), project: String::new(), id: String::new() }
+        let (project, id) = (String::new(), String::new());
+        Self { mark: door.hub.mark(), project, id, icon: "idle", notice: "" }
     }
 
     pub(super) fn of(door: &AppState, place: &Place) -> Self {
-        Self { mark: door.hub.mark(), project: place.project.clone(), id: place.id.clone() }
+        Self { project: place.project.clone(), id: place.id.clone(), ..Self::of_all(door) }
+    }
+
+    /// The same with the notice that the parameters ask for.
+    pub(super) fn after(self, Query(asked): &Asked) -> Self {
+        let notice = asked.get("did").map_or("", |verb| notice(verb));
+        Self { notice, ..self }
+    }
+}
+
+/// What a form did, in a sentence.
+fn notice(verb: &str) -> &'static str {
+    match verb {
+        "pause" => "It pauses: after this iteration, or at once if you asked for that.",
+        "cancel" => "It was asked to stop.",
+        "resume" => "It continues.",
+        "approve" => "Approved. It finishes now.",
+        "answer" => "Sent. The agent gets your answer with its next attempt.",
+        "steer" => "Sent. The agent gets your text with its next attempt.",
+        "tune" => "Saved. The task continues with it.",
+        "archive" => "Archived. Its name is free again.",
+        "discard" => "Discarded. Its branch is kept for 30 days.",
+        "merge" => "Merged into the branch that is checked out.",
+        _ => "",
     }
 }
 

@@ -1,93 +1,157 @@
-//! The page of all loops.
+//! The page of all loops: what needs you, what runs, what has stopped.
 
 use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use refrain_core::view::{Kind, progress};
-use refrain_engine::now;
-use serde::Deserialize;
+use refrain_core::text::printable;
+use refrain_core::view::{Group, Kind, progress};
 
-use super::figures::{ago, money};
-use super::frame::{Frame, page, shown};
-use super::head::Label;
-use crate::desk::{Filter, Row, STATUSES};
-use crate::http::api::Wants;
+use super::figures::{Meter, Moment, money};
+use super::frame::{Asked, Frame, page, shown};
+use super::parts::{GateChip, Label, Need, NeedFacts, Strip};
+use crate::desk::{Entry, Overview, Shown};
 use crate::http::app_state::AppState;
 
 #[derive(Template)]
 #[template(path = "list.html")]
 struct Page {
     frame: Frame,
+    counters: Vec<Counter>,
+    needs_you: usize,
     text: String,
-    status: String,
-    words: &'static [&'static str],
-    rows: Vec<Shown>,
+    show: &'static str,
+    is_filtered: bool,
+    needs: Vec<Row>,
+    running: Vec<Row>,
+    rest: Vec<Row>,
     more: usize,
     unread: Vec<String>,
 }
 
-/// A row, in words.
-struct Shown {
-    project: String,
+/// A number that filters.
+struct Counter {
+    name: &'static str,
+    class: &'static str,
+    href: String,
+    count: String,
+    is_chosen: bool,
+}
+
+/// A loop or plan.
+struct Row {
     id: String,
     href: String,
     status: Label,
-    iterations: String,
-    cost: String,
-    at: String,
-    ago: String,
+    goal: String,
     folder: String,
+    agent: String,
+    progress: String,
+    strip: Strip,
+    gates: Vec<GateChip>,
+    cost: Option<Meter>,
+    at: Moment,
     reason: String,
+    need: Option<Need>,
 }
 
-/// The fields of the status object that the list entry lacks.
-#[derive(Default, Deserialize)]
-struct Object {
-    #[serde(default)]
-    usage: Used,
+pub(super) async fn show(State(door): State<Arc<AppState>>, asked: Asked) -> Response {
+    let frame = Frame::of_all(&door).after(&asked);
+    let of = |name: &str| asked.get(name).map(|text| text.trim().to_owned()).unwrap_or_default();
+    let (show, text) = (of("show"), of("text"));
+    let group = Group::ALL.into_iter().find(|group| group.as_str() == show);
+    let shown_loops = Shown { group, text: text.clone() };
+    let found = door.at_desk(move |desk| desk.overview(&shown_loops)).await;
+    shown(&door, found, |found| page(&Page::of(frame, found, group, text)))
 }
 
-#[derive(Default, Deserialize)]
-struct Used {
-    #[serde(default)]
-    cost_usd: Option<f64>,
-    /// Of a plan: its cost is incomplete.
-    #[serde(default)]
-    at_least: bool,
-    #[serde(default)]
-    cost_at_least: bool,
-}
-
-pub(super) async fn show(State(door): State<Arc<AppState>>, Wants(mut filter): Wants<Filter>) -> Response {
-    // A form sends empty fields.
-    for said in [&mut filter.status, &mut filter.text, &mut filter.project] {
-        *said = said.take().filter(|text| !text.is_empty());
+impl Page {
+    fn of(frame: Frame, found: Overview, group: Option<Group>, text: String) -> Self {
+        let Overview { counts, today, entries, more, unread } = found;
+        let counters = Group::ALL.into_iter().zip(counts).map(|(it, count)| {
+            let is_chosen = group == Some(it);
+            let href = if is_chosen { "/".to_owned() } else { format!("/?show={}", it.as_str()) };
+            Counter { name: name(it), class: it.as_str(), href, count: count.to_string(), is_chosen }
+        });
+        let today = today.map_or_else(
+            || "$0.00".to_owned(),
+            |(cost, more)| format!("{}{}", if more { "≥ " } else { "" }, money(Some(cost), false)),
+        );
+        let today =
+            Counter { name: "today", class: "money", href: String::new(), count: today, is_chosen: false };
+        let (mut needs, mut running, mut rest) = (Vec::new(), Vec::new(), Vec::new());
+        for entry in entries {
+            match entry.group {
+                Group::NeedsYou => needs.push(row(entry)),
+                Group::Running => running.push(row(entry)),
+                Group::Verified | Group::Unverified | Group::Stopped => rest.push(row(entry)),
+            }
+        }
+        let needs_you = counts[Group::NeedsYou as usize];
+        let icon = match (needs_you, counts[Group::Running as usize]) {
+            (0, 0) => "idle",
+            (0, _) => "running",
+            (_, _) => "needs-you",
+        };
+        Self {
+            frame: Frame { icon, ..frame },
+            counters: counters.chain([today]).collect(),
+            needs_you,
+            is_filtered: group.is_some() || !text.is_empty(),
+            text,
+            show: group.map_or("", Group::as_str),
+            needs,
+            running,
+            rest,
+            more,
+            unread,
+        }
     }
-    let frame = Frame::of_all(&door);
-    let (text, status) = (filter.text.clone().unwrap_or_default(), filter.status.clone().unwrap_or_default());
-    let found = door.at_desk(move |desk| desk.find(&filter)).await;
-    shown(&door, found, |found| {
-        let rows = found.loops.into_iter().map(row).collect();
-        page(&Page { frame, text, status, words: &STATUSES, rows, more: found.more, unread: found.unread })
-    })
 }
 
-fn row(row: Row) -> Shown {
-    let Row { project, object, brief } = row;
-    let Object { usage } = serde_json::from_str(object.get()).unwrap_or_default();
-    let is_incomplete = if brief.kind == Kind::Plan { usage.at_least } else { usage.cost_at_least };
-    Shown {
-        href: format!("/p/{project}/{}", brief.id),
-        id: brief.id.to_string(),
+fn name(group: Group) -> &'static str {
+    match group {
+        Group::NeedsYou => "needs you",
+        Group::Running | Group::Verified | Group::Unverified | Group::Stopped => group.as_str(),
+    }
+}
+
+fn row(entry: Entry) -> Row {
+    let Entry { group, project, folder, goal, brief, facts, iterations } = entry;
+    let is_plan = brief.kind == Kind::Plan;
+    let (id, href) = (brief.id.to_string(), format!("/p/{project}/{}", brief.id));
+    let reason = printable(&brief.reason).into_owned();
+    let awaited = facts.approval.as_ref().filter(|approval| approval.state == "awaited");
+    let need = (group == Group::NeedsYou).then(|| {
+        let facts = NeedFacts {
+            status: brief.status,
+            is_plan,
+            waits_for: facts.waits_for.as_deref(),
+            question: facts.question.as_deref(),
+            reason: &reason,
+            needs: facts.needs.as_deref(),
+            agent: &facts.agent,
+            tree: awaited.and_then(|approval| approval.tree.as_deref()),
+        };
+        Need::of(href.clone(), id.clone(), "/", &facts)
+    });
+    Row {
+        id,
         status: Label::of(brief.status, brief.verified),
-        iterations: progress(brief.iteration, brief.max_iterations),
-        cost: money(usage.cost_usd, is_incomplete),
-        at: brief.updated_at.to_string(),
-        ago: ago(brief.updated_at, now()),
-        folder: brief.project.to_string(),
-        reason: refrain_core::text::printable(&brief.reason).into_owned(),
-        project,
+        goal: facts.tag.as_ref().map_or(goal, |tag| format!("the tasks of {tag}")),
+        folder,
+        agent: facts.model.clone().unwrap_or_else(|| facts.agent.clone()),
+        progress: match is_plan {
+            true => format!("{}/{} tasks", facts.tasks_done, facts.tasks_total),
+            false => progress(brief.iteration, brief.max_iterations),
+        },
+        strip: Strip::of(&iterations),
+        gates: facts.gates.iter().map(|gate| GateChip::of(&gate.name, gate.hard, gate.passed)).collect(),
+        cost: Meter::of(facts.usage.cost_usd, facts.usage.at_least, facts.limits.max_cost_usd),
+        at: Moment(brief.updated_at),
+        reason,
+        need,
+        href,
     }
 }

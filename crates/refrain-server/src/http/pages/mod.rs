@@ -3,21 +3,24 @@
 
 mod act;
 mod assets;
-mod chart;
+#[cfg(debug_assertions)]
+mod design;
 mod figures;
 mod found;
 mod frame;
-mod graph;
 mod head;
 mod list;
 mod one;
+mod parts;
 mod plan;
 mod start;
+mod tabs;
 mod text;
+mod transcript;
 
 use std::sync::Arc;
 
-use axum::routing::{get, post};
+use axum::routing::get;
 use axum::{Router, middleware};
 
 use super::app_state::AppState;
@@ -25,21 +28,30 @@ use super::coalesce::{self, Copies};
 
 /// The pages.
 pub(super) fn router() -> Router<Arc<AppState>> {
-    Router::new()
+    let router = Router::new()
         .route("/", get(list::show))
         .route("/p/{project}/{id}", get(one::show))
         // What is read anew with the news.
         .layer(middleware::from_fn_with_state(Arc::<Copies>::default(), coalesce::share))
         .route("/start", get(start::show).post(start::start))
-        .route("/p/{project}/{id}/diff", get(text::difference))
+        .route("/p/{project}/{id}/diff", get(tabs::changes))
+        .route("/p/{project}/{id}/gates", get(tabs::gates))
+        .route("/p/{project}/{id}/prompt", get(tabs::prompt))
+        .route("/p/{project}/{id}/report", get(tabs::report))
         .route("/p/{project}/{id}/notes", get(text::notes))
         .route("/p/{project}/{id}/attempts/{attempt}/prompt", get(text::told))
         .route("/p/{project}/{id}/attempts/{attempt}/activity", get(found::show))
         .route("/p/{project}/{id}/attempts/{attempt}/logs/{log}", get(text::log))
-        .route("/p/{project}/{id}/{action}", post(act::act))
+        .route("/p/{project}/{id}/{action}", get(act::ask).post(act::act));
+    #[cfg(debug_assertions)]
+    let router = router.route("/_design", get(design::show));
+    router
 }
 
 /// The stylesheet and the script: served without authentication.
 pub(super) fn assets() -> Router<Arc<AppState>> {
-    Router::new().route("/style.css", get(assets::style)).route("/live.js", get(assets::script))
+    Router::new()
+        .route("/style.css", get(assets::style))
+        .route("/live.js", get(assets::script))
+        .route("/icon/{name}", get(assets::icon))
 }

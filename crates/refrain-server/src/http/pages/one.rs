@@ -1,4 +1,4 @@
-//! The page of one loop; a plan has a page of its own kind.
+//! The page of one loop, with the activity of an iteration; a plan has a page of its own kind.
 
 use std::sync::Arc;
 
@@ -8,148 +8,158 @@ use axum::response::Response;
 use refrain_app::verbs::Standing;
 use refrain_core::spec::Millis;
 use refrain_core::text::grouped;
-use refrain_core::view::{ApprovalWord, Charset, Gate, Iteration, Status, StatusWord, Usage, WaitsFor, sum};
-use refrain_engine::now;
+use refrain_core::view::{Iteration, Pip, Status, StatusWord, Usage, sum};
 
-use super::chart::{Chart, chart};
-use super::figures::{ago, at, money};
-use super::frame::{Frame, page, shown};
-use super::head::{Head, Label, Progress};
+use super::figures::{Moment, money};
+use super::frame::{Asked, Frame, page, shown};
+use super::head::Head;
 use super::plan;
+use super::transcript::{Item, transcript};
 use crate::desk::{Activity, Desk, Place, Refusal};
 use crate::http::api::At;
 use crate::http::app_state::AppState;
 
+/// How many lines of a failed gate are shown.
+const LAST_LINES: usize = 30;
+
 #[derive(Template)]
-#[template(path = "loop.html")]
+#[template(path = "activity.html")]
 struct Page {
     frame: Frame,
     base: String,
     head: Head,
-    goal: String,
     attempt: Option<String>,
-    activity: Activity,
-    charts: Vec<Chart>,
-    iterations: Vec<Row>,
+    /// Whether it is the latest one.
+    is_latest: bool,
+    next: u64,
+    items: Vec<Item>,
+    failure: Option<Failed>,
+    rail: Vec<Row>,
+    can_steer: bool,
 }
 
-/// An attempt, in words.
+/// An attempt in the list of iterations.
 struct Row {
     name: String,
+    pip: &'static str,
     took: String,
     outcome: String,
-    tokens: String,
     cost: String,
-    gates: Vec<Ran>,
-    preview: String,
+    said: String,
+    is_shown: bool,
 }
 
-/// A gate and the link to its log.
-struct Ran {
-    name: String,
-    says: &'static str,
-    class: &'static str,
-    of: String,
-    run: u32,
+/// Why a loop stopped short: a gate that failed.
+pub(super) struct Failed {
+    pub(super) gate: String,
+    pub(super) why: String,
+    /// The last lines that it printed.
+    pub(super) end: String,
+    pub(super) log: String,
 }
 
-impl From<&Gate> for Ran {
-    fn from(gate: &Gate) -> Self {
-        let (of, run) = gate.ran;
-        let (says, class) = match (gate.passed, gate.hard) {
-            (true, _) => ("passed", "good"),
-            (false, true) => ("failed", "bad"),
-            (false, false) => ("failed, soft", "bad"),
-        };
-        Self { name: gate.name.clone(), says, class, of: of.to_string(), run }
+/// A loop with what every tab of it shows.
+pub(super) struct Seen {
+    pub(super) status: Box<Status>,
+    pub(super) goal: String,
+    pub(super) own_branch: bool,
+}
+
+impl Seen {
+    pub(super) fn head(&self, frame: &Frame, base: &str, tab: &str) -> Head {
+        Head::of(base, &self.status, &self.goal, self.own_branch, tab).noticed(frame.notice)
     }
 }
 
-pub(super) async fn show(State(door): State<Arc<AppState>>, At(place): At<Place>) -> Response {
-    let frame = Frame::of(&door, &place);
+/// The loop of an address; none if it is a plan.
+pub(super) fn see(desk: &Desk, place: &Place) -> Result<Seen, Refusal> {
+    match desk.standing(place)? {
+        Standing::Loop(status) => seen(desk, place, status),
+        Standing::Plan(_) => Err(Refusal::new(format!("{} is a plan; its page has all of it", place.id))),
+    }
+}
+
+fn seen(desk: &Desk, place: &Place, status: Box<Status>) -> Result<Seen, Refusal> {
+    Ok(Seen { status, goal: desk.goal(place)?, own_branch: desk.own_branch(place)?.is_some() })
+}
+
+pub(super) async fn show(State(door): State<Arc<AppState>>, At(place): At<Place>, asked: Asked) -> Response {
+    let frame = Frame::of(&door, &place).after(&asked);
     let base = format!("/p/{}/{}", place.project, place.id);
-    let found = door.at_desk(move |desk| look(desk, &place)).await;
-    shown(&door, found, |(standing, goal, activity)| match standing {
-        Standing::Plan(status) => plan::show(frame, base, &status),
-        Standing::Loop(status) => {
-            let attempt = status.iterations.iter().flatten().next_back().map(|it| it.id().to_string());
-            let rows = status.iterations.iter().flatten().rev().map(|it| row(&status, it)).collect();
-            let charts = charts(status.iterations.as_deref().unwrap_or_default());
-            let head = head(&status);
-            page(&Page { frame, base, head, goal, attempt, activity, charts, iterations: rows })
+    let (wanted, path) = (asked.get("at").cloned(), base.clone());
+    let found = door.at_desk(move |desk| look(desk, &place, wanted, &path)).await;
+    shown(&door, found, |found| match found {
+        Found::Plan(status) => plan::show(frame, base, &status),
+        Found::Loop(seen, attempt, activity, failure) => {
+            let all = seen.status.iterations.as_deref().unwrap_or_default();
+            let latest = all.last().map(|it| it.id().to_string());
+            let rail = all.iter().rev().map(|it| row(&seen.status, it, attempt.as_deref())).collect();
+            let head = seen.head(&frame, &base, "");
+            let can_steer = !matches!(seen.status.status, StatusWord::Completed | StatusWord::Cancelled);
+            page(&Page {
+                frame: Frame { icon: head.icon, ..frame },
+                base,
+                head,
+                is_latest: attempt == latest,
+                attempt,
+                next: activity.next,
+                items: transcript(activity.lines),
+                failure,
+                rail,
+                can_steer,
+            })
         }
     })
 }
 
-fn look(desk: &Desk, place: &Place) -> Result<(Standing, String, Activity), Refusal> {
-    let standing = desk.standing(place)?;
-    let nothing = Activity { from: 0, next: 0, total: 0, lines: Vec::new() };
-    let (goal, activity) = match &standing {
-        Standing::Loop(status) => {
-            let activity = match status.iterations.iter().flatten().next_back() {
-                Some(last) => desk.activity(place, &last.id().to_string(), None, None)?,
-                None => nothing,
-            };
-            (desk.goal(place)?, activity)
-        }
-        Standing::Plan(_) => (String::new(), nothing),
+enum Found {
+    Plan(Box<refrain_core::view::plan::PlanStatus>),
+    Loop(Seen, Option<String>, Activity, Option<Failed>),
+}
+
+fn look(desk: &Desk, place: &Place, wanted: Option<String>, base: &str) -> Result<Found, Refusal> {
+    let status = match desk.standing(place)? {
+        Standing::Plan(status) => return Ok(Found::Plan(status)),
+        Standing::Loop(status) => status,
     };
-    Ok((standing, goal, activity))
+    let seen = seen(desk, place, status)?;
+    let mut names = seen.status.iterations.iter().flatten().map(|it| it.id().to_string());
+    let latest = names.next_back();
+    // Of an unknown iteration the latest is shown.
+    let attempt = wanted.filter(|wanted| names.any(|name| name == *wanted)).or(latest);
+    let activity = match &attempt {
+        Some(attempt) => desk.activity(place, attempt, None, None)?,
+        None => Activity { from: 0, next: 0, total: 0, lines: Vec::new() },
+    };
+    let is_short = seen.status.status.has_stopped() && seen.status.status != StatusWord::Completed;
+    let failure = if is_short { failed_gate(desk, place, &seen.status, base) } else { None };
+    Ok(Found::Loop(seen, attempt, activity, failure))
 }
 
-fn head(status: &Status) -> Head {
-    let now = now();
-    let stopped = status.status.has_stopped() || status.status == StatusWord::Crashed;
-    let is_final = matches!(status.status, StatusWord::Completed | StatusWord::Cancelled);
-    let mut facts = vec![
-        ("Verified", status.verification().label(Charset::Unicode).to_owned()),
-        ("Agent", format!("{} {}", status.agent, status.model.as_deref().unwrap_or_default())),
-        ("Command", status.command.join(" ")),
-        ("Folder", status.worktree.clone()),
-        ("Started", at(status.started_at, now)),
-    ];
-    let used = (status.usage.cost_usd, status.usage.input_tokens, status.usage.output_tokens);
-    if used != (None, None, None) {
-        facts.push(("Used", format!("{}, {} tokens", cost(&status.usage), tokens(&status.usage))));
-    }
-    if let Some(branch) = &status.branch {
-        facts.push(("Branch", branch.clone()));
-    }
-    if let Some(wait) = &status.wait {
-        facts.push(("Waits until", wait.until.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()));
-    }
-    if let Some(ended) = status.ended_at {
-        facts.push(("Stopped", at(ended, now)));
-    }
-    let awaited = status.approval.as_ref().filter(|approval| approval.state == ApprovalWord::Awaited);
-    Head {
-        id: status.id.to_string(),
-        status: Label::of(status.status, status.verified),
-        reason: status.reason.clone(),
-        needs: status.needs.clone().unwrap_or_default(),
-        task: status.task.as_ref().map(|it| (it.plan.to_string(), format!("{} {}", it.id, it.title))),
-        progress: Some(Progress {
-            label: "Iteration",
-            done: status.iteration.into(),
-            most: status.max_iterations.map(u64::from),
-            says: status.progress(),
-        }),
-        facts,
-        approves: awaited.map(|approval| approval.tree.clone().unwrap_or_default()),
-        can_stop: !stopped,
-        can_cancel: !is_final,
-        can_resume: stopped && !is_final,
-        can_steer: !is_final,
-        can_answer: status.waits_for == Some(WaitsFor::Answer),
-        can_archive: status.status.has_stopped(),
-    }
+/// The first required gate that failed last, with the end of its log.
+pub(super) fn failed_gate(desk: &Desk, place: &Place, status: &Status, base: &str) -> Option<Failed> {
+    let gate = status.gates.iter().find(|gate| gate.hard && !gate.passed)?;
+    let (of, run) = gate.ran;
+    let kept = format!("gate:{}:{run}", gate.name);
+    let log = desk.log(place, (&of.to_string(), &kept), None, Some(16 << 10)).ok();
+    let text = log.map(|log| log.text).unwrap_or_default();
+    let lines: Vec<_> = text.trim_end().lines().collect();
+    let again = status.last_failure.as_ref().filter(|it| it.count > 1);
+    let again = again.map(|it| format!("; {} times in a row", it.count)).unwrap_or_default();
+    let code = gate.exit_code.map(|code| format!("exit code {code}"));
+    Some(Failed {
+        why: format!("{}{again}", code.or_else(|| gate.why.clone()).unwrap_or_else(|| "failed".to_owned())),
+        gate: gate.name.clone(),
+        end: lines[lines.len().saturating_sub(LAST_LINES)..].join("\n"),
+        log: format!("{base}/attempts/{of}/logs/{kept}"),
+    })
 }
 
-fn cost(usage: &Usage) -> String {
+pub(super) fn cost(usage: &Usage) -> String {
     money(usage.cost_usd, usage.cost_at_least)
 }
 
-fn tokens(usage: &Usage) -> String {
+pub(super) fn tokens(usage: &Usage) -> String {
     match (usage.input_tokens, usage.output_tokens) {
         (None, None) => "–".to_owned(),
         (read, said) => {
@@ -159,54 +169,37 @@ fn tokens(usage: &Usage) -> String {
     }
 }
 
-fn took(it: &Iteration) -> Option<Millis> {
-    Some(Millis::from(it.ended_at?.duration_since(it.started_at).unsigned_abs()))
-}
-
-fn row(status: &Status, it: &Iteration) -> Row {
-    let is_interrupted = status.is_interrupted(it);
-    let outcome = it.outcome.map_or_else(
-        || if is_interrupted { "interrupted" } else { "at work" }.to_owned(),
-        |outcome| {
-            let word = serde_json::to_value(outcome).ok().and_then(|word| Some(word.as_str()?.to_owned()));
-            let code = match (it.exit_code, it.signal) {
-                (Some(code), _) => format!(", exit {code}"),
-                (None, Some(signal)) => format!(", signal {signal}"),
-                (None, None) => String::new(),
-            };
-            format!("{}{code}", word.unwrap_or_default())
-        },
-    );
-    Row {
-        name: it.id().to_string(),
-        took: took(it).map_or_else(
-            || match is_interrupted {
-                true => String::new(),
-                false => ago(it.started_at, now()).replace(" ago", ", goes on"),
-            },
-            |took| took.to_string(),
-        ),
-        outcome,
-        tokens: tokens(&it.usage),
-        cost: cost(&it.usage),
-        gates: it.gates.iter().map(Ran::from).collect(),
-        preview: it.summary.clone().or_else(|| it.preview.clone()).unwrap_or_default(),
+/// How long it took, or since when it runs.
+pub(super) fn took(status: &Status, it: &Iteration) -> String {
+    match it.ended_at {
+        Some(ended) => Millis::from(ended.duration_since(it.started_at).unsigned_abs()).to_string(),
+        None if status.is_interrupted(it) => String::new(),
+        None => Moment(it.started_at).to_string(),
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a bar is a few pixels")]
-fn charts(all: &[Iteration]) -> Vec<Chart> {
-    let of = |value: &dyn Fn(&Iteration) -> Option<f64>| -> Vec<_> {
-        all.iter().map(|it| (it.id().to_string(), value(it))).collect()
+pub(super) fn outcome(status: &Status, it: &Iteration) -> String {
+    let Some(outcome) = it.outcome else {
+        return if status.is_interrupted(it) { "interrupted" } else { "running" }.to_owned();
     };
-    let count = |it: &Iteration| match (it.usage.input_tokens, it.usage.output_tokens) {
-        (None, None) => None,
-        (read, said) => Some((read.unwrap_or(0) + said.unwrap_or(0)) as f64),
+    let word = serde_json::to_value(outcome).ok().and_then(|word| Some(word.as_str()?.to_owned()));
+    let code = match (it.exit_code, it.signal) {
+        (Some(0) | None, None) => String::new(),
+        (Some(code), _) => format!(", exit {code}"),
+        (None, Some(signal)) => format!(", signal {signal}"),
     };
-    let charts = [
-        chart("Cost", &of(&|it| it.usage.cost_usd), |cost| money(Some(cost), false)),
-        chart("Tokens", &of(&count), |count| format!("{count:.0}")),
-        chart("Time", &of(&|it| Some(took(it)?.0 as f64)), |ms| format!("{:.1} s", ms / 1000.0)),
-    ];
-    charts.into_iter().flatten().collect()
+    format!("{}{code}", word.unwrap_or_default())
+}
+
+fn row(status: &Status, it: &Iteration, at: Option<&str>) -> Row {
+    let name = it.id().to_string();
+    Row {
+        pip: Pip::of(it).as_str(),
+        took: took(status, it),
+        outcome: outcome(status, it),
+        cost: it.usage.cost_usd.map(|_| cost(&it.usage)).unwrap_or_default(),
+        said: it.said().unwrap_or_default().to_owned(),
+        is_shown: at == Some(name.as_str()),
+        name,
+    }
 }

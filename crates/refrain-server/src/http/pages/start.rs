@@ -5,14 +5,11 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::{Form, State};
 use axum::response::{IntoResponse, Redirect, Response};
-use refrain_app::remote::{MOST_MONEY, Start};
-use refrain_app::verbs::tune::LONGEST;
-use refrain_core::spec::Limits;
-use serde::Deserialize;
+use refrain_app::remote::Start;
 
 use super::act::number;
-use super::frame::{Frame, page};
-use crate::desk::{Desk, Refusal};
+use super::frame::{Asked, Frame, page};
+use crate::desk::{Desk, Refusal, StartOffer};
 use crate::http::app_state::AppState;
 use crate::http::failure::Failure;
 
@@ -20,151 +17,293 @@ use crate::http::failure::Failure;
 #[template(path = "start.html")]
 struct Page {
     frame: Frame,
-    told: String,
+    error: String,
     /// The field of the error; empty if it is about none.
     at: &'static str,
-    preview: String,
-    folders: Vec<String>,
-    fields: Vec<Field>,
-    /// Whether a person is to be asked last of all.
-    asks: bool,
-    /// Whether the program of a gate may be missing.
-    may_lack: bool,
-    no_gates: bool,
+    preview: Option<Preview>,
+    projects: Vec<Project>,
+    agents: Vec<Choice>,
+    gates: Vec<Choice>,
+    places: Vec<Choice>,
+    typed: Typed,
 }
 
-/// A field of the form.
-struct Field {
-    name: &'static str,
-    label: &'static str,
+/// A project that can be chosen.
+struct Project {
+    name: String,
+    folder: String,
+    href: String,
+    is_chosen: bool,
+}
+
+/// Something to choose.
+struct Choice {
     value: String,
-    /// The height of a text area; 0 for a one-line field.
-    rows: u32,
-    /// HTML attributes by which the browser validates it.
-    bounds: String,
+    label: String,
+    says: &'static str,
+    is_chosen: bool,
 }
 
-/// The form's fields as they were typed, to show them again after an error.
-#[derive(Clone, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Typed {
+/// What will run.
+struct Preview {
+    sentences: Vec<String>,
+    command: String,
+}
+
+/// The form's fields as they were typed, to show them again.
+#[derive(Clone, Default)]
+struct Typed {
     goal: String,
     workspace: String,
     agent: String,
     command: String,
     model: String,
     name: String,
+    /// Gates that were found, and chosen.
+    chosen: Vec<String>,
     gates: String,
+    place: String,
     max_iterations: String,
     max_cost_usd: String,
-    require_approval: Option<String>,
-    allow_missing_gates: Option<String>,
-    no_gates: Option<String>,
-    r#do: String,
+    max_minutes: String,
+    require_approval: bool,
+    allow_missing_gates: bool,
+    is_preview: bool,
+    /// Whether it comes from the form.
+    is_sent: bool,
 }
 
-enum Came {
-    Started { project: String, id: String },
-    Shown(String),
-}
-
-pub(super) async fn show(State(door): State<Arc<AppState>>) -> Response {
-    form(&door, None, String::new(), Typed::default()).await
-}
-
-pub(super) async fn start(State(door): State<Arc<AppState>>, Form(asked): Form<Typed>) -> Response {
-    let said = asked.clone();
-    match door.at_desk(move |desk| act(desk, said)).await {
-        Ok(Came::Started { project, id }) => Redirect::to(&format!("/p/{project}/{id}")).into_response(),
-        Ok(Came::Shown(preview)) => form(&door, None, preview, asked).await,
-        Err(failure) => {
-            (failure.status(), form(&door, Some(failure), String::new(), asked).await).into_response()
-        }
-    }
-}
-
-async fn form(door: &Arc<AppState>, failure: Option<Failure>, preview: String, asked: Typed) -> Response {
-    let projects = door.at_desk(|desk| Ok(desk.projects())).await.unwrap_or_default();
-    let folders = projects.into_iter().map(|project| project.folder).collect();
-    let (asks, may_lack) = (asked.require_approval.is_some(), asked.allow_missing_gates.is_some());
-    let no_gates = asked.no_gates.is_some();
-    let fields = asked.fields();
-    let is_at = |field: &&Field| failure.as_ref().is_some_and(|it| it.parameter == Some(field.name));
-    let at = fields.iter().find(is_at).map_or("", |field| field.name);
-    let told = failure.map(|failure| failure.error).unwrap_or_default();
-    page(&Page { frame: Frame::of_all(door), told, at, preview, folders, fields, asks, may_lack, no_gates })
-}
-
-fn act(desk: &Desk, said: Typed) -> Result<Came, Refusal> {
-    let is_preview = said.r#do == "preview";
-    let start = said.start()?;
-    if is_preview {
-        let words = desk.preview(&start)?;
-        return Ok(Came::Shown(words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")));
-    }
-    let view = desk.start(&start)?.view;
-    Ok(Came::Started { project: view.project, id: view.id.to_string() })
-}
+/// The fields that an error may be about; each has a place on the page.
+const FIELDS: [&str; 10] = [
+    "goal",
+    "workspace",
+    "agent",
+    "command",
+    "model",
+    "name",
+    "gates",
+    "place",
+    "max_iterations",
+    "max_cost_usd",
+];
 
 impl Typed {
-    fn fields(self) -> Vec<Field> {
-        let text = |name, label, value, rows, bounds: &str| {
-            let bounds = bounds.to_owned();
-            Field { name, label, value, rows, bounds }
-        };
-        let one = |name, label, value, bounds: &str| text(name, label, value, 0, bounds);
-        let agent = "Agent: claude, codex, opencode, gemini, or one of the configuration";
-        vec![
-            text("goal", "Goal", self.goal, 5, &format!("required maxlength=\"{LONGEST}\"")),
-            one("workspace", "Folder", self.workspace, "list=\"folders\""),
-            one("agent", agent, self.agent, ""),
-            one("command", "Or a command", self.command, ""),
-            one("model", "Model", self.model, ""),
-            one("name", "Name", self.name, "pattern=\"[a-z0-9][a-z0-9\\-]*\" maxlength=\"64\""),
-            text(
-                "gates",
-                "Gates, one command a line (default: the tests that the project offers)",
-                self.gates,
-                3,
-                "",
-            ),
-            one(
-                "max_iterations",
-                "Iterations at most",
-                self.max_iterations,
-                &format!("type=\"number\" min=\"1\" max=\"{}\"", Limits::MAX_GRANT),
-            ),
-            one(
-                "max_cost_usd",
-                "Dollars at most",
-                self.max_cost_usd,
-                &format!("type=\"number\" min=\"0.01\" max=\"{MOST_MONEY}\" step=\"0.01\""),
-            ),
-        ]
+    fn of(fields: Vec<(String, String)>) -> Self {
+        let mut typed = Self { is_sent: true, ..Self::default() };
+        for (name, value) in fields {
+            match name.as_str() {
+                "goal" => typed.goal = value.replace("\r\n", "\n"),
+                "workspace" => typed.workspace = value,
+                "agent" => typed.agent = value,
+                "command" => typed.command = value,
+                "model" => typed.model = value,
+                "name" => typed.name = value,
+                "gate" => typed.chosen.push(value),
+                "gates" => typed.gates = value,
+                "place" => typed.place = value,
+                "max_iterations" => typed.max_iterations = value,
+                "max_cost_usd" => typed.max_cost_usd = value,
+                "max_minutes" => typed.max_minutes = value,
+                "require_approval" => typed.require_approval = true,
+                "allow_missing_gates" => typed.allow_missing_gates = true,
+                "do" => typed.is_preview = value == "preview",
+                _ => {}
+            }
+        }
+        typed
     }
 
-    fn start(self) -> Result<Start, Refusal> {
-        let given = |text: String| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
-        let gates =
-            self.gates.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect();
+    fn start(&self) -> Result<Start, Refusal> {
+        let given = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+        let more = self.gates.lines().filter_map(given);
+        let command = given(&self.command);
         Ok(Start {
-            goal: self.goal.replace("\r\n", "\n"),
-            workspace: given(self.workspace),
-            agent: given(self.agent),
-            command: given(self.command),
-            model: given(self.model),
-            name: given(self.name),
-            gates,
-            no_gates: self.no_gates.is_some(),
-            success_command: None,
-            allow_missing_gates: self.allow_missing_gates.is_some(),
-            max_iterations: number("max_iterations", Some(self.max_iterations))?,
-            max_cost_usd: number("max_cost_usd", Some(self.max_cost_usd))?,
-            max_tick_duration_minutes: None,
-            checkpoint_interval: None,
-            require_approval: self.require_approval.is_some(),
+            goal: self.goal.clone(),
+            workspace: given(&self.workspace),
+            agent: given(&self.agent).filter(|_| command.is_none()),
+            command,
+            model: given(&self.model),
+            name: given(&self.name),
+            gates: self.chosen.iter().cloned().chain(more).collect(),
+            // The form shows the gates that are found.
+            no_gates: self.chosen.is_empty() && self.gates.trim().is_empty(),
+            allow_missing_gates: self.allow_missing_gates,
+            max_iterations: number("max_iterations", Some(self.max_iterations.clone()))?,
+            max_cost_usd: number("max_cost_usd", Some(self.max_cost_usd.clone()))?,
+            max_tick_duration_minutes: number("max_minutes", Some(self.max_minutes.clone()))?,
+            require_approval: self.require_approval,
+            place: given(&self.place),
+            ..Start::default()
         })
     }
+}
+
+enum Outcome {
+    Started { project: String, id: String },
+    Preview(Preview),
+}
+
+pub(super) async fn show(State(door): State<Arc<AppState>>, asked: Asked) -> Response {
+    let workspace = asked.get("workspace").cloned().unwrap_or_default();
+    form(&door, None, None, Typed { workspace, ..Typed::default() }).await
+}
+
+pub(super) async fn start(
+    State(door): State<Arc<AppState>>,
+    Form(fields): Form<Vec<(String, String)>>,
+) -> Response {
+    let typed = Typed::of(fields);
+    let asked = typed.clone();
+    match door.at_desk(move |desk| act(desk, &asked)).await {
+        Ok(Outcome::Started { project, id }) => Redirect::to(&format!("/p/{project}/{id}")).into_response(),
+        Ok(Outcome::Preview(preview)) => form(&door, None, Some(preview), typed).await,
+        Err(failure) => (failure.status(), form(&door, Some(failure), None, typed).await).into_response(),
+    }
+}
+
+async fn form(
+    door: &Arc<AppState>,
+    failure: Option<Failure>,
+    preview: Option<Preview>,
+    typed: Typed,
+) -> Response {
+    let workspace = Some(typed.workspace.trim().to_owned()).filter(|text| !text.is_empty());
+    let look = move |desk: &Desk| {
+        // A folder that is refused has its error already.
+        let offer = desk.offer(workspace.as_deref()).or_else(|_| desk.offer(None)).unwrap_or_default();
+        Ok((desk.projects(), offer))
+    };
+    let (projects, offer) = door.at_desk(look).await.unwrap_or_default();
+    let projects = projects.into_iter().map(|project| Project {
+        name: project.folder.rsplit('/').next().unwrap_or_default().to_owned(),
+        href: format!("/start?workspace={}", escaped(&project.folder)),
+        is_chosen: offer.folder.as_str() == project.folder,
+        folder: project.folder,
+    });
+    let at = failure.as_ref().and_then(|it| it.parameter).filter(|at| FIELDS.contains(at)).unwrap_or("");
+    page(&Page {
+        frame: Frame::of_all(door),
+        error: failure.map(|failure| failure.error).unwrap_or_default(),
+        at,
+        preview,
+        projects: projects.collect(),
+        agents: agents(&offer, &typed),
+        gates: gates(&offer, &typed),
+        places: places(&offer, &typed),
+        typed: Typed {
+            workspace: match typed.workspace.is_empty() {
+                true => offer.folder.to_string(),
+                false => typed.workspace.clone(),
+            },
+            ..typed
+        },
+    })
+}
+
+/// The agents that are found, and the one that was named.
+fn agents(offer: &StartOffer, typed: &Typed) -> Vec<Choice> {
+    let is_other = !typed.agent.is_empty() && !offer.agents.contains(&typed.agent);
+    let other = is_other.then(|| typed.agent.clone());
+    let first = offer.agents.first().filter(|_| !typed.is_sent);
+    let choice = |value: String| Choice {
+        is_chosen: typed.agent == value || first == Some(&value),
+        label: value.clone(),
+        says: if is_other && value == typed.agent { "not found in PATH" } else { "found in PATH" },
+        value,
+    };
+    offer.agents.iter().cloned().chain(other).map(choice).collect()
+}
+
+/// The gates that are found: the required ones are chosen until the form says otherwise.
+fn gates(offer: &StartOffer, typed: &Typed) -> Vec<Choice> {
+    let choice = |(value, is_hard): &(String, bool)| {
+        let (name, command) = value.split_once('=').unwrap_or(("", value));
+        Choice {
+            is_chosen: if typed.is_sent { typed.chosen.contains(value) } else { *is_hard },
+            label: format!("{name}: {command}"),
+            says: "",
+            value: value.clone(),
+        }
+    };
+    offer.gates.iter().map(choice).collect()
+}
+
+fn places(offer: &StartOffer, typed: &Typed) -> Vec<Choice> {
+    let default = if offer.is_repository { "worktree" } else { "folder" };
+    let chosen = if typed.place.is_empty() { default } else { typed.place.as_str() };
+    let choice = |(value, label, says): (&str, &str, &'static str)| Choice {
+        is_chosen: value == chosen,
+        value: value.to_owned(),
+        label: label.to_owned(),
+        says,
+    };
+    let git = [
+        (
+            "worktree",
+            "Its own worktree",
+            "A copy of the project on a new branch. Your files stay as they are.",
+        ),
+        ("branch", "A new branch here", "In the folder, on a new branch. Its work is committed."),
+    ];
+    let here = (
+        "folder",
+        "Here, as it is",
+        "In the folder, on the branch that is checked out. Nothing is committed.",
+    );
+    git.into_iter().filter(|_| offer.is_repository).chain([here]).map(choice).collect()
+}
+
+fn act(desk: &Desk, typed: &Typed) -> Result<Outcome, Refusal> {
+    let start = typed.start()?;
+    if typed.is_preview {
+        let words = desk.preview(&start)?;
+        let command = words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
+        return Ok(Outcome::Preview(Preview { sentences: sentences(&start), command }));
+    }
+    let view = desk.start(&start)?.view;
+    Ok(Outcome::Started { project: view.project, id: view.id.to_string() })
+}
+
+/// What the loop will do, in words.
+fn sentences(start: &Start) -> Vec<String> {
+    let agent = start.command.as_deref().or(start.agent.as_deref()).unwrap_or("The configured agent");
+    let place = match start.place.as_deref() {
+        Some("worktree") => "in its own worktree, on a new branch",
+        Some("branch") => "on a new branch in the folder",
+        _ => "in the folder as it is, without commits",
+    };
+    let iterations = start.max_iterations.map_or_else(
+        || "20 iterations, or as many as the configuration says".to_owned(),
+        |most| format!("{most} iterations"),
+    );
+    let money = start.max_cost_usd.map(|cost| format!(" and ${cost:.2}")).unwrap_or_default();
+    let done = match start.gates.as_slice() {
+        [] => "No gate checks the work: it ends unverified, on the agent's word.".to_owned(),
+        [only] => format!("It is done when {} passes on the work.", gate_name(only)),
+        several => {
+            let names: Vec<_> = several.iter().map(|gate| gate_name(gate)).collect();
+            format!("It is done when all of these pass on the work: {}.", names.join(", "))
+        }
+    };
+    let mut all =
+        vec![format!("{agent} works {place}."), format!("It stops after {iterations}{money}."), done];
+    all.extend(start.require_approval.then(|| "Then it waits for your approval.".to_owned()));
+    all
+}
+
+/// The name of a gate, if it has one, else its command.
+fn gate_name(gate: &str) -> &str {
+    let named = gate.split_once('=').map(|(name, _)| name);
+    let is_name = |name: &&str| name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
+    named.filter(is_name).unwrap_or(gate)
+}
+
+/// A path in a query.
+fn escaped(path: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./~".contains(&byte);
+    path.bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
 }
 
 /// A word as a shell would take it.
@@ -189,5 +328,23 @@ mod tests {
     #[case("it's", r"'it'\''s'")]
     fn a_word_is_shown_as_a_shell_would_take_it(#[case] word: &str, #[case] shown: &str) {
         assert_eq!(quoted(word), shown);
+    }
+
+    #[test]
+    fn a_form_is_said_in_words() {
+        let fields =
+            [("goal", "Fix it."), ("agent", "claude"), ("gate", "tests=cargo test"), ("place", "worktree")];
+        let fields = fields.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let start = Typed::of(fields.to_vec()).start().unwrap();
+        assert_eq!(
+            sentences(&start),
+            [
+                "claude works in its own worktree, on a new branch.",
+                "It stops after 20 iterations, or as many as the configuration says.",
+                "It is done when tests passes on the work."
+            ]
+        );
+        assert_eq!(gate_name("FOO=1 make test"), "FOO=1 make test");
+        assert_eq!(escaped("/a b/ü"), "/a%20b/%C3%BC");
     }
 }

@@ -45,7 +45,7 @@ const PRESENCE: WatchFlags = WatchFlags::DELETE_SELF.union(WatchFlags::MOVE_SELF
 const ALL: WatchFlags =
     PRESENCE.union(WatchFlags::MODIFY).union(WatchFlags::CREATE).union(WatchFlags::MOVED_TO);
 
-/// Wakes the watchers of the folder above this one.
+/// Wakes the watchers of this file or folder, and of the folder above it.
 pub(crate) fn tell_above(folder: impl AsFd) {
     let now = rustix::fs::Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
     // Only a change of both times is reported above. If it cannot be made, no watcher is woken: a notice is a hint.

@@ -15,19 +15,24 @@ use refrain_engine::hook::{self, Told};
 use crate::out;
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// What happened
     event: Happened,
-    /// Whose hook it is
+    /// The agent that calls the hook
     #[arg(long, value_name = "KIND", value_parser = agent)]
     agent: AgentKind,
 }
+
+const EXAMPLES: &str = "Examples:
+  refrain hook stop --agent claude
+  refrain hook session-start --agent codex";
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Happened {
     /// The session ends its turn
     Stop,
-    /// A session starts, goes on, or was compacted
+    /// A session starts, continues, or was compacted
     SessionStart,
     /// An agent below the session ends: never a claim
     SubagentStop,

@@ -10,11 +10,16 @@ use crate::cmd::connect::serve::{HANDOVER, not_open};
 use crate::run;
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// A folder that loops may work in; may be said again. The project that this is run in, where it is left out
+    /// A folder that loops may work in; may be repeated [default: the current project]
     #[arg(long, value_name = "DIR")]
     root: Vec<Utf8PathBuf>,
 }
+
+const EXAMPLES: &str = "Examples:
+  refrain mcp
+  refrain mcp --root ~/projects";
 
 /// Serves one client until it goes away.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {

@@ -14,20 +14,32 @@ use crate::cmd::connect::hook::agent;
 use crate::out;
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Verb,
 }
 
+const EXAMPLES: &str = "Examples:
+  refrain plugin install claude
+  refrain plugin status";
+
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Put the plugin where the agent loads it from; every other setting stays as it is
+    /// Install the plugin for an agent; your other settings stay as they are
+    #[command(
+        after_help = "Examples:\n  refrain plugin install claude\n  refrain plugin install codex --dry-run"
+    )]
     Install(Work),
-    /// Take back what install put there
+    /// Remove what install added
+    #[command(
+        after_help = "Examples:\n  refrain plugin remove claude\n  refrain plugin remove codex --dry-run"
+    )]
     Remove(Work),
-    /// Say whether it is there
+    /// Show which agents have the plugin
+    #[command(after_help = "Examples:\n  refrain plugin status\n  refrain plugin status claude --json")]
     Status {
-        /// The agent; all four where it is left out
+        /// The agent [default: all four]
         #[arg(value_parser = agent)]
         agent: Option<AgentKind>,
         /// Print an array
@@ -141,12 +153,7 @@ fn differences(change: &PluginChange) -> String {
 /// What the user has to know.
 fn after(agent: AgentKind, work: &PluginWork) -> String {
     let mut text = String::new();
-    if work.program != "refrain" {
-        text.push_str(&format!(
-            "{agent} calls {}, as the name refrain does not lead there; install again where that moves\n",
-            flat(&work.program)
-        ));
-    }
+    text.push_str(&format!("{agent} calls {}; install again when that moves\n", flat(&work.program)));
     text.extend(work.then.iter().map(|line| format!("next: {line}\n")));
     text
 }
@@ -159,6 +166,15 @@ fn standing(status: &PluginStatus) -> String {
     for part in parts {
         text.push_str(format!("  {:<7}  {}", part.state.as_str(), flat(part.path.as_str())).trim_end());
         text.push('\n');
+    }
+    if let Some((program, problem)) = status.program.as_ref().zip(status.problem.as_ref()) {
+        text.push_str(&format!(
+            "  problem: {} cannot run {}: {}; refrain plugin install {} mends it\n",
+            status.agent,
+            flat(program),
+            flat(problem),
+            status.agent
+        ));
     }
     text
 }

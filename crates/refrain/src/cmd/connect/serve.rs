@@ -22,6 +22,7 @@ use crate::{out, run, slack};
 
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Option<Verb>,
@@ -41,22 +42,29 @@ pub(crate) struct Args {
     /// The key of the certificate: PEM, without a passphrase
     #[arg(long, value_name = "FILE", requires = "tls_cert", value_hint = clap::ValueHint::FilePath)]
     tls_key: Option<Utf8PathBuf>,
-    /// A folder whose loops are shown, and that loops may work in; may be said again. All projects that Refrain has worked
-    /// in, and the one that this is run in, where it is left out
+    /// A folder whose loops are shown, and that loops may work in; may be repeated [default: the current project and all
+    /// projects that Refrain has worked in]
     #[arg(long, value_name = "DIR")]
     root: Vec<Utf8PathBuf>,
     /// Open it in the browser
     #[arg(long)]
     open: bool,
-    /// Print where it is found as a JSON object
+    /// Print its address as a JSON object
     #[arg(long)]
     json: bool,
 }
 
+const EXAMPLES: &str = "Examples:
+  refrain serve --open
+  refrain serve --port 8080 --root ~/projects";
+
 // What is done beside serving.
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
-    /// Make a token for a program, or for a browser, and print it; it is kept nowhere, and ends after 30 days
+    /// Make and print a token for a program or browser, valid for 30 days
+    ///
+    /// Only its hash is stored.
+    #[command(after_help = "Examples:\n  refrain serve token\n  refrain serve token list")]
     Token(TokenArgs),
 }
 
@@ -73,13 +81,17 @@ struct TokenArgs {
 // What is done with the tokens that there are.
 #[derive(Debug, clap::Subcommand)]
 enum TokenVerb {
-    /// List the tokens and the browsers that are let in
+    /// List the valid tokens and browsers
+    #[command(after_help = "Examples:\n  refrain serve token list\n  refrain serve token list --json")]
     List {
         /// Print an array
         #[arg(long)]
         json: bool,
     },
     /// Revoke one token, or the cookie of one browser
+    #[command(
+        after_help = "Examples:\n  refrain serve token revoke 3f2a91c4\n  refrain serve token --revoke"
+    )]
     Revoke {
         /// Its id, as refrain serve token list prints it
         id: String,

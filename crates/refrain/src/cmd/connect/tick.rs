@@ -19,29 +19,39 @@ use refrain_engine::{EngineError, LoopRequest, Said, Service, Turn, hook};
 use crate::out;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = CODES)]
+#[command(after_help = HELP)]
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Verb,
 }
 
-const CODES: &str = "Exit codes of tick:
+const HELP: &str = "Exit codes of tick:
   0  it is done
   1  refused, or usage
   2  there is no such loop
   3  it is not running
   4  its iterations are used up
-  5  nothing can be written there";
+  5  nothing can be written there
+
+Examples:
+  refrain tick begin /refrain:loop --args \"Make the tests pass.\"
+  refrain tick advance mend";
 
 #[derive(Debug, Subcommand)]
 enum Verb {
     Begin(Box<begin::Args>),
-    /// End this turn without a claim and begin the next: prints the marker, then what to do
+    /// End this turn without a claim and begin the next
+    ///
+    /// Prints the marker, then what to do.
+    #[command(after_help = "Examples:\n  refrain tick advance mend\n  refrain tick advance docs-3f9c")]
     Advance {
         /// The loop
         id: LoopId,
     },
-    /// Wait for a proof, 100 seconds at most, and say what came of it; silent where nothing is proven
+    /// Wait up to 100 seconds for the gates, and print the result
+    ///
+    /// Prints nothing if no gates run.
+    #[command(after_help = "Examples:\n  refrain tick hold mend\n  refrain tick hold mend --watch TODO.md")]
     Hold {
         /// The loop
         id: LoopId,
@@ -49,7 +59,10 @@ enum Verb {
         #[arg(long, value_name = "FILE")]
         watch: Vec<Utf8PathBuf>,
     },
-    /// End the loop: what is claimed to be completed is proven first
+    /// End the loop; a claim of completion runs the gates first
+    #[command(
+        after_help = "Examples:\n  refrain tick finish mend completed \"All tests pass.\"\n  refrain tick finish mend cancelled"
+    )]
     Finish {
         /// The loop
         id: LoopId,
@@ -58,9 +71,10 @@ enum Verb {
         /// What was done: kept as the last message of what is `completed`
         reason: Option<String>,
     },
-    /// Say whether Refrain can write what it keeps of a project
+    /// Check whether Refrain can write its data of a project
+    #[command(after_help = "Examples:\n  refrain tick check-writable\n  refrain tick check-writable ~/shop")]
     CheckWritable {
-        /// The project; this one, where it is left out
+        /// The project [default: this one]
         dir: Option<Utf8PathBuf>,
     },
 }

@@ -18,20 +18,25 @@ use crate::run::ShowArgs;
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Which; the only one that is blocked, where it is left out
+    /// The loop [default: the only one that is blocked]
     id: Option<LoopId>,
     /// The tree that you looked at, or the beginning of its name; needed without a terminal
     ///
     /// If another tree waits by now, nothing is approved. A loop without a repository has the tree `none`.
     #[arg(long, value_name = "TREE", value_parser = app::Approve::tree)]
     tree: Option<String>,
-    /// How long the loop may take, in all
+    /// How long the loop may take in total
     #[arg(long, value_name = "DUR", allow_negative_numbers = true, value_parser = duration)]
     max_duration: Option<Millis>,
     #[command(flatten)]
     show: ShowArgs,
 }
+
+const EXAMPLES: &str = "Examples:
+  refrain approve docs-3f9c
+  refrain approve docs-3f9c --tree 5be8c3d01a";
 
 /// Candidates without an id: a blocked loop may wait for approval.
 pub(crate) fn could_be(status: &Brief) -> bool {

@@ -18,20 +18,25 @@ use crate::render::phrase;
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Which; the only one that is not over, where it is left out
+    /// The loop or plan [default: the only one that has not ended]
     #[arg(conflicts_with = "all")]
     id: Option<LoopId>,
     /// The loop that this file of another system shows, such as .descartes/loop-state.json
     #[arg(long, value_name = "FILE", conflicts_with_all = ["id", "all"], hide_short_help = true)]
     state_file: Option<Utf8PathBuf>,
-    /// Every loop and plan of this project that is not over
+    /// Every loop and plan of this project that has not ended
     #[arg(long)]
     all: bool,
     /// End the agent now
     #[arg(long)]
     now: bool,
 }
+
+const EXAMPLES: &str = "Examples:
+  refrain cancel docs-3f9c
+  refrain cancel docs-3f9c --now";
 
 impl Args {
     /// The verb's action, for [`Action::permission`].

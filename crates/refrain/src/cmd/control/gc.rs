@@ -51,8 +51,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     out::print(&all.iter().map(row).collect::<String>());
     let room = size(all.iter().map(|garbage| garbage.bytes).sum());
     let things = phrase::counted(u32::try_from(all.len()).unwrap_or(u32::MAX), "item", "items");
-    let is_asked = !args.dry_run && !args.yes && std::io::stdin().is_terminal();
-    if !args.yes && !(is_asked && values::confirm(&format!("Remove {things}, {room}? [y/N] "))?) {
+    let may_ask = !args.dry_run && std::io::stdin().is_terminal();
+    let is_wanted = args.yes || may_ask && values::confirm(&format!("Remove {things}, {room}? [y/N] "))?;
+    if !is_wanted {
         out::tell_note(format!("{things}, {room}; refrain gc --yes removes them"));
         return Ok(Code::Done.into());
     }

@@ -10,13 +10,18 @@ use refrain_engine::{Brief, ByKind, Service};
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Which; the only one that runs, where it is left out
+    /// The loop or plan [default: the only one that runs]
     id: Option<LoopId>,
     /// End the agent now; its attempt is refunded
     #[arg(long)]
     now: bool,
 }
+
+const EXAMPLES: &str = "Examples:
+  refrain pause
+  refrain pause docs-3f9c --now";
 
 /// Which loops it can mean.
 pub(crate) fn could_be(status: &Brief) -> bool {
@@ -48,7 +53,7 @@ pub(crate) fn pause(
         },
     };
     Ok(match (ended, now) {
-        (true, _) => format!("{id} has stopped; refrain {verb} {id} goes on\n"),
+        (true, _) => format!("{id} has stopped; refrain {verb} {id} continues\n"),
         (false, true) => format!("{id} will pause now\n"),
         (false, false) => format!("{id} will pause after {after}\n"),
     })

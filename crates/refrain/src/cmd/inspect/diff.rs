@@ -1,14 +1,13 @@
 //! `refrain diff`.
 
-use std::ffi::OsStr;
-use std::io::Write;
 use std::process::ExitCode;
 
 use owo_colors::OwoColorize;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
-use refrain_engine::{Differences, chain, tool};
+use refrain_engine::Differences;
 
+use crate::pager::page;
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
@@ -32,6 +31,9 @@ const EXAMPLES: &str = "Examples:
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = values::latest(&service, args.id.as_ref(), "refrain diff")?;
+    if args.iteration.is_some() {
+        values::check_iteration(&service.status(&id)?, args.iteration)?;
+    }
     let Differences { note, is_shown, stat, diff } = service.differences_of(&id, args.iteration)?;
     if !is_shown {
         return Err(RequestError::new(Code::Failed, format!("{id}: {note}")));
@@ -57,29 +59,6 @@ fn coloured(patch: &str) -> String {
         _ => line.to_owned(),
     };
     patch.lines().map(|line| paint(line) + "\n").collect()
-}
-
-/// Shows a text in the pager that the environment names, `less` by default; prints it if standard output is no terminal.
-fn page(context: &Context, text: &str) -> Result<(), RequestError> {
-    let pager = context.variable("PAGER").unwrap_or("less -FRX");
-    if out::terminal_width().is_none() || pager == "cat" || context.variable("TERM") == Some("dumb") {
-        out::print(text);
-        return Ok(());
-    }
-    let failed = |error: std::io::Error| RequestError::new(Code::Failed, format!("the pager: {error}"));
-    let mut file = tempfile::Builder::new().prefix("refrain-diff-").tempfile().map_err(failed)?;
-    let shown =
-        if out::is_coloured() { text.to_owned() } else { anstream::adapter::strip_str(text).to_string() };
-    file.write_all(shown.as_bytes()).map_err(failed)?;
-    // The variable is a command of the user's shell, as everywhere; the text is only its input.
-    let script = format!("{pager} < \"$1\"");
-    let args = [OsStr::new("-c"), OsStr::new(&script), OsStr::new("sh"), file.path().as_os_str()];
-    if !tool::at_terminal("sh", &args, context.dir.as_std_path())
-        .map_err(|error| RequestError::new(Code::Failed, format!("the pager: {}", chain(&error))))?
-    {
-        out::print(text);
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -12,16 +12,21 @@ use refrain_engine::{ByKind, Service, write_exported};
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Which; the only one, where it is left out
+    /// The loop [default: the only one]
     id: Option<LoopId>,
-    /// Whose format
+    /// The format
     #[arg(long = "as", value_enum, value_name = "FORMAT")]
     format: Format,
     /// Write it to FILE in place of standard output; one that Refrain did not write stays as it is
     #[arg(short, long, value_name = "FILE")]
     output: Option<Utf8PathBuf>,
 }
+
+const EXAMPLES: &str = "Examples:
+  refrain export docs-3f9c --as json
+  refrain export docs-3f9c --as descartes --output loop-state.json";
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Format {

@@ -19,26 +19,39 @@ use crate::render::phrase;
 use crate::render::table::{self, Column, Cut};
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Those of every project that refrain has worked in
+    /// Those of every project that Refrain has worked in
     #[arg(long)]
     all_projects: bool,
-    /// The loops of this plan's tasks, which are left out otherwise
+    /// Only the loops of this plan's tasks, which are hidden otherwise
     #[arg(long, value_name = "ID", conflicts_with = "all_projects")]
     plan: Option<LoopId>,
+    /// Show at most N, those that run first
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
     /// Print an array of status objects, one a line
     #[arg(long)]
     json: bool,
 }
 
+const EXAMPLES: &str = "Examples:
+  refrain list
+  refrain list --all-projects";
+
 /// Prints the list; damaged loops are named, and the rest is shown.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let detail = if args.json { Detail::Object } else { Detail::Line };
-    let rows = match &args.plan {
+    let mut rows = match &args.plan {
         Some(plan) => service.list_tasks(plan, detail)?,
         None => service.list_with(args.all_projects, detail)?,
     };
+    if !args.json {
+        rows.sort_by_key(|row| !matches!(row, Listed::Loop(brief) if !brief.has_stopped()));
+    }
+    let more = rows.len().saturating_sub(args.limit.unwrap_or(usize::MAX));
+    rows.truncate(args.limit.unwrap_or(usize::MAX));
     if args.json {
         rows.iter().for_each(tell_damaged);
         out::print_json_array(rows.iter().filter_map(object))?;
@@ -50,6 +63,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         });
     } else {
         print(&rows, args.all_projects);
+    }
+    if more > 0 {
+        out::tell_line("", &format!("refrain: {more} more; a larger --limit shows them"));
     }
     Ok(Code::Done.into())
 }

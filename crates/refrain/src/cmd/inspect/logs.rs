@@ -16,10 +16,11 @@ use crate::render::lines::Lines;
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The loop or plan [default: the one touched last]
     id: Option<LoopId>,
-    /// Go on showing it as it comes, until the loop has stopped
+    /// Continue to show new output until the loop stops
     #[arg(short, long, conflicts_with = "iteration")]
     follow: bool,
     /// Streams of events as they came, not made readable
@@ -29,6 +30,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = iteration)]
     iteration: Option<u32>,
 }
+
+const EXAMPLES: &str = "Examples:
+  refrain logs docs-3f9c --follow
+  refrain logs docs-3f9c --iteration 3";
 
 /// How much is read at once.
 const CHUNK: usize = 64 << 10;
@@ -68,15 +73,7 @@ fn of_plan(service: &Service, id: &LoopId, args: &Args) -> Result<ExitCode, Requ
 fn of_loop(service: &Service, id: &LoopId, args: &Args) -> Result<bool, RequestError> {
     let status = service.status(id)?;
     let attempts = attempts(&status, args.iteration);
-    if let Some(n) = args.iteration
-        && attempts.is_empty()
-    {
-        let error = format!(
-            "--iteration {n}: loop {id} has no such iteration; accepted are 1 to {}",
-            status.iteration
-        );
-        return Err(RequestError::new(Code::NotFound, error));
-    }
+    values::check_iteration(&status, args.iteration)?;
     if args.follow {
         return follow(service, id, args.raw);
     }

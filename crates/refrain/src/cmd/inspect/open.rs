@@ -34,7 +34,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     };
     if !Utf8Path::new(&folder).is_dir() {
         let error =
-            RequestError::new(Code::Failed, format!("{id}: its worktree {folder} is not there any more"));
+            RequestError::new(Code::Refused, format!("{id}: its worktree {folder} is not there any more"));
         return Err(match (service.discarded(&id), branch) {
             (Some(reference), branch) => error.hint(brings_back(&id, branch.as_deref(), &reference)),
             (None, Some(branch)) => {

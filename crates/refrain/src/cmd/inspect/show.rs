@@ -13,6 +13,7 @@ use crate::render::phrase;
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The loop or plan [default: the one touched last]
     id: Option<LoopId>,
@@ -20,6 +21,10 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 }
+
+const EXAMPLES: &str = "Examples:
+  refrain show docs-3f9c
+  refrain show docs-3f9c --json";
 
 /// Prints each event: its number, time, name and facts in a line; its lists below.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {

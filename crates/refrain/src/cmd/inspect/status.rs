@@ -8,9 +8,9 @@ use refrain_core::LoopId;
 use refrain_core::formats::mirror::{ForeignLoop, Promised, Standing};
 use refrain_core::r#loop::Outcome;
 use refrain_core::spec::Millis;
-use refrain_core::text::printable;
+use refrain_core::text::{cut, printable, squeeze};
 use refrain_core::view::{Status, Tone};
-use refrain_engine::{ByKind, Located, Service};
+use refrain_engine::{ByKind, Kept, Located, Service};
 
 use crate::cmd::state_file::{self, StateFile};
 use crate::plan::board::{self, Art};
@@ -21,7 +21,13 @@ use crate::render::phrase;
 use crate::render::phrase::Row;
 use crate::{out, values};
 
+/// How much of a goal is shown, in characters.
+const GOAL: usize = 300;
+/// How much of the end of a gate's log is read, in bytes.
+const END: u64 = 4 << 10;
+
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The loop or plan [default: the one touched last]
     id: Option<LoopId>,
@@ -32,6 +38,10 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "state_file")]
     json: bool,
 }
+
+const EXAMPLES: &str = "Examples:
+  refrain status
+  refrain status docs-3f9c --json";
 
 /// Prints the status.
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
@@ -58,7 +68,9 @@ pub(crate) fn show(service: &Service, id: &LoopId, json: bool) -> Result<ExitCod
     match standing {
         standing if json => out::print_json(&standing)?,
         ByKind::Loop(status) => {
-            out::print(&text(&status, &service.locate(id)?, out::terminal_width()));
+            let goal = service.goal(id)?;
+            let failure = last_failure(service, &status);
+            out::print(&text(&status, &service.locate(id)?, (&goal, failure), out::terminal_width()));
         }
         ByKind::Plan(status) => {
             out::print(&board::text(&status, Art::current(), refrain_engine::now()));
@@ -87,15 +99,43 @@ fn foreign(found: &ForeignLoop, file: &Utf8Path, width: Option<usize>) -> String
     phrase::rows(&rows, "", 12, width)
 }
 
-/// One fact a line.
-fn text(status: &Status, found: &Located, width: Option<usize>) -> String {
+/// The required gate that failed last, with the last two lines that it printed.
+fn last_failure(service: &Service, status: &Status) -> Option<String> {
+    let gate = status.gates.iter().find(|gate| gate.hard && !gate.passed)?;
+    let (attempt, run) = gate.ran;
+    let kept = Kept::Gate(gate.name.parse().ok()?, run);
+    let printed = service.printed(&status.id, (attempt, &kept), None, END).ok().flatten();
+    let text = printed.map_or_else(|| gate.preview.clone(), |part| part.text);
+    let mut lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let last = lines.split_off(lines.len().saturating_sub(2));
+    Some(
+        [format!("gate {}", gate.name)]
+            .into_iter()
+            .chain((!last.is_empty()).then(|| last.join(" / ")))
+            .collect::<Vec<_>>()
+            .join(": "),
+    )
+}
+
+/// One fact a line: first what matters to a person, then the rest.
+fn text(
+    status: &Status,
+    found: &Located,
+    (goal, failure): (&str, Option<String>),
+    width: Option<usize>,
+) -> String {
     let progress = phrase::progress(status.iteration, status.max_iterations);
     let attempts = phrase::counted(status.started, "attempt", "attempts");
     let mut rows = vec![
         Row::exact("loop", status.id.to_string()),
         Row::prose("status", format!("{}: {}", status.status.as_str(), status.reason)),
         Row::prose("question", status.question.clone().unwrap_or_default()).with_tone(Tone::Attention),
+        Row::exact("next", status.needs.clone().unwrap_or_default()),
         Row::exact("verified", phrase::label(status.verification()).to_owned()).with_tone(status.tone()),
+        Row::prose("goal", cut(&squeeze(goal), GOAL).into_owned()),
+        Row::prose("failed", failure.unwrap_or_default()),
+        Row::prose("used", phrase::used(&status.usage)),
+        Row::exact("branch", status.branch.clone().unwrap_or_default()),
         Row::prose("iteration", format!("{progress} ({} charged, {attempts})", status.charged)),
         Row::exact("runs", format!("{} ({})", words(status.command.iter()), status.agent)),
         Row::exact("in", status.worktree.clone()),
@@ -103,7 +143,6 @@ fn text(status: &Status, found: &Located, width: Option<usize>) -> String {
         Row::prose("gates", gated::row(&status.gates)),
         Row::exact("proven tree", status.tree.clone().unwrap_or_default()),
         Row::prose("signature", status.signature.clone()),
-        Row::prose("used", phrase::used(&status.usage)),
         Row::prose("shared", phrase::caps(&status.caps)),
         Row::exact("started", clock(status.started_at)),
         Row::exact("last event", clock(status.updated_at)),
@@ -125,9 +164,6 @@ fn text(status: &Status, found: &Located, width: Option<usize>) -> String {
     }
     if let Some(runner) = status.runner.as_ref().filter(|_| status.ended_at.is_none()) {
         rows.push(Row::prose("runner", format!("{runner}, {}", runner.life())));
-    }
-    if let Some(needs) = &status.needs {
-        rows.push(Row::exact("next", needs.clone()));
     }
     let mut text = phrase::rows(&rows, "", 12, width);
     let iterations = status.iterations.as_deref().unwrap_or_default();

@@ -31,18 +31,23 @@ use crate::values::charset;
 const LONGEST_LOG: u64 = 512 << 10;
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Those of every project that refrain has worked in
+    /// Those of every project that Refrain has worked in
     #[arg(long)]
     all_projects: bool,
 }
+
+const EXAMPLES: &str = "Examples:
+  refrain top
+  refrain top --all-projects";
 
 /// Shows them until the person has seen enough.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     if !stdin().is_terminal() || !stdout().is_terminal() || context.variable("TERM") == Some("dumb") {
         let error = "refrain top needs a terminal that it can draw on; standard input and output are none";
         let instead =
-            "refrain list and refrain status show how loops stand, refrain watch ID one as it goes on";
+            "refrain list and refrain status show how loops stand, refrain watch ID one as it continues";
         return Err(RequestError::usage(error).hint(instead));
     }
     let service = context.service()?;
@@ -66,7 +71,7 @@ impl Verbs {
             return Err(RequestError::new(Code::Refused, format!("{id} waits for approval: A asks for it")));
         }
         resume_detached(&self.context, service, id, grant, Slow::Wait)?;
-        Ok(format!("{id} goes on"))
+        Ok(format!("{id} continues"))
     }
 
     /// Only a loop that waits for approval.
@@ -80,7 +85,7 @@ impl Verbs {
             steer::steer(&self.context, service, id, steering, Slow::Wait)?;
         }
         resume_detached(&self.context, service, id, (&Grant::default(), false), Slow::Wait)?;
-        Ok(format!("{id} is sent back, and goes on"))
+        Ok(format!("{id} is sent back, and continues"))
     }
 }
 

@@ -18,11 +18,12 @@ use crate::render::phrase;
 use crate::render::table::{self, Column, Cut};
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Only what ended since then: a date like 2026-11-01, or how long ago, like 7d or 12h
     #[arg(long, value_name = "DUR|DATE")]
     since: Option<Since>,
-    /// What to add up by; prometheus is told all of it apart, but for the days
+    /// What to add up by; the format prometheus is broken down by everything except days
     #[arg(long, value_enum, default_value_t = ByArg::Day)]
     by: ByArg,
     /// The loops of every project that refrain has worked in, not only of this one
@@ -31,7 +32,7 @@ pub(crate) struct Args {
     /// Print one object
     #[arg(long)]
     json: bool,
-    /// How to print it; prometheus is for a scraper, or for its collector of text files
+    /// How to print it; prometheus is for a scraper
     #[arg(long, value_enum, default_value_t = Format::Table, conflicts_with = "json")]
     format: Format,
     /// Draw what each group cost into this file, too
@@ -39,9 +40,13 @@ pub(crate) struct Args {
     svg: Option<Utf8PathBuf>,
 }
 
+const EXAMPLES: &str = "Examples:
+  refrain usage --since 7d
+  refrain usage --by model --all-projects";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
-    /// For a person
+    /// A table
     Table,
     /// One object
     Json,
@@ -59,7 +64,7 @@ enum ByArg {
     Agent,
     /// The model, as the agent told it
     Model,
-    /// Who pays: the agent, how it is logged in, and a short name of its account
+    /// What pays: the agent, how it is logged in, and a short name of its account
     Pool,
 }
 

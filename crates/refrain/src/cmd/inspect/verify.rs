@@ -15,16 +15,21 @@ use crate::render::phrase;
 
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The loop or plan [default: the one that the report is on, or the one touched last]
     id: Option<LoopId>,
-    /// A report, as refrain report --json printed it, that is to say the same as the journal
+    /// A report of refrain report --json to compare with the journal
     #[arg(long, value_name = "FILE")]
     report: Option<Utf8PathBuf>,
     /// Print the verdict as an object
     #[arg(long)]
     json: bool,
 }
+
+const EXAMPLES: &str = "Examples:
+  refrain verify docs-3f9c
+  refrain verify docs-3f9c --report report.json";
 
 /// Prints what agrees, or fails with the differences.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {

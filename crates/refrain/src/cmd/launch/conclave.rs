@@ -19,10 +19,16 @@ const TESTS: &str = "tests";
 const QUALITY: &str = "quality";
 
 /// The gate of a project that has no tests yet, and what it runs: the tests of seed 004's ecosystems, once there are some.
+/// Each says that it ran: without such a line the work is unverified.
 const NEW_TESTS: &str = "new-tests";
-const RUN_NEW_TESTS: &str = "( test ! -f package.json || CI=true npm test --if-present ) && ( test ! -f Cargo.toml || cargo test ) && \
-    ( test -z \"$(find . -name 'test_*.py' -o -name '*_test.py' | head -n 1)\" || python3 -m pytest ) && \
-    ( test ! -f go.mod || go test ./... ) && ( test ! -f test.sh || sh test.sh )";
+const RUN_NEW_TESTS: &str = "( test ! -f package.json || ! grep -q '\"test\"' package.json || grep -q 'no test specified' package.json || \
+    { CI=true npm test && echo 'new-tests: npm test passed'; } ) && \
+    ( test -z \"$(find . -name '*.rs' -not -path './target/*' -exec grep -l '#\\[[a-z:_]*test' {} + | head -n 1)\" || \
+    { cargo test && echo 'new-tests: cargo test passed'; } ) && \
+    ( test -z \"$(find . -name 'test_*.py' -o -name '*_test.py' | head -n 1)\" || \
+    { python3 -m pytest && echo 'new-tests: pytest passed'; } ) && \
+    ( test -z \"$(find . -name '*_test.go' | head -n 1)\" || { go test ./... && echo 'new-tests: go test passed'; } ) && \
+    ( test ! -f test.sh || { sh test.sh && echo 'new-tests: test.sh passed'; } )";
 
 /// What a project without tests leads to.
 pub(super) enum Untested {
@@ -69,7 +75,7 @@ impl Rules {
             (None, Untested::Begin) => {
                 work.gates.add(NEW_TESTS, RUN_NEW_TESTS)?;
                 notes.push(format!(
-                    "{dir} has no tests yet: until the run makes some, the reviewer alone decides; gate {NEW_TESTS} runs them then"
+                    "{dir} has no tests yet: gate {NEW_TESTS} runs those that the run makes; without any, the result is unverified"
                 ));
             }
             (None, Untested::Refuse(hint)) => return Err(no_tests(dir, &offer).hint(hint)),
@@ -96,6 +102,9 @@ impl Rules {
         };
         for gate in spec.gates.iter_mut().filter(|_| timeout.is_none()) {
             gate.timeout = limit(gate).unwrap_or(gate.timeout);
+        }
+        for gate in spec.gates.iter_mut().filter(|gate| offer.is_some() && gate.name.as_str() == NEW_TESTS) {
+            gate.own_tests = true;
         }
         decide_as_conclave(spec);
         // Together they are two commands at most, of which only the first program would be looked at.

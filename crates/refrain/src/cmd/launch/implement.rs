@@ -13,12 +13,12 @@ pub(crate) struct Args {
     options: Options,
 }
 
-const EXAMPLES: &str = "Examples:
+const EXAMPLES: &str = "A number alone is the maximum of iterations. All other options are those of refrain start: refrain docs modes
+
+Examples:
   refrain implement 20 --agent claude
   refrain implement --commit-only \\
-    --agent claude \"Build the parser.\"
-
-A number alone is the maximum of iterations. All else is as with start: refrain start --help, docs/modes.md";
+    --agent claude \"Build the parser.\"";
 
 /// Starts it.
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {

@@ -13,13 +13,13 @@ pub(crate) struct Args {
     options: Options,
 }
 
-const EXAMPLES: &str = "Examples:
+const EXAMPLES: &str = "A number alone is the maximum of iterations. All other options are those of refrain start: refrain docs modes
+
+Examples:
   refrain research --agent claude
   refrain research 10 --agent claude
   refrain research --agent claude \\
-    \"Which parser fits?\"
-
-A number alone is the maximum of iterations. All else is as with start: refrain start --help, docs/modes.md";
+    \"Which parser fits?\"";
 
 /// Starts it.
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {

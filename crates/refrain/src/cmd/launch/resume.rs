@@ -25,8 +25,9 @@ use crate::run::{self, ShowArgs};
 use crate::{notifier, out, values};
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Which; the only one that can go on, where it is left out
+    /// The loop or plan [default: the only one that can be resumed]
     #[arg(conflicts_with_all = ["last", "all", "from"])]
     id: Option<LoopId>,
     /// The one that was touched last
@@ -35,10 +36,10 @@ pub(crate) struct Args {
     /// Every one that paused or crashed, each in a process of its own
     #[arg(long, conflicts_with_all = ["max_iterations", "max_duration", "max_cost", "max_tokens", "retry_for"])]
     all: bool,
-    /// Of every project, and only those that the machine's end interrupted: what a service runs after a reboot
+    /// With --all: those of every project that a reboot interrupted; for a service
     #[arg(long)]
     after_reboot: bool,
-    /// Wait no longer for what it waits for
+    /// Try again now instead of waiting
     #[arg(long)]
     now: bool,
     #[command(flatten)]
@@ -46,6 +47,10 @@ pub(crate) struct Args {
     #[command(flatten)]
     show: ShowArgs,
 }
+
+const EXAMPLES: &str = "Examples:
+  refrain resume docs-3f9c
+  refrain resume docs-3f9c --max-iterations 40 --detach";
 
 impl Args {
     /// The verb's action, for [`Action::permission`]: with `--all` the caller's own loop would be among them.

@@ -37,13 +37,13 @@ pub(crate) struct Args {
     /// The task's id; the loop has it in a-z, 0-9 and hyphens
     #[arg(value_name = "TASK_ID", value_parser = task_id)]
     task: TaskName,
-    /// The file that says what is to be done: the agent's prompt, and what the reviewer holds the work against
+    /// The file with the task: the agent's prompt, and the specification for the reviewer
     #[arg(value_name = "PROMPT_FILE")]
     prompt_file: Utf8PathBuf,
     /// Stop after N iterations in total, 1 to 200 [default: 5]
     #[arg(long, short = 'n', visible_aliases = ["max-iterations", "iterations"], value_name = "N", allow_negative_numbers = true, value_parser = values::iterations)]
     max_iter: Option<u32>,
-    /// Never ask whether to go on with what an earlier run left: begin anew
+    /// Never ask whether to continue an earlier run: begin anew
     #[arg(long)]
     non_interactive: bool,
     #[command(flatten)]
@@ -95,7 +95,7 @@ impl Difference for OfRun {
 
 const HELP: &str =
     "Gates: tests (all that the project's files offer, or --gate and [gates]), spec (the reviewer), and
-quality (linters, which only inform). A project without tests begins with a warning. What fails is told to the next iteration. Work that is given up is kept on a branch
+quality (linters, which are advisory). A project without tests begins with a warning. The next prompt says what failed. Work that is given up is kept on a branch
 wip/ralph-fail-TASK_ID-TIME.
 
 Environment, in seconds or like 20m: RALPH_TIMEOUT_IMPLEMENT (20m), RALPH_TIMEOUT_TEST (10m),
@@ -167,7 +167,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
     }
 }
 
-/// Refuses options that differ from those of the earlier run, which goes on with what it was started with.
+/// Refuses options that differ from those of the earlier run, which continues with what it was started with.
 fn keeps_its_options(context: &Context, spec: &Spec, stored: &Spec) -> Result<(), RequestError> {
     let reviewer = |spec: &Spec| spec.gates.iter().find_map(|gate| gate.reviewer().cloned());
     let checks =

@@ -85,7 +85,10 @@ pub(crate) fn is_number(word: &str) -> bool {
 }
 
 // Short lines: a line that a narrow terminal wraps cannot be copied.
-const EXAMPLES: &str = "Examples:
+const EXAMPLES: &str =
+    "Options that are not given come from the configuration: refrain config show, refrain docs configuration
+
+Examples:
   refrain start --agent claude \\
     --max-cost 5 \"Fix the tests.\"
   refrain start --agent codex \\
@@ -96,16 +99,14 @@ const EXAMPLES: &str = "Examples:
   refrain start --command ./agent.sh \\
     --max-iterations 10 \\
     --timeout 20m --detach \\
-    \"Fix the tests.\"
-
-What is left out here, the configuration says: refrain config show. All about it: docs/configuration.md";
+    \"Fix the tests.\"";
 
 /// Starts the loop and drives it, here or in a process of its own.
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
     let Args { options: Options { task, begin, plan, show }, mode } = args;
     if plan.asked() {
-        let BeginArgs { name, work, max_iterations, .. } = begin;
-        return plan::run_plan(context, plan.into_parts(), name, max_iterations, work, show);
+        let BeginArgs { name, mirror, work, max_iterations, .. } = begin;
+        return plan::run_plan(context, plan.into_parts(), (name, mirror), max_iterations, work, show);
     }
     if show.detach {
         context.check(Action::Detach)?;

@@ -7,11 +7,12 @@ use refrain_core::memory::{Kind, STANDING};
 
 use crate::out;
 
-/// Have something remembered of this project
+/// Add a memory to this project
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "A fact of an importance of 0.85 or more is told to every loop of the project, whatever its goal; \
-all else to those that it has to do with."
+    after_help = "A fact with an importance of 0.85 or more goes into the prompt of every loop of the project; \
+other memories only into those that they fit.\n\nExamples:\n  refrain memory add \"The database needs the port 5433.\"\n  \
+    refrain memory add --importance 0.9 \"Never edit generated files.\""
 )]
 pub(super) struct Args {
     /// What is to be remembered: a sentence or two

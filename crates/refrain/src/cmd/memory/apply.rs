@@ -7,12 +7,19 @@ use refrain_core::LoopId;
 
 use crate::out;
 
-/// Take over what a loop taught: change the project's instructions for agents as proposed. Nothing is committed
+/// Change the project's instructions for agents as proposed
+///
+/// Nothing is committed.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Args {
     /// The loop, as proposals shows it
     id: LoopId,
 }
+
+const EXAMPLES: &str = "Examples:
+  refrain memory apply docs-3f9c
+  refrain -C ~/shop memory apply docs-3f9c";
 
 /// Writes the file.
 pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {

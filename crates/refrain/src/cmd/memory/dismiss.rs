@@ -7,12 +7,17 @@ use refrain_core::LoopId;
 
 use crate::out;
 
-/// Decide that a proposal is not wanted
+/// Dismiss a proposal
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Args {
     /// The loop, as proposals shows it
     id: LoopId,
 }
+
+const EXAMPLES: &str = "Examples:
+  refrain memory dismiss docs-3f9c
+  refrain -C ~/shop memory dismiss docs-3f9c";
 
 /// Notes it.
 pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {

@@ -8,8 +8,9 @@ use refrain_core::memory::{Kind, Memory};
 use super::{list, told};
 use crate::{out, values};
 
-/// Print all that is remembered, to be read or kept: as Markdown, or with --json as an array
+/// Print all memories as Markdown or JSON
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Args {
     /// Of all projects
     #[arg(long)]
@@ -18,6 +19,10 @@ pub(super) struct Args {
     #[arg(long)]
     json: bool,
 }
+
+const EXAMPLES: &str = "Examples:
+  refrain memory export > memories.md
+  refrain memory export --json";
 
 /// Prints it.
 pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {

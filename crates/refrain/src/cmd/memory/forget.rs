@@ -11,9 +11,10 @@ use refrain_engine::{Service, WhichMemories};
 use super::{list, told};
 use crate::out;
 
-/// Forget memories: nothing of them is left
+/// Delete memories for good
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("which").required(true))]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Args {
     /// These, as list shows them
     #[arg(group = "which", value_name = "ID")]
@@ -27,10 +28,14 @@ pub(super) struct Args {
     /// With --all: of all projects
     #[arg(long)]
     all_projects: bool,
-    /// With --all: that it is meant
+    /// With --all: confirm it
     #[arg(long)]
     yes: bool,
 }
+
+const EXAMPLES: &str = "Examples:
+  refrain memory forget --loop docs-3f9c
+  refrain memory forget --all --yes";
 
 /// Deletes them, and prints how many there were.
 pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {

@@ -9,8 +9,9 @@ use refrain_engine::{Service, WhichMemories};
 use super::told;
 use crate::out;
 
-/// List what is remembered of this project, the newest first
+/// List the memories of this project, newest first
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Args {
     /// Only these: fact, episode or procedure
     #[arg(long, value_name = "KIND")]
@@ -22,6 +23,10 @@ pub(super) struct Args {
     #[arg(long)]
     json: bool,
 }
+
+const EXAMPLES: &str = "Examples:
+  refrain memory list
+  refrain memory list --kind fact --json";
 
 /// Prints them.
 pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {

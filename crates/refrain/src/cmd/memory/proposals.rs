@@ -13,8 +13,9 @@ use serde::Serialize;
 
 use crate::out;
 
-/// Show what loops taught about the project's instructions for agents, and whether it was of use
+/// Show proposed changes of the instructions for agents, and their effect
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Args {
     /// Only the one of this loop, with its patch and the reasons
     id: Option<LoopId>,
@@ -22,6 +23,10 @@ pub(super) struct Args {
     #[arg(long)]
     json: bool,
 }
+
+const EXAMPLES: &str = "Examples:
+  refrain memory proposals
+  refrain memory proposals docs-3f9c";
 
 /// A proposal, as `memory proposals --json` has it.
 #[derive(Serialize, JsonSchema)]
@@ -58,7 +63,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         out::print_json(&found.into_iter().map(Row::from).collect::<Vec<_>>())?;
     } else if found.is_empty() {
         out::print(
-            "Nothing is proposed. [evolution] of your config.toml says who reflects on loops: docs/memory.md\n",
+            "Nothing is proposed. [evolution] of your config.toml says who reflects on loops: refrain docs memory\n",
         );
     } else {
         found.iter().for_each(|it| out::print(&told(it, args.id.is_some())));

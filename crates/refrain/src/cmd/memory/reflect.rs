@@ -24,7 +24,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     if service.settings(Chosen::default(), true)?.config.evolution.agent.is_none() {
         let error = "nobody is to reflect on loops";
         return Err(
-            RequestError::usage(error).hint("[evolution] of your config.toml says who: docs/memory.md")
+            RequestError::usage(error).hint("[evolution] of your config.toml says who: refrain docs memory")
         );
     }
     out::print(&match reflect(&service, &args.id)? {

@@ -8,8 +8,9 @@ use refrain_core::memory::Memory;
 use super::told;
 use crate::out;
 
-/// Find memories by what they are about, the best first
+/// Search memories by their subject, best match first
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Args {
     /// What they are about
     #[arg(required = true, value_name = "QUERY")]
@@ -21,6 +22,10 @@ pub(super) struct Args {
     #[arg(long)]
     json: bool,
 }
+
+const EXAMPLES: &str = "Examples:
+  refrain memory search \"flaky tests\"
+  refrain memory search parser --all-projects";
 
 /// Prints the matches, and why some may be missing.
 pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {

@@ -11,10 +11,11 @@ use super::which::WhichArgs;
 use crate::cmd::control::cancel::cancel;
 use crate::out;
 
-/// Stop a plan for good: after the iterations at work, or at once
+/// Cancel a plan for good, after the running iterations or at once
 ///
-/// What has landed stays; a wave that is not complete is not handed over.
+/// Merged work stays; an incomplete wave does not reach your branch.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     which: WhichArgs,
@@ -22,6 +23,10 @@ pub(crate) struct Args {
     #[arg(long)]
     now: bool,
 }
+
+const EXAMPLES: &str = "Examples:
+  refrain plan cancel
+  refrain plan cancel my-feature --now";
 
 /// Asks for the end; returns once the plan has received the request.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {

@@ -78,7 +78,7 @@ pub(super) fn detached(
     } else if !show.quiet {
         out::print(&format!("{id}\n"));
         let next = format!("refrain watch {id}, refrain plan status {id}, refrain plan pause {id}");
-        out::tell_line("", &format!("runs by itself: {next}"));
+        out::tell_line("", &format!("runs in the background: {next}"));
     }
     Ok(Code::Done.into())
 }

@@ -44,7 +44,7 @@ impl LookArgs {
     pub(super) fn prepare(self, context: &Context) -> Result<Prepared, RequestError> {
         let Self { source, spec, name, work } = self;
         let (how, work) = (HowArgs::default(), work.args);
-        let request = RunPlan { source, spec, how, name, work };
+        let request = RunPlan { source, spec, how, name, work, mirror: Vec::new() };
         Prepared::of(context, request, &mut out::tell_note)
     }
 }

@@ -9,8 +9,9 @@ use super::which::WhichArgs;
 use crate::cmd::control::pause::pause;
 use crate::out;
 
-/// Stop a plan for now: after the iterations at work, or at once
+/// Pause a plan, after the running iterations or at once
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     which: WhichArgs,
@@ -18,6 +19,10 @@ pub(crate) struct Args {
     #[arg(long)]
     now: bool,
 }
+
+const EXAMPLES: &str = "Examples:
+  refrain plan pause
+  refrain plan pause my-feature --now";
 
 /// Asks for the pause; returns once the plan has received the request.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {

@@ -18,21 +18,22 @@ use super::which::WhichArgs;
 use crate::cmd::launch::resume::configured;
 use crate::run::ShowArgs;
 
-/// Let a stopped or crashed plan go on; what was blocked is tried again
+/// Resume a stopped or crashed plan, and retry its blocked tasks
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     which: WhichArgs,
     /// How many iterations one task may take from now on
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = core_values::iteration)]
     max_iterations_per_task: Option<u32>,
-    /// How many iterations all tasks may take, in all
+    /// How many iterations all tasks may take in total
     #[arg(long, short = 'n', visible_aliases = ["max-iterations", "iterations"], value_name = "N", allow_negative_numbers = true, value_parser = core_values::iteration)]
     max_total_iterations: Option<u32>,
-    /// How long the plan may take, in all
+    /// How long the plan may take in total
     #[arg(long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration)]
     max_duration: Option<Millis>,
-    /// How much money it may cost, in all, in US dollars
+    /// How much money it may cost in total, in US dollars
     #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = values::usd)]
     max_cost: Option<Usd>,
     /// Trust the project's refrain.toml and the commands that its files name, until the plan stops
@@ -41,6 +42,10 @@ pub(crate) struct Args {
     #[command(flatten)]
     show: ShowArgs,
 }
+
+const EXAMPLES: &str = "Examples:
+  refrain plan resume
+  refrain plan resume my-feature --max-total-iterations 200 --detach";
 
 /// Takes the plan over and drives it, here or in a process of its own.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {

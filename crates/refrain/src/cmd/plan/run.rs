@@ -1,6 +1,7 @@
 //! `refrain plan run`, and `start --scud-tag` (seed 001): from the command line to a running plan.
 
 use std::process::ExitCode;
+use std::str::FromStr;
 
 use camino::Utf8PathBuf;
 use refrain_app::options::adapted::{Adapted, Difference};
@@ -9,16 +10,17 @@ use refrain_app::options::heading;
 use refrain_app::options::work::{PromiseArgs, TaskArgs, WordArgs, WorkArgs};
 use refrain_app::plan::{HowArgs, Prepared, RunPlan, SourceArgs, SpecArgs};
 use refrain_app::{Action, Context, RequestError, trust};
+use refrain_core::formats::mirror::MirrorName;
 use refrain_core::{LoopId, values as core_values};
 
 use super::{drive, rehearsal};
 use crate::out;
 use crate::run::ShowArgs;
 
-/// Work on the tasks of a plan until every one is proven done and has landed
+/// Run a plan until all its tasks are verified and merged
 ///
-/// Each task is a loop with an agent of its own, in a worktree of its own. What is proven lands on a line of commits; what is
-/// complete, wave by wave, is handed over to your branch. Without --agent or --command it runs Claude Code.
+/// Each task is a loop with an agent and a worktree of its own. Verified work is merged; each complete wave becomes one commit on
+/// your branch. Without --agent or --command it runs Claude Code.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -29,9 +31,12 @@ pub(crate) struct Args {
     /// The same as --max-total-iterations
     #[arg(help_heading = heading::COST, long, visible_alias = "iterations", short = 'n', value_name = "N", allow_negative_numbers = true, value_parser = core_values::iteration, conflicts_with = "max_total_iterations")]
     max_iterations: Option<u32>,
-    /// The plan's id; made up from the tag where it is left out
+    /// The plan's id [default: made from the tag]
     #[arg(long, value_name = "ID")]
     name: Option<LoopId>,
+    /// Show it in the file of another system too: scud
+    #[arg(help_heading = heading::SHOWN, long, value_name = "SYSTEM", value_parser = MirrorName::from_str)]
+    mirror: Vec<MirrorName>,
     #[command(flatten)]
     work: WorkArgs,
     #[command(flatten)]
@@ -114,15 +119,15 @@ impl ByTag {
 
 /// Works on the plan.
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
-    let Args { source, plan, max_iterations, name, work, show, .. } = args;
-    run_plan(context, (source, plan), name, max_iterations, work, show)
+    let Args { source, plan, max_iterations, name, mirror, work, show, .. } = args;
+    run_plan(context, (source, plan), (name, mirror), max_iterations, work, show)
 }
 
 /// Starts the plan and drives it, here or in a process of its own.
 pub(in crate::cmd) fn run_plan(
     context: &Context,
     (source, plan): (SourceArgs, RunArgs),
-    name: Option<LoopId>,
+    (name, mirror): (Option<LoopId>, Vec<MirrorName>),
     max_iterations: Option<u32>,
     work: WorkArgs,
     show: ShowArgs,
@@ -132,7 +137,7 @@ pub(in crate::cmd) fn run_plan(
     }
     let RunArgs { spec, mut how, dry_run } = plan;
     how.max_total_iterations = how.max_total_iterations.or(max_iterations);
-    let request = RunPlan { source, spec, how, name: name.clone(), work };
+    let request = RunPlan { source, spec, how, name: name.clone(), work, mirror };
     let prepared = Prepared::runnable(context, request, &mut out::tell_note)?;
     let texts = prepared.texts(context)?;
     if dry_run {

@@ -7,8 +7,9 @@ use refrain_app::{Context, RequestError};
 use super::which::WhichArgs;
 use crate::cmd::inspect::status;
 
-/// Show how a plan stands: its waves, its tasks, what is worked on, what is blocked and why
+/// Show the waves and tasks of a plan, and what is blocked and why
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     which: WhichArgs,
@@ -16,6 +17,10 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 }
+
+const EXAMPLES: &str = "Examples:
+  refrain plan status
+  refrain plan status my-feature --json";
 
 /// Prints the status.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {

@@ -25,39 +25,44 @@ use super::which;
 use crate::out;
 use crate::run::ShowArgs;
 
-/// Say how a task goes on that was tried in vain
+/// Help a task that its agent could not finish
 ///
-/// Shows what its agent was told, what came out and what failed. An agent that only reads proposes what the next one is to be
-/// told; at a terminal you take that, change it in your $EDITOR, or leave it.
+/// Shows the prompts, the results and the failures. An agent that can only read proposes advice for the next attempt; on a terminal
+/// you accept it, edit it in your $EDITOR, or reject it.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The plan, then the task; each may be left out where only one is meant
+    /// The plan, then the task; each may be omitted if only one is possible
     #[arg(value_name = "ID|TASK", num_args = 0..=2)]
     which: Vec<String>,
-    /// Of which plan; the same as ID
+    /// The plan; the same as ID
     #[arg(long, value_name = "ID")]
     name: Option<LoopId>,
-    /// What its tasks are called together
+    /// The tag of its tasks
     #[arg(long, value_name = "TAG", conflicts_with = "name")]
     tag: Option<String>,
-    /// What its next agent is told besides, in your words
+    /// Your words for the next agent
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with_all = ["words_file", "accept", "reviewer"])]
     words: Option<String>,
     /// The file that holds them
     #[arg(long, value_name = "FILE", conflicts_with_all = ["accept", "reviewer"])]
     words_file: Option<Utf8PathBuf>,
-    /// Who proposes them: an agent's name or a command; the plan's own agent, started afresh, where it is left out
+    /// The agent that proposes them: an agent's name or a command; [default: the plan's own agent, in a new session]
     #[arg(long, value_name = "KIND|CMD")]
     reviewer: Option<String>,
     /// Take what is proposed
     #[arg(long)]
     accept: bool,
-    /// Let the plan go on with it
+    /// Resume the plan with it
     #[arg(long)]
     resume: bool,
     #[command(flatten)]
     show: ShowArgs,
 }
+
+const EXAMPLES: &str = "Examples:
+  refrain plan tune 3
+  refrain plan tune 3 --words \"Use the pool of src/db.rs.\" --resume";
 
 /// What `--json` prints where nothing is resumed.
 #[derive(Serialize, JsonSchema)]
@@ -96,7 +101,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     if args.show.json {
         out::print_json(&Tuned { schema: 1, plan: id, tried, words })?;
     } else if words.is_some() {
-        out::print(&format!("task {task} will be told so; refrain plan resume {id} goes on\n"));
+        out::print(&format!("task {task} will be told so; refrain plan resume {id} continues\n"));
     } else {
         let next = "--words TEXT says it in your own words, --accept takes a proposal";
         out::print(&format!("nothing was recorded; {next}\n"));

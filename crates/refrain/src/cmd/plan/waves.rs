@@ -7,23 +7,29 @@ use refrain_app::plan::SourceArgs;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::plan::view::{InWave, Wave, Waves};
 use refrain_core::text::printable;
+use refrain_core::values;
 
 use crate::out;
 use crate::render::phrase;
 use crate::render::table::{self, Column, Cut, plain};
 
-/// Show which tasks can be done side by side, and after which others
+/// Show which tasks can run in parallel, and in which order
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     source: SourceArgs,
     /// How many tasks at a time; without it, as many as a wave has
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    jobs: Option<u16>,
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::jobs)]
+    jobs: Option<u32>,
     /// Print an object
     #[arg(long)]
     json: bool,
 }
+
+const EXAMPLES: &str = "Examples:
+  refrain plan waves --tag my-feature
+  refrain plan waves --plan PLAN.md --jobs 2";
 
 /// Prints the waves.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
@@ -34,8 +40,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         let error = format!("{} has no waves: {first}{more}", source.file.path);
         return Err(RequestError::new(Code::Failed, error).hint("refrain plan check lists all that is wrong"));
     }
-    let waves =
-        Waves::of(source.file.path.as_str(), &source.file.tag, &source.graph, args.jobs.map(usize::from));
+    let jobs = args.jobs.map(|jobs| usize::try_from(jobs).unwrap_or(usize::MAX));
+    let waves = Waves::of(source.file.path.as_str(), &source.file.tag, &source.graph, jobs);
     match args.json {
         true => out::print_json(&waves)?,
         false => out::print(&text(&waves)),

@@ -14,7 +14,7 @@ use crate::render::phrase;
 /// Which plan.
 #[derive(Debug, clap::Args)]
 pub(crate) struct WhichArgs {
-    /// Which; where it is left out, the only one that can be meant. `status` takes the one that was touched last
+    /// The plan [default: the only one that is possible; for `status`, the one touched last]
     id: Option<LoopId>,
     /// What its tasks are called together
     #[arg(long, value_name = "TAG", conflicts_with = "id")]
@@ -58,10 +58,8 @@ pub(super) fn only(
     found.sort_by_key(|plan| std::cmp::Reverse(plan.updated_at));
     match found.as_slice() {
         [only] => Ok(only.id.clone()),
-        [] => {
-            Err(RequestError::usage(format!("no plan of this project can be meant by {verb} without an ID"))
-                .hint("refrain list shows what there is"))
-        }
+        [] => Err(RequestError::usage(format!("no plan of this project fits {verb} without an ID"))
+            .hint("refrain list shows what there is")),
         found => {
             let told = |plan: &PlanStatus| {
                 let all = u32::try_from(plan.tasks_total).unwrap_or(u32::MAX);

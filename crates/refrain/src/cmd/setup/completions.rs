@@ -38,7 +38,11 @@ const EXAMPLES: &str = "Where it belongs:
   into ~/.zshrc, below compinit:
     source <(refrain completions zsh)
   into ~/.config/fish/config.fish:
-    refrain completions fish | source";
+    refrain completions fish | source
+
+Examples:
+  refrain completions bash
+  refrain completions fish";
 
 /// The variable by which a shell's script asks. Private to it: a process that has it set prints answers and runs no
 /// verb.

@@ -28,7 +28,8 @@ const EXAMPLES: &str = "Examples:
 
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
-    /// Print every key with its value, as loops that are started here would take it
+    /// Print every key with the value that a loop started here would use
+    #[command(after_help = "Examples:\n  refrain config show\n  refrain config show --origin")]
     Show {
         /// Say where each value comes from
         #[arg(long)]
@@ -37,9 +38,12 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
-    /// Print the value of one key, as loops that are started here would take it
+    /// Print the value of one key that a loop started here would use
     ///
-    /// Exits with 1 if the key has no value.
+    /// The exit code is 1 if the key has no value.
+    #[command(
+        after_help = "Examples:\n  refrain config get start.agent\n  refrain config get start.max-iterations --json"
+    )]
     Get {
         /// A key, like start.max-iterations
         key: String,
@@ -48,6 +52,9 @@ enum Verb {
         json: bool,
     },
     /// Set one key in your own file; comments and other keys stay as they are
+    #[command(
+        after_help = "Examples:\n  refrain config set start.agent claude\n  refrain config set start.max-iterations 40"
+    )]
     Set {
         /// A key, like start.agent
         key: String,
@@ -56,8 +63,10 @@ enum Verb {
         value: String,
     },
     /// Open your own file in an editor, and check it afterwards
+    #[command(after_help = "Examples:\n  refrain config edit\n  VISUAL=nano refrain config edit")]
     Edit,
     /// Print the path of your own file
+    #[command(after_help = "Examples:\n  refrain config path\n  cat \"$(refrain config path)\"")]
     Path,
 }
 

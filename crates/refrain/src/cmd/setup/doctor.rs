@@ -15,17 +15,17 @@ use crate::render::phrase;
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Ends with 0 where nothing is a problem, else with 1. The agents' own programs are asked for \
-    their version and login, nothing else; refrain itself asks nobody outside of this machine."
+    after_help = "The exit code is 0 if nothing is a problem, else 1. The agents' own programs are asked only for \
+    their version and login. Refrain itself makes no connection to another machine.\n\nExamples:\n  refrain doctor\n  refrain doctor --fix"
 )]
 pub(crate) struct Args {
-    /// Mend what can be mended safely: end processes that dead runners left, remove stale locks, make folders private
+    /// Repair what can be repaired safely: end orphan processes, remove stale locks, make folders private
     #[arg(long)]
     fix: bool,
     /// Print all findings as one object
     #[arg(long)]
     json: bool,
-    /// Have loops that a reboot interrupts go on by themselves, by a service of your own systemd; does nothing else
+    /// Resume loops by themselves after a reboot, with a systemd service of your user; does nothing else
     #[arg(long, value_name = "on|off", num_args = 0..=1, default_missing_value = "on", hide_possible_values = true,
         conflicts_with_all = ["fix", "json"])]
     autostart: Option<Switch>,

@@ -97,7 +97,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, RequestError> {
         let text = serde_json::to_string_pretty(&schema).map_err(failed)?;
         write(&args.dir.join("schema"), &format!("{name}.json"), &text)?;
     }
-    write(&args.dir, "cli.md", &reference())?;
+    for (name, text) in reference() {
+        write(&args.dir.join("reference/cli"), &format!("{name}.md"), &text)?;
+    }
     Ok(Code::Done.into())
 }
 
@@ -109,37 +111,36 @@ fn write(dir: &Utf8Path, name: &str, text: &str) -> Result<(), RequestError> {
         .map_err(|error| RequestError::new(Code::Failed, format!("{path}: {error}")))
 }
 
-/// The help of every verb, one after the other.
-fn reference() -> String {
+/// The pages of the command line by name: one a verb, with the help of the verbs below it, and a list of all.
+fn reference() -> Vec<(String, String)> {
     let mut definition = crate::cli::definition().term_width(100);
     definition.build();
-    let mut text =
-        String::from("# The command line\n\nMade by `cargo xtask generate` from the program's own help.\n");
+    let mut list =
+        "# The command line\n\nMade by `cargo xtask generate` from the program's own help.\n\n".to_owned();
+    list.push_str("`refrain loop VERB` is the same as `refrain VERB` for each verb about a loop.\n\n");
+    list.push_str("| verb | what it does |\n|---|---|\n");
+    let mut pages = Vec::new();
     for verb in definition.get_subcommands_mut() {
-        if verb.get_name() == "help" {
-            continue;
-        }
-        // Its verbs are those of the top level, each described there.
-        if verb.get_name() == "loop" {
-            let same = verb.get_subcommands().map(clap::Command::get_name).filter(|name| *name != "help");
-            let same: Vec<_> = same.map(|name| format!("`refrain loop {name}`")).collect();
-            text.push_str(&format!(
-                "\n## refrain loop\n\nThe same verbs, spelled out: {}.\n",
-                same.join(", ")
-            ));
-            continue;
-        }
         let name = verb.get_name().to_owned();
-        text.push_str(&help(&name, verb));
-        for inner in verb.get_subcommands_mut().filter(|inner| inner.get_name() != "help") {
-            text.push_str(&help(&format!("{name} {}", inner.get_name()), inner));
+        // The verbs below `loop` are those of the top level, each described there.
+        if matches!(name.as_str(), "help" | "loop") {
+            continue;
         }
+        let about = verb.get_about().map(ToString::to_string).unwrap_or_default();
+        list.push_str(&format!("| [`{name}`]({name}.md) | {about} |\n"));
+        let mut page = format!("# refrain {name}\n\n{}", help(verb));
+        for inner in verb.get_subcommands_mut().filter(|inner| inner.get_name() != "help") {
+            page.push_str(&format!("\n## refrain {name} {}\n\n", inner.get_name()));
+            page.push_str(&help(inner));
+        }
+        pages.push((name, page));
     }
-    text
+    pages.push(("index".to_owned(), list));
+    pages
 }
 
-fn help(name: &str, verb: &mut clap::Command) -> String {
+fn help(verb: &mut clap::Command) -> String {
     let help = verb.render_long_help().to_string();
     let help: String = help.lines().map(|line| format!("{}\n", line.trim_end())).collect();
-    format!("\n## refrain {name}\n\n```text\n{}\n```\n", help.trim_end())
+    format!("```text\n{}\n```\n", help.trim_end())
 }

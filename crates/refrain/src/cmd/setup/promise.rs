@@ -11,6 +11,7 @@ use refrain_engine::config::keys::PROMISE;
 use crate::out;
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The words that claim the work done
     #[arg(long, value_name = "TEXT", default_value = PROMISE, value_parser = refrain_app::options::values::promise)]
@@ -24,6 +25,10 @@ pub(crate) struct Args {
     #[arg(long)]
     gated: bool,
 }
+
+const EXAMPLES: &str = "Examples:
+  refrain promise < message.txt
+  refrain promise --gated --completion-promise \"TESTS PASS\"";
 
 /// Scans the message.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, RequestError> {

@@ -14,6 +14,7 @@ use refrain_engine::{EngineError, Trust};
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Show what would be trusted, with its hash, and change nothing
     #[arg(long, conflicts_with_all = ["list", "revoke", "hash"])]
@@ -33,6 +34,10 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 }
+
+const EXAMPLES: &str = "Examples:
+  refrain trust
+  refrain trust --show";
 
 impl Args {
     /// The verb's action, for [`Action::permission`].
@@ -63,7 +68,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     if found.is_empty() {
         let error =
             format!("there is no refrain.toml in {}, and no file that names a command", project.worktree);
-        return Err(RequestError::usage(error).hint("docs/configuration.md says what can be in it"));
+        return Err(RequestError::usage(error).hint("refrain docs configuration says what can be in it"));
     }
     let shown = shown(&found)?;
     let hash = found.hash();

@@ -1,4 +1,4 @@
-//! The tables of docs/coming-from.md: each command of a session, begun as Claude Code would begin it.
+//! The tables of docs/how-to/coming-from.md: each command of a session, begun as Claude Code would begin it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -40,7 +40,7 @@ fn every_command_of_a_session_begins() {
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_refrain"), bin.join("refrain")).unwrap();
     let usual = sandbox.env().into_iter().find(|(name, _)| *name == "PATH").unwrap().1;
     let path = format!("{}:{usual}", bin.display());
-    let text = fs::read_to_string(root().join("docs/coming-from.md")).unwrap();
+    let text = fs::read_to_string(root().join("docs/how-to/coming-from.md")).unwrap();
     let commands = commands(&text);
     let names: BTreeSet<_> = commands.iter().map(|(command, _)| command.as_str()).collect();
     assert!(names.len() > 7 && commands.len() > 15, "{commands:?}");

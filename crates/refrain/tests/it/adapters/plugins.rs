@@ -13,13 +13,19 @@ const AGENTS: [&str; 4] = ["claude", "codex", "gemini", "opencode"];
 
 /// `refrain plugin`, with the program on `PATH`.
 fn plugin(sandbox: &Sandbox, words: &[&str]) -> Invocation {
-    let bin = sandbox.root().join("bin");
+    let link = link(sandbox);
+    let bin = link.parent().unwrap();
     if !bin.exists() {
-        fs::create_dir(&bin).unwrap();
-        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_refrain"), bin.join("refrain")).unwrap();
+        fs::create_dir(bin).unwrap();
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_refrain"), &link).unwrap();
     }
     let words: Vec<&str> = ["plugin"].iter().chain(words).copied().collect();
     sandbox.command(&words).env("PATH", &format!("{}:/usr/bin:/bin", bin.display()))
+}
+
+/// Where `PATH` finds the program.
+fn link(sandbox: &Sandbox) -> PathBuf {
+    sandbox.root().join("bin/refrain")
 }
 
 #[track_caller]
@@ -192,16 +198,12 @@ fn a_file_of_ours_that_somebody_changed_is_theirs() {
 #[test]
 fn an_older_one_is_brought_up_to_date_and_a_missing_part_put_back() {
     let sandbox = sandbox();
-    // It is called by its path if it is not on `PATH`.
+    // It is called by its own path if it is not on `PATH`.
     let bare =
         sandbox.command(&["plugin", "install", "codex"]).env("PATH", "/usr/bin:/bin").run().with_code(0);
     let program = fs::canonicalize(env!("CARGO_BIN_EXE_refrain")).unwrap();
-    assert!(
-        bare.stdout
-            .contains(&format!("codex calls {}, as the name refrain does not lead there", program.display())),
-        "{}",
-        bare.stdout
-    );
+    let called = format!("codex calls {}; install again when that moves\n", program.display());
+    assert!(bare.stdout.contains(&called), "{}", bare.stdout);
     let path = settings(&sandbox, "codex");
     assert!(text(&path).contains(&format!("{} hook stop --agent codex", program.display())));
     assert_eq!(standing(&sandbox, "codex"), "older");
@@ -209,7 +211,8 @@ fn an_older_one_is_brought_up_to_date_and_a_missing_part_put_back() {
     assert!(said.starts_with("codex     installed, but older\n") && said.contains("  older    "), "{said}");
     run(&sandbox, &["install", "codex"]);
     assert_eq!(standing(&sandbox, "codex"), "installed");
-    assert!(text(&path).contains("\"refrain hook stop --agent codex\""));
+    let called = format!("\"{} hook stop --agent codex\"", link(&sandbox).display());
+    assert!(text(&path).contains(&called), "{}", text(&path));
     assert_eq!(text(&path).matches("hook stop").count(), 1);
 
     fs::remove_file(sandbox.root().join("home/.codex/skills/refrain-loop/SKILL.md")).unwrap();
@@ -390,6 +393,22 @@ fn another_program_of_the_name_is_not_called() {
     let own = fs::canonicalize(env!("CARGO_BIN_EXE_refrain")).unwrap();
     let called = format!("{} hook stop --agent codex", own.display());
     assert!(text(&settings(&sandbox, "codex")).contains(&called));
+}
+
+#[test]
+fn a_program_that_a_shell_does_not_find_any_more_is_said() {
+    let sandbox = sandbox();
+    run(&sandbox, &["install", "codex"]);
+    let status = run(&sandbox, &["status", "codex", "--json"]).json();
+    let link = link(&sandbox);
+    assert_eq!((&status[0]["program"], &status[0]["problem"]), (&json!(link), &Value::Null));
+    fs::remove_file(&link).unwrap();
+    let said = run(&sandbox, &["status", "codex"]).stdout;
+    let problem = format!("  problem: codex cannot run {}: ", link.display());
+    assert!(said.contains(&problem) && said.contains("refrain plugin install codex mends it\n"), "{said}");
+    let said = sandbox.refrain(&["doctor"]).stdout;
+    let problem = format!("its plugin calls {}, which a shell cannot run: ", link.display());
+    assert!(said.contains(&problem), "{said}");
 }
 
 #[test]

@@ -357,7 +357,7 @@ fn what_cannot_be_a_review_is_refused() {
         (vec!["--spec-gate", "."], "it is no file"),
         (vec!["--reviewer", "codex"], "--spec-gate"),
         (vec!["--spec-gate", "spec.md", "--reviewer-model", "x"], "cannot be told its model"),
-        (vec!["--spec-gate", "spec.md", "--reviewer", "acp"], "nothing says what to run"),
+        (vec!["--spec-gate", "spec.md", "--reviewer", "acp"], "what is to run is missing"),
         (vec!["--critic", "codex"], "--critic: it has no effect without a critique; add --critique-every N"),
         (vec!["--critique-every", "0"], "--critique-every"),
     ] {

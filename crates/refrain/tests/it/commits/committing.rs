@@ -236,7 +236,7 @@ fn a_worktree_of_its_own_is_made_outside_and_removed_when_nothing_is_lost() {
         ))
         .with_code(0);
     assert!(
-        run.stdout.contains("its worktree is removed; all but what git ignores is on its branch"),
+        run.stdout.contains("worktree removed; all its work except ignored files is on the branch"),
         "{}",
         run.stdout
     );

@@ -284,6 +284,7 @@ fn reviewers_spend_the_money_that_loops_share_too() {
         retries: 0,
         when: GateWhen::Claim,
         completes: false,
+        own_tests: false,
         by_default: false,
     }];
     std::fs::create_dir_all(&host.config_home).unwrap();

@@ -109,7 +109,7 @@ fn a_verified_branch_is_merged_as_a_fast_forward() {
     assert!(stat.contains("work.txt | 1 +"), "{stat}");
     let first = sandbox.refrain(&["diff", "job", "--iteration", "1"]).with_code(0).stdout;
     assert!(first.contains("+work\n"), "{first}");
-    sandbox.refrain(&["diff", "job", "--iteration", "2"]).with_code(1);
+    sandbox.refrain(&["diff", "job", "--iteration", "2"]).with_code(2);
 
     // What is changed here and not committed stays.
     write(&sandbox.project().join("README.md"), "mine\n");

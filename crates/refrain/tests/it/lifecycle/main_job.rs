@@ -273,7 +273,7 @@ fn demo_refuses_a_claim_and_verifies_the_next_one() {
     assert_eq!(
         first_block(&sandbox),
         normalized(&sandbox, &run.stdout),
-        "README.md shows what the demo prints"
+        "the tutorial shows what the demo prints"
     );
     let program = env!("CARGO_BIN_EXE_refrain");
     assert!(run.stdout.contains(&format!("{program} -C {} merge demo", dir.display())), "{}", run.stdout);
@@ -320,10 +320,10 @@ fn demo_plan_lands_three_tasks() {
     sandbox.refrain(&["demo", "--plan", "--crash"]).with_code(2);
 }
 
-/// The first example of the README.
+/// The first example of the tutorial.
 fn first_block(sandbox: &Sandbox) -> Vec<String> {
-    let readme = include_str!("../../../../../README.md");
-    let (_, block) = readme.split_once("```text\n$ refrain demo\n").expect("it begins with the demo");
+    let page = include_str!("../../../../../docs/tutorial/first-loop.md");
+    let (_, block) = page.split_once("```text\n$ refrain demo\n").expect("it begins with the demo");
     normalized(sandbox, block.split_once("```").expect("the block ends").0)
 }
 
@@ -340,4 +340,46 @@ fn normalized(sandbox: &Sandbox, text: &str) -> Vec<String> {
     let lines = text.lines().skip_while(|line| *line != "loop demo");
     let lines = lines.take_while(|line| !line.is_empty());
     lines.filter(|line| !line.starts_with("  runs ") && !line.starts_with("  in ")).map(replaced).collect()
+}
+
+/// The picture of the README is a run of the demo; only times and the names of commits are not those of this
+/// run.
+#[test]
+fn the_picture_of_the_demo_is_current() {
+    let sandbox = sandbox();
+    let dir = sandbox.root().join("demo");
+    let run = sandbox.command(&["demo", "--dir", dir.to_str().unwrap()]).env("CLICOLOR_FORCE", "1").run();
+    let shown = run.with_code(0).stdout;
+    let begin = shown.find("loop demo iteration 1/").and_then(|at| shown[..at].rfind('\n')).unwrap() + 1;
+    let end = shown[begin..].find("\n\n").map_or(shown.len(), |at| begin + at);
+    let shown: String = shown[begin..end].lines().map(|line| steady(line) + "\n").collect();
+    // Dim lines are hard to read on a page.
+    let svg = anstyle_svg::Term::new().render_svg(&shown).replace("opacity: 0.4", "opacity: 0.7");
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tutorial/demo.svg");
+    if std::env::var_os("REFRAIN_DRAW").is_some() {
+        testkit::write(&path, &svg);
+    }
+    let drawn = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        drawn == svg,
+        "docs/tutorial/demo.svg is not current: run this test with REFRAIN_DRAW=1\n{shown}"
+    );
+}
+
+/// A line of the demo with one and the same time, and one name for every commit.
+fn steady(line: &str) -> String {
+    let is_time = |word: &str| word.strip_suffix('s').is_some_and(|time| time.parse::<f64>().is_ok());
+    let words = line.split(' ').map(|word| {
+        let bare = &word[..word.find('\u{1b}').filter(|at| *at > 0).unwrap_or(word.len())];
+        let bare = bare.trim_end_matches([':', ',']);
+        let after = &word[bare.len()..];
+        match bare {
+            bare if is_time(bare) => format!("0.1s{after}"),
+            bare if bare.len() == 10 && bare.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
+                format!("5be8c3d01a{after}")
+            }
+            _ => word.to_owned(),
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
 }

@@ -23,7 +23,7 @@ fn pause_lets_the_iteration_end_and_resume_goes_on() {
     let (gate, session) = running(&sandbox, "job");
     let pause = sandbox.refrain(&["pause", "job"]).with_code(0);
     assert!(pause.stdout.contains("after this iteration"), "{}", pause.stdout);
-    assert_eq!(sandbox.status("job")["status"], "running", "the iteration goes on");
+    assert_eq!(sandbox.status("job")["status"], "running", "the iteration continues");
     gate.let_one_pass();
     let run = session.wait().with_code(16);
     assert!(run.stdout.contains("refrain resume job"), "it says how to go on: {}", run.stdout);

@@ -157,7 +157,7 @@ fn a_mirror_that_there_is_none_of_is_refused() {
     let sandbox = sandbox();
     for (words, says) in [
         (["start", "--mirror", "smoke", "p"].as_slice(), "accepted are ralph, synthex, descartes, randroid"),
-        (&["start", "--scud-tag", "t", "--mirror", "synthex"], "not with a plan"),
+        (&["start", "--scud-tag", "t", "--mirror", "synthex"], "accepted for a plan is scud"),
     ] {
         let refused = sandbox.refrain(words).with_code(2);
         assert!(refused.stderr.contains(says), "{}", refused.stderr);

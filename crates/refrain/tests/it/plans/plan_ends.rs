@@ -55,20 +55,20 @@ fn discarding_a_plan_keeps_what_it_landed_and_what_its_tasks_left() {
     let agent = sandbox.agent(
         "worker",
         r#"task=$(git branch --show-current); task=${task##*/}; echo "$task" > "$task.txt"
-case $task in 4*) ;; *) echo TASK_COMPLETE;; esac"#,
+case $task in 4*) rm README.md;; *) echo TASK_COMPLETE;; esac"#,
     );
     testkit::write(&sandbox.project().join("1.txt"), "Mine.\n");
     run(&sandbox, &agent, &["--quiet", "--max-iterations-per-task", "1"]).with_code(14);
     let view = sandbox.refrain(&["plan", "status", "fx", "--json"]).with_code(0).json();
     let left = &view["uncommitted"][0];
     let branch = left["branch"].as_str().unwrap().to_owned();
-    assert!(branch.starts_with("refrain/fx/4") && left["files"] == 1, "{view:#}");
+    assert!(branch.starts_with("refrain/fx/4") && left["files"] == 2, "{view:#}");
     let shown = sandbox.refrain(&["plan", "status", "fx"]).with_code(0).stdout;
     assert!(shown.contains("uncommitted"), "{shown}");
 
     let said = sandbox.refrain(&["discard", "fx"]).with_code(0).stderr;
     assert!(said.contains(&format!("branch {branch} is removed")), "{said}");
-    assert!(said.contains(", with 1 uncommitted file"), "{said}");
+    assert!(said.contains(", with 2 uncommitted files"), "{said}");
     assert!(said.contains("git branch fx refs/refrain/discarded/fx brings its work back"), "{said}");
     assert_eq!(sandbox.git(&["show", "refs/refrain/discarded/fx:1.txt"]), "1\n");
     let kept = sandbox.git(&["for-each-ref", "--format=%(refname)", "refs/refrain"]);

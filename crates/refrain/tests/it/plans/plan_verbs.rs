@@ -56,7 +56,7 @@ fn a_plan_is_run_tuned_and_resumed_to_its_end() {
     let (sandbox, agent) = feature();
     let first = run(&sandbox, &agent, &[]).with_code(14);
     for part in [
-        "[plan fx wave 1/3 complete] 2 tasks, feat(feature-x): complete wave 1",
+        "[plan fx wave 1 of 3 complete] 2 tasks, feat(feature-x): complete wave 1",
         "task 3 is blocked after 3 iterations",
     ] {
         assert!(first.stdout.contains(part), "{part}: {}", first.stdout);
@@ -235,15 +235,20 @@ fn a_git_that_is_too_old_is_named_before_anything_is_spent() {
     let (sandbox, agent) = feature();
     let usual = sandbox.env().into_iter().find(|(name, _)| *name == "PATH").unwrap().1;
     let script = format!(
-        "for word; do [ \"$word\" = --version ] && {{ echo git version 2.39.5; exit; }}; done\nPATH={usual} exec git \"$@\""
+        "for word; do [ \"$word\" = --version ] && {{ echo git version 2.37.9; exit; }}; done\nPATH={usual} exec git \"$@\""
     );
     let git = sandbox.agent("git", &script);
     let path = format!("{}:{usual}", std::path::Path::new(&git).parent().unwrap().display());
-    for words in [["plan", "check", "--tag", "feature-x"].as_slice(), &["plan", "run", "--tag", "feature-x"]]
-    {
+    for words in [
+        ["plan", "check", "--tag", "feature-x"].as_slice(),
+        &["plan", "run", "--tag", "feature-x"],
+        &["plan", "run", "--tag", "feature-x", "--dry-run"],
+        &["start", "Mend it.", "--git-workflow", "commit"],
+        &["start", "Mend it.", "--gate", "true"],
+    ] {
         let words = [words, &["--command", &agent]].concat();
         let run = sandbox.command(&words).env("PATH", &path).run().with_code(1);
-        assert!(run.stderr.contains("git 2.39.5 is older than 2.41, which plans need"), "{}", run.stderr);
+        assert!(run.stderr.contains("git 2.37.9 is older than 2.38, which Refrain needs"), "{}", run.stderr);
     }
     assert_eq!(sandbox.refrain(&["list", "--json"]).json(), serde_json::json!([]), "nothing was begun");
 }
@@ -347,7 +352,7 @@ fn a_verb_that_changes_something_asks_which_plan_is_meant() {
     let view = sandbox.refrain(&["plan", "status", "--tag", "feature-x", "--json"]).with_code(0).json();
     assert_eq!((view["id"].as_str(), view["status"].as_str()), (Some("feature-x"), Some("blocked")));
     let said = sandbox.refrain(&["plan", "pause"]).with_code(2).stderr;
-    assert!(said.contains("no plan of this project can be meant by refrain plan pause"), "{said}");
+    assert!(said.contains("no plan of this project fits refrain plan pause"), "{said}");
     sandbox.refrain(&["plan", "cancel", "--tag", "feature-x"]).with_code(0);
     let said = sandbox.refrain(&["plan", "cancel"]).with_code(0).stdout;
     assert!(said.contains("other is cancelled"), "only one was left: {said}");

@@ -276,14 +276,23 @@ fn a_project_without_tests_begins_with_a_warning_and_its_new_tests_decide() {
         "echo 'grep -q good work.txt' > test.sh\n[ $REFRAIN_ITERATION = 1 ] || echo good > work.txt",
     );
     let run = sandbox.refrain(&words(&agent, &reviewer, &[])).with_code(0);
-    assert!(run.stderr.contains("has no tests yet: until the run makes some, the reviewer alone decides"));
+    assert!(
+        run.stderr.contains("has no tests yet: gate new-tests runs those that the run makes; without any,")
+    );
     let status = sandbox.status("add-auth");
     assert_eq!((&status["iteration"], &status["gates"][0]["name"]), (&json!(2), &json!("new-tests")));
+    assert_eq!((&status["verified"], &status["gates"][0]["own_tests"]), (&json!(true), &json!(true)));
+    let report = sandbox.refrain(&["report", "add-auth"]).with_code(0).stdout;
+    assert!(report.contains("passed: tests that the loop itself made"), "{report}");
 
     fs::remove_file(sandbox.project().join("test.sh")).unwrap();
     let idle = sandbox.agent("idle", "echo more >> work.txt");
-    sandbox.refrain(&words(&idle, &reviewer, &[])).with_code(0);
-    assert_eq!(sandbox.status("add-auth")["iteration"], 1, "the reviewer alone decides");
+    let run = sandbox.refrain(&words(&idle, &reviewer, &[])).with_code(0);
+    assert!(run.stdout.contains("◐ unverified") && !run.stdout.contains("✔ verified"), "{}", run.stdout);
+    assert!(run.stdout.contains("; unverified, as there are no tests"), "{}", run.stdout);
+    let status = sandbox.status("add-auth");
+    assert_eq!((&status["iteration"], &status["verified"]), (&json!(1), &json!(false)));
+    assert_eq!(status["gates"][0]["own_tests"], json!(false));
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn waiting(sandbox: &Sandbox, more: &[&str]) -> Value {
         ["start", "--command", &agent, "--name", "job", "--require-approval", "--gate", "test -f work.txt"];
     let words: Vec<_> = words.into_iter().chain(more.iter().copied()).chain(["-p", "Write it."]).collect();
     let run = sandbox.refrain(&words).with_code(14);
-    assert!(run.stdout.contains("last of all a person"), "{}", run.stdout);
+    assert!(run.stdout.contains("your approval last"), "{}", run.stdout);
     sandbox.status("job")
 }
 

@@ -254,7 +254,7 @@ fn an_unchanged_candidate_is_not_gated_again() {
         ),
     );
     let run = sandbox.refrain(&start(&agent, &["--gate", TESTS])).with_code(0);
-    assert!(run.stdout.contains("what they said stands"), "{}", run.stdout);
+    assert!(run.stdout.contains("its results are reused"), "{}", run.stdout);
     assert_eq!(runs(&sandbox, "tests"), 2, "before the first iteration and behind it");
     assert_eq!(sandbox.status("job")["verified"], true);
 }

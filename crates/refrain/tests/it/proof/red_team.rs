@@ -1,5 +1,5 @@
 //! Agents that cheat and honest agents, each in every way of running: the threat model's "caught" is caught, its
-//! "possible" is possible, and no honest work is refused. The table of `docs/threat-model.md` is made from the same
+//! "possible" is possible, and no honest work is refused. The table of `docs/explanation/threat-model.md` is made from the same
 //! data.
 
 mod data;
@@ -218,8 +218,8 @@ fn table() -> String {
 
 #[test]
 fn the_threat_model_has_this_table() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/threat-model.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/explanation/threat-model.md");
     let page = fs::read_to_string(page).unwrap();
     let table = table();
-    assert!(page.contains(&table), "docs/threat-model.md is to have this table:\n{table}");
+    assert!(page.contains(&table), "docs/explanation/threat-model.md is to have this table:\n{table}");
 }

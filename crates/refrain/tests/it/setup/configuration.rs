@@ -319,7 +319,7 @@ fn the_demo_is_the_same_for_everybody() {
 
 #[test]
 fn every_piece_of_toml_in_the_documentation_can_be_used() {
-    let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
+    let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/configuration.md");
     let text = std::fs::read_to_string(docs).unwrap();
     let pieces: Vec<_> =
         text.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();

@@ -211,7 +211,7 @@ fn inside_an_attempt_it_looks_and_changes_nothing() {
     sandbox.refrain(&["start", "--command", &agent, "--name", "job", "--env", &program, "p"]).with_code(0);
     assert!(sandbox.note("codes").starts_with("17\n17\n"), "{}", sandbox.note("codes"));
     assert!(sandbox.note("fix").contains("from inside an attempt of loop job"), "{}", sandbox.note("fix"));
-    assert!(sandbox.note("look").contains("no dead runner left any behind"), "{}", sandbox.note("look"));
+    assert!(sandbox.note("look").contains("no orphan processes"), "{}", sandbox.note("look"));
 }
 
 #[test]

@@ -143,7 +143,7 @@ fn a_known_agent_remembers_unless_it_is_told_not_to() {
         sandbox.refrain(&[&words[..], more].concat()).with_code(0)
     };
     let run = start("one", &[]);
-    assert!(run.stderr.contains("note: it is told 1 memory of earlier loops"), "{}", run.stderr);
+    assert!(run.stderr.contains("note: the prompt has 1 memory of earlier loops"), "{}", run.stderr);
     assert!(prompt(&sandbox, "one", "0001").contains(SECTION));
     assert!(!start("two", &["--memory", "off"]).stderr.contains("memor"));
     assert_eq!(of_kind(&sandbox, "episode").len(), 1);

@@ -1,4 +1,4 @@
-//! The commands of the README and of the guides: every line of every `sh` block is run, in the order of its document,
+//! The commands of the README and of the book: every line of every `sh` block is run, in the order of its document,
 //! in a project of its own, with small scripts in place of the named programs.
 //!
 //! `ID` is the possible loop that was touched last. A block that cannot be run says why, in a comment that readers do
@@ -8,6 +8,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use rstest::rstest;
 use serde_json::json;
 use testkit::{Forge, Gate, Invocation, Sandbox, Signal};
 
@@ -16,11 +17,16 @@ use crate::sandbox;
 /// Above a block that is not run, followed by the reason.
 const NOT_RUN: &str = "<!-- not run: ";
 
-/// A document's command lines.
+/// A document's command lines; one with a file behind it (`<<'END'`) is one with the lines of that.
 fn commands(text: &str) -> Vec<String> {
-    let (mut found, mut is_run, mut in_block) = (Vec::new(), true, false);
+    let (mut found, mut is_run, mut in_block) = (Vec::<String>::new(), true, false);
+    let mut in_file = false;
     for line in text.lines() {
         match line {
+            line if in_file => {
+                found.last_mut().unwrap().push_str(&format!("\n{line}"));
+                in_file = line != "END";
+            }
             "```sh" => in_block = true,
             line if line.starts_with("```") => (in_block, is_run) = (false, true),
             line if line.starts_with(NOT_RUN) => {
@@ -28,6 +34,7 @@ fn commands(text: &str) -> Vec<String> {
                 is_run = false;
             }
             line if in_block && is_run && !line.trim().is_empty() && !line.starts_with('#') => {
+                in_file = line.ends_with("<<'END'");
                 found.push(line.to_owned());
             }
             _ => {}
@@ -51,6 +58,8 @@ struct Place {
     sandbox: Sandbox,
     gate: Gate,
     path: String,
+    /// The folder that `cd` led to.
+    folder: std::path::PathBuf,
     /// The forge of `origin`, if the document is about that.
     forge: Option<Forge>,
 }
@@ -111,7 +120,8 @@ impl Place {
         sandbox.trust();
         let usual = sandbox.env().into_iter().find(|(name, _)| *name == "PATH").unwrap().1;
         let path = format!("{}:{usual}", bin.display());
-        Self { gate: sandbox.gate("go"), sandbox, path, forge: None }
+        let folder = sandbox.project();
+        Self { gate: sandbox.gate("go"), sandbox, path, folder, forge: None }
     }
 
     /// The same, with a remote at a forge.
@@ -130,7 +140,7 @@ impl Place {
         let before =
             forge.iter().find(|(name, _)| *name == "PATH").and_then(|(_, path)| path.split(':').next());
         let path = before.map_or_else(|| self.path.clone(), |before| format!("{before}:{}", self.path));
-        let shell = self.sandbox.tool("bash", &["-c", line]);
+        let shell = self.sandbox.tool("bash", &["-c", line]).dir(&self.folder);
         forge.iter().fold(shell, |shell, (name, value)| shell.env(name, value)).env("PATH", &path)
     }
 
@@ -143,7 +153,11 @@ impl Place {
     }
 
     /// Runs one line to its end, and sees that it went well.
-    fn run(&self, line: &str) {
+    fn run(&mut self, line: &str) {
+        if let Some(folder) = line.strip_prefix("cd ") {
+            self.folder.push(folder);
+            return;
+        }
         let words: Vec<&str> = line.split_whitespace().collect();
         // The loop verbs, spelled out.
         let verb = words.iter().skip(1).find(|word| **word != "loop").copied();
@@ -193,7 +207,7 @@ fn run_document(path: &Path) {
         return;
     }
     println!("{}", path.display());
-    let place = match path.ends_with("publishing.md") {
+    let mut place = match path.ends_with("publishing.md") || path.ends_with("pull-requests.md") {
         true => Place::with_a_forge(),
         false => Place::new(),
     };
@@ -212,17 +226,25 @@ fn the_readmes_commands_run() {
     run_document(&docs().with_file_name("README.md"));
 }
 
-#[test]
-fn the_guides_commands_run() {
-    let documents = fs::read_dir(docs()).unwrap().flatten().map(|entry| entry.path());
+#[rstest]
+#[case::tutorial("tutorial")]
+#[case::how_to("how-to")]
+#[case::reference("reference")]
+#[case::explanation("explanation")]
+fn the_commands_of_the_book_run(#[case] part: &str) {
+    let documents = fs::read_dir(docs().join(part)).unwrap().flatten().map(|entry| entry.path());
     let mut documents: Vec<_> =
         documents.filter(|path| path.extension().is_some_and(|end| end == "md")).collect();
     documents.sort();
+    assert!(!documents.is_empty(), "{part}");
     documents.iter().for_each(|path| run_document(path));
 }
 
 #[test]
 fn what_is_run_is_every_line_but_those_that_say_why_not() {
-    let text = "```sh\nrefrain list\n\n# a remark\nrefrain status ID  # how\n```\n<!-- not run: it builds -->\n```sh\ncargo build\n```\n```text\nno\n```\n```sh\nlast\n```\n";
-    assert_eq!(commands(text), ["refrain list", "refrain status ID  # how", "last"]);
+    let text = "```sh\ncat > f <<'END'\n# in it\n\nEND\nrefrain list\n\n# a remark\nrefrain status ID  # how\n```\n<!-- not run: it builds -->\n```sh\ncargo build\n```\n```text\nno\n```\n```sh\nlast\n```\n";
+    assert_eq!(
+        commands(text),
+        ["cat > f <<'END'\n# in it\n\nEND", "refrain list", "refrain status ID  # how", "last"]
+    );
 }

@@ -331,7 +331,7 @@ fn who_comes_to_watch_is_told_how_it_stands_and_no_old_notices() {
         let lines: Vec<_> = text.lines().collect();
         assert!(text.contains("what was printed so far: refrain logs job"), "{text}");
         assert!(text.contains("· iteration 1 took"), "how it went: {text}");
-        assert!(lines.contains(&"early 2") && text.contains("unverified after 2"), "what goes on: {text}");
+        assert!(lines.contains(&"early 2") && text.contains("unverified after 2"), "what continues: {text}");
         for old in ["[loop job iteration 1/20]", "the next prompt will say", "rests until", "early 1"] {
             assert!(!text.contains(old), "{old}: {text}");
         }

@@ -88,7 +88,7 @@ fn a_loop_is_started_seen_steered_and_stopped_and_outlives_the_server() {
     served.gets("/api/v1/metrics").with_status(200).says("refrain_loops{status=\"running\"} 1");
 
     served.ends();
-    assert_eq!(sandbox.status("job")["status"], "running", "it goes on without the server");
+    assert_eq!(sandbox.status("job")["status"], "running", "it continues without the server");
     let served = Served::begin(&sandbox, &[]);
     served.posts(&format!("{job}/cancel"), json!({"now": true})).with_status(200);
     sandbox.wait_for_status("job", "cancelled");
@@ -429,7 +429,7 @@ fn what_waits_for_a_person_is_approved_from_its_page_and_over_http() {
     let status = sandbox.wait_for_status("job", "blocked");
     let tree = status["approval"]["tree"].as_str().unwrap();
     let page = served.gets(&format!("/p/{project}/job")).with_status(200);
-    page.says("<button>Approve</button>");
+    page.says("<button class=\"main\">Approve</button>");
     page.says(&format!("name=\"tree\" value=\"{tree}\""));
     let job = format!("/api/v1/projects/{project}/loops/job/approve");
     served.posts(&job, json!({"tree": "0000"})).with_status(409).says("waits for approval, not tree");
@@ -457,9 +457,18 @@ fn a_page_shows_a_loop_as_it_is_with_all_that_its_agent_printed_as_text() {
         .with_code(0);
     let served = Served::begin(&sandbox, &[]);
     let list = served.gets("/").with_status(200).body;
-    assert!(list.contains("job") && list.contains("completed"), "{list}");
+    assert!(list.contains("job") && list.contains("unverified") && !list.contains("<b>it"), "{list}");
     let project = served.gets("/api/v1/projects").json()[0]["name"].as_str().unwrap().to_owned();
-    for path in ["", "/attempts/1/prompt", "/attempts/1/logs/output"] {
+    for path in [
+        "",
+        "/diff",
+        "/gates",
+        "/prompt",
+        "/report",
+        "/cancel",
+        "/attempts/1/prompt",
+        "/attempts/1/logs/output",
+    ] {
         let page = served.gets(&format!("/p/{project}/job{path}")).with_status(200).body;
         assert!(
             !page.contains("<script>alert") && !page.contains('\u{1b}') && !page.contains("<b>it"),
@@ -471,6 +480,7 @@ fn a_page_shows_a_loop_as_it_is_with_all_that_its_agent_printed_as_text() {
     assert!(page.contains("&lt;script&gt;") || page.contains("&#60;script&#62;"), "{page}");
     served.gets(&format!("/p/{project}/nothing")).with_status(404).says("nothing");
     served.gets("/style.css").with_status(200);
+    served.gets("/?colour=red&limit=x").with_status(200);
     let form = "Content-Type: application/x-www-form-urlencoded\r\n";
     let preview = served.posts_with("/start", form, "goal=Mend+it.&command=true&do=preview").with_status(200);
     preview.says("--command=true");

@@ -10,6 +10,7 @@ use serde_json::json;
 use testkit::{Mood, Said, Sandbox, Session, Slack};
 
 use crate::sandbox;
+use crate::surfaces::mcp;
 
 /// A sandbox whose user listens to this Slack: U1 may start loops, U2 may stop them.
 fn connected(slack: &Slack, more: &str) -> Sandbox {
@@ -239,6 +240,22 @@ fn ends_of_loops_from_elsewhere_are_told_where_that_is_wanted() {
         weak.text
     );
     assert!(posted(&slack).iter().all(|said| said.channel == "C1" && !said.text.contains("`before`")));
+}
+
+#[test]
+fn a_loop_that_an_agent_starts_is_shown_where_its_call_says() {
+    let slack = Slack::start();
+    let sandbox = working(&slack, "echo '<promise>COMPLETE</promise>'");
+    let _serve = serve(&sandbox, &slack);
+    let asked = slack.mention("U1", "C2", None, "help");
+    let more = json!({ "goal": "Mend it.", "name": "job", "channel_id": "C2", "conversation_id": asked, "trigger_message_ts": asked });
+    mcp::does(&sandbox, "loop_start", more);
+    let end = slack.wait_for("the end", |said| said.text.starts_with(":large_yellow_circle: Loop `job`"));
+    assert_eq!((end.channel.as_str(), end.thread.as_deref()), ("C2", Some(asked.as_str())));
+    slack.wait_for("the reaction", |said| said.ts == asked && said.reactions.contains("large_yellow_circle"));
+    let elsewhere = json!({ "goal": "Mend it.", "channel_id": "C9" });
+    let refused = mcp::refuses(&sandbox, "loop_start", elsewhere);
+    assert!(refused.contains("channel_id C9: accepted are those of [slack] channels: C1, C2"), "{refused}");
 }
 
 #[test]

@@ -179,7 +179,7 @@ fn what_begins_while_somebody_looks_is_seen_and_what_is_used_up_gets_more_when_a
     start(&sandbox, "job", "echo not yet", &["-m", "1"]);
     top.wait_for("iteration-cap");
     top.press("r", "resume job with:");
-    top.press("\x15--max-iterations 3\r", "job goes on");
+    top.press("\x15--max-iterations 3\r", "job continues");
     top.wait_for("3/3");
     top.quit();
     assert_eq!(sandbox.status("job")["charged"], 3);

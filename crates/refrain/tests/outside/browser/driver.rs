@@ -98,6 +98,13 @@ impl Browser {
         eventually(selector, || self.runtime.block_on(self.find(selector).click()).ok());
     }
 
+    /// Opens the dialog of an action in the menu.
+    #[track_caller]
+    pub(crate) fn asks(&self, action: &str) {
+        self.click(".menu summary");
+        self.click(&format!(".menu a[href$='/{action}']"));
+    }
+
     /// Types into a field, replacing its content.
     #[track_caller]
     pub(crate) fn fill(&self, selector: &str, text: &str) {

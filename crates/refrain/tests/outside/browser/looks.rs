@@ -70,10 +70,15 @@ impl Place {
         self.looks("/", "torn", &named("list"));
         self.looks(&format!("/p/{project}/job"), "at work", &named("loop"));
         self.looks(&format!("/p/{project}/job/diff"), "fn main", &named("diff"));
+        self.looks(&format!("/p/{project}/job/gates"), "No gate has run", &named("gates"));
+        self.looks(&format!("/p/{project}/job/prompt"), "Mend all of it", &named("prompt"));
+        self.looks(&format!("/p/{project}/job/report"), "Started", &named("report"));
+        self.looks(&format!("/p/{project}/job/cancel"), "It stops for good", &named("cancel"));
+        self.looks("/_design", "Colours", &named("design"));
         self.looks(&format!("/p/{project}/job/attempts/1/logs/output"), "at work", &named("log"));
         self.looks(&format!("/p/{project}/job/attempts/1/activity?find=WORK"), "1 found", &named("found"));
         self.looks(&format!("/p/{project}/floor"), "there is no oak", &named("plan"));
-        self.looks("/start", "2. Start", &named("start"));
+        self.looks("/start", "Where it works", &named("start"));
         browser.fill("#goal", "Mend it.");
         browser.fill("#workspace", "/nowhere");
         browser.click("button[value=start]");
@@ -129,7 +134,7 @@ fn a_plan_is_seen_as_it_goes_on_and_led_by_keys_alone() {
         browser.shows(part);
     }
     // To the loop of the task that is worked on, and back.
-    let of_task = browser.evaluate("return document.querySelector('#current a').innerText");
+    let of_task = browser.evaluate("return document.querySelector('.task.in-progress a').innerText");
     reach(of_task.as_str().unwrap());
     browser.press(&[Key::Enter]);
     browser.shows("Activity of iteration 1");
@@ -138,9 +143,15 @@ fn a_plan_is_seen_as_it_goes_on_and_led_by_keys_alone() {
     place.go.let_one_pass();
     place.sandbox.wait_for_note("at-3");
     browser.shows("1/2 tasks");
-    reach("Cancel for good");
-    browser.press(&[Key::Tab, Key::Space]);
-    browser.press(&[Key::Shift, Key::Tab, Key::Null]);
+    reach("More");
+    browser.press(&[Key::Enter]);
+    reach("Cancel…");
+    browser.press(&[Key::Enter]);
+    eventually("the dialog has the focus", || {
+        (browser.evaluate("return document.activeElement.name") == "now").then_some(())
+    });
+    browser.press(&[Key::Space]);
+    browser.press(&[Key::Tab]);
     browser.press(&[Key::Enter]);
     browser.shows("cancelled");
     place.server.signal(Signal::TERM);

@@ -56,6 +56,7 @@ impl Place {
         browser.go(&format!("{}/start", self.url));
         browser.fill("#goal", "Mend all of it.");
         browser.fill("#command", agent);
+        browser.click("#advanced summary");
         browser.fill("#name", "job");
         browser.fill("#gates", "true");
         browser.fill("#max_iterations", "9");
@@ -96,15 +97,18 @@ fn main_job_is_started_watched_steered_paused_resumed_and_cancelled() {
     place.go.let_one_pass();
     assert!(place.sandbox.wait_for_note("prompt-4").contains("Mind the dates."));
 
-    browser.click("form[action$='/pause'] input[name=now]");
-    browser.click("form[action$='/pause'] button");
+    browser.asks("pause");
+    browser.click("#ask input[name=now]");
+    browser.click("#ask button");
     browser.shows("paused");
     place.sandbox.wait_for_status("job", "paused");
-    browser.fill("form[action$='/resume'] input[name=max_iterations]", "12");
-    browser.click("form[action$='/resume'] button");
+    browser.asks("resume");
+    browser.fill("#ask input[name=max_iterations]", "12");
+    browser.click("#ask button");
     browser.shows("/12");
-    browser.click("form[action$='/cancel'] input[name=now]");
-    browser.click("form[action$='/cancel'] button");
+    browser.asks("cancel");
+    browser.click("#ask input[name=now]");
+    browser.click("#ask button");
     browser.shows("cancelled");
     place.sandbox.wait_for_status("job", "cancelled");
     browser.picture("cancelled");

@@ -56,7 +56,7 @@ fn a_program_that_sleeps_for_long_is_ended(
         None => assert_eq!(journal.next(), Step::Await { until: None }),
     }
     journal.live.retrying = None;
-    assert_eq!(journal.next(), Step::Await { until: None }, "it goes on");
+    assert_eq!(journal.next(), Step::Await { until: None }, "it continues");
 }
 
 #[rstest]

@@ -102,6 +102,22 @@ fn a_claim_is_refused_until_every_gate_that_decides_passed_on_it() {
     assert_eq!(journal.obey().state.proven_tree(), Some(&oid(2)));
 }
 
+#[rstest]
+#[case::none(0, false)]
+#[case::some(1, true)]
+fn a_loop_that_makes_its_own_tests_is_verified_once_it_has_some(
+    #[case] summaries: u32,
+    #[case] proven: bool,
+) {
+    let mut gates = gates([true]);
+    gates[0].own_tests = true;
+    let journal = Journal::gated_by(gates, |_| ()).takes(0).gates_end(&[0]);
+    let journal = journal.attempts(claiming(PROMISE)).takes(1).gates();
+    let journal = journal.answers(|finished| finished.summaries = summaries).takes(1);
+    assert_eq!(journal.next(), DONE, "it is done either way");
+    assert_eq!(journal.state.is_proven(), proven);
+}
+
 #[test]
 fn a_soft_gate_informs_and_decides_nothing() {
     let journal = Journal::gated([false, true]).takes(0).gates_end(&[1, 1]);

@@ -345,6 +345,7 @@ fn the_prompt_of_a_third_iteration_in_full() {
         retries: 0,
         when: Default::default(),
         completes: false,
+        own_tests: false,
         by_default: false,
     };
     let gate_fails = |journal: Journal| {

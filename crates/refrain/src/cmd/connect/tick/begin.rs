@@ -30,8 +30,11 @@ use crate::cmd::launch::resume::could_be;
 use crate::cmd::launch::start;
 use crate::out;
 
-/// Begin a loop in this session, or go on with one: prints its id, then its promise
+/// Begin or continue a loop in this session
+///
+/// Prints its id, then its promise.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Args {
     /// The session's command that begins it, as in /refrain:loop
     #[arg(value_name = "COMMAND")]
@@ -52,6 +55,10 @@ pub(super) struct Args {
     typed: Typed,
 }
 
+const EXAMPLES: &str = "Examples:
+  refrain tick begin /refrain:loop --args \"Make the tests pass.\"
+  refrain tick begin /refrain:loop --name mend --max-iterations 5 --args \"Make the tests pass.\"";
+
 // What the person may type behind the command.
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("source"))]
@@ -67,10 +74,10 @@ struct Typed {
     /// In a fresh agent below this session each time
     #[arg(long, conflicts_with = "isolation")]
     loop_isolated: bool,
-    /// Go on with this loop
+    /// Continue this loop
     #[arg(long, value_name = "ID")]
     resume: Option<LoopId>,
-    /// Go on with the loop of this session that was touched last, else with that of the project
+    /// Continue the loop of this session that was touched last, else that of the project
     #[arg(long, conflicts_with = "resume")]
     resume_last: bool,
 }
@@ -105,7 +112,7 @@ impl Difference for InSession {
         let shown = |arg: Arg, help: &'static str| arg.help(help).long_help(help);
         match arg.get_id().as_str() {
             "max_iterations" => arg.visible_alias("max").visible_short_alias('n'),
-            "agent" => shown(arg, "Which agent's session it is; found out where it is left out"),
+            "agent" => shown(arg, "The agent of the session [default: found]"),
             "model" => {
                 shown(arg, "Which model the session uses: with a configured price, --max-cost can be kept")
             }
@@ -165,7 +172,7 @@ pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<Ex
     if line.resume.is_some() || line.resume_last {
         if !prompt.is_empty() {
             return Err(RequestError::usage(
-                "a loop that goes on has its prompt; accepted is --resume ID alone",
+                "a loop that continues has its prompt; accepted is --resume ID alone",
             ));
         }
         let id = match line.resume {
@@ -287,7 +294,7 @@ fn count_alone(prompt: &mut String, line: &mut Typed, is_mode: bool) -> Result<(
     }
 }
 
-/// The loop that a session goes on with that has lost its name: that of this very session that was touched last, else that of
+/// The loop that a session continues with that has lost its name: that of this very session that was touched last, else that of
 /// the project.
 fn last(service: &Service, session: Option<&str>) -> Result<LoopId, RequestError> {
     let rows = service.list()?.into_iter();
@@ -327,7 +334,7 @@ fn note_neighbours(service: &Service, spec: &Spec) {
 }
 
 /// Limits that a session cannot keep are dropped from the configuration, with a note.
-fn forget_limits(settings: &mut Settings) {
+fn forget_limits(agent: AgentKind, settings: &mut Settings) {
     let origin = |name: &str| resolve::who(false, settings, name);
     let mut notes = Vec::new();
     let start = &settings.config.start;
@@ -340,7 +347,8 @@ fn forget_limits(settings: &mut Settings) {
             notes.push(format!("{} does not count in a session, which ends its own turns", origin(name)));
         }
     }
-    let is_priced = start.model.as_deref().is_some_and(|model| settings.price(model).is_some());
+    let is_priced = hook::counts_cost(agent)
+        || start.model.as_deref().is_some_and(|model| settings.price(model).is_some());
     if matches!(start.max_cost, Some(Limit::At(_))) && !is_priced {
         notes.push(format!(
             "{} does not count in a session, which does not say what it costs; --max-tokens does",
@@ -362,7 +370,7 @@ fn spec(
     let mut settings = service.settings(chosen, context.has_variables())?;
     let why = "a session waits for no person: accepted is that with refrain start";
     resolve::forget_approval(&mut settings, why).into_iter().for_each(out::tell_note);
-    forget_limits(&mut settings);
+    forget_limits(agent, &mut settings);
     // A session always has a promise.
     settings.config.start.promise = None;
     if begin.task.is_given() && !prompt.is_empty() {
@@ -381,7 +389,7 @@ fn spec(
             format!("--max-tokens: sessions of {agent} do not say what they use; accepted is --max-duration");
         return Err(RequestError::usage(error));
     }
-    if spec.limits.max_cost.is_some() && spec.agent.price.is_none() {
+    if spec.limits.max_cost.is_some() && spec.agent.price.is_none() && !hook::counts_cost(agent) {
         let error = "--max-cost: a session says its tokens, and no costs; accepted is --max-tokens, or that with --model NAME and a price for the model in the configuration";
         return Err(RequestError::usage(error));
     }

@@ -36,7 +36,7 @@ pub(super) struct FromArgs {
     /// start` count for such a loop. Refrain never runs a command because FILE names it.
     #[arg(help_heading = heading::FROM, long, value_name = "FILE", conflicts_with_all = ["all", "now"])]
     pub(super) from: Option<Utf8PathBuf>,
-    /// Resume the loop that this file shows, as seed 001 has it: one of Refrain's, or as --from one of another system
+    /// Resume the loop that this state file shows: one of Refrain's, or as with --from one of another system
     #[arg(help_heading = heading::FROM, long, value_name = "FILE", conflicts_with_all = ["id", "last", "all", "from"], hide_short_help = true)]
     pub(super) state_file: Option<Utf8PathBuf>,
     #[command(flatten)]
@@ -209,7 +209,7 @@ fn name(
     };
     let is_behind_it = state.spec.carried.as_ref().is_some_and(|carried| carried.from == path.as_str());
     if is_behind_it || found.began == Some(state.started_at) {
-        let error = format!("{file}: it is loop {id} of this project, which goes on as it is");
+        let error = format!("{file}: it is loop {id} of this project, which continues as it is");
         let error = RequestError::new(Code::Refused, error).hint(format!("refrain resume {id}"));
         return Err(error.hint(format!("where it is to begin anew: refrain archive {id} frees its name")));
     }

@@ -13,12 +13,13 @@ use super::LookArgs;
 use crate::out;
 use crate::render::phrase;
 
-/// Look for what is wrong with a plan, before anything is spent
+/// Check a plan for errors before anything is spent
 ///
-/// Found are cycles of tasks that wait for each other, ids that are not there or stand there twice, tasks that nothing would prove done,
-/// tasks of which more is told than may be, and what waits on a task that will not be done. Exits with 1 if the plan cannot run as it is.
+/// It finds cycles, unknown and duplicate ids, tasks without a gate, specifications that are too long, and tasks that wait for one that
+/// will not be done. The exit code is 1 if the plan cannot run as it is.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     look: LookArgs,
@@ -26,6 +27,10 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 }
+
+const EXAMPLES: &str = "Examples:
+  refrain plan check --tag my-feature
+  refrain plan check --plan PLAN.md --json";
 
 /// Prints all problems.
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {

@@ -12,12 +12,13 @@ use refrain_core::text::nearest;
 use super::LookArgs;
 use crate::out;
 
-/// Show exactly what the agent of a task will be told
+/// Show the exact prompt of a task
 ///
-/// That is the first prompt of its loop, as plan run with the same options would have it: with --name, to the byte. With
-/// --max-cost the agent is also told what it may spend.
+/// That is the first prompt of its loop, as plan run with the same options makes it; with --name, to the byte. With --max-cost it
+/// also says what may be spent.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The task's id
     #[arg(value_name = "TASK")]
@@ -28,6 +29,10 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 }
+
+const EXAMPLES: &str = "Examples:
+  refrain plan show 2 --tag my-feature
+  refrain plan show 2 --plan PLAN.md --json";
 
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
     let prepared = args.look.prepare(context)?;
@@ -40,7 +45,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
     let (task, brief, most) = (&tasks[at], texts.brief(&source.graph, at), spec.brief.max_tokens);
     // Seen from a worktree, paths are the same in each.
     let folder = &spec.each.worktree;
-    let mut loop_spec = spec.loop_spec(task, 1, folder, texts.prompt(&source.graph, at, None));
+    let mut loop_spec = spec.loop_spec(task, 1, folder, texts.prompt(&source.graph, at, &[]));
     loop_spec.limits.max_iterations = Some(spec.limits.per_task.min(spec.limits.total));
     let told = prompt::first(&loop_spec);
     if args.json {

@@ -1,0 +1,60 @@
+//! The options that say in which sandbox the agent and its gates run.
+
+use clap::builder::PossibleValue;
+use clap::{Args, ValueEnum};
+use refrain_core::sandbox::{Host, SandboxMode, SandboxSpec};
+use refrain_engine::config::keys::Sandbox;
+
+use super::heading;
+
+// The sandbox of the agent and its gates.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = heading::PLACE)]
+pub struct SandboxArgs {
+    /// Run the agent and its gates in a sandbox: on, auto or off; on without a value, and off by default
+    ///
+    /// They write the worktree and the caches of build tools, do not see your credentials, and reach the hosts of the
+    /// agent's provider alone. With `auto` the loop starts without a sandbox where the machine has none.
+    #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "on", overrides_with = "no_sandbox")]
+    pub sandbox: Option<When>,
+    /// Run them with your own rights, whatever is configured
+    #[arg(long, overrides_with = "sandbox")]
+    pub no_sandbox: bool,
+    /// Let the sandbox reach this host too: NAME, NAME:PORT or NAME:PORT=ADDRESS
+    #[arg(long, value_name = "HOST")]
+    pub sandbox_host: Vec<Host>,
+    /// Let the sandbox reach this port of the machine's own loopback address
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub sandbox_localhost: Vec<u16>,
+}
+
+/// Whether there is a sandbox.
+#[derive(Clone, Copy, Debug)]
+pub struct When(SandboxMode);
+
+impl ValueEnum for When {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Self(SandboxMode::On), Self(SandboxMode::Auto), Self(SandboxMode::Off)]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.0.name()))
+    }
+}
+
+impl SandboxArgs {
+    /// The mode and the sandbox that is asked for: what the options leave out, the configuration says.
+    #[must_use]
+    pub fn resolve(&self, config: &Sandbox) -> (SandboxMode, SandboxSpec) {
+        let asked =
+            if self.no_sandbox { Some(SandboxMode::Off) } else { self.sandbox.map(|When(mode)| mode) };
+        let spec = SandboxSpec {
+            hosts: [&*self.sandbox_host, config.hosts.as_deref().unwrap_or_default()].concat(),
+            localhost: [&*self.sandbox_localhost, config.localhost.as_deref().unwrap_or_default()].concat(),
+            write: config.write.clone().unwrap_or_default(),
+            hide: config.hide.clone().unwrap_or_default(),
+            processes: config.processes.unwrap_or(SandboxSpec::PROCESSES),
+        };
+        (asked.or(config.mode).unwrap_or_default(), spec)
+    }
+}

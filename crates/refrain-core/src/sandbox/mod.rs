@@ -1,0 +1,92 @@
+//! The sandbox of a loop: what was asked of it, and what each kind of its processes may read, write and reach. What a
+//! policy means for the kernel is `refrain-sandbox`'s.
+
+mod environment;
+mod host;
+mod policy;
+mod request;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use camino::Utf8PathBuf;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use environment::{PROXY_PORT, passes, proxy_variables};
+pub use host::{Host, HostError, agent_hosts};
+pub use policy::{Places, Policy, Role, policy};
+pub use request::{Answer, RefusedHost, Request, answer, is_public};
+
+/// The sandbox of a loop, pinned when the loop starts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SandboxSpec {
+    /// Hosts that the agent may reach besides those of its provider.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<Host>,
+    /// Ports of the machine's own loopback address that are forwarded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub localhost: Vec<u16>,
+    /// Folders and files that may be written besides the usual ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>")]
+    pub write: Vec<Utf8PathBuf>,
+    /// Folders and files that are hidden besides the usual ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>")]
+    pub hide: Vec<Utf8PathBuf>,
+    /// How many processes there may be at a time.
+    pub processes: u32,
+}
+
+impl SandboxSpec {
+    pub const PROCESSES: u32 = 4096;
+    /// Fewer are refused: a shell with a build would not run.
+    pub const FEWEST_PROCESSES: u32 = 320;
+}
+
+impl Default for SandboxSpec {
+    fn default() -> Self {
+        Self {
+            hosts: Vec::new(),
+            localhost: Vec::new(),
+            write: Vec::new(),
+            hide: Vec::new(),
+            processes: Self::PROCESSES,
+        }
+    }
+}
+
+/// Whether a loop gets a sandbox.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SandboxMode {
+    /// No sandbox.
+    #[default]
+    Off,
+    /// A sandbox if this machine can have one; otherwise none, and a note.
+    Auto,
+    /// A sandbox; without one the loop is not started.
+    On,
+}
+
+impl SandboxMode {
+    pub const ALL: [Self; 3] = [Self::Off, Self::Auto, Self::On];
+
+    /// Its name in options and in the configuration.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Auto => "auto",
+            Self::On => "on",
+        }
+    }
+}
+
+impl fmt::Display for SandboxMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -1,0 +1,264 @@
+//! What each kind of process may read, write and reach.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use serde::{Deserialize, Serialize};
+
+use super::{Host, SandboxSpec, agent_hosts};
+use crate::spec::AgentKind;
+
+/// A kind of process of a loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The agent, a reviewer or a critic.
+    Agent(AgentKind),
+    /// A gate that is a command.
+    Gate,
+}
+
+/// The places of one loop on this machine. All paths are absolute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Places {
+    pub home: Utf8PathBuf,
+    /// The folder that the process works in, if it is a checkout of its own that is not `worktree`.
+    pub checkout: Option<Utf8PathBuf>,
+    pub worktree: Utf8PathBuf,
+    /// The git folder of the worktree.
+    pub git_dir: Option<Utf8PathBuf>,
+    /// The git folder that all worktrees share; the same as `git_dir` in a plain clone.
+    pub common_dir: Option<Utf8PathBuf>,
+    /// Git folders of submodules.
+    pub modules: Vec<Utf8PathBuf>,
+    /// Refrain's data, state and configuration of the user.
+    pub own: Vec<Utf8PathBuf>,
+    /// Files of Refrain that the process reads, such as its prompt.
+    pub show: Vec<Utf8PathBuf>,
+    /// Agents' homes that the environment names, such as `CODEX_HOME`.
+    pub agent_homes: Vec<(AgentKind, Utf8PathBuf)>,
+    /// The folder of the loop that keeps what it writes into caches.
+    pub cache_layer: Option<Utf8PathBuf>,
+}
+
+/// What one process may do. Deeper paths count before those that contain them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Policy {
+    pub write: Vec<Utf8PathBuf>,
+    /// Cannot be written, renamed or removed. One that is missing, and that the process creates, is put aside when it
+    /// has ended.
+    pub read_only: Vec<Utf8PathBuf>,
+    pub hide: Vec<Utf8PathBuf>,
+    /// Can be read although they are in a hidden folder.
+    pub show: Vec<Utf8PathBuf>,
+    /// Written as a layer of the loop's own over the user's folder.
+    pub caches: Vec<Utf8PathBuf>,
+    pub cache_layer: Option<Utf8PathBuf>,
+    /// Empty folders of the process's own.
+    pub private: Vec<Utf8PathBuf>,
+    /// Folders that are made if they are missing, so that they can be protected.
+    pub make: Vec<Utf8PathBuf>,
+    pub hosts: Vec<Host>,
+    pub localhost: Vec<u16>,
+    pub processes: u32,
+}
+
+/// What a git folder has that runs programs, or decides which run.
+const GIT_PROTECTED: [&str; 8] =
+    ["hooks", "config", "config.worktree", "info", "refrain", "commondir", "gitdir", "worktrees"];
+/// Those that are made where they are missing.
+const GIT_MADE: [&str; 2] = ["hooks", "info"];
+/// What decides about a linked worktree.
+const WORKTREE_PROTECTED: [&str; 3] = ["commondir", "gitdir", "config.worktree"];
+
+/// Credentials and private data in the user's home.
+const HIDDEN: [&str; 43] = [
+    ".ssh",
+    ".gnupg",
+    ".aws",
+    ".azure",
+    ".config/gcloud",
+    ".config/gh",
+    ".config/glab-cli",
+    ".config/op",
+    ".config/refrain",
+    ".config/google-chrome",
+    ".config/chromium",
+    ".config/BraveSoftware",
+    ".config/microsoft-edge",
+    ".config/git/credentials",
+    ".mozilla",
+    ".thunderbird",
+    ".kube",
+    ".docker",
+    ".netrc",
+    ".npmrc",
+    ".yarnrc.yml",
+    ".pypirc",
+    ".git-credentials",
+    ".pgpass",
+    ".my.cnf",
+    ".vault-token",
+    ".terraform.d",
+    ".password-store",
+    ".local/share/keyrings",
+    ".local/share/kwalletd",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".gem/credentials",
+    ".m2/settings.xml",
+    ".gradle/gradle.properties",
+    ".bash_history",
+    ".zsh_history",
+    ".python_history",
+    ".node_repl_history",
+    ".psql_history",
+    ".lesshst",
+    ".env",
+    ".local/share/fish/fish_history",
+];
+/// Secrets and sockets of the system.
+const HIDDEN_OF_SYSTEM: [&str; 6] =
+    ["/etc/shadow", "/etc/gshadow", "/etc/ssh", "/run", "/var/run", "/var/lib/docker"];
+/// What programs read in `/run`.
+const SHOWN_OF_SYSTEM: [&str; 3] = ["/run/current-system", "/run/opengl-driver", "/run/booted-system"];
+const PRIVATE: [&str; 2] = ["/tmp", "/var/tmp"];
+
+/// Caches of build tools in the user's home.
+const CACHES: [&str; 14] = [
+    ".cargo/registry",
+    ".cargo/git",
+    ".npm",
+    ".cache/pip",
+    ".cache/uv",
+    ".cache/go-build",
+    ".cache/yarn",
+    ".cache/pnpm",
+    ".cache/node",
+    ".local/share/pnpm/store",
+    "go/pkg",
+    ".m2/repository",
+    ".gradle/caches",
+    ".nuget/packages",
+];
+
+/// An agent's home in the user's home, and what in it is run later.
+fn agent_home(kind: AgentKind) -> (&'static [&'static str], &'static [&'static str]) {
+    match kind {
+        AgentKind::Generic | AgentKind::Acp => (&[], &[]),
+        AgentKind::Claude => (
+            &[".claude", ".claude.json"],
+            &[
+                "settings.json",
+                "settings.local.json",
+                "hooks",
+                "commands",
+                "agents",
+                "plugins",
+                "skills",
+                "CLAUDE.md",
+                "mcp.json",
+            ],
+        ),
+        AgentKind::Codex => {
+            (&[".codex"], &["config.toml", "hooks.json", "hooks", "prompts", "skills", "rules", "AGENTS.md"])
+        }
+        AgentKind::Opencode => (
+            &[".config/opencode", ".local/share/opencode", ".local/state/opencode", ".cache/opencode"],
+            &[
+                "opencode.json",
+                "opencode.jsonc",
+                "config.json",
+                "plugin",
+                "plugins",
+                "command",
+                "agent",
+                "tool",
+                "skill",
+                "AGENTS.md",
+                "bin",
+            ],
+        ),
+        AgentKind::Gemini => (
+            &[".gemini"],
+            &["settings.json", "extensions", "commands", "hooks", "skills", "GEMINI.md", ".env"],
+        ),
+    }
+}
+
+/// The policy of a process of that kind.
+#[must_use]
+pub fn policy(spec: &SandboxSpec, role: Role, places: &Places) -> Policy {
+    let home = |names: &[&str]| names.iter().map(|name| places.home.join(name)).collect::<Vec<_>>();
+    let mut policy = Policy {
+        write: spec.write.clone(),
+        hide: [home(&HIDDEN), places.own.clone(), spec.hide.clone(), paths(&HIDDEN_OF_SYSTEM)].concat(),
+        show: [places.show.clone(), paths(&SHOWN_OF_SYSTEM)].concat(),
+        caches: home(&CACHES),
+        cache_layer: places.cache_layer.clone(),
+        private: paths(&PRIVATE),
+        processes: spec.processes,
+        localhost: spec.localhost.clone(),
+        ..Policy::default()
+    };
+    match &places.checkout {
+        Some(checkout) if role == Role::Gate => policy.write.push(checkout.clone()),
+        Some(_) | None => policy.write.push(places.worktree.clone()),
+    }
+    protect_git(&mut policy, role, places);
+    for kind in AgentKind::ALL {
+        let (names, run_later) = agent_home(kind);
+        let mut homes = home(names);
+        homes.extend(places.agent_homes.iter().filter(|(of, _)| *of == kind).map(|(_, home)| home.clone()));
+        if role == Role::Agent(kind) {
+            let inside = |of: &Utf8PathBuf| run_later.iter().map(|name| of.join(name)).collect::<Vec<_>>();
+            policy.read_only.extend(homes.iter().filter(|home| !is_file(home)).flat_map(inside));
+            policy.write.extend(homes);
+        } else {
+            policy.hide.extend(homes);
+        }
+    }
+    if let Role::Agent(kind) = role {
+        policy.hosts = [agent_hosts(kind), spec.hosts.clone()].concat();
+    } else {
+        policy.hosts.clone_from(&spec.hosts);
+    }
+    for list in [&mut policy.write, &mut policy.read_only, &mut policy.hide, &mut policy.show] {
+        list.sort();
+        list.dedup();
+    }
+    policy
+}
+
+fn is_file(path: &Utf8Path) -> bool {
+    path.extension() == Some("json")
+}
+
+fn paths(names: &[&str]) -> Vec<Utf8PathBuf> {
+    names.iter().map(Utf8PathBuf::from).collect()
+}
+
+/// The agent commits; what runs or decides in a git folder stays as it is. A gate writes no git folder.
+fn protect_git(policy: &mut Policy, role: Role, places: &Places) {
+    let (Some(git_dir), Some(common)) = (&places.git_dir, &places.common_dir) else { return };
+    policy.hide.push(common.join("refrain"));
+    // The `.git` file of a linked worktree decides which git folder is used. A plain clone's is the folder itself.
+    let link = places.worktree.join(".git");
+    if role == Role::Gate {
+        policy.read_only.extend([link, git_dir.clone(), common.clone()]);
+        return;
+    }
+    policy.write.extend([common.clone(), git_dir.clone()]);
+    let inside = |dir: &Utf8Path, names: &[&str]| names.iter().map(|name| dir.join(name)).collect::<Vec<_>>();
+    policy.make.extend(inside(common, &GIT_MADE));
+    policy.read_only.extend(
+        inside(common, &GIT_PROTECTED).into_iter().filter(|path| path.file_name() != Some("refrain")),
+    );
+    if git_dir != common {
+        policy.read_only.push(link);
+        policy.read_only.extend(inside(git_dir, &WORKTREE_PROTECTED));
+        // What the user has checked out.
+        policy.read_only.extend(inside(common, &["HEAD", "index"]));
+    }
+    for module in &places.modules {
+        policy.write.push(module.clone());
+        policy.read_only.extend(inside(module, &["hooks", "config", "config.worktree", "info"]));
+    }
+}

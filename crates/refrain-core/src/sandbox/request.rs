@@ -1,0 +1,104 @@
+//! What the proxy of a sandbox answers.
+
+use std::net::IpAddr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Host;
+
+/// A host that was refused to a process in the sandbox.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RefusedHost {
+    pub host: String,
+    /// How often.
+    pub count: u32,
+}
+
+/// What is done with a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    Connect(Host),
+    /// Plain HTTP to an allowed host: the same over HTTPS.
+    Redirect(String),
+    Refuse(Request),
+}
+
+/// A request that is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// What it asked for, as far as it is printable.
+    pub host: String,
+    pub why: String,
+}
+
+/// The longest name of a host that is repeated.
+const LONGEST_NAME: usize = 100;
+
+/// The answer to the head of a request.
+#[must_use]
+pub fn answer(hosts: &[Host], head: &[u8]) -> Answer {
+    let head = String::from_utf8_lossy(head);
+    let mut words = head.lines().next().unwrap_or_default().split(' ');
+    let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let refuse = |host: &str, why: &str| {
+        let host = host.chars().filter(|c| c.is_ascii_graphic()).take(LONGEST_NAME).collect();
+        Answer::Refuse(Request { host, why: why.to_owned() })
+    };
+    if method == "CONNECT" {
+        let Some((name, port)) = target.rsplit_once(':') else { return refuse(target, "it has no port") };
+        let Ok(port) = port.parse() else { return refuse(target, "it has no port") };
+        if name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok() {
+            return refuse(target, "it is an address, and only names are allowed");
+        }
+        let host = hosts.iter().find(|host| host.is(name, port));
+        return host.map_or_else(
+            || refuse(target, "it is not among its hosts"),
+            |host| Answer::Connect(host.clone()),
+        );
+    }
+    let Some(rest) = target.strip_prefix("http://") else {
+        return refuse(target, "it is no request for a proxy");
+    };
+    let (place, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let name = place.strip_suffix(":80").unwrap_or(place);
+    let is_allowed = hosts.iter().any(|host| host.is(name, 443));
+    let is_safe = path.chars().all(|c| c.is_ascii_graphic());
+    match is_allowed && is_safe {
+        true => Answer::Redirect(format!("https://{name}/{path}")),
+        false => refuse(place, "it is not among its hosts"),
+    }
+}
+
+/// Whether an address is one of the public Internet.
+#[must_use]
+pub fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => {
+            let [a, b, c, _] = address.octets();
+            let is_shared = a == 100 && (64..128).contains(&b);
+            let is_benchmark = a == 198 && (18..20).contains(&b);
+            let is_assigned = a == 192 && b == 0 && c == 0;
+            !(address.is_private()
+                || address.is_loopback()
+                || address.is_link_local()
+                || address.is_broadcast()
+                || address.is_multicast()
+                || address.is_documentation()
+                || is_shared
+                || is_benchmark
+                || is_assigned
+                || a == 0
+                || a >= 240)
+        }
+        IpAddr::V6(address) => {
+            let inside = address.to_ipv4_mapped();
+            let [first, second, ..] = address.segments();
+            // Only 2000::/3 is assigned to the public; what of it leads to IPv4 addresses or nowhere is not.
+            let is_global = first & 0xe000 == 0x2000;
+            let is_tunnel =
+                first == 0x2002 || first == 0x2001 && second < 0x200 || first == 0x2001 && second == 0xdb8;
+            inside.map_or(is_global && !is_tunnel, |inside| is_public(IpAddr::V4(inside)))
+        }
+    }
+}

@@ -1,0 +1,215 @@
+use rstest::rstest;
+
+use super::*;
+use crate::spec::AgentKind;
+
+fn places() -> Places {
+    Places {
+        home: "/home/ada".into(),
+        checkout: None,
+        worktree: "/work/project".into(),
+        git_dir: Some("/work/project/.git".into()),
+        common_dir: Some("/work/project/.git".into()),
+        modules: vec!["/work/project/.git/modules/lib".into()],
+        own: vec!["/home/ada/.local/state/refrain".into()],
+        show: vec!["/home/ada/.local/state/refrain/loop/prompt.md".into()],
+        agent_homes: vec![(AgentKind::Codex, "/srv/codex".into())],
+        cache_layer: Some("/home/ada/.local/state/refrain/loop/caches".into()),
+    }
+}
+
+fn linked() -> Places {
+    Places {
+        worktree: "/work/linked".into(),
+        git_dir: Some("/work/project/.git/worktrees/linked".into()),
+        ..places()
+    }
+}
+
+/// What a path is by a policy: the rule that is nearest to it decides.
+fn access(policy: &Policy, path: &str) -> &'static str {
+    let path = camino::Utf8Path::new(path);
+    let rules = [
+        ("hidden", &policy.hide),
+        ("cache", &policy.caches),
+        ("private", &policy.private),
+        ("writable", &policy.write),
+        ("read-only", &policy.read_only),
+        ("shown", &policy.show),
+    ];
+    let nearest = rules.iter().flat_map(|(name, paths)| paths.iter().map(move |rule| (rule, *name)));
+    let nearest = nearest.filter(|(rule, _)| path.starts_with(rule));
+    nearest.max_by_key(|(rule, _)| rule.components().count()).map_or("read-only", |(_, name)| name)
+}
+
+const CLAUDE: Role = Role::Agent(AgentKind::Claude);
+
+#[rstest]
+#[case("/work/project/src/main.rs", "writable", "writable")]
+#[case("/work/other/file", "read-only", "read-only")]
+#[case("/usr/bin/cc", "read-only", "read-only")]
+#[case("/work/project/.git/objects/ab", "writable", "read-only")]
+#[case("/work/project/.git/refs/heads/main", "writable", "read-only")]
+#[case("/work/project/.git/index.lock", "writable", "read-only")]
+#[case("/work/project/.git/hooks/pre-commit", "read-only", "read-only")]
+#[case("/work/project/.git/config", "read-only", "read-only")]
+#[case("/work/project/.git/config.worktree", "read-only", "read-only")]
+#[case("/work/project/.git/info/attributes", "read-only", "read-only")]
+#[case("/work/project/.git/commondir", "read-only", "read-only")]
+#[case("/work/project/.git/worktrees/other/gitdir", "read-only", "read-only")]
+#[case("/work/project/.git/refrain/loops", "hidden", "hidden")]
+#[case("/work/project/.git/modules/lib/objects/ab", "writable", "read-only")]
+#[case("/work/project/.git/modules/lib/config", "read-only", "read-only")]
+#[case("/work/project/.git/modules/lib/hooks/x", "read-only", "read-only")]
+#[case("/tmp/x", "private", "private")]
+#[case("/var/tmp/x", "private", "private")]
+#[case("/home/ada/.bashrc", "read-only", "read-only")]
+#[case("/home/ada/.cargo/registry/cache", "cache", "cache")]
+#[case("/home/ada/.cargo/credentials.toml", "hidden", "hidden")]
+#[case("/home/ada/.npm/x", "cache", "cache")]
+#[case("/home/ada/.npmrc", "hidden", "hidden")]
+#[case("/home/ada/.ssh/id_ed25519", "hidden", "hidden")]
+#[case("/home/ada/.config/gh/hosts.yml", "hidden", "hidden")]
+#[case("/home/ada/.aws/credentials", "hidden", "hidden")]
+#[case("/home/ada/.netrc", "hidden", "hidden")]
+#[case("/home/ada/.bash_history", "hidden", "hidden")]
+#[case("/home/ada/.local/share/keyrings/login", "hidden", "hidden")]
+#[case("/home/ada/.local/state/refrain/loop/journal", "hidden", "hidden")]
+#[case("/home/ada/.local/state/refrain/loop/prompt.md", "shown", "shown")]
+#[case("/home/ada/.claude/projects/x.jsonl", "writable", "hidden")]
+#[case("/home/ada/.claude/settings.json", "read-only", "hidden")]
+#[case("/home/ada/.claude/hooks/x", "read-only", "hidden")]
+#[case("/home/ada/.claude/CLAUDE.md", "read-only", "hidden")]
+#[case("/home/ada/.claude.json", "writable", "hidden")]
+#[case("/home/ada/.codex/auth.json", "hidden", "hidden")]
+#[case("/srv/codex/auth.json", "hidden", "hidden")]
+#[case("/home/ada/.gemini/settings.json", "hidden", "hidden")]
+#[case("/etc/shadow", "hidden", "hidden")]
+#[case("/run/user/1000/bus", "hidden", "hidden")]
+#[case("/run/docker.sock", "hidden", "hidden")]
+#[case("/run/current-system/sw/bin/sh", "shown", "shown")]
+fn the_defaults_are_those_of_the_design(#[case] path: &str, #[case] agent: &str, #[case] gate: &str) {
+    let spec = SandboxSpec::default();
+    assert_eq!(access(&policy(&spec, CLAUDE, &places()), path), agent, "the agent");
+    assert_eq!(access(&policy(&spec, Role::Gate, &places()), path), gate, "a gate");
+}
+
+#[rstest]
+#[case("/work/linked/src", "writable")]
+#[case("/work/linked/.git", "read-only")]
+#[case("/work/project/src", "read-only")]
+#[case("/work/project/.git/objects/ab", "writable")]
+#[case("/work/project/.git/HEAD", "read-only")]
+#[case("/work/project/.git/worktrees/linked/index.lock", "writable")]
+#[case("/work/project/.git/worktrees/linked/gitdir", "read-only")]
+#[case("/work/project/.git/worktrees/linked/commondir", "read-only")]
+#[case("/work/project/.git/worktrees/other/HEAD", "read-only")]
+fn a_linked_worktree_is_the_only_one_that_is_written(#[case] path: &str, #[case] expected: &str) {
+    assert_eq!(access(&policy(&SandboxSpec::default(), CLAUDE, &linked()), path), expected);
+}
+
+#[test]
+fn a_gate_writes_the_checkout_that_it_runs_in() {
+    let places = Places { checkout: Some("/home/ada/.local/state/refrain/checkout/tree".into()), ..places() };
+    let policy = policy(&SandboxSpec::default(), Role::Gate, &places);
+    assert_eq!(access(&policy, "/home/ada/.local/state/refrain/checkout/tree/target"), "writable");
+    assert_eq!(access(&policy, "/work/project/src"), "read-only");
+}
+
+#[test]
+fn only_the_agent_reaches_its_provider() {
+    let spec = SandboxSpec { hosts: vec!["Registry.example.org".parse().unwrap()], ..SandboxSpec::default() };
+    let names =
+        |role| policy(&spec, role, &places()).hosts.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(names(Role::Gate), ["registry.example.org:443"]);
+    assert!(names(CLAUDE).contains(&"api.anthropic.com:443".to_owned()));
+    assert!(!names(Role::Agent(AgentKind::Codex)).contains(&"api.anthropic.com:443".to_owned()));
+}
+
+#[rstest]
+#[case("PATH", false, true, true)]
+#[case("LC_ALL", false, true, true)]
+#[case("GIT_AUTHOR_NAME", false, true, true)]
+#[case("AWS_SECRET_ACCESS_KEY", false, false, false)]
+#[case("GITHUB_TOKEN", false, false, false)]
+#[case("GITHUB_TOKEN", true, true, true)]
+#[case("SSH_AUTH_SOCK", false, false, false)]
+#[case("DBUS_SESSION_BUS_ADDRESS", false, false, false)]
+#[case("XDG_RUNTIME_DIR", false, false, false)]
+#[case("ANTHROPIC_API_KEY", false, true, false)]
+#[case("ANTHROPIC_API_KEY", true, true, false)]
+#[case("OPENAI_API_KEY", false, false, false)]
+#[case("HTTPS_PROXY", false, false, false)]
+fn variables_pass_by_a_list(
+    #[case] name: &str,
+    #[case] is_given: bool,
+    #[case] agent: bool,
+    #[case] gate: bool,
+) {
+    assert_eq!(passes(CLAUDE, name, is_given), agent);
+    assert_eq!(passes(Role::Gate, name, is_given), gate);
+}
+
+#[rstest]
+#[case("api.example.org", Some("api.example.org:443"))]
+#[case("API.example.org:8443", Some("api.example.org:8443"))]
+#[case("db.internal:5432=10.0.0.7", Some("db.internal:5432=10.0.0.7"))]
+#[case("10.0.0.7", None)]
+#[case("[::1]:443", None)]
+#[case("2130706433", None)]
+#[case("0x7f.1", None)]
+#[case("a..b", None)]
+#[case("a b", None)]
+#[case("example.org:0", None)]
+#[case("example.org:x", None)]
+#[case("example.org=name", None)]
+#[case("", None)]
+fn a_host_is_a_name(#[case] text: &str, #[case] expected: Option<&str>) {
+    let host = text.parse::<Host>().ok().map(|host| host.to_string());
+    assert_eq!(host.as_deref(), expected);
+}
+
+#[rstest]
+#[case("CONNECT api.example.org:443 HTTP/1.1", "connect api.example.org:443")]
+#[case("CONNECT API.EXAMPLE.ORG.:443 HTTP/1.1", "connect api.example.org:443")]
+#[case("CONNECT api.example.org:80 HTTP/1.1", "refuse api.example.org:80")]
+#[case("CONNECT evil.org:443 HTTP/1.1", "refuse evil.org:443")]
+#[case("CONNECT 127.0.0.1:443 HTTP/1.1", "refuse 127.0.0.1:443")]
+#[case("CONNECT [::1]:443 HTTP/1.1", "refuse [::1]:443")]
+#[case("CONNECT x HTTP/1.1", "refuse x")]
+#[case("GET http://api.example.org/a?b HTTP/1.1", "redirect https://api.example.org/a?b")]
+#[case("GET http://evil.org/ HTTP/1.1", "refuse evil.org")]
+#[case("GET / HTTP/1.1", "refuse /")]
+#[case("", "refuse ")]
+fn the_proxy_answers(#[case] head: &str, #[case] expected: &str) {
+    let hosts = ["api.example.org".parse().unwrap()];
+    let answer = match answer(&hosts, format!("{head}\r\nHost: x\r\n\r\n").as_bytes()) {
+        Answer::Connect(host) => format!("connect {host}"),
+        Answer::Redirect(location) => format!("redirect {location}"),
+        Answer::Refuse(request) => format!("refuse {}", request.host),
+    };
+    assert_eq!(answer, expected);
+}
+
+#[rstest]
+#[case("1.1.1.1", true)]
+#[case("127.0.0.1", false)]
+#[case("10.1.2.3", false)]
+#[case("172.16.0.1", false)]
+#[case("192.168.1.1", false)]
+#[case("169.254.169.254", false)]
+#[case("100.64.0.1", false)]
+#[case("0.0.0.0", false)]
+#[case("224.0.0.1", false)]
+#[case("255.255.255.255", false)]
+#[case("2606:4700::1111", true)]
+#[case("::1", false)]
+#[case("fe80::1", false)]
+#[case("fd00::1", false)]
+#[case("::ffff:127.0.0.1", false)]
+#[case("::ffff:1.1.1.1", true)]
+#[case("2002:7f00:1::", false)]
+#[case("64:ff9b::7f00:1", false)]
+fn private_addresses_are_told_apart(#[case] address: &str, #[case] expected: bool) {
+    assert_eq!(is_public(address.parse().unwrap()), expected);
+}

@@ -1,0 +1,48 @@
+//! An iteration as one mark of a strip.
+
+use super::Iteration;
+use crate::r#loop::Outcome;
+
+/// What a mark shows of an iteration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pip {
+    /// It runs.
+    Running,
+    /// Every gate passed.
+    Passed,
+    /// A required gate failed.
+    Failed,
+    /// Only advisory gates failed.
+    Advisory,
+    /// It ended, and no gate ran.
+    Ended,
+    /// The agent failed, was stopped or was lost.
+    Broken,
+}
+
+impl Pip {
+    #[must_use]
+    pub fn of(iteration: &Iteration) -> Self {
+        let gates = &iteration.gates;
+        match iteration.outcome {
+            None => Self::Running,
+            Some(_) if gates.iter().any(|gate| gate.hard && !gate.passed) => Self::Failed,
+            Some(_) if gates.iter().any(|gate| !gate.passed) => Self::Advisory,
+            Some(_) if !gates.is_empty() => Self::Passed,
+            Some(Outcome::Claimed | Outcome::Ended) => Self::Ended,
+            Some(_) => Self::Broken,
+        }
+    }
+
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Passed => "passed",
+            Self::Failed => "failed",
+            Self::Advisory => "advisory",
+            Self::Ended => "ended",
+            Self::Broken => "broken",
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The attributes of a tree as files in a folder of their own. `GIT_ATTR_SOURCE` names a tree only since git 2.41; an
+//! older git ignores it and reads the files of the worktree, which an agent can change at any time.
+
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Component, Path};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::git::Oid;
+
+use crate::candidate::next_object;
+use crate::candidate::stage::{Change, empty_tree};
+use crate::error::{GitError, OnPath};
+use crate::plumbing::disk::remove;
+use crate::plumbing::git::Git;
+
+/// A folder in which git finds no files but those that set attributes; removed when it is dropped.
+#[derive(Debug)]
+pub(crate) struct AttributesFolder {
+    folder: Utf8PathBuf,
+    /// An index that does not exist: git finds no attributes there either.
+    index: Utf8PathBuf,
+}
+
+impl AttributesFolder {
+    /// Without attributes.
+    pub(crate) fn empty() -> Result<Self, GitError> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let parent = Utf8PathBuf::from_path_buf(std::env::temp_dir()).unwrap_or_else(|_| "/tmp".into());
+        loop {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let folder = parent.join(format!("refrain-attributes-{}-{number}", std::process::id()));
+            match DirBuilder::new().mode(0o700).create(&folder) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                made => {
+                    made.on("create", &folder)?;
+                    return Ok(Self { index: folder.join(".index"), folder });
+                }
+            }
+        }
+    }
+
+    /// With the attributes of this commit.
+    pub(crate) fn of(git: Git<'_>, commit: &Oid) -> Result<Self, GitError> {
+        let attributes = Self::empty()?;
+        let words = ["diff-tree", "-r", "-z", "--no-renames", "--raw", empty_tree(commit), commit.as_str()];
+        let printed = git.output(words.into_iter().chain(["--", ":(glob)**/.gitattributes"]), &[])?;
+        let changes = Change::all(&printed);
+        // Git follows no link in such a place.
+        let files = changes.iter().filter_map(|change| Some((change.path, change.file()?)));
+        let files: Vec<_> = files.filter(|(_, (mode, _))| mode.starts_with("100")).collect();
+        if files.is_empty() {
+            return Ok(attributes);
+        }
+        let asked: String = files.iter().map(|(_, (_, object))| format!("{object}\n")).collect();
+        let printed = Git::output(git, ["cat-file", "--buffer", "--batch"], asked.as_bytes())?;
+        let mut rest = printed.as_slice();
+        for (path, _) in files {
+            let content = next_object(&mut rest).unwrap_or_default();
+            attributes.write(path, content)?;
+        }
+        Ok(attributes)
+    }
+
+    fn write(&self, path: &[u8], content: &[u8]) -> Result<(), GitError> {
+        let path = Path::new(OsStr::from_bytes(path));
+        // A tree that git did not write may have `..` in it.
+        let is_inside = path.components().all(|part| matches!(part, Component::Normal(_)));
+        let Some(path) = Utf8Path::from_path(path).filter(|_| is_inside) else { return Ok(()) };
+        let path = self.folder.join(path);
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).on("create", folder)?;
+        }
+        let mut file = OpenOptions::new().write(true).create_new(true).open(&path).on("create", &path)?;
+        file.write_all(content).on("write", &path)
+    }
+
+    /// The same git, with these attributes.
+    pub(crate) fn apply<'a>(&'a self, git: Git<'a>, git_dir: &'a Utf8Path) -> Git<'a> {
+        git.for_files_in(&self.folder, git_dir).with_index(&self.index)
+    }
+}
+
+impl Drop for AttributesFolder {
+    fn drop(&mut self) {
+        // The system empties its folder for temporary files.
+        let _ = remove(&self.folder);
+    }
+}

@@ -1,0 +1,130 @@
+//! Process 1 of the sandbox: mounts, starts the program, reaps, and ends everything when the program has ended.
+
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use refrain_proc::keeper::{FrameReader, send};
+use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions, wait};
+use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags};
+
+use crate::outer::{own_program, read};
+use crate::refusal::{At, Refusal, Step};
+use crate::{FromInit, HELPER_VERB, NO_SANDBOX, Plan, Reply, complain, loopback, mounts, program, system};
+
+pub(crate) const WORD: &str = "init";
+
+/// The time for what the program left running to end by itself.
+const GRACE: Duration = Duration::from_millis(200);
+
+pub(crate) fn run() -> u8 {
+    let socket = match io::stdin().as_fd().try_clone_to_owned() {
+        Ok(socket) => UnixStream::from(socket),
+        Err(error) => {
+            complain(&error);
+            return NO_SANDBOX;
+        }
+    };
+    match start(&socket) {
+        Ok(program) => {
+            let end = reap(program);
+            let _ = send(&socket, &end, &[]);
+            end_others();
+            0
+        }
+        Err(refusal) => {
+            let _ = send(&socket, &FromInit::Reply(Reply::Refused(refusal)), &[]);
+            NO_SANDBOX
+        }
+    }
+}
+
+fn start(socket: &UnixStream) -> Result<Pid, Refusal> {
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).at(Step::Namespaces)?;
+    let mut reader = FrameReader::default();
+    let plan: Plan = read(socket, &mut reader).at(Step::Plan)?;
+    let [stdin]: [OwnedFd; 1] = reader.take_fds().at(Step::Plan)?;
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).at(Step::Capabilities)?;
+    loopback::bring_up().at(Step::Loopback)?;
+    for port in &plan.listen {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).at(Step::Loopback)?;
+        let reply = FromInit::Reply(Reply::Listening(*port));
+        send(socket, &reply, &[listener.as_fd()]).at(Step::Loopback)?;
+    }
+    system::unshare(UnshareFlags::NEWNS).at(Step::Mounts)?;
+    let writable = mounts::enter(&plan.policy)?;
+    give_up_capabilities().at(Step::Capabilities)?;
+    let options = program::Options { writable, processes: plan.policy.processes };
+    let options = serde_json::to_string(&options).map_err(io::Error::other).at(Step::Plan)?;
+    send(socket, &FromInit::Reply(Reply::Ready), &[]).at(Step::Plan)?;
+    #[expect(clippy::disallowed_methods, reason = "it starts itself once more, to become the program")]
+    let child = Command::new(own_program())
+        .args([HELPER_VERB, program::WORD, &options])
+        .args(&plan.argv)
+        .env_clear()
+        .envs(plan.env)
+        .current_dir(&plan.dir)
+        .stdin(Stdio::from(stdin))
+        .spawn()
+        .at_path(Step::Program, &plan.dir)?;
+    Ok(Pid::from_child(&child))
+}
+
+fn give_up_capabilities() -> io::Result<()> {
+    for bit in 0..u64::BITS {
+        let capability = CapabilitySet::from_bits_retain(1 << bit);
+        match rustix::thread::remove_capability_from_bounding_set(capability) {
+            Ok(()) => {}
+            // Past the last one that this kernel has.
+            Err(rustix::io::Errno::INVAL) => break,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    rustix::thread::clear_ambient_capability_set()?;
+    let none = CapabilitySet::empty();
+    let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
+    rustix::thread::set_capabilities(None, sets)?;
+    Ok(rustix::thread::set_no_new_privs(true)?)
+}
+
+/// Waits for the program, and reaps whatever ends before it.
+fn reap(program: Pid) -> FromInit {
+    loop {
+        match wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) if pid == program => {
+                return match status.terminating_signal() {
+                    Some(signal) => FromInit::Killed(signal),
+                    None => FromInit::Exited(status.exit_status()),
+                };
+            }
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return FromInit::Exited(None),
+        }
+    }
+}
+
+/// Asks what the program left to end. When this process ends, the kernel kills what is still there.
+fn end_others() {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    for pid in entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()) {
+        if pid != 1
+            && let Some(pid) = Pid::from_raw(pid)
+        {
+            let _ = rustix::process::kill_process(pid, Signal::TERM);
+        }
+    }
+    let until = Instant::now() + GRACE;
+    while Instant::now() < until {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
+            Ok(None) => {
+                let pause = rustix::event::Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
+                let _ = rustix::event::poll(&mut [], Some(&pause));
+            }
+            Err(_) => return,
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! What the sandbox sees of the file system: everything read-only, except for what the policy says.
+//!
+//! Every source is opened before anything is mounted, so that no mount can change the meaning of a path. Each folder that
+//! may be written and each protected path becomes a mount point, which cannot be renamed or removed.
+
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, symlink};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::sandbox::Policy;
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::io::Errno;
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags,
+    UnmountFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen, mount_change, move_mount, open_tree,
+    unmount,
+};
+
+use crate::refusal::{At, Refusal, Step};
+use crate::system::set_attributes;
+
+const READ_ONLY: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_RDONLY;
+const NO_SUID: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID;
+const NO_DEVICES: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NODEV;
+/// What every file system of the sandbox has, except for its own devices.
+const HARMLESS: MountAttrFlags = NO_SUID.union(NO_DEVICES);
+
+/// Devices that programs need.
+const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+/// Parts of `/proc` that change the machine, and that root could write.
+const PROC_READ_ONLY: [&str; 8] = ["sys", "sysrq-trigger", "irq", "bus", "acpi", "fs", "scsi", "mtrr"];
+/// How many symbolic links a protected path may lead through.
+const MOST_LINKS: u32 = 16;
+/// A place for the new root until it is the root.
+const STAGES: [&str; 3] = ["/tmp", "/mnt", "/var"];
+
+/// What is at a path.
+enum Place {
+    /// A part of the machine's file system, opened.
+    Tree(OwnedFd),
+    /// A folder of its own, empty at first, that may be written.
+    Private,
+    /// An empty folder instead of what is there.
+    HiddenFolder,
+    /// An empty file instead of what is there.
+    HiddenFile,
+}
+
+/// The folders and files that may be written, by their paths in the sandbox: for Landlock.
+pub(crate) type Writable = Vec<Utf8PathBuf>;
+
+/// Makes the file system of the sandbox the root of this process, which is alone in its mount namespace.
+pub(crate) fn enter(policy: &Policy) -> Result<Writable, Refusal> {
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).at(Step::Mounts)?;
+    let mut places: BTreeMap<Utf8PathBuf, Place> = BTreeMap::new();
+    let mut writable: Writable = ["/dev", "/proc"].map(Utf8PathBuf::from).into();
+    for path in policy.private.iter().filter(|path| is_real_folder(path)) {
+        writable.push(path.clone());
+        places.insert(path.clone(), Place::Private);
+    }
+    for path in &policy.hide {
+        let Ok(path) = path.canonicalize_utf8() else { continue };
+        let place = if path.is_dir() { Place::HiddenFolder } else { Place::HiddenFile };
+        places.insert(path, place);
+    }
+    for path in &policy.caches {
+        let (Ok(path), Some(layer)) = (path.canonicalize_utf8(), &policy.cache_layer) else { continue };
+        // A layer that cannot be made leaves the user's cache read-only.
+        if let Ok(tree) = layered(&path, layer) {
+            writable.push(path.clone());
+            places.insert(path, Place::Tree(tree));
+        }
+    }
+    for path in &policy.write {
+        let Ok(path) = path.canonicalize_utf8() else { continue };
+        let tree = tree(&path, HARMLESS).at_path(Step::Mounts, &path)?;
+        writable.push(path.clone());
+        places.insert(path, Place::Tree(tree));
+    }
+    for path in policy.read_only.iter().chain(&policy.show) {
+        for path in with_targets(path).at_path(Step::Mounts, path)? {
+            let tree = tree(&path, HARMLESS | READ_ONLY).at_path(Step::Mounts, &path)?;
+            places.insert(path, Place::Tree(tree));
+        }
+    }
+    let devices: Vec<_> = DEVICES.iter().map(|name| (*name, open_device(name))).collect();
+    let root = tree("/".into(), HARMLESS | READ_ONLY).at(Step::Mounts)?;
+    change_root(&root).at(Step::Root)?;
+    mount_proc(policy.processes).at(Step::Proc)?;
+    mount_devices(devices).at(Step::Devices)?;
+    let mut sealed = Vec::new();
+    let mut fresh: Vec<Utf8PathBuf> = Vec::new();
+    for (path, place) in places {
+        if !prepare(&path, &place, &fresh).at_path(Step::Mounts, &path)? {
+            continue;
+        }
+        let (mount, is_fresh) = match place {
+            Place::Tree(tree) => (tree, false),
+            Place::Private => (empty("1777", None).at_path(Step::Mounts, &path)?, true),
+            Place::HiddenFolder => {
+                sealed.push(path.clone());
+                (empty("755", Some("64k")).at_path(Step::Mounts, &path)?, true)
+            }
+            Place::HiddenFile => (tree("/dev/.hidden".into(), HARMLESS | READ_ONLY).at(Step::Mounts)?, false),
+        };
+        attach(&mount, &path).at_path(Step::Mounts, &path)?;
+        if is_fresh {
+            fresh.push(path);
+        }
+    }
+    for path in sealed.iter().map(|path| path.as_path()).chain(["/dev".into()]) {
+        let mount = open(path).at_path(Step::Mounts, path)?;
+        set_attributes(mount, READ_ONLY, false).at_path(Step::Mounts, path)?;
+    }
+    Ok(writable)
+}
+
+fn is_real_folder(path: &Utf8Path) -> bool {
+    path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir())
+}
+
+/// A path, and if it is a symbolic link, each path that it leads to. Empty if there is nothing.
+fn with_targets(path: &Utf8Path) -> io::Result<Vec<Utf8PathBuf>> {
+    let (mut paths, mut next) = (Vec::new(), path.to_owned());
+    for _ in 0..MOST_LINKS {
+        let (Some(parent), Some(name)) = (next.parent(), next.file_name()) else { return Ok(paths) };
+        let Ok(parent) = parent.canonicalize_utf8() else { return Ok(paths) };
+        let current = parent.join(name);
+        let Ok(metadata) = current.symlink_metadata() else { return Ok(paths) };
+        if !metadata.is_symlink() {
+            paths.push(current);
+            return Ok(paths);
+        }
+        next = parent.join(current.read_link_utf8()?);
+        paths.push(current);
+    }
+    Err(io::Error::other("it leads through too many symbolic links"))
+}
+
+/// A path, through no link: a link at its end is itself what is opened.
+fn open(path: &Utf8Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    Ok(openat2(CWD, path.as_str(), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?)
+}
+
+/// A copy of what is at a path, with all that is mounted below it.
+fn tree(path: &Utf8Path, attributes: MountAttrFlags) -> io::Result<OwnedFd> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_RECURSIVE
+        | OpenTreeFlags::AT_EMPTY_PATH;
+    let tree = open_tree(open(path)?, "", flags)?;
+    set_attributes(&tree, attributes, true)?;
+    Ok(tree)
+}
+
+fn open_device(name: &str) -> io::Result<OwnedFd> {
+    tree(&Utf8Path::new("/dev").join(name), NO_SUID)
+}
+
+fn attach(mount: impl AsFd, path: &Utf8Path) -> io::Result<()> {
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    Ok(move_mount(mount, "", open(path)?, "", flags)?)
+}
+
+/// A file system of its own, not attached yet.
+fn new_file_system(kind: &str, options: &[(&str, &str)], attributes: MountAttrFlags) -> io::Result<OwnedFd> {
+    let context = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
+    for (name, value) in options {
+        fsconfig_set_string(&context, *name, *value)?;
+    }
+    fsconfig_create(&context)?;
+    Ok(fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?)
+}
+
+fn empty(mode: &str, size: Option<&str>) -> io::Result<OwnedFd> {
+    let options: Vec<_> = [("mode", mode)].into_iter().chain(size.map(|size| ("size", size))).collect();
+    new_file_system("tmpfs", &options, HARMLESS)
+}
+
+/// A cache of the user, with what the loop writes kept in a folder of the loop.
+fn layered(cache: &Utf8Path, layer: &Utf8Path) -> io::Result<OwnedFd> {
+    let name: String = cache.as_str().chars().map(|c| if c == '/' { '+' } else { c }).collect();
+    let (upper, work) = (layer.join(&name).join("files"), layer.join(&name).join("work"));
+    for folder in [&upper, &work] {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    }
+    let places = [("lowerdir", cache.as_str()), ("upperdir", upper.as_str()), ("workdir", work.as_str())];
+    if places.iter().any(|(_, path)| path.contains([':', ',', '\\'])) {
+        return Err(Errno::INVAL.into());
+    }
+    let context = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    for (name, value) in places {
+        fsconfig_set_string(&context, name, value)?;
+    }
+    rustix::mount::fsconfig_set_flag(&context, "userxattr")?;
+    fsconfig_create(&context)?;
+    Ok(fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, HARMLESS)?)
+}
+
+fn change_root(root: &OwnedFd) -> io::Result<()> {
+    let stage = STAGES.into_iter().find(|stage| is_real_folder(Utf8Path::new(stage)));
+    let stage = stage.ok_or_else(|| io::Error::other("none of /tmp, /mnt and /var is a folder"))?;
+    attach(root, stage.into())?;
+    rustix::process::chdir(stage)?;
+    rustix::process::pivot_root(".", ".")?;
+    // The old root lies on the new one.
+    unmount(".", UnmountFlags::DETACH)?;
+    Ok(rustix::process::chdir("/")?)
+}
+
+fn mount_proc(processes: u32) -> io::Result<()> {
+    let proc = new_file_system("proc", &[], HARMLESS | MountAttrFlags::MOUNT_ATTR_NOEXEC)?;
+    attach(proc, "/proc".into())?;
+    limit_processes(processes);
+    for name in PROC_READ_ONLY {
+        let path = Utf8Path::new("/proc").join(name);
+        if path.symlink_metadata().is_ok_and(|metadata| !metadata.is_symlink()) {
+            attach(tree(&path, HARMLESS | READ_ONLY)?, &path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Since Linux 6.14 a PID namespace has a limit of its own, which counts for root too. Before that the file is the
+/// machine's, and is not touched.
+fn limit_processes(processes: u32) {
+    let release = rustix::system::uname();
+    let release = release.release().to_string_lossy();
+    let mut numbers = release.split(['.', '-']).map(|number| number.parse::<u32>().unwrap_or_default());
+    if (numbers.next(), numbers.next()) >= (Some(6), Some(14)) {
+        #[expect(clippy::disallowed_methods, reason = "a file of the kernel")]
+        let _ = fs::write("/proc/sys/kernel/pid_max", processes.to_string());
+    }
+}
+
+/// A `/dev` of its own: root could open the machine's disks.
+fn mount_devices(devices: Vec<(&str, io::Result<OwnedFd>)>) -> io::Result<()> {
+    attach(new_file_system("tmpfs", &[("mode", "755")], NO_SUID)?, "/dev".into())?;
+    for (name, device) in devices {
+        let Ok(device) = device else { continue };
+        let path = Utf8Path::new("/dev").join(name);
+        create_file(&path, 0o666)?;
+        attach(device, &path)?;
+    }
+    let links = [("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")];
+    for (name, target) in links.into_iter().chain([("ptmx", "pts/ptmx")]) {
+        symlink(target, Utf8Path::new("/dev").join(name))?;
+    }
+    create_file("/dev/.hidden".into(), 0o000)?;
+    for name in ["pts", "shm"] {
+        fs::create_dir(Utf8Path::new("/dev").join(name))?;
+    }
+    attach(new_file_system("tmpfs", &[("mode", "1777")], HARMLESS)?, "/dev/shm".into())?;
+    let options = [("newinstance", ""), ("ptmxmode", "0666"), ("mode", "0620")];
+    let context = fsopen("devpts", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    for (name, value) in options {
+        match value {
+            // Every instance is a new one by now; older kernels want to be asked.
+            "" => {
+                let _ = rustix::mount::fsconfig_set_flag(&context, name);
+            }
+            value => fsconfig_set_string(&context, name, value)?,
+        }
+    }
+    fsconfig_create(&context)?;
+    let terminals =
+        fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, NO_SUID | MountAttrFlags::MOUNT_ATTR_NOEXEC)?;
+    attach(terminals, "/dev/pts".into())
+}
+
+fn create_file(path: &Utf8Path, mode: u32) -> io::Result<()> {
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    match rustix::fs::open(path.as_str(), flags, Mode::from_raw_mode(mode)) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Makes the mount point in a folder of the sandbox's own. Anywhere else it exists, or there is none.
+fn prepare(path: &Utf8Path, place: &Place, fresh: &[Utf8PathBuf]) -> io::Result<bool> {
+    if path.symlink_metadata().is_ok() {
+        return Ok(true);
+    }
+    if !fresh.iter().any(|folder| path.starts_with(folder)) {
+        return Ok(false);
+    }
+    let is_folder = match place {
+        // What is hidden is not there.
+        Place::HiddenFolder | Place::HiddenFile => return Ok(false),
+        Place::Private => true,
+        Place::Tree(tree) => rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(tree)?.st_mode).is_dir(),
+    };
+    let parent = if is_folder { path } else { path.parent().unwrap_or(path) };
+    DirBuilder::new().recursive(true).mode(0o755).create(parent)?;
+    if !is_folder {
+        create_file(path, 0o600)?;
+    }
+    Ok(true)
+}

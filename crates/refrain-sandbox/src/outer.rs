@@ -1,0 +1,194 @@
+//! The outer process: makes the namespaces, starts process 1, and ends as the program ended.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::sandbox::Policy;
+use refrain_proc::OWN_PROGRAM;
+use refrain_proc::keeper::{FrameReader, send};
+use rustix::process::{Resource, Rlimit, Signal, getegid, geteuid, setrlimit};
+use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+
+use crate::refusal::{At, Refusal, Step};
+use crate::{FromInit, HELPER_VERB, NO_SANDBOX, Plan, Reply, complain, init, system};
+
+/// What process 1 needs to make the sandbox. They are dropped before the program starts.
+const NEEDED: CapabilitySet = CapabilitySet::SYS_ADMIN
+    .union(CapabilitySet::NET_ADMIN)
+    .union(CapabilitySet::SETPCAP)
+    .union(CapabilitySet::SYS_RESOURCE);
+
+pub(crate) fn run() -> u8 {
+    let socket = match io::stdin().as_fd().try_clone_to_owned() {
+        Ok(socket) => UnixStream::from(socket),
+        Err(error) => {
+            complain(&error);
+            return NO_SANDBOX;
+        }
+    };
+    match enter(&socket) {
+        Ok((init, channel, policy, missing)) => {
+            let code = wait(init, &channel, &socket);
+            put_aside(&missing);
+            if let Some(layer) = &policy.cache_layer {
+                remove_work_folders(layer);
+            }
+            code
+        }
+        Err(refusal) => {
+            complain(&refusal);
+            let _ = send(&socket, &Reply::Refused(refusal), &[]);
+            NO_SANDBOX
+        }
+    }
+}
+
+type Entered = (Child, UnixStream, Policy, Vec<Utf8PathBuf>);
+
+fn enter(socket: &UnixStream) -> Result<Entered, Refusal> {
+    let mut reader = FrameReader::default();
+    let plan: Plan = read(socket, &mut reader).at(Step::Plan)?;
+    let [stdin] = reader.take_fds().at(Step::Plan)?;
+    let policy = plan.policy.clone();
+    // The whole group gets the signals of a stop: the program decides about them, not this process.
+    let unheeded = Arc::new(AtomicBool::new(false));
+    for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2] {
+        signal_hook::flag::register(signal, Arc::clone(&unheeded)).at(Step::Plan)?;
+    }
+    for folder in &policy.make {
+        // In a folder that the user owns, and nothing is replaced.
+        if folder.parent().is_some_and(Utf8Path::is_dir) && !folder.exists() {
+            fs::create_dir(folder).at(Step::Plan)?;
+        }
+    }
+    let missing = policy.read_only.iter().filter(|path| path.symlink_metadata().is_err()).cloned().collect();
+    let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
+    let parent = rustix::process::getppid();
+    system::unshare(UnshareFlags::NEWUSER).at(Step::UserNamespace)?;
+    // `no` is needed to map the group.
+    write("/proc/self/setgroups", "deny").at(Step::UserMap)?;
+    write("/proc/self/uid_map", &format!("{uid} {uid} 1")).at(Step::UserMap)?;
+    write("/proc/self/gid_map", &format!("{gid} {gid} 1")).at(Step::UserMap)?;
+    system::unshare(UnshareFlags::NEWPID | UnshareFlags::NEWIPC | UnshareFlags::NEWNET)
+        .at(Step::Namespaces)?;
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).at(Step::Namespaces)?;
+    if rustix::process::getppid() != parent {
+        return Err(io::Error::other("the supervisor process is gone")).at(Step::Plan);
+    }
+    let own = rustix::thread::capabilities(None).at(Step::Capabilities)?;
+    let sets = CapabilitySets { inheritable: own.permitted & NEEDED, ..own };
+    rustix::thread::set_capabilities(None, sets).at(Step::Capabilities)?;
+    for capability in NEEDED.iter() {
+        rustix::thread::configure_capability_in_ambient_set(capability, true).at(Step::Capabilities)?;
+    }
+    let (channel, theirs) = UnixStream::pair().at(Step::Plan)?;
+    #[expect(clippy::disallowed_methods, reason = "it starts itself in the namespaces that it made")]
+    let child = Command::new(OWN_PROGRAM)
+        .args([HELPER_VERB, init::WORD])
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .spawn()
+        .at(Step::Namespaces)?;
+    send(&channel, &plan, &[stdin.as_fd()]).at(Step::Plan)?;
+    Ok((child, channel, policy, missing))
+}
+
+/// Reads one message.
+pub(crate) fn read<T: serde::de::DeserializeOwned>(
+    socket: &UnixStream,
+    reader: &mut FrameReader,
+) -> io::Result<T> {
+    loop {
+        if let Some(message) = reader.next()? {
+            return Ok(message);
+        }
+        if !reader.fill(socket)? {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "files of the kernel: nothing has to survive a crash")]
+fn write(path: &str, text: &str) -> io::Result<()> {
+    fs::write(path, text)
+}
+
+/// Hands on what process 1 sends, until it is gone. Returns the program's exit code, or ends by the signal that ended the
+/// program.
+fn wait(mut init: Child, channel: &UnixStream, runner: &UnixStream) -> u8 {
+    let mut reader = FrameReader::default();
+    let mut end = None;
+    // The socket closes when process 1 is gone, however it ended.
+    while let Ok(message) = read::<FromInit>(channel, &mut reader) {
+        match message {
+            FromInit::Reply(reply) => {
+                if let Reply::Refused(refusal) = &reply {
+                    complain(refusal);
+                    end = Some(FromInit::Exited(Some(i32::from(NO_SANDBOX))));
+                }
+                let fds: Vec<OwnedFd> = match &reply {
+                    Reply::Listening(_) => reader.take_fds::<1>().map(Vec::from).unwrap_or_default(),
+                    Reply::Refused(_) | Reply::Ready => Vec::new(),
+                };
+                // A runner that is gone closes its end, and the supervisor process ends this one.
+                let _ = send(runner, &reply, &fds.iter().map(AsFd::as_fd).collect::<Vec<_>>());
+            }
+            FromInit::Exited(_) | FromInit::Killed(_) => end = Some(message),
+        }
+    }
+    let _ = init.wait();
+    match end {
+        Some(FromInit::Exited(Some(code))) => u8::try_from(code).unwrap_or(u8::MAX),
+        Some(FromInit::Killed(signal)) => end_by(signal),
+        Some(FromInit::Exited(None) | FromInit::Reply(_)) | None => NO_SANDBOX,
+    }
+}
+
+/// Ends this process by a signal, as the program ended; returns if that does not work.
+fn end_by(signal: i32) -> u8 {
+    let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
+    let _ = signal_hook::low_level::emulate_default_handler(signal);
+    if let Some(signal) = Signal::from_named_raw(signal) {
+        let _ = rustix::process::kill_process(rustix::process::getpid(), signal);
+    }
+    u8::try_from(signal.saturating_add(128)).unwrap_or(u8::MAX)
+}
+
+/// Renames what the program created at protected places that were empty: a later program would run it, or believe it.
+fn put_aside(missing: &[Utf8PathBuf]) {
+    for path in missing.iter().filter(|path| path.symlink_metadata().is_ok()) {
+        let name = path.file_name().unwrap_or_default();
+        let free = (1..100).map(|number| path.with_file_name(format!("{name}.refrain-refused-{number}")));
+        let Some(aside) = free.into_iter().find(|aside| aside.symlink_metadata().is_err()) else { continue };
+        match fs::rename(path, &aside) {
+            Ok(()) => complain(&format_args!("{path} is protected; what was created there is now {aside}")),
+            Err(error) => {
+                complain(&format_args!("{path} is protected, and what was created there stays: {error}"))
+            }
+        }
+    }
+}
+
+/// The kernel leaves folders that their owner cannot list in the layer of the caches: nothing could remove the loop.
+fn remove_work_folders(layer: &Utf8Path) {
+    for cache in layer.read_dir_utf8().into_iter().flatten().flatten() {
+        let work = cache.path().join("work");
+        let _ = fs::set_permissions(work.join("work"), fs::Permissions::from_mode(0o700));
+        let _ = fs::remove_dir_all(&work);
+    }
+}
+
+/// The name under which the system knows this program.
+pub(crate) fn own_program() -> &'static OsStr {
+    OsStr::new(OWN_PROGRAM)
+}

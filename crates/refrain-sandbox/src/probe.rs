@@ -1,0 +1,72 @@
+//! Whether this machine can have a sandbox: one is made, and a program runs in it.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use refrain_proc::keeper::{FrameReader, send};
+
+use crate::refusal::{At, Cause, Machine, Refusal, Step};
+use crate::{HELPER_VERB, Plan, Reply};
+
+/// Makes the sandbox of a plan, with `true` as its program. Nothing is left.
+///
+/// # Errors
+/// Why there is none, and what the machine says about it.
+pub fn probe(program: &Path, plan: &Plan) -> Result<(), (Cause, Refusal)> {
+    let plan = Plan { argv: vec!["/bin/true".to_owned()], ..plan.clone() };
+    run(program, &plan).map_err(|refusal| (Cause::of(&refusal, &machine()), refusal))
+}
+
+fn run(program: &Path, plan: &Plan) -> Result<(), Refusal> {
+    if !cfg!(target_os = "linux") {
+        return Err(io::Error::from(io::ErrorKind::Unsupported)).at(Step::Helper);
+    }
+    let (socket, theirs) = UnixStream::pair().at(Step::Helper)?;
+    let stdin = fs::File::open("/dev/null").at(Step::Helper)?;
+    send(&socket, plan, &[stdin.as_fd()]).at(Step::Helper)?;
+    #[expect(clippy::disallowed_methods, reason = "the binary itself, for one moment")]
+    let output = Command::new(program)
+        .arg(HELPER_VERB)
+        .env_clear()
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .output()
+        .at(Step::Helper)?;
+    let mut reader = FrameReader::default();
+    loop {
+        let reply: Option<Reply> = reader.next().at(Step::Helper)?;
+        match reply {
+            Some(Reply::Refused(refusal)) => return Err(refusal),
+            Some(Reply::Listening(_) | Reply::Ready) => {}
+            None if !reader.fill(&socket).at(Step::Helper)? => break,
+            None => {}
+        }
+    }
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(io::Error::other(said.lines().next().unwrap_or("it ended without a word").to_owned()))
+        .at(Step::Helper)
+}
+
+/// What the machine says about namespaces.
+#[must_use]
+pub(crate) fn machine() -> Machine {
+    let number = |path: &str| fs::read_to_string(path).ok()?.trim().parse().ok();
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut numbers = release.split(['.', '-']).map(|number| number.parse().unwrap_or_default());
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    Machine {
+        is_linux: cfg!(target_os = "linux"),
+        is_root: refrain_proc::identity::is_root(),
+        most_namespaces: number("/proc/sys/user/max_user_namespaces"),
+        may_clone: number("/proc/sys/kernel/unprivileged_userns_clone"),
+        apparmor: number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"),
+        is_filtered: status.lines().any(|line| line.starts_with("Seccomp:") && line.ends_with('2')),
+        kernel: (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default()),
+    }
+}

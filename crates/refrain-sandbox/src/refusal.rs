@@ -1,0 +1,192 @@
+//! Why there is no sandbox, and what can be done about it.
+
+use std::fmt;
+use std::io;
+
+use camino::Utf8Path;
+use serde::{Deserialize, Serialize};
+
+/// The part of a sandbox that could not be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Step {
+    Plan,
+    UserNamespace,
+    UserMap,
+    Namespaces,
+    Capabilities,
+    Loopback,
+    Mounts,
+    Root,
+    Proc,
+    Devices,
+    Program,
+    /// The process that makes it could not be started, or ended without a word.
+    Helper,
+}
+
+impl Step {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Plan => "its plan",
+            Self::UserNamespace => "the user namespace",
+            Self::UserMap => "the map of users",
+            Self::Namespaces => "the namespaces for processes and network",
+            Self::Capabilities => "the capabilities",
+            Self::Loopback => "the loopback interface",
+            Self::Mounts => "the mounts",
+            Self::Root => "the new root",
+            Self::Proc => "/proc",
+            Self::Devices => "/dev",
+            Self::Program => "the start of the program",
+            Self::Helper => "its process",
+        }
+    }
+}
+
+/// A sandbox that could not be made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    pub step: Step,
+    /// The number of the system's error, if it was one.
+    pub errno: Option<i32>,
+    pub error: String,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} cannot be made: {}", self.step.name(), self.error)
+    }
+}
+
+/// The step that an error belongs to.
+pub(crate) trait At<T> {
+    fn at(self, step: Step) -> Result<T, Refusal>;
+    fn at_path(self, step: Step, path: &Utf8Path) -> Result<T, Refusal>;
+}
+
+impl<T, E: Into<io::Error>> At<T> for Result<T, E> {
+    fn at(self, step: Step) -> Result<T, Refusal> {
+        self.map_err(|error| {
+            let error = error.into();
+            Refusal { step, errno: error.raw_os_error(), error: error.to_string() }
+        })
+    }
+
+    fn at_path(self, step: Step, path: &Utf8Path) -> Result<T, Refusal> {
+        self.at(step).map_err(|refusal| Refusal { error: format!("{path}: {}", refusal.error), ..refusal })
+    }
+}
+
+/// What is known about the machine, to name the cause of a refusal.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Machine {
+    pub is_linux: bool,
+    pub is_root: bool,
+    /// `user.max_user_namespaces`.
+    pub most_namespaces: Option<u64>,
+    /// `kernel.unprivileged_userns_clone`, which Debian had.
+    pub may_clone: Option<u64>,
+    /// `kernel.apparmor_restrict_unprivileged_userns`.
+    pub apparmor: Option<u64>,
+    /// This process runs under a seccomp filter.
+    pub is_filtered: bool,
+    /// The version of the kernel.
+    pub kernel: (u32, u32),
+}
+
+/// Why a machine refuses a sandbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    NotLinux,
+    OldKernel,
+    NoUserNamespaces,
+    NoUnprivilegedNamespaces,
+    AppArmor,
+    SeccompFilter,
+    RootWithoutCapabilities,
+    MaskedProc,
+    Unknown,
+}
+
+impl Cause {
+    pub const ALL: [Self; 9] = [
+        Self::NotLinux,
+        Self::OldKernel,
+        Self::NoUserNamespaces,
+        Self::NoUnprivilegedNamespaces,
+        Self::AppArmor,
+        Self::SeccompFilter,
+        Self::RootWithoutCapabilities,
+        Self::MaskedProc,
+        Self::Unknown,
+    ];
+
+    #[must_use]
+    pub fn of(refusal: &Refusal, machine: &Machine) -> Self {
+        let is = |errno: i32| refusal.errno == Some(errno);
+        let is_denied = is(1) || is(13);
+        match refusal.step {
+            _ if !machine.is_linux => Self::NotLinux,
+            _ if machine.kernel < (5, 12) => Self::OldKernel,
+            Step::UserNamespace if machine.most_namespaces == Some(0) => Self::NoUserNamespaces,
+            Step::UserNamespace if machine.may_clone == Some(0) && !machine.is_root => {
+                Self::NoUnprivilegedNamespaces
+            }
+            // AppArmor lets the namespace be made, and takes the capabilities in it.
+            Step::UserNamespace | Step::UserMap | Step::Namespaces | Step::Capabilities | Step::Mounts
+                if is_denied && machine.apparmor == Some(1) && !machine.is_root =>
+            {
+                Self::AppArmor
+            }
+            Step::UserNamespace if is_denied && machine.is_filtered => Self::SeccompFilter,
+            Step::UserMap if is_denied && machine.is_root => Self::RootWithoutCapabilities,
+            Step::Proc if is_denied => Self::MaskedProc,
+            Step::Mounts | Step::Root | Step::Devices | Step::Namespaces
+                if is_denied && machine.is_filtered =>
+            {
+                Self::SeccompFilter
+            }
+            _ => Self::Unknown,
+        }
+    }
+
+    /// Why, for a person.
+    #[must_use]
+    pub fn why(self) -> &'static str {
+        match self {
+            Self::NotLinux => "the sandbox needs Linux",
+            Self::OldKernel => "the sandbox needs Linux 5.12 or later",
+            Self::NoUserNamespaces => "this machine allows no user namespaces (user.max_user_namespaces = 0)",
+            Self::NoUnprivilegedNamespaces => {
+                "this machine allows user namespaces only for root (kernel.unprivileged_userns_clone = 0)"
+            }
+            Self::AppArmor => {
+                "AppArmor refuses user namespaces to refrain (kernel.apparmor_restrict_unprivileged_userns = 1)"
+            }
+            Self::SeccompFilter => "a seccomp filter refuses namespaces, as in a Docker container",
+            Self::RootWithoutCapabilities => "root lacks the capability CAP_SETFCAP, as in a container",
+            Self::MaskedProc => "parts of /proc are masked, as in a container, so it cannot be mounted again",
+            Self::Unknown => "the system refuses it",
+        }
+    }
+
+    /// What to do, for a person.
+    #[must_use]
+    pub fn remedy(self) -> &'static str {
+        match self {
+            Self::NotLinux => "run Refrain on Linux or in a Linux virtual machine",
+            Self::OldKernel => "upgrade the kernel",
+            Self::NoUserNamespaces => "sudo sysctl user.max_user_namespaces=10000",
+            Self::NoUnprivilegedNamespaces => "sudo sysctl kernel.unprivileged_userns_clone=1",
+            Self::AppArmor => {
+                "give refrain an AppArmor profile with `userns,`, or sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"
+            }
+            Self::SeccompFilter => {
+                "docker run --security-opt seccomp=unconfined --security-opt systempaths=unconfined"
+            }
+            Self::RootWithoutCapabilities => "run Refrain as another user, or docker run --cap-add SETFCAP",
+            Self::MaskedProc => "docker run --security-opt systempaths=unconfined",
+            Self::Unknown => "refrain doctor",
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! The attacker, in the sandbox.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixStream};
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use camino::Utf8Path;
+
+pub(crate) const GOT_THROUGH: i32 = 40;
+pub(crate) const WAS_REFUSED: i32 = 41;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Open,
+    Refused,
+    /// There was no sandbox, or the attempt itself failed.
+    Broken,
+}
+
+use Outcome::{Open, Refused};
+
+/// Each attempt, and how it has to end.
+pub(crate) const ATTEMPTS: &[(&str, Outcome)] = &[
+    ("write-worktree", Open),
+    ("write-tmp", Open),
+    ("open-terminal", Open),
+    ("serve-loopback", Open),
+    ("trace-child", Open),
+    ("git-commit", Open),
+    ("git-branch-and-stash", Open),
+    ("write-bashrc", Refused),
+    ("write-etc", Refused),
+    ("write-sibling", Refused),
+    ("write-cron", Refused),
+    ("read-ssh", Refused),
+    ("read-netrc", Refused),
+    ("link-ssh", Refused),
+    ("read-other-agent", Refused),
+    ("read-shadow", Refused),
+    ("git-hooks", Refused),
+    ("git-config", Refused),
+    ("git-info", Refused),
+    ("git-linked-file", Refused),
+    ("git-read-refrain", Refused),
+    ("git-write-refrain", Refused),
+    ("git-rename", Refused),
+    ("git-remove-protected", Refused),
+    ("git-replace-hooks", Refused),
+    ("git-worktree-link", Refused),
+    ("git-commondir", Open),
+    ("host-loopback", Refused),
+    ("metadata-address", Refused),
+    ("udp-out", Refused),
+    ("ipv6-out", Refused),
+    ("raw-socket", Refused),
+    ("vsock", Refused),
+    ("abstract-socket", Refused),
+    ("socket-by-path", Refused),
+    ("see-processes", Refused),
+    ("signal-process-1", Refused),
+    ("trace-other", Refused),
+    ("io-uring", Refused),
+    ("mount", Refused),
+    ("user-namespace", Refused),
+    ("clone3-namespace", Refused),
+    ("unmount-mask", Refused),
+    ("type-into-terminal", Refused),
+    ("open-disk", Refused),
+    ("core-pattern", Refused),
+    ("sysrq", Refused),
+    ("kernel-keys", Refused),
+    ("chroot", Refused),
+    ("set-user", Refused),
+    ("remount", Refused),
+    ("fork-bomb", Refused),
+    ("cgroup", Refused),
+];
+
+pub(crate) fn run(name: &str, home: &Utf8Path, port: u16) -> ExitCode {
+    let code = match attempt(name, home, port) {
+        Ok(()) => GOT_THROUGH,
+        Err(error) => {
+            eprintln!("{name}: {error}");
+            WAS_REFUSED
+        }
+    };
+    ExitCode::from(u8::try_from(code).unwrap())
+}
+
+fn write(path: impl AsRef<std::path::Path>) -> io::Result<()> {
+    OpenOptions::new().create(true).append(true).open(path)?.write_all(b"attack\n")
+}
+
+/// A file that has something in it.
+fn read(path: impl AsRef<std::path::Path>) -> io::Result<()> {
+    let mut text = String::new();
+    File::open(path)?.read_to_string(&mut text)?;
+    if text.is_empty() { Err(io::Error::other("it is empty")) } else { Ok(()) }
+}
+
+fn shell(script: &str) -> io::Result<()> {
+    let status = Command::new("/bin/sh").args(["-ec", script]).status()?;
+    if status.success() { Ok(()) } else { Err(io::Error::other(status.to_string())) }
+}
+
+#[expect(unsafe_code, reason = "system calls that no library would make")]
+fn call(number: i64, arguments: [usize; 5]) -> io::Result<i64> {
+    let [a, b, c, d, e] = arguments;
+    // SAFETY: pointers in the arguments are to static texts or null.
+    let result = unsafe { libc::syscall(number, a, b, c, d, e) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+fn socket(family: i32, kind: i32) -> io::Result<i64> {
+    call(libc::SYS_socket, [family.unsigned_abs() as usize, kind.unsigned_abs() as usize, 0, 0, 0])
+}
+
+fn connect(address: &str) -> io::Result<()> {
+    TcpStream::connect_timeout(&address.parse().unwrap(), Duration::from_secs(2)).map(drop)
+}
+
+fn git_dir() -> String {
+    let output =
+        Command::new("git").args(["rev-parse", "--path-format=absolute", "--git-common-dir"]).output();
+    String::from_utf8(output.unwrap().stdout).unwrap().trim().to_owned()
+}
+
+#[expect(clippy::too_many_lines, reason = "one row for each attempt")]
+fn attempt(name: &str, home: &Utf8Path, port: u16) -> io::Result<()> {
+    let git = || Utf8Path::new(&git_dir()).to_owned();
+    let user_namespace = libc::CLONE_NEWUSER.unsigned_abs() as usize;
+    let text = |text: &'static std::ffi::CStr| text.as_ptr() as usize;
+    match name {
+        "write-worktree" => write("new"),
+        "write-tmp" => write("/tmp/new").and_then(|()| write("/dev/shm/new")),
+        "open-terminal" => OpenOptions::new().read(true).write(true).open("/dev/ptmx").map(drop),
+        "serve-loopback" => {
+            let server = TcpListener::bind("127.0.0.1:0")?;
+            connect(&server.local_addr()?.to_string())
+        }
+        "trace-child" => call(libc::SYS_ptrace, [0; 5]).map(drop),
+        "git-commit" => shell(
+            "echo x >> file; git add -A; git commit -qm second; git commit -q --amend -m again; git log -1",
+        ),
+        "git-branch-and-stash" => shell(
+            "git branch -f other; git branch -D other; echo y >> file; git stash -q; git stash pop -q; git checkout -q -- file; git repack -adq",
+        ),
+        "write-bashrc" => write(home.join(".bashrc")),
+        "write-etc" => write("/etc/refrain-attack"),
+        "write-cron" => {
+            write("/var/spool/cron/crontabs/root").or_else(|_| write("/etc/cron.d/refrain-attack"))
+        }
+        "write-sibling" => write(home.join("sibling/file")),
+        "read-ssh" => read(home.join(".ssh/id")),
+        "read-netrc" => read(home.join(".netrc")),
+        "link-ssh" => fs::hard_link(home.join(".ssh/id"), "linked").and_then(|()| read("linked")),
+        "read-other-agent" => read(home.join(".codex/auth.json")),
+        "read-shadow" => read("/etc/shadow"),
+        "git-hooks" => write(git().join("hooks/pre-commit")),
+        "git-config" => write(git().join("config")).or_else(|_| shell("git config core.fsmonitor ./attack")),
+        "git-linked-file" => write(git().join("config.worktree"))
+            .or_else(|_| fs::remove_file(git().join("config.worktree")))
+            .or_else(|_| fs::rename("file", git().join("config.worktree")))
+            .or_else(|_| write(git().with_file_name("my-excludes"))),
+        "git-info" => write(git().join("info/attributes")),
+        "git-read-refrain" => read(git().join("refrain/secret")),
+        "git-write-refrain" => write(git().join("refrain/new")),
+        "git-rename" => fs::rename(git(), git().with_file_name("gone"))
+            .or_else(|_| fs::rename(git().join("hooks"), git().join("other"))),
+        "git-remove-protected" => {
+            let (config, hooks) = (git().join("config"), git().join("hooks"));
+            fs::remove_file(config).or_else(|_| fs::remove_dir_all(&hooks))
+        }
+        "git-replace-hooks" => {
+            let new = git().join("new-hooks");
+            fs::create_dir(&new)?;
+            fs::rename(new, git().join("hooks"))
+        }
+        "git-worktree-link" => {
+            let of = git().join("worktrees/linked");
+            write(of.join("gitdir")).or_else(|_| write(of.join("commondir"))).or_else(|_| {
+                // In the linked worktree, the file that leads to its git folder.
+                if fs::metadata(".git")?.is_file() {
+                    write(".git")
+                } else {
+                    Err(io::ErrorKind::IsADirectory.into())
+                }
+            })
+        }
+        // It can be created, and is put aside when the sandbox ends.
+        "git-commondir" => write(git().join("commondir")),
+        "host-loopback" => connect(&format!("127.0.0.1:{port}")),
+        "metadata-address" => connect("169.254.169.254:80"),
+        "udp-out" => UdpSocket::bind("0.0.0.0:0")?.send_to(b"x", "192.0.2.1:53").map(drop),
+        "ipv6-out" => UdpSocket::bind("[::]:0")?.send_to(b"x", "[2001:db8::1]:53").map(drop),
+        "raw-socket" => socket(libc::AF_INET, libc::SOCK_RAW)
+            .or_else(|_| socket(libc::AF_PACKET, libc::SOCK_RAW))
+            .map(drop),
+        "vsock" => socket(libc::AF_VSOCK, libc::SOCK_STREAM)
+            .or_else(|_| socket(libc::AF_ALG, libc::SOCK_SEQPACKET))
+            .map(drop),
+        "abstract-socket" => {
+            UnixStream::connect_addr(&SocketAddr::from_abstract_name(format!("refrain-test-{port}"))?)
+                .map(drop)
+        }
+        "socket-by-path" => UnixStream::connect(format!("/tmp/refrain-test-{port}.sock")).map(drop),
+        "see-processes" => {
+            let processes = fs::read_dir("/proc")?.flatten();
+            let count =
+                processes.filter(|entry| entry.file_name().to_string_lossy().parse::<u32>().is_ok()).count();
+            if count > 2 { Ok(()) } else { Err(io::Error::other(format!("{count} processes"))) }
+        }
+        "signal-process-1" => {
+            call(libc::SYS_kill, [1, 9, 0, 0, 0])?;
+            fs::read_to_string("/proc/1/environ").and_then(|text| {
+                if text.is_empty() {
+                    Err(io::Error::other("it lives, and has no environment"))
+                } else {
+                    Ok(())
+                }
+            })
+        }
+        "trace-other" => call(libc::SYS_ptrace, [libc::PTRACE_ATTACH as usize, 1, 0, 0, 0])
+            .or_else(|_| call(libc::SYS_ptrace, [libc::PTRACE_SEIZE as usize, 1, 0, 0, 0]))
+            .map(drop),
+        "io-uring" => call(libc::SYS_io_uring_setup, [1, 0, 0, 0, 0]).map(drop),
+        "mount" => call(libc::SYS_mount, [text(c"none"), text(c"/tmp"), text(c"tmpfs"), 0, 0]).map(drop),
+        "remount" => {
+            // MS_REMOUNT | MS_BIND
+            call(libc::SYS_mount, [0, text(c"/"), 0, 32 | 4096, 0]).map(drop)
+        }
+        "user-namespace" => call(libc::SYS_unshare, [user_namespace, 0, 0, 0, 0]).map(drop),
+        "clone3-namespace" => match call(libc::SYS_clone3, [0; 5]) {
+            Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => Err(error),
+            _ => Ok(()),
+        },
+        "unmount-mask" => call(libc::SYS_umount2, [text(c"/run"), 2, 0, 0, 0]).map(drop),
+        "type-into-terminal" => {
+            let terminal = OpenOptions::new().read(true).write(true).open("/dev/ptmx")?;
+            let fd = std::os::fd::AsRawFd::as_raw_fd(&terminal).unsigned_abs() as usize;
+            call(libc::SYS_ioctl, [fd, libc::TIOCSTI as usize, text(c"x"), 0, 0]).map(drop)
+        }
+        "open-disk" => {
+            let make =
+                call(libc::SYS_mknodat, [libc::AT_FDCWD as usize, text(c"disk"), 0o060_600, 0xfe00, 0]);
+            make.and_then(|_| File::open("disk").map(drop)).or_else(|_| File::open("/dev/vda").map(drop))
+        }
+        "core-pattern" => fs::write("/proc/sys/kernel/core_pattern", "|/bin/false"),
+        "sysrq" => OpenOptions::new().write(true).open("/proc/sysrq-trigger").map(drop),
+        "kernel-keys" => call(libc::SYS_keyctl, [0; 5]).map(drop),
+        "chroot" => call(libc::SYS_chroot, [text(c"/tmp"), 0, 0, 0, 0]).map(drop),
+        "set-user" => call(libc::SYS_setuid, [1, 0, 0, 0, 0]).map(drop),
+        "fork-bomb" => {
+            let mut children = Vec::new();
+            let result = (0..600).try_for_each(|_| {
+                children.push(Command::new("/bin/sleep").arg("60").spawn()?);
+                Ok(())
+            });
+            for mut child in children {
+                let _ = child.kill();
+                let _ = child.wait();
+            }
+            result
+        }
+        "cgroup" => fs::create_dir("/sys/fs/cgroup/refrain-attack")
+            .or_else(|_| fs::create_dir("/sys/fs/cgroup/unified/refrain-attack"))
+            .or_else(|_| fs::create_dir("/sys/fs/cgroup/pids/refrain-attack")),
+        _ => panic!("there is no attempt {name}"),
+    }
+}

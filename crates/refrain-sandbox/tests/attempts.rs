@@ -1,0 +1,203 @@
+//! Attempts to get out of the sandbox, each in a sandbox of its own with the policy of an agent, as this user and, if this
+//! is root, as a plain user too. The program is its own attacker: it starts itself in the sandbox.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a test without the harness"
+)]
+
+mod attack;
+
+use std::fs;
+use std::io::Read;
+use std::net::TcpListener;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+
+use attack::{ATTEMPTS, Outcome};
+use camino::Utf8Path;
+use refrain_core::sandbox::{Places, Role, SandboxSpec, policy};
+use refrain_core::spec::AgentKind;
+use refrain_proc::keeper::send;
+use refrain_sandbox::{HELPER_VERB, Plan};
+
+const PLAIN_USER: &str = "65534";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        [HELPER_VERB, ..] => ExitCode::from(refrain_sandbox::run(&words[1..])),
+        ["attempt", name, place, port] => attack::run(name, Utf8Path::new(place), port.parse().unwrap()),
+        ["in", dir] => matrix(Utf8Path::new(dir)),
+        ["--list", ..] => ExitCode::SUCCESS,
+        _ => everyone(),
+    }
+}
+
+/// As this user; and if that is root, as a plain user too.
+fn everyone() -> ExitCode {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let own = dir.path().join("own");
+    let mut code = matrix(Utf8Path::from_path(&own).unwrap());
+    let is_root = rustix::process::geteuid().is_root();
+    if is_root && Command::new("setpriv").arg("--version").output().is_ok() {
+        let plain = dir.path().join("plain");
+        fs::create_dir(&plain).unwrap();
+        for path in [dir.path(), &plain] {
+            std::os::unix::fs::chown(path, Some(65534), Some(65534)).unwrap();
+        }
+        let status = Command::new("setpriv")
+            .args(["--reuid", PLAIN_USER, "--regid", PLAIN_USER, "--clear-groups"])
+            .arg(std::env::current_exe().unwrap())
+            .arg("in")
+            .arg(&plain)
+            .status()
+            .unwrap();
+        if !status.success() {
+            code = ExitCode::FAILURE;
+        }
+    }
+    code
+}
+
+fn git(dir: &Utf8Path, words: &[&str]) {
+    let git = Command::new("git").args(words).current_dir(dir).envs(git_env(dir)).output().unwrap();
+    assert!(git.status.success(), "{words:?}: {}", String::from_utf8_lossy(&git.stderr));
+}
+
+fn git_env(_dir: &Utf8Path) -> Vec<(String, String)> {
+    let names = ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"];
+    names.map(|name| (name.to_owned(), "a@example.org".to_owned())).into()
+}
+
+fn write(path: impl AsRef<Path>, text: &str) {
+    fs::create_dir_all(path.as_ref().parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+fn matrix(dir: &Utf8Path) -> ExitCode {
+    let home = dir.join("home");
+    let (project, linked) = (home.join("project"), home.join("linked"));
+    for (name, text) in [
+        (".bashrc", "#"),
+        (".ssh/id", "key"),
+        (".netrc", "login"),
+        ("sibling/file", "text"),
+        (".codex/auth.json", "{}"),
+    ] {
+        write(home.join(name), text);
+    }
+    write(project.join("file"), "text");
+    git(&project, &["init", "-q", "-b", "main"]);
+    git(&project, &["add", "."]);
+    git(&project, &["commit", "-qm", "first"]);
+    git(&project, &["worktree", "add", "-q", linked.as_str()]);
+    write(project.join(".git/refrain/secret"), "secret");
+    // As managers of dotfiles do: a protected file that is a link into a folder that can be written.
+    write(project.join("my-excludes"), "");
+    std::os::unix::fs::symlink("../my-excludes", project.join(".git/config.worktree")).unwrap();
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = tcp.local_addr().unwrap().port();
+    let abstracted = SocketAddr::from_abstract_name(format!("refrain-test-{port}")).unwrap();
+    let _abstract = UnixListener::bind_addr(&abstracted).unwrap();
+    let by_path = format!("/tmp/refrain-test-{port}.sock");
+    let _by_path = UnixListener::bind(&by_path).unwrap();
+    let mut failed = 0;
+    let user = rustix::process::geteuid().as_raw();
+    for (worktree, git_dir) in
+        [(&project, project.join(".git")), (&linked, project.join(".git/worktrees/linked"))]
+    {
+        for (name, expected) in ATTEMPTS {
+            if linked == *worktree && !name.starts_with("git-") {
+                continue;
+            }
+            let plan = plan(&home, worktree, (&git_dir, &project.join(".git")), name, port);
+            let (outcome, said) = run(&plan);
+            let is_right = outcome == *expected;
+            failed += u32::from(!is_right);
+            let kind = worktree.file_name().unwrap();
+            println!(
+                "uid {user} {kind:8} {name:24} {outcome:?}{}",
+                if is_right { "" } else { "  <-- WRONG" }
+            );
+            if !is_right {
+                println!("{said}");
+            }
+        }
+    }
+    let left: Vec<_> =
+        ["hooks", "info"].iter().filter(|name| !project.join(".git").join(name).is_dir()).collect();
+    assert!(left.is_empty(), "{left:?}");
+    assert_eq!(fs::read_to_string(home.join(".ssh/id")).unwrap(), "key");
+    assert!(!project.join(".git/commondir").exists());
+    let _ = fs::remove_file(by_path);
+    println!("{} attempts as {user}, {failed} wrong", ATTEMPTS.len());
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn plan(
+    home: &Utf8Path,
+    worktree: &Utf8Path,
+    (git_dir, common): (&Utf8Path, &Utf8Path),
+    attempt: &str,
+    port: u16,
+) -> Plan {
+    let places = Places {
+        home: home.to_owned(),
+        checkout: None,
+        worktree: worktree.to_owned(),
+        git_dir: Some(git_dir.to_owned()),
+        common_dir: Some(common.to_owned()),
+        modules: Vec::new(),
+        own: Vec::new(),
+        show: Vec::new(),
+        agent_homes: Vec::new(),
+        cache_layer: None,
+    };
+    let spec = SandboxSpec { processes: SandboxSpec::FEWEST_PROCESSES, ..SandboxSpec::default() };
+    let program = std::env::current_exe().unwrap();
+    let argv = [program.to_str().unwrap(), "attempt", attempt, home.as_str(), &port.to_string()];
+    let mut env = git_env(worktree);
+    env.push(("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned()));
+    env.push(("HOME".to_owned(), home.to_string()));
+    Plan {
+        argv: argv.map(str::to_owned).into(),
+        dir: worktree.to_owned(),
+        env,
+        policy: policy(&spec, Role::Agent(AgentKind::Generic), &places),
+        listen: vec![refrain_core::sandbox::PROXY_PORT],
+    }
+}
+
+fn run(plan: &Plan) -> (Outcome, String) {
+    let (socket, theirs) = UnixStream::pair().unwrap();
+    let stdin = fs::File::open("/dev/null").unwrap();
+    send(&socket, plan, &[stdin.as_fd()]).unwrap();
+    let output = Command::new("/proc/self/exe")
+        .arg(HELPER_VERB)
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .output()
+        .unwrap();
+    let said = format!(
+        "{}{}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let mut rest = Vec::new();
+    let _ = (&socket).read_to_end(&mut rest);
+    let outcome = match output.status.code() {
+        Some(attack::GOT_THROUGH) => Outcome::Open,
+        Some(attack::WAS_REFUSED) => Outcome::Refused,
+        _ => Outcome::Broken,
+    };
+    (outcome, said)
+}

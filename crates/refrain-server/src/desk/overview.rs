@@ -1,0 +1,191 @@
+//! All loops and plans by what has to happen with them: those that need you first.
+
+use jiff::Zoned;
+use refrain_core::text::squeeze;
+use refrain_core::view::usage::By;
+use refrain_core::view::{Group, Iteration};
+use refrain_engine::{Brief, ByKind, Detail, Listed, Service, now};
+use serde::Deserialize;
+
+use super::seeing::name;
+use super::{Desk, Refusal};
+
+/// How many of the loops that need you, or run, are shown with their iterations.
+const MOST_DETAILED: usize = 40;
+/// How many others are shown.
+const MOST_LISTED: usize = 200;
+/// How much of a goal is shown, in bytes.
+const SHORT_GOAL: usize = 300;
+
+/// Which loops are shown.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shown {
+    pub(crate) group: Option<Group>,
+    /// Only those whose id, project, goal or reason contains this.
+    pub(crate) text: String,
+}
+
+pub(crate) struct Overview {
+    /// How many loops each group has, in the order of [`Group::ALL`].
+    pub(crate) counts: [usize; 5],
+    /// What all loops cost today, and whether it was more; none if nothing is known.
+    pub(crate) today: Option<(f64, bool)>,
+    pub(crate) entries: Vec<Entry>,
+    /// How many more there are.
+    pub(crate) more: usize,
+    /// What could not be read, and why.
+    pub(crate) unread: Vec<String>,
+}
+
+pub(crate) struct Entry {
+    pub(crate) group: Group,
+    /// The project's name in addresses, and its folder's name.
+    pub(crate) project: String,
+    pub(crate) folder: String,
+    /// In one line, cut; empty for a plan.
+    pub(crate) goal: String,
+    pub(crate) brief: Box<Brief>,
+    pub(crate) facts: Facts,
+    /// Of a loop that needs you or runs.
+    pub(crate) iterations: Vec<Iteration>,
+}
+
+/// The fields of a status object that a list shows.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Facts {
+    pub(crate) agent: String,
+    pub(crate) model: Option<String>,
+    pub(crate) waits_for: Option<String>,
+    pub(crate) question: Option<String>,
+    pub(crate) needs: Option<String>,
+    pub(crate) usage: Used,
+    pub(crate) limits: Caps,
+    pub(crate) gates: Vec<GateFact>,
+    pub(crate) approval: Option<ApprovalFact>,
+    /// Of a plan.
+    pub(crate) tag: Option<String>,
+    pub(crate) tasks_done: usize,
+    pub(crate) tasks_total: usize,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Used {
+    pub(crate) cost_usd: Option<f64>,
+    pub(crate) at_least: bool,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Caps {
+    pub(crate) max_cost_usd: Option<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct GateFact {
+    pub(crate) name: String,
+    pub(crate) hard: bool,
+    pub(crate) passed: bool,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct ApprovalFact {
+    pub(crate) state: String,
+    pub(crate) tree: Option<String>,
+}
+
+impl Desk {
+    /// Everything that is open here, the last touched first within each group.
+    pub(crate) fn overview(&self, shown: &Shown) -> Result<Overview, Refusal> {
+        let wanted = shown.text.to_lowercase();
+        let (mut found, mut unread, mut counts) = (Vec::new(), Vec::new(), [0; 5]);
+        let services = self.services();
+        for (service, rows) in services.iter().zip(Service::list_each(&services, Detail::Object)?) {
+            let is_whole = self.is_whole(service);
+            for row in rows {
+                match row {
+                    Listed::Loop(brief) if is_whole || self.sees(service, &brief.id) => {
+                        let group = group(&brief);
+                        counts[group as usize] += 1;
+                        if shown.group.is_none_or(|wanted| wanted == group) {
+                            found.push((group, service, brief));
+                        }
+                    }
+                    Listed::Loop(_) => {}
+                    Listed::Damaged(damaged) => unread.push(format!("{}: {}", damaged.id, damaged.reason)),
+                }
+            }
+        }
+        found.sort_by_key(|(group, _, brief)| (order(*group), std::cmp::Reverse(brief.updated_at)));
+        let (mut entries, mut more, mut detailed) = (Vec::new(), 0, 0);
+        for (group, service, brief) in found {
+            // A goal is read from disk: no further than the list goes.
+            if entries.len() >= MOST_LISTED + MOST_DETAILED {
+                more += 1;
+                continue;
+            }
+            let goal = service.goal(&brief.id).map(|goal| short(&goal)).unwrap_or_default();
+            let text = format!("{} {} {goal} {}", brief.id, brief.project, brief.reason);
+            if !wanted.is_empty() && !text.to_lowercase().contains(&wanted) {
+                continue;
+            }
+            let is_detailed = order(group) < order(Group::Verified) && detailed < MOST_DETAILED;
+            detailed += usize::from(is_detailed);
+            entries.push(entry(service, group, brief, goal, is_detailed));
+        }
+        Ok(Overview { counts, today: self.today(&services), entries, more, unread })
+    }
+
+    /// What was spent today.
+    fn today(&self, services: &[Service]) -> Option<(f64, bool)> {
+        let zone = jiff::tz::TimeZone::system();
+        let midnight = Zoned::new(now(), zone.clone()).start_of_day().ok()?.timestamp();
+        let is_everywhere = self.everywhere;
+        let services = if is_everywhere { services.get(..1)? } else { services };
+        let mut total: Option<(f64, bool)> = None;
+        for service in services.iter().filter(|service| is_everywhere || self.is_whole(service)) {
+            let sum = service.used(is_everywhere, Some(midnight), By::Day, &zone, false).ok()?.report.total;
+            if let Some(cost) = sum.usage.cost_usd {
+                let (known, at_least) = total.unwrap_or_default();
+                total = Some((known + cost, at_least || sum.usage.cost_at_least));
+            }
+        }
+        total
+    }
+}
+
+fn facts(brief: &Brief) -> Facts {
+    brief.object.as_deref().and_then(|object| serde_json::from_str(object).ok()).unwrap_or_default()
+}
+
+fn group(brief: &Brief) -> Group {
+    // Only of a loop that runs its object is needed.
+    let is_asking = !brief.has_stopped() && facts(brief).waits_for.as_deref() == Some("answer");
+    Group::of(brief.status, brief.verified, is_asking)
+}
+
+/// What has stopped is one list, whatever it came to.
+fn order(group: Group) -> u8 {
+    match group {
+        Group::NeedsYou => 0,
+        Group::Running => 1,
+        Group::Verified | Group::Unverified | Group::Stopped => 2,
+    }
+}
+
+fn entry(service: &Service, group: Group, brief: Box<Brief>, goal: String, is_detailed: bool) -> Entry {
+    let facts = facts(&brief);
+    let iterations = match service.standing(&brief.id) {
+        Ok(ByKind::Loop(status)) if is_detailed => status.iterations.unwrap_or_default(),
+        _ => Vec::new(),
+    };
+    let folder = service.project().root.file_name().unwrap_or_default().to_owned();
+    Entry { group, project: name(service), folder, goal, brief, facts, iterations }
+}
+
+/// The first lines of a goal as one.
+fn short(goal: &str) -> String {
+    let goal = goal.trim_start().trim_start_matches('#');
+    refrain_core::text::clip(&squeeze(goal), SHORT_GOAL).into_owned()
+}

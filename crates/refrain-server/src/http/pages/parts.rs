@@ -1,0 +1,177 @@
+//! The parts that several pages have. Each is a template, and shown as it is by another one.
+
+use askama::Template;
+use refrain_core::view::{Charset, Iteration, Pip, StatusWord, Verification};
+
+/// The longest strip, in iterations.
+const LONGEST_STRIP: usize = 40;
+
+/// The status, or the label of the result, with its glyph.
+#[derive(Template)]
+#[template(source = "<span class=\"status {{ class }}\">{{ text }}</span>", ext = "html")]
+pub(super) struct Label {
+    pub(super) class: &'static str,
+    pub(super) text: &'static str,
+}
+
+impl Label {
+    pub(super) fn of(status: StatusWord, verified: Option<bool>) -> Self {
+        let verification = Verification::of(status, verified);
+        let class = match verification {
+            Verification::Verified | Verification::Unverified => verification.word(),
+            Verification::No | Verification::Pending => status.as_str(),
+        };
+        Self { class, text: verification.label_or(status, Charset::Unicode) }
+    }
+
+    /// The colour of the page's icon.
+    pub(super) fn icon(status: StatusWord, verified: Option<bool>) -> &'static str {
+        match status {
+            StatusWord::Running | StatusWord::Waiting => "running",
+            StatusWord::Blocked | StatusWord::Crashed => "needs-you",
+            StatusWord::Completed if verified == Some(true) => "verified",
+            _ => "idle",
+        }
+    }
+}
+
+/// The iterations as a strip of marks.
+#[derive(Template)]
+#[template(
+    source = "{% if !pips.is_empty() %}<span class=\"pips\" role=\"img\" aria-label=\"{{ says }}\">{% for pip in pips %}<i class=\"pip {{ pip.as_str() }}\"></i>{% endfor %}</span>{% endif %}",
+    ext = "html"
+)]
+pub(super) struct Strip {
+    pips: Vec<Pip>,
+    says: String,
+}
+
+impl Strip {
+    pub(super) fn of(iterations: &[Iteration]) -> Self {
+        let first = iterations.len().saturating_sub(LONGEST_STRIP);
+        let pips: Vec<_> = iterations[first..].iter().map(Pip::of).collect();
+        let count = |wanted: Pip| pips.iter().filter(|pip| **pip == wanted).count();
+        let kinds = [Pip::Passed, Pip::Failed, Pip::Advisory, Pip::Ended, Pip::Broken, Pip::Running];
+        let counts =
+            kinds.into_iter().map(|kind| (count(kind), kind.as_str())).filter(|(count, _)| *count > 0);
+        let counts: Vec<_> = counts.map(|(count, word)| format!("{count} {word}")).collect();
+        let s = if pips.len() == 1 { "" } else { "s" };
+        Self { says: format!("{} iteration{s}: {}", pips.len(), counts.join(", ")), pips }
+    }
+}
+
+/// A gate's last result.
+#[derive(Template)]
+#[template(
+    source = "<span class=\"chip gate {{ class }}\">{{ name }}<span class=\"away\">: {{ says }}</span></span>",
+    ext = "html"
+)]
+pub(super) struct GateChip {
+    pub(super) name: String,
+    pub(super) says: &'static str,
+    pub(super) class: &'static str,
+}
+
+impl GateChip {
+    pub(super) fn of(name: &str, hard: bool, passed: bool) -> Self {
+        let (says, class) = match (passed, hard) {
+            (true, _) => ("passed", "passed"),
+            (false, true) => ("failed", "failed"),
+            (false, false) => ("failed, advisory", "advisory"),
+        };
+        Self { name: name.to_owned(), says, class }
+    }
+}
+
+/// What a loop needs from you, and the form for it.
+#[derive(Template)]
+#[template(path = "need.html")]
+pub(super) struct Need {
+    pub(super) base: String,
+    pub(super) id: String,
+    /// Where the form leads back to: `/`, or empty for the loop.
+    pub(super) back: &'static str,
+    pub(super) title: &'static str,
+    pub(super) text: String,
+    pub(super) form: NeedForm,
+    /// The same on the command line.
+    pub(super) terminal: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum NeedForm {
+    /// Approve this tree; empty if it has no name.
+    Approve(String),
+    Answer,
+    Continue,
+    /// Its page has more.
+    Look,
+}
+
+/// What is known of a loop that needs you.
+pub(super) struct NeedFacts<'a> {
+    pub(super) status: StatusWord,
+    pub(super) is_plan: bool,
+    pub(super) waits_for: Option<&'a str>,
+    pub(super) question: Option<&'a str>,
+    pub(super) reason: &'a str,
+    pub(super) needs: Option<&'a str>,
+    pub(super) agent: &'a str,
+    /// The tree that waits for approval.
+    pub(super) tree: Option<&'a str>,
+}
+
+/// The text with a capital letter, as a sentence begins.
+pub(super) fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+impl Need {
+    pub(super) fn of(base: String, id: String, back: &'static str, facts: &NeedFacts<'_>) -> Self {
+        let reason = sentence(facts.reason);
+        let (title, text, form) = match facts.waits_for {
+            _ if facts.is_plan => ("Tasks need you", reason, NeedForm::Look),
+            _ if facts.status == StatusWord::Crashed => ("Interrupted", reason, NeedForm::Continue),
+            Some("approval") => {
+                ("Needs your approval", reason, NeedForm::Approve(facts.tree.unwrap_or_default().to_owned()))
+            }
+            Some("answer") => {
+                ("Needs your answer", facts.question.map_or(reason, str::to_owned), NeedForm::Answer)
+            }
+            Some("login") => {
+                let text = format!("Log in with {} on this machine, then continue.", facts.agent);
+                ("Needs a login", text, NeedForm::Continue)
+            }
+            Some("provider") => ("Waits for the provider", reason, NeedForm::Continue),
+            Some("repository") => ("The repository needs you", reason, NeedForm::Continue),
+            _ => ("Setup needs you", reason, NeedForm::Continue),
+        };
+        Self { base, id, back, title, text, form, terminal: facts.needs.unwrap_or_default().to_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_is_asked_with_its_form() {
+        let facts = NeedFacts {
+            status: StatusWord::Blocked,
+            is_plan: false,
+            waits_for: Some("answer"),
+            question: Some("Which <db>?"),
+            reason: "blocked",
+            needs: None,
+            agent: "claude",
+            tree: None,
+        };
+        let need = Need::of("/p/x/job".to_owned(), "job".to_owned(), "", &facts);
+        assert_eq!((need.title, need.text.as_str()), ("Needs your answer", "Which <db>?"));
+        assert_eq!(need.form, NeedForm::Answer);
+        let approval = NeedFacts { waits_for: Some("approval"), tree: Some("abc"), ..facts };
+        let need = Need::of(String::new(), String::new(), "", &approval);
+        assert_eq!(need.form, NeedForm::Approve("abc".to_owned()));
+    }
+}

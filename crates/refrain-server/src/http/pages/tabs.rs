@@ -1,0 +1,226 @@
+//! The tabs of a loop beside its activity: changes, gates, prompt, report.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use refrain_core::view::diff::{DiffFile, diff_files};
+use refrain_core::view::{Iteration, Status};
+
+use super::figures::Moment;
+use super::frame::{Asked, Frame, page, shown};
+use super::head::Head;
+use super::one::{Failed, Seen, cost, failed_gate, outcome, see, tokens, took};
+use crate::desk::{Desk, Difference, Place, Refusal};
+use crate::http::api::At;
+use crate::http::app_state::AppState;
+
+/// How many iterations the table of gates has.
+const MOST_COLUMNS: usize = 30;
+
+/// What the handlers of the tabs are given.
+type Shared = State<Arc<AppState>>;
+
+fn base(place: &Place) -> String {
+    format!("/p/{}/{}", place.project, place.id)
+}
+
+#[derive(Template)]
+#[template(path = "changes.html")]
+struct Changes {
+    frame: Frame,
+    base: String,
+    head: Head,
+    note: String,
+    files: Vec<DiffFile>,
+    added: u64,
+    removed: u64,
+    /// Each iteration, and whether its changes are shown.
+    iterations: Vec<(u32, bool)>,
+    is_all: bool,
+}
+
+pub(super) async fn changes(State(door): Shared, At(place): At<Place>, asked: Asked) -> Response {
+    let (frame, base) = (Frame::of(&door, &place).after(&asked), base(&place));
+    let chosen = asked.get("iteration").and_then(|text| text.parse::<u32>().ok());
+    let found = door.at_desk(move |desk| Ok((see(desk, &place)?, desk.difference(&place, chosen)?))).await;
+    shown(&door, found, |(seen, difference)| {
+        let Difference { note, is_shown, diff, .. } = difference;
+        let files = diff_files(&diff);
+        let mut iterations: Vec<_> = seen.status.iterations.iter().flatten().map(|it| it.n).collect();
+        iterations.dedup();
+        let head = seen.head(&frame, &base, "/diff");
+        page(&Changes {
+            frame: Frame { icon: head.icon, ..frame },
+            base,
+            head,
+            note: if is_shown && files.is_empty() { format!("{note} Nothing is different.") } else { note },
+            added: files.iter().map(|file| file.added).sum(),
+            removed: files.iter().map(|file| file.removed).sum(),
+            files,
+            iterations: iterations.into_iter().map(|n| (n, chosen == Some(n))).collect(),
+            is_all: chosen.is_none(),
+        })
+    })
+}
+
+#[derive(Template)]
+#[template(path = "gates.html")]
+struct Gates {
+    frame: Frame,
+    head: Head,
+    columns: Vec<String>,
+    rows: Vec<GateRow>,
+    failure: Option<Failed>,
+}
+
+/// A gate, and its result after each iteration.
+struct GateRow {
+    name: String,
+    command: String,
+    is_hard: bool,
+    failed_before: bool,
+    cells: Vec<Option<Cell>>,
+}
+
+struct Cell {
+    class: &'static str,
+    glyph: &'static str,
+    says: String,
+    log: String,
+}
+
+pub(super) async fn gates(State(door): Shared, At(place): At<Place>, asked: Asked) -> Response {
+    let (frame, base) = (Frame::of(&door, &place).after(&asked), base(&place));
+    let path = base.clone();
+    let look = move |desk: &Desk| -> Result<(Seen, Option<Failed>), Refusal> {
+        let seen = see(desk, &place)?;
+        let failure = failed_gate(desk, &place, &seen.status, &path);
+        Ok((seen, failure))
+    };
+    let found = door.at_desk(look).await;
+    shown(&door, found, |(seen, failure)| {
+        let head = seen.head(&frame, &base, "/gates");
+        let (columns, rows) = matrix(&seen.status, &base);
+        page(&Gates { frame: Frame { icon: head.icon, ..frame }, head, columns, rows, failure })
+    })
+}
+
+/// The results of the latest iterations that had any.
+fn matrix(status: &Status, base: &str) -> (Vec<String>, Vec<GateRow>) {
+    let all: Vec<&Iteration> = status.iterations.iter().flatten().filter(|it| !it.gates.is_empty()).collect();
+    let all = &all[all.len().saturating_sub(MOST_COLUMNS)..];
+    let mut rows: Vec<GateRow> = Vec::new();
+    for (column, it) in all.iter().enumerate() {
+        for gate in &it.gates {
+            let at = rows.iter().position(|row| row.name == gate.name).unwrap_or_else(|| {
+                rows.push(GateRow {
+                    name: gate.name.clone(),
+                    command: gate.command.clone(),
+                    is_hard: gate.hard,
+                    failed_before: gate.failed_before == Some(true),
+                    cells: all.iter().map(|_| None).collect(),
+                });
+                rows.len() - 1
+            });
+            let (class, glyph, word) = match (gate.passed, gate.flaky, gate.hard) {
+                (true, true, _) => ("advisory", "✔", "flaky: it passed when it ran again"),
+                (true, false, _) => ("passed", "✔", "passed"),
+                (false, _, true) => ("failed", "✘", "failed"),
+                (false, _, false) => ("advisory", "✘", "failed, advisory"),
+            };
+            let (of, run) = gate.ran;
+            rows[at].cells[column] = Some(Cell {
+                class,
+                glyph,
+                says: format!("{} after iteration {}: {word}", gate.name, it.id()),
+                log: format!("{base}/attempts/{of}/logs/gate:{}:{run}", gate.name),
+            });
+        }
+    }
+    (all.iter().map(|it| it.id().to_string()).collect(), rows)
+}
+
+#[derive(Template)]
+#[template(path = "prompt.html")]
+struct Prompt {
+    frame: Frame,
+    base: String,
+    head: Head,
+    goal: String,
+    prompt: Option<(String, String)>,
+    notes: Option<String>,
+    attempts: Vec<String>,
+}
+
+pub(super) async fn prompt(State(door): Shared, At(place): At<Place>, asked: Asked) -> Response {
+    let (frame, base) = (Frame::of(&door, &place).after(&asked), base(&place));
+    let look = move |desk: &Desk| {
+        let seen = see(desk, &place)?;
+        let attempts: Vec<_> =
+            seen.status.iterations.iter().flatten().map(|it| it.id().to_string()).collect();
+        let prompt = attempts.last().and_then(|last| Some((last.clone(), desk.told(&place, last).ok()?)));
+        Ok((seen, attempts, prompt, desk.notes(&place).ok()))
+    };
+    let found = door.at_desk(look).await;
+    shown(&door, found, |(seen, attempts, prompt, notes)| {
+        let head = seen.head(&frame, &base, "/prompt");
+        let frame = Frame { icon: head.icon, ..frame };
+        page(&Prompt { frame, base, head, goal: seen.goal, prompt, notes, attempts })
+    })
+}
+
+#[derive(Template)]
+#[template(path = "report.html")]
+struct Report {
+    frame: Frame,
+    head: Head,
+    facts: Vec<(&'static str, String)>,
+    started: Moment,
+    ended: Option<Moment>,
+    iterations: Vec<Row>,
+}
+
+/// An attempt, in words.
+struct Row {
+    name: String,
+    took: String,
+    outcome: String,
+    tokens: String,
+    cost: String,
+    said: String,
+}
+
+pub(super) async fn report(State(door): Shared, At(place): At<Place>, asked: Asked) -> Response {
+    let (frame, base) = (Frame::of(&door, &place).after(&asked), base(&place));
+    let found = door.at_desk(move |desk| see(desk, &place)).await;
+    shown(&door, found, |seen| {
+        let head = seen.head(&frame, &base, "/report");
+        let status = &seen.status;
+        let mut facts = vec![
+            ("Command", status.command.join(" ")),
+            ("Folder", status.worktree.clone()),
+            ("Used", format!("{}, {} tokens", cost(&status.usage), tokens(&status.usage))),
+        ];
+        facts.extend(status.tree.clone().map(|tree| ("Verified tree", tree)));
+        facts.extend((!status.signature.is_empty()).then(|| ("Signature", status.signature.clone())));
+        facts.extend((!status.commits.is_empty()).then(|| ("Commits", status.commits.join(" "))));
+        let row = |it: &Iteration| Row {
+            name: it.id().to_string(),
+            took: took(status, it),
+            outcome: outcome(status, it),
+            tokens: tokens(&it.usage),
+            cost: cost(&it.usage),
+            said: it.said().unwrap_or_default().to_owned(),
+        };
+        page(&Report {
+            frame: Frame { icon: head.icon, ..frame },
+            head,
+            facts,
+            started: Moment(status.started_at),
+            ended: status.ended_at.map(Moment),
+            iterations: status.iterations.iter().flatten().rev().map(row).collect(),
+        })
+    })
+}

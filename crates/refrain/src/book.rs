@@ -1,0 +1,79 @@
+//! The book below `docs/`, embedded: the pages that `refrain docs` prints.
+
+use refrain_core::text::nearest;
+
+/// A page of the book; its topic is the name of its file.
+pub(crate) struct Page {
+    pub(crate) part: &'static str,
+    pub(crate) topic: &'static str,
+    pub(crate) text: &'static str,
+}
+
+macro_rules! pages {
+    ($($part:literal: $($topic:literal)+;)+) => {
+        &[$($(Page {
+            part: $part,
+            topic: $topic,
+            text: include_str!(concat!("../../../docs/", $part, "/", $topic, ".md")),
+        },)+)+]
+    };
+}
+
+/// All pages, in the order of reading.
+pub(crate) const PAGES: &[Page] = pages! {
+    "tutorial": "first-loop" "claude-code" "first-plan" "morning-after";
+    "how-to": "add-gates" "protect-tests" "merge-work" "pull-requests" "github-actions" "set-limits" "when-stuck"
+        "approve-from-afar" "loops-in-slack" "own-agent" "coming-from";
+    "reference": "loops" "agents" "modes" "plans" "task-files" "protection" "reviewers" "publishing" "configuration"
+        "budgets" "memory" "report" "top" "serve" "mcp" "slack" "sessions" "telemetry" "doctor" "callers";
+    "explanation": "claims-and-gates" "durability" "what-git-sees" "stuck" "threat-model" "comparison" "glossary"
+        "performance";
+};
+
+impl Page {
+    /// The page's first heading.
+    pub(crate) fn title(&self) -> &'static str {
+        self.text.lines().next().unwrap_or_default().trim_start_matches("# ")
+    }
+}
+
+/// The page about a topic, or the topic that was probably meant.
+pub(crate) fn find(topic: &str) -> Result<&'static Page, Option<&'static str>> {
+    let name = topic.trim_end_matches(".md").to_lowercase();
+    let page =
+        PAGES.iter().find(|page| page.topic == name || format!("{}/{}", page.part, page.topic) == name);
+    page.ok_or_else(|| nearest(&name, PAGES.iter().map(|page| page.topic)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn each_page_of_the_book_is_embedded_once() {
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+        let parts: BTreeSet<_> = PAGES.iter().map(|page| page.part).collect();
+        let files = parts.iter().flat_map(|part| std::fs::read_dir(docs.join(part)).unwrap());
+        let files = files
+            .map(|file| file.unwrap().path())
+            .filter(|path| path.extension().is_some_and(|end| end == "md"));
+        let files: BTreeSet<_> =
+            files.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect();
+        let topics: Vec<_> = PAGES.iter().map(|page| page.topic.to_owned()).collect();
+        assert_eq!(topics.len(), files.len(), "a topic has one page");
+        assert_eq!(topics.into_iter().collect::<BTreeSet<_>>(), files);
+        assert!(PAGES.iter().all(|page| page.text.starts_with("# ")));
+    }
+
+    #[test]
+    fn a_topic_is_found_by_its_name_and_by_its_path() {
+        for name in ["plans", "Plans", "reference/plans.md"] {
+            assert_eq!(find(name).map(|page| page.topic).ok(), Some("plans"), "{name}");
+        }
+        assert_eq!(find("plams").map(|page| page.topic).err(), Some(Some("plans")));
+        assert_eq!(find("xylophone").map(|page| page.topic).err(), Some(None));
+    }
+}

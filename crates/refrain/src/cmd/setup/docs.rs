@@ -1,0 +1,57 @@
+//! `refrain docs`.
+
+use std::process::ExitCode;
+
+use refrain_app::{Code, Context, RequestError};
+
+use crate::render::markdown;
+use crate::{book, out, pager};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The page to read [default: a list of all pages]
+    topic: Option<String>,
+}
+
+const EXAMPLES: &str = "Examples:
+  refrain docs
+  refrain docs configuration";
+
+/// The widest line of a page on a terminal, in columns.
+const WIDEST: usize = 100;
+
+/// Prints a page, or the list of all: on a terminal in styles and through the pager, elsewhere the Markdown text.
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
+    let text = match &args.topic {
+        None => list(),
+        Some(topic) => match book::find(topic) {
+            Ok(page) => page.text.to_owned(),
+            Err(nearest) => {
+                let refusal = RequestError::usage(format!("unknown topic '{topic}'"));
+                let refusal = match nearest {
+                    Some(meant) => refusal.hint(format!("did you mean refrain docs {meant}?")),
+                    None => refusal,
+                };
+                return Err(refusal.hint("refrain docs lists all topics"));
+            }
+        },
+    };
+    match out::terminal_width() {
+        Some(width) => pager::page(context, &markdown::render(&text, width.min(WIDEST)))?,
+        None => out::print_whole(&text)?,
+    }
+    Ok(Code::Done.into())
+}
+
+/// All topics with their titles, part after part.
+fn list() -> String {
+    let mut text = "# The documentation of Refrain\n\nRead a page with `refrain docs TOPIC`.\n".to_owned();
+    for (k, page) in book::PAGES.iter().enumerate() {
+        if k == 0 || book::PAGES[k - 1].part != page.part {
+            text.push_str(&format!("\n## {}\n\n| topic | |\n|---|---|\n", page.part));
+        }
+        text.push_str(&format!("| `{}` | {} |\n", page.topic, page.title()));
+    }
+    text
+}

@@ -1,0 +1,32 @@
+//! Long texts on a terminal: the pager that the environment names.
+
+use std::ffi::OsStr;
+use std::io::Write;
+
+use refrain_app::{Code, Context, RequestError};
+use refrain_engine::{chain, tool};
+
+use crate::out;
+
+/// Shows a text in the pager that the environment names, `less` by default; prints it if standard output is no terminal.
+pub(crate) fn page(context: &Context, text: &str) -> Result<(), RequestError> {
+    let pager = context.variable("PAGER").unwrap_or("less -FRX");
+    if out::terminal_width().is_none() || pager == "cat" || context.variable("TERM") == Some("dumb") {
+        out::print(text);
+        return Ok(());
+    }
+    let failed = |error: std::io::Error| RequestError::new(Code::Failed, format!("the pager: {error}"));
+    let mut file = tempfile::Builder::new().prefix("refrain-pager-").tempfile().map_err(failed)?;
+    let shown =
+        if out::is_coloured() { text.to_owned() } else { anstream::adapter::strip_str(text).to_string() };
+    file.write_all(shown.as_bytes()).map_err(failed)?;
+    // The variable is a command of the user's shell, as everywhere; the text is only its input.
+    let script = format!("{pager} < \"$1\"");
+    let args = [OsStr::new("-c"), OsStr::new(&script), OsStr::new("sh"), file.path().as_os_str()];
+    if !tool::at_terminal("sh", &args, context.dir.as_std_path())
+        .map_err(|error| RequestError::new(Code::Failed, format!("the pager: {}", chain(&error))))?
+    {
+        out::print(text);
+    }
+    Ok(())
+}

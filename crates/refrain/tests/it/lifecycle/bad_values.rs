@@ -1,0 +1,120 @@
+//! Each verb with a bad value, in a project with a loop that has ended: exit code 2, a line that names the value and what
+//! is accepted, and nothing is touched. `tick` and `hook` have exit codes of their own.
+
+use crate::{CLAIM, sandbox};
+
+/// A command line, and the words of its message: the value, and what is accepted.
+const CASES: &[(&[&str], &[&str])] = &[
+    (&["start", "--command", "true", "--exact", "0", "p"], &["'0'", "1..=200"]),
+    (&["research", "--iterations", "0"], &["'0'", "1..=200"]),
+    (&["implement", "0"], &["0", "1..=200", "--infinite has no maximum"]),
+    (&["run", "task", "README.md", "-n", "0"], &["'0'", "1..=200"]),
+    (&["run", "!!", "README.md"], &["'!!'", "a-z"]),
+    (&["run", "task", "missing.md"], &["missing.md"]),
+    (&["resume", "job", "--max-cost", "free"], &["'free'", "--max-cost"]),
+    (&["resume", "--from", "missing.json"], &["missing.json"]),
+    (&["resume", "--state-file", "missing.json"], &["missing.json"]),
+    (&["approve", "job", "--max-duration", "soon"], &["'soon'", "90s"]),
+    (&["answer", "job", " "], &["TEXT"]),
+    (&["status", "--state-file", "missing.json"], &["missing.json"]),
+    (&["list", "--plan", "Bad"], &["'Bad'", "a-z"]),
+    (&["usage", "--since", "lately"], &["'lately'", "--since"]),
+    (&["usage", "--by", "colour"], &["'colour'", "project", "model"]),
+    (&["watch", "Bad"], &["'Bad'", "a-z"]),
+    (&["logs", "job", "--iteration", "99"], &["--iteration 99", "1 to 1"]),
+    (&["show", "Bad"], &["'Bad'", "a-z"]),
+    (&["pause", "Bad"], &["'Bad'", "a-z"]),
+    (&["cancel", "Bad"], &["'Bad'", "a-z"]),
+    (&["steer", "job", " "], &["TEXT"]),
+    (&["archive", "Bad"], &["'Bad'", "a-z"]),
+    (&["verify", "Bad"], &["'Bad'", "a-z"]),
+    (&["diff", "job", "--iteration", "99"], &["--iteration 99", "1 to 1"]),
+    (&["merge", "Bad"], &["'Bad'", "a-z"]),
+    (&["discard", "Bad"], &["'Bad'", "a-z"]),
+    (&["open", "Bad"], &["'Bad'", "a-z"]),
+    (&["report", "Bad"], &["'Bad'", "a-z"]),
+    (&["export", "job", "--as", "yaml"], &["'yaml'", "synthex", "json"]),
+    (&["plan", "run", "--jobs", "0"], &["'0'", "1..=64"]),
+    (&["plan", "check", "--plan", "missing.md"], &["missing.md"]),
+    (&["plan", "waves", "--jobs", "many"], &["'many'", "1..=64"]),
+    (&["plan", "show", "1", "--max-spec-tokens", "x"], &["'x'", "--max-spec-tokens"]),
+    (&["plan", "status", "Bad"], &["'Bad'", "a-z"]),
+    (&["plan", "resume", "-n", "0"], &["'0'", "1..="]),
+    (&["plan", "pause", "Bad"], &["'Bad'", "a-z"]),
+    (&["plan", "cancel", "Bad"], &["'Bad'", "a-z"]),
+    (&["plan", "tune", "--name", "Bad", "1"], &["'Bad'", "a-z"]),
+    (&["plugin", "install", "cursor"], &["'cursor'", "claude"]),
+    (&["mcp", "--root", "nowhere"], &["--root", "nowhere"]),
+    (&["serve", "--port", "99999"], &["'99999'", "65535"]),
+    (&["serve", "--host", "somewhere"], &["somewhere"]),
+    (&["memory", "list", "--kind", "rumour"], &["'rumour'", "fact"]),
+    (&["memory", "add", "--importance", "11", "x"], &["'11'"]),
+    (&["memory", "forget", "--loop", "Bad"], &["'Bad'", "a-z"]),
+    (&["config", "show", "--colour"], &["--colour"]),
+    (&["config", "get", "start.nonsense"], &["nonsense", "max-iterations"]),
+    (&["config", "set", "start.max-iterations", "201"], &["201", "1..=200"]),
+    (&["gc", "--colour"], &["--colour"]),
+    (&["docs", "nonsense"], &["nonsense"]),
+    (&["plan", "new", " "], &["the idea is empty", "accepted"]),
+    (&["init", "--colour"], &["--colour"]),
+    (&["trust", "--hash", "xyz"], &["refrain.toml"]),
+    (&["promise", "--promise-match", "loose"], &["'loose'", "tag", "substring"]),
+    (&["demo", "--colour"], &["--colour"]),
+    (&["doctor", "--autostart", "maybe"], &["'maybe'", "on", "off"]),
+    (&["completions", "tcsh"], &["'tcsh'", "bash"]),
+    (&["top", "Bad"], &["Bad"]),
+];
+
+#[test]
+fn each_verb_refuses_a_bad_value_and_touches_nothing() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", CLAIM);
+    sandbox.refrain(&["start", "--command", &agent, "--name", "job", "p"]).with_code(0);
+    let before = sandbox.snapshot();
+    let mut wrong = Vec::new();
+    for (words, names) in CASES {
+        let run = sandbox.refrain(words);
+        let mut say = |what: String| wrong.push(format!("{words:?}: {what}\n    {}", run.stderr.trim_end()));
+        if run.code != 2 {
+            say(format!("exit code {}", run.code));
+        }
+        names
+            .iter()
+            .filter(|name| !run.stderr.contains(*name))
+            .for_each(|name| say(format!("{name} is not named")));
+        if sandbox.snapshot() != before {
+            say("something was touched".to_owned());
+            break;
+        }
+    }
+    assert!(wrong.is_empty(), "{} refusals are not as they should be:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn verbs_with_codes_of_their_own_refuse_bad_values_too() {
+    let sandbox = sandbox();
+    let before = sandbox.snapshot();
+    for (words, code, says) in [
+        (["tick"].as_slice(), 1, "a verb is missing; refrain tick --help lists them"),
+        (&["tick", "finish", "job", "perhaps"], 1, "'perhaps'"),
+        (&["tick", "begin", "/refrain:loop", "--args", "p", "--max", "0"], 1, "'0'"),
+        (&["hook", "dance", "--agent", "claude"], 0, ""),
+    ] {
+        let run = sandbox.refrain(words).with_code(code);
+        assert!(run.stderr.contains(says), "{words:?}: {}", run.stderr);
+        assert!(sandbox.snapshot() == before, "{words:?} touched something");
+    }
+}
+
+#[test]
+fn a_worktree_that_is_gone_is_not_opened() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", CLAIM);
+    let start =
+        ["start", "--command", &agent, "--name", "job", "--worktree", "--git-workflow", "commit", "p"];
+    sandbox.refrain(&start).with_code(0);
+    let worktree = sandbox.status("job")["worktree"].as_str().unwrap().to_owned();
+    assert!(!std::path::Path::new(&worktree).exists(), "a completed loop gives it back");
+    let run = sandbox.refrain(&["open", "job"]).with_code(17);
+    assert!(run.stderr.contains(&worktree) && run.stderr.contains("is not there any more"), "{}", run.stderr);
+}

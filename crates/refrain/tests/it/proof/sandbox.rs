@@ -1,0 +1,262 @@
+//! `--sandbox`, end to end: real loops in real namespaces. What single attempts come to is in
+//! `refrain-sandbox/tests/attempts.rs`.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::path::Path;
+
+use testkit::{Run, Sandbox};
+
+use crate::CLAIM;
+
+/// Outside of `/tmp`, which programs in a sandbox do not see. Agents may write their notes.
+fn sandbox() -> Sandbox {
+    let sandbox = Sandbox::new_in(env!("CARGO_BIN_EXE_refrain"), Path::new(env!("CARGO_TARGET_TMPDIR")));
+    configure(&sandbox, "");
+    sandbox
+}
+
+/// Writes a file, with its folders.
+fn write(path: &Path, text: impl AsRef<[u8]>) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    testkit::write(path, text);
+}
+
+fn configure(sandbox: &Sandbox, more: &str) {
+    let notes = sandbox.root().join("notes");
+    let text = format!("[start]\nenv = {{ NOTES = {notes:?} }}\n[sandbox]\nwrite = [{notes:?}]\n{more}");
+    write(&sandbox.root().join("home/config/refrain/config.toml"), text);
+}
+
+fn start(sandbox: &Sandbox, script: &str, more: &[&str]) -> Run {
+    let agent = sandbox.agent("agent", script);
+    let words = ["start", "--command", &agent, "--name", "job", "-p", "Mend it.", "--max-iterations", "1"];
+    sandbox.refrain(&[&words[..], &["--sandbox"], more].concat())
+}
+
+#[test]
+fn a_loop_commits_and_is_proven_in_its_sandbox() {
+    let sandbox = sandbox();
+    let script = format!(
+        "echo work > work\ngit status --short >> $NOTES/status\ncat $REFRAIN_CONTEXT_FILE > /dev/null\n{CLAIM}"
+    );
+    let gate = "tests=grep -q work work && test -z \"$(ls $HOME/state/refrain)\"";
+    let run = start(&sandbox, &script, &["--gate", gate, "--git-workflow", "commit"]).with_code(0);
+    assert!(run.stdout.contains("a sandbox of namespaces, Landlock and seccomp"), "{}", run.stdout);
+    assert_eq!(sandbox.note("status"), "?? work\n");
+    assert_eq!(sandbox.git(&["show", "--format=", "--name-only", "HEAD"]).trim(), "work");
+    assert_eq!(sandbox.status("job")["verified"], true);
+    assert_eq!(sandbox.git(&["status", "--short"]).trim(), "", "the sandbox leaves nothing");
+    let prompt = sandbox.kept_text("job", "0001", "prompt.md");
+    assert!(prompt.contains("You run in a sandbox"), "{prompt}");
+    sandbox.nobody_survives();
+}
+
+#[test]
+fn an_agent_reads_and_writes_what_its_policy_says() {
+    let sandbox = sandbox();
+    let home = sandbox.root().join("home");
+    write(&home.join(".ssh/id"), "key");
+    write(&home.join(".netrc"), "login");
+    write(&home.join(".bashrc"), "# mine\n");
+    write(&sandbox.root().join("other/file"), "other");
+    let script = r#"
+    try() { if sh -c "$2" 2> /dev/null; then echo "$1 open"; else echo "$1 refused"; fi >> $NOTES/said; }
+    try bashrc 'echo x >> $HOME/.bashrc'
+    try other 'echo x >> ../other/file'
+    try etc 'echo x > /etc/refrain-test'
+    try ssh 'cat $HOME/.ssh/id'
+    try netrc 'cat $HOME/.netrc'
+    try hook 'echo x > .git/hooks/pre-commit'
+    try config 'git config core.fsmonitor ./x'
+    try own 'ls .git/refrain/loops'
+    try token 'test -n "$MY_TOKEN"'
+    try key 'test -n "$MY_KEY"'
+    try approve "env -i PATH=$PATH HOME=$HOME $REFRAIN approve job"
+    try worktree 'echo x > file'
+    try branch 'git branch other'
+    try processes 'test $(ls -d /proc/[0-9]* | wc -l) -gt 9'
+    "#;
+    let agent = sandbox.agent("agent", &format!("{script}\n{CLAIM}"));
+    let program = format!("REFRAIN={}", env!("CARGO_BIN_EXE_refrain"));
+    let words =
+        ["start", "--sandbox", "--command", &agent, "--name", "job", "-p", "Mend it.", "--env", "MY_KEY=1"];
+    sandbox.command(&[&words[..], &["--env", &program]].concat()).env("MY_TOKEN", "1").run().with_code(0);
+    let expected = "bashrc refused\nother refused\netc refused\nssh refused\nnetrc refused\nhook refused\nconfig refused\n\
+        own refused\ntoken refused\nkey open\napprove refused\nworktree open\nbranch open\nprocesses refused\n";
+    assert_eq!(sandbox.note("said"), expected);
+    assert_eq!(fs::read_to_string(home.join(".bashrc")).unwrap(), "# mine\n");
+}
+
+#[test]
+fn what_stops_everything_that_it_can_name_is_ended_in_time() {
+    let sandbox = sandbox();
+    for (script, name) in [
+        ("kill -STOP -1; kill -KILL -1; sleep 600", "stopped"),
+        ("trap '' INT TERM\nsleep 600 & sleep 600 & wait; wait", "deaf"),
+    ] {
+        let agent = sandbox.agent(name, script);
+        let words = [
+            "start",
+            "--sandbox",
+            "--command",
+            &agent,
+            "--name",
+            name,
+            "-p",
+            "Mend it.",
+            "--max-iterations",
+            "1",
+        ];
+        sandbox.refrain(&[&words[..], &["--timeout", "1s", "--timeout-grace", "1s"]].concat()).with_code(10);
+        sandbox.nobody_survives();
+    }
+}
+
+#[test]
+fn what_an_agent_leaves_running_ends_with_its_sandbox() {
+    let sandbox = sandbox();
+    let script = format!("for i in 1 2 3 4; do (setsid sh -c 'sleep 600 & sleep 600' &) ; done\n{CLAIM}");
+    start(&sandbox, &script, &[]).with_code(0);
+    sandbox.nobody_survives();
+}
+
+#[test]
+fn a_signal_and_an_exit_code_are_those_of_the_agent() {
+    let sandbox = sandbox();
+    for (name, script, exit) in
+        [("code", "exit 7", "\"code\":7"), ("signal", "kill -SEGV $$", "\"signal\":11")]
+    {
+        let agent = sandbox.agent(name, script);
+        sandbox.refrain(&[
+            "start",
+            "--sandbox",
+            "--command",
+            &agent,
+            "--name",
+            name,
+            "-p",
+            "x",
+            "--max-iterations",
+            "1",
+        ]);
+        let journal = sandbox.journal(name);
+        let finished = journal.iter().find(|event| event["event"]["type"] == "attempt.finished").unwrap();
+        assert!(finished.to_string().contains(exit), "{finished}");
+    }
+}
+
+#[test]
+fn a_port_of_the_machine_is_forwarded_if_it_is_named() {
+    let sandbox = sandbox();
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = server.local_addr().unwrap().port().to_string();
+    let answer = std::thread::spawn(move || {
+        let (mut client, _) = server.accept().unwrap();
+        let mut said = [0; 5];
+        client.read_exact(&mut said).unwrap();
+        client.write_all(b"world\n").unwrap();
+        said
+    });
+    let ask =
+        r#"bash -c 'exec 3<>/dev/tcp/127.0.0.1/'$PORT' && printf hello >&3 && read line <&3 && echo $line'"#;
+    let script = format!("{ask} >> $NOTES/said 2>/dev/null || echo refused >> $NOTES/said\n{CLAIM}");
+    let variable = format!("PORT={port}");
+    start(&sandbox, &script, &["--env", &variable]).with_code(0);
+    assert_eq!(sandbox.note("said"), "refused\n");
+    sandbox.refrain(&["archive", "job"]).with_code(0);
+    start(&sandbox, &script, &["--env", &variable, "--sandbox-localhost", &port]).with_code(0);
+    assert_eq!(sandbox.note("said"), "refused\nworld\n");
+    assert_eq!(&answer.join().unwrap(), b"hello");
+}
+
+#[test]
+fn a_refused_host_is_recorded_and_told() {
+    let sandbox = sandbox();
+    let ask = r#"bash -c 'exec 3<>/dev/tcp/127.0.0.1/3128; printf "CONNECT evil.example:443 HTTP/1.1\r\n\r\n" >&3; read line <&3; echo $line >> $NOTES/said'"#;
+    let agent = sandbox.agent("agent", ask);
+    let words =
+        ["start", "--sandbox", "--command", &agent, "--name", "job", "-p", "x", "--max-iterations", "2"];
+    let run = sandbox.refrain(&words).with_code(10);
+    assert!(sandbox.note("said").starts_with("HTTP/1.1 403 Forbidden"), "{}", sandbox.note("said"));
+    assert!(run.stdout.contains("the sandbox refused evil.example:443 (1 time)"), "{}", run.stdout);
+    let journal = sandbox.journal("job");
+    let finished = journal.iter().find(|event| event["event"]["type"] == "attempt.finished").unwrap();
+    assert_eq!(finished["event"]["data"]["refused"][0]["host"], "evil.example:443");
+    let prompt = sandbox.kept_text("job", "0002", "prompt.md");
+    assert!(prompt.contains("It refused these hosts to the last run: evil.example:443"), "{prompt}");
+}
+
+#[test]
+fn a_machine_without_namespaces_refuses_the_start_and_says_why() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", &format!("echo ran >> $NOTES/ran\n{CLAIM}"));
+    let refrain = env!("CARGO_BIN_EXE_refrain");
+    let none = |words: &str| {
+        let script = format!("echo 0 > /proc/sys/user/max_user_namespaces && exec {refrain} {words}");
+        sandbox.tool("unshare", &["-Ur", "sh", "-c", &script]).run()
+    };
+    let words = format!("start --sandbox --command {agent} --name job -p x");
+    let refused = none(&words).with_code(1).stderr;
+    for words in ["user.max_user_namespaces = 0", "sudo sysctl user.max_user_namespaces", "--no-sandbox"] {
+        assert!(refused.contains(words), "{words:?} is not in {refused}");
+    }
+    assert!(!sandbox.loop_dir("job").exists());
+    assert_eq!(sandbox.note("ran"), "");
+    let auto = none(&words.replace("--sandbox", "--sandbox=auto")).with_code(0);
+    assert!(auto.stderr.contains("the loop runs without a sandbox"), "{}", auto.stderr);
+    let doctor = none("doctor --json");
+    assert!(doctor.stdout.contains("user.max_user_namespaces = 0"), "{}", doctor.stdout);
+}
+
+#[test]
+fn the_configuration_asks_for_a_sandbox_and_an_option_takes_it_back() {
+    let sandbox = sandbox();
+    configure(&sandbox, "mode = \"on\"\n");
+    let agent = sandbox
+        .agent("agent", &format!("ls $HOME/state > /dev/null 2>&1 && echo open >> $NOTES/said\n{CLAIM}"));
+    fs::create_dir_all(sandbox.root().join("home/state/refrain")).unwrap();
+    let start = |name: &str, more: &[&str]| {
+        let words = ["start", "--command", &agent, "--name", name, "-p", "x"];
+        sandbox.refrain(&[&words[..], more].concat()).with_code(0)
+    };
+    assert!(start("inside", &[]).stdout.contains("a sandbox of"));
+    assert!(!start("outside", &["--no-sandbox"]).stdout.contains("a sandbox of"));
+    assert!(!start("off", &["--sandbox=off"]).stdout.contains("a sandbox of"));
+}
+
+#[test]
+fn a_project_cannot_widen_a_sandbox() {
+    let sandbox = sandbox();
+    configure(&sandbox, "mode = \"on\"\n");
+    let agent = sandbox.agent("agent", CLAIM);
+    let start =
+        |name: &str| sandbox.refrain(&["start", "--yes", "--command", &agent, "--name", name, "-p", "x"]);
+    write(&sandbox.project().join("refrain.toml"), "[sandbox]\nmode = \"off\"\n");
+    assert!(start("less").with_code(0).stdout.contains("a sandbox of"));
+    for key in
+        ["hosts = [\"evil.example\"]", "localhost = [1]", "write = [\"/\"]", "hide = []", "processes = 5000"]
+    {
+        write(&sandbox.project().join("refrain.toml"), format!("[sandbox]\n{key}\n"));
+        let refused = start("more").with_code(2).stderr;
+        assert!(refused.contains("sandbox"), "{refused}");
+    }
+}
+
+#[test]
+fn the_same_policy_holds_after_the_runner_was_killed() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent(
+        "agent",
+        &format!("echo x >> $HOME/.bashrc 2>/dev/null && echo open >> $NOTES/said\necho ready >> $NOTES/ready\ntest -e $NOTES/second && {{ {CLAIM}; exit; }}\nsleep 600"),
+    );
+    let session = sandbox.spawn(&["start", "--sandbox", "--command", &agent, "--name", "job", "-p", "x"]);
+    sandbox.wait_for_note("ready");
+    session.kill();
+    write(&sandbox.root().join("notes/second"), "");
+    sandbox.refrain(&["resume", "job"]).with_code(0);
+    assert_eq!(sandbox.note("said"), "");
+    sandbox.nobody_survives();
+    assert_eq!(sandbox.git(&["status", "--short"]).trim(), "");
+}
