@@ -82,7 +82,7 @@ fn without_trust_the_loop_starts_without_them_and_says_so() {
 #[case::research(&["--mode", "research"], &[])]
 #[case::a_command(&["--agent", "generic"], &[])]
 #[case::a_moment(&["--gate-when", "claim"], &["test"])]
-fn who_says_something_about_gates_gets_that(#[case] options: &[&str], #[case] expected: &[&str]) {
+fn options_about_gates_replace_the_default(#[case] options: &[&str], #[case] expected: &[&str]) {
     let sandbox = project();
     sandbox.trust();
     let agent = claude(&sandbox, "touch done; says '<promise>COMPLETE</promise>'");

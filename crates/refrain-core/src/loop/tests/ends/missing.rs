@@ -98,7 +98,7 @@ fn by_default<const N: usize>(hard: [bool; N], when: GateWhen) -> Journal {
 }
 
 #[test]
-fn a_default_gate_that_cannot_run_is_dropped_and_the_others_decide() {
+fn a_default_gate_that_cannot_run_is_dropped_and_the_others_stay() {
     let missing = |finished: &mut GateFinished| {
         (finished.exit, finished.preview) = (Exit::Code(1), "python3: No module named pytest".to_owned());
     };
@@ -114,10 +114,6 @@ fn a_default_gate_that_cannot_run_is_dropped_and_the_others_decide() {
     assert_eq!(state.spec.gates.len(), 1);
     let baseline = state.baseline.as_ref().unwrap();
     assert_eq!((baseline.results.len(), baseline.of_gate(0).unwrap().failure.is_some()), (1, true));
-    // The one that is left decides about the claim.
-    let journal = journal.attempts(claiming(ClaimSource::Promise)).takes(1).gates_end(&[0]);
-    assert_eq!(journal.next(), Step::Finish(End::Completed { claim: ClaimSource::Promise }));
-    assert!(journal.state.is_proven());
 }
 
 #[test]
