@@ -6,6 +6,7 @@ mod one;
 mod over;
 mod parts;
 mod plan;
+mod preview;
 
 use ratatui::Frame;
 use ratatui::buffer::Buffer;

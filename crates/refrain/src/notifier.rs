@@ -76,7 +76,7 @@ fn longest(config: &Notify) -> Option<Millis> {
 }
 
 fn webhook(context: &Context, config: &Notify) -> Option<Webhook> {
-    let made = Webhook::new(config.webhook.as_ref()?, &context.host, context.has_variables());
+    let made = Webhook::configured(config, &context.host, context.has_variables())?;
     made.inspect_err(|error| {
         out::tell_line("", &format!("note: the webhook is told nothing: {}", chain(error)));
     })

@@ -42,7 +42,11 @@ pub struct Received {
     pub authorization: String,
     timestamp: String,
     signature: String,
-    body: String,
+    /// The same as text.
+    pub body: String,
+    /// `title` and `priority`, as ntfy has them.
+    pub title: String,
+    pub priority: String,
 }
 
 impl Received {
@@ -162,6 +166,8 @@ impl Shared {
             authorization: header("authorization"),
             timestamp: header("webhook-timestamp"),
             signature: header("webhook-signature"),
+            title: header("title"),
+            priority: header("priority"),
             json: request.json(),
             body: String::from_utf8_lossy(&request.body).into_owned(),
         };

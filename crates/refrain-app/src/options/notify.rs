@@ -64,8 +64,8 @@ impl NotifyArgs {
     /// Why the user would not be notified, or the webhook not called. `watched` is whether a terminal will show the loop.
     #[must_use]
     pub fn notes(&self, context: &Context, settings: &Settings, watched: bool) -> Vec<String> {
-        let webhook = settings.config.notify.webhook.as_ref();
-        let webhook = webhook.and_then(|it| Webhook::new(it, &context.host, context.has_variables()).err());
+        let webhook = Webhook::configured(&settings.config.notify, &context.host, context.has_variables());
+        let webhook = webhook.and_then(Result::err);
         let webhook = webhook.map(|error| format!("the webhook is told nothing: {}", chain(&error)));
         self.objection(context, watched).into_iter().chain(webhook).collect()
     }

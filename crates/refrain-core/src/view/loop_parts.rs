@@ -4,6 +4,7 @@ pub(crate) mod approval;
 pub(crate) mod damaged;
 pub(crate) mod iteration;
 pub(crate) mod overran;
+pub(crate) mod pip;
 pub(crate) mod progress;
 pub(crate) mod published;
 pub(crate) mod saved;

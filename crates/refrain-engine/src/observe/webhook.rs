@@ -7,7 +7,10 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use camino::Utf8PathBuf;
 use jiff::Timestamp;
+use refrain_core::text::{clip, printable};
+use refrain_core::view::Group;
 use refrain_core::view::notice::Notice;
+use refrain_store::config::keys::Notify;
 use refrain_store::outbox::webhook::{SecretError, secret};
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use reqwest::{Client, Response, StatusCode, Url};
@@ -23,6 +26,8 @@ const IN_BASE64: &str = "whsec_";
 const SHORTEST: usize = 16;
 /// How long a receiver may take to answer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+/// The longest message, in bytes: ntfy makes a file of what is longer.
+const LONGEST_MESSAGE: usize = 2_000;
 /// The longest pause that a receiver may ask for.
 const LONGEST_REST: Duration = Duration::from_secs(600);
 
@@ -50,8 +55,17 @@ pub enum WebhookError {
 #[derive(Clone, Debug)]
 pub struct Webhook {
     url: Url,
-    key: hmac::Key,
+    form: Form,
     client: Client,
+}
+
+/// How a notice is posted.
+#[derive(Clone, Debug)]
+enum Form {
+    /// As JSON, signed with this key.
+    Signed(hmac::Key),
+    /// As a message of ntfy (docs.ntfy.sh/publish).
+    Ntfy,
 }
 
 #[derive(Debug)]
@@ -63,6 +77,21 @@ pub(crate) enum Undelivered {
 }
 
 impl Webhook {
+    /// What the configuration names, if anything.
+    pub fn configured(config: &Notify, host: &Host, variables: bool) -> Option<Result<Self, WebhookError>> {
+        match (&config.webhook, &config.ntfy) {
+            (Some(url), _) => Some(Self::new(url, host, variables)),
+            (None, Some(url)) => Some(Self::ntfy(url, host)),
+            (None, None) => None,
+        }
+    }
+
+    /// The topic at `url` of a server that speaks ntfy.
+    pub fn ntfy(url: &str, host: &Host) -> Result<Self, WebhookError> {
+        let url: Url = url.parse().map_err(|_| WebhookError::Url)?;
+        Ok(Self { url, form: Form::Ntfy, client: client(host)? })
+    }
+
     /// The webhook at `url`, with the host's secret: that of the variable, where variables count, else that of the file
     /// `webhook-secret` in the config home, which only its owner may read.
     pub fn new(url: &str, host: &Host, variables: bool) -> Result<Self, WebhookError> {
@@ -81,35 +110,81 @@ impl Webhook {
         if bytes.len() < SHORTEST {
             return Err(WebhookError::Weak);
         }
-        let client =
-            http::client(format!("refrain/{}", host.version)).build().map_err(WebhookError::Client)?;
-        Ok(Self { url, key: hmac::Key::new(HMAC_SHA256, &bytes), client })
+        let form = Form::Signed(hmac::Key::new(HMAC_SHA256, &bytes));
+        Ok(Self { url, form, client: client(host)? })
     }
 
     /// Posts the notice, once.
     pub(crate) async fn post(&self, notice: &Notice, patience: Duration) -> Result<(), Undelivered> {
         let refused = |error: serde_json::Error| Undelivered::Refused(error.to_string());
-        let body = serde_json::to_string(notice).map_err(refused)?;
-        let (id, at) = (&notice.key, now());
-        let request = self
-            .client
-            .post(self.url.clone())
-            .timeout(patience)
-            .header(CONTENT_TYPE, "application/json")
-            .header("webhook-id", id)
-            .header("webhook-timestamp", at.as_second().to_string())
-            .header("webhook-signature", self.signature(id, at, &body))
-            .body(body);
+        let request = self.client.post(self.url.clone()).timeout(patience);
+        let request = match &self.form {
+            Form::Signed(key) => {
+                let body = serde_json::to_string(notice).map_err(refused)?;
+                let (id, at) = (&notice.key, now());
+                request
+                    .header(CONTENT_TYPE, "application/json")
+                    .header("webhook-id", id)
+                    .header("webhook-timestamp", at.as_second().to_string())
+                    .header("webhook-signature", signature(key, id, at, &body))
+                    .body(body)
+            }
+            Form::Ntfy => {
+                let Message { title, text, tag, priority } = Message::of(notice);
+                let request = request.header("Title", title).header("Tags", tag).header("Priority", priority);
+                request.body(text)
+            }
+        };
         match request.send().await {
             Ok(answer) => judged(&answer),
             // The URL may hold secrets.
             Err(error) => Err(Undelivered::Again(chain(&error.without_url()), None)),
         }
     }
+}
 
-    fn signature(&self, id: &str, at: Timestamp, body: &str) -> String {
-        let signed = hmac::sign(&self.key, format!("{id}.{}.{body}", at.as_second()).as_bytes());
-        format!("v1,{}", STANDARD.encode(signed))
+fn client(host: &Host) -> Result<Client, WebhookError> {
+    http::client(format!("refrain/{}", host.version)).build().map_err(WebhookError::Client)
+}
+
+fn signature(key: &hmac::Key, id: &str, at: Timestamp, body: &str) -> String {
+    let signed = hmac::sign(key, format!("{id}.{}.{body}", at.as_second()).as_bytes());
+    format!("v1,{}", STANDARD.encode(signed))
+}
+
+/// A notice as a phone shows it.
+struct Message {
+    /// ASCII, as headers are.
+    title: String,
+    text: String,
+    tag: &'static str,
+    priority: &'static str,
+}
+
+impl Message {
+    fn of(notice: &Notice) -> Self {
+        let group = Group::of(notice.status, notice.verified, false);
+        let (tag, priority) = match group {
+            Group::NeedsYou => ("raising_hand", "high"),
+            Group::Verified => ("white_check_mark", "default"),
+            Group::Running => ("hourglass_flowing_sand", "default"),
+            Group::Unverified | Group::Stopped => ("warning", "default"),
+        };
+        let word = match group {
+            Group::NeedsYou => "needs you",
+            Group::Verified | Group::Unverified => group.as_str(),
+            Group::Running | Group::Stopped => notice.status.as_str(),
+        };
+        let plain = |c: char| if c.is_ascii_graphic() || c == ' ' { c } else { '?' };
+        let title = format!("{} {word} ({})", notice.id, notice.project).chars().map(plain).collect();
+        let parts = [Some(&notice.reason), notice.summary.as_ref(), notice.needs.as_ref()];
+        let text = parts.into_iter().flatten().map(|part| printable(part).into_owned());
+        Self {
+            title,
+            text: clip(&text.collect::<Vec<_>>().join("\n"), LONGEST_MESSAGE).into_owned(),
+            tag,
+            priority,
+        }
     }
 }
 
@@ -150,7 +225,8 @@ mod tests {
         let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
         let webhook = Webhook::new("https://example.com/x", &host(secret), true).unwrap();
         let at = Timestamp::from_second(1_614_265_330).unwrap();
-        let signature = webhook.signature("msg_p5jXN8AQM9LWM0D4loKWxJek", at, r#"{"test": 2432232314}"#);
+        let Form::Signed(key) = &webhook.form else { panic!("it is signed") };
+        let signature = signature(key, "msg_p5jXN8AQM9LWM0D4loKWxJek", at, r#"{"test": 2432232314}"#);
         assert_eq!(signature, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
     }
 

@@ -5,7 +5,6 @@ mod address;
 mod answer;
 mod handovers;
 mod hearing;
-mod metrics;
 mod overview;
 mod places;
 mod reading;

@@ -1,9 +1,10 @@
-//! All loops and plans by what has to happen with them: those that need you first.
+//! All loops and plans by what has to happen with them, those that need you first; and their metrics for a scraper.
 
 use jiff::Zoned;
+use jiff::tz::TimeZone;
 use refrain_core::text::squeeze;
 use refrain_core::view::usage::By;
-use refrain_core::view::{Group, Iteration};
+use refrain_core::view::{Group, Iteration, metrics};
 use refrain_engine::{Brief, ByKind, Detail, Listed, Service, now};
 use serde::Deserialize;
 
@@ -137,9 +138,22 @@ impl Desk {
         Ok(Overview { counts, today: self.today(&services), entries, more, unread })
     }
 
+    /// Usage and status of all loops in the text format of Prometheus: of all projects if all are open, else of the
+    /// first. An unreadable project is omitted.
+    pub(crate) fn metrics(&self) -> Result<String, Refusal> {
+        let service = self.whole()?;
+        let used = service.used(self.everywhere, None, By::Agent, &TimeZone::UTC, true)?;
+        let listed = service.list_with(self.everywhere, Detail::Line)?;
+        let words = listed.iter().filter_map(|row| match row {
+            Listed::Loop(brief) => Some(brief.status),
+            Listed::Damaged(_) => None,
+        });
+        Ok(metrics::prometheus(&used.report, &used.series, words))
+    }
+
     /// What was spent today.
     fn today(&self, services: &[Service]) -> Option<(f64, bool)> {
-        let zone = jiff::tz::TimeZone::system();
+        let zone = TimeZone::system();
         let midnight = Zoned::new(now(), zone.clone()).start_of_day().ok()?.timestamp();
         let is_everywhere = self.everywhere;
         let services = if is_everywhere { services.get(..1)? } else { services };

@@ -263,6 +263,12 @@ fn objection(config: &Config) -> Option<(Vec<String>, String)> {
     if config.notify.webhook.as_ref().is_some_and(|url| !is_web(url)) {
         return at(&["notify", "webhook"], "accepted is a URL of http or https");
     }
+    if config.notify.ntfy.as_ref().is_some_and(|url| !is_web(url)) {
+        return at(&["notify", "ntfy"], "accepted is the URL of a topic, as https://ntfy.sh/TOPIC");
+    }
+    if config.notify.ntfy.is_some() && config.notify.webhook.is_some() {
+        return at(&["notify", "ntfy"], "accepted is either ntfy or webhook");
+    }
     let slack = &config.slack;
     if slack.api_url.as_ref().is_some_and(|url| !is_web(url)) {
         return at(&["slack", "api-url"], "accepted is a URL of http or https");

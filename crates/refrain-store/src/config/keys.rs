@@ -353,6 +353,8 @@ pub struct Notify {
     pub command: Option<Command>,
     /// Where each is posted to as JSON, signed: a URL of http or https. The secret stands elsewhere.
     pub webhook: Option<String>,
+    /// A topic of an ntfy server, in place of a webhook: `https://ntfy.sh/TOPIC`, or `https://:TOKEN@HOST/TOPIC`.
+    pub ntfy: Option<String>,
     /// Waits for a provider that are longer are told too: like "30m"; or "none".
     #[serde(deserialize_with = "written::duration_limit")]
     #[schemars(with = "Option<Written>", extend("default" = "none"))]

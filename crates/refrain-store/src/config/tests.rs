@@ -350,6 +350,11 @@ fn a_gate_may_be_called_env() {
 #[case("[agents.x]", ":1: agents.x: it needs a command")]
 #[case("[prompts.x]", ":1: prompts.x: accepted is either text or file")]
 #[case("[notify]\nwebhook='ftp://x'", ":2: notify.webhook: accepted is a URL of http or https")]
+#[case("[notify]\nntfy='topic'", ":2: notify.ntfy: accepted is the URL of a topic, as https://ntfy.sh/TOPIC")]
+#[case(
+    "[notify]\nwebhook='https://x.org'\nntfy='https://y.org/t'",
+    ":3: notify.ntfy: accepted is either ntfy or webhook"
+)]
 #[case("[notify]\nwebhook='https://'", ":2: notify.webhook: accepted is a URL of http or https")]
 #[case("[slack]\napi-url='slack.com'", ":2: slack.api-url: accepted is a URL of http or https")]
 #[case("[slack]\nchannels=['#general']", ":2: slack.channels: accepted are ids as Slack has them")]

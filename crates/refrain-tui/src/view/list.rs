@@ -10,6 +10,7 @@ use refrain_engine::{Entry, ListRow};
 use refrain_core::view::progress;
 
 use super::parts::{bar, fitting, gates, money, of_tone, put, took, top};
+use super::preview;
 use crate::model::{Model, Places, seen};
 use crate::text::{cut, fill, flat};
 
@@ -55,8 +56,11 @@ impl Columns {
 pub(super) fn draw(model: &Model, buffer: &mut Buffer, area: Rect) -> Places {
     let entries = model.list.shown();
     put(buffer, area, 0, &summary(model, area.width.into()));
-    // The needs of the selected entry, if there is room.
-    let note = u16::from(area.height >= 8) * 2;
+    let (list, detail) =
+        preview::sides(Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area });
+    // The needs of the selected entry, if there is room and no detail beside the list.
+    let note = u16::from(area.height >= 8 && detail.is_none()) * 2;
+    let area = Rect { width: list.width, ..area };
     let rows = Rect { y: area.y + 2, height: area.height.saturating_sub(2 + note), ..area };
     let rows = rows.intersection(area);
     let columns = Columns::of(model, &entries, area.width.into());
@@ -81,6 +85,9 @@ pub(super) fn draw(model: &Model, buffer: &mut Buffer, area: Rect) -> Places {
         for (row, line) in (0..).zip(said(entries.get(at).copied())) {
             put(buffer, under, row, &line);
         }
+    }
+    if let Some(detail) = detail {
+        preview::draw(model, entries.get(at).copied(), buffer, detail);
     }
     Places { rows, top, ..Places::default() }
 }

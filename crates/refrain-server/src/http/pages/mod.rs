@@ -16,7 +16,6 @@ mod plan;
 mod start;
 mod tabs;
 mod text;
-mod transcript;
 
 use std::sync::Arc;
 

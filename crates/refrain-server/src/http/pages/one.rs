@@ -14,8 +14,7 @@ use super::figures::{Moment, money};
 use super::frame::{Asked, Frame, page, shown};
 use super::head::Head;
 use super::plan;
-use super::transcript::{Item, transcript};
-use crate::desk::{Activity, Desk, Place, Refusal};
+use crate::desk::{Activity, Desk, Line, Place, Refusal};
 use crate::http::api::At;
 use crate::http::app_state::AppState;
 
@@ -202,4 +201,32 @@ fn row(status: &Status, it: &Iteration, at: Option<&str>) -> Row {
         is_shown: at == Some(name.as_str()),
         name,
     }
+}
+
+/// A line of a transcript.
+struct Item {
+    kind: &'static str,
+    text: String,
+    /// Of a call of a tool.
+    results: Vec<Line>,
+}
+
+impl Item {
+    fn is_tool(&self) -> bool {
+        self.kind == "tool"
+    }
+}
+
+/// Puts the results of tools below the call before them, where they are folded.
+fn transcript(lines: Vec<Line>) -> Vec<Item> {
+    let mut items: Vec<Item> = Vec::new();
+    for line in lines {
+        match items.last_mut() {
+            Some(last) if last.is_tool() && matches!(line.kind, "result" | "failed") => {
+                last.results.push(line);
+            }
+            _ => items.push(Item { kind: line.kind, text: line.text, results: Vec::new() }),
+        }
+    }
+    items
 }

@@ -52,6 +52,25 @@ fn nowhere() -> (String, std::net::SocketAddr) {
 }
 
 #[test]
+fn a_topic_of_ntfy_gets_what_needs_you_and_each_end_as_a_message() {
+    let receiver = Receiver::start([Answer::Status(503)]);
+    let sandbox = sandbox();
+    let config = sandbox.root().join("home/config/refrain");
+    fs::create_dir_all(&config).unwrap();
+    testkit::write(&config.join("config.toml"), format!("[notify]\nntfy = \"{}\"\n", receiver.url()));
+    run(&sandbox, "done", CLAIM).with_code(0);
+    let received = receiver.wait_for(2);
+    assert_eq!(received[1].title, "done unverified (project)", "the first was not taken");
+    assert!(received[1].body.starts_with("the agent made its promise; unverified"), "{received:#?}");
+    let fails = sandbox.agent("fails", "exit 1");
+    sandbox.refrain(&["start", "--command", &fails, "--name", "weak", "-q", "p"]).with_code(14);
+    let received = receiver.wait_for(3);
+    let last = &received[2];
+    assert_eq!((last.title.as_str(), last.priority.as_str()), ("weak needs you (project)", "high"));
+    assert!(last.body.contains("refrain"), "what to type next: {last:#?}");
+}
+
+#[test]
 fn every_end_is_told_once_and_signed() {
     let receiver = Receiver::start([]);
     let sandbox = telling(&receiver.url(), "");

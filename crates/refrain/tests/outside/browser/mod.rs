@@ -61,7 +61,7 @@ impl Place {
         browser.fill("#gates", "true");
         browser.fill("#max_iterations", "9");
         browser.click("button[value=preview]");
-        browser.shows("refrain start");
+        browser.shows("What will run");
         browser.shows("--max-iterations");
         browser.click("button[value=start]");
         browser.shows("Activity of iteration 1");

@@ -1,6 +1,6 @@
 //! An iteration as one mark of a strip.
 
-use super::Iteration;
+use super::iteration::Iteration;
 use crate::r#loop::Outcome;
 
 /// What a mark shows of an iteration.

@@ -1,0 +1,76 @@
+//! The selected loop or plan beside the list, on screens that are wide enough.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Stylize;
+use ratatui::text::{Line, Span};
+use refrain_core::view::{Tone, Verification, progress};
+use refrain_engine::{Entry, ListRow};
+
+use super::parts::{bar, gates, money, of_tone, put, split, title, took};
+use crate::model::Model;
+use crate::text::{flat, wrapped};
+
+/// How many columns a screen has at least that shows both.
+const WIDE: u16 = 110;
+/// How many cells the bar of iterations has.
+const CELLS: usize = 20;
+
+/// The areas of the list and of the detail beside it; none on a narrow screen.
+pub(super) fn sides(area: Rect) -> (Rect, Option<Rect>) {
+    if area.width < WIDE || area.height < 8 {
+        return (area, None);
+    }
+    // The list is as wide as its columns need; the detail has the rest.
+    let list = (area.width * 11 / 20).clamp(72, 110);
+    let detail = Rect { x: area.x + list + 2, width: area.width - list - 2, ..area };
+    (Rect { width: list, ..area }, Some(detail))
+}
+
+pub(super) fn draw(model: &Model, entry: Option<&Entry>, buffer: &mut Buffer, area: Rect) {
+    let (head, body) = split(area);
+    let (name, lines) = match entry {
+        None => return,
+        Some(Entry::Damaged(name, why)) => (flat(name), vec![Line::from(flat(why)).red()]),
+        Some(Entry::Seen(seen)) => (seen.id.to_string(), facts(model, seen, area.width.into())),
+    };
+    put(buffer, head, 0, &title(&name, head.width, false));
+    let lines = lines.iter().flat_map(|line| wrapped(line, area.width.into()));
+    (0..body.height).zip(lines).for_each(|(row, line)| put(buffer, body, row, &line));
+}
+
+fn facts(model: &Model, seen: &ListRow, columns: usize) -> Vec<Line<'static>> {
+    let verification = Verification::of(seen.status, seen.verified);
+    let tone = of_tone(Tone::of(seen.status, seen.verified));
+    let until = seen.ended_at.unwrap_or(if seen.status.has_stopped() { seen.updated_at } else { model.now });
+    let all = seen.max_iterations.map(u64::from);
+    let mut lines = vec![
+        Line::from(Span::styled(verification.label_or(seen.status, model.art.charset()), tone)),
+        Line::from(flat(&seen.reason)),
+    ];
+    lines.extend(seen.needs.as_ref().map(|needs| Line::from(format!("next: {}", flat(needs))).yellow()));
+    lines.push(Line::default());
+    let mut fact = |name: &'static str, value: Vec<Span<'static>>| {
+        lines.push(Line::from([vec![Span::from(format!("{name:<10} ")).dim()], value].concat()));
+    };
+    fact("project", vec![Span::from(flat(seen.project.rsplit('/').next().unwrap_or_default()))]);
+    let cells = if all.is_some() { CELLS } else { 0 };
+    let iterations = format!(
+        "{} {}",
+        bar(seen.iteration.into(), all, cells),
+        progress(seen.iteration, seen.max_iterations)
+    );
+    fact("iterations", vec![Span::from(iterations.trim_start().to_owned())]);
+    fact("time", vec![Span::from(took(seen.started_at, until))]);
+    if seen.cost_usd.is_some() {
+        fact("cost", vec![Span::from(money(seen.cost_usd, seen.cost_at_least))]);
+    }
+    if !seen.gates.is_empty() {
+        let named: Vec<_> = seen.gates.iter().map(|(name, passed)| (name.as_str(), *passed)).collect();
+        fact("gates", gates(&named, columns.saturating_sub(11)));
+    }
+    if let Some(said) = &seen.said {
+        lines.extend([Line::default(), Line::from(flat(said))]);
+    }
+    lines
+}
