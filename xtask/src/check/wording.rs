@@ -43,7 +43,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<Finding>> {
     for name in tracked(root, "*")?.iter().filter(|name| is_text(name)) {
         for (at, line) in read(&root.join(name))?.lines().enumerate() {
             let place = || format!("{name}:{}", at + 1);
-            if let Some(word) = private(&line.to_lowercase()) {
+            if let Some(word) = private(line.to_lowercase()) {
                 findings.push(Finding::error(
                     place(),
                     format!("says `{word}`"),

@@ -113,7 +113,7 @@ fn a_plan_that_is_sound_is_told_so() {
     testkit::write(&odd.project().join("Cargo.toml"), "[package]\nname = \"x\"\n");
     let chosen = odd.refrain(&["plan", "check", "--json"]).with_code(0);
     assert_eq!(chosen.json()["problems"].as_array().unwrap().len(), 5, "as a run would choose it");
-    assert!(chosen.stderr.contains("it is cargo check && cargo test"), "{}", chosen.stderr);
+    assert!(chosen.stderr.contains("the gate is cargo check && cargo test"), "{}", chosen.stderr);
     let proven = odd.refrain(&["plan", "check", "--verify", "make check", "--json"]).with_code(0).json();
     assert_eq!(proven["problems"].as_array().unwrap().len(), 5);
 }

@@ -130,7 +130,7 @@ fn what_proves_it_where_nobody_says() {
     testkit::write(&sandbox.project().join("Cargo.toml"), "[package]\nname = \"x\"\n");
     let shown = sandbox.refrain(&words).with_code(0);
     assert!(
-        shown.stderr.contains("as there is a Cargo.toml, it is cargo check && cargo test"),
+        shown.stderr.contains("as there is a Cargo.toml, the gate is cargo check && cargo test"),
         "{}",
         shown.stderr
     );

@@ -189,8 +189,16 @@ fn what_can_wait_for_no_person_says_so() {
     sandbox.trust();
     let before = sandbox.snapshot();
     for (words, code, why) in [
-        (&["start", "--command", "true", "--infinite", "--require-approval", "-p", "x"][..], 2, "for ever"),
-        (&["start", "--command", "true", "--infinite", "-p", "x"], 2, "start.require-approval: a loop that"),
+        (
+            &["start", "--command", "true", "--infinite", "--require-approval", "-p", "x"][..],
+            2,
+            "without an end",
+        ),
+        (
+            &["start", "--command", "true", "--infinite", "-p", "x"],
+            2,
+            "start.require-approval: a loop without",
+        ),
         (
             &["tick", "begin", "/refrain:loop", "--args", "Do it. --require-approval"],
             1,
