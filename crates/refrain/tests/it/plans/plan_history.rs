@@ -83,9 +83,7 @@ fn a_task_that_is_tried_again_is_told_what_failed() {
     write(&sandbox.root().join("notes/mended"), "");
     sandbox.refrain(&["plan", "resume", "x"]).with_code(0);
     let told = sandbox.note("told-1");
-    for part in
-        ["TRIED BEFORE: another agent tried this task", "first line\nFAIL test_two: bad is there", "on top."]
-    {
+    for part in ["TRIED BEFORE: another agent tried this task", "first line\nFAIL test_two: bad is there"] {
         assert!(told.contains(part), "{part}: {told}");
     }
 }
