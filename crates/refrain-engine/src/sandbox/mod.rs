@@ -3,8 +3,6 @@
 
 mod places;
 mod proxy;
-#[cfg(test)]
-mod tests;
 
 use std::fs::File;
 use std::io;
