@@ -3,6 +3,8 @@
 
 mod places;
 mod proxy;
+#[cfg(test)]
+mod tests;
 
 use std::fs::File;
 use std::io;
