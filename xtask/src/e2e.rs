@@ -127,7 +127,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         let installer = build(&workspace, ["build", "--bin", "install_tools"])?;
         succeed(command(&installer).current_dir(&workspace.root).args(tools))?;
     }
-    let place = Place::find();
+    let place = TestNetwork::find();
     println!("{}", place.described());
     let (mut ran, mut failed) = (Vec::new(), Vec::new());
     for (package, suite) in tier.suites() {
@@ -205,14 +205,14 @@ fn chosen(tests: &[String], programs: &[&str], is_smoke: bool) -> Vec<String> {
 }
 
 /// Where the tests run.
-enum Place {
+enum TestNetwork {
     /// In a network of its own that has only loopback, entered with this option of `unshare`.
     Loopback(&'static str),
     /// Here, because no such network can be made.
     Here,
 }
 
-impl Place {
+impl TestNetwork {
     /// Runs a program in the new network once loopback is up in it.
     const ENTER: &str = r#"PATH="$PATH:/usr/sbin:/sbin" ip link set lo up && exec "$@""#;
 

@@ -7,9 +7,9 @@ use crate::adapter::{Call, Launch};
 
 /// The user's own arguments that may be flags: those before `--`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Given<'a>(&'a [String]);
+pub(crate) struct UserArgs<'a>(&'a [String]);
 
-impl<'a> Given<'a> {
+impl<'a> UserArgs<'a> {
     pub(crate) fn new(args: &'a [String]) -> Self {
         let end = args.iter().position(|arg| arg == "--").unwrap_or(args.len());
         Self(&args[..end])
@@ -127,7 +127,7 @@ pub(crate) fn push_last(call: &Call<'_>, launch: &mut Launch, place: Last, text:
 }
 
 /// Adds the first of these synonymous flags, unless one is given.
-pub(crate) fn add(launch: &mut Launch, given: Given<'_>, flags: &[&str], value: Option<&str>) {
+pub(crate) fn add(launch: &mut Launch, given: UserArgs<'_>, flags: &[&str], value: Option<&str>) {
     if !given.has(flags) {
         launch.argv.extend(flags.first().into_iter().chain(value.iter()).map(|&arg| arg.to_owned()));
     }
@@ -161,7 +161,7 @@ mod tests {
     #[case::none(&[], &[])]
     fn what_a_person_gave_is_seen(#[case] args: &[&str], #[case] values: &[&str]) {
         let args: Vec<String> = args.iter().map(ToString::to_string).collect();
-        let given = Given::new(&args);
+        let given = UserArgs::new(&args);
         assert_eq!(given.has(&["--model", "-m"]), !values.is_empty());
         assert_eq!(given.values(&["--model", "-m"]).collect::<Vec<_>>(), values);
     }

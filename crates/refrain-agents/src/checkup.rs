@@ -8,7 +8,7 @@ use std::io::Read;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::view::checkup::{Finding, Subject};
-use refrain_proc::probe::Answer;
+use refrain_proc::probe::ProbeOutput;
 use serde_json::Value;
 
 /// The largest configuration file that is read, in bytes.
@@ -16,7 +16,7 @@ const LARGEST: u64 = 4 << 20;
 
 /// The place and the environment of an agent.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+pub struct AgentDirs<'a> {
     /// The environment of the agent.
     pub env: &'a [(OsString, OsString)],
     /// The working folder of the agent.
@@ -25,7 +25,7 @@ pub struct Place<'a> {
     pub root: &'a Utf8Path,
 }
 
-impl Place<'_> {
+impl AgentDirs<'_> {
     /// The value of a variable, unless it is empty.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<&str> {
@@ -61,11 +61,11 @@ pub trait Checkup: Sync {
 
     /// Evaluates the answers, one per question in their order, and its files. None is an answer that did not arrive
     /// in time.
-    fn findings(&self, place: &Place<'_>, answers: &[Option<Answer>]) -> Vec<Finding>;
+    fn findings(&self, place: &AgentDirs<'_>, answers: &[Option<ProbeOutput>]) -> Vec<Finding>;
 }
 
 /// The finding for a program without a readable answer.
-pub(crate) fn silent(answer: Option<&Answer>, ask: &str) -> Finding {
+pub(crate) fn silent(answer: Option<&ProbeOutput>, ask: &str) -> Finding {
     let found = match answer {
         Some(_) => "what the program says of its login cannot be read",
         None => "the program did not say in time whether it is logged in",

@@ -80,7 +80,7 @@ pub mod prompt_limit {
 
     /// Why a prompt cannot be an argument.
     #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-    pub enum TooMuch {
+    pub enum PromptTooLong {
         /// It is too long, or would be in a later iteration.
         #[error("the prompt has {0} bytes, at most {most} fit into an argument or a variable", most = LONGEST_ARGUMENT - PROMPT_GROWTH)]
         Long(usize),
@@ -90,12 +90,12 @@ pub mod prompt_limit {
     }
 
     /// Checks a user's prompt, with room for the additions of the iterations.
-    pub fn check(prompt: &str) -> Result<(), TooMuch> {
+    pub fn check(prompt: &str) -> Result<(), PromptTooLong> {
         if prompt.contains('\0') {
-            return Err(TooMuch::Nul);
+            return Err(PromptTooLong::Nul);
         }
         if prompt.len() > LONGEST_ARGUMENT - PROMPT_GROWTH {
-            return Err(TooMuch::Long(prompt.len()));
+            return Err(PromptTooLong::Long(prompt.len()));
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ pub use transcript::{Tail, look};
 
 /// The input of a hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct HookInput {
     /// The session's id.
     pub session: String,
     /// Its working folder.
@@ -65,9 +65,9 @@ struct Input {
 
 /// Reads the input of a hook; none if it is not about a session.
 #[must_use]
-pub fn read(input: &[u8]) -> Option<Told> {
+pub fn read(input: &[u8]) -> Option<HookInput> {
     let input: Input = serde_json::from_slice(input).ok()?;
-    Some(Told {
+    Some(HookInput {
         session: Some(input.session_id).filter(|id| !id.trim().is_empty())?,
         cwd: input.cwd.map(Utf8PathBuf::from).filter(|cwd| cwd.is_absolute()),
         event: input.hook_event_name,
@@ -81,7 +81,7 @@ pub fn read(input: &[u8]) -> Option<Told> {
     })
 }
 
-impl Told {
+impl HookInput {
     /// Whether it is the end of the session's own turn, and not that of an agent below it.
     #[must_use]
     pub fn is_stop(&self) -> bool {

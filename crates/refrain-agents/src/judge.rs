@@ -4,18 +4,18 @@
 
 use refrain_core::spec::{AgentKind, AgentSpec, Permissions};
 
-use crate::args::Given;
+use crate::args::UserArgs;
 use crate::codex;
 
 /// Arguments of a program that a judge does not get.
-struct Struck {
+struct RemovedArgs {
     /// Flags without a value.
     bare: &'static [&'static str],
     /// Flags with a value or a list of values.
     valued: &'static [&'static str],
 }
 
-const CLAUDE: Struck = Struck {
+const CLAUDE: RemovedArgs = RemovedArgs {
     bare: &[
         "--dangerously-skip-permissions",
         "--allow-dangerously-skip-permissions",
@@ -39,19 +39,19 @@ const CLAUDE: Struck = Struck {
         "--session-id",
     ],
 };
-const CODEX: Struck = Struck {
+const CODEX: RemovedArgs = RemovedArgs {
     bare: &["--full-auto", "--approve-for-me", "--dangerously-bypass-approvals-and-sandbox", "--yolo"],
     valued: &["-s", "--sandbox", "-a", "--ask-for-approval", "--add-dir", "--output-schema"],
 };
-const OPENCODE: Struck = Struck {
+const OPENCODE: RemovedArgs = RemovedArgs {
     bare: &["--auto", "--dangerously-skip-permissions", "--continue", "-c", "--fork"],
     valued: &["--session", "-s"],
 };
-const GEMINI: Struck = Struck {
+const GEMINI: RemovedArgs = RemovedArgs {
     bare: &["--yolo", "-y"],
     valued: &["--approval-mode", "--allowed-tools", "--resume", "-r", "--session-id"],
 };
-const NOTHING: Struck = Struck { bare: &[], valued: &[] };
+const NOTHING: RemovedArgs = RemovedArgs { bare: &[], valued: &[] };
 
 #[must_use]
 pub fn judge(agent: &AgentSpec) -> AgentSpec {
@@ -62,7 +62,7 @@ pub fn judge(agent: &AgentSpec) -> AgentSpec {
         AgentKind::Gemini => GEMINI,
         AgentKind::Generic | AgentKind::Acp => NOTHING,
     };
-    let mut args = Given::new(&agent.args).without(struck.bare, struck.valued);
+    let mut args = UserArgs::new(&agent.args).without(struck.bare, struck.valued);
     if agent.kind == AgentKind::Codex {
         codex::begin_anew(&mut args);
     }

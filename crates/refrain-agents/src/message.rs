@@ -2,7 +2,7 @@
 
 use refrain_core::agent::AgentEvent;
 
-use crate::wire::Say;
+use crate::wire::EventSink;
 
 /// The longest final message. No user and no promise needs more.
 const LONGEST: usize = 4 << 20;
@@ -42,7 +42,7 @@ impl Message {
 
     /// Reports the message as final. An overlong one is dropped: a part of it could make a claim that the whole does
     /// not.
-    pub(crate) fn say_final(&mut self, say: Say<'_>) {
+    pub(crate) fn say_final(&mut self, say: EventSink<'_>) {
         let Self { text, is_too_long } = std::mem::take(self);
         if is_too_long {
             say(AgentEvent::TooLong);

@@ -186,12 +186,12 @@ struct Listening {
     scanner: Scanner,
     /// The loop has a completion promise.
     has_promise: bool,
-    told: Told,
+    told: StreamState,
 }
 
 /// The content of a stream so far.
 #[derive(Debug, Default)]
-struct Told {
+struct StreamState {
     report: AgentReport,
     message: Option<String>,
     /// The agent's last line, for lists, if there is no final message.
@@ -221,7 +221,7 @@ impl OutputParser {
                 stream: Stream::new(dialect),
                 scanner,
                 has_promise: call.spec.promise.is_some(),
-                told: Told { report, ..Told::default() },
+                told: StreamState { report, ..StreamState::default() },
             })),
         })
     }
@@ -258,7 +258,7 @@ impl OutputParser {
         match &self.0 {
             ParserKind::Message(_) => None,
             ParserKind::Stream(listening) => {
-                let Told { report, retries, .. } = &listening.told;
+                let StreamState { report, retries, .. } = &listening.told;
                 report.retrying.as_ref().map(|fault| (*retries, fault))
             }
         }
@@ -306,7 +306,7 @@ impl OutputParser {
 
 impl Listening {
     fn heard(mut self) -> ParsedOutput {
-        let Told { report, message, said, is_too_long, .. } = self.told;
+        let StreamState { report, message, said, is_too_long, .. } = self.told;
         if let Some(message) = &message {
             self.scanner.push(message.as_bytes());
         }
@@ -321,7 +321,7 @@ impl Listening {
     }
 }
 
-impl Told {
+impl StreamState {
     /// The usage of this attempt so far, if the agent reports it while it runs.
     fn used(&self) -> Usage {
         let own = |scope: Scope| scope == Scope::Attempt;
@@ -347,7 +347,7 @@ impl Told {
     }
 }
 
-impl Told {
+impl StreamState {
     /// Keeps the last line of its text, as much as lists show.
     fn say(&mut self, text: &str, part: bool) {
         let begun = if part { std::mem::take(&mut self.begun) } else { String::new() };

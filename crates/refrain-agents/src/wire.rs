@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::summarize;
 
 /// Receives the events of a stream.
-pub(crate) type Say<'a> = &'a mut dyn FnMut(AgentEvent);
+pub(crate) type EventSink<'a> = &'a mut dyn FnMut(AgentEvent);
 
 /// A field that is none if it is absent, null or of an unexpected type: one malformed field must not hide an event.
 pub(crate) fn lax<'de, D: Deserializer<'de>, T: DeserializeOwned>(input: D) -> Result<Option<T>, D::Error> {
@@ -18,7 +18,7 @@ pub(crate) fn lax<'de, D: Deserializer<'de>, T: DeserializeOwned>(input: D) -> R
 
 /// The event in a line. An empty line is skipped, text that is not JSON becomes a notice, and other JSON an unknown
 /// event.
-pub(crate) fn event<T: DeserializeOwned>(line: &[u8], say: Say<'_>) -> Option<T> {
+pub(crate) fn event<T: DeserializeOwned>(line: &[u8], say: EventSink<'_>) -> Option<T> {
     if line.trim_ascii().is_empty() {
         return None;
     }

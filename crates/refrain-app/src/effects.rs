@@ -17,12 +17,12 @@ use crate::error::{Message, RequestError};
 pub struct Row {
     /// By their long names, with spaces between them; words that are no options by their ids.
     pub options: &'static str,
-    pub when: When,
+    pub when: Condition,
     /// Why they have none otherwise, and what to do.
     pub text: &'static str,
 }
 
-pub enum When {
+pub enum Condition {
     Always,
     /// Beside one of these.
     With(&'static str),
@@ -37,27 +37,27 @@ pub enum When {
 }
 
 const fn always(options: &'static str) -> Row {
-    Row { options, when: When::Always, text: "" }
+    Row { options, when: Condition::Always, text: "" }
 }
 
 const fn never(options: &'static str, text: &'static str) -> Row {
-    Row { options, when: When::Never, text }
+    Row { options, when: Condition::Never, text }
 }
 
 const fn with(options: &'static str, others: &'static str, text: &'static str) -> Row {
-    Row { options, when: When::With(others), text }
+    Row { options, when: Condition::With(others), text }
 }
 
 const fn without(options: &'static str, others: &'static str, text: &'static str) -> Row {
-    Row { options, when: When::Without(others), text }
+    Row { options, when: Condition::Without(others), text }
 }
 
 const fn typed(options: &'static str, holds: fn(&Level) -> bool, text: &'static str) -> Row {
-    Row { options, when: When::Typed(holds), text }
+    Row { options, when: Condition::Typed(holds), text }
 }
 
 const fn holds(options: &'static str, holds: fn(&Spec) -> bool, text: &'static str) -> Row {
-    Row { options, when: When::Loop(holds), text }
+    Row { options, when: Condition::Loop(holds), text }
 }
 
 /// What was typed for one verb.
@@ -144,19 +144,23 @@ impl TypedOptions {
     /// A usage error that names the option, why it has no effect, and what to do.
     pub fn check(&self) -> Result<(), RequestError> {
         self.refuse(|level, when| match when {
-            When::Always | When::Loop(_) => true,
-            When::With(names) => level.has_any(names),
-            When::Without(names) => !level.has_any(names),
-            When::Typed(holds) => holds(level),
-            When::Never => false,
+            Condition::Always | Condition::Loop(_) => true,
+            Condition::With(names) => level.has_any(names),
+            Condition::Without(names) => !level.has_any(names),
+            Condition::Typed(holds) => holds(level),
+            Condition::Never => false,
         })
     }
 
     /// Refuses what has no effect on this loop.
     pub fn check_loop(&self, spec: &Spec) -> Result<(), RequestError> {
         self.refuse(|_, when| match when {
-            When::Loop(holds) => holds(spec),
-            When::Always | When::With(_) | When::Without(_) | When::Typed(_) | When::Never => true,
+            Condition::Loop(holds) => holds(spec),
+            Condition::Always
+            | Condition::With(_)
+            | Condition::Without(_)
+            | Condition::Typed(_)
+            | Condition::Never => true,
         })
     }
 
@@ -171,7 +175,7 @@ impl TypedOptions {
         })
     }
 
-    fn refuse(&self, holds: impl Fn(&Level, &When) -> bool) -> Result<(), RequestError> {
+    fn refuse(&self, holds: impl Fn(&Level, &Condition) -> bool) -> Result<(), RequestError> {
         for level in &self.levels {
             let groups = TABLE.iter().filter(|(verbs, _)| verbs.contains(&level.verb.as_str()));
             for row in groups.flat_map(|(_, rows)| *rows) {

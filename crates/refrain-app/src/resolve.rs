@@ -2,7 +2,7 @@
 //! the built-in defaults. Code after this never sees an option that means "default".
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_core::budget::{Caps, Which};
+use refrain_core::budget::{CapKind, Caps};
 use refrain_core::formats::mirror::MirrorName;
 use refrain_core::gate::{DefaultGates, GateChoice, GateSpec};
 use refrain_core::git::{Checkout, GitSpec};
@@ -404,7 +404,7 @@ fn admits(args: &WorkArgs, settings: &Settings, agent: &AgentSpec) -> Result<(),
         })?;
     }
     let caps = Caps::from(&settings.config.budget);
-    match Which::ALL.into_iter().find(|which| caps.of(*which).is_some()) {
+    match CapKind::ALL.into_iter().find(|which| caps.of(*which).is_some()) {
         Some(which) if !agent.tells_cost() => {
             let (origin, key) = (settings.origin_of_cap(which), which.key());
             let (kind, what) = (agent.kind, "does not say what it costs, so this cap could not be kept");

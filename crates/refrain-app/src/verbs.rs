@@ -39,14 +39,14 @@ pub enum Outcome {
 /// How a loop, or a plan, stands: what `refrain status --json` prints.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
-pub enum Standing {
+pub enum AnyStatus {
     /// A loop.
     Loop(Box<Status>),
     /// A plan.
     Plan(Box<PlanStatus>),
 }
 
-impl Standing {
+impl AnyStatus {
     pub fn of(service: &Service, id: &LoopId) -> Result<Self, RequestError> {
         Ok(match service.standing(id)? {
             ByKind::Loop(status) => Self::Loop(Box::new(status)),

@@ -26,7 +26,7 @@ use crate::fingerprint::essence;
 use crate::r#loop::{Attempt, LoopState, Outcome};
 use crate::memory;
 use crate::spec::Spec;
-use crate::stuck::{self, Failing, Tried, Verdict};
+use crate::stuck::{self, Failing, TriedIteration, Verdict};
 use crate::text::{cut_middle, inline_code};
 use crate::view::progress;
 
@@ -216,7 +216,7 @@ fn directive(state: &LoopState, quoted: Quoted<'_>) -> Option<String> {
     let outcomes: Vec<_> = charged(state).map(|attempt| (attempt, outcome(state, attempt))).collect();
     let tried: Vec<_> = outcomes
         .iter()
-        .map(|(attempt, outcome)| Tried {
+        .map(|(attempt, outcome)| TriedIteration {
             iteration: attempt.id.iteration,
             outcome,
             preview: attempt.finished.as_ref().map(|finished| finished.preview.as_str()),

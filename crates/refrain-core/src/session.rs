@@ -13,7 +13,7 @@ use crate::event::Process;
 use crate::spec::AgentKind;
 use crate::text::printable;
 
-pub use stop::{Answer, LoopOwner, Stands, Stop, by_turn, is_heard, reminder};
+pub use stop::{LoopOwner, SessionLoop, Stop, TurnDecision, by_turn, is_heard, reminder};
 
 /// How often in a row a session may end its turn without having done anything: Claude Code itself ends it at the eighth
 /// time, and its result is lost then (seed 000; agent-clis.md, "Hooks").

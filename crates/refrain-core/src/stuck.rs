@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::fmt::Write;
 
-use crate::fingerprint::{Essence, Fingerprint};
+use crate::fingerprint::{FailureText, Fingerprint};
 use crate::spec::StuckSpec;
 use crate::text::{clip, printable, squeeze};
 use crate::work::WorkDigest;
@@ -177,12 +177,12 @@ impl Stuck {
 pub struct Failing<'a> {
     /// The gate, or none if the agent itself failed.
     pub gate: Option<&'a str>,
-    pub essence: &'a Essence,
+    pub essence: &'a FailureText,
 }
 
 /// One iteration's try, for the [`directive`].
 #[derive(Clone, Copy, Debug)]
-pub struct Tried<'a> {
+pub struct TriedIteration<'a> {
     pub iteration: u32,
     /// Its result, in words that follow its number: `claimed; gate tests failed`.
     pub outcome: &'a str,
@@ -203,7 +203,7 @@ const LINE: usize = 160;
 pub fn directive(
     (pattern, stuck): (Pattern, &Stuck),
     failing: &[Failing<'_>],
-    tried: &[Tried<'_>],
+    tried: &[TriedIteration<'_>],
 ) -> String {
     let mut text = String::from("STRATEGY SHIFT: ");
     let count = stuck.count_of(pattern);
@@ -261,7 +261,7 @@ pub fn directive(
     text
 }
 
-fn attempt(tried: &Tried<'_>) -> String {
+fn attempt(tried: &TriedIteration<'_>) -> String {
     let mut parts = vec![one_line(tried.outcome, LINE)];
     if let Some(preview) =
         tried.preview.map(|preview| one_line(preview, LINE)).filter(|said| !said.is_empty())

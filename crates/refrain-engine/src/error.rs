@@ -6,7 +6,7 @@ use std::io;
 
 use camino::Utf8PathBuf;
 use refrain_agents::generic::NoProgram;
-use refrain_agents::plugin::settings::Misfit;
+use refrain_agents::plugin::settings::SettingsError;
 use refrain_core::git::{Operation, TemplateError};
 use refrain_core::plan::TaskId;
 use refrain_core::spec::AgentKind;
@@ -254,7 +254,7 @@ pub enum PluginError {
     Taken(Utf8PathBuf),
     /// A file of the person's is not what it should be.
     #[error("{path} cannot be changed: {why}")]
-    Misfit { path: Utf8PathBuf, why: Misfit },
+    Misfit { path: Utf8PathBuf, why: SettingsError },
     /// A file of the person's cannot be read.
     #[error(transparent)]
     Unread(DiskError),

@@ -50,12 +50,12 @@ pub enum GitUse {
 pub struct Prepared {
     /// Seen from the top of the worktree.
     pub path: Utf8PathBuf,
-    pub fate: Fate,
+    pub fate: FileAction,
 }
 
 /// What `init` does with a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum FileAction {
     /// It was not there, and holds this.
     Made(String),
     /// This was appended to it.
@@ -71,7 +71,7 @@ pub enum Fate {
 }
 
 /// What exists at a path.
-enum Found {
+enum ExistingFile {
     Nothing,
     Text(String),
     /// Nothing that text could be appended to.
@@ -125,8 +125,8 @@ impl Service {
     fn configuration(&self, top: &Utf8Path, choices: &Choices) -> Result<Prepared, EngineError> {
         let path = Utf8PathBuf::from("refrain.toml");
         let fate = match look(&top.join(&path))? {
-            Found::Nothing => Fate::Made(texts::configuration(choices, &self.offer(top)?)),
-            Found::Text(_) | Found::Other(_) => Fate::Left,
+            ExistingFile::Nothing => FileAction::Made(texts::configuration(choices, &self.offer(top)?)),
+            ExistingFile::Text(_) | ExistingFile::Other(_) => FileAction::Left,
         };
         Ok(Prepared { path, fate })
     }
@@ -138,47 +138,47 @@ fn section(top: &Utf8Path) -> Result<Prepared, EngineError> {
         .into_iter()
         .map(|name| Ok((Utf8PathBuf::from(name), look(&top.join(name))?)))
         .collect::<Result<_, EngineError>>()?;
-    let has_it = |(_, found): &&(Utf8PathBuf, Found)| matches!(found, Found::Text(text) if text.contains(texts::SECTION_BEGINS));
+    let has_it = |(_, found): &&(Utf8PathBuf, ExistingFile)| matches!(found, ExistingFile::Text(text) if text.contains(texts::SECTION_BEGINS));
     if let Some((path, _)) = found.iter().find(has_it) {
-        return Ok(Prepared { path: path.clone(), fate: Fate::Left });
+        return Ok(Prepared { path: path.clone(), fate: FileAction::Left });
     }
-    let is_text = |(_, found): &&(Utf8PathBuf, Found)| matches!(found, Found::Text(_));
-    let is_there = |(_, found): &&(Utf8PathBuf, Found)| !matches!(found, Found::Nothing);
+    let is_text = |(_, found): &&(Utf8PathBuf, ExistingFile)| matches!(found, ExistingFile::Text(_));
+    let is_there = |(_, found): &&(Utf8PathBuf, ExistingFile)| !matches!(found, ExistingFile::Nothing);
     let chosen = found.iter().find(is_text).or_else(|| found.iter().find(is_there)).or(found.first());
-    let (path, found) =
-        chosen.map_or((Utf8PathBuf::from("AGENTS.md"), &Found::Nothing), |(path, it)| (path.clone(), it));
+    let (path, found) = chosen
+        .map_or((Utf8PathBuf::from("AGENTS.md"), &ExistingFile::Nothing), |(path, it)| (path.clone(), it));
     let section = texts::SECTION.to_owned();
     let fate = match found {
-        Found::Nothing => Fate::Made(section),
-        Found::Text(text) => Fate::Added(behind(text, &section)),
-        Found::Other(why) => Fate::ByHand { why, text: section },
+        ExistingFile::Nothing => FileAction::Made(section),
+        ExistingFile::Text(text) => FileAction::Added(behind(text, &section)),
+        ExistingFile::Other(why) => FileAction::ByHand { why, text: section },
     };
     Ok(Prepared { path, fate })
 }
 
 /// The targets: in the Makefile if there is none, else in a file that it includes.
 fn targets(top: &Utf8Path) -> Result<Vec<Prepared>, EngineError> {
-    let made = |path: &str| Prepared { path: path.into(), fate: Fate::Made(texts::TARGETS.to_owned()) };
-    let left = |path: &str| Prepared { path: path.into(), fate: Fate::Left };
+    let made = |path: &str| Prepared { path: path.into(), fate: FileAction::Made(texts::TARGETS.to_owned()) };
+    let left = |path: &str| Prepared { path: path.into(), fate: FileAction::Left };
     // In the order in which Make looks for them.
     for name in ["GNUmakefile", "makefile", "Makefile"] {
         let (included, line) = ("refrain.mk", "include refrain.mk\n");
         let fate = match look(&top.join(name))? {
-            Found::Nothing => continue,
+            ExistingFile::Nothing => continue,
             // A target of the person's is not to be made another by one of ours.
-            Found::Text(text) if text.lines().any(is_target) => {
+            ExistingFile::Text(text) if text.lines().any(is_target) => {
                 return Ok(vec![left(name)]);
             }
-            Found::Text(text) if text.lines().any(includes) => Fate::Left,
-            Found::Text(text) if text.trim_end_matches(['\n', '\r']).ends_with('\\') => {
-                Fate::ByHand { why: "its last line continues", text: line.to_owned() }
+            ExistingFile::Text(text) if text.lines().any(includes) => FileAction::Left,
+            ExistingFile::Text(text) if text.trim_end_matches(['\n', '\r']).ends_with('\\') => {
+                FileAction::ByHand { why: "its last line continues", text: line.to_owned() }
             }
-            Found::Text(text) => Fate::Added(behind(&text, line)),
-            Found::Other(why) => Fate::ByHand { why, text: line.to_owned() },
+            ExistingFile::Text(text) => FileAction::Added(behind(&text, line)),
+            ExistingFile::Other(why) => FileAction::ByHand { why, text: line.to_owned() },
         };
         let own = match look(&top.join(included))? {
-            Found::Nothing => made(included),
-            Found::Text(_) | Found::Other(_) => left(included),
+            ExistingFile::Nothing => made(included),
+            ExistingFile::Text(_) | ExistingFile::Other(_) => left(included),
         };
         return Ok(vec![own, Prepared { path: name.into(), fate }]);
     }
@@ -205,12 +205,12 @@ fn tasks(top: &Utf8Path) -> Result<Prepared, EngineError> {
         Err(error) if error.kind() == ErrorKind::NotFound => true,
         Err(error) => return Err(unread(error)),
     };
-    let found = if is_folder { look(&top.join(&path))? } else { Found::Other("its folder is none") };
+    let found = if is_folder { look(&top.join(&path))? } else { ExistingFile::Other("its folder is none") };
     let fate = match found {
-        Found::Nothing => Fate::Made(text),
-        Found::Text(own) if own.contains(texts::TASK_BEGINS) => Fate::Left,
-        Found::Text(_) => Fate::ByHand { why: "it has tasks of its own", text },
-        Found::Other(why) => Fate::ByHand { why, text },
+        ExistingFile::Nothing => FileAction::Made(text),
+        ExistingFile::Text(own) if own.contains(texts::TASK_BEGINS) => FileAction::Left,
+        ExistingFile::Text(_) => FileAction::ByHand { why: "it has tasks of its own", text },
+        ExistingFile::Other(why) => FileAction::ByHand { why, text },
     };
     Ok(Prepared { path, fate })
 }
@@ -219,15 +219,15 @@ fn unread(error: io::Error) -> EngineError {
     EngineError::Process("a file of the project cannot be looked at", error)
 }
 
-fn look(path: &Utf8Path) -> Result<Found, EngineError> {
+fn look(path: &Utf8Path) -> Result<ExistingFile, EngineError> {
     match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Found::Nothing),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(ExistingFile::Nothing),
         Err(error) => Err(unread(error)),
-        Ok(meta) if meta.is_symlink() => Ok(Found::Other("it is a symbolic link")),
-        Ok(meta) if !meta.is_file() => Ok(Found::Other("it is no file")),
+        Ok(meta) if meta.is_symlink() => Ok(ExistingFile::Other("it is a symbolic link")),
+        Ok(meta) if !meta.is_file() => Ok(ExistingFile::Other("it is no file")),
         Ok(_) => match String::from_utf8(fs::read(path).map_err(unread)?) {
-            Ok(text) => Ok(Found::Text(text)),
-            Err(_) => Ok(Found::Other("it is no UTF-8 text")),
+            Ok(text) => Ok(ExistingFile::Text(text)),
+            Err(_) => Ok(ExistingFile::Other("it is no UTF-8 text")),
         },
     }
 }
@@ -245,7 +245,7 @@ fn behind(text: &str, more: &str) -> String {
 
 /// What failed, with what was written before it.
 fn partly(before: &[Prepared], failed: &Utf8Path, source: EngineError) -> EngineError {
-    let is_written = |file: &&Prepared| matches!(file.fate, Fate::Made(_) | Fate::Added(_));
+    let is_written = |file: &&Prepared| matches!(file.fate, FileAction::Made(_) | FileAction::Added(_));
     let written: Vec<_> = before.iter().filter(is_written).map(|file| file.path.as_str()).collect();
     match written.is_empty() {
         true => source,
@@ -261,7 +261,7 @@ fn partly(before: &[Prepared], failed: &Utf8Path, source: EngineError) -> Engine
 fn carry(top: &Utf8Path, file: &mut Prepared) -> Result<(), EngineError> {
     let path = top.join(&file.path);
     match &file.fate {
-        Fate::Made(text) => {
+        FileAction::Made(text) => {
             if let Some(folder) = path.parent().filter(|folder| *folder != top) {
                 match fs::create_dir(folder) {
                     Err(error) if error.kind() != ErrorKind::AlreadyExists => {
@@ -271,11 +271,11 @@ fn carry(top: &Utf8Path, file: &mut Prepared) -> Result<(), EngineError> {
                 }
             }
             if !create(&path, text.as_bytes())? {
-                file.fate = Fate::Left;
+                file.fate = FileAction::Left;
             }
         }
-        Fate::Added(text) => append(&path, text.as_bytes())?,
-        Fate::Left | Fate::ByHand { .. } => {}
+        FileAction::Added(text) => append(&path, text.as_bytes())?,
+        FileAction::Left | FileAction::ByHand { .. } => {}
     }
     Ok(())
 }

@@ -10,10 +10,10 @@ use std::io::{self, ErrorKind};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_agents::generic;
-use refrain_agents::plugin::settings::{self, Found};
+use refrain_agents::plugin::settings::{self, EntryState};
 use refrain_agents::plugin::{Homes, Owned, Plugin, Shared};
 use refrain_core::spec::AgentKind;
-use refrain_core::view::plugin::{Part, PartState, PluginStatus, Standing};
+use refrain_core::view::plugin::{Part, PartState, PluginState, PluginStatus};
 use refrain_store::outbox::plugins::{self, Installed};
 
 use crate::PluginError;
@@ -79,7 +79,7 @@ impl Host {
         let files = files.into_iter().map(|file| Part { state: state(&file, &noted), path: file.path });
         let settings = settings.map(|shared| Part { state: shared_state(&shared), path: shared.path });
         let status = PluginStatus::of(agent, files.chain(settings).collect());
-        if status.standing == Standing::NotInstalled {
+        if status.standing == PluginState::NotInstalled {
             return Ok(status);
         }
         let mut of_agent = noted.files.values().filter(|file| file.agent == agent);
@@ -141,8 +141,8 @@ fn shared_state(shared: &Shared) -> PartState {
     let found: Result<Vec<_>, _> = shared.edits.iter().map(|edit| settings::look(&text, edit)).collect();
     match found {
         Err(_) => PartState::Unfit,
-        Ok(found) if found.iter().all(|found| *found == Found::Same) => PartState::Present,
-        Ok(found) if found.iter().all(|found| *found == Found::Nothing) => PartState::Missing,
+        Ok(found) if found.iter().all(|found| *found == EntryState::Same) => PartState::Present,
+        Ok(found) if found.iter().all(|found| *found == EntryState::Nothing) => PartState::Missing,
         Ok(_) => PartState::Older,
     }
 }

@@ -21,7 +21,7 @@ use refrain_store::journal::{self, Durability};
 use refrain_store::project::sessions;
 use refrain_store::{Journal, LoopDir, RunnerLock};
 
-pub use self::turn::{Activity, Said};
+pub use self::turn::{Activity, TurnReport};
 use self::turn::{Next, go_on, over};
 use crate::driver::liveness::is_session_alive;
 use crate::git_steps::repository::marked;
@@ -177,7 +177,7 @@ impl Service {
     pub fn turn(
         &self,
         seen: &LoopState,
-        said: Option<&Said>,
+        said: Option<&TurnReport>,
         patience: Duration,
     ) -> Result<Turn, EngineError> {
         // A loop that a runner drove, and might drive again, has no turn that a session could end.
@@ -230,7 +230,7 @@ impl Service {
         &self,
         dir: &LoopDir,
         seen: Option<AttemptId>,
-        said: &mut Option<&Said>,
+        said: &mut Option<&TurnReport>,
     ) -> Result<Next, EngineError> {
         let mut journal: Journal = Journal::open_signed(dir.clone(), now(), self.host().signing())?;
         let mut watch = WorkWatch::default();
@@ -354,7 +354,7 @@ impl Service {
             return Ok(journal.state().clone());
         }
         if journal.state().in_flight().is_some() {
-            let finished = over(journal.state(), journal.dir(), &Said::default(), (None, Vec::new()));
+            let finished = over(journal.state(), journal.dir(), &TurnReport::default(), (None, Vec::new()));
             journal.push(Event::AttemptFinished(Box::new(finished)), now())?;
         }
         let was_over = journal.state().ended.is_some();

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::api::client::Client;
-use crate::api::exchange::{Answer, Method};
+use crate::api::exchange::{ForgeResponse, Method};
 use crate::api::program::Program;
 use crate::trouble::Trouble;
 
@@ -36,7 +36,7 @@ impl Api {
         method: Method,
         endpoint: &str,
         body: Option<&Value>,
-    ) -> Result<Answer, Trouble> {
+    ) -> Result<ForgeResponse, Trouble> {
         match self {
             Self::Program(program) => program.ask(method, endpoint, body),
             Self::Client(client) => client.ask(method, endpoint, body),

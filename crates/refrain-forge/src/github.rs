@@ -15,7 +15,7 @@ use crate::kind::{Host, Opening};
 use crate::merging::{MergeBlocker, Mergeable};
 use crate::place::encoded;
 use crate::pull_request::{Project, PullRequest, State};
-use crate::trouble::{SECONDARY, Trouble, Until};
+use crate::trouble::{RetryTime, SECONDARY, Trouble};
 
 /// A project at GitHub.
 #[derive(Debug)]
@@ -153,7 +153,7 @@ impl GitHub {
             Some("NOT_FOUND") => Trouble::NotFound { said },
             Some("FORBIDDEN" | "INSUFFICIENT_SCOPES") => Trouble::NoPermission { said },
             Some("RATE_LIMITED" | "RATE_LIMIT") => {
-                Trouble::RateLimited { until: Until::After(SECONDARY), said }
+                Trouble::RateLimited { until: RetryTime::After(SECONDARY), said }
             }
             Some(_) | None => Trouble::Refused { status: 200, said },
         })

@@ -27,7 +27,7 @@ pub(super) struct GitLab {
 }
 
 #[derive(Debug, Deserialize)]
-struct Found {
+struct ProjectInfo {
     default_branch: Option<String>,
     permissions: Option<Permissions>,
 }
@@ -112,7 +112,7 @@ impl Host for GitLab {
     fn project(&self) -> Result<Project, Trouble> {
         /// The access level that may push: GitLab's developer.
         const DEVELOPER: u32 = 30;
-        let found: Found = self.api.get(&format!("projects/{}", self.path))?;
+        let found: ProjectInfo = self.api.get(&format!("projects/{}", self.path))?;
         let access = found.permissions.map(|it| [it.project_access, it.group_access]);
         let levels = access.map(|both| both.into_iter().flatten().map(|it| it.access_level).max());
         // If both are missing, the right has another source, as for an administrator.

@@ -15,7 +15,7 @@ use crate::github::GitHub;
 use crate::gitlab::GitLab;
 use crate::kind::{Host, Opening};
 use crate::merging::{MergeBlocker, Mergeable, Merged};
-use crate::place::Place;
+use crate::place::RepositoryAddress;
 use crate::pull_request::{Project, PullRequest, State};
 use crate::token::{Token, is_githubs};
 use crate::trouble::Trouble;
@@ -30,7 +30,7 @@ const BODY: usize = 60 << 10;
 /// The forge of a remote, and its project.
 #[derive(Debug)]
 pub struct Forge {
-    place: Place,
+    place: RepositoryAddress,
     host: Box<dyn Host>,
 }
 
@@ -47,7 +47,7 @@ impl Forge {
         env: &[(OsString, OsString)],
         cancel: Option<&Cancel>,
     ) -> Result<Option<Self>, Trouble> {
-        let Some(place) = Place::of(url) else { return Ok(None) };
+        let Some(place) = RepositoryAddress::of(url) else { return Ok(None) };
         let program = |name| Program::new(name, &place.host, dir, env, cancel);
         let token = Token::of(&place.host, env);
         let is_github = is_githubs(&place.host);
@@ -75,7 +75,7 @@ impl Forge {
     }
 
     #[must_use]
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &RepositoryAddress {
         &self.place
     }
 

@@ -2,14 +2,14 @@
 
 /// A repository at a host, parsed from the address of a remote.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct RepositoryAddress {
     /// The host, in lower case and without a port.
     pub host: String,
     /// The name, with its groups: `owner/name`.
     pub path: String,
 }
 
-impl Place {
+impl RepositoryAddress {
     /// Parses the address of a remote; none if it has no host, or its path is no name of a repository. An ssh host
     /// alias is used as it is.
     #[must_use]
@@ -66,7 +66,7 @@ mod tests {
             ("https://github.com/o/r?x=y", None),
             ("git@github.com:--flag/{owner}", None),
         ] {
-            let found = Place::of(url);
+            let found = RepositoryAddress::of(url);
             let found = found.as_ref().map(|place| (place.host.as_str(), place.path.as_str()));
             assert_eq!(found, expected, "{url}");
         }

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fmt;
 
-use crate::place::Place;
+use crate::place::RepositoryAddress;
 
 /// The variable in which the engine passes the token from the user's file. No program that we start gets it.
 pub const FROM_FILE: &str = "REFRAIN_GITHUB_TOKEN";
@@ -48,7 +48,7 @@ fn is_named(host: &str, env: &[(OsString, OsString)]) -> bool {
 
 /// The host of an address without a path.
 pub(super) fn host_of(url: &str) -> Option<String> {
-    Place::of(&format!("{}/of/any", url.trim_end_matches('/'))).map(|place| place.host)
+    RepositoryAddress::of(&format!("{}/of/any", url.trim_end_matches('/'))).map(|place| place.host)
 }
 
 /// Whether the connection is encrypted or local.
@@ -97,7 +97,7 @@ impl Token {
         env: &[(OsString, OsString)],
         known: &[(OsString, OsString)],
     ) -> Option<Vec<(OsString, OsString)>> {
-        let token = Self::of(&Place::of(url)?.host, known).filter(|_| is_private(url))?;
+        let token = Self::of(&RepositoryAddress::of(url)?.host, known).filter(|_| is_private(url))?;
         let (scheme, rest) = url.split_once("://")?;
         let place = rest.split('/').next()?.rsplit('@').next()?;
         let key = format!("credential.{scheme}://{place}.helper");

@@ -64,7 +64,7 @@ pub enum Trouble {
     #[error("the forge wants to be asked less often: {said}")]
     RateLimited {
         /// When to retry.
-        until: Until,
+        until: RetryTime,
         /// The forge's message.
         said: String,
     },
@@ -94,7 +94,7 @@ pub enum Trouble {
 
 /// When a request to a forge may be repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Until {
+pub enum RetryTime {
     /// At this time, in seconds since 1970.
     At(u64),
     /// A delay after its answer.
@@ -136,17 +136,17 @@ pub(super) fn of_status<'a>(
 
 /// When to retry after a rate limit; none if the refusal has another cause. GitHub has an hourly limit, which it
 /// counts down, and others that it reports only when they are reached; GitLab answers 429.
-fn limit<'a>(status: u16, header: impl Fn(&str) -> Option<&'a str>, said: &str) -> Option<Until> {
+fn limit<'a>(status: u16, header: impl Fn(&str) -> Option<&'a str>, said: &str) -> Option<RetryTime> {
     let number = |name: &str| header(name)?.trim().parse::<u64>().ok();
     if let Some(seconds) = number("retry-after") {
-        return Some(Until::After(Duration::from_secs(seconds)));
+        return Some(RetryTime::After(Duration::from_secs(seconds)));
     }
     if number("x-ratelimit-remaining") == Some(0) || (status == 429 && number("ratelimit-reset").is_some()) {
         let reset = number("x-ratelimit-reset").or_else(|| number("ratelimit-reset"));
-        return Some(reset.map_or(Until::After(SECONDARY), Until::At));
+        return Some(reset.map_or(RetryTime::After(SECONDARY), RetryTime::At));
     }
     let is_told = status == 429 || said.to_lowercase().contains("rate limit");
-    is_told.then_some(Until::After(SECONDARY))
+    is_told.then_some(RetryTime::After(SECONDARY))
 }
 
 /// The meaning of a program's failure without an HTTP response, from its exit code and its output.
@@ -212,8 +212,8 @@ mod tests {
             Trouble::BadToken { .. } => "bad token".to_owned(),
             Trouble::NoPermission { .. } => "no permission".to_owned(),
             Trouble::NotFound { .. } => "not found".to_owned(),
-            Trouble::RateLimited { until: Until::At(at), .. } => format!("limited until {at}"),
-            Trouble::RateLimited { until: Until::After(after), .. } => format!("limited for {after:?}"),
+            Trouble::RateLimited { until: RetryTime::At(at), .. } => format!("limited until {at}"),
+            Trouble::RateLimited { until: RetryTime::After(after), .. } => format!("limited for {after:?}"),
             Trouble::Unreachable { .. } => "unreachable".to_owned(),
             Trouble::Refused { status, .. } => format!("refused {status}"),
             Trouble::Answer { .. } => "answer".to_owned(),

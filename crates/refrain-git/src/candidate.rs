@@ -14,7 +14,7 @@ pub(crate) mod tree;
 pub(crate) mod walk;
 pub(crate) mod work;
 
-use refrain_core::git::{LeftOut, Oid, Why};
+use refrain_core::git::{LeftOut, LeftOutReason, Oid};
 use refrain_core::glob::PathGlob;
 
 use crate::candidate::status::Blob;
@@ -31,7 +31,7 @@ pub(crate) struct Candidate {
     /// Paths that are gone.
     pub(crate) gone: Vec<Vec<u8>>,
     /// Paths with new or changed content, with their file stamps at the time of the scan.
-    pub(crate) kept: Vec<Kept>,
+    pub(crate) kept: Vec<ChosenFile>,
     /// Suspected secrets among them that may be committed.
     pub(crate) allowed: Vec<(Vec<u8>, SecretMatch)>,
     /// Changes of the loop that are not committed.
@@ -41,7 +41,7 @@ pub(crate) struct Candidate {
 }
 
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct ChosenFile {
     pub(crate) path: Vec<u8>,
     pub(crate) stamp: Option<u64>,
     /// The version in the head.
@@ -121,12 +121,12 @@ pub(crate) fn what(found: SecretMatch) -> String {
     }
 }
 
-pub(crate) fn why(found: SecretMatch) -> Why {
-    Why::Secret { what: what(found), line: found.line }
+pub(crate) fn why(found: SecretMatch) -> LeftOutReason {
+    LeftOutReason::Secret { what: what(found), line: found.line }
 }
 
 /// The reason why a new path is omitted for its name alone.
-pub(crate) fn why_not_named(path: &[u8], rules: Rules<'_>) -> Option<Why> {
+pub(crate) fn why_not_named(path: &[u8], rules: Rules<'_>) -> Option<LeftOutReason> {
     let what = secrets::screen_name(path).filter(|_| !rules.allow(path))?;
     Some(why(SecretMatch { what, line: None, is_marked: false }))
 }

@@ -19,7 +19,7 @@ use camino::Utf8Path;
 use refrain_core::LoopId;
 use refrain_core::git::{Base, CommitReport, CommitResult, Exposed, Oid, Operation, RepoPath, Skipped};
 use refrain_core::glob::PathGlob;
-use refrain_proc::tool::Begun;
+use refrain_proc::tool::WaitingTool;
 
 use crate::Cancel;
 use crate::candidate::before::Before;
@@ -31,10 +31,10 @@ use crate::candidate::{Candidate, Rules, what};
 use crate::commit::choice::choose;
 use crate::commit::history::screen_unknown;
 use crate::commit::message::{IDENTITY, with_trailers};
-use crate::commit::reconcile_history::{CommitOwner, ITERATION, Intent, LOOP, Made, Since, since};
+use crate::commit::reconcile_history::{CommitAndTree, CommitOwner, ITERATION, Intent, LOOP, Since, since};
 use crate::error::{GitError, OnPath};
 use crate::plumbing::commit_config::is_plain;
-use crate::plumbing::disk::Seen;
+use crate::plumbing::disk::FileStamp;
 use crate::plumbing::git::{Git, said};
 use crate::plumbing::index::{Index, Locked, is_summed_by_us, seal};
 use crate::plumbing::object::Object;
@@ -140,12 +140,12 @@ pub(crate) struct Job<'a> {
     request: CommitRequest<'a>,
     pub(crate) git: Git<'a>,
     index: &'a Index,
-    seen: Seen,
+    seen: FileStamp,
     status: &'a Status,
 }
 
 /// The outcome of the attempt to commit.
-struct Settled {
+struct CommitOutcome {
     result: CommitResult,
     /// The head now.
     head: Option<Oid>,
@@ -159,11 +159,11 @@ enum Staging<'a> {
     /// It contains this candidate and has this tree.
     Done(Candidate, Oid),
     /// A git process has read it and waits for its input.
-    Begun(Begun<'a>),
+    Begun(WaitingTool<'a>),
 }
 
 /// Whether a commit was made, by the last of the parts.
-pub(crate) type Outcome = Result<Made, Skipped>;
+pub(crate) type Outcome = Result<CommitAndTree, Skipped>;
 
 impl Job<'_> {
     fn run(
@@ -171,7 +171,7 @@ impl Job<'_> {
         since: &Since,
         intended: Option<Intent>,
         mut staging: Staging<'_>,
-    ) -> Result<Settled, GitError> {
+    ) -> Result<CommitOutcome, GitError> {
         let before = Before::of(self.request.base);
         if let Some(made) = &since.ours {
             let parent = intended.and_then(|intended| intended.parent);
@@ -190,21 +190,26 @@ impl Job<'_> {
         Ok(self.settled(outcome, candidate, taken))
     }
 
-    fn settled(&self, outcome: Outcome, candidate: Candidate, taken: Vec<RepoPath>) -> Settled {
+    fn settled(&self, outcome: Outcome, candidate: Candidate, taken: Vec<RepoPath>) -> CommitOutcome {
         let (result, head) = match outcome {
             Ok(made) => (report(made.clone()), Some(made.commit)),
             Err(skipped) => (CommitResult::Skipped(skipped), self.status.head.clone()),
         };
-        Settled { result, head, candidate, taken }
+        CommitOutcome { result, head, candidate, taken }
     }
 
     /// A commit that was made before a crash: it may not have been looked at, and the index not been brought up to
     /// date.
-    fn adopt(&self, made: &Made, parent: Option<&Oid>, before: &Before) -> Result<Settled, GitError> {
+    fn adopt(
+        &self,
+        made: &CommitAndTree,
+        parent: Option<&Oid>,
+        before: &Before,
+    ) -> Result<CommitOutcome, GitError> {
         let candidate = Candidate::default();
         if self.status.head.as_ref() != Some(&made.commit) {
             let settled = self.settled(Ok(made.clone()), candidate, Vec::new());
-            return Ok(Settled { head: self.status.head.clone(), ..settled });
+            return Ok(CommitOutcome { head: self.status.head.clone(), ..settled });
         }
         let Some(lock) = self.index.lock(self.request.id)? else {
             return Ok(self.settled(Ok(made.clone()), candidate, Vec::new()));
@@ -214,7 +219,7 @@ impl Job<'_> {
             Ok(made) => self.bring_back_paths(lock, parent, made, before)?,
             Err(_) => {
                 let settled = self.settled(outcome, candidate, taken);
-                return Ok(Settled { head: parent.cloned(), ..settled });
+                return Ok(CommitOutcome { head: parent.cloned(), ..settled });
             }
         }
         Ok(self.settled(outcome, candidate, taken))
@@ -318,7 +323,7 @@ impl Job<'_> {
         let done = done.map_err(GitError::from)?;
         sealed.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked)).on("write", index)?;
         match done.status.success() {
-            true => Ok(Ok(Made { commit, tree })),
+            true => Ok(Ok(CommitAndTree { commit, tree })),
             false => Ok(Err(Skipped::Failed { said: said(&done) })),
         }
     }
@@ -373,13 +378,13 @@ impl Job<'_> {
             (Some(made), _) => Ok(Ok(made)),
             (None, Some(commit)) => {
                 let tree = self.say(&["rev-parse", &format!("{commit}^{{tree}}")], &[])?;
-                Ok(tree.map(|tree| Made { commit, tree }))
+                Ok(tree.map(|tree| CommitAndTree { commit, tree }))
             }
             (None, None) => self.refused(&done).map(Err),
         }
     }
 
-    fn refused(&self, done: &refrain_proc::tool::Done) -> Result<Skipped, GitError> {
+    fn refused(&self, done: &refrain_proc::tool::ToolOutput) -> Result<Skipped, GitError> {
         let said = said(done);
         if done.status.code() != Some(1) {
             return Ok(why_not(said));
@@ -403,7 +408,7 @@ impl Job<'_> {
     fn bring_back(
         &self,
         lock: Locked<'_>,
-        made: &Made,
+        made: &CommitAndTree,
         candidate: &Candidate,
         before: &Before,
     ) -> Result<(), GitError> {
@@ -417,7 +422,7 @@ impl Job<'_> {
         &self,
         lock: Locked<'_>,
         parent: Option<&Oid>,
-        made: &Made,
+        made: &CommitAndTree,
         before: &Before,
     ) -> Result<(), GitError> {
         let scratch = self.request.index.with_extension("scratch");
@@ -425,7 +430,7 @@ impl Job<'_> {
     }
 }
 
-fn report(Made { commit, tree }: Made) -> CommitResult {
+fn report(CommitAndTree { commit, tree }: CommitAndTree) -> CommitResult {
     CommitResult::Made { commit, tree }
 }
 

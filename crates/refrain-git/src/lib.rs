@@ -44,5 +44,5 @@ pub use repository::Repository;
 pub use version::{OLDEST, read_version, version};
 pub use worktree::Removal;
 pub use worktree::clean::{CleanRequest, PreparedCheckout};
-pub use worktree::pool::{ReadyRequest, ReadySlot, Standing};
+pub use worktree::pool::{ReadyRequest, ReadySlot, SlotState};
 pub use worktree::worktree_git::is_half_made;

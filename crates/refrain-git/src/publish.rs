@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use refrain_core::git::Oid;
 use refrain_core::glob::PathGlob;
-use refrain_proc::tool::{Done, ToolError};
+use refrain_proc::tool::{ToolError, ToolOutput};
 
 use crate::Cancel;
 use crate::candidate::Rules;
@@ -24,7 +24,7 @@ use crate::error::GitError;
 use crate::plumbing::commit_config::configured;
 use crate::plumbing::git::{Git, said};
 use crate::publish::push::{ASKS_NOBODY, exposed, exposed_by_loop, exposed_name};
-use crate::publish::refusal::{Answer, Refusal, of_push, of_transport};
+use crate::publish::refusal::{PushResult, Refusal, of_push, of_transport};
 use crate::repository::Repository;
 use crate::worktree::worktree_git::{is_over_half_made, past};
 
@@ -168,7 +168,7 @@ impl Repository {
         let args: Vec<&str> = words.into_iter().chain([destination.name.as_str(), &refname]).collect();
         // It writes no branch, but reads which branches the worktrees have checked out.
         let bring = || self.talk((upstream, &destination), &args, BRINGING, cancel);
-        let is_over_half_made = |done: &Result<Result<Done, Refusal>, GitError>| matches!(done, Ok(Ok(done)) if !done.status.success() && is_over_half_made(&said(done)));
+        let is_over_half_made = |done: &Result<Result<ToolOutput, Refusal>, GitError>| matches!(done, Ok(Ok(done)) if !done.status.success() && is_over_half_made(&said(done)));
         Ok(match past(bring, is_over_half_made)? {
             Ok(done) if !done.status.success() => Err(of_transport(said(&done))),
             Ok(_) if self.has(&theirs)? => Ok(Some(theirs)),
@@ -212,9 +212,9 @@ impl Repository {
         let args: Vec<&str> = words.into_iter().chain([destination.name.as_str(), &refspec]).collect();
         let refusal = match self.talk((upstream, &destination), &args, BRINGING, cancel)? {
             Ok(done) => match of_push(&done, &refname) {
-                Answer::Pushed => return Ok(Push::Pushed { head: head.clone() }),
-                Answer::Rejected { said } => Refusal::Unreachable { said },
-                Answer::Refused(refusal) => refusal,
+                PushResult::Pushed => return Ok(Push::Pushed { head: head.clone() }),
+                PushResult::Rejected { said } => Refusal::Unreachable { said },
+                PushResult::Refused(refusal) => refusal,
             },
             Err(refusal) => refusal,
         };
@@ -313,7 +313,7 @@ impl Repository {
         args: &[&str],
         limit: Duration,
         cancel: Option<&Cancel>,
-    ) -> Result<Result<Done, Refusal>, GitError> {
+    ) -> Result<Result<ToolOutput, Refusal>, GitError> {
         let run = |env: &[(OsString, OsString)]| {
             let git = self.git().until(cancel).within(Some(limit)).in_env(env);
             let git = git.with_hooks().with_settings(&destination.settings);

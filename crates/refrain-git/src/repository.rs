@@ -19,7 +19,7 @@ use crate::operation;
 use crate::plumbing::configuration::Configurations;
 use crate::plumbing::git::{Git, environment, path_outside, program, said};
 use crate::plumbing::git_files;
-use crate::plumbing::object_cache::Known;
+use crate::plumbing::object_cache::ObjectCache;
 use crate::version;
 use refrain_forge::FROM_FILE;
 
@@ -44,7 +44,7 @@ pub struct Repository {
     /// Git's configuration, here and in the other worktrees.
     pub(crate) configured: Arc<Mutex<Configurations>>,
     /// Cache of immutable facts, for all worktrees.
-    known: Arc<Known>,
+    known: Arc<ObjectCache>,
     memory: Mutex<Memory>,
 }
 
@@ -259,7 +259,7 @@ impl Repository {
     }
 
     /// The cache of commits.
-    pub(crate) fn known(&self) -> &Known {
+    pub(crate) fn known(&self) -> &ObjectCache {
         &self.known
     }
 

@@ -12,7 +12,7 @@ const MOST: usize = 1 << 20;
 
 /// A program's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct ProbeOutput {
     /// Its exit code; none if a signal ended it.
     pub code: Option<i32>,
     pub stdout: String,
@@ -30,10 +30,10 @@ pub fn ask(
     dir: &Path,
     env: &[(OsString, OsString)],
     limit: Duration,
-) -> Result<Answer, ToolError> {
+) -> Result<ProbeOutput, ToolError> {
     let done = Tool::new(program, dir).args(args).env(env).limit(limit).most(MOST).run()?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Ok(Answer { code: done.status.code(), stdout: text(&done.stdout), stderr: text(&done.stderr) })
+    Ok(ProbeOutput { code: done.status.code(), stdout: text(&done.stdout), stderr: text(&done.stderr) })
 }
 
 #[cfg(test)]
@@ -46,7 +46,7 @@ mod tests {
         let limit = Duration::from_secs(60);
         let words = ["-c", "echo $ONLY $HOME; pwd; cat; echo no >&2; exit 3"];
         let answer = ask(Path::new("/bin/sh"), &words, Path::new("/"), &env, limit).unwrap();
-        let expected = Answer { code: Some(3), stdout: "this\n/\n".into(), stderr: "no\n".into() };
+        let expected = ProbeOutput { code: Some(3), stdout: "this\n/\n".into(), stderr: "no\n".into() };
         assert_eq!(answer, expected);
         assert!(ask(Path::new("/no/such"), &[], Path::new("/"), &[], limit).is_err());
     }

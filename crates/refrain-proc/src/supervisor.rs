@@ -23,7 +23,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal};
 
 use crate::identity;
-use crate::keeper::wire::{Answer, FrameReader, Order, drain_wakes, send};
+use crate::keeper::wire::{FrameReader, KeeperReport, Order, drain_wakes, send};
 use crate::keeper::{KEEPER_NAME, LEFTOVER_BOUND, StopLadder};
 use crate::output::{Listener, Log, Meter};
 use crate::sweep::{Mark, sweep};
@@ -350,7 +350,7 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
                 break;
             };
             match answer {
-                Answer::Started(process) => {
+                KeeperReport::Started(process) => {
                     if let Some(attempt) = &mut self.attempt {
                         attempt.process = Some(process);
                         attempt.end = end_of(process);
@@ -358,16 +358,16 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
                     }
                     (self.report)(Report::Started(process));
                 }
-                Answer::NotStarted(error) => {
+                KeeperReport::NotStarted(error) => {
                     (self.attempt, self.owed) = (None, None);
                     (self.report)(Report::NotStarted(error));
                 }
-                Answer::Exited { exit, left } => {
+                KeeperReport::Exited { exit, left } => {
                     self.sweep_owed = left;
                     self.owed = left.then(|| Deadline::within(LEFTOVER_BOUND));
                     self.exited(exit, left);
                 }
-                Answer::Swept { killed, survivors, names } => {
+                KeeperReport::Swept { killed, survivors, names } => {
                     (self.sweep_owed, self.owed) = (false, None);
                     (self.report)(Report::Swept { killed, survivors, names });
                 }

@@ -28,7 +28,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::limits;
 use crate::program::in_path;
-pub use begun::Begun;
+pub use begun::WaitingTool;
 pub use swept::Sweeper;
 use talk::Talk;
 
@@ -133,7 +133,7 @@ pub struct Tool<'a> {
 
 /// The result of a tool.
 #[derive(Clone, Debug)]
-pub struct Done {
+pub struct ToolOutput {
     /// Its exit status.
     pub status: ExitStatus,
     pub stdout: Vec<u8>,
@@ -248,7 +248,7 @@ impl<'a> Tool<'a> {
     ///
     /// # Errors
     /// [`ToolError`] if it cannot be started, or was ended by us.
-    pub fn run(&self) -> Result<Done, ToolError> {
+    pub fn run(&self) -> Result<ToolOutput, ToolError> {
         if let Some(sweeper) = self.sweeper {
             return swept::run(self, sweeper, self.input);
         }
@@ -256,7 +256,7 @@ impl<'a> Tool<'a> {
         self.finish(self.start(stdin)?, self.input)
     }
 
-    fn finish(&self, mut child: Child, input: &[u8]) -> Result<Done, ToolError> {
+    fn finish(&self, mut child: Child, input: &[u8]) -> Result<ToolOutput, ToolError> {
         let mut talk = Talk::new(self, &mut child, input).map_err(|source| self.io(source));
         let ended = match &mut talk {
             Ok(talk) => talk.finish(),
@@ -277,7 +277,7 @@ impl<'a> Tool<'a> {
         orphans::reap(group);
         let talk = talk?;
         ended?;
-        Ok(Done { status, stdout: talk.stdout, stderr: talk.stderr })
+        Ok(ToolOutput { status, stdout: talk.stdout, stderr: talk.stderr })
     }
 
     /// Runs it and returns its output.
@@ -288,7 +288,7 @@ impl<'a> Tool<'a> {
         self.printed(self.run()?)
     }
 
-    fn printed(&self, done: Done) -> Result<Vec<u8>, ToolError> {
+    fn printed(&self, done: ToolOutput) -> Result<Vec<u8>, ToolError> {
         if done.status.success() {
             return Ok(done.stdout);
         }

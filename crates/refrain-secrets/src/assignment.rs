@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use memchr::memmem;
 use regex::bytes::Regex;
 
-use super::hit::{Hit, IsNew, bytes_regex};
+use super::hit::{Hit, Novelty, bytes_regex};
 use super::value::{self, Kind};
 use super::words::is_scrambled;
 use super::{allow, names};
@@ -64,7 +64,7 @@ static BEHIND_BLANK: LazyLock<Option<Regex>> =
     LazyLock::new(|| bytes_regex(&format!("{}|{BEGIN}[ \\t](?:{QUOTED}|{BARE})", in_text())));
 
 /// The first new value that looks like a secret.
-pub(super) fn find(path: &[u8], text: &[u8], is_new: IsNew<'_>) -> Option<Hit> {
+pub(super) fn find(path: &[u8], text: &[u8], is_new: Novelty<'_>) -> Option<Hit> {
     let (is_code, is_settings) = (names::is_code(path), names::is_settings(path));
     let has_sealed = LazyLock::new(|| memmem::find(text, b"SealedSecret").is_some());
     let mut done = 0;

@@ -9,7 +9,7 @@ pub(super) struct Hit {
 }
 
 /// Whether a secret is missing in the committed version.
-pub(super) type IsNew<'a> = &'a dyn Fn(&[u8]) -> bool;
+pub(super) type Novelty<'a> = &'a dyn Fn(&[u8]) -> bool;
 
 pub(super) fn bytes_regex(regex: &str) -> Option<Regex> {
     RegexBuilder::new(regex).unicode(false).build().ok()

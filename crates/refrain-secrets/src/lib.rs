@@ -22,7 +22,7 @@ mod words;
 
 use memchr::memmem;
 
-use hit::{Hit, IsNew};
+use hit::{Hit, Novelty};
 
 /// A match on a line with this mark, as in a comment, does not count if the line is older than the loop.
 pub const MARK: &str = "refrain:allow-secret";
@@ -79,7 +79,7 @@ pub fn marked_lines(bytes: &[u8]) -> Vec<u8> {
     text.split_inclusive(|byte| *byte == b'\n').filter(|line| is_marked(line)).flatten().copied().collect()
 }
 
-fn find(path: &[u8], text: &[u8], is_new: IsNew<'_>) -> Option<Hit> {
+fn find(path: &[u8], text: &[u8], is_new: Novelty<'_>) -> Option<Hit> {
     let is_binary = memchr::memchr(0, &text[..text.len().min(8 << 10)]).is_some();
     let assigns = !is_binary && !names::is_generated(path);
     let plain = |text: &[u8]| {
@@ -117,7 +117,7 @@ fn is_empty_of_secrets(text: &[u8]) -> bool {
 }
 
 /// The first string in a list of secrets that is more than a name.
-fn listed(text: &[u8], is_new: IsNew<'_>) -> Option<Hit> {
+fn listed(text: &[u8], is_new: Novelty<'_>) -> Option<Hit> {
     memchr::memchr_iter(b':', text).find_map(|colon| {
         let blanks = text[colon + 1..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
         let at = colon + 1 + blanks;

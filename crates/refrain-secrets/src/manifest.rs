@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use memchr::memmem;
 use regex::bytes::Regex;
 
-use super::hit::{Hit, IsNew, bytes_regex};
+use super::hit::{Hit, Novelty, bytes_regex};
 use super::value;
 
 static KIND: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -26,7 +26,7 @@ static ENTRY: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 
 /// The first new value of a Kubernetes secret.
-pub(super) fn find(text: &[u8], is_new: IsNew<'_>) -> Option<Hit> {
+pub(super) fn find(text: &[u8], is_new: Novelty<'_>) -> Option<Hit> {
     memmem::find(text, b"Secret").and_then(|_| memmem::find(text, b"ata"))?;
     let (kind, data, entry) = (KIND.as_ref()?, DATA.as_ref()?, ENTRY.as_ref()?);
     let mut from = 0;

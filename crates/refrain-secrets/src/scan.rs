@@ -7,7 +7,7 @@ use std::sync::{LazyLock, OnceLock};
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use regex::bytes::{Captures, Regex};
 
-use super::hit::{Hit, IsNew, bytes_regex};
+use super::hit::{Hit, Novelty, bytes_regex};
 use super::rules::{Check, RULES};
 use super::value;
 
@@ -67,7 +67,7 @@ static TABLE: LazyLock<Option<Table>> = LazyLock::new(|| {
 });
 
 /// The first new secret that a rule finds.
-pub(super) fn find(text: &[u8], is_new: IsNew<'_>) -> Option<Hit> {
+pub(super) fn find(text: &[u8], is_new: Novelty<'_>) -> Option<Hit> {
     let table = TABLE.as_ref()?;
     let mut seen_to = vec![0; RULES.len()];
     let mut around = |rule: usize, keyword: Range<usize>| {
@@ -94,7 +94,7 @@ pub(super) fn find(text: &[u8], is_new: IsNew<'_>) -> Option<Hit> {
         .or_else(|| table.of_all.iter().find_map(|rule| apply(text, *rule, table.regex(*rule)?, is_new)))
 }
 
-fn apply(text: &[u8], rule: usize, regex: &Regex, is_new: IsNew<'_>) -> Option<Hit> {
+fn apply(text: &[u8], rule: usize, regex: &Regex, is_new: Novelty<'_>) -> Option<Hit> {
     regex.captures_iter(text).find_map(|found| {
         let body = group(&found).unwrap_or_default();
         let is_secret = passes(RULES[rule].check, body) && is_new(body);

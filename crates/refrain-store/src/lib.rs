@@ -22,7 +22,7 @@ pub use disk::atomic::{append, create, make_dir, make_dir_nofollow, write_atomic
 pub use disk::lock::{Claimed, PlansLock, RunnerLock, WorktreeLock};
 pub use journal::{Journal, JournalError};
 pub use project::checkout::CleanPlace;
-pub use project::inbox::{Doorbell, Request};
+pub use project::inbox::{Request, WakePipe};
 pub use project::layout::{LoopDir, Project};
 pub use project::pool::Slot;
 pub use spending::account::{AccountGate, Probe};

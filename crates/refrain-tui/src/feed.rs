@@ -13,7 +13,7 @@ use refrain_engine::{EngineError, FollowEvent, Service, chain};
 
 use crate::model::Key;
 use crate::program::{Act, Objection, Program};
-use crate::update::{Message, Told};
+use crate::update::{LoopUpdate, Message};
 
 /// The shortest time between two updates.
 pub(crate) const GAP: Duration = Duration::from_millis(100);
@@ -152,7 +152,7 @@ impl JournalFeed {
             }
             if is_over || since.is_some_and(|since| since.elapsed() >= GAP) {
                 let state = narrator.state();
-                let told = Told {
+                let told = LoopUpdate {
                     key: self.key.clone(),
                     begins: std::mem::take(&mut begins),
                     text: last_of(std::mem::take(&mut text)),

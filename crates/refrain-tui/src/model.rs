@@ -61,12 +61,12 @@ pub(crate) struct List {
     /// Why nothing can be listed any more.
     pub(crate) trouble: Option<String>,
     pub(crate) filter: String,
-    pub(crate) cursor: Option<Place>,
+    pub(crate) cursor: Option<EntryKey>,
     pub(crate) top: usize,
 }
 
 /// Which entry of the list: its project and its name.
-pub(crate) type Place = (Arc<str>, String);
+pub(crate) type EntryKey = (Arc<str>, String);
 
 /// A loop or a plan that is looked at.
 #[derive(Debug)]
@@ -124,12 +124,12 @@ pub(crate) enum Asking {
     Cancel(Key),
     /// Whether to approve: the tree that is shown, if there is one.
     Approve(Key, Option<String>),
-    Line(Wanted, Input),
+    Line(InputPurpose, Input),
 }
 
 /// The purpose of an input line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum InputPurpose {
     Filter,
     Search,
     Steer(Key),
@@ -218,7 +218,7 @@ pub(crate) fn seen(entry: &Entry) -> Option<&ListRow> {
     }
 }
 
-fn place(entry: &Entry) -> Place {
+fn place(entry: &Entry) -> EntryKey {
     match entry {
         Entry::Seen(seen) => (Arc::clone(&seen.project), seen.id.to_string()),
         Entry::Damaged(name, _) => ("".into(), name.clone()),

@@ -17,9 +17,9 @@ use refrain_engine::{Entry, FollowEvent, ListRow, LiveListChange, Service};
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::model::{Art, Asking, Key, Model, Places, Wanted};
+use crate::model::{Art, Asking, InputPurpose, Key, Model, Places};
 use crate::program::{Act, Narrator, Objection, Program};
-use crate::update::{Effect, Message, Told, update};
+use crate::update::{Effect, LoopUpdate, Message, update};
 
 struct Nobody;
 
@@ -202,7 +202,7 @@ fn opened(art: Art) -> Model {
     assert_eq!(press(&mut model, "\n"), [Effect::Watch(Some((key("job"), false)))]);
     let said = (1..=30).map(|n| format!("\u{1b}[2m→ Bash cargo test {n}\u{1b}[0m\n")).collect::<String>();
     let state = state();
-    let told = Told {
+    let told = LoopUpdate {
         key: key("job"),
         begins: true,
         text: said
@@ -514,7 +514,7 @@ fn who_scrolls_back_stays_there_until_f() {
     press(&mut model, "kkkk");
     let told = |model: &mut Model| {
         let (key, text) = (key("job"), "news\n".to_owned());
-        let told = Told { key, begins: false, text, goal: String::new(), status: None };
+        let told = LoopUpdate { key, begins: false, text, goal: String::new(), status: None };
         update(model, Message::Told(Box::new(told)));
     };
     told(&mut model);
@@ -533,7 +533,7 @@ fn a_yes_is_to_the_tree_that_was_shown_when_it_was_asked_for() {
         let (state, tree) = (view::ApprovalWord::Awaited, Some(tree.to_owned()));
         status.approval = Some(view::Approval { state, at: None, iteration: 2, tree });
         let (key, text, goal) = (key("job"), String::new(), String::new());
-        let told = Told { key, begins: false, text, goal, status: Some(status) };
+        let told = LoopUpdate { key, begins: false, text, goal, status: Some(status) };
         update(model, Message::Told(Box::new(told)));
     };
     let mut model = opened(ART);
@@ -578,7 +578,7 @@ fn what_is_used_up_is_asked_for_once() {
     let lacks = || Err(Objection::Lacks("5 iterations are used up".into(), "--max-iterations 10".into()));
     update(&mut model, Message::Done(key("job"), resume(None), lacks()));
     assert!(
-        matches!(&model.asking, Some(Asking::Line(Wanted::Grant(..), line)) if line.text() == "--max-iterations 10")
+        matches!(&model.asking, Some(Asking::Line(InputPurpose::Grant(..), line)) if line.text() == "--max-iterations 10")
     );
     assert_eq!(press(&mut model, "0\n"), [Effect::Act(key("job"), resume(Some(100)))]);
     update(&mut model, Message::Done(key("job"), resume(None), lacks()));
@@ -596,7 +596,7 @@ fn a_loop_that_goes_on_again_is_followed_again() {
     let mut model = opened(ART);
     let mut status = view::status(&state(), Alive::NOBODY);
     status.status = StatusWord::Paused;
-    let told = Told {
+    let told = LoopUpdate {
         key: key("job"),
         begins: false,
         text: String::new(),

@@ -11,7 +11,7 @@ use refrain_core::view::{Kind, Status};
 use refrain_engine::LiveListChange;
 
 use crate::input::{Input, Typed};
-use crate::model::{Asking, Key, Model, OneLog, OnePlan, Opened, Wanted, seen};
+use crate::model::{Asking, InputPurpose, Key, Model, OneLog, OnePlan, Opened, seen};
 use crate::pane::Pane;
 use crate::program::{Act, Objection};
 
@@ -24,7 +24,7 @@ pub(crate) enum Message {
     News(LiveListChange),
     /// They cannot be listed any more.
     Unlisted(String),
-    Told(Box<Told>),
+    Told(Box<LoopUpdate>),
     /// The status of a plan.
     Plan(Key, Box<PlanStatus>),
     /// The updates of the opened view have ended; the reason if it is known.
@@ -41,7 +41,7 @@ pub(crate) enum Message {
 
 /// An update of a loop.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct LoopUpdate {
     pub(crate) key: Key,
     /// The text starts at the loop's first event.
     pub(crate) begins: bool,
@@ -122,7 +122,7 @@ pub(crate) fn update(model: &mut Model, message: Message) -> Vec<Effect> {
                 // Asked for once: more of it is the person's to say.
                 Err(Objection::Lacks(used, flags)) => match act {
                     Act::Resume { .. } if model.asking.is_none() => {
-                        model.asking = Some(Asking::Line(Wanted::Grant(key, used), Input::of(&flags)));
+                        model.asking = Some(Asking::Line(InputPurpose::Grant(key, used), Input::of(&flags)));
                     }
                     _ => model.said = Some((format!("{used}; {flags}"), true)),
                 },
@@ -154,7 +154,7 @@ fn again(model: &mut Model) -> Vec<Effect> {
     vec![Effect::Watch(Some((key, is_plan)))]
 }
 
-fn tell(model: &mut Model, told: Told) {
+fn tell(model: &mut Model, told: LoopUpdate) {
     let Some(Opened::Loop(one)) = model.opened.last_mut() else { return };
     if one.key != told.key {
         return;
@@ -183,9 +183,9 @@ fn press(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
         KeyCode::Char('?') => ask(model, Asking::Help),
         KeyCode::Char('/') => {
             let line = match model.opened.last() {
-                None => (Wanted::Filter, Input::of(&model.list.filter)),
+                None => (InputPurpose::Filter, Input::of(&model.list.filter)),
                 Some(opened) => match opened.text() {
-                    Some(text) => (Wanted::Search, Input::of(&text.search)),
+                    Some(text) => (InputPurpose::Search, Input::of(&text.search)),
                     None => return Vec::new(),
                 },
             };
@@ -200,11 +200,11 @@ fn press(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
         },
         KeyCode::Char('A') => ask_for_approval(model),
         KeyCode::Char('s') => match model.meant() {
-            Some(key) => ask(model, Asking::Line(Wanted::Steer(key), Input::default())),
+            Some(key) => ask(model, Asking::Line(InputPurpose::Steer(key), Input::default())),
             None => Vec::new(),
         },
         KeyCode::Char('a') => match model.meant() {
-            Some(key) => ask(model, Asking::Line(Wanted::Answer(key), Input::default())),
+            Some(key) => ask(model, Asking::Line(InputPurpose::Answer(key), Input::default())),
             None => Vec::new(),
         },
         KeyCode::Enter | KeyCode::Right | KeyCode::Char('l') => open(model),
@@ -261,23 +261,28 @@ fn answer(model: &mut Model, asking: Asking, key: KeyEvent) -> Vec<Effect> {
         },
         Asking::Approve(loop_key, tree) => match key.code {
             KeyCode::Char('y') => done(model, loop_key, Act::Approve { tree }),
-            KeyCode::Char('b') => ask(model, Asking::Line(Wanted::SendBack(loop_key), Input::default())),
+            KeyCode::Char('b') => {
+                ask(model, Asking::Line(InputPurpose::SendBack(loop_key), Input::default()))
+            }
             _ => Vec::new(),
         },
         Asking::Line(wanted, mut line) => match line.key(key) {
             Typed::Edited => {
                 let text = line.text();
                 // A filter is seen at work while it is typed.
-                if wanted == Wanted::Filter {
+                if wanted == InputPurpose::Filter {
                     model.list.filter = text;
                 }
                 ask(model, Asking::Line(wanted, line))
             }
             Typed::Left => {
                 match wanted {
-                    Wanted::Filter => model.list.filter.clear(),
-                    Wanted::Search => search(model, ""),
-                    Wanted::Steer(_) | Wanted::Answer(_) | Wanted::SendBack(_) | Wanted::Grant(..) => {}
+                    InputPurpose::Filter => model.list.filter.clear(),
+                    InputPurpose::Search => search(model, ""),
+                    InputPurpose::Steer(_)
+                    | InputPurpose::Answer(_)
+                    | InputPurpose::SendBack(_)
+                    | InputPurpose::Grant(..) => {}
                 }
                 Vec::new()
             }
@@ -286,15 +291,18 @@ fn answer(model: &mut Model, asking: Asking, key: KeyEvent) -> Vec<Effect> {
     }
 }
 
-fn entered(model: &mut Model, wanted: Wanted, text: &str) -> Vec<Effect> {
+fn entered(model: &mut Model, wanted: InputPurpose, text: &str) -> Vec<Effect> {
     match wanted {
-        Wanted::Filter => text.clone_into(&mut model.list.filter),
-        Wanted::Search => search(model, text),
-        Wanted::Steer(_) | Wanted::Answer(_) | Wanted::Grant(..) if text.trim().is_empty() => {}
-        Wanted::Steer(key) => return done(model, key, Act::Steer { words: text.to_owned() }),
-        Wanted::Answer(key) => return done(model, key, Act::Answer { words: text.to_owned() }),
-        Wanted::SendBack(key) => return done(model, key, Act::SendBack { words: text.trim().to_owned() }),
-        Wanted::Grant(key, _) => match model.program.grant(text) {
+        InputPurpose::Filter => text.clone_into(&mut model.list.filter),
+        InputPurpose::Search => search(model, text),
+        InputPurpose::Steer(_) | InputPurpose::Answer(_) | InputPurpose::Grant(..)
+            if text.trim().is_empty() => {}
+        InputPurpose::Steer(key) => return done(model, key, Act::Steer { words: text.to_owned() }),
+        InputPurpose::Answer(key) => return done(model, key, Act::Answer { words: text.to_owned() }),
+        InputPurpose::SendBack(key) => {
+            return done(model, key, Act::SendBack { words: text.trim().to_owned() });
+        }
+        InputPurpose::Grant(key, _) => match model.program.grant(text) {
             Ok((grant, now)) => return done(model, key, Act::Resume { grant, now }),
             Err(why) => model.said = Some((why, true)),
         },

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use clap::{Command, CommandFactory};
 use rstest::rstest;
 
-use refrain_app::effects::{Level, TABLE, TypedOptions, When};
+use refrain_app::effects::{Condition, Level, TABLE, TypedOptions};
 
 /// The long name of each option of each verb, hidden ones too.
 fn options() -> BTreeMap<String, BTreeSet<String>> {
@@ -58,7 +58,7 @@ fn no_row_is_about_an_option_that_is_not_there() {
             let mut names: Vec<&str> = Vec::new();
             for row in *rows {
                 names.extend(row.options.split_whitespace());
-                if let When::With(others) | When::Without(others) = row.when {
+                if let Condition::With(others) | Condition::Without(others) = row.when {
                     names.extend(others.split_whitespace());
                 }
             }
@@ -73,7 +73,7 @@ fn no_row_is_about_an_option_that_is_not_there() {
 fn every_row_that_refuses_says_why_and_what_to_do() {
     for row in TABLE.iter().flat_map(|(_, rows)| *rows) {
         let says_both = row.text.starts_with("not with a plan") || row.text.contains(';');
-        assert!(matches!(row.when, When::Always) || says_both, "{:?}: {}", row.options, row.text);
+        assert!(matches!(row.when, Condition::Always) || says_both, "{:?}: {}", row.options, row.text);
     }
 }
 
@@ -89,8 +89,12 @@ fn needed(verb: &str, option: &str) -> Option<&'static str> {
     let rows = groups.flat_map(|(_, rows)| *rows);
     let mut rows = rows.filter(|row| row.options.split_whitespace().any(|it| it == option));
     rows.find_map(|row| match row.when {
-        When::With(others) => others.split_whitespace().next(),
-        When::Always | When::Without(_) | When::Typed(_) | When::Loop(_) | When::Never => None,
+        Condition::With(others) => others.split_whitespace().next(),
+        Condition::Always
+        | Condition::Without(_)
+        | Condition::Typed(_)
+        | Condition::Loop(_)
+        | Condition::Never => None,
     })
 }
 
@@ -99,9 +103,9 @@ fn every_option_of_a_refusing_row_is_refused() {
     for (verbs, rows) in TABLE {
         for (verb, row) in verbs.iter().flat_map(|verb| rows.iter().map(move |row| (verb, row))) {
             let others: Vec<Option<&str>> = match row.when {
-                When::With(_) | When::Never => vec![None],
-                When::Without(others) => others.split_whitespace().map(Some).collect(),
-                When::Always | When::Typed(_) | When::Loop(_) => continue,
+                Condition::With(_) | Condition::Never => vec![None],
+                Condition::Without(others) => others.split_whitespace().map(Some).collect(),
+                Condition::Always | Condition::Typed(_) | Condition::Loop(_) => continue,
             };
             for (option, other) in
                 row.options.split_whitespace().flat_map(|it| others.iter().map(move |other| (it, other)))

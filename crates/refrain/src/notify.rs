@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use refrain_app::Context;
-use refrain_app::options::notify::{DESKTOP, How, NotifyArgs};
+use refrain_app::options::notify::{DESKTOP, NotifyArgs, NotifyMode};
 use refrain_core::LoopId;
 use refrain_core::text::{clip, printable};
 use refrain_core::view::notice::Notice;
@@ -100,19 +100,19 @@ pub(crate) fn tell_failure(args: &NotifyArgs, context: &Context, id: &str, error
 fn send(args: &NotifyArgs, context: &Context, message: &Message) {
     let dir = context.dir.as_std_path();
     let on_terminal = match args.notify {
-        Some(How::Terminal | How::Auto) => ring(context, message),
-        Some(How::Desktop | How::Off) | None => false,
+        Some(NotifyMode::Terminal | NotifyMode::Auto) => ring(context, message),
+        Some(NotifyMode::Desktop | NotifyMode::Off) | None => false,
     };
     let desktop = match args.notify {
-        Some(How::Desktop) => true,
-        Some(How::Auto) => !on_terminal,
-        Some(How::Terminal | How::Off) | None => false,
+        Some(NotifyMode::Desktop) => true,
+        Some(NotifyMode::Auto) => !on_terminal,
+        Some(NotifyMode::Terminal | NotifyMode::Off) | None => false,
     };
     if desktop {
         errand(&desktop_words(message.title.clone(), message.body.clone()), dir, message);
     }
     if let Some(Command { program, args: words }) = &args.notify_command
-        && args.notify != Some(How::Off)
+        && args.notify != Some(NotifyMode::Off)
     {
         errand(&[std::slice::from_ref(program), words].concat(), dir, message);
     }

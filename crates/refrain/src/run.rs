@@ -18,7 +18,7 @@ use crate::notifier;
 use crate::notify::{self, Stopped};
 use crate::out;
 use crate::out::Target;
-use crate::render::live::{Live, Manner};
+use crate::render::live::{Live, StatusStyle};
 use crate::render::screen::Screen;
 use crate::telemetry;
 
@@ -85,7 +85,8 @@ fn in_foreground(
     note_objection(context, show, out::is_watched());
     let progress = show.progress();
     let screen = (progress.is_some() || show.events).then(|| {
-        let manner = if show.json || show.events { Manner::Silent } else { Manner::of(context, progress) };
+        let manner =
+            if show.json || show.events { StatusStyle::Silent } else { StatusStyle::of(context, progress) };
         let screen = Screen::new(progress, show.events, Live::new(manner, refrain_engine::now()))
             .with_size(service.clone());
         std::thread::spawn(move || screen.run(follower))

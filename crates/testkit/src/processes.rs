@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 /// A process that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct Survivor {
     /// Its number.
     pub pid: i32,
     /// Its command line, words joined by blanks.
@@ -16,7 +16,7 @@ pub struct Found {
 
 /// Every living process that bears `marker` in its environment or command line. Zombies bear nothing: they are dead.
 #[must_use]
-pub fn survivors(marker: &str) -> Vec<Found> {
+pub fn survivors(marker: &str) -> Vec<Survivor> {
     let own = std::process::id();
     let pids = fs::read_dir("/proc").expect("/proc is there").flatten();
     pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
@@ -26,7 +26,7 @@ pub fn survivors(marker: &str) -> Vec<Found> {
             let command = read("cmdline");
             let bears = [&command, &read("environ")].iter().any(|text| contains(text, marker.as_bytes()));
             let command = String::from_utf8_lossy(&command).replace('\0', " ");
-            bears.then(|| Found { pid: i32::try_from(pid).unwrap_or_default(), command })
+            bears.then(|| Survivor { pid: i32::try_from(pid).unwrap_or_default(), command })
         })
         .collect()
 }

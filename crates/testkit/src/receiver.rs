@@ -18,7 +18,7 @@ use crate::model::http::{Incoming, Whole};
 
 /// The answer to a request.
 #[derive(Clone, Debug)]
-pub enum Answer {
+pub enum CannedResponse {
     /// It is answered with this status.
     Status(u16),
     /// It is sent elsewhere.
@@ -71,7 +71,7 @@ pub struct Receiver {
 #[derive(Debug, Default)]
 struct Shared {
     received: Mutex<Vec<Received>>,
-    answers: Mutex<VecDeque<Answer>>,
+    answers: Mutex<VecDeque<CannedResponse>>,
     /// Makes the body of a 200 response.
     says: Option<fn(&Value) -> Value>,
     is_over: AtomicBool,
@@ -80,25 +80,25 @@ struct Shared {
 impl Receiver {
     /// A receiver with these answers, in this order.
     #[must_use]
-    pub fn start(answers: impl IntoIterator<Item = Answer>) -> Self {
+    pub fn start(answers: impl IntoIterator<Item = CannedResponse>) -> Self {
         Self::start_at((Ipv4Addr::LOCALHOST, 0).into(), answers)
     }
 
     /// The same at a given, free address.
     #[must_use]
-    pub fn start_at(address: SocketAddr, answers: impl IntoIterator<Item = Answer>) -> Self {
+    pub fn start_at(address: SocketAddr, answers: impl IntoIterator<Item = CannedResponse>) -> Self {
         Self::begin(address, answers, None)
     }
 
     /// A receiver whose 200 responses have the body that `says` makes, after these answers.
     #[must_use]
-    pub fn that_says(says: fn(&Value) -> Value, answers: impl IntoIterator<Item = Answer>) -> Self {
+    pub fn that_says(says: fn(&Value) -> Value, answers: impl IntoIterator<Item = CannedResponse>) -> Self {
         Self::begin((Ipv4Addr::LOCALHOST, 0).into(), answers, Some(says))
     }
 
     fn begin(
         address: SocketAddr,
-        answers: impl IntoIterator<Item = Answer>,
+        answers: impl IntoIterator<Item = CannedResponse>,
         says: Option<fn(&Value) -> Value>,
     ) -> Self {
         let listener = TcpListener::bind(address).expect("nobody listens there");
@@ -171,13 +171,13 @@ impl Shared {
             json: request.json(),
             body: String::from_utf8_lossy(&request.body).into_owned(),
         };
-        let answer = lock(&self.answers).pop_front().unwrap_or(Answer::Status(200));
+        let answer = lock(&self.answers).pop_front().unwrap_or(CannedResponse::Status(200));
         let (status, mut headers) = match answer {
-            Answer::Status(status) => (status, vec![]),
-            Answer::Redirect(to) => (307, vec![("location", to)]),
-            Answer::Hang | Answer::HangUp => {
+            CannedResponse::Status(status) => (status, vec![]),
+            CannedResponse::Redirect(to) => (307, vec![("location", to)]),
+            CannedResponse::Hang | CannedResponse::HangUp => {
                 lock(&self.received).push(received);
-                return matches!(answer, Answer::Hang).then_some(stream);
+                return matches!(answer, CannedResponse::Hang).then_some(stream);
             }
         };
         headers.push(("connection", "close".to_owned()));

@@ -10,7 +10,7 @@ use std::sync::{Arc, Once};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::processes::{Found, signal_process, survivors};
+use crate::processes::{Survivor, signal_process, survivors};
 use crate::wait::eventually;
 use crate::{Gate, Invocation, Run, Session, Signal, redact};
 
@@ -276,14 +276,14 @@ impl Sandbox {
 
     /// The processes running in the sandbox now.
     #[must_use]
-    pub fn survivors(&self) -> Vec<Found> {
+    pub fn survivors(&self) -> Vec<Survivor> {
         survivors(&self.root)
     }
 
     /// The processes whose first word is this.
     #[must_use]
     pub fn processes_named(&self, name: &str) -> Vec<i32> {
-        let named = |found: &Found| found.command.split(' ').next() == Some(name);
+        let named = |found: &Survivor| found.command.split(' ').next() == Some(name);
         self.survivors().into_iter().filter(named).map(|found| found.pid).collect()
     }
 

@@ -4,6 +4,7 @@ mod arrows;
 mod book;
 mod finding;
 mod knots;
+mod names;
 mod pages;
 mod purity;
 mod sizes;
@@ -27,6 +28,7 @@ pub(crate) fn run() -> Result<()> {
     findings.extend(purity::check(&workspace.root)?);
     findings.extend(pages::check(&workspace)?);
     findings.extend(book::check(&workspace.root)?);
+    findings.extend(names::check(&workspace.root)?);
     findings.extend(wording::check(&workspace.root)?);
     // Last, because it builds the binary, and the others need nothing built.
     match generate::stale(&workspace) {
@@ -48,7 +50,7 @@ pub(crate) fn run() -> Result<()> {
         return fail(format!("{errors} error(s), {warnings} warning(s)"));
     }
     println!(
-        "checked: arrows, knots, file sizes, test suites, purity of refrain-core, pages about the code, the book, wording, generated files; {warnings} warning(s)"
+        "checked: arrows, knots, file sizes, test suites, purity of refrain-core, pages about the code, the book, names, wording, generated files; {warnings} warning(s)"
     );
     Ok(())
 }

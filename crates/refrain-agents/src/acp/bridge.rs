@@ -12,8 +12,8 @@ use refrain_proc::child_io::Piped;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-use super::conversation::{Conversation, ConversationError, Heard, no_agent};
-use super::faults::{self, At};
+use super::conversation::{Conversation, ConversationError, IncomingMessage, no_agent};
+use super::faults::{self, Phase};
 use super::map::Map;
 use super::pipes;
 use crate::summarize;
@@ -92,7 +92,7 @@ impl Bridge {
         let junk = {
             let sender = sender.clone();
             move |line| {
-                let _ = sender.blocking_send(Heard::Junk(line));
+                let _ = sender.blocking_send(IncomingMessage::Junk(line));
             }
         };
         let lines = Lines::new(pipes::outgoing(stdin), pipes::incoming(stdout, junk));
@@ -102,14 +102,14 @@ impl Bridge {
             .name("refrain")
             .on_receive_notification(
                 async move |message: UntypedMessage, _| {
-                    let _ = notified.send(Heard::Notification(message)).await;
+                    let _ = notified.send(IncomingMessage::Notification(message)).await;
                     Ok(())
                 },
                 agent_client_protocol::on_receive_notification!(),
             )
             .on_receive_request(
                 async move |message: UntypedMessage, responder, _| {
-                    let _ = asked.send(Heard::Request(message, Box::new(responder))).await;
+                    let _ = asked.send(IncomingMessage::Request(message, Box::new(responder))).await;
                     Ok(())
                 },
                 agent_client_protocol::on_receive_request!(),
@@ -155,10 +155,10 @@ fn fail(fault: Fault, say: &mut dyn FnMut(AgentEvent)) -> bool {
     false
 }
 
-fn gone(program: &str, at: At, how: &str, junk: &[String]) -> Fault {
+fn gone(program: &str, at: Phase, how: &str, junk: &[String]) -> Fault {
     match at {
-        At::Setup => no_agent(program, &format!("it ended ({how}) instead of answering"), junk),
-        At::Prompt => {
+        Phase::Setup => no_agent(program, &format!("it ended ({how}) instead of answering"), junk),
+        Phase::Prompt => {
             let message = format!("{program} ended ({how}) in the middle of its work");
             faults::of(FaultKind::Other, &summarize::line(&message))
         }

@@ -22,7 +22,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 use super::bridge::Bridge;
-use super::faults::{self, At};
+use super::faults::{self, Phase};
 use super::map::Map;
 use super::wire::{Choice, ChoiceKind, Initialized, NewSession, Prompted, Question, ToolStatus};
 use crate::summarize;
@@ -41,7 +41,7 @@ const READ_ONLY: [&str; 2] = ["plan", "read-only"];
 const READING: [&str; 3] = ["read", "search", "think"];
 
 /// Messages that the agent starts.
-pub(super) enum Heard {
+pub(super) enum IncomingMessage {
     Notification(UntypedMessage),
     Request(UntypedMessage, Box<Responder<Value, V1>>),
     /// A line that is no message.
@@ -53,7 +53,7 @@ pub(super) enum ConversationError {
     /// An error, reported by the program or found by us.
     Fault(Fault),
     /// The program is gone.
-    Gone(At),
+    Gone(Phase),
     /// It was stopped, and did not end by itself.
     Stopped,
 }
@@ -62,7 +62,7 @@ pub(super) enum ConversationError {
 pub(super) struct Conversation<'a> {
     pub(super) bridge: &'a Bridge,
     pub(super) map: Map,
-    pub(super) hearing: mpsc::Receiver<Heard>,
+    pub(super) hearing: mpsc::Receiver<IncomingMessage>,
     /// Requests to stop; the second one stops at once.
     pub(super) stops: mpsc::UnboundedReceiver<()>,
     pub(super) junk: Vec<String>,
@@ -92,7 +92,8 @@ impl Conversation<'_> {
         let hello = InitializeRequest::new(ProtocolVersion::V1)
             .client_capabilities(ClientCapabilities::new())
             .client_info(client);
-        let initialized: Initialized = self.ask(agent, &hello, Until::within(self.bridge.patience)).await?;
+        let initialized: Initialized =
+            self.ask(agent, &hello, ReplyDeadline::within(self.bridge.patience)).await?;
         if initialized.protocol_version != 1 {
             let version = &initialized.protocol_version;
             return Err(self.no_agent(&format!("it speaks version {version} of ACP, not 1")));
@@ -100,7 +101,7 @@ impl Conversation<'_> {
         self.map.introduce(initialized);
 
         let new = NewSessionRequest::new(&self.bridge.dir);
-        let new: NewSession = self.ask(agent, &new, Until::within(OPENING)).await?;
+        let new: NewSession = self.ask(agent, &new, ReplyDeadline::within(OPENING)).await?;
         self.map.open(&new, self.say);
         if let Some(model) = &self.bridge.model {
             self.set_model(agent, &new, model).await?;
@@ -112,13 +113,13 @@ impl Conversation<'_> {
         };
         if let Some(mode) = offered_mode(&new, wanted) {
             let mode = SetSessionModeRequest::new(new.session_id.clone(), mode);
-            self.ask::<Value>(agent, &mode, Until::within(OPENING)).await?;
+            self.ask::<Value>(agent, &mode, ReplyDeadline::within(OPENING)).await?;
         }
 
         self.map.begin();
         let content = vec![ContentBlock::Text(TextContent::new(prompt))];
         let cancel = CancelNotification::new(new.session_id.clone());
-        self.ask(agent, &PromptRequest::new(new.session_id, content), Until::cancelled(cancel)).await
+        self.ask(agent, &PromptRequest::new(new.session_id, content), ReplyDeadline::cancelled(cancel)).await
     }
 
     /// Sends a request and handles all other messages until it is answered.
@@ -126,7 +127,7 @@ impl Conversation<'_> {
         &mut self,
         agent: &ConnectionTo<Agent>,
         request: &impl JsonRpcMessage,
-        mut until: Until,
+        mut until: ReplyDeadline,
     ) -> Result<T, ConversationError> {
         let (at, method) = (until.at(), request.method().to_owned());
         let request = request.to_untyped_message().map_err(|error| broken(at, error))?;
@@ -153,13 +154,13 @@ impl Conversation<'_> {
             .map_err(|error| self.no_agent(&format!("its answer to {method} cannot be read: {error}")))
     }
 
-    fn attend(&mut self, heard: Heard) -> Result<(), ConversationError> {
+    fn attend(&mut self, heard: IncomingMessage) -> Result<(), ConversationError> {
         match heard {
-            Heard::Notification(message) if message.method() == "session/update" => {
+            IncomingMessage::Notification(message) if message.method() == "session/update" => {
                 self.map.hear(message.params(), self.say);
             }
-            Heard::Notification(_) => (self.say)(AgentEvent::Unknown),
-            Heard::Request(message, responder) => {
+            IncomingMessage::Notification(_) => (self.say)(AgentEvent::Unknown),
+            IncomingMessage::Request(message, responder) => {
                 // If a response cannot be sent, no request waits for it.
                 let _ = match message.method() {
                     "session/request_permission" => match serde_json::from_value(message.params) {
@@ -174,7 +175,7 @@ impl Conversation<'_> {
                     }
                 };
             }
-            Heard::Junk(line) => {
+            IncomingMessage::Junk(line) => {
                 let line = summarize::raw(&line);
                 (self.say)(AgentEvent::Notice(line.clone()));
                 if self.junk.len() < JUNK {
@@ -244,8 +245,8 @@ impl Conversation<'_> {
                 return Err(ConversationError::Fault(faults::of(FaultKind::Model, &message)));
             }
         };
-        let request = UntypedMessage::new(method, params).map_err(|error| broken(At::Setup, error))?;
-        self.ask::<Value>(agent, &request, Until::within(OPENING)).await?;
+        let request = UntypedMessage::new(method, params).map_err(|error| broken(Phase::Setup, error))?;
+        self.ask::<Value>(agent, &request, ReplyDeadline::within(OPENING)).await?;
         self.map.use_model(model, self.say);
         Ok(())
     }
@@ -273,7 +274,7 @@ fn offered_mode<'a>(new: &NewSession, wanted: &[&'a str]) -> Option<&'a str> {
     wanted.iter().copied().find(|mode| offered.iter().any(|offered| *offered == mode))
 }
 
-fn broken(at: At, error: Error) -> ConversationError {
+fn broken(at: Phase, error: Error) -> ConversationError {
     if is_incoming_transport_closed(&error) || is_connection_terminated(&error) {
         return ConversationError::Gone(at);
     }
@@ -281,7 +282,7 @@ fn broken(at: At, error: Error) -> ConversationError {
 }
 
 /// How long to wait for a response.
-enum Until {
+enum ReplyDeadline {
     /// Until this time.
     Late(Instant, Duration),
     /// Without limit; a stop cancels it.
@@ -290,7 +291,7 @@ enum Until {
     Cancelling(Instant),
 }
 
-impl Until {
+impl ReplyDeadline {
     fn within(patience: Duration) -> Self {
         Self::Late(Instant::now() + patience, patience)
     }
@@ -299,10 +300,10 @@ impl Until {
         Self::Cancelled(by)
     }
 
-    fn at(&self) -> At {
+    fn at(&self) -> Phase {
         match self {
-            Self::Late(..) => At::Setup,
-            Self::Cancelled(_) | Self::Cancelling(_) => At::Prompt,
+            Self::Late(..) => Phase::Setup,
+            Self::Cancelled(_) | Self::Cancelling(_) => Phase::Prompt,
         }
     }
 
@@ -313,7 +314,7 @@ impl Until {
     /// Stops the turn.
     fn stop(&mut self, agent: &ConnectionTo<Agent>) -> Result<(), ConversationError> {
         let Self::Cancelled(by) = self else { return Err(ConversationError::Stopped) };
-        agent.send_notification(by.clone()).map_err(|error| broken(At::Prompt, error))?;
+        agent.send_notification(by.clone()).map_err(|error| broken(Phase::Prompt, error))?;
         *self = Self::Cancelling(Instant::now() + CANCELLING);
         Ok(())
     }

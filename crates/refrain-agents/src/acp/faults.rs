@@ -15,7 +15,7 @@ const DEPTH: usize = 4;
 
 /// The progress of the conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum At {
+pub(super) enum Phase {
     /// There was no session yet, or it could not be set up.
     Setup,
     /// The prompt was sent.
@@ -23,7 +23,7 @@ pub(super) enum At {
 }
 
 /// The meaning of an error response of the agent.
-pub(super) fn of_answer(at: At, code: i32, message: &str, data: Option<&Value>) -> Fault {
+pub(super) fn of_answer(at: Phase, code: i32, message: &str, data: Option<&Value>) -> Fault {
     let words = data.and_then(words).unwrap_or(message);
     let kind = by_protocol(code)
         .or_else(|| data.and_then(|data| find(data, DEPTH, &by_name)))
@@ -34,8 +34,8 @@ pub(super) fn of_answer(at: At, code: i32, message: &str, data: Option<&Value>) 
         .or_else(|| data.and_then(|data| find(data, DEPTH, &by_number)))
         .or_else(|| by_phrase(words))
         .unwrap_or(match at {
-            At::Setup => FaultKind::Setup,
-            At::Prompt => FaultKind::Other,
+            Phase::Setup => FaultKind::Setup,
+            Phase::Prompt => FaultKind::Other,
         });
     let message = match words == message {
         true => summarize::line(message),

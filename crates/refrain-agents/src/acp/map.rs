@@ -18,7 +18,7 @@ const REMEMBERED: usize = 256;
 /// How much of a tool's output is kept while it runs.
 const OUTPUT: usize = 64 << 10;
 
-type Say<'a> = &'a mut dyn FnMut(AgentEvent);
+type OutputSink<'a> = &'a mut dyn FnMut(AgentEvent);
 
 /// Turns one conversation's messages into events.
 #[derive(Debug, Default)]
@@ -67,12 +67,12 @@ impl Map {
     }
 
     /// The agent uses this model from now on.
-    pub(super) fn use_model(&mut self, model: &str, say: Say<'_>) {
+    pub(super) fn use_model(&mut self, model: &str, say: OutputSink<'_>) {
         self.session.model = Some(model.to_owned());
         say(AgentEvent::Session(self.session.clone()));
     }
 
-    pub(super) fn open(&mut self, new: &NewSession, say: Say<'_>) {
+    pub(super) fn open(&mut self, new: &NewSession, say: OutputSink<'_>) {
         let of_options = || {
             let mut options = new.config_options.iter().flatten();
             options.find(|option| option.category.as_deref() == Some("model"))?.current_value.clone()
@@ -90,7 +90,7 @@ impl Map {
     }
 
     /// A notification: its parameters.
-    pub(super) fn hear(&mut self, params: &Value, say: Say<'_>) {
+    pub(super) fn hear(&mut self, params: &Value, say: OutputSink<'_>) {
         let heard = Notification::deserialize(params).and_then(|notification| {
             let update = Update::deserialize(&notification.update)?;
             Ok((update, ToolCall::deserialize(&notification.update)?))
@@ -123,7 +123,7 @@ impl Map {
         }
     }
 
-    fn text(&mut self, update: Update, say: Say<'_>) {
+    fn text(&mut self, update: Update, say: OutputSink<'_>) {
         let Some(text) = update.content.and_then(|block| block.text) else { return say(AgentEvent::Unknown) };
         if text.is_empty() {
             return;
@@ -140,7 +140,7 @@ impl Map {
 
     /// A tool call, or an update of one. Agents announce a call before they know its subject, so the second message
     /// of it counts; some send only one.
-    pub(super) fn tool(&mut self, tool: ToolCall, say: Say<'_>) {
+    pub(super) fn tool(&mut self, tool: ToolCall, say: OutputSink<'_>) {
         let Some(id) = tool.tool_call_id.as_deref() else { return say(AgentEvent::Unknown) };
         let (at, is_new) = match self.calls.iter().position(|call| call.id == id) {
             Some(at) => (at, false),
@@ -173,7 +173,7 @@ impl Map {
     }
 
     /// The prompt is answered. Returns whether it ended normally.
-    pub(super) fn end(&mut self, prompted: &Prompted, say: Say<'_>) -> bool {
+    pub(super) fn end(&mut self, prompted: &Prompted, say: OutputSink<'_>) -> bool {
         if let Some(tokens) = used(prompted).filter(|_| !self.is_miscounting) {
             say(AgentEvent::Tokens { of: Scope::Attempt, tokens });
         }

@@ -103,7 +103,7 @@ pub(crate) fn launch(adapter: &dyn Adapter, spec: &Spec) -> Launch {
 
 /// The result of an attempt.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Heard {
+pub(crate) struct AttemptTrace {
     pub(crate) events: Vec<AgentEvent>,
     pub(crate) report: AgentReport,
     /// The last `Final`.
@@ -111,8 +111,14 @@ pub(crate) struct Heard {
 }
 
 /// All events of an attempt's stream and its end.
-pub(crate) fn hear(adapter: &dyn Adapter, spec: &Spec, stdout: &[u8], exit: Exit, stderr: &str) -> Heard {
-    let mut heard = Heard::default();
+pub(crate) fn hear(
+    adapter: &dyn Adapter,
+    spec: &Spec,
+    stdout: &[u8],
+    exit: Exit,
+    stderr: &str,
+) -> AttemptTrace {
+    let mut heard = AttemptTrace::default();
     let mut say = |event: AgentEvent| {
         heard.report.hear(&event);
         if let AgentEvent::Final { ok, message } = &event {

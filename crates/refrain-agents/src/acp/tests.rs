@@ -6,7 +6,7 @@ use rstest::rstest;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::faults::{self, At};
+use super::faults::{self, Phase};
 use super::launch::Acp;
 use super::map::Map;
 use super::testing::{self, recording, spec};
@@ -15,13 +15,13 @@ use crate::adapter::StreamDecoder;
 
 /// The result of a conversation.
 #[derive(Debug, Default)]
-struct Heard {
+struct AttemptTrace {
     events: Vec<AgentEvent>,
     report: AgentReport,
     last_word: Option<(bool, Option<String>)>,
 }
 
-impl Heard {
+impl AttemptTrace {
     fn take(&mut self, event: AgentEvent) {
         self.report.hear(&event);
         if let AgentEvent::Final { ok, message } = &event {
@@ -48,8 +48,8 @@ impl Heard {
 }
 
 /// Replays a recorded conversation as the bridge receives it.
-fn replay(recorded: &[u8]) -> Heard {
-    let (mut map, mut heard) = (Map::default(), Heard::default());
+fn replay(recorded: &[u8]) -> AttemptTrace {
+    let (mut map, mut heard) = (Map::default(), AttemptTrace::default());
     let mut asked = Vec::new();
     for line in recorded.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
         // The longest lines were cut when they were recorded: a list of commands, and Codex's answer to
@@ -129,8 +129,8 @@ fn a_recorded_conversation_comes_to(
 }
 
 /// An attempt that was prompted and received these updates.
-fn hear(updates: &[Value]) -> (Map, Heard) {
-    let (mut map, mut heard) = (Map::default(), Heard::default());
+fn hear(updates: &[Value]) -> (Map, AttemptTrace) {
+    let (mut map, mut heard) = (Map::default(), AttemptTrace::default());
     map.begin();
     for update in updates {
         map.hear(&json!({"sessionId": "s", "update": update}), &mut |event| heard.take(event));
@@ -143,7 +143,7 @@ fn says(text: &str) -> Value {
 }
 
 fn final_message(mut map: Map) -> Option<String> {
-    let mut heard = Heard::default();
+    let mut heard = AttemptTrace::default();
     map.end(&prompted(json!({"stopReason": "end_turn"})), &mut |event| heard.take(event));
     heard.last_word.unwrap().1
 }
@@ -213,7 +213,7 @@ fn money_of_other_countries_is_not_counted() {
 
 #[test]
 fn what_is_said_before_the_prompt_is_no_answer_to_it() {
-    let (mut map, mut heard) = (Map::default(), Heard::default());
+    let (mut map, mut heard) = (Map::default(), AttemptTrace::default());
     map.hear(&json!({"update": says("[MODE_UPDATE] yolo")}), &mut |event| heard.take(event));
     map.begin();
     assert_eq!(heard.events, [AgentEvent::Notice("[MODE_UPDATE] yolo".to_owned())]);
@@ -261,47 +261,47 @@ fn tokens_are_counted(#[case] usage: Value, #[case] counted: Option<(u64, Option
 }
 
 #[rstest]
-#[case::login(At::Prompt, -32_000, "Authentication required", None, FaultKind::Login)]
-#[case::login_at_the_start(At::Setup, -32_000, "Authentication required", None, FaultKind::Login)]
+#[case::login(Phase::Prompt, -32_000, "Authentication required", None, FaultKind::Login)]
+#[case::login_at_the_start(Phase::Setup, -32_000, "Authentication required", None, FaultKind::Login)]
 #[case::http_status_as_code(
-    At::Prompt,
+    Phase::Prompt,
     429,
     "Rate limit exceeded. Try again later.",
     None,
     FaultKind::RateLimit
 )]
 #[case::a_quota_with_a_status(
-    At::Prompt,
+    Phase::Prompt,
     429,
     "You have exhausted your daily quota on this model.",
     None,
     FaultKind::Limit
 )]
-#[case::code_in_data(At::Prompt, -32_603, "Internal error", Some(json!({"error": {"type": "overloaded_error"}})), FaultKind::Overloaded)]
-#[case::status_in_data(At::Prompt, -32_603, "Internal error", Some(json!({"cause": {"statusCode": 401}})), FaultKind::Login)]
-#[case::words_in_data(At::Prompt, -32_603, "Internal error", Some(json!({"details": "fetch failed"})), FaultKind::Connection)]
-#[case::data_as_words(At::Prompt, -32_603, "Internal error", Some(json!("Credit balance is too low")), FaultKind::Credit)]
+#[case::code_in_data(Phase::Prompt, -32_603, "Internal error", Some(json!({"error": {"type": "overloaded_error"}})), FaultKind::Overloaded)]
+#[case::status_in_data(Phase::Prompt, -32_603, "Internal error", Some(json!({"cause": {"statusCode": 401}})), FaultKind::Login)]
+#[case::words_in_data(Phase::Prompt, -32_603, "Internal error", Some(json!({"details": "fetch failed"})), FaultKind::Connection)]
+#[case::data_as_words(Phase::Prompt, -32_603, "Internal error", Some(json!("Credit balance is too low")), FaultKind::Credit)]
 #[case::opencode_at_a_proxy(
-    At::Prompt,
+    Phase::Prompt,
     -32_603,
     "Internal error: Forbidden: request was blocked by a gateway or proxy.",
     Some(json!({"service": "session", "errorName": "APIError"})),
     FaultKind::Forbidden
 )]
 #[case::opencode_refused(
-    At::Prompt,
+    Phase::Prompt,
     -32_603,
     "Internal error: Forbidden: {\"error\": {\"message\": \"Forbidden\"}}",
     None,
     FaultKind::Forbidden
 )]
-#[case::opencode_without_a_login(At::Prompt, -32_603, "Internal error: Unauthorized", None, FaultKind::Login)]
-#[case::words_that_begin_alike(At::Prompt, -32_603, "Internal error: Forbidden words", None, FaultKind::Other)]
-#[case::something(At::Prompt, -32_603, "Internal error", None, FaultKind::Other)]
-#[case::something_at_the_start(At::Setup, -32_602, "Invalid params", None, FaultKind::Setup)]
-#[case::cancelled(At::Prompt, -32_800, "Request cancelled", None, FaultKind::Aborted)]
+#[case::opencode_without_a_login(Phase::Prompt, -32_603, "Internal error: Unauthorized", None, FaultKind::Login)]
+#[case::words_that_begin_alike(Phase::Prompt, -32_603, "Internal error: Forbidden words", None, FaultKind::Other)]
+#[case::something(Phase::Prompt, -32_603, "Internal error", None, FaultKind::Other)]
+#[case::something_at_the_start(Phase::Setup, -32_602, "Invalid params", None, FaultKind::Setup)]
+#[case::cancelled(Phase::Prompt, -32_800, "Request cancelled", None, FaultKind::Aborted)]
 fn an_error_means(
-    #[case] at: At,
+    #[case] at: Phase,
     #[case] code: i32,
     #[case] message: &str,
     #[case] data: Option<Value>,
@@ -313,7 +313,7 @@ fn an_error_means(
 #[test]
 fn an_errors_own_words_are_passed_on() {
     let fault =
-        faults::of_answer(At::Prompt, -32_603, "Internal error", Some(&json!({"details": "it\nmelted"})));
+        faults::of_answer(Phase::Prompt, -32_603, "Internal error", Some(&json!({"details": "it\nmelted"})));
     assert_eq!(fault.message, "Internal error: it melted");
 }
 
@@ -331,7 +331,7 @@ fn the_command_line_is(#[case] permissions: Permissions, #[case] model: Option<&
     assert_eq!(launch.stdin.as_deref(), Some("/data/prompt.md".into()));
 }
 
-fn listen(stdout: &[u8], exit: Exit, stderr: &str) -> testing::Heard {
+fn listen(stdout: &[u8], exit: Exit, stderr: &str) -> testing::AttemptTrace {
     testing::hear(&Acp, &spec("opencode", &["acp"]), stdout, exit, stderr)
 }
 

@@ -4,10 +4,10 @@
 
 use camino::Utf8PathBuf;
 use refrain_core::view::checkup::{Finding, Subject};
-use refrain_proc::probe::Answer;
+use refrain_proc::probe::ProbeOutput;
 use serde_json::Value;
 
-use crate::checkup::{Checkup, Place, Question, json, silent};
+use crate::checkup::{AgentDirs, Checkup, Question, json, silent};
 
 const QUESTIONS: [Question; 1] = [Question {
     args: &["auth", "status"],
@@ -21,7 +21,7 @@ impl Checkup for super::Claude {
         &QUESTIONS
     }
 
-    fn findings(&self, place: &Place<'_>, answers: &[Option<Answer>]) -> Vec<Finding> {
+    fn findings(&self, place: &AgentDirs<'_>, answers: &[Option<ProbeOutput>]) -> Vec<Finding> {
         let answer = answers.first().and_then(Option::as_ref);
         let mut findings = vec![login(answer)];
         findings.extend(bypass(place));
@@ -30,7 +30,7 @@ impl Checkup for super::Claude {
     }
 }
 
-fn login(answer: Option<&Answer>) -> Finding {
+fn login(answer: Option<&ProbeOutput>) -> Finding {
     let status: Value =
         answer.and_then(|answer| serde_json::from_str(&answer.stdout).ok()).unwrap_or_default();
     let method = status["authMethod"].as_str().unwrap_or("unknown");
@@ -46,13 +46,13 @@ fn login(answer: Option<&Answer>) -> Finding {
 }
 
 /// The settings files that apply here, the user's own first, then the project's.
-fn settings(place: &Place<'_>) -> (Vec<Utf8PathBuf>, [Utf8PathBuf; 2]) {
+fn settings(place: &AgentDirs<'_>) -> (Vec<Utf8PathBuf>, [Utf8PathBuf; 2]) {
     let own = place.home("CLAUDE_CONFIG_DIR", ".claude").map(|home| home.join("settings.json"));
     let own = own.into_iter().chain([MANAGED.into()]).collect();
     (own, ["settings.json", "settings.local.json"].map(|name| place.dir.join(".claude").join(name)))
 }
 
-fn bypass(place: &Place<'_>) -> Option<Finding> {
+fn bypass(place: &AgentDirs<'_>) -> Option<Finding> {
     let (own, project) = settings(place);
     let forbids = own
         .into_iter()
@@ -65,7 +65,7 @@ fn bypass(place: &Place<'_>) -> Option<Finding> {
     ))
 }
 
-fn untrusted(place: &Place<'_>) -> Option<Finding> {
+fn untrusted(place: &AgentDirs<'_>) -> Option<Finding> {
     let config = match place.value("CLAUDE_CONFIG_DIR") {
         Some(home) => Utf8PathBuf::from(home).join(".claude.json"),
         None => Utf8PathBuf::from(place.value("HOME")?).join(".claude.json"),

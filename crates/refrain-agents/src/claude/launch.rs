@@ -3,7 +3,7 @@
 use refrain_core::spec::Permissions;
 
 use crate::adapter::{Call, Launch};
-use crate::args::{self, Given, Last};
+use crate::args::{self, Last, UserArgs};
 
 /// Tools that `auto` allows without a question: edit files and run commands. Reading is always allowed.
 const TOOLS: &str = "Bash,Edit,Write,NotebookEdit";
@@ -27,7 +27,7 @@ pub(super) enum Format {
 
 /// Its output format: events, unless the user wants text.
 pub(super) fn format(call: &Call<'_>) -> Format {
-    match Given::new(&call.spec.agent.args).values(&["--output-format"]).last() {
+    match UserArgs::new(&call.spec.agent.args).values(&["--output-format"]).last() {
         Some("text") => Format::Text,
         Some(_) | None => Format::Json,
     }
@@ -35,14 +35,14 @@ pub(super) fn format(call: &Call<'_>) -> Format {
 
 /// Whether it prints its events as they happen.
 pub(super) fn is_live(call: &Call<'_>) -> bool {
-    is_stream(Given::new(&call.spec.agent.args))
+    is_stream(UserArgs::new(&call.spec.agent.args))
 }
 
 /// The command line. Our flags come first: the last of a repeated flag counts. None of our list options is last,
 /// because it would consume the user's next word.
 pub(super) fn launch(call: &Call<'_>) -> Launch {
     let agent = &call.spec.agent;
-    let given = Given::new(&agent.args);
+    let given = UserArgs::new(&agent.args);
     let mut launch = Launch { argv: vec![args::program(call)], ..Launch::default() };
     args::add(&mut launch, given, &["-p", "--print"], None);
     if is_stream(given) {
@@ -71,11 +71,11 @@ pub(super) fn launch(call: &Call<'_>) -> Launch {
     launch
 }
 
-fn is_stream(given: Given<'_>) -> bool {
+fn is_stream(given: UserArgs<'_>) -> bool {
     given.values(&["--output-format"]).last().is_none_or(|format| format == "stream-json")
 }
 
-fn allow(call: &Call<'_>, given: Given<'_>, launch: &mut Launch) {
+fn allow(call: &Call<'_>, given: UserArgs<'_>, launch: &mut Launch) {
     let is_theirs = given.has(&PERMISSION_FLAGS);
     match call.spec.agent.permissions {
         Permissions::Auto if !is_theirs => {

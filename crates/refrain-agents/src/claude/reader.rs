@@ -10,7 +10,7 @@ use super::wire::{ApiError, Assistant, Block, Event, Outcome, RateLimit, Raw, St
 use crate::adapter::StreamDecoder;
 use crate::provider_error::{End, fault, of_denial};
 use crate::summarize::{self, about, last_words, text_of};
-use crate::wire::{Say, event};
+use crate::wire::{EventSink, event};
 
 /// How much of a final message is kept if it is all of standard output: as much as is ever scanned for a claim, from
 /// its end, where a claim is.
@@ -53,7 +53,7 @@ impl Reader {
         }
     }
 
-    fn event(&mut self, event: Event, say: Say<'_>) {
+    fn event(&mut self, event: Event, say: EventSink<'_>) {
         match event {
             Event::System(system) => self.system(system, say),
             Event::Assistant(assistant) => self.assistant(assistant, say),
@@ -66,7 +66,7 @@ impl Reader {
         }
     }
 
-    fn system(&mut self, system: System, say: Say<'_>) {
+    fn system(&mut self, system: System, say: EventSink<'_>) {
         match system {
             System::Init { session_id, model, claude_code_version, plugin_errors } => {
                 self.has_session |= session_id.is_some();
@@ -98,7 +98,7 @@ impl Reader {
         }
     }
 
-    fn assistant(&mut self, assistant: Assistant, say: Say<'_>) {
+    fn assistant(&mut self, assistant: Assistant, say: EventSink<'_>) {
         let Assistant { message, parent_tool_use_id, is_api_error_message, error } = assistant;
         let by = if parent_tool_use_id.is_some() { Speaker::SubAgent } else { Speaker::Agent };
         if is_api_error_message == Some(true) || error.error.is_some() {
@@ -130,7 +130,7 @@ impl Reader {
     }
 
     /// Raw events only contribute usage: their text is repeated in whole messages.
-    fn raw(&mut self, StreamEvent { event, api_message_id }: StreamEvent, say: Say<'_>) {
+    fn raw(&mut self, StreamEvent { event, api_message_id }: StreamEvent, say: EventSink<'_>) {
         let usage = match event {
             Raw::MessageStart { message } => {
                 self.message = message.id;
@@ -145,7 +145,7 @@ impl Reader {
         }
     }
 
-    fn rate_limit(&mut self, info: RateLimit, say: Say<'_>) {
+    fn rate_limit(&mut self, info: RateLimit, say: EventSink<'_>) {
         match info.status.as_deref() {
             Some("rejected") => self.limit = Some(info),
             Some("allowed_warning") => {
@@ -156,7 +156,7 @@ impl Reader {
         }
     }
 
-    fn outcome(&mut self, outcome: &Outcome, say: Say<'_>) {
+    fn outcome(&mut self, outcome: &Outcome, say: EventSink<'_>) {
         if !self.has_session && outcome.session_id.is_some() {
             self.has_session = true;
             say(AgentEvent::Session(Session { id: outcome.session_id.clone(), ..Session::default() }));
@@ -185,13 +185,13 @@ impl Reader {
         say(AgentEvent::Final { ok, message: outcome.result.clone().filter(|_| ok) });
     }
 
-    fn say_tokens(&self, say: Say<'_>) {
+    fn say_tokens(&self, say: EventSink<'_>) {
         if let Some(tokens) = self.meter.tokens() {
             say(AgentEvent::Tokens { of: Scope::Attempt, tokens });
         }
     }
 
-    fn text_line(&mut self, line: &[u8], say: Say<'_>) {
+    fn text_line(&mut self, line: &[u8], say: EventSink<'_>) {
         let line = String::from_utf8_lossy(line);
         say(AgentEvent::Text { text: format!("{line}\n"), part: true, by: Speaker::Agent });
         self.text.push_str(&line);
@@ -226,7 +226,7 @@ impl StreamDecoder for Reader {
         self.is_live
     }
 
-    fn line(&mut self, line: &[u8], say: Say<'_>) {
+    fn line(&mut self, line: &[u8], say: EventSink<'_>) {
         if self.format == Format::Text {
             return self.text_line(line, say);
         }
@@ -244,7 +244,7 @@ impl StreamDecoder for Reader {
         }
     }
 
-    fn conclude(&mut self, exit: Exit, stderr: &str, say: Say<'_>) {
+    fn conclude(&mut self, exit: Exit, stderr: &str, say: EventSink<'_>) {
         match (self.format, self.ended, exit) {
             (Format::Text, _, Exit::Code(0)) => {
                 let message = Some(std::mem::take(&mut self.text));
@@ -261,7 +261,7 @@ impl StreamDecoder for Reader {
     }
 }
 
-fn hear_user(user: User, say: Say<'_>) {
+fn hear_user(user: User, say: EventSink<'_>) {
     for block in blocks(&user.message.content) {
         match block {
             Block::ToolResult { content, is_error } => {
@@ -281,7 +281,7 @@ fn blocks(content: &serde_json::Value) -> impl Iterator<Item = Block> {
     blocks.filter_map(|block| serde::Deserialize::deserialize(block).ok())
 }
 
-fn notice(text: Option<String>, say: Say<'_>) {
+fn notice(text: Option<String>, say: EventSink<'_>) {
     let line = summarize::line(&text.unwrap_or_default());
     if !line.is_empty() {
         say(AgentEvent::Notice(line));

@@ -4,9 +4,9 @@
 
 use camino::Utf8Path;
 use refrain_core::view::checkup::{Finding, Subject};
-use refrain_proc::probe::Answer;
+use refrain_proc::probe::ProbeOutput;
 
-use crate::checkup::{Checkup, Place, Question, silent, text};
+use crate::checkup::{AgentDirs, Checkup, Question, silent, text};
 
 const QUESTIONS: [Question; 2] = [
     Question { args: &["login", "status"], env: &[] },
@@ -18,7 +18,7 @@ impl Checkup for super::Codex {
         &QUESTIONS
     }
 
-    fn findings(&self, place: &Place<'_>, answers: &[Option<Answer>]) -> Vec<Finding> {
+    fn findings(&self, place: &AgentDirs<'_>, answers: &[Option<ProbeOutput>]) -> Vec<Finding> {
         let answer = |index: usize| answers.get(index).and_then(Option::as_ref);
         let config = place.home("CODEX_HOME", ".codex").map(|home| home.join("config.toml"));
         let config = config.and_then(|path| text(&path)).unwrap_or_default();
@@ -29,7 +29,7 @@ impl Checkup for super::Codex {
     }
 }
 
-fn login(place: &Place<'_>, config: &str, answer: Option<&Answer>) -> Finding {
+fn login(place: &AgentDirs<'_>, config: &str, answer: Option<&ProbeOutput>) -> Finding {
     let Some(answer) = answer else { return silent(answer, "codex login status") };
     if answer.code == Some(0) {
         let said = answer.stdout.lines().chain(answer.stderr.lines());
@@ -50,7 +50,7 @@ fn login(place: &Place<'_>, config: &str, answer: Option<&Answer>) -> Finding {
     }
 }
 
-fn sandbox(answer: Option<&Answer>) -> Option<Finding> {
+fn sandbox(answer: Option<&ProbeOutput>) -> Option<Finding> {
     let answer = answer?;
     if answer.code == Some(0) {
         return Some(Finding::ok(Subject::Permissions, "its sandbox works here"));
@@ -64,7 +64,7 @@ fn sandbox(answer: Option<&Answer>) -> Option<Finding> {
 }
 
 /// It works in an untrusted folder, but silently ignores the project's own configuration and hooks.
-fn untrusted(place: &Place<'_>, config: &str) -> Option<Finding> {
+fn untrusted(place: &AgentDirs<'_>, config: &str) -> Option<Finding> {
     if !place.dir.join(".codex").is_dir() {
         return None;
     }

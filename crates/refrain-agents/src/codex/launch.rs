@@ -3,7 +3,7 @@
 use refrain_core::spec::Permissions;
 
 use crate::adapter::{Call, Launch};
-use crate::args::{self, Given, Last};
+use crate::args::{self, Last, UserArgs};
 
 /// Flags of the program itself and of `exec` that take a value, which must not be taken for the subcommand.
 const VALUED: [&str; 24] = [
@@ -54,7 +54,7 @@ const APPROVAL: [&str; 6] = [
 /// `resume`, which refuses some of our options after it.
 pub(super) fn launch(call: &Call<'_>) -> Launch {
     let agent = &call.spec.agent;
-    let given = Given::new(&agent.args);
+    let given = UserArgs::new(&agent.args);
     let (global, own) = split(&agent.args);
     let mut argv = vec![args::program(call)];
     argv.extend(global.iter().cloned());
@@ -84,7 +84,7 @@ pub(super) fn launch(call: &Call<'_>) -> Launch {
 
 /// The user's arguments before and after the subcommand `exec`, which may be omitted.
 fn split(args: &[String]) -> (&[String], &[String]) {
-    let word = Given::new(args).first_word(&VALUED);
+    let word = UserArgs::new(args).first_word(&VALUED);
     match word.map(|at| (at, args[at].as_str())) {
         Some((at, "exec" | "e")) => (&args[..at], &args[at + 1..]),
         Some(_) | None => (&[], args),
@@ -94,14 +94,14 @@ fn split(args: &[String]) -> (&[String], &[String]) {
 /// Removes arguments that continue another session: a subcommand of `exec`, and all after it.
 pub(crate) fn begin_anew(args: &mut Vec<String>) {
     let from = args.len() - split(args).1.len();
-    if let Some(word) = Given::new(&args[from..]).first_word(&VALUED)
+    if let Some(word) = UserArgs::new(&args[from..]).first_word(&VALUED)
         && matches!(args[from + word].as_str(), "resume" | "fork")
     {
         args.truncate(from + word);
     }
 }
 
-fn allow(call: &Call<'_>, given: Given<'_>, launch: &mut Launch) {
+fn allow(call: &Call<'_>, given: UserArgs<'_>, launch: &mut Launch) {
     let is_sandbox_theirs = given.has(&SANDBOX) || configures(given, "sandbox_mode");
     match call.spec.agent.permissions {
         Permissions::Auto => {
@@ -126,7 +126,7 @@ fn allow(call: &Call<'_>, given: Given<'_>, launch: &mut Launch) {
 }
 
 /// Whether the user sets this key of the configuration on the command line.
-fn configures(given: Given<'_>, key: &str) -> bool {
+fn configures(given: UserArgs<'_>, key: &str) -> bool {
     let mut set = given.values(&CONFIG);
     set.any(|pair| pair.split_once('=').is_some_and(|(name, _)| name.trim() == key))
 }

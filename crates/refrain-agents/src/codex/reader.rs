@@ -8,7 +8,7 @@ use super::wire::{Change, Event, Item, Usage};
 use crate::adapter::{Clock, StreamDecoder};
 use crate::provider_error::{End, fault, of_denial};
 use crate::summarize::{self, about, last_words, text_of};
-use crate::wire::{Say, event};
+use crate::wire::{EventSink, event};
 
 /// A reader of one attempt.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Reader {
         Self { clock, last: None, error: None, turn: Turn::None }
     }
 
-    fn event(&mut self, event: Event, say: Say<'_>) {
+    fn event(&mut self, event: Event, say: EventSink<'_>) {
         match event {
             Event::ThreadStarted { thread_id } => {
                 self.turn = Turn::Open;
@@ -63,7 +63,7 @@ impl Reader {
         }
     }
 
-    fn completed(&mut self, usage: Option<Usage>, say: Say<'_>) {
+    fn completed(&mut self, usage: Option<Usage>, say: EventSink<'_>) {
         if let Some(Usage { input_tokens, cached_input_tokens, output_tokens }) = usage {
             let tokens =
                 Tokens { input: input_tokens, cached_input: cached_input_tokens, output: output_tokens };
@@ -74,7 +74,7 @@ impl Reader {
         say(AgentEvent::Final { ok: true, message: self.last.take() });
     }
 
-    fn item(&mut self, item: Item, say: Say<'_>) {
+    fn item(&mut self, item: Item, say: EventSink<'_>) {
         match item {
             Item::AgentMessage { text } => {
                 self.last = Some(text.clone());
@@ -106,7 +106,7 @@ impl Reader {
         }
     }
 
-    fn error(&mut self, message: &str, say: Say<'_>) {
+    fn error(&mut self, message: &str, say: EventSink<'_>) {
         match faults::of_retry(message, &self.clock) {
             Some(fault) => say(AgentEvent::Retry(fault)),
             // `turn.failed` repeats it, if it is the end.
@@ -137,13 +137,13 @@ impl Reader {
 }
 
 impl StreamDecoder for Reader {
-    fn line(&mut self, line: &[u8], say: Say<'_>) {
+    fn line(&mut self, line: &[u8], say: EventSink<'_>) {
         if let Some(event) = event(line, say) {
             self.event(event, say);
         }
     }
 
-    fn conclude(&mut self, exit: Exit, stderr: &str, say: Say<'_>) {
+    fn conclude(&mut self, exit: Exit, stderr: &str, say: EventSink<'_>) {
         match (self.turn, exit) {
             (Turn::Failed, _) => {}
             (Turn::Completed, exit) => {
@@ -156,7 +156,7 @@ impl StreamDecoder for Reader {
     }
 }
 
-fn start(item: Item, say: Say<'_>) {
+fn start(item: Item, say: EventSink<'_>) {
     match item {
         Item::CommandExecution { command, .. } => call("shell", &command.unwrap_or_default(), say),
         Item::FileChange { changes, .. } => call("file_change", &paths(changes.unwrap_or_default()), say),
@@ -173,7 +173,7 @@ fn start(item: Item, say: Say<'_>) {
     }
 }
 
-fn call(name: &str, about: &str, say: Say<'_>) {
+fn call(name: &str, about: &str, say: EventSink<'_>) {
     say(AgentEvent::ToolCall { name: name.to_owned(), about: summarize::line(about), by: Speaker::Agent });
 }
 

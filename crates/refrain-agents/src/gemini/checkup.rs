@@ -3,10 +3,10 @@
 
 use camino::Utf8Path;
 use refrain_core::view::checkup::{Finding, Subject};
-use refrain_proc::probe::Answer;
+use refrain_proc::probe::ProbeOutput;
 use serde_json::Value;
 
-use crate::checkup::{Checkup, Place, Question, json, text};
+use crate::checkup::{AgentDirs, Checkup, Question, json, text};
 
 /// Settings that an organisation enforces.
 const MANAGED: &str = "/etc/gemini-cli/settings.json";
@@ -16,7 +16,7 @@ impl Checkup for super::Gemini {
         &[]
     }
 
-    fn findings(&self, place: &Place<'_>, _: &[Option<Answer>]) -> Vec<Finding> {
+    fn findings(&self, place: &AgentDirs<'_>, _: &[Option<ProbeOutput>]) -> Vec<Finding> {
         let Some(home) = place.home("GEMINI_CLI_HOME", "").map(|home| home.join(".gemini")) else {
             return vec![];
         };
@@ -36,7 +36,7 @@ impl Checkup for super::Gemini {
     }
 }
 
-fn login(place: &Place<'_>, home: &Utf8Path, settings: &Value) -> Finding {
+fn login(place: &AgentDirs<'_>, home: &Utf8Path, settings: &Value) -> Finding {
     let set = |name| place.value(name).is_some();
     let is_true = |name| place.value(name) == Some("true");
     let kind = match settings["security"]["auth"]["selectedType"].as_str() {
@@ -84,12 +84,12 @@ fn login(place: &Place<'_>, home: &Utf8Path, settings: &Value) -> Finding {
 }
 
 /// Its logins are then encrypted, and only it can read them.
-fn encrypts(place: &Place<'_>) -> bool {
+fn encrypts(place: &AgentDirs<'_>) -> bool {
     place.value("GEMINI_FORCE_ENCRYPTED_FILE_STORAGE") == Some("true")
 }
 
 /// Whether a `.env` that it reads sets this variable.
-fn dotenv(place: &Place<'_>, home: &Utf8Path, name: &str) -> bool {
+fn dotenv(place: &AgentDirs<'_>, home: &Utf8Path, name: &str) -> bool {
     let near = place.dir.ancestors().flat_map(|dir| [dir.join(".gemini/.env"), dir.join(".env")]);
     let far = home.parent().into_iter().flat_map(|dir| [dir.join(".gemini/.env"), dir.join(".env")]);
     let found = near.chain(far).find_map(|path| text(&path));
@@ -101,7 +101,7 @@ fn dotenv(place: &Place<'_>, home: &Utf8Path, name: &str) -> bool {
 }
 
 /// `auto` and `full` trust the folder for the run; with `agent` it refuses one that is not trusted (exit code 55).
-fn untrusted(place: &Place<'_>, home: &Utf8Path, settings: &Value) -> Option<Finding> {
+fn untrusted(place: &AgentDirs<'_>, home: &Utf8Path, settings: &Value) -> Option<Finding> {
     if settings["security"]["folderTrust"]["enabled"] == false {
         return None;
     }

@@ -7,7 +7,7 @@ use refrain_core::spec::Permissions;
 
 use super::reader::Reader;
 use crate::adapter::{Adapter, Call, Launch, StreamDecoder};
-use crate::args::{self, Given, Last};
+use crate::args::{self, Last, UserArgs};
 use crate::checkup::Checkup;
 
 /// The flag of the output format, and the required value.
@@ -25,7 +25,7 @@ impl Adapter for Gemini {
 
     fn launch(&self, call: &Call<'_>) -> Launch {
         let agent = &call.spec.agent;
-        let given = Given::new(&agent.args);
+        let given = UserArgs::new(&agent.args);
         let mut launch = Launch { argv: vec![args::program(call)], ..Launch::default() };
         args::add(&mut launch, given, &FORMAT, Some(STREAM));
         if let Some(model) = &agent.model {
@@ -43,7 +43,7 @@ impl Adapter for Gemini {
     }
 
     fn objection(&self, args: &[String]) -> Option<String> {
-        Given::new(args).objection("gemini", &FORMAT, STREAM)
+        UserArgs::new(args).objection("gemini", &FORMAT, STREAM)
     }
 
     fn checkup(&self) -> Option<&'static dyn Checkup> {
@@ -56,7 +56,7 @@ impl Adapter for Gemini {
 /// `auto` and `full` are the same here: in any mode but `--yolo` the shell tool is not even offered to the model, so
 /// nothing less can run a test. Its own confinement (`--sandbox`) needs a container engine; users who have one give
 /// that flag.
-fn allow(call: &Call<'_>, given: Given<'_>, launch: &mut Launch) {
+fn allow(call: &Call<'_>, given: UserArgs<'_>, launch: &mut Launch) {
     match call.spec.agent.permissions {
         Permissions::Auto | Permissions::Full => {
             if !given.has(&["--yolo", "-y", "--approval-mode", "--allowed-tools"]) {

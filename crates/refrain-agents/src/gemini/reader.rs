@@ -9,7 +9,7 @@ use crate::adapter::StreamDecoder;
 use crate::message::Message;
 use crate::provider_error::fault;
 use crate::summarize;
-use crate::wire::{self, Say};
+use crate::wire::{self, EventSink};
 
 /// A longer prompt, echoed, makes it cut its own output: 200 kB went through, 300 kB did not.
 const LONGEST_PROMPT: usize = 190_000;
@@ -39,18 +39,18 @@ enum Outcome {
 }
 
 impl StreamDecoder for Reader {
-    fn line(&mut self, line: &[u8], say: Say<'_>) {
+    fn line(&mut self, line: &[u8], say: EventSink<'_>) {
         if let Some(event) = wire::event(line, say) {
             self.hear(event, say);
         }
     }
 
-    fn stderr_line(&mut self, line: &[u8], say: Say<'_>) {
+    fn stderr_line(&mut self, line: &[u8], say: EventSink<'_>) {
         let fault = self.notices.line(&String::from_utf8_lossy(line));
         fault.into_iter().for_each(|fault| say(AgentEvent::Retry(fault)));
     }
 
-    fn conclude(&mut self, exit: Exit, stderr: &str, say: Say<'_>) {
+    fn conclude(&mut self, exit: Exit, stderr: &str, say: EventSink<'_>) {
         match self.result.take() {
             Some(Outcome::Ended) => {}
             Some(Outcome::Failed(failure)) => {
@@ -77,7 +77,7 @@ impl Reader {
         }
     }
 
-    fn hear(&mut self, event: Event, say: Say<'_>) {
+    fn hear(&mut self, event: Event, say: EventSink<'_>) {
         match event.kind {
             EventKind::Unknown => return say(AgentEvent::Unknown),
             EventKind::Init => {
@@ -101,7 +101,7 @@ impl Reader {
     }
 
     /// A part of a message; the echo of the prompt is skipped.
-    fn text(&mut self, event: Event, say: Say<'_>) {
+    fn text(&mut self, event: Event, say: EventSink<'_>) {
         let text = match (event.role, event.content) {
             (Some(Role::Assistant), Some(text)) => text,
             (Some(Role::User), _) => return,
@@ -115,7 +115,7 @@ impl Reader {
         say(AgentEvent::Text { text, part: event.delta, by: Speaker::Agent });
     }
 
-    fn tool(&mut self, event: Event, say: Say<'_>) {
+    fn tool(&mut self, event: Event, say: EventSink<'_>) {
         self.has_answered = true;
         self.message.clear();
         let about = summarize::about(&event.parameters);
@@ -123,7 +123,7 @@ impl Reader {
     }
 
     /// Most of its error events are only remarks; its result shows whether it failed.
-    fn trouble(&mut self, event: Event, say: Say<'_>) {
+    fn trouble(&mut self, event: Event, say: EventSink<'_>) {
         let message = event.message.unwrap_or_default();
         if message.starts_with("Agent execution blocked") {
             // A hook continued the run: the text so far was not final.
@@ -136,7 +136,7 @@ impl Reader {
         }
     }
 
-    fn end(&mut self, event: Event, say: Say<'_>) {
+    fn end(&mut self, event: Event, say: EventSink<'_>) {
         if let Some(tokens) = event.stats.as_ref().and_then(used) {
             say(AgentEvent::Tokens { of: Scope::Attempt, tokens });
         }
@@ -150,7 +150,7 @@ impl Reader {
     }
 
     /// It reports a success. A run that it broke off is none: the fault is the work's, and nothing is claimed.
-    fn succeed(&mut self, say: Say<'_>) {
+    fn succeed(&mut self, say: EventSink<'_>) {
         if self.is_looping {
             say(AgentEvent::Fault(fault(FaultKind::Other, "gemini took itself to be in a loop and stopped")));
             return say(AgentEvent::Final { ok: false, message: None });

@@ -21,7 +21,7 @@ fn the_end_of_a_turn_is_told(#[case] input: &str) {
     let told = read(input.as_bytes()).unwrap();
     assert!(told.is_stop());
     assert_eq!(told.last_message(None).as_deref(), Some("done"));
-    let Told { session, cwd, has_background, transcript, .. } = told;
+    let HookInput { session, cwd, has_background, transcript, .. } = told;
     assert_eq!((session.as_str(), has_background), ("s-1", false));
     assert_eq!(cwd.as_deref(), Some(Utf8Path::new("/repo")));
     assert_eq!(transcript.as_deref(), Some(Utf8Path::new("/home/agent/t.jsonl")));

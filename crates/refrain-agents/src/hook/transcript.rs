@@ -48,11 +48,11 @@ struct Line {
     is_sidechain: bool,
     #[serde(default)]
     is_meta: bool,
-    message: Option<Said>,
+    message: Option<TranscriptMessage>,
 }
 
 #[derive(Deserialize)]
-struct Said {
+struct TranscriptMessage {
     content: Value,
     #[serde(default, deserialize_with = "lax")]
     id: Option<String>,

@@ -4,10 +4,10 @@
 
 use refrain_core::text::printable;
 use refrain_core::view::checkup::{Finding, Subject};
-use refrain_proc::probe::Answer;
+use refrain_proc::probe::ProbeOutput;
 use serde_json::Value;
 
-use crate::checkup::{Checkup, Place, Question, silent};
+use crate::checkup::{AgentDirs, Checkup, Question, silent};
 
 /// Without these it downloads lists of models, and with a plugin it installs a package.
 const OFFLINE: &[(&str, &str)] = &[
@@ -26,7 +26,7 @@ impl Checkup for super::OpenCode {
         &QUESTIONS
     }
 
-    fn findings(&self, _: &Place<'_>, answers: &[Option<Answer>]) -> Vec<Finding> {
+    fn findings(&self, _: &AgentDirs<'_>, answers: &[Option<ProbeOutput>]) -> Vec<Finding> {
         let said = |index: usize| answers.get(index).and_then(Option::as_ref).map(|answer| &*answer.stdout);
         let config: Option<Value> = said(1).and_then(|text| serde_json::from_str(text).ok());
         let providers = config.as_ref().map(|config| config["provider"].as_object());

@@ -4,7 +4,7 @@ use refrain_core::spec::Permissions;
 
 use super::reader::Reader;
 use crate::adapter::{Adapter, Call, Launch, StreamDecoder};
-use crate::args::{self, Given, Last};
+use crate::args::{self, Last, UserArgs};
 use crate::checkup::Checkup;
 
 /// The flag of the output format, and the required value.
@@ -22,7 +22,7 @@ impl Adapter for OpenCode {
 
     fn launch(&self, call: &Call<'_>) -> Launch {
         let agent = &call.spec.agent;
-        let given = Given::new(&agent.args);
+        let given = UserArgs::new(&agent.args);
         let mut launch = Launch { argv: vec![args::program(call)], ..Launch::default() };
         // The user's arguments may contain the subcommand, and options of the program before it.
         let (before, after) = match agent.args.iter().position(|argument| argument == "run") {
@@ -48,7 +48,7 @@ impl Adapter for OpenCode {
     }
 
     fn objection(&self, args: &[String]) -> Option<String> {
-        Given::new(args).objection("opencode", &FORMAT, STREAM)
+        UserArgs::new(args).objection("opencode", &FORMAT, STREAM)
     }
 
     fn checkup(&self) -> Option<&'static dyn Checkup> {
@@ -70,7 +70,7 @@ pub(crate) fn reading() -> [(String, String); 2] {
 /// `auto` needs no flag: by default it edits and runs commands. Permissions of `ask` in its configuration are its
 /// confinement, and a run that reaches one ends there and needs the user (the reader reports it). `--auto`, for
 /// `full`, answers every question with yes; what is denied stays denied.
-fn allow(call: &Call<'_>, given: Given<'_>, launch: &mut Launch) {
+fn allow(call: &Call<'_>, given: UserArgs<'_>, launch: &mut Launch) {
     match call.spec.agent.permissions {
         Permissions::Full => args::add(launch, given, &["--auto", "--dangerously-skip-permissions"], None),
         Permissions::ReadOnly => launch.env.extend(reading()),

@@ -9,7 +9,7 @@ use crate::adapter::StreamDecoder;
 use crate::message::Message;
 use crate::provider_error::fault;
 use crate::summarize;
-use crate::wire::{self, Say};
+use crate::wire::{self, EventSink};
 
 /// The start of the message with which OpenCode refuses a tool call when no user can be asked.
 const REJECTED: &str = "The user rejected permission";
@@ -31,13 +31,13 @@ pub(super) struct Reader {
 }
 
 impl StreamDecoder for Reader {
-    fn line(&mut self, line: &[u8], say: Say<'_>) {
+    fn line(&mut self, line: &[u8], say: EventSink<'_>) {
         if let Some(event) = wire::event(line, say) {
             self.hear(event, say);
         }
     }
 
-    fn conclude(&mut self, exit: Exit, stderr: &str, say: Say<'_>) {
+    fn conclude(&mut self, exit: Exit, stderr: &str, say: EventSink<'_>) {
         if let Some(fault) = self.pending.take() {
             say(AgentEvent::Fault(fault));
             // Non-zero exit is the agent's; a signal is external.
@@ -63,7 +63,7 @@ impl StreamDecoder for Reader {
 }
 
 impl Reader {
-    fn hear(&mut self, event: Event, say: Say<'_>) {
+    fn hear(&mut self, event: Event, say: EventSink<'_>) {
         if event.kind == EventKind::Unknown {
             return say(AgentEvent::Unknown);
         }
@@ -91,7 +91,7 @@ impl Reader {
     }
 
     /// The speaker of an event, by its session.
-    fn speaker(&mut self, session: Option<String>, say: Say<'_>) -> Speaker {
+    fn speaker(&mut self, session: Option<String>, say: EventSink<'_>) -> Speaker {
         match (session, &self.session) {
             (Some(theirs), Some(own)) if theirs != *own => Speaker::SubAgent,
             (Some(first), None) => {
@@ -104,13 +104,13 @@ impl Reader {
     }
 
     /// The run continued after an error.
-    fn go_on(&mut self, say: Say<'_>) {
+    fn go_on(&mut self, say: EventSink<'_>) {
         if let Some(fault) = self.pending.take() {
             say(AgentEvent::Retry(fault));
         }
     }
 
-    fn text(&mut self, part: Part, by: Speaker, say: Say<'_>) {
+    fn text(&mut self, part: Part, by: Speaker, say: EventSink<'_>) {
         let Some(text) = part.text.filter(|_| !part.synthetic) else { return };
         if by == Speaker::Agent {
             self.message.push_block(&text);
@@ -118,7 +118,7 @@ impl Reader {
         say(AgentEvent::Text { text, part: false, by });
     }
 
-    fn tool(&mut self, part: Part, by: Speaker, say: Say<'_>) {
+    fn tool(&mut self, part: Part, by: Speaker, say: EventSink<'_>) {
         let Some(state) = part.state else { return say(AgentEvent::Unknown) };
         if by == Speaker::Agent {
             self.message.clear();
@@ -131,7 +131,7 @@ impl Reader {
         say(AgentEvent::ToolResult { ok, output: summarize::output(&output) });
     }
 
-    fn finish(&mut self, part: &Part, by: Speaker, say: Say<'_>) {
+    fn finish(&mut self, part: &Part, by: Speaker, say: EventSink<'_>) {
         if by == Speaker::Agent {
             self.reason = Some(part.reason.unwrap_or(Reason::Unknown));
         }

@@ -32,7 +32,7 @@ pub enum Kind {
 
 /// Why settings cannot be edited. Nothing is changed then.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Misfit {
+pub enum SettingsError {
     /// They cannot be read.
     #[error("it is no JSON: {0}")]
     Malformed(String),
@@ -56,7 +56,7 @@ fn place(path: &[String]) -> String {
 
 /// The state of an entry of ours in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum EntryState {
     Same,
     /// Another entry is in its place, for example an older version.
     Other,
@@ -64,23 +64,25 @@ pub enum Found {
 }
 
 /// Compares an entry of ours with a text.
-pub fn look(text: &str, edit: &Edit) -> Result<Found, Misfit> {
+pub fn look(text: &str, edit: &Edit) -> Result<EntryState, SettingsError> {
     let document = Document::read(text)?;
     Ok(match find(&document, edit)? {
-        Spot::There { value, .. } if is_same(value, edit) => Found::Same,
-        Spot::There { .. } => Found::Other,
-        Spot::Missing { .. } => Found::Nothing,
+        Spot::There { value, .. } if is_same(value, edit) => EntryState::Same,
+        Spot::There { .. } => EntryState::Other,
+        Spot::Missing { .. } => EntryState::Nothing,
     })
 }
 
 /// Adds all our missing entries to a text.
-pub fn put(text: &str, edits: &[Edit]) -> Result<(String, Vec<Splice>), Misfit> {
+pub fn put(text: &str, edits: &[Edit]) -> Result<(String, Vec<Splice>), SettingsError> {
     let (mut text, mut all) = (text.to_owned(), Vec::new());
     for edit in edits {
         let document = Document::read(&text)?;
         let splices = match find(&document, edit)? {
             Spot::There { value, .. } if is_same(value, edit) => vec![],
-            Spot::There { .. } if edit.kind == Kind::Key => return Err(Misfit::Taken(edit.path.clone())),
+            Spot::There { .. } if edit.kind == Kind::Key => {
+                return Err(SettingsError::Taken(edit.path.clone()));
+            }
             Spot::There { value, .. } => {
                 let at = document.start + value.start();
                 vec![Splice { at, old: value.text(document.text).to_owned(), new: edit.value.clone() }]
@@ -97,7 +99,7 @@ pub fn put(text: &str, edits: &[Edit]) -> Result<(String, Vec<Splice>), Misfit> 
 
 /// Removes our entries from a text that may have changed since, and what is empty without them. A different value in
 /// one of our places belongs to the user and stays.
-pub fn take(text: &str, edits: &[Edit]) -> Result<String, Misfit> {
+pub fn take(text: &str, edits: &[Edit]) -> Result<String, SettingsError> {
     let mut text = text.to_owned();
     for edit in edits {
         let mut was_there = false;
@@ -148,11 +150,13 @@ enum Spot<'d> {
     },
 }
 
-fn find<'d>(document: &'d Document<'d>, edit: &Edit) -> Result<Spot<'d>, Misfit> {
+fn find<'d>(document: &'d Document<'d>, edit: &Edit) -> Result<Spot<'d>, SettingsError> {
     let Some(mut value) = document.value.as_ref() else { return Ok(Spot::Missing { group: None, depth: 0 }) };
     let mut at = None;
     for (depth, key) in edit.path.iter().enumerate() {
-        let Value::Object(object) = value else { return Err(Misfit::NoObject(edit.path[..depth].to_vec())) };
+        let Value::Object(object) = value else {
+            return Err(SettingsError::NoObject(edit.path[..depth].to_vec()));
+        };
         let group = Group::of_object(object);
         let mut of_name =
             object.properties.iter().enumerate().filter(|(_, property)| property.name.as_str() == key);
@@ -160,13 +164,13 @@ fn find<'d>(document: &'d Document<'d>, edit: &Edit) -> Result<Spot<'d>, Misfit>
             return Ok(Spot::Missing { group: Some(group), depth });
         };
         if of_name.next().is_some() {
-            return Err(Misfit::Twice(edit.path[..=depth].to_vec()));
+            return Err(SettingsError::Twice(edit.path[..=depth].to_vec()));
         }
         (value, at) = (&property.value, Some((group, index)));
     }
     match (&edit.kind, at) {
         (Kind::Element(mark), _) => {
-            let Value::Array(array) = value else { return Err(Misfit::NoArray(edit.path.clone())) };
+            let Value::Array(array) = value else { return Err(SettingsError::NoArray(edit.path.clone())) };
             let group = Group::of_array(array);
             let own = array.elements.iter().enumerate().find(|(_, value)| runs(value, mark));
             Ok(match own {
@@ -175,7 +179,7 @@ fn find<'d>(document: &'d Document<'d>, edit: &Edit) -> Result<Spot<'d>, Misfit>
             })
         }
         (Kind::Key | Kind::SharedKey, Some((group, index))) => Ok(Spot::There { value, group, index }),
-        (Kind::Key | Kind::SharedKey, None) => Err(Misfit::NoObject(Vec::new())),
+        (Kind::Key | Kind::SharedKey, None) => Err(SettingsError::NoObject(Vec::new())),
     }
 }
 

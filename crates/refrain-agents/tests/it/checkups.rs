@@ -5,11 +5,11 @@ use std::ffi::OsString;
 use std::fs;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_agents::checkup::Place;
+use refrain_agents::checkup::AgentDirs;
 use refrain_agents::output_parser;
 use refrain_core::spec::AgentKind;
 use refrain_core::view::checkup::{Grade, Subject};
-use refrain_proc::probe::Answer;
+use refrain_proc::probe::ProbeOutput;
 use rstest::rstest;
 
 /// A home with a project in it, and these files.
@@ -38,11 +38,11 @@ impl Scene {
         kind: AgentKind,
         subject: Subject,
         env: &[(&str, &str)],
-        answers: &[Option<Answer>],
+        answers: &[Option<ProbeOutput>],
     ) -> Vec<(Grade, String)> {
         let mut all: Vec<(OsString, OsString)> = vec![("HOME".into(), self.root.as_str().into())];
         all.extend(env.iter().map(|(name, value)| (name.into(), value.into())));
-        let place = Place { env: &all, dir: &self.root.join("work/sub"), root: &self.root.join("work") };
+        let place = AgentDirs { env: &all, dir: &self.root.join("work/sub"), root: &self.root.join("work") };
         let findings = output_parser::adapter(kind).unwrap().checkup().unwrap().findings(&place, answers);
         findings
             .into_iter()
@@ -53,8 +53,8 @@ impl Scene {
     }
 }
 
-fn said(code: i32, stdout: &str, stderr: &str) -> Option<Answer> {
-    Some(Answer { code: Some(code), stdout: stdout.to_owned(), stderr: stderr.to_owned() })
+fn said(code: i32, stdout: &str, stderr: &str) -> Option<ProbeOutput> {
+    Some(ProbeOutput { code: Some(code), stdout: stdout.to_owned(), stderr: stderr.to_owned() })
 }
 
 #[rstest]
@@ -67,7 +67,7 @@ fn said(code: i32, stdout: &str, stderr: &str) -> Option<Answer> {
 #[case(said(1, "error: unknown command 'auth'", ""), Grade::Warning, "cannot be read")]
 #[case(None, Grade::Warning, "in time")]
 fn claude_says_whether_it_is_logged_in(
-    #[case] answer: Option<Answer>,
+    #[case] answer: Option<ProbeOutput>,
     #[case] grade: Grade,
     #[case] part: &str,
 ) {
@@ -107,7 +107,7 @@ const OWN_PROVIDER: &str = "model_provider = \"mine\"\n[model_providers.mine]\nn
 fn codex_says_whether_it_is_logged_in(
     #[case] files: &[(&str, &str)],
     #[case] env: &[(&str, &str)],
-    #[case] answer: Option<Answer>,
+    #[case] answer: Option<ProbeOutput>,
     #[case] grade: Grade,
     #[case] found: &str,
 ) {

@@ -9,7 +9,7 @@ use refrain_core::gate::{Check, DefaultGates, GateEnv, GateName, GateSource, Gat
 use refrain_core::protect::Protected;
 use refrain_core::spec::{Millis, ProtectSpec};
 use refrain_core::values::GateVariable;
-use refrain_engine::config::keys::{Config, Gate, Gates, When};
+use refrain_engine::config::keys::{Config, Gate, GateMoment, Gates};
 
 use super::heading;
 use super::values;
@@ -352,8 +352,8 @@ impl GateArgs {
 
     fn configured(&self, name: GateName, gate: &Gate, check: Check) -> GateSpec {
         let when = match (gate.when, &check) {
-            (Some(When::Iteration), _) | (None, Check::Command(_)) => GateWhen::Iteration,
-            (Some(When::Claim), _) | (None, Check::Review(_)) => GateWhen::Claim,
+            (Some(GateMoment::Iteration), _) | (None, Check::Command(_)) => GateWhen::Iteration,
+            (Some(GateMoment::Claim), _) | (None, Check::Review(_)) => GateWhen::Claim,
         };
         GateSpec {
             name,

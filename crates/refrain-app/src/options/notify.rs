@@ -15,7 +15,7 @@ pub const DESKTOP: &str = if cfg!(target_os = "macos") { "osascript" } else { "n
 pub struct NotifyArgs {
     /// Tell you when the loop ends or needs you
     #[arg(long, value_enum, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "auto")]
-    pub notify: Option<How>,
+    pub notify: Option<NotifyMode>,
     /// The same by a command of yours: the message on its standard input, REFRAIN_NOTIFY_ID and REFRAIN_NOTIFY_STATUS set;
     /// words are split like a shell's, no shell runs it
     #[arg(long, value_name = "CMD ARGS")]
@@ -24,7 +24,7 @@ pub struct NotifyArgs {
 
 /// Where a notification is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum How {
+pub enum NotifyMode {
     /// On the terminal that shows the loop; on the desktop, where no terminal does
     Auto,
     /// On the terminal: its own notification where it has them, and its bell
@@ -39,10 +39,10 @@ impl NotifyArgs {
     /// What the options leave out, the configuration says.
     pub fn or_configured(self, config: &Notify) -> Self {
         let how = config.how.map(|how| match how {
-            NotifyHow::Auto => How::Auto,
-            NotifyHow::Terminal => How::Terminal,
-            NotifyHow::Desktop => How::Desktop,
-            NotifyHow::Off => How::Off,
+            NotifyHow::Auto => NotifyMode::Auto,
+            NotifyHow::Terminal => NotifyMode::Terminal,
+            NotifyHow::Desktop => NotifyMode::Desktop,
+            NotifyHow::Off => NotifyMode::Off,
         });
         let command = config.command.clone();
         Self { notify: self.notify.or(how), notify_command: self.notify_command.or(command) }
@@ -58,7 +58,7 @@ impl NotifyArgs {
 
     /// Whether notices are to be sent.
     pub fn is_asked(&self) -> bool {
-        self.notify.is_some_and(|how| how != How::Off) || self.notify_command.is_some()
+        self.notify.is_some_and(|how| how != NotifyMode::Off) || self.notify_command.is_some()
     }
 
     /// Why the user would not be notified, or the webhook not called. `watched` is whether a terminal will show the loop.
@@ -73,7 +73,10 @@ impl NotifyArgs {
     /// Why the desktop cannot show a notification. `watched` is whether a terminal will show the loop.
     #[must_use]
     pub fn objection(&self, context: &Context, watched: bool) -> Option<String> {
-        let on_desktop = matches!((self.notify, watched), (Some(How::Desktop), _) | (Some(How::Auto), false));
+        let on_desktop = matches!(
+            (self.notify, watched),
+            (Some(NotifyMode::Desktop), _) | (Some(NotifyMode::Auto), false)
+        );
         let path = context.variable("PATH").unwrap_or_default();
         let is_there = || std::env::split_paths(path).any(|dir| dir.join(DESKTOP).is_file());
         (on_desktop && !is_there()).then(|| {

@@ -4,7 +4,7 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::formats::mirror::MirrorName;
 use refrain_core::gate::{GateChoice, GateSpec};
-use refrain_core::plan::{PlanLimits, PlanSpec, Standing};
+use refrain_core::plan::{PlanLimits, PlanSpec, TaskReadiness};
 use refrain_core::promise::Promise;
 use refrain_core::spec::Limits;
 use refrain_core::{LoopId, Spec};
@@ -132,7 +132,8 @@ impl Prepared {
     /// Refuses verifications of tasks with a program that is missing.
     fn check_verification(&self) -> Result<(), RequestError> {
         let graph = &self.source.graph;
-        let to_do = graph.tasks().iter().enumerate().filter(|(at, _)| graph.standing(*at) == Standing::ToDo);
+        let to_do =
+            graph.tasks().iter().enumerate().filter(|(at, _)| graph.standing(*at) == TaskReadiness::ToDo);
         for (_, task) in to_do.filter(|(_, task)| task.verification.is_some()) {
             let each = &self.spec.each;
             let mut gates = self.spec.loop_spec(task, 1, &each.worktree, String::new()).gates;
@@ -234,7 +235,7 @@ fn prove(
 /// The commands of the tasks to do that have one of their own.
 fn of_tasks(source: &Source) -> impl Iterator<Item = RepositoryCommand> {
     let graph = &source.graph;
-    let to_do = graph.tasks().iter().enumerate().filter(|(at, _)| graph.standing(*at) == Standing::ToDo);
+    let to_do = graph.tasks().iter().enumerate().filter(|(at, _)| graph.standing(*at) == TaskReadiness::ToDo);
     let from = source.file.path.to_string();
     let commands = to_do.filter_map(|(_, task)| task.verification.clone());
     commands.map(move |command| RepositoryCommand { command, from: from.clone() })

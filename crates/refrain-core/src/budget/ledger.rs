@@ -7,7 +7,7 @@ use jiff::ToSpan;
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 
-use super::{Allowance, Caps, Standing, Which};
+use super::{Allowance, CapKind, CapUsage, Caps};
 use crate::agent::Usd;
 use crate::event::Identity;
 
@@ -67,36 +67,36 @@ impl Ledger {
 
     /// The standing of every cap that is set.
     #[must_use]
-    pub fn standings(&self, caps: &Caps, project: &str, day: Date) -> Vec<Standing> {
+    pub fn standings(&self, caps: &Caps, project: &str, day: Date) -> Vec<CapUsage> {
         let standing = |which| {
             let (spent, reserved) = (self.spent(which, project, day), self.reserved(which, project, day));
-            Some(Standing { which, day, cap: caps.of(which)?, spent, reserved })
+            Some(CapUsage { which, day, cap: caps.of(which)?, spent, reserved })
         };
-        Which::ALL.into_iter().filter_map(standing).collect()
+        CapKind::ALL.into_iter().filter_map(standing).collect()
     }
 
     /// What is left under every cap; none if there is no cap.
     #[must_use]
     pub fn left(&self, caps: &Caps, project: &str, day: Date) -> Option<Allowance> {
-        let by = self.standings(caps, project, day).into_iter().min_by_key(Standing::left)?;
+        let by = self.standings(caps, project, day).into_iter().min_by_key(CapUsage::left)?;
         Some(Allowance { amount: by.left(), by })
     }
 
-    fn spent(&self, which: Which, project: &str, day: Date) -> Usd {
+    fn spent(&self, which: CapKind, project: &str, day: Date) -> Usd {
         let of_day = self.days.get(&day);
         let of = |all: &BTreeMap<String, Usd>| all.get(project).copied().unwrap_or_default();
         match which {
-            Which::Day => sum(of_day.iter().flat_map(|day| day.values())),
-            Which::ProjectDay => of_day.map(of).unwrap_or_default(),
-            Which::Project => of(&self.projects),
+            CapKind::Day => sum(of_day.iter().flat_map(|day| day.values())),
+            CapKind::ProjectDay => of_day.map(of).unwrap_or_default(),
+            CapKind::Project => of(&self.projects),
         }
     }
 
-    fn reserved(&self, which: Which, project: &str, day: Date) -> Usd {
+    fn reserved(&self, which: CapKind, project: &str, day: Date) -> Usd {
         let counts = |it: &&Reservation| match which {
-            Which::Day => it.day == day,
-            Which::ProjectDay => it.day == day && it.project == project,
-            Which::Project => it.project == project,
+            CapKind::Day => it.day == day,
+            CapKind::ProjectDay => it.day == day && it.project == project,
+            CapKind::Project => it.project == project,
         };
         sum(self.open.iter().filter(counts).map(|it| &it.amount))
     }

@@ -41,11 +41,11 @@ impl Caps {
 
     /// The cap of this kind.
     #[must_use]
-    pub fn of(&self, which: Which) -> Option<Usd> {
+    pub fn of(&self, which: CapKind) -> Option<Usd> {
         match which {
-            Which::Day => self.day,
-            Which::ProjectDay => self.project_day,
-            Which::Project => self.project,
+            CapKind::Day => self.day,
+            CapKind::ProjectDay => self.project_day,
+            CapKind::Project => self.project,
         }
     }
 
@@ -53,14 +53,18 @@ impl Caps {
     #[must_use]
     pub fn lower(self, other: Self) -> Self {
         let lower = |which| [self.of(which), other.of(which)].into_iter().flatten().min();
-        Self { day: lower(Which::Day), project_day: lower(Which::ProjectDay), project: lower(Which::Project) }
+        Self {
+            day: lower(CapKind::Day),
+            project_day: lower(CapKind::ProjectDay),
+            project: lower(CapKind::Project),
+        }
     }
 }
 
 /// Which of the shared caps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Which {
+pub enum CapKind {
     /// Of all loops of the user, in one day.
     Day,
     /// Of all loops of one project, in one day.
@@ -69,7 +73,7 @@ pub enum Which {
     Project,
 }
 
-impl Which {
+impl CapKind {
     /// Every one; of two that leave the same the first is named.
     pub const ALL: [Self; 3] = [Self::Day, Self::ProjectDay, Self::Project];
 
@@ -86,9 +90,9 @@ impl Which {
 
 /// A shared cap, and how it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Standing {
+pub struct CapUsage {
     /// Which.
-    pub which: Which,
+    pub which: CapKind,
     /// The day that it is about, in the user's own time zone; where it is about days.
     #[schemars(with = "String")]
     pub day: Date,
@@ -100,7 +104,7 @@ pub struct Standing {
     pub reserved: Usd,
 }
 
-impl Standing {
+impl CapUsage {
     /// The amount that is neither spent nor reserved.
     #[must_use]
     pub fn left(&self) -> Usd {
@@ -108,14 +112,14 @@ impl Standing {
     }
 }
 
-impl fmt::Display for Standing {
+impl fmt::Display for CapUsage {
     /// In words that follow "of": `the $20.00 a day for all loops`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { cap, .. } = self;
         match self.which {
-            Which::Day => write!(f, "the {cap} a day for all loops"),
-            Which::ProjectDay => write!(f, "the {cap} a day for loops of this project"),
-            Which::Project => write!(f, "the {cap} for loops of this project"),
+            CapKind::Day => write!(f, "the {cap} a day for all loops"),
+            CapKind::ProjectDay => write!(f, "the {cap} a day for loops of this project"),
+            CapKind::Project => write!(f, "the {cap} for loops of this project"),
         }
     }
 }
@@ -125,7 +129,7 @@ impl fmt::Display for Standing {
 pub struct Allowance {
     pub amount: Usd,
     /// By which cap: the one that leaves the least.
-    pub by: Standing,
+    pub by: CapUsage,
 }
 
 #[cfg(test)]

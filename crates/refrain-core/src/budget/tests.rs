@@ -30,12 +30,12 @@ fn amount(allowance: Option<Allowance>) -> Option<u64> {
 
 #[rstest]
 #[case::no_cap(caps(0, 0, 0), None)]
-#[case::the_day(caps(100, 0, 0), Some((Which::Day, 100 - 50 - 10 - 5)))]
-#[case::the_project_today(caps(100, 30, 0), Some((Which::ProjectDay, 30 - 10 - 5)))]
-#[case::the_project_in_all(caps(100, 30, 41), Some((Which::Project, 41 - 10 - 20 - 5)))]
-#[case::nothing_is_never_less(caps(12, 0, 0), Some((Which::Day, 0)))]
-#[case::the_first_of_two_alike(caps(65, 15, 0), Some((Which::Day, 0)))]
-fn the_cap_that_leaves_the_least_counts(#[case] caps: Caps, #[case] left: Option<(Which, u64)>) {
+#[case::the_day(caps(100, 0, 0), Some((CapKind::Day, 100 - 50 - 10 - 5)))]
+#[case::the_project_today(caps(100, 30, 0), Some((CapKind::ProjectDay, 30 - 10 - 5)))]
+#[case::the_project_in_all(caps(100, 30, 41), Some((CapKind::Project, 41 - 10 - 20 - 5)))]
+#[case::nothing_is_never_less(caps(12, 0, 0), Some((CapKind::Day, 0)))]
+#[case::the_first_of_two_alike(caps(65, 15, 0), Some((CapKind::Day, 0)))]
+fn the_cap_that_leaves_the_least_counts(#[case] caps: Caps, #[case] left: Option<(CapKind, u64)>) {
     let mut ledger = Ledger::default();
     for (of, project, day, used) in [
         ("/p/old", "/p", date(2026, 11, 20), 20),
@@ -98,7 +98,7 @@ fn a_day_is_new_and_a_project_is_not_and_an_attempt_counts_for_the_day_on_which_
     ledger.settle("/early".into(), 1, Some(Usd(100)));
     let after = date(2026, 11, 23);
     let left = ledger.left(&caps, "/p", after).unwrap();
-    assert_eq!((left.by.which, left.amount.0), (Which::Project, 50));
+    assert_eq!((left.by.which, left.amount.0), (CapKind::Project, 50));
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn a_reservation_grows_before_it_is_overdrawn(
 
 /// What happens to one of many loops.
 #[derive(Clone, Copy, Debug)]
-enum Happens {
+enum LoopEvent {
     /// It starts an attempt, if it runs none.
     Start { wish: u64 },
     /// Its agent says that so much more was used.
@@ -161,12 +161,12 @@ struct Attempt {
 const EVENT: u64 = 400_000_000;
 const LOOPS: usize = 5;
 
-fn happens() -> impl Strategy<Value = (usize, Happens)> {
+fn happens() -> impl Strategy<Value = (usize, LoopEvent)> {
     let one = prop_oneof![
-        3 => (1..3_000_000_000u64).prop_map(|wish| Happens::Start { wish }),
-        8 => (0..=EVENT).prop_map(Happens::Uses),
-        2 => Just(Happens::Ends),
-        1 => Just(Happens::Crashes),
+        3 => (1..3_000_000_000u64).prop_map(|wish| LoopEvent::Start { wish }),
+        8 => (0..=EVENT).prop_map(LoopEvent::Uses),
+        2 => Just(LoopEvent::Ends),
+        1 => Just(LoopEvent::Crashes),
     ];
     (0..LOOPS, one)
 }
@@ -186,7 +186,7 @@ proptest! {
         for (of, what) in steps {
             let Attempt { runs, crashed, .. } = loops[of];
             match what {
-                Happens::Start { wish: amount } if !runs => {
+                LoopEvent::Start { wish: amount } if !runs => {
                     // Those of dead runners are settled first, each with its known usage.
                     for (dead, attempt) in loops.iter_mut().enumerate().filter(|(_, it)| it.crashed) {
                         ledger.settle(&name(dead), 1, Some(Usd(attempt.used)));
@@ -197,7 +197,7 @@ proptest! {
                     let amount = allowed.map_or(0, |allowed| allowed.amount.0);
                     loops[of] = Attempt { runs: amount > 0, crashed: false, amount, used: 0 };
                 }
-                Happens::Uses(more) if runs && !crashed => {
+                LoopEvent::Uses(more) if runs && !crashed => {
                     let attempt = &mut loops[of];
                     attempt.used += more;
                     all += more;
@@ -212,15 +212,15 @@ proptest! {
                         *attempt = Attempt::default();
                     }
                 }
-                Happens::Ends if runs && !crashed => {
+                LoopEvent::Ends if runs && !crashed => {
                     ledger.settle(&name(of), 1, Some(Usd(loops[of].used)));
                     loops[of] = Attempt::default();
                 }
-                Happens::Crashes if runs => loops[of].crashed = true,
-                Happens::Start { .. }
-                | Happens::Uses(_)
-                | Happens::Ends
-                | Happens::Crashes => {}
+                LoopEvent::Crashes if runs => loops[of].crashed = true,
+                LoopEvent::Start { .. }
+                | LoopEvent::Uses(_)
+                | LoopEvent::Ends
+                | LoopEvent::Crashes => {}
             }
             prop_assert!(all <= cap + overshot, "{all} of {cap}, {overshot} over");
         }

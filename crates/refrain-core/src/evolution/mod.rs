@@ -51,7 +51,7 @@ pub struct Change {
 /// What becomes of a proposal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Standing {
+pub enum ProposalState {
     /// Not decided yet.
     Open,
     /// A person took it over.
@@ -77,7 +77,7 @@ pub struct Proposal {
     /// What it changes.
     pub changes: Vec<Change>,
     /// What became of it.
-    pub standing: Standing,
+    pub standing: ProposalState,
     /// When that was decided.
     #[schemars(with = "Option<String>")]
     pub decided_at: Option<Timestamp>,

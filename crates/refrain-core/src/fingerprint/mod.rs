@@ -56,15 +56,15 @@ pub fn of(gate: &str, output: &str) -> Fingerprint {
 
 /// What a failure comes down to, for a prompt and for people.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Essence {
-    /// The names of failing tests, in their order by name; at most [`Essence::MOST`].
+pub struct FailureText {
+    /// The names of failing tests, in their order by name; at most [`FailureText::MOST`].
     pub tests: Vec<String>,
     /// The first lines that say what is wrong, as they were printed but for control characters and length; at most
-    /// [`Essence::MOST`]. The last lines of all where none does.
+    /// [`FailureText::MOST`]. The last lines of all where none does.
     pub errors: Vec<String>,
 }
 
-impl Essence {
+impl FailureText {
     /// How many names, and how many lines, are kept.
     pub const MOST: usize = 12;
     /// The longest name or line, in bytes.
@@ -73,6 +73,6 @@ impl Essence {
 
 /// The essence of a failure's output.
 #[must_use]
-pub fn essence(output: &str) -> Essence {
+pub fn essence(output: &str) -> FailureText {
     Reading::of(output).essence()
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::shapes::{self, Shape};
-use super::{Essence, normal};
+use super::{FailureText, normal};
 use crate::text::{clip, printable};
 
 /// How many of the last lines are compared if no line is known to be a runner's verdict.
@@ -26,7 +26,7 @@ pub(super) struct Reading {
 
 /// The context that the lines above give the next one.
 #[derive(Default)]
-enum Within {
+enum LineContext {
     #[default]
     Nothing,
     /// Lines up to an empty one say what is wrong.
@@ -42,7 +42,7 @@ enum Within {
 impl Reading {
     pub(super) fn of(output: &str) -> Self {
         let mut reading = Self::default();
-        let mut within = Within::default();
+        let mut within = LineContext::default();
         for line in output.split('\n') {
             let line = last_shown(line);
             let line = printable(line);
@@ -51,20 +51,29 @@ impl Reading {
         reading
     }
 
-    fn read(&mut self, line: &str, within: Within) -> Within {
+    fn read(&mut self, line: &str, within: LineContext) -> LineContext {
         if line.is_empty() {
-            return Within::Nothing;
+            return LineContext::Nothing;
         }
         let found = shapes::of(line);
         match (&within, &found) {
-            (Within::Frame, None | Some((Shape::Detail | Shape::Noise, ..))) => return Within::Nothing,
-            (Within::Warning, Some((Shape::Test | Shape::Headline, ..))) => {}
-            (Within::Warning, _) if belongs_to_warning(line) => return within,
-            (Within::Headline, None | Some((Shape::Detail | Shape::Log, ..))) => {
+            (LineContext::Frame, None | Some((Shape::Detail | Shape::Noise, ..))) => {
+                return LineContext::Nothing;
+            }
+            (LineContext::Warning, Some((Shape::Test | Shape::Headline, ..))) => {}
+            (LineContext::Warning, _) if belongs_to_warning(line) => return within,
+            (LineContext::Headline, None | Some((Shape::Detail | Shape::Log, ..))) => {
                 self.message(line, line);
                 return within;
             }
-            (Within::Nothing | Within::Frame | Within::Warning | Within::Headline | Within::File(_), _) => {}
+            (
+                LineContext::Nothing
+                | LineContext::Frame
+                | LineContext::Warning
+                | LineContext::Headline
+                | LineContext::File(_),
+                _,
+            ) => {}
         }
         let Some((shape, name, text)) = found else {
             self.keep_in_tail(line);
@@ -73,12 +82,14 @@ impl Reading {
         let text = text.as_deref().unwrap_or(line);
         match shape {
             // Only brackets may come between two lines of a message.
-            Shape::Noise if matches!(within, Within::Headline) && line.contains(char::is_alphanumeric) => {
-                return Within::Nothing;
+            Shape::Noise
+                if matches!(within, LineContext::Headline) && line.contains(char::is_alphanumeric) =>
+            {
+                return LineContext::Nothing;
             }
             Shape::Noise => return stays(within),
-            Shape::Warning => return Within::Warning,
-            Shape::Frame => return Within::Frame,
+            Shape::Warning => return LineContext::Warning,
+            Shape::Frame => return LineContext::Frame,
             Shape::Test => {
                 self.tests.extend(name.map(|name| normal::line(&name)));
                 // A line that names a test and no more says nothing else.
@@ -91,7 +102,7 @@ impl Reading {
             Shape::Headline => {
                 self.message(text, line);
                 self.keep_in_tail(line);
-                return Within::Headline;
+                return LineContext::Headline;
             }
             Shape::Detail => {
                 self.details.insert(normal::line(line));
@@ -99,10 +110,10 @@ impl Reading {
             }
             Shape::File => {
                 self.keep_in_tail(line);
-                return Within::File(text.trim().to_owned());
+                return LineContext::File(text.trim().to_owned());
             }
             Shape::Row => {
-                if let Within::File(file) = &within {
+                if let LineContext::File(file) = &within {
                     self.diagnostic(&format!("{file}: {text}"), &format!("{file}: {}", line.trim()));
                 } else {
                     self.diagnostic(text, line);
@@ -153,25 +164,26 @@ impl Reading {
         self.tests
     }
 
-    pub(super) fn essence(self) -> Essence {
-        let tests = self.tests.iter().take(Essence::MOST).map(|name| clip(name, Essence::LINE).into_owned());
-        let tail = self.tail.len().saturating_sub(Essence::MOST);
+    pub(super) fn essence(self) -> FailureText {
+        let tests =
+            self.tests.iter().take(FailureText::MOST).map(|name| clip(name, FailureText::LINE).into_owned());
+        let tail = self.tail.len().saturating_sub(FailureText::MOST);
         let mut errors = self.said;
         errors.extend(self.hinted);
         if errors.is_empty() {
             errors =
-                self.tail.iter().skip(tail).map(|line| clip(line.trim(), Essence::LINE).into()).collect();
+                self.tail.iter().skip(tail).map(|line| clip(line.trim(), FailureText::LINE).into()).collect();
         }
-        errors.truncate(Essence::MOST);
-        Essence { tests: tests.collect(), errors }
+        errors.truncate(FailureText::MOST);
+        FailureText { tests: tests.collect(), errors }
     }
 }
 
 /// What continues after a line that neither begins nor ends anything.
-fn stays(within: Within) -> Within {
+fn stays(within: LineContext) -> LineContext {
     match within {
-        Within::File(_) | Within::Headline => within,
-        Within::Nothing | Within::Warning | Within::Frame => Within::Nothing,
+        LineContext::File(_) | LineContext::Headline => within,
+        LineContext::Nothing | LineContext::Warning | LineContext::Frame => LineContext::Nothing,
     }
 }
 
@@ -182,8 +194,8 @@ fn belongs_to_warning(line: &str) -> bool {
 }
 
 fn show(lines: &mut Vec<String>, line: &str) {
-    let line = clip(line.trim(), Essence::LINE);
-    if lines.len() < Essence::MOST && !lines.iter().any(|shown| *shown == line) {
+    let line = clip(line.trim(), FailureText::LINE);
+    if lines.len() < FailureText::MOST && !lines.iter().any(|shown| *shown == line) {
         lines.push(line.into_owned());
     }
 }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use rstest::rstest;
 
-use super::{Essence, Fingerprint, Reading, essence, normal, of, shapes};
+use super::{FailureText, Fingerprint, Reading, essence, normal, of, shapes};
 
 #[test]
 fn every_rule_is_an_expression() {
@@ -77,7 +77,7 @@ fn people_see_names_and_first_lines_as_they_were_printed() {
     let output = "running 2 tests\ntest tests::four ... FAILED\ntest tests::one ... ok\n\n---- tests::four stdout \
                   ----\n\nthread 'tests::four' (9468) panicked at src/lib.rs:6:25:\nassertion `left == right` \
                   failed\n  left: \"\u{1b}[31mIIII\u{1b}[0m\"\n right: \"IV\"\nnote: run with `RUST_BACKTRACE=1`\n";
-    let Essence { tests, errors } = essence(output);
+    let FailureText { tests, errors } = essence(output);
     assert_eq!(tests, ["tests::four"]);
     assert_eq!(
         errors,
@@ -89,16 +89,16 @@ fn people_see_names_and_first_lines_as_they_were_printed() {
         ]
     );
     assert_eq!(essence("checking\nroman gave XIIII\n").errors, ["checking", "roman gave XIIII"]);
-    assert_eq!(essence(""), Essence::default());
+    assert_eq!(essence(""), FailureText::default());
 }
 
 #[test]
 fn people_see_a_bounded_part() {
     let many: String =
         (0..1000).map(|n| format!("test t{n} ... FAILED\nerror: {n}{}\n", "x".repeat(2000))).collect();
-    let Essence { tests, errors } = essence(&many);
-    assert_eq!((tests.len(), errors.len()), (Essence::MOST, Essence::MOST));
-    assert!(tests.iter().chain(&errors).all(|line| line.len() <= Essence::LINE));
+    let FailureText { tests, errors } = essence(&many);
+    assert_eq!((tests.len(), errors.len()), (FailureText::MOST, FailureText::MOST));
+    assert!(tests.iter().chain(&errors).all(|line| line.len() <= FailureText::LINE));
 }
 
 /// Blocks of the output of tests that ran side by side, in any order.

@@ -31,11 +31,11 @@ use crate::r#loop::LoopState;
 use crate::spec::Spec;
 
 pub use check::Check;
-pub use found::{ForeignLoop, NotNow, Promised, Prompt, Unread, admits as admits_prompt};
-pub use parts::Standing;
+pub use found::{CannotContinue, ForeignLoop, Promised, Prompt, Unread, admits as admits_prompt};
+pub use parts::LoopPhase;
 pub use ralph_loop::{ADVISORY, PATH as RALPH_LOOP, is_active as is_ralph_loop_active};
 pub use read::read;
-pub use spec::{Carried, Mirror, MirrorName};
+pub use spec::{CarriedCounter, Mirror, MirrorName};
 
 use parts::Mark;
 
@@ -92,7 +92,7 @@ impl Mirror {
 
     /// The loop as this format has it.
     #[must_use]
-    pub fn document(self, state: &LoopState, standing: Standing) -> String {
+    pub fn document(self, state: &LoopState, standing: LoopPhase) -> String {
         let mark = Mark::of(state);
         match self {
             Self::Ralph => ralph::document(state, mark),
@@ -104,7 +104,7 @@ impl Mirror {
 
     /// The files of a loop in this standing; `context` is the content of `context.md`.
     #[must_use]
-    pub fn files(self, state: &LoopState, standing: Standing, context: Option<&str>) -> Mirrored {
+    pub fn files(self, state: &LoopState, standing: LoopPhase, context: Option<&str>) -> Mirrored {
         // Seed 004: a successful loop leaves no file. Seed 002's file has no word for an end.
         let stays = match self {
             Self::Synthex | Self::Descartes => true,

@@ -20,7 +20,7 @@ pub use pins::{GitPin, GitPins, PushTarget};
 pub use publish::{
     Checks, ChecksVerdict, Effect, FailedCheck, PublishReport, PublishResult, PullRequest, Refusal,
 };
-pub use template::{Fill, Template, TemplateError, subject};
+pub use template::{Template, TemplateError, TemplateValues, subject};
 
 /// The most files that may be changed or new for a tree to be made of them. Each is read, screened for secrets, and
 /// kept in memory until the loop ends: 200,000 take 200 MB and about a minute. More than that was built or installed,
@@ -230,13 +230,13 @@ pub struct LeftOut {
     /// Which file.
     pub path: RepoPath,
     /// Why.
-    pub why: Why,
+    pub why: LeftOutReason,
 }
 
 /// Why a path is left out.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Why {
+pub enum LeftOutReason {
     /// It was dirty before the start, and the agent changed it: the person's part cannot be told from the agent's.
     DirtyBefore,
     /// It looks like a secret.
@@ -258,7 +258,7 @@ pub enum Why {
     Unreadable,
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for LeftOutReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::DirtyBefore => f.write_str("it was changed before the loop began, and by the agent since"),
@@ -291,7 +291,7 @@ pub struct Exposed {
 impl fmt::Display for Exposed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of commit {}: ", self.path, self.commit.short())?;
-        Why::Secret { what: self.what.clone(), line: self.line }.fmt(f)
+        LeftOutReason::Secret { what: self.what.clone(), line: self.line }.fmt(f)
     }
 }
 

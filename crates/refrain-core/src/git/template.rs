@@ -34,7 +34,7 @@ pub enum TemplateError {
 
 /// The values of the names in a [`Template`].
 #[derive(Clone, Copy, Debug)]
-pub struct Fill<'a> {
+pub struct TemplateValues<'a> {
     /// `{loop}`: the loop's id.
     pub id: &'a LoopId,
     /// `{iteration}`; nothing before there is one.
@@ -56,7 +56,7 @@ impl Template {
 
     /// The text with everything filled in.
     #[must_use]
-    pub fn fill(&self, with: Fill<'_>) -> String {
+    pub fn fill(&self, with: TemplateValues<'_>) -> String {
         let mut text = String::new();
         for piece in pieces(&self.0) {
             match piece {
@@ -170,8 +170,13 @@ mod tests {
 
     fn fill(template: &str) -> String {
         let id = "mend".parse().unwrap();
-        let with =
-            Fill { id: &id, iteration: 3, max: None, summary: "Mend it", timestamp: "20261121-173000" };
+        let with = TemplateValues {
+            id: &id,
+            iteration: 3,
+            max: None,
+            summary: "Mend it",
+            timestamp: "20261121-173000",
+        };
         template.parse::<Template>().unwrap().fill(with)
     }
 

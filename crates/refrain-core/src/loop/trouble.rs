@@ -25,7 +25,7 @@ const JITTER: u64 = 5;
 
 /// The reaction of a loop to a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum Reaction {
     /// It is the provider's: refunded, and tried again after a wait.
     Wait(WaitKind),
     /// It needs a person: refunded, and blocked.
@@ -37,31 +37,31 @@ pub(super) enum Answer {
 }
 
 /// The table.
-pub(super) fn answer(fault: FaultKind) -> Answer {
+pub(super) fn answer(fault: FaultKind) -> Reaction {
     match fault {
-        FaultKind::Limit => Answer::Wait(WaitKind::Limit),
+        FaultKind::Limit => Reaction::Wait(WaitKind::Limit),
         FaultKind::RateLimit | FaultKind::Overloaded | FaultKind::Connection | FaultKind::Busy => {
-            Answer::Wait(WaitKind::Outage)
+            Reaction::Wait(WaitKind::Outage)
         }
-        FaultKind::Login => Answer::Person(Blocked::Login),
-        FaultKind::Forbidden => Answer::Person(Blocked::Forbidden),
-        FaultKind::Credit => Answer::Person(Blocked::Credit),
-        FaultKind::Model => Answer::Person(Blocked::Model),
-        FaultKind::Setup => Answer::Person(Blocked::Setup),
-        FaultKind::Session => Answer::Person(Blocked::Session),
-        FaultKind::Budget => Answer::Budget,
+        FaultKind::Login => Reaction::Person(Blocked::Login),
+        FaultKind::Forbidden => Reaction::Person(Blocked::Forbidden),
+        FaultKind::Credit => Reaction::Person(Blocked::Credit),
+        FaultKind::Model => Reaction::Person(Blocked::Model),
+        FaultKind::Setup => Reaction::Person(Blocked::Setup),
+        FaultKind::Session => Reaction::Person(Blocked::Session),
+        FaultKind::Budget => Reaction::Budget,
         FaultKind::Context
         | FaultKind::OutputLimit
         | FaultKind::Refused
         | FaultKind::Turns
         | FaultKind::Aborted
-        | FaultKind::Other => Answer::Charge,
+        | FaultKind::Other => Reaction::Charge,
     }
 }
 
 /// When a program is ended that waits for its provider itself; never, if it tries again soon.
 pub(super) fn ends_sleep(retrying: &Retrying) -> Option<Timestamp> {
-    if !matches!(answer(retrying.kind), Answer::Wait(_)) {
+    if !matches!(answer(retrying.kind), Reaction::Wait(_)) {
         return None;
     }
     let sleep = match retrying.until {

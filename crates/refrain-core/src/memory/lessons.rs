@@ -25,16 +25,16 @@ const MOST_IMPORTANT: f64 = 0.8;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Answer {
+struct Lessons {
     /// What holds beyond this loop: about the project, its tools, what the person wants. None where there is nothing.
-    facts: Vec<Said>,
+    facts: Vec<LessonText>,
     /// Which way led to the goal, or away from it, for a loop with a similar goal. None if there is no lesson.
-    lessons: Vec<Said>,
+    lessons: Vec<LessonText>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Said {
+struct LessonText {
     /// One sentence, without secrets.
     text: String,
     /// How much it matters, from 0 to 1.
@@ -45,7 +45,7 @@ struct Said {
 #[must_use]
 pub fn schema() -> serde_json::Value {
     let settings = SchemaSettings::draft07().with(|settings| settings.inline_subschemas = true);
-    let mut schema = settings.into_generator().into_root_schema_for::<Answer>();
+    let mut schema = settings.into_generator().into_root_schema_for::<Lessons>();
     // Names of ours are nothing to an agent.
     schema.remove("title");
     schema.to_value()
@@ -103,9 +103,9 @@ pub fn lessons(state: &LoopState, answer: &str) -> Result<Vec<Memory>, String> {
     }
     let text = text.strip_prefix("```json").or_else(|| text.strip_prefix("```")).unwrap_or(text);
     let text = text.trim_end().strip_suffix("```").unwrap_or(text);
-    let answer: Answer = serde_json::from_str(text.trim())
+    let answer: Lessons = serde_json::from_str(text.trim())
         .map_err(|error| format!("it answered with something else than was asked for: {error}"))?;
-    let Answer { facts, lessons } = answer;
+    let Lessons { facts, lessons } = answer;
     if facts.len() > MOST || lessons.len() > MOST {
         return Err(format!(
             "it answered with {} facts and {} lessons; accepted are {MOST}",

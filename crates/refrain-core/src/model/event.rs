@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::AgentReport;
-use crate::budget::Standing;
+use crate::budget::CapUsage;
 use crate::gate::GateName;
 use crate::git::{Base, CommitReport, Effect, Oid, PublishReport, RepoPath};
 use crate::ids::{AttemptId, RequestId};
@@ -449,7 +449,7 @@ pub enum End {
     BudgetExceeded {
         /// The cap, where it is one that loops share; else it is the loop's own.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        by: Option<Standing>,
+        by: Option<CapUsage>,
     },
     /// It waits for a person.
     Blocked {

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::budget::Caps;
-use crate::formats::mirror::{Carried, Mirror};
+use crate::formats::mirror::{CarriedCounter, Mirror};
 use crate::gate::{Check, GateEnv, GateSpec};
 use crate::git::GitSpec;
 use crate::ids::LoopId;
@@ -100,7 +100,7 @@ pub struct Spec {
     pub mirrors: Vec<Mirror>,
     /// What another system counted before, and it continues with (`resume --from`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub carried: Option<Carried>,
+    pub carried: Option<CarriedCounter>,
     /// What it has to do with memories of other loops: it gets some, and leaves some. None where it has nothing to do with
     /// them.
     #[serde(default, skip_serializing_if = "Option::is_none")]

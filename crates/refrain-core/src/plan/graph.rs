@@ -15,7 +15,7 @@ use std::collections::{HashMap, VecDeque};
 use super::graph::edges::Edges;
 use super::graph::links::{index, needs, parents};
 use super::standing::standings;
-use super::{Problem, Standing, Task, TaskId, TaskStatus};
+use super::{Problem, Task, TaskId, TaskReadiness, TaskStatus};
 
 /// The tasks of a plan, by the order of their file, and what follows from their dependencies.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub struct Graph {
     tasks: Vec<Task>,
     index: HashMap<TaskId, usize>,
     parents: Vec<Option<usize>>,
-    standing: Vec<Standing>,
+    standing: Vec<TaskReadiness>,
     /// By node: what it comes after.
     needs: Edges,
     /// By node: what comes after it.
@@ -88,7 +88,7 @@ impl Graph {
     /// How many tasks are to be done.
     #[must_use]
     pub fn to_do(&self) -> usize {
-        self.standing.iter().filter(|standing| **standing == Standing::ToDo).count()
+        self.standing.iter().filter(|standing| **standing == TaskReadiness::ToDo).count()
     }
 
     /// The wave of a task that is to do, from 0.
@@ -99,7 +99,7 @@ impl Graph {
 
     /// How it stands, given its subtasks.
     #[must_use]
-    pub fn standing(&self, task: usize) -> Standing {
+    pub fn standing(&self, task: usize) -> TaskReadiness {
         self.standing[task]
     }
 
@@ -127,7 +127,7 @@ impl Graph {
                 match self.task_of(node) {
                     _ if only_parts && !is_part => {}
                     Some(it) if is_part && self.tasks[it].status == TaskStatus::Cancelled => {}
-                    Some(it) if self.standing[it] != Standing::InParts => found.push(it),
+                    Some(it) if self.standing[it] != TaskReadiness::InParts => found.push(it),
                     Some(_) | None => left.push(node),
                 }
             }
@@ -150,7 +150,7 @@ impl Graph {
             for &node in self.needed_by.of(from) {
                 match self.task_of(node) {
                     None => left.push(node),
-                    Some(it) if self.standing[it] != Standing::InParts => found.push(it),
+                    Some(it) if self.standing[it] != TaskReadiness::InParts => found.push(it),
                     // A task that waits for the whole waits for its parts; the gate passes on what the whole waits for.
                     Some(it) if from < self.tasks.len() && self.parents[from] == Some(it) => left.push(it),
                     Some(_) => {}
@@ -178,8 +178,8 @@ impl Graph {
     /// The tasks to do that nothing would prove done if the plan has no verification of its own.
     #[must_use]
     pub fn unverified(&self) -> Option<Problem> {
-        let lacks = |(task, standing): &(&Task, &Standing)| {
-            **standing == Standing::ToDo && task.verification.is_none()
+        let lacks = |(task, standing): &(&Task, &TaskReadiness)| {
+            **standing == TaskReadiness::ToDo && task.verification.is_none()
         };
         let lacking: Vec<_> =
             self.tasks.iter().zip(&self.standing).filter(lacks).map(|(task, _)| task.id.clone()).collect();
@@ -206,20 +206,20 @@ impl Graph {
             let own = self.task_of(node);
             for &need in self.needs.of(node) {
                 let (end, stopped) = match self.task_of(need).map(|it| (it, self.standing[it])) {
-                    None | Some((_, Standing::InParts)) => (begin[need], waits[need]),
-                    Some((_, Standing::ToDo)) => (begin[need] + 1, waits[need]),
-                    Some((_, Standing::Done)) => (0, None),
+                    None | Some((_, TaskReadiness::InParts)) => (begin[need], waits[need]),
+                    Some((_, TaskReadiness::ToDo)) => (begin[need] + 1, waits[need]),
+                    Some((_, TaskReadiness::Done)) => (0, None),
                     // A part that was given up is no reason to wait for the whole.
-                    Some((it, Standing::Stopped)) if own.is_some() && self.parents[it] == own => {
+                    Some((it, TaskReadiness::Stopped)) if own.is_some() && self.parents[it] == own => {
                         let is_given_up = self.tasks[it].status == TaskStatus::Cancelled;
                         (0, (!is_given_up).then_some(it))
                     }
-                    Some((it, Standing::Stopped)) => (0, Some(it)),
+                    Some((it, TaskReadiness::Stopped)) => (0, Some(it)),
                 };
                 begin[node] = begin[node].max(end);
                 waits[node] = waits[node].or(stopped);
             }
-            if let Some(task) = own.filter(|task| self.standing[*task] == Standing::ToDo) {
+            if let Some(task) = own.filter(|task| self.standing[*task] == TaskReadiness::ToDo) {
                 self.wave_of[task] = Some(begin[task]);
             }
         }
@@ -239,10 +239,10 @@ impl Graph {
         for &node in order.iter().rev() {
             let behind = self.needed_by.of(node).iter().map(|&by| ranks[by]).max().unwrap_or_default();
             ranks[node] = match self.task_of(node).map(|task| (task, self.standing[task])) {
-                Some((task, Standing::ToDo)) => behind + u64::from(self.tasks[task].complexity.max(1)),
-                None | Some((_, Standing::InParts)) => behind,
+                Some((task, TaskReadiness::ToDo)) => behind + u64::from(self.tasks[task].complexity.max(1)),
+                None | Some((_, TaskReadiness::InParts)) => behind,
                 // What depends on it does not wait for it, or waits for ever.
-                Some((_, Standing::Done | Standing::Stopped)) => 0,
+                Some((_, TaskReadiness::Done | TaskReadiness::Stopped)) => 0,
             };
         }
         ranks.truncate(count);
@@ -260,13 +260,13 @@ impl Graph {
             if task.status == TaskStatus::Expanded && self.children(at).next().is_none() {
                 problems.push(Problem::NothingInItsPlace(task.id.clone()));
             }
-            if !matches!(self.standing[at], Standing::ToDo | Standing::InParts) {
+            if !matches!(self.standing[at], TaskReadiness::ToDo | TaskReadiness::InParts) {
                 continue;
             }
             for on in self.needs.of(at).iter().filter_map(|node| self.task_of(*node)) {
                 let is_given_up =
                     self.parents[on] == Some(at) && self.tasks[on].status == TaskStatus::Cancelled;
-                if self.standing[on] == Standing::Stopped && !is_given_up {
+                if self.standing[on] == TaskReadiness::Stopped && !is_given_up {
                     let (task, on) = (task.id.clone(), &self.tasks[on]);
                     problems.push(Problem::WaitsOn { task, on: on.id.clone(), status: on.status });
                 }

@@ -29,7 +29,7 @@ pub use next_step::{PlanLive, PlanStep, next_step};
 pub use outcome::failed_gate;
 pub use problem::Problem;
 pub use spec::{BriefSpec, PlanLimits, PlanSpec, jobs};
-pub use standing::Standing;
+pub use standing::TaskReadiness;
 pub use state::{Batch, Halt, HandOver, PlanState, Return, Running, Stage, TaskState, Wave};
 pub use task::task_loop::task_loop;
 pub use task::task_ref::TaskRef;

@@ -5,7 +5,7 @@ use super::{Task, TaskStatus};
 
 /// How a task stands, given its subtasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum TaskReadiness {
     /// Done: what depends on it may begin.
     Done,
     /// To be done.
@@ -17,23 +17,23 @@ pub enum Standing {
 }
 
 /// How each task stands. Its parent decides too: the parts of a task that is done, or given up, are not done.
-pub(super) fn standings(tasks: &[Task], parents: &[Option<usize>]) -> Vec<Standing> {
+pub(super) fn standings(tasks: &[Task], parents: &[Option<usize>]) -> Vec<TaskReadiness> {
     let own = |task: &Task| match task.status {
-        TaskStatus::Done | TaskStatus::Review => Standing::Done,
-        TaskStatus::Pending | TaskStatus::InProgress => Standing::ToDo,
-        TaskStatus::Expanded => Standing::InParts,
+        TaskStatus::Done | TaskStatus::Review => TaskReadiness::Done,
+        TaskStatus::Pending | TaskStatus::InProgress => TaskReadiness::ToDo,
+        TaskStatus::Expanded => TaskReadiness::InParts,
         TaskStatus::Blocked
         | TaskStatus::Deferred
         | TaskStatus::Cancelled
         | TaskStatus::Failed
-        | TaskStatus::AwaitingTune => Standing::Stopped,
+        | TaskStatus::AwaitingTune => TaskReadiness::Stopped,
     };
     let mut standing: Vec<_> = tasks.iter().map(own).collect();
     let down = from_the_top(parents);
     for &at in &down {
         let above = parents[at].map(|parent| standing[parent]);
-        if standing[at] != Standing::Done
-            && let Some(decided @ (Standing::Done | Standing::Stopped)) = above
+        if standing[at] != TaskReadiness::Done
+            && let Some(decided @ (TaskReadiness::Done | TaskReadiness::Stopped)) = above
         {
             standing[at] = decided;
         }
@@ -42,12 +42,12 @@ pub(super) fn standings(tasks: &[Task], parents: &[Option<usize>]) -> Vec<Standi
     // done.
     let mut parts = vec![(0_usize, 0_usize); tasks.len()];
     for &at in down.iter().rev() {
-        if standing[at] == Standing::InParts && parts[at].1 == 0 {
-            standing[at] = if parts[at].0 > 0 { Standing::Done } else { Standing::Stopped };
+        if standing[at] == TaskReadiness::InParts && parts[at].1 == 0 {
+            standing[at] = if parts[at].0 > 0 { TaskReadiness::Done } else { TaskReadiness::Stopped };
         }
         let Some(parent) = parents[at] else { continue };
-        let is_open = tasks[at].status != TaskStatus::Cancelled && standing[at] != Standing::Done;
-        parts[parent].0 += usize::from(standing[at] == Standing::Done);
+        let is_open = tasks[at].status != TaskStatus::Cancelled && standing[at] != TaskReadiness::Done;
+        parts[parent].0 += usize::from(standing[at] == TaskReadiness::Done);
         parts[parent].1 += usize::from(is_open);
     }
     standing

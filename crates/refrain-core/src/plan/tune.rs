@@ -12,7 +12,7 @@ use crate::text::{cut_middle, printable};
 
 /// How a task was tried: its last round.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Tried {
+pub struct LastRound {
     /// The task.
     pub task: TaskId,
     /// What is to be done, in a line.
@@ -57,8 +57,8 @@ const EXCERPT: usize = 6 << 10;
 
 /// The prompt of an agent that proposes how the task continues.
 #[must_use]
-pub fn question(tried: &Tried) -> String {
-    let Tried { task, title, reason, told, attempts, diff, .. } = tried;
+pub fn question(tried: &LastRound) -> String {
+    let LastRound { task, title, reason, told, attempts, diff, .. } = tried;
     let mut text = format!(
         "Another agent tried a task in this repository, and it did not come to its end: {}. Find out why, from what it was \
          told, what it said and what failed, and say what it is to be told besides when it is tried again. Only read: change \
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_question_has_all_that_was_seen_and_nothing_that_moves_a_terminal() {
-        let tried = Tried {
+        let tried = LastRound {
             task: "3".parse().unwrap(),
             title: "Setup \u{1b}[31mdatabase".to_owned(),
             reason: "not proven in 3 iterations".to_owned(),

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Graph, Problem, Standing, TaskId, TaskStatus};
+use super::{Graph, Problem, TaskId, TaskReadiness, TaskStatus};
 
 /// The version of the objects' shapes.
 const SCHEMA: u32 = 1;
@@ -26,12 +26,12 @@ pub struct Checked {
     /// Whether it can be run: no problem is an error.
     pub ok: bool,
     /// What is wrong, errors first.
-    pub problems: Vec<Told>,
+    pub problems: Vec<PlanProblem>,
 }
 
 /// One thing that is wrong, or odd.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Told {
+pub struct PlanProblem {
     /// What kind of problem.
     pub kind: &'static str,
     /// Whether the plan cannot be run as it is.
@@ -46,7 +46,7 @@ impl Checked {
     /// The result of looking at a plan.
     #[must_use]
     pub fn of(file: &str, tag: &str, graph: &Graph, problems: &[Problem]) -> Self {
-        let mut problems: Vec<_> = problems.iter().map(Told::of).collect();
+        let mut problems: Vec<_> = problems.iter().map(PlanProblem::of).collect();
         problems.sort_by_key(|problem| !problem.error);
         Self {
             schema: SCHEMA,
@@ -61,7 +61,7 @@ impl Checked {
     }
 }
 
-impl Told {
+impl PlanProblem {
     fn of(problem: &Problem) -> Self {
         let (kind, tasks) = (problem.kind(), problem.tasks().to_vec());
         Self { kind, error: problem.is_error(), tasks, text: problem.to_string() }
@@ -149,7 +149,7 @@ impl InWave {
     fn of(graph: &Graph, at: usize) -> Self {
         let task = &graph.tasks()[at];
         let name = |at: usize| graph.tasks()[at].id.clone();
-        let open = graph.dependencies(at).into_iter().filter(|on| graph.standing(*on) != Standing::Done);
+        let open = graph.dependencies(at).into_iter().filter(|on| graph.standing(*on) != TaskReadiness::Done);
         Self {
             id: task.id.clone(),
             title: task.title.clone(),

@@ -3,7 +3,7 @@
 
 /// The kind of block that a line is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum LineKind {
     /// The line is empty.
     Blank,
     /// Words that the agent says.
@@ -32,21 +32,21 @@ impl Block {
     }
 
     /// The place of the next line.
-    pub(super) fn enter(&mut self, line: &[u8]) -> Place {
+    pub(super) fn enter(&mut self, line: &[u8]) -> LineKind {
         let (indent, text) = indentation(line);
         if let Some((mark, length)) = self.fence {
             let run = text.iter().take_while(|byte| **byte == mark).count();
             if run >= length && text[run..].trim_ascii().is_empty() {
                 self.fence = None;
             }
-            return Place::Code;
+            return LineKind::Code;
         }
         let Some(&first) = text.first() else {
             self.in_paragraph = false;
-            return Place::Blank;
+            return LineKind::Blank;
         };
         if indent >= self.item + 4 && !self.in_paragraph {
-            return Place::Code;
+            return LineKind::Code;
         }
         if indent < self.item && !self.in_paragraph {
             self.item = 0;
@@ -59,19 +59,19 @@ impl Block {
                 if run >= 3 && (mark == b'~' || !text[run..].contains(&b'`')) {
                     self.fence = Some((mark, run));
                     self.in_paragraph = false;
-                    return Place::Code;
+                    return LineKind::Code;
                 }
             }
             b'>' => {
                 self.in_paragraph = false;
-                return Place::Quote;
+                return LineKind::Quote;
             }
             // Text that follows a list mark so far right is code in the item.
-            _ if offset >= 5 => return Place::Code,
+            _ if offset >= 5 => return LineKind::Code,
             _ => {}
         }
         self.in_paragraph = true;
-        Place::Text
+        LineKind::Text
     }
 
     /// Steps over the marks of list items; returns how far the text after the last one stands from it.

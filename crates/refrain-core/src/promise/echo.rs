@@ -12,7 +12,7 @@ pub(super) struct Echo {
 
 /// The meaning of a line that passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum EchoMatch {
     /// It is no part of an echo.
     Nothing,
     /// It may be: this many lines of the prompt have passed, this one included.
@@ -44,23 +44,23 @@ impl Echo {
     }
 
     /// Takes note of the next line that is not empty.
-    pub(super) fn hear(&mut self, line: &[u8]) -> Heard {
+    pub(super) fn hear(&mut self, line: &[u8]) -> EchoMatch {
         let line = line.trim_ascii_end();
         if self.lines.is_empty() {
-            return Heard::Nothing;
+            return EchoMatch::Nothing;
         }
         while self.matched > 0 && !self.fits(line) {
             self.matched = self.fallback[self.matched - 1];
         }
         if !self.fits(line) {
-            return Heard::Nothing;
+            return EchoMatch::Nothing;
         }
         self.matched += 1;
         if self.matched < self.lines.len() {
-            return Heard::Partly(self.matched);
+            return EchoMatch::Partly(self.matched);
         }
         self.matched = 0;
-        Heard::Whole
+        EchoMatch::Whole
     }
 
     /// Whether the line is the next of the prompt. Text may come before its first line ("Prompt: …") and after its last

@@ -6,7 +6,7 @@ use crate::text::squeeze;
 
 /// The meaning of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Says {
+pub(super) enum LineMeaning {
     /// Nothing about it.
     Nothing,
     /// The promise, alone on the line: a claim.
@@ -21,16 +21,16 @@ pub(super) enum Says {
 }
 
 /// Reads what the line says of the promise `text`.
-pub(super) fn read(line: &str, text: &str) -> Says {
+pub(super) fn read(line: &str, text: &str) -> LineMeaning {
     let (mut outside, mut rest) = (Vec::new(), line);
     let mut words = Vec::new();
     while let Some((before, inside)) = rest.split_once(OPEN) {
         let Some((inner, after)) = inside.split_once(CLOSE) else {
             // An open tag may close on a later line, unless a claim on this one has settled it.
             return if words.iter().any(|inner| inner == text) {
-                Says::Nearly(NearMiss::Unclosed)
+                LineMeaning::Nearly(NearMiss::Unclosed)
             } else {
-                Says::Open
+                LineMeaning::Open
             };
         };
         // A tag that was left open does not swallow the next one.
@@ -45,25 +45,27 @@ pub(super) fn read(line: &str, text: &str) -> Says {
     let Some(last) = words.last() else { return without_tag(line) };
     let alone = is_prefix(&outside[0]) && outside[1..].iter().all(|text| is_suffix(text)) && is_suffix(rest);
     match words.iter().any(|inner| inner == text) {
-        true if alone => Says::Promise,
-        true if last == text && is_suffix(rest) && !rest.contains(PUNCTUATION) => Says::PromiseAtEnd,
-        true => Says::Nearly(NearMiss::InSentence),
-        false if words.iter().any(String::is_empty) => Says::Nearly(NearMiss::Empty),
-        false if words.iter().any(|inner| same_in_any_case(inner, text)) => Says::Nearly(NearMiss::WrongCase),
-        false => Says::Nearly(NearMiss::OtherText),
+        true if alone => LineMeaning::Promise,
+        true if last == text && is_suffix(rest) && !rest.contains(PUNCTUATION) => LineMeaning::PromiseAtEnd,
+        true => LineMeaning::Nearly(NearMiss::InSentence),
+        false if words.iter().any(String::is_empty) => LineMeaning::Nearly(NearMiss::Empty),
+        false if words.iter().any(|inner| same_in_any_case(inner, text)) => {
+            LineMeaning::Nearly(NearMiss::WrongCase)
+        }
+        false => LineMeaning::Nearly(NearMiss::OtherText),
     }
 }
 
-fn without_tag(line: &str) -> Says {
+fn without_tag(line: &str) -> LineMeaning {
     let lower = line.to_ascii_lowercase();
     if lower.contains("<promise ") {
-        Says::Nearly(NearMiss::Attributes)
+        LineMeaning::Nearly(NearMiss::Attributes)
     } else if lower.contains(OPEN) {
-        Says::Nearly(NearMiss::WrongCase)
+        LineMeaning::Nearly(NearMiss::WrongCase)
     } else if lower.contains("&lt;promise&gt;") {
-        Says::Nearly(NearMiss::Escaped)
+        LineMeaning::Nearly(NearMiss::Escaped)
     } else {
-        Says::Nothing
+        LineMeaning::Nothing
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the author of a whole message says in it: its lines without code, quotations and comments.
 
-use super::block::{Block, Place};
+use super::block::{Block, LineKind};
 use super::line::visible;
 use crate::text::printable;
 
@@ -10,8 +10,8 @@ pub(crate) fn plain_lines(message: &str) -> Vec<String> {
     let message = printable(message);
     let lines = message.trim_start_matches('\u{feff}').lines();
     let plain = |line: &str| match block.enter(line.as_bytes()) {
-        Place::Text => Some(visible(line, &mut in_comment).text),
-        Place::Blank | Place::Code | Place::Quote => None,
+        LineKind::Text => Some(visible(line, &mut in_comment).text),
+        LineKind::Blank | LineKind::Code | LineKind::Quote => None,
     };
     lines.filter_map(plain).collect()
 }

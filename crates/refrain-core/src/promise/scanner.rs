@@ -6,10 +6,10 @@ use std::borrow::Cow;
 use aho_corasick::packed;
 use memchr::{memchr, memchr2};
 
-use super::block::{Block, Place};
-use super::echo::{Echo, Heard};
+use super::block::{Block, LineKind};
+use super::echo::{Echo, EchoMatch};
 use super::giving_up::{GIVES_UP, given_up};
-use super::line::{self, Says};
+use super::line::{self, LineMeaning};
 use super::{Finding, MatchMode, NearMiss, OPEN, Promise};
 use crate::prompt::summary;
 use crate::spec::Spec;
@@ -62,7 +62,7 @@ pub struct Scanner {
     block: Block,
     in_comment: bool,
     /// The findings within a possible echo, by line.
-    unsettled: Vec<(u64, Says)>,
+    unsettled: Vec<(u64, LineMeaning)>,
     /// Where that echo would begin, and the state before it.
     echo_begin: Option<(u64, Block, bool)>,
     /// A claim that nothing can take back.
@@ -80,7 +80,7 @@ pub struct Scanner {
 struct LastLine {
     number: u64,
     bytes: Vec<u8>,
-    says: Option<Says>,
+    says: Option<LineMeaning>,
     /// It is in plain text.
     counts: bool,
 }
@@ -155,7 +155,7 @@ impl Scanner {
     pub fn finish(mut self) -> Finding {
         self.release();
         if !self.open_tag.is_empty() {
-            self.note(self.lines, Says::Nearly(NearMiss::Unclosed));
+            self.note(self.lines, LineMeaning::Nearly(NearMiss::Unclosed));
         }
         // An echo that did not end was none.
         self.settle_before(u64::MAX);
@@ -170,7 +170,7 @@ impl Scanner {
         if let (Some(promise), true) = (&self.promise, self.last.counts) {
             let bare = line::is_bare(last_line, promise.text.as_str());
             match (promise.mode, self.last.says) {
-                (MatchMode::Tag | MatchMode::Plain, Some(Says::PromiseAtEnd)) if self.is_gated => {
+                (MatchMode::Tag | MatchMode::Plain, Some(LineMeaning::PromiseAtEnd)) if self.is_gated => {
                     self.claimed = true;
                 }
                 (MatchMode::Plain, _) if bare => self.claimed = true,
@@ -240,8 +240,8 @@ impl Scanner {
         } else {
             self.hear_echo(bytes, |scanner| {
                 let place = scanner.block.enter(bytes);
-                if place != Place::Blank && !is_blank(bytes) {
-                    scanner.last.set(scanner.lines, bytes, place == Place::Text);
+                if place != LineKind::Blank && !is_blank(bytes) {
+                    scanner.last.set(scanner.lines, bytes, place == LineKind::Text);
                 }
             });
         }
@@ -254,17 +254,17 @@ impl Scanner {
         read(self);
         match heard {
             None => {}
-            Some(Heard::Nothing) => {
+            Some(EchoMatch::Nothing) => {
                 self.echo_begin = None;
                 self.settle_before(u64::MAX);
             }
             // Lines of the prompt can be the begin of another echo of it: the last begin is the one that counts.
-            Some(Heard::Partly(lines)) if lines == 1 || self.echo_begin.is_none() => {
+            Some(EchoMatch::Partly(lines)) if lines == 1 || self.echo_begin.is_none() => {
                 self.echo_begin = Some((self.lines, before.0, before.1));
                 self.settle_before(self.lines);
             }
-            Some(Heard::Partly(_)) => {}
-            Some(Heard::Whole) => {
+            Some(EchoMatch::Partly(_)) => {}
+            Some(EchoMatch::Whole) => {
                 let (begin, block, in_comment) =
                     self.echo_begin.take().unwrap_or((self.lines, before.0, before.1));
                 self.unsettled.retain(|(line, _)| *line < begin);
@@ -292,16 +292,16 @@ impl Scanner {
 
     fn part(&mut self, text: &str) {
         let place = self.block.enter(text.as_bytes());
-        if place == Place::Blank || text.trim().is_empty() {
+        if place == LineKind::Blank || text.trim().is_empty() {
             return;
         }
         if text.trim_start().starts_with(OPEN) {
             self.before_tag.clone_from(&self.last.bytes);
         }
-        self.last.set(self.lines, text.as_bytes(), place == Place::Text);
+        self.last.set(self.lines, text.as_bytes(), place == LineKind::Text);
         let seen = match place {
-            Place::Text => Some(line::visible(text, &mut self.in_comment)),
-            Place::Blank | Place::Code | Place::Quote => None,
+            LineKind::Text => Some(line::visible(text, &mut self.in_comment)),
+            LineKind::Blank | LineKind::Code | LineKind::Quote => None,
         };
         if let Some(seen) = &seen {
             self.hear_giving_up(&seen.text, text);
@@ -316,16 +316,16 @@ impl Scanner {
             return;
         }
         let Some(seen) = seen else {
-            let miss = if place == Place::Quote { NearMiss::InQuote } else { NearMiss::InCode };
+            let miss = if place == LineKind::Quote { NearMiss::InQuote } else { NearMiss::InCode };
             self.open_tag.clear();
             if text.contains(&promise.tag()) && !self.echo.has_line(text) {
-                self.note(self.lines, Says::Nearly(miss));
+                self.note(self.lines, LineMeaning::Nearly(miss));
             }
             return;
         };
         self.last.counts = !seen.text.trim().is_empty();
         if let Some(miss) = seen.hidden.filter(|_| !self.echo.has_line(text)) {
-            self.note(self.lines, Says::Nearly(miss));
+            self.note(self.lines, LineMeaning::Nearly(miss));
         }
         self.says(&seen.text, text, wanted);
     }
@@ -345,23 +345,23 @@ impl Scanner {
             if joined { Cow::Owned(format!("{} {seen}", self.open_tag)) } else { Cow::Borrowed(seen) };
         self.open_tag.clear();
         match line::read(&whole, wanted) {
-            Says::Nothing => {}
-            Says::Open if whole.len() <= LONGEST_TAG => {
+            LineMeaning::Nothing => {}
+            LineMeaning::Open if whole.len() <= LONGEST_TAG => {
                 self.open_tag = whole.into_owned();
             }
-            Says::Open => self.note(self.lines, Says::Nearly(NearMiss::Unclosed)),
+            LineMeaning::Open => self.note(self.lines, LineMeaning::Nearly(NearMiss::Unclosed)),
             // A line of the prompt, with more on it than the promise, is not the agent's word.
-            Says::PromiseAtEnd | Says::Nearly(_) if !joined && self.echo.has_line(text) => {}
-            Says::PromiseAtEnd => {
-                self.note(self.lines, Says::Nearly(NearMiss::InSentence));
-                self.last.says = Some(Says::PromiseAtEnd);
+            LineMeaning::PromiseAtEnd | LineMeaning::Nearly(_) if !joined && self.echo.has_line(text) => {}
+            LineMeaning::PromiseAtEnd => {
+                self.note(self.lines, LineMeaning::Nearly(NearMiss::InSentence));
+                self.last.says = Some(LineMeaning::PromiseAtEnd);
             }
-            said @ (Says::Promise | Says::Nearly(_)) => self.note(self.lines, said),
+            said @ (LineMeaning::Promise | LineMeaning::Nearly(_)) => self.note(self.lines, said),
         }
     }
 
     /// Takes note of what a line said, for good only once it cannot be part of an echo any more.
-    fn note(&mut self, line: u64, says: Says) {
+    fn note(&mut self, line: u64, says: LineMeaning) {
         self.unsettled.push((line, says));
     }
 
@@ -369,9 +369,9 @@ impl Scanner {
         let settled = self.unsettled.iter().take_while(|(at, _)| *at < line).count();
         for (_, says) in self.unsettled.drain(..settled) {
             match says {
-                Says::Promise => self.claimed = true,
-                Says::Nearly(miss) => self.near_miss = Some(miss),
-                Says::Nothing | Says::PromiseAtEnd | Says::Open => {}
+                LineMeaning::Promise => self.claimed = true,
+                LineMeaning::Nearly(miss) => self.near_miss = Some(miss),
+                LineMeaning::Nothing | LineMeaning::PromiseAtEnd | LineMeaning::Open => {}
             }
         }
     }
@@ -383,7 +383,7 @@ impl Scanner {
         let text = String::from_utf8_lossy(line);
         let text = if line.len() > LONGEST_HELD { text } else { Cow::Owned(printable(&text).into_owned()) };
         if text.to_lowercase().contains(&words) && !self.echo.has_line(&text) {
-            self.note(self.lines, Says::Promise);
+            self.note(self.lines, LineMeaning::Promise);
         }
     }
 
@@ -394,7 +394,7 @@ impl Scanner {
         let seam = if before > LONGEST_HELD { self.held.len().saturating_sub(words.len()) } else { 0 };
         let text = [&self.held[seam..], part].concat();
         if String::from_utf8_lossy(&text).to_lowercase().contains(&words) {
-            self.note(self.lines + 1, Says::Promise);
+            self.note(self.lines + 1, LineMeaning::Promise);
         }
     }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::parts::{FAILURE_EXCERPT, fenced, separate};
-use crate::git::{CommitReport, CommitResult, Skipped, Why};
+use crate::git::{CommitReport, CommitResult, LeftOutReason, Skipped};
 use crate::text::cut_middle;
 
 /// How many files that look like secrets are named to the agent.
@@ -17,7 +17,7 @@ pub(super) fn what_was_not_committed(report: &CommitReport) -> Option<String> {
         let _ =
             write!(text, "COMMIT REFUSED: a hook of the repository refused your changes. It said:\n\n{said}");
     }
-    let secrets = report.left_out.iter().filter(|left| matches!(left.why, Why::Secret { .. }));
+    let secrets = report.left_out.iter().filter(|left| matches!(left.why, LeftOutReason::Secret { .. }));
     for (number, secret) in secrets.take(MOST_SECRETS).enumerate() {
         if number == 0 {
             if !text.is_empty() {

@@ -17,7 +17,7 @@ const LONGEST_FINDINGS: usize = 4096;
 /// Your verdict on the work.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Answer {
+struct ReviewReply {
     /// "pass" only if every requirement of the specification passes.
     verdict: Word,
     /// One for each requirement.
@@ -45,7 +45,7 @@ enum Word {
 #[must_use]
 pub fn schema() -> serde_json::Value {
     let settings = SchemaSettings::draft07().with(|settings| settings.inline_subschemas = true);
-    let mut schema = settings.into_generator().into_root_schema_for::<Answer>();
+    let mut schema = settings.into_generator().into_root_schema_for::<ReviewReply>();
     // Names of ours are nothing to an agent.
     schema.remove("title");
     schema.to_value()
@@ -61,20 +61,20 @@ pub fn judge(message: Option<&str>) -> Verdict {
         return missing("it said nothing");
     }
     if !text.starts_with('{') {
-        return match Said::of(text) {
-            Said { fails: true, .. } => Verdict::Fail { findings: kept(text) },
-            Said { passes: true, fails: false } => Verdict::Pass,
-            Said { passes: false, fails: false } => missing("its final message holds no verdict"),
+        return match VerdictWords::of(text) {
+            VerdictWords { fails: true, .. } => Verdict::Fail { findings: kept(text) },
+            VerdictWords { passes: true, fails: false } => Verdict::Pass,
+            VerdictWords { passes: false, fails: false } => missing("its final message holds no verdict"),
         };
     }
-    let mut values = serde_json::Deserializer::from_str(text).into_iter::<Answer>();
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<ReviewReply>();
     let answer = match values.next() {
         Some(Ok(answer)) => answer,
         Some(Err(error)) => return missing(&format!("its verdict cannot be read: {error}")),
         None => return missing("its verdict cannot be read"),
     };
     let rest = text.get(values.byte_offset()..).unwrap_or_default().trim();
-    let said = Said::of(rest);
+    let said = VerdictWords::of(rest);
     let failing = answer.findings.iter().any(|finding| finding.verdict == Word::Fail);
     match answer.verdict {
         Word::Fail => Verdict::Fail { findings: kept(&listed(&answer)) },
@@ -94,7 +94,7 @@ fn kept(findings: &str) -> String {
 }
 
 /// What failed, a line each; all findings if nothing is said to have failed.
-fn listed(answer: &Answer) -> String {
+fn listed(answer: &ReviewReply) -> String {
     let failing = answer.findings.iter().filter(|finding| finding.verdict == Word::Fail);
     let mut text = String::new();
     for Finding { requirement, evidence, .. } in failing {
@@ -107,12 +107,12 @@ fn listed(answer: &Answer) -> String {
 }
 
 /// The plain words of a message.
-struct Said {
+struct VerdictWords {
     passes: bool,
     fails: bool,
 }
 
-impl Said {
+impl VerdictWords {
     fn of(text: &str) -> Self {
         let lines = plain_lines(text);
         Self { passes: lines.iter().any(|line| is_pass(line)), fails: lines.iter().any(|line| is_fail(line)) }

@@ -79,7 +79,7 @@ pub fn is_heard(state: &LoopState, seen: Option<AttemptId>) -> bool {
 
 /// The answer to a session that ends its turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum TurnDecision {
     /// It may stop.
     LetGo,
     /// It may stop, and the user is shown how its loop ended.
@@ -89,7 +89,7 @@ pub enum Answer {
 
 /// How one of its loops stands when a session ends its turn.
 #[derive(Clone, Copy, Debug)]
-pub enum Stands<'a> {
+pub enum SessionLoop<'a> {
     /// Its next turn begins.
     Next {
         /// The counter's marker.
@@ -114,29 +114,29 @@ pub enum Stands<'a> {
     Unknown,
 }
 
-impl Answer {
+impl TurnDecision {
     /// The answer to the session for this loop. The first of its loops that continues the session decides.
     #[must_use]
-    pub fn of(id: &LoopId, stands: Stands<'_>) -> Self {
+    pub fn of(id: &LoopId, stands: SessionLoop<'_>) -> Self {
         match stands {
-            Stands::Next { marker, prompt } => Self::GoOn(format!("{marker}\n\n{prompt}")),
-            Stands::Under(state) => Self::GoOn(format!(
+            SessionLoop::Next { marker, prompt } => Self::GoOn(format!("{marker}\n\n{prompt}")),
+            SessionLoop::Under(state) => Self::GoOn(format!(
                 "{} This turn of the loop is not over. Continue with it: its task and your notes are in {}.",
                 prompt::marker(state, state.iteration),
                 state.spec.state_file()
             )),
-            Stands::Proving => Self::GoOn(format!(
+            SessionLoop::Proving => Self::GoOn(format!(
                 "The gates of loop {id} check your work, which takes a while. Change nothing meanwhile. Run this command now; \
                  it waits, then says what to do: refrain tick hold {id}"
             )),
-            Stands::Resting => Self::GoOn(format!(
+            SessionLoop::Resting => Self::GoOn(format!(
                 "You found nothing to do for loop {id}. Run this command now; it waits, then says what to do: refrain tick hold {id}"
             )),
-            Stands::Stopped { status, reason, needs } => {
+            SessionLoop::Stopped { status, reason, needs } => {
                 let next = needs.map(|needs| format!(". Next: {needs}")).unwrap_or_default();
                 Self::Ended(printable(&format!("Loop {id}: {status}: {reason}{next}")).replace('\n', " "))
             }
-            Stands::Unknown => Self::LetGo,
+            SessionLoop::Unknown => Self::LetGo,
         }
     }
 }

@@ -205,9 +205,9 @@ proptest! {
     #[test]
     fn a_directive_is_bounded_and_printable(words in "(\\PC|[\u{0}-\u{1f}]){0,60}", n in 0usize..12) {
         let long = words.repeat(n);
-        let essence = Essence { tests: vec![long.clone(); n], errors: vec![long.clone(); n] };
+        let essence = FailureText { tests: vec![long.clone(); n], errors: vec![long.clone(); n] };
         let failing = vec![Failing { gate: Some(&long), essence: &essence }; n];
-        let tried = vec![Tried { iteration: u32::MAX, outcome: &long, preview: Some(&long) }; n];
+        let tried = vec![TriedIteration { iteration: u32::MAX, outcome: &long, preview: Some(&long) }; n];
         let text = directive((RefusedClaim, &after("A!")), &failing, &tried);
         prop_assert!(text.len() <= LONGEST, "{}", text.len());
         prop_assert!(text.chars().all(|c| c == '\n' || !c.is_control()));
@@ -216,13 +216,17 @@ proptest! {
 
 #[test]
 fn an_agent_is_told_what_fails_and_what_was_tried() {
-    let essence = Essence {
+    let essence = FailureText {
         tests: vec!["tests::four".to_owned()],
         errors: vec!["assertion `left == right` failed".to_owned(), "left: \"IIII\"".to_owned()],
     };
     let tried = [
-        Tried { iteration: 4, outcome: "claimed; gate tests failed", preview: Some("I fixed\n\u{1b}[1mit.") },
-        Tried { iteration: 5, outcome: "exit code 1", preview: None },
+        TriedIteration {
+            iteration: 4,
+            outcome: "claimed; gate tests failed",
+            preview: Some("I fixed\n\u{1b}[1mit."),
+        },
+        TriedIteration { iteration: 5, outcome: "exit code 1", preview: None },
     ];
     let text = directive(
         (NewFailure, &after("A A A")),

@@ -24,7 +24,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::budget::Standing;
+use crate::budget::CapUsage;
 use crate::event::{ClaimSource, End, WaitKind};
 use crate::ids::LoopId;
 use crate::r#loop::{Attempt, LoopState};
@@ -36,7 +36,7 @@ pub use group::Group;
 pub use loop_parts::approval::{Approval, ApprovalWord};
 pub use loop_parts::damaged::{Damaged, DamagedWord};
 pub use loop_parts::iteration::{Failure, Gate, Iteration};
-pub use loop_parts::overran::Overran;
+pub use loop_parts::overran::Overrun;
 pub use loop_parts::pip::Pip;
 pub use loop_parts::progress::progress;
 pub use loop_parts::published::Publication;
@@ -126,7 +126,7 @@ pub struct Status {
     pub limits: Limits,
     /// How the caps stand today that it shares with other loops; left out in lists, and where there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub caps: Vec<Standing>,
+    pub caps: Vec<CapUsage>,
     /// The last result of each gate.
     pub gates: Vec<Gate>,
     /// A person's answer to its claim, asked for last of all; left out if no person was asked.

@@ -12,7 +12,7 @@ pub struct PluginStatus {
     /// The agent.
     pub agent: AgentKind,
     /// How it stands as a whole.
-    pub standing: Standing,
+    pub standing: PluginState,
     /// Everything that it is made of.
     pub parts: Vec<Part>,
     /// The path of the program that it calls; null where nothing is installed, or it was installed by 0.1.0.
@@ -27,13 +27,13 @@ impl PluginStatus {
     pub fn of(agent: AgentKind, parts: Vec<Part>) -> Self {
         let is_there = |part: &Part| !matches!(part.state, PartState::Missing | PartState::Unfit);
         let standing = if parts.iter().all(|part| !is_there(part)) {
-            Standing::NotInstalled
+            PluginState::NotInstalled
         } else if !parts.iter().all(is_there) {
-            Standing::Partly
+            PluginState::Partly
         } else if parts.iter().all(|part| part.state == PartState::Present) {
-            Standing::Installed
+            PluginState::Installed
         } else {
-            Standing::Older
+            PluginState::Older
         };
         Self { agent, standing, parts, program: None, problem: None }
     }
@@ -42,7 +42,7 @@ impl PluginStatus {
 /// How a plugin stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Standing {
+pub enum PluginState {
     /// All of it is there, as this version has it.
     Installed,
     /// All of it is there, and some of it differs from what this version has.
@@ -53,7 +53,7 @@ pub enum Standing {
     NotInstalled,
 }
 
-impl Standing {
+impl PluginState {
     /// For people.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -113,14 +113,14 @@ mod tests {
     #[test]
     fn a_plugin_stands_as_its_parts_do() {
         use PartState::{Changed, Missing, Older, Present, Unfit};
-        let cases: [(&[PartState], Standing); 7] = [
-            (&[Present, Present], Standing::Installed),
-            (&[Present, Older], Standing::Older),
-            (&[Changed, Present], Standing::Older),
-            (&[Present, Missing], Standing::Partly),
-            (&[Older, Unfit], Standing::Partly),
-            (&[Missing, Unfit], Standing::NotInstalled),
-            (&[Missing], Standing::NotInstalled),
+        let cases: [(&[PartState], PluginState); 7] = [
+            (&[Present, Present], PluginState::Installed),
+            (&[Present, Older], PluginState::Older),
+            (&[Changed, Present], PluginState::Older),
+            (&[Present, Missing], PluginState::Partly),
+            (&[Older, Unfit], PluginState::Partly),
+            (&[Missing, Unfit], PluginState::NotInstalled),
+            (&[Missing], PluginState::NotInstalled),
         ];
         for (states, standing) in cases {
             let parts = states.iter().map(|state| Part { path: "/x".into(), state: *state }).collect();

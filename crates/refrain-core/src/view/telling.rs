@@ -6,7 +6,7 @@ use super::{StatusWord, sum, with_yours};
 
 use super::loop_parts::published;
 use crate::agent::Usd;
-use crate::budget::{Standing, Which};
+use crate::budget::{CapKind, CapUsage};
 use crate::event::{Asker, Blocked, ClaimSource, End, Exit, WaitKind};
 use crate::gate::{NOT_FOUND, missing_program};
 use crate::git::{CommitResult, Skipped};
@@ -436,14 +436,16 @@ fn budget(state: &LoopState) -> String {
 }
 
 /// The shared cap that is used up, and when there is more.
-fn shared_budget(by: &Standing) -> String {
+fn shared_budget(by: &CapUsage) -> String {
     let reserved = match by.reserved {
         Usd(0) => String::new(),
         reserved => format!(" and {reserved} reserved for loops at work"),
     };
     let more = match by.which {
-        Which::Day | Which::ProjectDay => format!("on {}{reserved}; there is more from midnight on", by.day),
-        Which::Project => format!("so far{reserved}"),
+        CapKind::Day | CapKind::ProjectDay => {
+            format!("on {}{reserved}; there is more from midnight on", by.day)
+        }
+        CapKind::Project => format!("so far{reserved}"),
     };
     format!("{} of {by} ({}) spent {more}", by.spent, by.which.key())
 }
@@ -482,12 +484,12 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
     if let Some(End::BudgetExceeded { by: Some(by) }) = state.ended.map(|ended| ended.end) {
         let (key, is_pinned) = (by.which.key(), state.spec.caps.of(by.which) == Some(by.cap));
         return Some(match (by.which, is_pinned) {
-            (Which::Day | Which::ProjectDay, true) => format!("{resume} from midnight on"),
-            (Which::Day | Which::ProjectDay, false) => {
+            (CapKind::Day | CapKind::ProjectDay, true) => format!("{resume} from midnight on"),
+            (CapKind::Day | CapKind::ProjectDay, false) => {
                 format!("{resume} from midnight on, or with a higher {key} in your config.toml")
             }
-            (Which::Project, true) => format!("raise {key} in refrain.toml, then start a new loop"),
-            (Which::Project, false) => format!("raise {key} in your config.toml, then {resume}"),
+            (CapKind::Project, true) => format!("raise {key} in refrain.toml, then start a new loop"),
+            (CapKind::Project, false) => format!("raise {key} in your config.toml, then {resume}"),
         });
     }
     match word {

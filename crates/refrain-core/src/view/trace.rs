@@ -74,7 +74,7 @@ pub enum Value {
 }
 
 /// Makes spans of a journal's records, one after the other.
-pub trait Traced: Sized + Send + 'static {
+pub trait SpanBuilder: Sized + Send + 'static {
     type Event;
 
     /// Begins with a journal's first record.

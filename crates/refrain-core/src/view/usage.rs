@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::agent;
-use crate::budget::Standing;
+use crate::budget::CapUsage;
 use crate::event::{Blocked, End};
 use crate::spec::AgentKind;
 use crate::view::{StatusWord, Usage};
@@ -28,7 +28,7 @@ pub struct Report {
     /// The version of this shape.
     pub schema: u32,
     /// What each group has in common.
-    pub by: By,
+    pub by: GroupUsage,
     /// What ended before is left out; null where nothing is.
     #[schemars(with = "Option<String>")]
     pub since: Option<Timestamp>,
@@ -37,15 +37,15 @@ pub struct Report {
     /// The project; null where it is all of them.
     pub project: Option<String>,
     /// How the caps stand today that loops share.
-    pub caps: Vec<Standing>,
+    pub caps: Vec<CapUsage>,
     /// What agents used that looked back on loops, beside all that stands here; null where none was asked.
-    pub looking_back: Option<LookingBack>,
+    pub looking_back: Option<ReflectionUsage>,
     /// All groups together.
     pub total: Sum,
     /// Days in their order; all else the dearest first.
     pub groups: Vec<Group>,
     /// How many iterations completed loops took; null where none completed.
-    pub iterations_to_done: Option<Spread>,
+    pub iterations_to_done: Option<Quartiles>,
     /// Of the completed loops, those that were done in their first iteration; null where none completed.
     pub first_pass: Option<Share>,
     /// Loops that stopped, proven by their gates.
@@ -61,7 +61,7 @@ pub struct Report {
 
 /// What agents used that were asked what there is to learn from loops that were over.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct LookingBack {
+pub struct ReflectionUsage {
     /// How many were asked.
     pub asked: u64,
     /// What they cost in US dollars; null where none told.
@@ -127,7 +127,7 @@ impl Since {
 /// What the attempts of a group have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum By {
+pub enum GroupUsage {
     /// The day on which they ended.
     Day,
     /// Their project.
@@ -140,7 +140,7 @@ pub enum By {
     Pool,
 }
 
-impl By {
+impl GroupUsage {
     /// Each of them.
     pub const ALL: [Self; 5] = [Self::Day, Self::Project, Self::Agent, Self::Model, Self::Pool];
 
@@ -182,7 +182,7 @@ pub struct Group {
 
 /// How numbers lie: the least, the quartiles and the most.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Spread {
+pub struct Quartiles {
     /// How many loops it is about.
     pub loops: u64,
     /// The least.
@@ -241,13 +241,13 @@ pub struct Series {
 /// The report while it is being added up.
 #[derive(Debug)]
 pub struct Tally {
-    by: By,
+    by: GroupUsage,
     zone: TimeZone,
-    total: Adding,
-    groups: BTreeMap<Option<String>, Adding>,
-    days: BTreeMap<Date, Adding>,
+    total: Accumulator,
+    groups: BTreeMap<Option<String>, Accumulator>,
+    days: BTreeMap<Date, Accumulator>,
     /// By series, if asked for.
-    series: Option<BTreeMap<Series, Adding>>,
+    series: Option<BTreeMap<Series, Accumulator>>,
     done: Vec<u32>,
     verified: u64,
     stops: Vec<(End, u64)>,
@@ -255,7 +255,7 @@ pub struct Tally {
 }
 
 #[derive(Debug, Default)]
-struct Adding {
+struct Accumulator {
     of: BTreeSet<u64>,
     attempts: u64,
     used: agent::Usage,
@@ -263,7 +263,7 @@ struct Adding {
     without_tokens: u64,
 }
 
-impl Adding {
+impl Accumulator {
     fn add(&mut self, spent: &Spent) {
         let agent::Usage { tokens, cost, .. } = spent.usage;
         self.of.insert(spent.of);
@@ -287,11 +287,11 @@ impl Adding {
 impl Tally {
     /// Nothing yet.
     #[must_use]
-    pub fn new(by: By, zone: TimeZone) -> Self {
+    pub fn new(by: GroupUsage, zone: TimeZone) -> Self {
         Self {
             by,
             zone,
-            total: Adding::default(),
+            total: Accumulator::default(),
             groups: BTreeMap::new(),
             days: BTreeMap::new(),
             series: None,
@@ -318,11 +318,11 @@ impl Tally {
     pub fn spend(&mut self, spent: &Spent) {
         self.total.add(spent);
         let group = match self.by {
-            By::Day => self.days.entry(self.zone.to_datetime(spent.at).date()).or_default(),
-            By::Project => self.groups.entry(Some(spent.project.clone())).or_default(),
-            By::Agent => self.groups.entry(Some(spent.agent.to_string())).or_default(),
-            By::Model => self.groups.entry(spent.model.clone()).or_default(),
-            By::Pool => self.groups.entry(spent.pool.clone()).or_default(),
+            GroupUsage::Day => self.days.entry(self.zone.to_datetime(spent.at).date()).or_default(),
+            GroupUsage::Project => self.groups.entry(Some(spent.project.clone())).or_default(),
+            GroupUsage::Agent => self.groups.entry(Some(spent.agent.to_string())).or_default(),
+            GroupUsage::Model => self.groups.entry(spent.model.clone()).or_default(),
+            GroupUsage::Pool => self.groups.entry(spent.pool.clone()).or_default(),
         };
         group.add(spent);
         if let Some(series) = &mut self.series {
@@ -361,7 +361,7 @@ impl Tally {
         let days = self.days.iter().map(|(day, used)| (Some(day.to_string()), used));
         let mut groups: Vec<_> =
             days.chain(self.groups.iter().map(|(key, used)| (key.clone(), used))).collect();
-        if self.by != By::Day {
+        if self.by != GroupUsage::Day {
             groups.sort_by_key(|(_, adding)| {
                 let used = adding.used;
                 std::cmp::Reverse((used.cost, used.tokens.counted(), adding.attempts))
@@ -402,7 +402,7 @@ impl Tally {
 }
 
 /// The distribution of the numbers; none if there are none. Between two of them it is interpolated.
-fn spread(numbers: &mut [u32]) -> Option<Spread> {
+fn spread(numbers: &mut [u32]) -> Option<Quartiles> {
     numbers.sort_unstable();
     let (min, max) = (*numbers.first()?, *numbers.last()?);
     let quantile = |quarters: usize| {
@@ -413,7 +413,7 @@ fn spread(numbers: &mut [u32]) -> Option<Spread> {
     };
     let loops = numbers.len() as u64;
     let sum = numbers.iter().copied().map(u64::from).sum();
-    Some(Spread { loops, min, p25: quantile(1), median: quantile(2), p75: quantile(3), max, sum })
+    Some(Quartiles { loops, min, p25: quantile(1), median: quantile(2), p75: quantile(3), max, sum })
 }
 
 #[cfg(test)]
@@ -437,7 +437,7 @@ mod tests {
         }
     }
 
-    fn report(by: By, zone: TimeZone) -> Report {
+    fn report(by: GroupUsage, zone: TimeZone) -> Report {
         let mut tally = Tally::new(by, zone);
         for spent in [
             spent(1, "2026-11-20T23:30:00Z", AgentKind::Claude, Some(1_500_000_000)),
@@ -461,13 +461,13 @@ mod tests {
 
     #[test]
     fn days_are_those_of_the_zone() {
-        let utc = report(By::Day, TimeZone::UTC);
+        let utc = report(GroupUsage::Day, TimeZone::UTC);
         assert_eq!(
             rows(&utc),
             [(Some("2026-11-20"), 1, 1, Some(1.5), 0), (Some("2026-11-21"), 2, 2, Some(0.5), 1)]
         );
         assert_eq!(
-            rows(&report(By::Day, TimeZone::fixed(jiff::tz::offset(9)))),
+            rows(&report(GroupUsage::Day, TimeZone::fixed(jiff::tz::offset(9)))),
             [(Some("2026-11-21"), 2, 3, Some(2.0), 1)]
         );
         assert_eq!((utc.total.attempts, utc.total.loops, utc.total.without_cost), (3, 2, 1));
@@ -475,7 +475,7 @@ mod tests {
 
     #[test]
     fn unknown_is_null_and_never_nothing() {
-        let report = report(By::Agent, TimeZone::UTC);
+        let report = report(GroupUsage::Agent, TimeZone::UTC);
         assert_eq!(rows(&report), [(Some("claude"), 1, 2, Some(2.0), 0), (Some("generic"), 1, 1, None, 1)]);
         let usage = &report.groups[1].used.usage;
         assert_eq!((usage.input_tokens, usage.output_tokens), (None, None));
@@ -484,13 +484,13 @@ mod tests {
 
     #[test]
     fn a_model_that_nobody_told_is_a_group_of_its_own() {
-        let report = report(By::Model, TimeZone::UTC);
+        let report = report(GroupUsage::Model, TimeZone::UTC);
         assert_eq!(rows(&report), [(Some("opus"), 1, 2, Some(2.0), 0), (None, 1, 1, None, 1)]);
     }
 
     #[test]
     fn what_nobody_pays_for_as_far_as_is_known_is_a_group_of_its_own() {
-        let report = report(By::Pool, TimeZone::UTC);
+        let report = report(GroupUsage::Pool, TimeZone::UTC);
         assert_eq!(rows(&report), [(Some("claude login 1"), 1, 2, Some(2.0), 0), (None, 1, 1, None, 1)]);
     }
 
@@ -512,7 +512,7 @@ mod tests {
 
     #[test]
     fn what_failed_is_paid_by_what_was_proven() {
-        let mut tally = Tally::new(By::Day, TimeZone::UTC);
+        let mut tally = Tally::new(GroupUsage::Day, TimeZone::UTC);
         for (of, charged, verified) in [(1, 1, true), (2, 3, true), (3, 1, false)] {
             tally.spend(&spent(of, "2026-11-20T23:30:00Z", AgentKind::Claude, Some(1_500_000_000)));
             tally.stop(End::Completed { claim: ClaimSource::Promise }, charged, verified);
@@ -524,7 +524,7 @@ mod tests {
 
     #[test]
     fn stops_are_told_apart_by_what_a_person_would_do() {
-        let mut tally = Tally::new(By::Day, TimeZone::UTC);
+        let mut tally = Tally::new(GroupUsage::Day, TimeZone::UTC);
         for claim in [ClaimSource::Promise, ClaimSource::StateFile] {
             tally.stop(End::Completed { claim }, 4, true);
         }

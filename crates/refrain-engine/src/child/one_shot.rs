@@ -34,7 +34,7 @@ pub(crate) struct Question<'a> {
 }
 
 /// Its answer, and the cost of that, as far as it is known.
-pub(crate) struct Answer {
+pub(crate) struct Reply {
     pub(crate) said: String,
     pub(crate) cost: Option<Usd>,
 }
@@ -43,7 +43,7 @@ pub(crate) struct Answer {
 ///
 /// # Errors
 /// [`EngineError`] if it could not be started, or came to nothing.
-pub(crate) fn ask(host: &Host, question: &Question<'_>) -> Result<Answer, EngineError> {
+pub(crate) fn ask(host: &Host, question: &Question<'_>) -> Result<Reply, EngineError> {
     let Question { spec, prompt, file, schema, budget, limit } = *question;
     let unwritten = |error| EngineError::Process("what the agent is asked cannot be written", error);
     let env = environment::base(spec, host.env.iter().cloned());
@@ -70,14 +70,15 @@ pub(crate) fn ask(host: &Host, question: &Question<'_>) -> Result<Answer, Engine
         stdout_log: log.clone(),
         stderr_log: stderr.clone(),
     };
-    let job =
-        start.job(Arc::new(Meter::new(|| {})), |call| Asked(OutputParser::new(call))).map_err(unwritten)?;
+    let job = start
+        .job(Arc::new(Meter::new(|| {})), |call| ReplyListener(OutputParser::new(call)))
+        .map_err(unwritten)?;
     let confined =
         Confined { spec, role: Role::Agent(spec.agent.kind), host, loop_dir: file.parent().unwrap_or(file) };
     let job = confined.job(job, &RefusedHosts::default()).map_err(unwritten)?;
     let marks = vec![format!("{MARK}={file}")];
     let keeper = KeeperSpec { program: host.program.clone(), marks, env, loop_dir: None };
-    let (Asked(parser), ending) = run(keeper, job, spec, limit)?;
+    let (ReplyListener(parser), ending) = run(keeper, job, spec, limit)?;
     let printed = output::read_end(&stderr, context::EXCERPT as u64).unwrap_or_default();
     let printed = String::from_utf8_lossy(&printed);
     let heard = parser.conclude(ending.exit, &printed);
@@ -86,7 +87,7 @@ pub(crate) fn ask(host: &Host, question: &Question<'_>) -> Result<Answer, Engine
         // Only the answer is kept. If this fails, the next call removes the file.
         let _ = refrain_files::remove(&raw);
     }
-    Ok(Answer { said, cost: heard.report.and_then(|report| report.cost).map(|(_, cost)| cost) })
+    Ok(Reply { said, cost: heard.report.and_then(|report| report.cost).map(|(_, cost)| cost) })
 }
 
 /// A variable of all processes of an asked agent, with the file of its prompt: if its keeper dies, they are found by
@@ -94,9 +95,9 @@ pub(crate) fn ask(host: &Host, question: &Question<'_>) -> Result<Answer, Engine
 const MARK: &str = "REFRAIN_QUESTION_FILE";
 
 /// Output listener of a one-shot agent call.
-struct Asked(OutputParser);
+struct ReplyListener(OutputParser);
 
-impl Listener for Asked {
+impl Listener for ReplyListener {
     fn hear(&mut self, chunk: &[u8]) {
         // Its usage is reported at the end.
         let _ = self.0.hear(chunk);
@@ -107,10 +108,10 @@ impl Listener for Asked {
 /// process that is left.
 fn run(
     keeper: KeeperSpec,
-    job: Job<Asked>,
+    job: Job<ReplyListener>,
     spec: &Spec,
     limit: Duration,
-) -> Result<(Asked, Ending), EngineError> {
+) -> Result<(ReplyListener, Ending), EngineError> {
     let unasked = |error| EngineError::Process("the agent cannot be asked", error);
     let (sender, reports) = mpsc::channel();
     let report = move |report| {

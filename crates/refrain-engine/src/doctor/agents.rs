@@ -6,15 +6,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use refrain_agents::adapter::Adapter;
-use refrain_agents::checkup::{Place, Question};
+use refrain_agents::checkup::{AgentDirs, Question};
 use refrain_agents::{environment, gemini, generic, output_parser, version};
 use refrain_core::spec::AgentKind;
 use refrain_core::view::checkup::{Finding, Grade, Subject};
-use refrain_core::view::plugin::Standing;
+use refrain_core::view::plugin::PluginState;
 use refrain_proc::identity;
-use refrain_proc::probe::{self, Answer};
+use refrain_proc::probe::{self, ProbeOutput};
 
-use super::cure::{Cure, Found};
+use super::cure::{Cure, Diagnosis};
 use crate::{Host, Service};
 
 /// How long a program may take for one answer.
@@ -33,10 +33,10 @@ impl Service {
     }
 }
 
-pub(super) fn look(service: &Service) -> Vec<Found> {
+pub(super) fn look(service: &Service) -> Vec<Diagnosis> {
     let env = environment::of_person(service.host().env.iter().cloned());
     let project = service.project();
-    let place = Place { env: &env, dir: &project.worktree, root: &project.root };
+    let place = AgentDirs { env: &env, dir: &project.worktree, root: &project.root };
     let mut findings: Vec<Finding> = std::thread::scope(|scope| {
         let asked: Vec<_> =
             KNOWN.into_iter().map(|kind| scope.spawn(move || of_kind(kind, &place))).collect();
@@ -62,11 +62,11 @@ pub(super) fn look(service: &Service) -> Vec<Found> {
     } else if !missing.is_empty() {
         findings.push(Finding::ok(Subject::Agent, format!("not installed: {}", missing.join(", "))));
     }
-    findings.into_iter().map(Found::from).chain(gemini_lock(&env)).collect()
+    findings.into_iter().map(Diagnosis::from).chain(gemini_lock(&env)).collect()
 }
 
 /// The installed plugins of agents, and the program that they call.
-pub(super) fn plugins(host: &Host) -> Vec<Found> {
+pub(super) fn plugins(host: &Host) -> Vec<Diagnosis> {
     let mut found = Vec::new();
     for agent in KNOWN {
         // Without a home there is no plugin; what cannot be read is said by `plugin status`.
@@ -79,11 +79,11 @@ pub(super) fn plugins(host: &Host) -> Vec<Found> {
             continue;
         }
         match status.standing {
-            Standing::NotInstalled => {}
-            Standing::Installed => {
+            PluginState::NotInstalled => {}
+            PluginState::Installed => {
                 found.push(about_plugin(Finding::ok(Subject::Agent, "the plugin is installed")));
             }
-            Standing::Older | Standing::Partly => {
+            PluginState::Older | PluginState::Partly => {
                 let text = format!("the plugin is {}", status.standing.as_str());
                 found.push(about_plugin(Finding::warning(Subject::Agent, text, install)));
             }
@@ -92,7 +92,7 @@ pub(super) fn plugins(host: &Host) -> Vec<Found> {
     found
 }
 
-fn of_kind(kind: AgentKind, place: &Place<'_>) -> Vec<Finding> {
+fn of_kind(kind: AgentKind, place: &AgentDirs<'_>) -> Vec<Finding> {
     let (Some(name), Some(adapter)) = (kind.program(), output_parser::adapter(kind)) else { return vec![] };
     let Some(program) = generic::in_path(name, place.env) else { return vec![] };
     let checkup = adapter.checkup();
@@ -133,13 +133,13 @@ fn judge(name: &str, adapter: &dyn Adapter, installed: Option<&str>, program: &P
     }
 }
 
-fn ask(program: &Path, question: &Question, place: &Place<'_>) -> Option<Answer> {
+fn ask(program: &Path, question: &Question, place: &AgentDirs<'_>) -> Option<ProbeOutput> {
     let ours = question.env.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
     let env: Vec<_> = place.env.iter().cloned().chain(ours).collect();
     probe::ask(program, question.args, place.dir.as_std_path(), &env, PATIENCE).ok()
 }
 
-fn ask_version(program: &Path, place: &Place<'_>) -> Option<String> {
+fn ask_version(program: &Path, place: &AgentDirs<'_>) -> Option<String> {
     let answer = ask(program, &Question { args: &["--version"], env: &[] }, place)?;
     version_in(&answer.stdout).map(str::to_owned)
 }
@@ -153,7 +153,7 @@ fn version_in(said: &str) -> Option<&str> {
 
 /// The stale lock of a Gemini that was killed: each next one waits 13 s for it (agent-clis.md). A loop removes it by
 /// itself.
-fn gemini_lock(env: &[(OsString, OsString)]) -> Option<Found> {
+fn gemini_lock(env: &[(OsString, OsString)]) -> Option<Diagnosis> {
     let path = camino::Utf8PathBuf::from_path_buf(gemini::lock(env)?).ok()?;
     let home = env.iter().rev().find(|(name, _)| name == "HOME").map(|(_, home)| home)?;
     let home = [b"HOME=", home.as_encoded_bytes()].concat();
@@ -165,7 +165,7 @@ fn gemini_lock(env: &[(OsString, OsString)]) -> Option<Found> {
         format!("it was killed and left a lock for which the next one waits 13 s: {path}"),
         "refrain doctor --fix removes it; so does a loop that starts it",
     );
-    Some(Found::with(finding.about("gemini"), Cure::Remove(path)))
+    Some(Diagnosis::with(finding.about("gemini"), Cure::Remove(path)))
 }
 
 #[cfg(test)]

@@ -5,11 +5,11 @@ use refrain_core::view::checkup::{Finding, Subject};
 use refrain_proc::identity;
 use refrain_store::LedgerFile;
 
-use super::cure::Found;
+use super::cure::Diagnosis;
 use crate::chain;
 use crate::host::Host;
 
-pub(super) fn look(host: &Host) -> Vec<Found> {
+pub(super) fn look(host: &Host) -> Vec<Diagnosis> {
     let ledger = match LedgerFile::new(&host.state_home).read() {
         Ok(ledger) => ledger,
         Err(error) => {
@@ -17,7 +17,7 @@ pub(super) fn look(host: &Host) -> Vec<Found> {
             return vec![Finding::problem(Subject::Budget, chain(&error), advice).into()];
         }
     };
-    let found: Vec<Found> = ledger.open().iter().filter_map(stale).map(Found::from).collect();
+    let found: Vec<Diagnosis> = ledger.open().iter().filter_map(stale).map(Diagnosis::from).collect();
     if found.is_empty() {
         return vec![Finding::ok(Subject::Budget, "no dead runner holds money that loops share").into()];
     }

@@ -8,20 +8,20 @@ use refrain_core::view::checkup::{Finding, Subject};
 use refrain_core::view::garbage::{GarbageKind, size};
 use refrain_store::project::checkout;
 
-use super::cure::{Cure, Found};
+use super::cure::{Cure, Diagnosis};
 use crate::{Service, chain};
 
-pub(super) fn look(service: &Service) -> Vec<Found> {
+pub(super) fn look(service: &Service) -> Vec<Diagnosis> {
     let of = |(home, root): (camino::Utf8PathBuf, camino::Utf8PathBuf)| {
         let found = format!("a clean checkout of {}, which is gone", printable(root.as_str()));
         let finding = Finding::warning(Subject::Worktrees, found, "refrain doctor --fix removes it");
-        Found::with(finding.about(home.as_str()), Cure::RemoveCheckouts(home))
+        Diagnosis::with(finding.about(home.as_str()), Cure::RemoveCheckouts(home))
     };
     checkout::orphaned(&service.host().state_home).into_iter().map(of).collect()
 }
 
 /// What loops left that nothing needs.
-pub(super) fn room(service: &Service) -> Option<Found> {
+pub(super) fn room(service: &Service) -> Option<Diagnosis> {
     let finding = match service.garbage_on_disk() {
         Ok(all) if all.is_empty() => return None,
         Ok(all) => {

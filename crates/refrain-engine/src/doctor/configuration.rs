@@ -11,7 +11,7 @@ use refrain_store::access::trust::{Content, Trust};
 use refrain_store::config::keys::Slack;
 use refrain_store::config::{self, Chosen, Config, ConfigError, ConfigFile, Settings};
 
-use super::cure::Found;
+use super::cure::Diagnosis;
 use crate::{Service, SlackTokens, Telemetry, chain};
 
 /// What to do about a file that cannot be used.
@@ -19,7 +19,7 @@ const MEND: &str =
     "mend it: no loop can be started until then; refrain docs configuration says what may stand there";
 
 /// `variables` as for [`Service::settings`].
-pub(super) fn look(service: &Service, variables: bool) -> Vec<Found> {
+pub(super) fn look(service: &Service, variables: bool) -> Vec<Diagnosis> {
     let (host, project) = (service.host(), service.project());
     let user = config::user_file(&host.config_home);
     let mut findings: Vec<Finding> = user.transpose().into_iter().map(of_user).collect();
@@ -35,7 +35,7 @@ pub(super) fn look(service: &Service, variables: bool) -> Vec<Found> {
     if findings.is_empty() {
         findings.push(Finding::ok(Subject::Configuration, "nothing is configured: all is as built in"));
     }
-    findings.into_iter().map(Found::from).collect()
+    findings.into_iter().map(Diagnosis::from).collect()
 }
 
 fn of_user(file: Result<ConfigFile, ConfigError>) -> Finding {

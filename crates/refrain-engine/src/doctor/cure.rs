@@ -15,16 +15,16 @@ use refrain_store::{Project, RunnerLock};
 use super::places::size;
 use crate::chain;
 use crate::git_steps::pool;
-use crate::git_steps::pool::Tidied;
+use crate::git_steps::pool::Cleanup;
 
 /// A finding, and how it could be mended.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct Diagnosis {
     finding: Finding,
     cure: Option<Cure>,
 }
 
-impl Found {
+impl Diagnosis {
     /// Whether it is about leftover processes.
     pub(super) fn is_of_processes(&self) -> bool {
         self.finding.subject == Subject::Processes
@@ -65,13 +65,13 @@ pub(super) enum Cure {
     Forget(Arc<Repository>, Utf8PathBuf),
 }
 
-impl From<Finding> for Found {
+impl From<Finding> for Diagnosis {
     fn from(finding: Finding) -> Self {
         Self { finding, cure: None }
     }
 }
 
-impl Found {
+impl Diagnosis {
     pub(super) fn with(finding: Finding, cure: Cure) -> Self {
         Self { finding: Finding { fix: Some(Fix::Possible), ..finding }, cure: Some(cure) }
     }
@@ -128,7 +128,7 @@ impl Cure {
             }
             Self::TidyPool { project, state_home, repository, budget } => {
                 let tidied = pool::tidy(&project, &state_home, &repository, budget);
-                let Tidied { freed, cleared, removed } = tidied.map_err(|error| chain(&error))?;
+                let Cleanup { freed, cleared, removed } = tidied.map_err(|error| chain(&error))?;
                 match freed {
                     0 => Err("all that lies in them may be nowhere else".to_owned()),
                     _ => Ok(format!("{} freed: {cleared} emptied of caches, {removed} removed", size(freed))),

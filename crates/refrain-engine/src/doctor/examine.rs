@@ -2,7 +2,7 @@
 
 use refrain_core::view::checkup::Checkup;
 
-use super::cure::Found;
+use super::cure::Diagnosis;
 use super::{
     agents, autostart, budget, checkouts, configuration, git, leftovers, loops, machine, places, pool,
 };
@@ -13,7 +13,7 @@ impl Service {
     /// the finding says so. `variables` as for [`settings`](Self::settings).
     #[must_use]
     pub fn examine(&self, fix: bool, variables: bool) -> Checkup {
-        let found: Vec<Found> = std::thread::scope(|scope| {
+        let found: Vec<Diagnosis> = std::thread::scope(|scope| {
             let agents = scope.spawn(|| agents::look(self));
             let mut found = configuration::look(self, variables);
             found.extend(git::look(self));
@@ -23,7 +23,7 @@ impl Service {
             found.extend(budget::look(self.host()));
             found.extend(agents::plugins(self.host()));
             let of_loops = loops::look(self);
-            found.extend(leftovers::look(of_loops.iter().any(Found::is_of_processes)));
+            found.extend(leftovers::look(of_loops.iter().any(Diagnosis::is_of_processes)));
             found.extend(of_loops);
             found.extend(checkouts::look(self));
             found.extend(pool::look(self, variables));

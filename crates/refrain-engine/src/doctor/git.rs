@@ -14,7 +14,7 @@ use refrain_git::{GitError, OLDEST, Repository, Worktree, read_version};
 use refrain_proc::orphans;
 use refrain_store::{LoopDir, journal};
 
-use super::cure::{Cure, Found};
+use super::cure::{Cure, Diagnosis};
 use crate::{Service, chain};
 
 /// How long git may take for an answer.
@@ -24,7 +24,7 @@ const FRESH: Duration = Duration::from_secs(10 * 60);
 /// Locks that keep git from committing: in the git folder of a worktree, and in the common one.
 const LOCKS: [&str; 4] = ["index.lock", "HEAD.lock", "config.lock", "packed-refs.lock"];
 
-pub(super) fn look(service: &Service) -> Vec<Found> {
+pub(super) fn look(service: &Service) -> Vec<Diagnosis> {
     let project = service.project();
     let is_repository = project.data.parent().is_some_and(|git| git.join("HEAD").is_file());
     let env = environment::of_person(service.host().env.iter().cloned());
@@ -46,7 +46,7 @@ pub(super) fn look(service: &Service) -> Vec<Found> {
         }
     };
     found.push(identity(&repository).into());
-    found.extend(repository.operation().map(under_way).map(Found::from));
+    found.extend(repository.operation().map(under_way).map(Diagnosis::from));
     let folders = [repository.git_dir(), repository.common_dir()];
     found.extend(locks(&[&project.worktree, &project.root], folders));
     found.extend(worktrees(service, &repository));
@@ -96,7 +96,7 @@ fn under_way(what: Operation) -> Finding {
 }
 
 /// A git lock stays only when git is killed, and then blocks git until a person removes it.
-fn locks(worktrees: &[&Utf8PathBuf], folders: [&Utf8Path; 2]) -> Vec<Found> {
+fn locks(worktrees: &[&Utf8PathBuf], folders: [&Utf8Path; 2]) -> Vec<Diagnosis> {
     // Both folders of the main worktree are the same, which may be written in two ways.
     let mut folders =
         folders.map(|folder| folder.canonicalize_utf8().unwrap_or_else(|_| folder.to_owned())).to_vec();
@@ -116,7 +116,7 @@ fn locks(worktrees: &[&Utf8PathBuf], folders: [&Utf8Path; 2]) -> Vec<Found> {
             format!("a lock was left behind, and no git works here: {path}"),
             "refrain doctor --fix removes it, unless another program than git holds it",
         );
-        Found::with(finding, Cure::Remove(path))
+        Diagnosis::with(finding, Cure::Remove(path))
     };
     old.into_iter().map(say).collect()
 }
@@ -127,7 +127,7 @@ fn age(at: SystemTime) -> Option<Duration> {
 }
 
 /// Worktrees of loops lie in Refrain's own folder; which loop one belongs to, its journal says.
-fn worktrees(service: &Service, repository: &Arc<Repository>) -> Vec<Found> {
+fn worktrees(service: &Service, repository: &Arc<Repository>) -> Vec<Diagnosis> {
     let Ok(all) = repository.worktrees() else { return vec![] };
     let home = &service.host().state_home;
     let home = home.canonicalize_utf8().unwrap_or_else(|_| home.clone());
@@ -149,7 +149,7 @@ fn worktrees(service: &Service, repository: &Arc<Repository>) -> Vec<Found> {
     judged
 }
 
-fn judge(tree: &Worktree, owner: Option<&LoopState>, repository: &Arc<Repository>) -> Option<Found> {
+fn judge(tree: &Worktree, owner: Option<&LoopState>, repository: &Arc<Repository>) -> Option<Diagnosis> {
     let path = &tree.path;
     let id = owner.map(|state: &LoopState| &state.spec.id);
     let whose = id.map_or("no loop of this project".to_owned(), |id: &LoopId| format!("loop {id}"));
@@ -161,7 +161,7 @@ fn judge(tree: &Worktree, owner: Option<&LoopState>, repository: &Arc<Repository
             let advice = format!("it is locked: git worktree unlock {path}, then git worktree prune");
             return Some(Finding { advice: Some(advice), ..finding }.into());
         }
-        return Some(Found::with(finding, Cure::Forget(Arc::clone(repository), path.clone())));
+        return Some(Diagnosis::with(finding, Cure::Forget(Arc::clone(repository), path.clone())));
     }
     let found = match owner {
         None => "no loop of this project works in it".to_owned(),

@@ -10,7 +10,7 @@ use refrain_core::{LoopId, Spec};
 use refrain_proc::orphans::{self, Orphan};
 use refrain_store::{LoopDir, Project, RunnerLock};
 
-use super::cure::{Cure, Found};
+use super::cure::{Cure, Diagnosis};
 
 /// Variables of every process of an agent; the first is unique to the loop.
 const VARIABLES: [&str; 3] = ["REFRAIN_STATE_FILE", "REFRAIN_LOOP_ID", "REFRAIN_PROJECT"];
@@ -18,13 +18,13 @@ const VARIABLES: [&str; 3] = ["REFRAIN_STATE_FILE", "REFRAIN_LOOP_ID", "REFRAIN_
 const NAMED: usize = 5;
 
 /// Leftover processes of agents. `of_gates` says that gates started them.
-pub(super) fn look(of_gates: bool) -> Vec<Found> {
+pub(super) fn look(of_gates: bool) -> Vec<Diagnosis> {
     let mut loops: BTreeMap<String, Vec<Orphan>> = BTreeMap::new();
     for stray in orphans::bearing(&VARIABLES) {
         let mark = stray.variables.get(VARIABLES[0]).cloned().unwrap_or_default();
         loops.entry(mark).or_default().push(stray);
     }
-    let found: Vec<Found> = loops.iter().filter_map(|(mark, strays)| of_loop(mark, strays)).collect();
+    let found: Vec<Diagnosis> = loops.iter().filter_map(|(mark, strays)| of_loop(mark, strays)).collect();
     if found.is_empty() && !of_gates {
         return vec![Finding::ok(Subject::Processes, "no orphan processes").into()];
     }
@@ -32,7 +32,7 @@ pub(super) fn look(of_gates: bool) -> Vec<Found> {
 }
 
 /// Processes of the gates of a loop without a runner: their mark says nothing of the loop.
-pub(super) fn of_gates(dir: &LoopDir, spec: &Spec) -> Option<Found> {
+pub(super) fn of_gates(dir: &LoopDir, spec: &Spec) -> Option<Diagnosis> {
     let (name, value) = environment::gate_mark(spec);
     let variable = format!("{name}={value}");
     let strays = orphans::marked(&variable);
@@ -40,7 +40,7 @@ pub(super) fn of_gates(dir: &LoopDir, spec: &Spec) -> Option<Found> {
         .then(|| left(&spec.id, (&spec.project, dir.clone()), &strays, variable))
 }
 
-fn of_loop(mark: &str, strays: &[Orphan]) -> Option<Found> {
+fn of_loop(mark: &str, strays: &[Orphan]) -> Option<Diagnosis> {
     let of = |name| strays.first().and_then(|stray| stray.variables.get(name));
     // A text that is no id names no loop, and would be no path of one either.
     let id: LoopId = of(VARIABLES[1])?.parse().ok()?;
@@ -55,7 +55,7 @@ fn of_loop(mark: &str, strays: &[Orphan]) -> Option<Found> {
     Some(left(&id, (project, dir), strays, format!("{}={mark}", VARIABLES[0])))
 }
 
-fn left(id: &LoopId, (project, dir): (&Utf8Path, LoopDir), strays: &[Orphan], variable: String) -> Found {
+fn left(id: &LoopId, (project, dir): (&Utf8Path, LoopDir), strays: &[Orphan], variable: String) -> Diagnosis {
     let named: Vec<String> =
         strays.iter().take(NAMED).map(|stray| format!("{} {}", stray.process.pid, stray.command)).collect();
     let more = if strays.len() > NAMED { ", …" } else { "" };
@@ -64,5 +64,5 @@ fn left(id: &LoopId, (project, dir): (&Utf8Path, LoopDir), strays: &[Orphan], va
         format!("{} left behind in {project}: {}{more}", strays.len(), named.join(", ")),
         format!("refrain doctor --fix ends them; so does refrain resume {id}, where its runner died"),
     );
-    Found::with(finding.about(id.as_str()), Cure::EndProcesses { variable, dir })
+    Diagnosis::with(finding.about(id.as_str()), Cure::EndProcesses { variable, dir })
 }

@@ -13,7 +13,7 @@ use refrain_store::access::signing::Signing;
 use refrain_store::project::inbox;
 use refrain_store::{JournalError, LoopDir, RunnerLock, catalog, journal, memory};
 
-use super::cure::{Cure, Found};
+use super::cure::{Cure, Diagnosis};
 use super::leftovers;
 use crate::driver::liveness::look as view;
 use crate::{Service, chain, now};
@@ -25,7 +25,7 @@ const PROMPT: SignedDuration = SignedDuration::from_secs(30);
 /// How many loops of one kind of trouble are named one by one.
 const NAMED: usize = 20;
 
-pub(super) fn look(service: &Service) -> Vec<Found> {
+pub(super) fn look(service: &Service) -> Vec<Diagnosis> {
     let dirs = match service.project().loop_dirs() {
         Ok(dirs) => dirs,
         Err(error) => {
@@ -99,13 +99,13 @@ fn key(signing: &Signing) -> Finding {
     }
 }
 
-fn memories_put_aside(path: Utf8PathBuf) -> Found {
+fn memories_put_aside(path: Utf8PathBuf) -> Diagnosis {
     let found = "memories that could not be read were put aside here; a new file has been begun since";
     let next = "sqlite3 may recover them (.recover); else remove the file";
     Finding::warning(Subject::Loops, found, next).about(path.as_str()).into()
 }
 
-fn damaged(dir: &LoopDir, error: &JournalError) -> Found {
+fn damaged(dir: &LoopDir, error: &JournalError) -> Diagnosis {
     let name = dir.0.file_name().unwrap_or_default();
     let advice = format!(
         "refrain verify {name} names the line; what happened up to it is still in its folder, {}; move that folder away to use \
@@ -116,14 +116,14 @@ fn damaged(dir: &LoopDir, error: &JournalError) -> Found {
 }
 
 /// Everything in it is in the journals, and by now in the catalog that was built in its place.
-fn put_aside(path: Utf8PathBuf) -> Found {
+fn put_aside(path: Utf8PathBuf) -> Diagnosis {
     let told =
         "a catalog of loops that was damaged, or made by a newer refrain, was put aside and built anew";
     let advice = "refrain doctor --fix removes it: nothing is lost by that";
-    Found::with(Finding::warning(Subject::Loops, told, advice).about(path.as_str()), Cure::Remove(path))
+    Diagnosis::with(Finding::warning(Subject::Loops, told, advice).about(path.as_str()), Cure::Remove(path))
 }
 
-fn of_loop(dir: &LoopDir, id: &LoopId, status: StatusWord, torn: u64) -> Vec<Found> {
+fn of_loop(dir: &LoopDir, id: &LoopId, status: StatusWord, torn: u64) -> Vec<Diagnosis> {
     let mut found = Vec::new();
     let mut say = |finding: Finding| found.push(finding.about(id.as_str()).into());
     if status == StatusWord::Crashed {
@@ -155,7 +155,7 @@ fn of_loop(dir: &LoopDir, id: &LoopId, status: StatusWord, torn: u64) -> Vec<Fou
     if is_free && doorbell.is_some_and(|meta| !meta.file_type().is_fifo()) {
         let told = "its doorbell is no FIFO: no runner can take it over";
         let finding = Finding::problem(Subject::Requests, told, "refrain doctor --fix removes that file");
-        found.push(Found::with(finding.about(id.as_str()), Cure::FreeDoorbell(dir.clone())));
+        found.push(Diagnosis::with(finding.about(id.as_str()), Cure::FreeDoorbell(dir.clone())));
     }
     found
 }

@@ -5,7 +5,7 @@ use refrain_core::view::checkup::{Finding, Subject};
 use refrain_proc::limits;
 use refrain_store::config::Chosen;
 
-use super::cure::Found;
+use super::cure::Diagnosis;
 use crate::{Service, sandbox};
 
 /// Open files that a runner, its keeper and an agent with its language servers get by with; and those without trouble.
@@ -14,7 +14,7 @@ const OPEN_FILES: (u64, u64) = (256, 1024);
 const PROCESSES: (u64, u64) = (128, 1024);
 
 /// Whether agents can run in a sandbox: it is made, and `true` runs in it.
-pub(super) fn sandbox(service: &Service, variables: bool) -> Vec<Found> {
+pub(super) fn sandbox(service: &Service, variables: bool) -> Vec<Diagnosis> {
     let settings = service.settings(Chosen::default(), variables).ok();
     let mode = settings.and_then(|settings| settings.config.sandbox.mode).unwrap_or_default();
     let finding = match sandbox::probe_machine(service.host()) {
@@ -34,7 +34,7 @@ pub(super) fn sandbox(service: &Service, variables: bool) -> Vec<Found> {
     vec![finding.into()]
 }
 
-pub(super) fn look() -> Vec<Found> {
+pub(super) fn look() -> Vec<Diagnosis> {
     let limits = limits::own();
     let judge = |what: &str, flag: &str, limit: Option<u64>, (least, enough): (u64, u64)| {
         let limit = limit.filter(|limit| *limit < enough)?;
@@ -61,5 +61,5 @@ pub(super) fn look() -> Vec<Found> {
         );
         return vec![Finding::ok(Subject::Limits, found).into()];
     }
-    tight.into_iter().map(Found::from).collect()
+    tight.into_iter().map(Diagnosis::from).collect()
 }

@@ -2,9 +2,9 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::view::checkup::{Finding, Subject};
-use refrain_store::disk::fs_probe::{self, Privacy, Room};
+use refrain_store::disk::fs_probe::{self, DiskSpace, Privacy};
 
-use super::cure::{Cure, Found};
+use super::cure::{Cure, Diagnosis};
 use crate::{Service, chain};
 
 /// With less room than this a loop will fail, and with less than that it may soon, in bytes.
@@ -13,29 +13,29 @@ const LITTLE_ROOM: u64 = 1 << 30;
 /// Files that may still be made: an attempt makes some ten, and its agent any number.
 const FEW_FILES: u64 = 1000;
 
-pub(super) fn look(service: &Service) -> Vec<Found> {
+pub(super) fn look(service: &Service) -> Vec<Diagnosis> {
     let (host, project) = (service.host(), service.project());
     let homes = [&project.data, &host.state_home, &host.data_home];
     let grounds = on_devices(homes.map(|home| fs_probe::standing(home)));
-    let mut found: Vec<Found> = Vec::new();
+    let mut found: Vec<Diagnosis> = Vec::new();
     for (dir, room) in grounds {
         match room {
             Ok(room) => found.extend([disk(&dir, room).into()]),
             Err(what) => found.push(Finding::warning(Subject::Disk, what, "look at that folder").into()),
         }
-        found.extend(file_system(&dir).into_iter().map(Found::from));
+        found.extend(file_system(&dir).into_iter().map(Diagnosis::from));
     }
     found.extend(privacy(&homes));
     found
 }
 
 /// One folder of each file system, and how much room that has.
-fn on_devices(dirs: [Utf8PathBuf; 3]) -> Vec<(Utf8PathBuf, Result<Room, String>)> {
-    let mut grounds: Vec<(Utf8PathBuf, Result<Room, String>)> = Vec::new();
+fn on_devices(dirs: [Utf8PathBuf; 3]) -> Vec<(Utf8PathBuf, Result<DiskSpace, String>)> {
+    let mut grounds: Vec<(Utf8PathBuf, Result<DiskSpace, String>)> = Vec::new();
     for dir in dirs {
         let room = fs_probe::room(&dir).map_err(|error| chain(&error));
         let device = room.as_ref().ok().map(|room| room.device);
-        let known = |(_, other): &(_, Result<Room, String>)| {
+        let known = |(_, other): &(_, Result<DiskSpace, String>)| {
             device.is_some() && other.as_ref().ok().map(|room| room.device) == device
         };
         if !grounds.iter().any(known) {
@@ -45,7 +45,7 @@ fn on_devices(dirs: [Utf8PathBuf; 3]) -> Vec<(Utf8PathBuf, Result<Room, String>)
     grounds
 }
 
-fn disk(dir: &Utf8Path, room: Room) -> Finding {
+fn disk(dir: &Utf8Path, room: DiskSpace) -> Finding {
     let (found, advice) =
         (format!("{} are free", size(room.bytes)), "make room: a full disk stops every loop on it");
     let finding = match (room.bytes, room.files) {
@@ -71,11 +71,11 @@ fn file_system(dir: &Utf8Path) -> Vec<Finding> {
     let lacks = fs_probe::try_out(dir);
     let problems = lacks.iter().map(|lack| {
         let advice = match lack {
-            fs_probe::Lack::Writing(_) => "see who owns it and whether it is mounted to be written",
-            fs_probe::Lack::Locks(_) | fs_probe::Lack::Fifos(_) => {
+            fs_probe::MissingFeature::Writing(_) => "see who owns it and whether it is mounted to be written",
+            fs_probe::MissingFeature::Locks(_) | fs_probe::MissingFeature::Fifos(_) => {
                 "work in a project on a local disk, and let XDG_STATE_HOME name one"
             }
-            fs_probe::Lack::Notices(_) => "raise fs.inotify.max_user_instances (sysctl)",
+            fs_probe::MissingFeature::Notices(_) => "raise fs.inotify.max_user_instances (sysctl)",
         };
         Finding::problem(Subject::FileSystem, chain(lack), advice).about(dir.as_str())
     });
@@ -96,7 +96,7 @@ fn file_system(dir: &Utf8Path) -> Vec<Finding> {
     findings
 }
 
-fn privacy(homes: &[&Utf8PathBuf; 3]) -> Vec<Found> {
+fn privacy(homes: &[&Utf8PathBuf; 3]) -> Vec<Diagnosis> {
     let mut found = Vec::new();
     for home in homes {
         match fs_probe::privacy(home) {
@@ -107,7 +107,7 @@ fn privacy(homes: &[&Utf8PathBuf; 3]) -> Vec<Found> {
                     format!("others may look into it (mode {mode:o}): prompts and output lie there"),
                     format!("refrain doctor --fix, or chmod 700 {home}"),
                 );
-                found.push(Found::with(finding.about(home.as_str()), Cure::MakePrivate((*home).clone())));
+                found.push(Diagnosis::with(finding.about(home.as_str()), Cure::MakePrivate((*home).clone())));
             }
             Privacy::Foreign(owner) => {
                 let found_there = format!("it belongs to another user (number {owner})");
@@ -141,7 +141,7 @@ mod tests {
             ((5 << 30) + (1 << 29), None, Grade::Ok, "5.5 GiB are free"),
             (1 << 40, Some(12), Grade::Warning, "only 12 more files can be made"),
         ] {
-            let finding = disk("/work".into(), Room { bytes, files, device: 1 });
+            let finding = disk("/work".into(), DiskSpace { bytes, files, device: 1 });
             assert_eq!((finding.grade, finding.found.as_str()), (grade, found));
         }
     }

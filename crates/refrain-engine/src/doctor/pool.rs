@@ -9,18 +9,18 @@ use refrain_core::text::printable;
 use refrain_core::view::checkup::{Finding, Subject};
 use refrain_git::Repository;
 use refrain_store::config::{Chosen, keys::Worktrees};
-use refrain_store::project::pool::{self as slots, Found as Slot};
+use refrain_store::project::pool::{self as slots, SlotEntry as Slot};
 
-use super::cure::{Cure, Found};
+use super::cure::{Cure, Diagnosis};
 use super::places::size;
 use crate::Service;
 use crate::git_steps::pool;
 
 /// `variables` as for [`Service::settings`].
-pub(super) fn look(service: &Service, variables: bool) -> Vec<Found> {
+pub(super) fn look(service: &Service, variables: bool) -> Vec<Diagnosis> {
     let (host, project) = (service.host(), service.project());
     let orphaned = slots::orphaned(&host.state_home);
-    let mut found: Vec<Found> = orphaned.into_iter().map(of_nobody).collect();
+    let mut found: Vec<Diagnosis> = orphaned.into_iter().map(of_nobody).collect();
     let all = pool::sized(project, &host.state_home);
     if all.is_empty() {
         return found;
@@ -42,14 +42,14 @@ pub(super) fn look(service: &Service, variables: bool) -> Vec<Found> {
                 "refrain doctor --fix removes caches of those that were unused for longest, then them; never work",
             );
             let project = project.clone();
-            Found::with(finding, Cure::TidyPool { project, state_home: host.state_home.clone(), repository, budget })
+            Diagnosis::with(finding, Cure::TidyPool { project, state_home: host.state_home.clone(), repository, budget })
         }
         _ => Finding::ok(Subject::Worktrees, told).into(),
     });
     found
 }
 
-fn held(service: &Service, slot: &Slot, repository: Option<&Arc<Repository>>) -> Found {
+fn held(service: &Service, slot: &Slot, repository: Option<&Arc<Repository>>) -> Diagnosis {
     let (host, project) = (service.host(), service.project());
     let folder = pool::folder(project, slot);
     let reasons: Vec<_> = slot.held.iter().map(|reason| printable(reason)).collect();
@@ -61,7 +61,7 @@ fn held(service: &Service, slot: &Slot, repository: Option<&Arc<Repository>>) ->
         repository.slot_value(&folder, &slot.dir).is_ok_and(|value| value.is_empty())
     };
     match repository.filter(is_free).filter(|_| !slot.is_taken) {
-        Some(repository) => Found::with(
+        Some(repository) => Diagnosis::with(
             finding("that is gone by now: refrain doctor --fix gives it back to tasks"),
             Cure::GiveBack {
                 project: project.clone(),
@@ -74,9 +74,9 @@ fn held(service: &Service, slot: &Slot, repository: Option<&Arc<Repository>>) ->
     }
 }
 
-fn of_nobody((home, root): (Utf8PathBuf, Utf8PathBuf)) -> Found {
+fn of_nobody((home, root): (Utf8PathBuf, Utf8PathBuf)) -> Diagnosis {
     let found = format!("worktrees for tasks of {}, which is gone", printable(root.as_str()));
     let finding =
         Finding::warning(Subject::Worktrees, found, "refrain doctor --fix removes them, unless one is held");
-    Found::with(finding.about(home.as_str()), Cure::RemovePool(home))
+    Diagnosis::with(finding.about(home.as_str()), Cure::RemovePool(home))
 }

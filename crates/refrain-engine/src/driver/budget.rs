@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use refrain_core::agent::Usd;
-use refrain_core::budget::{Allowance, Caps, Ledger, Reservation, Standing, to_grow};
+use refrain_core::budget::{Allowance, CapUsage, Caps, Ledger, Reservation, to_grow};
 use refrain_core::event::Identity;
 use refrain_core::spec::AgentSpec;
 use refrain_core::{LoopState, Record, Spec, Step};
@@ -28,12 +28,12 @@ pub(crate) struct BudgetReservation {
     of: Utf8PathBuf,
     project: String,
     runner: Identity,
-    held: Option<Held>,
+    held: Option<BudgetHold>,
 }
 
 /// What is reserved for the agent that runs, or is about to.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct BudgetHold {
     run: u64,
     /// None if no cap counts.
     allowance: Option<Allowance>,
@@ -107,7 +107,7 @@ impl BudgetReservation {
             // Without a cap the loop is not held up: doctor reports it.
             Err(_) => return Ok(None),
         };
-        self.held = wish.map(|_| Held { run, allowance });
+        self.held = wish.map(|_| BudgetHold { run, allowance });
         Ok(allowance)
     }
 
@@ -123,14 +123,14 @@ impl BudgetReservation {
 
     /// Reserves more for the running agent, as far as there is any; it is tried again later. Blocks.
     pub(crate) fn grow(&mut self, used: Usd) {
-        let Some(Held { run, allowance: Some(allowance) }) = self.held else { return };
+        let Some(BudgetHold { run, allowance: Some(allowance) }) = self.held else { return };
         let Some(to) = to_grow(used, allowance.amount) else { return };
         // If the ledger or the caps cannot be read or written, the reservation stays as it is, and the agent ends when
         // that is used up.
         let Ok(caps) = self.user.read() else { return };
         let caps = caps.lower(self.pinned);
         if let Ok(Some(grown)) = self.file.change(|ledger| ledger.grow(&self.of, run, to, &caps)) {
-            self.held = Some(Held { run, allowance: Some(grown) });
+            self.held = Some(BudgetHold { run, allowance: Some(grown) });
         }
     }
 
@@ -187,7 +187,7 @@ fn today(now: Timestamp) -> Date {
 
 impl Service {
     /// The state of the caps that count for this project's loops; for one of them, with those that it was started with.
-    pub fn shared_caps(&self, pinned: Caps) -> Result<Vec<Standing>, EngineError> {
+    pub fn shared_caps(&self, pinned: Caps) -> Result<Vec<CapUsage>, EngineError> {
         let caps = UserCaps::new(&self.host.config_home).read()?.lower(pinned);
         if caps.is_none() {
             return Ok(Vec::new());

@@ -34,7 +34,7 @@ use crate::driver::locks::RunnerLocks;
 use crate::driver::runner::Runner;
 use crate::driver::signals::Signals;
 use crate::git_steps::git_words::LONGEST;
-use crate::git_steps::repository::{Done, Opened, Tools, Work, marked, sweeper};
+use crate::git_steps::repository::{GitStepResult, Opened, Tools, Work, marked, sweeper};
 use crate::git_steps::work::{self, WorkWatch};
 use crate::host::Host;
 use crate::service::mirror;
@@ -48,7 +48,7 @@ const LONG_WAIT: Duration = Duration::from_secs(2);
 enum News {
     /// From its agent's supervisor.
     Agent(ChildEvent),
-    Repository(Done),
+    Repository(GitStepResult),
 }
 
 /// Facts of the attempt, or the gate, in flight, that are not worth an event each time.
@@ -281,7 +281,7 @@ impl<'a> Drive<'a> {
     async fn abandon_work(&mut self) -> Result<(), EngineError> {
         let Some(mut work) = self.work.take() else { return Ok(()) };
         work.abandon();
-        let Done::Recorded(event) = work.done().await? else { return Ok(()) };
+        let GitStepResult::Recorded(event) = work.done().await? else { return Ok(()) };
         let is_committed = |report: &CommitReport| matches!(report.result, CommitResult::Made { .. });
         let is_made = matches!(event, Event::WorkSaved { .. })
             || matches!(&event, Event::CommitSettled(report) if is_committed(report))
@@ -346,7 +346,7 @@ impl<'a> Drive<'a> {
 }
 
 /// What git did, once it is done; never, if it does nothing.
-async fn done(work: &mut Option<Work>) -> Result<Done, EngineError> {
+async fn done(work: &mut Option<Work>) -> Result<GitStepResult, EngineError> {
     match work {
         Some(work) => work.done().await,
         None => std::future::pending().await,

@@ -1,7 +1,7 @@
 //! The runner's end of the doorbell.
 
 use refrain_store::LoopDir;
-use refrain_store::project::inbox::Doorbell;
+use refrain_store::project::inbox::WakePipe;
 use tokio::net::unix::pipe;
 
 use crate::EngineError;
@@ -10,6 +10,6 @@ use crate::EngineError;
 pub(crate) fn install_doorbell(dir: &LoopDir) -> Result<pipe::Receiver, EngineError> {
     pipe::OpenOptions::new()
         .read_write(true)
-        .open_receiver(Doorbell::install(dir)?)
+        .open_receiver(WakePipe::install(dir)?)
         .map_err(|error| EngineError::Process("the doorbell cannot be opened", error))
 }

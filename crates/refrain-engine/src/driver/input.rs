@@ -9,14 +9,14 @@ use refrain_core::event::{Ask, Asker, Urgency};
 use refrain_core::{Machine, SharedEvent};
 use refrain_store::journal::{Committed, Durability, MOST_RESTORED};
 use refrain_store::project::inbox;
-use refrain_store::{Doorbell, Journal, JournalError};
+use refrain_store::{Journal, JournalError, WakePipe};
 use tokio::net::unix::pipe;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::blocking::blocking;
 use crate::driver::doorbell::install_doorbell;
 use crate::driver::progress::LiveProgress;
-use crate::driver::signals::{SignalSources, Signals, Wish};
+use crate::driver::signals::{SignalRequest, SignalSources, Signals};
 use crate::observe::file_watch::DelayedFileWatch;
 use crate::service::requests::{Unattended, answer_without_runner};
 use crate::{EngineError, Host, now};
@@ -33,7 +33,7 @@ pub(crate) enum Input<T> {
     Own(T),
     /// A request came into the inbox.
     Bell,
-    Signal(Wish),
+    Signal(SignalRequest),
     /// Something happened to its files.
     Files,
     /// The time that was awaited has come.
@@ -116,12 +116,12 @@ where
     }
 
     /// The request of a signal, and whether it is new and allowed.
-    pub(crate) fn asked_by(&self, wish: Wish) -> (Ask, bool) {
+    pub(crate) fn asked_by(&self, wish: SignalRequest) -> (Ask, bool) {
         let state = self.journal.state();
         let urgency = match wish {
-            Wish::Interrupt if state.pause.is_none() => Urgency::AfterIteration,
-            Wish::Interrupt => Urgency::Now,
-            Wish::Pause(urgency) => urgency,
+            SignalRequest::Interrupt if state.pause.is_none() => Urgency::AfterIteration,
+            SignalRequest::Interrupt => Urgency::Now,
+            SignalRequest::Pause(urgency) => urgency,
         };
         let ask = Ask::Pause(urgency);
         let is_new = state.pause < Some(urgency) && state.admits(&ask).is_ok();
@@ -190,7 +190,7 @@ where
             let kept = [dir.journal(), dir.runner_lock(), dir.doorbell()].into_iter().chain(held);
             self.watch.arm(&kept.collect::<Vec<_>>(), read);
         }
-        if !is_whole || !self.journal.is_in_place() || !Doorbell::is_in_place(&dir) {
+        if !is_whole || !self.journal.is_in_place() || !WakePipe::is_in_place(&dir) {
             sleep(SETTLE).await;
         }
         if !self.journal.is_in_place() {
@@ -211,7 +211,7 @@ where
     /// Makes the doorbell anew if it was deleted; says whether it was. Where its whole folder is gone, the next commit writes it
     /// back, and the doorbell with it.
     pub(crate) fn keep_doorbell(&mut self) -> bool {
-        !Doorbell::is_in_place(self.journal.dir()) && self.renew_doorbell()
+        !WakePipe::is_in_place(self.journal.dir()) && self.renew_doorbell()
     }
 
     fn renew_doorbell(&mut self) -> bool {

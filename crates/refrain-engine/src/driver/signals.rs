@@ -27,7 +27,7 @@ pub enum Signals {
 
 /// What a signal asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum SignalRequest {
     /// A pause after the iteration; said twice, at once.
     Interrupt,
     Pause(Urgency),
@@ -68,12 +68,12 @@ impl SignalSources {
     }
 
     /// A wish from before the loop listened.
-    pub(crate) fn standing(&mut self) -> Option<Wish> {
-        self.wishes.as_mut()?.borrow_and_update().map(Wish::Pause)
+    pub(crate) fn standing(&mut self) -> Option<SignalRequest> {
+        self.wishes.as_mut()?.borrow_and_update().map(SignalRequest::Pause)
     }
 
     /// The next wish; never, if no signals are listened to.
-    pub(crate) async fn next(&mut self) -> Wish {
+    pub(crate) async fn next(&mut self) -> SignalRequest {
         async fn of(signal: &mut Option<Signal>) {
             let heard = match signal {
                 Some(signal) => signal.recv().await,
@@ -95,12 +95,12 @@ impl SignalSources {
         }
         loop {
             tokio::select! {
-                () = of(&mut self.interrupt) => return Wish::Interrupt,
-                () = of(&mut self.terminate) => return Wish::Pause(Urgency::Now),
-                urgency = wished(&mut self.wishes) => return Wish::Pause(urgency),
+                () = of(&mut self.interrupt) => return SignalRequest::Interrupt,
+                () = of(&mut self.terminate) => return SignalRequest::Pause(Urgency::Now),
+                urgency = wished(&mut self.wishes) => return SignalRequest::Pause(urgency),
                 () = of(&mut self.hangup) => {
                     if self.heed_hangup {
-                        return Wish::Pause(Urgency::Now);
+                        return SignalRequest::Pause(Urgency::Now);
                     }
                 }
             }

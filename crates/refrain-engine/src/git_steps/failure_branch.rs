@@ -34,7 +34,7 @@ pub(crate) fn save(
         let Some(base) = base else { return Err(GitError::NotARepository(state.spec.worktree.clone())) };
         let (wanted, mixed) = (branch(state), repository.mixed(base));
         let ended = as_ended(state, &wanted, &mixed);
-        let told = Told::new(state, &ended, dir, env);
+        let told = RedactedTexts::new(state, &ended, dir, env);
         let saved = repository.save_work(SaveRequest {
             base,
             mixed: &mixed,
@@ -100,13 +100,13 @@ fn as_ended(state: &LoopState, branch: &str, mixed: &[RepoPath]) -> LoopState {
 }
 
 /// The texts about the work, with no secrets in them.
-struct Told {
+struct RedactedTexts {
     message: String,
     state: String,
     context: String,
 }
 
-impl Told {
+impl RedactedTexts {
     fn new(state: &LoopState, ended: &LoopState, dir: &LoopDir, env: &[(OsString, OsString)]) -> Self {
         let redactor = Redactor::new(&state.spec, logins(env));
         let clean = |text: &str| redactor.clean(text);

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 
 use crate::git_steps::repository::{self, marked};
 use crate::plan::landing::{self, Landing};
-use crate::plan::verify::{Ran, TreeVerification};
+use crate::plan::verify::{GateOutcome, TreeVerification};
 use crate::{ByKind, EngineError, Service};
 
 /// How the branch of a loop is merged.
@@ -37,12 +37,12 @@ pub struct MergedBranch {
     /// Where that is now.
     pub head: Oid,
     /// What was done.
-    pub how: How,
+    pub how: MergeKind,
 }
 
 /// What a merge did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
+pub enum MergeKind {
     /// Nothing: the branch was merged before.
     UpToDate,
     /// The branch was moved.
@@ -191,7 +191,7 @@ impl Service {
         };
         let base = repository.stands_on(&ours, &work, None)?;
         if base == work {
-            return merged(&ours, How::UpToDate);
+            return merged(&ours, MergeKind::UpToDate);
         }
         let index = Utf8PathBuf::from(format!("{}.merge", dir.index()));
         let tree = match base == ours {
@@ -215,26 +215,27 @@ impl Service {
             }
         };
         if (options.squash || base != ours) && tree == repository.tree_of(&ours)? {
-            return merged(&ours, How::UpToDate);
+            return merged(&ours, MergeKind::UpToDate);
         }
         if base != ours && spec.has_hard_gates() {
             let landing = Landing::of(self, spec.git.pins.clone(), env.to_vec());
             let gates = TreeVerification { each: spec, host: self.host(), dir, landing: &landing, lock, seq };
             let cancel = Cancel::new().map_err(|error| EngineError::Process("a wish to stop", error))?;
             let (_keep, stopped) = watch::channel(false);
-            if let Ran::Failed(FailedGate { gate, log }) = gates.verify(tree.clone(), cancel, stopped).await?
+            if let GateOutcome::Failed(FailedGate { gate, log }) =
+                gates.verify(tree.clone(), cancel, stopped).await?
             {
                 return Ok(Err(NotMerged::GateFailed { gate: gate.to_string(), log: dir.0.join(log) }));
             }
         }
         let (to, how) = match (options.squash, base == ours) {
-            (false, true) => (work.clone(), How::FastForward),
+            (false, true) => (work.clone(), MergeKind::FastForward),
             (false, false) => {
-                (repository.commit_of(&[&ours, &work], &tree, &message, &[], None)?, How::Merge)
+                (repository.commit_of(&[&ours, &work], &tree, &message, &[], None)?, MergeKind::Merge)
             }
             (true, _) => {
                 let trailers = [(trailer, id.as_str())];
-                (repository.commit_of(&[&ours], &tree, &subject, &trailers, None)?, How::Squash)
+                (repository.commit_of(&[&ours], &tree, &subject, &trailers, None)?, MergeKind::Squash)
             }
         };
         let handed = repository.hand_over(HandOverRequest {

@@ -3,7 +3,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_git::{GitError, Removal, Repository};
-use refrain_store::project::pool::{self, Found};
+use refrain_store::project::pool::{self, SlotEntry};
 use refrain_store::{DiskError, Project, Slot};
 
 /// How many files and folders of one worktree are counted for its size. A larger one is large.
@@ -20,13 +20,13 @@ pub(crate) enum PoolError {
 
 /// A worktree of a pool, and how much room it takes.
 #[derive(Debug)]
-pub(crate) struct Sized {
-    pub(crate) found: Found,
+pub(crate) struct SizedWorktree {
+    pub(crate) found: SlotEntry,
     /// In bytes; at least that.
     pub(crate) bytes: u64,
 }
 
-impl Sized {
+impl SizedWorktree {
     /// Whether it may be cleaned: it is not in use, and it is not held.
     fn is_free(&self) -> bool {
         !self.found.is_taken && self.found.held.is_empty()
@@ -35,7 +35,7 @@ impl Sized {
 
 /// What was done to make room.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tidied {
+pub(crate) struct Cleanup {
     /// How much room that made, in bytes.
     pub(crate) freed: u64,
     /// From how many what git ignores was removed.
@@ -44,15 +44,15 @@ pub(crate) struct Tidied {
 }
 
 /// All worktrees of a project's pool and their sizes; those unused for longest first.
-pub(crate) fn sized(project: &Project, state_home: &Utf8Path) -> Vec<Sized> {
-    let measured = |found: Found| Sized { bytes: pool::size(&found.dir, MOST_FILES).0, found };
-    let mut all: Vec<Sized> = pool::found(project, state_home).into_iter().map(measured).collect();
+pub(crate) fn sized(project: &Project, state_home: &Utf8Path) -> Vec<SizedWorktree> {
+    let measured = |found: SlotEntry| SizedWorktree { bytes: pool::size(&found.dir, MOST_FILES).0, found };
+    let mut all: Vec<SizedWorktree> = pool::found(project, state_home).into_iter().map(measured).collect();
     all.sort_by_key(|slot| slot.found.last_used);
     all
 }
 
 /// How much room the unused ones take.
-pub(crate) fn unused(all: &[Sized]) -> u64 {
+pub(crate) fn unused(all: &[SizedWorktree]) -> u64 {
     all.iter().filter(|slot| !slot.found.is_taken).map(|slot| slot.bytes).sum()
 }
 
@@ -63,9 +63,9 @@ pub(crate) fn tidy(
     state_home: &Utf8Path,
     repository: &Repository,
     budget: u64,
-) -> Result<Tidied, PoolError> {
+) -> Result<Cleanup, PoolError> {
     let mut all = sized(project, state_home);
-    let mut tidied = Tidied::default();
+    let mut tidied = Cleanup::default();
     for at in 0..all.len() {
         if unused(&all) <= budget {
             return Ok(tidied);
@@ -114,11 +114,11 @@ pub(crate) fn give_back(
 }
 
 /// Takes one that may be cleaned; none if it may not, or another process was faster.
-fn take(project: &Project, state_home: &Utf8Path, slot: &Sized) -> Result<Option<Slot>, DiskError> {
+fn take(project: &Project, state_home: &Utf8Path, slot: &SizedWorktree) -> Result<Option<Slot>, DiskError> {
     if slot.is_free() { Slot::take_number(project, state_home, slot.found.number) } else { Ok(None) }
 }
 
 /// The folder that the worktree of a number lies in.
-pub(crate) fn folder(project: &Project, found: &Found) -> Utf8PathBuf {
+pub(crate) fn folder(project: &Project, found: &SlotEntry) -> Utf8PathBuf {
     found.dir.join(project.root.file_name().unwrap_or("project"))
 }

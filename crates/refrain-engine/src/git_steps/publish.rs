@@ -16,7 +16,7 @@ use refrain_core::git::{
 };
 use refrain_core::prompt::pull_request;
 use refrain_core::text::{printable, squeeze};
-use refrain_forge::{Forge, MergeBlocker, Merged, Opening, State, Trouble, Until, Verdict};
+use refrain_forge::{Forge, MergeBlocker, Merged, Opening, RetryTime, State, Trouble, Verdict};
 use refrain_git::{
     BaseReturn, Cancel, GitError, HandedOver, PublishRequest, Push, RebaseRequest, Rebased, Repository,
     Upstream,
@@ -79,10 +79,10 @@ fn halt<T>(why: Refusal, said: impl Into<String>) -> Result<T, Halt> {
     Err(Halt::Result(refused(why, said)))
 }
 
-fn instant(until: Until, now: Timestamp) -> Option<Timestamp> {
+fn instant(until: RetryTime, now: Timestamp) -> Option<Timestamp> {
     match until {
-        Until::At(seconds) => Timestamp::from_second(i64::try_from(seconds).ok()?).ok(),
-        Until::After(after) => now.checked_add(after).ok(),
+        RetryTime::At(seconds) => Timestamp::from_second(i64::try_from(seconds).ok()?).ok(),
+        RetryTime::After(after) => now.checked_add(after).ok(),
     }
 }
 

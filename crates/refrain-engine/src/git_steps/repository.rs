@@ -10,7 +10,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use refrain_agents::environment;
 use refrain_core::event::Event;
 use refrain_core::git::{
-    Base, Checkout, CommitReport, Effect, Fill, GitPins, Oid, PublishReport, PublishResult, Refusal, Skipped,
+    Base, Checkout, CommitReport, Effect, GitPins, Oid, PublishReport, PublishResult, Refusal, Skipped,
+    TemplateValues,
 };
 use refrain_core::r#loop::{CHANGED, Candidate, Proving};
 use refrain_core::review::Changes;
@@ -37,11 +38,11 @@ pub(crate) struct Work {
     pub(crate) step: Step,
     until: Instant,
     cancel: Cancel,
-    handle: JoinHandle<Result<Done, DiskError>>,
+    handle: JoinHandle<Result<GitStepResult, DiskError>>,
 }
 
 /// The result of a git step.
-pub(crate) enum Done {
+pub(crate) enum GitStepResult {
     Recorded(Event),
     /// The step's folder is ready, or why it is not: only now the step is recorded and done.
     Ready(Step, Ready),
@@ -71,15 +72,15 @@ impl Work {
         dir: &LoopDir,
         tools: &Tools<'_>,
     ) -> Result<Option<Self>, EngineError> {
-        let run: Box<dyn FnOnce(&Job) -> Done + Send> = match step {
-            Step::TakeBase => Box::new(|job| Done::Recorded(job.take_base())),
-            Step::TakeCandidate => Box::new(|job| Done::Recorded(job.take_candidate())),
-            Step::Commit { .. } => Box::new(|job| Done::Recorded(job.commit())),
-            Step::ReleaseWorktree => Box::new(|job| Done::Recorded(job.release())),
-            Step::SaveWork => Box::new(|job| Done::Recorded(job.save())),
-            Step::Publish(effect) => Box::new(move |job| Done::Recorded(job.publish(effect))),
+        let run: Box<dyn FnOnce(&Job) -> GitStepResult + Send> = match step {
+            Step::TakeBase => Box::new(|job| GitStepResult::Recorded(job.take_base())),
+            Step::TakeCandidate => Box::new(|job| GitStepResult::Recorded(job.take_candidate())),
+            Step::Commit { .. } => Box::new(|job| GitStepResult::Recorded(job.commit())),
+            Step::ReleaseWorktree => Box::new(|job| GitStepResult::Recorded(job.release())),
+            Step::SaveWork => Box::new(|job| GitStepResult::Recorded(job.save())),
+            Step::Publish(effect) => Box::new(move |job| GitStepResult::Recorded(job.publish(effect))),
             Step::Start(ChildId::Gate { .. }) => {
-                Box::new(|job| Done::Ready(job.step, checkout_dir::prepare(job)))
+                Box::new(|job| GitStepResult::Ready(job.step, checkout_dir::prepare(job)))
             }
             Step::BeginIteration { .. }
             | Step::Start(_)
@@ -119,7 +120,7 @@ impl Work {
     }
 
     /// The result, once it is done.
-    pub(crate) async fn done(&mut self) -> Result<Done, EngineError> {
+    pub(crate) async fn done(&mut self) -> Result<GitStepResult, EngineError> {
         let done = match timeout_at(self.until, &mut self.handle).await {
             Ok(done) => done,
             Err(_) => {
@@ -265,7 +266,7 @@ impl Job {
     fn commit(&self) -> Event {
         let LoopState { spec, git, iteration, limits, .. } = &self.state;
         let summary = self.state.commit_subject();
-        let fill = Fill {
+        let fill = TemplateValues {
             id: &spec.id,
             iteration: *iteration,
             max: limits.max_iterations,
@@ -450,7 +451,7 @@ pub(crate) fn settle(
     spec.git.candidates = spec.proves();
     let (id, timestamp) = (spec.id.clone(), stamp(now()));
     let name = |template: &str| -> Result<String, EngineError> {
-        let fill = Fill { id: &id, iteration: 0, max: None, summary: "", timestamp: &timestamp };
+        let fill = TemplateValues { id: &id, iteration: 0, max: None, summary: "", timestamp: &timestamp };
         let template = template.parse::<refrain_core::git::Template>();
         let name = template?.fill(fill);
         repository.check_branch_free(&name)?;
@@ -499,11 +500,11 @@ mod tests {
         let handle = tokio::task::spawn_blocking(move || {
             let hook = Tool::new("sh", Path::new("/")).args(["-c", "cat /dev/zero >/dev/null"]);
             let ended = hook.cancel(Some(&seen)).run().map(|done| done.status);
-            Ok(Done::Recorded(Event::BaseRefused { error: format!("{ended:?}") }))
+            Ok(GitStepResult::Recorded(Event::BaseRefused { error: format!("{ended:?}") }))
         });
         let until = Instant::now() + Duration::from_millis(20);
         let mut work = Work { step: Step::TakeBase, until, cancel, handle };
-        let Done::Recorded(Event::BaseRefused { error }) = work.done().await.unwrap() else {
+        let GitStepResult::Recorded(Event::BaseRefused { error }) = work.done().await.unwrap() else {
             panic!("another event")
         };
         assert!(error.contains("Cancelled"), "{error}");

@@ -17,7 +17,7 @@ use refrain_store::{LoopDir, journal, make_dir_nofollow, memory as kept};
 
 use super::after::Past;
 use crate::child::judge_spec;
-use crate::child::one_shot::{Answer, Question, ask};
+use crate::child::one_shot::{Question, Reply, ask};
 use crate::{EngineError, Host, MemoryError, Service, now};
 
 /// How long a judge may take.
@@ -29,7 +29,7 @@ const LESSONS: &str = "lessons";
 
 /// The result of asking a judge about a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Afterwards {
+pub enum ReflectionOutcome {
     /// This many memories were kept.
     Remembered(usize),
     /// There was nothing to ask, or an agent was asked already.
@@ -65,27 +65,27 @@ impl Service {
     ///
     /// # Errors
     /// [`EngineError`] if it cannot be asked, says something else than was asked for, or nothing can be kept.
-    pub fn look_back(&self, id: &LoopId, judge: &AgentSpec) -> Result<Afterwards, EngineError> {
+    pub fn look_back(&self, id: &LoopId, judge: &AgentSpec) -> Result<ReflectionOutcome, EngineError> {
         let unkept =
             |error: MemoryError| EngineError::Process("nothing can be remembered", io::Error::other(error));
         let dir = self.locate(id)?.dir;
         let past = Past::read(self.host(), &dir)?;
         if past.state.spec.memory.is_none() || past.memories().is_empty() {
-            return Ok(Afterwards::Nothing);
+            return Ok(ReflectionOutcome::Nothing);
         }
         let (state, home) = (&past.state, &self.host().data_home);
         if !kept::make(home, |file| file.begin_asking(state, LESSONS, now())).map_err(unkept)? {
-            return Ok(Afterwards::Nothing);
+            return Ok(ReflectionOutcome::Nothing);
         }
         let answer = self.ask_judge(&past, &dir, judge)?;
         kept::make(home, |file| file.asked(state, LESSONS, answer.cost)).map_err(unkept)?;
         let wrong = |why: String| EngineError::Process("the judge is not understood", io::Error::other(why));
         let memories = past.without_secrets(lessons::lessons(state, &answer.said).map_err(wrong)?);
         let kept = kept::make(home, |file| file.remember(memories)).map_err(unkept)?;
-        Ok(Afterwards::Remembered(kept.len()))
+        Ok(ReflectionOutcome::Remembered(kept.len()))
     }
 
-    fn ask_judge(&self, past: &Past, dir: &LoopDir, judge: &AgentSpec) -> Result<Answer, EngineError> {
+    fn ask_judge(&self, past: &Past, dir: &LoopDir, judge: &AgentSpec) -> Result<Reply, EngineError> {
         let state = &past.state;
         let last = state.last_charged().map(|attempt| dir.attempt(attempt.id));
         let last = last.and_then(|dir| {

@@ -103,7 +103,7 @@ impl Embedder {
         Ok(vectors)
     }
 
-    async fn ask(&self, texts: &[String]) -> Result<Answer, EmbedError> {
+    async fn ask(&self, texts: &[String]) -> Result<EmbeddingResponse, EmbedError> {
         // Its URL may hold secrets.
         let failed = |error: reqwest::Error| {
             EmbedError::Answer(format!("did not answer: {}", chain(&error.without_url())))
@@ -129,7 +129,7 @@ impl Embedder {
 /// The answer of either kind.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Answer {
+struct EmbeddingResponse {
     /// OpenAI's.
     data: Vec<Datum>,
     /// Ollama's.
@@ -143,7 +143,7 @@ struct Datum {
     embedding: Vec<f32>,
 }
 
-impl Answer {
+impl EmbeddingResponse {
     fn vectors(mut self) -> Vec<Vec<f32>> {
         // They may come in any order; without numbers, in that of the texts.
         self.data.sort_by_key(|datum| datum.index);
@@ -195,11 +195,13 @@ mod tests {
 
     #[test]
     fn either_kind_of_answer_is_read_in_the_order_of_the_texts() {
-        let read = |text: &str| serde_json::from_str::<Answer>(text).unwrap().vectors();
+        let read = |text: &str| serde_json::from_str::<EmbeddingResponse>(text).unwrap().vectors();
         let openai = r#"{"object":"list","data":[{"index":1,"embedding":[2.0]},{"index":0,"embedding":[1.0]}],"usage":{}}"#;
         assert_eq!(read(openai), [[1.0], [2.0]]);
         assert_eq!(read(r#"{"model":"m","embeddings":[[1.0],[2.0]]}"#), [[1.0], [2.0]]);
-        assert!(read("{}").is_empty() && serde_json::from_str::<Answer>(r#"{"data": 3}"#).is_err());
+        assert!(
+            read("{}").is_empty() && serde_json::from_str::<EmbeddingResponse>(r#"{"data": 3}"#).is_err()
+        );
     }
 
     #[test]

@@ -10,11 +10,11 @@ mod recall;
 use jiff::Timestamp;
 use refrain_core::memory::{Kind, Memory, MemoryId, Origin, Ranked, fit, rank};
 use refrain_secrets as secrets;
-use refrain_store::memory::{self, JudgesAsked, MemoryError, Vector, Which};
+use refrain_store::memory::{self, JudgesAsked, MemoryError, MemoryFilter, Vector};
 
 pub use self::after::Remembrance;
 pub(crate) use self::after::remember;
-pub use self::afterwards::Afterwards;
+pub use self::afterwards::ReflectionOutcome;
 pub(crate) use self::afterwards::begin as look_back_on;
 use self::embed::{Embedder, catch_up};
 pub(crate) use self::recall::{note_use, recall};
@@ -68,7 +68,7 @@ impl Service {
     }
 
     /// The selected memories, newest first.
-    pub fn memories(&self, which: &Which) -> Result<Vec<Memory>, MemoryError> {
+    pub fn memories(&self, which: &MemoryFilter) -> Result<Vec<Memory>, MemoryError> {
         Ok(memory::look(&self.host().data_home, |file| file.list(which))?.unwrap_or_default())
     }
 

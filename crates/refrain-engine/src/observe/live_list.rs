@@ -70,7 +70,7 @@ pub enum LiveListChange {
 
 /// The parts of a status object that are in no [`Brief`].
 #[derive(Deserialize)]
-struct Rest {
+struct StatusRest {
     started_at: Timestamp,
     ended_at: Option<Timestamp>,
     usage: Cost,
@@ -98,11 +98,11 @@ struct Passed {
 impl ListRow {
     /// Of a row that has its object; none if that cannot be parsed.
     fn of(brief: Brief, said: Option<String>) -> Option<Self> {
-        let rest: Rest = serde_json::from_str(brief.object.as_deref()?).ok()?;
+        let rest: StatusRest = serde_json::from_str(brief.object.as_deref()?).ok()?;
         let Brief {
             id, kind, status, verified, iteration, max_iterations, updated_at, project, reason, ..
         } = brief;
-        let Rest { started_at, ended_at, usage, gates, needs } = rest;
+        let StatusRest { started_at, ended_at, usage, gates, needs } = rest;
         let gates = gates.into_iter().map(|gate| (gate.name, gate.passed)).collect();
         let Cost { cost_usd, at_least, cost_at_least } = usage;
         let cost_at_least = if kind == Kind::Plan { at_least } else { cost_at_least };
@@ -134,13 +134,13 @@ pub struct LiveList {
     everywhere: bool,
     lookout: Option<JournalWatcher>,
     /// By their folders.
-    known: BTreeMap<Utf8PathBuf, Known>,
+    known: BTreeMap<Utf8PathBuf, EntryOwner>,
     /// When it was last made sure that what is driven still is.
     checked: Instant,
 }
 
 #[derive(Debug)]
-enum Known {
+enum EntryOwner {
     Listed(Box<Watched>),
     /// The loop of a task is its plan's affair.
     OfTask,
@@ -222,8 +222,8 @@ impl LiveList {
                 self.checked = Instant::now();
             }
             let other = |folder: &Utf8PathBuf| match self.known.get_mut(folder)? {
-                Known::Listed(watched) => watched.other(),
-                Known::OfTask => None,
+                EntryOwner::Listed(watched) => watched.other(),
+                EntryOwner::OfTask => None,
             };
             let seen: Vec<_> = due.iter().filter_map(other).collect();
             if !seen.is_empty() {
@@ -234,20 +234,20 @@ impl LiveList {
 
     fn listed(&self) -> impl Iterator<Item = &Watched> {
         self.known.values().filter_map(|known| match known {
-            Known::Listed(watched) => Some(watched.as_ref()),
-            Known::OfTask => None,
+            EntryOwner::Listed(watched) => Some(watched.as_ref()),
+            EntryOwner::OfTask => None,
         })
     }
 
     /// Whether it is a loop that is on no list.
     fn is_of_task(&mut self, dir: &LoopDir) -> bool {
         match self.known.get(&dir.0) {
-            Some(known) => matches!(known, Known::OfTask),
+            Some(known) => matches!(known, EntryOwner::OfTask),
             None => {
                 let is_of_task =
                     journal::read(dir).is_ok_and(|found: journal::Snapshot| found.state.spec.task.is_some());
                 if is_of_task {
-                    self.known.insert(dir.0.clone(), Known::OfTask);
+                    self.known.insert(dir.0.clone(), EntryOwner::OfTask);
                 }
                 is_of_task
             }
@@ -273,7 +273,7 @@ impl LiveList {
                 let mut watched = Watched::new(service, &brief);
                 // A driven loop's own row is newer than the list's; a stopped one's row is in the list.
                 seen = if watched.is_driven { watched.glimpse() } else { None };
-                known.insert(watched.dir.0.clone(), Known::Listed(Box::new(watched)));
+                known.insert(watched.dir.0.clone(), EntryOwner::Listed(Box::new(watched)));
             }
             let seen = seen.or_else(|| ListRow::of(*brief, None));
             entries.extend(seen.map(|seen| Entry::Seen(Box::new(seen))));

@@ -14,7 +14,7 @@ use refrain_core::spec::Millis;
 use refrain_core::view::notice::{Notice, NoticeCheck, NoticeWatch};
 use refrain_core::{LoopState, Machine, Record};
 use refrain_store::journal::{Journal, Tail};
-use refrain_store::outbox::webhook::Told;
+use refrain_store::outbox::webhook::DeliveredUpTo;
 use refrain_store::{JournalError, LoopDir, RunnerLock};
 
 use self::post::Post;
@@ -151,7 +151,7 @@ fn deliver<S: NoticeCheck>(
     longest: Option<Millis>,
     webhook: &Webhook,
 ) -> Result<Option<String>, EngineError> {
-    let Some(told) = Told::read(dir) else { return Ok(None) };
+    let Some(told) = DeliveredUpTo::read(dir) else { return Ok(None) };
     let bytes = std::fs::metadata(dir.journal()).map_or(0, |meta| meta.len());
     if bytes == told.bytes || !RunnerLock::is_free(dir) {
         return Ok(None);
@@ -178,8 +178,8 @@ impl<S: NoticeCheck> Watch<S> {
     }
 
     /// How far it has looked: through `bytes` of the journal.
-    fn seen(&self, bytes: u64) -> Told {
-        Told { seq: self.state.as_ref().map_or(0, |state| state.seq), bytes }
+    fn seen(&self, bytes: u64) -> DeliveredUpTo {
+        DeliveredUpTo { seq: self.state.as_ref().map_or(0, |state| state.seq), bytes }
     }
 
     /// The notices of what came since the last look, up to byte `bytes`.

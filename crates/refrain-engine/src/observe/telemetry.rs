@@ -14,7 +14,7 @@ use reqwest::{Client, Url};
 use crate::{Host, chain, http};
 
 pub use exporter::Exporter;
-pub(crate) use exporter::Telling;
+pub(crate) use exporter::TaskExport;
 pub(crate) use whole::tell_of_session;
 
 /// How long a collector may take to answer.

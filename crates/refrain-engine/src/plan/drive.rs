@@ -25,7 +25,7 @@ use super::work::Work;
 use crate::blocking::blocking;
 use crate::driver::input::Driver;
 use crate::driver::signals::Signals;
-use crate::observe::telemetry::Telling;
+use crate::observe::telemetry::TaskExport;
 use crate::{EngineError, Host, Service, chain, now};
 use refrain_proc::limits::raise_open_files;
 use tokio::task::LocalSet;
@@ -50,7 +50,7 @@ pub(super) struct PlanDrive<'a> {
     turns: Turns,
     told: Option<Urgency>,
     work: Option<Work>,
-    telling: Option<Telling>,
+    telling: Option<TaskExport>,
     /// Something happened that may change the task file.
     is_news: bool,
 }

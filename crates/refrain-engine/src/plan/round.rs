@@ -14,7 +14,7 @@ use refrain_core::plan::{
 use refrain_core::view::trace;
 use refrain_core::view::{self, Alive};
 use refrain_core::{LoopId, LoopState, Spec};
-use refrain_git::{GitError, MergeRequest, Merged, ReadyRequest, ReadySlot, Repository, Standing};
+use refrain_git::{GitError, MergeRequest, Merged, ReadyRequest, ReadySlot, Repository, SlotState};
 use refrain_proc::orphans;
 use refrain_store::LoopDir;
 use refrain_store::access::trust::Content;
@@ -29,7 +29,7 @@ use super::told;
 use crate::blocking::blocking;
 use crate::git_steps::repository;
 use crate::git_steps::worktree_setup::WorktreeSetup;
-use crate::observe::telemetry::Telling;
+use crate::observe::telemetry::TaskExport;
 use crate::{EngineError, Host, Runner, Service, Signals, chain};
 use refrain_core::event::{Asker, Urgency};
 use std::cell::Cell;
@@ -46,7 +46,7 @@ pub(super) struct Round {
     /// When the plan was started.
     pub(super) started_at: Timestamp,
     /// Exports the loop.
-    pub(super) telling: Option<Telling>,
+    pub(super) telling: Option<TaskExport>,
     pub(super) plan_dir: LoopDir,
     pub(super) task: TaskState,
     pub(super) running: Running,
@@ -235,7 +235,7 @@ impl Round {
         let repository = self.landing.repository(None)?;
         let branch = self.spec.branch(&self.task.card.id, self.running.round);
         let standing = repository.standing(&slot.folder(), &slot.dir())?;
-        if matches!(&standing, Standing::On { branch: Some(on), .. } if *on == branch) {
+        if matches!(&standing, SlotState::On { branch: Some(on), .. } if *on == branch) {
             return Ok(());
         }
         let was = repository.branch_head(&branch)?;

@@ -1,7 +1,7 @@
 //! The right to drive a plan, as a value.
 
 use crate::driver::progress::LiveProgress;
-use crate::observe::telemetry::Telling;
+use crate::observe::telemetry::TaskExport;
 use crate::{PlanFollower, Service};
 use refrain_core::LoopId;
 use refrain_core::plan::{PlanEvent, PlanState};
@@ -20,7 +20,7 @@ pub struct PlanRunner {
     /// The project's repository, if git was asked about it already.
     pub(super) opened: Option<Repository>,
     /// Exports its loops.
-    pub(crate) telling: Option<Telling>,
+    pub(crate) telling: Option<TaskExport>,
 }
 
 impl PlanRunner {

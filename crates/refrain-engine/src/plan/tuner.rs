@@ -9,7 +9,7 @@ use refrain_agents::environment;
 use refrain_core::git::Oid;
 use refrain_core::r#loop::Attempt;
 use refrain_core::plan::file::draft;
-use refrain_core::plan::tune::{Tried, TriedAttempt, TriedGate, proposal, question};
+use refrain_core::plan::tune::{LastRound, TriedAttempt, TriedGate, proposal, question};
 use refrain_core::plan::{PlanState, TaskId};
 use refrain_core::spec::AgentSpec;
 use refrain_core::{AttemptId, LoopState, Spec};
@@ -28,13 +28,13 @@ const EXCERPT: u64 = 8 << 10;
 
 impl Service {
     /// How a task of a plan was tried last; none if no round of it was begun.
-    pub fn tried(&self, plan: &PlanState, task: &TaskId) -> Result<Option<Tried>, EngineError> {
+    pub fn tried(&self, plan: &PlanState, task: &TaskId) -> Result<Option<LastRound>, EngineError> {
         let Some(state) = plan.task(task).filter(|task| task.rounds > 0) else { return Ok(None) };
         let id = plan.spec.loop_of(task, state.rounds);
         let dir = self.locate(&id)?.dir;
         let of = journal::read(&dir)?.state;
         let first = of.attempts.first().map_or(AttemptId { iteration: 1, attempt: 1 }, |attempt| attempt.id);
-        Ok(Some(Tried {
+        Ok(Some(LastRound {
             task: task.clone(),
             title: state.card.title.clone(),
             reason: plan.blocked_because(state).unwrap_or_default(),
@@ -59,7 +59,7 @@ impl Service {
     pub fn propose(
         &self,
         plan: &PlanState,
-        tried: &Tried,
+        tried: &LastRound,
         reviewer: &AgentSpec,
     ) -> Result<Result<String, String>, EngineError> {
         let at = plan.tip.as_ref().or(plan.base.as_ref().map(|(head, _)| head));

@@ -62,7 +62,7 @@ pub(crate) struct TreeVerification<'a> {
 }
 
 /// What came of a gate, or of all of them.
-pub(crate) enum Ran<T> {
+pub(crate) enum GateOutcome<T> {
     Passed,
     Failed(T),
     /// It was cancelled.
@@ -98,9 +98,9 @@ impl Verification {
         let tree = merged.map(|merged| merged.tree.clone());
         let tree = tree.ok_or_else(|| not_run("nothing was merged".to_owned()))?;
         Ok(match self.verify(tree, cancel, stopped).await? {
-            Ran::Passed => Some(PlanEvent::BatchVerified { upto, failed: None }),
-            Ran::Failed(failed) => Some(PlanEvent::BatchVerified { upto, failed: Some(failed) }),
-            Ran::Stopped => None,
+            GateOutcome::Passed => Some(PlanEvent::BatchVerified { upto, failed: None }),
+            GateOutcome::Failed(failed) => Some(PlanEvent::BatchVerified { upto, failed: Some(failed) }),
+            GateOutcome::Stopped => None,
         })
     }
 
@@ -124,15 +124,15 @@ impl Verification {
                 HandingOver::ToVerify(tree) => tree,
             };
             match self.verify(tree.clone(), cancel.clone(), stopped.clone()).await? {
-                Ran::Passed => verified = Some(tree),
-                Ran::Failed(FailedGate { gate, log }) => {
+                GateOutcome::Passed => verified = Some(tree),
+                GateOutcome::Failed(FailedGate { gate, log }) => {
                     let log = self.dir.0.join(log);
                     return Ok(Some(refused(format!(
                         "with what was committed meanwhile, {gate} fails: {log} says how; mend that on your branch, then let \
                          the plan go on"
                     ))));
                 }
-                Ran::Stopped => return Ok(None),
+                GateOutcome::Stopped => return Ok(None),
             }
         }
     }
@@ -142,7 +142,7 @@ impl Verification {
         tree: Oid,
         cancel: Cancel,
         stopped: watch::Receiver<bool>,
-    ) -> Result<Ran<FailedGate>, EngineError> {
+    ) -> Result<GateOutcome<FailedGate>, EngineError> {
         let Self { landing, state, dir, host, lock, .. } = self;
         let tree_of = TreeVerification { each: &state.spec.each, host, dir, landing, lock, seq: state.seq };
         tree_of.verify(tree, cancel, stopped).await
@@ -156,7 +156,7 @@ impl TreeVerification<'_> {
         tree: Oid,
         cancel: Cancel,
         mut stopped: watch::Receiver<bool>,
-    ) -> Result<Ran<FailedGate>, EngineError> {
+    ) -> Result<GateOutcome<FailedGate>, EngineError> {
         // What the gates of a loop are started with, so are these: a loop without an agent. Who starts them comes while git
         // writes the files.
         let each = self.each;
@@ -177,12 +177,12 @@ impl TreeVerification<'_> {
                 let spec = Spec { worktree, working_dir, ..each.clone() };
                 self.run_gates(&mut supervised, spec, &mut stopped).await
             }
-            Err(_) => Ok(Ran::Stopped),
+            Err(_) => Ok(GateOutcome::Stopped),
         };
         // First all processes that were started there must be gone.
         blocking(move || drop(supervised)).await;
         let mut place = place?;
-        let passed = matches!(ran, Ok(Ran::Passed));
+        let passed = matches!(ran, Ok(GateOutcome::Passed));
         blocking(move || {
             // Passed work lands, and the next tasks begin with it. Failed work may have been written to leave something
             // for later gates.
@@ -200,7 +200,7 @@ impl TreeVerification<'_> {
         supervised: &mut Supervised,
         spec: Spec,
         stopped: &mut watch::Receiver<bool>,
-    ) -> Result<Ran<FailedGate>, EngineError> {
+    ) -> Result<GateOutcome<FailedGate>, EngineError> {
         let started = LoopStarted { format: FORMAT, refrain: self.host.version.clone(), spec };
         let record = Record { seq: 1, at: now(), event: Event::LoopStarted(Box::new(started)) };
         let of = LoopState::begin(&record).map_err(|why| not_run(why.to_string()))?;
@@ -209,18 +209,18 @@ impl TreeVerification<'_> {
             for retry in 0..=gate.retries {
                 let run = run_number(self.seq, gate.retries, retry);
                 match run_gate(supervised, &of, (gate, command), (run, self.dir, self.host), stopped).await? {
-                    Ran::Passed => break,
-                    Ran::Failed(()) if retry < gate.retries => {}
-                    Ran::Failed(()) => {
+                    GateOutcome::Passed => break,
+                    GateOutcome::Failed(()) if retry < gate.retries => {}
+                    GateOutcome::Failed(()) => {
                         let log = self.dir.attempt(AttemptId::BEFORE).gate(&gate.name, run);
                         let log = log.strip_prefix(&self.dir.0).unwrap_or(&log).to_string();
-                        return Ok(Ran::Failed(FailedGate { gate: gate.name.clone(), log }));
+                        return Ok(GateOutcome::Failed(FailedGate { gate: gate.name.clone(), log }));
                     }
-                    Ran::Stopped => return Ok(Ran::Stopped),
+                    GateOutcome::Stopped => return Ok(GateOutcome::Stopped),
                 }
             }
         }
-        Ok(Ran::Passed)
+        Ok(GateOutcome::Passed)
     }
 }
 
@@ -251,7 +251,7 @@ async fn run_gate(
     (gate, command): (&GateSpec, &str),
     (run, dir, host): (u32, &LoopDir, &Host),
     stopped: &mut watch::Receiver<bool>,
-) -> Result<Ran<()>, EngineError> {
+) -> Result<GateOutcome<()>, EngineError> {
     let meter = Arc::new(Meter::new(|| {}));
     let job = command_job((of, &host.env), (gate, command), (AttemptId::BEFORE, run), dir, meter);
     let refused = job.listener.refused.clone();
@@ -279,7 +279,7 @@ async fn run_gate(
             Some(ChildEvent::Finished(event)) => {
                 let Event::GateFinished(finished) = *event else { continue };
                 let is_pass = !is_late && finished.is_pass();
-                ran = Some(if is_pass { Ran::Passed } else { Ran::Failed(()) });
+                ran = Some(if is_pass { GateOutcome::Passed } else { GateOutcome::Failed(()) });
                 if !finished.left {
                     break;
                 }
@@ -297,7 +297,7 @@ async fn run_gate(
             ) => {}
         }
     }
-    Ok(if is_unwanted { Ran::Stopped } else { ran.unwrap_or(Ran::Failed(())) })
+    Ok(if is_unwanted { GateOutcome::Stopped } else { ran.unwrap_or(GateOutcome::Failed(())) })
 }
 
 fn not_run(said: String) -> EngineError {

@@ -1,7 +1,7 @@
 //! Plans the changes of installing and removing, from what is there and what was noted: every refusal is here.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_agents::plugin::settings::{self, Found, Misfit};
+use refrain_agents::plugin::settings::{self, EntryState, SettingsError};
 use refrain_agents::plugin::{Plugin, Shared};
 use refrain_core::formats::splice::undo;
 use refrain_core::spec::AgentKind;
@@ -65,11 +65,11 @@ fn with(
     shared: &Shared,
     present: Option<&str>,
     own: Option<&OwnSettings>,
-) -> Result<Option<(String, OwnSettings)>, Misfit> {
+) -> Result<Option<(String, OwnSettings)>, SettingsError> {
     let text = present.unwrap_or_default();
     let found: Vec<_> =
         shared.edits.iter().map(|edit| settings::look(text, edit)).collect::<Result<_, _>>()?;
-    if present.is_some() && found.iter().all(|found| *found == Found::Same) {
+    if present.is_some() && found.iter().all(|found| *found == EntryState::Same) {
         return Ok(None);
     }
     // Earlier additions are taken back first, so that the notes are complete.
@@ -84,7 +84,7 @@ fn with(
 }
 
 /// The text as it was before, to the byte if it is unchanged since.
-fn without(shared: &Shared, text: &str, own: &OwnSettings) -> Result<String, Misfit> {
+fn without(shared: &Shared, text: &str, own: &OwnSettings) -> Result<String, SettingsError> {
     let exact = if plugins::hash(text) == own.hash { undo(text, &own.splices) } else { None };
     exact.map_or_else(|| settings::take(text, &shared.edits), Ok)
 }

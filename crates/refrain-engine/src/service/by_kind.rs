@@ -4,7 +4,7 @@ use camino::Utf8PathBuf;
 use refrain_core::event::{Ask, Asker};
 use refrain_core::plan::{PlanEvent, PlanState, TaskStarted};
 use refrain_core::view::plan::PlanStatus;
-use refrain_core::view::report::{Given, Report, Verdict};
+use refrain_core::view::report::{Report, ReportFile, Verdict};
 use refrain_core::view::{self, Status};
 use refrain_core::{Event, LoopId, LoopState, Record, Spec};
 use refrain_store::project::archive;
@@ -133,7 +133,7 @@ impl Service {
     pub fn verify(
         &self,
         id: &LoopId,
-        given: Option<&Given>,
+        given: Option<&ReportFile>,
     ) -> Result<ByKind<Verdict, Vec<Verdict>>, EngineError> {
         Ok(match self.find(id)? {
             ByKind::Loop(_) => ByKind::Loop(self.verify_loop(id, given)?),

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use refrain_core::LoopId;
 use refrain_core::view::usage::Tally;
 use refrain_core::view::{Damaged, Kind};
-use refrain_store::catalog::{self, Brief, Catalog, CatalogError, Detail, Found, Shelf};
+use refrain_store::catalog::{self, Brief, Catalog, CatalogEntry, CatalogError, Detail, LoopFolder};
 use refrain_store::project::projects;
 use refrain_store::{JournalError, Project};
 
@@ -36,7 +36,7 @@ impl Service {
             if !everywhere {
                 return self.listed(catalog.update(
                     &self.project,
-                    Shelf::Loops,
+                    LoopFolder::Loops,
                     detail,
                     &self.host.signing(),
                 )?);
@@ -45,7 +45,7 @@ impl Service {
             for project in self.all_projects(catalog)? {
                 let found = unless_unreadable(
                     &project,
-                    catalog.update(&project, Shelf::Loops, detail, &self.host.signing()),
+                    catalog.update(&project, LoopFolder::Loops, detail, &self.host.signing()),
                 )?;
                 all.extend(Self { project, ..self.clone() }.listed(found)?);
             }
@@ -62,7 +62,8 @@ impl Service {
         let Some(first) = services.first() else { return Ok(Vec::new()) };
         let work = |catalog: &mut Catalog| {
             let listed = |service: &Self| {
-                let found = catalog.update(&service.project, Shelf::Loops, detail, &service.host.signing());
+                let found =
+                    catalog.update(&service.project, LoopFolder::Loops, detail, &service.host.signing());
                 service.listed(unless_unreadable(&service.project, found)?)
             };
             services.iter().map(listed).collect()
@@ -71,7 +72,7 @@ impl Service {
     }
 
     /// The rows of what was found of the project, and those of its plans; the loops of tasks are none.
-    fn listed(&self, found: Vec<Found>) -> Result<Vec<Listed>, CatalogError> {
+    fn listed(&self, found: Vec<CatalogEntry>) -> Result<Vec<Listed>, CatalogError> {
         let mut all = self.rows(found)?;
         all.extend(self.plan_rows());
         all.retain(|row| plan_of(row).is_none());
@@ -82,7 +83,7 @@ impl Service {
     pub fn list_tasks(&self, plan: &LoopId, detail: Detail) -> Result<Vec<Listed>, EngineError> {
         self.locate_plan(plan)?;
         let work = |catalog: &mut Catalog| {
-            self.rows(catalog.update(&self.project, Shelf::Loops, detail, &self.host.signing())?)
+            self.rows(catalog.update(&self.project, LoopFolder::Loops, detail, &self.host.signing())?)
         };
         let mut all = catalog::with(&self.host.data_home, work)?;
         all.retain(|row| plan_of(row) == Some(plan));
@@ -113,7 +114,7 @@ impl Service {
             let projects = if everywhere { self.all_projects(catalog)? } else { vec![self.project.clone()] };
             for project in projects {
                 let mut found = Vec::new();
-                for shelf in [Shelf::Loops, Shelf::Archive] {
+                for shelf in [LoopFolder::Loops, LoopFolder::Archive] {
                     found.extend(unless_unreadable(
                         &project,
                         catalog.update(&project, shelf, Detail::Line, &self.host.signing()),
@@ -122,8 +123,8 @@ impl Service {
                 catalog.add_up(&project, &found, since, &mut sums)?;
                 let service = Self { project, ..self.clone() };
                 unread.extend(found.into_iter().filter_map(|found| match found {
-                    Found::Stopped(_) | Found::Open(..) => None,
-                    Found::Damaged { name, error } => Some(service.damaged(&name, None, &error)),
+                    CatalogEntry::Stopped(_) | CatalogEntry::Open(..) => None,
+                    CatalogEntry::Damaged { name, error } => Some(service.damaged(&name, None, &error)),
                 }));
             }
             Ok((sums, unread))
@@ -132,12 +133,12 @@ impl Service {
     }
 
     /// The row of each loop, with the running ones read anew.
-    fn rows(&self, found: Vec<Found>) -> Result<Vec<Listed>, CatalogError> {
+    fn rows(&self, found: Vec<CatalogEntry>) -> Result<Vec<Listed>, CatalogError> {
         let row = |found| {
             Ok(match found {
-                Found::Stopped(brief) => Listed::Loop(brief),
-                Found::Open(dir, state) => Listed::Loop(Box::new(look(&dir, &state).try_into()?)),
-                Found::Damaged { name, error } => self.damaged(&name, None, &error),
+                CatalogEntry::Stopped(brief) => Listed::Loop(brief),
+                CatalogEntry::Open(dir, state) => Listed::Loop(Box::new(look(&dir, &state).try_into()?)),
+                CatalogEntry::Damaged { name, error } => self.damaged(&name, None, &error),
             })
         };
         found.into_iter().map(row).collect()
@@ -177,11 +178,11 @@ impl Service {
 /// One project that cannot be read must not hide the others: it is named among their loops.
 fn unless_unreadable(
     project: &Project,
-    found: Result<Vec<Found>, CatalogError>,
-) -> Result<Vec<Found>, CatalogError> {
+    found: Result<Vec<CatalogEntry>, CatalogError>,
+) -> Result<Vec<CatalogEntry>, CatalogError> {
     match found {
         Err(CatalogError::Disk(error)) => {
-            Ok(vec![Found::Damaged { name: project.root.to_string(), error: error.into() }])
+            Ok(vec![CatalogEntry::Damaged { name: project.root.to_string(), error: error.into() }])
         }
         found => found,
     }

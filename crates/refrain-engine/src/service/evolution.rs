@@ -9,7 +9,7 @@ use camino::Utf8PathBuf;
 use refrain_agents::judge::judge as only_reading;
 use refrain_core::agent::Usd;
 use refrain_core::evolution::{
-    self, Fault, FirstPass, History, Proposal, SCHEMA, Standing, diff, is_of_use, measured,
+    self, Fault, FirstPass, History, Proposal, ProposalState, SCHEMA, diff, is_of_use, measured,
 };
 use refrain_core::spec::AgentSpec;
 use refrain_core::values::Limit;
@@ -137,7 +137,7 @@ impl Service {
             file: file.to_owned(),
             made_for,
             changes: reflection.changes,
-            standing: Standing::Open,
+            standing: ProposalState::Open,
             decided_at: None,
         };
         proposals::keep(&self.project, &proposal, &diff(file, &old, &proposal.changes))?;
@@ -176,14 +176,14 @@ impl Service {
         let found = proposals::list(&self.project);
         let mut loops = Vec::new();
         // Only what was taken over is measured.
-        if found.iter().any(|proposal| proposal.standing == Standing::Applied) {
+        if found.iter().any(|proposal| proposal.standing == ProposalState::Applied) {
             for dir in self.project.loop_dirs()? {
                 let Ok(state) = journal::read(&dir).map(|snapshot| snapshot.state) else { continue };
                 loops.extend(evolution::first_pass(&state).map(|is_first| (state.started_at, is_first)));
             }
         }
         let shown = |proposal: Proposal| {
-            let at = proposal.decided_at.filter(|_| proposal.standing == Standing::Applied);
+            let at = proposal.decided_at.filter(|_| proposal.standing == ProposalState::Applied);
             let patch = self.current(&proposal).ok().map(|old| diff(&proposal.file, &old, &proposal.changes));
             Proposed { patch, measured: at.map(|at| measured(at, &loops)), proposal }
         };
@@ -217,25 +217,25 @@ impl Service {
         if !proposals::rewrite(&self.path(&proposal.file), before, &new)? {
             return Err(EvolutionError::Changed(proposal.file));
         }
-        self.decide(proposal, Standing::Applied)
+        self.decide(proposal, ProposalState::Applied)
     }
 
     /// Withdraws a proposal.
     pub fn dismiss_proposal(&self, id: &LoopId) -> Result<Proposal, EvolutionError> {
-        self.decide(self.open_proposal(id)?, Standing::Dismissed)
+        self.decide(self.open_proposal(id)?, ProposalState::Dismissed)
     }
 
     fn open_proposal(&self, id: &LoopId) -> Result<Proposal, EvolutionError> {
         let found = proposals::read(&self.project, id).ok_or_else(|| EvolutionError::None(id.clone()))?;
         let what = match found.standing {
-            Standing::Open => return Ok(found),
-            Standing::Applied => "applied",
-            Standing::Dismissed => "dismissed",
+            ProposalState::Open => return Ok(found),
+            ProposalState::Applied => "applied",
+            ProposalState::Dismissed => "dismissed",
         };
         Err(EvolutionError::Decided { id: id.clone(), what })
     }
 
-    fn decide(&self, proposal: Proposal, standing: Standing) -> Result<Proposal, EvolutionError> {
+    fn decide(&self, proposal: Proposal, standing: ProposalState) -> Result<Proposal, EvolutionError> {
         let decided = Proposal { standing, decided_at: Some(now()), ..proposal };
         proposals::note(&self.project, &decided)?;
         Ok(decided)

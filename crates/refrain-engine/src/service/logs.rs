@@ -23,7 +23,7 @@ const AROUND: u64 = 64 << 10;
 
 /// A kept log of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum LogKind {
     /// What its agent printed.
     Output,
     /// What its agent printed on standard error.
@@ -49,7 +49,7 @@ pub struct Part {
 
 /// A part of what an agent said.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Heard {
+pub struct TextPart {
     /// The first byte of it.
     pub from: u64,
     /// Where the next part begins.
@@ -98,7 +98,7 @@ impl Service {
     pub fn printed(
         &self,
         id: &LoopId,
-        (attempt, kept): (AttemptId, &Kept),
+        (attempt, kept): (AttemptId, &LogKind),
         from: Option<u64>,
         most: u64,
     ) -> Result<Option<Part>, EngineError> {
@@ -106,17 +106,17 @@ impl Service {
         let spec = journal::read(&dir)?.state.spec;
         let of = dir.attempt(attempt);
         let path = match kept {
-            Kept::Output => of.stdout(spec.agent.streams()),
-            Kept::Errors => of.stderr(),
-            Kept::Gate(name, run) => of.gate(name, *run),
-            Kept::Critique => of.critique(),
+            LogKind::Output => of.stdout(spec.agent.streams()),
+            LogKind::Errors => of.stderr(),
+            LogKind::Gate(name, run) => of.gate(name, *run),
+            LogKind::Critique => of.critique(),
         };
         let Some((from, bytes, total)) = part(&path, from, most) else {
             // A file is made by its first byte.
             let is_one = match kept {
-                Kept::Output | Kept::Errors => true,
-                Kept::Gate(name, _) => spec.gates.iter().any(|gate| gate.name == *name),
-                Kept::Critique => spec.critique.is_some(),
+                LogKind::Output | LogKind::Errors => true,
+                LogKind::Gate(name, _) => spec.gates.iter().any(|gate| gate.name == *name),
+                LogKind::Critique => spec.critique.is_some(),
             };
             return Ok((is_one && of.0.is_dir()).then(Part::default));
         };
@@ -132,7 +132,7 @@ impl Service {
         attempt: AttemptId,
         from: Option<u64>,
         most: u64,
-    ) -> Result<Option<Heard>, EngineError> {
+    ) -> Result<Option<TextPart>, EngineError> {
         let dir = self.locate(id)?.dir;
         let spec = journal::read(&dir)?.state.spec;
         let (of, redactor) = (dir.attempt(attempt), Redactor::new(&spec, []));
@@ -157,7 +157,7 @@ impl Service {
             None if bytes.is_empty() => {}
             None => said.push(AgentEvent::Notice(cleaned(&redactor, &log, from, &bytes))),
         }
-        Ok(Some(Heard { from, next, total, said }))
+        Ok(Some(TextPart { from, next, total, said }))
     }
 }
 

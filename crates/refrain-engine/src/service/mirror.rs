@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{self, ErrorKind};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_core::formats::mirror::{Mirror, Mirrored, Owner, Standing, shown_by};
+use refrain_core::formats::mirror::{LoopPhase, Mirror, Mirrored, Owner, shown_by};
 use refrain_core::plan::PlanSpec;
 use refrain_core::{LoopState, Spec};
 use refrain_files::{Folder, read_text, remove, split};
@@ -25,7 +25,7 @@ pub(crate) fn files(state: &LoopState, context: Option<&str>) -> Vec<Mirrored> {
 }
 
 fn as_it_stands(state: &LoopState, is_driven: bool, context: Option<&str>) -> Vec<Mirrored> {
-    let standing = Standing::of(state, is_driven);
+    let standing = LoopPhase::of(state, is_driven);
     state.spec.mirrors.iter().map(|mirror| mirror.files(state, standing, context)).collect()
 }
 
@@ -69,9 +69,9 @@ fn put(spec: &Spec, mirrored: &Mirrored) {
     // A loop's own worktree may be gone by now.
     let Ok(root) = mirrored.mirror.root(spec).canonicalize_utf8() else { return };
     let is_free = match there(&root, first) {
-        There::Nothing => true,
-        There::Text(text) => mirrored.owner(&text) == Owner::Own,
-        There::Other => false,
+        MirrorPathState::Nothing => true,
+        MirrorPathState::Text(text) => mirrored.owner(&text) == Owner::Own,
+        MirrorPathState::Other => false,
     };
     if !is_free || !root.is_dir() {
         return;
@@ -92,14 +92,14 @@ fn replace(path: &Utf8Path, text: &str) -> io::Result<()> {
 }
 
 /// The state of the path that a mirror would write.
-enum There {
+enum MirrorPathState {
     Nothing,
     Text(String),
     /// No file of text, or it is reached through a link, which may lead anywhere.
     Other,
 }
 
-fn there(root: &Utf8Path, name: &Utf8Path) -> There {
+fn there(root: &Utf8Path, name: &Utf8Path) -> MirrorPathState {
     let mut path = root.to_owned();
     let mut folders = name.components().peekable();
     while let Some(folder) = folders.next() {
@@ -108,20 +108,20 @@ fn there(root: &Utf8Path, name: &Utf8Path) -> There {
         match fs::symlink_metadata(&path) {
             Ok(meta) if is_last && meta.is_file() && meta.len() <= LARGEST => {}
             Ok(meta) if !is_last && meta.is_dir() => {}
-            Err(error) if error.kind() == ErrorKind::NotFound => return There::Nothing,
-            Ok(_) | Err(_) => return There::Other,
+            Err(error) if error.kind() == ErrorKind::NotFound => return MirrorPathState::Nothing,
+            Ok(_) | Err(_) => return MirrorPathState::Other,
         }
     }
-    fs::read_to_string(path).map_or(There::Other, There::Text)
+    fs::read_to_string(path).map_or(MirrorPathState::Other, MirrorPathState::Text)
 }
 
 /// The files that the mirrors of such a loop would write but that others wrote: these mirrors are omitted.
 #[must_use]
 pub fn left_to_others(spec: &Spec) -> Vec<Utf8PathBuf> {
     let is_others = |mirror: &&Mirror| match there(&mirror.root(spec), &mirror.first(&spec.id)) {
-        There::Nothing => false,
-        There::Text(text) => !text.is_empty() && shown_by(&text).is_none(),
-        There::Other => true,
+        MirrorPathState::Nothing => false,
+        MirrorPathState::Text(text) => !text.is_empty() && shown_by(&text).is_none(),
+        MirrorPathState::Other => true,
     };
     let others = spec.mirrors.iter().filter(is_others);
     others.map(|mirror| mirror.root(spec).join(mirror.first(&spec.id))).collect()
@@ -142,9 +142,9 @@ pub(crate) fn show_plan(spec: &PlanSpec, text: &str) {
 pub fn plan_left_to_others(spec: &PlanSpec) -> Option<Utf8PathBuf> {
     let root = &spec.each.worktree;
     let is_others = match there(root, Utf8Path::new(Mirror::OF_PLAN)) {
-        There::Nothing => false,
-        There::Text(text) => !text.is_empty() && shown_by(&text).is_none(),
-        There::Other => true,
+        MirrorPathState::Nothing => false,
+        MirrorPathState::Text(text) => !text.is_empty() && shown_by(&text).is_none(),
+        MirrorPathState::Other => true,
     };
     is_others.then(|| root.join(Mirror::OF_PLAN))
 }

@@ -9,8 +9,8 @@ use refrain_core::gate;
 use refrain_core::git::Oid;
 use refrain_core::text::printable;
 use refrain_core::view::report::{
-    self, Check, Files, Found, Given, JournalMark, Kept, KeptFile, Report, SealedFile, Subject, Trail,
-    Verdict,
+    self, AttemptFile, Check, Files, JournalMark, KeptFile, Report, ReportFacts, ReportFile, SealedFile,
+    Subject, Trail, Verdict,
 };
 use refrain_core::{AttemptId, LoopId, LoopState, Record};
 use refrain_git::{GitError, Repository};
@@ -40,7 +40,11 @@ impl Service {
     ///
     /// # Errors
     /// [`EngineError`] if there is no such loop or its journal cannot be read; one that is damaged is a verdict.
-    pub(crate) fn verify_loop(&self, id: &LoopId, given: Option<&Given>) -> Result<Verdict, EngineError> {
+    pub(crate) fn verify_loop(
+        &self,
+        id: &LoopId,
+        given: Option<&ReportFile>,
+    ) -> Result<Verdict, EngineError> {
         let case = match Case::open(self, id) {
             Err(EngineError::Journal(error @ JournalError::Damaged { line, .. })) => {
                 return Ok(Verdict::damaged(id.clone(), line.saturating_sub(1), error.to_string()));
@@ -87,7 +91,7 @@ impl Case {
             let from = if began.is_some() { Some(base_tree.as_ref()?) } else { None };
             self.files(from, report::tree(state, &trail)?)
         });
-        let found = Found {
+        let found = ReportFacts {
             refrain: version.to_owned(),
             journal: JournalMark {
                 records: records as u64,
@@ -117,7 +121,7 @@ impl Case {
     fn gate_logs(&self, state: &LoopState) -> BTreeMap<usize, (String, Option<String>)> {
         let of = |result: &refrain_core::r#loop::GateResult| {
             let name = result.spec(&state.spec)?.name.clone();
-            let path = self.path(result.of, &Kept::Gate(name, result.run));
+            let path = self.path(result.of, &AttemptFile::Gate(name, result.run));
             // Of an agent's stream only the final message is for people.
             let said = match result.spec(&state.spec)?.check {
                 gate::Check::Review(_) => path.with_extension("final.md"),
@@ -133,12 +137,12 @@ impl Case {
         SealedFile { path: self.inside(&self.path(file.of, &file.kept)), seal: file.seal.clone() }
     }
 
-    fn path(&self, of: AttemptId, kept: &Kept) -> Utf8PathBuf {
+    fn path(&self, of: AttemptId, kept: &AttemptFile) -> Utf8PathBuf {
         let dir = self.found.dir.attempt(of);
         match kept {
-            Kept::Prompt => dir.prompt(),
-            Kept::Output { streams } => dir.stdout(*streams),
-            Kept::Gate(name, run) => dir.gate(name, *run),
+            AttemptFile::Prompt => dir.prompt(),
+            AttemptFile::Output { streams } => dir.stdout(*streams),
+            AttemptFile::Gate(name, run) => dir.gate(name, *run),
         }
     }
 
@@ -250,7 +254,7 @@ impl Case {
     }
 
     /// The report is made once more, from as much of the journal as there was then.
-    fn check_report(&self, given: &Given) -> Vec<Check> {
+    fn check_report(&self, given: &ReportFile) -> Vec<Check> {
         let which = format!("of {} records", given.journal.records);
         let records = usize::try_from(given.journal.records).unwrap_or(usize::MAX);
         let hash = records.checked_sub(1).and_then(|last| self.whole.hashes.get(last));

@@ -49,7 +49,8 @@ impl Service {
         let streams = spec.agent.streams();
         let log = of.stdout(streams);
         let dialect = if streams { recovery::dialect(&spec, &of.prompt()) } else { None };
-        let mut reader = Reader { wanted: Wanted::new(wanted), redactor, stream: dialect.map(Stream::new) };
+        let mut reader =
+            Reader { wanted: SearchTerm::new(wanted), redactor, stream: dialect.map(Stream::new) };
         let (mut next, mut step) = (from, STEP);
         loop {
             let Some((_, bytes, total)) = part(&log, Some(next), step) else { return Ok(None) };
@@ -72,7 +73,7 @@ impl Service {
 
 /// Looks through parts that are whole lines.
 struct Reader {
-    wanted: Wanted,
+    wanted: SearchTerm,
     redactor: Redactor,
     /// None of what is no stream of events.
     stream: Option<Stream>,
@@ -117,13 +118,13 @@ impl Reader {
 }
 
 /// What is looked for.
-struct Wanted {
+struct SearchTerm {
     text: String,
     /// Its words, where a stream of events has them as they are; none if it may write them in another way.
     words: Vec<String>,
 }
 
-impl Wanted {
+impl SearchTerm {
     fn new(text: &str) -> Self {
         let text = text.to_lowercase();
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c.is_ascii_whitespace() || "_-.".contains(c);
@@ -162,6 +163,6 @@ mod tests {
         #[case] part: &str,
         #[case] may: bool,
     ) {
-        assert_eq!(Wanted::new(wanted).may_be_in(part.as_bytes()), may);
+        assert_eq!(SearchTerm::new(wanted).may_be_in(part.as_bytes()), may);
     }
 }

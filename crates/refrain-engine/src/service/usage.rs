@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use refrain_core::budget::Standing;
-use refrain_core::view::usage::{By, LookingBack, Report, Series, Sum, Tally};
+use refrain_core::budget::CapUsage;
+use refrain_core::view::usage::{GroupUsage, ReflectionUsage, Report, Series, Sum, Tally};
 use refrain_store::memory::{JudgesAsked, MemoryError};
 
 use crate::config::{Chosen, ConfigError};
@@ -41,7 +41,7 @@ impl Service {
         &self,
         everywhere: bool,
         since: Option<Timestamp>,
-        by: By,
+        by: GroupUsage,
         zone: &TimeZone,
         in_series: bool,
     ) -> Result<Used, EngineError> {
@@ -67,14 +67,14 @@ impl Service {
         Ok(Used { report, series, unread, untold })
     }
 
-    fn caps_now(&self) -> Result<Vec<Standing>, UnreportedUsage> {
+    fn caps_now(&self) -> Result<Vec<CapUsage>, UnreportedUsage> {
         let settings = self.settings(Chosen::default(), false)?;
         Ok(self.shared_caps(settings.project_caps)?)
     }
 }
 
-fn said(JudgesAsked { count, cost, untold }: JudgesAsked) -> Option<LookingBack> {
+fn said(JudgesAsked { count, cost, untold }: JudgesAsked) -> Option<ReflectionUsage> {
     let cost = (untold < count).then(|| cost.into());
     let at_least = untold > 0 && cost.is_some();
-    (count > 0).then_some(LookingBack { asked: count, cost_usd: cost, without_cost: untold, at_least })
+    (count > 0).then_some(ReflectionUsage { asked: count, cost_usd: cost, without_cost: untold, at_least })
 }

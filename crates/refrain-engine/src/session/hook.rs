@@ -2,15 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use refrain_agents::hook::{Tail, Told, look};
+use refrain_agents::hook::{HookInput, Tail, look};
 use refrain_core::LoopState;
 use refrain_core::agent::{self, AgentReport, Scope};
-use refrain_core::session::{Answer, LoopOwner, Stands, Stop, by_turn, reminder};
+use refrain_core::session::{LoopOwner, SessionLoop, Stop, TurnDecision, by_turn, reminder};
 use refrain_core::spec::AgentKind;
 use refrain_core::view::{self, Alive};
 use refrain_store::project::sessions;
 
-use super::{Activity, Said, Turn, wait_for_change};
+use super::{Activity, Turn, TurnReport, wait_for_change};
 use crate::{EngineError, Service};
 
 /// How long a hook waits for a proof: half of what its harness gives it, which the plugins set to 60 s.
@@ -26,7 +26,7 @@ impl Service {
     /// Answers a session that ends its turn: one that a loop started itself if `is_inside`. Any irregularity lets the
     /// session go.
     #[must_use]
-    pub fn at_stop(&self, agent: AgentKind, told: &Told, is_inside: bool) -> Answer {
+    pub fn at_stop(&self, agent: AgentKind, told: &HookInput, is_inside: bool) -> TurnDecision {
         let mut stop = Stop {
             is_own: told.is_stop(),
             is_inside,
@@ -35,18 +35,18 @@ impl Service {
             has_spoken: true,
         };
         if !stop.ends_a_turn() {
-            return Answer::LetGo;
+            return TurnDecision::LetGo;
         }
         // Most sessions have no loop: their transcripts are none of ours.
         let mut loops = self.loops_of_session(agent, &told.session).unwrap_or_default();
         if loops.is_empty() {
-            return Answer::LetGo;
+            return TurnDecision::LetGo;
         }
         let tail = tail(agent, told);
         let message = told.last_message(tail.as_ref().map(|tail| tail.message.as_deref()));
         (stop.asks, stop.has_spoken) = (tail.as_ref().is_some_and(|tail| tail.asks), message.is_some());
         if !stop.ends_a_turn() {
-            return Answer::LetGo;
+            return TurnDecision::LetGo;
         }
         let activity = match &tail {
             Some(tail) if !tail.has_worked => Activity::Idle,
@@ -54,7 +54,7 @@ impl Service {
             Some(_) | None => Activity::Worked,
         };
         let report = tail.and_then(report);
-        let said = Said { message: message.unwrap_or_default(), claims: false, activity, report };
+        let said = TurnReport { message: message.unwrap_or_default(), claims: false, activity, report };
         by_turn(&mut loops);
         let said = std::iter::once(Some(&said)).chain(std::iter::repeat(None));
         let until = Instant::now() + PATIENCE;
@@ -62,39 +62,39 @@ impl Service {
         let mut ended = Vec::new();
         for (state, said) in loops.iter().zip(said) {
             match self.answer(state, said, left()) {
-                Answer::GoOn(reason) => return Answer::GoOn(reason),
-                Answer::Ended(text) => ended.push(text),
-                Answer::LetGo => {}
+                TurnDecision::GoOn(reason) => return TurnDecision::GoOn(reason),
+                TurnDecision::Ended(text) => ended.push(text),
+                TurnDecision::LetGo => {}
             }
         }
-        if ended.is_empty() { Answer::LetGo } else { Answer::Ended(ended.join("\n")) }
+        if ended.is_empty() { TurnDecision::LetGo } else { TurnDecision::Ended(ended.join("\n")) }
     }
 
-    fn answer(&self, state: &LoopState, said: Option<&Said>, patience: Duration) -> Answer {
+    fn answer(&self, state: &LoopState, said: Option<&TurnReport>, patience: Duration) -> TurnDecision {
         let turn = self.turn(state, said, patience);
         let stands = match &turn {
-            Ok(Turn::Next { marker, prompt }) => Stands::Next { marker, prompt },
-            Ok(Turn::Under(state)) => Stands::Under(state),
-            Ok(Turn::Proving) => Stands::Proving,
-            Ok(Turn::Resting { .. }) => Stands::Resting,
+            Ok(Turn::Next { marker, prompt }) => SessionLoop::Next { marker, prompt },
+            Ok(Turn::Under(state)) => SessionLoop::Under(state),
+            Ok(Turn::Proving) => SessionLoop::Proving,
+            Ok(Turn::Resting { .. }) => SessionLoop::Resting,
             Ok(Turn::Stopped(state)) => {
                 let status = view::status(state, Alive::NOBODY);
-                let stands = Stands::Stopped {
+                let stands = SessionLoop::Stopped {
                     status: status.status.as_str(),
                     reason: &status.reason,
                     needs: status.needs.as_deref(),
                 };
-                return Answer::of(&state.spec.id, stands);
+                return TurnDecision::of(&state.spec.id, stands);
             }
-            Err(_) => Stands::Unknown,
+            Err(_) => SessionLoop::Unknown,
         };
-        Answer::of(&state.spec.id, stands)
+        TurnDecision::of(&state.spec.id, stands)
     }
 
     /// The context for a session that starts, continues, or was compacted: which loops it drives. None if there are
     /// none, or a loop started it itself.
     #[must_use]
-    pub fn at_start(&self, agent: AgentKind, told: &Told, is_inside: bool) -> Option<String> {
+    pub fn at_start(&self, agent: AgentKind, told: &HookInput, is_inside: bool) -> Option<String> {
         if is_inside {
             return None;
         }
@@ -137,7 +137,7 @@ fn report(tail: Tail) -> Option<AgentReport> {
 }
 
 /// What the transcript says, where it is one that is known. The message may come a moment after the hook is called.
-fn tail(agent: AgentKind, told: &Told) -> Option<Tail> {
+fn tail(agent: AgentKind, told: &HookInput) -> Option<Tail> {
     if told.turn.is_some() {
         return told.turn.clone();
     }

@@ -6,12 +6,12 @@ use std::sync::Barrier;
 use camino::Utf8PathBuf;
 use proptest::prelude::*;
 use proptest::sample::Index;
-use refrain_agents::hook::{self, Told};
+use refrain_agents::hook::{self, HookInput};
 use refrain_core::MachineEnd;
 use refrain_core::event::{Ask, Asker, Urgency};
 use refrain_core::r#loop::MAX_REFUNDS;
 use refrain_core::promise::{MatchMode, Promise, PromiseText};
-use refrain_core::session::{Answer, SessionSpec};
+use refrain_core::session::{SessionSpec, TurnDecision};
 use refrain_core::spec::{AgentSpec, Limits, PromptMode, StuckSpec};
 
 use super::*;
@@ -24,12 +24,12 @@ const CLAIM: &str = "It is done.\n<promise>COMPLETE</promise>";
 const AT_ONCE: Duration = Duration::ZERO;
 
 /// A project in a folder of its own.
-pub(crate) struct Place {
+pub(crate) struct TestProject {
     pub(crate) service: Service,
     _dir: tempfile::TempDir,
 }
 
-impl Place {
+impl TestProject {
     pub(crate) fn new() -> Self {
         // Nothing is to survive this, and ten thousand syncs of a busy disk take minutes.
         let memory = Some(Path::new("/dev/shm")).filter(|dir| dir.is_dir());
@@ -63,15 +63,15 @@ impl Place {
     }
 
     /// The answer to a hook with this input.
-    fn hook(&self, told: &Told) -> Option<String> {
+    fn hook(&self, told: &HookInput) -> Option<String> {
         match self.service.at_stop(AgentKind::Claude, told, false) {
-            Answer::GoOn(text) => Some(text),
-            Answer::LetGo | Answer::Ended(_) => None,
+            TurnDecision::GoOn(text) => Some(text),
+            TurnDecision::LetGo | TurnDecision::Ended(_) => None,
         }
     }
 
     fn advance(&self, id: &LoopId) -> Turn {
-        self.service.turn(&self.state(id), Some(&Said::default()), AT_ONCE).unwrap()
+        self.service.turn(&self.state(id), Some(&TurnReport::default()), AT_ONCE).unwrap()
     }
 }
 
@@ -84,7 +84,7 @@ fn name(number: usize) -> String {
 }
 
 /// The input of a hook of this session.
-fn told(session: &str, event: &str, message: &str, background: usize) -> Told {
+fn told(session: &str, event: &str, message: &str, background: usize) -> HookInput {
     let background: Vec<_> = (0..background).map(|task| serde_json::json!({ "id": task })).collect();
     let input = serde_json::json!({
         "session_id": session, "hook_event_name": event, "last_assistant_message": message,
@@ -158,7 +158,7 @@ fn spec(id: LoopId, project: Utf8PathBuf) -> Spec {
 
 /// An event of a loop, or its session.
 #[derive(Clone, Copy, Debug)]
-enum Happens {
+enum LoopEvent {
     Advances,
     EndsATurn,
     Claims,
@@ -177,8 +177,8 @@ enum Happens {
     IsLost,
 }
 
-fn happens() -> impl Strategy<Value = Happens> {
-    use Happens::*;
+fn happens() -> impl Strategy<Value = LoopEvent> {
+    use LoopEvent::*;
     prop_oneof![
         6 => Just(Advances),
         12 => Just(EndsATurn),
@@ -225,8 +225,8 @@ impl Counter {
     }
 
     /// Applies an event, and says whether the session continues because of it; none if the session is not asked.
-    fn after(&mut self, happens: Happens) -> Option<bool> {
-        use Happens::*;
+    fn after(&mut self, happens: LoopEvent) -> Option<bool> {
+        use LoopEvent::*;
         let was = self.end;
         match happens {
             Advances | EndsATurn => {
@@ -261,7 +261,7 @@ impl Counter {
 }
 
 /// Does it to the real one; the prompt of its session, if it gets one.
-fn take(place: &Place, number: usize, happens: Happens, is_over: bool) -> Option<String> {
+fn take(place: &TestProject, number: usize, happens: LoopEvent, is_over: bool) -> Option<String> {
     let (id, service) = (id_of(number), &place.service);
     let next = |turn| match turn {
         Turn::Next { marker, prompt } => Some(format!("{marker}\n{prompt}")),
@@ -272,34 +272,34 @@ fn take(place: &Place, number: usize, happens: Happens, is_over: bool) -> Option
         |session: &str, event, message, background| place.hook(&told(session, event, message, background));
     let own = name(number);
     match happens {
-        Happens::Advances => next(place.advance(&id)),
-        Happens::EndsATurn => stops(&own, "Stop", "I will say <promise>COMPLETE</promise> then.", 0),
-        Happens::Claims => stops(&own, "Stop", CLAIM, 0),
-        Happens::WaitsForBackground => stops(&own, "Stop", CLAIM, 1),
-        Happens::ClaimsBelow => stops(&own, "SubagentStop", CLAIM, 0),
-        Happens::ForeignClaims => stops("elsewhere", "Stop", CLAIM, 0),
-        Happens::ForeignStarts => {
+        LoopEvent::Advances => next(place.advance(&id)),
+        LoopEvent::EndsATurn => stops(&own, "Stop", "I will say <promise>COMPLETE</promise> then.", 0),
+        LoopEvent::Claims => stops(&own, "Stop", CLAIM, 0),
+        LoopEvent::WaitsForBackground => stops(&own, "Stop", CLAIM, 1),
+        LoopEvent::ClaimsBelow => stops(&own, "SubagentStop", CLAIM, 0),
+        LoopEvent::ForeignClaims => stops("elsewhere", "Stop", CLAIM, 0),
+        LoopEvent::ForeignStarts => {
             service.at_start(AgentKind::Claude, &told("elsewhere", "SessionStart", "", 0), false)
         }
-        Happens::IsCompacted => {
+        LoopEvent::IsCompacted => {
             service.at_start(AgentKind::Claude, &told(&own, "SessionStart", "", 0), false)
         }
-        Happens::SaysDone => {
-            let said = Said { claims: true, ..Said::default() };
+        LoopEvent::SaysDone => {
+            let said = TurnReport { claims: true, ..TurnReport::default() };
             next(service.turn(&place.state(&id), Some(&said), AT_ONCE).unwrap())
         }
         _ if is_over => None,
-        Happens::SaysCapped => {
+        LoopEvent::SaysCapped => {
             service.cap_in_session(&id).unwrap();
             None
         }
-        Happens::IsCancelled => {
+        LoopEvent::IsCancelled => {
             service
                 .ask(&id, LoopRequest::Cancel, (Ask::Cancel(Urgency::Now), Asker::Person), |_| ())
                 .unwrap();
             None
         }
-        Happens::IsLost => {
+        LoopEvent::IsLost => {
             service.leave_session(&id).unwrap();
             let session = service.session_here(AgentKind::Claude, Some(&own));
             service.resume_in_session(&id, &Grant::default(), session).unwrap();
@@ -332,7 +332,7 @@ proptest! {
     fn no_session_touches_the_loop_of_another(
         events in proptest::collection::vec((any::<Index>(), happens()), 500),
     ) {
-        let place = Place::new();
+        let place = TestProject::new();
         let ids: Vec<_> = (0..LOOPS).map(|number| place.begin(number)).collect();
         let mut counters = vec![Counter::default(); LOOPS];
         let lengths = || -> Vec<_> {
@@ -378,7 +378,7 @@ proptest! {
 
 #[test]
 fn two_sessions_at_the_same_instant_count_each_their_own() {
-    let place = Place::new();
+    let place = TestProject::new();
     let ids = [0, 1].map(|number| place.begin(number));
     let together = Barrier::new(2);
     std::thread::scope(|scope| {
@@ -401,7 +401,7 @@ fn two_sessions_at_the_same_instant_count_each_their_own() {
 
 #[test]
 fn of_two_that_say_the_same_at_once_one_is_counted() {
-    let place = Place::new();
+    let place = TestProject::new();
     let id = place.begin(0);
     place.advance(&id);
     for turn in 2..=CAP {
@@ -409,7 +409,7 @@ fn of_two_that_say_the_same_at_once_one_is_counted() {
         let turns = std::thread::scope(|scope| {
             let says = || {
                 together.wait();
-                place.service.turn(&seen, Some(&Said::default()), Duration::from_secs(30)).unwrap()
+                place.service.turn(&seen, Some(&TurnReport::default()), Duration::from_secs(30)).unwrap()
             };
             [scope.spawn(says), scope.spawn(says)].map(|thread| thread.join().unwrap())
         });

@@ -19,7 +19,7 @@ use crate::{EngineError, now};
 
 /// A session's report at the end of its turn.
 #[derive(Clone, Debug, Default)]
-pub struct Said {
+pub struct TurnReport {
     /// Its last message, as its agent passed it on.
     pub message: String,
     /// It claims the loop done by a command, not in a message: `tick finish`.
@@ -54,7 +54,7 @@ pub(super) enum Next {
 pub(super) fn over(
     state: &LoopState,
     dir: &LoopDir,
-    said: &Said,
+    said: &TurnReport,
     (work, git_changed): (Option<WorkDigest>, Vec<String>),
 ) -> AttemptFinished {
     let spec = &state.spec;

@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::net::unix::pipe::Receiver;
 use tokio::runtime::Builder;
 
-use crate::api::exchange::{Answer, Method};
+use crate::api::exchange::{ForgeResponse, Method};
 use crate::api::program::LIMIT;
 use crate::http::{self, BodyError};
 use crate::token::{Token, host_of, is_private, variable};
@@ -70,7 +70,7 @@ impl Client {
         method: Method,
         endpoint: &str,
         body: Option<&Value>,
-    ) -> Result<Answer, Trouble> {
+    ) -> Result<ForgeResponse, Trouble> {
         let path =
             if endpoint == "graphql" { self.graphql.clone() } else { format!("{}/{endpoint}", self.rest) };
         // The caller may be in a runtime already, in which no other can be started: a thread of its own.
@@ -86,7 +86,7 @@ impl Client {
         }
     }
 
-    fn ask_alone(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Answer, Trouble> {
+    fn ask_alone(&self, method: Method, path: &str, body: Option<&Value>) -> Result<ForgeResponse, Trouble> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| unanswered(&error.to_string()))?;
         let limit = format!("no answer within {} s", LIMIT.as_secs());
@@ -101,7 +101,7 @@ impl Client {
         })
     }
 
-    async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Answer, Trouble> {
+    async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<ForgeResponse, Trouble> {
         let client = http::client("refrain").build().map_err(no_answer)?;
         let bearer = HeaderValue::from_str(&format!("Bearer {}", self.token.expose()));
         let mut bearer =
@@ -130,7 +130,7 @@ fn redirection(response: &Response) -> Option<Url> {
 }
 
 /// The whole answer, up to [`LONGEST`].
-async fn read(response: Response) -> Result<Answer, Trouble> {
+async fn read(response: Response) -> Result<ForgeResponse, Trouble> {
     let mut headers = Vec::new();
     for (name, value) in response.headers() {
         headers.extend(value.to_str().ok().map(|value| (name.as_str().to_owned(), value.to_owned())));
@@ -143,7 +143,7 @@ async fn read(response: Response) -> Result<Answer, Trouble> {
         }
         BodyError::Broken(error) => no_answer(error),
     })?;
-    Ok(Answer { status, headers, body })
+    Ok(ForgeResponse { status, headers, body })
 }
 
 impl From<Method> for reqwest::Method {

@@ -12,7 +12,7 @@ pub(crate) enum Method {
 
 /// A response.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub(crate) struct ForgeResponse {
     pub(crate) status: u16,
     /// Their names are in lower case.
     pub(crate) headers: Vec<(String, String)>,
@@ -31,7 +31,7 @@ impl Method {
     }
 }
 
-impl Answer {
+impl ForgeResponse {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
     }

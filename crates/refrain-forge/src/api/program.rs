@@ -10,7 +10,7 @@ use refrain_core::text::printable;
 use refrain_proc::tool::{Tool, ToolError};
 use serde_json::Value;
 
-use crate::api::exchange::{Answer, Method};
+use crate::api::exchange::{ForgeResponse, Method};
 use crate::token::FROM_FILE;
 use crate::trouble::{Trouble, of_program, of_status, told};
 use refrain_proc::tool::Cancel;
@@ -125,7 +125,7 @@ impl Program {
         method: Method,
         endpoint: &str,
         body: Option<&Value>,
-    ) -> Result<Answer, Trouble> {
+    ) -> Result<ForgeResponse, Trouble> {
         let mut args = vec!["api", "--hostname", &self.host, "--method", method.name(), "--include"];
         let input = body.map(Value::to_string).unwrap_or_default();
         if body.is_some() {
@@ -134,7 +134,7 @@ impl Program {
         args.extend(["--", endpoint]);
         let tool = self.tool(args).input(input.as_bytes());
         let done = tool.run().map_err(|error| self.failed(error))?;
-        let Some(answer) = Answer::parse(&done.stdout) else {
+        let Some(answer) = ForgeResponse::parse(&done.stdout) else {
             let said = told(&[], &done.stderr);
             return Err(of_program((self.name, &self.host), done.status.code(), said));
         };
@@ -176,7 +176,7 @@ impl fmt::Debug for Program {
     }
 }
 
-impl Answer {
+impl ForgeResponse {
     /// Parses `HTTP/2.0 200 OK`, one header per line, an empty line, and the body; none if it does not begin so.
     fn parse(printed: &[u8]) -> Option<Self> {
         let mut rest = printed;
@@ -205,15 +205,15 @@ mod tests {
 
     #[test]
     fn what_a_program_prints_is_taken_apart() {
-        let answer = Answer::parse(
+        let answer = ForgeResponse::parse(
             b"HTTP/2.0 201 Created\nX-Ratelimit-Remaining: 12\r\nDate: Mon, 01 Jan\r\n\r\n{\"a\":\n1}",
         )
         .unwrap();
         assert_eq!((answer.status, answer.body.as_slice()), (201, b"{\"a\":\n1}".as_slice()));
         assert_eq!((answer.header("x-ratelimit-remaining"), answer.header("link")), (Some("12"), None));
-        assert_eq!(Answer::parse(b"HTTP/1.1 204 No Content\n\r\n").unwrap().status, 204);
+        assert_eq!(ForgeResponse::parse(b"HTTP/1.1 204 No Content\n\r\n").unwrap().status, 204);
         for bad in ["", "gh: not logged in", "{\"status\":200}\n", "HTTP/1.1\n"] {
-            assert_eq!(Answer::parse(bad.as_bytes()), None, "{bad}");
+            assert_eq!(ForgeResponse::parse(bad.as_bytes()), None, "{bad}");
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-use refrain_core::git::{Base, LeftOut, RepoPath, Why};
+use refrain_core::git::{Base, LeftOut, LeftOutReason, RepoPath};
 
 use crate::candidate::status::Status;
 use crate::repository::Repository;
@@ -41,7 +41,8 @@ impl Before {
             !shown.contains(path.as_slice()) && repository.stamp(path) != **stamp
         };
         let lost = self.0.iter().filter(is_lost);
-        lost.map(|(path, _)| LeftOut { path: RepoPath::from_bytes(path), why: Why::DirtyBefore }).collect()
+        lost.map(|(path, _)| LeftOut { path: RepoPath::from_bytes(path), why: LeftOutReason::DirtyBefore })
+            .collect()
     }
 
     /// Whether the path is in place of a folder of the user's, or the other way round: one cannot be committed

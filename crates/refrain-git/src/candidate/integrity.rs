@@ -47,7 +47,7 @@ impl Entry<'_> {
 }
 
 /// An object and its approximate size in bytes.
-struct Sized<'a> {
+struct SizedObject<'a> {
     entry: Entry<'a>,
     bytes: u64,
 }
@@ -70,7 +70,7 @@ impl Repository {
             entry.path == RULES.as_bytes() || contents.contains(&RepoPath::from_bytes(entry.path))
         };
         let files = files.into_iter().filter(is_read);
-        verify_objects(git, "blob", &files.map(|entry| Sized { entry, bytes: 0 }).collect::<Vec<_>>())
+        verify_objects(git, "blob", &files.map(|entry| SizedObject { entry, bytes: 0 }).collect::<Vec<_>>())
     }
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn verify_checkout(git: Git<'_>, checkout: Checkout<'_>) -> Result<()
         let (content, bytes) = file_name(&path).on("read", folder)?;
         // A filter or a line-ending rule gave the file other content than its object.
         if content.is_none_or(|content| content.as_str() != entry.object) {
-            converted.push(Sized { entry, bytes });
+            converted.push(SizedObject { entry, bytes });
         }
     }
     verify_objects(git, "blob", &converted)
@@ -126,16 +126,16 @@ fn list<'a>(how: &[&'a str], tree: &'a Oid) -> Vec<&'a str> {
 fn verify_trees(git: Git<'_>, tree: &Oid) -> Result<(), GitError> {
     // The tree itself first: a forged one could list other objects.
     let top = Entry { mode: b"", object: tree.as_str(), path: tree.as_str().as_bytes() };
-    verify_objects(git, "tree", &[Sized { entry: top, bytes: 0 }])?;
+    verify_objects(git, "tree", &[SizedObject { entry: top, bytes: 0 }])?;
     let printed = git.output(list(&["-r", "-d"], tree), &[])?;
     let folders = entries(&printed, "ls-tree")?.into_iter().filter(|entry| entry.mode == b"040000");
-    verify_objects(git, "tree", &folders.map(|entry| Sized { entry, bytes: 0 }).collect::<Vec<_>>())
+    verify_objects(git, "tree", &folders.map(|entry| SizedObject { entry, bytes: 0 }).collect::<Vec<_>>())
 }
 
-fn verify_objects(git: Git<'_>, kind: &str, mut objects: &[Sized<'_>]) -> Result<(), GitError> {
+fn verify_objects(git: Git<'_>, kind: &str, mut objects: &[SizedObject<'_>]) -> Result<(), GitError> {
     while !objects.is_empty() {
         let mut bytes = 0;
-        let fits = |object: &&Sized<'_>| {
+        let fits = |object: &&SizedObject<'_>| {
             bytes += object.bytes;
             bytes <= BATCH
         };
@@ -145,7 +145,7 @@ fn verify_objects(git: Git<'_>, kind: &str, mut objects: &[Sized<'_>]) -> Result
         let asked = ["--no-replace-objects", "cat-file", "--buffer", "--batch"];
         let printed = git.output(asked, names.as_bytes())?;
         let mut rest = printed.as_slice();
-        for Sized { entry, .. } in batch {
+        for SizedObject { entry, .. } in batch {
             let content = next_object(&mut rest).unwrap_or_default();
             let name = name_of(&[format!("{kind} {}\0", content.len()).as_bytes(), content]);
             if name.is_none_or(|name| name.as_str() != entry.object) {

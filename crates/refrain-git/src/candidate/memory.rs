@@ -5,7 +5,7 @@ use refrain_core::git::Oid;
 
 use crate::candidate::Candidate;
 use crate::candidate::status::Status;
-use crate::plumbing::disk::Seen;
+use crate::plumbing::disk::FileStamp;
 
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
@@ -25,14 +25,14 @@ pub(crate) struct Staged {
     pub(crate) candidate: Candidate,
     pub(crate) tree: Oid,
     /// The stamp of the user's index that the private one was copied from.
-    pub(crate) person: Seen,
-    pub(crate) looks: Looks,
+    pub(crate) person: FileStamp,
+    pub(crate) looks: ReadStamps,
     /// The private index and its last stamp.
-    pub(crate) private: (Utf8PathBuf, Seen),
+    pub(crate) private: (Utf8PathBuf, FileStamp),
     /// The largest file it may contain.
     pub(crate) largest: u64,
 }
 
 /// The stamps of the files that git showed, from before they were read; none for a missing file.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Looks(pub(crate) Vec<Seen>);
+pub(crate) struct ReadStamps(pub(crate) Vec<FileStamp>);

@@ -3,10 +3,10 @@
 
 use camino::Utf8Path;
 use refrain_core::git::{LeftOut, Oid, RepoPath};
-use refrain_proc::tool::Begun;
+use refrain_proc::tool::WaitingTool;
 
 use crate::candidate::before::Before;
-use crate::candidate::{Candidate, Kept, Rules, next_object, screen, why};
+use crate::candidate::{Candidate, ChosenFile, Rules, next_object, screen, why};
 use crate::error::GitError;
 use crate::plumbing::git::Git;
 use crate::plumbing::index::Locked;
@@ -23,7 +23,7 @@ pub(crate) fn empty_tree(commit: &Oid) -> &'static str {
 
 /// Starts the git that will add the chosen files to the private index, a copy of the user's. It reads the index while
 /// these files are still determined.
-pub(crate) fn begin(git: Git<'_>) -> Result<Begun<'_>, GitError> {
+pub(crate) fn begin(git: Git<'_>) -> Result<WaitingTool<'_>, GitError> {
     Git::begin(git, updating(KEEPING))
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn stage(
     head: Option<&Oid>,
     candidate: &mut Candidate,
     rules: Rules<'_>,
-    begun: Begun<'_>,
+    begun: WaitingTool<'_>,
 ) -> Result<(), GitError> {
     // A git that has already read the index would miss changes made to it here.
     let begun = (!candidate.has_foreign && candidate.gone.is_empty()).then_some(begun);
@@ -112,7 +112,7 @@ pub(crate) fn info(mode: &str, object: &Oid, path: &[u8]) -> Vec<u8> {
     [mode.as_bytes(), b" ", object.as_str().as_bytes(), b"\t", path, b"\0"].concat()
 }
 
-fn screen_staged(git: Git<'_>, kept: &Kept, rules: Rules<'_>) -> Result<Option<SecretMatch>, GitError> {
+fn screen_staged(git: Git<'_>, kept: &ChosenFile, rules: Rules<'_>) -> Result<Option<SecretMatch>, GitError> {
     // With an explicit stage: otherwise a file called `0:x` would be taken for stage 0 of `x`.
     let input = [b":0:".as_slice(), &kept.path, b"\0"].concat();
     let printed = Git::output(git, ["cat-file", "--batch", "-z"], &input)?;

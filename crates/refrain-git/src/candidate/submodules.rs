@@ -3,7 +3,7 @@
 
 use camino::Utf8Path;
 
-use crate::candidate::status::{self, Entry, Kind, Status, Tracked, repository_of};
+use crate::candidate::status::{self, Entry, Kind, Status, TrackedFiles, repository_of};
 use crate::error::GitError;
 use crate::plumbing::git::Git;
 use crate::repository::Repository;
@@ -29,7 +29,8 @@ fn look_inside(repository: &Repository, git: Git<'_>, status: &mut Status) -> Re
             continue;
         }
         if is_changed_inside(repository, &inside)? {
-            let tracked = Tracked { is_staged: false, is_gone: false, in_head: None, submodule: Some(false) };
+            let tracked =
+                TrackedFiles { is_staged: false, is_gone: false, in_head: None, submodule: Some(false) };
             status.entries.push(Entry { path: path.as_bytes().to_vec(), kind: Kind::Tracked(tracked) });
         }
     }

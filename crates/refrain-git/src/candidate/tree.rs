@@ -7,7 +7,7 @@ use refrain_core::glob::PathGlob;
 use crate::Cancel;
 use crate::candidate::Rules;
 use crate::candidate::before::Before;
-use crate::candidate::memory::{Looks, Staged};
+use crate::candidate::memory::{ReadStamps, Staged};
 use crate::candidate::stage::{self, stage};
 use crate::candidate::submodules::look;
 use crate::commit::choice::choose;
@@ -63,7 +63,7 @@ impl Repository {
         {
             return Ok((self.tree_by(git, head)?, Vec::new()));
         }
-        let looks = Looks::of(self, &status, index).filter(|_| before.is_empty());
+        let looks = ReadStamps::of(self, &status, index).filter(|_| before.is_empty());
         let begun = stage::begin(git)?;
         let rules = Rules { largest: largest_file, allow_secrets, base: base.head.as_ref() };
         let mut candidate = choose(self, git, &status, &before, rules)?;

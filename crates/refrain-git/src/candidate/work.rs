@@ -22,7 +22,7 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::candidate::SUBMODULE;
 use crate::error::GitError;
-use crate::plumbing::disk::{Seen, seen};
+use crate::plumbing::disk::{FileStamp, seen};
 use crate::plumbing::git::Git;
 use crate::plumbing::object::{blob, blob_of};
 use crate::repository::{Repository, is_refrains};
@@ -43,7 +43,7 @@ pub struct WorkSnapshot {
     files: BTreeMap<Vec<u8>, Content>,
     folders: BTreeMap<Vec<u8>, Folder>,
     /// The repository's own ignore rules.
-    rules: Option<(Utf8PathBuf, Seen)>,
+    rules: Option<(Utf8PathBuf, FileStamp)>,
     /// The time when the look is given up.
     until: Option<Instant>,
 }

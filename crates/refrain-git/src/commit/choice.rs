@@ -6,13 +6,13 @@ use std::fs::{self, File, Metadata};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 
-use refrain_core::git::{LeftOut, Why};
+use refrain_core::git::{LeftOut, LeftOutReason};
 use refrain_core::protect::is_compiled_python;
 use rustix::fs::{Mode, OFlags};
 
 use crate::candidate::before::Before;
-use crate::candidate::status::{Entry, Kind, Status, Tracked};
-use crate::candidate::{Candidate, Kept, Rules, screen, why, why_not_named};
+use crate::candidate::status::{Entry, Kind, Status, TrackedFiles};
+use crate::candidate::{Candidate, ChosenFile, Rules, screen, why, why_not_named};
 use crate::error::GitError;
 use crate::plumbing::commit_config::configured;
 use crate::plumbing::git::Git;
@@ -34,18 +34,19 @@ pub(crate) fn choose(
         let what = look(repository, git, entry, before, rules)?;
         // During a conflict the index has several versions of a path, which a tree cannot have.
         let is_staged =
-            matches!(&entry.kind, Kind::Tracked(Tracked { is_staged: true, .. }) | Kind::Unmerged);
-        chosen.has_foreign |= is_staged && !matches!(what, What::Gone | What::Kept(_) | What::Allowed(..));
+            matches!(&entry.kind, Kind::Tracked(TrackedFiles { is_staged: true, .. }) | Kind::Unmerged);
+        chosen.has_foreign |= is_staged
+            && !matches!(what, FileDecision::Gone | FileDecision::Kept(_) | FileDecision::Allowed(..));
         match what {
-            What::Nothing => {}
-            What::Gone => chosen.gone.push(entry.path.clone()),
-            What::Kept(kept) => chosen.kept.push(kept),
-            What::Allowed(kept, found) => {
+            FileDecision::Nothing => {}
+            FileDecision::Gone => chosen.gone.push(entry.path.clone()),
+            FileDecision::Kept(kept) => chosen.kept.push(kept),
+            FileDecision::Allowed(kept, found) => {
                 chosen.allowed.push((kept.path.clone(), found));
                 chosen.kept.push(kept);
             }
-            What::Out(Why::TooLarge { bytes }) => large.push((entry, bytes)),
-            What::Out(why) => chosen.left_out.push(LeftOut { path: entry.repo_path(), why }),
+            FileDecision::Out(LeftOutReason::TooLarge { bytes }) => large.push((entry, bytes)),
+            FileDecision::Out(why) => chosen.left_out.push(LeftOut { path: entry.repo_path(), why }),
         }
     }
     sort_large(repository, git, large, &mut chosen)?;
@@ -53,14 +54,14 @@ pub(crate) fn choose(
     Ok(chosen)
 }
 
-enum What {
+enum FileDecision {
     /// Not the loop's, or no longer there.
     Nothing,
     Gone,
-    Kept(Kept),
+    Kept(ChosenFile),
     /// A suspected secret that is allowed.
-    Allowed(Kept, SecretMatch),
-    Out(Why),
+    Allowed(ChosenFile, SecretMatch),
+    Out(LeftOutReason),
 }
 
 fn look(
@@ -69,47 +70,53 @@ fn look(
     entry: &Entry,
     before: &Before,
     rules: Rules<'_>,
-) -> Result<What, GitError> {
+) -> Result<FileDecision, GitError> {
     let path = entry.path.as_slice();
     if is_refrains(path) || entry.kind == Kind::New && is_compiled_python(path) {
-        return Ok(What::Nothing);
+        return Ok(FileDecision::Nothing);
     }
     if let Some(stamp) = before.stamp(path) {
         let is_changed = stamp != repository.stamp(path);
-        return Ok(if is_changed { What::Out(Why::DirtyBefore) } else { What::Nothing });
+        return Ok(if is_changed {
+            FileDecision::Out(LeftOutReason::DirtyBefore)
+        } else {
+            FileDecision::Nothing
+        });
     }
     if before.is_in_the_way(path) {
-        return Ok(What::Out(Why::DirtyBefore));
+        return Ok(FileDecision::Out(LeftOutReason::DirtyBefore));
     }
     let in_head = match &entry.kind {
-        Kind::Tracked(Tracked { is_gone: true, .. }) => return Ok(What::Gone),
+        Kind::Tracked(TrackedFiles { is_gone: true, .. }) => return Ok(FileDecision::Gone),
         // A change inside it: only a commit in it could record that.
-        Kind::Tracked(Tracked { submodule: Some(false), is_staged: false, .. })
+        Kind::Tracked(TrackedFiles { submodule: Some(false), is_staged: false, .. })
             if is_folder(repository, path) =>
         {
-            return Ok(What::Out(Why::Repository));
+            return Ok(FileDecision::Out(LeftOutReason::Repository));
         }
         // Git also reports a former submodule as one: a file in its place is scanned like any other.
-        Kind::Tracked(Tracked { submodule: Some(_), in_head, .. }) if is_folder(repository, path) => {
+        Kind::Tracked(TrackedFiles { submodule: Some(_), in_head, .. }) if is_folder(repository, path) => {
             if let Some(why) = why_not_named(path, rules).filter(|_| in_head.is_none()) {
-                return Ok(What::Out(why));
+                return Ok(FileDecision::Out(why));
             }
-            let kept = Kept { path: path.to_vec(), stamp: None, in_head: in_head.clone() };
-            return Ok(What::Kept(kept));
+            let kept = ChosenFile { path: path.to_vec(), stamp: None, in_head: in_head.clone() };
+            return Ok(FileDecision::Kept(kept));
         }
-        Kind::New if path.ends_with(b"/") => return Ok(What::Out(Why::Repository)),
-        Kind::Tracked(Tracked { in_head, .. }) => in_head.clone(),
+        Kind::New if path.ends_with(b"/") => return Ok(FileDecision::Out(LeftOutReason::Repository)),
+        Kind::Tracked(TrackedFiles { in_head, .. }) => in_head.clone(),
         Kind::New | Kind::Unmerged => None,
     };
     let stamp = repository.stamp(path);
     let bytes = match read(&repository.on_disk(path), rules.largest) {
-        Content::None => return Ok(if in_head.is_some() { What::Gone } else { What::Nothing }),
+        Content::None => {
+            return Ok(if in_head.is_some() { FileDecision::Gone } else { FileDecision::Nothing });
+        }
         // A folder in place of a file: its content has entries of its own.
-        Content::Folder => return Ok(What::Gone),
-        Content::Other => return Ok(What::Out(Why::Unreadable)),
+        Content::Folder => return Ok(FileDecision::Gone),
+        Content::Other => return Ok(FileDecision::Out(LeftOutReason::Unreadable)),
         Content::TooLarge(bytes) => {
             let by_name = why_not_named(path, rules).filter(|_| in_head.is_none());
-            return Ok(What::Out(by_name.unwrap_or(Why::TooLarge { bytes })));
+            return Ok(FileDecision::Out(by_name.unwrap_or(LeftOutReason::TooLarge { bytes })));
         }
         Content::Bytes(bytes) => bytes,
     };
@@ -120,11 +127,11 @@ fn look(
         // A filter may produce another content, which has another name and is scanned when it appears.
         repository.known().pass(path, content);
     }
-    let kept = Kept { path: path.to_vec(), stamp, in_head };
+    let kept = ChosenFile { path: path.to_vec(), stamp, in_head };
     Ok(match found {
-        None => What::Kept(kept),
-        Some(found) if rules.allow(path) => What::Allowed(kept, found),
-        Some(found) => What::Out(why(found)),
+        None => FileDecision::Kept(kept),
+        Some(found) if rules.allow(path) => FileDecision::Allowed(kept, found),
+        Some(found) => FileDecision::Out(why(found)),
     })
 }
 
@@ -153,9 +160,9 @@ fn sort_large(
                 Kind::Tracked(tracked) => tracked.in_head.clone(),
                 Kind::New | Kind::Unmerged => None,
             };
-            chosen.kept.push(Kept { path: entry.path.clone(), stamp, in_head });
+            chosen.kept.push(ChosenFile { path: entry.path.clone(), stamp, in_head });
         } else {
-            let why = Why::TooLarge { bytes };
+            let why = LeftOutReason::TooLarge { bytes };
             chosen.left_out.push(LeftOut { path: entry.repo_path(), why });
         }
     }

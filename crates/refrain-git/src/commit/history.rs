@@ -9,14 +9,14 @@ use crate::candidate::status::Blob;
 use crate::candidate::{Rules, next_object, screen, what};
 use crate::error::GitError;
 use crate::plumbing::git::Git;
-use crate::plumbing::object_cache::Known;
+use crate::plumbing::object_cache::ObjectCache;
 use refrain_secrets as secrets;
 
 /// How much file content is held at once, in bytes.
 const AT_ONCE: u64 = 16 << 20;
 
 /// A file that a commit added or changed.
-struct Brought {
+struct ChangedFile {
     commit: Oid,
     path: Vec<u8>,
     new: Oid,
@@ -24,7 +24,7 @@ struct Brought {
     old: Option<Blob>,
 }
 
-impl Brought {
+impl ChangedFile {
     fn exposed(&self, what: String, line: Option<u32>, rules: Rules<'_>) -> Exposed {
         let path = RepoPath::from_bytes(&self.path);
         Exposed { commit: self.commit.clone(), path, what, line, allowed: rules.allow(&self.path) }
@@ -38,7 +38,7 @@ pub(crate) fn screen_commits(
     commits: &[Oid],
     rules: Rules<'_>,
 ) -> Result<Vec<Exposed>, GitError> {
-    screen_unknown(git, commits, rules, &Known::default())
+    screen_unknown(git, commits, rules, &ObjectCache::default())
 }
 
 /// The same, without files that are known to be clean.
@@ -46,7 +46,7 @@ pub(crate) fn screen_unknown(
     git: Git<'_>,
     commits: &[Oid],
     rules: Rules<'_>,
-    known: &Known,
+    known: &ObjectCache,
 ) -> Result<Vec<Exposed>, GitError> {
     let mut brought = brought(git, commits)?;
     // The same content at the same path in two commits is one finding.
@@ -57,7 +57,7 @@ pub(crate) fn screen_unknown(
         return Ok(Vec::new());
     }
     let sizes = sizes(git, &brought)?;
-    let small = |it: &Brought| sizes.get(&it.new).copied().filter(|size| *size <= rules.largest);
+    let small = |it: &ChangedFile| sizes.get(&it.new).copied().filter(|size| *size <= rules.largest);
     let mut exposed: Vec<Exposed> = Vec::new();
     let (mut chunk, mut bytes) = (Vec::new(), 0);
     for it in brought {
@@ -84,7 +84,7 @@ fn lines<'a>(names: impl Iterator<Item = &'a Oid>) -> String {
 
 /// Reads `commit NUL`, and for each of its files `:mode mode object object X NUL path NUL`; of a merge there are as
 /// many colons, and as many modes and objects before the last, as it has parents.
-fn parse(printed: &[u8]) -> Vec<Brought> {
+fn parse(printed: &[u8]) -> Vec<ChangedFile> {
     let text = |bytes: &[u8]| str::from_utf8(bytes).unwrap_or_default().to_owned();
     let mut fields = printed.split(|byte| *byte == 0);
     let (mut commit, mut brought) = (None, Vec::new());
@@ -101,13 +101,13 @@ fn parse(printed: &[u8]) -> Vec<Brought> {
         let Some(new) = new.parse().ok().filter(|_| !is_nothing(new)) else { continue };
         let old = words.get(parents + 1).filter(|old| !is_nothing(old)).and_then(|old| old.parse().ok());
         let old = old.map(|object| Blob { mode: words[0].to_owned(), object });
-        brought.push(Brought { commit: commit.clone(), path: path.to_vec(), new, old });
+        brought.push(ChangedFile { commit: commit.clone(), path: path.to_vec(), new, old });
     }
     brought
 }
 
 /// The sizes of the files.
-fn sizes(git: Git<'_>, brought: &[Brought]) -> Result<HashMap<Oid, u64>, GitError> {
+fn sizes(git: Git<'_>, brought: &[ChangedFile]) -> Result<HashMap<Oid, u64>, GitError> {
     let input = lines(brought.iter().map(|it| &it.new));
     let asked = ["cat-file", "--buffer", "--batch-check=%(objectname) %(objectsize)"];
     let printed = Git::output(git, asked, input.as_bytes())?;
@@ -121,7 +121,7 @@ fn sizes(git: Git<'_>, brought: &[Brought]) -> Result<HashMap<Oid, u64>, GitErro
 
 fn screen_chunk(
     git: Git<'_>,
-    chunk: &[Brought],
+    chunk: &[ChangedFile],
     rules: Rules<'_>,
     exposed: &mut Vec<Exposed>,
 ) -> Result<(), GitError> {
@@ -149,7 +149,7 @@ pub(crate) fn unscreened(
 ) -> Result<Option<String>, GitError> {
     let brought = brought(git, commits)?;
     let sizes = sizes(git, &brought)?;
-    let is_large = |it: &&Brought| sizes.get(&it.new).is_some_and(|size| *size > rules.largest);
+    let is_large = |it: &&ChangedFile| sizes.get(&it.new).is_some_and(|size| *size > rules.largest);
     let large = brought.iter().find(|it| is_large(it) && !rules.allow(&it.path));
     Ok(large.map(|it| {
         let (path, commit) = (RepoPath::from_bytes(&it.path), it.commit.short());
@@ -162,7 +162,7 @@ pub(crate) fn unscreened(
 }
 
 /// The files that these commits added or changed.
-fn brought(git: Git<'_>, commits: &[Oid]) -> Result<Vec<Brought>, GitError> {
+fn brought(git: Git<'_>, commits: &[Oid]) -> Result<Vec<ChangedFile>, GitError> {
     if commits.is_empty() {
         return Ok(Vec::new());
     }

@@ -9,7 +9,7 @@ use refrain_core::git::{LeftOut, Oid, RepoPath, Skipped};
 
 use crate::candidate::before::Before;
 use crate::candidate::stage::{Change, changed};
-use crate::commit::reconcile_history::Made;
+use crate::commit::reconcile_history::CommitAndTree;
 use crate::commit::{Job, Outcome};
 use crate::error::GitError;
 use crate::plumbing::git::Git;
@@ -19,7 +19,7 @@ impl Job<'_> {
     /// changes.
     pub(crate) fn without_taken(
         &self,
-        made: Made,
+        made: CommitAndTree,
         parent: Option<&Oid>,
         before: &Before,
         left_out: &[LeftOut],
@@ -32,7 +32,7 @@ impl Job<'_> {
     }
 
     /// Moves the branch back, if the commit is the head and directly follows the parent.
-    fn undo(&self, made: &Made, parent: Option<&Oid>) -> Result<bool, GitError> {
+    fn undo(&self, made: &CommitAndTree, parent: Option<&Oid>) -> Result<bool, GitError> {
         let parents = self.git.text(["rev-parse", &format!("{}^@", made.commit)], &[])?;
         if parents != parent.map(Oid::as_str).unwrap_or_default() {
             return Ok(false);
@@ -53,7 +53,7 @@ impl Job<'_> {
 fn taken(
     git: Git<'_>,
     parent: Option<&Oid>,
-    made: &Made,
+    made: &CommitAndTree,
     before: &Before,
     left_out: &[LeftOut],
 ) -> Result<Vec<RepoPath>, GitError> {

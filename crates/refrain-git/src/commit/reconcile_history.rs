@@ -22,7 +22,7 @@ const MOST: &str = "--max-count=1000";
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Since {
     /// The commit of this iteration.
-    pub(crate) ours: Option<Made>,
+    pub(crate) ours: Option<CommitAndTree>,
     /// Commits made by the agent itself, which belong to no loop, oldest first.
     pub(crate) by_agent: Vec<Oid>,
     /// The former head, if it is missing now.
@@ -47,7 +47,7 @@ pub(crate) struct Intent {
 
 /// A commit and its tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Made {
+pub(crate) struct CommitAndTree {
     pub(crate) commit: Oid,
     pub(crate) tree: Oid,
 }
@@ -87,7 +87,7 @@ pub(crate) fn since(
             since.by_agent.push(commit);
         } else if lines.next() == Some(whose.iteration.to_string().as_str()) {
             if whose.intended.is_some_and(is_intended) {
-                since.ours = Some(Made { commit, tree });
+                since.ours = Some(CommitAndTree { commit, tree });
             } else {
                 since.by_agent.push(commit);
             }

@@ -13,21 +13,21 @@ use camino::Utf8Path;
 use refrain_core::git::Oid;
 
 use crate::candidate::Candidate;
-use crate::candidate::memory::{Looks, Staged};
+use crate::candidate::memory::{ReadStamps, Staged};
 use crate::candidate::status::{Kind, Status};
 use crate::candidate::submodules;
 use crate::error::GitError;
-use crate::plumbing::disk::{Seen, seen};
+use crate::plumbing::disk::{FileStamp, seen};
 use crate::plumbing::git::Git;
 use crate::plumbing::index::Index;
 use crate::repository::Repository;
 
-impl Looks {
+impl ReadStamps {
     /// Records their stamps. None if a later change could go unnoticed: in a nested repository, or in a file that is
     /// not older than `copy`, which was written just before git was asked.
     pub(crate) fn of(repository: &Repository, status: &Status, copy: &Utf8Path) -> Option<Self> {
         let (.., seconds, nanoseconds) = seen(copy)?;
-        let is_older = |file: &Seen| file.is_none_or(|(.., s, n)| (s, n) < (seconds, nanoseconds));
+        let is_older = |file: &FileStamp| file.is_none_or(|(.., s, n)| (s, n) < (seconds, nanoseconds));
         let is_file = |kind: &Kind| match kind {
             Kind::Tracked(tracked) => tracked.submodule.is_none(),
             Kind::New => true,
@@ -44,7 +44,7 @@ impl Looks {
 }
 
 /// As [`seen`], of a link itself.
-fn look(path: &Path) -> Seen {
+fn look(path: &Path) -> FileStamp {
     let meta = fs::symlink_metadata(path).ok()?;
     Some((meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec(), meta.ctime(), meta.ctime_nsec()))
 }
@@ -60,8 +60,8 @@ impl Staged {
     /// Caches the content of the private index `index`, if it contains all changes of the loop.
     pub(crate) fn keep(
         repository: &Repository,
-        (index, person): (&Utf8Path, Seen),
-        (status, looks): (Status, Option<Looks>),
+        (index, person): (&Utf8Path, FileStamp),
+        (status, looks): (Status, Option<ReadStamps>),
         (candidate, tree): (Candidate, &Oid),
         largest: u64,
     ) {
@@ -84,7 +84,7 @@ impl Staged {
         let Some(staged) = Self::last(repository, index, largest) else { return Ok(None) };
         let status = submodules::look(repository, git)?;
         // Git has read the files again: its answer matches the staged content only if they are still unchanged.
-        let is_same = status == staged.status && staged.looks == Looks::now(repository, &status);
+        let is_same = status == staged.status && staged.looks == ReadStamps::now(repository, &status);
         Ok(is_same.then_some(staged))
     }
 
@@ -112,7 +112,7 @@ impl Staged {
         let is_there = staged.largest == largest
             && staged.private == (index.to_owned(), seen(index))
             && staged.person == Index::of(repository).seen()
-            && staged.looks == Looks::now(repository, &staged.status);
+            && staged.looks == ReadStamps::now(repository, &staged.status);
         is_there.then_some(staged)
     }
 

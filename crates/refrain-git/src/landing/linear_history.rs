@@ -14,7 +14,7 @@ use crate::plumbing::commit_config::configured;
 use crate::plumbing::git::{Git, oid, said};
 use crate::plumbing::object::Object;
 use crate::plumbing::parts::Parts;
-use crate::plumbing::reference::Place;
+use crate::plumbing::reference::RefPosition;
 use crate::repository::Repository;
 
 /// How many references one git call lists: the length of arguments is limited.
@@ -106,9 +106,9 @@ impl Repository {
     /// The commit of a reference; none if it does not exist.
     pub fn reference(&self, name: &str) -> Result<Option<Oid>, GitError> {
         match self.place_of(name) {
-            Place::At(at) => return Ok(Some(at)),
-            Place::Nowhere => return Ok(None),
-            Place::Unclear => {}
+            RefPosition::At(at) => return Ok(Some(at)),
+            RefPosition::Nowhere => return Ok(None),
+            RefPosition::Unclear => {}
         }
         let done = self.git().run(["rev-parse", "--verify", "--quiet", "--end-of-options", name], &[])?;
         Ok(String::from_utf8_lossy(&done.stdout).lines().last().and_then(|line| line.parse().ok()))
@@ -141,7 +141,7 @@ impl Repository {
 
     /// Creates a reference that does not exist; returns whether it did so.
     pub(crate) fn make_reference(&self, name: &str, to: &Oid, why: &str) -> Result<bool, GitError> {
-        if self.known().take_expected(name) && self.place_of(name) == Place::At(to.clone()) {
+        if self.known().take_expected(name) && self.place_of(name) == RefPosition::At(to.clone()) {
             return Ok(true);
         }
         let nothing = "0".repeat(to.as_str().len());
@@ -154,12 +154,12 @@ impl Repository {
         let (mut found, mut unclear) = (BTreeMap::new(), Vec::new());
         for name in names {
             match self.place_of(name) {
-                Place::At(at) => match self.known().get(&at) {
+                RefPosition::At(at) => match self.known().get(&at) {
                     Some(head) => drop(found.insert(name.clone(), (at, head.tree))),
                     None => unclear.push(name),
                 },
-                Place::Nowhere => {}
-                Place::Unclear => unclear.push(name),
+                RefPosition::Nowhere => {}
+                RefPosition::Unclear => unclear.push(name),
             }
         }
         for names in unclear.chunks(AT_ONCE) {

@@ -11,18 +11,18 @@ pub(crate) enum Last {
     /// Made in this quarter of an hour, and not read yet.
     Made(Oid, u64),
     /// The committer, valid for a quarter of an hour.
-    Says(Who, u64),
+    Says(Signature, u64),
 }
 
 /// The identity of a commit: the lines of author and committer up to the time, and the zone after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Who {
+pub(crate) struct Signature {
     pub(crate) author: String,
     pub(crate) committer: String,
     pub(crate) zone: String,
 }
 
-impl Who {
+impl Signature {
     /// Reads the lines after the parents of a commit; none if they contain more than author and committer.
     pub(crate) fn of(rest: &[u8]) -> Option<Self> {
         let mut lines = str::from_utf8(rest).ok()?.lines();
@@ -52,7 +52,7 @@ mod tests {
     fn who_made_a_commit_is_read_from_one_that_says_no_more() {
         let author = "author A B <a@b> 1700000000 +0530\n";
         let committer = "committer C <> 1700000009 +0530\n";
-        let who = Who::of(format!("{author}{committer}\nSubject\n").as_bytes()).unwrap();
+        let who = Signature::of(format!("{author}{committer}\nSubject\n").as_bytes()).unwrap();
         let said = (who.author.as_str(), who.committer.as_str(), who.zone.as_str());
         assert_eq!(said, ("author A B <a@b>", "committer C <>", "+0530"));
         for other in [
@@ -61,7 +61,7 @@ mod tests {
             format!("{committer}{author}\nSubject\n"),
             author.to_owned(),
         ] {
-            assert_eq!(Who::of(other.as_bytes()), None, "{other}");
+            assert_eq!(Signature::of(other.as_bytes()), None, "{other}");
         }
     }
 }

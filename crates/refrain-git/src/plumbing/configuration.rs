@@ -8,7 +8,7 @@ use refrain_core::git::{GitPin, GitPins};
 
 use crate::error::GitError;
 use crate::plumbing::committer::Last;
-use crate::plumbing::disk::{Seen, seen};
+use crate::plumbing::disk::{FileStamp, seen};
 use crate::plumbing::overrides::{HOOKS, Overrides, Setting};
 
 /// The git program, as it is pinned.
@@ -17,7 +17,7 @@ pub(crate) const PROGRAM: &str = "git";
 /// The settings, and the stamps of their files.
 #[derive(Debug)]
 pub(crate) struct Configured {
-    pub(crate) files: Vec<(Utf8PathBuf, Seen)>,
+    pub(crate) files: Vec<(Utf8PathBuf, FileStamp)>,
     pub(crate) settings: Vec<Setting>,
     /// The files of the hooks folder, and of attributes outside of the work.
     pub(crate) pinned_files: Vec<GitPin>,

@@ -11,10 +11,10 @@ pub(crate) use refrain_files::read_text as text;
 use crate::error::{GitError, OnPath};
 
 /// The stamp of a file; none if it is missing. A file with the same stamp was not written since.
-pub(crate) type Seen = Option<(u64, u64, i64, i64, i64, i64)>;
+pub(crate) type FileStamp = Option<(u64, u64, i64, i64, i64, i64)>;
 
 /// The stamp of a file.
-pub(crate) fn seen(path: &Utf8Path) -> Seen {
+pub(crate) fn seen(path: &Utf8Path) -> FileStamp {
     let meta = fs::metadata(path).ok()?;
     Some((meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec(), meta.ctime(), meta.ctime_nsec()))
 }

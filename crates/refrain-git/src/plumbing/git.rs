@@ -8,7 +8,7 @@ use camino::Utf8Path;
 use refrain_core::git::Oid;
 use refrain_core::text::printable;
 use refrain_proc::program::is_executable;
-use refrain_proc::tool::{Begun, Cancel, Done, Sweeper, Tool};
+use refrain_proc::tool::{Cancel, Sweeper, Tool, ToolOutput, WaitingTool};
 
 use crate::error::GitError;
 use crate::plumbing::overrides::Overrides;
@@ -345,7 +345,7 @@ impl<'a> Git<'a> {
     pub(crate) fn begin<S: AsRef<OsStr>>(
         self,
         args: impl IntoIterator<Item = S>,
-    ) -> Result<Begun<'a>, GitError> {
+    ) -> Result<WaitingTool<'a>, GitError> {
         Ok(self.tool(args, &[])?.begin()?)
     }
 
@@ -354,7 +354,7 @@ impl<'a> Git<'a> {
         self,
         args: impl IntoIterator<Item = S>,
         input: &'a [u8],
-    ) -> Result<Done, GitError> {
+    ) -> Result<ToolOutput, GitError> {
         Ok(self.tool(args, input)?.run()?)
     }
 }
@@ -422,7 +422,7 @@ pub(crate) fn oid(command: &'static str, answer: &str) -> Result<Oid, GitError> 
 const SAID: usize = 2 << 10;
 
 /// The end of the output of git or a hook, printable.
-pub(crate) fn said(done: &Done) -> String {
+pub(crate) fn said(done: &ToolOutput) -> String {
     let text = [done.stdout.as_slice(), done.stderr.as_slice()].concat();
     let text = String::from_utf8_lossy(&text);
     let text = printable(text.trim());

@@ -15,7 +15,7 @@ use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_OMIT, utimensat};
 use sha1::{Digest, Sha1};
 
 use crate::error::{GitError, OnPath};
-use crate::plumbing::disk::{LARGEST, Seen, remove, seen};
+use crate::plumbing::disk::{FileStamp, LARGEST, remove, seen};
 use crate::repository::Repository;
 
 /// The start of a loop's lock; the loop's id and a line break follow. An index starts with `DIRC` instead.
@@ -83,7 +83,7 @@ impl Index {
         Self { lock: repository.git_dir().join("index.lock"), path }
     }
 
-    pub(crate) fn seen(&self) -> Seen {
+    pub(crate) fn seen(&self) -> FileStamp {
         seen(&self.path)
     }
 
@@ -91,7 +91,7 @@ impl Index {
     ///
     /// The copy keeps the modification time: git rereads files that are not older than their index, because they may
     /// have been written in the same clock tick.
-    pub(crate) fn copy_to(&self, copy: &Utf8Path) -> Result<Seen, GitError> {
+    pub(crate) fn copy_to(&self, copy: &Utf8Path) -> Result<FileStamp, GitError> {
         unlock_private(copy)?;
         let seen = self.seen();
         match copy_regular(&self.path, copy) {
@@ -165,7 +165,7 @@ pub(crate) struct Locked<'a> {
 
 impl Locked<'_> {
     /// The stamp of the index under the lock.
-    pub(crate) fn seen(&self) -> Seen {
+    pub(crate) fn seen(&self) -> FileStamp {
         self.index.seen()
     }
 

@@ -13,7 +13,7 @@ use sha1::{Digest, Sha1};
 
 use crate::error::GitError;
 use crate::plumbing::commit_config::configured;
-use crate::plumbing::committer::{Last, Who};
+use crate::plumbing::committer::{Last, Signature};
 use crate::plumbing::git::{Git, oid, said};
 use crate::plumbing::index::is_summed_by_us;
 use crate::plumbing::object_cache::Head;
@@ -56,7 +56,8 @@ impl Repository {
         if is_asked {
             let ident = |name| git.text(["var", name], &[]);
             let (author, committer) = (ident("GIT_AUTHOR_IDENT")?, ident("GIT_COMMITTER_IDENT")?);
-            if let Some(who) = Who::of(format!("author {author}\ncommitter {committer}\n\n").as_bytes()) {
+            if let Some(who) = Signature::of(format!("author {author}\ncommitter {committer}\n\n").as_bytes())
+            {
                 configured(self, git, |configured| configured.last = Last::Says(who, quarter))?;
             }
         }
@@ -116,7 +117,7 @@ impl Repository {
         let who = match last {
             Some(Last::Says(who, quarter)) if quarter == now / QUARTER => who,
             Some(Last::Made(commit, quarter)) if quarter == now / QUARTER => {
-                let Some(who) = Who::of(&Parts::of(git, &commit)?.rest) else { return Ok(None) };
+                let Some(who) = Signature::of(&Parts::of(git, &commit)?.rest) else { return Ok(None) };
                 let last = Last::Says(who.clone(), quarter);
                 configured(self, git, |configured| configured.last = last)?;
                 who
@@ -124,7 +125,7 @@ impl Repository {
             Some(Last::Says(..) | Last::Made(..) | Last::Unknown) | None => return Ok(None),
         };
         let parents: String = object.parents.iter().map(|parent| format!("parent {parent}\n")).collect();
-        let Who { author, committer, zone } = who;
+        let Signature { author, committer, zone } = who;
         let who = format!("{author} {now} {zone}\n{committer} {now} {zone}\n");
         let content = format!("tree {}\n{parents}{who}\n{}", object.tree, object.message);
         // Any error is ignored here: git runs into it again and reports it better.

@@ -18,10 +18,10 @@ pub(crate) struct Head {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Known(Mutex<Kept>);
+pub(crate) struct ObjectCache(Mutex<CachedObjects>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct CachedObjects {
     /// The commits that were made here, or that git was asked about.
     commits: HashMap<Oid, Head>,
     /// The references that were created and not used yet.
@@ -30,14 +30,14 @@ struct Kept {
     clean: HashSet<(Vec<u8>, Oid)>,
 }
 
-impl Known {
+impl ObjectCache {
     pub(crate) fn get(&self, commit: &Oid) -> Option<Head> {
         self.all(|kept| kept.commits.get(commit).cloned())
     }
 
     /// Caches a commit.
     pub(crate) fn learn(&self, commit: &Oid, head: Head) {
-        self.all(|Kept { commits, .. }| {
+        self.all(|CachedObjects { commits, .. }| {
             if commits.len() >= MOST {
                 commits.clear();
             }
@@ -57,7 +57,7 @@ impl Known {
 
     /// Records that a file with this path and content has no suspected secret.
     pub(crate) fn pass(&self, path: &[u8], content: Oid) {
-        self.all(|Kept { clean, .. }| {
+        self.all(|CachedObjects { clean, .. }| {
             if clean.len() >= MOST {
                 clean.clear();
             }
@@ -71,7 +71,7 @@ impl Known {
         self.all(|kept| kept.clean.contains(&file))
     }
 
-    fn all<T>(&self, ask: impl FnOnce(&mut Kept) -> T) -> T {
+    fn all<T>(&self, ask: impl FnOnce(&mut CachedObjects) -> T) -> T {
         // Every entry is correct or absent, even if a holder of the lock panicked.
         ask(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

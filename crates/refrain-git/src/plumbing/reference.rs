@@ -8,7 +8,7 @@ use crate::repository::Repository;
 
 /// The position of a reference, as far as the files show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum RefPosition {
     At(Oid),
     /// No such reference.
     Nowhere,
@@ -18,44 +18,44 @@ pub(crate) enum Place {
 
 impl Repository {
     /// The position of a branch, of another reference that all worktrees share, or of the head.
-    pub(crate) fn place_of(&self, name: &str) -> Place {
-        let Ok(head) = text(&self.git_dir().join("HEAD")) else { return Place::Unclear };
+    pub(crate) fn place_of(&self, name: &str) -> RefPosition {
+        let Ok(head) = text(&self.git_dir().join("HEAD")) else { return RefPosition::Unclear };
         let on = head.strip_prefix("ref: ").map(str::trim_end);
         // If references are not stored in files (reftable), there is an impossible branch.
         if on == Some("refs/heads/.invalid") {
-            return Place::Unclear;
+            return RefPosition::Unclear;
         }
         match (name, on) {
             // On an unborn branch it points to nothing, which git shows in more than one way.
             ("HEAD", Some(on)) => match self.shared(on) {
-                Place::Nowhere => Place::Unclear,
+                RefPosition::Nowhere => RefPosition::Unclear,
                 place => place,
             },
-            ("HEAD", None) => head.trim_end().parse().map_or(Place::Unclear, Place::At),
+            ("HEAD", None) => head.trim_end().parse().map_or(RefPosition::Unclear, RefPosition::At),
             _ => self.shared(name),
         }
     }
 
-    fn shared(&self, name: &str) -> Place {
+    fn shared(&self, name: &str) -> RefPosition {
         if !is_plain(name) {
-            return Place::Unclear;
+            return RefPosition::Unclear;
         }
         match text(&self.common_dir().join(name)) {
             // A symbolic reference is left to git.
-            Ok(text) => text.trim_end().parse().map_or(Place::Unclear, Place::At),
+            Ok(text) => text.trim_end().parse().map_or(RefPosition::Unclear, RefPosition::At),
             // It may be among the packed references: git writes those before it deletes the file.
             Err(_) => self.packed(name),
         }
     }
 
-    fn packed(&self, name: &str) -> Place {
+    fn packed(&self, name: &str) -> RefPosition {
         match read(&self.common_dir().join("packed-refs")) {
             Ok(all) if memchr::memmem::find(&all, format!(" {name}\n").as_bytes()).is_some() => {
-                Place::Unclear
+                RefPosition::Unclear
             }
-            Ok(_) => Place::Nowhere,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Place::Nowhere,
-            Err(_) => Place::Unclear,
+            Ok(_) => RefPosition::Nowhere,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => RefPosition::Nowhere,
+            Err(_) => RefPosition::Unclear,
         }
     }
 }

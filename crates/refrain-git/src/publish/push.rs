@@ -7,7 +7,7 @@ use std::time::Duration;
 use refrain_core::event::Pushed;
 use refrain_core::git::Oid;
 use refrain_core::glob::PathGlob;
-use refrain_proc::tool::{Done, ToolError};
+use refrain_proc::tool::{ToolError, ToolOutput};
 
 use crate::Cancel;
 use crate::candidate::Rules;
@@ -100,8 +100,8 @@ impl Repository {
     pub(crate) fn known_to(
         &self,
         url: &str,
-        run: impl Fn(&[(OsString, OsString)]) -> Result<Done, GitError>,
-    ) -> Result<Done, GitError> {
+        run: impl Fn(&[(OsString, OsString)]) -> Result<ToolOutput, GitError>,
+    ) -> Result<ToolOutput, GitError> {
         let env = self.env_of_push(self.git())?;
         let done = run(&env)?;
         // Forges report a repository without access as missing.

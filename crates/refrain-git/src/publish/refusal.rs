@@ -4,7 +4,7 @@
 use std::fmt;
 
 use refrain_core::text::printable;
-use refrain_proc::tool::Done;
+use refrain_proc::tool::ToolOutput;
 
 use crate::plumbing::git::said;
 
@@ -77,7 +77,7 @@ impl fmt::Display for Refusal {
 
 /// Git's report about a push.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum PushResult {
     Pushed,
     /// The remote branch has moved.
     Rejected {
@@ -156,7 +156,7 @@ pub(crate) fn of_transport(said: String) -> Refusal {
 }
 
 /// Git's report about a push to this branch: `flag TAB from:to TAB summary (reason)` (git-push(1), "OUTPUT").
-pub(crate) fn of_push(done: &Done, refname: &str) -> Answer {
+pub(crate) fn of_push(done: &ToolOutput, refname: &str) -> PushResult {
     let printed = String::from_utf8_lossy(&done.stdout);
     let line = printed.lines().find_map(|line| {
         let (flag, rest) = line.split_once('\t')?;
@@ -165,13 +165,13 @@ pub(crate) fn of_push(done: &Done, refname: &str) -> Answer {
     });
     let Some((flag, summary)) = line else {
         // Without a line about the branch, a local hook rejected it, unless the error is fatal.
-        return Answer::Refused(match done.status.code() {
+        return PushResult::Refused(match done.status.code() {
             Some(1) => Refusal::HookDeclined { said: said(done) },
             _ => of_transport(said(done)),
         });
     };
     if flag != "!" {
-        return Answer::Pushed;
+        return PushResult::Pushed;
     }
     let (kind, reason) = summary.split_once(" (").unwrap_or((summary, ""));
     let reason = printable(reason.trim_end_matches(')')).into_owned();
@@ -180,24 +180,26 @@ pub(crate) fn of_push(done: &Done, refname: &str) -> Answer {
     let has = |known: &[&str]| known.iter().any(|known| words.contains(known));
     match kind {
         "[rejected]" if ["non-fast-forward", "fetch first", "stale info"].contains(&reason.as_str()) => {
-            Answer::Rejected { said: reason }
+            PushResult::Rejected { said: reason }
         }
         // Another push was faster.
         "[remote rejected]" if has(&["cannot lock ref", "failed to update ref", "incorrect old value"]) => {
-            Answer::Rejected { said: told }
+            PushResult::Rejected { said: told }
         }
-        "[remote rejected]" if has(PROTECTED) => Answer::Refused(Refusal::ProtectedBranch { said: told }),
-        "[remote rejected]" if has(NO_PERMISSION) => Answer::Refused(Refusal::NoPermission { said: told }),
+        "[remote rejected]" if has(PROTECTED) => PushResult::Refused(Refusal::ProtectedBranch { said: told }),
+        "[remote rejected]" if has(NO_PERMISSION) => {
+            PushResult::Refused(Refusal::NoPermission { said: told })
+        }
         "[remote rejected]" if has(&["hook declined"]) => {
-            Answer::Refused(Refusal::HookDeclined { said: told })
+            PushResult::Refused(Refusal::HookDeclined { said: told })
         }
-        "[remote failure]" => Answer::Refused(Refusal::Unreachable { said: told }),
-        _ => Answer::Refused(Refusal::Other { said: told }),
+        "[remote failure]" => PushResult::Refused(Refusal::Unreachable { said: told }),
+        _ => PushResult::Refused(Refusal::Other { said: told }),
     }
 }
 
 /// The remote's message, without git's prefix of each line; none if it is empty.
-fn told(done: &Done) -> Option<String> {
+fn told(done: &ToolOutput) -> Option<String> {
     let printed = String::from_utf8_lossy(&done.stderr);
     let lines = printed.lines().filter_map(|line| line.strip_prefix("remote: ")).map(str::trim_end);
     let text = lines.collect::<Vec<_>>().join("\n");
@@ -329,12 +331,12 @@ mod tests {
             (1, line("!|abc:refs/heads/other|[rejected] (fetch first)"), "", "hook"),
         ] {
             let status = ExitStatus::from_raw(code << 8);
-            let done = Done { status, stdout: stdout.clone().into(), stderr: stderr.into() };
+            let done = ToolOutput { status, stdout: stdout.clone().into(), stderr: stderr.into() };
             let answer = of_push(&done, to);
             let found = match &answer {
-                Answer::Pushed => "pushed",
-                Answer::Rejected { .. } => "rejected",
-                Answer::Refused(refusal) => kind(refusal),
+                PushResult::Pushed => "pushed",
+                PushResult::Rejected { .. } => "rejected",
+                PushResult::Refused(refusal) => kind(refusal),
             };
             assert_eq!(found, expected, "{stdout} {stderr}: {answer:?}");
         }
@@ -343,7 +345,7 @@ mod tests {
     #[test]
     fn what_a_remote_says_is_shown_without_the_marks() {
         let stderr = b"remote: no\x1b[31m        \nremote: really        \nerror: failed\n".to_vec();
-        let done = Done { status: ExitStatus::from_raw(256), stdout: Vec::new(), stderr };
+        let done = ToolOutput { status: ExitStatus::from_raw(256), stdout: Vec::new(), stderr };
         let text = told(&done).unwrap();
         assert!(text.starts_with("no") && text.ends_with("\nreally") && !text.contains('\x1b'), "{text:?}");
     }

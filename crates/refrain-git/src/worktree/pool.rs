@@ -76,7 +76,7 @@ pub enum ReadySlot {
 
 /// The state of a worktree of the pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum SlotState {
     /// It is missing, unfinished, or broken: it has to be prepared.
     Unready,
     /// It is there, possibly with changes.
@@ -157,13 +157,13 @@ impl Repository {
     }
 
     /// The state of a worktree of the pool; folder and `beside` are as in [`ReadyRequest`].
-    pub fn standing(&self, at: &Utf8Path, beside: &Utf8Path) -> Result<Standing, GitError> {
+    pub fn standing(&self, at: &Utf8Path, beside: &Utf8Path) -> Result<SlotState, GitError> {
         match folder(self, at)? {
             Folder::Whole if !note(beside).exists() => {
                 let there = self.there(at)?;
-                Ok(Standing::On { branch: there.current_branch()?, head: there.reference("HEAD")? })
+                Ok(SlotState::On { branch: there.current_branch()?, head: there.reference("HEAD")? })
             }
-            Folder::Nothing | Folder::Whole | Folder::Broken | Folder::Strange(_) => Ok(Standing::Unready),
+            Folder::Nothing | Folder::Whole | Folder::Broken | Folder::Strange(_) => Ok(SlotState::Unready),
         }
     }
 

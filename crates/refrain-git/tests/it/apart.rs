@@ -6,7 +6,7 @@ use refrain_core::git::{Oid, RepoPath};
 use refrain_git::{MergeRequest, Merged};
 use rstest::rstest;
 
-use crate::place::Place;
+use crate::place::TestRepository;
 
 /// A work's change of a path.
 #[derive(Clone, Copy)]
@@ -20,7 +20,7 @@ enum Do {
 use Do::{Execute, Link, Remove, Write};
 
 /// A commit on top of another.
-fn work(place: &Place, begin: &Oid, changes: &[(&str, Do)]) -> Oid {
+fn work(place: &TestRepository, begin: &Oid, changes: &[(&str, Do)]) -> Oid {
     place.git(&["checkout", "-q", "--detach", begin.as_str()]);
     for (path, what) in changes {
         match what {
@@ -38,7 +38,7 @@ fn work(place: &Place, begin: &Oid, changes: &[(&str, Do)]) -> Oid {
 }
 
 /// Git's merge of them, each onto the one before it.
-fn by_git(place: &Place, base: &Oid, tip: &Oid, works: &[&Oid]) -> Vec<Oid> {
+fn by_git(place: &TestRepository, base: &Oid, tip: &Oid, works: &[&Oid]) -> Vec<Oid> {
     let (repository, index) = (place.repository(), place.top().join("loop/index"));
     let mut onto = tip.clone();
     let merge = |work: &&Oid| {
@@ -50,8 +50,8 @@ fn by_git(place: &Place, base: &Oid, tip: &Oid, works: &[&Oid]) -> Vec<Oid> {
     works.iter().map(merge).collect()
 }
 
-fn place() -> (Place, Oid) {
-    let place = Place::new();
+fn place() -> (TestRepository, Oid) {
+    let place = TestRepository::new();
     for path in ["a/b/c.txt", "a/b.txt", "a/deep/er/file", "zz"] {
         place.write(path, format!("{path}\n"));
     }

@@ -3,11 +3,11 @@
 use refrain_core::git::Skipped;
 use rstest::rstest;
 
-use crate::place::{Place, left_out, made, skipped};
+use crate::place::{TestRepository, left_out, made, skipped};
 
 #[test]
 fn what_the_loop_changed_is_committed_and_what_the_person_had_is_not() {
-    let place = Place::new();
+    let place = TestRepository::new();
     place.write("src/b.rs", "fn b() { /* mine */ }\n");
     place.write("staged.rs", "staged\n");
     place.git(&["add", "staged.rs"]);
@@ -43,7 +43,7 @@ fn what_the_loop_changed_is_committed_and_what_the_person_had_is_not() {
 
 #[test]
 fn what_the_agent_takes_away_of_the_persons_is_told() {
-    let place = Place::new();
+    let place = TestRepository::new();
     place.write("src/a.rs", "mine\n");
     place.write("notes.txt", "mine\n");
     place.write("kept.txt", "mine\n");
@@ -57,7 +57,7 @@ fn what_the_agent_takes_away_of_the_persons_is_told() {
 
 #[test]
 fn of_a_file_that_was_dirty_before_nobody_can_tell_whose_part_is_whose() {
-    let place = Place::new();
+    let place = TestRepository::new();
     place.write("src/a.rs", "mine\n");
     let base = place.survey();
     place.write("src/a.rs", "mine and the agent's\n");
@@ -72,7 +72,7 @@ fn of_a_file_that_was_dirty_before_nobody_can_tell_whose_part_is_whose() {
 #[case("sha1", 20)]
 #[case("sha256", 32)]
 fn the_index_has_its_checksum_afterwards(#[case] format: &str, #[case] length: usize) {
-    let place = Place::unborn(&["--object-format", format]);
+    let place = TestRepository::unborn(&["--object-format", format]);
     let base = place.survey();
     let mut last = None;
     for iteration in 1..4 {
@@ -88,7 +88,7 @@ fn the_index_has_its_checksum_afterwards(#[case] format: &str, #[case] length: u
 
 #[test]
 fn our_trailers_join_those_of_the_message() {
-    let mut place = Place::new();
+    let mut place = TestRepository::new();
     let base = place.survey();
     let ours = "Refrain-Loop: the-loop\nRefrain-Iteration: 1";
     for (message, expected) in [

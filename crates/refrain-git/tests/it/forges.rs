@@ -7,21 +7,21 @@ use std::time::Duration;
 
 use refrain_core::git::Oid;
 use refrain_forge::{
-    CheckState, Configured, Forge, MergeBlocker, Mergeable, Merged, Opening, PullRequest, State, Trouble,
-    Until, Verdict,
+    CheckState, Configured, Forge, MergeBlocker, Mergeable, Merged, Opening, PullRequest, RetryTime, State,
+    Trouble, Verdict,
 };
 use refrain_git::{Cancel, PublishRequest, Push, Refusal};
 use rstest::rstest;
 use testkit::{Fault, Limit};
 
-use crate::place::Place;
+use crate::place::TestRepository;
 
 /// The branch of these tests, with characters that must be encoded in a URL.
 const BRANCH: &str = "refrain/a+b";
 
 /// A repository with a branch that is one commit ahead, at a forge.
 struct AtForge {
-    place: Place,
+    place: TestRepository,
     there: testkit::Forge,
     head: Oid,
 }
@@ -39,7 +39,7 @@ const TOKEN: &str = "ghp_0123456789abcdef";
 
 impl AtForge {
     fn new(kind: Kind) -> Self {
-        let mut place = Place::new();
+        let mut place = TestRepository::new();
         let there = match kind {
             Kind::GitHub | Kind::Token => testkit::Forge::github(place.top().as_std_path()),
             Kind::GitLab => testkit::Forge::gitlab(place.top().as_std_path()),
@@ -289,13 +289,13 @@ fn all_pages_of_a_list_are_read(#[values(Kind::GitHub, Kind::GitLab, Kind::Token
 }
 
 #[rstest]
-#[case(Kind::GitHub, Limit::Primary(1_900_000_000), Until::At(1_900_000_000))]
-#[case(Kind::GitHub, Limit::Secondary(7), Until::After(Duration::from_secs(7)))]
-#[case(Kind::GitLab, Limit::Primary(1_900_000_000), Until::At(1_900_000_000))]
-#[case(Kind::GitLab, Limit::Secondary(7), Until::After(Duration::from_secs(7)))]
-#[case(Kind::Token, Limit::Primary(1_900_000_000), Until::At(1_900_000_000))]
-#[case(Kind::Token, Limit::Secondary(7), Until::After(Duration::from_secs(7)))]
-fn a_limit_says_until_when(#[case] kind: Kind, #[case] limit: Limit, #[case] expected: Until) {
+#[case(Kind::GitHub, Limit::Primary(1_900_000_000), RetryTime::At(1_900_000_000))]
+#[case(Kind::GitHub, Limit::Secondary(7), RetryTime::After(Duration::from_secs(7)))]
+#[case(Kind::GitLab, Limit::Primary(1_900_000_000), RetryTime::At(1_900_000_000))]
+#[case(Kind::GitLab, Limit::Secondary(7), RetryTime::After(Duration::from_secs(7)))]
+#[case(Kind::Token, Limit::Primary(1_900_000_000), RetryTime::At(1_900_000_000))]
+#[case(Kind::Token, Limit::Secondary(7), RetryTime::After(Duration::from_secs(7)))]
+fn a_limit_says_until_when(#[case] kind: Kind, #[case] limit: Limit, #[case] expected: RetryTime) {
     let it = AtForge::opened(kind);
     it.there.limits(&[limit]);
     match it.forge().find(BRANCH) {

@@ -7,11 +7,11 @@ use refrain_core::git::{Oid, Operation};
 use refrain_git::{Cancel, GitError, HandOverRequest, HandedOver};
 use rstest::rstest;
 
-use crate::place::{Place, id};
+use crate::place::{TestRepository, id};
 
 /// A repository, and a wave to hand over.
 struct Waiting {
-    place: Place,
+    place: TestRepository,
     begin: Oid,
     wave: Oid,
 }
@@ -27,8 +27,8 @@ impl Waiting {
         })
     }
 
-    fn of(wave: impl FnOnce(&Place)) -> Self {
-        let place = Place::new();
+    fn of(wave: impl FnOnce(&TestRepository)) -> Self {
+        let place = TestRepository::new();
         place.write("tool", "#!/bin/sh\n");
         place.write("other", "other\n");
         place.write(".gitignore", "*.log\n");
@@ -122,7 +122,7 @@ fn what_is_the_persons_own_is_byte_for_byte_as_it_was() {
     place.write("staged.rs", "staged\n");
     place.git(&["add", "staged.rs"]);
     let status = place.status();
-    let staged = |place: &Place| place.git(&["diff", "--cached"]);
+    let staged = |place: &TestRepository| place.git(&["diff", "--cached"]);
     let before = staged(place);
     assert_eq!(it.hand_over(), HandedOver::Done);
     assert_eq!((place.status(), staged(place)), (status, before));
@@ -273,7 +273,7 @@ fn nothing_is_done_in_the_middle_of_something() {
 
 #[test]
 fn a_repository_without_a_commit_is_refused_and_a_bare_one_too() {
-    let place = Place::unborn(&[]);
+    let place = TestRepository::unborn(&[]);
     let error = place.repository().begin_of_plan().unwrap_err();
     assert!(matches!(error, GitError::Unborn(_)) && error.to_string().contains("no commit yet"), "{error}");
     let it = Waiting::new();

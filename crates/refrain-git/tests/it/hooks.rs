@@ -7,14 +7,14 @@ use refrain_core::git::Skipped;
 use refrain_git::{Cancel, GitError};
 use rstest::rstest;
 
-use crate::place::{Place, made, skipped};
+use crate::place::{TestRepository, made, skipped};
 
 #[rstest]
 #[case("pre-commit")]
 #[case("commit-msg")]
 #[case("prepare-commit-msg")]
 fn a_hook_that_says_no_is_quoted(#[case] name: &str) {
-    let place = Place::new();
+    let place = TestRepository::new();
     place.hook(name, "echo first; printf 'no \\033[31mway\\033[0m\\n' >&2; exit 1");
     place.write("notes.txt", "mine\n");
     let base = place.survey();
@@ -28,7 +28,7 @@ fn a_hook_that_says_no_is_quoted(#[case] name: &str) {
 
 #[test]
 fn of_what_a_hook_says_the_end_is_kept() {
-    let place = Place::new();
+    let place = TestRepository::new();
     place.hook("pre-commit", "yes no | head -c 100000 >&2; echo end >&2; exit 1");
     let base = place.survey();
     place.write("src/a.rs", "changed\n");
@@ -38,7 +38,7 @@ fn of_what_a_hook_says_the_end_is_kept() {
 
 #[test]
 fn what_a_hook_makes_of_the_index_is_committed() {
-    let place = Place::new();
+    let place = TestRepository::new();
     place.hook("pre-commit", "echo formatted >> src/a.rs; git add src/a.rs");
     place.hook("commit-msg", "echo 'Reviewed-by: nobody' >> \"$1\"");
     place.write("staged.rs", "mine\n");
@@ -61,7 +61,7 @@ fn what_a_hook_makes_of_the_index_is_committed() {
 
 #[test]
 fn a_hook_that_takes_everything_back_leaves_nothing_to_commit() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let base = place.survey();
     place.hook("pre-commit", "git read-tree HEAD; exit 1");
     place.write("src/a.rs", "changed\n");
@@ -70,7 +70,7 @@ fn a_hook_that_takes_everything_back_leaves_nothing_to_commit() {
 
 #[test]
 fn hooks_of_another_folder_run_too_as_soon_as_they_are_set_up() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let base = place.survey();
     place.write("src/a.rs", "one\n");
     let repository = place.repository();
@@ -83,7 +83,7 @@ fn hooks_of_another_folder_run_too_as_soon_as_they_are_set_up() {
 }
 
 /// Commits a change, and cancels as soon as the hook has reported that it runs.
-fn cancel_commit(place: &mut Place, told: &Utf8Path) {
+fn cancel_commit(place: &mut TestRepository, told: &Utf8Path) {
     let base = place.survey();
     place.write("src/a.rs", "changed\n");
     let cancel = Cancel::new().unwrap();
@@ -101,7 +101,7 @@ fn cancel_commit(place: &mut Place, told: &Utf8Path) {
 
 #[test]
 fn a_hook_that_hangs_is_ended_with_its_group_when_somebody_says_stop() {
-    let mut place = Place::new();
+    let mut place = TestRepository::new();
     place.git(&["config", "alias.nothing", "version"]);
     let told = place.top().join("told");
     place.hook(
@@ -123,7 +123,7 @@ fn a_hook_that_hangs_is_ended_with_its_group_when_somebody_says_stop() {
 
 #[test]
 fn a_git_that_was_ended_leaves_no_lock_of_a_branch() {
-    let mut place = Place::new();
+    let mut place = TestRepository::new();
     let told = place.top().join("told");
     place.hook(
         "reference-transaction",
@@ -141,7 +141,7 @@ fn a_git_that_was_ended_leaves_no_lock_of_a_branch() {
 
 #[test]
 fn what_a_hook_leaves_behind_holds_nobody_up() {
-    let place = Place::new();
+    let place = TestRepository::new();
     place.hook("post-commit", "cat /dev/zero > /dev/null & echo left");
     let base = place.survey();
     place.write("src/a.rs", "changed\n");
@@ -151,7 +151,7 @@ fn what_a_hook_leaves_behind_holds_nobody_up() {
 
 #[test]
 fn a_signature_that_cannot_be_made_forbids_the_commit() {
-    let place = Place::new();
+    let place = TestRepository::new();
     place.git(&["config", "commit.gpgSign", "true"]);
     place.git(&["config", "gpg.program", "false"]);
     let base = place.survey();
@@ -162,8 +162,8 @@ fn a_signature_that_cannot_be_made_forbids_the_commit() {
 }
 
 /// A place with many changed, staged and new files of the user, and a suspected secret of the agent.
-fn busy() -> Place {
-    let place = Place::new();
+fn busy() -> TestRepository {
+    let place = TestRepository::new();
     place.write("src/b.rs", "mine\n");
     place.write("README.md", "staged\n");
     place.git(&["add", "README.md"]);
@@ -207,7 +207,7 @@ fn a_commit_into_which_a_hook_puts_what_is_the_persons_is_undone(
 
 #[test]
 fn the_first_commit_of_a_branch_is_undone_too() {
-    let place = Place::unborn(&[]);
+    let place = TestRepository::unborn(&[]);
     place.write("mine.txt", "mine\n");
     let base = place.survey();
     place.hook("pre-commit", "git add -A");

@@ -7,7 +7,7 @@ use refrain_git::{
 };
 use rstest::rstest;
 
-use crate::place::Place;
+use crate::place::TestRepository;
 
 const LINE: &str = "refs/refrain/plans/plan";
 const WAVES: &str = "refs/refrain/waves/plan";
@@ -15,12 +15,12 @@ const KEY: &str = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA
 
 /// A plan's line in a repository, and works that begin at its first commit.
 struct Line<'a> {
-    place: &'a Place,
+    place: &'a TestRepository,
     begin: Oid,
 }
 
 impl<'a> Line<'a> {
-    fn new(place: &'a Place) -> Self {
+    fn new(place: &'a TestRepository) -> Self {
         let begin = place.head();
         assert!(place.repository().move_reference(LINE, None, &begin, "begin").unwrap());
         Self { place, begin }
@@ -140,13 +140,13 @@ fn made(line: &Line<'_>, wave: Wave) -> (Oid, Vec<String>) {
     }
 }
 
-fn everything(place: &Place) -> impl PartialEq + std::fmt::Debug + use<> {
+fn everything(place: &TestRepository) -> impl PartialEq + std::fmt::Debug + use<> {
     (place.snapshot(&["README.md"]), place.status(), place.git(&["rev-parse", "main"]))
 }
 
 #[test]
 fn works_land_one_behind_the_other_and_no_checkout_is_touched() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let line = Line::new(&place);
     let one = line.work(&[("src/a.rs", Some("fn a() { one() }\n"))]);
     let two = line.work(&[("src/c.rs", Some("two\n")), ("src/b.rs", None)]);
@@ -166,7 +166,7 @@ fn works_land_one_behind_the_other_and_no_checkout_is_touched() {
 
 #[test]
 fn a_landing_is_found_again_and_a_line_that_moved_is_told() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let line = Line::new(&place);
     let work = line.work(&[("one", Some("1\n"))]);
     let begin = line.tip();
@@ -182,7 +182,7 @@ fn a_landing_is_found_again_and_a_line_that_moved_is_told() {
 
 #[test]
 fn nothing_that_looks_like_a_secret_lands() {
-    let mut place = Place::new();
+    let mut place = TestRepository::new();
     place.allow_secrets = vec!["allowed/".parse().unwrap()];
     let line = Line::new(&place);
     let work = line.work(&[("deploy/key", Some(KEY)), ("one", Some("1\n"))]);
@@ -198,7 +198,7 @@ fn nothing_that_looks_like_a_secret_lands() {
 
 #[test]
 fn without_a_name_nothing_lands_and_that_is_said() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let line = Line::new(&place);
     let work = line.work(&[("one", Some("1\n"))]);
     let Merged::Clean { tree } = line.merge(&line.begin, &line.begin, &work, &[]) else { panic!() };
@@ -220,7 +220,7 @@ fn what_is_at_odds_is_told_with_its_kind(
     #[case] theirs: &[(&str, Option<&str>)],
     #[case] expected: &[(&str, ConflictKind)],
 ) {
-    let place = Place::new();
+    let place = TestRepository::new();
     for (path, text) in
         [("f", "base\n".to_owned()), ("bin", "\0 0".to_owned()), ("long", "line\n".repeat(30))]
     {
@@ -243,7 +243,7 @@ fn what_is_at_odds_is_told_with_its_kind(
 
 #[test]
 fn a_rename_is_followed_and_one_against_a_deletion_is_told() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let text = (0..30).map(|n| format!("line {n}\n")).collect::<String>();
     place.write("long", &text);
     place.git(&["add", "."]);
@@ -264,8 +264,8 @@ fn a_rename_is_followed_and_one_against_a_deletion_is_told() {
 
 #[test]
 fn two_commits_of_a_submodule_are_a_conflict_and_a_link_against_a_file_is_too() {
-    let place = Place::new();
-    let library = Place::new();
+    let place = TestRepository::new();
+    let library = TestRepository::new();
     place.git(&["submodule", "add", "-q", library.root().as_str(), "library"]);
     place.git(&["commit", "-qm", "Library"]);
     let line = Line::new(&place);
@@ -299,7 +299,7 @@ fn two_commits_of_a_submodule_are_a_conflict_and_a_link_against_a_file_is_too() 
 
 #[test]
 fn paths_that_are_no_part_of_a_work_are_as_the_tip_has_them() {
-    let place = Place::new();
+    let place = TestRepository::new();
     place.write("tasks.json", "{}\n");
     place.git(&["add", "."]);
     place.git(&["commit", "-qm", "Tasks"]);
@@ -315,7 +315,7 @@ fn paths_that_are_no_part_of_a_work_are_as_the_tip_has_them() {
 
 #[test]
 fn a_conflict_is_begun_on_with_its_marks_and_both_sides_are_told() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let line = Line::new(&place);
     let ours = line.work(&[("src/a.rs", Some("fn a() { ours() }\n"))]);
     let theirs = line.work(&[("src/a.rs", Some("fn a() { theirs() }\n")), ("src/c.rs", Some("c\n"))]);
@@ -345,7 +345,7 @@ fn a_conflict_is_begun_on_with_its_marks_and_both_sides_are_told() {
 
 #[test]
 fn several_land_together_up_to_the_one_that_may_not() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let line = Line::new(&place);
     let tree = |name: &str, text: &str, on: &Oid| {
         let commit = line.work_on(on, &[(name, Some(text))]);
@@ -371,7 +371,7 @@ fn several_land_together_up_to_the_one_that_may_not() {
 
 #[test]
 fn one_is_taken_out_and_the_others_stay() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let line = Line::new(&place);
     let works = ["one", "two", "three"].map(|name| line.work(&[(name, Some("x\n"))]));
     let [one, two, three] = &works;
@@ -396,7 +396,7 @@ fn one_is_taken_out_and_the_others_stay() {
 
 #[test]
 fn what_needs_the_one_that_is_taken_out_goes_with_it() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let line = Line::new(&place);
     let one = line.land(&line.work(&[("shared", Some("1\n"))]), "1");
     let two = line.work_on(&one, &[("shared", Some("1\n2\n"))]);
@@ -416,7 +416,7 @@ fn what_needs_the_one_that_is_taken_out_goes_with_it() {
 
 #[test]
 fn a_wave_is_one_commit_of_the_first_parents_history() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let line = Line::new(&place);
     let works = ["one", "two"].map(|name| line.work(&[(name, Some("x\n"))]));
     let commits = [line.land(&works[0], "1"), line.land(&works[1], "2")];
@@ -438,7 +438,7 @@ fn a_wave_is_one_commit_of_the_first_parents_history() {
 
 #[test]
 fn a_wave_that_lacks_what_landed_since_is_made_anew() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let line = Line::new(&place);
     let works = ["one", "two", "three"].map(|name| line.work(&[(name, Some("x\n"))]));
     let first = line.land(&works[0], "1");
@@ -465,7 +465,7 @@ fn a_wave_that_lacks_what_landed_since_is_made_anew() {
 
 #[test]
 fn in_a_pipeline_a_waves_chain_is_made_anew() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let line = Line::new(&place);
     let works = ["a1", "b1", "a2"].map(|name| line.work(&[(name, Some("x\n"))]));
     let [a1, b1, a2] = [line.land(&works[0], "a1"), line.land(&works[1], "b1"), line.land(&works[2], "a2")];
@@ -489,7 +489,7 @@ fn in_a_pipeline_a_waves_chain_is_made_anew() {
 
 #[test]
 fn names_with_every_kind_of_sign_are_merged_and_told() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let line = Line::new(&place);
     let odd = "a \"b\"\n\tc 'd' ü";
     let (ours, theirs) =

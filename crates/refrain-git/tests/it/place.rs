@@ -19,7 +19,7 @@ use tempfile::TempDir;
 const MESSAGE: &str = "loop: iteration {iteration}";
 
 /// A repository in a temporary folder.
-pub(crate) struct Place {
+pub(crate) struct TestRepository {
     _dir: TempDir,
     top: Utf8PathBuf,
     root: Utf8PathBuf,
@@ -38,7 +38,7 @@ pub(crate) struct Snapshot {
     stash: String,
 }
 
-impl Place {
+impl TestRepository {
     /// A repository with the commit `Begin` on `main`, that has `README.md`, `src/a.rs` and `src/b.rs`.
     pub(crate) fn new() -> Self {
         let place = Self::unborn(&[]);

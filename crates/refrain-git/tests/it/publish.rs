@@ -10,17 +10,17 @@ use refrain_git::{
 };
 use rstest::rstest;
 
-use crate::place::{Place, id};
+use crate::place::{TestRepository, id};
 
 /// A repository whose `main` equals its remote's, and the commit where the loop began.
 struct Published {
-    place: Place,
+    place: TestRepository,
     begin: Oid,
 }
 
 impl Published {
     fn new() -> Self {
-        let place = Place::new();
+        let place = TestRepository::new();
         place.git(&["init", "-q", "--bare", "-b", "main", "../remote.git"]);
         place.git(&["remote", "add", "origin", "../remote.git"]);
         place.git(&["push", "-q", "origin", "main"]);
@@ -58,7 +58,7 @@ impl Published {
         if !other.exists() {
             self.place.git(&["clone", "-q", self.remote().as_str(), other.as_str()]);
         }
-        let there = Place::new_at(&self.place, other);
+        let there = TestRepository::new_at(&self.place, other);
         there.git(&["fetch", "-q"]);
         there.git(&["reset", "-q", "--hard", "origin/main"]);
         there.write(path, text);

@@ -5,13 +5,13 @@ use refrain_core::git::{Base, Oid};
 use refrain_git::{GitError, PushRequest, SaveRequest, Saved};
 use rstest::rstest;
 
-use crate::place::{Place, id};
+use crate::place::{TestRepository, id};
 
 const BRANCH: &str = "wip/ralph-fail-the-loop-20261121-120000";
 const TOLD: &[(&str, &[u8])] =
     &[(".refrain-failure/state.json", b"{}\n"), (".refrain-failure/context.md", b"failed\n")];
 
-fn try_save(place: &Place, base: &Base) -> Result<Saved, GitError> {
+fn try_save(place: &TestRepository, base: &Base) -> Result<Saved, GitError> {
     let repository = place.repository();
     repository.save_work(SaveRequest {
         base,
@@ -29,12 +29,12 @@ fn try_save(place: &Place, base: &Base) -> Result<Saved, GitError> {
 }
 
 #[track_caller]
-fn save(place: &Place, base: &Base) -> Saved {
+fn save(place: &TestRepository, base: &Base) -> Saved {
     try_save(place, base).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// The user's view of the repository: all except the new branch.
-fn everything(place: &Place) -> impl PartialEq + std::fmt::Debug {
+fn everything(place: &TestRepository) -> impl PartialEq + std::fmt::Debug {
     let refs = place.git(&["for-each-ref", "--format=%(refname) %(objectname)"]);
     let refs: Vec<_> = refs.lines().filter(|line| !line.contains("/wip/")).map(str::to_owned).collect();
     let head = std::fs::read_to_string(place.git_path("HEAD")).unwrap();
@@ -42,7 +42,7 @@ fn everything(place: &Place) -> impl PartialEq + std::fmt::Debug {
 }
 
 /// The user's dirty, staged and new files, and then the loop's.
-fn work(place: &Place) -> Base {
+fn work(place: &TestRepository) -> Base {
     place.write("README.md", "# Mine\n");
     place.write("staged.rs", "staged\n");
     place.git(&["add", "staged.rs"]);
@@ -53,7 +53,7 @@ fn work(place: &Place) -> Base {
     base
 }
 
-fn paths(place: &Place, saved: &Saved) -> Vec<String> {
+fn paths(place: &TestRepository, saved: &Saved) -> Vec<String> {
     place.committed(saved.commit.as_str())
 }
 
@@ -62,7 +62,7 @@ const MADE: [&str; 4] =
 
 #[test]
 fn it_holds_the_loops_own_work_and_what_is_told_of_it() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let base = work(&place);
     let before = everything(&place);
     let saved = save(&place, &base);
@@ -82,7 +82,7 @@ fn it_holds_the_loops_own_work_and_what_is_told_of_it() {
 
 #[test]
 fn it_is_found_again_after_a_crash_and_made_anew_for_other_work() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let base = work(&place);
     let first = save(&place, &base);
     assert_eq!(save(&place, &base), first, "once is enough");
@@ -94,14 +94,14 @@ fn it_is_found_again_after_a_crash_and_made_anew_for_other_work() {
 
 #[test]
 fn a_name_that_is_taken_gets_a_number_and_what_has_it_stays() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let base = work(&place);
     place.git(&["branch", BRANCH]);
     let saved = save(&place, &base);
     assert_eq!(saved.branch, format!("{BRANCH}-2"));
     assert_eq!(place.git(&["rev-parse", BRANCH]), place.head().as_str());
     // A branch named like the folder.
-    let place = Place::new();
+    let place = TestRepository::new();
     place.git(&["branch", "wip"]);
     let base = work(&place);
     assert!(matches!(try_save(&place, &base), Err(GitError::Failed { .. })));
@@ -109,7 +109,7 @@ fn a_name_that_is_taken_gets_a_number_and_what_has_it_stays() {
 
 #[test]
 fn a_detached_head_stays_detached() {
-    let place = Place::new();
+    let place = TestRepository::new();
     place.git(&["checkout", "-q", "--detach"]);
     let base = work(&place);
     let before = everything(&place);
@@ -121,7 +121,7 @@ fn a_detached_head_stays_detached() {
 #[case::sha1(&[])]
 #[case::sha256(&["--object-format=sha256"])]
 fn of_a_branch_without_a_commit_it_is_the_first_commit(#[case] init: &[&str]) {
-    let place = Place::unborn(init);
+    let place = TestRepository::unborn(init);
     let base = place.survey();
     place.write("a.rs", "the loop's\n");
     let saved = save(&place, &base);
@@ -140,7 +140,7 @@ fn of_a_branch_without_a_commit_it_is_the_first_commit(#[case] init: &[&str]) {
 #[case::rebase(&["rebase", "-q", "other"])]
 #[case::cherry_pick(&["cherry-pick", "other"])]
 fn in_the_middle_of_something_that_is_left_as_it_is(#[case] args: &[&str]) {
-    let place = Place::new();
+    let place = TestRepository::new();
     place.git(&["switch", "-qc", "other"]);
     place.write("src/a.rs", "theirs\n");
     place.git(&["commit", "-qam", "Theirs"]);
@@ -162,7 +162,7 @@ fn in_the_middle_of_something_that_is_left_as_it_is(#[case] args: &[&str]) {
 
 #[test]
 fn it_needs_no_name_no_lock_and_no_hook() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let base = work(&place);
     place.hook("pre-commit", "exit 1");
     place.hook("commit-msg", "exit 1");
@@ -177,7 +177,7 @@ fn it_needs_no_name_no_lock_and_no_hook() {
 
 #[test]
 fn what_the_agent_put_where_it_is_told_of_the_work_gives_way() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let base = place.survey();
     place.write(".refrain-failure", "mine\n");
     let saved = save(&place, &base);
@@ -186,17 +186,17 @@ fn what_the_agent_put_where_it_is_told_of_the_work_gives_way() {
 }
 
 /// A remote beside the repository.
-fn remote(place: &Place, name: &str) {
+fn remote(place: &TestRepository, name: &str) {
     let path = place.top().join(name);
     place.git(&["init", "-q", "--bare", path.as_str()]);
     place.git(&["remote", "add", name, path.as_str()]);
 }
 
-fn pushed(place: &Place) -> Option<Pushed> {
+fn pushed(place: &TestRepository) -> Option<Pushed> {
     pushed_since(place, Some(&place.head()))
 }
 
-fn pushed_since(place: &Place, since: Option<&Oid>) -> Option<Pushed> {
+fn pushed_since(place: &TestRepository, since: Option<&Oid>) -> Option<Pushed> {
     let request =
         PushRequest { branch: BRANCH, since, largest_file: 1 << 20, allow_secrets: &[], cancel: None };
     place.repository().push_branch(request).unwrap()
@@ -208,7 +208,7 @@ fn to(remote: &str) -> Option<Pushed> {
 
 #[test]
 fn it_goes_to_the_branchs_remote_else_to_origin_else_to_the_only_one() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let saved = save(&place, &work(&place));
     assert_eq!(pushed(&place), None, "there is none");
     remote(&place, "only");
@@ -232,7 +232,7 @@ fn it_goes_to_the_branchs_remote_else_to_origin_else_to_the_only_one() {
 
 #[test]
 fn a_secret_that_the_agent_committed_by_itself_does_not_leave() {
-    let place = Place::new();
+    let place = TestRepository::new();
     remote(&place, "origin");
     let base = place.survey();
     place.write("key.pem", "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQ\n-----END OPENSSH PRIVATE KEY-----\n");
@@ -256,7 +256,7 @@ fn a_secret_that_the_agent_committed_by_itself_does_not_leave() {
 
 #[test]
 fn a_remote_that_says_no_harms_nothing_and_is_never_forced() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let saved = save(&place, &work(&place));
     remote(&place, "origin");
     let other = place.git(&["commit-tree", "-m", "Other", "HEAD^{tree}"]);
@@ -274,7 +274,7 @@ fn a_remote_that_says_no_harms_nothing_and_is_never_forced() {
 
 #[test]
 fn nobody_is_asked_anything_while_it_is_pushed() {
-    let mut place = Place::new();
+    let mut place = TestRepository::new();
     let _ = save(&place, &work(&place));
     let ssh = place.path("../ssh");
     place.write_at(&ssh, "#!/bin/sh\necho \"$@\" \"${SSH_ASKPASS-none}\" >&2\nexit 255\n");

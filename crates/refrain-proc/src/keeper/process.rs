@@ -14,7 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, wait};
 use signal_hook::consts::{FORBIDDEN, SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
-use super::wire::{Answer, FrameReader, Order, Rung, StopLadder, drain_wakes, send};
+use super::wire::{FrameReader, KeeperReport, Order, Rung, StopLadder, drain_wakes, send};
 use crate::identity;
 use crate::sweep::{end_descendants, living_descendants, living_names, signal_descendants};
 
@@ -134,8 +134,8 @@ impl Keeper {
         match order {
             Order::Start { argv, dir, env } => {
                 let answer = match self.start(&argv, &dir, env) {
-                    Ok(process) => Answer::Started(process),
-                    Err(error) => Answer::NotStarted(error.to_string()),
+                    Ok(process) => KeeperReport::Started(process),
+                    Err(error) => KeeperReport::NotStarted(error.to_string()),
                 };
                 send(&self.socket, &answer, &[])
             }
@@ -176,7 +176,7 @@ impl Keeper {
                 Err(rustix::io::Errno::CHILD) => {
                     if let Some(leftovers) = self.leftovers.take() {
                         let Leftovers { gone: killed, names, .. } = leftovers;
-                        let swept = Answer::Swept { killed, survivors: Vec::new(), names };
+                        let swept = KeeperReport::Swept { killed, survivors: Vec::new(), names };
                         send(&self.socket, &swept, &[])?;
                     }
                     return Ok(());
@@ -204,7 +204,7 @@ impl Keeper {
                     let (until, given_up) = (now + LEFTOVER_GRACE, now + LEFTOVER_BOUND);
                     self.leftovers = Some(Leftovers { until, given_up, gone: 0, names });
                 }
-                send(&self.socket, &Answer::Exited { exit, left }, &[])?;
+                send(&self.socket, &KeeperReport::Exited { exit, left }, &[])?;
             }
         }
     }
@@ -236,7 +236,7 @@ impl Keeper {
                     self.agent = None;
                     let names = living_names().unwrap_or_default();
                     self.leftovers = Some(Leftovers { until: now, given_up, gone: 0, names });
-                    return send(&self.socket, &Answer::Exited { exit: Exit::Lost, left: true }, &[]);
+                    return send(&self.socket, &KeeperReport::Exited { exit: Exit::Lost, left: true }, &[]);
                 }
             }
         }
@@ -253,7 +253,7 @@ impl Keeper {
         }
         let survived = self.leftovers.take_if(|leftovers| Instant::now() >= leftovers.given_up);
         survived.map_or(Ok(()), |Leftovers { gone: killed, names, .. }| {
-            send(&self.socket, &Answer::Swept { killed, survivors: living_descendants(), names }, &[])
+            send(&self.socket, &KeeperReport::Swept { killed, survivors: living_descendants(), names }, &[])
         })
     }
 }

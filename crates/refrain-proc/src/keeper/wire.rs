@@ -72,7 +72,7 @@ pub(crate) enum Order {
 
 /// From keeper to runner.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Answer {
+pub(crate) enum KeeperReport {
     Started(Process),
     NotStarted(String),
     /// The agent's own process ended. If `left`, it left other processes running, and `Swept` follows.

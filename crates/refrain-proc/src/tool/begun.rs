@@ -2,30 +2,30 @@
 
 use std::process::{Child, Stdio};
 
-use super::{Done, Tool, ToolError, swept};
+use super::{Tool, ToolError, ToolOutput, swept};
 
 /// A tool that waits for its input. Dropping it closes the input, and waits for its end.
 #[derive(Debug)]
-pub struct Begun<'a> {
+pub struct WaitingTool<'a> {
     tool: Tool<'a>,
     child: Option<Child>,
 }
 
 impl<'a> Tool<'a> {
     /// Starts it before its input is known. If we are killed, it reads nothing.
-    pub fn begin(self) -> Result<Begun<'a>, ToolError> {
+    pub fn begin(self) -> Result<WaitingTool<'a>, ToolError> {
         // A tool under a keeper is only started once its input is known.
         let child = match self.sweeper {
             Some(_) => None,
             None => Some(self.start(Stdio::piped())?),
         };
-        Ok(Begun { tool: self, child })
+        Ok(WaitingTool { tool: self, child })
     }
 }
 
-impl Begun<'_> {
+impl WaitingTool<'_> {
     /// Writes its input and runs it to its end, with any exit code. Its time limit starts now.
-    pub fn run(mut self, input: &[u8]) -> Result<Done, ToolError> {
+    pub fn run(mut self, input: &[u8]) -> Result<ToolOutput, ToolError> {
         self.end(input)
     }
 
@@ -38,7 +38,7 @@ impl Begun<'_> {
         self.tool.printed(done)
     }
 
-    fn end(&mut self, input: &[u8]) -> Result<Done, ToolError> {
+    fn end(&mut self, input: &[u8]) -> Result<ToolOutput, ToolError> {
         match (self.child.take(), self.tool.sweeper) {
             (Some(child), _) => self.tool.finish(child, input),
             (None, Some(sweeper)) => swept::run(&self.tool, sweeper, input),
@@ -47,7 +47,7 @@ impl Begun<'_> {
     }
 }
 
-impl Drop for Begun<'_> {
+impl Drop for WaitingTool<'_> {
     fn drop(&mut self) {
         // Not killed: git removes its locks.
         if self.child.is_some() {

@@ -18,7 +18,7 @@ use refrain_core::event::Exit;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::talk::COMPLAINT;
-use super::{Done, Tool, ToolError};
+use super::{Tool, ToolError, ToolOutput};
 use crate::keeper::StopLadder;
 use crate::output::{self, Listener, Meter};
 use crate::supervisor::{Job, KeeperSpec, Report, Stdin, Supervisor};
@@ -71,7 +71,7 @@ impl Drop for Scratch {
 }
 
 /// Runs a tool to its end, and ends all processes that it left.
-pub(super) fn run(tool: &Tool<'_>, sweeper: &Sweeper, input: &[u8]) -> Result<Done, ToolError> {
+pub(super) fn run(tool: &Tool<'_>, sweeper: &Sweeper, input: &[u8]) -> Result<ToolOutput, ToolError> {
     let failed = |source: io::Error| tool.io(source);
     let scratch = Scratch::new(sweeper).map_err(failed)?;
     let job = job(tool, &scratch, input).map_err(failed)?;
@@ -132,7 +132,7 @@ pub(super) fn run(tool: &Tool<'_>, sweeper: &Sweeper, input: &[u8]) -> Result<Do
     if stdout.len() > tool.most {
         return Err(ToolError::TooMuch { command: tool.command(), most: tool.most });
     }
-    Ok(Done { status, stdout, stderr: read(&stderr, COMPLAINT as u64).map_err(failed)? })
+    Ok(ToolOutput { status, stdout, stderr: read(&stderr, COMPLAINT as u64).map_err(failed)? })
 }
 
 /// Waits for a report; or returns why the tool has to be stopped.

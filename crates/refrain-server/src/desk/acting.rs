@@ -10,28 +10,28 @@ use refrain_app::verbs::pause::pause;
 use refrain_app::verbs::resume::{Resume, resume_detached};
 use refrain_app::verbs::steer::{Steering, steer};
 use refrain_app::verbs::tune::{Tune, tune};
-use refrain_app::verbs::{Outcome, Slow, Standing, Urgent};
+use refrain_app::verbs::{AnyStatus, Outcome, Slow, Urgent};
 use refrain_core::{LoopId, Refusal as Refused};
 use refrain_engine::{EngineError, LoopRequest, MergeOptions, Service};
 use tokio::runtime::Handle;
 
-use super::{Answered, Desk, Place, Refusal, Steer, Steered, Stop, Stopped, Which};
+use super::{Answered, Desk, LoopAddress, LoopParams, Refusal, Steer, Steered, Stop, Stopped};
 
 impl Desk {
-    pub(crate) fn standing(&self, place: &Place) -> Result<Standing, Refusal> {
+    pub(crate) fn standing(&self, place: &LoopAddress) -> Result<AnyStatus, Refusal> {
         let (service, id) = self.open_place(place)?;
         standing(&service, &id)
     }
 
     /// Asks it to stop for now.
-    pub(crate) fn pause(&self, place: &Place, how: Urgent) -> Result<Standing, Refusal> {
+    pub(crate) fn pause(&self, place: &LoopAddress, how: Urgent) -> Result<AnyStatus, Refusal> {
         let (service, id) = self.open_place(place)?;
         pause(&self.context, &service, &id, how, Slow::Refuse)?;
         standing(&service, &id)
     }
 
     /// Asks it to stop for good.
-    pub(crate) fn cancel(&self, place: &Place, how: Urgent) -> Result<Standing, Refusal> {
+    pub(crate) fn cancel(&self, place: &LoopAddress, how: Urgent) -> Result<AnyStatus, Refusal> {
         let (service, id) = self.open_place(place)?;
         match cancel(&self.context, &service, &id, how, Slow::Refuse)? {
             Outcome::Answered(_) => standing(&service, &id),
@@ -42,7 +42,7 @@ impl Desk {
     /// Cancels a loop or a plan. One that has stopped already stays as it is: that is no error, and a pending
     /// approval or question is kept.
     pub(crate) fn stop(&self, asked: &Stop) -> Result<Stopped, Refusal> {
-        let which = Which { loop_id: asked.loop_id.clone(), workspace: asked.workspace.clone() };
+        let which = LoopParams { loop_id: asked.loop_id.clone(), workspace: asked.workspace.clone() };
         let (service, id) = self.of_loop(&which.loop_id, which.workspace.as_deref())?;
         let before = self.status(&which)?.view;
         if before.has_stopped() {
@@ -56,7 +56,7 @@ impl Desk {
     }
 
     /// Steers its agent with the next iteration.
-    pub(crate) fn say(&self, place: &Place, asked: &Steering) -> Result<Standing, Refusal> {
+    pub(crate) fn say(&self, place: &LoopAddress, asked: &Steering) -> Result<AnyStatus, Refusal> {
         asked.check()?;
         let (service, id) = self.open_place(place)?;
         steer(&self.context, &service, &id, asked, Slow::Refuse)?;
@@ -73,7 +73,7 @@ impl Desk {
     }
 
     /// Passes an answer to its agent; a loop that has stopped continues with a runner of its own.
-    pub(crate) fn answer(&self, place: &Place, asked: &Steering) -> Result<Standing, Refusal> {
+    pub(crate) fn answer(&self, place: &LoopAddress, asked: &Steering) -> Result<AnyStatus, Refusal> {
         asked.check()?;
         let (service, id) = self.open_place(place)?;
         let _handover = self.handovers.begin();
@@ -92,7 +92,7 @@ impl Desk {
     }
 
     /// Resumes it with a runner of its own.
-    pub(crate) fn resume(&self, place: &Place, asked: &Resume) -> Result<Standing, Refusal> {
+    pub(crate) fn resume(&self, place: &LoopAddress, asked: &Resume) -> Result<AnyStatus, Refusal> {
         let (service, id) = self.open_place(place)?;
         let grant = (&asked.grant()?, asked.now);
         let _handover = self.handovers.begin();
@@ -101,7 +101,7 @@ impl Desk {
     }
 
     /// Approves the tree that waits, and lets the loop finish with a runner of its own.
-    pub(crate) fn approve(&self, place: &Place, asked: &Approve) -> Result<Standing, Refusal> {
+    pub(crate) fn approve(&self, place: &LoopAddress, asked: &Approve) -> Result<AnyStatus, Refusal> {
         let (service, id) = self.open_place(place)?;
         let _handover = self.handovers.begin();
         approve_detached(&self.context, &service, &id, asked)?;
@@ -109,28 +109,28 @@ impl Desk {
     }
 
     /// Puts a loop that has stopped aside.
-    pub(crate) fn archive(&self, place: &Place) -> Result<Standing, Refusal> {
+    pub(crate) fn archive(&self, place: &LoopAddress) -> Result<AnyStatus, Refusal> {
         let (service, id) = self.open_place(place)?;
         archive(&self.context, &service, &id)?;
         standing(&service, &id)
     }
 
     /// Merges its branch into the branch that is checked out.
-    pub(crate) fn merge(&self, place: &Place, options: MergeOptions) -> Result<(), Refusal> {
+    pub(crate) fn merge(&self, place: &LoopAddress, options: MergeOptions) -> Result<(), Refusal> {
         let (service, id) = self.open_place(place)?;
         Handle::current().block_on(merge(&self.context, &service, &id, options))?;
         Ok(())
     }
 
     /// Archives it, and keeps its branch out of sight.
-    pub(crate) fn discard(&self, place: &Place) -> Result<(), Refusal> {
+    pub(crate) fn discard(&self, place: &LoopAddress) -> Result<(), Refusal> {
         let (service, id) = self.open_place(place)?;
         discard(&self.context, &service, &id)?;
         Ok(())
     }
 
     /// Sets how a task that waits for tuning continues.
-    pub(crate) fn tune(&self, place: &Place, asked: &Tune) -> Result<Standing, Refusal> {
+    pub(crate) fn tune(&self, place: &LoopAddress, asked: &Tune) -> Result<AnyStatus, Refusal> {
         asked.check()?;
         let (service, id) = self.open_place(place)?;
         tune(&self.context, &service, &id, asked)?;
@@ -144,6 +144,6 @@ fn is_over(id: &LoopId, word: &'static str) -> Refusal {
     EngineError::Refused { id, what, why: Refused::Final(word) }.into()
 }
 
-pub(super) fn standing(service: &Service, id: &LoopId) -> Result<Standing, Refusal> {
-    Ok(Standing::of(service, id)?)
+pub(super) fn standing(service: &Service, id: &LoopId) -> Result<AnyStatus, Refusal> {
+    Ok(AnyStatus::of(service, id)?)
 }

@@ -158,7 +158,7 @@ fn minutes(Millis(ms): Millis) -> f64 {
 
 /// What `loop_start` and `plan_run` answer.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub(crate) struct Started {
+pub(crate) struct StartResult {
     /// It exists, and has a runner of its own.
     pub(crate) started: bool,
     /// How it stands.

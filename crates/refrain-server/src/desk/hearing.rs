@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::watching::{of_attempt, within};
-use super::{Desk, Place, Refusal};
+use super::{Desk, LoopAddress, Refusal};
 
 /// The longest line of agent output, in bytes.
 const LONGEST_LINE: usize = 4 << 10;
@@ -49,7 +49,7 @@ impl Desk {
     /// The activity of an attempt's agent.
     pub(crate) fn activity(
         &self,
-        place: &Place,
+        place: &LoopAddress,
         attempt: &str,
         from: Option<u64>,
         limit: Option<u64>,
@@ -68,7 +68,7 @@ impl Desk {
     /// The lines that contain these words, from a byte on; `next` is where to continue, until it is the end.
     pub(crate) fn search(
         &self,
-        place: &Place,
+        place: &LoopAddress,
         attempt: &str,
         wanted: &str,
         from: Option<u64>,

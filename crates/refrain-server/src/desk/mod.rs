@@ -22,16 +22,18 @@ use refrain_app::Context;
 use refrain_engine::EngineError;
 
 pub(crate) use address::{Address, Part};
-pub(crate) use answer::{Answered, Listing, LoopView, Progress, Reported, Started, Status, Steered, Stopped};
+pub(crate) use answer::{
+    Answered, Listing, LoopView, Progress, Reported, StartResult, Status, Steered, Stopped,
+};
 pub use handovers::Handovers;
 pub(crate) use hearing::{Activity, Line};
-pub(crate) use overview::{Entry, Overview, Shown};
+pub(crate) use overview::{Entry, Overview, OverviewFilter};
 pub(crate) use reading::{Round, UsageOf, Verified, addresses};
 pub(crate) use refusal::{Refusal, RefusalKind};
 pub(crate) use seeing::name as project_name;
 pub(crate) use starting::StartOffer;
-pub(crate) use wanted::{List, Steer, Stop, Which, WithWait};
-pub(crate) use watching::{Difference, Filter, Found, LogPart, Place, ProjectView};
+pub(crate) use wanted::{List, LoopParams, Steer, Stop, WithWait};
+pub(crate) use watching::{Difference, Filter, LogPart, LoopAddress, ProjectView, SearchPage};
 
 /// The entry point of all protocols: the folders that a person opened, and the projects in them.
 #[derive(Clone, Debug)]

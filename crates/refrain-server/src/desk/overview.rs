@@ -3,7 +3,7 @@
 use jiff::Zoned;
 use jiff::tz::TimeZone;
 use refrain_core::text::squeeze;
-use refrain_core::view::usage::By;
+use refrain_core::view::usage::GroupUsage;
 use refrain_core::view::{Group, Iteration, metrics};
 use refrain_engine::{Brief, ByKind, Detail, Listed, Service, now};
 use serde::Deserialize;
@@ -20,7 +20,7 @@ const SHORT_GOAL: usize = 300;
 
 /// Which loops are shown.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Shown {
+pub(crate) struct OverviewFilter {
     pub(crate) group: Option<Group>,
     /// Only those whose id, project, goal or reason contains this.
     pub(crate) text: String,
@@ -98,7 +98,7 @@ pub(crate) struct ApprovalFact {
 
 impl Desk {
     /// Everything that is open here, the last touched first within each group.
-    pub(crate) fn overview(&self, shown: &Shown) -> Result<Overview, Refusal> {
+    pub(crate) fn overview(&self, shown: &OverviewFilter) -> Result<Overview, Refusal> {
         let wanted = shown.text.to_lowercase();
         let (mut found, mut unread, mut counts) = (Vec::new(), Vec::new(), [0; 5]);
         let services = self.services();
@@ -142,7 +142,7 @@ impl Desk {
     /// first. An unreadable project is omitted.
     pub(crate) fn metrics(&self) -> Result<String, Refusal> {
         let service = self.whole()?;
-        let used = service.used(self.everywhere, None, By::Agent, &TimeZone::UTC, true)?;
+        let used = service.used(self.everywhere, None, GroupUsage::Agent, &TimeZone::UTC, true)?;
         let listed = service.list_with(self.everywhere, Detail::Line)?;
         let words = listed.iter().filter_map(|row| match row {
             Listed::Loop(brief) => Some(brief.status),
@@ -159,7 +159,8 @@ impl Desk {
         let services = if is_everywhere { services.get(..1)? } else { services };
         let mut total: Option<(f64, bool)> = None;
         for service in services.iter().filter(|service| is_everywhere || self.is_whole(service)) {
-            let sum = service.used(is_everywhere, Some(midnight), By::Day, &zone, false).ok()?.report.total;
+            let sum =
+                service.used(is_everywhere, Some(midnight), GroupUsage::Day, &zone, false).ok()?.report.total;
             if let Some(cost) = sum.usage.cost_usd {
                 let (known, at_least) = total.unwrap_or_default();
                 total = Some((known + cost, at_least || sum.usage.cost_at_least));

@@ -9,7 +9,7 @@ use refrain_core::LoopId;
 use refrain_engine::{EngineError, Keys, Service};
 
 use super::seeing::name;
-use super::{Desk, DeskError, Handovers, Place, Refusal, RefusalKind};
+use super::{Desk, DeskError, Handovers, LoopAddress, Refusal, RefusalKind};
 
 /// How many folders an error names.
 const MOST_NAMED: usize = 8;
@@ -167,7 +167,7 @@ impl Desk {
     }
 
     /// A loop, or a plan, by the names in an address.
-    pub(crate) fn open_place(&self, place: &Place) -> Result<(Service, LoopId), Refusal> {
+    pub(crate) fn open_place(&self, place: &LoopAddress) -> Result<(Service, LoopId), Refusal> {
         let id: LoopId = place.id.parse().map_err(|error| Refusal::new(format!("{}: {error}", place.id)))?;
         self.at(&place.project, id)
     }

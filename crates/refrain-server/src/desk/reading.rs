@@ -6,7 +6,7 @@ use std::fmt;
 use jiff::tz::TimeZone;
 use refrain_core::formats::mirror::Mirror;
 use refrain_core::view::report::Verdict;
-use refrain_core::view::usage::{By, Report, Since};
+use refrain_core::view::usage::{GroupUsage, Report, Since};
 use refrain_core::{LoopId, Record};
 use refrain_engine::{ByKind, Changes, Screen, now};
 use schemars::JsonSchema;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::address::{Address, Part};
 use super::seeing::name;
-use super::{Desk, LoopView, Place, Refusal, RefusalKind, Which};
+use super::{Desk, LoopAddress, LoopParams, LoopView, Refusal, RefusalKind};
 
 /// What `refrain verify --json` prints.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -71,7 +71,7 @@ impl Desk {
     }
 
     /// A loop as another system has it, or as `status --json` does.
-    pub(crate) fn export(&self, place: &Place, format: Option<&str>) -> Result<String, Refusal> {
+    pub(crate) fn export(&self, place: &LoopAddress, format: Option<&str>) -> Result<String, Refusal> {
         let to = match format.unwrap_or("json") {
             "json" => None,
             "synthex" => Some(Mirror::Synthex),
@@ -88,7 +88,7 @@ impl Desk {
     }
 
     /// Verifies its journal, and the logs, trees and commits that the journal names; of a plan each loop's too.
-    pub(crate) fn verify(&self, place: &Place) -> Result<Verified, Refusal> {
+    pub(crate) fn verify(&self, place: &LoopAddress) -> Result<Verified, Refusal> {
         let (service, id) = self.open_place(place)?;
         Ok(match service.verify(&id, None)? {
             ByKind::Loop(verdict) => Verified::Loop(Box::new(verdict)),
@@ -97,7 +97,7 @@ impl Desk {
     }
 
     /// The rounds of a plan's tasks, the first first.
-    pub(crate) fn rounds(&self, place: &Place) -> Result<Vec<Round>, Refusal> {
+    pub(crate) fn rounds(&self, place: &LoopAddress) -> Result<Vec<Round>, Refusal> {
         let (service, id) = self.open_place(place)?;
         let rounds = service.plan_rounds(&id)?.into_iter();
         Ok(rounds.map(|it| Round { task: it.task.to_string(), round: it.round, id: it.id }).collect())
@@ -105,9 +105,9 @@ impl Desk {
 
     /// The usage of loops: of one project, of all if all are open, or else of the first.
     pub(crate) fn usage(&self, asked: &UsageOf) -> Result<Report, Refusal> {
-        let wanted = asked.by.as_deref().unwrap_or(By::Day.as_str());
-        let by = By::ALL.into_iter().find(|by| by.as_str() == wanted).ok_or_else(|| {
-            let accepted = By::ALL.map(By::as_str).join(", ");
+        let wanted = asked.by.as_deref().unwrap_or(GroupUsage::Day.as_str());
+        let by = GroupUsage::ALL.into_iter().find(|by| by.as_str() == wanted).ok_or_else(|| {
+            let accepted = GroupUsage::ALL.map(GroupUsage::as_str).join(", ");
             Refusal::new(format!("by {wanted}: accepted are {accepted}"))
         })?;
         let zone = TimeZone::system();
@@ -137,7 +137,7 @@ impl Desk {
     }
 
     /// A subscription to the progress of a loop or a plan.
-    pub(crate) fn changes(&self, which: &Which) -> Result<Changes, Refusal> {
+    pub(crate) fn changes(&self, which: &LoopParams) -> Result<Changes, Refusal> {
         let (service, id) = self.of_loop(&which.loop_id, which.workspace.as_deref())?;
         Ok(service.changes(&id)?)
     }

@@ -8,7 +8,7 @@ use refrain_engine::{Brief, ByKind, Listed, PlanReport, Service};
 use serde::Serialize;
 
 use super::answer::FrontMatter;
-use super::{Desk, List, Listing, LoopView, Progress, Refusal, Reported, Status, Which};
+use super::{Desk, List, Listing, LoopParams, LoopView, Progress, Refusal, Reported, Status};
 
 /// How much of `state.md` is shown (seed 003).
 const EXCERPT: usize = 40;
@@ -21,7 +21,7 @@ const SHORT_GOAL: usize = 200;
 
 impl Desk {
     /// The status of a loop or a plan.
-    pub(crate) fn status(&self, which: &Which) -> Result<Status, Refusal> {
+    pub(crate) fn status(&self, which: &LoopParams) -> Result<Status, Refusal> {
         let (service, id) = self.of_loop(&which.loop_id, which.workspace.as_deref())?;
         let project = name(&service);
         let glance = match service.find(&id)? {
@@ -43,7 +43,7 @@ impl Desk {
     }
 
     /// How far it is.
-    pub(crate) fn progress(&self, which: &Which) -> Result<Progress, Refusal> {
+    pub(crate) fn progress(&self, which: &LoopParams) -> Result<Progress, Refusal> {
         let LoopView { iteration_count, max_iterations, status, reason, .. } = self.status(which)?.view;
         Ok(Progress { charged: iteration_count, of: max_iterations, status, reason })
     }
@@ -85,7 +85,7 @@ impl Desk {
     }
 
     /// What was asked and claimed, and what proved it; secrets are omitted.
-    pub(crate) fn report(&self, which: &Which) -> Result<Reported, Refusal> {
+    pub(crate) fn report(&self, which: &LoopParams) -> Result<Reported, Refusal> {
         let (service, id) = self.of_loop(&which.loop_id, which.workspace.as_deref())?;
         Ok(Reported {
             report: match service.report(&id)? {

@@ -7,7 +7,7 @@ use refrain_core::LoopId;
 use refrain_core::gate::Check;
 use refrain_core::text::printable;
 
-use super::{Desk, Refusal, Started, Which};
+use super::{Desk, LoopParams, Refusal, StartResult};
 
 /// What is found for a loop in a folder.
 #[derive(Default)]
@@ -22,7 +22,7 @@ pub(crate) struct StartOffer {
 
 impl Desk {
     /// Starts a loop with a runner of its own.
-    pub(crate) fn start(&self, asked: &Start) -> Result<Started, Refusal> {
+    pub(crate) fn start(&self, asked: &Start) -> Result<StartResult, Refusal> {
         let (context, mut notes) = (self.context_in(asked.workspace.as_deref())?, Vec::new());
         let _handover = self.handovers.begin();
         let (_, id) = remote::start(&context, asked, &mut |note| notes.push(one_line(&note)))?;
@@ -30,7 +30,7 @@ impl Desk {
     }
 
     /// Works on the tasks of a plan, with a runner of its own.
-    pub(crate) fn run_plan(&self, asked: PlanRun) -> Result<Started, Refusal> {
+    pub(crate) fn run_plan(&self, asked: PlanRun) -> Result<StartResult, Refusal> {
         let (context, mut notes) = (self.context_in(asked.workspace.as_deref())?, Vec::new());
         let plan = asked.plan.as_ref().map(|plan| self.file("plan", plan, &context.dir)).transpose()?;
         let asked = PlanRun { plan: plan.map(Into::into), ..asked };
@@ -66,9 +66,9 @@ impl Desk {
         Ok(Context { dir: self.folder(workspace)?, ..self.context.clone() })
     }
 
-    fn started(&self, id: &LoopId, folder: &Utf8Path, notes: Vec<String>) -> Result<Started, Refusal> {
-        let which = Which { loop_id: id.to_string(), workspace: Some(folder.to_string()) };
-        Ok(Started { started: true, view: self.status(&which)?.view, notes })
+    fn started(&self, id: &LoopId, folder: &Utf8Path, notes: Vec<String>) -> Result<StartResult, Refusal> {
+        let which = LoopParams { loop_id: id.to_string(), workspace: Some(folder.to_string()) };
+        Ok(StartResult { started: true, view: self.status(&which)?.view, notes })
     }
 }
 

@@ -12,7 +12,7 @@ const MOST_WAIT: u32 = 600;
 /// Which loop, or plan, is meant.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Which {
+pub(crate) struct LoopParams {
     /// The loop's, or the plan's, id.
     pub(crate) loop_id: String,
     /// The folder of its project; needed only where several have a loop of that id.
@@ -45,8 +45,8 @@ impl WithWait {
         }
     }
 
-    pub(crate) fn which(&self) -> Which {
-        Which { loop_id: self.loop_id.clone(), workspace: self.workspace.clone() }
+    pub(crate) fn which(&self) -> LoopParams {
+        LoopParams { loop_id: self.loop_id.clone(), workspace: self.workspace.clone() }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use refrain_core::AttemptId;
 use refrain_core::gate::GateName;
-use refrain_engine::{Brief, Detail, Differences, Kept, Listed, Service};
+use refrain_engine::{Brief, Detail, Differences, Listed, LogKind, Service};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -35,7 +35,7 @@ const MOST_PART: u64 = 1 << 20;
 
 /// A loop, or a plan, by name.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
-pub(crate) struct Place {
+pub(crate) struct LoopAddress {
     /// The project's name, as the list of projects has it.
     pub(crate) project: String,
     /// The loop's, or the plan's, id.
@@ -67,7 +67,7 @@ pub(crate) struct Filter {
 
 /// What is listed.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub(crate) struct Found {
+pub(crate) struct SearchPage {
     /// The loops and plans, last touched first.
     pub(crate) loops: Vec<Row>,
     /// How many more there are.
@@ -126,7 +126,7 @@ impl Desk {
     }
 
     /// Loops and plans, last touched first.
-    pub(crate) fn find(&self, filter: &Filter) -> Result<Found, Refusal> {
+    pub(crate) fn find(&self, filter: &Filter) -> Result<SearchPage, Refusal> {
         let limit = filter.limit.unwrap_or(LISTED);
         if limit > MOST_LISTED {
             return Err(Refusal::new(format!("limit {limit}: accepted are numbers up to {MOST_LISTED}")));
@@ -165,13 +165,13 @@ impl Desk {
             let object = RawValue::from_string(brief.object.take()?).ok()?;
             Some(Row { project, object })
         };
-        Ok(Found { loops: found.into_iter().take(limit).filter_map(row).collect(), more, unread })
+        Ok(SearchPage { loops: found.into_iter().take(limit).filter_map(row).collect(), more, unread })
     }
 
     /// A page of its journal, one JSON object a line.
     pub(crate) fn journal(
         &self,
-        place: &Place,
+        place: &LoopAddress,
         from: Option<u64>,
         limit: Option<usize>,
     ) -> Result<String, Refusal> {
@@ -184,19 +184,19 @@ impl Desk {
     }
 
     /// Its `state.md`.
-    pub(crate) fn notes(&self, place: &Place) -> Result<String, Refusal> {
+    pub(crate) fn notes(&self, place: &LoopAddress) -> Result<String, Refusal> {
         let (service, id) = self.open_place(place)?;
         self.read(&Address { project: name(&service), id, part: Part::State })
     }
 
     /// The goal of a loop.
-    pub(crate) fn goal(&self, place: &Place) -> Result<String, Refusal> {
+    pub(crate) fn goal(&self, place: &LoopAddress) -> Result<String, Refusal> {
         let (service, id) = self.open_place(place)?;
         Ok(service.goal(&id)?)
     }
 
     /// The prompt of an attempt.
-    pub(crate) fn told(&self, place: &Place, attempt: &str) -> Result<String, Refusal> {
+    pub(crate) fn told(&self, place: &LoopAddress, attempt: &str) -> Result<String, Refusal> {
         let (service, id) = self.open_place(place)?;
         let gone =
             || Refusal::of(RefusalKind::NotFound, format!("{id} has no prompt of iteration {attempt}"));
@@ -206,7 +206,7 @@ impl Desk {
     /// A part of a log: `output`, `errors`, `critique`, or `gate:NAME` or `gate:NAME:RUN`.
     pub(crate) fn log(
         &self,
-        place: &Place,
+        place: &LoopAddress,
         (attempt, which): (&str, &str),
         from: Option<u64>,
         limit: Option<u64>,
@@ -221,13 +221,17 @@ impl Desk {
     }
 
     /// The branch that was made for a loop.
-    pub(crate) fn own_branch(&self, place: &Place) -> Result<Option<String>, Refusal> {
+    pub(crate) fn own_branch(&self, place: &LoopAddress) -> Result<Option<String>, Refusal> {
         let (service, id) = self.open_place(place)?;
         Ok(service.own_branch(&id)?)
     }
 
     /// The changes of a loop so far, or of one iteration.
-    pub(crate) fn difference(&self, place: &Place, iteration: Option<u32>) -> Result<Difference, Refusal> {
+    pub(crate) fn difference(
+        &self,
+        place: &LoopAddress,
+        iteration: Option<u32>,
+    ) -> Result<Difference, Refusal> {
         let (service, id) = self.open_place(place)?;
         let Differences { note, is_shown, stat, diff } = service.differences_of(&id, iteration)?;
         Ok(Difference { note, is_shown, stat, diff })
@@ -243,21 +247,21 @@ pub(super) fn of_attempt(text: &str) -> Result<AttemptId, Refusal> {
     parsed.map(|(iteration, attempt)| AttemptId { iteration, attempt }).ok_or_else(refused)
 }
 
-fn kept(which: &str) -> Result<Kept, Refusal> {
+fn kept(which: &str) -> Result<LogKind, Refusal> {
     let refused = || {
         Refusal::new(format!("{which}: accepted are output, errors, critique, gate:NAME and gate:NAME:RUN"))
     };
     match which {
-        "output" => Ok(Kept::Output),
-        "errors" => Ok(Kept::Errors),
-        "critique" => Ok(Kept::Critique),
+        "output" => Ok(LogKind::Output),
+        "errors" => Ok(LogKind::Errors),
+        "critique" => Ok(LogKind::Critique),
         gate => {
             let (name, run) = gate
                 .strip_prefix("gate:")
                 .map(|it| it.split_once(':').unwrap_or((it, "1")))
                 .ok_or_else(refused)?;
             let name: GateName = name.parse().map_err(|_| refused())?;
-            Ok(Kept::Gate(name, run.parse().map_err(|_| refused())?))
+            Ok(LogKind::Gate(name, run.parse().map_err(|_| refused())?))
         }
     }
 }

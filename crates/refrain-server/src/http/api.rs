@@ -13,7 +13,7 @@ use refrain_app::verbs::approve::Approve;
 use refrain_app::verbs::resume::Resume;
 use refrain_app::verbs::steer::Steering;
 use refrain_app::verbs::tune::Tune;
-use refrain_app::verbs::{Standing, Urgent};
+use refrain_app::verbs::{AnyStatus, Urgent};
 use refrain_core::text::{clip, printable};
 use refrain_core::view::usage::Report;
 use schemars::JsonSchema;
@@ -25,13 +25,13 @@ use super::app_state::AppState;
 use super::failure::Failure;
 use super::words::{of_body, of_query};
 use crate::desk::{
-    Activity, Difference, Filter, Found, LogPart, Place, ProjectView, Refusal, Round, Started, UsageOf,
-    Verified, Which,
+    Activity, Difference, Filter, LogPart, LoopAddress, LoopParams, ProjectView, Refusal, Round, SearchPage,
+    StartResult, UsageOf, Verified,
 };
 use crate::http::listener::stop::Stop;
 
 type Shared = State<Arc<AppState>>;
-type Answer<T> = Result<Json<T>, Failure>;
+type JsonResult<T> = Result<Json<T>, Failure>;
 
 /// A page of a journal.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -69,7 +69,7 @@ pub(super) struct Nothing {}
 /// A part of what an agent did, or what of it has some words in it.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Sought {
+pub(super) struct ActivityQuery {
     /// The first byte [default: the end of the stream; with find, its beginning].
     pub(super) from: Option<u64>,
     /// How many bytes, at most 1048576 [default: 65536]. Left out with find.
@@ -120,9 +120,9 @@ impl<T: DeserializeOwned + JsonSchema + Send> FromRequestParts<Arc<AppState>> fo
 }
 
 /// What was sent: a JSON object, or nothing where nothing needs to be said.
-pub(super) struct Sent<T>(pub(super) T);
+pub(super) struct JsonBody<T>(pub(super) T);
 
-impl<T: DeserializeOwned + JsonSchema + Send> FromRequest<Arc<AppState>> for Sent<T> {
+impl<T: DeserializeOwned + JsonSchema + Send> FromRequest<Arc<AppState>> for JsonBody<T> {
     type Rejection = Failure;
 
     async fn from_request(request: Request, door: &Arc<AppState>) -> Result<Self, Failure> {
@@ -136,23 +136,29 @@ fn bad(error: &str) -> Failure {
     Failure::new(StatusCode::BAD_REQUEST, clip(&line, 500))
 }
 
-pub(super) async fn projects(State(door): Shared) -> Answer<Vec<ProjectView>> {
+pub(super) async fn projects(State(door): Shared) -> JsonResult<Vec<ProjectView>> {
     door.at_desk(|desk| Ok(desk.projects())).await.map(Json)
 }
 
-pub(super) async fn find(State(door): Shared, Wants(filter): Wants<Filter>) -> Answer<Found> {
+pub(super) async fn find(State(door): Shared, Wants(filter): Wants<Filter>) -> JsonResult<SearchPage> {
     door.at_desk(move |desk| desk.find(&filter)).await.map(Json)
 }
 
-pub(super) async fn start(State(door): Shared, Sent(asked): Sent<Start>) -> Answer<Started> {
+pub(super) async fn start(State(door): Shared, JsonBody(asked): JsonBody<Start>) -> JsonResult<StartResult> {
     door.at_desk(move |desk| desk.start(&asked)).await.map(Json)
 }
 
-pub(super) async fn preview(State(door): Shared, Sent(asked): Sent<Start>) -> Answer<Vec<String>> {
+pub(super) async fn preview(
+    State(door): Shared,
+    JsonBody(asked): JsonBody<Start>,
+) -> JsonResult<Vec<String>> {
     door.at_desk(move |desk| desk.preview(&asked)).await.map(Json)
 }
 
-pub(super) async fn run_plan(State(door): Shared, Sent(asked): Sent<PlanRun>) -> Answer<Started> {
+pub(super) async fn run_plan(
+    State(door): Shared,
+    JsonBody(asked): JsonBody<PlanRun>,
+) -> JsonResult<StartResult> {
     door.at_desk(move |desk| desk.run_plan(asked)).await.map(Json)
 }
 
@@ -171,58 +177,58 @@ pub(super) async fn metrics(State(door): Shared) -> Result<impl IntoResponse, Fa
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text))
 }
 
-pub(super) async fn standing(State(door): Shared, At(place): At<Place>) -> Answer<Standing> {
+pub(super) async fn standing(State(door): Shared, At(place): At<LoopAddress>) -> JsonResult<AnyStatus> {
     door.at_desk(move |desk| desk.standing(&place)).await.map(Json)
 }
 
 pub(super) async fn journal(
     State(door): Shared,
-    At(place): At<Place>,
+    At(place): At<LoopAddress>,
     Wants(page): Wants<Page>,
 ) -> Result<Response, Failure> {
     let lines = door.at_desk(move |desk| desk.journal(&place, page.from, page.limit)).await?;
     Ok(text("application/x-ndjson", lines))
 }
 
-pub(super) async fn notes(State(door): Shared, At(place): At<Place>) -> Result<Response, Failure> {
+pub(super) async fn notes(State(door): Shared, At(place): At<LoopAddress>) -> Result<Response, Failure> {
     Ok(text(MARKDOWN, door.at_desk(move |desk| desk.notes(&place)).await?))
 }
 
-pub(super) async fn report(State(door): Shared, At(place): At<Place>) -> Answer<Value> {
+pub(super) async fn report(State(door): Shared, At(place): At<LoopAddress>) -> JsonResult<Value> {
     let report = door.at_desk(move |desk| {
         let (service, id) = desk.open_place(&place)?;
         let workspace = Some(service.project().worktree.to_string());
-        Ok(desk.report(&Which { loop_id: id.to_string(), workspace })?.report)
+        Ok(desk.report(&LoopParams { loop_id: id.to_string(), workspace })?.report)
     });
     report.await.map(Json)
 }
 
-pub(super) async fn usage(State(door): Shared, Wants(asked): Wants<UsageOf>) -> Answer<Report> {
+pub(super) async fn usage(State(door): Shared, Wants(asked): Wants<UsageOf>) -> JsonResult<Report> {
     door.at_desk(move |desk| desk.usage(&asked)).await.map(Json)
 }
 
 pub(super) async fn export(
     State(door): Shared,
-    At(place): At<Place>,
+    At(place): At<LoopAddress>,
     Wants(Export { format }): Wants<Export>,
 ) -> Result<Response, Failure> {
     let exported = door.at_desk(move |desk| desk.export(&place, format.as_deref())).await?;
     Ok(text("text/plain; charset=utf-8", exported))
 }
 
-pub(super) async fn rounds(State(door): Shared, At(place): At<Place>) -> Answer<Vec<Round>> {
+pub(super) async fn rounds(State(door): Shared, At(place): At<LoopAddress>) -> JsonResult<Vec<Round>> {
     door.at_desk(move |desk| desk.rounds(&place)).await.map(Json)
 }
 
 pub(super) async fn verify(
     State(door): Shared,
-    At(place): At<Place>,
-    Sent(Nothing {}): Sent<Nothing>,
-) -> Answer<Verified> {
+    At(place): At<LoopAddress>,
+    JsonBody(Nothing {}): JsonBody<Nothing>,
+) -> JsonResult<Verified> {
     door.at_desk(move |desk| desk.verify(&place)).await.map(Json)
 }
 
-pub(super) async fn difference(State(door): Shared, At(place): At<Place>) -> Answer<Difference> {
+pub(super) async fn difference(State(door): Shared, At(place): At<LoopAddress>) -> JsonResult<Difference> {
     door.at_desk(move |desk| desk.difference(&place, None)).await.map(Json)
 }
 
@@ -237,8 +243,8 @@ pub(super) struct Attempt {
 }
 
 impl Attempt {
-    pub(super) fn place(&self) -> Place {
-        Place { project: self.project.clone(), id: self.id.clone() }
+    pub(super) fn place(&self) -> LoopAddress {
+        LoopAddress { project: self.project.clone(), id: self.id.clone() }
     }
 }
 
@@ -250,7 +256,7 @@ pub(super) async fn log(
     State(door): Shared,
     At(of): At<Attempt>,
     Wants(range): Wants<Range>,
-) -> Answer<LogPart> {
+) -> JsonResult<LogPart> {
     let read =
         door.at_desk(move |desk| desk.log(&of.place(), (&of.attempt, &of.log), range.from, range.limit));
     read.await.map(Json)
@@ -259,8 +265,8 @@ pub(super) async fn log(
 pub(super) async fn activity(
     State(door): Shared,
     At(of): At<Attempt>,
-    Wants(Sought { from, limit, find }): Wants<Sought>,
-) -> Answer<Activity> {
+    Wants(ActivityQuery { from, limit, find }): Wants<ActivityQuery>,
+) -> JsonResult<Activity> {
     let read = door.at_desk(move |desk| match find {
         Some(find) => {
             unlimited(limit)?;
@@ -273,61 +279,61 @@ pub(super) async fn activity(
 
 pub(super) async fn pause(
     State(door): Shared,
-    At(place): At<Place>,
-    Sent(how): Sent<Urgent>,
-) -> Answer<Standing> {
+    At(place): At<LoopAddress>,
+    JsonBody(how): JsonBody<Urgent>,
+) -> JsonResult<AnyStatus> {
     door.at_desk(move |desk| desk.pause(&place, how)).await.map(Json)
 }
 
 pub(super) async fn cancel(
     State(door): Shared,
-    At(place): At<Place>,
-    Sent(how): Sent<Urgent>,
-) -> Answer<Standing> {
+    At(place): At<LoopAddress>,
+    JsonBody(how): JsonBody<Urgent>,
+) -> JsonResult<AnyStatus> {
     door.at_desk(move |desk| desk.cancel(&place, how)).await.map(Json)
 }
 
 pub(super) async fn resume(
     State(door): Shared,
-    At(place): At<Place>,
-    Sent(asked): Sent<Resume>,
-) -> Answer<Standing> {
+    At(place): At<LoopAddress>,
+    JsonBody(asked): JsonBody<Resume>,
+) -> JsonResult<AnyStatus> {
     door.at_desk(move |desk| desk.resume(&place, &asked)).await.map(Json)
 }
 
 pub(super) async fn approve(
     State(door): Shared,
-    At(place): At<Place>,
-    Sent(asked): Sent<Approve>,
-) -> Answer<Standing> {
+    At(place): At<LoopAddress>,
+    JsonBody(asked): JsonBody<Approve>,
+) -> JsonResult<AnyStatus> {
     door.at_desk(move |desk| desk.approve(&place, &asked)).await.map(Json)
 }
 
 pub(super) async fn steer(
     State(door): Shared,
-    At(place): At<Place>,
-    Sent(asked): Sent<Steering>,
-) -> Answer<Standing> {
+    At(place): At<LoopAddress>,
+    JsonBody(asked): JsonBody<Steering>,
+) -> JsonResult<AnyStatus> {
     door.at_desk(move |desk| desk.say(&place, &asked)).await.map(Json)
 }
 
 pub(super) async fn answer(
     State(door): Shared,
-    At(place): At<Place>,
-    Sent(asked): Sent<Steering>,
-) -> Answer<Standing> {
+    At(place): At<LoopAddress>,
+    JsonBody(asked): JsonBody<Steering>,
+) -> JsonResult<AnyStatus> {
     door.at_desk(move |desk| desk.answer(&place, &asked)).await.map(Json)
 }
 
-pub(super) async fn archive(State(door): Shared, At(place): At<Place>) -> Answer<Standing> {
+pub(super) async fn archive(State(door): Shared, At(place): At<LoopAddress>) -> JsonResult<AnyStatus> {
     door.at_desk(move |desk| desk.archive(&place)).await.map(Json)
 }
 
 pub(super) async fn tune(
     State(door): Shared,
-    At(place): At<Place>,
-    Sent(asked): Sent<Tune>,
-) -> Answer<Standing> {
+    At(place): At<LoopAddress>,
+    JsonBody(asked): JsonBody<Tune>,
+) -> JsonResult<AnyStatus> {
     door.at_desk(move |desk| desk.tune(&place, &asked)).await.map(Json)
 }
 

@@ -22,10 +22,10 @@ const LONGEST: usize = 64 << 20;
 pub(super) struct Copies(Mutex<HashMap<String, Desired>>);
 
 /// Locked while the response is made; holds the last response.
-type Desired = Arc<tokio::sync::Mutex<Option<Made>>>;
+type Desired = Arc<tokio::sync::Mutex<Option<CachedResponse>>>;
 
 #[derive(Debug)]
-struct Made {
+struct CachedResponse {
     begun: Instant,
     head: response::Parts,
     body: Bytes,
@@ -40,7 +40,7 @@ impl Copies {
     }
 }
 
-impl Made {
+impl CachedResponse {
     fn copy(&self) -> Response {
         Response::from_parts(self.head.clone(), Body::from(self.body.clone()))
     }
@@ -61,7 +61,7 @@ pub(super) async fn share(State(copies): State<Arc<Copies>>, request: Request, n
     let begun = Instant::now();
     let (head, body) = next.run(request).await.into_parts();
     match to_bytes(body, LONGEST).await {
-        Ok(body) => made.insert(Made { begun, head, body }).copy(),
+        Ok(body) => made.insert(CachedResponse { begun, head, body }).copy(),
         Err(error) => Failure::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }
 }

@@ -42,7 +42,7 @@ const CATCHING_UP: &str = "none";
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
-enum Said {
+enum LiveEvent {
     Recorded {
         project: String,
         #[serde(rename = "loop")]
@@ -65,24 +65,24 @@ enum Said {
 #[derive(Debug)]
 pub(super) struct EventBroadcaster {
     desk: Arc<Desk>,
-    kept: Mutex<Kept>,
+    kept: Mutex<History>,
     /// The number of the last event.
     last: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct History {
     /// Names the running watch; none if none runs.
     beginning: Option<String>,
     listeners: usize,
     /// When the last listener went away.
     left: Option<Instant>,
-    said: VecDeque<(u64, Timestamp, Said)>,
+    said: VecDeque<(u64, Timestamp, LiveEvent)>,
     last: u64,
 }
 
 /// The running watch; its drop, for any reason, disconnects all subscribers, and they return.
-struct Looking {
+struct RunningWatch {
     hub: Arc<EventBroadcaster>,
     beginning: String,
 }
@@ -119,10 +119,10 @@ impl EventBroadcaster {
             if kept.beginning.is_none() {
                 begins = true;
                 let number: u64 = rand::rng().random();
-                *kept = Kept {
+                *kept = History {
                     beginning: Some(format!("{number:x}")),
                     listeners: kept.listeners,
-                    ..Kept::default()
+                    ..History::default()
                 };
             }
             let beginning = kept.beginning.clone().unwrap_or_default();
@@ -144,7 +144,7 @@ impl EventBroadcaster {
             stop,
         };
         if begins {
-            let looking = Looking { hub: Arc::clone(self), beginning: listener.beginning.clone() };
+            let looking = RunningWatch { hub: Arc::clone(self), beginning: listener.beginning.clone() };
             let (ready, is_ready) = tokio::sync::oneshot::channel();
             // A detached thread, which sleeps until something happens. If it cannot be started, the watch ends at
             // once.
@@ -181,7 +181,7 @@ impl EventBroadcaster {
             Ok(Some(news)) => {
                 let last = news.len().saturating_sub(1);
                 let event = |(place, it): (usize, News)| {
-                    let said = Said::of(it);
+                    let said = LiveEvent::of(it);
                     let id = if place == last { caught_up() } else { id(CATCHING_UP, 0, said.at()) };
                     said.event(id)
                 };
@@ -201,14 +201,14 @@ impl EventBroadcaster {
         let desk = Arc::clone(&self.desk);
         let mut lookout = JournalWatcher::new(move || desk.services(), true).ok();
         let _ = ready.send(());
-        let mut printed = BTreeMap::<(String, String), (Said, Instant)>::new();
+        let mut printed = BTreeMap::<(String, String), (LiveEvent, Instant)>::new();
         while let Some(lookout) = &mut lookout {
             let due = printed.values().map(|(_, due)| due.saturating_duration_since(Instant::now())).min();
             let mut said = Vec::new();
-            for it in lookout.wait(due).into_iter().map(Said::of) {
+            for it in lookout.wait(due).into_iter().map(LiveEvent::of) {
                 match &it {
-                    Said::Recorded { .. } | Said::Listed {} => said.push(it),
-                    Said::Printed { project, id, .. } => {
+                    LiveEvent::Recorded { .. } | LiveEvent::Listed {} => said.push(it),
+                    LiveEvent::Printed { project, id, .. } => {
                         let kept = printed.entry((project.clone(), id.clone()));
                         kept.and_modify(|(kept, _)| *kept = it.clone())
                             .or_insert_with(|| (it, Instant::now() + PACE));
@@ -227,7 +227,7 @@ impl EventBroadcaster {
         }
     }
 
-    fn say(&self, said: Vec<Said>) {
+    fn say(&self, said: Vec<LiveEvent>) {
         if said.is_empty() {
             return;
         }
@@ -245,12 +245,12 @@ impl EventBroadcaster {
         self.last.send_replace(last);
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, History> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
+impl History {
     fn has_all_behind(&self, cursor: &Cursor) -> bool {
         let first = self.said.front().map_or(self.last + 1, |(number, ..)| *number);
         self.beginning.as_deref() == Some(cursor.beginning.as_str())
@@ -292,7 +292,7 @@ impl Listener {
     }
 }
 
-impl Drop for Looking {
+impl Drop for RunningWatch {
     fn drop(&mut self) {
         let mut kept = self.hub.kept();
         // Another may have begun.
@@ -312,7 +312,7 @@ impl Drop for Listener {
     }
 }
 
-impl Said {
+impl LiveEvent {
     fn of(news: News) -> Self {
         match news {
             News::Recorded(whose, mark) => {
@@ -386,7 +386,8 @@ mod tests {
             changed: hub.last.subscribe(),
             stop,
         };
-        let looking = |beginning: &str| Looking { hub: Arc::clone(&hub), beginning: beginning.to_owned() };
+        let looking =
+            |beginning: &str| RunningWatch { hub: Arc::clone(&hub), beginning: beginning.to_owned() };
         drop(looking("a0"));
         assert!(hub.kept().beginning.is_some(), "another looks out");
         let own = looking("a1");

@@ -6,7 +6,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use super::failure::{CODES, Failure};
-use super::routes::{Answer, BASE, Route, table};
+use super::routes::{BASE, ResponseKind, Route, table};
 
 /// The description: OpenAPI 3.1.
 #[must_use]
@@ -51,8 +51,8 @@ fn operation(route: &Route, generator: &mut SchemaGenerator, failure: &Value) ->
         parameters.extend(in_query(&inlined(query, generator)));
     }
     let (mime, schema) = match &route.answer {
-        Answer::Json(make) => ("application/json", make(generator).to_value()),
-        Answer::Text(mime) => (*mime, json!({"type": "string"})),
+        ResponseKind::Json(make) => ("application/json", make(generator).to_value()),
+        ResponseKind::Text(mime) => (*mime, json!({"type": "string"})),
     };
     let mut operation = json!({
         "summary": route.says,

@@ -9,14 +9,14 @@ use refrain_app::verbs::approve::Approve;
 use refrain_app::verbs::resume::Resume;
 use refrain_app::verbs::steer::Steering;
 use refrain_app::verbs::tune::Tune;
-use refrain_app::verbs::{Standing, Urgent};
+use refrain_app::verbs::{AnyStatus, Urgent};
 use refrain_core::view::usage::Report;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::app_state::AppState;
 use super::{api, openapi};
 use crate::desk::{
-    Activity, Difference, Filter, Found, LogPart, ProjectView, Round, Started, UsageOf, Verified,
+    Activity, Difference, Filter, LogPart, ProjectView, Round, SearchPage, StartResult, UsageOf, Verified,
 };
 
 /// The prefix of every path.
@@ -26,7 +26,7 @@ pub(super) const BASE: &str = "/api/v1";
 type Make = fn(&mut SchemaGenerator) -> Schema;
 
 /// The type of a response.
-pub(super) enum Answer {
+pub(super) enum ResponseKind {
     /// JSON of this schema.
     Json(Make),
     /// Text of this type.
@@ -43,7 +43,7 @@ pub(super) struct Route {
     pub(super) query: Option<Make>,
     /// The request body.
     pub(super) body: Option<Make>,
-    pub(super) answer: Answer,
+    pub(super) answer: ResponseKind,
     handler: MethodRouter<Arc<AppState>>,
 }
 
@@ -57,7 +57,7 @@ impl Route {
         says: &'static str,
         handler: MethodRouter<Arc<AppState>>,
     ) -> Self {
-        let answer = Answer::Json(schema::<T>);
+        let answer = ResponseKind::Json(schema::<T>);
         Self { method: "get", path, says, query: None, body: None, answer, handler }
     }
 
@@ -67,7 +67,7 @@ impl Route {
         says: &'static str,
         handler: MethodRouter<Arc<AppState>>,
     ) -> Self {
-        Self { method: "get", path, says, query: None, body: None, answer: Answer::Text(mime), handler }
+        Self { method: "get", path, says, query: None, body: None, answer: ResponseKind::Text(mime), handler }
     }
 
     fn post<B: JsonSchema, T: JsonSchema>(
@@ -88,14 +88,14 @@ pub(super) fn table() -> Vec<Route> {
     vec![
         Route::get::<serde_json::Value>("/openapi.json", "This description", get(openapi::description)),
         Route::get::<Vec<ProjectView>>("/projects", "The projects that are open", get(api::projects)),
-        Route::get::<Found>("/loops", "Loops and plans, last touched first", get(api::find)).asks::<Filter>(),
-        Route::post::<Start, Started>("/loops", "Start a loop, with a runner of its own", post(api::start)),
+        Route::get::<SearchPage>("/loops", "Loops and plans, last touched first", get(api::find)).asks::<Filter>(),
+        Route::post::<Start, StartResult>("/loops", "Start a loop, with a runner of its own", post(api::start)),
         Route::post::<Start, Vec<String>>(
             "/loops/preview",
             "The command line that a start comes to; nothing is started",
             post(api::preview),
         ),
-        Route::post::<PlanRun, Started>("/plans", "Work on the tasks of a plan", post(api::run_plan)),
+        Route::post::<PlanRun, StartResult>("/plans", "Work on the tasks of a plan", post(api::run_plan)),
         Route::text("/events", "text/event-stream", "What happens, as it happens", get(api::events))
             .asks::<api::After>(),
         Route::text(
@@ -110,7 +110,7 @@ pub(super) fn table() -> Vec<Route> {
             get(api::usage),
         )
         .asks::<UsageOf>(),
-        Route::get::<Standing>(LOOP, "How a loop, or a plan, stands", get(api::standing)),
+        Route::get::<AnyStatus>(LOOP, "How a loop, or a plan, stands", get(api::standing)),
         Route::text(
             "/projects/{project}/loops/{id}/journal",
             "application/x-ndjson",
@@ -163,43 +163,43 @@ pub(super) fn table() -> Vec<Route> {
             "What the agent of an attempt did: the last of it without from, or what of it has some words in it",
             get(api::activity),
         )
-        .asks::<api::Sought>(),
-        Route::post::<Urgent, Standing>(
+        .asks::<api::ActivityQuery>(),
+        Route::post::<Urgent, AnyStatus>(
             "/projects/{project}/loops/{id}/pause",
             "Stop it for now: after its iteration, or at once",
             post(api::pause),
         ),
-        Route::post::<Urgent, Standing>(
+        Route::post::<Urgent, AnyStatus>(
             "/projects/{project}/loops/{id}/cancel",
             "Stop it for good: after its iteration, or at once",
             post(api::cancel),
         ),
-        Route::post::<Resume, Standing>(
+        Route::post::<Resume, AnyStatus>(
             "/projects/{project}/loops/{id}/resume",
             "Let it go on, with more where that is said",
             post(api::resume),
         ),
-        Route::post::<Approve, Standing>(
+        Route::post::<Approve, AnyStatus>(
             "/projects/{project}/loops/{id}/approve",
             "Say that what it waits with is good, and let it finish",
             post(api::approve),
         ),
-        Route::post::<Steering, Standing>(
+        Route::post::<Steering, AnyStatus>(
             "/projects/{project}/loops/{id}/steer",
             "Tell its agent something with its next iteration",
             post(api::steer),
         ),
-        Route::post::<Steering, Standing>(
+        Route::post::<Steering, AnyStatus>(
             "/projects/{project}/loops/{id}/answer",
             "Answer its agent's question: a loop that has stopped continues with the text",
             post(api::answer),
         ),
-        Route::post::<Urgent, Standing>(
+        Route::post::<Urgent, AnyStatus>(
             "/projects/{project}/loops/{id}/archive",
             "Put it aside; its name is free again",
             post(api::archive),
         ),
-        Route::post::<Tune, Standing>(
+        Route::post::<Tune, AnyStatus>(
             "/projects/{project}/loops/{id}/tune",
             "Say how a task of a plan continues that waits for that",
             post(api::tune),

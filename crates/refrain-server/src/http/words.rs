@@ -148,7 +148,7 @@ mod tests {
     #[derive(Debug, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields)]
     #[expect(dead_code, reason = "they are only read")]
-    struct Asked {
+    struct SampleRequest {
         goal: String,
         from: Option<u64>,
         #[schemars(range(min = 1, max = 200))]
@@ -177,7 +177,8 @@ mod tests {
     )]
     fn a_query_is_taken_or_refused_by_name(#[case] query: &str, #[case] says: &str) {
         let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-        let read = of_query::<Asked>(pairs.map(|(name, text)| (name.to_owned(), text.to_owned())).collect());
+        let read =
+            of_query::<SampleRequest>(pairs.map(|(name, text)| (name.to_owned(), text.to_owned())).collect());
         assert_eq!(read.err().unwrap_or_default(), says);
     }
 
@@ -194,6 +195,6 @@ mod tests {
     #[case(r#"{"goal": "x", "now": "true"}"#, "now true: accepted are true and false")]
     #[case(r#"{"goal": "x", "gates": [1]}"#, "gates [1]: accepted are lists of texts")]
     fn a_body_is_taken_or_refused_by_name(#[case] body: &str, #[case] says: &str) {
-        assert_eq!(of_body::<Asked>(body.as_bytes()).err().unwrap_or_default(), says);
+        assert_eq!(of_body::<SampleRequest>(body.as_bytes()).err().unwrap_or_default(), says);
     }
 }

@@ -14,8 +14,8 @@ use rmcp::{ErrorData, RoleServer, tool, tool_router};
 
 use super::Mcp;
 use crate::desk::{
-    Answered, List, Listing, Progress, Refusal, Reported, Started, Status, Steer, Steered, Stop, Stopped,
-    Which, WithWait,
+    Answered, List, Listing, LoopParams, Progress, Refusal, Reported, StartResult, Status, Steer, Steered,
+    Stop, Stopped, WithWait,
 };
 
 /// How often a waiting call checks that its client still waits.
@@ -42,7 +42,7 @@ impl Mcp {
             open_world_hint = true
         )
     )]
-    async fn loop_start(&self, Parameters(asked): Parameters<Start>) -> Result<Json<Started>, Refusal> {
+    async fn loop_start(&self, Parameters(asked): Parameters<Start>) -> Result<Json<StartResult>, Refusal> {
         self.at_desk(move |desk| desk.start(&asked)).await.map(Json)
     }
 
@@ -106,7 +106,10 @@ impl Mcp {
         description = "What a loop, or a plan, was asked, what its agent claimed, what proved it and what it took.",
         annotations(title = "Report on a loop", read_only_hint = true, open_world_hint = false)
     )]
-    async fn loop_report(&self, Parameters(asked): Parameters<Which>) -> Result<Json<Reported>, Refusal> {
+    async fn loop_report(
+        &self,
+        Parameters(asked): Parameters<LoopParams>,
+    ) -> Result<Json<Reported>, Refusal> {
         self.at_desk(move |desk| desk.report(&asked)).await.map(Json)
     }
 
@@ -120,7 +123,7 @@ impl Mcp {
             open_world_hint = true
         )
     )]
-    async fn plan_run(&self, Parameters(asked): Parameters<PlanRun>) -> Result<Json<Started>, Refusal> {
+    async fn plan_run(&self, Parameters(asked): Parameters<PlanRun>) -> Result<Json<StartResult>, Refusal> {
         self.at_desk(move |desk| desk.run_plan(asked)).await.map(Json)
     }
 }
@@ -129,7 +132,7 @@ impl Mcp {
     /// Waits until the loop has progressed, the time is over, or the client is gone; reports progress meanwhile.
     async fn wait(
         &self,
-        which: Which,
+        which: LoopParams,
         at_most: Duration,
         context: RequestContext<RoleServer>,
     ) -> Result<(), Refusal> {

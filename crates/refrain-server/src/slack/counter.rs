@@ -6,15 +6,15 @@ use std::time::Duration;
 use refrain_app::remote::Start;
 use refrain_core::LoopId;
 use refrain_core::view::{progress, sum};
-use refrain_engine::{Sent, Service, StopAsked, Talk};
+use refrain_engine::{Delivery, Service, StopAsked, Talk};
 use tokio::time::sleep;
 
 use super::api::Fault;
 use super::heard::Request;
 use super::render::{escaped, said};
-use super::words::{HELP, Wish};
+use super::words::{HELP, SlackRequest};
 use super::{SlackWorkspace, at_desk};
-use crate::desk::{Answered, List, LoopView, Refusal, Steer, Stop, Which};
+use crate::desk::{Answered, List, LoopParams, LoopView, Refusal, Steer, Stop};
 
 /// How often sending an answer is tried.
 const TRIES: u32 = 4;
@@ -46,12 +46,12 @@ impl SlackWorkspace {
         let (start, stop) =
             (self.config.may_start.contains(&request.user), self.config.may_stop.contains(&request.user));
         let (may, what, list) = match &request.wish {
-            Wish::Help | Wish::Unknown(_) => return Ok(()),
-            Wish::Start { .. } => (start, "start loops", "may-start"),
-            Wish::Steer { .. } => (start, "steer loops", "may-start"),
-            Wish::Answer { .. } => (start, "answer loops", "may-start"),
-            Wish::Stop(_) => (stop, "stop loops", "may-stop"),
-            Wish::Status(_) => (start || stop, "look at loops", "may-start"),
+            SlackRequest::Help | SlackRequest::Unknown(_) => return Ok(()),
+            SlackRequest::Start { .. } => (start, "start loops", "may-start"),
+            SlackRequest::Steer { .. } => (start, "steer loops", "may-start"),
+            SlackRequest::Answer { .. } => (start, "answer loops", "may-start"),
+            SlackRequest::Stop(_) => (stop, "stop loops", "may-stop"),
+            SlackRequest::Status(_) => (start || stop, "look at loops", "may-start"),
         };
         match may {
             true => Ok(()),
@@ -64,17 +64,17 @@ impl SlackWorkspace {
     /// Executes the request; returns the answer.
     async fn grant(self: &std::sync::Arc<Self>, request: &Request) -> Option<String> {
         let done = match &request.wish {
-            Wish::Help => Ok(Some(HELP.to_owned())),
-            Wish::Unknown(words) => Ok(Some(format!(
+            SlackRequest::Help => Ok(Some(HELP.to_owned())),
+            SlackRequest::Unknown(words) => Ok(Some(format!(
                 "`{}` is nothing that I know.\n{HELP}",
                 said(words, SHORT).replace('`', "'")
             ))),
-            Wish::Start { project, goal } => self.start(request, project.as_deref(), goal).await,
-            Wish::Status(Some(id)) => {
-                let which = Which { loop_id: id.clone(), workspace: None };
+            SlackRequest::Start { project, goal } => self.start(request, project.as_deref(), goal).await,
+            SlackRequest::Status(Some(id)) => {
+                let which = LoopParams { loop_id: id.clone(), workspace: None };
                 at_desk(&self.desk, move |desk| Ok(Some(told(&desk.status(&which)?.view)))).await
             }
-            Wish::Status(None) => {
+            SlackRequest::Status(None) => {
                 at_desk(&self.desk, |desk| {
                     let loops = desk.list(&List { workspace: None, include_finished: false })?.loops;
                     let lines: Vec<_> = loops.iter().rev().take(MOST_LISTED).map(listed).collect();
@@ -86,8 +86,8 @@ impl SlackWorkspace {
                 })
                 .await
             }
-            Wish::Stop(id) => self.stop(request, id).await,
-            Wish::Steer { id, text } => {
+            SlackRequest::Stop(id) => self.stop(request, id).await,
+            SlackRequest::Steer { id, text } => {
                 let steer = Steer { loop_id: id.clone(), workspace: None, text: text.clone() };
                 at_desk(&self.desk, move |desk| {
                     let heard = desk.steer(&steer)?;
@@ -95,7 +95,7 @@ impl SlackWorkspace {
                 })
                 .await
             }
-            Wish::Answer { id, text } => {
+            SlackRequest::Answer { id, text } => {
                 let answer = Steer { loop_id: id.clone(), workspace: None, text: text.clone() };
                 at_desk(&self.desk, move |desk| {
                     let Answered { loop_id, .. } = desk.answer_loop(&answer)?;
@@ -208,7 +208,7 @@ impl SlackWorkspace {
 
 /// That a button is the one of the loop that it names.
 fn belongs(service: &Service, id: &LoopId, channel: &str, ts: &str) -> Result<(), Refusal> {
-    let is_it = |talk: &Talk| talk.channel == channel && talk.message == Sent::At(ts.to_owned());
+    let is_it = |talk: &Talk| talk.channel == channel && talk.message == Delivery::At(ts.to_owned());
     match service.talk(id)?.is_some_and(|talk| is_it(&talk)) {
         true => Ok(()),
         false => Err(Refusal::new(format!("this is not the button of {id}"))),

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::render::BUTTON;
-use super::words::Wish;
+use super::words::SlackRequest;
 
 /// The longest frame that is parsed, in bytes: no user types that much.
 const LONGEST: usize = 1 << 20;
@@ -19,7 +19,7 @@ pub(super) struct Request {
     pub(super) thread: Option<String>,
     /// The message that asked; a command and a button have none.
     pub(super) trigger: Option<String>,
-    pub(super) wish: Wish,
+    pub(super) wish: SlackRequest,
     /// The message whose button was pressed.
     pub(super) button: Option<String>,
     /// A response URL, which works without an invitation of the bot.
@@ -28,7 +28,7 @@ pub(super) struct Request {
 
 /// A frame, read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum SocketFrame {
     /// The connection is ready.
     Hello,
     /// It is about to be closed.
@@ -110,16 +110,16 @@ struct Action {
 }
 
 /// Parses a frame.
-pub(super) fn read(text: &str) -> Heard {
+pub(super) fn read(text: &str) -> SocketFrame {
     if text.len() > LONGEST {
-        return Heard::Noise;
+        return SocketFrame::Noise;
     }
-    let Ok(frame) = serde_json::from_str::<Frame>(text) else { return Heard::Noise };
+    let Ok(frame) = serde_json::from_str::<Frame>(text) else { return SocketFrame::Noise };
     let Some(id) = frame.envelope_id else {
         return match frame.kind.as_str() {
-            "hello" => Heard::Hello,
-            "disconnect" => Heard::Disconnect,
-            _ => Heard::Noise,
+            "hello" => SocketFrame::Hello,
+            "disconnect" => SocketFrame::Disconnect,
+            _ => SocketFrame::Noise,
         };
     };
     let request = match frame.kind.as_str() {
@@ -129,7 +129,7 @@ pub(super) fn read(text: &str) -> Heard {
         _ => None,
     };
     let request = request.filter(|it: &Request| is_id(&it.user) && is_id(&it.channel));
-    Heard::Envelope { id, request: request.map(Box::new) }
+    SocketFrame::Envelope { id, request: request.map(Box::new) }
 }
 
 fn command(it: Command) -> Request {
@@ -139,7 +139,7 @@ fn command(it: Command) -> Request {
         channel: it.channel_id,
         thread: None,
         trigger: None,
-        wish: Wish::of(&it.text),
+        wish: SlackRequest::of(&it.text),
         button: None,
         answer_at: it.response_url,
     }
@@ -154,7 +154,7 @@ fn mention(Push { event, event_id }: Push) -> Option<Request> {
         channel: event.channel,
         thread: event.thread_ts,
         trigger: Some(event.ts),
-        wish: Wish::of(&event.text),
+        wish: SlackRequest::of(&event.text),
         button: None,
         answer_at: None,
     })
@@ -172,7 +172,7 @@ fn press(it: Press) -> Option<Request> {
         channel: it.channel.id,
         thread: it.container.thread_ts,
         trigger: None,
-        wish: Wish::Stop(named.to_owned()),
+        wish: SlackRequest::Stop(named.to_owned()),
         button: Some(it.container.message_ts),
         answer_at: it.response_url,
     })
@@ -202,7 +202,7 @@ mod tests {
 
     fn request(frame: &Value) -> Option<Request> {
         match read(&frame.to_string()) {
-            Heard::Envelope { id, request } => {
+            SocketFrame::Envelope { id, request } => {
                 assert_eq!(id, "e1");
                 request.map(|request| *request)
             }
@@ -234,13 +234,13 @@ mod tests {
         let mention = request(&said(json!({"thread_ts": "1.0"}))).unwrap();
         assert_eq!((mention.user.as_str(), mention.channel.as_str()), ("U1", "C1"));
         assert_eq!((mention.thread.as_deref(), mention.trigger.as_deref()), (Some("1.0"), Some("1.5")));
-        assert_eq!(mention.wish, Wish::Start { project: None, goal: "Mend it.".to_owned() });
+        assert_eq!(mention.wish, SlackRequest::Start { project: None, goal: "Mend it.".to_owned() });
         assert_eq!(request(&said(json!({}))).unwrap().key, mention.key, "it is the same, delivered again");
         let command = json!({"type": "slash_commands", "envelope_id": "e1", "payload": {"channel_id": "C1",
             "user_id": "W1", "text": "stop a", "trigger_id": "1.2.3", "command": "/refrain"}});
-        assert_eq!(request(&command).unwrap().wish, Wish::Stop("a".to_owned()));
+        assert_eq!(request(&command).unwrap().wish, SlackRequest::Stop("a".to_owned()));
         let press = request(&pressed(json!({"action_id": "refrain:loop_stop:a", "value": "a"}))).unwrap();
-        assert_eq!((press.wish, press.button.as_deref()), (Wish::Stop("a".to_owned()), Some("2.5")));
+        assert_eq!((press.wish, press.button.as_deref()), (SlackRequest::Stop("a".to_owned()), Some("2.5")));
     }
 
     #[rstest]
@@ -262,14 +262,14 @@ mod tests {
     }
 
     #[rstest]
-    #[case(r#"{"type": "hello", "num_connections": 1}"#, Heard::Hello)]
-    #[case(r#"{"type": "disconnect", "reason": "warning"}"#, Heard::Disconnect)]
-    #[case(r#"{"type": "slash_commands"}"#, Heard::Noise)]
-    #[case("{", Heard::Noise)]
-    #[case("", Heard::Noise)]
-    #[case("[1]", Heard::Noise)]
-    #[case(r#"{"type": 7, "envelope_id": {}}"#, Heard::Noise)]
-    fn frames_are_told_apart(#[case] text: &str, #[case] heard: Heard) {
+    #[case(r#"{"type": "hello", "num_connections": 1}"#, SocketFrame::Hello)]
+    #[case(r#"{"type": "disconnect", "reason": "warning"}"#, SocketFrame::Disconnect)]
+    #[case(r#"{"type": "slash_commands"}"#, SocketFrame::Noise)]
+    #[case("{", SocketFrame::Noise)]
+    #[case("", SocketFrame::Noise)]
+    #[case("[1]", SocketFrame::Noise)]
+    #[case(r#"{"type": 7, "envelope_id": {}}"#, SocketFrame::Noise)]
+    fn frames_are_told_apart(#[case] text: &str, #[case] heard: SocketFrame) {
         assert_eq!(read(text), heard);
     }
 }

@@ -43,10 +43,10 @@ use crate::desk::{Desk, DeskError, Handovers, Refusal};
 const SWEEP: Duration = Duration::from_secs(3);
 
 /// A loop, by its project's data folder and its id.
-type Place = (Utf8PathBuf, LoopId);
+type LoopKey = (Utf8PathBuf, LoopId);
 
 /// Reports a problem to the user who runs this process.
-pub type Say = Box<dyn Fn(&str) + Send + Sync>;
+pub type ProblemSink = Box<dyn Fn(&str) + Send + Sync>;
 
 /// Why the connection to Slack is not possible.
 #[derive(Debug, thiserror::Error)]
@@ -77,15 +77,15 @@ struct SlackWorkspace {
     asked: Arc<Pending>,
     config: keys::Slack,
     since: Timestamp,
-    say: Say,
+    say: ProblemSink,
     /// The last problem reported.
     said: Mutex<String>,
     /// Held while the notes of a loop are changed.
     pen: tokio::sync::Mutex<()>,
     /// The loops that are reported, by the place of their journals.
-    tellers: Mutex<BTreeMap<Place, Arc<AtomicBool>>>,
+    tellers: Mutex<BTreeMap<LoopKey, Arc<AtomicBool>>>,
     /// The loops that are not reported.
-    passed_over: Mutex<BTreeSet<Place>>,
+    passed_over: Mutex<BTreeSet<LoopKey>>,
     /// The tasks to start for them.
     tasks: mpsc::UnboundedSender<SlackSync>,
     news: Mutex<Option<mpsc::UnboundedReceiver<SlackSync>>>,
@@ -103,7 +103,7 @@ impl Slack {
     ///
     /// # Errors
     /// [`SlackError`]; nothing was started then.
-    pub fn open(context: &Context, config: keys::Slack, say: Say) -> Result<Self, SlackError> {
+    pub fn open(context: &Context, config: keys::Slack, say: ProblemSink) -> Result<Self, SlackError> {
         let tokens = SlackTokens::of(&context.host)?;
         let asked = Pending::open(&context.host.state_home)?.ok_or(SlackError::Taken)?;
         let desk = Desk::open(context, &config.projects)?.called_by(Caller::Slack);

@@ -2,13 +2,13 @@
 //! after a crash or an outage comes to the same result.
 
 use refrain_core::view::StatusWord;
-use refrain_engine::{Sent, Talk};
+use refrain_engine::{Delivery, Talk};
 
-use super::render::{MessageView, Notes, Seen};
+use super::render::{LoopSummary, MessageView, Notes};
 
 /// The next thing to do.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Deed {
+pub(super) enum NextAction {
     /// Post the message: this text.
     Post(String),
     Edit(MessageView),
@@ -24,33 +24,33 @@ pub(super) enum Deed {
 }
 
 /// The next deed; none if all is sent.
-pub(super) fn next(talk: &Talk, seen: &Seen) -> Option<Deed> {
-    if talk.only_ends && talk.message == Sent::Not && !seen.status.has_stopped() {
+pub(super) fn next(talk: &Talk, seen: &LoopSummary) -> Option<NextAction> {
+    if talk.only_ends && talk.message == Delivery::Not && !seen.status.has_stopped() {
         return None;
     }
     let face = seen.face(talk.stop.as_ref());
     match &talk.message {
         // A loop that is reported only at its end has no first message.
-        Sent::Not | Sent::Intended if talk.only_ends => return Some(Deed::Post(face.text)),
-        Sent::Not | Sent::Intended => return Some(Deed::Post(seen.first_words())),
-        Sent::At(_) => {}
-        Sent::Refused => return None,
+        Delivery::Not | Delivery::Intended if talk.only_ends => return Some(NextAction::Post(face.text)),
+        Delivery::Not | Delivery::Intended => return Some(NextAction::Post(seen.first_words())),
+        Delivery::At(_) => {}
+        Delivery::Refused => return None,
     }
     if talk.shown.as_deref() != Some(face.mark().as_str()) {
-        return Some(Deed::Edit(face));
+        return Some(NextAction::Edit(face));
     }
     if talk.reaction.as_deref() != Some(seen.reaction()) {
         let remove = seen.old_reactions(talk.reaction.as_deref()).into_iter().map(str::to_owned).collect();
-        return Some(Deed::React { remove, add: seen.reaction() });
+        return Some(NextAction::React { remove, add: seen.reaction() });
     }
     // The user who paused a loop resumes it, and reads the notes then.
     let ended = seen.ended.filter(|_| seen.status != StatusWord::Paused)?;
-    let is_told = matches!(talk.reply, Some((of, Sent::At(_) | Sent::Refused)) if of == ended);
-    if is_told { None } else { seen.state().map(Deed::Reply) }
+    let is_told = matches!(talk.reply, Some((of, Delivery::At(_) | Delivery::Refused)) if of == ended);
+    if is_told { None } else { seen.state().map(NextAction::Reply) }
 }
 
 /// Whether nothing more is owed until something happens to the loop.
-pub(super) fn is_settled(talk: &Talk, seen: &Seen) -> bool {
+pub(super) fn is_settled(talk: &Talk, seen: &LoopSummary) -> bool {
     seen.status.has_stopped() && next(talk, seen).is_none()
 }
 
@@ -66,7 +66,7 @@ pub(super) fn thread(talk: &Talk) -> Option<&str> {
 
 fn own(talk: &Talk) -> Option<&str> {
     match &talk.message {
-        Sent::At(ts) => Some(ts),
-        Sent::Not | Sent::Intended | Sent::Refused => None,
+        Delivery::At(ts) => Some(ts),
+        Delivery::Not | Delivery::Intended | Delivery::Refused => None,
     }
 }

@@ -27,7 +27,7 @@ const IN_FLIGHT: [&str; 2] = ["hourglass_flowing_sand", "arrows_counterclockwise
 
 /// The data of a loop that is shown.
 #[derive(Clone, Debug)]
-pub(super) struct Seen {
+pub(super) struct LoopSummary {
     pub(super) id: LoopId,
     pub(super) goal: String,
     pub(super) status: StatusWord,
@@ -50,7 +50,7 @@ pub(super) struct Seen {
     pub(super) bytes: u64,
 }
 
-impl From<DetailView> for Seen {
+impl From<DetailView> for LoopSummary {
     fn from(glance: DetailView) -> Self {
         let DetailView { status, goal, notes, says, seq, bytes, .. } = glance;
         Self {
@@ -102,7 +102,7 @@ pub(super) enum Notes {
     File { comment: String, content: String, instead: String },
 }
 
-impl Seen {
+impl LoopSummary {
     /// Renders the message of a running or stopped loop.
     pub(super) fn face(&self, stop: Option<&StopAsked>) -> MessageView {
         let text = match (self.status.has_stopped(), self.charged) {

@@ -15,7 +15,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 use super::api::Api;
-use super::heard::{self, Heard, Request};
+use super::heard::{self, Request, SocketFrame};
 
 /// A connection that was shorter is not opened again at once.
 const SHORT: Duration = Duration::from_secs(5);
@@ -79,18 +79,18 @@ impl Listener {
                 Some(Ok(_)) => continue,
             };
             match heard::read(&text) {
-                Heard::Disconnect => {
+                SocketFrame::Disconnect => {
                     let _ = socket.close(None).await;
                     return;
                 }
-                Heard::Envelope { id, request } => {
+                SocketFrame::Envelope { id, request } => {
                     if let Some(acknowledged) = self.take(&id, request.map(|request| *request)).await
                         && socket.send(Message::text(acknowledged)).await.is_err()
                     {
                         return;
                     }
                 }
-                Heard::Hello | Heard::Noise => {}
+                SocketFrame::Hello | SocketFrame::Noise => {}
             }
         }
     }

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use refrain_core::LoopId;
-use refrain_engine::{Changes, Sent, Service, Talk};
+use refrain_engine::{Changes, Delivery, Service, Talk};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
 use super::api::Fault;
-use super::next_action::{self, Deed};
-use super::render::{MessageView, Notes, Seen};
+use super::next_action::{self, NextAction};
+use super::render::{LoopSummary, MessageView, Notes};
 use super::{SlackWorkspace, blocking};
 
 /// How often a waiting thread checks that its result is still wanted.
@@ -49,7 +49,7 @@ impl SlackSync {
         let (mut has_turn, mut rest) = (false, RESTS.0);
         while let Some((talk, seen)) = self.look().await {
             // An agent may have written the file beside its journal: other channels are refused.
-            let is_unwanted = talk.message == Sent::Refused || !self.office.hears(&talk.channel);
+            let is_unwanted = talk.message == Delivery::Refused || !self.office.hears(&talk.channel);
             if is_unwanted || next_action::is_settled(&talk, &seen) {
                 let _ = self.note(move |talk| (talk.bytes, talk.seq) = (seen.bytes, seen.seq)).await;
                 return;
@@ -58,7 +58,7 @@ impl SlackSync {
                 changes = self.wait(changes).await;
                 continue;
             };
-            let writes = !matches!(deed, Deed::React { .. });
+            let writes = !matches!(deed, NextAction::React { .. });
             if writes && !has_turn {
                 self.office.api.turn(&talk.channel).await;
                 // Post the current state.
@@ -82,7 +82,7 @@ impl SlackSync {
         blocking(move || service.changes(&id)).await
     }
 
-    async fn look(&self) -> Option<(Talk, Seen)> {
+    async fn look(&self) -> Option<(Talk, LoopSummary)> {
         let (service, id) = (self.service.clone(), self.id.clone());
         blocking(move || Ok::<_, refrain_engine::EngineError>((service.talk(&id)?, service.glance(&id)?)))
             .await
@@ -112,27 +112,27 @@ impl SlackSync {
         noted.then_some(()).ok_or_else(|| "it cannot be noted".to_owned())
     }
 
-    async fn perform(&self, talk: &Talk, seen: &Seen, deed: Deed) -> Result<(), String> {
+    async fn perform(&self, talk: &Talk, seen: &LoopSummary, deed: NextAction) -> Result<(), String> {
         match deed {
-            Deed::Post(text) => self.post(talk, seen, &text).await,
-            Deed::Edit(face) => self.edit(talk, face).await,
-            Deed::React { remove, add } => self.react(talk, &remove, add).await,
-            Deed::Reply(notes) => self.reply(talk, seen, notes).await,
+            NextAction::Post(text) => self.post(talk, seen, &text).await,
+            NextAction::Edit(face) => self.edit(talk, face).await,
+            NextAction::React { remove, add } => self.react(talk, &remove, add).await,
+            NextAction::Reply(notes) => self.reply(talk, seen, notes).await,
         }
     }
 
-    async fn post(&self, talk: &Talk, seen: &Seen, text: &str) -> Result<(), String> {
+    async fn post(&self, talk: &Talk, seen: &LoopSummary, text: &str) -> Result<(), String> {
         let mark = format!("{}-{}", seen.id, seen.started);
         let thread = talk.thread.as_deref();
         let found = match talk.message {
-            Sent::Intended => self.find(talk, thread, &mark).await?,
-            Sent::Not | Sent::At(_) | Sent::Refused => {
-                self.note(|talk| talk.message = Sent::Intended).await?;
+            Delivery::Intended => self.find(talk, thread, &mark).await?,
+            Delivery::Not | Delivery::At(_) | Delivery::Refused => {
+                self.note(|talk| talk.message = Delivery::Intended).await?;
                 None
             }
         };
         let posted = match found {
-            Some(ts) => Sent::At(ts),
+            Some(ts) => Delivery::At(ts),
             None => self.sent(self.office.api.say(&talk.channel, thread, text, &mark).await)?,
         };
         self.note(|talk| talk.message = posted).await?;
@@ -140,7 +140,7 @@ impl SlackSync {
     }
 
     async fn edit(&self, talk: &Talk, face: MessageView) -> Result<(), String> {
-        let Sent::At(ts) = &talk.message else { return Ok(()) };
+        let Delivery::At(ts) = &talk.message else { return Ok(()) };
         self.given_up(self.office.api.edit(&talk.channel, ts, &face).await)?;
         self.note(move |talk| talk.shown = Some(face.mark())).await?;
         Ok(())
@@ -156,23 +156,23 @@ impl SlackSync {
         Ok(())
     }
 
-    async fn reply(&self, talk: &Talk, seen: &Seen, notes: Notes) -> Result<(), String> {
+    async fn reply(&self, talk: &Talk, seen: &LoopSummary, notes: Notes) -> Result<(), String> {
         let ended = seen.ended.unwrap_or_default();
         let (thread, name) = (next_action::thread(talk), format!("{}-state-{ended}.md", seen.id));
         let found = match &talk.reply {
-            Some((of, Sent::Intended)) if *of == ended => self.find(talk, thread, &name).await?,
+            Some((of, Delivery::Intended)) if *of == ended => self.find(talk, thread, &name).await?,
             _ => {
-                self.note(move |talk| talk.reply = Some((ended, Sent::Intended))).await?;
+                self.note(move |talk| talk.reply = Some((ended, Delivery::Intended))).await?;
                 None
             }
         };
         let api = &self.office.api;
         let sent = match (found, notes) {
-            (Some(ts), _) => Sent::At(ts),
+            (Some(ts), _) => Delivery::At(ts),
             (None, Notes::Said(text)) => self.sent(api.say(&talk.channel, thread, &text, &name).await)?,
             (None, Notes::File { comment, content, instead }) => {
                 match api.upload(&talk.channel, thread, &name, &comment, &content).await {
-                    Ok(()) => Sent::At(String::new()),
+                    Ok(()) => Delivery::At(String::new()),
                     Err(Fault::Refused(why)) if !OF_THE_APP.contains(&why.as_str()) => {
                         self.office.complain(&format!("{}: no file: {why}", self.id));
                         self.sent(api.say(&talk.channel, thread, &instead, &name).await)?
@@ -195,10 +195,10 @@ impl SlackSync {
     }
 
     /// The result of posting: a message that Slack refuses will never be sent.
-    fn sent(&self, posted: Result<String, Fault>) -> Result<Sent, String> {
+    fn sent(&self, posted: Result<String, Fault>) -> Result<Delivery, String> {
         match posted {
-            Ok(ts) => Ok(Sent::At(ts)),
-            fault => self.given_up(fault.map(drop)).map(|()| Sent::Refused),
+            Ok(ts) => Ok(Delivery::At(ts)),
+            fault => self.given_up(fault.map(drop)).map(|()| Delivery::Refused),
         }
     }
 

@@ -2,16 +2,16 @@
 
 use refrain_core::prompt::state_file::WorkStatus;
 use refrain_core::view::StatusWord;
-use refrain_engine::{Sent, StopAsked, Talk};
+use refrain_engine::{Delivery, StopAsked, Talk};
 use rstest::rstest;
 use serde_json::json;
 
-use super::next_action::{Deed, is_settled, next, reacted, thread};
-use super::render::{Notes, Seen, escaped};
+use super::next_action::{NextAction, is_settled, next, reacted, thread};
+use super::render::{LoopSummary, Notes, escaped};
 
 /// A loop that was just started.
-fn seen() -> Seen {
-    Seen {
+fn seen() -> LoopSummary {
+    LoopSummary {
         id: "slack-1a2b3c4d".parse().unwrap(),
         goal: "Mend the parser.".to_owned(),
         status: StatusWord::Running,
@@ -32,12 +32,19 @@ fn seen() -> Seen {
     }
 }
 
-fn at_work(charged: u32, of: Option<u32>) -> Seen {
-    Seen { charged, of, ..seen() }
+fn at_work(charged: u32, of: Option<u32>) -> LoopSummary {
+    LoopSummary { charged, of, ..seen() }
 }
 
-fn stopped(status: StatusWord) -> Seen {
-    Seen { status, ended: Some(9), charged: 3, cost: Some(0.123_44), reason: "so it is".to_owned(), ..seen() }
+fn stopped(status: StatusWord) -> LoopSummary {
+    LoopSummary {
+        status,
+        ended: Some(9),
+        charged: 3,
+        cost: Some(0.123_44),
+        reason: "so it is".to_owned(),
+        ..seen()
+    }
 }
 
 #[rstest]
@@ -63,7 +70,7 @@ fn what_is_not_known_is_not_nothing(
     #[case] max: Option<f64>,
     #[case] shows: &str,
 ) {
-    let text = Seen { cost, max_cost: max, ..at_work(2, Some(20)) }.face(None).text;
+    let text = LoopSummary { cost, max_cost: max, ..at_work(2, Some(20)) }.face(None).text;
     assert!(text.contains(shows), "{text}");
 }
 
@@ -74,7 +81,7 @@ fn it_is_announced_with_its_goal_and_its_bounds() {
         first,
         ":repeat: Loop `slack-1a2b3c4d` · up to 20 iterations · up to $5.00\n> Mend the parser."
     );
-    let long = Seen { goal: "x\ny".repeat(100), of: None, max_cost: None, ..seen() }.first_words();
+    let long = LoopSummary { goal: "x\ny".repeat(100), of: None, max_cost: None, ..seen() }.first_words();
     assert!(
         long.starts_with(":repeat: Loop `slack-1a2b3c4d` · no cap on its iterations\n> x\n> yx\n"),
         "{long}"
@@ -109,11 +116,11 @@ fn an_end_has_its_reaction_and_no_button(
 #[test]
 fn what_a_person_has_to_do_is_shown_and_so_is_what_proved_the_work() {
     let needs = Some("answer <its> question".to_owned());
-    let text = Seen { needs, ..stopped(StatusWord::Blocked) }.face(None).text;
+    let text = LoopSummary { needs, ..stopped(StatusWord::Blocked) }.face(None).text;
     assert!(text.ends_with("\n:raised_hand: answer &lt;its&gt; question"), "{text}");
-    let text = Seen { verified: Some(true), ..stopped(StatusWord::Completed) }.face(None).text;
+    let text = LoopSummary { verified: Some(true), ..stopped(StatusWord::Completed) }.face(None).text;
     assert!(text.contains("· completed, ✔ verified\n"), "{text}");
-    let text = Seen { says: Some(WorkStatus::Blocked), ..at_work(2, Some(20)) }.face(None).text;
+    let text = LoopSummary { says: Some(WorkStatus::Blocked), ..at_work(2, Some(20)) }.face(None).text;
     assert!(text.ends_with("· running, its agent says blocked"), "{text}");
 }
 
@@ -151,7 +158,7 @@ fn what_agents_write_calls_nobody_and_leads_nowhere(#[case] text: &str, #[case] 
 
 #[test]
 fn what_an_agent_noted_is_said_or_becomes_a_file() {
-    let of = |notes: &str| Seen { notes: notes.to_owned(), ..stopped(StatusWord::Completed) }.state();
+    let of = |notes: &str| LoopSummary { notes: notes.to_owned(), ..stopped(StatusWord::Completed) }.state();
     assert_eq!(of(""), None);
     let header = ":notebook: State of loop `slack-1a2b3c4d`";
     assert_eq!(of("## Goal\na & b"), Some(Notes::Said(format!("{header}\n## Goal\na &amp; b"))));
@@ -167,26 +174,26 @@ fn what_an_agent_noted_is_said_or_becomes_a_file() {
 }
 
 /// Executes the pending deeds, as if Slack accepted all of them; returns them.
-fn told(talk: &mut Talk, seen: &Seen) -> Vec<String> {
+fn told(talk: &mut Talk, seen: &LoopSummary) -> Vec<String> {
     let mut done = Vec::new();
     while let Some(deed) = next(talk, seen) {
         assert!(done.len() < 9, "{done:?}");
         match deed {
-            Deed::Post(text) => {
+            NextAction::Post(text) => {
                 done.push(format!("post {}", text.lines().next().unwrap()));
-                talk.message = Sent::At("5.5".to_owned());
+                talk.message = Delivery::At("5.5".to_owned());
             }
-            Deed::Edit(face) => {
+            NextAction::Edit(face) => {
                 done.push(format!("edit, {} blocks", face.blocks.len()));
                 talk.shown = Some(face.mark());
             }
-            Deed::React { remove, add } => {
+            NextAction::React { remove, add } => {
                 done.push(format!("-{} +{add}", remove.join(" -")));
                 talk.reaction = Some(add.to_owned());
             }
-            Deed::Reply(_) => {
+            NextAction::Reply(_) => {
                 done.push("reply".to_owned());
-                talk.reply = Some((seen.ended.unwrap(), Sent::At("6.6".to_owned())));
+                talk.reply = Some((seen.ended.unwrap(), Delivery::At("6.6".to_owned())));
             }
         }
     }
@@ -204,14 +211,14 @@ fn a_loop_is_told_from_its_start_to_its_end_and_beyond() {
     assert_eq!(told(&mut talk, &at_work(1, Some(20))), ["edit, 2 blocks", swap]);
     assert_eq!(told(&mut talk, &at_work(2, Some(20))), ["edit, 2 blocks"]);
     assert!(!is_settled(&talk, &at_work(2, Some(20))));
-    let capped = Seen { notes: "all of it".to_owned(), ..stopped(StatusWord::IterationCap) };
+    let capped = LoopSummary { notes: "all of it".to_owned(), ..stopped(StatusWord::IterationCap) };
     let warning = "-hourglass_flowing_sand -arrows_counterclockwise +warning";
     assert_eq!(told(&mut talk, &capped), ["edit, 0 blocks", warning, "reply"]);
     assert!(is_settled(&talk, &capped));
     // It continues, and ends again.
     let on = "-hourglass_flowing_sand -warning +arrows_counterclockwise";
     assert_eq!(told(&mut talk, &at_work(4, Some(30))), ["edit, 2 blocks", on]);
-    let done = Seen { ended: Some(12), notes: "more".to_owned(), ..stopped(StatusWord::Completed) };
+    let done = LoopSummary { ended: Some(12), notes: "more".to_owned(), ..stopped(StatusWord::Completed) };
     let check = "-hourglass_flowing_sand -arrows_counterclockwise +large_yellow_circle";
     assert_eq!(told(&mut talk, &done), ["edit, 0 blocks", check, "reply"]);
 }
@@ -229,11 +236,11 @@ fn of_a_loop_from_elsewhere_only_its_end_is_told() {
 fn a_pause_is_no_end_and_what_is_not_wanted_is_not_tried_again() {
     let mut talk =
         Talk { thread: Some("1.0".to_owned()), trigger: Some("1.5".to_owned()), ..Talk::default() };
-    let paused = Seen { notes: "so far".to_owned(), ..stopped(StatusWord::Paused) };
+    let paused = LoopSummary { notes: "so far".to_owned(), ..stopped(StatusWord::Paused) };
     assert!(!told(&mut talk, &paused).contains(&"reply".to_owned()));
     assert_eq!((reacted(&talk), thread(&talk)), (Some("1.5"), Some("1.0")));
-    let talk = Talk { message: Sent::Refused, ..Talk::default() };
+    let talk = Talk { message: Delivery::Refused, ..Talk::default() };
     assert_eq!(next(&talk, &paused), None);
-    let unsure = Talk { message: Sent::Intended, ..Talk::default() };
-    assert!(matches!(next(&unsure, &paused), Some(Deed::Post(_))), "it is looked for, then posted");
+    let unsure = Talk { message: Delivery::Intended, ..Talk::default() };
+    assert!(matches!(next(&unsure, &paused), Some(NextAction::Post(_))), "it is looked for, then posted");
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// A user's request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Wish {
+pub(super) enum SlackRequest {
     /// A loop.
     Start {
         /// The project, by the name of its folder.
@@ -38,7 +38,7 @@ pub(super) const HELP: &str = "`start [in PROJECT] GOAL` starts a loop\n`status 
     are\n`stop ID` ends it\n`steer ID TEXT` tells its agent something with its next iteration\n`answer ID TEXT` answers its question and lets it \
     continue";
 
-impl Wish {
+impl SlackRequest {
     /// Parses a command's text as Slack sends it.
     pub(super) fn of(text: &str) -> Self {
         let text = plain(text);
@@ -116,8 +116,8 @@ mod tests {
 
     use super::*;
 
-    fn start(project: Option<&str>, goal: &str) -> Wish {
-        Wish::Start { project: project.map(str::to_owned), goal: goal.to_owned() }
+    fn start(project: Option<&str>, goal: &str) -> SlackRequest {
+        SlackRequest::Start { project: project.map(str::to_owned), goal: goal.to_owned() }
     }
 
     #[rstest]
@@ -131,21 +131,21 @@ mod tests {
     #[case("start see <https://a.b/c|a.b/c> and <https://d.e>", start(None, "see a.b/c and https://d.e"))]
     #[case("start read <https://evil.example/x|docs>", start(None, "read https://evil.example/x"))]
     #[case("start ask <@U1>", start(None, "ask <@U1>"))]
-    #[case("status", Wish::Status(None))]
-    #[case("list", Wish::Status(None))]
-    #[case("status slack-1", Wish::Status(Some("slack-1".to_owned())))]
-    #[case("stop `slack-1`", Wish::Stop("slack-1".to_owned()))]
-    #[case("steer slack-1 use rstest", Wish::Steer { id: "slack-1".to_owned(), text: "use rstest".to_owned() })]
-    #[case("answer slack-1 staging", Wish::Answer { id: "slack-1".to_owned(), text: "staging".to_owned() })]
-    #[case("answer slack-1", Wish::Unknown("answer slack-1".to_owned()))]
-    #[case("", Wish::Help)]
-    #[case("<@U0BOT>", Wish::Help)]
-    #[case("help me", Wish::Help)]
-    #[case("stop", Wish::Unknown("stop".to_owned()))]
-    #[case("steer slack-1", Wish::Unknown("steer slack-1".to_owned()))]
-    #[case("<@U0BOT> rm -rf /", Wish::Unknown("rm -rf /".to_owned()))]
-    #[case("<@", Wish::Unknown("<@".to_owned()))]
-    fn words_are_understood(#[case] text: &str, #[case] wish: Wish) {
-        assert_eq!(Wish::of(text), wish);
+    #[case("status", SlackRequest::Status(None))]
+    #[case("list", SlackRequest::Status(None))]
+    #[case("status slack-1", SlackRequest::Status(Some("slack-1".to_owned())))]
+    #[case("stop `slack-1`", SlackRequest::Stop("slack-1".to_owned()))]
+    #[case("steer slack-1 use rstest", SlackRequest::Steer { id: "slack-1".to_owned(), text: "use rstest".to_owned() })]
+    #[case("answer slack-1 staging", SlackRequest::Answer { id: "slack-1".to_owned(), text: "staging".to_owned() })]
+    #[case("answer slack-1", SlackRequest::Unknown("answer slack-1".to_owned()))]
+    #[case("", SlackRequest::Help)]
+    #[case("<@U0BOT>", SlackRequest::Help)]
+    #[case("help me", SlackRequest::Help)]
+    #[case("stop", SlackRequest::Unknown("stop".to_owned()))]
+    #[case("steer slack-1", SlackRequest::Unknown("steer slack-1".to_owned()))]
+    #[case("<@U0BOT> rm -rf /", SlackRequest::Unknown("rm -rf /".to_owned()))]
+    #[case("<@", SlackRequest::Unknown("<@".to_owned()))]
+    fn words_are_understood(#[case] text: &str, #[case] wish: SlackRequest) {
+        assert_eq!(SlackRequest::of(text), wish);
     }
 }

@@ -11,7 +11,7 @@ use rusqlite::Connection;
 
 use super::fold::Row;
 use super::stamp::Stamp;
-use super::{CatalogError, Shelf, rows};
+use super::{CatalogError, LoopFolder, rows};
 use crate::access::signing::Signing;
 use crate::disk::atomic::make_dir;
 use crate::disk::migration::migrate;
@@ -129,7 +129,7 @@ pub fn note(data_home: &Utf8Path, dir: &LoopDir, signing: &Signing) -> Result<()
     let Some(row) = Row::new(name.to_owned(), stamp, &snapshot.state)? else { return Ok(()) };
     let project = Project::find(&snapshot.state.spec.project)?;
     let mut catalog = Catalog::open(data_home, RUNNER_WAITS)?;
-    rows::write(catalog.writable()?, (&project, Shelf::Loops), &[row], &[])
+    rows::write(catalog.writable()?, (&project, LoopFolder::Loops), &[row], &[])
 }
 
 impl Catalog {

@@ -20,8 +20,8 @@ mod update;
 
 pub use file::{Catalog, aside, note, with};
 pub use fold::Brief;
-pub use shelf::{Detail, Shelf};
-pub use update::Found;
+pub use shelf::{Detail, LoopFolder};
+pub use update::CatalogEntry;
 
 use crate::DiskError;
 

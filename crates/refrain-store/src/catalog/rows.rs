@@ -11,7 +11,7 @@ use rusqlite::{Connection, Row as Columns, TransactionBehavior, params};
 
 use super::fold::{Brief, Row, Spending};
 use super::stamp::Stamp;
-use super::{CatalogError, Detail, Shelf};
+use super::{CatalogError, Detail, LoopFolder};
 use crate::project::layout::Project;
 
 /// Forgets the loops of all projects but these.
@@ -29,7 +29,7 @@ pub(super) fn keep_projects(db: &Connection, keep: &[&str]) -> Result<(), Catalo
 /// and the rest if that is `wanted`.
 pub(super) fn each(
     db: &Connection,
-    (project, shelf): (&Project, Shelf),
+    (project, shelf): (&Project, LoopFolder),
     detail: Detail,
     mut wanted: impl FnMut(&str, Stamp) -> bool,
     mut take: impl FnMut(Brief),
@@ -94,7 +94,7 @@ pub(super) fn unfit(error: impl std::fmt::Display) -> CatalogError {
 /// Writes what changed, and forgets what is gone: all of it or nothing.
 pub(super) fn write(
     db: &mut Connection,
-    (project, shelf): (&Project, Shelf),
+    (project, shelf): (&Project, LoopFolder),
     changed: &[Row],
     gone: &[String],
 ) -> Result<(), CatalogError> {

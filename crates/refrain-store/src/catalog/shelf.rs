@@ -6,14 +6,14 @@ use crate::project::layout::Project;
 
 /// A folder of a project's loops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shelf {
+pub enum LoopFolder {
     /// Those that run or have ended.
     Loops,
     /// Those in the archive.
     Archive,
 }
 
-impl Shelf {
+impl LoopFolder {
     pub(super) fn is_archive(self) -> bool {
         self == Self::Archive
     }

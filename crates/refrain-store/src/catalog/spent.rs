@@ -8,7 +8,7 @@ use rusqlite::{Row, params};
 
 use super::fold::{Spending, spendings};
 use super::rows::unfit;
-use super::update::Found;
+use super::update::CatalogEntry;
 use super::{Catalog, CatalogError};
 use crate::project::layout::Project;
 
@@ -18,7 +18,7 @@ impl Catalog {
     pub fn add_up(
         &self,
         project: &Project,
-        found: &[Found],
+        found: &[CatalogEntry],
         since: Option<Timestamp>,
         tally: &mut Tally,
     ) -> Result<(), CatalogError> {
@@ -43,7 +43,7 @@ impl Catalog {
             tally.stop(end, row.get(1)?, row.get(2)?);
         }
         for found in found {
-            if let Found::Open(_, state) = found {
+            if let CatalogEntry::Open(_, state) = found {
                 let of = tally.unused_number();
                 for Spending { at, model, pool, usage } in spendings(state) {
                     if since.is_none_or(|since| at >= since) {

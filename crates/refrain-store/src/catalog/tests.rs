@@ -8,33 +8,33 @@ use jiff::tz::TimeZone;
 use refrain_core::agent::{AgentReport, Scope, Session, Tokens, Usd};
 use refrain_core::event::{Ask, AttemptFinished, End, Event, Exit, Identity, Process, Urgency};
 use refrain_core::promise::{MatchMode, Promise, PromiseText};
-use refrain_core::view::usage::{By, Report, Tally};
+use refrain_core::view::usage::{GroupUsage, Report, Tally};
 use refrain_core::{AttemptId, LoopId};
 use rstest::rstest;
 
-use super::{CatalogError, Detail, Found, Shelf, note, with};
+use super::{CatalogEntry, CatalogError, Detail, LoopFolder, note, with};
 use crate::access::signing::Signing;
 use crate::journal::tests::{at, started};
 use crate::journal::{Durability, Journal};
 use crate::project::archive;
 use crate::project::layout::{LoopDir, Project};
 
-struct Place {
+struct TestProject {
     _dir: tempfile::TempDir,
     home: Utf8PathBuf,
     project: Project,
 }
 
-fn signing(place: &Place) -> Signing {
+fn signing(place: &TestProject) -> Signing {
     Signing::new(&place.home, &place.home)
 }
 
-fn place() -> Place {
+fn place() -> TestProject {
     let dir = tempfile::tempdir().unwrap();
     let root = Utf8Path::from_path(dir.path()).unwrap().canonicalize_utf8().unwrap();
     fs::create_dir(root.join("project")).unwrap();
     let project = Project::find(&root.join("project")).unwrap();
-    Place { _dir: dir, home: root.join("home"), project }
+    TestProject { _dir: dir, home: root.join("home"), project }
 }
 
 fn id(name: &str) -> LoopId {
@@ -107,42 +107,42 @@ fn finished(tells: bool) -> AttemptFinished {
 }
 
 /// What is found, as text, in order.
-fn seen(place: &Place) -> Vec<String> {
+fn seen(place: &TestProject) -> Vec<String> {
     let found = with(&place.home, |catalog| {
-        catalog.update(&place.project, Shelf::Loops, Detail::Object, &signing(place))
+        catalog.update(&place.project, LoopFolder::Loops, Detail::Object, &signing(place))
     })
     .unwrap();
     words(&found)
 }
 
-fn words(found: &[Found]) -> Vec<String> {
-    let word = |found: &Found| match found {
-        Found::Stopped(brief) => {
+fn words(found: &[CatalogEntry]) -> Vec<String> {
+    let word = |found: &CatalogEntry| match found {
+        CatalogEntry::Stopped(brief) => {
             assert!(
                 brief.object.as_ref().unwrap().contains(&format!("\"status\":\"{}\"", brief.status.as_str()))
             );
             format!("{} {}", brief.id, brief.status.as_str())
         }
-        Found::Open(dir, _) => format!("{} open", dir.0.file_name().unwrap()),
-        Found::Damaged { name, .. } => format!("{name} damaged"),
+        CatalogEntry::Open(dir, _) => format!("{} open", dir.0.file_name().unwrap()),
+        CatalogEntry::Damaged { name, .. } => format!("{name} damaged"),
     };
     let mut words: Vec<_> = found.iter().map(word).collect();
     words.sort();
     words
 }
 
-fn sums(place: &Place, since: Option<i64>) -> Report {
+fn sums(place: &TestProject, since: Option<i64>) -> Report {
     let tally = with(&place.home, |catalog| {
-        let mut tally = Tally::new(By::Agent, TimeZone::UTC);
-        let mut found = catalog.update(&place.project, Shelf::Loops, Detail::Object, &signing(place))?;
-        found.extend(catalog.update(&place.project, Shelf::Archive, Detail::Line, &signing(place))?);
+        let mut tally = Tally::new(GroupUsage::Agent, TimeZone::UTC);
+        let mut found = catalog.update(&place.project, LoopFolder::Loops, Detail::Object, &signing(place))?;
+        found.extend(catalog.update(&place.project, LoopFolder::Archive, Detail::Line, &signing(place))?);
         catalog.add_up(&place.project, &found, since.map(at), &mut tally)?;
         Ok(tally)
     });
     tally.unwrap().report(None, "UTC".into(), None)
 }
 
-fn file(place: &Place) -> Utf8PathBuf {
+fn file(place: &TestProject) -> Utf8PathBuf {
     place.home.join("catalog.sqlite")
 }
 
@@ -318,7 +318,7 @@ fn projects_that_are_off_the_list_are_forgotten() {
     let known = |roots: &[&str]| {
         with(&place.home, |catalog| {
             catalog.keep_projects(roots)?;
-            let mut tally = Tally::new(By::Day, TimeZone::UTC);
+            let mut tally = Tally::new(GroupUsage::Day, TimeZone::UTC);
             catalog.add_up(&place.project, &[], None, &mut tally)?;
             Ok(tally.report(None, "UTC".into(), None).total.attempts)
         })

@@ -10,7 +10,7 @@ use refrain_core::{LoopId, LoopState};
 use rustix::fs::{Dir, DirEntry, FileType};
 
 use super::fold::{Brief, Row};
-use super::shelf::{Detail, Shelf};
+use super::shelf::{Detail, LoopFolder};
 use super::stamp::Stamp;
 use super::{Catalog, CatalogError, rows};
 use crate::OnPath;
@@ -20,7 +20,7 @@ use crate::project::layout::{LoopDir, Project};
 
 /// A loop that was found.
 #[derive(Debug)]
-pub enum Found {
+pub enum CatalogEntry {
     /// It has stopped: its journal alone decides its status.
     Stopped(Box<Brief>),
     /// It has not, or its end is unsigned: its status depends on live processes too.
@@ -37,10 +37,10 @@ impl Catalog {
     pub fn update(
         &mut self,
         project: &Project,
-        shelf: Shelf,
+        shelf: LoopFolder,
         detail: Detail,
         signing: &Signing,
-    ) -> Result<Vec<Found>, CatalogError> {
+    ) -> Result<Vec<CatalogEntry>, CatalogError> {
         let folder = shelf.folder(project);
         let mut there = stamps(&folder)?;
         let mut found = Vec::with_capacity(there.len());
@@ -53,9 +53,11 @@ impl Catalog {
             false
         };
         let place = (project, shelf);
-        rows::each(&self.db, place, detail, is_current, |brief| found.push(Found::Stopped(Box::new(brief))))?;
+        rows::each(&self.db, place, detail, is_current, |brief| {
+            found.push(CatalogEntry::Stopped(Box::new(brief)))
+        })?;
         for (name, stamp) in there {
-            if shelf == Shelf::Loops && name.parse::<LoopId>().is_err() {
+            if shelf == LoopFolder::Loops && name.parse::<LoopId>().is_err() {
                 continue;
             }
             let dir = LoopDir(folder.join(&name));
@@ -65,15 +67,15 @@ impl Catalog {
                     let Some(stamp) = stamp else { continue };
                     match Row::new(name, stamp, &snapshot.state)? {
                         Some(row) => {
-                            found.push(Found::Stopped(Box::new(row.brief.clone())));
+                            found.push(CatalogEntry::Stopped(Box::new(row.brief.clone())));
                             changed.push(row);
                         }
-                        None => found.push(Found::Open(dir, Box::new(snapshot.state))),
+                        None => found.push(CatalogEntry::Open(dir, Box::new(snapshot.state))),
                     }
                 }
                 // It has no first line yet, or was just moved away: there is no loop.
                 Err(JournalError::Missing(_)) => {}
-                Err(error) => found.push(Found::Damaged { name, error }),
+                Err(error) => found.push(CatalogEntry::Damaged { name, error }),
             }
         }
         if !changed.is_empty() || !gone.is_empty() {

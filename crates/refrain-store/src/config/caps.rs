@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_core::budget::{Caps, Which};
+use refrain_core::budget::{CapKind, Caps};
 use serde::Deserialize;
 
 use super::file;
@@ -71,7 +71,7 @@ struct OnlyBudget {
 pub(super) fn only_lowers(project: &mut Values, user: &Caps, own: &Caps) {
     let lower = own.lower(*user);
     let lowers = |which| own.of(which) == lower.of(which) && own.of(which) != user.of(which);
-    let idle: Vec<_> = Which::ALL.into_iter().filter(|which| !lowers(*which)).map(Which::key).collect();
+    let idle: Vec<_> = CapKind::ALL.into_iter().filter(|which| !lowers(*which)).map(CapKind::key).collect();
     project
         .retain(|path, _| path[0] != "budget" || path.get(1).is_none_or(|key| !idle.contains(&key.as_str())));
 }

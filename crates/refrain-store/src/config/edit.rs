@@ -6,7 +6,7 @@ use toml::de::{DeTable, DeValue};
 use super::file::{ConfigFile, key, unknown, user_file, user_place};
 use super::given::ConfigError;
 use super::layers::Settings;
-use super::schema::Known;
+use super::schema::KeySchema;
 use super::show::Entry;
 use crate::disk::atomic::{create, make_dir, replace_atomic};
 use crate::{DiskError, OnPath};
@@ -60,7 +60,7 @@ impl KeyPath {
                 _ => return Err(no_key()),
             }
         }
-        let known = Known::new();
+        let known = KeySchema::new();
         let mut table = known.root();
         for (at, name) in path.iter().enumerate() {
             if let Some(what) = unknown(known.root(), &path[..=at]) {

@@ -11,10 +11,10 @@ use refrain_core::spec::AgentKind;
 use rustix::fs::OFlags;
 use toml::de::{DeTable, DeValue};
 
-use super::given::{ConfigError, Given, Origin, Values};
+use super::given::{ConfigError, Origin, Setting, Values};
 use super::keys::{Config, Embeddings};
 use super::nearest;
-use super::schema::{Known, Table};
+use super::schema::{KeySchema, Table};
 use crate::project::layout::Project;
 
 /// The largest configuration file, in bytes.
@@ -124,8 +124,8 @@ impl ConfigFile {
         let values: toml::Table = toml::from_str(&self.text).map_err(|error| broken(&error))?;
         let mut found = Vec::new();
         flatten(spans.get_ref(), &values, &mut Vec::new(), &mut found);
-        let known = Known::new();
-        for Found { path, key_at, .. } in &found {
+        let known = KeySchema::new();
+        for KeyValue { path, key_at, .. } in &found {
             if let Some(what) = unknown(known.root(), path) {
                 return Err(wrong(*key_at, what));
             }
@@ -158,14 +158,14 @@ impl ConfigFile {
                 }
                 (_, value) => value,
             };
-            (one.path, Given::new(value, origin(one.key_at)))
+            (one.path, Setting::new(value, origin(one.key_at)))
         });
         Ok(Layer { given: given.collect(), config })
     }
 }
 
 /// One key of a file.
-struct Found {
+struct KeyValue {
     path: Vec<String>,
     value: toml::Value,
     is_table: bool,
@@ -175,11 +175,11 @@ struct Found {
     end: usize,
 }
 
-fn flatten(spans: &DeTable<'_>, values: &toml::Table, above: &mut Vec<String>, found: &mut Vec<Found>) {
+fn flatten(spans: &DeTable<'_>, values: &toml::Table, above: &mut Vec<String>, found: &mut Vec<KeyValue>) {
     for (name, place) in spans {
         let Some(value) = values.get(name.get_ref().as_ref()) else { continue };
         above.push(name.get_ref().clone().into_owned());
-        found.push(Found {
+        found.push(KeyValue {
             path: above.clone(),
             value: value.clone(),
             is_table: value.is_table(),

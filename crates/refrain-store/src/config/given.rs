@@ -50,7 +50,7 @@ pub enum ConfigError {
 
 /// One value, and where it comes from.
 #[derive(Clone, PartialEq)]
-pub(super) struct Given {
+pub(super) struct Setting {
     pub(super) value: toml::Value,
     pub(super) origin: Origin,
     /// The layer, counted from below.
@@ -60,16 +60,16 @@ pub(super) struct Given {
 }
 
 /// Values by the path of their key.
-pub(super) type Values = BTreeMap<Vec<String>, Given>;
+pub(super) type Values = BTreeMap<Vec<String>, Setting>;
 
-impl fmt::Debug for Given {
+impl fmt::Debug for Setting {
     /// Without the value, which may be a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "from {}", self.origin)
     }
 }
 
-impl Given {
+impl Setting {
     pub(super) fn new(value: toml::Value, origin: Origin) -> Self {
         Self { value, origin, layer: 0, of_agent: false }
     }

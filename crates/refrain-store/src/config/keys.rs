@@ -23,7 +23,7 @@ use refrain_core::values::{self, GateVariable, Limit, OnStuck};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::written::{self, Command, Written};
+use super::written::{self, Command, ValueText};
 
 /// The words that claim the work done where nothing else is said.
 pub const PROMISE: &str = "COMPLETE";
@@ -112,40 +112,40 @@ pub struct Start {
     pub promise_match: Option<MatchMode>,
     /// How many iterations at most.
     #[serde(deserialize_with = "written::iterations")]
-    #[schemars(with = "Option<Written>", extend("minimum" = 1, "maximum" = 200, "default" = Limits::DEFAULT_ITERATIONS))]
+    #[schemars(with = "Option<ValueText>", extend("minimum" = 1, "maximum" = 200, "default" = Limits::DEFAULT_ITERATIONS))]
     pub max_iterations: Option<u32>,
     /// How long the loop may take, less pauses and waits: seconds, or like "90s", "1h30m"; or "none".
     #[serde(deserialize_with = "written::duration_limit")]
-    #[schemars(with = "Option<Written>", extend("default" = "none"))]
+    #[schemars(with = "Option<ValueText>", extend("default" = "none"))]
     pub max_duration: Option<Limit<Millis>>,
     /// How much money the loop may cost, in US dollars; or "none".
     #[serde(deserialize_with = "written::cost_limit")]
-    #[schemars(with = "Option<Written>", extend("default" = "none"))]
+    #[schemars(with = "Option<ValueText>", extend("default" = "none"))]
     pub max_cost: Option<Limit<Usd>>,
     /// How many tokens the loop may use, in and out: 500000, "500k", "2M"; or "none".
     #[serde(deserialize_with = "written::token_limit")]
-    #[schemars(with = "Option<Written>", extend("default" = "none"))]
+    #[schemars(with = "Option<ValueText>", extend("default" = "none"))]
     pub max_tokens: Option<Limit<u64>>,
     /// How long the loop may wait for a provider in a row; without it 24h for a limit and 2h for an outage.
     #[serde(deserialize_with = "written::duration_limit")]
-    #[schemars(with = "Option<Written>")]
+    #[schemars(with = "Option<ValueText>")]
     pub retry_for: Option<Limit<Millis>>,
     /// How long one attempt may take; or "none".
     #[serde(deserialize_with = "written::duration_limit")]
-    #[schemars(with = "Option<Written>", extend("default" = "none"))]
+    #[schemars(with = "Option<ValueText>", extend("default" = "none"))]
     pub timeout: Option<Limit<Millis>>,
     /// How long an attempt that took too long has to come to an end once it was asked to, before it is made to; without it
     /// 3s for most agents.
     #[serde(deserialize_with = "written::duration")]
-    #[schemars(with = "Option<Written>")]
+    #[schemars(with = "Option<ValueText>")]
     pub timeout_grace: Option<Millis>,
     /// How long one attempt may print nothing, or "none"; without it 30m for known agents.
     #[serde(deserialize_with = "written::duration_limit")]
-    #[schemars(with = "Option<Written>")]
+    #[schemars(with = "Option<ValueText>")]
     pub idle_timeout: Option<Limit<Millis>>,
     /// How long to rest between iterations; or "none".
     #[serde(deserialize_with = "written::pause")]
-    #[schemars(with = "Option<Written>", extend("default" = "none"))]
+    #[schemars(with = "Option<ValueText>", extend("default" = "none"))]
     pub pause: Option<Limit<Millis>>,
     /// How often the same failure comes in a row before the prompt asks the agent to try something else; two more, and the loop is
     /// stuck.
@@ -175,7 +175,7 @@ pub struct Start {
     pub mirrors: Option<Vec<Mirror>>,
     /// How much of one stream of an attempt is kept, in bytes or like "512MiB"; past it the middle is dropped.
     #[serde(deserialize_with = "written::bytes")]
-    #[schemars(with = "Option<Written>", extend("default" = Spec::OUTPUT_CAP))]
+    #[schemars(with = "Option<ValueText>", extend("default" = Spec::OUTPUT_CAP))]
     pub output_cap: Option<u64>,
 }
 
@@ -231,7 +231,7 @@ pub struct Git {
     pub base: Option<String>,
     /// The largest file that is committed, in bytes or like "10MiB".
     #[serde(deserialize_with = "written::bytes")]
-    #[schemars(with = "Option<Written>", extend("default" = git::largest_file()))]
+    #[schemars(with = "Option<ValueText>", extend("default" = git::largest_file()))]
     pub largest_file: Option<u64>,
     /// Files that may be committed though they look like secrets: patterns as in .gitignore.
     #[serde(deserialize_with = "written::globs")]
@@ -247,7 +247,7 @@ pub struct Worktrees {
     /// are removed from those unused for longest, then those worktrees themselves; never one with work in it that
     /// is nowhere else.
     #[serde(deserialize_with = "written::bytes")]
-    #[schemars(with = "Option<Written>", extend("default" = Worktrees::DISK_BUDGET))]
+    #[schemars(with = "Option<ValueText>", extend("default" = Worktrees::DISK_BUDGET))]
     pub disk_budget: Option<u64>,
     /// A shell command that prepares a new worktree before an agent works in it, such as "npm ci". It counts only in trusted
     /// configuration.
@@ -272,15 +272,15 @@ pub struct Budget {
     /// How much money all loops of the user may cost in one day, in US dollars; or "none". Days are those of the machine's
     /// time zone.
     #[serde(deserialize_with = "written::cost_limit")]
-    #[schemars(with = "Option<Written>", extend("default" = "none"))]
+    #[schemars(with = "Option<ValueText>", extend("default" = "none"))]
     pub max_cost_per_day: Option<Limit<Usd>>,
     /// How much all loops of one project may cost in one day; or "none".
     #[serde(deserialize_with = "written::cost_limit")]
-    #[schemars(with = "Option<Written>", extend("default" = "none"))]
+    #[schemars(with = "Option<ValueText>", extend("default" = "none"))]
     pub project_max_cost_per_day: Option<Limit<Usd>>,
     /// How much all loops of one project may cost in all; or "none".
     #[serde(deserialize_with = "written::cost_limit")]
-    #[schemars(with = "Option<Written>", extend("default" = "none"))]
+    #[schemars(with = "Option<ValueText>", extend("default" = "none"))]
     pub project_max_cost: Option<Limit<Usd>>,
 }
 
@@ -357,7 +357,7 @@ pub struct Notify {
     pub ntfy: Option<String>,
     /// Waits for a provider that are longer are told too: like "30m"; or "none".
     #[serde(deserialize_with = "written::duration_limit")]
-    #[schemars(with = "Option<Written>", extend("default" = "none"))]
+    #[schemars(with = "Option<ValueText>", extend("default" = "none"))]
     pub wait_longer_than: Option<Limit<Millis>>,
 }
 
@@ -500,14 +500,14 @@ pub struct Gate {
     pub hard: bool,
     /// How long it may take.
     #[serde(default, deserialize_with = "written::duration")]
-    #[schemars(with = "Option<Written>")]
+    #[schemars(with = "Option<ValueText>")]
     pub timeout: Option<Millis>,
     /// How often it is tried again before it counts as failed.
     #[serde(default)]
     pub retries: u32,
     /// When it is run; without it `iteration`, and `claim` where it is an agent.
     #[serde(default)]
-    pub when: Option<When>,
+    pub when: Option<GateMoment>,
 }
 
 /// `[plan]`: defaults of `refrain plan run`.
@@ -516,18 +516,18 @@ pub struct Gate {
 pub struct Plan {
     /// How many tasks are worked on at a time; without it as many as cores and memory allow, 8 at most.
     #[serde(deserialize_with = "written::jobs")]
-    #[schemars(with = "Option<Written>", extend("minimum" = 1, "maximum" = values::MOST_JOBS))]
+    #[schemars(with = "Option<ValueText>", extend("minimum" = 1, "maximum" = values::MOST_JOBS))]
     pub jobs: Option<u32>,
     /// Whether a task starts as soon as its own dependencies have landed, and not with its wave.
     #[schemars(extend("default" = false))]
     pub pipeline: Option<bool>,
     /// How many iterations one task may take.
     #[serde(deserialize_with = "written::iterations")]
-    #[schemars(with = "Option<Written>", extend("minimum" = 1, "maximum" = 200, "default" = PlanLimits::PER_TASK))]
+    #[schemars(with = "Option<ValueText>", extend("minimum" = 1, "maximum" = 200, "default" = PlanLimits::PER_TASK))]
     pub max_iterations_per_task: Option<u32>,
     /// How many iterations all tasks may take together.
     #[serde(deserialize_with = "written::iteration")]
-    #[schemars(with = "Option<Written>", extend("minimum" = 1, "default" = PlanLimits::TOTAL))]
+    #[schemars(with = "Option<ValueText>", extend("minimum" = 1, "default" = PlanLimits::TOTAL))]
     pub max_total_iterations: Option<u32>,
     /// Whether a task that is used up waits for words of the user, in place of being blocked.
     #[schemars(extend("default" = false))]
@@ -549,7 +549,7 @@ pub struct Critique {
     pub model: Option<String>,
     /// How long it may take.
     #[serde(deserialize_with = "written::duration")]
-    #[schemars(with = "Option<Written>", extend("default" = "5m"))]
+    #[schemars(with = "Option<ValueText>", extend("default" = "5m"))]
     pub timeout: Option<Millis>,
 }
 
@@ -563,7 +563,7 @@ pub struct Evolution {
     pub model: Option<String>,
     /// How much money it may spend on one loop, where it can be held to that.
     #[serde(deserialize_with = "written::cost_limit")]
-    #[schemars(with = "Option<Written>", extend("default" = "none"))]
+    #[schemars(with = "Option<ValueText>", extend("default" = "none"))]
     pub max_cost: Option<Limit<Usd>>,
 }
 
@@ -574,7 +574,7 @@ fn is_hard() -> bool {
 /// When a gate is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum When {
+pub enum GateMoment {
     /// After every iteration that changed something, and after every claim.
     Iteration,
     /// After a claim only.
@@ -597,15 +597,15 @@ pub struct Protect {
 pub struct ModelPrice {
     /// In.
     #[serde(deserialize_with = "written::price")]
-    #[schemars(with = "Written")]
+    #[schemars(with = "ValueText")]
     pub input: Usd,
     /// In, read from a cache; without it as dear as any.
     #[serde(default, deserialize_with = "written::some_price")]
-    #[schemars(with = "Option<Written>")]
+    #[schemars(with = "Option<ValueText>")]
     pub cached_input: Option<Usd>,
     /// Out.
     #[serde(deserialize_with = "written::price")]
-    #[schemars(with = "Written")]
+    #[schemars(with = "ValueText")]
     pub output: Usd,
 }
 

@@ -7,14 +7,14 @@
 use std::ffi::OsString;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_core::budget::{Caps, Which};
+use refrain_core::budget::{CapKind, Caps};
 use refrain_core::price::Price;
 use refrain_core::sandbox::SandboxMode;
 use refrain_core::spec::AgentKind;
 
 use super::caps::only_lowers;
 use super::file;
-use super::given::{ConfigError, Given, Origin, Values};
+use super::given::{ConfigError, Origin, Setting, Values};
 use super::keys::Config;
 use super::memory::refuse_in_a_project;
 use super::nearest;
@@ -124,7 +124,7 @@ pub fn load(places: Places<'_>, chosen: Chosen<'_>) -> Result<Settings, ConfigEr
     }
     let said = chosen.agent.map(|agent| {
         let value = toml::Value::String(agent.to_owned());
-        (start("agent"), Given::new(value, Origin::Option("--agent")))
+        (start("agent"), Setting::new(value, Origin::Option("--agent")))
     });
     lay(&mut resolved, &said.into_iter().collect(), layers.len(), Some(&given));
     let config = config(&resolved)?;
@@ -142,7 +142,7 @@ impl Settings {
 
     /// The origin of a shared cap that holds.
     #[must_use]
-    pub fn origin_of_cap(&self, which: Which) -> Origin {
+    pub fn origin_of_cap(&self, which: CapKind) -> Origin {
         let path = ["budget".to_owned(), which.key().to_owned()];
         self.resolved.get(path.as_slice()).map_or(Origin::Default, |given| given.origin.clone())
     }
@@ -189,7 +189,7 @@ fn lay(values: &mut Values, layer: &Values, number: usize, agents: Option<&Value
     let own = layer.iter().filter(|(path, _)| expanded.is_empty() || **path != start("agent"));
     let own: Vec<_> = own.map(|(path, given)| (path.clone(), given.clone())).collect();
     for (path, given) in expanded.into_iter().chain(own) {
-        values.insert(path, Given { layer: number, ..given });
+        values.insert(path, Setting { layer: number, ..given });
     }
 }
 
@@ -210,7 +210,7 @@ fn expand(name: &str, agents: &Values) -> Values {
             "args" => start("agent-arg"),
             _ => [&["start".to_owned()], &path[2..]].concat(),
         };
-        (path, Given { of_agent: true, ..given.clone() })
+        (path, Setting { of_agent: true, ..given.clone() })
     })
     .collect()
 }

@@ -5,10 +5,10 @@ use serde_json::Value as Json;
 use toml::Value;
 
 use super::nearest;
-use super::schema::{Known, Table};
+use super::schema::{KeySchema, Table};
 use super::wording::{kind, shown};
 
-impl Known {
+impl KeySchema {
     /// The error of a value under the path of its key, if the schema can name it.
     pub(super) fn objection(&self, path: &[String], value: &Value) -> Option<String> {
         let (name, above) = path.split_last()?;

@@ -13,7 +13,7 @@ pub fn schema() -> Schema {
 
 /// What is known of keys.
 #[derive(Debug)]
-pub(super) struct Known(Value);
+pub(super) struct KeySchema(Value);
 
 /// A table of the configuration, as the schema describes it.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +22,7 @@ pub(super) struct Table<'a> {
     own: &'a Value,
 }
 
-impl Known {
+impl KeySchema {
     pub(super) fn new() -> Self {
         Self(schema().to_value())
     }

@@ -6,9 +6,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::file::{ConfigFile, key};
-use super::given::{ConfigError, Given, Origin};
+use super::given::{ConfigError, Origin, Setting};
 use super::layers::Settings;
-use super::schema::Known;
+use super::schema::KeySchema;
 
 /// One key.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -27,7 +27,7 @@ fn as_text<S: serde::Serializer>(origin: &Origin, serializer: S) -> Result<S::Ok
     serializer.collect_str(origin)
 }
 
-fn entry(path: &[String], given: &Given) -> Entry {
+fn entry(path: &[String], given: &Setting) -> Entry {
     let is_secret = path.iter().rev().nth(1).is_some_and(|above| above == "env");
     let value = match is_secret {
         true => Some(Value::from("[redacted]")),
@@ -64,7 +64,7 @@ impl Settings {
     #[must_use]
     pub fn entries(&self) -> Vec<Entry> {
         let given = self.given.iter().map(|(path, given)| (path.clone(), entry(path, given)));
-        let known = Known::new();
+        let known = KeySchema::new();
         let tables =
             known.root().names().into_iter().filter_map(|name| Some((name, known.root().below(name)?)));
         let default = tables.flat_map(|(table, keys)| {

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-use super::given::{ConfigError, Given, Origin, Values};
+use super::given::{ConfigError, Origin, Setting, Values};
 use super::keys::Config;
-use super::schema::Known;
+use super::schema::KeySchema;
 
 /// Which tables have variables, and how their names begin.
 const TABLES: [(&str, &str); 2] = [("start", "REFRAIN_"), ("git", "REFRAIN_GIT_")];
@@ -22,7 +22,7 @@ pub(super) fn layer(variables: &[(OsString, OsString)]) -> Result<Values, Config
     if set.is_empty() {
         return Ok(given);
     }
-    let known = Known::new();
+    let known = KeySchema::new();
     for (table, prefix) in TABLES {
         let Some(keys) = known.root().below(table) else { continue };
         // A table of its own fits into no variable.
@@ -35,14 +35,14 @@ pub(super) fn layer(variables: &[(OsString, OsString)]) -> Result<Values, Config
                 None => Err("it is no UTF-8 text".to_owned()),
             };
             let value = value.map_err(|what| ConfigError::Wrong { at: origin.clone(), what })?;
-            given.insert(vec![table.to_owned(), key.to_owned()], Given::new(value, origin));
+            given.insert(vec![table.to_owned(), key.to_owned()], Setting::new(value, origin));
         }
     }
     Ok(given)
 }
 
 /// The text as the value that the key takes: itself, or what it says.
-fn value(known: &Known, path: &[String; 2], text: &str) -> Result<toml::Value, String> {
+fn value(known: &KeySchema, path: &[String; 2], text: &str) -> Result<toml::Value, String> {
     let [table, key] = path;
     let fits = |value: &toml::Value| {
         let inner = toml::Table::from_iter([(key.clone(), value.clone())]);

@@ -18,12 +18,12 @@ use super::wording::shown;
 
 /// A value, as the text that it is read from: of a text what it says, of all else what stands in the file. What is neither
 /// a text nor a number no reader takes, and it says what it would.
-pub(super) struct Written {
+pub(super) struct ValueText {
     text: String,
     shown: String,
 }
 
-impl<'de> Deserialize<'de> for Written {
+impl<'de> Deserialize<'de> for ValueText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
         let shown = shown(&value);
@@ -39,7 +39,7 @@ impl<'de> Deserialize<'de> for Written {
     }
 }
 
-impl JsonSchema for Written {
+impl JsonSchema for ValueText {
     fn inline_schema() -> bool {
         true
     }
@@ -57,7 +57,7 @@ fn read<'de, D: Deserializer<'de>, T>(
     deserializer: D,
     read: impl FnOnce(&str) -> Result<T, String>,
 ) -> Result<T, D::Error> {
-    let Written { text, shown } = Written::deserialize(deserializer)?;
+    let ValueText { text, shown } = ValueText::deserialize(deserializer)?;
     read(&text).map_err(|accepted| D::Error::custom(format!("{shown}: {accepted}")))
 }
 

@@ -25,7 +25,7 @@ pub fn standing(path: &Utf8Path) -> Utf8PathBuf {
 
 /// What a loop needs of a file system and this one lacks.
 #[derive(Debug, thiserror::Error)]
-pub enum Lack {
+pub enum MissingFeature {
     /// Nothing can be written there.
     #[error("nothing can be written")]
     Writing(#[source] io::Error),
@@ -42,23 +42,23 @@ pub enum Lack {
 
 /// Tries out, in a folder of its own, what a loop needs of a file system. Returns all that is lacking.
 #[must_use]
-pub fn try_out(dir: &Utf8Path) -> Vec<Lack> {
+pub fn try_out(dir: &Utf8Path) -> Vec<MissingFeature> {
     let trial = match tempfile::Builder::new().prefix(".refrain-trial-").tempdir_in(dir) {
         Ok(trial) => trial,
-        Err(error) => return vec![Lack::Writing(error)],
+        Err(error) => return vec![MissingFeature::Writing(error)],
     };
     let path = trial.path();
     let mut lacks = Vec::new();
     match locks_hold(&path.join("lock")) {
         Ok(true) => {}
-        Ok(false) => lacks.push(Lack::Locks(None)),
-        Err(error) => lacks.push(Lack::Locks(Some(error))),
+        Ok(false) => lacks.push(MissingFeature::Locks(None)),
+        Err(error) => lacks.push(MissingFeature::Locks(Some(error))),
     }
     if let Err(error) = mkfifoat(CWD, path.join("fifo"), Mode::RUSR | Mode::WUSR) {
-        lacks.push(Lack::Fifos(error.into()));
+        lacks.push(MissingFeature::Fifos(error.into()));
     }
     if let Err(error) = Notice::new() {
-        lacks.push(Lack::Notices(error));
+        lacks.push(MissingFeature::Notices(error));
     }
     lacks
 }
@@ -76,7 +76,7 @@ fn locks_hold(path: &std::path::Path) -> io::Result<bool> {
 
 /// The room on a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
+pub struct DiskSpace {
     /// Bytes that the user may still write.
     pub bytes: u64,
     /// Files that may still be made; none if the file system does not count them.
@@ -86,11 +86,11 @@ pub struct Room {
 }
 
 /// How much room there is.
-pub fn room(dir: &Utf8Path) -> Result<Room, DiskError> {
+pub fn room(dir: &Utf8Path) -> Result<DiskSpace, DiskError> {
     let stat = statvfs(dir.as_std_path()).on("ask for the room of", dir)?;
     let device = fs::metadata(dir).on("look at", dir)?.dev();
     let files = (stat.f_files > 0).then_some(stat.f_favail);
-    Ok(Room { bytes: stat.f_bavail.saturating_mul(stat.f_frsize), files, device })
+    Ok(DiskSpace { bytes: stat.f_bavail.saturating_mul(stat.f_frsize), files, device })
 }
 
 /// The access to a folder that is the user's own affair.
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn where_nothing_can_be_written_that_is_said() {
         let lacks = try_out(Utf8Path::new("/proc"));
-        assert!(matches!(lacks.as_slice(), [Lack::Writing(_)]), "{lacks:?}");
+        assert!(matches!(lacks.as_slice(), [MissingFeature::Writing(_)]), "{lacks:?}");
     }
 
     #[test]

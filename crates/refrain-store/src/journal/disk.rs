@@ -81,7 +81,7 @@ impl From<&Stat> for Stamp {
 
 /// What became of a journal's file since it was last written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum FileState {
     /// It is as its writer left it.
     Own,
     /// Nothing is there.
@@ -93,9 +93,9 @@ pub(super) enum Place {
 /// The file that a journal is written to, whichever that is now: a reader in the writer's process is not misled by a
 /// file that was put in its place.
 #[derive(Clone, Debug)]
-pub(super) struct Written(Arc<Mutex<Arc<File>>>);
+pub(super) struct SharedFile(Arc<Mutex<Arc<File>>>);
 
-impl Written {
+impl SharedFile {
     fn new(file: File) -> Self {
         Self(Arc::new(Mutex::new(Arc::new(file))))
     }
@@ -114,7 +114,7 @@ pub(super) struct Disk {
     dir: LoopDir,
     /// The folder of the file, however it was reached.
     folder: Folder,
-    file: Written,
+    file: SharedFile,
     lock: AppendLock,
     /// Every byte of the journal, as this writer read and wrote it.
     own: Vec<u8>,
@@ -143,7 +143,7 @@ impl Disk {
             folder: folder(&dir)?,
             held: identity(&dir.runner_lock()),
             dir,
-            file: Written::new(file),
+            file: SharedFile::new(file),
             lock,
             own,
             stamp,
@@ -157,7 +157,7 @@ impl Disk {
         &self.dir
     }
 
-    pub(super) fn file(&self) -> Written {
+    pub(super) fn file(&self) -> SharedFile {
         self.file.clone()
     }
 
@@ -173,7 +173,8 @@ impl Disk {
 
     fn append(&mut self, bytes: &[u8], durability: Durability) -> Result<Committed, JournalError> {
         let path = self.dir.journal();
-        let mut restored = if self.place()? == Place::Own { None } else { Some(self.restore_patiently()?) };
+        let mut restored =
+            if self.place()? == FileState::Own { None } else { Some(self.restore_patiently()?) };
         let Self { lock, own, .. } = self;
         let mut file = &*self.file.file();
         lock.hold(&path, || {
@@ -213,28 +214,28 @@ impl Disk {
     /// Whether the file still lies in its folder, as it was written. The folder may have been moved, as long as nothing
     /// else has its place. The number of the file's links does not say so: it may have been given another name, and not
     /// every file system lowers the count of an open file.
-    pub(super) fn place(&mut self) -> Result<Place, DiskError> {
+    pub(super) fn place(&mut self) -> Result<FileState, DiskError> {
         let folder = fstat(&self.folder).map_err(io::Error::from).on("look at", &self.dir.0)?;
         if identity(&self.dir.0).is_some_and(|now| now != (folder.st_dev, folder.st_ino)) {
-            return Ok(Place::Foreign);
+            return Ok(FileState::Foreign);
         }
         let file = self.file.file();
         let ours = fstat(&*file).map_err(io::Error::from).on("look at", &self.dir.journal())?;
         match statat(&self.folder, JOURNAL, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(found) if (found.st_dev, found.st_ino) == (ours.st_dev, ours.st_ino) => {}
-            Ok(_) => return Ok(Place::Foreign),
-            Err(Errno::NOENT) => return Ok(Place::Empty),
+            Ok(_) => return Ok(FileState::Foreign),
+            Err(Errno::NOENT) => return Ok(FileState::Empty),
             Err(_) => {}
         }
         let stamp = Stamp::from(&ours);
         if self.stamp == Some(stamp) {
-            return Ok(Place::Own);
+            return Ok(FileState::Own);
         }
         if stamp.length != self.length() || !self.has_own_content(&file)? {
-            return Ok(Place::Foreign);
+            return Ok(FileState::Foreign);
         }
         self.stamp = Some(stamp);
-        Ok(Place::Own)
+        Ok(FileState::Own)
     }
 
     /// Whether the file holds what this writer wrote, byte for byte.

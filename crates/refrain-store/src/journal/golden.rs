@@ -9,7 +9,7 @@ use std::fs;
 use camino::Utf8PathBuf;
 use jiff::civil::date;
 use refrain_core::agent::{AgentReport, Fault, FaultKind, Scope, Session, Tokens, Until, Usd};
-use refrain_core::budget::{Caps, Standing, Which};
+use refrain_core::budget::{CapKind, CapUsage, Caps};
 use refrain_core::event::{
     Approved, Ask, AttemptFinished, Blocked, CritiqueFinished, End, Exit, GateFinished, Identity, Process,
     Pushed, Reviewed, Seal, Sealed, StopReason, Urgency, Wait, WaitKind,
@@ -17,8 +17,8 @@ use refrain_core::event::{
 use refrain_core::formats::mirror::Mirror;
 use refrain_core::gate::{Check, GateSpec, GateWhen, ReviewSpec, Verdict};
 use refrain_core::git::{
-    Base, Checkout, CommitReport, CommitResult, Dirty, Exposed, GitSpec, LeftOut, Oid, Operation, RepoPath,
-    Skipped, Why, Workflow,
+    Base, Checkout, CommitReport, CommitResult, Dirty, Exposed, GitSpec, LeftOut, LeftOutReason, Oid,
+    Operation, RepoPath, Skipped, Workflow,
 };
 use refrain_core::memory::{self, MemorySpec, Recalled};
 use refrain_core::promise::NearMiss;
@@ -164,11 +164,11 @@ fn settled(iteration: u32, result: CommitResult) -> Event {
         }],
         taken: vec![RepoPath::from_bytes(b"mine")],
         left_out: vec![
-            left_out(b".env", Why::Secret { what: "a file of secrets".into(), line: None }),
-            left_out(b"core", Why::TooLarge { bytes: 1 << 30 }),
-            left_out(b"gone", Why::DirtyBefore),
-            left_out(b"vendor/x", Why::Repository),
-            left_out(b"fifo", Why::Unreadable),
+            left_out(b".env", LeftOutReason::Secret { what: "a file of secrets".into(), line: None }),
+            left_out(b"core", LeftOutReason::TooLarge { bytes: 1 << 30 }),
+            left_out(b"gone", LeftOutReason::DirtyBefore),
+            left_out(b"vendor/x", LeftOutReason::Repository),
+            left_out(b"fifo", LeftOutReason::Unreadable),
         ],
         left_out_more: 3,
     }))
@@ -284,8 +284,8 @@ fn everything() -> Vec<Event> {
             _ => Vec::new(),
         },
     };
-    let standing = Standing {
-        which: Which::ProjectDay,
+    let standing = CapUsage {
+        which: CapKind::ProjectDay,
         day: date(2023, 11, 14),
         cap: Usd(20_000_000_000),
         spent: Usd(19_000_000_000),

@@ -87,10 +87,10 @@ pub(crate) fn parse<E: DeserializeOwned>(line: &[u8]) -> Result<Record<E>, Strin
 pub(crate) fn version(first: &[u8]) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct First {
-        event: Started,
+        event: StartLine,
     }
     #[derive(serde::Deserialize)]
-    struct Started {
+    struct StartLine {
         data: Version,
     }
     #[derive(serde::Deserialize)]

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::JournalError;
-use super::disk::Written;
+use super::disk::SharedFile;
 use super::line::{self, Hash, ROOT};
 use super::write::Journal;
 use crate::OnPath;
@@ -213,7 +213,7 @@ pub fn whole(dir: &LoopDir, signing: &Signing) -> Result<Whole, JournalError> {
 pub struct Tail<E = Event> {
     path: Utf8PathBuf,
     /// The file that its writer writes, if that is in this process.
-    written: Option<Written>,
+    written: Option<SharedFile>,
     /// The file that was read last, by its device and number.
     file: Option<(u64, u64)>,
     at: u64,

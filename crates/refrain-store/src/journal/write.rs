@@ -12,7 +12,7 @@ use refrain_core::{LoopState, Machine, Record, SharedEvent};
 use serde::Serialize;
 
 use super::JournalError;
-use super::disk::{Committed, Disk, Durability, Place, Stamp, Written, folder, open};
+use super::disk::{Committed, Disk, Durability, FileState, SharedFile, Stamp, folder, open};
 use super::line::{self, Hash, ROOT};
 use super::read::{Snapshot, fold};
 use crate::access::signing::{LastSigned, Signing};
@@ -225,7 +225,7 @@ impl<S: Machine> Journal<S> {
     #[must_use]
     pub fn is_in_place(&self) -> bool {
         let mut disk = self.disk.lock().unwrap_or_else(PoisonError::into_inner);
-        disk.place().is_ok_and(|place| place == Place::Own) && disk.has_lock()
+        disk.place().is_ok_and(|place| place == FileState::Own) && disk.has_lock()
     }
 
     /// Takes the lock of the journal's writer again if its file was deleted or replaced.
@@ -233,7 +233,7 @@ impl<S: Machine> Journal<S> {
         self.disk.lock().unwrap_or_else(PoisonError::into_inner).keep_lock()
     }
 
-    pub(super) fn written(&self) -> Written {
+    pub(super) fn written(&self) -> SharedFile {
         self.disk.lock().unwrap_or_else(PoisonError::into_inner).file()
     }
 

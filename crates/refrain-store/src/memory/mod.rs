@@ -15,7 +15,7 @@ mod tests;
 pub use asked::JudgesAsked;
 pub use file::{MemoryFile, aside, look, make};
 pub use find::Vector;
-pub use rows::Which;
+pub use rows::MemoryFilter;
 
 use camino::Utf8PathBuf;
 

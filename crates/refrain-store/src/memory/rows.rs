@@ -14,7 +14,7 @@ pub(super) const COLUMNS: &str =
 
 /// Which memories are meant: those to which all holds that is said.
 #[derive(Clone, Debug, Default)]
-pub struct Which {
+pub struct MemoryFilter {
     /// Those about this project.
     pub project: Option<String>,
     /// Those of this kind.
@@ -74,13 +74,13 @@ impl MemoryFile {
     }
 
     /// All that are meant, the newest first.
-    pub fn list(&self, which: &Which) -> rusqlite::Result<Vec<Memory>> {
+    pub fn list(&self, which: &MemoryFilter) -> rusqlite::Result<Vec<Memory>> {
         let mut query = self.db.prepare(&format!(
             "SELECT {COLUMNS} FROM memories
              WHERE (?1 IS NULL OR project = ?1) AND (?2 IS NULL OR kind = ?2) AND (?3 IS NULL OR source = ?3)
              ORDER BY created_at DESC, number DESC"
         ))?;
-        let Which { project, kind, source } = which;
+        let MemoryFilter { project, kind, source } = which;
         let given = params![project, kind.map(Kind::as_str), source.as_ref().map(LoopId::as_str)];
         query.query_map(given, memory)?.collect()
     }
@@ -126,15 +126,15 @@ pub(super) fn memory(row: &Row<'_>) -> rusqlite::Result<Memory> {
     let at = |column| -> rusqlite::Result<Option<Timestamp>> {
         Ok(row.get::<_, Option<At>>(column)?.map(|at| at.0))
     };
-    let said = |column| row.get::<_, Said<_>>(column).map(|said| said.0);
+    let said = |column| row.get::<_, Parsed<_>>(column).map(|said| said.0);
     Ok(Memory {
         id: said(0)?,
-        kind: row.get::<_, Said<_>>(1)?.0,
+        kind: row.get::<_, Parsed<_>>(1)?.0,
         text: row.get(2)?,
         project: row.get(3)?,
-        origin: row.get::<_, Said<_>>(4)?.0,
+        origin: row.get::<_, Parsed<_>>(4)?.0,
         importance: row.get(5)?,
-        source: row.get::<_, Option<Said<_>>>(6)?.map(|said| said.0),
+        source: row.get::<_, Option<Parsed<_>>>(6)?.map(|said| said.0),
         created_at: row.get::<_, At>(7)?.0,
         used_at: at(8)?,
         uses: row.get(9)?,
@@ -142,9 +142,9 @@ pub(super) fn memory(row: &Row<'_>) -> rusqlite::Result<Memory> {
 }
 
 /// A word that one of our types has a meaning for.
-struct Said<T>(T);
+struct Parsed<T>(T);
 
-impl<T: std::str::FromStr> FromSql for Said<T> {
+impl<T: std::str::FromStr> FromSql for Parsed<T> {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         value.as_str()?.parse().map(Self).map_err(|_| FromSqlError::InvalidType)
     }

@@ -24,7 +24,7 @@ fn home(folder: &tempfile::TempDir) -> &Utf8Path {
 fn looking_makes_no_file_and_keeping_makes_one_for_its_owner_alone() {
     let folder = tempfile::tempdir().unwrap();
     let home = home(&folder);
-    assert!(look(home, |file| file.list(&Which::default())).unwrap().is_none());
+    assert!(look(home, |file| file.list(&MemoryFilter::default())).unwrap().is_none());
     assert_eq!(fs::read_dir(home).unwrap().count(), 0);
     make(home, |file| file.remember(vec![fact("The parser is strict", "/p", 0)])).unwrap();
     for entry in fs::read_dir(home).unwrap().flatten() {
@@ -40,7 +40,7 @@ fn what_is_said_twice_is_kept_once_and_matters_more() {
     say("Use pnpm instead of npm.", 0);
     say("use  PNPM instead of npm", 1);
     say("Use pnpm instead of npm.", 2);
-    let all = look(home, |file| file.list(&Which::default())).unwrap().unwrap();
+    let all = look(home, |file| file.list(&MemoryFilter::default())).unwrap().unwrap();
     assert_eq!(all.len(), 1, "{all:#?}");
     assert!(all[0].importance > 0.8, "{all:#?}");
     assert_eq!(all[0].created_at, at(0));
@@ -62,7 +62,8 @@ fn an_episode_takes_the_place_of_what_the_same_loop_left_before() {
     {
         make(home, |file| file.remember(vec![episode(text, id)])).unwrap();
     }
-    let all = look(home, |file| file.list(&Which { kind: Some(Kind::Episode), ..Which::default() }));
+    let all =
+        look(home, |file| file.list(&MemoryFilter { kind: Some(Kind::Episode), ..MemoryFilter::default() }));
     let texts: Vec<_> = all.unwrap().unwrap().into_iter().map(|it| it.text).collect();
     assert_eq!(texts, ["stuck on parsing", "parsing is done"]);
     let found = |goal: &str| look(home, |file| file.find(goal, "/p", true, None)).unwrap().unwrap().len();
@@ -99,7 +100,7 @@ fn a_damaged_file_is_put_aside_and_the_next_one_is_begun() {
     let db = Connection::open(home.join("memory.sqlite")).unwrap();
     db.execute("UPDATE memories SET kind = 'rumour'", []).unwrap();
     drop(db);
-    assert!(matches!(look(home, |file| file.list(&Which::default())), Err(MemoryError::Damaged(_))));
+    assert!(matches!(look(home, |file| file.list(&MemoryFilter::default())), Err(MemoryError::Damaged(_))));
 }
 
 #[test]
@@ -108,7 +109,7 @@ fn what_a_newer_version_made_stays_as_it_is() {
     let home = home(&folder);
     make(home, |file| file.remember(vec![fact("The parser is strict", "/p", 0)])).unwrap();
     Connection::open(home.join("memory.sqlite")).unwrap().pragma_update(None, "user_version", 99).unwrap();
-    assert!(matches!(look(home, |file| file.list(&Which::default())), Err(MemoryError::Newer)));
+    assert!(matches!(look(home, |file| file.list(&MemoryFilter::default())), Err(MemoryError::Newer)));
     assert!(home.join("memory.sqlite").exists() && aside(home).is_empty());
 }
 

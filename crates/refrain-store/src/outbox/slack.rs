@@ -22,7 +22,7 @@ pub struct Talk {
     /// Nothing is posted before it has stopped for the first time: it was not started from Slack.
     pub only_ends: bool,
     /// The status message.
-    pub message: Sent,
+    pub message: Delivery,
     /// Identifies the content of the status message.
     pub shown: Option<String>,
     /// The current reaction.
@@ -30,7 +30,7 @@ pub struct Talk {
     /// The last press of its button.
     pub stop: Option<StopAsked>,
     /// What the agent noted, of which end, in milliseconds of the epoch.
-    pub reply: Option<(i64, Sent)>,
+    pub reply: Option<(i64, Delivery)>,
     /// All that the journal says in so many bytes, and so many events, was posted: if it is not longer, nothing is
     /// owed.
     pub bytes: u64,
@@ -41,7 +41,7 @@ pub struct Talk {
 /// Whether a message was posted. What may have been is looked for before it is posted again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Sent {
+pub enum Delivery {
     #[default]
     Not,
     /// It may have been.
@@ -138,8 +138,8 @@ mod tests {
         assert_eq!(Talk::read(&dir), None);
         let talk = Talk {
             channel: "C1".to_owned(),
-            message: Sent::At("1.2".to_owned()),
-            reply: Some((7, Sent::Intended)),
+            message: Delivery::At("1.2".to_owned()),
+            reply: Some((7, Delivery::Intended)),
             ..Talk::default()
         };
         talk.write(&dir).unwrap();

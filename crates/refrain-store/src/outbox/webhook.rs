@@ -16,7 +16,7 @@ const LARGEST: u64 = 4 << 10;
 
 /// Up to where a webhook got the notices of a loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Told {
+pub struct DeliveredUpTo {
     /// The notices of all events up to this one were delivered.
     pub seq: u64,
     /// The same in bytes of the journal: if it is not longer, there is nothing to look for.
@@ -24,7 +24,7 @@ pub struct Told {
     pub bytes: u64,
 }
 
-impl Told {
+impl DeliveredUpTo {
     /// What is noted of the loop; none if no webhook ever got a notice of it, or if that cannot be read.
     #[must_use]
     pub fn read(dir: &LoopDir) -> Option<Self> {
@@ -106,11 +106,11 @@ mod tests {
     fn what_cannot_be_read_is_as_if_nothing_was_told() {
         let folder = tempfile::tempdir().unwrap();
         let dir = LoopDir(Utf8Path::from_path(folder.path()).unwrap().to_owned());
-        assert_eq!(Told::read(&dir), None);
-        let told = Told { seq: 7, bytes: 900 };
+        assert_eq!(DeliveredUpTo::read(&dir), None);
+        let told = DeliveredUpTo { seq: 7, bytes: 900 };
         told.write(&dir).unwrap();
-        assert_eq!(Told::read(&dir), Some(told));
+        assert_eq!(DeliveredUpTo::read(&dir), Some(told));
         write_nofollow(&dir.webhook(), b"{\"seq\": ").unwrap();
-        assert_eq!(Told::read(&dir), None);
+        assert_eq!(DeliveredUpTo::read(&dir), None);
     }
 }

@@ -106,9 +106,9 @@ pub fn ring(dir: &LoopDir) {
 
 /// The runner's end of the doorbell.
 #[derive(Debug)]
-pub struct Doorbell;
+pub struct WakePipe;
 
-impl Doorbell {
+impl WakePipe {
     /// Whether the FIFO is there. A link or a file in its place wakes no runner.
     #[must_use]
     pub fn is_in_place(dir: &LoopDir) -> bool {

@@ -113,7 +113,7 @@ impl Drop for Slot {
 
 /// One number of a pool, as it is found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct SlotEntry {
     pub number: u32,
     /// Its folder, which the worktree lies in.
     pub dir: Utf8PathBuf,
@@ -127,9 +127,9 @@ pub struct Found {
 
 /// All numbers of a project's pool, from the least.
 #[must_use]
-pub fn found(project: &Project, state_home: &Utf8Path) -> Vec<Found> {
+pub fn found(project: &Project, state_home: &Utf8Path) -> Vec<SlotEntry> {
     let home = project.pool(state_home);
-    let look = |number| Found {
+    let look = |number| SlotEntry {
         number,
         dir: home.join(u32::to_string(&number)),
         is_taken: matches!(
@@ -224,7 +224,7 @@ mod tests {
             Slot::take_number(&self.project, &self.state, number).unwrap()
         }
 
-        fn found(&self) -> Vec<Found> {
+        fn found(&self) -> Vec<SlotEntry> {
             found(&self.project, &self.state)
         }
     }

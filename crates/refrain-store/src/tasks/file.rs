@@ -42,7 +42,7 @@ pub struct Stamp {
 
 /// What a task file says.
 #[derive(Clone, Debug)]
-pub struct Read {
+pub struct TasksRead {
     pub tasks: Tasks,
     /// The file as it was read.
     pub stamp: Stamp,
@@ -50,7 +50,7 @@ pub struct Read {
 
 /// What became of changes.
 #[derive(Clone, Debug)]
-pub struct Written {
+pub struct TasksWritten {
     /// The file as it is now.
     pub stamp: Stamp,
     /// The file as it was found.
@@ -81,10 +81,10 @@ impl TaskFile {
     ///
     /// # Errors
     /// [`TasksError`] if it is not there, is no task file, or is malformed.
-    pub fn read(&self) -> Result<Read, TasksError> {
+    pub fn read(&self) -> Result<TasksRead, TasksError> {
         let (text, stamp) = whole(&self.path)?;
         let tasks = file::read(&text, self.shape, &self.tag).map_err(|source| self.malformed(source))?;
-        Ok(Read { tasks, stamp })
+        Ok(TasksRead { tasks, stamp })
     }
 
     /// By what it is seen whether it was changed since it was read.
@@ -98,7 +98,7 @@ impl TaskFile {
     ///
     /// # Errors
     /// [`TasksError`]; the file is then as it was.
-    pub fn set(&self, changes: &[Change]) -> Result<Written, TasksError> {
+    pub fn set(&self, changes: &[Change]) -> Result<TasksWritten, TasksError> {
         let path = self.path.canonicalize_utf8().on("find", &self.path)?;
         let lock = self.lock(&path)?;
         lock.lock().on("lock", &self.locks)?;
@@ -107,11 +107,11 @@ impl TaskFile {
             let Changed { text: new, missing, left } =
                 file::set(&text, self.shape, &self.tag, changes).map_err(|source| self.malformed(source))?;
             if new == text {
-                return Ok(Written { stamp, found: stamp, missing, left });
+                return Ok(TasksWritten { stamp, found: stamp, missing, left });
             }
             let is_current = || fs::metadata(&path).is_ok_and(|now| Stamp::of(&now) == stamp);
             if replace_atomic(&path, new.as_bytes(), is_current)? {
-                return Ok(Written { stamp: self.stamp()?, found: stamp, missing, left });
+                return Ok(TasksWritten { stamp: self.stamp()?, found: stamp, missing, left });
             }
         }
         Err(TasksError::Busy(path))

@@ -7,7 +7,7 @@ mod find;
 #[cfg(test)]
 mod tests;
 
-pub use file::{Read, Stamp, TaskFile, Written};
+pub use file::{Stamp, TaskFile, TasksRead, TasksWritten};
 pub use find::find;
 
 use camino::Utf8PathBuf;

@@ -14,12 +14,12 @@ use crate::Project;
 const ONE: &str = r#"{"tasks": [{"id": 1, "status": "pending"}]}"#;
 
 /// A project with these files.
-struct Place {
+struct TestProject {
     _dir: tempfile::TempDir,
     project: Project,
 }
 
-impl Place {
+impl TestProject {
     fn new(files: &[(&str, &str)]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let root = Utf8Path::from_path(dir.path()).unwrap().canonicalize_utf8().unwrap();
@@ -74,7 +74,7 @@ fn done(task: &str) -> Change {
 
 #[test]
 fn a_tag_has_a_file_of_its_own_or_is_in_one_of_all_tags() {
-    let place = Place::new(&[
+    let place = TestProject::new(&[
         (".scud/tasks/own.json", ONE),
         (".scud/tasks/tasks.json", r#"{"own": {"tasks": []}, "json": {"tasks": []}, "both": {"tasks": []}}"#),
         (".scud/tasks/tasks.scg", "# SCUD Graph v1\n# Phase: both\n---\n# Phase: scg\n"),
@@ -96,7 +96,7 @@ fn a_tag_has_a_file_of_its_own_or_is_in_one_of_all_tags() {
 
 #[test]
 fn without_a_tag_it_is_the_active_one_or_the_only_one() {
-    let place = Place::new(&[(".scud/tasks/a.json", ONE)]);
+    let place = TestProject::new(&[(".scud/tasks/a.json", ONE)]);
     assert_eq!(place.found(None, None), ".scud/tasks/a.json a TagJson");
     place.write(".scud/tasks/b.json", ONE);
     assert!(matches!(place.find(None, None), Err(TasksError::Which { known, .. }) if known == ["a", "b"]));
@@ -106,12 +106,12 @@ fn without_a_tag_it_is_the_active_one_or_the_only_one() {
     assert_eq!(place.found(None, None), ".scud/tasks/a.json a TagJson");
     place.write(".scud/active-tag", "gone");
     assert!(matches!(place.find(None, None), Err(TasksError::NoTag { tag, .. }) if tag == "gone"));
-    assert!(matches!(Place::new(&[]).find(None, None), Err(TasksError::Nothing(_))));
+    assert!(matches!(TestProject::new(&[]).find(None, None), Err(TasksError::Nothing(_))));
 }
 
 #[test]
 fn a_file_that_breaks_hides_only_what_may_be_in_it() {
-    let place = Place::new(&[(".scud/tasks/a.json", ONE), (".scud/tasks/tasks.scg", "no graph")]);
+    let place = TestProject::new(&[(".scud/tasks/a.json", ONE), (".scud/tasks/tasks.scg", "no graph")]);
     assert_eq!(place.found(Some("a"), None), ".scud/tasks/a.json a TagJson");
     assert!(
         matches!(place.find(Some("b"), None), Err(TasksError::Malformed { path, .. }) if path.ends_with("tasks.scg"))
@@ -128,7 +128,7 @@ fn a_plan_is_the_task_file_where_it_has_tasks_and_no_tag_says_otherwise() {
         ("one.json", ONE),
         ("plan.txt", "## Task 1: a\n"),
     ];
-    let place = Place::new(&files);
+    let place = TestProject::new(&files);
     assert_eq!(place.found(None, Some("plan.md")), "plan.md plan Markdown");
     assert_eq!(place.found(None, Some("todo.md")), "todo.md todo Markdown");
     assert_eq!(place.found(None, Some("one.json")), "one.json one TagJson");
@@ -145,7 +145,7 @@ fn a_plan_is_the_task_file_where_it_has_tasks_and_no_tag_says_otherwise() {
 
 #[test]
 fn a_change_keeps_mode_and_link_and_all_that_others_wrote() {
-    let place = Place::new(&[("shared/real.json", ONE)]);
+    let place = TestProject::new(&[("shared/real.json", ONE)]);
     fs::set_permissions(place.at("shared/real.json"), fs::Permissions::from_mode(0o640)).unwrap();
     fs::create_dir_all(place.at(".scud/tasks")).unwrap();
     std::os::unix::fs::symlink("../../shared/real.json", place.at(".scud/tasks/a.json")).unwrap();
@@ -169,7 +169,7 @@ fn a_change_keeps_mode_and_link_and_all_that_others_wrote() {
 
 #[test]
 fn the_word_of_a_person_is_not_written_over() {
-    let place = Place::new(&[("todo.md", "- [ ] 1. A\n- [ ] 2. B\n")]);
+    let place = TestProject::new(&[("todo.md", "- [ ] 1. A\n- [ ] 2. B\n")]);
     let file = place.find(None, Some("todo.md")).unwrap();
     // The cancellation in the file has not been read yet.
     place.write("todo.md", "- [ ] 1. A (cancelled)\n- [ ] 2. B\n");
@@ -182,7 +182,7 @@ fn the_word_of_a_person_is_not_written_over() {
 fn many_writers_at_once_lose_nothing() {
     const COUNT: usize = 40;
     let rows: String = (0..COUNT).map(|at| format!("- [ ] {at}. task\n")).collect();
-    let place = Place::new(&[("todo.md", &rows)]);
+    let place = TestProject::new(&[("todo.md", &rows)]);
     let file = place.find(None, Some("todo.md")).unwrap();
     std::thread::scope(|scope| {
         for part in 0..4 {
@@ -203,17 +203,17 @@ fn many_writers_at_once_lose_nothing() {
 }
 
 #[rstest]
-#[case::folder(|place: &Place| fs::create_dir(place.at("a.json")).unwrap(), "is no regular file")]
-#[case::bytes(|place: &Place| place.write("a.json", "\u{feff}"), "")]
-#[case::pipe(|place: &Place| {
+#[case::folder(|place: &TestProject| fs::create_dir(place.at("a.json")).unwrap(), "is no regular file")]
+#[case::bytes(|place: &TestProject| place.write("a.json", "\u{feff}"), "")]
+#[case::pipe(|place: &TestProject| {
     rustix::fs::mknodat(rustix::fs::CWD, place.at("a.json").as_str(), rustix::fs::FileType::Fifo, rustix::fs::Mode::from_raw_mode(0o600), 0).unwrap();
 }, "is no regular file")]
-#[case::large(|place: &Place| {
+#[case::large(|place: &TestProject| {
     fs::File::create(place.at("a.json")).unwrap().set_len((64 << 20) + 1).unwrap();
 }, "is larger than 64 MiB")]
-#[case::malformed(|place: &Place| place.write("a.json", "{\"tasks\": ["), "")]
-fn what_is_no_task_file_is_refused_and_stays_as_it_is(#[case] make: fn(&Place), #[case] why: &str) {
-    let place = Place::new(&[]);
+#[case::malformed(|place: &TestProject| place.write("a.json", "{\"tasks\": ["), "")]
+fn what_is_no_task_file_is_refused_and_stays_as_it_is(#[case] make: fn(&TestProject), #[case] why: &str) {
+    let place = TestProject::new(&[]);
     make(&place);
     let path = place.at("a.json");
     let before = fs::metadata(&path).unwrap().len();
@@ -230,7 +230,7 @@ fn what_is_no_task_file_is_refused_and_stays_as_it_is(#[case] make: fn(&Place), 
 
 #[test]
 fn bytes_that_are_no_text_are_refused() {
-    let place = Place::new(&[("a.json", "")]);
+    let place = TestProject::new(&[("a.json", "")]);
     fs::File::options()
         .write(true)
         .open(place.at("a.json"))

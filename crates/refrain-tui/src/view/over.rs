@@ -8,7 +8,7 @@ use ratatui::widgets::{Clear, Widget};
 use unicode_width::UnicodeWidthStr;
 
 use super::parts::put;
-use crate::model::{Asking, Model, Opened, Wanted};
+use crate::model::{Asking, InputPurpose, Model, Opened};
 use crate::text::{cut, fill, flat, wrapped};
 
 /// Draws it; returns the cursor's place in an input line.
@@ -29,12 +29,12 @@ pub(super) fn draw(model: &Model, buffer: &mut Buffer, area: Rect) -> Option<Pos
         }
         Some(Asking::Line(wanted, line)) => {
             let what = match wanted {
-                Wanted::Filter => "filter: ".to_owned(),
-                Wanted::Search => "search: ".to_owned(),
-                Wanted::Steer(key) => format!("tell {}: ", key.id),
-                Wanted::Answer(key) => format!("answer {}: ", key.id),
-                Wanted::SendBack(key) => format!("send {} back, and tell it: ", key.id),
-                Wanted::Grant(key, used) => format!("{}; resume {} with: ", flat(used), key.id),
+                InputPurpose::Filter => "filter: ".to_owned(),
+                InputPurpose::Search => "search: ".to_owned(),
+                InputPurpose::Steer(key) => format!("tell {}: ", key.id),
+                InputPurpose::Answer(key) => format!("answer {}: ", key.id),
+                InputPurpose::SendBack(key) => format!("send {} back, and tell it: ", key.id),
+                InputPurpose::Grant(key, used) => format!("{}; resume {} with: ", flat(used), key.id),
             };
             let (before, behind) = line.parts();
             // The user types at its end: of what does not fit, the beginning is omitted.

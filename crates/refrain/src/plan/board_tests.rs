@@ -3,10 +3,10 @@
 use rstest::rstest;
 
 use super::*;
-use crate::plan::story::Story;
+use crate::plan::story::ScriptedPlan;
 
 fn shown(width: Option<usize>, blocks: bool) -> String {
-    let story = Story::feature();
+    let story = ScriptedPlan::feature();
     let text = text(&story.view(), Art { width, blocks }, story.now());
     let text = anstream::adapter::strip_str(&text).to_string();
     // Times of day are those of the machine.
@@ -117,7 +117,7 @@ fn it_fits(#[values(20, 30, 39, 40, 60, 80, 100, 200)] width: usize) {
 
 #[rstest]
 fn nothing_that_matters_is_lost_on_a_narrow_terminal(#[values(60, 80, 120)] width: usize) {
-    let story = Story::feature();
+    let story = ScriptedPlan::feature();
     let text = text(&story.view(), Art { width: Some(width), blocks: true }, story.now());
     let text = anstream::adapter::strip_str(&text).to_string();
     for part in [
@@ -136,13 +136,13 @@ fn nothing_that_matters_is_lost_on_a_narrow_terminal(#[values(60, 80, 120)] widt
 
 #[test]
 fn of_very_many_the_ones_that_matter_are_shown() {
-    let mut view = Story::feature().view();
+    let mut view = ScriptedPlan::feature().view();
     let wave = view.waves[2].clone();
     view.waves.extend((5..200).map(|n| WaveView { wave: n, ..wave.clone() }));
     let task = view.tasks[4].clone();
     view.tasks.extend(std::iter::repeat_n(task, 500));
     let art = Art { width: Some(80), blocks: true };
-    let text = text(&view, art, Story::feature().now());
+    let text = text(&view, art, ScriptedPlan::feature().now());
     assert!(text.lines().count() < 100, "{text}");
     assert!(text.contains("more waves") && text.contains("more; refrain plan status"), "{text}");
 }

@@ -11,7 +11,7 @@ use refrain_core::plan::{PlanEvent, PlanState, TaskId};
 use refrain_core::{LoopId, LoopState};
 use refrain_engine::{EngineError, FollowEvent, Follower, PlanFollower, Service, chain};
 
-use super::telling::Telling;
+use super::telling::PlanNarrator;
 use crate::out::{self, Target};
 use crate::render::event_text;
 use crate::render::phrase;
@@ -42,7 +42,7 @@ impl PlanScreen {
 
     /// Shows all events, until the plan's runner ends or the reader is gone.
     pub(crate) fn run(mut self, service: &Service, mut follower: PlanFollower) {
-        let mut telling = Telling::default();
+        let mut telling = PlanNarrator::default();
         loop {
             match follower.next_event() {
                 Ok(Some(record)) if self.show(service, &mut telling, &record) => {}
@@ -53,7 +53,7 @@ impl PlanScreen {
     }
 
     /// Shows one event; false once the reader is gone.
-    fn show(&mut self, service: &Service, telling: &mut Telling, record: &Record<PlanEvent>) -> bool {
+    fn show(&mut self, service: &Service, telling: &mut PlanNarrator, record: &Record<PlanEvent>) -> bool {
         if let PlanEvent::TaskEnded(ended) = &record.event
             && let Some(follower) = self.tasks.remove(&ended.task)
         {

@@ -10,7 +10,7 @@ use refrain_core::{Machine, Record};
 use serde_json::{Value, json};
 
 /// A plan to which things happen, ten seconds apart.
-pub(crate) struct Story {
+pub(crate) struct ScriptedPlan {
     pub(crate) records: Vec<Record<PlanEvent>>,
 }
 
@@ -22,7 +22,7 @@ pub(crate) fn oid(n: usize) -> String {
     format!("{n:x}").repeat(40)[..40].to_owned()
 }
 
-impl Story {
+impl ScriptedPlan {
     /// A plan with these tasks: id, title, complexity, dependencies.
     pub(crate) fn of(tasks: &[(&str, &str, u32, &[&str])]) -> Self {
         let gate = json!({"name": "verify", "command": "cargo check && cargo test", "hard": true, "timeout_ms": 600_000});

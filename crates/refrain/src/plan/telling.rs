@@ -18,11 +18,11 @@ use crate::render::phrase::{self, Row};
 
 /// A plan, event by event.
 #[derive(Debug, Default)]
-pub(crate) struct Telling {
+pub(crate) struct PlanNarrator {
     state: Option<PlanState>,
 }
 
-impl Telling {
+impl PlanNarrator {
     /// Applies one more event, and returns its message, in lines that fit into `width` if there is one.
     pub(crate) fn lines(&mut self, record: &Record<PlanEvent>, width: Option<usize>) -> String {
         // Of what lands, the event names only the commits.

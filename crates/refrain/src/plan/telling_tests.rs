@@ -3,17 +3,17 @@
 use serde_json::json;
 
 use super::*;
-use crate::plan::story::{Story, oid};
+use crate::plan::story::{ScriptedPlan, oid};
 
-fn said(story: &Story, width: Option<usize>) -> String {
-    let mut telling = Telling::default();
+fn said(story: &ScriptedPlan, width: Option<usize>) -> String {
+    let mut telling = PlanNarrator::default();
     let text: String = story.records.iter().map(|record| telling.lines(record, width)).collect();
     anstream::adapter::strip_str(&text).to_string()
 }
 
 /// The messages from the `first`-th event on.
-fn since(story: &Story, first: usize) -> String {
-    let mut telling = Telling::default();
+fn since(story: &ScriptedPlan, first: usize) -> String {
+    let mut telling = PlanNarrator::default();
     let lines = story.records.iter().map(|record| telling.lines(record, None));
     let text: String = lines.skip(first).collect();
     anstream::adapter::strip_str(&text).to_string()
@@ -21,7 +21,7 @@ fn since(story: &Story, first: usize) -> String {
 
 #[test]
 fn a_plan_from_its_begin_to_its_end() {
-    let story = Story::feature()
+    let story = ScriptedPlan::feature()
         .proves("4")
         .then("batch.merged", json!({"merged": [], "refused": [{"task": "4", "paths": ["src/a.rs"]}]}))
         .starts("4", 2)
@@ -63,7 +63,7 @@ fn a_plan_from_its_begin_to_its_end() {
 fn a_culprit_is_found_and_named() {
     let tasks: [(&str, &str, u32, &[&str]); 3] =
         [("1", "One", 1, &[]), ("2", "Two", 1, &[]), ("3", "Three", 1, &[])];
-    let story = Story::of(&tasks);
+    let story = ScriptedPlan::of(&tasks);
     let first = story.records.len();
     let merged: Vec<_> = ["1", "2", "3"].iter().map(|task| json!({"task": task, "tree": oid(7)})).collect();
     let failed = json!({"gate": "verify", "log": "verify.log"});
@@ -86,7 +86,7 @@ fn a_culprit_is_found_and_named() {
 
 #[test]
 fn lines_fit_a_narrow_terminal_and_no_title_moves_it() {
-    let text = said(&Story::feature(), Some(40));
+    let text = said(&ScriptedPlan::feature(), Some(40));
     assert!(!text.contains('\u{1b}'));
     for line in text.lines().filter(|line| !line.starts_with("  ")) {
         assert!(textwrap::core::display_width(line) <= 40, "{line}\n{text}");

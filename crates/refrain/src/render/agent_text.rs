@@ -10,14 +10,14 @@ const LONGEST: usize = 160;
 
 /// Turns events into lines. Text that comes in parts is put together.
 #[derive(Debug, Default)]
-pub(crate) struct Said {
+pub(crate) struct AgentText {
     /// Text in parts has begun a line.
     open: bool,
     /// The last text: a fault that repeats it is not shown.
     last: String,
 }
 
-impl Said {
+impl AgentText {
     /// The text for an event: whole lines or the next part of one; may be empty.
     pub(crate) fn show(&mut self, event: &AgentEvent) -> String {
         let words = match event {
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn a_fault_is_said_once() {
         let fault = |message: &str| Fault { kind: FaultKind::Limit, message: message.into(), until: None };
-        let mut said = Said::default();
+        let mut said = AgentText::default();
         let mut show = |event| anstream::adapter::strip_str(&said.show(&event)).to_string();
         assert_eq!(show(text("You have hit your limit.\n", false)), "You have hit your limit.\n");
         assert_eq!(show(AgentEvent::Fault(fault("You have hit your limit."))), "");
@@ -148,7 +148,7 @@ mod tests {
             AgentEvent::Unknown,
             AgentEvent::Fault(Fault { kind: FaultKind::Login, message: "log in".into(), until: None }),
         ];
-        let mut said = Said::default();
+        let mut said = AgentText::default();
         let shown: String = events.iter().map(|event| said.show(event)).collect();
         let plain = anstream::adapter::strip_str(&shown).to_string();
         assert_eq!(

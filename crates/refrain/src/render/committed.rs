@@ -1,6 +1,6 @@
 //! Texts about what a loop did in its repository.
 
-use refrain_core::git::{Base, Checkout, CommitReport, CommitResult, Skipped, Why, Workflow};
+use refrain_core::git::{Base, Checkout, CommitReport, CommitResult, LeftOutReason, Skipped, Workflow};
 use refrain_core::r#loop::{GitState, LoopState};
 use refrain_core::spec::Spec;
 use refrain_core::view::Status;
@@ -127,7 +127,7 @@ pub(crate) fn settled(report: &CommitReport, git: &GitState) -> Vec<String> {
         let more = left_out.len().saturating_sub(NAMED) as u64 + report.left_out_more;
         lines.push(format!("and {more} more files; refrain show --json names them"));
     }
-    if left_out.iter().any(|left| matches!(left.why, Why::Secret { .. })) {
+    if left_out.iter().any(|left| matches!(left.why, LeftOutReason::Secret { .. })) {
         lines.push(
             "if it is no secret, name its file in allow-secrets of [git] in your configuration, or commit the line \
              yourself with a comment that says refrain:allow-secret: it counts from the next start on"

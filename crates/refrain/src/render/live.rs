@@ -20,7 +20,7 @@ const IN_LOG: (Duration, i64) = (Duration::from_secs(60), 600);
 
 /// How the status line is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Manner {
+pub(crate) enum StatusStyle {
     /// In place, on a terminal.
     InPlace,
     /// As lines, in a log.
@@ -29,7 +29,7 @@ pub(crate) enum Manner {
     Silent,
 }
 
-impl Manner {
+impl StatusStyle {
     /// How it is shown there.
     pub(crate) fn of(context: &Context, progress: Option<Target>) -> Self {
         match progress {
@@ -45,7 +45,7 @@ impl Manner {
 /// The status line, and when anything was shown or printed last.
 #[derive(Debug)]
 pub(crate) struct Live {
-    manner: Manner,
+    manner: StatusStyle,
     /// How many columns of the terminal's line it covers.
     covered: usize,
     /// When something was shown last.
@@ -55,16 +55,16 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    pub(crate) fn new(manner: Manner, now: Timestamp) -> Self {
+    pub(crate) fn new(manner: StatusStyle, now: Timestamp) -> Self {
         Self { manner, covered: 0, shown: now, heard: now }
     }
 
     /// After how long without anything else to be seen it wants to be renewed.
     pub(crate) fn patience(&self) -> Option<Duration> {
         match self.manner {
-            Manner::InPlace => Some(IN_PLACE),
-            Manner::Lines => Some(IN_LOG.0),
-            Manner::Silent => None,
+            StatusStyle::InPlace => Some(IN_PLACE),
+            StatusStyle::Lines => Some(IN_LOG.0),
+            StatusStyle::Silent => None,
         }
     }
 
@@ -82,12 +82,12 @@ impl Live {
     pub(crate) fn renew(&mut self, state: &LoopState, width: Option<usize>, now: Timestamp) -> String {
         let Some(text) = event_text::going_on(state, self.heard, now) else { return self.erase() };
         match (self.manner, width) {
-            (Manner::InPlace, Some(width)) => self.over(&text, width),
-            (Manner::Lines, _) if now.duration_since(self.shown).as_secs() >= IN_LOG.1 => {
+            (StatusStyle::InPlace, Some(width)) => self.over(&text, width),
+            (StatusStyle::Lines, _) if now.duration_since(self.shown).as_secs() >= IN_LOG.1 => {
                 self.shown = now;
                 event_text::note(&text)
             }
-            (Manner::InPlace | Manner::Lines | Manner::Silent, _) => String::new(),
+            (StatusStyle::InPlace | StatusStyle::Lines | StatusStyle::Silent, _) => String::new(),
         }
     }
 
@@ -163,7 +163,7 @@ mod tests {
     fn a_line_in_place_is_written_over_and_erased() {
         let state = after(json!({"max_iterations": 3, "timeout_ms": 600_000}), &[]);
         for width in [20, 40, 80, 200] {
-            let mut live = Live::new(Manner::InPlace, at(0));
+            let mut live = Live::new(StatusStyle::InPlace, at(0));
             let renew = |live: &mut Live, seconds| live.renew(&state, Some(width), at(seconds));
             assert_eq!(renew(&mut live, 9), "", "a short silence is none");
             let mut writes = vec![renew(&mut live, 599)];
@@ -188,7 +188,7 @@ mod tests {
         }});
         let spawned = json!({"type": "attempt.spawned", "data": {"process": {"pid": 2, "start": 2}}});
         let state = after(json!({"max_iterations": 3}), &[spawned, failed, wait]);
-        let mut live = Live::new(Manner::Lines, at(0));
+        let mut live = Live::new(StatusStyle::Lines, at(0));
         let mut renew =
             |seconds| anstream::adapter::strip_str(&live.renew(&state, None, at(seconds))).to_string();
         assert_eq!(renew(540), "");
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(renew(600), said);
         assert_eq!((renew(660), renew(1199)), (String::new(), String::new()));
         assert!(renew(1200).contains("1h 40m left"));
-        let mut silent = Live::new(Manner::Silent, at(0));
+        let mut silent = Live::new(StatusStyle::Silent, at(0));
         assert_eq!((silent.renew(&state, None, at(7000)), silent.patience()), (String::new(), None));
     }
 }

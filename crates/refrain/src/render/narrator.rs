@@ -8,7 +8,7 @@ use refrain_core::event::Record;
 use refrain_core::r#loop::LoopState;
 use refrain_engine::{ChangeSize, FollowEvent};
 
-use crate::render::agent_text::Said;
+use crate::render::agent_text::AgentText;
 use crate::render::event_text;
 use crate::render::lines::Lines;
 
@@ -18,7 +18,7 @@ pub(crate) struct Narrator {
     state: Option<LoopState>,
     /// The agent's standard output and standard error.
     streams: [Lines; 2],
-    said: Said,
+    said: AgentText,
     /// How much the loop changed, once it ended.
     size: Option<ChangeSize>,
 }

@@ -2,7 +2,7 @@
 
 use owo_colors::OwoColorize;
 use refrain_core::agent::Usd;
-use refrain_core::budget::Standing;
+use refrain_core::budget::CapUsage;
 use refrain_core::event::Asker;
 use refrain_core::spec::Millis;
 use refrain_core::text::printable;
@@ -60,9 +60,9 @@ pub(crate) fn used(usage: &Usage) -> String {
 }
 
 /// The status of limits that loops share; empty if there are none.
-pub(crate) fn caps(caps: &[Standing]) -> String {
+pub(crate) fn caps(caps: &[CapUsage]) -> String {
     let one =
-        |it: &Standing| format!("{} of {it} spent, {} reserved, {} left", it.spent, it.reserved, it.left());
+        |it: &CapUsage| format!("{} of {it} spent, {} reserved, {} left", it.spent, it.reserved, it.left());
     caps.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 

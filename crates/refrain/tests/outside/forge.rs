@@ -7,12 +7,12 @@ const GREEN: &[(&str, &str)] = &[("build", "success")];
 const RED: &[(&str, &str)] = &[("build", "failure")];
 
 /// A project whose `origin` is a forge that is asked only through the real program.
-struct Place {
+struct ForgeProject {
     forge: Forge,
     sandbox: Sandbox,
 }
 
-impl Place {
+impl ForgeProject {
     fn new() -> Self {
         let sandbox = Sandbox::new(env!("CARGO_BIN_EXE_refrain"));
         let forge = Forge::for_real_gh(sandbox.root());
@@ -50,7 +50,7 @@ impl Place {
 #[test]
 #[ignore = "it needs gh: cargo xtask e2e forge"]
 fn main_job_is_opened_checked_and_merged_once() {
-    let place = Place::new();
+    let place = ForgeProject::new();
     place.forge.change(|world| {
         world.workflows = vec!["ci".to_owned()];
         world.add_checks(&[GREEN]);
@@ -64,7 +64,7 @@ fn main_job_is_opened_checked_and_merged_once() {
 #[test]
 #[ignore = "it needs gh: cargo xtask e2e forge"]
 fn red_checks_reach_the_next_prompt_with_the_jobs_log() {
-    let place = Place::new();
+    let place = ForgeProject::new();
     place.forge.change(|world| {
         world.workflows = vec!["ci".to_owned()];
         world.log = "compiling\nerror: part two is wrong\n".to_owned();
@@ -80,7 +80,7 @@ fn red_checks_reach_the_next_prompt_with_the_jobs_log() {
 #[test]
 #[ignore = "it needs gh: cargo xtask e2e forge"]
 fn without_a_login_nothing_is_begun() {
-    let place = Place::new();
+    let place = ForgeProject::new();
     std::fs::remove_file(place.sandbox.root().join("forge/gh/hosts.yml")).unwrap();
     let run = place.start("pr").with_code(1);
     assert!(run.stderr.contains("none of them is for git@github.localhost:owner/project.git"), "{run:?}");

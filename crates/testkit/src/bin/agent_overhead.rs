@@ -51,10 +51,10 @@ fn main() -> ExitCode {
     }
     let recorded = Recorded::make(&refrain, agent);
     for round in 0..rounds {
-        let mut took = [Took { wall: f64::NAN, cpu: f64::NAN }; 3];
+        let mut took = [Durations { wall: f64::NAN, cpu: f64::NAN }; 3];
         for turn in 0..took.len() {
             let who = (round as usize + turn) % took.len();
-            let place = Place::new(&refrain, agent);
+            let place = OverheadProject::new(&refrain, agent);
             took[who] = if who == 0 { place.looped(runs) } else { place.bare(&recorded, runs) };
         }
         let [looped, bare, control] = took;
@@ -77,13 +77,13 @@ fn asked(words: &[String]) -> Option<(String, Agent, u32, u32)> {
 }
 
 /// A fresh repository and home, a model, and the program that asks it.
-struct Place {
+struct OverheadProject {
     sandbox: Sandbox,
     model: Model,
     real: Real,
 }
 
-impl Place {
+impl OverheadProject {
     fn new(refrain: &str, agent: Agent) -> Self {
         let mut sandbox = Sandbox::new(refrain);
         sandbox.keep();
@@ -105,16 +105,16 @@ impl Place {
         self.sandbox.command(&words).envs(&self.real.env)
     }
 
-    fn looped(&self, runs: u32) -> Took {
+    fn looped(&self, runs: u32) -> Durations {
         let cpu = cpu_of_children();
         let from = Instant::now();
         let run = self.start(runs).spawn().wait_at_most(LIMIT);
-        let took = Took { wall: from.elapsed().as_secs_f64() * 1e3, cpu: cpu_of_children() - cpu };
+        let took = Durations { wall: from.elapsed().as_secs_f64() * 1e3, cpu: cpu_of_children() - cpu };
         run.with_code(AT_CAP);
         self.per_run(took, runs)
     }
 
-    fn bare(&self, recorded: &Recorded, runs: u32) -> Took {
+    fn bare(&self, recorded: &Recorded, runs: u32) -> Durations {
         write(&self.sandbox.project().join(STDIN), &recorded.stdin);
         let own = std::env::current_exe().expect("Linux says");
         let number = runs.to_string();
@@ -124,14 +124,14 @@ impl Place {
         let run = self.sandbox.tool("setsid", &words).envs(&recorded.env_in(self)).spawn();
         let told = run.wait_at_most(LIMIT).with_code(0).json();
         let figure = |key: &str| told[key].as_f64().expect("it is a figure");
-        self.per_run(Took { wall: figure("wall"), cpu: figure("cpu") }, runs)
+        self.per_run(Durations { wall: figure("wall"), cpu: figure("cpu") }, runs)
     }
 
     /// The share of one run, once it is certain that each has asked the model.
-    fn per_run(&self, took: Took, runs: u32) -> Took {
+    fn per_run(&self, took: Durations, runs: u32) -> Durations {
         let asked = self.model.prompts().len();
         assert_eq!(asked, runs as usize, "{} did not ask the model once in each run", self.real.agent.name());
-        Took { wall: took.wall / f64::from(runs), cpu: took.cpu / f64::from(runs) }
+        Durations { wall: took.wall / f64::from(runs), cpu: took.cpu / f64::from(runs) }
     }
 }
 
@@ -147,7 +147,7 @@ struct Recorded {
 
 impl Recorded {
     fn make(refrain: &str, agent: Agent) -> Self {
-        let place = Place::new(refrain, agent);
+        let place = OverheadProject::new(refrain, agent);
         let path = |real: &Real| {
             let path = real.env.iter().find(|(name, _)| name == "PATH");
             path.expect("it is given one").1.clone()
@@ -179,7 +179,7 @@ impl Recorded {
         Self { args, env, stdin, root, url: place.model.url() }
     }
 
-    fn env_in(&self, place: &Place) -> Vec<(String, String)> {
+    fn env_in(&self, place: &OverheadProject) -> Vec<(String, String)> {
         let root = place.sandbox.root().to_str().expect("it is UTF-8");
         let here = |value: &String| value.replace(&self.root, root).replace(&self.url, &place.model.url());
         self.env.iter().map(|(name, value)| (name.clone(), here(value))).collect()
@@ -188,7 +188,7 @@ impl Recorded {
 
 /// Milliseconds.
 #[derive(Clone, Copy)]
-struct Took {
+struct Durations {
     wall: f64,
     cpu: f64,
 }

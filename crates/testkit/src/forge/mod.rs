@@ -15,5 +15,5 @@ mod smart_http;
 mod world;
 
 pub(crate) use server::decoded;
-pub use server::{Forge, Held};
+pub use server::{Forge, HeldRequest};
 pub use world::{Fault, Limit, World};

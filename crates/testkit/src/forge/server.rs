@@ -62,7 +62,7 @@ enum Stands {
 
 /// A question that waits, to be asked or to be answered, until the test lets it go.
 #[derive(Debug)]
-pub struct Held {
+pub struct HeldRequest {
     shared: Arc<Shared>,
     number: usize,
 }
@@ -182,10 +182,10 @@ impl Forge {
 
     /// Has the next question of this name wait: before it is done, or after that and before it is answered.
     #[must_use]
-    pub fn holds(&self, name: &str, fault: Fault) -> Held {
+    pub fn holds(&self, name: &str, fault: Fault) -> HeldRequest {
         let mut holds = self.shared.holds();
         holds.push(Hold { name: name.to_owned(), fault, stands: Stands::Waiting });
-        Held { shared: Arc::clone(&self.shared), number: holds.len() - 1 }
+        HeldRequest { shared: Arc::clone(&self.shared), number: holds.len() - 1 }
     }
 
     /// How often it was asked for this.
@@ -246,7 +246,7 @@ impl Drop for Forge {
     }
 }
 
-impl Held {
+impl HeldRequest {
     /// Waits until the question is there.
     #[track_caller]
     pub fn wait(&self) {

@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 
 use super::http::{self, Incoming, Whole};
 use super::refusal;
-use super::request::{Ending, Protocol, Request, Took};
-use super::script::{Act, Answer, Cut, Turn, Usage};
+use super::request::{Ending, Protocol, Request, TakenTurn};
+use super::script::{Act, Cut, ModelReply, Turn, Usage};
 use super::state::State;
 use super::tools;
-use super::wire::{self, Reply, Said};
+use super::wire::{self, ModelRequest, Reply};
 
 /// The beginnings of text that programs add to the user's side by themselves.
 const ADDED: [&str; 10] = [
@@ -56,7 +56,7 @@ impl Connection {
     /// Returns whether the connection can continue.
     fn answer(&self, incoming: &Incoming) -> bool {
         let (lane, path) = lane_and_path(&incoming.path);
-        let asked = Asked::of(path, incoming);
+        let asked = IncomingRequest::of(path, incoming);
         let request = asked.request(lane, path, incoming);
         let Some((number, turn)) = self.state.take(request, asked.wants_turn()) else {
             return not_found("there is no such lane").write(&mut &*self.stream, true).is_ok();
@@ -73,7 +73,7 @@ impl Connection {
         ending == Ending::Answered
     }
 
-    fn play(&self, turn: &Turn, asked: &Asked, number: usize) -> io::Result<Ending> {
+    fn play(&self, turn: &Turn, asked: &IncomingRequest, number: usize) -> io::Result<Ending> {
         if turn.is_held && !self.may_pass()? {
             return Ok(Ending::Left);
         }
@@ -88,7 +88,7 @@ impl Connection {
         }
     }
 
-    fn say(&self, answer: &Answer, asked: &Asked, number: usize) -> io::Result<Ending> {
+    fn say(&self, answer: &ModelReply, asked: &IncomingRequest, number: usize) -> io::Result<Ending> {
         let folder = tools::folder(&format!("{}\n{}", asked.said.system, asked.said.user.join("\n")));
         let reply = Reply {
             model: asked.said.model.clone(),
@@ -160,13 +160,13 @@ fn lane_and_path(path: &str) -> (&str, &str) {
 }
 
 /// A request, understood.
-struct Asked {
+struct IncomingRequest {
     protocol: Protocol,
     is_count: bool,
-    said: Said,
+    said: ModelRequest,
 }
 
-impl Asked {
+impl IncomingRequest {
     fn of(path: &str, incoming: &Incoming) -> Self {
         let is_post = incoming.method == "POST";
         let protocol = match path {
@@ -197,7 +197,7 @@ impl Asked {
             lane: lane.to_owned(),
             protocol: self.protocol,
             path: path.to_owned(),
-            took: if is_model { Took::Side } else { Took::Nothing },
+            took: if is_model { TakenTurn::Side } else { TakenTurn::Nothing },
             model: said.model.clone(),
             prompts,
             context,

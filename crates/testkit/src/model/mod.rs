@@ -19,6 +19,6 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
-pub use request::{Ending, Protocol, Request, Took};
+pub use request::{Ending, Protocol, Request, TakenTurn};
 pub use script::{Script, Turn, Usage};
 pub use server::Model;

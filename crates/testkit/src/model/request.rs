@@ -11,7 +11,7 @@ pub struct Request {
     pub protocol: Protocol,
     /// The path it asked for, without its query.
     pub path: String,
-    pub took: Took,
+    pub took: TakenTurn,
     /// The model it named.
     pub model: String,
     /// The user's messages so far, in order, without the program's additions.
@@ -41,7 +41,7 @@ impl Request {
     /// Whether it belongs to an agent's main conversation.
     #[must_use]
     pub const fn is_main(&self) -> bool {
-        matches!(self.took, Took::Turn(_) | Took::Past)
+        matches!(self.took, TakenTurn::Turn(_) | TakenTurn::Past)
     }
 
     /// Whether it begins a conversation, or begins it again: nothing was done in it yet.
@@ -53,7 +53,7 @@ impl Request {
 
 /// The turn that a request took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Took {
+pub enum TakenTurn {
     /// The turn at this place.
     Turn(usize),
     /// The answer for requests after the script's end.

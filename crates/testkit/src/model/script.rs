@@ -9,12 +9,12 @@ use super::request::Request;
 #[derive(Clone, Debug)]
 pub struct Script {
     pub(super) turns: Vec<Turn>,
-    past: Past,
+    past: AfterLastTurn,
 }
 
 /// The answer to requests after the last turn.
 #[derive(Clone, Debug)]
-enum Past {
+enum AfterLastTurn {
     Same(Box<Turn>),
     ByRequest(fn(&Request) -> Turn),
 }
@@ -24,28 +24,28 @@ impl Script {
     pub fn new(turns: impl IntoIterator<Item = Turn>) -> Self {
         Self {
             turns: turns.into_iter().collect(),
-            past: Past::Same(Turn::say("The script has ended.").into()),
+            past: AfterLastTurn::Same(Turn::say("The script has ended.").into()),
         }
     }
 
     /// No turns of its own: the answer depends on the request. For several clients that ask at once, in any order.
     #[must_use]
     pub const fn by_request(answer: fn(&Request) -> Turn) -> Self {
-        Self { turns: Vec::new(), past: Past::ByRequest(answer) }
+        Self { turns: Vec::new(), past: AfterLastTurn::ByRequest(answer) }
     }
 
     /// Sets the answer to every request after the last turn.
     #[must_use]
     pub fn then(mut self, turn: Turn) -> Self {
-        self.past = Past::Same(turn.into());
+        self.past = AfterLastTurn::Same(turn.into());
         self
     }
 
     /// The answer to this request, which comes after the last turn.
     pub(super) fn past(&self, request: &Request) -> Turn {
         match &self.past {
-            Past::Same(turn) => (**turn).clone(),
-            Past::ByRequest(answer) => answer(request),
+            AfterLastTurn::Same(turn) => (**turn).clone(),
+            AfterLastTurn::ByRequest(answer) => answer(request),
         }
     }
 
@@ -71,7 +71,7 @@ pub struct Turn {
 /// The action of a turn.
 #[derive(Clone, Debug)]
 pub(super) enum Act {
-    Answer(Answer),
+    Answer(ModelReply),
     Refuse(Refusal),
     Hang,
     Reset,
@@ -79,7 +79,7 @@ pub(super) enum Act {
 
 /// The text and the tool calls of the model.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Answer {
+pub(super) struct ModelReply {
     pub(super) text: String,
     pub(super) thoughts: String,
     pub(super) actions: Vec<Action>,
@@ -150,12 +150,12 @@ impl Turn {
     }
 
     fn act(action: Action) -> Self {
-        Self::new(Act::Answer(Answer { actions: vec![action], ..Answer::default() }))
+        Self::new(Act::Answer(ModelReply { actions: vec![action], ..ModelReply::default() }))
     }
 
     /// Sends text, and ends the turn if it calls no tool.
     pub fn say(text: impl Into<String>) -> Self {
-        Self::new(Act::Answer(Answer { text: text.into(), ..Answer::default() }))
+        Self::new(Act::Answer(ModelReply { text: text.into(), ..ModelReply::default() }))
     }
 
     /// Runs a shell command with the tool that the agent has for it.
@@ -232,7 +232,7 @@ impl Turn {
         self
     }
 
-    fn answer(&mut self) -> &mut Answer {
+    fn answer(&mut self) -> &mut ModelReply {
         let Act::Answer(answer) = &mut self.act else { panic!("a turn that fails answers nothing") };
         answer
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::request::{Ending, Request, Took};
+use super::request::{Ending, Request, TakenTurn};
 use super::script::{Script, Turn};
 
 /// The shared part of a model.
@@ -52,8 +52,8 @@ impl State {
         let lane = inner.lanes.get_mut(&request.lane)?;
         if wants_turn {
             let (took, next) = match lane.script.at(lane.taken) {
-                Some((place, next)) => (Took::Turn(place), next.clone()),
-                None => (Took::Past, lane.script.past(&request)),
+                Some((place, next)) => (TakenTurn::Turn(place), next.clone()),
+                None => (TakenTurn::Past, lane.script.past(&request)),
             };
             request.took = took;
             turn = Some(next);

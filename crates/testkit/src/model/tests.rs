@@ -5,17 +5,17 @@ use std::net::TcpStream;
 
 use serde_json::{Value, json};
 
-use super::request::{Ending, Took};
+use super::request::{Ending, TakenTurn};
 use super::{Model, Script, Turn, Usage};
 
 /// An answer: its status, and its body with the marks of chunks taken out.
-struct Heard {
+struct ModelResponse {
     status: u16,
     headers: String,
     body: String,
 }
 
-fn ask(model: &Model, path: &str, body: &Value) -> std::io::Result<Heard> {
+fn ask(model: &Model, path: &str, body: &Value) -> std::io::Result<ModelResponse> {
     let mut stream = send(model, path, body);
     let mut text = String::new();
     stream.read_to_string(&mut text)?;
@@ -27,7 +27,7 @@ fn ask(model: &Model, path: &str, body: &Value) -> std::io::Result<Heard> {
     } else {
         rest.to_owned()
     };
-    Ok(Heard { status, headers: head.to_owned(), body })
+    Ok(ModelResponse { status, headers: head.to_owned(), body })
 }
 
 fn send(model: &Model, path: &str, body: &Value) -> TcpStream {
@@ -43,7 +43,7 @@ fn send(model: &Model, path: &str, body: &Value) -> TcpStream {
 }
 
 /// The JSON of each `data:` line.
-fn events(heard: &Heard) -> Vec<Value> {
+fn events(heard: &ModelResponse) -> Vec<Value> {
     let lines = heard.body.lines().filter_map(|line| line.strip_prefix("data: "));
     lines.filter_map(|data| serde_json::from_str(data).ok()).collect()
 }
@@ -112,7 +112,7 @@ fn text_comes_in_pieces_in_every_protocol() {
     for request in model.requests() {
         assert_eq!(request.prompts, ["Say it."], "{:?}", request.protocol);
         assert_eq!(request.model, "m");
-        assert_eq!((request.took, request.ending), (Took::Turn(0), Ending::Answered));
+        assert_eq!((request.took, request.ending), (TakenTurn::Turn(0), Ending::Answered));
         assert!(request.has_key && request.is_first());
     }
 }
@@ -165,8 +165,18 @@ fn what_asks_besides_takes_no_turn() {
     let (path, body) = &questions("Now.")[2];
     assert!(ask(&model, path, body).unwrap().body.contains("main"));
     assert!(ask(&model, path, body).unwrap().body.contains("ended"));
-    let took: Vec<Took> = model.requests().iter().map(|request| request.took).collect();
-    assert_eq!(took, [Took::Side, Took::Side, Took::Nothing, Took::Nothing, Took::Turn(0), Took::Past]);
+    let took: Vec<TakenTurn> = model.requests().iter().map(|request| request.took).collect();
+    assert_eq!(
+        took,
+        [
+            TakenTurn::Side,
+            TakenTurn::Side,
+            TakenTurn::Nothing,
+            TakenTurn::Nothing,
+            TakenTurn::Turn(0),
+            TakenTurn::Past
+        ]
+    );
     assert_eq!(model.prompts(), ["Now.", "Now."]);
 }
 

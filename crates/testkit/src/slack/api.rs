@@ -56,7 +56,7 @@ pub(super) fn answer(
         "conversations.history" | "conversations.replies" => {
             exists(&channel)?;
             let (all, of) = (body["include_all_metadata"] == "true", ts.as_str());
-            let is_of = |it: &&super::Said| match of {
+            let is_of = |it: &&super::SlackMessage| match of {
                 "" => it.thread.is_none(),
                 _ => it.ts == of || it.thread.as_deref() == Some(of),
             };

@@ -8,4 +8,4 @@ mod socket;
 mod world;
 
 pub use server::Slack;
-pub use world::{Call, Mood, Said};
+pub use world::{Call, CallFault, SlackMessage};

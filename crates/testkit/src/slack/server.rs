@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 
-use super::world::{Call, Mood, Said, World};
+use super::world::{Call, CallFault, SlackMessage, World};
 use super::{api, socket};
 use crate::eventually;
 use crate::forge::decoded;
@@ -85,13 +85,13 @@ impl Slack {
     }
 
     /// A user presses the button of a message; returns the envelope that it is sent in.
-    pub fn press(&self, user: &str, message: &Said) -> Value {
+    pub fn press(&self, user: &str, message: &SlackMessage) -> Value {
         let (action, value) = message.button().expect("the message has a button");
         self.press_as(user, message, &action, &value)
     }
 
     /// A user presses a button that is not ours.
-    pub fn press_as(&self, user: &str, message: &Said, action: &str, value: &str) -> Value {
+    pub fn press_as(&self, user: &str, message: &SlackMessage, action: &str, value: &str) -> Value {
         let trigger = lock(&self.shared.world).next_ts();
         let container = json!({"type": "message", "message_ts": message.ts, "channel_id": message.channel});
         self.send(
@@ -156,7 +156,7 @@ impl Slack {
     }
 
     /// Sets the fault of the next call of a method.
-    pub fn mood(&self, method: &str, mood: Mood) {
+    pub fn mood(&self, method: &str, mood: CallFault) {
         lock(&self.shared.world).moods.entry(method.to_owned()).or_default().push_back(mood);
     }
 
@@ -168,7 +168,7 @@ impl Slack {
 
     /// The public messages, in order.
     #[must_use]
-    pub fn said(&self) -> Vec<Said> {
+    pub fn said(&self) -> Vec<SlackMessage> {
         let world = lock(&self.shared.world);
         world.said.iter().filter(|said| said.only_for.is_none()).cloned().collect()
     }
@@ -184,13 +184,13 @@ impl Slack {
     /// A message, as it is now.
     #[track_caller]
     #[must_use]
-    pub fn message(&self, ts: &str) -> Said {
+    pub fn message(&self, ts: &str) -> SlackMessage {
         self.said().into_iter().find(|said| said.ts == ts).expect("there is such a message")
     }
 
     /// Waits for a matching message.
     #[track_caller]
-    pub fn wait_for(&self, what: &str, is_it: impl Fn(&Said) -> bool) -> Said {
+    pub fn wait_for(&self, what: &str, is_it: impl Fn(&SlackMessage) -> bool) -> SlackMessage {
         eventually(&format!("Slack shows {what}"), || self.said().into_iter().find(&is_it))
     }
 
@@ -272,18 +272,18 @@ impl Shared {
             _ => request.header("host").to_owned(),
         };
         let done = match &mood {
-            Some(Mood::Refuse(word)) => Err(*word),
-            Some(Mood::Limit(_) | Mood::Broken) => Err("ratelimited"),
+            Some(CallFault::Refuse(word)) => Err(*word),
+            Some(CallFault::Limit(_) | CallFault::Broken) => Err("ratelimited"),
             _ if !is_known => Err("invalid_auth"),
-            Some(Mood::HangUpBehind) | None => api::answer(&mut world, &method, &body, &place),
+            Some(CallFault::HangUpBehind) | None => api::answer(&mut world, &method, &body, &place),
         };
         world.calls.push(Call { method, body, ok: done.is_ok(), at: Instant::now() });
         match (mood, done) {
-            (Some(Mood::HangUpBehind), _) => None,
-            (Some(Mood::Broken), _) => {
+            (Some(CallFault::HangUpBehind), _) => None,
+            (Some(CallFault::Broken), _) => {
                 Some(Whole { status: 500, headers: vec![], body: Value::String("oops".to_owned()) })
             }
-            (Some(Mood::Limit(seconds)), _) => Some(limited(seconds)),
+            (Some(CallFault::Limit(seconds)), _) => Some(limited(seconds)),
             (_, Err("ratelimited")) => Some(limited(1)),
             (_, Err(word)) => Some(Whole::ok(json!({"ok": false, "error": word}))),
             (_, Ok(mut answer)) => {

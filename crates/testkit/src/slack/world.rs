@@ -10,7 +10,7 @@ const PACE: Duration = Duration::from_millis(700);
 
 /// The fault of the next call of a method.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Mood {
+pub enum CallFault {
     /// It is refused with this word.
     Refuse(&'static str),
     /// It is not done, and is to come again in so many seconds.
@@ -34,7 +34,7 @@ pub struct Call {
 
 /// A message.
 #[derive(Clone, Debug)]
-pub struct Said {
+pub struct SlackMessage {
     pub channel: String,
     /// Its time stamp, which is its name.
     pub ts: String,
@@ -59,9 +59,9 @@ pub struct Said {
 
 #[derive(Debug, Default)]
 pub(super) struct World {
-    pub(super) said: Vec<Said>,
+    pub(super) said: Vec<SlackMessage>,
     pub(super) calls: Vec<Call>,
-    pub(super) moods: BTreeMap<String, VecDeque<Mood>>,
+    pub(super) moods: BTreeMap<String, VecDeque<CallFault>>,
     pub(super) uploads: BTreeMap<String, (String, String)>,
     written: BTreeMap<String, Instant>,
     count: u64,
@@ -91,9 +91,9 @@ impl World {
     }
 
     /// A message of any author.
-    pub(super) fn put(&mut self, channel: &str, thread: Option<&str>, text: &str) -> &mut Said {
+    pub(super) fn put(&mut self, channel: &str, thread: Option<&str>, text: &str) -> &mut SlackMessage {
         let ts = self.next_ts();
-        self.said.push(Said {
+        self.said.push(SlackMessage {
             channel: channel.to_owned(),
             ts,
             thread: thread.map(str::to_owned),
@@ -109,7 +109,7 @@ impl World {
         self.said.last_mut().expect("it was just said")
     }
 
-    pub(super) fn find(&mut self, channel: &str, ts: &str) -> Option<&mut Said> {
+    pub(super) fn find(&mut self, channel: &str, ts: &str) -> Option<&mut SlackMessage> {
         self.said.iter_mut().find(|said| said.channel == channel && said.ts == ts && said.only_for.is_none())
     }
 
@@ -124,7 +124,7 @@ impl World {
     }
 }
 
-impl Said {
+impl SlackMessage {
     pub(super) fn set(&mut self, body: &Value) {
         self.text = body["text"].as_str().unwrap_or_default().to_owned();
         self.texts.push(self.text.clone());

@@ -6,7 +6,7 @@ use jsonc_parser::tokens::{Token, TokenAndRange};
 use jsonc_parser::{CollectOptions, CommentCollectionStrategy, ParseOptions, parse_to_ast};
 use refrain_core::formats::splice::Splice;
 
-use super::{Edit, Kind, Misfit};
+use super::{Edit, Kind, SettingsError};
 
 /// Some editors write it at the start of a file, and some programs accept it.
 const BYTE_ORDER_MARK: char = '\u{feff}';
@@ -45,7 +45,7 @@ impl Group {
 }
 
 impl<'t> Document<'t> {
-    pub(super) fn read(whole: &'t str) -> Result<Self, Misfit> {
+    pub(super) fn read(whole: &'t str) -> Result<Self, SettingsError> {
         let text = whole.strip_prefix(BYTE_ORDER_MARK).unwrap_or(whole);
         let collect = CollectOptions { comments: CommentCollectionStrategy::AsTokens, tokens: true };
         // Comments and trailing commas are usual in settings; any other deviation from JSON is an error.
@@ -62,10 +62,10 @@ impl<'t> Document<'t> {
             allow_extended_string_escapes: false,
         };
         let parsed = parse_to_ast(text, &collect, &accept);
-        let parsed = parsed.map_err(|error| Misfit::Malformed(error.to_string()))?;
+        let parsed = parsed.map_err(|error| SettingsError::Malformed(error.to_string()))?;
         let tokens = parsed.tokens.unwrap_or_default();
         match parsed.value {
-            None if !tokens.is_empty() => Err(Misfit::NoObject(Vec::new())),
+            None if !tokens.is_empty() => Err(SettingsError::NoObject(Vec::new())),
             value => Ok(Self { start: whole.len() - text.len(), text, value, tokens }),
         }
     }

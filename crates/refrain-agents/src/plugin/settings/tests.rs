@@ -77,7 +77,7 @@ fn is_within(old: &str, new: &str) -> bool {
 fn there_and_back(text: &str, edits: &[Edit]) {
     let (with, splices) = put(text, edits).unwrap_or_else(|error| panic!("{error}: {text}"));
     for edit in edits {
-        assert_eq!(look(&with, edit), Ok(Found::Same), "{with}");
+        assert_eq!(look(&with, edit), Ok(EntryState::Same), "{with}");
     }
     assert_eq!(put(&with, edits).unwrap(), (with.clone(), vec![]), "twice is once");
     assert_eq!(undo(&with, &splices).as_deref(), Some(text));
@@ -87,7 +87,7 @@ fn there_and_back(text: &str, edits: &[Edit]) {
     // All else is unchanged, and removing from a changed text leaves nothing of ours.
     let taken = take(&with, edits).unwrap();
     for edit in edits {
-        assert_eq!(look(&taken, edit), Ok(Found::Nothing), "{taken}");
+        assert_eq!(look(&taken, edit), Ok(EntryState::Nothing), "{taken}");
     }
     let without_empty = |mut value: serde_json::Value| {
         for key in ["hooks", "markets", "on"] {
@@ -148,7 +148,7 @@ fn a_hook_stands_among_those_of_others() {
     assert_eq!(take(&with, &hooks()).unwrap(), text);
     // An older entry of ours is updated in place.
     let older = with.replace("60", "5");
-    assert_eq!(look(&older, &hooks()[0]), Ok(Found::Other));
+    assert_eq!(look(&older, &hooks()[0]), Ok(EntryState::Other));
     assert_eq!(put(&older, &hooks()).unwrap().0, with);
 }
 
@@ -173,13 +173,17 @@ fn what_is_taken_out_leaves_no_gap(#[case] text: &str, #[case] expected: &str) {
 }
 
 #[rstest]
-#[case("[]", Misfit::NoObject(vec![]), "the whole is no object")]
-#[case("// nothing", Misfit::NoObject(vec![]), "the whole is no object")]
-#[case("{\"hooks\": \"x\"}", Misfit::NoObject(vec!["hooks".into()]), "hooks is no object")]
-#[case("{\"hooks\": null}", Misfit::NoObject(vec!["hooks".into()]), "hooks is no object")]
-#[case("{\"hooks\": {\"Stop\": {}}}", Misfit::NoArray(vec!["hooks".into(), "Stop".into()]), "hooks.Stop is no array")]
-#[case("{\"hooks\": {}, \"hooks\": {}}", Misfit::Twice(vec!["hooks".into()]), "hooks stands there twice")]
-fn settings_of_another_shape_are_left_alone(#[case] text: &str, #[case] why: Misfit, #[case] said: &str) {
+#[case("[]", SettingsError::NoObject(vec![]), "the whole is no object")]
+#[case("// nothing", SettingsError::NoObject(vec![]), "the whole is no object")]
+#[case("{\"hooks\": \"x\"}", SettingsError::NoObject(vec!["hooks".into()]), "hooks is no object")]
+#[case("{\"hooks\": null}", SettingsError::NoObject(vec!["hooks".into()]), "hooks is no object")]
+#[case("{\"hooks\": {\"Stop\": {}}}", SettingsError::NoArray(vec!["hooks".into(), "Stop".into()]), "hooks.Stop is no array")]
+#[case("{\"hooks\": {}, \"hooks\": {}}", SettingsError::Twice(vec!["hooks".into()]), "hooks stands there twice")]
+fn settings_of_another_shape_are_left_alone(
+    #[case] text: &str,
+    #[case] why: SettingsError,
+    #[case] said: &str,
+) {
     assert_eq!(why.to_string(), said);
     assert_eq!(put(text, &hooks()), Err(why));
 }
@@ -194,13 +198,13 @@ fn settings_of_another_shape_are_left_alone(#[case] text: &str, #[case] why: Mis
 #[case("{\"a\": 0x1}")]
 #[case("hooks = 1")]
 fn what_is_no_json_is_left_alone(#[case] text: &str) {
-    assert!(matches!(put(text, &hooks()), Err(Misfit::Malformed(_))), "{:?}", put(text, &hooks()));
+    assert!(matches!(put(text, &hooks()), Err(SettingsError::Malformed(_))), "{:?}", put(text, &hooks()));
 }
 
 #[test]
 fn a_key_of_ours_that_says_something_else_is_somebody_elses() {
     let text = "{\"markets\": {\"refrain\": {\"path\": \"/mine\"}}}";
-    assert_eq!(put(text, &switches()), Err(Misfit::Taken(vec!["markets".into(), "refrain".into()])));
+    assert_eq!(put(text, &switches()), Err(SettingsError::Taken(vec!["markets".into(), "refrain".into()])));
     assert!(!is_empty(text));
     assert!(["", "\n", "{}", " { } "].iter().all(|text| is_empty(text)));
     assert!(!is_empty("{ /* mine */ }"));
@@ -240,7 +244,7 @@ proptest! {
     fn any_text_is_edited_or_left_alone(text in "[\\[\\]{}:,\"a/*\\\\ \n\r\t\u{feff}\u{e9}0-]{0,24}") {
         if let Ok((with, splices)) = put(&text, &hooks()) {
             prop_assert_eq!(undo(&with, &splices), Some(text));
-            prop_assert!(hooks().iter().all(|edit| look(&with, edit) == Ok(Found::Same)), "{}", with);
+            prop_assert!(hooks().iter().all(|edit| look(&with, edit) == Ok(EntryState::Same)), "{}", with);
         }
     }
 

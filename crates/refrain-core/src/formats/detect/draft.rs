@@ -30,7 +30,7 @@ pub struct Offer {
 /// How many scripts are followed: a gate that has more of them is a project of its own.
 const MOST_SCRIPTS: usize = 100;
 
-struct Found {
+struct Script {
     folder: String,
     name: String,
     command: String,
@@ -40,7 +40,7 @@ struct Found {
 /// An offer in the making.
 pub(super) struct Draft<'a> {
     pub(super) listing: &'a Listing,
-    found: Vec<Found>,
+    found: Vec<Script>,
     protect: BTreeSet<String>,
     protect_existing: BTreeSet<String>,
     parts: Vec<Part>,
@@ -75,9 +75,9 @@ impl<'a> Draft<'a> {
     }
 
     fn gate(&mut self, folder: &str, name: &str, command: String, hard: bool) {
-        let is_there = |found: &Found| found.folder == folder && bare(&found.command) == bare(&command);
+        let is_there = |found: &Script| found.folder == folder && bare(&found.command) == bare(&command);
         if !self.found.iter().any(is_there) {
-            self.found.push(Found { folder: folder.to_owned(), name: name.to_owned(), command, hard });
+            self.found.push(Script { folder: folder.to_owned(), name: name.to_owned(), command, hard });
         }
     }
 

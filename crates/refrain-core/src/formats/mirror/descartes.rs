@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::found::{ForeignLoop, Promised, System, Unread, counted, prompt, value, words};
-use super::parts::{Mark, Standing, pretty};
+use super::parts::{LoopPhase, Mark, pretty};
 use crate::event::Exit;
 use crate::git::Checkout;
 use crate::r#loop::{Attempt, LoopState};
@@ -92,7 +92,7 @@ enum Reason {
     AwaitingHumanTune,
 }
 
-pub(super) fn document(state: &LoopState, standing: Standing, mark: Mark) -> String {
+pub(super) fn document(state: &LoopState, standing: LoopPhase, mark: Mark) -> String {
     let spec = &state.spec;
     let ended = state.ended.map(|ended| ended.at.to_string());
     let charged = || state.attempts.iter().filter(|attempt| attempt.charged);
@@ -107,7 +107,7 @@ pub(super) fn document(state: &LoopState, standing: Standing, mark: Mark) -> Str
         | Reason::AwaitingHumanTune => None,
     };
     let promise = spec.promise.as_ref().map(|promise| promise.text.as_str());
-    let is_done = standing == Standing::Completed;
+    let is_done = standing == LoopPhase::Completed;
     pretty(&State {
         version: VERSION,
         // It counts from 0 those that are over.
@@ -115,7 +115,7 @@ pub(super) fn document(state: &LoopState, standing: Standing, mark: Mark) -> Str
         config: config(spec, state.limits.max_iterations, promise),
         started_at: state.started_at.to_string(),
         last_iteration_at: charged().next_back().map(|attempt| attempt.ended_at.to_string()),
-        completed: standing != Standing::Running,
+        completed: standing != LoopPhase::Running,
         completion_detected_at: ended.filter(|_| is_done),
         completion_text: promise.filter(|_| is_done),
         exit_reason: reason,
@@ -125,14 +125,14 @@ pub(super) fn document(state: &LoopState, standing: Standing, mark: Mark) -> Str
     })
 }
 
-fn reason(state: &LoopState, standing: Standing) -> Reason {
+fn reason(state: &LoopState, standing: LoopPhase) -> Reason {
     match standing {
-        Standing::Running => Reason::Running,
-        Standing::Completed if state.spec.promise.is_some() => Reason::CompletionPromiseDetected,
-        Standing::Completed => Reason::ProcessSuccess,
-        Standing::Cancelled => Reason::UserCancelled,
-        Standing::MaxIterationsReached => Reason::MaxIterationsReached,
-        Standing::Crashed => {
+        LoopPhase::Running => Reason::Running,
+        LoopPhase::Completed if state.spec.promise.is_some() => Reason::CompletionPromiseDetected,
+        LoopPhase::Completed => Reason::ProcessSuccess,
+        LoopPhase::Cancelled => Reason::UserCancelled,
+        LoopPhase::MaxIterationsReached => Reason::MaxIterationsReached,
+        LoopPhase::Crashed => {
             let how = state.ended.map_or("crashed", |ended| ended.end.name());
             Reason::Error { message: format!("the loop is {how}") }
         }
@@ -201,7 +201,7 @@ fn summary(attempt: &Attempt, spec: &Spec) -> Summary {
 
 /// What is read of it. Fields that are optional there are optional here.
 #[derive(Deserialize)]
-struct Read {
+struct MirrorFile {
     version: String,
     iteration: u32,
     config: ReadConfig,
@@ -221,18 +221,18 @@ struct ReadConfig {
 
 pub(super) fn read(text: &str) -> Result<ForeignLoop, Unread> {
     let system = System::Descartes;
-    let Read { version, iteration, config, completed, exit_reason } =
+    let MirrorFile { version, iteration, config, completed, exit_reason } =
         serde_json::from_str(text).map_err(|error| system.damaged(&error))?;
     if version != VERSION {
         return Err(value("version", &version, "is \"1.0\""));
     }
     let standing = match exit_reason {
-        Some(Reason::Running) | None if !completed => Standing::Running,
-        Some(Reason::Error { .. } | Reason::AwaitingHumanTune) => Standing::Crashed,
-        Some(Reason::UserCancelled) => Standing::Cancelled,
-        Some(Reason::MaxIterationsReached) => Standing::MaxIterationsReached,
+        Some(Reason::Running) | None if !completed => LoopPhase::Running,
+        Some(Reason::Error { .. } | Reason::AwaitingHumanTune) => LoopPhase::Crashed,
+        Some(Reason::UserCancelled) => LoopPhase::Cancelled,
+        Some(Reason::MaxIterationsReached) => LoopPhase::MaxIterationsReached,
         Some(Reason::CompletionPromiseDetected | Reason::ProcessSuccess | Reason::Running) | None => {
-            Standing::Completed
+            LoopPhase::Completed
         }
     };
     let all = std::iter::once(&config.command).chain(&config.args).map(String::as_str);

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Deserializer};
 
 use super::check::Check;
-use super::parts::Standing;
+use super::parts::LoopPhase;
 use crate::ids::LoopId;
 use crate::promise::PromiseText;
 use crate::spec::Limits;
@@ -48,7 +48,7 @@ pub struct ForeignLoop {
     pub cap: Option<u32>,
     /// How many of them were counted.
     pub iteration: u32,
-    pub standing: Standing,
+    pub standing: LoopPhase,
     /// What checked its work there; none if nothing did. Refrain never runs a command from it.
     pub check: Option<Check>,
 }
@@ -110,7 +110,7 @@ pub enum Unread {
 
 /// Why a loop that was read cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotNow {
+pub enum CannotContinue {
     /// It came to its end there.
     #[error("it is {0} there")]
     Over(&'static str),
@@ -145,20 +145,20 @@ impl ForeignLoop {
     /// How many iterations it may have in total, with those that were counted there.
     ///
     /// # Errors
-    /// [`NotNow`] if it cannot continue with `asked`, or without.
-    pub fn total(&self, asked: Option<u32>) -> Result<u32, NotNow> {
+    /// [`CannotContinue`] if it cannot continue with `asked`, or without.
+    pub fn total(&self, asked: Option<u32>) -> Result<u32, CannotContinue> {
         match self.standing {
-            Standing::Completed => return Err(NotNow::Over("completed")),
-            Standing::Cancelled => return Err(NotNow::Over("cancelled")),
-            Standing::Running | Standing::MaxIterationsReached | Standing::Crashed => {}
+            LoopPhase::Completed => return Err(CannotContinue::Over("completed")),
+            LoopPhase::Cancelled => return Err(CannotContinue::Over("cancelled")),
+            LoopPhase::Running | LoopPhase::MaxIterationsReached | LoopPhase::Crashed => {}
         }
         let (used, most) = (self.iteration, self.iteration + Limits::MAX_GRANT);
         // A loop without a limit there gets one here, and a note says so.
         let cap = asked.or(self.cap).unwrap_or(used + Limits::DEFAULT_ITERATIONS);
-        let is_over = self.standing == Standing::MaxIterationsReached && asked.is_none();
+        let is_over = self.standing == LoopPhase::MaxIterationsReached && asked.is_none();
         match cap {
-            cap if cap <= used || is_over => Err(NotNow::UsedUp { used, cap, most }),
-            cap if cap > most => Err(NotNow::TooMany { used, cap, most }),
+            cap if cap <= used || is_over => Err(CannotContinue::UsedUp { used, cap, most }),
+            cap if cap > most => Err(CannotContinue::TooMany { used, cap, most }),
             cap => Ok(cap),
         }
     }

@@ -11,7 +11,7 @@ use crate::prompt::state_file::front_matter;
 /// How a loop stands, in the only words that those systems have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Standing {
+pub enum LoopPhase {
     /// It runs, or can continue as it is: a pause is none of their ends.
     Running,
     /// It is done.
@@ -24,7 +24,7 @@ pub enum Standing {
     Crashed,
 }
 
-impl Standing {
+impl LoopPhase {
     /// How a loop stands; one that has not ended and has no runner broke off.
     #[must_use]
     pub fn of(state: &LoopState, is_driven: bool) -> Self {

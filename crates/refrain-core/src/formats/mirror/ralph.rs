@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::check::Check;
 use super::found::{ForeignLoop, Promised, Prompt, System, Unread, counted, id};
-use super::parts::{Mark, Standing, pretty};
+use super::parts::{LoopPhase, Mark, pretty};
 use crate::event::Exit;
 use crate::r#loop::{Attempt, LoopState};
 
@@ -22,7 +22,7 @@ pub(super) fn document(state: &LoopState, mark: Mark) -> String {
 
 /// What is read of it. Its prompt is in a file that it does not name.
 #[derive(Deserialize)]
-struct Read {
+struct MirrorFile {
     task_id: String,
     iteration: u32,
     #[serde(deserialize_with = "super::found::present")]
@@ -31,7 +31,7 @@ struct Read {
 
 pub(super) fn read(text: &str) -> Result<ForeignLoop, Unread> {
     let system = System::Ralph;
-    let read: Read = serde_json::from_str(text).map_err(|error| system.damaged(&error))?;
+    let read: MirrorFile = serde_json::from_str(text).map_err(|error| system.damaged(&error))?;
     let cap = read.max_iterations;
     // Its own runner leaves the number of the iteration that there is none of any more.
     let is_over = cap.is_some_and(|cap| read.iteration > cap);
@@ -44,7 +44,7 @@ pub(super) fn read(text: &str) -> Result<ForeignLoop, Unread> {
         promised: Promised::Never,
         cap,
         iteration: counted(cap.map_or(read.iteration, |cap| read.iteration.min(cap)))?,
-        standing: if is_over { Standing::MaxIterationsReached } else { Standing::Running },
+        standing: if is_over { LoopPhase::MaxIterationsReached } else { LoopPhase::Running },
         check: Some(Check::Gates),
     })
 }

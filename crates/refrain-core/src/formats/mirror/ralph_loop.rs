@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::Standing;
+use super::LoopPhase;
 use super::found::{ForeignLoop, Promised, System, Unread, counted, prompt, words};
 use crate::prompt::state_file::front_matter;
 
@@ -13,7 +13,7 @@ pub const PATH: &str = ".claude/ralph-loop.local.md";
 pub const ADVISORY: &str = "Note: --loop overrides Ralph Loop. The ralph-loop plugin's state file is unchanged; cancel the ralph loop separately if you want it gone.";
 
 #[derive(Deserialize)]
-struct Read {
+struct MirrorFile {
     active: bool,
     iteration: u32,
     max_iterations: u32,
@@ -33,7 +33,7 @@ pub fn is_active(text: &str) -> bool {
 
 pub(super) fn read(matter: &str, body: &str) -> Result<ForeignLoop, Unread> {
     let system = System::RalphLoop;
-    let read: Read = serde_saphyr::from_str(matter).map_err(|error| system.damaged(&error))?;
+    let read: MirrorFile = serde_saphyr::from_str(matter).map_err(|error| system.damaged(&error))?;
     Ok(ForeignLoop {
         system,
         id: None,
@@ -47,7 +47,7 @@ pub(super) fn read(matter: &str, body: &str) -> Result<ForeignLoop, Unread> {
         },
         cap: Some(read.max_iterations).filter(|cap| *cap > 0),
         iteration: counted(read.iteration)?,
-        standing: if read.active { Standing::Running } else { Standing::Cancelled },
+        standing: if read.active { LoopPhase::Running } else { LoopPhase::Cancelled },
         check: None,
     })
 }

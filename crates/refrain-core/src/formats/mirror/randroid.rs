@@ -5,14 +5,14 @@ use std::fmt::Write as _;
 use serde::Deserialize;
 
 use super::found::{ForeignLoop, Promised, System, Unread, counted, prompt, value, words};
-use super::parts::{Mark, Standing};
+use super::parts::{LoopPhase, Mark};
 use crate::git::Workflow;
 use crate::r#loop::LoopState;
 
 /// Its path in a project: there is one. The seed's own is in the folder of its skill, which no project has.
 pub(super) const FILE: &str = "loop.local.md";
 
-pub(super) fn document(state: &LoopState, standing: Standing, mark: &Mark) -> String {
+pub(super) fn document(state: &LoopState, standing: LoopPhase, mark: &Mark) -> String {
     let spec = &state.spec;
     let begun_by = spec.session.as_ref().map(crate::session::SessionSpec::slug);
     // The seed knows two modes.
@@ -49,7 +49,7 @@ fn scalar(promise: Option<&str>) -> String {
 }
 
 #[derive(Deserialize)]
-struct Read {
+struct MirrorFile {
     /// Only one of the seed's is a state of its.
     #[serde(rename = "mode")]
     _mode: Mode,
@@ -60,7 +60,7 @@ struct Read {
     #[serde(rename = "git_workflow")]
     _workflow: Option<Workflow>,
     completion_promise: Option<String>,
-    status: Option<Standing>,
+    status: Option<LoopPhase>,
 }
 
 #[derive(Deserialize)]
@@ -72,7 +72,7 @@ enum Mode {
 
 pub(super) fn read(matter: &str, body: &str) -> Result<ForeignLoop, Unread> {
     let system = System::Randroid;
-    let read: Read = serde_saphyr::from_str(matter).map_err(|error| system.damaged(&error))?;
+    let read: MirrorFile = serde_saphyr::from_str(matter).map_err(|error| system.damaged(&error))?;
     let cap = match read.iterations {
         -1 | 0 => None,
         cap => Some(
@@ -91,7 +91,7 @@ pub(super) fn read(matter: &str, body: &str) -> Result<ForeignLoop, Unread> {
         },
         cap,
         iteration: counted(read.iteration)?,
-        standing: read.status.unwrap_or(Standing::Running),
+        standing: read.status.unwrap_or(LoopPhase::Running),
         check: None,
     })
 }

@@ -9,7 +9,7 @@ use super::found::{ForeignLoop, System, Unread};
 pub(super) const FILE: &str = ".scud/loop-state.json";
 
 #[derive(Deserialize)]
-struct Read {
+struct MirrorFile {
     config: Config,
 }
 
@@ -25,7 +25,7 @@ const LONGEST: usize = 2000;
 /// Never a loop: what a person types in its place.
 pub(super) fn read(text: &str) -> Result<ForeignLoop, Unread> {
     let system = System::Scud;
-    let Read { config: Config { tag, plan_path } } =
+    let MirrorFile { config: Config { tag, plan_path } } =
         serde_json::from_str(text).map_err(|error| system.damaged(&error))?;
     // Its verification is omitted: a file of unknown origin must not give the user a command to paste.
     let plan = plan_path.map(|path| format!("--plan={path}"));

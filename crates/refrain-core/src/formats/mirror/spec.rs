@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// The counter of another system that a loop continues.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Carried {
+pub struct CarriedCounter {
     /// The file that said it.
     pub from: String,
     /// How many iterations were counted there.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::found::{ForeignLoop, Promised, Prompt, System, Unread, counted, id, present, value, words};
-use super::parts::{Mark, Standing, pretty};
+use super::parts::{LoopPhase, Mark, pretty};
 use super::words::{Line, line};
 use crate::r#loop::LoopState;
 use crate::session::Isolation;
@@ -30,7 +30,7 @@ struct State {
     max_iterations: u32,
     iteration: u32,
     isolation: Isolation,
-    status: Standing,
+    status: LoopPhase,
     started_at: String,
     last_updated: String,
     #[serde(deserialize_with = "present")]
@@ -41,14 +41,14 @@ struct State {
 
 /// The fields that Refrain writes.
 #[derive(Serialize)]
-struct Written {
+struct MirrorDocument {
     #[serde(flatten)]
     state: State,
     #[serde(flatten)]
     mark: Mark,
 }
 
-pub(super) fn document(state: &LoopState, standing: Standing, mark: Mark) -> String {
+pub(super) fn document(state: &LoopState, standing: LoopPhase, mark: Mark) -> String {
     let spec = &state.spec;
     let most = state.limits.max_iterations.unwrap_or(Limits::MAX_GRANT);
     let most = most.clamp(1, Limits::MAX_GRANT);
@@ -59,7 +59,7 @@ pub(super) fn document(state: &LoopState, standing: Standing, mark: Mark) -> Str
             ("/synthex:loop".to_owned(), format!("--prompt {}", quoted(&spec.prompt)), Isolation::Subagent)
         }
     };
-    let over = standing != Standing::Running;
+    let over = standing != LoopPhase::Running;
     let exited = state.ended.map_or(state.updated_at, |ended| ended.at);
     // A loop without a promise gets one that no agent makes.
     let promise =
@@ -81,17 +81,19 @@ pub(super) fn document(state: &LoopState, standing: Standing, mark: Mark) -> Str
         exited_at: over.then(|| exited.to_string()),
         exit_reason: reason(standing, most),
     };
-    pretty(&Written { state, mark })
+    pretty(&MirrorDocument { state, mark })
 }
 
 /// The words of the seed.
-fn reason(standing: Standing, most: u32) -> Option<String> {
+fn reason(standing: LoopPhase, most: u32) -> Option<String> {
     Some(match standing {
-        Standing::Running => return None,
-        Standing::Completed => "completion-promise-emitted".to_owned(),
-        Standing::Cancelled => "Cancelled by /synthex:cancel-loop".to_owned(),
-        Standing::MaxIterationsReached => format!("Reached max_iterations={most} without completion promise"),
-        Standing::Crashed => "Marked crashed".to_owned(),
+        LoopPhase::Running => return None,
+        LoopPhase::Completed => "completion-promise-emitted".to_owned(),
+        LoopPhase::Cancelled => "Cancelled by /synthex:cancel-loop".to_owned(),
+        LoopPhase::MaxIterationsReached => {
+            format!("Reached max_iterations={most} without completion promise")
+        }
+        LoopPhase::Crashed => "Marked crashed".to_owned(),
     })
 }
 
@@ -125,7 +127,7 @@ pub(super) fn read(text: &str) -> Result<ForeignLoop, Unread> {
             return Err(value(key, time, "are times like 2026-01-15T10:30:00Z"));
         }
     }
-    let is_running = state.status == Standing::Running;
+    let is_running = state.status == LoopPhase::Running;
     for (key, is_there) in
         [("exited_at", state.exited_at.is_some()), ("exit_reason", state.exit_reason.is_some())]
     {

@@ -68,7 +68,7 @@ fn capped(most: u32) -> Spec {
 }
 
 /// A loop in its second iteration of 5, and one after each of its ends.
-fn states() -> Vec<(LoopState, Standing)> {
+fn states() -> Vec<(LoopState, LoopPhase)> {
     let under_way = || [vec![driven()], iteration(1, false), iteration(2, false)[..2].to_vec()].concat();
     let ended = |last: Vec<Event>, end| {
         [vec![driven()], iteration(1, false), last, vec![Event::LoopEnded(end)]].concat()
@@ -78,19 +78,19 @@ fn states() -> Vec<(LoopState, Standing)> {
     let counted = End::Completed { claim: ClaimSource::Count };
     let of = |events| after(capped(5), events);
     vec![
-        (of(Vec::new()), Standing::Running),
-        (of(under_way()), Standing::Running),
-        (of(under_way()), Standing::Crashed),
-        (of(ended(Vec::new(), End::Paused)), Standing::Running),
-        (of(ended(cancel, End::Cancelled)), Standing::Cancelled),
-        (of(ended(iteration(2, true), End::Completed { claim })), Standing::Completed),
-        (after(capped(1), ended(Vec::new(), End::IterationCap)), Standing::MaxIterationsReached),
+        (of(Vec::new()), LoopPhase::Running),
+        (of(under_way()), LoopPhase::Running),
+        (of(under_way()), LoopPhase::Crashed),
+        (of(ended(Vec::new(), End::Paused)), LoopPhase::Running),
+        (of(ended(cancel, End::Cancelled)), LoopPhase::Cancelled),
+        (of(ended(iteration(2, true), End::Completed { claim })), LoopPhase::Completed),
+        (after(capped(1), ended(Vec::new(), End::IterationCap)), LoopPhase::MaxIterationsReached),
         (
             after(Spec { until: Until::Count, ..capped(1) }, ended(Vec::new(), counted)),
-            Standing::MaxIterationsReached,
+            LoopPhase::MaxIterationsReached,
         ),
-        (of(ended(Vec::new(), End::Stuck)), Standing::Crashed),
-        (of(ended(Vec::new(), End::TimedOut)), Standing::Crashed),
+        (of(ended(Vec::new(), End::Stuck)), LoopPhase::Crashed),
+        (of(ended(Vec::new(), End::TimedOut)), LoopPhase::Crashed),
     ]
 }
 
@@ -167,8 +167,8 @@ fn descartes_schema(state: &Value) -> Result<(), String> {
 #[test]
 fn what_is_written_keeps_to_the_schemas_of_the_seeds() {
     for (state, standing) in states() {
-        let is_driven = standing != Standing::Crashed;
-        assert_eq!(Standing::of(&state, is_driven), standing, "{:?}", state.ended);
+        let is_driven = standing != LoopPhase::Crashed;
+        assert_eq!(LoopPhase::of(&state, is_driven), standing, "{:?}", state.ended);
         let document = |mirror: Mirror| mirror.document(&state, standing);
         let json = |mirror| serde_json::from_str::<Value>(&document(mirror)).unwrap();
         synthex_schema(&json(Mirror::Synthex)).unwrap();
@@ -191,7 +191,7 @@ fn what_is_written_keeps_to_the_schemas_of_the_seeds() {
 fn what_a_loop_does_with_git_is_said_as_seed_002_says_it(#[case] workflow: Workflow, #[case] said: &str) {
     let mut spec = capped(5);
     spec.git.workflow = workflow;
-    let text = Mirror::Randroid.document(&after(spec, Vec::new()), Standing::Running);
+    let text = Mirror::Randroid.document(&after(spec, Vec::new()), LoopPhase::Running);
     assert!(text.contains(&format!("\ngit_workflow: {said}\n")), "{text}");
 }
 
@@ -264,7 +264,7 @@ fn a_loop_of_synthex_is_read() {
             promised: Promised::Words(PromiseText::try_new("ALLDONE").unwrap()),
             cap: Some(30),
             iteration: 6,
-            standing: Standing::Running,
+            standing: LoopPhase::Running,
             check: None,
         }
     );
@@ -337,25 +337,25 @@ fn what_is_no_state_is_refused(#[case] text: &str) {
 }
 
 #[rstest]
-#[case::running(Standing::Running, None, Ok(30))]
-#[case::more(Standing::Running, Some(206), Ok(206))]
-#[case::crashed(Standing::Crashed, None, Ok(30))]
-#[case::at_its_cap(Standing::MaxIterationsReached, Some(50), Ok(50))]
-#[case::completed(Standing::Completed, Some(50), Err("it is completed there"))]
-#[case::cancelled(Standing::Cancelled, Some(50), Err("it is cancelled there"))]
+#[case::running(LoopPhase::Running, None, Ok(30))]
+#[case::more(LoopPhase::Running, Some(206), Ok(206))]
+#[case::crashed(LoopPhase::Crashed, None, Ok(30))]
+#[case::at_its_cap(LoopPhase::MaxIterationsReached, Some(50), Ok(50))]
+#[case::completed(LoopPhase::Completed, Some(50), Err("it is completed there"))]
+#[case::cancelled(LoopPhase::Cancelled, Some(50), Err("it is cancelled there"))]
 #[case::at_its_cap_still(
-    Standing::MaxIterationsReached,
+    LoopPhase::MaxIterationsReached,
     None,
     Err("6 of 30; accepted is --max-iterations 7 to 206")
 )]
-#[case::no_more(Standing::Running, Some(6), Err("6 of 6; accepted is --max-iterations 7 to 206"))]
+#[case::no_more(LoopPhase::Running, Some(6), Err("6 of 6; accepted is --max-iterations 7 to 206"))]
 #[case::too_many(
-    Standing::Running,
+    LoopPhase::Running,
     Some(207),
     Err("at most 200 more at a time; accepted is --max-iterations 7 to 206")
 )]
 fn it_goes_on_while_iterations_are_left(
-    #[case] standing: Standing,
+    #[case] standing: LoopPhase,
     #[case] asked: Option<u32>,
     #[case] total: Result<u32, &str>,
 ) {
@@ -381,14 +381,14 @@ fn what_a_person_typed_is_told_from_options(#[case] command: &str, #[case] args:
 }
 
 #[rstest]
-#[case::seed("{\"type\": \"running\"}", false, Standing::Running)]
-#[case::done("{\"type\": \"completion_promise_detected\"}", true, Standing::Completed)]
-#[case::process("{\"type\": \"process_success\"}", true, Standing::Completed)]
-#[case::cap("{\"type\": \"max_iterations_reached\"}", true, Standing::MaxIterationsReached)]
-#[case::cancelled("{\"type\": \"user_cancelled\"}", true, Standing::Cancelled)]
-#[case::error("{\"type\": \"error\", \"message\": \"x\"}", true, Standing::Crashed)]
-#[case::unsaid("null", false, Standing::Running)]
-fn a_loop_of_descartes_is_read(#[case] reason: &str, #[case] completed: bool, #[case] standing: Standing) {
+#[case::seed("{\"type\": \"running\"}", false, LoopPhase::Running)]
+#[case::done("{\"type\": \"completion_promise_detected\"}", true, LoopPhase::Completed)]
+#[case::process("{\"type\": \"process_success\"}", true, LoopPhase::Completed)]
+#[case::cap("{\"type\": \"max_iterations_reached\"}", true, LoopPhase::MaxIterationsReached)]
+#[case::cancelled("{\"type\": \"user_cancelled\"}", true, LoopPhase::Cancelled)]
+#[case::error("{\"type\": \"error\", \"message\": \"x\"}", true, LoopPhase::Crashed)]
+#[case::unsaid("null", false, LoopPhase::Running)]
+fn a_loop_of_descartes_is_read(#[case] reason: &str, #[case] completed: bool, #[case] standing: LoopPhase) {
     let text = format!(
         r#"{{"version": "1.0", "iteration": 3, "completed": {completed}, "exit_reason": {reason}, "started_at": "x",
         "config": {{"command": "claude", "args": ["-p", "a b"], "prompt": "Do it.", "completion_promise": null}}}}"#
@@ -411,7 +411,7 @@ fn loops_of_the_others_are_read() {
     assert_eq!((ralph.iteration, ralph.cap, ralph.promised), (4, None, Promised::Unsaid));
     assert_eq!(ralph.prompt, Prompt::Text("Mend it.\n---\nAll of it.".into()));
     let quoted = "---\nactive: false\niteration: 4\nmax_iterations: 9\ncompletion_promise: \"ALL DONE\"\n---\nMend it.\n";
-    assert_eq!(read(quoted).unwrap().total(None), Err(NotNow::Over("cancelled")));
+    assert_eq!(read(quoted).unwrap().total(None), Err(CannotContinue::Over("cancelled")));
 
     let randroid = "---\nmode: research\niteration: 3\niterations: 10\ngit_workflow: push\ncompletion_promise: RANDROID_LOOP_COMPLETE\nstarted_at: 2026-01-16T15:00:00Z\n---\n";
     let found = read(randroid).unwrap();
@@ -433,7 +433,7 @@ fn loops_of_the_others_are_read() {
     let found = read(&conclave.to_string()).unwrap();
     assert_eq!((found.iteration, found.total(None), found.prompt), (3, Ok(5), Prompt::Unsaid));
     let over = with(conclave, &json!({ "iteration": 6 }));
-    assert_eq!(read(&over.to_string()).unwrap().standing, Standing::MaxIterationsReached);
+    assert_eq!(read(&over.to_string()).unwrap().standing, LoopPhase::MaxIterationsReached);
 
     let scud = json!({ "config": { "tag": "a; b", "plan_path": "p.md", "verification_command": "make test" }, "current_wave": 2 });
     let Err(Unread::Plan { words, .. }) = read(&scud.to_string()) else { panic!("it is a plan") };
@@ -462,14 +462,14 @@ fn a_file_that_there_is_once_belongs_to_the_loop_that_began_last() {
     };
     let (first, second) = (named("first", 0), named("second", 1));
     for mirror in Mirror::ALL {
-        let of = |state| mirror.document(state, Standing::Running);
-        let keeps = |state| mirror.files(state, Standing::Running, None);
+        let of = |state| mirror.document(state, LoopPhase::Running);
+        let keeps = |state| mirror.files(state, LoopPhase::Running, None);
         assert_eq!(keeps(&first).owner(&of(&first)), Owner::Own);
         assert_eq!(keeps(&second).owner(&of(&first)), Owner::Own);
         assert_eq!(keeps(&first).owner(&of(&second)), Owner::Later);
         assert_eq!(shown_by(&of(&first)), Some("first".parse().unwrap()));
     }
-    let own = Mirror::Descartes.files(&first, Standing::Running, None);
+    let own = Mirror::Descartes.files(&first, LoopPhase::Running, None);
     assert_eq!(own.owner(""), Owner::Own);
     for foreign in [" ", "{}", "{\"refrain_loop\": 1}", "---\nmode: research\n---\n", &synthex().to_string()]
     {
@@ -503,10 +503,10 @@ proptest! {
         let mut spec = Spec { prompt: prompt.clone(), ..capped(cap) };
         let text = PromiseText::try_new(&promise).unwrap();
         spec.promise.as_mut().unwrap().text = text.clone();
-        spec.carried = Some(Carried { from: "x".into(), iteration });
+        spec.carried = Some(CarriedCounter { from: "x".into(), iteration });
         let state = after(spec, Vec::new());
         for mirror in Mirror::ALL {
-            let found = read(&mirror.document(&state, Standing::Running)).unwrap();
+            let found = read(&mirror.document(&state, LoopPhase::Running)).unwrap();
             prop_assert_eq!(found.cap, Some(cap));
             prop_assert_eq!(found.began, Some(state.started_at));
             prop_assert_eq!(found.id, Some(state.spec.id.clone()));

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::super::next_step::CHURN_WITHIN;
 use super::super::state::{Attempt, Cause, InFlight, LoopState, Outcome, Phase};
-use super::super::trouble::{Answer, Trouble, answer};
+use super::super::trouble::{Reaction, Trouble, answer};
 use super::money::withholds_cost;
 use crate::agent::Until as ProviderUntil;
 use crate::event::{AttemptFinished, Blocked, ClaimSource, Exit, WaitKind};
@@ -85,12 +85,12 @@ impl LoopState {
         // The attempt itself has what its program said.
         self.trouble.said = None;
         match (outcome, fault.map(|fault| (answer(fault.kind), fault))) {
-            (Outcome::Limit | Outcome::Outage, Some((Answer::Wait(kind), fault))) => {
+            (Outcome::Limit | Outcome::Outage, Some((Reaction::Wait(kind), fault))) => {
                 self.meet((kind, fault.until), id, at)
             }
             // It was stopped as it slept until its provider works again, and said nothing more of that.
             (Outcome::Outage, _) => self.meet((WaitKind::Outage, None), id, at),
-            (Outcome::Unable, Some((Answer::Person(why), _))) => Some(why),
+            (Outcome::Unable, Some((Reaction::Person(why), _))) => Some(why),
             (Outcome::OutputLost, _) => {
                 self.refunds_in_a_row += 1;
                 Some(Blocked::OutputLost)

@@ -9,7 +9,7 @@ use super::super::proof::MAX_ROUNDS;
 use super::super::state::Child;
 use super::super::state::{Attempt, LoopState, Outcome, Phase};
 use super::super::state::{Candidate, GateFailure, GateResult, Proof, Proving, Running};
-use super::super::trouble::{Answer, Trouble, answer};
+use super::super::trouble::{Reaction, Trouble, answer};
 use super::attempt::says_blocked;
 use crate::agent::{Fault, Usage};
 use crate::event::{Blocked, ClaimSource, Exit, GateFinished, StopReason, WaitKind};
@@ -75,11 +75,11 @@ fn lacks_verdict(finished: &GateFinished) -> bool {
 }
 
 /// What kept an agent that reviews from its verdict, if that was not the work.
-fn trouble(finished: &GateFinished) -> Option<(Answer, &Fault)> {
+fn trouble(finished: &GateFinished) -> Option<(Reaction, &Fault)> {
     let reviewed = finished.review.as_ref().filter(|_| lacks_verdict(finished))?;
     let fault = reviewed.report.as_ref()?.fault.as_ref()?;
     let answer = answer(fault.kind);
-    matches!(answer, Answer::Wait(_) | Answer::Person(_)).then_some((answer, fault))
+    matches!(answer, Reaction::Wait(_) | Reaction::Person(_)).then_some((answer, fault))
 }
 
 impl Word {
@@ -323,12 +323,12 @@ impl LoopState {
                 let of = self.proving().map(Proving::folder);
                 self.trouble.said = trouble(finished).map(|(_, fault)| fault.message.clone());
                 let hindered = match trouble(finished) {
-                    Some((Answer::Person(why), _)) => Some(why),
-                    Some((Answer::Wait(kind), fault)) => {
+                    Some((Reaction::Person(why), _)) => Some(why),
+                    Some((Reaction::Wait(kind), fault)) => {
                         of.and_then(|of| self.meet((kind, fault.until), of, at))
                     }
                     // It was stopped as it slept until its provider works again.
-                    Some((Answer::Budget | Answer::Charge, _)) | None => {
+                    Some((Reaction::Budget | Reaction::Charge, _)) | None => {
                         of.and_then(|of| self.meet((WaitKind::Outage, None), of, at))
                     }
                 };

@@ -13,7 +13,7 @@ const SIGKILL: i32 = 9;
 
 /// The character of the agents of one run.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Temper {
+pub(super) enum AgentCharacter {
     /// They work, mostly.
     Willing,
     /// They fail, now at once and now later.
@@ -48,9 +48,9 @@ enum Role {
     SleepsForItsProvider,
 }
 
-impl Temper {
+impl AgentCharacter {
     pub(super) fn sample(random: &mut Random) -> Self {
-        use Temper::{Broken, Clumsy, Doomed, Moody, Stuck, Willing};
+        use AgentCharacter::{Broken, Clumsy, Doomed, Moody, Stuck, Willing};
         random.pick(&[Willing, Willing, Willing, Clumsy, Clumsy, Broken, Stuck, Doomed, Doomed, Moody, Moody])
     }
 
@@ -135,7 +135,7 @@ impl Agent {
     /// it `despairs`.
     pub(super) fn sample(
         random: &mut Random,
-        temper: Temper,
+        temper: AgentCharacter,
         now: u64,
         (able, despairs): (bool, bool),
     ) -> Self {

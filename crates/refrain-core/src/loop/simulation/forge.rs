@@ -12,7 +12,7 @@ use crate::spec::Spec;
 
 /// What is really there, regardless of what the loop knows.
 #[derive(Debug, Default)]
-pub(super) struct Outside {
+pub(super) struct ForgeState {
     requests: u32,
     merges: u32,
     rebases: u32,

@@ -92,7 +92,7 @@ pub(super) struct Ledger {
     /// No attempt before that, unless a person says so.
     not_before: Option<Timestamp>,
     active: Duration,
-    outside: outside::Outside,
+    outside: outside::ForgeLedger,
     approval: approval::Approval,
     progress: progress::Progress,
     /// How often the candidate of this iteration changed, since the work was made or approved.

@@ -4,9 +4,9 @@ use std::collections::{BTreeSet, VecDeque};
 
 use jiff::Timestamp;
 
-use super::agent::{Agent, Temper};
+use super::agent::{Agent, AgentCharacter};
 use super::critic::{Critic, sample_critic};
-use super::forge::{Outside, sample_workflow};
+use super::forge::{ForgeState, sample_workflow};
 use super::gate::{Gate, sample_gates, sample_success};
 use super::ledger::Ledger;
 use super::person::Person;
@@ -45,7 +45,7 @@ pub(super) struct World {
     pub(super) agent: Option<Agent>,
     pub(super) gate: Option<Gate>,
     pub(super) critic: Option<Critic>,
-    pub(super) outside: Outside,
+    pub(super) outside: ForgeState,
     /// Its gates write, more often than not.
     pub(super) restless: bool,
     /// Its agents call for a person, more often than others.
@@ -57,7 +57,7 @@ pub(super) struct World {
     /// When no process of the last attempt is left.
     pub(super) swept_at: Option<u64>,
     pub(super) person: Person,
-    pub(super) temper: Temper,
+    pub(super) temper: AgentCharacter,
     /// From this iteration on agents claim.
     pub(super) able_from: u64,
     /// Agents claim in every iteration, and the gates fail in the same way.
@@ -131,7 +131,7 @@ impl World {
         }
         let first = Record { seq: 1, at: time(0), event: started(spec) };
         let person = Person::sample(&mut random, 0);
-        let temper = Temper::sample(&mut random);
+        let temper = AgentCharacter::sample(&mut random);
         // Some never succeed.
         let able_from = if random.once_in(6) { u64::MAX } else { random.between(1, 5) };
         let restless = random.once_in(8);
@@ -153,7 +153,7 @@ impl World {
             agent: None,
             gate: None,
             critic: None,
-            outside: Outside::default(),
+            outside: ForgeState::default(),
             tree: 0,
             work: Work::sample(seed),
             swept_at: None,

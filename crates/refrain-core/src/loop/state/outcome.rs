@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::trouble::{Answer, answer};
+use super::super::trouble::{Reaction, answer};
 use crate::agent::AgentReport;
 use crate::event::{AttemptFinished, ClaimSource, Exit, StopReason, WaitKind};
 
@@ -102,14 +102,14 @@ impl Outcome {
     /// By the agent's own last word and its exit: a code of 0 alone is no success (agent-clis.md, trap 4).
     fn of_stream(report: &AgentReport, exit: Exit) -> Self {
         match report.fault.as_ref().map(|fault| answer(fault.kind)) {
-            Some(Answer::Wait(WaitKind::Limit)) => Self::Limit,
-            Some(Answer::Wait(WaitKind::Outage | WaitKind::Pace | WaitKind::Checks | WaitKind::Remote)) => {
+            Some(Reaction::Wait(WaitKind::Limit)) => Self::Limit,
+            Some(Reaction::Wait(WaitKind::Outage | WaitKind::Pace | WaitKind::Checks | WaitKind::Remote)) => {
                 Self::Outage
             }
-            Some(Answer::Person(_)) => Self::Unable,
-            Some(Answer::Budget) => Self::Budget,
+            Some(Reaction::Person(_)) => Self::Unable,
+            Some(Reaction::Budget) => Self::Budget,
             None if report.is_final && matches!(exit, Exit::Code(0) | Exit::Unseen) => Self::Ended,
-            Some(Answer::Charge) | None => Self::Failed,
+            Some(Reaction::Charge) | None => Self::Failed,
         }
     }
 }
@@ -138,7 +138,7 @@ impl Cause {
         let had_ended = report.is_some_and(|report| report.is_final && report.fault.is_none());
         let was_failed = report
             .and_then(|report| report.fault.as_ref())
-            .is_some_and(|fault| matches!(answer(fault.kind), Answer::Wait(_) | Answer::Person(_)));
+            .is_some_and(|fault| matches!(answer(fault.kind), Reaction::Wait(_) | Reaction::Person(_)));
         let is_own = match why {
             StopReason::Cancel | StopReason::OutputLost => false,
             StopReason::Interrupt | StopReason::Budget | StopReason::LoopDuration => had_ended,

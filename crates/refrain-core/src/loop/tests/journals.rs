@@ -279,7 +279,7 @@ pub(super) fn loose() -> impl Strategy<Value = Journal> {
 
 /// An event from outside while the runner obeys.
 #[derive(Clone, Debug)]
-pub(super) enum Happening {
+pub(super) enum ExternalEvent {
     Nothing,
     Ends(Box<AttemptFinished>),
     CannotStart,
@@ -289,33 +289,33 @@ pub(super) enum Happening {
     Resumed(u32, u64),
 }
 
-pub(super) fn happening() -> impl Strategy<Value = Happening> {
+pub(super) fn happening() -> impl Strategy<Value = ExternalEvent> {
     prop_oneof![
-        6 => Just(Happening::Nothing),
-        6 => end_of_attempt().prop_map(|end| Happening::Ends(Box::new(end))),
-        1 => Just(Happening::CannotStart),
-        3 => exit().prop_map(Happening::GateEnds),
-        2 => ask().prop_map(Happening::Asked),
-        2 => Just(Happening::Crash),
-        2 => (0..5u32, 0..60_000u64).prop_map(|(more, ms)| Happening::Resumed(more, ms)),
+        6 => Just(ExternalEvent::Nothing),
+        6 => end_of_attempt().prop_map(|end| ExternalEvent::Ends(Box::new(end))),
+        1 => Just(ExternalEvent::CannotStart),
+        3 => exit().prop_map(ExternalEvent::GateEnds),
+        2 => ask().prop_map(ExternalEvent::Asked),
+        2 => Just(ExternalEvent::Crash),
+        2 => (0..5u32, 0..60_000u64).prop_map(|(more, ms)| ExternalEvent::Resumed(more, ms)),
     ]
 }
 
-pub(super) fn happens(journal: Journal, happening: Happening) -> Journal {
+pub(super) fn happens(journal: Journal, happening: ExternalEvent) -> Journal {
     let spawning = journal.state.in_flight().map(|flight| flight.spawned.is_none());
     match (happening, spawning) {
-        (Happening::Ends(end), Some(false)) => journal.ends(*end),
-        (Happening::CannotStart, Some(true)) => journal.then(spawn_failed()),
-        (Happening::Nothing, Some(true)) => journal.then(spawned()),
-        (Happening::GateEnds(exit), _) if journal.state.running_gate().is_some() => {
+        (ExternalEvent::Ends(end), Some(false)) => journal.ends(*end),
+        (ExternalEvent::CannotStart, Some(true)) => journal.then(spawn_failed()),
+        (ExternalEvent::Nothing, Some(true)) => journal.then(spawned()),
+        (ExternalEvent::GateEnds(exit), _) if journal.state.running_gate().is_some() => {
             journal.answers(|finished| finished.exit = exit)
         }
-        (Happening::GateEnds(exit), _) if journal.state.critiquing().is_some() => {
+        (ExternalEvent::GateEnds(exit), _) if journal.state.critiquing().is_some() => {
             journal.then(Event::CritiqueFinished(Box::new(criticised(exit))))
         }
-        (Happening::Asked(ask), _) if journal.state.admits(&ask).is_ok() => journal.asks(ask),
-        (Happening::Crash, _) if journal.state.ended.is_none() => journal.taken_over(),
-        (Happening::Resumed(more, ms), None) if !journal.state.is_busy() => {
+        (ExternalEvent::Asked(ask), _) if journal.state.admits(&ask).is_ok() => journal.asks(ask),
+        (ExternalEvent::Crash, _) if journal.state.ended.is_none() => journal.taken_over(),
+        (ExternalEvent::Resumed(more, ms), None) if !journal.state.is_busy() => {
             let duration = journal
                 .state
                 .limits

@@ -80,13 +80,13 @@ pub struct AttemptFinished {
 fn said<'de, D: Deserializer<'de>>(value: D) -> Result<Option<WorkStatus>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
-    enum Said {
+    enum StoredStatus {
         Of(Option<WorkStatus>),
         Done(bool),
     }
-    Ok(match Said::deserialize(value)? {
-        Said::Of(status) => status,
-        Said::Done(is_done) => is_done.then_some(WorkStatus::Done),
+    Ok(match StoredStatus::deserialize(value)? {
+        StoredStatus::Of(status) => status,
+        StoredStatus::Done(is_done) => is_done.then_some(WorkStatus::Done),
     })
 }
 

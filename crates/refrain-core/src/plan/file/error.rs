@@ -7,14 +7,14 @@ use crate::text::nearest;
 
 /// A place in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Position {
     /// From 1.
     pub line: usize,
     /// In characters, from 1.
     pub column: usize,
 }
 
-impl Place {
+impl Position {
     /// The place of a byte of a text.
     pub(super) fn of(text: &str, at: usize) -> Self {
         let before = &text[..text.floor_char_boundary(at)];
@@ -24,7 +24,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}, column {}", self.line, self.column)
     }
@@ -34,11 +34,11 @@ impl fmt::Display for Place {
 pub enum FileError {
     /// It is malformed.
     #[error("{place}: {why}")]
-    Malformed { place: Place, why: String },
+    Malformed { place: Position, why: String },
     /// A field of a task has an invalid value.
     #[error("{place}: task {task}: `{field}` is {found}; accepted is {accepted}")]
     Field {
-        place: Place,
+        place: Position,
         /// The task, as far as known.
         task: String,
         field: &'static str,

@@ -39,7 +39,7 @@ fn write(text: &str, entry: &Entry<'_>, change: &Change, edits: &mut Edits) {
     let wire = &entry.wire;
     // `entries` refuses a task without an id.
     let Some(anchor) = wire.status.or(wire.id) else { return };
-    let manner = Manner::of(text, anchor);
+    let manner = Layout::of(text, anchor);
     let word = quoted(change.status.word());
     match wire.status {
         Some(_) if status(entry) == change.status => {}
@@ -67,7 +67,7 @@ fn write(text: &str, entry: &Entry<'_>, change: &Change, edits: &mut Edits) {
 }
 
 /// The layout of an object's members.
-struct Manner<'a> {
+struct Layout<'a> {
     /// The text before a key.
     before: &'a str,
     /// The text between a key and its value.
@@ -76,7 +76,7 @@ struct Manner<'a> {
     end: usize,
 }
 
-impl<'a> Manner<'a> {
+impl<'a> Layout<'a> {
     /// The manner of the member of that value.
     fn of(text: &'a str, value: Raw<'_>) -> Self {
         let span = value.span(text);

@@ -8,7 +8,7 @@ use serde::de::{DeserializeOwned, Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::error::{FileError, Place};
+use super::error::{FileError, Position};
 
 /// A value as written in the text.
 #[derive(Clone, Copy, Debug)]
@@ -37,8 +37,8 @@ impl<'a> Raw<'a> {
         begin..begin + self.text().len()
     }
 
-    pub(super) fn place(self, whole: &str) -> Place {
-        Place::of(whole, self.span(whole).start)
+    pub(super) fn place(self, whole: &str) -> Position {
+        Position::of(whole, self.span(whole).start)
     }
 
     pub(super) fn is_null(self) -> bool {
@@ -71,7 +71,7 @@ pub(super) fn read<'a, T: Deserialize<'a>>(part: &'a str, whole: &str, at: usize
     serde_json::from_str(part).map_err(|error| {
         let before: usize =
             part.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
-        let place = Place::of(whole, (at + before + error.column().saturating_sub(1)).min(whole.len()));
+        let place = Position::of(whole, (at + before + error.column().saturating_sub(1)).min(whole.len()));
         let why = error.to_string();
         let why = why.rsplit_once(" at line ").map_or(why.as_str(), |(why, _)| why);
         FileError::Malformed { place, why: why.to_owned() }

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use super::Tasks;
 use super::edit::lines;
-use super::error::{FileError, Place};
+use super::error::{FileError, Position};
 use super::scg_row::{Node, columns, id, malformed, node};
 use crate::plan::{Note, Task, TaskId, TaskStatus};
 
@@ -135,7 +135,7 @@ fn tag_of(text: &str, part: Range<usize>) -> Result<Option<(&str, Range<usize>)>
         "a phase has to begin with `# Phase: TAG`".to_owned()
     };
     let begin = part.start + text[part].bytes().take_while(u8::is_ascii_whitespace).count();
-    Err(FileError::Malformed { place: Place::of(text, begin), why })
+    Err(FileError::Malformed { place: Position::of(text, begin), why })
 }
 
 impl<'a> Phase<'a> {
@@ -257,7 +257,7 @@ impl Detail {
             return Ok(());
         }
         let refused = |found: String, accepted: String| FileError::Field {
-            place: Place::of(text, self.body.start),
+            place: Position::of(text, self.body.start),
             task: task.id.to_string(),
             field: "details",
             found,

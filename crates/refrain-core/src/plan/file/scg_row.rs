@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::error::{FileError, Place};
+use super::error::{FileError, Position};
 use crate::plan::{Priority, Task, TaskId, TaskIdError, TaskStatus};
 
 /// The letters of statuses.
@@ -40,7 +40,7 @@ pub(super) fn node(text: &str, line: &Range<usize>) -> Result<Node, FileError> {
     let of = |column: &Range<usize>| &text[column.clone()];
     let mut task = Task::new(id(text, first.start, of(first))?, unescaped(of(title)).into_owned());
     let refused = |field, column: &Range<usize>, accepted: String| FileError::Field {
-        place: Place::of(text, column.start),
+        place: Position::of(text, column.start),
         task: of(first).to_owned(),
         field,
         found: format!("{:?}", of(column)),
@@ -121,5 +121,5 @@ pub(super) fn id(text: &str, at: usize, word: &str) -> Result<TaskId, FileError>
 
 /// The error of a malformed row.
 pub(super) fn malformed(text: &str, at: usize, why: impl Into<String>) -> FileError {
-    FileError::Malformed { place: Place::of(text, at), why: why.into() }
+    FileError::Malformed { place: Position::of(text, at), why: why.into() }
 }

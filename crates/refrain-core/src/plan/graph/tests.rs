@@ -93,8 +93,8 @@ fn what_is_expanded_is_done_when_its_subtasks_are() {
     let graph =
         graph(&["1 expanded", "1.1 done", "1.2 cancelled", "2 pending 1", "3 expanded", "3.1 cancelled"]);
     assert_eq!(waves(&graph), ["2"]);
-    assert_eq!(graph.standing(at(&graph, "1")), Standing::Done);
-    assert_eq!(graph.standing(at(&graph, "3")), Standing::Stopped, "nothing of it was done");
+    assert_eq!(graph.standing(at(&graph, "1")), TaskReadiness::Done);
+    assert_eq!(graph.standing(at(&graph, "3")), TaskReadiness::Stopped, "nothing of it was done");
 }
 
 #[test]
@@ -258,14 +258,14 @@ proptest! {
         let (graph, problems) = Graph::build(tasks.clone());
         prop_assert!(problems.iter().all(|problem| !problem.is_error()), "{:?}", problems);
         for task in 0..tasks.len() {
-            if graph.standing(task) != Standing::ToDo {
+            if graph.standing(task) != TaskReadiness::ToDo {
                 continue;
             }
             let expected: Vec<_> = (0..tasks.len())
-                .filter(|on| graph.standing(*on) == Standing::ToDo && comes_before(&tasks, task, *on))
+                .filter(|on| graph.standing(*on) == TaskReadiness::ToDo && comes_before(&tasks, task, *on))
                 .collect();
             let found: Vec<_> = graph.dependencies(task).into_iter()
-                .filter(|on| graph.standing(*on) == Standing::ToDo).collect();
+                .filter(|on| graph.standing(*on) == TaskReadiness::ToDo).collect();
             prop_assert_eq!(&found, &expected);
             let wave = graph.wave_of(task).unwrap();
             let behind = expected.iter().map(|on| graph.wave_of(*on).unwrap() + 1).max().unwrap_or_default();
@@ -274,7 +274,7 @@ proptest! {
                 prop_assert!(graph.dependents(on).contains(&task));
                 prop_assert!(graph.rank(on) > graph.rank(task));
             }
-            for by in graph.dependents(task).into_iter().filter(|by| graph.standing(*by) == Standing::ToDo) {
+            for by in graph.dependents(task).into_iter().filter(|by| graph.standing(*by) == TaskReadiness::ToDo) {
                 prop_assert!(graph.dependencies(by).contains(&task));
             }
         }

@@ -8,7 +8,7 @@ use crate::simulation::random::Random;
 
 /// The usual ends of a world's loops.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Temper {
+pub(super) enum LoopCharacter {
     Able,
     Mixed,
     Hopeless,
@@ -16,7 +16,7 @@ pub(super) enum Temper {
 
 /// The end of a loop that is left alone for long enough.
 #[derive(Clone, Debug, PartialEq)]
-enum Fate {
+enum LoopEnd {
     Proven,
     Stops(Stop),
     Hindered,
@@ -27,7 +27,7 @@ enum Fate {
 pub(super) struct TaskLoop {
     pub(super) task: TaskId,
     pub(super) base: Content,
-    fate: Fate,
+    fate: LoopEnd,
     /// In which iteration.
     fate_in: u32,
     /// The failure of its agent, if any.
@@ -56,24 +56,24 @@ pub(super) enum News {
 }
 
 impl TaskLoop {
-    pub(super) fn sample(random: &mut Random, temper: Temper, task: TaskId, base: Content) -> Self {
+    pub(super) fn sample(random: &mut Random, temper: LoopCharacter, task: TaskId, base: Content) -> Self {
         let able = match temper {
-            Temper::Able => 40,
-            Temper::Mixed => 4,
-            Temper::Hopeless => 1,
+            LoopCharacter::Able => 40,
+            LoopCharacter::Mixed => 4,
+            LoopCharacter::Hopeless => 1,
         };
         let fate = if !random.once_in(able) {
-            Fate::Proven
+            LoopEnd::Proven
         } else {
             match random.below(8) {
-                0 => Fate::Stops(Stop::Stuck),
-                1 => Fate::Stops(Stop::GaveUp { reason: "it cannot be done".into() }),
-                2 => Fate::Stops(Stop::TimedOut),
-                3 => Fate::Stops(Stop::Cancelled),
-                4 => Fate::Stops(Stop::Other { reason: "something else".into() }),
-                5 => Fate::Rests,
-                6 => Fate::Hindered,
-                _ => Fate::Proven,
+                0 => LoopEnd::Stops(Stop::Stuck),
+                1 => LoopEnd::Stops(Stop::GaveUp { reason: "it cannot be done".into() }),
+                2 => LoopEnd::Stops(Stop::TimedOut),
+                3 => LoopEnd::Stops(Stop::Cancelled),
+                4 => LoopEnd::Stops(Stop::Other { reason: "something else".into() }),
+                5 => LoopEnd::Rests,
+                6 => LoopEnd::Hindered,
+                _ => LoopEnd::Proven,
             }
         };
         let fate_in = u32::try_from(random.pick(&[1, 1, 1, 2, 2, 3, 5])).expect("a small number");
@@ -138,14 +138,14 @@ impl TaskLoop {
         self.iterations += 1;
         self.cost += random.below(self.price + 1);
         if self.iterations >= self.fate_in {
-            match std::mem::replace(&mut self.fate, Fate::Proven) {
-                Fate::Proven => return News::Done,
-                Fate::Stops(stop) => return self.over(TaskEnd::Stopped(stop)),
-                Fate::Rests if self.iterations < granted => return self.over(TaskEnd::Rests),
-                Fate::Hindered if self.iterations < granted => {
+            match std::mem::replace(&mut self.fate, LoopEnd::Proven) {
+                LoopEnd::Proven => return News::Done,
+                LoopEnd::Stops(stop) => return self.over(TaskEnd::Stopped(stop)),
+                LoopEnd::Rests if self.iterations < granted => return self.over(TaskEnd::Rests),
+                LoopEnd::Hindered if self.iterations < granted => {
                     return self.over(TaskEnd::Hindered { error: "not logged in".into() });
                 }
-                Fate::Rests | Fate::Hindered => {}
+                LoopEnd::Rests | LoopEnd::Hindered => {}
             }
         }
         if self.iterations >= granted {

@@ -10,7 +10,7 @@ use super::git::Git;
 use super::ledger::Ledger;
 use super::person::Person;
 use super::runner::Job;
-use super::task_loop::{TaskLoop, Temper};
+use super::task_loop::{LoopCharacter, TaskLoop};
 use crate::agent::Usd;
 use crate::event::{FORMAT, Record};
 use crate::ids::LoopId;
@@ -46,7 +46,7 @@ pub(super) struct World {
     pub(super) loops: BTreeMap<LoopId, TaskLoop>,
     /// The worktrees that this runner has locked, and for which loops. A runner that dies loses them.
     pub(super) pool: BTreeMap<u32, LoopId>,
-    pub(super) temper: Temper,
+    pub(super) temper: LoopCharacter,
     /// One in this many steps of git fails.
     pub(super) hinders: u64,
     pub(super) job: Option<Job>,
@@ -91,8 +91,13 @@ impl World {
         let first = Record { seq: 1, at: time(0), event: PlanEvent::Started(Box::new(started)) };
         let file = TaskFile::sample(&mut random);
         let person = Person::sample(&mut random);
-        let temper =
-            random.pick(&[Temper::Able, Temper::Able, Temper::Able, Temper::Mixed, Temper::Hopeless]);
+        let temper = random.pick(&[
+            LoopCharacter::Able,
+            LoopCharacter::Able,
+            LoopCharacter::Able,
+            LoopCharacter::Mixed,
+            LoopCharacter::Hopeless,
+        ]);
         let rates =
             [[0, 0, 0, 0], [8, 0, 0, 0], [0, 6, 0, 0], [20, 20, 60, 60]][usize::from(random.once_in(2)) * 3];
         let rates =

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::overran::Overran;
+use super::overran::Overrun;
 use super::spent::Usage;
 use crate::event::{ClaimSource, Exit};
 use crate::ids::AttemptId;
@@ -75,7 +75,7 @@ pub struct Iteration {
     pub outcome: Option<Outcome>,
     /// How far it went where it took too long; left out of all others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub overran: Option<Overran>,
+    pub overran: Option<Overrun>,
     /// What it claimed.
     pub claim: Option<ClaimSource>,
     /// What it used.
@@ -127,7 +127,7 @@ impl Iteration {
             exit_code,
             signal,
             outcome: Some(attempt.outcome),
-            overran: Overran::of(state, attempt),
+            overran: Overrun::of(state, attempt),
             claim: attempt.claim,
             usage: attempt.usage.into(),
             gates: attempt

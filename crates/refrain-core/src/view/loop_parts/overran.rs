@@ -10,7 +10,7 @@ use crate::spec::Millis;
 
 /// An attempt that took too long.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Overran {
+pub struct Overrun {
     /// How long it ran.
     #[serde(rename = "elapsed_ms")]
     pub elapsed: Millis,
@@ -21,7 +21,7 @@ pub struct Overran {
     pub last_tool: Option<String>,
 }
 
-impl Overran {
+impl Overrun {
     pub(crate) fn of(state: &LoopState, attempt: &Attempt) -> Option<Self> {
         let report = attempt.finished.as_ref().and_then(|finished| finished.report.as_ref());
         (attempt.outcome == Outcome::TimeLimit).then(|| Self {
@@ -32,7 +32,7 @@ impl Overran {
     }
 }
 
-impl fmt::Display for Overran {
+impl fmt::Display for Overrun {
     /// As in `it ran 30m 2s, where 30m 0s is the limit, last in its tool Bash`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "it ran {}", self.elapsed)?;

@@ -11,7 +11,7 @@ use crate::machine::Machine;
 use crate::plan::{PlanEvent, PlanStarted};
 
 /// A plan to which things happen.
-struct Story {
+struct ScriptedPlan {
     state: PlanState,
     seconds: i64,
 }
@@ -28,7 +28,7 @@ fn id(text: &str) -> TaskId {
     text.parse().unwrap()
 }
 
-impl Story {
+impl ScriptedPlan {
     /// A plan with these options beside the usual, and these tasks: id, complexity, status, dependencies.
     fn of(options: Value, tasks: &[(&str, u32, &str, &[&str])]) -> Self {
         let gate = json!({"name": "verify", "command": "cargo test", "hard": true, "timeout_ms": 1000});
@@ -143,7 +143,8 @@ fn words(view: &PlanStatus) -> Vec<(String, &'static str)> {
 
 #[test]
 fn a_plan_in_the_middle_of_its_second_wave() {
-    let story = Story::diamond(json!({})).does("1", 10).completes(1, &["1"]).starts("2").starts("3").after(4);
+    let story =
+        ScriptedPlan::diamond(json!({})).does("1", 10).completes(1, &["1"]).starts("2").starts("3").after(4);
     let loops = BTreeMap::from([(id("2"), says(StatusWord::Running, None))]);
     let view = story.view_with(&loops, Some(true));
     assert_eq!((view.status, view.kind, view.verified), (StatusWord::Running, Kind::Plan, Some(false)));
@@ -179,7 +180,7 @@ fn every_task_has_a_word() {
         ("7", 1, "pending", &[]),
         ("8", 1, "pending", &["7"]),
     ];
-    let story = Story::of(json!({}), &tasks).starts("4").proves("4").starts("5").starts("7");
+    let story = ScriptedPlan::of(json!({}), &tasks).starts("4").proves("4").starts("5").starts("7");
     let story = story.ends("7", json!({"stopped": {"gave-up": {"reason": "the API is gone"}}}), 2);
     let expected = [
         "done",
@@ -230,22 +231,23 @@ fn an_end_says_why_and_what_to_type(#[case] end: &str, #[case] reason: &str, #[c
         "budget-exceeded" => limits["max_cost_usd"] = json!(0.5),
         _ => {}
     }
-    let view = Story::diamond(json!({"limits": limits})).does("1", 10).completes(1, &["1"]).stops(end).view();
+    let view =
+        ScriptedPlan::diamond(json!({"limits": limits})).does("1", 10).completes(1, &["1"]).stops(end).view();
     assert_eq!((view.status.as_str(), view.reason.as_str(), view.needs.as_deref()), (end, reason, needs));
 }
 
 #[test]
 fn a_plan_that_is_done_says_what_landed() {
-    let all = |story: Story| {
+    let all = |story: ScriptedPlan| {
         let story =
             story.does("1", 1).completes(1, &["1"]).does("2", 1).does("3", 1).completes(2, &["2", "3"]);
         story.does("4", 1).completes(3, &["4"]).stops("completed").view()
     };
-    let view = all(Story::diamond(json!({})));
+    let view = all(ScriptedPlan::diamond(json!({})));
     assert_eq!((view.status, view.verified), (StatusWord::Completed, Some(true)));
     assert_eq!(view.reason, "4 tasks landed in 3 waves");
     assert_eq!(view.estimate, None);
-    let nothing = Story::of(json!({}), &[("1", 1, "done", &[])]).stops("completed").view();
+    let nothing = ScriptedPlan::of(json!({}), &[("1", 1, "done", &[])]).stops("completed").view();
     assert_eq!((nothing.reason.as_str(), nothing.tasks_total), ("nothing was to be done", 0));
 }
 
@@ -253,7 +255,7 @@ fn a_plan_that_is_done_says_what_landed() {
 fn what_is_blocked_names_the_first_and_counts_the_rest() {
     let used_up = json!({"stopped": "used-up"});
     let blocked = |options: Value| {
-        Story::diamond(options)
+        ScriptedPlan::diamond(options)
             .starts("1")
             .ends("1", used_up.clone(), 3)
             .then("wave.completed", json!({"wave": 1, "commit": null, "tasks": []}))
@@ -266,20 +268,21 @@ fn what_is_blocked_names_the_first_and_counts_the_rest() {
     let tuned = blocked(json!({"tune": true})).stops("blocked").view();
     assert_eq!(tuned.tasks[0].status, TaskWord::AwaitingTune);
     assert!(tuned.blocked[0].awaits_tune);
-    let hindered = Story::diamond(json!({})).then("plan.hindered", json!({"error": "git did not do it"}));
+    let hindered =
+        ScriptedPlan::diamond(json!({})).then("plan.hindered", json!({"error": "git did not do it"}));
     let view = hindered.stops("blocked").view();
     assert_eq!(
         (view.reason.as_str(), view.needs.as_deref()),
         ("git did not do it", Some("mend that, then refrain plan resume feature-x"))
     );
-    let in_vain = Story::of(json!({}), &[("1", 1, "deferred", &[]), ("2", 1, "pending", &["1"])]);
+    let in_vain = ScriptedPlan::of(json!({}), &[("1", 1, "deferred", &[]), ("2", 1, "pending", &["1"])]);
     let view = in_vain.stops("blocked").view();
     assert_eq!(view.reason, "task 2 waits: task 1 is deferred");
 }
 
 #[test]
 fn a_plan_without_a_runner_has_crashed_and_one_whose_loops_wait_waits() {
-    let story = Story::diamond(json!({})).starts("1");
+    let story = ScriptedPlan::diamond(json!({})).starts("1");
     let view = story.view_with(&BTreeMap::new(), Some(false));
     assert_eq!(
         (view.status, view.needs.as_deref()),
@@ -297,7 +300,7 @@ fn a_plan_without_a_runner_has_crashed_and_one_whose_loops_wait_waits() {
 #[case::one_at_a_time(json!({"jobs": 1}), 45)]
 #[case::in_a_line(json!({"pipeline": true}), 30)]
 fn it_is_likely_to_be_through(#[case] options: Value, #[case] left: u64) {
-    let story = Story::diamond(options).does("1", 10).completes(1, &["1"]);
+    let story = ScriptedPlan::diamond(options).does("1", 10).completes(1, &["1"]);
     let estimate = story.view().estimate.unwrap();
     assert_eq!((estimate.left_ms, estimate.from_tasks), (Millis(left * 1000), 1));
     assert_eq!(estimate.at, Some(at(10 + i64::try_from(left).unwrap())));
@@ -311,12 +314,12 @@ fn it_is_likely_to_be_through(#[case] options: Value, #[case] left: u64) {
 
 #[test]
 fn nothing_is_concluded_from_nothing() {
-    assert_eq!(Story::diamond(json!({})).starts("1").after(100).view().estimate, None);
+    assert_eq!(ScriptedPlan::diamond(json!({})).starts("1").after(100).view().estimate, None);
 }
 
 #[test]
 fn what_was_set_for_agents_is_seen_by_nobody() {
-    let story = Story::diamond(json!({}));
+    let story = ScriptedPlan::diamond(json!({}));
     let mut spec = story.state.spec.clone();
     spec.each.agent.env.insert("KEY".to_owned(), crate::spec::Secret::new("hunter2".to_owned()));
     let started = PlanStarted { format: 1, refrain: "0".to_owned(), spec };
@@ -326,11 +329,11 @@ fn what_was_set_for_agents_is_seen_by_nobody() {
 
 #[test]
 fn tasks_that_are_tried_again_stay_in_their_wave() {
-    let story = Story::of(json!({}), &[("1", 1, "pending", &[])]).starts("1");
+    let story = ScriptedPlan::of(json!({}), &[("1", 1, "pending", &[])]).starts("1");
     let story = story.ends("1", json!({"stopped": "used-up"}), 3);
     let story =
         story.then("wave.completed", json!({"wave": 1, "commit": null, "tasks": []})).stops("blocked");
-    let waves = |story: &Story| -> Vec<_> {
+    let waves = |story: &ScriptedPlan| -> Vec<_> {
         story.view().waves.iter().map(|wave| (wave.wave, wave.status)).collect()
     };
     assert_eq!(waves(&story), [(1, WaveWord::Blocked)]);
@@ -343,7 +346,7 @@ fn tasks_that_are_tried_again_stay_in_their_wave() {
 
 #[test]
 fn a_return_is_told_until_it_has_landed() {
-    let story = Story::diamond(json!({})).starts("1").proves("1");
+    let story = ScriptedPlan::diamond(json!({})).starts("1").proves("1");
     let conflict = json!({"merged": [], "refused": [{"task": "1", "paths": ["src/a.rs"]}]});
     let story = story.then("batch.merged", conflict);
     let said = "tried again: it conflicted with what landed, in src/a.rs";

@@ -11,7 +11,7 @@ use crate::view::StatusWord;
 
 /// A report from a file.
 #[derive(Clone, Debug)]
-pub struct Given {
+pub struct ReportFile {
     /// The loop that it is on.
     pub id: LoopId,
     /// The journal that it was made from.
@@ -38,7 +38,7 @@ struct Reported {
     reported: String,
 }
 
-impl Given {
+impl ReportFile {
     /// Reads the output of `refrain report --json`.
     ///
     /// # Errors

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::object::{
-    Asked, BaseReport, ClaimMade, CommitMade, Files, GateProof, JournalMark, Log, ProofReport, Protection,
-    Refused, Report, SCHEMA, SealedFile, Spent, Versions,
+    BaseReport, ClaimMade, CommitMade, Files, GateProof, GoalReport, JournalMark, Log, ProofReport,
+    Protection, Refused, Report, SCHEMA, SealedFile, Spent, Versions,
 };
 use super::trail::Trail;
 use crate::agent::Usage;
@@ -22,7 +22,7 @@ const DIRTY: usize = 200;
 
 /// Facts that neither the events nor the state of a loop have.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct ReportFacts {
     /// The version of Refrain that makes the report.
     pub refrain: String,
     /// The journal that the events are from.
@@ -81,7 +81,7 @@ pub fn is_open(state: &LoopState) -> bool {
 }
 
 #[must_use]
-pub fn make(state: &LoopState, trail: Trail, found: Found) -> Report {
+pub fn make(state: &LoopState, trail: Trail, found: ReportFacts) -> Report {
     let status = view::status(state, Alive { runner: found.runner, ..Alive::default() });
     let seal =
         |path: &str| found.evidence.iter().find(|file| file.path == path).map(|file| file.seal.clone());
@@ -168,8 +168,8 @@ fn protected(state: &LoopState) -> Option<Protection> {
     (!protect.is_empty() || !found.programs.is_empty()).then_some(found)
 }
 
-fn asked(state: &LoopState, status: &Status) -> Asked {
-    Asked {
+fn asked(state: &LoopState, status: &Status) -> GoalReport {
+    GoalReport {
         prompt: cut_middle(&state.spec.prompt, PROMPT).into_owned(),
         promise: status.completion_promise.clone(),
         limits: state.limits.clone(),

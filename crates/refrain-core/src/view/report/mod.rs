@@ -10,11 +10,11 @@ mod redact;
 mod trail;
 mod verdict;
 
-pub use compare::Given;
-pub use make::{Found, Work, is_open, make, tree, work};
+pub use compare::ReportFile;
+pub use make::{ReportFacts, Work, is_open, make, tree, work};
 pub use object::{
-    AgentUsed, Asked, BaseReport, Change, ClaimMade, CommitMade, Critique, FileChange, Files, GateProof,
+    AgentUsed, BaseReport, Change, ClaimMade, CommitMade, Critique, FileChange, Files, GateProof, GoalReport,
     JournalMark, Log, ProofReport, Protection, Refused, Report, SCHEMA, SealedFile, Spent, Versions,
 };
-pub use trail::{Kept, KeptFile, Trail};
+pub use trail::{AttemptFile, KeptFile, Trail};
 pub use verdict::{Check, Outcome, Subject, Verdict};

@@ -49,7 +49,7 @@ pub struct Report {
     /// Which Refrain it was.
     pub refrain: Versions,
     /// What was asked for.
-    pub asked: Asked,
+    pub asked: GoalReport,
     /// Who worked on it.
     pub agents: Vec<AgentUsed>,
     /// What was in the repository before it; null where it looked at none.
@@ -95,7 +95,7 @@ pub struct Versions {
 
 /// What was asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Asked {
+pub struct GoalReport {
     /// The person's prompt; of a very long one both ends.
     pub prompt: String,
     /// The words that claim the work done; null where none do.

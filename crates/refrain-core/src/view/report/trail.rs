@@ -34,13 +34,13 @@ pub struct Trail {
 pub struct KeptFile {
     /// The attempt that it followed; of iteration 0 before the first.
     pub of: AttemptId,
-    pub kept: Kept,
+    pub kept: AttemptFile,
     pub seal: Seal,
 }
 
 /// A file of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum AttemptFile {
     /// The agent's prompt.
     Prompt,
     /// The agent's standard output.
@@ -84,7 +84,7 @@ impl Trail {
                 Event::RunnerStarted { judged, .. } => trail.pay(judge.take(), judged.as_deref()),
                 Event::GateSpawnFailed { .. } | Event::CritiqueFailed { .. } => judge = None,
                 Event::GateFinished(finished) => {
-                    let kept = Kept::Gate(finished.gate.clone(), run);
+                    let kept = AttemptFile::Gate(finished.gate.clone(), run);
                     trail.files.extend(finished.log.clone().map(|seal| KeptFile { of: attempt, kept, seal }));
                     let report = finished.review.as_ref().and_then(|said| said.report.as_deref());
                     trail.pay(judge.take(), report);
@@ -149,8 +149,8 @@ impl Trail {
     }
 
     fn finish(&mut self, of: AttemptId, finished: &AttemptFinished, agent: &AgentSpec) {
-        let output = Kept::Output { streams: agent.streams() };
-        let files = [(Kept::Prompt, &finished.sealed.prompt), (output, &finished.sealed.output)];
+        let output = AttemptFile::Output { streams: agent.streams() };
+        let files = [(AttemptFile::Prompt, &finished.sealed.prompt), (output, &finished.sealed.output)];
         let sealed = files.into_iter().filter_map(|(kept, seal)| Some((kept, seal.clone()?)));
         self.files.extend(sealed.map(|(kept, seal)| KeptFile { of, kept, seal }));
         let session = finished.report.as_ref().map(|report| report.session.clone()).unwrap_or_default();

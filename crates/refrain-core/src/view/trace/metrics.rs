@@ -31,7 +31,7 @@ const SECONDS: [f64; 20] = [
 ];
 
 /// What a span adds to a metric, and the attribute of its series, beside the span's own attributes.
-type Added = (f64, Option<Attribute>);
+type MetricPart = (f64, Option<Attribute>);
 
 /// A metric that is asked of spans.
 struct Metric {
@@ -40,7 +40,7 @@ struct Metric {
     about: &'static str,
     shape: Shape,
     /// What each span adds to it.
-    of: fn(&Span) -> Vec<Added>,
+    of: fn(&Span) -> Vec<MetricPart>,
     /// The attributes of spans that distinguish its series.
     labels: &'static [&'static str],
 }
@@ -123,22 +123,22 @@ const METRICS: [Metric; 6] = [
     },
 ];
 
-fn once(span: &Span, kind: Kind) -> Vec<Added> {
+fn once(span: &Span, kind: Kind) -> Vec<MetricPart> {
     if span.kind == kind { vec![(1.0, None)] } else { Vec::new() }
 }
 
-fn took(span: &Span) -> Vec<Added> {
+fn took(span: &Span) -> Vec<MetricPart> {
     vec![(span.end.duration_since(span.start).as_secs_f64().max(0.0), None)]
 }
 
-fn cost(span: &Span) -> Vec<Added> {
+fn cost(span: &Span) -> Vec<MetricPart> {
     match span.attribute("refrain.cost_usd") {
         Some(Value::Number(cost)) if span.kind == Kind::Agent => vec![(*cost, None)],
         Some(_) | None => Vec::new(),
     }
 }
 
-fn tokens(span: &Span) -> Vec<Added> {
+fn tokens(span: &Span) -> Vec<MetricPart> {
     let used = |(name, kind): (&str, &str)| match span.attribute(name) {
         #[expect(clippy::cast_precision_loss, reason = "nobody uses so many")]
         Some(Value::Count(count)) => {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::{Kind, Parent, Span, SpanId, TraceId, Traced, Value};
+use super::{Kind, Parent, Span, SpanBuilder, SpanId, TraceId, Value};
 use crate::Record;
 use crate::machine::Damage;
 use crate::machine::Machine;
@@ -38,7 +38,7 @@ pub struct PlanTracer {
     rounds: BTreeMap<TaskId, (u32, Timestamp, Option<SpanId>)>,
 }
 
-impl Traced for PlanTracer {
+impl SpanBuilder for PlanTracer {
     type Event = PlanEvent;
 
     fn begin(record: &Record<PlanEvent>) -> Result<Self, Damage> {

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{Attribute, Kind, Parent, Span, SpanId, TraceId, Traced, Value};
+use super::{Attribute, Kind, Parent, Span, SpanBuilder, SpanId, TraceId, Value};
 use crate::Record;
 use crate::agent::{AgentReport, Usage};
 use crate::event::Event;
@@ -39,7 +39,7 @@ pub struct Tracer {
     judge: Option<Timestamp>,
 }
 
-impl Traced for Tracer {
+impl SpanBuilder for Tracer {
     type Event = Event;
 
     fn begin(record: &Record) -> Result<Self, Damage> {

@@ -13,7 +13,7 @@ use refrain_proc::probe;
 use refrain_store::{DiskError, make_dir, write_atomic};
 
 use super::{Autostart, AutostartChange};
-use crate::doctor::cure::Found;
+use crate::doctor::cure::Diagnosis;
 use crate::doctor::reboot;
 use crate::{EngineError, Host};
 
@@ -181,7 +181,7 @@ fn in_command(text: &str) -> String {
     quoted(text).replace('$', "$$")
 }
 
-pub(in crate::doctor) fn look(host: &Host) -> Vec<Found> {
+pub(in crate::doctor) fn look(host: &Host) -> Vec<Diagnosis> {
     let Some((unit, link)) = host.units() else { return vec![] };
     let text = fs::read_to_string(&unit).ok().filter(|text| text.starts_with(OURS));
     let Some(text) = text else {

@@ -11,8 +11,8 @@ use super::{Drive, News};
 use crate::child::ChildEvent;
 use crate::child::checkout_dir;
 use crate::driver::input::Input;
-use crate::driver::signals::Wish;
-use crate::git_steps::repository::Done;
+use crate::driver::signals::SignalRequest;
+use crate::git_steps::repository::GitStepResult;
 use crate::{EngineError, now};
 
 impl Drive<'_> {
@@ -28,8 +28,8 @@ impl Drive<'_> {
                 News::Repository(done) => {
                     self.work = None;
                     match done {
-                        Done::Recorded(event) => self.driver.journal.push(event, now())?,
-                        Done::Ready(step, ready) => self.ready = Some((step, ready)),
+                        GitStepResult::Recorded(event) => self.driver.journal.push(event, now())?,
+                        GitStepResult::Ready(step, ready) => self.ready = Some((step, ready)),
                     }
                     Ok(())
                 }
@@ -40,7 +40,7 @@ impl Drive<'_> {
     }
 
     /// If the loop has ended meanwhile, or the signal adds nothing, there is nothing to record.
-    pub(super) fn signal(&mut self, wish: Wish) -> Result<(), EngineError> {
+    pub(super) fn signal(&mut self, wish: SignalRequest) -> Result<(), EngineError> {
         let (ask, is_new) = self.driver.asked_by(wish);
         let kills = self.driver.journal.state().kills_at_once(&ask);
         if kills {

@@ -6,18 +6,18 @@ use refrain_store::journal::{Durability, Journal as Writer};
 
 use super::*;
 use crate::now;
-use crate::session::tests::Place;
+use crate::session::tests::TestProject;
 
 /// Loops, and a watcher over them that may watch at most `bound`.
-fn outlook(loops: usize, bound: usize) -> (Place, Vec<LoopId>, JournalWatcher) {
-    let place = Place::new();
+fn outlook(loops: usize, bound: usize) -> (TestProject, Vec<LoopId>, JournalWatcher) {
+    let place = TestProject::new();
     let ids = (0..loops).map(|number| place.begin(number)).collect();
     let service = place.service.clone();
     let lookout = JournalWatcher::bounded(Box::new(move || vec![service.clone()]), true, bound).unwrap();
     (place, ids, lookout)
 }
 
-fn writer(place: &Place, id: &LoopId) -> Writer {
+fn writer(place: &TestProject, id: &LoopId) -> Writer {
     Writer::open(place.service.project().loop_dir(id), now()).unwrap()
 }
 

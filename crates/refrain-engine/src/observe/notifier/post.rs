@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use refrain_core::view::notice::Notice;
 use refrain_store::LoopDir;
-use refrain_store::outbox::webhook::Told;
+use refrain_store::outbox::webhook::DeliveredUpTo;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::observe::webhook::{PATIENCE, Undelivered, Webhook};
@@ -19,7 +19,7 @@ const AT_THE_END: Duration = Duration::from_secs(5);
 pub(super) struct Post {
     webhook: Webhook,
     runtime: Runtime,
-    told: Told,
+    told: DeliveredUpTo,
     owed: VecDeque<Notice>,
     delays: ExponentialBackoff,
     /// Not before then.
@@ -33,8 +33,8 @@ pub(super) struct Post {
 impl Post {
     /// Events up to `past` are not for a webhook that never got a notice of the loop.
     pub(super) fn begin(webhook: Webhook, dir: &LoopDir, past: u64) -> io::Result<Self> {
-        let told = Told::read(dir).unwrap_or_else(|| {
-            let told = Told { seq: past, bytes: 0 };
+        let told = DeliveredUpTo::read(dir).unwrap_or_else(|| {
+            let told = DeliveredUpTo { seq: past, bytes: 0 };
             // Without it what is owed is forgotten should this process die; nothing else depends on it.
             let _ = told.write(dir);
             told
@@ -61,7 +61,7 @@ impl Post {
         while let Some(notice) = self.owed.front() {
             match self.runtime.block_on(self.webhook.post(notice, patience)) {
                 Ok(()) => {
-                    self.told = Told { seq: notice.seq, bytes: 0 };
+                    self.told = DeliveredUpTo { seq: notice.seq, bytes: 0 };
                     let _ = self.told.write(dir);
                     self.owed.pop_front();
                     (self.delays, self.trouble) = (delays(), None);
@@ -81,7 +81,7 @@ impl Post {
     }
 
     /// The last tries, for a short while. `seen` is how far the journal was looked through.
-    pub(super) fn finish(mut self, dir: &LoopDir, seen: Told) -> Option<String> {
+    pub(super) fn finish(mut self, dir: &LoopDir, seen: DeliveredUpTo) -> Option<String> {
         let deadline = Instant::now() + AT_THE_END;
         while let Some(wait) = self.wait() {
             let left = deadline.saturating_duration_since(Instant::now());

@@ -9,7 +9,7 @@ use std::thread::{JoinHandle, spawn};
 
 use jiff::Timestamp;
 use refrain_core::event::Event;
-use refrain_core::view::trace::{Kind, Resource, Span, Traced, Tracer, otlp, otlp_metrics};
+use refrain_core::view::trace::{Kind, Resource, Span, SpanBuilder, Tracer, otlp, otlp_metrics};
 use refrain_core::{Machine, Record};
 use refrain_store::journal::{Journal, Tail};
 use tokio::runtime::{Builder, Runtime};
@@ -23,22 +23,22 @@ const KEPT: usize = 1000;
 
 /// Exports spans of a locally driven loop or plan.
 #[derive(Clone, Debug, Default)]
-pub struct Exporter(Arc<Mutex<Followed>>);
+pub struct Exporter(Arc<Mutex<JournalThread>>);
 
 #[derive(Debug, Default)]
-struct Followed {
-    now: Vec<Following>,
+struct JournalThread {
+    now: Vec<FollowThread>,
     /// Why something that is over was not exported.
     trouble: Option<String>,
 }
 
 /// A thread that follows a journal, and what wakes it.
-pub(super) type Following = (JoinHandle<Option<String>>, Arc<LiveProgress>);
+pub(super) type FollowThread = (JoinHandle<Option<String>>, Arc<LiveProgress>);
 
 impl Exporter {
-    pub(super) fn add(&self, following: Following) {
+    pub(super) fn add(&self, following: FollowThread) {
         let mut followed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Followed { now, trouble } = &mut *followed;
+        let JournalThread { now, trouble } = &mut *followed;
         // A plan may have more rounds than there is room for threads that are over.
         let over = now.extract_if(.., |(thread, _)| thread.is_finished());
         *trouble = over.fold(trouble.take(), |trouble, (thread, _)| trouble.or(said(thread)));
@@ -48,9 +48,9 @@ impl Exporter {
     /// Nothing is driven any more: waits until all is sent, or given up, and answers with why.
     #[must_use]
     pub fn finish(self) -> Option<String> {
-        let Followed { now, trouble } =
+        let JournalThread { now, trouble } =
             std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        let over = |(thread, live_progress): Following| {
+        let over = |(thread, live_progress): FollowThread| {
             // A loop that was dropped under its runner does not say so.
             live_progress.update(|snapshot| snapshot.over = true);
             thread
@@ -67,14 +67,14 @@ fn said(thread: JoinHandle<Option<String>>) -> Option<String> {
 
 /// What a plan's runner needs to export the loops of its tasks, too.
 #[derive(Clone, Debug)]
-pub(crate) struct Telling {
+pub(crate) struct TaskExport {
     pub(super) telemetry: Telemetry,
     pub(super) exporter: Exporter,
 }
 
 /// What is exported of a journal, and when.
 #[derive(Clone, Copy)]
-pub(super) enum When {
+pub(super) enum ExportMode {
     /// What comes after this record, as it comes.
     Behind(u64),
     /// All since it was started, or resumed, when it ends after this record.
@@ -84,11 +84,11 @@ pub(super) enum When {
 pub(super) fn follow<T, S>(
     journal: &Journal<S>,
     live_progress: Arc<LiveProgress>,
-    when: When,
-    mut owed: Owed,
-) -> io::Result<Following>
+    when: ExportMode,
+    mut owed: PendingExport,
+) -> io::Result<FollowThread>
 where
-    T: Traced<Event = S::Event>,
+    T: SpanBuilder<Event = S::Event>,
     S: Machine,
     S::Event: Send + 'static,
 {
@@ -121,7 +121,7 @@ where
 }
 
 /// What is still to be sent to a collector.
-pub(super) struct Owed {
+pub(super) struct PendingExport {
     telemetry: Telemetry,
     runtime: Runtime,
     redactor: Redactor,
@@ -137,7 +137,7 @@ pub(super) struct Owed {
     lost: Option<String>,
 }
 
-impl Owed {
+impl PendingExport {
     pub(super) fn new(telemetry: Telemetry, redactor: Redactor) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let (held, traces, metrics) = (Vec::new(), Vec::new(), Vec::new());
@@ -155,7 +155,12 @@ impl Owed {
     }
 
     /// Takes one more record; returns whether it is time to send.
-    fn see<T: Traced>(&mut self, tracer: &mut Option<T>, record: &Record<T::Event>, when: When) -> bool {
+    fn see<T: SpanBuilder>(
+        &mut self,
+        tracer: &mut Option<T>,
+        record: &Record<T::Event>,
+        when: ExportMode,
+    ) -> bool {
         let spans = match tracer {
             None => {
                 *tracer = T::begin(record).ok();
@@ -169,9 +174,9 @@ impl Owed {
         let is_whole = spans.iter().any(|span| matches!(span.kind, Kind::Loop | Kind::Plan));
         let is_part = spans.iter().any(|span| matches!(span.kind, Kind::Iteration | Kind::Task));
         match when {
-            When::Behind(past) if record.seq <= past => return false,
-            When::Behind(_) => self.owe(spans),
-            When::AtTheEnd(past) => {
+            ExportMode::Behind(past) if record.seq <= past => return false,
+            ExportMode::Behind(_) => self.owe(spans),
+            ExportMode::AtTheEnd(past) => {
                 self.held.extend(spans);
                 let held = if is_whole { std::mem::take(&mut self.held) } else { Vec::new() };
                 // Of a run that was over before this one, which another process exported.
@@ -195,7 +200,7 @@ impl Owed {
     }
 
     /// Sends what is owed, as far as it is taken.
-    fn settle<T: Traced>(&mut self, tracer: Option<&T>) {
+    fn settle<T: SpanBuilder>(&mut self, tracer: Option<&T>) {
         let Some(tracer) = tracer else { return };
         let (telemetry, resource) = (&self.telemetry, self.telemetry.resource(tracer.own()));
         let traces = telemetry.traces.as_ref().filter(|_| !self.traces.is_empty());
@@ -269,14 +274,14 @@ async fn maybe<T>(work: Option<impl Future<Output = T>>) -> Option<T> {
     }
 }
 
-impl Owed {
+impl PendingExport {
     /// Exports all of a loop's last run, which has ended: what was not exported while it ran.
     pub(super) fn tell_all(mut self, records: &[Record]) -> Option<String> {
         let ends = |record: &&Record| matches!(record.event, Event::LoopEnded(_));
         let last = records.iter().rev().find(ends).map_or(0, |record| record.seq);
         let mut tracer: Option<Tracer> = None;
         for record in records {
-            self.see(&mut tracer, record, When::AtTheEnd(last.saturating_sub(1)));
+            self.see(&mut tracer, record, ExportMode::AtTheEnd(last.saturating_sub(1)));
         }
         self.settle(tracer.as_ref());
         self.trouble.or(self.lost)

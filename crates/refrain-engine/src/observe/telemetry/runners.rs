@@ -1,7 +1,7 @@
 //! Runners that are exported to a collector.
 
 use super::Telemetry;
-use super::exporter::{Exporter, Following, Owed, Telling, When, follow};
+use super::exporter::{ExportMode, Exporter, FollowThread, PendingExport, TaskExport, follow};
 use crate::service::redact::Redactor;
 use crate::{PlanRunner, Runner};
 use refrain_core::view::trace::{PlanTracer, Tracer};
@@ -19,15 +19,19 @@ impl Runner {
         Ok(exporter)
     }
 
-    fn follow_for(&self, telemetry: Telemetry) -> io::Result<Following> {
+    fn follow_for(&self, telemetry: Telemetry) -> io::Result<FollowThread> {
         let state = self.journal.state();
         let redactor = Redactor::new(&state.spec, []);
-        let when = if state.session.is_some() { When::AtTheEnd(self.past) } else { When::Behind(self.past) };
+        let when = if state.session.is_some() {
+            ExportMode::AtTheEnd(self.past)
+        } else {
+            ExportMode::Behind(self.past)
+        };
         follow::<Tracer, _>(
             &self.journal,
             Arc::clone(&self.live_progress),
             when,
-            Owed::new(telemetry, redactor)?,
+            PendingExport::new(telemetry, redactor)?,
         )
     }
 }
@@ -41,17 +45,21 @@ impl PlanRunner {
         let (journal, live_progress) = self.observed();
         let redactor = Redactor::new(&journal.state().spec.each, []);
         // Its start, or resumption, is news.
-        let when = When::Behind(journal.state().seq.saturating_sub(1));
-        let following =
-            follow::<PlanTracer, _>(journal, live_progress, when, Owed::new(telemetry.clone(), redactor)?)?;
+        let when = ExportMode::Behind(journal.state().seq.saturating_sub(1));
+        let following = follow::<PlanTracer, _>(
+            journal,
+            live_progress,
+            when,
+            PendingExport::new(telemetry.clone(), redactor)?,
+        )?;
         let exporter = Exporter::default();
         exporter.add(following);
-        self.telling = Some(Telling { telemetry, exporter: exporter.clone() });
+        self.telling = Some(TaskExport { telemetry, exporter: exporter.clone() });
         Ok(exporter)
     }
 }
 
-impl Telling {
+impl TaskExport {
     /// The loop is about to be driven. What cannot be exported does no harm.
     pub(crate) fn of(&self, runner: &Runner) {
         if let Ok(following) = runner.follow_for(self.telemetry.clone()) {

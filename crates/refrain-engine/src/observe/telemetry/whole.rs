@@ -7,7 +7,7 @@ use refrain_store::config;
 use refrain_store::{LoopDir, journal};
 
 use super::Telemetry;
-use super::exporter::Owed;
+use super::exporter::PendingExport;
 use crate::service::redact::Redactor;
 use crate::{EngineError, Host, Service, chain};
 
@@ -34,7 +34,7 @@ impl Service {
         let journal::Whole { records, state, .. } =
             journal::whole(&self.locate(id)?.dir, &self.host().signing())?;
         let redactor = Redactor::new(&state.spec, []);
-        Ok(match Owed::new(telemetry, redactor) {
+        Ok(match PendingExport::new(telemetry, redactor) {
             Ok(owed) => owed.tell_all(&records),
             Err(error) => Some(chain(&error)),
         })

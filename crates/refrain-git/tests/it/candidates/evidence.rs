@@ -3,15 +3,15 @@
 use refrain_core::git::{CommitResult, Oid};
 use refrain_core::view::report::Change;
 
-use crate::place::Place;
+use crate::place::TestRepository;
 
-fn tree(place: &Place, of: &str) -> Oid {
+fn tree(place: &TestRepository, of: &str) -> Oid {
     place.git(&["rev-parse", &format!("{of}^{{tree}}")]).trim().parse().unwrap()
 }
 
 #[test]
 fn files_that_differ_come_in_order_with_their_lines() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let before = tree(&place, "HEAD");
     place.write("src/a.rs", "fn a() {}\nfn more() {}\n");
     place.write("a new\tfile\n", "one\n");
@@ -44,7 +44,7 @@ fn files_that_differ_come_in_order_with_their_lines() {
 
 #[test]
 fn a_commit_and_a_tree_are_there_or_they_are_not() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let base = place.survey();
     place.write("src/a.rs", "fn a() { done() }\n");
     let CommitResult::Made { commit, tree } = place.commit(&base, 3).result else { panic!("it is made") };

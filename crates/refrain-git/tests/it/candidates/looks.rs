@@ -5,16 +5,16 @@ use refrain_core::git::{Base, CommitReport, CommitResult, Oid, Skipped};
 use refrain_git::{CommitRequest, Repository, TreeRequest};
 use rstest::rstest;
 
-use crate::place::{Place, id, made, skipped};
+use crate::place::{TestRepository, id, made, skipped};
 
-fn tree(place: &Place, repository: &Repository, base: &Base) -> Oid {
+fn tree(place: &TestRepository, repository: &Repository, base: &Base) -> Oid {
     let index = place.top().join("loop/index");
     let request =
         TreeRequest { base, index: &index, largest_file: 1 << 20, allow_secrets: &[], cancel: None };
     repository.tree(request).unwrap().0
 }
 
-fn commit(place: &Place, repository: &Repository, base: &Base) -> CommitReport {
+fn commit(place: &TestRepository, repository: &Repository, base: &Base) -> CommitReport {
     let request = CommitRequest {
         base,
         last_head: base.head.as_ref(),
@@ -31,7 +31,7 @@ fn commit(place: &Place, repository: &Repository, base: &Base) -> CommitReport {
 
 /// A worktree in which the agent changed a file, and its tree. The tree is taken twice, because a file written in the
 /// same clock tick is not cached.
-fn proven(place: &Place) -> (Repository, Base, Oid) {
+fn proven(place: &TestRepository) -> (Repository, Base, Oid) {
     let repository = place.repository();
     let base = repository.survey().unwrap();
     place.write("src/a.rs", "fn a() { done() }\n");
@@ -42,7 +42,7 @@ fn proven(place: &Place) -> (Repository, Base, Oid) {
 
 #[test]
 fn right_behind_a_survey_what_it_saw_is_the_candidate_and_later_what_is_there() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let repository = place.repository();
     let base = repository.survey().unwrap();
     let head: Oid = place.git(&["rev-parse", "HEAD^{tree}"]).parse().unwrap();
@@ -57,7 +57,7 @@ fn right_behind_a_survey_what_it_saw_is_the_candidate_and_later_what_is_there() 
 
 #[test]
 fn right_behind_the_proof_what_was_proven_is_committed() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let (repository, base, told) = proven(&place);
     place.write("later.rs", "later\n");
     repository.is_still();
@@ -69,7 +69,7 @@ fn right_behind_the_proof_what_was_proven_is_committed() {
 
 #[test]
 fn a_file_that_was_written_again_is_committed_as_it_is() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let (repository, base, told) = proven(&place);
     place.write("src/a.rs", "fn a() { DONE() }\n");
     repository.is_still();
@@ -82,7 +82,7 @@ fn a_file_that_was_written_again_is_committed_as_it_is() {
 #[case::another_branch(&["switch", "-qc", "theirs"], Skipped::OtherBranch { now: Some("theirs".into()) })]
 #[case::no_branch(&["switch", "-q", "--detach"], Skipped::OtherBranch { now: None })]
 fn who_is_elsewhere_by_then_has_nothing_committed_there(#[case] how: &[&str], #[case] expected: Skipped) {
-    let place = Place::new();
+    let place = TestRepository::new();
     let (repository, base, _) = proven(&place);
     place.git(how);
     repository.is_still();
@@ -91,7 +91,7 @@ fn who_is_elsewhere_by_then_has_nothing_committed_there(#[case] how: &[&str], #[
 
 #[test]
 fn a_commit_that_came_in_between_is_what_it_is_made_on() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let (repository, base, _) = proven(&place);
     place.write("theirs.rs", "theirs\n");
     place.git(&["add", "theirs.rs"]);

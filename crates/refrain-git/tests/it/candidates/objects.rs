@@ -4,7 +4,7 @@ use refrain_core::git::Oid;
 use refrain_git::Repository;
 use rstest::rstest;
 
-use crate::place::Place;
+use crate::place::TestRepository;
 
 /// Adds a commit for each message, each on the one before it.
 fn chain(repository: &Repository, begin: &Oid, messages: &[&str]) -> Vec<Oid> {
@@ -19,7 +19,7 @@ fn chain(repository: &Repository, begin: &Oid, messages: &[&str]) -> Vec<Oid> {
 }
 
 /// The content of a commit without its times.
-fn says(place: &Place, commit: &Oid) -> String {
+fn says(place: &TestRepository, commit: &Oid) -> String {
     let text = place.git(&["cat-file", "commit", commit.as_str()]);
     let is_time = |word: &str| word.len() == 10 && word.bytes().all(|byte| byte.is_ascii_digit());
     text.split(' ').filter(|word| !is_time(word)).collect::<Vec<_>>().join(" ")
@@ -27,7 +27,7 @@ fn says(place: &Place, commit: &Oid) -> String {
 
 #[test]
 fn each_says_what_git_would_say_and_git_finds_no_fault_with_them() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let repository = place.repository();
     let made = chain(&repository, &place.head(), &["First", "Second", "Third\n\nWith ü and a list:\n\n- a"]);
     place.git(&["update-ref", "refs/heads/made", made[2].as_str()]);
@@ -50,7 +50,7 @@ fn each_says_what_git_would_say_and_git_finds_no_fault_with_them() {
 #[case::another_name(&["config", "user.name", "Another"], "author Another <test@localhost>")]
 #[case::another_encoding(&["config", "i18n.commitEncoding", "latin1"], "encoding latin1")]
 fn what_somebody_configures_meanwhile_holds_for_the_next_one(#[case] how: &[&str], #[case] says_so: &str) {
-    let place = Place::new();
+    let place = TestRepository::new();
     let repository = place.repository();
     let made = chain(&repository, &place.head(), &["First", "Second", "Third"]);
     assert!(!says(&place, &made[2]).contains(says_so));
@@ -62,7 +62,7 @@ fn what_somebody_configures_meanwhile_holds_for_the_next_one(#[case] how: &[&str
 
 #[test]
 fn who_commits_can_be_asked_before_there_is_a_commit() {
-    let mut place = Place::new();
+    let mut place = TestRepository::new();
     place.env.push(("GIT_AUTHOR_NAME".into(), "Author, A. <".into()));
     let (asked, not) = (place.repository(), place.repository());
     asked.prepare_commits().unwrap();
@@ -78,7 +78,7 @@ fn who_commits_can_be_asked_before_there_is_a_commit() {
 
 #[test]
 fn when_a_commit_was_made_is_the_persons_to_say() {
-    let mut place = Place::new();
+    let mut place = TestRepository::new();
     place.env.push(("GIT_COMMITTER_DATE".into(), "1700000000 +0200".into()));
     let repository = place.repository();
     for commit in chain(&repository, &place.head(), &["First", "Second", "Third"]) {
@@ -91,7 +91,7 @@ fn when_a_commit_was_made_is_the_persons_to_say() {
 #[case::a_file_that_was_not_there(&["config", "--file", ".git/later", "user.name", "Another"])]
 #[case::on_another_branch(&["symbolic-ref", "HEAD", "refs/heads/topic"])]
 fn what_a_configuration_leads_to_only_later_holds_then(#[case] how: &[&str]) {
-    let place = Place::new();
+    let place = TestRepository::new();
     place.git(&["config", "include.path", "later"]);
     place.git(&["config", "includeIf.onbranch:topic.path", "of-topic"]);
     place.git(&["config", "--file", ".git/of-topic", "user.name", "Another"]);

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use rstest::rstest;
 
-use crate::place::{Place, left_out, made, skipped};
+use crate::place::{TestRepository, left_out, made, skipped};
 
 const KEY: &str = "-----BEGIN OPENSSH PRIVATE KEY-----\n\
     b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtzc2gtZWQyNTUxOQAAACD1\n\
@@ -14,7 +14,7 @@ const KEY: &str = "-----BEGIN OPENSSH PRIVATE KEY-----\n\
 
 #[test]
 fn files_become_folders_and_folders_files_and_links() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let base = place.survey();
     fs::remove_file(place.path("README.md")).unwrap();
     place.write("README.md/one.md", "one\n");
@@ -43,7 +43,7 @@ fn files_become_folders_and_folders_files_and_links() {
 
 #[test]
 fn modes_are_committed_and_links_are_not_followed() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let outside = place.top().join("outside");
     place.write_at(&outside, "not ours\n");
     let base = place.survey();
@@ -58,7 +58,7 @@ fn modes_are_committed_and_links_are_not_followed() {
 
 #[test]
 fn names_of_every_kind_are_committed() {
-    let place = Place::new();
+    let place = TestRepository::new();
     place.write(OsStr::from_bytes(b"mine \xff"), "mine\n");
     let base = place.survey();
     let names: [&[u8]; 9] =
@@ -75,7 +75,7 @@ fn names_of_every_kind_are_committed() {
 
 #[test]
 fn secrets_large_files_and_repositories_stay_behind_with_a_reason() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let old = format!("gh{}_{}", "p", "Zk3".repeat(12));
     place.write("src/b.rs", format!("// {old}\n"));
     place.git(&["commit", "-qam", "One that is there already"]);
@@ -111,7 +111,7 @@ fn secrets_large_files_and_repositories_stay_behind_with_a_reason() {
 
 #[test]
 fn what_git_ignores_and_what_is_refrains_is_no_part_of_it() {
-    let place = Place::new();
+    let place = TestRepository::new();
     place.write(".gitignore", "*.log\n");
     place.git(&["add", ".gitignore"]);
     place.git(&["commit", "-qm", "Ignore"]);
@@ -124,7 +124,7 @@ fn what_git_ignores_and_what_is_refrains_is_no_part_of_it() {
 
 #[test]
 fn what_is_neither_file_nor_link_stays_behind() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let base = place.survey();
     fs::remove_file(place.path("src/a.rs")).unwrap();
     rustix::fs::mknodat(rustix::fs::CWD, place.path("src/a.rs"), rustix::fs::FileType::Fifo, 0o600.into(), 0)
@@ -136,7 +136,7 @@ fn what_is_neither_file_nor_link_stays_behind() {
 
 #[test]
 fn a_submodule_is_committed_by_its_commit_alone() {
-    let place = Place::new();
+    let place = TestRepository::new();
     place.git(&["clone", "-q", ".", "../other"]);
     place.git(&["submodule", "--quiet", "add", "../other", "sub"]);
     place.git(&["commit", "-qm", "Add a submodule"]);
@@ -152,7 +152,7 @@ fn a_submodule_is_committed_by_its_commit_alone() {
 
 #[test]
 fn what_a_sparse_checkout_leaves_away_is_not_taken_for_deleted() {
-    let place = Place::new();
+    let place = TestRepository::new();
     place.git(&["sparse-checkout", "set", "--no-cone", "/README.md"]);
     place.git(&["update-index", "--assume-unchanged", "README.md"]);
     let base = place.survey();
@@ -170,7 +170,7 @@ fn what_a_sparse_checkout_leaves_away_is_not_taken_for_deleted() {
 
 #[test]
 fn an_intent_to_add_stays_one() {
-    let place = Place::new();
+    let place = TestRepository::new();
     place.write("planned.rs", "soon\n");
     place.git(&["add", "--intent-to-add", "planned.rs"]);
     let base = place.survey();
@@ -185,7 +185,7 @@ fn an_intent_to_add_stays_one() {
 #[case::autocrlf("core.autocrlf", "true")]
 #[case::input("core.autocrlf", "input")]
 fn line_ends_are_gits_affair(#[case] key: &str, #[case] value: &str) {
-    let place = Place::new();
+    let place = TestRepository::new();
     place.git(&["config", key, value]);
     let base = place.survey();
     place.write("src/a.rs", "one\r\ntwo\r\n");
@@ -197,7 +197,7 @@ fn line_ends_are_gits_affair(#[case] key: &str, #[case] value: &str) {
 
 #[test]
 fn a_clean_filter_makes_large_files_small() {
-    let place = Place::new();
+    let place = TestRepository::new();
     place.git(&["config", "filter.small.clean", "wc -c"]);
     place.git(&["config", "filter.small.smudge", "cat"]);
     place.write(".gitattributes", "*.bin filter=small\n");
@@ -214,7 +214,7 @@ fn a_clean_filter_makes_large_files_small() {
 
 #[test]
 fn what_stands_in_the_way_of_the_persons_stays_behind() {
-    let place = Place::new();
+    let place = TestRepository::new();
     place.write("notes", "mine\n");
     place.git(&["add", "notes"]);
     let base = place.survey();
@@ -233,7 +233,7 @@ fn what_stands_in_the_way_of_the_persons_stays_behind() {
 #[test]
 fn a_secret_where_a_submodule_was_is_left_out() {
     for staged in [false, true] {
-        let place = Place::new();
+        let place = TestRepository::new();
         let head = place.head();
         place.git(&["update-index", "--add", "--cacheinfo", &format!("160000,{head},vendor")]);
         place.git(&["commit", "-qm", "Vendor"]);
@@ -254,7 +254,7 @@ fn a_secret_where_a_submodule_was_is_left_out() {
 
 #[test]
 fn a_file_where_a_submodule_was_is_committed() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let head = place.head();
     place.git(&["update-index", "--add", "--cacheinfo", &format!("160000,{head},vendor")]);
     place.git(&["commit", "-qm", "Vendor"]);
@@ -271,7 +271,7 @@ fn a_file_where_a_submodule_was_is_committed() {
 #[test]
 fn a_secret_that_is_written_after_the_screen_is_left_out_whatever_it_is_called() {
     for name in ["late", "0:late"] {
-        let place = Place::new();
+        let place = TestRepository::new();
         place.write(".gitattributes", format!("{name} filter=late\n"));
         place.write_at(place.top().join("key"), KEY);
         place.git(&["add", "."]);
@@ -292,7 +292,7 @@ fn a_secret_that_is_written_after_the_screen_is_left_out_whatever_it_is_called()
 /// attributes in the index.
 #[test]
 fn a_change_in_the_same_tick_as_the_index_is_seen() {
-    let place = Place::new();
+    let place = TestRepository::new();
     place.git(&["config", "core.trustctime", "false"]);
     let tick = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_500_000_000);
     let set = |path: &std::path::Path| fs::File::open(path).unwrap().set_modified(tick).unwrap();

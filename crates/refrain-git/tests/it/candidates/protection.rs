@@ -8,11 +8,11 @@ use refrain_core::protect::{Part, Protected};
 use refrain_git::{ProtectRequest, Touches};
 use rstest::rstest;
 
-use crate::place::Place;
+use crate::place::TestRepository;
 
 /// A place with tests, their configuration, a manifest, and an ignored file.
-fn place() -> Place {
-    let place = Place::new();
+fn place() -> TestRepository {
+    let place = TestRepository::new();
     place.write("tests/test_a.py", "assert True\n");
     place.write("conftest.py", "# nothing\n");
     place.write("package.json", "{\"scripts\": {\"test\": \"jest\"}}\n");
@@ -39,14 +39,14 @@ impl Guard {
         Self(paths, vec![part])
     }
 
-    fn base(&self, place: &Place) -> Oid {
+    fn base(&self, place: &TestRepository) -> Oid {
         let index = place.git_path("protected-index");
         let request =
             ProtectRequest { paths: &self.0, parts: &self.1, index: &index, checkout: None, cancel: None };
         place.repository().protected(request).unwrap()
     }
 
-    fn touched(&self, place: &Place, base: &Oid) -> Touches {
+    fn touched(&self, place: &TestRepository, base: &Oid) -> Touches {
         let index = place.git_path("protected-index");
         let request =
             ProtectRequest { paths: &self.0, parts: &self.1, index: &index, checkout: None, cancel: None };
@@ -60,34 +60,34 @@ fn words(touches: &Touches) -> Vec<String> {
     paths.chain(touches.parts.iter().map(|it| it.to_string().split(',').next().unwrap().to_owned())).collect()
 }
 
-fn append(place: &Place, path: &str) {
+fn append(place: &TestRepository, path: &str) {
     place.write(path, format!("{}pass\n", place.read(path)));
 }
 
 #[rstest]
-#[case::nothing(|_: &Place| {}, &[])]
-#[case::honest_work(|p: &Place| { p.write("src/a.rs", "x"); p.write("tests/test_b.py", "new"); p.write("package.json", "{\"scripts\": {\"test\": \"jest\"}, \"dependencies\": {\"a\": \"1\"}}"); }, &[])]
-#[case::what_runners_leave(|p: &Place| { p.write("ci/__pycache__/x.pyc", "1"); p.write("tests/.pytest_cache/x", "1"); }, &[])]
-#[case::what_was_ignored_before(|p: &Place| { p.write("node_modules/b/conftest.py", "x"); p.write("node_modules/a/conftest.py", "y"); }, &[])]
-#[case::a_test_is_changed(|p: &Place| append(p, "tests/test_a.py"), &["tests/test_a.py was changed"])]
-#[case::a_test_is_gone(|p: &Place| fs::remove_file(p.path("tests/test_a.py")).unwrap(), &["tests/test_a.py was deleted"])]
-#[case::a_test_is_renamed(|p: &Place| fs::rename(p.path("tests/test_a.py"), p.path("tests/skip_a.py")).unwrap(), &["tests/test_a.py was deleted"])]
-#[case::another_case(|p: &Place| fs::rename(p.path("tests/test_a.py"), p.path("tests/Test_a.py")).unwrap(), &["tests/test_a.py was deleted"])]
-#[case::a_mode(|p: &Place| p.make_executable("ci/run"), &["ci/run has another mode"])]
-#[case::a_link(|p: &Place| { p.write("other", "x"); fs::remove_file(p.path("ci/run")).unwrap(); symlink("../other", p.path("ci/run")).unwrap(); }, &["ci/run became a link"])]
-#[case::a_linked_folder(|p: &Place| { fs::rename(p.path("tests"), p.path("kept")).unwrap(); symlink("kept", p.path("tests")).unwrap(); }, &["tests/test_a.py was deleted"])]
-#[case::a_link_for_a_frozen_folder(|p: &Place| { fs::rename(p.path("ci"), p.path("kept")).unwrap(); symlink("kept", p.path("ci")).unwrap(); }, &["ci is a new link", "ci/run was deleted"])]
-#[case::new_configuration(|p: &Place| p.write("sub/pytest.ini", "[pytest]\n"), &["sub/pytest.ini is new"])]
-#[case::hidden_by_a_new_rule(|p: &Place| { p.write("sub/.gitignore", "*\n"); p.write("sub/conftest.py", "x"); }, &["sub/conftest.py is new"])]
-#[case::a_folder_hidden_by_a_new_rule(|p: &Place| { append(p, ".gitignore"); p.write(".gitignore", "node_modules/\nsub/\n"); p.write("sub/conftest.py", "x"); }, &["sub/conftest.py is new"])]
-#[case::hidden_by_the_repositorys_rules(|p: &Place| { p.write_at(p.git_path("info/exclude"), "sub\n"); p.write("sub/conftest.py", "x"); }, &["sub/conftest.py is new"])]
-#[case::hidden_in_a_repository(|p: &Place| { p.write("sub/conftest.py", "x"); p.git(&["init", "-q", "sub"]); }, &["sub/conftest.py is new"])]
-#[case::assumed_unchanged(|p: &Place| { p.git(&["update-index", "--assume-unchanged", "tests/test_a.py"]); append(p, "tests/test_a.py"); }, &["tests/test_a.py was changed"])]
-#[case::skipped(|p: &Place| { p.git(&["update-index", "--skip-worktree", "tests/test_a.py"]); append(p, "tests/test_a.py"); }, &["tests/test_a.py was changed"])]
-#[case::committed(|p: &Place| { append(p, "tests/test_a.py"); p.git(&["commit", "-qam", "x"]); }, &["tests/test_a.py was changed"])]
-#[case::filtered(|p: &Place| { p.git(&["config", "filter.x.clean", "echo assert True; :"]); p.write(".gitattributes", "*.py filter=x\n"); append(p, "tests/test_a.py"); }, &["tests/test_a.py was changed"])]
-#[case::a_script(|p: &Place| p.write("package.json", "{\"scripts\": {\"test\": \"true\"}}"), &["package.json was changed at scripts"])]
-fn what_is_touched_is_known(#[case] agent: fn(&Place), #[case] expected: &[&str]) {
+#[case::nothing(|_: &TestRepository| {}, &[])]
+#[case::honest_work(|p: &TestRepository| { p.write("src/a.rs", "x"); p.write("tests/test_b.py", "new"); p.write("package.json", "{\"scripts\": {\"test\": \"jest\"}, \"dependencies\": {\"a\": \"1\"}}"); }, &[])]
+#[case::what_runners_leave(|p: &TestRepository| { p.write("ci/__pycache__/x.pyc", "1"); p.write("tests/.pytest_cache/x", "1"); }, &[])]
+#[case::what_was_ignored_before(|p: &TestRepository| { p.write("node_modules/b/conftest.py", "x"); p.write("node_modules/a/conftest.py", "y"); }, &[])]
+#[case::a_test_is_changed(|p: &TestRepository| append(p, "tests/test_a.py"), &["tests/test_a.py was changed"])]
+#[case::a_test_is_gone(|p: &TestRepository| fs::remove_file(p.path("tests/test_a.py")).unwrap(), &["tests/test_a.py was deleted"])]
+#[case::a_test_is_renamed(|p: &TestRepository| fs::rename(p.path("tests/test_a.py"), p.path("tests/skip_a.py")).unwrap(), &["tests/test_a.py was deleted"])]
+#[case::another_case(|p: &TestRepository| fs::rename(p.path("tests/test_a.py"), p.path("tests/Test_a.py")).unwrap(), &["tests/test_a.py was deleted"])]
+#[case::a_mode(|p: &TestRepository| p.make_executable("ci/run"), &["ci/run has another mode"])]
+#[case::a_link(|p: &TestRepository| { p.write("other", "x"); fs::remove_file(p.path("ci/run")).unwrap(); symlink("../other", p.path("ci/run")).unwrap(); }, &["ci/run became a link"])]
+#[case::a_linked_folder(|p: &TestRepository| { fs::rename(p.path("tests"), p.path("kept")).unwrap(); symlink("kept", p.path("tests")).unwrap(); }, &["tests/test_a.py was deleted"])]
+#[case::a_link_for_a_frozen_folder(|p: &TestRepository| { fs::rename(p.path("ci"), p.path("kept")).unwrap(); symlink("kept", p.path("ci")).unwrap(); }, &["ci is a new link", "ci/run was deleted"])]
+#[case::new_configuration(|p: &TestRepository| p.write("sub/pytest.ini", "[pytest]\n"), &["sub/pytest.ini is new"])]
+#[case::hidden_by_a_new_rule(|p: &TestRepository| { p.write("sub/.gitignore", "*\n"); p.write("sub/conftest.py", "x"); }, &["sub/conftest.py is new"])]
+#[case::a_folder_hidden_by_a_new_rule(|p: &TestRepository| { append(p, ".gitignore"); p.write(".gitignore", "node_modules/\nsub/\n"); p.write("sub/conftest.py", "x"); }, &["sub/conftest.py is new"])]
+#[case::hidden_by_the_repositorys_rules(|p: &TestRepository| { p.write_at(p.git_path("info/exclude"), "sub\n"); p.write("sub/conftest.py", "x"); }, &["sub/conftest.py is new"])]
+#[case::hidden_in_a_repository(|p: &TestRepository| { p.write("sub/conftest.py", "x"); p.git(&["init", "-q", "sub"]); }, &["sub/conftest.py is new"])]
+#[case::assumed_unchanged(|p: &TestRepository| { p.git(&["update-index", "--assume-unchanged", "tests/test_a.py"]); append(p, "tests/test_a.py"); }, &["tests/test_a.py was changed"])]
+#[case::skipped(|p: &TestRepository| { p.git(&["update-index", "--skip-worktree", "tests/test_a.py"]); append(p, "tests/test_a.py"); }, &["tests/test_a.py was changed"])]
+#[case::committed(|p: &TestRepository| { append(p, "tests/test_a.py"); p.git(&["commit", "-qam", "x"]); }, &["tests/test_a.py was changed"])]
+#[case::filtered(|p: &TestRepository| { p.git(&["config", "filter.x.clean", "echo assert True; :"]); p.write(".gitattributes", "*.py filter=x\n"); append(p, "tests/test_a.py"); }, &["tests/test_a.py was changed"])]
+#[case::a_script(|p: &TestRepository| p.write("package.json", "{\"scripts\": {\"test\": \"true\"}}"), &["package.json was changed at scripts"])]
+fn what_is_touched_is_known(#[case] agent: fn(&TestRepository), #[case] expected: &[&str]) {
     let (place, guard) = (place(), Guard::new());
     let base = guard.base(&place);
     let before = place.status();

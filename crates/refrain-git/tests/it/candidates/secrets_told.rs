@@ -3,7 +3,7 @@
 
 use refrain_core::git::{CommitResult, Exposed};
 
-use crate::place::{Place, left_out, made};
+use crate::place::{TestRepository, left_out, made};
 
 /// A token, joined from pieces: no text of this repository looks like one.
 fn token(last: char) -> String {
@@ -17,7 +17,7 @@ fn told(exposed: &[Exposed]) -> Vec<String> {
 
 #[test]
 fn what_the_agent_commits_is_screened_commit_by_commit() {
-    let place = Place::new();
+    let place = TestRepository::new();
     place.write("old.toml", token('A'));
     place.git(&["add", "."]);
     place.git(&["commit", "-qm", "Before the loop"]);
@@ -44,7 +44,7 @@ fn what_the_agent_commits_is_screened_commit_by_commit() {
 
 #[test]
 fn of_a_merge_what_it_brings_itself_is_screened_and_the_merged_commits_too() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let base = place.survey();
     place.git(&["switch", "-qc", "side"]);
     place.write("side.toml", token('A'));
@@ -66,7 +66,7 @@ fn of_a_merge_what_it_brings_itself_is_screened_and_the_merged_commits_too() {
 
 #[test]
 fn an_allowed_file_is_committed_and_told_and_a_new_mark_allows_nothing() {
-    let mut place = Place::new();
+    let mut place = TestRepository::new();
     place.allow_secrets = ["fixtures/", "*.pem"].map(|glob| glob.parse().unwrap()).to_vec();
     let base = place.survey();
     place.write("tests/fixtures/a.toml", token('A'));
@@ -101,7 +101,7 @@ fn an_allowed_file_is_committed_and_told_and_a_new_mark_allows_nothing() {
 
 #[test]
 fn a_mark_counts_where_the_base_has_its_line() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let marked = |last| token(last).replace('\n', " # refrain:allow-secret\n");
     place.write("old.toml", marked('A'));
     place.git(&["add", "."]);
@@ -124,7 +124,7 @@ fn a_mark_counts_where_the_base_has_its_line() {
 
 #[test]
 fn a_name_that_is_a_secret_is_left_out_and_told() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let base = place.survey();
     let name = token('A').trim_end().replace("token = ", "").replace('"', "");
     place.write(format!("{name}.txt"), "nothing\n");

@@ -4,12 +4,12 @@ use refrain_core::git::{CommitResult, Operation, Skipped};
 use refrain_git::{GitError, Repository};
 use rstest::rstest;
 
-use crate::place::{Place, made, skipped};
+use crate::place::{TestRepository, made, skipped};
 
 /// The user's dirty, staged and new files, which must stay byte for byte.
 const PERSONS: &[&str] = &["README.md", "staged.rs", "notes.txt"];
 
-fn make_dirty(place: &Place) {
+fn make_dirty(place: &TestRepository) {
     place.write("README.md", "# Mine\n");
     place.write("staged.rs", "staged\n");
     place.git(&["add", "staged.rs"]);
@@ -19,7 +19,7 @@ fn make_dirty(place: &Place) {
 
 #[test]
 fn a_detached_head_is_committed_on() {
-    let place = Place::new();
+    let place = TestRepository::new();
     place.git(&["checkout", "-q", "--detach"]);
     make_dirty(&place);
     let base = place.survey();
@@ -35,7 +35,7 @@ fn a_detached_head_is_committed_on() {
 #[case::sha1(&[])]
 #[case::sha256(&["--object-format=sha256"])]
 fn a_branch_without_a_commit_gets_its_first(#[case] init: &[&str]) {
-    let place = Place::unborn(init);
+    let place = TestRepository::unborn(init);
     place.write("staged.rs", "mine\n");
     place.git(&["add", "staged.rs"]);
     let base = place.survey();
@@ -58,7 +58,7 @@ fn a_branch_without_a_commit_gets_its_first(#[case] init: &[&str]) {
 #[case::cherry_pick(Operation::CherryPick, &["cherry-pick", "other"])]
 #[case::revert(Operation::Revert, &["revert", "--no-edit", "HEAD~1"])]
 fn in_the_middle_of_something_nothing_is_committed(#[case] operation: Operation, #[case] args: &[&str]) {
-    let place = Place::new();
+    let place = TestRepository::new();
     place.git(&["switch", "-qc", "other"]);
     place.write("src/a.rs", "theirs\n");
     place.git(&["commit", "-qam", "Theirs"]);
@@ -78,7 +78,7 @@ fn in_the_middle_of_something_nothing_is_committed(#[case] operation: Operation,
 
 #[test]
 fn while_it_bisects_nothing_is_committed() {
-    let place = Place::new();
+    let place = TestRepository::new();
     place.git(&["bisect", "start"]);
     let base = place.survey();
     place.write("src/a.rs", "changed\n");
@@ -87,7 +87,7 @@ fn while_it_bisects_nothing_is_committed() {
 
 #[test]
 fn conflicts_that_a_stash_left_are_not_committed() {
-    let place = Place::new();
+    let place = TestRepository::new();
     place.write("src/a.rs", "stashed\n");
     place.git(&["stash", "-q"]);
     place.write("src/a.rs", "committed\n");
@@ -101,7 +101,7 @@ fn conflicts_that_a_stash_left_are_not_committed() {
 
 #[test]
 fn without_an_identity_nothing_is_committed() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let base = place.survey();
     place.write("src/a.rs", "changed\n");
     place.write_at(place.top().join("home/.gitconfig"), "[user]\nuseConfigOnly = true\n");
@@ -115,7 +115,7 @@ fn without_an_identity_nothing_is_committed() {
 
 #[test]
 fn a_lock_of_the_index_is_respected_unless_it_is_the_loops_own() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let base = place.survey();
     place.write("src/a.rs", "changed\n");
     let lock = place.git_path("index.lock");
@@ -131,7 +131,7 @@ fn a_lock_of_the_index_is_respected_unless_it_is_the_loops_own() {
 
 #[test]
 fn a_lock_is_whole_from_the_beginning_and_nothing_is_left_beside_it() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let base = place.survey();
     place.write("src/a.rs", "changed\n");
     // Leftovers of a kill: before the lock existed, and after, when both are one file.
@@ -147,7 +147,7 @@ fn a_lock_is_whole_from_the_beginning_and_nothing_is_left_beside_it() {
 
 #[test]
 fn no_remote_is_no_trouble_and_a_gone_upstream_neither() {
-    let place = Place::new();
+    let place = TestRepository::new();
     place.git(&["config", "branch.main.remote", "origin"]);
     place.git(&["config", "branch.main.merge", "refs/heads/gone"]);
     let base = place.survey();
@@ -157,7 +157,7 @@ fn no_remote_is_no_trouble_and_a_gone_upstream_neither() {
 
 #[test]
 fn what_the_agent_commits_by_itself_is_told_apart() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let base = place.survey();
     place.write("src/a.rs", "by hand\n");
     place.git(&["commit", "-qam", "By hand"]);
@@ -173,7 +173,7 @@ fn what_the_agent_commits_by_itself_is_told_apart() {
 
 #[test]
 fn trailers_that_the_agent_copied_do_not_hide_what_it_left() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let base = place.survey();
     place.write("src/a.rs", "agent\n");
     place.git(&["commit", "-qam", "x\n\nRefrain-Loop: the-loop\nRefrain-Iteration: 1"]);
@@ -188,7 +188,7 @@ fn trailers_that_the_agent_copied_do_not_hide_what_it_left() {
 
 #[test]
 fn on_another_branch_nothing_is_committed() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let base = place.survey();
     place.git(&["switch", "-qc", "elsewhere"]);
     place.write("src/a.rs", "changed\n");
@@ -202,7 +202,7 @@ fn on_another_branch_nothing_is_committed() {
 
 #[test]
 fn a_reset_or_a_rebase_is_noticed_and_commits_go_on() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let base = place.survey();
     place.write("src/a.rs", "one\n");
     let first = place.commit(&base, 1);
@@ -224,7 +224,7 @@ fn a_reset_or_a_rebase_is_noticed_and_commits_go_on() {
 
 #[test]
 fn a_commit_that_was_made_before_a_crash_is_found_again() {
-    let place = Place::new();
+    let place = TestRepository::new();
     make_dirty(&place);
     let base = place.survey();
     place.write("src/a.rs", "changed\n");
@@ -243,7 +243,7 @@ fn a_commit_that_was_made_before_a_crash_is_found_again() {
 
 #[test]
 fn a_plain_folder_and_a_bare_repository_are_named() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let folder = place.top().join("home");
     let error = Repository::open(&folder, &place.env).unwrap_err();
     assert!(matches!(error, GitError::NotARepository(_)), "{error}");
@@ -259,19 +259,19 @@ fn a_plain_folder_and_a_bare_repository_are_named() {
 
 #[test]
 fn the_root_is_found_from_below() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let repository = Repository::open(&place.root().join("src"), &place.env).unwrap();
     assert_eq!(repository.root(), place.root());
 }
 
 #[test]
 fn a_linked_worktree_has_its_own_index_and_branch() {
-    let place = Place::new();
+    let place = TestRepository::new();
     make_dirty(&place);
     let main = place.snapshot(PERSONS);
     place.git(&["worktree", "add", "-q", "-b", "side", "../side"]);
     let side = place.top().join("side");
-    let linked = Place::new_at(&place, side);
+    let linked = TestRepository::new_at(&place, side);
     let base = linked.survey();
     linked.write("src/a.rs", "on the side\n");
     made(&linked.commit(&base, 1));
@@ -294,7 +294,7 @@ fn a_linked_worktree_has_its_own_index_and_branch() {
 #[case::template("commit.template", "/nonexistent")]
 #[case::encoding("i18n.commitEncoding", "ISO-8859-1")]
 fn the_persons_settings_change_nothing_that_matters(#[case] key: &str, #[case] value: &str) {
-    let place = Place::new();
+    let place = TestRepository::new();
     place.git(&["config", key, value]);
     if key == "core.splitIndex" {
         place.git(&["update-index", "--split-index"]);
@@ -314,7 +314,7 @@ fn the_persons_settings_change_nothing_that_matters(#[case] key: &str, #[case] v
 
 #[test]
 fn a_commit_with_copied_trailers_is_not_taken_for_the_loops_own() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let base = place.survey();
     place.write("src/a.rs", "one\n");
     let first = place.commit(&base, 1);
@@ -331,7 +331,7 @@ fn a_commit_with_copied_trailers_is_not_taken_for_the_loops_own() {
 
 #[test]
 fn an_empty_lock_of_somebody_elses_stays() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let base = place.survey();
     place.write("src/a.rs", "one\n");
     place.write_at(place.git_path("index.lock"), "");
@@ -343,7 +343,7 @@ fn an_empty_lock_of_somebody_elses_stays() {
 
 #[test]
 fn a_path_with_a_line_break_is_refused_in_words() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let odd = place.top().join("two\nlines");
     place.git(&["init", "-q", odd.as_str()]);
     let error = Repository::open(&odd, &place.env).unwrap_err();
@@ -357,7 +357,7 @@ fn a_path_with_a_line_break_is_refused_in_words() {
 
 #[test]
 fn what_is_in_progress_before_the_loop_is_known_from_the_start() {
-    let place = Place::new();
+    let place = TestRepository::new();
     assert_eq!(place.survey().operation, None);
     place.git(&["bisect", "start"]);
     assert_eq!(place.survey().operation, Some(refrain_core::git::Operation::Bisect));

@@ -3,9 +3,9 @@
 use refrain_core::git::{Base, CommitResult, Oid};
 use refrain_git::{CommitRequest, TreeRequest};
 
-use crate::place::Place;
+use crate::place::TestRepository;
 
-fn tree(place: &Place, base: &Base) -> (Oid, bool) {
+fn tree(place: &TestRepository, base: &Base) -> (Oid, bool) {
     let index = place.git_path("tree-index");
     let request =
         TreeRequest { base, index: &index, largest_file: 1 << 20, allow_secrets: &[], cancel: None };
@@ -14,7 +14,7 @@ fn tree(place: &Place, base: &Base) -> (Oid, bool) {
 
 #[test]
 fn it_is_what_is_committed_then_and_nothing_is_touched_for_it() {
-    let place = Place::new();
+    let place = TestRepository::new();
     place.write("src/b.rs", "fn b() { /* mine */ }\n");
     place.write("staged.rs", "staged\n");
     place.git(&["add", "staged.rs"]);
@@ -38,7 +38,7 @@ fn it_is_what_is_committed_then_and_nothing_is_touched_for_it() {
 
 #[test]
 fn what_is_left_out_is_no_part_of_it_but_is_known() {
-    let place = Place::new();
+    let place = TestRepository::new();
     place.write("src/a.rs", "mine\n");
     let base = place.survey();
     let (before, _) = tree(&place, &base);
@@ -48,7 +48,7 @@ fn what_is_left_out_is_no_part_of_it_but_is_known() {
 
 #[test]
 fn a_branch_without_a_commit_has_one_too() {
-    let place = Place::unborn(&[]);
+    let place = TestRepository::unborn(&[]);
     let base = place.survey();
     let (empty, _) = tree(&place, &base);
     place.write("first.rs", "first\n");
@@ -59,7 +59,7 @@ fn a_branch_without_a_commit_has_one_too() {
 
 #[test]
 fn who_asks_again_is_told_of_every_change_and_a_commit_takes_what_was_told() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let (base, index, repository) = (place.survey(), place.git_path("tree-index"), place.repository());
     let tree = || {
         let request = TreeRequest {

@@ -8,20 +8,20 @@ use refrain_core::work::WorkDigest;
 use refrain_git::{GitError, WorkSnapshot};
 use rustix::fs::{Timespec, Timestamps};
 
-use crate::place::Place;
+use crate::place::TestRepository;
 
 /// A time limit that no test reaches.
 fn late() -> Instant {
     Instant::now() + Duration::from_secs(600)
 }
 
-fn look(snapshot: &mut WorkSnapshot, place: &Place) -> WorkDigest {
+fn look(snapshot: &mut WorkSnapshot, place: &TestRepository) -> WorkDigest {
     snapshot.look(Some(&place.repository()), place.root(), late()).unwrap()
 }
 
 /// A repository with every special kind of file, older than the clock tick.
-fn place() -> Place {
-    let place = Place::new();
+fn place() -> TestRepository {
+    let place = TestRepository::new();
     place.write(".gitignore", "*.log\nbuild/\n");
     place.write("mine.txt", "dirty from the start\n");
     place.write("noise.log", "1\n");
@@ -35,9 +35,9 @@ fn place() -> Place {
 }
 
 /// A change of the worktree, and whether it counts as work.
-type Case = (&'static str, bool, fn(&Place));
+type Case = (&'static str, bool, fn(&TestRepository));
 
-fn touch(place: &Place, path: &str) {
+fn touch(place: &TestRepository, path: &str) {
     let time = Timespec { tv_sec: 1_000_000_000, tv_nsec: 0 };
     let times = Timestamps { last_access: time, last_modification: time };
     rustix::fs::utimensat(rustix::fs::CWD, place.path(path), &times, rustix::fs::AtFlags::empty()).unwrap();
@@ -108,7 +108,7 @@ fn work_is_the_content_of_the_worktree_and_nothing_else() {
 
 #[test]
 fn what_is_committed_is_the_same_work_as_before() {
-    let place = Place::new();
+    let place = TestRepository::new();
     place.write("new.rs", "new\n");
     place.write("src/a.rs", "fn a() { done() }\n");
     let before = look(&mut WorkSnapshot::default(), &place);
@@ -130,7 +130,7 @@ fn work_that_is_taken_back_is_the_work_before() {
 
 #[test]
 fn a_large_file_is_read_only_when_it_looks_different() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let large = vec![b'x'; 9 << 20];
     place.write("large.bin", &large);
     let mut known = WorkSnapshot::default();
@@ -145,7 +145,7 @@ fn a_large_file_is_read_only_when_it_looks_different() {
 
 #[test]
 fn the_first_touch_of_a_large_file_is_work_and_the_next_is_not() {
-    let place = Place::new();
+    let place = TestRepository::new();
     place.write("large.bin", vec![b'x'; 9 << 20]);
     let mut known = WorkSnapshot::default();
     let before = look(&mut known, &place);

@@ -6,11 +6,11 @@ use std::os::unix::fs::PermissionsExt;
 use refrain_git::{Cancel, GitError, Removal};
 use rstest::rstest;
 
-use crate::place::{Place, made};
+use crate::place::{TestRepository, made};
 
 #[test]
 fn a_branch_is_made_in_place_and_only_once() {
-    let place = Place::new();
+    let place = TestRepository::new();
     place.write("src/a.rs", "mine\n");
     place.write("staged.rs", "mine\n");
     place.git(&["add", "staged.rs"]);
@@ -36,20 +36,20 @@ fn a_branch_is_made_in_place_and_only_once() {
 #[case("HEAD")]
 #[case("/x")]
 fn a_name_that_no_branch_can_have_is_refused(#[case] name: &str) {
-    let place = Place::new();
+    let place = TestRepository::new();
     assert!(matches!(place.repository().check_branch_free(name), Err(GitError::BadBranch(_))), "{name}");
 }
 
 #[test]
 fn a_branch_is_made_before_there_is_a_commit() {
-    let place = Place::unborn(&[]);
+    let place = TestRepository::unborn(&[]);
     place.repository().create_branch("first").unwrap();
     assert_eq!(place.git(&["symbolic-ref", "HEAD"]), "refs/heads/first");
 }
 
 #[test]
 fn what_a_text_names_is_a_commit_or_an_error() {
-    let place = Place::new();
+    let place = TestRepository::new();
     place.git(&["tag", "-am", "A tag", "v1"]);
     let repository = place.repository();
     for from in ["HEAD", "main", "v1", &place.head().to_string()] {
@@ -62,7 +62,7 @@ fn what_a_text_names_is_a_commit_or_an_error() {
 
 #[test]
 fn a_worktree_is_made_once_and_removed_when_nothing_is_lost() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let repository = place.repository();
     let began = place.head();
     let path = place.top().join("state/worktrees/one");
@@ -80,7 +80,7 @@ fn a_worktree_is_made_once_and_removed_when_nothing_is_lost() {
 
 #[test]
 fn what_would_be_lost_keeps_a_worktree() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let repository = place.repository();
     let began = place.head();
     let path = place.top().join("state/one");
@@ -112,7 +112,7 @@ fn what_would_be_lost_keeps_a_worktree() {
 
 #[test]
 fn of_worktrees_whose_folder_vanished_only_the_one_is_forgotten() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let repository = place.repository();
     let began = place.head();
     let (one, two) = (place.top().join("one"), place.top().join("two"));
@@ -129,7 +129,7 @@ fn of_worktrees_whose_folder_vanished_only_the_one_is_forgotten() {
 
 #[test]
 fn a_worktree_does_not_take_anothers_place_or_branch() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let repository = place.repository();
     let began = place.head();
     let path = place.top().join("full");
@@ -141,7 +141,7 @@ fn a_worktree_does_not_take_anothers_place_or_branch() {
 
 #[test]
 fn only_the_loops_own_branch_goes_with_its_worktree() {
-    let place = Place::new();
+    let place = TestRepository::new();
     place.git(&["branch", "persons"]);
     let repository = place.repository();
     let began = place.head();
@@ -155,7 +155,7 @@ fn only_the_loops_own_branch_goes_with_its_worktree() {
 
 #[test]
 fn a_branch_of_the_loop_that_the_person_has_checked_out_stays() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let repository = place.repository();
     let began = place.head();
     let path = place.top().join("state/one");
@@ -168,14 +168,14 @@ fn a_branch_of_the_loop_that_the_person_has_checked_out_stays() {
 
 #[test]
 fn commits_of_a_submodule_are_not_lost_with_the_worktree() {
-    let (place, sub) = (Place::new(), Place::new());
+    let (place, sub) = (TestRepository::new(), TestRepository::new());
     place.git(&["submodule", "add", "-q", sub.root().as_str(), "sub"]);
     place.git(&["commit", "-qm", "Sub"]);
     let repository = place.repository();
     let began = place.head();
     let path = place.top().join("state/one");
     repository.add_worktree(&path, "loop/one", &began).unwrap();
-    let own = Place::new_at(&place, path.clone());
+    let own = TestRepository::new_at(&place, path.clone());
     own.git(&["submodule", "update", "-q", "--init"]);
     let base = own.survey();
     own.write("sub/README.md", "agent's\n");
@@ -195,12 +195,12 @@ fn commits_of_a_submodule_are_not_lost_with_the_worktree() {
 
 #[test]
 fn a_repository_that_the_agent_made_inside_is_not_lost_with_the_worktree() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let repository = place.repository();
     let began = place.head();
     let path = place.top().join("state/one");
     repository.add_worktree(&path, "loop/one", &began).unwrap();
-    let own = Place::new_at(&place, path.clone());
+    let own = TestRepository::new_at(&place, path.clone());
     own.git(&["init", "-q", "inner"]);
     own.git(&["-C", "inner", "commit", "-q", "--allow-empty", "-m", "Inner"]);
     own.git(&["add", "inner"]);
@@ -211,7 +211,7 @@ fn a_repository_that_the_agent_made_inside_is_not_lost_with_the_worktree() {
 
 #[test]
 fn neither_a_submodule_nobody_fetched_nor_a_folder_of_ours_keeps_a_worktree() {
-    let (place, sub) = (Place::new(), Place::new());
+    let (place, sub) = (TestRepository::new(), TestRepository::new());
     let repository = place.repository();
     let path = place.top().join("state/one");
     let first = place.head();
@@ -234,7 +234,7 @@ fn neither_a_submodule_nobody_fetched_nor_a_folder_of_ours_keeps_a_worktree() {
 #[case(false, false)]
 #[case(false, true)]
 fn a_worktree_that_was_never_finished_is_made_again(#[case] is_empty: bool, #[case] has_files: bool) {
-    let place = Place::new();
+    let place = TestRepository::new();
     let repository = place.repository();
     let began = place.head();
     let path = place.top().join("state/one");
@@ -248,7 +248,7 @@ fn a_worktree_that_was_never_finished_is_made_again(#[case] is_empty: bool, #[ca
         place.write_at(path.join("src/a.rs"), "fn");
     }
     repository.add_worktree(&path, "loop/one", &began).unwrap();
-    let own = Place::new_at(&place, path.clone());
+    let own = TestRepository::new_at(&place, path.clone());
     assert!(own.status().is_empty(), "{:?}", own.status());
     assert_eq!(own.git(&["branch", "--show-current"]), "loop/one");
     assert_eq!(repository.remove_worktree(&path, "loop/one", &began).unwrap(), Removal::Removed);
@@ -256,7 +256,7 @@ fn a_worktree_that_was_never_finished_is_made_again(#[case] is_empty: bool, #[ca
 
 #[test]
 fn a_branch_that_was_made_before_its_worktree_is_taken_unless_it_is_in_use() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let repository = place.repository();
     let began = place.head();
     let path = place.top().join("state/one");
@@ -274,7 +274,7 @@ fn a_branch_that_was_made_before_its_worktree_is_taken_unless_it_is_in_use() {
 
 #[test]
 fn a_removal_that_was_killed_in_the_middle_may_be_repeated() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let repository = place.repository();
     let began = place.head();
     let path = place.top().join("state/one");
@@ -293,7 +293,7 @@ fn a_removal_that_was_killed_in_the_middle_may_be_repeated() {
 
 #[test]
 fn a_hook_that_hangs_while_a_place_is_made_can_be_ended() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let told = place.top().join("told");
     place.hook("post-checkout", &format!("echo $$ > {told}.part; mv {told}.part {told}; exec sleep 1000"));
     let began = place.head();
@@ -320,7 +320,7 @@ fn a_hook_that_hangs_while_a_place_is_made_can_be_ended() {
 
 #[test]
 fn a_hook_of_one_worktree_holds_no_other_up() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let (told, go) = (place.top().join("told"), place.top().join("go"));
     // Git passes it the same arguments as `git worktree add`.
     let hook = format!("echo $* >> {told}; while test -e one -a ! -e {go}; do sleep 0.01; done");
@@ -348,12 +348,12 @@ fn a_hook_of_one_worktree_holds_no_other_up() {
 
 #[test]
 fn a_worktree_whose_folder_is_gone_is_made_anew_from_its_branch() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let repository = place.repository();
     let began = place.head();
     let path = place.top().join("state/worktrees/one");
     repository.add_worktree(&path, "loop/one", &began).unwrap();
-    let there = Place::new_at(&place, path.clone());
+    let there = TestRepository::new_at(&place, path.clone());
     there.write("src/a.rs", "done\n");
     there.git(&["commit", "-qam", "work"]);
     for _ in 0..2 {
@@ -390,7 +390,7 @@ fn a_worktree_whose_folder_is_gone_is_made_anew_from_its_branch() {
 
 #[test]
 fn a_folder_is_looked_for_in_a_commit() {
-    let place = Place::new();
+    let place = TestRepository::new();
     place.write("new/a.rs", "new\n");
     let repository = place.repository();
     repository.check_folder("HEAD", "src".into()).unwrap();

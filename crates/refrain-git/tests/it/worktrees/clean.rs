@@ -11,16 +11,16 @@ use refrain_git::{CleanRequest, FolderSnapshot, GitError, PreparedCheckout, Tree
 use refrain_proc::tool::Tool;
 use rstest::rstest;
 
-use crate::place::Place;
+use crate::place::TestRepository;
 
 /// A checkout beside the repository.
 struct Clean<'a> {
-    place: &'a Place,
+    place: &'a TestRepository,
     folder: Utf8PathBuf,
 }
 
 impl<'a> Clean<'a> {
-    fn of(place: &'a Place) -> Self {
+    fn of(place: &'a TestRepository) -> Self {
         Self { folder: place.top().join("state/1/project"), place }
     }
 
@@ -80,8 +80,8 @@ impl<'a> Clean<'a> {
 }
 
 /// A repository that ignores the caches of tools.
-fn place() -> Place {
-    let place = Place::new();
+fn place() -> TestRepository {
+    let place = TestRepository::new();
     place.write(".gitignore", "/target\nnode_modules\n*.gen\n");
     place.git(&["add", "."]);
     place.git(&["commit", "-qm", "Ignore"]);
@@ -296,7 +296,7 @@ fn repositories_in_it_are_filled_from_those_of_the_worktree() {
 #[case::sha1(&[])]
 #[case::sha256(&["--object-format=sha256"])]
 fn a_branch_without_a_commit_can_be_proven_too(#[case] init: &[&str]) {
-    let place = Place::unborn(init);
+    let place = TestRepository::unborn(init);
     place.write("a.rs", "first\n");
     let clean = Clean::of(&place);
     clean.make();
@@ -312,7 +312,7 @@ fn a_linked_worktree_has_its_own_head() {
     let place = place();
     let side = place.top().join("side");
     place.git(&["worktree", "add", "-q", "-b", "side", side.as_str()]);
-    let there = Place::new_at(&place, side);
+    let there = TestRepository::new_at(&place, side);
     there.write("src/a.rs", "side\n");
     let clean = Clean::of(&there);
     clean.make();

@@ -7,14 +7,14 @@ use refrain_core::git::Oid;
 use refrain_git::{ReadyRequest, ReadySlot, Repository};
 use rstest::rstest;
 
-use crate::place::Place;
+use crate::place::TestRepository;
 
 #[rstest]
 #[case::as_files(&["status"])]
 #[case::packed(&["pack-refs", "--all"])]
 #[case::in_tables(&["refs", "migrate", "--ref-format=reftable"])]
 fn references_are_found_wherever_git_keeps_them(#[case] how: &[&str]) {
-    let place = Place::new();
+    let place = TestRepository::new();
     let head = place.head();
     for name in ["refs/heads/topic/one", "refs/refrain/plans/a/line"] {
         place.git(&["update-ref", name, head.as_str()]);
@@ -39,7 +39,7 @@ fn references_are_found_wherever_git_keeps_them(#[case] how: &[&str]) {
     assert_ne!(repository.reference("HEAD").unwrap(), Some(head), "it is looked at each time");
 }
 
-fn linked(place: &Place) -> Repository {
+fn linked(place: &TestRepository) -> Repository {
     let path = place.top().join("linked");
     place.git(&["worktree", "add", "-q", "-b", "linked", path.as_str()]);
     Repository::open(&path, &place.env).unwrap()
@@ -47,7 +47,7 @@ fn linked(place: &Place) -> Repository {
 
 #[test]
 fn a_linked_worktree_is_where_it_was_until_something_says_else() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let linked = linked(&place);
     assert!(linked.is_where_it_was());
     // Set for all worktrees, this setting is only respected in the main one.
@@ -56,7 +56,7 @@ fn a_linked_worktree_is_where_it_was_until_something_says_else() {
     assert_eq!((again.root(), again.git_dir()), (linked.root(), linked.git_dir()));
     place.git(&["config", "--unset", "core.worktree"]);
     place.git(&["config", "extensions.worktreeConfig", "true"]);
-    let own = Place::new_at(&place, linked.root().to_owned());
+    let own = TestRepository::new_at(&place, linked.root().to_owned());
     own.git(&["config", "--worktree", "core.worktree", place.top().as_str()]);
     assert!(!linked.is_where_it_was(), "it has a configuration of its own");
     assert!(!place.repository().is_where_it_was(), "of the main one git is asked");
@@ -64,7 +64,7 @@ fn a_linked_worktree_is_where_it_was_until_something_says_else() {
 
 #[test]
 fn one_that_leads_to_another_repository_is_not_where_it_was() {
-    let (place, other) = (Place::new(), Place::new());
+    let (place, other) = (TestRepository::new(), TestRepository::new());
     let linked = linked(&place);
     let dot_git = linked.root().join(".git");
     let theirs = format!("gitdir: {}\n", other.root().join(".git"));
@@ -76,7 +76,13 @@ fn one_that_leads_to_another_repository_is_not_where_it_was() {
 
 /// The folder of this slot of the pool, prepared on a branch.
 #[track_caller]
-fn ready_in(place: &Place, repository: &Repository, number: u32, branch: &str, at: &Oid) -> Utf8PathBuf {
+fn ready_in(
+    place: &TestRepository,
+    repository: &Repository,
+    number: u32,
+    branch: &str,
+    at: &Oid,
+) -> Utf8PathBuf {
     let beside: Utf8PathBuf = place.top().join(format!("state/_pool/{number}"));
     fs::create_dir_all(&beside).unwrap();
     let folder = beside.join("project");
@@ -96,14 +102,14 @@ fn ready_in(place: &Place, repository: &Repository, number: u32, branch: &str, a
 
 #[test]
 fn branches_that_were_prepared_are_begun_on_and_belong_to_nobody_else() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let (repository, at) = (place.repository(), place.head());
     let branches = ["one", "two"].map(|name| (format!("refrain/plan/{name}"), at.clone()));
     repository.prepare_branches(&branches).unwrap();
     let ready = |number: u32, branch: &str| {
         let folder = ready_in(&place, &repository, number, branch, &at);
         let beside = folder.parent().unwrap().to_owned();
-        let there = Place::new_at(&place, folder);
+        let there = TestRepository::new_at(&place, folder);
         assert_eq!(there.git(&["symbolic-ref", "HEAD"]), format!("refs/heads/{branch}"));
         assert!(there.status().is_empty());
         assert!(!beside.join("begun").exists());
@@ -121,7 +127,7 @@ fn branches_that_were_prepared_are_begun_on_and_belong_to_nobody_else() {
 
 #[test]
 fn a_worktree_that_is_begun_without_git_is_as_git_makes_it() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let (at, by_git) = (place.head(), place.top().join("by-git/project"));
     place.git(&["branch", "theirs"]);
     place.git(&["worktree", "add", "-q", "--no-checkout", by_git.as_str(), "theirs"]);
@@ -138,7 +144,7 @@ fn a_worktree_that_is_begun_without_git_is_as_git_makes_it() {
             .collect::<Vec<_>>()
     };
     assert_eq!(look("project1"), look("project"));
-    let there = Place::new_at(&place, own.clone());
+    let there = TestRepository::new_at(&place, own.clone());
     for what in ["gitdir", "commondir"] {
         let read =
             |name: &str| fs::read_to_string(place.path(".git/worktrees").join(name).join(what)).unwrap();

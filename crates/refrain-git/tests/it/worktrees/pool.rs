@@ -7,22 +7,22 @@ use std::path::PathBuf;
 
 use camino::Utf8PathBuf;
 use refrain_core::git::Oid;
-use refrain_git::{Cancel, GitError, ReadyRequest, ReadySlot, Removal, Saved, Standing, Worktree};
+use refrain_git::{Cancel, GitError, ReadyRequest, ReadySlot, Removal, Saved, SlotState, Worktree};
 use refrain_proc::tool::Tool;
 use rstest::rstest;
 
-use crate::place::Place;
+use crate::place::TestRepository;
 
 const KEY: &str = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQ\n-----END OPENSSH PRIVATE KEY-----\n";
 
 /// A worktree of a pool, beside the repository.
 struct Slot<'a> {
-    place: &'a Place,
+    place: &'a TestRepository,
     beside: Utf8PathBuf,
 }
 
 impl<'a> Slot<'a> {
-    fn new(place: &'a Place, number: u32) -> Self {
+    fn new(place: &'a TestRepository, number: u32) -> Self {
         let beside = place.top().join(format!("state/_pool/{number}"));
         fs::create_dir_all(&beside).unwrap();
         Self { place, beside }
@@ -67,7 +67,7 @@ impl<'a> Slot<'a> {
         }
     }
 
-    fn standing(&self) -> Standing {
+    fn standing(&self) -> SlotState {
         self.place.repository().standing(&self.folder(), &self.beside).unwrap()
     }
 
@@ -104,15 +104,15 @@ impl<'a> Slot<'a> {
 }
 
 /// A repository that ignores the caches of tools.
-fn place() -> Place {
-    let place = Place::new();
+fn place() -> TestRepository {
+    let place = TestRepository::new();
     place.write(".gitignore", "/target\n/.refrain\n");
     place.git(&["add", "."]);
     place.git(&["commit", "-qm", "Ignore"]);
     place
 }
 
-fn next(place: &Place) -> Oid {
+fn next(place: &TestRepository) -> Oid {
     place.write("src/a.rs", "fn a() { next() }\n");
     place.write("src/new.rs", "fn new() {}\n");
     fs::remove_file(place.path("src/b.rs")).unwrap();
@@ -125,10 +125,10 @@ fn next(place: &Place) -> Oid {
 fn the_next_task_finds_the_caches_and_only_what_differs_is_written() {
     let place = place();
     let (slot, first) = (Slot::new(&place, 1), place.head());
-    assert_eq!(slot.standing(), Standing::Unready);
+    assert_eq!(slot.standing(), SlotState::Unready);
     assert_eq!(slot.ready("refrain/plan/1", &first), None);
     let branch = Some("refrain/plan/1".to_owned());
-    assert_eq!(slot.standing(), Standing::On { branch, head: Some(first.clone()) });
+    assert_eq!(slot.standing(), SlotState::On { branch, head: Some(first.clone()) });
     slot.write("target/debug/app", "built\n");
     slot.write(".refrain/task-1/state.md", "notes\n");
     let work = slot.commit("src/work.rs", "work\n");
@@ -209,10 +209,10 @@ fn commits_on_no_branch_are_saved_and_those_that_are_settled_are_not() {
     };
     assert_eq!(retire(&at, true), Some(landed.clone()), "it moved on");
     assert_eq!(retire(&landed, false), Some(landed.clone()), "somebody works in it");
-    assert_eq!(slot.standing(), Standing::On { branch: Some(branch.clone()), head: Some(landed.clone()) });
+    assert_eq!(slot.standing(), SlotState::On { branch: Some(branch.clone()), head: Some(landed.clone()) });
     assert_eq!(retire(&landed, true), None);
     assert_eq!(retire(&landed, true), None, "it may be repeated");
-    assert_eq!(slot.standing(), Standing::On { branch: None, head: Some(landed) });
+    assert_eq!(slot.standing(), SlotState::On { branch: None, head: Some(landed) });
     assert_eq!(slot.ready("refrain/plan/3", &at), None);
 }
 
@@ -322,7 +322,7 @@ fn one_that_git_forgot_is_tied_to_it_again_and_what_differs_is_saved() {
     assert_eq!(place.git(&["worktree", "list"]).lines().count(), 2);
     // Its git folder lost its head.
     fs::remove_file(slot.git_dir().join("HEAD")).unwrap();
-    assert_eq!(slot.standing(), Standing::Unready);
+    assert_eq!(slot.standing(), SlotState::Unready);
     slot.ready("refrain/plan/3", &at);
 }
 
@@ -350,7 +350,7 @@ fn what_is_not_of_the_pools_making_holds_it() {
     slot.git(&["init", "-q"]);
     assert_eq!(slot.held("refrain/plan/1", &at), ["it has become a repository of its own"]);
     fs::remove_dir_all(slot.folder()).unwrap();
-    let other = Place::new();
+    let other = TestRepository::new();
     other.git(&["worktree", "add", "-q", "--detach", slot.folder().as_str()]);
     assert_eq!(slot.held("refrain/plan/1", &at), ["it belongs to another repository"]);
 }
@@ -364,14 +364,14 @@ fn whoever_was_killed_on_the_way_left_nothing_that_is_saved() {
     // Killed before the first file, and in the middle of them.
     begun();
     place.git(&["worktree", "add", "-q", "--no-checkout", "--detach", slot.folder().as_str()]);
-    assert_eq!(slot.standing(), Standing::Unready);
+    assert_eq!(slot.standing(), SlotState::Unready);
     assert_eq!(slot.ready("refrain/plan/1", &first), None);
     begun();
     slot.write("src/a.rs", "fn a() { ne");
     slot.write("src/new.rs", "fn new() {}\n");
     slot.write("src/later.rs", "of a commit that nobody asks for any more\n");
     place.write_at(slot.git_dir().join("index.lock"), "");
-    assert_eq!(slot.standing(), Standing::Unready);
+    assert_eq!(slot.standing(), SlotState::Unready);
     assert_eq!(slot.ready("refrain/plan/2", &second), None);
     assert_eq!(slot.read("src/a.rs"), "fn a() { next() }\n");
     assert!(!slot.path("src/later.rs").exists());
@@ -404,7 +404,7 @@ fn a_git_that_is_killed_in_the_middle_of_the_files_is_followed_by_one_that_finis
         place.has_git_die();
         let killed = slot.try_ready("refrain/plan/3", &second, None);
         assert!(matches!(killed, Err(GitError::Failed { .. })), "{killed:?}");
-        assert_eq!(slot.standing(), Standing::Unready);
+        assert_eq!(slot.standing(), SlotState::Unready);
         place.lets_git_live();
         assert_eq!(slot.ready("refrain/plan/3", &second), None, "nothing of it is saved");
         place.git(&["worktree", "remove", "--force", slot.folder().as_str()]);
@@ -458,7 +458,7 @@ fn a_branch_is_moved_only_where_that_was_said() {
     assert!(matches!(taken, Err(GitError::BranchTaken(_))), "{taken:?}");
     let ready = other.try_ready("refrain/plan/1", &at, Some(&work)).unwrap();
     assert_eq!(ready, ReadySlot::Ready { saved: None });
-    assert_eq!(slot.standing(), Standing::On { branch: None, head: Some(work) });
+    assert_eq!(slot.standing(), SlotState::On { branch: None, head: Some(work) });
     slot.ready("refrain/plan/2", &at);
     // The user's own branch.
     let main = place.head();
@@ -504,7 +504,7 @@ fn one_goes_only_where_nothing_of_value_is_in_it() {
 #[test]
 fn a_submodule_that_would_have_to_move_holds_it() {
     let place = place();
-    let library = Place::new();
+    let library = TestRepository::new();
     place.git(&["submodule", "add", "-q", library.root().as_str(), "library"]);
     place.git(&["commit", "-qm", "Library"]);
     let (slot, first) = (Slot::new(&place, 1), place.head());

@@ -63,17 +63,17 @@ pub struct Server {
     /// The other loopback address, which the browsers' name resolves to as well.
     other: Option<TcpListener>,
     door: Arc<AppState>,
-    tls: Option<Agreeing>,
+    tls: Option<Handshake>,
 }
 
 /// The TLS handshake.
 #[derive(Clone)]
-struct Agreeing {
+struct Handshake {
     acceptor: TlsAcceptor,
     places: Arc<Semaphore>,
 }
 
-impl std::fmt::Debug for Agreeing {
+impl std::fmt::Debug for Handshake {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Agreeing").field("places", &self.places).finish_non_exhaustive()
     }
@@ -105,7 +105,7 @@ impl Server {
         let tls = match &address.way {
             Way::Tls(tls) => {
                 let places = Arc::new(Semaphore::new(HANDSHAKES));
-                Some(Agreeing { acceptor: tls.acceptor(), places })
+                Some(Handshake { acceptor: tls.acceptor(), places })
             }
             Way::Loopback | Way::Proxy(_) => None,
         };
@@ -255,10 +255,10 @@ fn app(door: &Arc<AppState>, stop: Stop) -> Router {
 }
 
 /// Serves one connection to its end; one without TLS is closed at once if TLS is required.
-async fn answer(stream: TcpStream, tls: Option<Agreeing>, app: (Router, Arc<Guest>), mut stop: Stop) {
+async fn answer(stream: TcpStream, tls: Option<Handshake>, app: (Router, Arc<Guest>), mut stop: Stop) {
     // Responses are small and must arrive at once.
     let _ = stream.set_nodelay(true);
-    let Some(Agreeing { acceptor, places }) = tls else { return converse(stream, app, stop).await };
+    let Some(Handshake { acceptor, places }) = tls else { return converse(stream, app, stop).await };
     let agreed = async {
         let _place = places.acquire().await;
         acceptor.accept(stream).await

@@ -15,7 +15,7 @@ use refrain_engine::MergeOptions;
 use serde::Deserialize;
 
 use super::frame::{Frame, failed, page};
-use crate::desk::{Desk, Place, Refusal};
+use crate::desk::{Desk, LoopAddress, Refusal};
 use crate::http::api::At;
 use crate::http::app_state::AppState;
 
@@ -28,8 +28,8 @@ pub(super) struct LoopAction {
 }
 
 impl LoopAction {
-    fn place(&self) -> Place {
-        Place { project: self.project.clone(), id: self.id.clone() }
+    fn place(&self) -> LoopAddress {
+        LoopAddress { project: self.project.clone(), id: self.id.clone() }
     }
 }
 
@@ -148,7 +148,7 @@ pub(super) async fn act(
     }
 }
 
-fn done(desk: &Desk, place: &Place, action: &str, fields: Fields) -> Result<(), Refusal> {
+fn done(desk: &Desk, place: &LoopAddress, action: &str, fields: Fields) -> Result<(), Refusal> {
     let how = Urgent { now: fields.now.is_some() };
     let text = fields.text.unwrap_or_default();
     match action {

@@ -7,7 +7,7 @@ use axum::extract::Query;
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Response};
 
-use crate::desk::Place;
+use crate::desk::LoopAddress;
 use crate::http::app_state::AppState;
 use crate::http::failure::Failure;
 
@@ -33,7 +33,7 @@ impl Frame {
         Self { mark: door.hub.mark(), project, id, icon: "idle", notice: "" }
     }
 
-    pub(super) fn of(door: &AppState, place: &Place) -> Self {
+    pub(super) fn of(door: &AppState, place: &LoopAddress) -> Self {
         Self { project: place.project.clone(), id: place.id.clone(), ..Self::of_all(door) }
     }
 

@@ -11,7 +11,7 @@ use refrain_core::view::{Group, Kind, progress};
 use super::figures::{Meter, Moment, money};
 use super::frame::{Asked, Frame, page, shown};
 use super::parts::{GateChip, Label, Need, NeedFacts, Strip};
-use crate::desk::{Entry, Overview, Shown};
+use crate::desk::{Entry, Overview, OverviewFilter};
 use crate::http::app_state::AppState;
 
 #[derive(Template)]
@@ -61,7 +61,7 @@ pub(super) async fn show(State(door): State<Arc<AppState>>, asked: Asked) -> Res
     let of = |name: &str| asked.get(name).map(|text| text.trim().to_owned()).unwrap_or_default();
     let (show, text) = (of("show"), of("text"));
     let group = Group::ALL.into_iter().find(|group| group.as_str() == show);
-    let shown_loops = Shown { group, text: text.clone() };
+    let shown_loops = OverviewFilter { group, text: text.clone() };
     let found = door.at_desk(move |desk| desk.overview(&shown_loops)).await;
     shown(&door, found, |found| page(&Page::of(frame, found, group, text)))
 }

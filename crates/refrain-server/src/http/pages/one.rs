@@ -5,7 +5,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use refrain_app::verbs::Standing;
+use refrain_app::verbs::AnyStatus;
 use refrain_core::spec::Millis;
 use refrain_core::text::grouped;
 use refrain_core::view::{Iteration, Pip, Status, StatusWord, Usage, sum};
@@ -14,7 +14,7 @@ use super::figures::{Moment, money};
 use super::frame::{Asked, Frame, page, shown};
 use super::head::Head;
 use super::plan;
-use crate::desk::{Activity, Desk, Line, Place, Refusal};
+use crate::desk::{Activity, Desk, Line, LoopAddress, Refusal};
 use crate::http::api::At;
 use crate::http::app_state::AppState;
 
@@ -71,18 +71,22 @@ impl Seen {
 }
 
 /// The loop of an address; none if it is a plan.
-pub(super) fn see(desk: &Desk, place: &Place) -> Result<Seen, Refusal> {
+pub(super) fn see(desk: &Desk, place: &LoopAddress) -> Result<Seen, Refusal> {
     match desk.standing(place)? {
-        Standing::Loop(status) => seen(desk, place, status),
-        Standing::Plan(_) => Err(Refusal::new(format!("{} is a plan; its page has all of it", place.id))),
+        AnyStatus::Loop(status) => seen(desk, place, status),
+        AnyStatus::Plan(_) => Err(Refusal::new(format!("{} is a plan; its page has all of it", place.id))),
     }
 }
 
-fn seen(desk: &Desk, place: &Place, status: Box<Status>) -> Result<Seen, Refusal> {
+fn seen(desk: &Desk, place: &LoopAddress, status: Box<Status>) -> Result<Seen, Refusal> {
     Ok(Seen { status, goal: desk.goal(place)?, own_branch: desk.own_branch(place)?.is_some() })
 }
 
-pub(super) async fn show(State(door): State<Arc<AppState>>, At(place): At<Place>, asked: Asked) -> Response {
+pub(super) async fn show(
+    State(door): State<Arc<AppState>>,
+    At(place): At<LoopAddress>,
+    asked: Asked,
+) -> Response {
     let frame = Frame::of(&door, &place).after(&asked);
     let base = format!("/p/{}/{}", place.project, place.id);
     let (wanted, path) = (asked.get("at").cloned(), base.clone());
@@ -116,10 +120,10 @@ enum Found {
     Loop(Seen, Option<String>, Activity, Option<Failed>),
 }
 
-fn look(desk: &Desk, place: &Place, wanted: Option<String>, base: &str) -> Result<Found, Refusal> {
+fn look(desk: &Desk, place: &LoopAddress, wanted: Option<String>, base: &str) -> Result<Found, Refusal> {
     let status = match desk.standing(place)? {
-        Standing::Plan(status) => return Ok(Found::Plan(status)),
-        Standing::Loop(status) => status,
+        AnyStatus::Plan(status) => return Ok(Found::Plan(status)),
+        AnyStatus::Loop(status) => status,
     };
     let seen = seen(desk, place, status)?;
     let mut names = seen.status.iterations.iter().flatten().map(|it| it.id().to_string());
@@ -136,7 +140,7 @@ fn look(desk: &Desk, place: &Place, wanted: Option<String>, base: &str) -> Resul
 }
 
 /// The first required gate that failed last, with the end of its log.
-pub(super) fn failed_gate(desk: &Desk, place: &Place, status: &Status, base: &str) -> Option<Failed> {
+pub(super) fn failed_gate(desk: &Desk, place: &LoopAddress, status: &Status, base: &str) -> Option<Failed> {
     let gate = status.gates.iter().find(|gate| gate.hard && !gate.passed)?;
     let (of, run) = gate.ran;
     let kept = format!("gate:{}:{run}", gate.name);

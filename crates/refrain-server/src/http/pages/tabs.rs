@@ -12,7 +12,7 @@ use super::figures::Moment;
 use super::frame::{Asked, Frame, page, shown};
 use super::head::Head;
 use super::one::{Failed, Seen, cost, failed_gate, outcome, see, tokens, took};
-use crate::desk::{Desk, Difference, Place, Refusal};
+use crate::desk::{Desk, Difference, LoopAddress, Refusal};
 use crate::http::api::At;
 use crate::http::app_state::AppState;
 
@@ -22,7 +22,7 @@ const MOST_COLUMNS: usize = 30;
 /// What the handlers of the tabs are given.
 type Shared = State<Arc<AppState>>;
 
-fn base(place: &Place) -> String {
+fn base(place: &LoopAddress) -> String {
     format!("/p/{}/{}", place.project, place.id)
 }
 
@@ -41,7 +41,7 @@ struct Changes {
     is_all: bool,
 }
 
-pub(super) async fn changes(State(door): Shared, At(place): At<Place>, asked: Asked) -> Response {
+pub(super) async fn changes(State(door): Shared, At(place): At<LoopAddress>, asked: Asked) -> Response {
     let (frame, base) = (Frame::of(&door, &place).after(&asked), base(&place));
     let chosen = asked.get("iteration").and_then(|text| text.parse::<u32>().ok());
     let found = door.at_desk(move |desk| Ok((see(desk, &place)?, desk.difference(&place, chosen)?))).await;
@@ -91,7 +91,7 @@ struct Cell {
     log: String,
 }
 
-pub(super) async fn gates(State(door): Shared, At(place): At<Place>, asked: Asked) -> Response {
+pub(super) async fn gates(State(door): Shared, At(place): At<LoopAddress>, asked: Asked) -> Response {
     let (frame, base) = (Frame::of(&door, &place).after(&asked), base(&place));
     let path = base.clone();
     let look = move |desk: &Desk| -> Result<(Seen, Option<Failed>), Refusal> {
@@ -154,7 +154,7 @@ struct Prompt {
     attempts: Vec<String>,
 }
 
-pub(super) async fn prompt(State(door): Shared, At(place): At<Place>, asked: Asked) -> Response {
+pub(super) async fn prompt(State(door): Shared, At(place): At<LoopAddress>, asked: Asked) -> Response {
     let (frame, base) = (Frame::of(&door, &place).after(&asked), base(&place));
     let look = move |desk: &Desk| {
         let seen = see(desk, &place)?;
@@ -192,7 +192,7 @@ struct Row {
     said: String,
 }
 
-pub(super) async fn report(State(door): Shared, At(place): At<Place>, asked: Asked) -> Response {
+pub(super) async fn report(State(door): Shared, At(place): At<LoopAddress>, asked: Asked) -> Response {
     let (frame, base) = (Frame::of(&door, &place).after(&asked), base(&place));
     let found = door.at_desk(move |desk| see(desk, &place)).await;
     shown(&door, found, |seen| {

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::response::Response;
 
 use super::frame::{Asked, Frame, page, shown};
-use crate::desk::Place;
+use crate::desk::LoopAddress;
 use crate::http::api::{At, Attempt};
 use crate::http::app_state::AppState;
 
@@ -32,7 +32,7 @@ struct Part {
     total: u64,
 }
 
-pub(super) async fn notes(State(door): State<Arc<AppState>>, At(place): At<Place>) -> Response {
+pub(super) async fn notes(State(door): State<Arc<AppState>>, At(place): At<LoopAddress>) -> Response {
     let of = place.clone();
     let found = door.at_desk(move |desk| desk.notes(&of)).await;
     shown(&door, found, |text| page(&Page::of(&door, &place, "Notes".to_owned(), text)))
@@ -57,7 +57,7 @@ pub(super) async fn log(State(door): State<Arc<AppState>>, At(of): At<Attempt>, 
 }
 
 impl Page {
-    fn of(door: &AppState, place: &Place, title: String, text: String) -> Self {
+    fn of(door: &AppState, place: &LoopAddress, title: String, text: String) -> Self {
         let back = format!("/p/{}/{}", place.project, place.id);
         Self { frame: Frame::of(door, place), title, back, part: None, text }
     }

@@ -7,10 +7,10 @@ use std::process::ExitCode;
 use camino::Utf8PathBuf;
 use clap::ValueEnum;
 use refrain_app::Context;
-use refrain_core::session::Answer;
+use refrain_core::session::TurnDecision;
 use refrain_core::spec::AgentKind;
 use refrain_engine::Service;
-use refrain_engine::hook::{self, Told};
+use refrain_engine::hook::{self, HookInput};
 
 use crate::out;
 
@@ -18,7 +18,7 @@ use crate::out;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// What happened
-    event: Happened,
+    event: SessionEvent,
     /// The agent that calls the hook
     #[arg(long, value_name = "KIND", value_parser = agent)]
     agent: AgentKind,
@@ -29,7 +29,7 @@ const EXAMPLES: &str = "Examples:
   refrain hook session-start --agent codex";
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Happened {
+enum SessionEvent {
     /// The session ends its turn
     Stop,
     /// A session starts, continues, or was compacted
@@ -59,7 +59,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> ExitCode {
 
 /// The answer of the session's project. The session may have moved into a nested repository, or out of all of them:
 /// the folder where it was started is tried too.
-fn answer(context: &Context, args: &Args, told: &Told) -> Option<String> {
+fn answer(context: &Context, args: &Args, told: &HookInput) -> Option<String> {
     let began = ["CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR"]
         .map(|name| context.variable(name).map(Utf8PathBuf::from));
     let dirs = [told.cwd.clone(), Some(context.dir.clone())].into_iter().chain(began).flatten();
@@ -81,16 +81,18 @@ fn answer(context: &Context, args: &Args, told: &Told) -> Option<String> {
     None
 }
 
-fn answer_of(service: &Service, context: &Context, args: &Args, told: &Told) -> Option<String> {
+fn answer_of(service: &Service, context: &Context, args: &Args, told: &HookInput) -> Option<String> {
     // An agent that a loop started belongs to that loop, and may end at any time.
     let is_inside = context.caller.is_attempt();
     match args.event {
-        Happened::SubagentStop => None,
-        Happened::Stop => match service.at_stop(args.agent, told, is_inside) {
-            Answer::GoOn(reason) => Some(hook::go_on(&reason)),
-            Answer::Ended(text) => Some(hook::show(&text)),
-            Answer::LetGo => None,
+        SessionEvent::SubagentStop => None,
+        SessionEvent::Stop => match service.at_stop(args.agent, told, is_inside) {
+            TurnDecision::GoOn(reason) => Some(hook::go_on(&reason)),
+            TurnDecision::Ended(text) => Some(hook::show(&text)),
+            TurnDecision::LetGo => None,
         },
-        Happened::SessionStart => service.at_start(args.agent, told, is_inside).map(|text| hook::tell(&text)),
+        SessionEvent::SessionStart => {
+            service.at_start(args.agent, told, is_inside).map(|text| hook::tell(&text))
+        }
     }
 }

@@ -7,7 +7,7 @@ use owo_colors::OwoColorize;
 use refrain_app::{Action, Code, Context, RequestError};
 use refrain_core::spec::AgentKind;
 use refrain_core::text::printable;
-use refrain_core::view::plugin::{PluginStatus, Standing};
+use refrain_core::view::plugin::{PluginState, PluginStatus};
 use refrain_engine::{PluginChange, PluginWork};
 
 use crate::cmd::connect::hook::agent;
@@ -162,7 +162,7 @@ fn after(agent: AgentKind, work: &PluginWork) -> String {
 fn standing(status: &PluginStatus) -> String {
     let mut text = format!("{:<8}  {}\n", status.agent.to_string(), status.standing.as_str());
     // Without an installation, all parts are missing.
-    let parts = status.parts.iter().filter(|_| status.standing != Standing::NotInstalled);
+    let parts = status.parts.iter().filter(|_| status.standing != PluginState::NotInstalled);
     for part in parts {
         text.push_str(format!("  {:<7}  {}", part.state.as_str(), flat(part.path.as_str())).trim_end());
         text.push('\n');

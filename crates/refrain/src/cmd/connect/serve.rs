@@ -103,7 +103,7 @@ pub(crate) const HANDOVER: Duration = Duration::from_mins(1);
 
 /// The addresses of the server.
 #[derive(Serialize)]
-struct Found {
+struct ServerAddresses {
     url: String,
     /// The same for programs on this machine, which may know nothing of the names that browsers do.
     direct: String,
@@ -236,7 +236,7 @@ fn announce(context: &Context, args: &Args, server: &Server) -> Result<(), Reque
     let (url, invitation) = (server.url().to_owned(), server.invitation());
     if args.json {
         let direct = server.direct().to_owned();
-        out::print_json_line(&Found { url, direct, open: invitation.clone() })?;
+        out::print_json_line(&ServerAddresses { url, direct, open: invitation.clone() })?;
     } else {
         out::print(&format!("{url}\n"));
         if out::is_watched() && !args.open {

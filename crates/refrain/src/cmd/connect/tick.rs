@@ -14,7 +14,7 @@ use refrain_core::event::{Ask, ClaimSource, End, Urgency};
 use refrain_core::text::printable;
 use refrain_core::view::{self, Alive};
 use refrain_core::{LoopId, LoopState};
-use refrain_engine::{EngineError, LoopRequest, Said, Service, Turn, hook};
+use refrain_engine::{EngineError, LoopRequest, Service, Turn, TurnReport, hook};
 
 use crate::out;
 
@@ -111,16 +111,16 @@ pub(crate) fn run(context: &Context, args: Args) -> ExitCode {
     })
 }
 
-type Done = Result<ExitCode, (ExitCode, RequestError)>;
+type TickResult = Result<ExitCode, (ExitCode, RequestError)>;
 
-fn done(context: &Context, verb: Verb) -> Done {
+fn done(context: &Context, verb: Verb) -> TickResult {
     let service = || context.service().map_err(|error| (REFUSED, error));
     match verb {
         Verb::Begin(args) => begin::run(context, &service()?, *args).map_err(|error| match error.code() {
             Code::NotFound => (NO_LOOP.into(), error),
             _ => (REFUSED, error),
         }),
-        Verb::Advance { id } => go_on(context, &service()?, &id, Some(&Said::default())),
+        Verb::Advance { id } => go_on(context, &service()?, &id, Some(&TurnReport::default())),
         Verb::Hold { id, watch } if watch.is_empty() => go_on(context, &service()?, &id, None),
         Verb::Hold { id, watch } => {
             let paths: Vec<_> = watch.iter().map(|path| context.dir.join(path)).collect();
@@ -158,7 +158,7 @@ fn of_caller(
     Ok(state)
 }
 
-fn go_on(context: &Context, service: &Service, id: &LoopId, said: Option<&Said>) -> Done {
+fn go_on(context: &Context, service: &Service, id: &LoopId, said: Option<&TurnReport>) -> TickResult {
     let state = of_caller(context, service, id)?;
     let waits = said.is_none() && state.ended.is_none();
     match service.turn(&state, said, PATIENCE).map_err(failed)? {
@@ -173,7 +173,7 @@ fn is_done(state: &LoopState) -> bool {
 }
 
 /// Prints how a loop continues.
-fn say(id: &LoopId, turn: Turn) -> Done {
+fn say(id: &LoopId, turn: Turn) -> TickResult {
     match turn {
         Turn::Next { marker, prompt } => {
             out::print(&format!("{marker}\n{prompt}\n"));
@@ -212,7 +212,7 @@ fn finish(
     state: LoopState,
     status: Finish,
     reason: Option<&str>,
-) -> Done {
+) -> TickResult {
     let id = &state.spec.id;
     if state.ended.is_some() {
         return ended(Ok(state));
@@ -220,7 +220,7 @@ fn finish(
     match status {
         Finish::Completed => {
             let message = reason.unwrap_or_default().to_owned();
-            let said = Said { message, claims: true, ..Said::default() };
+            let said = TurnReport { message, claims: true, ..TurnReport::default() };
             match service.turn(&state, Some(&said), PATIENCE).map_err(failed)? {
                 Turn::Stopped(state) => {
                     let code = stopped(&state);
@@ -242,12 +242,12 @@ fn finish(
 }
 
 /// Prints the status of a loop that was ended on request.
-fn ended(state: Result<LoopState, EngineError>) -> Done {
+fn ended(state: Result<LoopState, EngineError>) -> TickResult {
     stopped(&state.map_err(failed)?);
     Ok(ExitCode::SUCCESS)
 }
 
-fn check_writable(context: &Context, dir: Option<Utf8PathBuf>) -> Done {
+fn check_writable(context: &Context, dir: Option<Utf8PathBuf>) -> TickResult {
     let dir = dir.map_or_else(|| context.dir.clone(), |dir| context.dir.join(dir));
     let written = Service::open(&dir, context.host.clone()).and_then(|service| service.check_writable());
     written.map(|()| ExitCode::SUCCESS).map_err(|error| (NOT_WRITABLE.into(), error.into()))

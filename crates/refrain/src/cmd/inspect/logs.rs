@@ -11,7 +11,7 @@ use refrain_core::view::{Iteration, Status};
 use refrain_core::{AttemptId, LoopId, Spec};
 use refrain_engine::{AttemptDir, ByKind, FollowEvent, Service, read_log};
 
-use crate::render::agent_text::Said;
+use crate::render::agent_text::AgentText;
 use crate::render::lines::Lines;
 use crate::{out, values};
 
@@ -141,7 +141,7 @@ fn show(
     if spec.agent.streams() && message.is_file() {
         return Ok(read_log(&message).map_or(true, copy));
     }
-    let (mut said, mut open) = (Said::default(), true);
+    let (mut said, mut open) = (AgentText::default(), true);
     // Output that is no event stream is printed as it is, and so is a stream with `--raw`.
     let streams = service.said(spec, dir, &mut |event| {
         open = open && !raw && out::print_part(&said.show(&event));
@@ -175,7 +175,7 @@ fn copy(mut kept: impl Read) -> bool {
 fn follow(service: &Service, id: &LoopId, raw: bool) -> Result<bool, RequestError> {
     let follower = service.follow(id, true)?;
     let mut follower = if raw { follower.raw() } else { follower };
-    let mut said = Said::default();
+    let mut said = AgentText::default();
     let mut streams: [Lines; 2] = Default::default();
     let mut open = true;
     while open {

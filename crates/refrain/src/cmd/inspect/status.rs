@@ -5,12 +5,12 @@ use std::process::ExitCode;
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
-use refrain_core::formats::mirror::{ForeignLoop, Promised, Standing};
+use refrain_core::formats::mirror::{ForeignLoop, LoopPhase, Promised};
 use refrain_core::r#loop::Outcome;
 use refrain_core::spec::Millis;
 use refrain_core::text::{cut, printable, squeeze};
 use refrain_core::view::{Status, Tone};
-use refrain_engine::{ByKind, Kept, Located, Service};
+use refrain_engine::{ByKind, Located, LogKind, Service};
 
 use crate::cmd::state_file::{self, StateFile};
 use crate::plan::board::{self, Art};
@@ -93,7 +93,7 @@ fn foreign(found: &ForeignLoop, file: &Utf8Path, width: Option<usize>) -> String
     if let Some(command) = &found.command {
         rows.push(Row::exact("ran", command.clone()));
     }
-    if found.standing != Standing::Completed && found.standing != Standing::Cancelled {
+    if found.standing != LoopPhase::Completed && found.standing != LoopPhase::Cancelled {
         rows.push(Row::exact("next", format!("refrain resume --from {file} --agent claude")));
     }
     phrase::rows(&rows, "", 12, width)
@@ -103,7 +103,7 @@ fn foreign(found: &ForeignLoop, file: &Utf8Path, width: Option<usize>) -> String
 fn last_failure(service: &Service, status: &Status) -> Option<String> {
     let gate = status.gates.iter().find(|gate| gate.hard && !gate.passed)?;
     let (attempt, run) = gate.ran;
-    let kept = Kept::Gate(gate.name.parse().ok()?, run);
+    let kept = LogKind::Gate(gate.name.parse().ok()?, run);
     let printed = service.printed(&status.id, (attempt, &kept), None, END).ok().flatten();
     let text = printed.map_or_else(|| gate.preview.clone(), |part| part.text);
     let mut lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();

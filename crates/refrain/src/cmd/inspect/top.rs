@@ -23,7 +23,7 @@ use crate::cmd::control::{cancel, pause, steer};
 use crate::cmd::launch::resume::read_grant;
 use crate::out;
 use crate::plan::board;
-use crate::render::agent_text::Said;
+use crate::render::agent_text::AgentText;
 use crate::render::narrator;
 use crate::values::charset;
 
@@ -119,7 +119,7 @@ impl Program for Verbs {
     }
 
     fn narrator(&self) -> Box<dyn Narrator> {
-        Box::new(Told::default())
+        Box::new(FollowNarrator::default())
     }
 
     fn log(&self, service: &Service, id: &LoopId, attempt: AttemptId) -> Result<String, String> {
@@ -133,7 +133,7 @@ impl Program for Verbs {
             // No stream of events.
             [AgentEvent::Notice(printed)] => text.push_str(printed),
             said => {
-                let mut says = Said::default();
+                let mut says = AgentText::default();
                 said.iter().for_each(|event| text.push_str(&says.show(event)));
             }
         }
@@ -147,9 +147,9 @@ impl Program for Verbs {
 
 /// Renders events as `watch` does.
 #[derive(Default)]
-struct Told(narrator::Narrator);
+struct FollowNarrator(narrator::Narrator);
 
-impl Narrator for Told {
+impl Narrator for FollowNarrator {
     fn tell(&mut self, sight: &FollowEvent) -> String {
         self.0.tell(sight, None)
     }

@@ -7,7 +7,7 @@ use camino::Utf8PathBuf;
 use jiff::tz::TimeZone;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::text::printable;
-use refrain_core::view::usage::{By, Group, LookingBack, Report, Since, Spread, Stop, Sum};
+use refrain_core::view::usage::{Group, GroupUsage, Quartiles, ReflectionUsage, Report, Since, Stop, Sum};
 use refrain_core::view::{self, metrics};
 
 use refrain_engine::{Detail, Listed, UnreportedUsage, Used};
@@ -68,7 +68,7 @@ enum ByArg {
     Pool,
 }
 
-impl From<ByArg> for By {
+impl From<ByArg> for GroupUsage {
     fn from(by: ByArg) -> Self {
         match by {
             ByArg::Day => Self::Day,
@@ -132,7 +132,7 @@ fn text(report: &Report, zone: &TimeZone, width: Option<usize>) -> String {
     if !report.caps.is_empty() {
         text.push_str(&format!("today {}\n", phrase::caps(&report.caps)));
     }
-    if let Some(LookingBack { asked, cost_usd, at_least, without_cost: _ }) = &report.looking_back {
+    if let Some(ReflectionUsage { asked, cost_usd, at_least, without_cost: _ }) = &report.looking_back {
         let cost = view::money(*cost_usd, *at_least).unwrap_or_else(|| "an unknown amount".to_owned());
         text.push_str(&format!("beside that: {asked} times an agent looked back on a loop, for {cost}\n"));
     }
@@ -220,8 +220,8 @@ fn stops(stops: &[Stop]) -> String {
     format!("stopped: {}", stops.iter().map(stop).collect::<Vec<_>>().join(", "))
 }
 
-fn to_done(spread: &Spread) -> String {
-    let Spread { loops, min, p25, median, p75, max, sum: _ } = spread;
+fn to_done(spread: &Quartiles) -> String {
+    let Quartiles { loops, min, p25, median, p75, max, sum: _ } = spread;
     if *loops == 1 || min == max {
         return format!("iterations to done: {min}");
     }

@@ -6,7 +6,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::text::printable;
-use refrain_core::view::report::{Check, Given, Outcome, Subject, Verdict};
+use refrain_core::view::report::{Check, Outcome, ReportFile, Subject, Verdict};
 use refrain_engine::{ByKind, EngineError};
 
 use crate::{out, values};
@@ -77,13 +77,13 @@ fn code(agrees: bool) -> ExitCode {
     if agrees { Code::Done } else { Code::Failed }.into()
 }
 
-fn read(path: &Utf8Path, given: &Utf8Path) -> Result<Given, RequestError> {
+fn read(path: &Utf8Path, given: &Utf8Path) -> Result<ReportFile, RequestError> {
     let refused = |why: String| {
         RequestError::usage(format!("--report {given}: {why}"))
             .hint("accepted is what refrain report --json prints")
     };
     let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
-    Given::read(&text).map_err(|why| refused(format!("it is no report: {why}")))
+    ReportFile::read(&text).map_err(|why| refused(format!("it is no report: {why}")))
 }
 
 /// What agrees, by kind; then one line for each difference.

@@ -10,7 +10,7 @@ use refrain_engine::{ByKind, Service};
 
 use crate::cmd::plan;
 use crate::out::{self, Target};
-use crate::render::live::{Live, Manner};
+use crate::render::live::{Live, StatusStyle};
 use crate::render::phrase;
 use crate::render::screen::Screen;
 use crate::values;
@@ -45,7 +45,7 @@ pub(crate) fn screen(
     id: &LoopId,
 ) -> Result<JoinHandle<()>, RequestError> {
     let follower = service.follow(id, false)?;
-    let live = Live::new(Manner::of(context, Some(Target::Stdout)), refrain_engine::now());
+    let live = Live::new(StatusStyle::of(context, Some(Target::Stdout)), refrain_engine::now());
     let screen = Screen::new(Some(Target::Stdout), false, live).with_size(service.clone());
     Ok(std::thread::spawn(move || screen.run(follower)))
 }
@@ -59,7 +59,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         ByKind::Loop(follower) => follower,
     };
     let progress = (!args.events).then_some(Target::Stdout);
-    let live = Live::new(Manner::of(context, progress), refrain_engine::now());
+    let live = Live::new(StatusStyle::of(context, progress), refrain_engine::now());
     // Scripts get every event; a person gets a digest and then new events.
     let follower = if args.events { follower } else { follower.joining() };
     Screen::new(progress, args.events, live).with_size(service.clone()).run(follower);

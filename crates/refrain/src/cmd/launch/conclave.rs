@@ -31,7 +31,7 @@ const RUN_NEW_TESTS: &str = "( test ! -f package.json || ! grep -q '\"test\"' pa
     ( test ! -f test.sh || { sh test.sh && echo 'new-tests: test.sh passed'; } )";
 
 /// What a project without tests leads to.
-pub(super) enum Untested {
+pub(super) enum WithoutTests {
     /// The task creates them: a gate runs what is there.
     Begin,
     /// A refusal with this hint.
@@ -54,7 +54,7 @@ impl Rules {
         service: &Service,
         dir: &Utf8Path,
         settings: &Settings,
-        (begin, untested): (&mut BeginArgs, Untested),
+        (begin, untested): (&mut BeginArgs, WithoutTests),
     ) -> Result<Self, RequestError> {
         let environment = Environment::read(context)?;
         let (work, task) = (&mut begin.work, &begin.task);
@@ -72,13 +72,13 @@ impl Rules {
         let mut notes = offer.notes.clone();
         match (together(&offer, true), untested) {
             (Some(tests), _) => work.gates.add(TESTS, &tests)?,
-            (None, Untested::Begin) => {
+            (None, WithoutTests::Begin) => {
                 work.gates.add(NEW_TESTS, RUN_NEW_TESTS)?;
                 notes.push(format!(
                     "{dir} has no tests yet: gate {NEW_TESTS} runs those that the run makes; without any, the result is unverified"
                 ));
             }
-            (None, Untested::Refuse(hint)) => return Err(no_tests(dir, &offer).hint(hint)),
+            (None, WithoutTests::Refuse(hint)) => return Err(no_tests(dir, &offer).hint(hint)),
         }
         if let Some(linters) = together(&offer, false) {
             work.gates.add_advisory(QUALITY, &linters)?;

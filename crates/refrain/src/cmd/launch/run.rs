@@ -26,7 +26,7 @@ use refrain_core::spec::{Limits, Millis, Spec};
 use refrain_core::view::{Status, StatusWord};
 use refrain_engine::{EngineError, LoopRequest, Service, foreign_lock};
 
-use super::conclave::{Rules, Untested};
+use super::conclave::{Rules, WithoutTests};
 use super::start;
 use crate::out;
 use crate::run::{self, ShowArgs};
@@ -133,7 +133,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
         git,
         ..BeginArgs::default()
     };
-    let rules = Rules::of(context, &service, &dir, &settings, (&mut begin, Untested::Begin))?;
+    let rules = Rules::of(context, &service, &dir, &settings, (&mut begin, WithoutTests::Begin))?;
     let request = StartLoop { options: begin, ..StartLoop::default() };
     let workspace = Workspace { service: service.clone(), settings, dir: dir.clone() };
     let mut prepared = PreparedLoop::new(context, workspace, &request)?;

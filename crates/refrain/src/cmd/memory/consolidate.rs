@@ -8,7 +8,7 @@ use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::spec::Limits;
 use refrain_engine::config::Chosen;
-use refrain_engine::{Afterwards, DETACHED_READY, Service, leave_terminal};
+use refrain_engine::{DETACHED_READY, ReflectionOutcome, Service, leave_terminal};
 
 use super::reflect::reflect;
 use crate::out;
@@ -47,8 +47,10 @@ fn look_back(service: &Service, id: &LoopId) -> Result<(), RequestError> {
     let limits = Limits { max_cost: None, max_tokens: None, ..spec.limits };
     let judge = agents::judge("memory.judge", Some(judge), None, (&spec.agent, &limits), &settings)?;
     match service.look_back(id, &judge)? {
-        Afterwards::Remembered(count) => out::tell_line("", &format!("learned from {id}: {count} memories")),
-        Afterwards::Nothing => {}
+        ReflectionOutcome::Remembered(count) => {
+            out::tell_line("", &format!("learned from {id}: {count} memories"))
+        }
+        ReflectionOutcome::Nothing => {}
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use clap::ArgGroup;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::memory::{Memory, MemoryId};
-use refrain_engine::{Service, WhichMemories};
+use refrain_engine::{MemoryFilter, Service};
 
 use super::{list, told};
 use crate::out;
@@ -58,7 +58,7 @@ fn meant(service: &Service, args: &Args) -> Result<Vec<Memory>, RequestError> {
         return Ok(service.memories(&list::which(service, None, args.all_projects))?);
     }
     if let Some(source) = &args.source {
-        let which = WhichMemories { source: Some(source.clone()), ..list::which(service, None, false) };
+        let which = MemoryFilter { source: Some(source.clone()), ..list::which(service, None, false) };
         let found = service.memories(&which)?;
         return match found.is_empty() {
             true => Err(not_found(format!("nothing is remembered of loop {source}"))),

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::memory::{Kind, Memory};
-use refrain_engine::{Service, WhichMemories};
+use refrain_engine::{MemoryFilter, Service};
 
 use super::told;
 use crate::out;
@@ -44,7 +44,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
 }
 
 /// Those of this kind, of this project or of all.
-pub(super) fn which(service: &Service, kind: Option<Kind>, all_projects: bool) -> WhichMemories {
+pub(super) fn which(service: &Service, kind: Option<Kind>, all_projects: bool) -> MemoryFilter {
     let project = (!all_projects).then(|| service.project().root.to_string());
-    WhichMemories { project, kind, source: None }
+    MemoryFilter { project, kind, source: None }
 }

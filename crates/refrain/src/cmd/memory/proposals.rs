@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
-use refrain_core::evolution::{FirstPass, Proposal, Standing};
+use refrain_core::evolution::{FirstPass, Proposal, ProposalState};
 use refrain_core::text::{printable, squeeze};
 use refrain_engine::{EvolutionError, Proposed};
 use schemars::JsonSchema;
@@ -76,10 +76,10 @@ fn told(proposed: &Proposed, is_whole: bool) -> String {
     let Proposed { proposal, patch, measured } = proposed;
     let line = |text: &str| squeeze(&printable(text));
     let standing = match (proposal.standing, patch) {
-        (Standing::Open, Some(_)) => "open",
-        (Standing::Open, None) => "open, for a file that is another by now",
-        (Standing::Applied, _) => "applied",
-        (Standing::Dismissed, _) => "dismissed",
+        (ProposalState::Open, Some(_)) => "open",
+        (ProposalState::Open, None) => "open, for a file that is another by now",
+        (ProposalState::Applied, _) => "applied",
+        (ProposalState::Dismissed, _) => "dismissed",
     };
     let at = proposal.at.strftime("%Y-%m-%d %H:%M");
     let mut text = format!("{}  {at}  {}: {standing}", proposal.id, line(&proposal.file));
@@ -104,7 +104,7 @@ fn told(proposed: &Proposed, is_whole: bool) -> String {
     if let Some(patch) = patch {
         let _ = write!(text, "\n{}", printable(patch));
     }
-    if proposal.standing == Standing::Open {
+    if proposal.standing == ProposalState::Open {
         let id = &proposal.id;
         let _ = write!(text, "\nnext: refrain memory apply {id}, or refrain memory dismiss {id}\n");
     }

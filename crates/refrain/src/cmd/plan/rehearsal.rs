@@ -24,7 +24,7 @@ pub(crate) struct Rehearsal {
     /// The waves, done by so many agents at a time.
     waves: Waves,
     /// What would be told of each task.
-    told: Vec<Told>,
+    told: Vec<TaskPreview>,
     /// What is odd about the tasks.
     problems: Checked,
     /// What would decide about each task, and about what has landed.
@@ -35,7 +35,7 @@ pub(crate) struct Rehearsal {
 
 /// What would be told of a task.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Told {
+struct TaskPreview {
     /// The task.
     task: TaskId,
     /// How long its specification is, in tokens.
@@ -83,7 +83,7 @@ pub(super) fn show(
     Ok(Code::Done.into())
 }
 
-fn told(prepared: &Prepared, texts: &Texts<'_>, at: usize) -> Told {
+fn told(prepared: &Prepared, texts: &Texts<'_>, at: usize) -> TaskPreview {
     let graph = &prepared.source.graph;
-    Told { task: graph.tasks()[at].id.clone(), tokens: texts.brief(graph, at).size().tokens }
+    TaskPreview { task: graph.tasks()[at].id.clone(), tokens: texts.brief(graph, at).size().tokens }
 }

@@ -12,7 +12,7 @@ use refrain_app::resolve::prompt::read;
 use refrain_app::verbs::tune as app;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
-use refrain_core::plan::tune::{Tried, TriedAttempt, TriedGate};
+use refrain_core::plan::tune::{LastRound, TriedAttempt, TriedGate};
 use refrain_core::plan::{PlanGrant, PlanState, Stage, TaskId, TaskState};
 use refrain_core::text::{printable, squeeze};
 use refrain_core::view::plan::PlanStatus;
@@ -72,7 +72,7 @@ pub(crate) struct Tuned {
     /// The plan.
     plan: LoopId,
     /// How the task was tried.
-    tried: Tried,
+    tried: LastRound,
     /// What its next agent will be told; null where nothing was said or taken.
     words: Option<String>,
 }
@@ -163,7 +163,7 @@ fn words(
     service: &Service,
     args: &Args,
     state: &PlanState,
-    tried: &Tried,
+    tried: &LastRound,
 ) -> Result<Option<String>, RequestError> {
     let own = match (&args.words, &args.words_file) {
         (Some(words), _) => Some(words.clone()),
@@ -248,8 +248,8 @@ fn edited(context: &Context, proposed: &str) -> Result<String, RequestError> {
 }
 
 /// The failed attempts as text.
-fn text(tried: &Tried) -> String {
-    let Tried { task, title, reason, id_of_loop, told, attempts, diff } = tried;
+fn text(tried: &LastRound) -> String {
+    let LastRound { task, title, reason, id_of_loop, told, attempts, diff } = tried;
     let reason = squeeze(&printable(reason));
     let mut text = format!(
         "{} {}\n  {reason}; its loop is {id_of_loop}\n\n{}\n{}\n",

@@ -85,10 +85,10 @@ const HELP: usize = 60;
 const STARTS: [&str; 3] = ["start", "research", "implement"];
 
 /// Whether a verb can mean a loop.
-type CouldBe = fn(&Brief) -> bool;
+type LoopMatch = fn(&Brief) -> bool;
 
 /// Which loops each verb can mean, with an ID as without one.
-const MEANT: [(&str, CouldBe); 18] = [
+const MEANT: [(&str, LoopMatch); 18] = [
     ("answer", steer::could_be),
     ("approve", approve::could_be),
     ("archive", archive::could_be),
@@ -188,7 +188,7 @@ fn settings() -> Option<Settings> {
 }
 
 /// The ids of possible loops, last touched first, each with its status.
-fn ids(could_be: CouldBe) -> Vec<CompletionCandidate> {
+fn ids(could_be: LoopMatch) -> Vec<CompletionCandidate> {
     let list = || {
         let context = values::read_environment(run_in()).ok()?;
         Service::open(&context.dir, context.host).ok()?.list().ok()

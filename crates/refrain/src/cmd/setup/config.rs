@@ -82,7 +82,7 @@ impl Args {
 
 /// What `config show --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Shown {
+pub(crate) struct ConfigListing {
     /// Where the user's file lies, or would.
     #[schemars(with = "String")]
     user_file: Utf8PathBuf,
@@ -160,18 +160,18 @@ fn show(context: &Context, origin: bool, json: bool) -> Result<ExitCode, Request
     Ok(Code::Done.into())
 }
 
-fn shown(settings: Settings) -> Shown {
+fn shown(settings: Settings) -> ConfigListing {
     let values = settings.entries();
     let project_file = match settings.project_file {
         ProjectFile::Absent => None,
         ProjectFile::Trusted(path) => Some(Shared { path, trusted: true }),
         ProjectFile::Untrusted(path) => Some(Shared { path, trusted: false }),
     };
-    Shown { user_file: settings.user_file, project_file, values }
+    ConfigListing { user_file: settings.user_file, project_file, values }
 }
 
 /// As a configuration file: keys without a value are comments.
-fn text(shown: &Shown, with_origin: bool) -> String {
+fn text(shown: &ConfigListing, with_origin: bool) -> String {
     let flat = |text: &str| printable(text).replace('\n', " ");
     let mut text = String::new();
     if let Some(Shared { path, trusted: false }) = &shown.project_file {

@@ -22,7 +22,7 @@ use refrain_engine::{Key, Trusted};
 use crate::cmd::inspect::report::PlanReport;
 use crate::cmd::memory;
 use crate::cmd::plan::{Rehearsal, Tuned};
-use crate::cmd::setup::config::Shown;
+use crate::cmd::setup::config::ConfigListing;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -46,7 +46,7 @@ enum Row {
 #[derive(schemars::JsonSchema)]
 #[schemars(untagged)]
 #[expect(dead_code, reason = "only its schema is asked for")]
-enum Standing<S> {
+enum AnyReport<S> {
     /// It can be read.
     Readable(Box<S>),
     /// Its journal is damaged.
@@ -56,10 +56,10 @@ enum Standing<S> {
 /// Writes the JSON Schemas and the reference of the command line.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, RequestError> {
     let schemas = [
-        ("status", schemars::schema_for!(Standing<Status>)),
+        ("status", schemars::schema_for!(AnyReport<Status>)),
         ("list", schemars::schema_for!(Vec<Row>)),
         ("webhook", schemars::schema_for!(Notice)),
-        ("plan-status", schemars::schema_for!(Standing<PlanStatus>)),
+        ("plan-status", schemars::schema_for!(AnyReport<PlanStatus>)),
         ("plan-event", schemars::schema_for!(Record<PlanEvent>)),
         ("plan-dry-run", schemars::schema_for!(Rehearsal)),
         ("plan-tune", schemars::schema_for!(Tuned)),
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, RequestError> {
         ("plan-show", schemars::schema_for!(ToldTask)),
         ("config", refrain_engine::config::schema()),
         ("config-get", schemars::schema_for!(refrain_engine::config::Entry)),
-        ("config-show", schemars::schema_for!(Shown)),
+        ("config-show", schemars::schema_for!(ConfigListing)),
         ("plugin-status", schemars::schema_for!(Vec<PluginStatus>)),
         ("token-list", schemars::schema_for!(Vec<Key>)),
         ("trust-list", schemars::schema_for!(Vec<Trusted>)),

@@ -9,7 +9,7 @@ use refrain_app::{Code, Context, RequestError};
 use refrain_core::spec::AgentKind;
 use refrain_core::text::printable;
 use refrain_engine::config::{Chosen, ProjectFile};
-use refrain_engine::{Choices, Extras, Fate, GitUse, Prepared, Service};
+use refrain_engine::{Choices, Extras, FileAction, GitUse, Prepared, Service};
 
 use crate::render::gated;
 use crate::{out, values};
@@ -81,7 +81,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     };
     let (files, is_trusted) = initialize(context, &service, &request)?;
     let mut text: String = files.iter().map(|file| told(file, args.dry_run)).collect();
-    let is_new = |file: &Prepared| file.path == "refrain.toml" && matches!(file.fate, Fate::Made(_));
+    let is_new = |file: &Prepared| file.path == "refrain.toml" && matches!(file.fate, FileAction::Made(_));
     if !args.dry_run && files.iter().any(is_new) {
         text.push_str(match is_trusted {
             true => "next: refrain start \"Fix the tests.\"\n",
@@ -171,10 +171,12 @@ fn told(Prepared { path, fate }: &Prepared, is_rehearsal: bool) -> String {
     };
     let rehearsed = |text: &str| if is_rehearsal { shown(text) } else { String::new() };
     match fate {
-        Fate::Made(text) => format!("{path}: {would}written\n{}", rehearsed(text)),
-        Fate::Added(text) => format!("{path}: {would}added to, behind what it holds\n{}", rehearsed(text)),
-        Fate::Left => format!("{path}: left as it is\n"),
-        Fate::ByHand { why, text } => {
+        FileAction::Made(text) => format!("{path}: {would}written\n{}", rehearsed(text)),
+        FileAction::Added(text) => {
+            format!("{path}: {would}added to, behind what it holds\n{}", rehearsed(text))
+        }
+        FileAction::Left => format!("{path}: left as it is\n"),
+        FileAction::ByHand { why, text } => {
             format!("{path}: left as it is, as {why}; to be added by hand:\n{}", shown(text))
         }
     }

@@ -142,8 +142,10 @@ const SHOWN: usize = 2000;
 /// All entries of the file: first commands, then their inputs, then the rest.
 fn allows(entries: &[Entry]) -> String {
     let mut text = String::new();
-    for (says, heading) in [(Says::Run, "run"), (Says::Give, "give to what it runs"), (Says::Set, "set")] {
-        let of = entries.iter().filter(|entry| Says::of(&entry.key) == says).peekable();
+    for (says, heading) in
+        [(KeyRisk::Run, "run"), (KeyRisk::Give, "give to what it runs"), (KeyRisk::Set, "set")]
+    {
+        let of = entries.iter().filter(|entry| KeyRisk::of(&entry.key) == says).peekable();
         let lines: String = of.map(line).collect();
         if !lines.is_empty() {
             text.push_str(&format!("{}\n{lines}", heading.bold()));
@@ -160,13 +162,13 @@ fn line(Entry { key, value, .. }: &Entry) -> String {
 
 /// The subject of a key, the most dangerous first.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Says {
+enum KeyRisk {
     Run,
     Give,
     Set,
 }
 
-impl Says {
+impl KeyRisk {
     /// The names of tables and keys have no dots; those of agents, prompts and variables may, and are between them.
     fn of(key: &str) -> Self {
         let last = key.rsplit('.').next().unwrap_or_default();

@@ -14,7 +14,7 @@ const RED: &[(&str, &str)] = &[("build", "failure")];
 const RUNNING: &[(&str, &str)] = &[("build", "in_progress")];
 
 /// A project whose `origin` is a forge that has all of it.
-struct Place {
+struct ForgeProject {
     forge: Forge,
     sandbox: Sandbox,
     /// Further variables of the user.
@@ -24,7 +24,7 @@ struct Place {
 /// The user's token for the forge when `gh` has no login.
 const TOKEN: &str = "ghp_0123456789abcdef";
 
-impl Place {
+impl ForgeProject {
     fn new() -> Self {
         let sandbox = sandbox();
         let forge = Forge::github(sandbox.root());
@@ -103,7 +103,7 @@ printf '%s' "$*" > "$NOTES/prompt-$REFRAIN_ITERATION"
 
 #[test]
 fn each_commit_is_pushed_and_nothing_is_forced() {
-    let place = Place::new();
+    let place = ForgeProject::new();
     let agent = place.writer();
     let run = place.start(&agent, "push", &[]).with_code(0);
     assert!(run.stdout.contains("git    commits what each iteration changed, and pushes it"), "{run:?}");
@@ -116,7 +116,7 @@ fn each_commit_is_pushed_and_nothing_is_forced() {
 
 #[test]
 fn what_others_pushed_comes_first_and_is_proven_with_the_work() {
-    let place = Place::new();
+    let place = ForgeProject::new();
     let agent = place.writer();
     let theirs = std::cell::Cell::new(String::new());
     place.forge.change(|world| theirs.set(world.commit("main", "other.txt", "theirs\n")));
@@ -134,7 +134,7 @@ fn what_others_pushed_comes_first_and_is_proven_with_the_work() {
 
 #[test]
 fn a_gate_that_fails_on_what_others_did_too_says_so() {
-    let place = Place::new();
+    let place = ForgeProject::new();
     place.forge.change(|world| drop(world.commit("main", "other.txt", "theirs\n")));
     let agent = place.writer();
     place.start(&agent, "push", &["--gate", "alone=test ! -e other.txt", "--on-stuck", "stop"]);
@@ -145,7 +145,7 @@ fn a_gate_that_fails_on_what_others_did_too_says_so() {
 
 #[test]
 fn a_branch_of_somebody_else_s_that_has_the_name_is_not_built_upon() {
-    let place = Place::new();
+    let place = ForgeProject::new();
     place.forge.change(|world| {
         world.commit("mine", "theirs.txt", "theirs\n");
     });
@@ -159,7 +159,7 @@ fn a_branch_of_somebody_else_s_that_has_the_name_is_not_built_upon() {
 
 #[test]
 fn a_conflict_is_given_to_the_agent() {
-    let place = Place::new();
+    let place = ForgeProject::new();
     place.forge.change(|world| drop(world.commit("main", "part-1.txt", "theirs\n")));
     let agent = place.sandbox.agent(
         "merger",
@@ -185,7 +185,7 @@ git commit -qam 'Keep both' && {CLAIM}"#
 
 #[test]
 fn a_pull_request_is_a_draft_until_it_is_proven_and_its_checks_decide() {
-    let place = Place::new();
+    let place = ForgeProject::new();
     place.forge.change(|world| {
         world.workflows.push("ci".to_owned());
         world.add_checks(&[&[], RUNNING, RED]);
@@ -228,7 +228,7 @@ fn a_pull_request_is_a_draft_until_it_is_proven_and_its_checks_decide() {
 
 #[test]
 fn what_a_person_said_in_their_pull_request_stays_and_so_does_their_branch() {
-    let place = Place::new();
+    let place = ForgeProject::new();
     place.forge.change(|world| world.workflows.push("ci".to_owned()));
     place.forge.change(|world| {
         world.add_checks(&[RED]);
@@ -254,7 +254,7 @@ fn what_a_person_said_in_their_pull_request_stays_and_so_does_their_branch() {
 
 #[test]
 fn what_is_green_is_merged_and_the_worktree_is_back_on_its_base() {
-    let place = Place::new();
+    let place = ForgeProject::new();
     place.forge.change(|world| {
         world.workflows.push("ci".to_owned());
         world.add_checks(&[RUNNING, GREEN]);
@@ -280,7 +280,7 @@ fn what_is_green_is_merged_and_the_worktree_is_back_on_its_base() {
 
 #[test]
 fn a_worktree_of_its_own_goes_when_its_work_is_merged() {
-    let place = Place::new();
+    let place = ForgeProject::new();
     let agent = place.writer();
     let run = place.start(&agent, "pr-merge", &["--worktree", "--gate", "true"]).with_code(0);
     assert!(run.stdout.contains("no checks are configured"), "{run:?}");
@@ -294,7 +294,7 @@ fn a_worktree_of_its_own_goes_when_its_work_is_merged() {
 fn each_effect_happens_once_whenever_its_answer_is_lost() {
     for fault in [Fault::Before, Fault::During, Fault::After] {
         for effect in ["open", "merge"] {
-            let place = Place::new();
+            let place = ForgeProject::new();
             place.forge.dies(effect, fault);
             let agent = place.writer();
             let run = place.start(&agent, "pr-merge", &["--gate", "true"]);
@@ -309,7 +309,7 @@ fn a_runner_that_dies_over_an_effect_is_followed_by_one_that_looks() {
     for (effect, fault) in
         [("open", Fault::Before), ("open", Fault::After), ("merge", Fault::Before), ("merge", Fault::After)]
     {
-        let place = Place::new();
+        let place = ForgeProject::new();
         let agent = place.writer();
         let held = place.forge.holds(effect, fault);
         let mut words = vec!["start", "Do all parts.", "--command", &agent, "--name", "job", "-m", "4"];
@@ -326,7 +326,7 @@ fn a_runner_that_dies_over_an_effect_is_followed_by_one_that_looks() {
 #[test]
 fn a_push_that_is_cut_off_is_looked_for_at_the_other_end() {
     for rule in ["cut-off-before", "cut-off-after"] {
-        let place = Place::new();
+        let place = ForgeProject::new();
         place.forge.rule(rule, Some(""));
         let agent = place.writer();
         place.start(&agent, "push", &[]).with_code(0);
@@ -342,7 +342,7 @@ fn where_a_person_is_needed_the_loop_parks_and_goes_on_from_there() {
         ("logged-out", "pr", "gh auth login", "log in to the forge"),
     ];
     for (rule, workflow, why, cure) in cases {
-        let place = Place::new();
+        let place = ForgeProject::new();
         // It holds from the claim on: the loop continues without one.
         let agent = place.writer();
         let agent = if *rule == "logged-out" {
@@ -372,7 +372,7 @@ fn where_a_person_is_needed_the_loop_parks_and_goes_on_from_there() {
 
 #[test]
 fn reviews_that_are_required_and_branches_that_are_gone_park_it() {
-    let place = Place::new();
+    let place = ForgeProject::new();
     place.forge.change(|world| world.review = Some("REVIEW_REQUIRED"));
     let agent = place.writer();
     place.start(&agent, "pr-merge", &["--gate", "true"]).with_code(14);
@@ -382,7 +382,7 @@ fn reviews_that_are_required_and_branches_that_are_gone_park_it() {
     place.refrain(&["resume", "job"]).with_code(0);
     assert_eq!(place.forge.done("merge"), 1);
 
-    let place = Place::new();
+    let place = ForgeProject::new();
     let script =
         format!("{} \"$@\"; [ $REFRAIN_ITERATION = 1 ] || git push -q origin :branch-of-it", place.writer());
     let agent = place.sandbox.agent("deleter", &script);
@@ -393,7 +393,7 @@ fn reviews_that_are_required_and_branches_that_are_gone_park_it() {
 
 #[test]
 fn a_base_that_moved_is_merged_by_the_agent() {
-    let place = Place::new();
+    let place = ForgeProject::new();
     place.forge.at_question("merge", 1, |world| drop(world.commit("main", "part-2.txt", "theirs\n")));
     let agent = place.sandbox.agent(
         "merger",
@@ -411,7 +411,7 @@ if [ -n "$theirs" ]; then git merge -q -X ours "$theirs" -m 'Keep both' >/dev/nu
 
 #[test]
 fn a_rate_limit_of_the_forge_is_waited_for() {
-    let place = Place::new();
+    let place = ForgeProject::new();
     let agent = place.writer();
     place.forge.change(|world| world.add_checks(&[GREEN]));
     place.forge.limits(&[Limit::Secondary(1)]);
@@ -439,7 +439,7 @@ fn what_is_missing_is_said_before_anything_is_begun() {
     start(&["--git-workflow", "pr", "--pr-and-merge"]).with_code(2);
     assert!(!sandbox.root().join("notes/ran").exists());
 
-    let place = Place::new();
+    let place = ForgeProject::new();
     place.forge.rule("logged-out", Some(""));
     let run = place.start(&agent, "pr", &[]).with_code(1);
     assert!(run.stderr.contains("gh auth login"), "{run:?}");
@@ -450,7 +450,7 @@ fn what_is_missing_is_said_before_anything_is_begun() {
 
 #[test]
 fn what_nothing_has_proven_is_merged_only_by_a_persons_word() {
-    let place = Place::new();
+    let place = ForgeProject::new();
     let agent = place.writer();
     let run = place.start(&agent, "pr-merge", &[]).with_code(14);
     assert!(run.stdout.contains("says that no gate checks it"), "{run:?}");
@@ -467,7 +467,7 @@ fn what_nothing_has_proven_is_merged_only_by_a_persons_word() {
 
 #[test]
 fn a_secret_of_the_persons_own_is_not_pushed_with_the_work() {
-    let place = Place::new();
+    let place = ForgeProject::new();
     let token = format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
     write(&place.sandbox.project().join("conf.txt"), format!("token = {token}\n"));
     place.git(&["add", "conf.txt"]).with_code(0);

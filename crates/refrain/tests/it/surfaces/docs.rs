@@ -54,7 +54,7 @@ const TASKS: &str = r#"{"tag": "my-feature", "tasks": [
 ]}"#;
 
 /// The place in which a document's commands run.
-struct Place {
+struct DocsProject {
     sandbox: Sandbox,
     gate: Gate,
     path: String,
@@ -64,7 +64,7 @@ struct Place {
     forge: Option<Forge>,
 }
 
-impl Place {
+impl DocsProject {
     fn new() -> Self {
         let sandbox = sandbox();
         let bin = sandbox.root().join("bin");
@@ -208,8 +208,8 @@ fn run_document(path: &Path) {
     }
     println!("{}", path.display());
     let mut place = match path.ends_with("publishing.md") || path.ends_with("pull-requests.md") {
-        true => Place::with_a_forge(),
-        false => Place::new(),
+        true => DocsProject::with_a_forge(),
+        false => DocsProject::new(),
     };
     for line in commands {
         println!("  {line}");

@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::json;
-use testkit::{Mood, Said, Sandbox, Session, Slack};
+use testkit::{CallFault, Sandbox, Session, Slack, SlackMessage};
 
 use crate::sandbox;
 use crate::surfaces::mcp;
@@ -57,16 +57,16 @@ fn serve(sandbox: &Sandbox, slack: &Slack) -> Session {
 }
 
 /// The status message of the only loop.
-fn status(slack: &Slack, what: &str, is_it: impl Fn(&Said) -> bool) -> Said {
+fn status(slack: &Slack, what: &str, is_it: impl Fn(&SlackMessage) -> bool) -> SlackMessage {
     slack.wait_for(what, |said| said.text.contains(": Loop `slack-") && is_it(said))
 }
 
-fn id_in(said: &Said) -> String {
+fn id_in(said: &SlackMessage) -> String {
     said.text.split('`').nth(1).unwrap().to_owned()
 }
 
 /// The bot's public messages.
-fn posted(slack: &Slack) -> Vec<Said> {
+fn posted(slack: &Slack) -> Vec<SlackMessage> {
     slack.said().into_iter().filter(|said| !said.text.contains("<@U0BOT>")).collect()
 }
 
@@ -211,7 +211,7 @@ fn long_notes_become_a_file_or_are_cut_where_there_can_be_none() {
     assert_eq!(file.thread.as_deref(), Some(first.as_str()), "it is the thread that it was asked for in");
     // After any number of tries.
     for _ in 0..3 {
-        slack.mood("files.getUploadURLExternal", Mood::Refuse("missing_scope"));
+        slack.mood("files.getUploadURLExternal", CallFault::Refuse("missing_scope"));
     }
     slack.mention("U1", "C2", None, "start Write a lot.");
     let cut =

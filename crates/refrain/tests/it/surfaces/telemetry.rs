@@ -4,7 +4,7 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use testkit::{Answer, Received, Receiver, Sandbox};
+use testkit::{CannedResponse, Received, Receiver, Sandbox};
 
 use crate::{CLAIM, sandbox};
 
@@ -131,8 +131,12 @@ fn a_collector_is_told_behind_each_iteration_and_agents_of_their_spans() {
 
 #[test]
 fn a_collector_that_is_down_or_refuses_is_a_note_and_nothing_else() {
-    let receiver =
-        Receiver::start([Answer::Status(500), Answer::Status(500), Answer::Status(500), Answer::HangUp]);
+    let receiver = Receiver::start([
+        CannedResponse::Status(500),
+        CannedResponse::Status(500),
+        CannedResponse::Status(500),
+        CannedResponse::HangUp,
+    ]);
     let base = receiver.url();
     for url in ["http://127.0.0.1:1", base.as_str()] {
         let sandbox = sandbox();
@@ -219,7 +223,7 @@ fn metrics_say_what_is_new_and_add_up_to_the_whole() {
 
 #[test]
 fn what_is_refused_is_told_later_and_nothing_twice() {
-    let receiver = Receiver::start([Answer::Status(503), Answer::Status(503)]);
+    let receiver = Receiver::start([CannedResponse::Status(503), CannedResponse::Status(503)]);
     let sandbox = sandbox();
     run_claude(&sandbox, &[("OTEL_EXPORTER_OTLP_ENDPOINT", &receiver.base())]).with_code(0);
     let received = receiver.wait_for(4);
@@ -232,7 +236,7 @@ fn what_is_refused_is_told_later_and_nothing_twice() {
 #[test]
 fn what_is_refused_for_good_is_not_told_again_but_said() {
     for status in [400, 401, 404, 500] {
-        let receiver = Receiver::start([Answer::Status(status), Answer::Status(status)]);
+        let receiver = Receiver::start([CannedResponse::Status(status), CannedResponse::Status(status)]);
         let sandbox = sandbox();
         let run = run_claude(&sandbox, &[("OTEL_EXPORTER_OTLP_ENDPOINT", &receiver.base())]).with_code(0);
         let received = receiver.wait_for(4);
@@ -245,7 +249,7 @@ fn what_is_refused_for_good_is_not_told_again_but_said() {
 
 #[test]
 fn what_is_too_large_is_told_in_pieces() {
-    let receiver = Receiver::start([Answer::Status(413)]);
+    let receiver = Receiver::start([CannedResponse::Status(413)]);
     let sandbox = sandbox();
     let env = [("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", format!("{}/v1/traces", receiver.base()))];
     let run = run(&sandbox, &env.each_ref().map(|(name, url)| (*name, url.as_str()))).with_code(0);
@@ -260,7 +264,7 @@ fn what_is_too_large_is_told_in_pieces() {
 
 #[test]
 fn one_that_never_answers_holds_no_loop_up_and_sums_that_may_be_taken_are_not_told_again() {
-    let receiver = Receiver::start([Answer::Hang, Answer::Hang]);
+    let receiver = Receiver::start([CannedResponse::Hang, CannedResponse::Hang]);
     let sandbox = sandbox();
     let agent = sandbox.agent("claude", CLAUDE);
     let words = ["start", "--command", &agent, "--name", "job", "-q", "--gate", "test=true", "p"];
@@ -324,7 +328,7 @@ fn a_plan_holds_its_tasks_and_they_their_loops() {
 
 #[test]
 fn a_session_is_told_of_when_its_loop_ends_and_its_hook_waits_for_nobody() {
-    let receiver = Receiver::start([Answer::Hang, Answer::Hang]);
+    let receiver = Receiver::start([CannedResponse::Hang, CannedResponse::Hang]);
     let sandbox = sandbox();
     let words = ["tick", "begin", "/refrain:loop", "--agent", "claude", "--session-id", "s", "--name", "job"];
     sandbox.refrain(&[&words[..], &["--args", "Mend it.", "--max", "5"]].concat()).with_code(0);

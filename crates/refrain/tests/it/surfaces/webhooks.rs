@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use rstest::rstest;
 use serde_json::json;
-use testkit::{Answer, Received, Receiver, Run, Sandbox};
+use testkit::{CannedResponse, Received, Receiver, Run, Sandbox};
 
 use crate::{CLAIM, sandbox};
 
@@ -53,7 +53,7 @@ fn nowhere() -> (String, std::net::SocketAddr) {
 
 #[test]
 fn a_topic_of_ntfy_gets_what_needs_you_and_each_end_as_a_message() {
-    let receiver = Receiver::start([Answer::Status(503)]);
+    let receiver = Receiver::start([CannedResponse::Status(503)]);
     let sandbox = sandbox();
     let config = sandbox.root().join("home/config/refrain");
     fs::create_dir_all(&config).unwrap();
@@ -105,7 +105,7 @@ fn every_end_is_told_once_and_signed() {
 
 #[test]
 fn one_that_is_not_taken_is_told_again_under_the_same_key() {
-    let receiver = Receiver::start([Answer::Status(500), Answer::HangUp]);
+    let receiver = Receiver::start([CannedResponse::Status(500), CannedResponse::HangUp]);
     let sandbox = telling(&receiver.url(), "");
     run(&sandbox, "job", CLAIM).with_code(0);
     // On a machine that is busy the last try may be left for later.
@@ -173,7 +173,7 @@ fn the_end_of_a_plan_is_told_and_those_of_its_tasks_are_not() {
 
 #[test]
 fn a_runner_that_is_killed_while_it_tells_has_it_told_again() {
-    let receiver = Receiver::start([Answer::Hang]);
+    let receiver = Receiver::start([CannedResponse::Hang]);
     let sandbox = telling(&receiver.url(), "");
     let agent = sandbox.agent("agent", CLAIM);
     let session = sandbox.spawn(&["start", "--command", &agent, "--name", "job", "--quiet", "p"]);
@@ -216,11 +216,11 @@ fn loops_of_before_the_webhook_are_not_told_of() {
 }
 
 #[rstest]
-#[case::hangs(Answer::Hang, "timed out")]
-#[case::refuses(Answer::Status(401), "it answered 401")]
-#[case::is_elsewhere(Answer::Redirect("http://127.0.0.1:1/theirs".to_owned()), "it answered 307")]
-fn a_receiver_that_does_not_take_it_is_said_once(#[case] answer: Answer, #[case] says: &str) {
-    let is_final = !matches!(answer, Answer::Hang);
+#[case::hangs(CannedResponse::Hang, "timed out")]
+#[case::refuses(CannedResponse::Status(401), "it answered 401")]
+#[case::is_elsewhere(CannedResponse::Redirect("http://127.0.0.1:1/theirs".to_owned()), "it answered 307")]
+fn a_receiver_that_does_not_take_it_is_said_once(#[case] answer: CannedResponse, #[case] says: &str) {
+    let is_final = !matches!(answer, CannedResponse::Hang);
     let receiver = Receiver::start(vec![answer; 9]);
     let sandbox = telling(&receiver.url(), "");
     let start = run(&sandbox, "job", CLAIM).with_code(0);

@@ -3,7 +3,7 @@
 use fantoccini::key::Key;
 use testkit::{Signal, eventually, write};
 
-use super::Place;
+use super::ServedProject;
 
 /// A browser that prefers a dark scheme.
 const DARK: &str = "--blink-settings=preferredColorScheme=0";
@@ -13,7 +13,7 @@ const WORKER: &str = "task=$(git branch --show-current); task=${task##*/}; numbe
 echo \"sawing for $number\"; echo x > $NOTES/at-$number
 echo x > f$number.txt; read -r _ < $GATES/go; echo TASK_COMPLETE";
 
-impl Place {
+impl ServedProject {
     /// Starts a plan of four tasks, of which one is given up, and waits until the first is worked on.
     fn plans(&self) {
         let task = |id: u32, after: &[u32]| {
@@ -101,13 +101,13 @@ impl Place {
 #[test]
 #[ignore = "it needs a browser: cargo xtask e2e browser"]
 fn every_page_is_read_by_everybody_in_the_light() {
-    Place::new().looks_at_all("light");
+    ServedProject::new().looks_at_all("light");
 }
 
 #[test]
 #[ignore = "it needs a browser: cargo xtask e2e browser"]
 fn every_page_is_read_by_everybody_in_the_dark() {
-    let place = Place::with(&[DARK]);
+    let place = ServedProject::with(&[DARK]);
     let is_dark = place.browser.evaluate("return matchMedia('(prefers-color-scheme: dark)').matches");
     assert_eq!(is_dark, true);
     place.looks_at_all("dark");
@@ -116,7 +116,7 @@ fn every_page_is_read_by_everybody_in_the_dark() {
 #[test]
 #[ignore = "it needs a browser: cargo xtask e2e browser"]
 fn a_plan_is_seen_as_it_goes_on_and_led_by_keys_alone() {
-    let place = Place::new();
+    let place = ServedProject::new();
     let browser = &place.browser;
     place.plans();
     browser.go(&format!("{}/", place.url));

@@ -14,7 +14,7 @@ use testkit::{Gate, Sandbox, Session, Signal, eventually};
 use self::driver::Browser;
 
 /// A server for the sandbox's project, and an authenticated browser.
-struct Place {
+struct ServedProject {
     browser: Browser,
     server: Session,
     url: String,
@@ -22,7 +22,7 @@ struct Place {
     sandbox: Sandbox,
 }
 
-impl Place {
+impl ServedProject {
     fn new() -> Self {
         Self::with(&[])
     }
@@ -78,7 +78,7 @@ fn serve(sandbox: &Sandbox, port: &str) -> (Session, Value) {
 #[test]
 #[ignore = "it needs a browser: cargo xtask e2e browser"]
 fn main_job_is_started_watched_steered_paused_resumed_and_cancelled() {
-    let place = Place::new();
+    let place = ServedProject::new();
     let browser = &place.browser;
     place.starts(&place.agent("echo \"at work on part $REFRAIN_ITERATION\""));
     for iteration in 1..=3 {
@@ -119,7 +119,7 @@ fn main_job_is_started_watched_steered_paused_resumed_and_cancelled() {
 #[test]
 #[ignore = "it needs a browser: cargo xtask e2e browser"]
 fn a_page_says_that_the_server_is_gone_and_goes_on_where_it_was() {
-    let place = Place::new();
+    let place = ServedProject::new();
     let browser = &place.browser;
     place.starts(&place.agent("echo \"part $REFRAIN_ITERATION\""));
     browser.shows("part 1");
@@ -140,7 +140,7 @@ fn a_page_says_that_the_server_is_gone_and_goes_on_where_it_was() {
 #[test]
 #[ignore = "it needs a browser: cargo xtask e2e browser"]
 fn what_an_agent_prints_is_text_and_nothing_else() {
-    let place = Place::new();
+    let place = ServedProject::new();
     let browser = &place.browser;
     let hostile = r#"printf '<img src=x onerror="document.title=1"><script>document.title=2</script>\n\033[2J\033]0;taken\007</li></ol><h1>mine</h1>\n'
 printf '"><svg onload=document.title=3>' > '<b>file<b>.txt'"#;
@@ -164,7 +164,7 @@ printf '"><svg onload=document.title=3>' > '<b>file<b>.txt'"#;
 #[test]
 #[ignore = "it needs a browser: cargo xtask e2e browser"]
 fn everything_is_reached_by_keys_and_nothing_is_in_anybodys_way() {
-    let place = Place::new();
+    let place = ServedProject::new();
     let browser = &place.browser;
     browser.picture("empty");
     assert_eq!(browser.barriers(), [""; 0], "of the empty list");
@@ -198,7 +198,7 @@ fn everything_is_reached_by_keys_and_nothing_is_in_anybodys_way() {
 #[test]
 #[ignore = "it needs a browser: cargo xtask e2e browser"]
 fn a_browser_that_was_not_let_in_sees_nothing_and_comes_in_by_a_token() {
-    let place = Place::new();
+    let place = ServedProject::new();
     let browser = &place.browser;
     place.starts(&place.agent("echo secret work"));
     let token = place.sandbox.refrain(&["serve", "token"]).with_code(0).stdout.trim().to_owned();
@@ -220,7 +220,7 @@ fn a_browser_that_was_not_let_in_sees_nothing_and_comes_in_by_a_token() {
 #[test]
 #[ignore = "it needs a browser: cargo xtask e2e browser"]
 fn what_an_agent_serves_is_not_sent_what_lets_a_browser_in() {
-    let place = Place::new();
+    let place = ServedProject::new();
     let browser = &place.browser;
     let port = place.url.rsplit(':').next().unwrap();
     assert_eq!(place.url, format!("http://refrain.localhost:{port}"));

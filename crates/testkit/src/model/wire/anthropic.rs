@@ -4,17 +4,17 @@ use serde_json::{Value, json};
 
 use super::super::script::Stop;
 use super::parts::{list, pieces, text_of, tool, word};
-use super::{Event, Reply, Said};
+use super::{Event, ModelRequest, Reply};
 
-pub(super) fn read(body: &Value) -> Said {
-    let mut said = Said {
+pub(super) fn read(body: &Value) -> ModelRequest {
+    let mut said = ModelRequest {
         model: word(&body["model"]),
         wants_stream: body["stream"] == true,
         schema: [&body["output_config"]["format"]["schema"], &body["output_format"]["schema"]]
             .into_iter()
             .find(|schema| schema.is_object())
             .cloned(),
-        ..Said::default()
+        ..ModelRequest::default()
     };
     let mut system = vec![text_of(&body["system"])];
     for message in list(&body["messages"]) {

@@ -4,16 +4,16 @@ use serde_json::{Value, json};
 
 use super::super::script::Stop;
 use super::parts::{list, pieces, text_of, tool, word};
-use super::{Event, Reply, Said};
+use super::{Event, ModelRequest, Reply};
 
-pub(super) fn read(body: &Value) -> Said {
-    let mut said = Said {
+pub(super) fn read(body: &Value) -> ModelRequest {
+    let mut said = ModelRequest {
         model: word(&body["model"]),
         wants_stream: body["stream"] == true,
         schema: Some(&body["response_format"]["json_schema"]["schema"])
             .filter(|schema| schema.is_object())
             .cloned(),
-        ..Said::default()
+        ..ModelRequest::default()
     };
     let mut system = Vec::new();
     for message in list(&body["messages"]) {

@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use super::super::script::Stop;
 use super::parts::{list, pieces, text_of, tool, word};
-use super::{Event, Reply, Said};
+use super::{Event, ModelRequest, Reply};
 
-pub(super) fn read(path: &str, body: &Value) -> Said {
+pub(super) fn read(path: &str, body: &Value) -> ModelRequest {
     let (model, verb) = path.rsplit('/').next().and_then(|last| last.split_once(':')).unwrap_or_default();
     let settings = &body["generationConfig"];
-    let mut said = Said {
+    let mut said = ModelRequest {
         model: model.to_owned(),
         system: text_of(&body["systemInstruction"]),
         wants_stream: verb == "streamGenerateContent",
@@ -17,7 +17,7 @@ pub(super) fn read(path: &str, body: &Value) -> Said {
             .into_iter()
             .find(|schema| schema.is_object())
             .cloned(),
-        ..Said::default()
+        ..ModelRequest::default()
     };
     for content in list(&body["contents"]) {
         for part in list(&content["parts"]) {

@@ -7,7 +7,7 @@ use super::super::tools::{Call, Tool};
 
 /// A decoded request.
 #[derive(Debug, Default)]
-pub(in super::super) struct Said {
+pub(in super::super) struct ModelRequest {
     pub(in super::super) model: String,
     pub(in super::super) system: String,
     /// The messages of the user's side, with the program's additions.

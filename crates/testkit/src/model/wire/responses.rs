@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 use super::super::script::Stop;
 use super::super::tools::Input;
 use super::parts::{list, pieces, text_of, tool, word};
-use super::{Event, Reply, Said};
+use super::{Event, ModelRequest, Reply};
 
-pub(super) fn read(body: &Value) -> Said {
-    let mut said = Said {
+pub(super) fn read(body: &Value) -> ModelRequest {
+    let mut said = ModelRequest {
         model: word(&body["model"]),
         wants_stream: body["stream"] == true,
         schema: Some(&body["text"]["format"]["schema"]).filter(|schema| schema.is_object()).cloned(),
-        ..Said::default()
+        ..ModelRequest::default()
     };
     let mut system = vec![word(&body["instructions"])];
     if body["input"].is_string() {

@@ -3,16 +3,16 @@
 use serde_json::Value;
 
 use super::super::request::Protocol;
-use super::{Event, Reply, Said, anthropic, chat, gemini, responses};
+use super::{Event, ModelRequest, Reply, anthropic, chat, gemini, responses};
 
 /// Decodes a request.
-pub(in super::super) fn read(protocol: Protocol, path: &str, body: &Value) -> Said {
+pub(in super::super) fn read(protocol: Protocol, path: &str, body: &Value) -> ModelRequest {
     match protocol {
         Protocol::Anthropic => anthropic::read(body),
         Protocol::Responses => responses::read(body),
         Protocol::Chat => chat::read(body),
         Protocol::Gemini => gemini::read(path, body),
-        Protocol::Other => Said::default(),
+        Protocol::Other => ModelRequest::default(),
     }
 }
 

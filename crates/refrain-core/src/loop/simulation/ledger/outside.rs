@@ -6,7 +6,7 @@ use crate::git::{ChecksVerdict, Effect, Oid, PublishReport, PublishResult, Workf
 
 /// The effects outside according to the records.
 #[derive(Debug, Default)]
-pub(super) struct Outside {
+pub(super) struct ForgeLedger {
     began: Option<Oid>,
     head: Option<Oid>,
     intent: Option<Effect>,
@@ -21,7 +21,7 @@ pub(super) struct Outside {
     pub(super) waits: bool,
 }
 
-impl Outside {
+impl ForgeLedger {
     pub(super) fn base(&mut self, head: Option<&Oid>) {
         self.head = head.cloned();
         self.began = self.began.take().or_else(|| head.cloned());

@@ -4,7 +4,7 @@ use jiff::civil::date;
 use rstest::rstest;
 
 use crate::agent::{AgentReport, Scope, Usage, Usd};
-use crate::budget::{Allowance, Standing, Which};
+use crate::budget::{Allowance, CapKind, CapUsage};
 use crate::event::{Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, StopReason, Urgency};
 use crate::gate::{Check, ReviewSpec};
 use crate::r#loop::tests::journal::{Journal, gates, reporting, spec, tokens};
@@ -14,8 +14,8 @@ use crate::view::{self, Alive};
 
 /// What a cap leaves.
 fn left(amount: u64) -> Option<Allowance> {
-    let (which, day) = (Which::Day, date(2026, 11, 21));
-    let by = Standing { which, day, cap: Usd(20_000_000_000), spent: Usd(19_000_000_000), reserved: Usd(0) };
+    let (which, day) = (CapKind::Day, date(2026, 11, 21));
+    let by = CapUsage { which, day, cap: Usd(20_000_000_000), spent: Usd(19_000_000_000), reserved: Usd(0) };
     Some(Allowance { amount: Usd(amount), by })
 }
 

@@ -5,7 +5,7 @@ use rstest::rstest;
 use crate::event::{Event, Exit, Process};
 use crate::r#loop::LoopState;
 use crate::r#loop::tests::journal::{Journal, finished, id, session};
-use crate::session::{Answer, LoopOwner, Session, Stands, Stop, by_turn, is_heard, reminder};
+use crate::session::{LoopOwner, Session, SessionLoop, Stop, TurnDecision, by_turn, is_heard, reminder};
 
 const STOP: Stop =
     Stop { is_own: true, is_inside: false, has_background: false, asks: false, has_spoken: true };
@@ -75,20 +75,22 @@ fn a_turn_is_heard_once() {
 #[test]
 fn a_session_goes_on_unless_its_loop_stands_still() {
     let state = under("a", 1);
-    let said = |stands| match Answer::of(&state.spec.id, stands) {
-        Answer::GoOn(text) | Answer::Ended(text) => text,
-        Answer::LetGo => String::new(),
+    let said = |stands| match TurnDecision::of(&state.spec.id, stands) {
+        TurnDecision::GoOn(text) | TurnDecision::Ended(text) => text,
+        TurnDecision::LetGo => String::new(),
     };
     let marker = "[loop a iteration 2/20]";
-    assert_eq!(said(Stands::Next { marker, prompt: "Mend it." }), "[loop a iteration 2/20]\n\nMend it.");
+    assert_eq!(said(SessionLoop::Next { marker, prompt: "Mend it." }), "[loop a iteration 2/20]\n\nMend it.");
     assert!(
-        said(Stands::Under(&state)).starts_with("[loop a iteration 1/∞] This turn of the loop is not over.")
+        said(SessionLoop::Under(&state))
+            .starts_with("[loop a iteration 1/∞] This turn of the loop is not over.")
     );
-    assert!(said(Stands::Proving).ends_with("refrain tick hold a"));
-    assert!(said(Stands::Resting).ends_with("refrain tick hold a"));
-    let stopped = Stands::Stopped { status: "blocked", reason: "no\nkey", needs: Some("refrain resume a") };
+    assert!(said(SessionLoop::Proving).ends_with("refrain tick hold a"));
+    assert!(said(SessionLoop::Resting).ends_with("refrain tick hold a"));
+    let stopped =
+        SessionLoop::Stopped { status: "blocked", reason: "no\nkey", needs: Some("refrain resume a") };
     assert_eq!(said(stopped), "Loop a: blocked: no key. Next: refrain resume a");
-    assert_eq!(said(Stands::Unknown), "");
+    assert_eq!(said(SessionLoop::Unknown), "");
     assert!(reminder(&state).starts_with("[loop a iteration 1/∞] This session drives this loop."));
 }
 

@@ -1,7 +1,7 @@
 //! Loops that continue the count of another system.
 
 use crate::event::{End, Event, Exit};
-use crate::formats::mirror::Carried;
+use crate::formats::mirror::CarriedCounter;
 use crate::r#loop::tests::journal::{Journal, gates, id, spec};
 use crate::r#loop::{ChildId, Step};
 use crate::spec::{CritiqueSpec, Spec};
@@ -10,7 +10,7 @@ use crate::spec::{CritiqueSpec, Spec};
 fn carried(most: u32, change: impl FnOnce(&mut Spec)) -> Journal {
     let mut spec = spec();
     spec.limits.max_iterations = Some(most);
-    spec.carried = Some(Carried { from: "/project/.synthex/loops/mend.json".into(), iteration: 3 });
+    spec.carried = Some(CarriedCounter { from: "/project/.synthex/loops/mend.json".into(), iteration: 3 });
     change(&mut spec);
     Journal::of(spec).taken_over()
 }

@@ -2,7 +2,9 @@
 //! worktree given back at the end.
 
 use crate::event::{Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, Urgency};
-use crate::git::{Base, Checkout, CommitReport, Dirty, Exposed, LeftOut, RepoPath, Skipped, Why, Workflow};
+use crate::git::{
+    Base, Checkout, CommitReport, Dirty, Exposed, LeftOut, LeftOutReason, RepoPath, Skipped, Workflow,
+};
 use crate::r#loop::tests::journal::{
     Journal, asked, base_taken, claiming, commit_settled, finished, gates, oid, spec,
 };
@@ -270,7 +272,7 @@ fn a_file_with_changes_of_both_keeps_its_stamp_of_the_start() {
     let mut spec = spec();
     spec.git.workflow = Workflow::Commit;
     let journal = Journal::of(spec).taken_over().then(taken(0, 1)).runs(3_000, Exit::Code(0));
-    let left_out = LeftOut { path: RepoPath::from_bytes(b"notes"), why: Why::DirtyBefore };
+    let left_out = LeftOut { path: RepoPath::from_bytes(b"notes"), why: LeftOutReason::DirtyBefore };
     let report =
         CommitReport { left_out: vec![left_out], ..CommitReport::skipped(1, Skipped::Nothing, Some(oid(0))) };
     let journal = journal.then(Event::CommitSettled(Box::new(report)));

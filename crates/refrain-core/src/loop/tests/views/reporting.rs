@@ -15,13 +15,15 @@ use crate::r#loop::tests::journal::{
 };
 use crate::protect::{OtherProgram, Touched};
 use crate::spec::{AgentKind, AgentSpec, CritiqueSpec, OnStuck, Spec};
-use crate::view::report::{Found, Given, JournalMark, Kept, Report, SealedFile, Trail, Work, make, work};
+use crate::view::report::{
+    AttemptFile, JournalMark, Report, ReportFacts, ReportFile, SealedFile, Trail, Work, make, work,
+};
 
 fn report(journal: &Journal) -> Report {
     let trail = Trail::of(&journal.records);
     let files =
         trail.files.iter().map(|file| SealedFile { path: format!("{file:?}"), seal: file.seal.clone() });
-    let found = Found {
+    let found = ReportFacts {
         refrain: "0.2.0".into(),
         journal: JournalMark { records: journal.state.seq, hash: "ab".into() },
         runner: Some(true),
@@ -33,8 +35,8 @@ fn report(journal: &Journal) -> Report {
     make(&journal.state, trail, found)
 }
 
-fn given(report: &Report) -> Given {
-    Given::read(&serde_json::to_string(report).unwrap()).unwrap()
+fn given(report: &Report) -> ReportFile {
+    ReportFile::read(&serde_json::to_string(report).unwrap()).unwrap()
 }
 
 #[test]
@@ -99,7 +101,7 @@ fn what_a_report_was_changed_to_is_named_by_its_place() {
     let report = report(&Journal::ended(End::Stuck));
     let text = serde_json::to_string(&report).unwrap();
     let forged = text.replace("\"verified\":false", "\"verified\":true").replace("wip/mend", "wip/other");
-    let given = Given::read(&forged).unwrap();
+    let given = ReportFile::read(&forged).unwrap();
     assert_eq!(given.differences(&report, &[]).unwrap(), ["reason", "saved.branch", "verified"]);
     let unknown = ["saved.branch", "reason"].map(str::to_owned);
     assert_eq!(given.differences(&report, &unknown).unwrap(), ["verified"]);
@@ -110,7 +112,7 @@ fn what_a_report_was_changed_to_is_named_by_its_place() {
         &text.replace("\"schema\":1", "\"schema\":2"),
         &text.replace("\"journal\":", "\"j\":"),
     ] {
-        assert!(Given::read(none).is_err(), "{none}");
+        assert!(ReportFile::read(none).is_err(), "{none}");
     }
 }
 
@@ -158,13 +160,13 @@ fn what_was_sealed_is_listed_with_its_place() {
     let journal = ends(Journal::gated([true]).takes(0), 3).attempts(attempt).takes(1);
     let files = Trail::of(&ends(journal, 4).records).files;
     let told: Vec<_> = files.into_iter().map(|file| (file.of, file.kept, file.seal.bytes)).collect();
-    let log = || Kept::Gate("gate-0".parse().unwrap(), 1);
+    let log = || AttemptFile::Gate("gate-0".parse().unwrap(), 1);
     assert_eq!(
         told,
         [
             (id(0, 1), log(), 3),
-            (id(1, 1), Kept::Prompt, 1),
-            (id(1, 1), Kept::Output { streams: false }, 2),
+            (id(1, 1), AttemptFile::Prompt, 1),
+            (id(1, 1), AttemptFile::Output { streams: false }, 2),
             (id(1, 1), log(), 4),
         ]
     );

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::mark::Mark;
-use super::outline::{Found, Outline};
+use super::outline::{Outline, TaskItem};
 use crate::plan::file::edit::Edits;
 use crate::plan::file::{Change, Changed, FileError, last_words};
 use crate::plan::{TaskId, TaskStatus};
@@ -36,7 +36,7 @@ pub(in crate::plan::file) fn set(text: &str, changes: &[Change]) -> Result<Chang
 }
 
 /// The tasks whose parts are done in their place, with all parts done now, if these changes completed one of them.
-fn completed<'a>(outline: &'a Outline, changed: &HashMap<&TaskId, TaskStatus>) -> Vec<&'a Found> {
+fn completed<'a>(outline: &'a Outline, changed: &HashMap<&TaskId, TaskStatus>) -> Vec<&'a TaskItem> {
     let mut stands: Vec<_> =
         outline.found.iter().map(|it| changed.get(&it.id).copied().unwrap_or_else(|| it.status())).collect();
     let mut parts: Vec<(bool, bool)> = vec![(true, false); outline.found.len()];
@@ -70,7 +70,7 @@ pub(in crate::plan::file) fn unmarked(text: &str) -> String {
     edits.apply(text)
 }
 
-fn write(text: &str, found: &Found, change: &Change, edits: &mut Edits) {
+fn write(text: &str, found: &TaskItem, change: &Change, edits: &mut Edits) {
     let is_done = change.status == TaskStatus::Done;
     let mut all_ticked = true;
     for tick in &found.boxes {

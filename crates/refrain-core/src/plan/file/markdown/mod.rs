@@ -24,7 +24,7 @@ use std::collections::HashSet;
 use super::Tasks;
 use super::error::FileError;
 use crate::plan::{Task, TaskStatus};
-use outline::{Found, Outline};
+use outline::{Outline, TaskItem};
 
 const NOTHING: &str = "accepted are headings `## Task 1: …`, or a list of `- [ ] …`";
 
@@ -54,7 +54,7 @@ pub(super) fn has_headings(text: &str) -> bool {
     Outline::of(text).is_ok_and(|outline| outline.by_headings)
 }
 
-impl Found {
+impl TaskItem {
     fn into_task(self, ids: &[crate::plan::TaskId]) -> Task {
         let status = self.status();
         let mut task = Task::new(self.id, self.title);

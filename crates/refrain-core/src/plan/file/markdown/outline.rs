@@ -6,7 +6,7 @@ use std::ops::Range;
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use super::mark::Mark;
-use super::words::{self, Said};
+use super::words::{self, TaskDetails};
 use crate::plan::TaskId;
 use crate::plan::file::edit::lines;
 use crate::plan::file::error::FileError;
@@ -17,11 +17,11 @@ pub(super) struct Outline {
     pub(super) by_headings: bool,
     pub(super) name: Option<String>,
     pub(super) verification: Option<String>,
-    pub(super) found: Vec<Found>,
+    pub(super) found: Vec<TaskItem>,
 }
 
 /// A task and its place.
-pub(super) struct Found {
+pub(super) struct TaskItem {
     pub(super) id: TaskId,
     pub(super) title: String,
     pub(super) is_heading: bool,
@@ -34,7 +34,7 @@ pub(super) struct Found {
     pub(super) parent: Option<usize>,
     pub(super) has_parts: bool,
     pub(super) details: Option<String>,
-    pub(super) said: Said,
+    pub(super) said: TaskDetails,
 }
 
 /// A box.
@@ -47,7 +47,7 @@ pub(super) struct Tick {
 
 /// The parser's findings.
 #[derive(Default)]
-struct Seen {
+struct MarkdownParts {
     headings: Vec<Heading>,
     items: Vec<Item>,
     /// Code, with its text, and HTML, without.
@@ -71,7 +71,7 @@ struct Item {
 
 impl Outline {
     pub(super) fn of(text: &str) -> Result<Self, FileError> {
-        let seen = Seen::of(text);
+        let seen = MarkdownParts::of(text);
         let name = seen.headings.iter().find(|heading| heading.level == HeadingLevel::H1);
         let name = name
             .map(|heading| squeeze(&text[heading.inner.clone()]))
@@ -87,7 +87,7 @@ impl Outline {
         let said = |lines: &[(Range<usize>, &str)]| {
             let lines: Vec<_> =
                 lines.iter().filter(|(line, _)| !seen.is_masked(line.start)).cloned().collect();
-            Said::of(&lines, &code)
+            TaskDetails::of(&lines, &code)
         };
         let around = said(&owned[0]);
         for (found, lines) in found.iter_mut().zip(&owned[1..]) {
@@ -100,7 +100,7 @@ impl Outline {
     }
 }
 
-impl Seen {
+impl MarkdownParts {
     fn of(text: &str) -> Self {
         let base = text.len() - text.trim_start_matches('\u{feff}').len();
         let mut seen = Self::default();
@@ -148,8 +148,8 @@ impl Seen {
     }
 
     /// The tasks, and the part of the text that each of them has.
-    fn tasks(&self, text: &str) -> (Vec<Found>, Vec<Range<usize>>) {
-        let (mut found, mut ranges): (Vec<Found>, Vec<Range<usize>>) = (Vec::new(), Vec::new());
+    fn tasks(&self, text: &str) -> (Vec<TaskItem>, Vec<Range<usize>>) {
+        let (mut found, mut ranges): (Vec<TaskItem>, Vec<Range<usize>>) = (Vec::new(), Vec::new());
         let mut open: Vec<(HeadingLevel, usize)> = Vec::new();
         for heading in &self.headings {
             while let Some((_, ended)) = open.pop_if(|(level, _)| *level >= heading.level) {
@@ -159,11 +159,11 @@ impl Seen {
             let (mark, title) = marked(text, &line);
             let Some((id, title)) = words::heading(&squeeze(title)) else { continue };
             // Levels of headings mean too many things: a part of a task is known by its number.
-            let is_part = |of: &Found| id.as_str().starts_with(&format!("{}.", of.id));
+            let is_part = |of: &TaskItem| id.as_str().starts_with(&format!("{}.", of.id));
             let parent = open.iter().rev().map(|(_, parent)| *parent).find(|parent| is_part(&found[*parent]));
             open.push((heading.level, found.len()));
             ranges.push(heading.range.end..text.len());
-            found.push(Found::new(id, title, true, line.end, mark, parent));
+            found.push(TaskItem::new(id, title, true, line.end, mark, parent));
         }
         if found.is_empty() {
             return self.items(text);
@@ -180,8 +180,8 @@ impl Seen {
     }
 
     /// The items with boxes as tasks.
-    fn items(&self, text: &str) -> (Vec<Found>, Vec<Range<usize>>) {
-        let (mut found, mut ranges): (Vec<Found>, Vec<Range<usize>>) = (Vec::new(), Vec::new());
+    fn items(&self, text: &str) -> (Vec<TaskItem>, Vec<Range<usize>>) {
+        let (mut found, mut ranges): (Vec<TaskItem>, Vec<Range<usize>>) = (Vec::new(), Vec::new());
         let (mut open, mut taken): (Vec<usize>, HashSet<TaskId>) = (Vec::new(), HashSet::new());
         for Item { range, tick, line } in &self.items {
             while open.pop_if(|at: &mut usize| ranges[*at].end <= range.start).is_some() {}
@@ -201,7 +201,10 @@ impl Seen {
             let begin = text[..range.start].rfind('\n').map_or(0, |end| end + 1);
             let begin = parent.map_or(begin, |parent| begin.max(ranges[parent].start));
             ranges.push(begin..range.end.max(line.end));
-            found.push(Found { boxes: vec![*tick], ..Found::new(id, title, false, line.end, mark, parent) });
+            found.push(TaskItem {
+                boxes: vec![*tick],
+                ..TaskItem::new(id, title, false, line.end, mark, parent)
+            });
         }
         (with_parts(found), ranges)
     }
@@ -221,7 +224,7 @@ impl Seen {
     }
 }
 
-impl Found {
+impl TaskItem {
     fn new(
         id: TaskId,
         title: String,
@@ -230,12 +233,12 @@ impl Found {
         mark: Option<Mark>,
         parent: Option<usize>,
     ) -> Self {
-        let (boxes, details, said) = (Vec::new(), None, Said::default());
+        let (boxes, details, said) = (Vec::new(), None, TaskDetails::default());
         Self { id, title, is_heading, title_end, mark, boxes, parent, has_parts: false, details, said }
     }
 }
 
-fn with_parts(mut found: Vec<Found>) -> Vec<Found> {
+fn with_parts(mut found: Vec<TaskItem>) -> Vec<TaskItem> {
     for at in 0..found.len() {
         if let Some(parent) = found[at].parent {
             found[parent].has_parts = true;

@@ -9,7 +9,7 @@ use crate::plan::TaskId;
 
 /// The content of the lines below a title.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct TaskDetails {
     pub(super) dependencies: Vec<TaskId>,
     pub(super) files: Vec<String>,
     /// The command that proves it.
@@ -32,7 +32,7 @@ static LINE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!(r"^\s*(?:[-*+]\s+)?(?:\*\*|__)?{keys}(?:\*\*|__)?\s*:(?:\*\*|__)?(.*)$")).ok()
 });
 
-impl Said {
+impl TaskDetails {
     /// What these lines say, each with its place; `code` returns the block of code that begins after a place.
     pub(super) fn of(lines: &[(Range<usize>, &str)], code: &dyn Fn(usize) -> Option<String>) -> Self {
         let (mut said, mut key) = (Self::default(), None);

@@ -67,7 +67,7 @@ struct Typed {
     begin: Adapted<BeginArgs, InSession>,
     /// Where the work is done
     #[arg(long, value_enum, value_name = "WHERE")]
-    isolation: Option<Where>,
+    isolation: Option<ContextMode>,
     /// In this session, which keeps its context
     #[arg(long, conflicts_with_all = ["isolation", "loop_isolated"])]
     loop_shared: bool,
@@ -124,7 +124,7 @@ impl Difference for InSession {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Where {
+enum ContextMode {
     SharedContext,
     Subagent,
 }
@@ -201,8 +201,8 @@ pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<Ex
         None => prompt,
     };
     let isolation = match (line.isolation, line.loop_isolated) {
-        (Some(Where::Subagent), _) | (_, true) => Isolation::Subagent,
-        (Some(Where::SharedContext) | None, false) => Isolation::SharedContext,
+        (Some(ContextMode::Subagent), _) | (_, true) => Isolation::Subagent,
+        (Some(ContextMode::SharedContext) | None, false) => Isolation::SharedContext,
     };
     let begun = SessionSpec { command: args.begun_by, args: text, isolation };
     let begin = line.begin.args;

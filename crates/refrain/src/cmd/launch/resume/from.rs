@@ -14,7 +14,7 @@ use refrain_app::resolve::{StartLoop, Workspace, folder, note_untrusted};
 use refrain_app::verbs::start::PreparedLoop;
 use refrain_app::{Action, Code, Context, RequestError};
 use refrain_core::formats::mirror::{
-    Carried, Check, ForeignLoop, NotNow, Promised, Prompt, Unread, admits_prompt,
+    CannotContinue, CarriedCounter, Check, ForeignLoop, Promised, Prompt, Unread, admits_prompt,
 };
 use refrain_core::spec::Limits;
 use refrain_core::text::clip;
@@ -23,7 +23,7 @@ use refrain_engine::config::Chosen;
 use refrain_engine::{EngineError, ForeignError, Service, found_in};
 
 use super::Args;
-use crate::cmd::launch::conclave::{Rules, Untested};
+use crate::cmd::launch::conclave::{Rules, WithoutTests};
 use crate::cmd::launch::start::{self, ModeArgs};
 use crate::out;
 
@@ -95,7 +95,7 @@ pub(super) fn run(context: &Context, file: &Utf8Path, args: Args) -> Result<Exit
     let rules = match &found.check {
         Some(Check::Gates) => {
             let untested =
-                Untested::Refuse(format!("refrain resume --from {file} --gate CMD takes any command"));
+                WithoutTests::Refuse(format!("refrain resume --from {file} --gate CMD takes any command"));
             Some(Rules::of(context, &service, &dir, &settings, (&mut begin, untested))?)
         }
         Some(Check::Command { .. }) | None => None,
@@ -108,7 +108,7 @@ pub(super) fn run(context: &Context, file: &Utf8Path, args: Args) -> Result<Exit
     // A prompt file that it names is untrusted too.
     admits_prompt(&spec.prompt).map_err(|error| unread(file, &error.into()))?;
     let limits = Limits { max_iterations: total, ..spec.limits };
-    let carried = Some(Carried { from: path.to_string(), iteration: found.iteration });
+    let carried = Some(CarriedCounter { from: path.to_string(), iteration: found.iteration });
     let mut spec = Spec { id: named.clone().unwrap_or(spec.id), limits, carried, ..spec };
     if let Some(rules) = rules {
         offered.extend(rules.offered());
@@ -135,7 +135,7 @@ pub(super) fn run(context: &Context, file: &Utf8Path, args: Args) -> Result<Exit
 }
 
 /// The total of iterations, including past ones; none without a limit.
-fn total(found: &ForeignLoop, begin: &BeginArgs) -> Result<Option<u32>, NotNow> {
+fn total(found: &ForeignLoop, begin: &BeginArgs) -> Result<Option<u32>, CannotContinue> {
     match begin.until.is_infinite() {
         true => found.total(Some(found.iteration.saturating_add(1))).map(|_| None),
         false => found.total(begin.max_iterations.or(begin.until.exact())).map(Some),
@@ -252,6 +252,6 @@ fn unread(file: &Utf8Path, error: &ForeignError) -> RequestError {
     }
 }
 
-fn not_now(file: &Utf8Path, error: &NotNow) -> RequestError {
+fn not_now(file: &Utf8Path, error: &CannotContinue) -> RequestError {
     RequestError::usage(format!("--from {file}: {error}"))
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use owo_colors::OwoColorize;
 use refrain_app::plan::Prepared;
 use refrain_app::{Code, Context, RequestError};
-use refrain_core::plan::Standing;
+use refrain_core::plan::TaskReadiness;
 use refrain_core::plan::view::Checked;
 use refrain_core::text::printable;
 
@@ -57,7 +57,7 @@ pub(in crate::cmd::plan) fn checked(
     if !spec.verifies() {
         problems.extend(graph.unverified());
     }
-    let to_do = (0..graph.tasks().len()).filter(|at| graph.standing(*at) == Standing::ToDo);
+    let to_do = (0..graph.tasks().len()).filter(|at| graph.standing(*at) == TaskReadiness::ToDo);
     problems.extend(
         to_do.filter_map(|at| {
             texts.brief(graph, at).over_budget(&graph.tasks()[at].id, spec.brief.max_tokens)

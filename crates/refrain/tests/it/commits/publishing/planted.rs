@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use rstest::rstest;
 use testkit::{Sandbox, write};
 
-use super::{Place, TOKEN};
+use super::{ForgeProject, TOKEN};
 use crate::{CLAIM, sandbox};
 
 /// A program that leaves a trace, and an agent that plants it and claims.
@@ -60,7 +60,7 @@ fn nothing_went_elsewhere(sandbox: &Sandbox) {
 #[case::an_ssh("git config core.sshCommand $EVIL", "core.sshcommand")]
 #[case::a_hook("cp $EVIL .git/hooks/pre-push", "hooks/pre-push")]
 fn a_push_goes_where_it_went_when_the_loop_started(#[case] plant: &str, #[case] named: &str) {
-    let place = Place::new();
+    let place = ForgeProject::new();
     let agent = agent(&place.sandbox, plant);
     let run = place.start(&agent, "push", &[]).with_code(0);
     nothing_went_elsewhere(&place.sandbox);
@@ -71,7 +71,7 @@ fn a_push_goes_where_it_went_when_the_loop_started(#[case] plant: &str, #[case] 
 
 #[test]
 fn no_helper_of_an_agent_is_asked_for_a_password() {
-    let place = Place::by_token();
+    let place = ForgeProject::by_token();
     place.sandbox.git(&["remote", "set-url", "origin", &place.forge.http_url()]);
     let api = place.forge.api_url();
     let place = place.with("GITHUB_SERVER_URL", &api).with("GH_ENTERPRISE_TOKEN", TOKEN);

@@ -2,11 +2,11 @@
 
 use testkit::{Limit, write};
 
-use super::{GREEN, Place, RUNNING, TOKEN};
+use super::{ForgeProject, GREEN, RUNNING, TOKEN};
 
 #[test]
 fn a_token_is_all_that_it_needs_and_is_found_nowhere_afterwards() {
-    let place = Place::by_token();
+    let place = ForgeProject::by_token();
     // Git authenticates by it too: this remote has no ssh.
     place.sandbox.git(&["remote", "set-url", "origin", &place.forge.http_url()]);
     let api = place.forge.api_url();
@@ -27,7 +27,7 @@ fn a_token_is_all_that_it_needs_and_is_found_nowhere_afterwards() {
 
 #[test]
 fn a_token_that_is_revoked_parks_the_loop_until_there_is_another() {
-    let place = Place::by_token().with("GH_TOKEN", "ghp_nobodys");
+    let place = ForgeProject::by_token().with("GH_TOKEN", "ghp_nobodys");
     let agent = place.writer();
     let run = place.start(&agent, "pr", &[]).with_code(1);
     assert!(run.stderr.contains("github.com does not take the token of GH_TOKEN"), "{run:?}");
@@ -44,7 +44,7 @@ fn a_token_that_is_revoked_parks_the_loop_until_there_is_another() {
 
 #[test]
 fn a_file_with_a_token_is_its_owners_alone() {
-    let place = Place::by_token();
+    let place = ForgeProject::by_token();
     let file = place.sandbox.root().join("home/config/refrain/github-token");
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     write(&file, format!("{TOKEN}\n"));

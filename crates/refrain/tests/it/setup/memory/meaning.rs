@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, TcpListener};
 
 use rstest::rstest;
 use serde_json::{Value, json};
-use testkit::{Answer, Receiver, Sandbox};
+use testkit::{CannedResponse, Receiver, Sandbox};
 
 use super::*;
 
@@ -72,10 +72,10 @@ fn with_an_endpoint_what_says_the_same_in_other_words_is_found() {
 }
 
 #[rstest]
-#[case::refused(Answer::Status(500), "answered 500")]
-#[case::gone(Answer::HangUp, "did not answer")]
-#[case::elsewhere(Answer::Redirect("http://127.0.0.1:1/".into()), "answered 307")]
-fn without_an_answer_words_are_enough(#[case] answer: Answer, #[case] says: &str) {
+#[case::refused(CannedResponse::Status(500), "answered 500")]
+#[case::gone(CannedResponse::HangUp, "did not answer")]
+#[case::elsewhere(CannedResponse::Redirect("http://127.0.0.1:1/".into()), "answered 307")]
+fn without_an_answer_words_are_enough(#[case] answer: CannedResponse, #[case] says: &str) {
     let sandbox = sandbox();
     add(&sandbox, "The parser needs a newline");
     let receiver = Receiver::that_says(meanings, [answer]);

@@ -29,7 +29,7 @@ pub(super) struct Reply {
 
 /// An event of a stream.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct ServerEvent {
     pub(super) event: String,
     pub(super) id: String,
     pub(super) data: Value,
@@ -176,8 +176,8 @@ impl Served {
 impl Stream {
     /// The next event.
     #[track_caller]
-    pub(super) fn next(&mut self) -> Told {
-        let mut told = Told { event: String::new(), id: String::new(), data: Value::Null };
+    pub(super) fn next(&mut self) -> ServerEvent {
+        let mut told = ServerEvent { event: String::new(), id: String::new(), data: Value::Null };
         loop {
             let mut line = String::new();
             assert!(self.0.read_line(&mut line).unwrap() > 0, "the stream ended");
@@ -193,7 +193,7 @@ impl Stream {
 
     /// The next event of that name that this is true of.
     #[track_caller]
-    pub(super) fn until(&mut self, name: &str, is_it: impl Fn(&Value) -> bool) -> Told {
+    pub(super) fn until(&mut self, name: &str, is_it: impl Fn(&Value) -> bool) -> ServerEvent {
         let began = Instant::now();
         loop {
             let told = self.next();

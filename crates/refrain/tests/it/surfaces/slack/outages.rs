@@ -1,7 +1,7 @@
 //! Slack is down, slow or faulty, the connection is cut, or `serve` is killed: loops are not affected, nothing is lost,
 //! and nothing is posted twice.
 
-use testkit::{Mood, Slack, eventually};
+use testkit::{CallFault, Slack, eventually};
 
 use super::{ENDLESS, IN_STEPS, id_in, posted, serve, status, working};
 
@@ -49,7 +49,7 @@ fn a_limit_is_kept_and_the_last_state_is_what_is_said() {
     status(&slack, "the loop", |said| said.button().is_some());
     slack.wait_for("the hourglass", |said| said.reactions.contains("hourglass_flowing_sand"));
     let edits = slack.calls("chat.update").len();
-    slack.mood("chat.update", Mood::Limit(3));
+    slack.mood("chat.update", CallFault::Limit(3));
     for _ in 0..3 {
         go.let_one_pass();
     }
@@ -65,10 +65,10 @@ fn a_limit_is_kept_and_the_last_state_is_what_is_said() {
 fn a_message_whose_answer_was_lost_is_found_and_not_said_again() {
     let slack = Slack::start();
     let sandbox = working(&slack, "step; echo '<promise>COMPLETE</promise>'");
-    slack.mood("chat.postMessage", Mood::HangUpBehind);
-    slack.mood("chat.postMessage", Mood::HangUpBehind);
-    slack.mood("chat.update", Mood::Broken);
-    slack.mood("reactions.add", Mood::HangUpBehind);
+    slack.mood("chat.postMessage", CallFault::HangUpBehind);
+    slack.mood("chat.postMessage", CallFault::HangUpBehind);
+    slack.mood("chat.update", CallFault::Broken);
+    slack.mood("reactions.add", CallFault::HangUpBehind);
     let _serve = serve(&sandbox, &slack);
     slack.mention("U1", "C1", None, "start Mend it.");
     status(&slack, "the end", |said| said.text.contains("· completed"));
@@ -85,7 +85,7 @@ fn a_serve_that_is_killed_is_as_if_it_had_not_been() {
     let go = sandbox.gate("go");
     let first = serve(&sandbox, &slack);
     // The message is posted, and the answer is lost; then the server is killed.
-    slack.mood("chat.postMessage", Mood::HangUpBehind);
+    slack.mood("chat.postMessage", CallFault::HangUpBehind);
     let asked = slack.mention("U1", "C1", None, "start Mend it.");
     let id = id_in(&status(&slack, "the loop", |_| true));
     first.kill();
