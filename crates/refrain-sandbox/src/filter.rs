@@ -60,7 +60,7 @@ const FAMILIES: [i32; 4] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::
 /// Tracing of a process that is not a child.
 const TRACING: [u32; 2] = [libc::PTRACE_ATTACH, libc::PTRACE_SEIZE];
 /// Typing into a terminal in the name of the user.
-const TYPING: [u64; 2] = [libc::TIOCSTI as u64, 0x541c];
+const TYPING: [u64; 2] = [libc::TIOCSTI, 0x541c];
 /// System calls of the x32 interface have this bit.
 const X32: i64 = 0x4000_0000;
 
