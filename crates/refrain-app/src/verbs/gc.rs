@@ -7,17 +7,21 @@ use crate::{Action, Context, RequestError};
 
 /// One thing that stays after all.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct KeptGarbage {
     pub garbage: Garbage,
     pub why: String,
 }
 
 /// Removes these; returns those that stay. One that cannot be removed hinders no other.
-pub fn collect(context: &Context, service: &Service, all: &[Garbage]) -> Result<Vec<Kept>, RequestError> {
+pub fn collect(
+    context: &Context,
+    service: &Service,
+    all: &[Garbage],
+) -> Result<Vec<KeptGarbage>, RequestError> {
     context.check(Action::CollectGarbage)?;
     let remove = |garbage: &Garbage| {
         let why = service.remove_garbage(garbage).unwrap_or_else(|error| Some(chain(&error)))?;
-        Some(Kept { garbage: garbage.clone(), why })
+        Some(KeptGarbage { garbage: garbage.clone(), why })
     };
     Ok(all.iter().filter_map(remove).collect())
 }

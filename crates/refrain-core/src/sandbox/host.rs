@@ -1,7 +1,7 @@
 //! Hosts that a process in the sandbox may reach.
 
+use core::net::IpAddr;
 use std::fmt;
-use std::net::IpAddr;
 use std::str::FromStr;
 
 use schemars::JsonSchema;

@@ -1,6 +1,6 @@
 //! What the proxy of a sandbox answers.
 
-use std::net::IpAddr;
+use core::net::IpAddr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

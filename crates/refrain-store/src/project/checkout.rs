@@ -157,7 +157,7 @@ mod tests {
         let dir = home.join("1");
         assert!(!remove(&project, &state, &dir).unwrap() && dir.is_dir());
         drop(place);
-        assert_eq!(unused(&project, &state), [dir.clone()]);
+        assert_eq!(unused(&project, &state), std::slice::from_ref(&dir));
         assert!(remove(&project, &state, &dir).unwrap() && !dir.exists());
         remove_all(&home).unwrap();
         assert!(!home.exists());

@@ -12,7 +12,6 @@ pub(crate) mod planted_git;
 pub(crate) mod protect;
 pub(crate) mod red_team;
 pub(crate) mod removed;
-pub(crate) mod sandbox;
 pub(crate) mod secrets;
 pub(crate) mod success_command;
 pub(crate) mod sums;

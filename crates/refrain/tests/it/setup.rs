@@ -9,3 +9,4 @@ pub(crate) mod first_minutes;
 pub(crate) mod init;
 pub(crate) mod memory;
 pub(crate) mod projects;
+pub(crate) mod sandbox;

@@ -6,7 +6,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 
-use super::frame::{Asked, Frame, page, shown};
+use super::frame::{Frame, PageQuery, page, shown};
 use crate::desk::{Activity, Desk};
 use crate::http::api::{At, Attempt};
 use crate::http::app_state::AppState;
@@ -21,7 +21,11 @@ struct Page {
     found: Activity,
 }
 
-pub(super) async fn show(State(door): State<Arc<AppState>>, At(of): At<Attempt>, asked: Asked) -> Response {
+pub(super) async fn show(
+    State(door): State<Arc<AppState>>,
+    At(of): At<Attempt>,
+    asked: PageQuery,
+) -> Response {
     let from = asked.get("from").and_then(|from| from.parse().ok());
     let find = asked.get("find").cloned().unwrap_or_default();
     let (place, attempt, wanted) = (of.place(), of.attempt.clone(), find.clone());

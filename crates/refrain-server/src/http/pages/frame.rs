@@ -12,7 +12,7 @@ use crate::http::app_state::AppState;
 use crate::http::failure::Failure;
 
 /// The parameters of a page; unknown ones are ignored.
-pub(super) type Asked = Query<HashMap<String, String>>;
+pub(super) type PageQuery = Query<HashMap<String, String>>;
 
 /// The parts that every page has.
 pub(super) struct Frame {
@@ -38,7 +38,7 @@ impl Frame {
     }
 
     /// The same with the notice that the parameters ask for.
-    pub(super) fn after(self, Query(asked): &Asked) -> Self {
+    pub(super) fn after(self, Query(asked): &PageQuery) -> Self {
         let notice = asked.get("did").map_or("", |verb| notice(verb));
         Self { notice, ..self }
     }

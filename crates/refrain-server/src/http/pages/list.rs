@@ -9,7 +9,7 @@ use refrain_core::text::printable;
 use refrain_core::view::{Group, Kind, progress};
 
 use super::figures::{Meter, Moment, money};
-use super::frame::{Asked, Frame, page, shown};
+use super::frame::{Frame, PageQuery, page, shown};
 use super::parts::{GateChip, Label, Need, NeedFacts, Strip};
 use crate::desk::{Entry, Overview, OverviewFilter};
 use crate::http::app_state::AppState;
@@ -56,7 +56,7 @@ struct Row {
     need: Option<Need>,
 }
 
-pub(super) async fn show(State(door): State<Arc<AppState>>, asked: Asked) -> Response {
+pub(super) async fn show(State(door): State<Arc<AppState>>, asked: PageQuery) -> Response {
     let frame = Frame::of_all(&door).after(&asked);
     let of = |name: &str| asked.get(name).map(|text| text.trim().to_owned()).unwrap_or_default();
     let (show, text) = (of("show"), of("text"));

@@ -11,7 +11,7 @@ use refrain_core::text::grouped;
 use refrain_core::view::{Iteration, Pip, Status, StatusWord, Usage, sum};
 
 use super::figures::{Moment, money};
-use super::frame::{Asked, Frame, page, shown};
+use super::frame::{Frame, PageQuery, page, shown};
 use super::head::Head;
 use super::plan;
 use crate::desk::{Activity, Desk, Line, LoopAddress, Refusal};
@@ -58,42 +58,42 @@ pub(super) struct Failed {
 }
 
 /// A loop with what every tab of it shows.
-pub(super) struct Seen {
+pub(super) struct LoopPage {
     pub(super) status: Box<Status>,
     pub(super) goal: String,
     pub(super) own_branch: bool,
 }
 
-impl Seen {
+impl LoopPage {
     pub(super) fn head(&self, frame: &Frame, base: &str, tab: &str) -> Head {
         Head::of(base, &self.status, &self.goal, self.own_branch, tab).noticed(frame.notice)
     }
 }
 
 /// The loop of an address; none if it is a plan.
-pub(super) fn see(desk: &Desk, place: &LoopAddress) -> Result<Seen, Refusal> {
+pub(super) fn see(desk: &Desk, place: &LoopAddress) -> Result<LoopPage, Refusal> {
     match desk.standing(place)? {
         AnyStatus::Loop(status) => seen(desk, place, status),
         AnyStatus::Plan(_) => Err(Refusal::new(format!("{} is a plan; its page has all of it", place.id))),
     }
 }
 
-fn seen(desk: &Desk, place: &LoopAddress, status: Box<Status>) -> Result<Seen, Refusal> {
-    Ok(Seen { status, goal: desk.goal(place)?, own_branch: desk.own_branch(place)?.is_some() })
+fn seen(desk: &Desk, place: &LoopAddress, status: Box<Status>) -> Result<LoopPage, Refusal> {
+    Ok(LoopPage { status, goal: desk.goal(place)?, own_branch: desk.own_branch(place)?.is_some() })
 }
 
 pub(super) async fn show(
     State(door): State<Arc<AppState>>,
     At(place): At<LoopAddress>,
-    asked: Asked,
+    asked: PageQuery,
 ) -> Response {
     let frame = Frame::of(&door, &place).after(&asked);
     let base = format!("/p/{}/{}", place.project, place.id);
     let (wanted, path) = (asked.get("at").cloned(), base.clone());
     let found = door.at_desk(move |desk| look(desk, &place, wanted, &path)).await;
     shown(&door, found, |found| match found {
-        Found::Plan(status) => plan::show(frame, base, &status),
-        Found::Loop(seen, attempt, activity, failure) => {
+        PageContent::Plan(status) => plan::show(frame, base, &status),
+        PageContent::Loop(seen, attempt, activity, failure) => {
             let all = seen.status.iterations.as_deref().unwrap_or_default();
             let latest = all.last().map(|it| it.id().to_string());
             let rail = all.iter().rev().map(|it| row(&seen.status, it, attempt.as_deref())).collect();
@@ -115,14 +115,19 @@ pub(super) async fn show(
     })
 }
 
-enum Found {
+enum PageContent {
     Plan(Box<refrain_core::view::plan::PlanStatus>),
-    Loop(Seen, Option<String>, Activity, Option<Failed>),
+    Loop(LoopPage, Option<String>, Activity, Option<Failed>),
 }
 
-fn look(desk: &Desk, place: &LoopAddress, wanted: Option<String>, base: &str) -> Result<Found, Refusal> {
+fn look(
+    desk: &Desk,
+    place: &LoopAddress,
+    wanted: Option<String>,
+    base: &str,
+) -> Result<PageContent, Refusal> {
     let status = match desk.standing(place)? {
-        AnyStatus::Plan(status) => return Ok(Found::Plan(status)),
+        AnyStatus::Plan(status) => return Ok(PageContent::Plan(status)),
         AnyStatus::Loop(status) => status,
     };
     let seen = seen(desk, place, status)?;
@@ -136,7 +141,7 @@ fn look(desk: &Desk, place: &LoopAddress, wanted: Option<String>, base: &str) ->
     };
     let is_short = seen.status.status.has_stopped() && seen.status.status != StatusWord::Completed;
     let failure = if is_short { failed_gate(desk, place, &seen.status, base) } else { None };
-    Ok(Found::Loop(seen, attempt, activity, failure))
+    Ok(PageContent::Loop(seen, attempt, activity, failure))
 }
 
 /// The first required gate that failed last, with the end of its log.

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use refrain_app::remote::Start;
 
 use super::act::number;
-use super::frame::{Asked, Frame, page};
+use super::frame::{Frame, PageQuery, page};
 use crate::desk::{Desk, Refusal, StartOffer};
 use crate::http::app_state::AppState;
 use crate::http::failure::Failure;
@@ -143,7 +143,7 @@ enum Outcome {
     Preview(Preview),
 }
 
-pub(super) async fn show(State(door): State<Arc<AppState>>, asked: Asked) -> Response {
+pub(super) async fn show(State(door): State<Arc<AppState>>, asked: PageQuery) -> Response {
     let workspace = asked.get("workspace").cloned().unwrap_or_default();
     form(&door, None, None, Typed { workspace, ..Typed::default() }).await
 }

@@ -9,9 +9,9 @@ use refrain_core::view::diff::{DiffFile, diff_files};
 use refrain_core::view::{Iteration, Status};
 
 use super::figures::Moment;
-use super::frame::{Asked, Frame, page, shown};
+use super::frame::{Frame, PageQuery, page, shown};
 use super::head::Head;
-use super::one::{Failed, Seen, cost, failed_gate, outcome, see, tokens, took};
+use super::one::{Failed, LoopPage, cost, failed_gate, outcome, see, tokens, took};
 use crate::desk::{Desk, Difference, LoopAddress, Refusal};
 use crate::http::api::At;
 use crate::http::app_state::AppState;
@@ -41,7 +41,7 @@ struct Changes {
     is_all: bool,
 }
 
-pub(super) async fn changes(State(door): Shared, At(place): At<LoopAddress>, asked: Asked) -> Response {
+pub(super) async fn changes(State(door): Shared, At(place): At<LoopAddress>, asked: PageQuery) -> Response {
     let (frame, base) = (Frame::of(&door, &place).after(&asked), base(&place));
     let chosen = asked.get("iteration").and_then(|text| text.parse::<u32>().ok());
     let found = door.at_desk(move |desk| Ok((see(desk, &place)?, desk.difference(&place, chosen)?))).await;
@@ -91,10 +91,10 @@ struct Cell {
     log: String,
 }
 
-pub(super) async fn gates(State(door): Shared, At(place): At<LoopAddress>, asked: Asked) -> Response {
+pub(super) async fn gates(State(door): Shared, At(place): At<LoopAddress>, asked: PageQuery) -> Response {
     let (frame, base) = (Frame::of(&door, &place).after(&asked), base(&place));
     let path = base.clone();
-    let look = move |desk: &Desk| -> Result<(Seen, Option<Failed>), Refusal> {
+    let look = move |desk: &Desk| -> Result<(LoopPage, Option<Failed>), Refusal> {
         let seen = see(desk, &place)?;
         let failure = failed_gate(desk, &place, &seen.status, &path);
         Ok((seen, failure))
@@ -154,7 +154,7 @@ struct Prompt {
     attempts: Vec<String>,
 }
 
-pub(super) async fn prompt(State(door): Shared, At(place): At<LoopAddress>, asked: Asked) -> Response {
+pub(super) async fn prompt(State(door): Shared, At(place): At<LoopAddress>, asked: PageQuery) -> Response {
     let (frame, base) = (Frame::of(&door, &place).after(&asked), base(&place));
     let look = move |desk: &Desk| {
         let seen = see(desk, &place)?;
@@ -192,7 +192,7 @@ struct Row {
     said: String,
 }
 
-pub(super) async fn report(State(door): Shared, At(place): At<LoopAddress>, asked: Asked) -> Response {
+pub(super) async fn report(State(door): Shared, At(place): At<LoopAddress>, asked: PageQuery) -> Response {
     let (frame, base) = (Frame::of(&door, &place).after(&asked), base(&place));
     let found = door.at_desk(move |desk| see(desk, &place)).await;
     shown(&door, found, |seen| {

@@ -6,7 +6,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 
-use super::frame::{Asked, Frame, page, shown};
+use super::frame::{Frame, PageQuery, page, shown};
 use crate::desk::LoopAddress;
 use crate::http::api::{At, Attempt};
 use crate::http::app_state::AppState;
@@ -44,7 +44,11 @@ pub(super) async fn told(State(door): State<Arc<AppState>>, At(of): At<Attempt>)
     shown(&door, found, |text| page(&Page::of(&door, &place, title, text)))
 }
 
-pub(super) async fn log(State(door): State<Arc<AppState>>, At(of): At<Attempt>, asked: Asked) -> Response {
+pub(super) async fn log(
+    State(door): State<Arc<AppState>>,
+    At(of): At<Attempt>,
+    asked: PageQuery,
+) -> Response {
     let from = asked.get("from").and_then(|from| from.parse().ok());
     let (place, title) = (of.place(), format!("{} of iteration {}", of.log, of.attempt));
     let found =

@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
-use refrain_app::verbs::gc::{Kept, collect};
+use refrain_app::verbs::gc::{KeptGarbage, collect};
 use refrain_app::{Action, Code, Context, RequestError};
 use refrain_core::text::printable;
 use refrain_core::view::garbage::{Garbage, size};
@@ -58,7 +58,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         return Ok(Code::Done.into());
     }
     let kept = collect(context, &service, &all)?;
-    for Kept { garbage, why } in &kept {
+    for KeptGarbage { garbage, why } in &kept {
         out::tell_note(format!("{} is kept: {}", garbage.name, printable(why)));
     }
     let freed = all.iter().filter(|garbage| kept.iter().all(|kept| kept.garbage != **garbage));
