@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::view::Status;
-use refrain_core::{LoopId, LoopState, Spec};
+use refrain_core::{LoopId, LoopState, Machine, Spec};
 use refrain_store::access::trust::{Content, Trust};
 use refrain_store::disk::notice::Notice;
 use refrain_store::journal::{self};
@@ -154,31 +154,36 @@ impl Service {
         Ok(aside)
     }
 
-    /// The lock of a loop that has ended. A runner that has recorded the end holds it for a moment longer: that is
-    /// waited for.
+    /// The lock of a loop that has ended.
     ///
     /// # Errors
-    /// [`EngineError::NotStopped`] if the loop has not ended, or its runner does not let go of it.
+    /// [`EngineError::NotStopped`] if the loop has not ended, or its runner does not release it.
     pub(crate) fn lock_of_ended(&self, id: &LoopId, dir: &LoopDir) -> Result<RunnerLock, EngineError> {
-        let (until, mut notice) = (Instant::now() + LEAVING, None);
-        loop {
-            if let Some(lock) = RunnerLock::try_take(dir)? {
-                return Ok(lock);
-            }
-            let left = until.saturating_duration_since(Instant::now());
-            let has_ended = journal::read_as::<LoopState>(dir)?.state.ended.is_some();
-            if !has_ended || left.is_zero() {
-                return Err(EngineError::NotStopped(id.clone()));
-            }
-            match &notice {
-                // What happened meanwhile is seen in the next round.
-                None => notice.insert(Notice::new()?).watch(&dir.runner_lock()),
-                Some(notice) => notice.wait(Some(left.min(LOOK_AGAIN))),
-            }
-        }
+        lock_at_rest::<LoopState>(dir)?.ok_or_else(|| EngineError::NotStopped(id.clone()))
     }
 
     pub fn events(&self, id: &LoopId) -> Result<Vec<refrain_core::Record>, EngineError> {
         Ok(journal::records(&self.locate(id)?.dir)?)
+    }
+}
+
+/// The lock of a loop or plan that no runner drives; none if one does. A runner that has recorded the end holds it for a moment
+/// longer: this waits for that.
+pub(crate) fn lock_at_rest<M: Machine>(dir: &LoopDir) -> Result<Option<RunnerLock>, EngineError> {
+    let (until, mut notice) = (Instant::now() + LEAVING, None);
+    loop {
+        if let Some(lock) = RunnerLock::try_take(dir)? {
+            return Ok(Some(lock));
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        let has_ended = journal::read_as::<M>(dir).is_ok_and(|read| read.state.ended.is_some());
+        if !has_ended || left.is_zero() {
+            return Ok(None);
+        }
+        match &notice {
+            // What happened meanwhile is seen in the next round.
+            None => notice.insert(Notice::new()?).watch(&dir.runner_lock()),
+            Some(notice) => notice.wait(Some(left.min(LOOK_AGAIN))),
+        }
     }
 }

@@ -24,7 +24,7 @@ pub(crate) const PAGES: &[Page] = pages! {
     "tutorial": "first-loop" "claude-code" "first-plan" "morning-after";
     "how-to": "add-gates" "protect-tests" "merge-work" "pull-requests" "github-actions" "set-limits" "when-stuck"
         "approve-from-afar" "loops-in-slack" "own-agent" "coming-from";
-    "reference": "loops" "agents" "modes" "plans" "task-files" "protection" "reviewers" "publishing" "configuration"
+    "reference": "loops" "agents" "modes" "plans" "task-files" "protection" "sandbox" "reviewers" "publishing" "configuration"
         "budgets" "memory" "report" "top" "serve" "mcp" "slack" "sessions" "telemetry" "doctor" "callers";
     "explanation": "claims-and-gates" "durability" "what-git-sees" "stuck" "threat-model" "comparison" "glossary"
         "performance";

@@ -50,7 +50,7 @@ pub static TABLE: &[(&[&str], &[Row])] = &[
     (&["show"], &[always("json")]),
     (&["gc"], &[always("dry-run yes json")]),
     (&["status"], &[always("json state-file")]),
-    (&["list"], &[always("all-projects plan json")]),
+    (&["list"], &[always("all-projects plan limit json")]),
     (&["usage"], USAGE),
     (&["watch"], &[always("events")]),
     (&["top"], &[always("all-projects")]),
@@ -192,6 +192,12 @@ const WORK: &[Row] = &[
     always(PROGRAM),
     always("max-duration max-cost max-tokens timeout idle-timeout pause working-dir"),
     always("memory no-iteration-context stuck-threshold on-stuck spec-gate critique-every yes"),
+    always("sandbox no-sandbox"),
+    holds(
+        "sandbox-host sandbox-localhost",
+        |spec| spec.sandbox.is_some(),
+        "it has no effect without a sandbox; add --sandbox",
+    ),
     holds(
         "timeout-grace",
         |spec| spec.limits.timeout.is_some(),
@@ -254,6 +260,7 @@ const RESUME: &[Row] = &[
     with(CHECKS, FROM, AS_STARTED),
     with(OF_CHECKS, FROM, AS_STARTED),
     with("allow-missing-gates yes", FROM, AS_STARTED),
+    with("sandbox no-sandbox sandbox-host sandbox-localhost", FROM, AS_STARTED),
 ];
 
 const FROM: &str = "from state-file";
@@ -261,6 +268,10 @@ const AS_STARTED: &str = "it has no effect without --from FILE: a loop keeps the
 
 /// What a session begins a loop with, or continues one.
 const SESSION: &[Row] = &[
+    never(
+        "sandbox no-sandbox sandbox-host sandbox-localhost",
+        "the session runs its agent itself; start the session in a sandbox, or use refrain start --sandbox",
+    ),
     // The session's command passes these with the user's words after it.
     always("args lead mode agent session-id"),
     always("max-iterations resume resume-last loop"),
@@ -336,6 +347,7 @@ const LOOK: &[Row] = &[
     never("success-command", SUCCESS),
     always("spec-gate reviewer reviewer-model critique-every critic stuck-threshold on-stuck"),
     always("memory no-iteration-context yes"),
+    always("sandbox no-sandbox sandbox-host sandbox-localhost"),
 ];
 
 const TUNE: &[Row] = &[

@@ -194,7 +194,10 @@ mod tests {
 
     #[test]
     fn a_subject_is_the_first_line_with_words() {
-        assert_eq!(subject("\n  Mend\tthe \u{1b}parser. \nThen rest.").as_deref(), Some("Mend the parser."));
+        assert_eq!(
+            subject("\n  Mend\tthe \u{1b}[1mparser. \nThen rest.").as_deref(),
+            Some("Mend the parser.")
+        );
         assert_eq!(subject(" \n\n"), None);
         assert!(subject(&"long ".repeat(40)).unwrap().len() <= SUBJECT + "…".len());
     }

@@ -4,8 +4,8 @@ use crate::driver::locks::Share;
 use crate::driver::runner::Runner;
 use crate::git_steps::repository;
 use crate::memory::{note_use, recall};
-use crate::service::Located;
 use crate::service::requests::take_over;
+use crate::service::{Located, lock_at_rest};
 use crate::{EngineError, LoopRequest, Service, now};
 use camino::Utf8Path;
 use rand::RngExt;
@@ -236,7 +236,7 @@ impl Service {
         dir: &LoopDir,
     ) -> Result<RunnerLock, EngineError> {
         let pid = || Some(journal::read_as::<M>(dir).ok()?.state.runner.as_ref()?.process.pid);
-        RunnerLock::try_take(dir)?.ok_or_else(|| EngineError::Driven { id: id.clone(), pid: pid() })
+        lock_at_rest::<M>(dir)?.ok_or_else(|| EngineError::Driven { id: id.clone(), pid: pid() })
     }
 
     /// Hands a loop to a process of its own that outlives this one; returns once that has taken over.

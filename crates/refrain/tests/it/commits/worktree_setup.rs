@@ -55,7 +55,11 @@ fn a_setup_that_fails_blocks_the_loop_before_the_agent_runs() {
 #[test]
 fn a_worktree_of_the_pool_is_prepared_for_its_first_task() {
     let (sandbox, agent) = feature();
-    configure(&sandbox, "echo prepared >> $NOTES/setup");
+    configure(&sandbox, "pwd >> $NOTES/setup");
     run(&sandbox, &format!("{agent} pine"), &["--quiet", "--jobs", "1"]).with_code(0);
-    assert_eq!(sandbox.note("setup"), "prepared\n");
+    // The next task may begin in another worktree while the work of the last one is merged.
+    let prepared = sandbox.note("setup");
+    let folders: std::collections::BTreeSet<_> = prepared.lines().collect();
+    assert!(folders.len() <= 2 && folders.len() == prepared.lines().count(), "{prepared}");
+    assert!(!folders.is_empty());
 }

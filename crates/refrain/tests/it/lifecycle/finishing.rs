@@ -241,7 +241,7 @@ fn discarding_keeps_what_no_commit_has() {
     assert_eq!(sandbox.git(&["branch", "--list", "work"]), "");
     assert_eq!(sandbox.status("cap")["status"], "cancelled");
     for (words, code) in
-        [(&["open", "cap"][..], 1), (&["merge", "cap", "--unverified"], 17), (&["discard", "cap"], 3)]
+        [(&["open", "cap"][..], 17), (&["merge", "cap", "--unverified"], 17), (&["discard", "cap"], 3)]
     {
         let said = sandbox.refrain(words).with_code(code).stderr;
         assert!(said.contains("refs/refrain/discarded/cap brings its work back"), "{words:?}: {said}");

@@ -11,7 +11,7 @@ fn a_plan_that_handed_over_its_work_has_nothing_to_merge() {
     let diff = sandbox.refrain(&["diff", "fx"]).with_code(0);
     assert!(diff.stdout.contains("+++ b/1.txt") && diff.stdout.contains("+++ b/5.txt"), "{}", diff.stdout);
     assert!(diff.stderr.contains("What the plan has landed, "), "{}", diff.stderr);
-    sandbox.refrain(&["diff", "fx", "--iteration", "1"]).with_code(1);
+    sandbox.refrain(&["diff", "fx", "--iteration", "1"]).with_code(2);
     let merged = sandbox.refrain(&["merge", "fx"]).with_code(0).stdout;
     assert_eq!(merged, "main has all of plan fx already\n");
     // It is not what a bare merge means.

@@ -87,7 +87,11 @@ struct Typed {
 struct InSession;
 
 /// What a session cannot do; why is said in the table of effects.
-const NOT_IN_SESSIONS: [&str; 17] = [
+const NOT_IN_SESSIONS: [&str; 21] = [
+    "sandbox",
+    "no_sandbox",
+    "sandbox_host",
+    "sandbox_localhost",
     "command",
     "agent_arg",
     "env",
