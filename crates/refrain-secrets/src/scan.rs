@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::{LazyLock, OnceLock};
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind};
+use aho_corasick::AhoCorasick;
 use regex::bytes::{Captures, Regex};
 
 use super::hit::{Hit, Novelty, bytes_regex};
@@ -54,7 +54,6 @@ static TABLE: LazyLock<Option<Table>> = LazyLock::new(|| {
     }
     let keywords = AhoCorasick::builder()
         .ascii_case_insensitive(true)
-        .kind(Some(AhoCorasickKind::DFA))
         .build(words)
         .ok()?;
     Some(Table {
