@@ -95,7 +95,7 @@ fn news(bench: &Bench, served: &Served, driven: &mut Driven) -> Result<Vec<Row>>
     Ok(vec![row("median", 0.02, median), row("p99", 0.05, p99)])
 }
 
-/// How soon it is on the screen: the moment at which the page's table is another one.
+/// How soon it is on the screen: the moment at which the page's running loops are shown anew; its times tick by themselves.
 fn screen(bench: &Bench, sandbox: &Sandbox, served: &Served, driven: &mut Driven) -> Result<Vec<Row>> {
     let what = "a journal's append to the page on the screen, in Chromium";
     if !Browser::is_installed() {
@@ -104,8 +104,9 @@ fn screen(bench: &Bench, sandbox: &Sandbox, served: &Served, driven: &mut Driven
     let browser = Browser::open(sandbox)?;
     browser.go(&served.open)?;
     browser.run(
-        "window.seen = []; new MutationObserver(() => window.seen.push(performance.timeOrigin + performance.now()))\
-         .observe(document.getElementById('loops'), {childList: true, subtree: true, characterData: true});",
+        "window.seen = []; const is_news = (change) => change.target.nodeName !== 'TIME';\
+         new MutationObserver((changes) => changes.some(is_news) && window.seen.push(performance.timeOrigin + performance.now()))\
+         .observe(document.getElementById('running'), {childList: true, subtree: true});",
     )?;
     let mut took = Vec::new();
     for round in 0..bench.pick(40, 3) {
