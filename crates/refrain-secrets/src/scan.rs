@@ -52,10 +52,7 @@ static TABLE: LazyLock<Option<Table>> = LazyLock::new(|| {
             words.push(word);
         }
     }
-    let keywords = AhoCorasick::builder()
-        .ascii_case_insensitive(true)
-        .build(words)
-        .ok()?;
+    let keywords = AhoCorasick::builder().ascii_case_insensitive(true).build(words).ok()?;
     Some(Table {
         keywords,
         of_keyword,

@@ -5,16 +5,24 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
+use std::process::Command;
 
 use testkit::{Run, Sandbox};
 
 use crate::CLAIM;
 
-/// Outside of `/tmp`, which programs in a sandbox do not see. Agents may write their notes.
-fn sandbox() -> Sandbox {
+/// Outside of `/tmp`, which programs in a sandbox do not see. Agents may write their notes. None, which is printed, if this
+/// machine has no namespaces to give.
+#[expect(clippy::disallowed_methods, reason = "asked before there is a sandbox of the test")]
+fn sandbox() -> Option<Sandbox> {
+    let words = ["--user", "--map-root-user", "--mount", "--pid", "--net", "--fork", "true"];
+    if !Command::new("unshare").args(words).output().is_ok_and(|made| made.status.success()) {
+        eprintln!("skipped: no namespaces can be made here");
+        return None;
+    }
     let sandbox = Sandbox::new_in(env!("CARGO_BIN_EXE_refrain"), Path::new(env!("CARGO_TARGET_TMPDIR")));
     configure(&sandbox, "");
-    sandbox
+    Some(sandbox)
 }
 
 /// Writes a file, with its folders.
@@ -37,7 +45,7 @@ fn start(sandbox: &Sandbox, script: &str, more: &[&str]) -> Run {
 
 #[test]
 fn a_loop_commits_and_is_proven_in_its_sandbox() {
-    let sandbox = sandbox();
+    let Some(sandbox) = sandbox() else { return };
     let script = format!(
         "echo work > work\ngit status --short >> $NOTES/status\ncat $REFRAIN_CONTEXT_FILE > /dev/null\n{CLAIM}"
     );
@@ -55,7 +63,7 @@ fn a_loop_commits_and_is_proven_in_its_sandbox() {
 
 #[test]
 fn an_agent_reads_and_writes_what_its_policy_says() {
-    let sandbox = sandbox();
+    let Some(sandbox) = sandbox() else { return };
     let home = sandbox.root().join("home");
     write(&home.join(".ssh/id"), "key");
     write(&home.join(".netrc"), "login");
@@ -91,7 +99,7 @@ fn an_agent_reads_and_writes_what_its_policy_says() {
 
 #[test]
 fn what_stops_everything_that_it_can_name_is_ended_in_time() {
-    let sandbox = sandbox();
+    let Some(sandbox) = sandbox() else { return };
     for (script, name) in [
         ("kill -STOP -1; kill -KILL -1; sleep 600", "stopped"),
         ("trap '' INT TERM\nsleep 600 & sleep 600 & wait; wait", "deaf"),
@@ -116,7 +124,7 @@ fn what_stops_everything_that_it_can_name_is_ended_in_time() {
 
 #[test]
 fn what_an_agent_leaves_running_ends_with_its_sandbox() {
-    let sandbox = sandbox();
+    let Some(sandbox) = sandbox() else { return };
     let script = format!("for i in 1 2 3 4; do (setsid sh -c 'sleep 600 & sleep 600' &) ; done\n{CLAIM}");
     start(&sandbox, &script, &[]).with_code(0);
     sandbox.nobody_survives();
@@ -124,7 +132,7 @@ fn what_an_agent_leaves_running_ends_with_its_sandbox() {
 
 #[test]
 fn a_signal_and_an_exit_code_are_those_of_the_agent() {
-    let sandbox = sandbox();
+    let Some(sandbox) = sandbox() else { return };
     for (name, script, exit) in
         [("code", "exit 7", "\"code\":7"), ("signal", "kill -SEGV $$", "\"signal\":11")]
     {
@@ -149,7 +157,7 @@ fn a_signal_and_an_exit_code_are_those_of_the_agent() {
 
 #[test]
 fn a_port_of_the_machine_is_forwarded_if_it_is_named() {
-    let sandbox = sandbox();
+    let Some(sandbox) = sandbox() else { return };
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = server.local_addr().unwrap().port().to_string();
     let answer = std::thread::spawn(move || {
@@ -173,7 +181,7 @@ fn a_port_of_the_machine_is_forwarded_if_it_is_named() {
 
 #[test]
 fn a_refused_host_is_recorded_and_told() {
-    let sandbox = sandbox();
+    let Some(sandbox) = sandbox() else { return };
     let ask = r#"bash -c 'exec 3<>/dev/tcp/127.0.0.1/3128; printf "CONNECT evil.example:443 HTTP/1.1\r\n\r\n" >&3; read line <&3; echo $line >> $NOTES/said'"#;
     let agent = sandbox.agent("agent", ask);
     let words =
@@ -190,7 +198,7 @@ fn a_refused_host_is_recorded_and_told() {
 
 #[test]
 fn a_machine_without_namespaces_refuses_the_start_and_says_why() {
-    let sandbox = sandbox();
+    let Some(sandbox) = sandbox() else { return };
     let agent = sandbox.agent("agent", &format!("echo ran >> $NOTES/ran\n{CLAIM}"));
     let refrain = env!("CARGO_BIN_EXE_refrain");
     let none = |words: &str| {
@@ -212,7 +220,7 @@ fn a_machine_without_namespaces_refuses_the_start_and_says_why() {
 
 #[test]
 fn the_configuration_asks_for_a_sandbox_and_an_option_takes_it_back() {
-    let sandbox = sandbox();
+    let Some(sandbox) = sandbox() else { return };
     configure(&sandbox, "mode = \"on\"\n");
     let agent = sandbox
         .agent("agent", &format!("ls $HOME/state > /dev/null 2>&1 && echo open >> $NOTES/said\n{CLAIM}"));
@@ -228,7 +236,7 @@ fn the_configuration_asks_for_a_sandbox_and_an_option_takes_it_back() {
 
 #[test]
 fn a_project_cannot_widen_a_sandbox() {
-    let sandbox = sandbox();
+    let Some(sandbox) = sandbox() else { return };
     configure(&sandbox, "mode = \"on\"\n");
     let agent = sandbox.agent("agent", CLAIM);
     let start =
@@ -246,7 +254,7 @@ fn a_project_cannot_widen_a_sandbox() {
 
 #[test]
 fn the_same_policy_holds_after_the_runner_was_killed() {
-    let sandbox = sandbox();
+    let Some(sandbox) = sandbox() else { return };
     let agent = sandbox.agent(
         "agent",
         &format!("echo x >> $HOME/.bashrc 2>/dev/null && echo open >> $NOTES/said\necho ready >> $NOTES/ready\ntest -e $NOTES/second && {{ {CLAIM}; exit; }}\nsleep 600"),
