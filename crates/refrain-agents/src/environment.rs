@@ -4,24 +4,9 @@
 
 use std::ffi::{OsStr, OsString};
 
+use refrain_core::sandbox::BASIC_VARIABLES;
 use refrain_core::spec::AgentKind;
 use refrain_core::{AttemptId, LoopState, Spec};
-
-/// The variables that `--clean-env` keeps: paths, the user's identity, locale and terminal.
-const ALLOWED: [&str; 12] = [
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "LANG",
-    "LANGUAGE",
-    "TERM",
-    "TMPDIR",
-    "TZ",
-    "COLORTERM",
-    "NO_COLOR",
-];
 
 /// Variables that agents set for their children, seen in their tools and hooks (agent-clis.md, trap 12): an agent
 /// that inherits them believes that it is part of another one.
@@ -60,7 +45,7 @@ pub fn base(
 ) -> Vec<(OsString, OsString)> {
     let is_kept = |name: &OsStr| {
         let Some(name) = name.to_str() else { return !spec.agent.clean_env };
-        let is_allowed = ALLOWED.contains(&name) || name.starts_with("LC_");
+        let is_allowed = BASIC_VARIABLES.contains(&name) || name == "TMPDIR" || name.starts_with("LC_");
         !is_set_around(name) && (is_allowed || !spec.agent.clean_env)
     };
     let mut env: Vec<_> = inherited.into_iter().filter(|(name, _)| is_kept(name)).collect();

@@ -60,7 +60,7 @@ struct Input {
     #[serde(default, deserialize_with = "lax")]
     transcript_path: Option<String>,
     #[serde(default, deserialize_with = "lax")]
-    answers: Option<Vec<opencode::session::Answer>>,
+    answers: Option<Vec<opencode::session::MessageUsage>>,
 }
 
 /// Reads the input of a hook; none if it is not about a session.

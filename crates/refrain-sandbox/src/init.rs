@@ -13,7 +13,9 @@ use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags};
 
 use crate::outer::{own_program, read};
 use crate::refusal::{At, Refusal, Step};
-use crate::{FromInit, HELPER_VERB, NO_SANDBOX, Plan, Reply, complain, loopback, mounts, program, system};
+use crate::{
+    FromInit, HELPER_VERB, NO_SANDBOX, Plan, Reply, loopback, mounts, parent_socket, program, system,
+};
 
 pub(crate) const WORD: &str = "init";
 
@@ -21,13 +23,7 @@ pub(crate) const WORD: &str = "init";
 const GRACE: Duration = Duration::from_millis(200);
 
 pub(crate) fn run() -> u8 {
-    let socket = match io::stdin().as_fd().try_clone_to_owned() {
-        Ok(socket) => UnixStream::from(socket),
-        Err(error) => {
-            complain(&error);
-            return NO_SANDBOX;
-        }
-    };
+    let Some(socket) = parent_socket() else { return NO_SANDBOX };
     match start(&socket) {
         Ok(program) => {
             let end = reap(program);

@@ -25,6 +25,9 @@ mod refusal;
 #[cfg(target_os = "linux")]
 mod system;
 
+#[cfg(target_os = "linux")]
+use std::os::unix::net::UnixStream;
+
 use camino::Utf8PathBuf;
 use refrain_core::sandbox::Policy;
 use serde::{Deserialize, Serialize};
@@ -94,4 +97,12 @@ pub fn run(_words: &[String]) -> u8 {
 fn complain(error: &dyn std::fmt::Display) {
     use std::io::Write;
     let _ = writeln!(std::io::stderr(), "refrain: sandbox: {error}");
+}
+
+/// The socket on standard input, over which each part of the sandbox speaks with the one that started it.
+#[cfg(target_os = "linux")]
+fn parent_socket() -> Option<UnixStream> {
+    use std::os::fd::AsFd;
+    let socket = std::io::stdin().as_fd().try_clone_to_owned();
+    socket.inspect_err(|error| complain(error)).ok().map(UnixStream::from)
 }

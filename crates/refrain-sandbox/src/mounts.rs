@@ -38,7 +38,7 @@ const MOST_LINKS: u32 = 16;
 const STAGES: [&str; 3] = ["/tmp", "/mnt", "/var"];
 
 /// What is at a path.
-enum Place {
+enum MountSource {
     /// A part of the machine's file system, opened.
     Tree(OwnedFd),
     /// A folder of its own, empty at first, that may be written.
@@ -55,15 +55,15 @@ pub(crate) type Writable = Vec<Utf8PathBuf>;
 /// Makes the file system of the sandbox the root of this process, which is alone in its mount namespace.
 pub(crate) fn enter(policy: &Policy) -> Result<Writable, Refusal> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).at(Step::Mounts)?;
-    let mut places: BTreeMap<Utf8PathBuf, Place> = BTreeMap::new();
+    let mut places: BTreeMap<Utf8PathBuf, MountSource> = BTreeMap::new();
     let mut writable: Writable = ["/dev", "/proc"].map(Utf8PathBuf::from).into();
     for path in policy.private.iter().filter(|path| is_real_folder(path)) {
         writable.push(path.clone());
-        places.insert(path.clone(), Place::Private);
+        places.insert(path.clone(), MountSource::Private);
     }
     for path in &policy.hide {
         let Ok(path) = path.canonicalize_utf8() else { continue };
-        let place = if path.is_dir() { Place::HiddenFolder } else { Place::HiddenFile };
+        let place = if path.is_dir() { MountSource::HiddenFolder } else { MountSource::HiddenFile };
         places.insert(path, place);
     }
     for path in &policy.caches {
@@ -71,19 +71,19 @@ pub(crate) fn enter(policy: &Policy) -> Result<Writable, Refusal> {
         // A layer that cannot be made leaves the user's cache read-only.
         if let Ok(tree) = layered(&path, layer) {
             writable.push(path.clone());
-            places.insert(path, Place::Tree(tree));
+            places.insert(path, MountSource::Tree(tree));
         }
     }
     for path in &policy.write {
         let Ok(path) = path.canonicalize_utf8() else { continue };
         let tree = tree(&path, HARMLESS).at_path(Step::Mounts, &path)?;
         writable.push(path.clone());
-        places.insert(path, Place::Tree(tree));
+        places.insert(path, MountSource::Tree(tree));
     }
     for path in policy.read_only.iter().chain(&policy.show) {
         for path in with_targets(path).at_path(Step::Mounts, path)? {
             let tree = tree(&path, HARMLESS | READ_ONLY).at_path(Step::Mounts, &path)?;
-            places.insert(path, Place::Tree(tree));
+            places.insert(path, MountSource::Tree(tree));
         }
     }
     let devices: Vec<_> = DEVICES.iter().map(|name| (*name, open_device(name))).collect();
@@ -98,13 +98,15 @@ pub(crate) fn enter(policy: &Policy) -> Result<Writable, Refusal> {
             continue;
         }
         let (mount, is_fresh) = match place {
-            Place::Tree(tree) => (tree, false),
-            Place::Private => (empty("1777", None).at_path(Step::Mounts, &path)?, true),
-            Place::HiddenFolder => {
+            MountSource::Tree(tree) => (tree, false),
+            MountSource::Private => (empty("1777", None).at_path(Step::Mounts, &path)?, true),
+            MountSource::HiddenFolder => {
                 sealed.push(path.clone());
                 (empty("755", Some("64k")).at_path(Step::Mounts, &path)?, true)
             }
-            Place::HiddenFile => (tree("/dev/.hidden".into(), HARMLESS | READ_ONLY).at(Step::Mounts)?, false),
+            MountSource::HiddenFile => {
+                (tree("/dev/.hidden".into(), HARMLESS | READ_ONLY).at(Step::Mounts)?, false)
+            }
         };
         attach(&mount, &path).at_path(Step::Mounts, &path)?;
         if is_fresh {
@@ -281,7 +283,7 @@ fn create_file(path: &Utf8Path, mode: u32) -> io::Result<()> {
 }
 
 /// Makes the mount point in a folder of the sandbox's own. Anywhere else it exists, or there is none.
-fn prepare(path: &Utf8Path, place: &Place, fresh: &[Utf8PathBuf]) -> io::Result<bool> {
+fn prepare(path: &Utf8Path, place: &MountSource, fresh: &[Utf8PathBuf]) -> io::Result<bool> {
     if path.symlink_metadata().is_ok() {
         return Ok(true);
     }
@@ -290,9 +292,11 @@ fn prepare(path: &Utf8Path, place: &Place, fresh: &[Utf8PathBuf]) -> io::Result<
     }
     let is_folder = match place {
         // What is hidden is not there.
-        Place::HiddenFolder | Place::HiddenFile => return Ok(false),
-        Place::Private => true,
-        Place::Tree(tree) => rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(tree)?.st_mode).is_dir(),
+        MountSource::HiddenFolder | MountSource::HiddenFile => return Ok(false),
+        MountSource::Private => true,
+        MountSource::Tree(tree) => {
+            rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(tree)?.st_mode).is_dir()
+        }
     };
     let parent = if is_folder { path } else { path.parent().unwrap_or(path) };
     DirBuilder::new().recursive(true).mode(0o755).create(parent)?;

@@ -19,7 +19,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
 use crate::refusal::{At, Refusal, Step};
-use crate::{FromInit, HELPER_VERB, NO_SANDBOX, Plan, Reply, complain, init, system};
+use crate::{FromInit, HELPER_VERB, NO_SANDBOX, Plan, Reply, complain, init, parent_socket, system};
 
 /// What process 1 needs to make the sandbox. They are dropped before the program starts.
 const NEEDED: CapabilitySet = CapabilitySet::SYS_ADMIN
@@ -28,13 +28,7 @@ const NEEDED: CapabilitySet = CapabilitySet::SYS_ADMIN
     .union(CapabilitySet::SYS_RESOURCE);
 
 pub(crate) fn run() -> u8 {
-    let socket = match io::stdin().as_fd().try_clone_to_owned() {
-        Ok(socket) => UnixStream::from(socket),
-        Err(error) => {
-            complain(&error);
-            return NO_SANDBOX;
-        }
-    };
+    let Some(socket) = parent_socket() else { return NO_SANDBOX };
     match enter(&socket) {
         Ok((init, channel, policy, missing)) => {
             let code = wait(init, &channel, &socket);

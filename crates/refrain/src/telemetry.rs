@@ -28,7 +28,7 @@ fn collector(context: &Context, worktree: &Utf8Path) -> Option<Telemetry> {
     let endpoint = settings.and_then(|settings| settings.config.telemetry.endpoint);
     let telemetry = Telemetry::new(endpoint.as_deref(), &context.host);
     let telemetry = telemetry.inspect_err(|error| {
-        out::tell_line("", &format!("note: no collector is told anything: {}", chain(error)));
+        out::tell_line("", &format!("note: nothing is sent to a collector: {}", chain(error)));
     });
     let telemetry = telemetry.ok()??;
     telemetry.notes().iter().for_each(|note| out::tell_line("", &format!("note: {note}")));

@@ -7,10 +7,10 @@ use crate::failure::Result;
 use crate::files::{read, rust_files};
 
 /// Words that name no type.
-const REFUSED: [&str; 32] = [
-    "Asked", "Begun", "Brought", "Came", "Found", "Given", "Happened", "Happens", "Heard", "Held", "How",
-    "Kept", "Known", "Looking", "Made", "Ran", "Said", "Says", "Seen", "Sent", "Shown", "Sought", "Standing",
-    "Struck", "Told", "Took", "Wanted", "What", "Which", "Who", "Why", "Written",
+const REFUSED: [&str; 34] = [
+    "Answer", "Asked", "Begun", "Brought", "Came", "Found", "Given", "Happened", "Happens", "Heard", "Held",
+    "How", "Kept", "Known", "Looking", "Made", "Place", "Ran", "Said", "Says", "Seen", "Sent", "Shown",
+    "Sought", "Standing", "Struck", "Told", "Took", "Wanted", "What", "Which", "Who", "Why", "Written",
 ];
 
 /// Every type of the repository's Rust files with such a name.

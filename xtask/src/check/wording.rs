@@ -19,7 +19,8 @@ const PHRASES: [(&str, &str); 5] = [
     ("that did not go", "something went wrong"),
 ];
 /// The ends of the names of files with texts for the user, by the folder.
-const TEXTS: [(&str, &str); 7] = [
+const TEXTS: [(&str, &str); 8] = [
+    ("CHANGELOG.md", ""),
     ("README.md", ""),
     ("docs/", ".md"),
     ("docs/schema/", ".json"),

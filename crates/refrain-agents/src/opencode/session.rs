@@ -10,7 +10,7 @@ use crate::wire::lax;
 
 /// One answer of the turn.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Answer {
+pub(crate) struct MessageUsage {
     #[serde(default, deserialize_with = "lax")]
     tokens: Option<Usage>,
     #[serde(default, deserialize_with = "lax")]
@@ -23,7 +23,7 @@ pub(crate) struct Answer {
 }
 
 /// The turn with these answers.
-pub(crate) fn turn(answers: Vec<Answer>) -> Tail {
+pub(crate) fn turn(answers: Vec<MessageUsage>) -> Tail {
     let mut tail = Tail::default();
     for answer in answers {
         tail.has_worked |= answer.worked;

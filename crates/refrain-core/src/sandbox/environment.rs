@@ -6,19 +6,12 @@ use crate::spec::AgentKind;
 /// The port of the proxy on the sandbox's own loopback address. Nothing else listens in a sandbox that starts.
 pub const PROXY_PORT: u16 = 3128;
 
-/// Paths, the user's identity, locale, terminal, and the places of tools.
-const PASSED: [&str; 41] = [
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "LANG",
-    "LANGUAGE",
-    "TERM",
-    "TZ",
-    "COLORTERM",
-    "NO_COLOR",
+/// Variables that say nothing but where programs are, who the user is, and how to print: paths, the user's identity, locale and
+/// terminal.
+pub const BASIC_VARIABLES: [&str; 11] =
+    ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "TZ", "COLORTERM", "NO_COLOR"];
+/// Besides those: settings of tools, and the places of tools.
+const PASSED: [&str; 30] = [
     "FORCE_COLOR",
     "CI",
     "EDITOR",
@@ -77,7 +70,9 @@ pub fn passes(role: Role, name: &str, is_given: bool) -> bool {
         Role::Gate if is_of_agents(name) => false,
         Role::Gate if is_given => true,
         Role::Agent(_) | Role::Gate => {
-            PASSED.contains(&name) || PASSED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+            BASIC_VARIABLES.contains(&name)
+                || PASSED.contains(&name)
+                || PASSED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
         }
     }
 }

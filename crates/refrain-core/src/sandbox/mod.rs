@@ -14,10 +14,10 @@ use camino::Utf8PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use environment::{PROXY_PORT, passes, proxy_variables};
+pub use environment::{BASIC_VARIABLES, PROXY_PORT, passes, proxy_variables};
 pub use host::{Host, HostError, agent_hosts};
 pub use policy::{Places, Policy, Role, policy};
-pub use request::{Answer, RefusedHost, Request, answer, is_public};
+pub use request::{ProxyDecision, RefusedHost, Request, answer, is_public};
 
 /// The sandbox of a loop, pinned when the loop starts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -17,7 +17,7 @@ pub struct RefusedHost {
 
 /// What is done with a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum ProxyDecision {
     Connect(Host),
     /// Plain HTTP to an allowed host: the same over HTTPS.
     Redirect(String),
@@ -37,13 +37,13 @@ const LONGEST_NAME: usize = 100;
 
 /// The answer to the head of a request.
 #[must_use]
-pub fn answer(hosts: &[Host], head: &[u8]) -> Answer {
+pub fn answer(hosts: &[Host], head: &[u8]) -> ProxyDecision {
     let head = String::from_utf8_lossy(head);
     let mut words = head.lines().next().unwrap_or_default().split(' ');
     let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let refuse = |host: &str, why: &str| {
         let host = host.chars().filter(|c| c.is_ascii_graphic()).take(LONGEST_NAME).collect();
-        Answer::Refuse(Request { host, why: why.to_owned() })
+        ProxyDecision::Refuse(Request { host, why: why.to_owned() })
     };
     if method == "CONNECT" {
         let Some((name, port)) = target.rsplit_once(':') else { return refuse(target, "it has no port") };
@@ -54,7 +54,7 @@ pub fn answer(hosts: &[Host], head: &[u8]) -> Answer {
         let host = hosts.iter().find(|host| host.is(name, port));
         return host.map_or_else(
             || refuse(target, "it is not among its hosts"),
-            |host| Answer::Connect(host.clone()),
+            |host| ProxyDecision::Connect(host.clone()),
         );
     }
     let Some(rest) = target.strip_prefix("http://") else {
@@ -65,7 +65,7 @@ pub fn answer(hosts: &[Host], head: &[u8]) -> Answer {
     let is_allowed = hosts.iter().any(|host| host.is(name, 443));
     let is_safe = path.chars().all(|c| c.is_ascii_graphic());
     match is_allowed && is_safe {
-        true => Answer::Redirect(format!("https://{name}/{path}")),
+        true => ProxyDecision::Redirect(format!("https://{name}/{path}")),
         false => refuse(place, "it is not among its hosts"),
     }
 }

@@ -184,9 +184,9 @@ fn a_host_is_a_name(#[case] text: &str, #[case] expected: Option<&str>) {
 fn the_proxy_answers(#[case] head: &str, #[case] expected: &str) {
     let hosts = ["api.example.org".parse().unwrap()];
     let answer = match answer(&hosts, format!("{head}\r\nHost: x\r\n\r\n").as_bytes()) {
-        Answer::Connect(host) => format!("connect {host}"),
-        Answer::Redirect(location) => format!("redirect {location}"),
-        Answer::Refuse(request) => format!("refuse {}", request.host),
+        ProxyDecision::Connect(host) => format!("connect {host}"),
+        ProxyDecision::Redirect(location) => format!("redirect {location}"),
+        ProxyDecision::Refuse(request) => format!("refuse {}", request.host),
     };
     assert_eq!(answer, expected);
 }

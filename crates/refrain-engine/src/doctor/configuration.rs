@@ -119,7 +119,8 @@ fn named(service: &Service, settings: &Settings) -> Vec<Finding> {
         findings.push(Finding::warning(Subject::Configuration, found, advice));
     }
     if let Err(error) = Telemetry::new(config.telemetry.endpoint.as_deref(), service.host()) {
-        let advice = "refrain docs telemetry says what is accepted; until then no collector is told anything";
+        let advice =
+            "refrain docs telemetry says what is accepted; until then nothing is sent to a collector";
         findings.push(Finding::warning(Subject::Configuration, chain(&error), advice).about("telemetry"));
     }
     if config.slack != Slack::default()

@@ -296,7 +296,8 @@ impl Landing {
             |task: &&TaskState| task.wave == Some(place) && matches!(task.stage, Stage::Landed { .. });
         let mut tasks: Vec<TaskId> =
             state.tasks.iter().filter(landed).map(|task| task.card.id.clone()).collect();
-        let (Some(stand), Some(tip)) = (&state.trunk, &state.tip) else {
+        let made_of = state.trunk.as_ref().zip(state.tip.as_ref()).filter(|_| !its.is_empty());
+        let Some((stand, tip)) = made_of else {
             return Ok(PlanEvent::WaveCompleted {
                 wave,
                 commit: None,
@@ -305,15 +306,6 @@ impl Landing {
                 commits: Vec::new(),
             });
         };
-        if its.is_empty() {
-            return Ok(PlanEvent::WaveCompleted {
-                wave,
-                commit: None,
-                tasks,
-                rest: Vec::new(),
-                commits: Vec::new(),
-            });
-        }
         let repository = self.repository(Some(cancel))?;
         let mut made = self.make_wave(&repository, state, (wave, &its), stand, cancel)?;
         if made.is_none() {

@@ -10,7 +10,9 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use refrain_core::sandbox::{Answer, Host, PROXY_PORT, Policy, RefusedHost, Request, answer, is_public};
+use refrain_core::sandbox::{
+    Host, PROXY_PORT, Policy, ProxyDecision, RefusedHost, Request, answer, is_public,
+};
 use refrain_proc::keeper::{FrameReader, send};
 use refrain_sandbox::{Plan, Reply};
 use rustls::server::Acceptor;
@@ -161,14 +163,14 @@ async fn forward(mut client: TcpStream, port: u16) -> io::Result<()> {
 async fn proxy(mut client: TcpStream, network: &Network) -> io::Result<()> {
     let Ok(head) = timeout(PATIENCE, head(&mut client)).await else { return Ok(()) };
     let host = match answer(&network.policy.hosts, &head?) {
-        Answer::Connect(host) => host,
-        Answer::Redirect(location) => {
+        ProxyDecision::Connect(host) => host,
+        ProxyDecision::Redirect(location) => {
             let head = format!(
                 "HTTP/1.1 301 Moved Permanently\r\nLocation: {location}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
             );
             return client.write_all(head.as_bytes()).await;
         }
-        Answer::Refuse(Request { host, why }) => {
+        ProxyDecision::Refuse(Request { host, why }) => {
             return refuse(client, network, &host, &why).await;
         }
     };

@@ -19,14 +19,14 @@ sort -n list | grep -v '^[<|=>]' > sorted; mv sorted list
 echo "$number" > "f$number.txt"
 echo TASK_COMPLETE"#;
 
-struct Place {
+struct KilledPlan {
     sandbox: Sandbox,
     agent: String,
     /// A `PATH` whose first git is a script that may stop.
     path: String,
 }
 
-impl Place {
+impl KilledPlan {
     /// `script` decides in the git whether it stops.
     fn new(agent: &str, script: &str) -> Self {
         let sandbox = sandbox();
@@ -80,7 +80,7 @@ impl Place {
 
 #[test]
 fn a_task_whose_worktree_was_made_ready_when_the_runner_died_does_not_take_anothers() {
-    let place = Place::new(
+    let place = KilledPlan::new(
         r#"[ -e $NOTES/free ] || { echo at >> $NOTES/at; read -r _ < $GATES/go; }"#,
         r#"case "$PWD $*" in *_pool/2*) [ -e $NOTES/free ] || { echo at >> $NOTES/git; STOP; };; esac"#,
     );
@@ -97,7 +97,7 @@ fn a_task_whose_worktree_was_made_ready_when_the_runner_died_does_not_take_anoth
 #[ignore = "a plan for each call of git takes minutes: .ci/nightly"]
 fn a_plan_killed_at_any_call_of_git_is_resumed() {
     for call in 1.. {
-        let place = Place::new(
+        let place = KilledPlan::new(
             "",
             &format!(
                 r#"echo "$*" >> $NOTES/calls
