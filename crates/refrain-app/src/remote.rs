@@ -213,11 +213,7 @@ pub fn start(context: &Context, asked: &Start, note: Note<'_>) -> Result<(Servic
     let talk = asked.slack_talk(&workspace.settings.config.slack)?;
     let context = with_options(context, "start", &resolve::options(&request.options));
     context.typed.check()?;
-    let (service, id) = start_detached(&context, PreparedLoop::new(&context, workspace, &request)?, note)?;
-    if let Some(talk) = talk {
-        service.note_talk(&id, &talk)?;
-    }
-    Ok((service, id))
+    start_detached(&context, PreparedLoop::new(&context, workspace, &request)?, talk.as_ref(), note)
 }
 
 /// Works on the tasks of a plan in a process of its own, in the folder of the context as above.

@@ -53,6 +53,14 @@ pub struct Prepared {
     pub fate: FileAction,
 }
 
+impl Prepared {
+    /// Whether it is a configuration file that was not there.
+    #[must_use]
+    pub fn is_new_configuration(&self) -> bool {
+        self.path == "refrain.toml" && matches!(self.fate, FileAction::Made(_))
+    }
+}
+
 /// What `init` does with a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileAction {

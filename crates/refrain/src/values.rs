@@ -2,6 +2,7 @@
 //! environment: other modules get parsed values.
 
 use std::ffi::OsStr;
+use std::io::{IsTerminal, stderr, stdin};
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
@@ -92,6 +93,11 @@ pub(crate) fn time_zone() -> TimeZone {
         Some(_) => TimeZone::system(),
         None => local().unwrap_or_else(TimeZone::system),
     }
+}
+
+/// Whether a person is at the terminal, who can be asked.
+pub(crate) fn can_ask(context: &Context) -> bool {
+    stdin().is_terminal() && stderr().is_terminal() && !context.caller.is_attempt()
 }
 
 /// Asks a person at the terminal; whether they say yes.

@@ -115,8 +115,9 @@ fn anchors(text: &str) -> BTreeSet<String> {
         let heading = line.trim_start_matches('#').trim().to_lowercase();
         let kept = heading.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
         let anchor: String = kept.map(|c| if c == ' ' { '-' } else { c }).collect();
-        let first = !found.contains(&anchor);
-        found.insert(if first { anchor } else { format!("{anchor}-1") });
+        let numbered = (1_usize..).map(|number| format!("{anchor}-{number}"));
+        let free = std::iter::once(anchor.clone()).chain(numbered).find(|anchor| !found.contains(anchor));
+        found.extend(free);
     }
     found
 }
@@ -205,9 +206,10 @@ mod tests {
 
     #[test]
     fn anchors_are_those_of_a_forge() {
-        let found =
-            anchors("# The `[start]` table: defaults\n## What's new?\n```sh\n# no\n```\n## What's new?\n");
-        let wanted = ["the-start-table-defaults", "whats-new", "whats-new-1"];
+        let found = anchors(
+            "# The `[start]` table: defaults\n## What's new?\n```sh\n# no\n```\n## What's new?\n## What's new?\n",
+        );
+        let wanted = ["the-start-table-defaults", "whats-new", "whats-new-1", "whats-new-2"];
         assert_eq!(found.into_iter().collect::<Vec<_>>(), wanted);
     }
 

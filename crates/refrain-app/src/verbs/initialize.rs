@@ -1,6 +1,6 @@
 //! Writing Refrain's files into a project, and trusting what was written.
 
-use refrain_engine::{Choices, Extras, FileAction, Prepared, Service};
+use refrain_engine::{Choices, Extras, Prepared, Service};
 
 use crate::plan::SourceArgs;
 use crate::trust::Trustable;
@@ -28,8 +28,7 @@ pub fn initialize(
         context.check(Action::Trust)?;
     }
     let files = service.init(request.extras, &request.choices, request.is_rehearsal)?;
-    let is_new = |file: &Prepared| file.path == "refrain.toml" && matches!(file.fate, FileAction::Made(_));
-    let trusts = request.trusts && !request.is_rehearsal && files.iter().any(is_new);
+    let trusts = request.trusts && !request.is_rehearsal && files.iter().any(Prepared::is_new_configuration);
     if trusts {
         let mut found = Trustable::of(context, service, &SourceArgs::default())?;
         // Commands of task files were not shown.

@@ -10,9 +10,6 @@ use crate::plan::{HowArgs, Prepared, RunPlan, SourceArgs, SpecArgs};
 use crate::resolve;
 use crate::{Action, Code, Context, Note, RequestError};
 
-/// How often the agent may write the plan: once more if it cannot be used.
-const TRIES: u32 = 2;
-
 /// A plan to write.
 #[derive(Debug, Default)]
 pub struct NewPlan {
@@ -49,18 +46,13 @@ pub fn new_plan(context: &Context, request: &NewPlan, note: Note<'_>) -> Result<
     let resolved = resolve::common(context, &work, GateChoice::default(), &settings, &service, &context.dir)?;
     let spec = resolved.spec;
     note(format!("{} writes the plan", spec.agent.program));
-    let mut before: Option<(String, Vec<String>)> = None;
-    for _ in 1..TRIES {
-        let prepared = write(context, request, (&service, &spec), before.take(), note)?;
-        let problems = errors(&prepared);
-        if problems.is_empty() {
-            return Ok(prepared);
-        }
-        note(format!("the plan cannot be used, and is written once more: {}", problems.join("; ")));
-        let text = std::fs::read_to_string(&path).unwrap_or_default();
-        before = Some((text, problems));
+    let (prepared, text) = write(context, request, (&service, &spec), None, note)?;
+    let problems = errors(&prepared);
+    if problems.is_empty() {
+        return Ok(prepared);
     }
-    write(context, request, (&service, &spec), before, note)
+    note(format!("the plan cannot be used, and is written once more: {}", problems.join("; ")));
+    Ok(write(context, request, (&service, &spec), Some((&text, &problems)), note)?.0)
 }
 
 impl NewPlan {
@@ -80,11 +72,10 @@ fn write(
     context: &Context,
     request: &NewPlan,
     (service, spec): (&refrain_engine::Service, &refrain_core::Spec),
-    before: Option<(String, Vec<String>)>,
+    before: Option<(&str, &[String])>,
     note: Note<'_>,
-) -> Result<Prepared, RequestError> {
-    let shown = before.as_ref().map(|(text, problems)| (text.as_str(), problems.as_slice()));
-    let text = service.draft_plan(spec, &request.idea, shown)?.map_err(|said| {
+) -> Result<(Prepared, String), RequestError> {
+    let text = service.draft_plan(spec, &request.idea, before)?.map_err(|said| {
         let said = squeeze(&printable(&said));
         let error = format!("{} wrote no plan after a line PLAN: {said}", spec.agent.program);
         RequestError::new(Code::Failed, error).hint("nothing was written; try again, or another --agent")
@@ -92,11 +83,8 @@ fn write(
     put(&context.dir.join(&request.file), &text, before.is_some())?;
     let source = SourceArgs { plan: Some(request.file.clone()), ..SourceArgs::default() };
     let (spec, how) = (SpecArgs::default(), HowArgs::default());
-    Prepared::of(
-        context,
-        RunPlan { source, spec, how, name: None, work: request.work(), mirror: Vec::new() },
-        note,
-    )
+    let plan = RunPlan { source, spec, how, name: None, work: request.work(), mirror: Vec::new() };
+    Ok((Prepared::of(context, plan, note)?, text))
 }
 
 /// Writes the file: a new one, or in place of the plan that could not be used.

@@ -114,7 +114,7 @@ pub fn resume(
     mut slow: Slow<'_>,
 ) -> Result<Resumed, RequestError> {
     check(context, service, id, grant)?;
-    let spec = service.state(id)?.spec;
+    let spec = service.spec(id)?;
     if let Some(sandbox) = &spec.sandbox {
         refrain_engine::sandbox::probe(&context.host, &spec, sandbox).map_err(|error| refused(&error))?;
     }

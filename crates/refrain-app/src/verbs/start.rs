@@ -5,7 +5,7 @@ use refrain_core::gate::DefaultGates;
 use refrain_core::text::printable;
 use refrain_core::{LoopId, LoopState, Spec};
 use refrain_engine::config::Settings;
-use refrain_engine::{Detached, EngineError, Runner, Service, Signals, left_to_others};
+use refrain_engine::{Detached, EngineError, Runner, Service, Signals, Talk, left_to_others};
 
 use crate::caller::Action;
 use crate::error::{Code, RequestError};
@@ -163,10 +163,13 @@ pub fn detach(
 pub fn start_detached(
     context: &Context,
     prepared: PreparedLoop,
+    talk: Option<&Talk>,
     note: Note<'_>,
 ) -> Result<(Service, LoopId), RequestError> {
     let StartedLoop { service, settings, dir, runner, notes } = prepared.start(context, note)?;
     let id = runner.id().clone();
+    // On disk before the loop runs: what is noted later could find another note of it.
+    talk.map_or(Ok(()), |talk| service.note_talk(&id, talk))?;
     let notify = NotifyArgs::default().or_configured(&settings.config.notify);
     notes.into_iter().chain(notify.notes(context, &settings, false)).for_each(note);
     detach(context, (&service, runner), &dir, &notify)?.1.reap();

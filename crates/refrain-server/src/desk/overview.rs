@@ -74,6 +74,9 @@ pub(crate) struct Facts {
 #[serde(default)]
 pub(crate) struct Used {
     pub(crate) cost_usd: Option<f64>,
+    /// Of a loop: its cost is not known in full.
+    pub(crate) cost_at_least: bool,
+    /// Of a plan: the same. Of a loop it may be about tokens alone.
     pub(crate) at_least: bool,
 }
 
@@ -191,8 +194,8 @@ fn order(group: Group) -> u8 {
 
 fn entry(service: &Service, group: Group, brief: Box<Brief>, goal: String, is_detailed: bool) -> Entry {
     let facts = facts(&brief);
-    let iterations = match service.standing(&brief.id) {
-        Ok(ByKind::Loop(status)) if is_detailed => status.iterations.unwrap_or_default(),
+    let iterations = match is_detailed.then(|| service.standing(&brief.id)) {
+        Some(Ok(ByKind::Loop(status))) => status.iterations.unwrap_or_default(),
         _ => Vec::new(),
     };
     let folder = service.project().root.file_name().unwrap_or_default().to_owned();

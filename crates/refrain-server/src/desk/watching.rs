@@ -42,6 +42,13 @@ pub(crate) struct LoopAddress {
     pub(crate) id: String,
 }
 
+impl LoopAddress {
+    /// The path of its page.
+    pub(crate) fn path(&self) -> String {
+        format!("/p/{}/{}", self.project, self.id)
+    }
+}
+
 /// A project.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct ProjectView {

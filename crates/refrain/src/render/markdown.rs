@@ -22,7 +22,6 @@ struct Page {
     block: String,
     is_code: bool,
     is_bold: bool,
-    heading: Option<HeadingLevel>,
     /// The lists around the block: the next number of each, if it has numbers.
     lists: Vec<Option<u64>>,
     /// The sign of a list's item whose first block is not printed yet.
@@ -47,7 +46,6 @@ impl Page {
 
     fn start(&mut self, tag: &Tag<'_>) {
         match tag {
-            Tag::Heading { level, .. } => self.heading = Some(*level),
             Tag::List(first) => {
                 self.finish_block("");
                 self.lists.push(*first);
@@ -74,10 +72,9 @@ impl Page {
     fn end(&mut self, tag: TagEnd) {
         match tag {
             TagEnd::Paragraph => self.finish_block("\n"),
-            TagEnd::Heading(_) => {
+            TagEnd::Heading(level) => {
                 let heading = std::mem::take(&mut self.block);
-                let is_first = self.heading.take() == Some(HeadingLevel::H1);
-                let heading = if is_first {
+                let heading = if level == HeadingLevel::H1 {
                     heading.bold().underline().to_string()
                 } else {
                     heading.bold().to_string()

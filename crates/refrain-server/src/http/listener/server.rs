@@ -75,7 +75,7 @@ struct Handshake {
 
 impl std::fmt::Debug for Handshake {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Agreeing").field("places", &self.places).finish_non_exhaustive()
+        f.debug_struct("Handshake").field("places", &self.places).finish_non_exhaustive()
     }
 }
 

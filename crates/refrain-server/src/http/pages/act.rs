@@ -117,7 +117,7 @@ impl Question {
         let place = of.place();
         Some(Self {
             frame: Frame::of(door, &place),
-            base: format!("/p/{}/{}", of.project, of.id),
+            base: place.path(),
             verb,
             title: format!("{what} {}?", of.id),
             text,
@@ -140,7 +140,7 @@ pub(super) async fn act(
 ) -> Response {
     let is_gone = matches!(of.action.as_str(), "archive" | "discard");
     let is_of_list = is_gone || fields.back.as_deref() == Some("/");
-    let back = if is_of_list { "/".to_owned() } else { format!("/p/{}/{}", of.project, of.id) };
+    let back = if is_of_list { "/".to_owned() } else { of.place().path() };
     let (place, action) = (of.place(), of.action.clone());
     match door.at_desk(move |desk| done(desk, &place, &action, fields)).await {
         Ok(()) => Redirect::to(&format!("{back}?did={}", of.action)).into_response(),

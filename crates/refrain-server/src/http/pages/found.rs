@@ -32,7 +32,7 @@ pub(super) async fn show(
     let search = move |desk: &Desk| desk.search(&of.place(), &of.attempt, &find, from);
     let found = door.at_desk(search).await;
     shown(&door, found, |found| {
-        let back = format!("/p/{}/{}", place.project, place.id);
+        let back = place.path();
         page(&Page { frame: Frame::of(&door, &place), back, attempt, wanted, found })
     })
 }

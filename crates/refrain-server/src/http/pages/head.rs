@@ -108,7 +108,7 @@ impl Head {
         Self {
             base: base.to_owned(),
             id: status.id.to_string(),
-            icon: Label::icon(status.status, status.verified),
+            icon: Label::icon(group),
             status: Label::of(status.status, status.verified),
             goal: clip(&squeeze(goal.trim_start_matches(['#', ' '])), SHORT_GOAL).into_owned(),
             reason: sentence(&status.reason),
@@ -152,7 +152,7 @@ impl Head {
         let need = (group == Group::NeedsYou && status.status == StatusWord::Crashed).then(|| {
             let facts = NeedFacts {
                 status: status.status,
-                is_plan: false,
+                is_plan: true,
                 waits_for: None,
                 question: None,
                 reason: &status.reason,
@@ -179,7 +179,7 @@ impl Head {
         Self {
             base: base.to_owned(),
             id: status.id.to_string(),
-            icon: Label::icon(status.status, status.verified),
+            icon: Label::icon(group),
             status: Label::of(status.status, status.verified),
             goal: format!("the tasks of {}", status.tag),
             reason: sentence(&status.reason),

@@ -88,7 +88,7 @@ pub(super) async fn show(
     asked: PageQuery,
 ) -> Response {
     let frame = Frame::of(&door, &place).after(&asked);
-    let base = format!("/p/{}/{}", place.project, place.id);
+    let base = place.path();
     let (wanted, path) = (asked.get("at").cloned(), base.clone());
     let found = door.at_desk(move |desk| look(desk, &place, wanted, &path)).await;
     shown(&door, found, |found| match found {

@@ -1,7 +1,7 @@
 //! The parts that several pages have. Each is a template, and shown as it is by another one.
 
 use askama::Template;
-use refrain_core::view::{Charset, Iteration, Pip, StatusWord, Verification};
+use refrain_core::view::{Charset, Group, Iteration, Pip, StatusWord, Verification};
 
 /// The longest strip, in iterations.
 const LONGEST_STRIP: usize = 40;
@@ -25,12 +25,10 @@ impl Label {
     }
 
     /// The colour of the page's icon.
-    pub(super) fn icon(status: StatusWord, verified: Option<bool>) -> &'static str {
-        match status {
-            StatusWord::Running | StatusWord::Waiting => "running",
-            StatusWord::Blocked | StatusWord::Crashed => "needs-you",
-            StatusWord::Completed if verified == Some(true) => "verified",
-            _ => "idle",
+    pub(super) fn icon(group: Group) -> &'static str {
+        match group {
+            Group::NeedsYou | Group::Running | Group::Verified => group.as_str(),
+            Group::Unverified | Group::Stopped => "idle",
         }
     }
 }
@@ -131,8 +129,8 @@ impl Need {
     pub(super) fn of(base: String, id: String, back: &'static str, facts: &NeedFacts<'_>) -> Self {
         let reason = sentence(facts.reason);
         let (title, text, form) = match facts.waits_for {
-            _ if facts.is_plan => ("Tasks need you", reason, NeedForm::Look),
             _ if facts.status == StatusWord::Crashed => ("Interrupted", reason, NeedForm::Continue),
+            _ if facts.is_plan => ("Tasks need you", reason, NeedForm::Look),
             Some("approval") => {
                 ("Needs your approval", reason, NeedForm::Approve(facts.tree.unwrap_or_default().to_owned()))
             }

@@ -6,6 +6,8 @@ use askama::Template;
 use axum::extract::{Form, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use refrain_app::remote::Start;
+use refrain_core::gate::GateName;
+use refrain_core::spec::Limits;
 
 use super::act::number;
 use super::frame::{Frame, PageQuery, page};
@@ -273,7 +275,7 @@ fn sentences(start: &Start) -> Vec<String> {
         _ => "in the folder as it is, without commits",
     };
     let iterations = start.max_iterations.map_or_else(
-        || "20 iterations, or as many as the configuration says".to_owned(),
+        || format!("{} iterations, or as many as the configuration says", Limits::DEFAULT_ITERATIONS),
         |most| format!("{most} iterations"),
     );
     let money = start.max_cost_usd.map(|cost| format!(" and ${cost:.2}")).unwrap_or_default();
@@ -294,8 +296,7 @@ fn sentences(start: &Start) -> Vec<String> {
 /// The name of a gate, if it has one, else its command.
 fn gate_name(gate: &str) -> &str {
     let named = gate.split_once('=').map(|(name, _)| name);
-    let is_name = |name: &&str| name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
-    named.filter(is_name).unwrap_or(gate)
+    named.filter(|name| name.parse::<GateName>().is_ok()).unwrap_or(gate)
 }
 
 /// A path in a query.

@@ -22,10 +22,6 @@ const MOST_COLUMNS: usize = 30;
 /// What the handlers of the tabs are given.
 type Shared = State<Arc<AppState>>;
 
-fn base(place: &LoopAddress) -> String {
-    format!("/p/{}/{}", place.project, place.id)
-}
-
 #[derive(Template)]
 #[template(path = "changes.html")]
 struct Changes {
@@ -42,7 +38,7 @@ struct Changes {
 }
 
 pub(super) async fn changes(State(door): Shared, At(place): At<LoopAddress>, asked: PageQuery) -> Response {
-    let (frame, base) = (Frame::of(&door, &place).after(&asked), base(&place));
+    let (frame, base) = (Frame::of(&door, &place).after(&asked), place.path());
     let chosen = asked.get("iteration").and_then(|text| text.parse::<u32>().ok());
     let found = door.at_desk(move |desk| Ok((see(desk, &place)?, desk.difference(&place, chosen)?))).await;
     shown(&door, found, |(seen, difference)| {
@@ -92,7 +88,7 @@ struct Cell {
 }
 
 pub(super) async fn gates(State(door): Shared, At(place): At<LoopAddress>, asked: PageQuery) -> Response {
-    let (frame, base) = (Frame::of(&door, &place).after(&asked), base(&place));
+    let (frame, base) = (Frame::of(&door, &place).after(&asked), place.path());
     let path = base.clone();
     let look = move |desk: &Desk| -> Result<(LoopPage, Option<Failed>), Refusal> {
         let seen = see(desk, &place)?;
@@ -155,7 +151,7 @@ struct Prompt {
 }
 
 pub(super) async fn prompt(State(door): Shared, At(place): At<LoopAddress>, asked: PageQuery) -> Response {
-    let (frame, base) = (Frame::of(&door, &place).after(&asked), base(&place));
+    let (frame, base) = (Frame::of(&door, &place).after(&asked), place.path());
     let look = move |desk: &Desk| {
         let seen = see(desk, &place)?;
         let attempts: Vec<_> =
@@ -193,7 +189,7 @@ struct Row {
 }
 
 pub(super) async fn report(State(door): Shared, At(place): At<LoopAddress>, asked: PageQuery) -> Response {
-    let (frame, base) = (Frame::of(&door, &place).after(&asked), base(&place));
+    let (frame, base) = (Frame::of(&door, &place).after(&asked), place.path());
     let found = door.at_desk(move |desk| see(desk, &place)).await;
     shown(&door, found, |seen| {
         let head = seen.head(&frame, &base, "/report");

@@ -62,7 +62,7 @@ pub(super) async fn log(
 
 impl Page {
     fn of(door: &AppState, place: &LoopAddress, title: String, text: String) -> Self {
-        let back = format!("/p/{}/{}", place.project, place.id);
+        let back = place.path();
         Self { frame: Frame::of(door, place), title, back, part: None, text }
     }
 }

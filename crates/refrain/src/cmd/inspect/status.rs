@@ -108,13 +108,8 @@ fn last_failure(service: &Service, status: &Status) -> Option<String> {
     let text = printed.map_or_else(|| gate.preview.clone(), |part| part.text);
     let mut lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let last = lines.split_off(lines.len().saturating_sub(2));
-    Some(
-        [format!("gate {}", gate.name)]
-            .into_iter()
-            .chain((!last.is_empty()).then(|| last.join(" / ")))
-            .collect::<Vec<_>>()
-            .join(": "),
-    )
+    let end = if last.is_empty() { String::new() } else { format!(": {}", last.join(" / ")) };
+    Some(format!("gate {}{end}", gate.name))
 }
 
 /// One fact a line: first what matters to a person, then the rest.

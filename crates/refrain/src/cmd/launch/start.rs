@@ -1,6 +1,5 @@
 //! `refrain start`: parses the command line and drives the requested loop or plan.
 
-use std::io::{IsTerminal, stderr, stdin};
 use std::process::ExitCode;
 
 use clap::ArgGroup;
@@ -127,8 +126,7 @@ fn accepts_gates(
     prepared: &PreparedLoop,
 ) -> Result<bool, RequestError> {
     let gates = &prepared.untrusted_gates.gates;
-    let is_watched = stdin().is_terminal() && stderr().is_terminal() && !context.caller.is_attempt();
-    if gates.is_empty() || !is_watched || matches!(request.words, Some(Words::Stdin)) {
+    if gates.is_empty() || !values::can_ask(context) || matches!(request.words, Some(Words::Stdin)) {
         return Ok(false);
     }
     out::tell(&gated::offered(gates));

@@ -228,9 +228,7 @@ fn edited(context: &Context, proposed: &str) -> Result<String, RequestError> {
     let file = tempfile::Builder::new().prefix("refrain-tune-").suffix(".md").tempfile();
     let mut file = file.map_err(|error| failed("no file can be made to be edited", &error))?;
     file.write_all(proposed.as_bytes()).map_err(|error| failed("it cannot be written", &error))?;
-    let editor = context.variable("VISUAL").or_else(|| context.variable("EDITOR")).unwrap_or("vi");
-    let words = shlex::split(editor);
-    let words = words.ok_or_else(|| RequestError::usage(format!("EDITOR: {editor:?} is no command line")))?;
+    let words = crate::values::editor(context)?.unwrap_or_else(|| vec!["vi".to_owned()]);
     let Some((program, args)) = words.split_first() else {
         return Err(RequestError::usage("EDITOR is empty; accepted is a command line"));
     };

@@ -1,6 +1,5 @@
 //! `refrain init`.
 
-use std::io::{IsTerminal, stderr, stdin};
 use std::process::ExitCode;
 
 use clap::ValueEnum;
@@ -67,9 +66,8 @@ impl From<Git> for GitUse {
 /// Prepares the project, and reports what was done to each file.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
-    let is_watched = stdin().is_terminal() && stderr().is_terminal() && !context.caller.is_attempt();
     let mut choices = choices(&service, args)?;
-    let asks = is_watched && !args.yes && !args.dry_run && has_no_file(context, &service)?;
+    let asks = values::can_ask(context) && !args.yes && !args.dry_run && has_no_file(context, &service)?;
     if asks {
         choices = ask(&service, choices)?;
     }
@@ -81,8 +79,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     };
     let (files, is_trusted) = initialize(context, &service, &request)?;
     let mut text: String = files.iter().map(|file| told(file, args.dry_run)).collect();
-    let is_new = |file: &Prepared| file.path == "refrain.toml" && matches!(file.fate, FileAction::Made(_));
-    if !args.dry_run && files.iter().any(is_new) {
+    if !args.dry_run && files.iter().any(Prepared::is_new_configuration) {
         text.push_str(match is_trusted {
             true => "next: refrain start \"Fix the tests.\"\n",
             false => "next: refrain trust, which shows refrain.toml and asks; until then it does not count\n",
