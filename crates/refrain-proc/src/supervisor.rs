@@ -57,6 +57,18 @@ pub enum Stdin {
     Socket(OwnedFd),
 }
 
+impl Stdin {
+    /// # Errors
+    /// [`io::Error`] if there is no such file.
+    pub fn open(self) -> io::Result<OwnedFd> {
+        Ok(match self {
+            Self::File(path) => refrain_files::open(&path, refrain_files::OFlags::RDONLY)?.into(),
+            Self::Closed => File::open("/dev/null")?.into(),
+            Self::Socket(socket) => socket,
+        })
+    }
+}
+
 /// One start of an agent.
 #[derive(Debug)]
 pub struct Job<L> {
@@ -269,11 +281,7 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
     }
 
     fn start(&mut self, job: Job<L>) -> io::Result<()> {
-        let stdin: OwnedFd = match job.stdin {
-            Stdin::File(path) => refrain_files::open(&path, refrain_files::OFlags::RDONLY)?.into(),
-            Stdin::Closed => File::open("/dev/null")?.into(),
-            Stdin::Socket(socket) => socket,
-        };
+        let stdin = job.stdin.open()?;
         let (stdout, stdout_end) = pipe()?;
         let (stderr, stderr_end) = pipe()?;
         // Refused if the user has many such pipes: the default size works too.

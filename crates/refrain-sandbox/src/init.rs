@@ -7,11 +7,12 @@ use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use refrain_proc::OWN_PROGRAM;
 use refrain_proc::keeper::{FrameReader, send};
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions, wait};
 use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags};
 
-use crate::outer::{own_program, read};
+use crate::outer::read;
 use crate::refusal::{At, Refusal, Step};
 use crate::{
     FromInit, HELPER_VERB, NO_SANDBOX, Plan, Reply, loopback, mounts, parent_socket, program, system,
@@ -57,7 +58,7 @@ fn start(socket: &UnixStream) -> Result<Pid, Refusal> {
     let options = serde_json::to_string(&options).map_err(io::Error::other).at(Step::Plan)?;
     send(socket, &FromInit::Reply(Reply::Ready), &[]).at(Step::Plan)?;
     #[expect(clippy::disallowed_methods, reason = "it starts itself once more, to become the program")]
-    let child = Command::new(own_program())
+    let child = Command::new(OWN_PROGRAM)
         .args([HELPER_VERB, program::WORD, &options])
         .args(&plan.argv)
         .env_clear()

@@ -19,6 +19,7 @@ use rustix::mount::{
     unmount,
 };
 
+use crate::probe::kernel;
 use crate::refusal::{At, Refusal, Step};
 use crate::system::set_attributes;
 
@@ -230,10 +231,7 @@ fn mount_proc(processes: u32) -> io::Result<()> {
 /// Since Linux 6.14 a PID namespace has a limit of its own, which counts for root too. Before that the file is the
 /// machine's, and is not touched.
 fn limit_processes(processes: u32) {
-    let release = rustix::system::uname();
-    let release = release.release().to_string_lossy();
-    let mut numbers = release.split(['.', '-']).map(|number| number.parse::<u32>().unwrap_or_default());
-    if (numbers.next(), numbers.next()) >= (Some(6), Some(14)) {
+    if kernel() >= (6, 14) {
         #[expect(clippy::disallowed_methods, reason = "a file of the kernel")]
         let _ = fs::write("/proc/sys/kernel/pid_max", processes.to_string());
     }
@@ -257,20 +255,8 @@ fn mount_devices(devices: Vec<(&str, io::Result<OwnedFd>)>) -> io::Result<()> {
         fs::create_dir(Utf8Path::new("/dev").join(name))?;
     }
     attach(new_file_system("tmpfs", &[("mode", "1777")], HARMLESS)?, "/dev/shm".into())?;
-    let options = [("newinstance", ""), ("ptmxmode", "0666"), ("mode", "0620")];
-    let context = fsopen("devpts", FsOpenFlags::FSOPEN_CLOEXEC)?;
-    for (name, value) in options {
-        match value {
-            // Every instance is a new one by now; older kernels want to be asked.
-            "" => {
-                let _ = rustix::mount::fsconfig_set_flag(&context, name);
-            }
-            value => fsconfig_set_string(&context, name, value)?,
-        }
-    }
-    fsconfig_create(&context)?;
-    let terminals =
-        fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, NO_SUID | MountAttrFlags::MOUNT_ATTR_NOEXEC)?;
+    let options = [("ptmxmode", "0666"), ("mode", "0620")];
+    let terminals = new_file_system("devpts", &options, NO_SUID | MountAttrFlags::MOUNT_ATTR_NOEXEC)?;
     attach(terminals, "/dev/pts".into())
 }
 

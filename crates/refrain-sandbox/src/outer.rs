@@ -1,6 +1,5 @@
 //! The outer process: makes the namespaces, starts process 1, and ends as the program ended.
 
-use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -126,13 +125,13 @@ fn wait(mut init: Child, channel: &UnixStream, runner: &UnixStream) -> u8 {
     while let Ok(message) = read::<FromInit>(channel, &mut reader) {
         match message {
             FromInit::Reply(reply) => {
-                if let Reply::Refused(refusal) = &reply {
-                    complain(refusal);
-                    end = Some(FromInit::Exited(Some(i32::from(NO_SANDBOX))));
-                }
                 let fds: Vec<OwnedFd> = match &reply {
                     Reply::Listening(_) => reader.take_fds::<1>().map(Vec::from).unwrap_or_default(),
-                    Reply::Refused(_) | Reply::Ready => Vec::new(),
+                    Reply::Refused(refusal) => {
+                        complain(refusal);
+                        Vec::new()
+                    }
+                    Reply::Ready => Vec::new(),
                 };
                 // A runner that is gone closes its end, and the supervisor process ends this one.
                 let _ = send(runner, &reply, &fds.iter().map(AsFd::as_fd).collect::<Vec<_>>());
@@ -180,9 +179,4 @@ fn remove_work_folders(layer: &Utf8Path) {
         let _ = fs::set_permissions(work.join("work"), fs::Permissions::from_mode(0o700));
         let _ = fs::remove_dir_all(&work);
     }
-}
-
-/// The name under which the system knows this program.
-pub(crate) fn own_program() -> &'static OsStr {
-    OsStr::new(OWN_PROGRAM)
 }

@@ -12,12 +12,12 @@ use refrain_proc::keeper::{FrameReader, send};
 use crate::refusal::{At, Cause, Machine, Refusal, Step};
 use crate::{HELPER_VERB, Plan, Reply};
 
-/// Makes the sandbox of a plan, with `true` as its program. Nothing is left.
+/// Makes the sandbox of a plan, with a program that does nothing. Nothing is left.
 ///
 /// # Errors
 /// Why there is none, and what the machine says about it.
 pub fn probe(program: &Path, plan: &Plan) -> Result<(), (Cause, Refusal)> {
-    let plan = Plan { argv: vec!["/bin/true".to_owned()], ..plan.clone() };
+    let plan = Plan { argv: ["/bin/sh", "-c", ":"].map(str::to_owned).into(), ..plan.clone() };
     run(program, &plan).map_err(|refusal| (Cause::of(&refusal, &machine()), refusal))
 }
 
@@ -27,14 +27,19 @@ fn run(program: &Path, plan: &Plan) -> Result<(), Refusal> {
     }
     let (socket, theirs) = UnixStream::pair().at(Step::Helper)?;
     let stdin = fs::File::open("/dev/null").at(Step::Helper)?;
-    send(&socket, plan, &[stdin.as_fd()]).at(Step::Helper)?;
     #[expect(clippy::disallowed_methods, reason = "the binary itself, for one moment")]
-    let output = Command::new(program)
+    let helper = Command::new(program)
         .arg(HELPER_VERB)
         .env_clear()
         .stdin(Stdio::from(OwnedFd::from(theirs)))
-        .output()
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
         .at(Step::Helper)?;
+    // A plan may be larger than what a socket takes before it is read; a helper that cannot read it says why.
+    let sent = send(&socket, plan, &[stdin.as_fd()]);
+    let output = helper.wait_with_output().at(Step::Helper)?;
+    sent.at(Step::Helper)?;
     let mut reader = FrameReader::default();
     loop {
         let reply: Option<Reply> = reader.next().at(Step::Helper)?;
@@ -53,12 +58,18 @@ fn run(program: &Path, plan: &Plan) -> Result<(), Refusal> {
         .at(Step::Helper)
 }
 
+/// The version of the kernel.
+pub(crate) fn kernel() -> (u32, u32) {
+    let system = rustix::system::uname();
+    let release = system.release().to_string_lossy();
+    let mut numbers = release.split(['.', '-']).map(|number| number.parse().unwrap_or_default());
+    (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default())
+}
+
 /// What the machine says about namespaces.
 #[must_use]
 pub(crate) fn machine() -> Machine {
     let number = |path: &str| fs::read_to_string(path).ok()?.trim().parse().ok();
-    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let mut numbers = release.split(['.', '-']).map(|number| number.parse().unwrap_or_default());
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     Machine {
         is_linux: cfg!(target_os = "linux"),
@@ -67,6 +78,6 @@ pub(crate) fn machine() -> Machine {
         may_clone: number("/proc/sys/kernel/unprivileged_userns_clone"),
         apparmor: number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"),
         is_filtered: status.lines().any(|line| line.starts_with("Seccomp:") && line.ends_with('2')),
-        kernel: (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default()),
+        kernel: kernel(),
     }
 }

@@ -24,7 +24,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 use attack::{ATTEMPTS, Outcome};
 use camino::Utf8Path;
-use refrain_core::sandbox::{Places, Role, SandboxSpec, policy};
+use refrain_core::sandbox::{GitFolders, Places, Role, SandboxSpec, policy};
 use refrain_core::spec::AgentKind;
 use refrain_proc::keeper::send;
 use refrain_sandbox::{HELPER_VERB, Plan};
@@ -160,8 +160,7 @@ fn plan(
         home: home.to_owned(),
         checkout: None,
         worktree: worktree.to_owned(),
-        git_dir: Some(git_dir.to_owned()),
-        common_dir: Some(common.to_owned()),
+        git: Some(GitFolders { own: git_dir.to_owned(), common: common.to_owned() }),
         modules: Vec::new(),
         own: Vec::new(),
         show: Vec::new(),

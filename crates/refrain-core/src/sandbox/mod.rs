@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 pub use environment::{BASIC_VARIABLES, PROXY_PORT, passes, proxy_variables};
 pub use host::{Host, HostError, agent_hosts};
-pub use policy::{Places, Policy, Role, policy};
+pub use policy::{GitFolders, Places, Policy, Role, policy};
 pub use request::{ProxyDecision, RefusedHost, Request, answer, is_public};
 
 /// The sandbox of a loop, pinned when the loop starts.

@@ -22,10 +22,8 @@ pub struct Places {
     /// The folder that the process works in, if it is a checkout of its own that is not `worktree`.
     pub checkout: Option<Utf8PathBuf>,
     pub worktree: Utf8PathBuf,
-    /// The git folder of the worktree.
-    pub git_dir: Option<Utf8PathBuf>,
-    /// The git folder that all worktrees share; the same as `git_dir` in a plain clone.
-    pub common_dir: Option<Utf8PathBuf>,
+    /// None outside of a repository.
+    pub git: Option<GitFolders>,
     /// Git folders of submodules.
     pub modules: Vec<Utf8PathBuf>,
     /// Refrain's data, state and configuration of the user.
@@ -36,6 +34,14 @@ pub struct Places {
     pub agent_homes: Vec<(AgentKind, Utf8PathBuf)>,
     /// The folder of the loop that keeps what it writes into caches.
     pub cache_layer: Option<Utf8PathBuf>,
+}
+
+/// The git folders of a worktree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GitFolders {
+    pub own: Utf8PathBuf,
+    /// The one that all worktrees share; the same as `own` in a plain clone.
+    pub common: Utf8PathBuf,
 }
 
 /// What one process may do. Deeper paths count before those that contain them.
@@ -61,8 +67,8 @@ pub struct Policy {
 }
 
 /// What a git folder has that runs programs, or decides which run.
-const GIT_PROTECTED: [&str; 8] =
-    ["hooks", "config", "config.worktree", "info", "refrain", "commondir", "gitdir", "worktrees"];
+const GIT_PROTECTED: [&str; 7] =
+    ["hooks", "config", "config.worktree", "info", "commondir", "gitdir", "worktrees"];
 /// Those that are made where they are missing.
 const GIT_MADE: [&str; 2] = ["hooks", "info"];
 /// What decides about a linked worktree.
@@ -186,7 +192,7 @@ fn agent_home(kind: AgentKind) -> (&'static [&'static str], &'static [&'static s
 /// The policy of a process of that kind.
 #[must_use]
 pub fn policy(spec: &SandboxSpec, role: Role, places: &Places) -> Policy {
-    let home = |names: &[&str]| names.iter().map(|name| places.home.join(name)).collect::<Vec<_>>();
+    let home = |names: &[&str]| below(&places.home, names);
     let mut policy = Policy {
         write: spec.write.clone(),
         hide: [home(&HIDDEN), places.own.clone(), spec.hide.clone(), paths(&HIDDEN_OF_SYSTEM)].concat(),
@@ -208,8 +214,8 @@ pub fn policy(spec: &SandboxSpec, role: Role, places: &Places) -> Policy {
         let mut homes = home(names);
         homes.extend(places.agent_homes.iter().filter(|(of, _)| *of == kind).map(|(_, home)| home.clone()));
         if role == Role::Agent(kind) {
-            let inside = |of: &Utf8PathBuf| run_later.iter().map(|name| of.join(name)).collect::<Vec<_>>();
-            policy.read_only.extend(homes.iter().filter(|home| !is_file(home)).flat_map(inside));
+            let folders = homes.iter().filter(|home| !is_file(home));
+            policy.read_only.extend(folders.flat_map(|home| below(home, run_later)));
             policy.write.extend(homes);
         } else {
             policy.hide.extend(homes);
@@ -232,33 +238,39 @@ fn is_file(path: &Utf8Path) -> bool {
 }
 
 fn paths(names: &[&str]) -> Vec<Utf8PathBuf> {
-    names.iter().map(Utf8PathBuf::from).collect()
+    below(Utf8Path::new("/"), names)
+}
+
+fn below(dir: &Utf8Path, names: &[&str]) -> Vec<Utf8PathBuf> {
+    names.iter().map(|name| dir.join(name)).collect()
 }
 
 /// The agent commits; what runs or decides in a git folder stays as it is. A gate writes no git folder.
 fn protect_git(policy: &mut Policy, role: Role, places: &Places) {
-    let (Some(git_dir), Some(common)) = (&places.git_dir, &places.common_dir) else { return };
-    policy.hide.push(common.join("refrain"));
-    // The `.git` file of a linked worktree decides which git folder is used. A plain clone's is the folder itself.
+    // A `.git` file decides which git folder may be written when the next process starts. A plain clone's is the folder itself.
     let link = places.worktree.join(".git");
+    let Some(GitFolders { own, common }) = &places.git else {
+        policy.read_only.push(link);
+        return;
+    };
+    policy.hide.push(common.join("refrain"));
     if role == Role::Gate {
-        policy.read_only.extend([link, git_dir.clone(), common.clone()]);
+        policy.read_only.extend([link, own.clone(), common.clone()]);
         return;
     }
-    policy.write.extend([common.clone(), git_dir.clone()]);
-    let inside = |dir: &Utf8Path, names: &[&str]| names.iter().map(|name| dir.join(name)).collect::<Vec<_>>();
-    policy.make.extend(inside(common, &GIT_MADE));
-    policy.read_only.extend(
-        inside(common, &GIT_PROTECTED).into_iter().filter(|path| path.file_name() != Some("refrain")),
-    );
-    if git_dir != common {
+    policy.write.extend([common.clone(), own.clone()]);
+    policy.make.extend(below(common, &GIT_MADE));
+    policy.read_only.extend(below(common, &GIT_PROTECTED));
+    if link != *own {
         policy.read_only.push(link);
-        policy.read_only.extend(inside(git_dir, &WORKTREE_PROTECTED));
+    }
+    if own != common {
+        policy.read_only.extend(below(own, &WORKTREE_PROTECTED));
         // What the user has checked out.
-        policy.read_only.extend(inside(common, &["HEAD", "index"]));
+        policy.read_only.extend(below(common, &["HEAD", "index"]));
     }
     for module in &places.modules {
         policy.write.push(module.clone());
-        policy.read_only.extend(inside(module, &["hooks", "config", "config.worktree", "info"]));
+        policy.read_only.extend(below(module, &["hooks", "config", "config.worktree", "info"]));
     }
 }

@@ -8,8 +8,7 @@ fn places() -> Places {
         home: "/home/ada".into(),
         checkout: None,
         worktree: "/work/project".into(),
-        git_dir: Some("/work/project/.git".into()),
-        common_dir: Some("/work/project/.git".into()),
+        git: Some(GitFolders { own: "/work/project/.git".into(), common: "/work/project/.git".into() }),
         modules: vec!["/work/project/.git/modules/lib".into()],
         own: vec!["/home/ada/.local/state/refrain".into()],
         show: vec!["/home/ada/.local/state/refrain/loop/prompt.md".into()],
@@ -21,7 +20,10 @@ fn places() -> Places {
 fn linked() -> Places {
     Places {
         worktree: "/work/linked".into(),
-        git_dir: Some("/work/project/.git/worktrees/linked".into()),
+        git: Some(GitFolders {
+            own: "/work/project/.git/worktrees/linked".into(),
+            common: "/work/project/.git".into(),
+        }),
         ..places()
     }
 }
@@ -212,4 +214,18 @@ fn the_proxy_answers(#[case] head: &str, #[case] expected: &str) {
 #[case("64:ff9b::7f00:1", false)]
 fn private_addresses_are_told_apart(#[case] address: &str, #[case] expected: bool) {
     assert_eq!(is_public(address.parse().unwrap()), expected);
+}
+
+#[test]
+fn the_link_to_a_git_folder_stays_as_it_is() {
+    let nowhere = Places { git: None, ..places() };
+    let submodule = GitFolders {
+        own: "/work/project/.git/modules/lib".into(),
+        common: "/work/project/.git/modules/lib".into(),
+    };
+    let submodule = Places { worktree: "/work/project/lib".into(), git: Some(submodule), ..places() };
+    for (places, link) in [(nowhere, "/work/project/.git"), (submodule, "/work/project/lib/.git")] {
+        let policy = policy(&SandboxSpec::default(), CLAUDE, &places);
+        assert!(policy.read_only.iter().any(|path| path == link), "{link}: {policy:?}");
+    }
 }

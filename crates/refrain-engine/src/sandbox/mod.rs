@@ -6,9 +6,7 @@ mod proxy;
 #[cfg(test)]
 mod tests;
 
-use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -46,14 +44,10 @@ pub(crate) fn unquestioned(mut spec: Spec) -> Spec {
 
 impl Confined<'_> {
     /// The job in the sandbox of its loop; the job itself if the loop has none.
-    pub(crate) fn job<L>(&self, job: Job<L>, refused: &RefusedHosts) -> io::Result<Job<L>> {
+    pub(crate) fn job<L>(&self, mut job: Job<L>, refused: &RefusedHosts) -> io::Result<Job<L>> {
         let Some(sandbox) = &self.spec.sandbox else { return Ok(job) };
         let plan = self.plan(sandbox, &job);
-        let stdin: OwnedFd = match &job.stdin {
-            Stdin::Closed => File::open("/dev/null")?.into(),
-            Stdin::File(path) => refrain_files::open(path, refrain_files::OFlags::RDONLY)?.into(),
-            Stdin::Socket(socket) => socket.as_fd().try_clone_to_owned()?,
-        };
+        let stdin = std::mem::take(&mut job.stdin).open()?;
         let (socket, theirs) = UnixStream::pair()?;
         proxy::serve(socket, plan, stdin, (proxy::upstream(&self.host.env), refused.clone()))?;
         Ok(Job {

@@ -1,10 +1,8 @@
 //! The places of a loop on this machine, for its sandbox.
 
-use std::fs;
-
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::Spec;
-use refrain_core::sandbox::Places;
+use refrain_core::sandbox::{GitFolders, Places};
 use refrain_core::spec::AgentKind;
 
 use crate::Host;
@@ -12,6 +10,8 @@ use crate::Host;
 /// How deep submodules of submodules are looked for, and how many there may be.
 const MODULE_DEPTH: u32 = 8;
 const MOST_MODULES: usize = 200;
+/// No path in a git folder is longer.
+const LONGEST_PATH: u64 = 8 << 10;
 
 /// Variables that say where an agent's home is.
 const HOMES: [(&str, AgentKind); 2] =
@@ -35,17 +35,15 @@ pub(super) fn places(
         dir.ancestors().nth(depth).unwrap_or(dir).to_owned()
     });
     // A gate in a checkout of its own reads its history.
-    show.extend(checkout.as_deref().and_then(git_dirs).into_iter().flat_map(|(own, common)| [own, common]));
+    show.extend(checkout.as_deref().and_then(git_dirs).into_iter().flat_map(|git| [git.own, git.common]));
     let git = git_dirs(&spec.worktree);
-    let modules = git.as_ref().map(|(_, common)| modules(&common.join("modules"))).unwrap_or_default();
-    let (git_dir, common_dir) = git.unzip();
+    let modules = git.as_ref().map(|git| modules(&git.common.join("modules"))).unwrap_or_default();
     let homes = HOMES.iter().filter_map(|(name, kind)| Some((*kind, variable(name)?)));
     Places {
         home: variable("HOME").unwrap_or_else(|| "/nonexistent".into()),
         checkout,
         worktree: spec.worktree.clone(),
-        git_dir,
-        common_dir,
+        git,
         modules,
         own: vec![
             host.data_home.clone(),
@@ -60,21 +58,24 @@ pub(super) fn places(
     }
 }
 
-/// The git folder of a worktree, and the one that it shares with others.
-fn git_dirs(worktree: &Utf8Path) -> Option<(Utf8PathBuf, Utf8PathBuf)> {
+/// The git folders of a worktree. A plain clone's `.git` is its own whatever is in it, and a link is none: an agent could
+/// have made either to lead elsewhere.
+fn git_dirs(worktree: &Utf8Path) -> Option<GitFolders> {
+    let path =
+        |file: &Utf8Path| String::from_utf8(refrain_files::read_regular(file, LONGEST_PATH).ok()?).ok();
     let dot_git = worktree.join(".git");
-    let own = if dot_git.is_dir() {
-        dot_git
-    } else {
-        let text = fs::read_to_string(&dot_git).ok()?;
-        worktree.join(text.strip_prefix("gitdir:")?.trim())
+    if dot_git.symlink_metadata().ok()?.is_dir() {
+        return Some(GitFolders { common: dot_git.clone(), own: dot_git });
+    }
+    if dot_git.is_symlink() {
+        return None;
+    }
+    let own = worktree.join(path(&dot_git)?.strip_prefix("gitdir:")?.trim()).canonicalize_utf8().ok()?;
+    let common = match path(&own.join("commondir")) {
+        Some(text) => own.join(text.trim()).canonicalize_utf8().ok()?,
+        None => own.clone(),
     };
-    let own = own.canonicalize_utf8().ok()?;
-    let common = match fs::read_to_string(own.join("commondir")) {
-        Ok(text) => own.join(text.trim()).canonicalize_utf8().ok()?,
-        Err(_) => own.clone(),
-    };
-    Some((own, common))
+    Some(GitFolders { own, common })
 }
 
 /// The git folders of submodules.
@@ -97,4 +98,24 @@ fn modules(folder: &Utf8Path) -> Vec<Utf8PathBuf> {
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_cannot_lead_a_clone_to_another_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(dir.path()).unwrap().canonicalize_utf8().unwrap();
+        let (clone, own, elsewhere) = (root.join("clone"), root.join("clone/.git"), root.join("elsewhere"));
+        for folder in [&own, &elsewhere] {
+            std::fs::create_dir_all(folder).unwrap();
+        }
+        std::fs::write(own.join("commondir"), "../../elsewhere\n").unwrap();
+        assert_eq!(git_dirs(&clone), Some(GitFolders { own: own.clone(), common: own.clone() }));
+        std::fs::remove_dir_all(&own).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, &own).unwrap();
+        assert_eq!(git_dirs(&clone), None);
+    }
 }

@@ -54,8 +54,8 @@ impl RefusedHosts {
 /// The user's own proxy for HTTPS: its host and port, and the value of its login.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Upstream {
-    place: String,
-    login: Option<String>,
+    pub(super) place: String,
+    pub(super) login: Option<String>,
 }
 
 /// The user's own proxy.
@@ -66,10 +66,15 @@ pub(super) fn upstream(env: &[(OsString, OsString)]) -> Option<Upstream> {
         value.to_str().filter(|value| !value.is_empty())
     };
     let url = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"].into_iter().find_map(set)?;
-    let place = url.strip_prefix("http://")?.trim_end_matches('/');
-    let (login, place) = place.rsplit_once('@').map_or((None, place), |(login, place)| (Some(login), place));
-    let place = if place.contains(':') { place.to_owned() } else { format!("{place}:80") };
-    let login = login.map(|login| base64::engine::general_purpose::STANDARD.encode(login));
+    let url = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
+    let url = reqwest::Url::parse(&url).ok().filter(|url| url.scheme() == "http")?;
+    let place = format!("{}:{}", url.host_str()?, url.port_or_known_default()?);
+    let login = (!url.username().is_empty()).then(|| {
+        let decoded = |text: &str| percent_encoding::percent_decode_str(text).collect::<Vec<u8>>();
+        let login =
+            [&decoded(url.username())[..], b":", &decoded(url.password().unwrap_or_default())].concat();
+        base64::engine::general_purpose::STANDARD.encode(login)
+    });
     Some(Upstream { place, login })
 }
 

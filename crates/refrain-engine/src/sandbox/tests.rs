@@ -1,7 +1,9 @@
 //! The proxy, with the test in the place of the sandbox.
 
+use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -168,4 +170,19 @@ fn the_proxy_of_the_user_is_asked() {
     let said = served.join().unwrap();
     assert!(said.starts_with("CONNECT api.example.org:443 HTTP/1.1\r\n"), "{said}");
     assert!(said.contains("Proxy-Authorization: Basic YWRhOnBhc3M=\r\n"), "{said}");
+}
+
+#[test]
+fn a_proxy_of_the_user_is_found_with_its_login() {
+    for (url, place, login) in [
+        ("http://proxy.test:3128/", Some("proxy.test:3128"), None),
+        ("proxy.test", Some("proxy.test:80"), None),
+        ("http://[::1]", Some("[::1]:80"), None),
+        ("http://ada:p%40ss@proxy.test:8080/path", Some("proxy.test:8080"), Some("YWRhOnBAc3M=")),
+        ("socks5://proxy.test:1080", None, None),
+    ] {
+        let upstream = proxy::upstream(&[("HTTPS_PROXY".into(), url.into())]);
+        let found = upstream.as_ref().map(|it| (it.place.as_str(), it.login.as_deref()));
+        assert_eq!(found, place.map(|place| (place, login)), "{url}");
+    }
 }
