@@ -145,7 +145,7 @@ impl Service {
     /// [`EngineError`] if it has not stopped, or cannot be moved.
     pub fn archive(&self, id: &LoopId) -> Result<Utf8PathBuf, EngineError> {
         let Located { dir, archived: false } = self.locate(id)? else { return Err(self.no_loop(id)) };
-        let _lock = self.lock_of_ended(id, &dir)?;
+        let _lock = self.lock_of_ended::<LoopState>(id, &dir)?;
         let signing = self.host.signing();
         let ended = journal::read_believed::<LoopState>(&dir, &signing)?.ended;
         let ended = ended.ok_or_else(|| EngineError::NotStopped(id.clone()))?;
@@ -154,12 +154,16 @@ impl Service {
         Ok(aside)
     }
 
-    /// The lock of a loop that has ended.
+    /// The lock of a loop or plan that has ended.
     ///
     /// # Errors
     /// [`EngineError::NotStopped`] if the loop has not ended, or its runner does not release it.
-    pub(crate) fn lock_of_ended(&self, id: &LoopId, dir: &LoopDir) -> Result<RunnerLock, EngineError> {
-        lock_at_rest::<LoopState>(dir)?.ok_or_else(|| EngineError::NotStopped(id.clone()))
+    pub(crate) fn lock_of_ended<M: Machine>(
+        &self,
+        id: &LoopId,
+        dir: &LoopDir,
+    ) -> Result<RunnerLock, EngineError> {
+        lock_at_rest::<M>(dir)?.ok_or_else(|| EngineError::NotStopped(id.clone()))
     }
 
     pub fn events(&self, id: &LoopId) -> Result<Vec<refrain_core::Record>, EngineError> {

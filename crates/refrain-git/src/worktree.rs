@@ -41,6 +41,11 @@ const REFUSALS: &[&str] = &["containing submodules", "use --force"];
 /// The mode of a submodule in an index, and the space after it.
 const SUBMODULE: &[u8] = b"160000 ";
 
+/// Why a locked worktree is kept, with git's own reason.
+fn locked(reason: &str) -> String {
+    if reason.is_empty() { "it is locked".to_owned() } else { format!("it is locked: {reason}") }
+}
+
 impl Repository {
     /// Creates a worktree at `path` on the new branch `branch`, starting at `from`. Missing parent folders are
     /// created with access for this user only. An existing worktree with that branch is reused, an unfinished one is
@@ -141,8 +146,7 @@ impl Repository {
             return Ok(Removal::Kept("it is no worktree of this repository any more".to_owned()));
         };
         if let Some(reason) = listed.locked {
-            let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-            return Ok(Removal::Kept(format!("it is locked{reason}")));
+            return Ok(Removal::Kept(locked(&reason)));
         }
         let lost = if path.exists() { self.worktree_value(path)? } else { self.what_is_left(&listed.path) };
         if let Some(reason) = lost {
@@ -155,19 +159,27 @@ impl Repository {
     }
 
     /// Removes the worktree at `path` with every file in it: the caller has saved their content. One that is locked, or has
-    /// submodules, stays.
-    pub fn remove_saved_worktree(&self, path: &Utf8Path) -> Result<Removal, GitError> {
+    /// submodules, stays: returns why.
+    pub fn remove_saved_worktree(&self, path: &Utf8Path) -> Result<Option<String>, GitError> {
         let Some(listed) = self.listed(path)? else {
-            return Ok(Removal::Kept("it is no worktree of this repository any more".to_owned()));
+            return Ok(Some("it is no worktree of this repository any more".to_owned()));
         };
-        if listed.locked.is_some() {
-            return Ok(Removal::Kept("it is locked".to_owned()));
+        match listed.locked {
+            Some(reason) => Ok(Some(locked(&reason))),
+            None => self.remove_by_force(&self.worktrees_to_change(), &listed.path),
         }
+    }
+
+    /// Removes it with every file in it, unless it has submodules; otherwise returns why it is kept.
+    fn remove_by_force(
+        &self,
+        worktrees: &worktree_git::Worktrees<'_>,
+        path: &Utf8Path,
+    ) -> Result<Option<String>, GitError> {
         if Self::open(path, self.env())?.with_cancel_of(self).holds_repositories()? {
-            return Ok(Removal::Kept("it has submodules, and their commits may be nowhere else".to_owned()));
+            return Ok(Some("it has submodules, and their commits may be nowhere else".to_owned()));
         }
-        self.worktrees_to_change().remove(&["--force", listed.path.as_str()])?;
-        Ok(Removal::BranchKept)
+        worktrees.remove(&["--force", path.as_str()]).map(|()| None)
     }
 
     /// Removes it with git, which checks again that nothing is lost; otherwise returns why it is kept.
@@ -182,11 +194,7 @@ impl Repository {
         if let Some(reason) = self.worktree_value(path)? {
             return Ok(Some(reason));
         }
-        if Self::open(path, self.env())?.with_cancel_of(self).holds_repositories()? {
-            return Ok(Some("it has submodules, and their commits may be nowhere else".to_owned()));
-        }
-        worktrees.remove(&["--force", path.as_str()])?;
-        Ok(None)
+        self.remove_by_force(&worktrees, path)
     }
 
     /// Makes a worktree without files, its head at a commit, or on a branch that is there. No hook runs, so it is

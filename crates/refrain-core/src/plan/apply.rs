@@ -244,7 +244,7 @@ impl PlanState {
             matches!(task.stage, Stage::Stopped(_)) && !self.awaits_tune(task)
         };
         let again: Vec<_> = (0..self.tasks.len()).filter(is_tried).collect();
-        again.into_iter().for_each(|task| self.tasks[task].retry_as_it_was());
+        again.into_iter().for_each(|task| self.tasks[task].retry_with_reason());
         self.arrange();
     }
 

@@ -28,7 +28,7 @@ pub struct Host {
 pub struct HostError(String);
 
 impl Host {
-    const HTTPS: u16 = 443;
+    pub(super) const HTTPS: u16 = 443;
 
     /// Whether a request for this name and port is for this host.
     #[must_use]

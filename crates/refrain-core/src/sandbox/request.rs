@@ -62,11 +62,12 @@ pub fn answer(hosts: &[Host], head: &[u8]) -> ProxyDecision {
     };
     let (place, path) = rest.split_once('/').unwrap_or((rest, ""));
     let name = place.strip_suffix(":80").unwrap_or(place);
-    let is_allowed = hosts.iter().any(|host| host.is(name, 443));
-    let is_safe = path.chars().all(|c| c.is_ascii_graphic());
-    match is_allowed && is_safe {
+    if !hosts.iter().any(|host| host.is(name, Host::HTTPS)) {
+        return refuse(place, "it is not among its hosts");
+    }
+    match path.chars().all(|c| c.is_ascii_graphic()) {
         true => ProxyDecision::Redirect(format!("https://{name}/{path}")),
-        false => refuse(place, "it is not among its hosts"),
+        false => refuse(place, "its path is not printable ASCII"),
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::StatusWord;
 use crate::text::printable;
-use crate::view::usage::{Group, GroupUsage, Report, Series, Sum};
+use crate::view::usage::{Group, GroupBy, Report, Series, Sum};
 
 /// A label of a metric: its name, and its value.
 type Label<'a> = (&'static str, &'a str);
@@ -148,8 +148,8 @@ pub fn picture(report: &Report) -> String {
         false => group.used.attempts as f64,
     };
     let left_out = match report.by {
-        GroupUsage::Day => report.groups.len().saturating_sub(DRAWN),
-        GroupUsage::Project | GroupUsage::Agent | GroupUsage::Model | GroupUsage::Pool => 0,
+        GroupBy::Day => report.groups.len().saturating_sub(DRAWN),
+        GroupBy::Project | GroupBy::Agent | GroupBy::Model | GroupBy::Pool => 0,
     };
     let groups: Vec<&Group> = report.groups.iter().skip(left_out).take(DRAWN).collect();
     let longest = groups.iter().map(|group| length(group)).fold(f64::MIN_POSITIVE, f64::max);
@@ -208,7 +208,7 @@ mod tests {
     use crate::spec::AgentKind;
     use crate::view::usage::{Spent, Tally};
 
-    fn tally(by: GroupUsage, model: &str) -> Tally {
+    fn tally(by: GroupBy, model: &str) -> Tally {
         let mut tally = Tally::new(by, TimeZone::UTC).in_series();
         let tokens = Tokens { input: Some(900), cached_input: None, output: Some(50) };
         for (of, cost, model) in [(1, Some(Usd(1_500_000_000)), Some(model.to_owned())), (2, None, None)] {
@@ -223,7 +223,7 @@ mod tests {
     }
 
     fn scraped(model: &str) -> String {
-        let tally = tally(GroupUsage::Model, model);
+        let tally = tally(GroupBy::Model, model);
         let series = tally.series();
         let listed = [StatusWord::Running, StatusWord::Running].into_iter();
         prometheus(&tally.report(None, "UTC".into(), None), &series, listed)
@@ -332,7 +332,7 @@ mod tests {
         let model = "a\"} 9\nrefrain_x{b=\"<script>\u{1b}[2J\\";
         let text = scraped(model);
         assert!(text.contains("model=\"a\\\"} 9\\nrefrain_x{b=\\\"<script>\\\\\""), "{text}");
-        let picture = picture(&tally(GroupUsage::Model, model).report(None, "UTC".into(), None));
+        let picture = picture(&tally(GroupBy::Model, model).report(None, "UTC".into(), None));
         assert!(!picture.contains("<script>") && picture.contains("&lt;script&gt;"), "{picture}");
         assert!(picture.starts_with("<svg ") && picture.contains("$1.50") && picture.contains("unknown"));
     }

@@ -28,7 +28,7 @@ pub struct Report {
     /// The version of this shape.
     pub schema: u32,
     /// What each group has in common.
-    pub by: GroupUsage,
+    pub by: GroupBy,
     /// What ended before is left out; null where nothing is.
     #[schemars(with = "Option<String>")]
     pub since: Option<Timestamp>,
@@ -127,7 +127,7 @@ impl Since {
 /// What the attempts of a group have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum GroupUsage {
+pub enum GroupBy {
     /// The day on which they ended.
     Day,
     /// Their project.
@@ -140,7 +140,7 @@ pub enum GroupUsage {
     Pool,
 }
 
-impl GroupUsage {
+impl GroupBy {
     /// Each of them.
     pub const ALL: [Self; 5] = [Self::Day, Self::Project, Self::Agent, Self::Model, Self::Pool];
 
@@ -241,7 +241,7 @@ pub struct Series {
 /// The report while it is being added up.
 #[derive(Debug)]
 pub struct Tally {
-    by: GroupUsage,
+    by: GroupBy,
     zone: TimeZone,
     total: Accumulator,
     groups: BTreeMap<Option<String>, Accumulator>,
@@ -287,7 +287,7 @@ impl Accumulator {
 impl Tally {
     /// Nothing yet.
     #[must_use]
-    pub fn new(by: GroupUsage, zone: TimeZone) -> Self {
+    pub fn new(by: GroupBy, zone: TimeZone) -> Self {
         Self {
             by,
             zone,
@@ -318,11 +318,11 @@ impl Tally {
     pub fn spend(&mut self, spent: &Spent) {
         self.total.add(spent);
         let group = match self.by {
-            GroupUsage::Day => self.days.entry(self.zone.to_datetime(spent.at).date()).or_default(),
-            GroupUsage::Project => self.groups.entry(Some(spent.project.clone())).or_default(),
-            GroupUsage::Agent => self.groups.entry(Some(spent.agent.to_string())).or_default(),
-            GroupUsage::Model => self.groups.entry(spent.model.clone()).or_default(),
-            GroupUsage::Pool => self.groups.entry(spent.pool.clone()).or_default(),
+            GroupBy::Day => self.days.entry(self.zone.to_datetime(spent.at).date()).or_default(),
+            GroupBy::Project => self.groups.entry(Some(spent.project.clone())).or_default(),
+            GroupBy::Agent => self.groups.entry(Some(spent.agent.to_string())).or_default(),
+            GroupBy::Model => self.groups.entry(spent.model.clone()).or_default(),
+            GroupBy::Pool => self.groups.entry(spent.pool.clone()).or_default(),
         };
         group.add(spent);
         if let Some(series) = &mut self.series {
@@ -361,7 +361,7 @@ impl Tally {
         let days = self.days.iter().map(|(day, used)| (Some(day.to_string()), used));
         let mut groups: Vec<_> =
             days.chain(self.groups.iter().map(|(key, used)| (key.clone(), used))).collect();
-        if self.by != GroupUsage::Day {
+        if self.by != GroupBy::Day {
             groups.sort_by_key(|(_, adding)| {
                 let used = adding.used;
                 std::cmp::Reverse((used.cost, used.tokens.counted(), adding.attempts))
@@ -437,7 +437,7 @@ mod tests {
         }
     }
 
-    fn report(by: GroupUsage, zone: TimeZone) -> Report {
+    fn report(by: GroupBy, zone: TimeZone) -> Report {
         let mut tally = Tally::new(by, zone);
         for spent in [
             spent(1, "2026-11-20T23:30:00Z", AgentKind::Claude, Some(1_500_000_000)),
@@ -461,13 +461,13 @@ mod tests {
 
     #[test]
     fn days_are_those_of_the_zone() {
-        let utc = report(GroupUsage::Day, TimeZone::UTC);
+        let utc = report(GroupBy::Day, TimeZone::UTC);
         assert_eq!(
             rows(&utc),
             [(Some("2026-11-20"), 1, 1, Some(1.5), 0), (Some("2026-11-21"), 2, 2, Some(0.5), 1)]
         );
         assert_eq!(
-            rows(&report(GroupUsage::Day, TimeZone::fixed(jiff::tz::offset(9)))),
+            rows(&report(GroupBy::Day, TimeZone::fixed(jiff::tz::offset(9)))),
             [(Some("2026-11-21"), 2, 3, Some(2.0), 1)]
         );
         assert_eq!((utc.total.attempts, utc.total.loops, utc.total.without_cost), (3, 2, 1));
@@ -475,7 +475,7 @@ mod tests {
 
     #[test]
     fn unknown_is_null_and_never_nothing() {
-        let report = report(GroupUsage::Agent, TimeZone::UTC);
+        let report = report(GroupBy::Agent, TimeZone::UTC);
         assert_eq!(rows(&report), [(Some("claude"), 1, 2, Some(2.0), 0), (Some("generic"), 1, 1, None, 1)]);
         let usage = &report.groups[1].used.usage;
         assert_eq!((usage.input_tokens, usage.output_tokens), (None, None));
@@ -484,13 +484,13 @@ mod tests {
 
     #[test]
     fn a_model_that_nobody_told_is_a_group_of_its_own() {
-        let report = report(GroupUsage::Model, TimeZone::UTC);
+        let report = report(GroupBy::Model, TimeZone::UTC);
         assert_eq!(rows(&report), [(Some("opus"), 1, 2, Some(2.0), 0), (None, 1, 1, None, 1)]);
     }
 
     #[test]
     fn what_nobody_pays_for_as_far_as_is_known_is_a_group_of_its_own() {
-        let report = report(GroupUsage::Pool, TimeZone::UTC);
+        let report = report(GroupBy::Pool, TimeZone::UTC);
         assert_eq!(rows(&report), [(Some("claude login 1"), 1, 2, Some(2.0), 0), (None, 1, 1, None, 1)]);
     }
 
@@ -512,7 +512,7 @@ mod tests {
 
     #[test]
     fn what_failed_is_paid_by_what_was_proven() {
-        let mut tally = Tally::new(GroupUsage::Day, TimeZone::UTC);
+        let mut tally = Tally::new(GroupBy::Day, TimeZone::UTC);
         for (of, charged, verified) in [(1, 1, true), (2, 3, true), (3, 1, false)] {
             tally.spend(&spent(of, "2026-11-20T23:30:00Z", AgentKind::Claude, Some(1_500_000_000)));
             tally.stop(End::Completed { claim: ClaimSource::Promise }, charged, verified);
@@ -524,7 +524,7 @@ mod tests {
 
     #[test]
     fn stops_are_told_apart_by_what_a_person_would_do() {
-        let mut tally = Tally::new(GroupUsage::Day, TimeZone::UTC);
+        let mut tally = Tally::new(GroupBy::Day, TimeZone::UTC);
         for claim in [ClaimSource::Promise, ClaimSource::StateFile] {
             tally.stop(End::Completed { claim }, 4, true);
         }

@@ -5,8 +5,8 @@ use refrain_core::event::{Ask, Asker, Urgency};
 use refrain_core::git::{Base, Checkout, Oid};
 use refrain_core::glob::PathGlob;
 use refrain_core::view::StatusWord;
-use refrain_core::{LoopId, Spec};
-use refrain_git::{Removal, Repository, TreeRequest};
+use refrain_core::{LoopId, LoopState, Spec};
+use refrain_git::{Repository, TreeRequest};
 use refrain_store::{LoopDir, journal};
 
 use crate::git_steps::repository::{self, marked, pinned};
@@ -69,7 +69,7 @@ impl Service {
             return Ok(Err(NotDiscarded::Running));
         }
         // A runner that has recorded the end may still be leaving.
-        drop(self.lock_of_ended(id, dir)?);
+        drop(self.lock_of_ended::<LoopState>(id, dir)?);
         let spec = journal::read_signed(dir, &self.host.signing())?.state.spec;
         let repository = match spec.git.new_branch() {
             Some(branch) => {
@@ -78,17 +78,18 @@ impl Service {
             }
             None => None,
         };
+        let is_own = matches!(spec.git.checkout, Checkout::Worktree { .. });
+        let has_worktree = is_own && spec.worktree.is_dir();
         let mut kept = Vec::new();
         if let Some((branch, repository)) = &repository
             && let Some(head) = repository.branch_head(branch)?
         {
-            let is_own = matches!(spec.git.checkout, Checkout::Worktree { .. });
             // Without a worktree of its own the branch must be checked out nowhere: the folder of the loop is no worktree.
             let own = if is_own { &spec.worktree } else { &dir.0 };
             if let Some(worktree) = repository.checked_out(branch, own)? {
                 return Ok(Err(NotDiscarded::CheckedOut { branch: (*branch).to_owned(), worktree }));
             }
-            let (work, uncommitted) = match is_own && spec.worktree.is_dir() {
+            let (work, uncommitted) = match has_worktree {
                 false => (head, 0),
                 true => match self.keep_uncommitted(&spec.worktree, &spec, (id, dir), head)? {
                     Ok(work) => work,
@@ -102,11 +103,7 @@ impl Service {
             self.ask(id, LoopRequest::Cancel, (Ask::Cancel(Urgency::Now), by), |_| {})?;
         }
         if let Some((branch, repository)) = &repository {
-            let is_own = matches!(spec.git.checkout, Checkout::Worktree { .. });
-            if is_own
-                && spec.worktree.is_dir()
-                && let Removal::Kept(why) = repository.remove_saved_worktree(&spec.worktree)?
-            {
+            if has_worktree && let Some(why) = repository.remove_saved_worktree(&spec.worktree)? {
                 return Ok(Err(NotDiscarded::NotKept { worktree: spec.worktree, why }));
             }
             if let Some(head) = repository.branch_head(branch)?.filter(|_| !kept.is_empty()) {

@@ -12,6 +12,8 @@ use refrain_git::{GitError, Repository};
 
 use crate::{EngineError, Service, now};
 
+/// What the names of their references begin with.
+const PREFIX: &str = "refs/refrain/discarded/";
 /// The folder of the notes, in the project's data.
 const NOTES: &str = "discarded";
 /// The longest note, in bytes.
@@ -48,7 +50,7 @@ impl Service {
         head: &Oid,
     ) -> Result<String, EngineError> {
         let is_taken = |name: &String| -> Result<bool, GitError> {
-            let at = repository.reference(&format!("refs/refrain/discarded/{name}"))?;
+            let at = repository.reference(&format!("{PREFIX}{name}"))?;
             Ok(at.is_some_and(|at| at != *head))
         };
         let mut name = id.to_string();
@@ -63,7 +65,7 @@ impl Service {
         notes.and_then(|notes| notes.replace(&name, note.as_bytes())).map_err(|error| {
             EngineError::Process("the note on a discarded branch cannot be written", error)
         })?;
-        let reference = format!("refs/refrain/discarded/{name}");
+        let reference = format!("{PREFIX}{name}");
         if !repository.move_reference(&reference, None, head, "refrain discard")? {
             return Err(GitError::ReferenceMoved(reference).into());
         }
@@ -80,7 +82,7 @@ impl Service {
             let (since, head) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
             let id = words.next().and_then(|id| id.parse().ok());
             let name: LoopId = note.file_name()?.parse().ok()?;
-            Some(DiscardedRef { reference: format!("refs/refrain/discarded/{name}"), head, id, since, note })
+            Some(DiscardedRef { reference: format!("{PREFIX}{name}"), head, id, since, note })
         };
         let mut all: Vec<_> = notes.flatten().filter_map(|note| read(note.path().to_owned())).collect();
         all.sort_by_key(|it| Reverse(it.since));
@@ -92,7 +94,7 @@ impl Service {
     pub fn discarded(&self, id: &LoopId) -> Option<String> {
         let is_its = |it: &DiscardedRef| match &it.id {
             Some(of) => of == id,
-            None => it.reference.strip_prefix("refs/refrain/discarded/") == Some(id.as_str()),
+            None => it.reference.strip_prefix(PREFIX) == Some(id.as_str()),
         };
         let found = self.discarded_refs().into_iter().find(is_its)?;
         let repository = Repository::open(&self.project.root, &self.host.env).ok()?;

@@ -31,9 +31,10 @@ impl Service {
     /// # Errors
     /// [`EngineError`] if the loops cannot be listed, or git fails.
     pub fn garbage(&self) -> Result<Vec<Garbage>, EngineError> {
-        let mut all = self.garbage_on_disk()?;
+        let over = self.loops_that_are_over()?;
+        let mut all = self.on_disk(&over)?;
         if let Some(repository) = self.repository_if_any()? {
-            all.extend(self.merged_branches(&repository)?);
+            all.extend(self.merged_branches(&repository, &over)?);
         }
         let now = now().as_second();
         let old = self.discarded_refs().into_iter().filter(|it| it.is_old(now));
@@ -44,6 +45,10 @@ impl Service {
 
     /// The part of it that takes room on disk.
     pub(crate) fn garbage_on_disk(&self) -> Result<Vec<Garbage>, EngineError> {
+        self.on_disk(&self.loops_that_are_over()?)
+    }
+
+    fn on_disk(&self, over: &[(LoopState, LoopDir)]) -> Result<Vec<Garbage>, EngineError> {
         let (project, state_home) = (&self.project, &self.host.state_home);
         let mut all = Vec::new();
         let mut push = |kind, folder: &Utf8Path| {
@@ -51,7 +56,7 @@ impl Service {
             all.push(Garbage { kind, name: folder.to_string(), bytes });
         };
         if let Some(repository) = self.repository_if_any()? {
-            for (state, _) in self.loops_that_are_over()? {
+            for (state, _) in over {
                 let worktree = &state.spec.worktree;
                 let is_own = matches!(state.spec.git.checkout, Checkout::Worktree { .. });
                 if is_own && worktree.is_dir() && repository.worktree_value(worktree)?.is_none() {
@@ -70,9 +75,7 @@ impl Service {
         }
         checkout::unused(project, state_home).iter().for_each(|dir| push(GarbageKind::Checkout, dir));
         let old = archive::dirs_before(project, now().as_second().saturating_sub(KEPT));
-        let is_over = |dir: &LoopDir| {
-            journal::read_signed(dir, &self.host.signing()).is_ok_and(|read| read.state.is_final())
-        };
+        let is_over = |dir: &LoopDir| over.iter().any(|(_, of)| of == dir);
         for output in old.iter().filter(|dir| is_over(dir)).filter_map(archive::output) {
             push(GarbageKind::Output, &output);
         }
@@ -99,7 +102,10 @@ impl Service {
             }
             GarbageKind::Branch => {
                 let repository = self.repository_if_any()?.ok_or(GitError::NotARepository(path))?;
-                let found = self.merged_branches(&repository)?.into_iter().any(|it| it.name == name);
+                let found = self
+                    .merged_branches(&repository, &self.loops_that_are_over()?)?
+                    .into_iter()
+                    .any(|it| it.name == name);
                 let Some(head) = repository.branch_head(name)?.filter(|_| found) else {
                     return Ok(Some(in_use(name)));
                 };
@@ -157,11 +163,15 @@ impl Service {
     }
 
     /// The branches of loops that are over, if what is checked out has all their commits and they are checked out nowhere.
-    fn merged_branches(&self, repository: &Repository) -> Result<Vec<Garbage>, EngineError> {
+    fn merged_branches(
+        &self,
+        repository: &Repository,
+        over: &[(LoopState, LoopDir)],
+    ) -> Result<Vec<Garbage>, EngineError> {
         // Without a commit, or with a detached head in the middle of something, nothing counts as merged.
         let Ok((head, current)) = repository.begin_of_plan() else { return Ok(Vec::new()) };
         let mut all = Vec::new();
-        for (state, dir) in self.loops_that_are_over()? {
+        for (state, dir) in over {
             let Some(branch) = state.spec.git.new_branch().filter(|it| current.as_deref() != Some(*it))
             else {
                 continue;

@@ -9,7 +9,7 @@ use refrain_core::git::{Oid, RepoPath, subject};
 use refrain_core::memory::goal;
 use refrain_core::plan::FailedGate;
 use refrain_core::view::{StatusWord, Verification};
-use refrain_core::{LoopId, Spec};
+use refrain_core::{LoopId, LoopState, Spec};
 use refrain_git::{Cancel, HandOverRequest, HandedOver, MergeRequest, Merged as Merge, Repository};
 use refrain_store::{Claimed, LoopDir, RunnerLock, WorktreeLock, journal};
 use tokio::sync::watch;
@@ -126,7 +126,7 @@ impl Service {
         if !status.has_stopped() {
             return Ok(Err(NotMerged::Running));
         }
-        let lock = Arc::new(self.lock_of_ended(id, &dir)?);
+        let lock = Arc::new(self.lock_of_ended::<LoopState>(id, &dir)?);
         let state = journal::read_signed(&dir, &self.host().signing())?.state;
         let spec = &state.spec;
         let Some(branch) = spec.git.new_branch().map(str::to_owned) else {

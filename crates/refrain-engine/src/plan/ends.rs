@@ -11,10 +11,10 @@ use refrain_core::plan::{PlanState, TaskId};
 use refrain_core::text::printable;
 use refrain_core::view::plan::{PlanStatus, UncommittedWork};
 use refrain_core::view::{StatusWord, Verification};
-use refrain_git::{Removal, Repository};
+use refrain_git::Repository;
 use refrain_store::project::archive;
 use refrain_store::project::pool::{self, Slot};
-use refrain_store::{LoopDir, RunnerLock, journal};
+use refrain_store::{LoopDir, journal};
 
 use super::landing::Landing;
 use crate::git_steps::discard::is_at_rest;
@@ -105,6 +105,8 @@ impl Service {
         if !is_at_rest(status.status) {
             return Ok(Err(NotDiscarded::Running));
         }
+        // A runner that has recorded the end may still be leaving.
+        drop(self.lock_of_ended::<PlanState>(id, dir)?);
         let state = self.plan(id)?;
         let repository = self.plan_repository(&state)?;
         let left = self.plan_branches(&state);
@@ -143,7 +145,7 @@ impl Service {
         }
         for (worktree, number) in saved {
             if let Some(slot) = Slot::take_number(&self.project, &self.host.state_home, number)?
-                && let Removal::Removed | Removal::BranchKept = repository.remove_saved_worktree(&worktree)?
+                && repository.remove_saved_worktree(&worktree)?.is_none()
             {
                 slot.remove()?;
             }
@@ -166,7 +168,7 @@ impl Service {
     }
 
     fn archive_plan(&self, id: &LoopId, dir: &LoopDir) -> Result<Utf8PathBuf, EngineError> {
-        let _lock = RunnerLock::try_take(dir)?.ok_or_else(|| EngineError::NotStopped(id.clone()))?;
+        let _lock = self.lock_of_ended::<PlanState>(id, dir)?;
         let ended = journal::read_as::<PlanState>(dir)?.state.ended;
         let ended = ended.ok_or_else(|| EngineError::NotStopped(id.clone()))?;
         let archived = archive::put_plan_aside(&self.project, id, ended.at)?;

@@ -112,7 +112,7 @@ mod tests {
         for folder in [&own, &elsewhere] {
             std::fs::create_dir_all(folder).unwrap();
         }
-        std::fs::write(own.join("commondir"), "../../elsewhere\n").unwrap();
+        refrain_store::write_atomic(&own.join("commondir"), b"../../elsewhere\n").unwrap();
         assert_eq!(git_dirs(&clone), Some(GitFolders { own: own.clone(), common: own.clone() }));
         std::fs::remove_dir_all(&own).unwrap();
         std::os::unix::fs::symlink(&elsewhere, &own).unwrap();

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use refrain_core::budget::CapUsage;
-use refrain_core::view::usage::{GroupUsage, ReflectionUsage, Report, Series, Sum, Tally};
+use refrain_core::view::usage::{GroupBy, ReflectionUsage, Report, Series, Sum, Tally};
 use refrain_store::memory::{JudgesAsked, MemoryError};
 
 use crate::config::{Chosen, ConfigError};
@@ -41,7 +41,7 @@ impl Service {
         &self,
         everywhere: bool,
         since: Option<Timestamp>,
-        by: GroupUsage,
+        by: GroupBy,
         zone: &TimeZone,
         in_series: bool,
     ) -> Result<Used, EngineError> {

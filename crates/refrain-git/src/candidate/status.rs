@@ -42,7 +42,7 @@ pub(crate) struct Entry {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Git tracks it.
-    Tracked(TrackedFiles),
+    Tracked(TrackedFile),
     /// Unresolved conflict: the index has several versions.
     Unmerged,
     /// Untracked and not ignored.
@@ -50,7 +50,7 @@ pub(crate) enum Kind {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct TrackedFiles {
+pub(crate) struct TrackedFile {
     /// Whether the index differs from the head.
     pub(crate) is_staged: bool,
     /// Whether it is missing in the working tree.
@@ -157,7 +157,7 @@ fn tracked(record: &[u8]) -> Option<Entry> {
     let in_head = str::from_utf8(head).ok()?;
     let mode = str::from_utf8(head_mode).ok()?.to_owned();
     let is_nothing = in_head.bytes().all(|digit| digit == b'0');
-    let tracked = TrackedFiles {
+    let tracked = TrackedFile {
         is_staged: xy.first()? != &b'.',
         is_gone: work_mode == b"000000",
         in_head: if is_nothing { None } else { Some(Blob { mode, object: in_head.parse().ok()? }) },

@@ -3,7 +3,7 @@
 
 use camino::Utf8Path;
 
-use crate::candidate::status::{self, Entry, Kind, Status, TrackedFiles, repository_of};
+use crate::candidate::status::{self, Entry, Kind, Status, TrackedFile, repository_of};
 use crate::error::GitError;
 use crate::plumbing::git::Git;
 use crate::repository::Repository;
@@ -30,7 +30,7 @@ fn look_inside(repository: &Repository, git: Git<'_>, status: &mut Status) -> Re
         }
         if is_changed_inside(repository, &inside)? {
             let tracked =
-                TrackedFiles { is_staged: false, is_gone: false, in_head: None, submodule: Some(false) };
+                TrackedFile { is_staged: false, is_gone: false, in_head: None, submodule: Some(false) };
             status.entries.push(Entry { path: path.as_bytes().to_vec(), kind: Kind::Tracked(tracked) });
         }
     }

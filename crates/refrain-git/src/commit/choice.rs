@@ -11,7 +11,7 @@ use refrain_core::protect::is_compiled_python;
 use rustix::fs::{Mode, OFlags};
 
 use crate::candidate::before::Before;
-use crate::candidate::status::{Entry, Kind, Status, TrackedFiles};
+use crate::candidate::status::{Entry, Kind, Status, TrackedFile};
 use crate::candidate::{Candidate, ChosenFile, Rules, screen, why, why_not_named};
 use crate::error::GitError;
 use crate::plumbing::commit_config::configured;
@@ -34,7 +34,7 @@ pub(crate) fn choose(
         let what = look(repository, git, entry, before, rules)?;
         // During a conflict the index has several versions of a path, which a tree cannot have.
         let is_staged =
-            matches!(&entry.kind, Kind::Tracked(TrackedFiles { is_staged: true, .. }) | Kind::Unmerged);
+            matches!(&entry.kind, Kind::Tracked(TrackedFile { is_staged: true, .. }) | Kind::Unmerged);
         chosen.has_foreign |= is_staged
             && !matches!(what, FileDecision::Gone | FileDecision::Kept(_) | FileDecision::Allowed(..));
         match what {
@@ -87,15 +87,15 @@ fn look(
         return Ok(FileDecision::Out(LeftOutReason::DirtyBefore));
     }
     let in_head = match &entry.kind {
-        Kind::Tracked(TrackedFiles { is_gone: true, .. }) => return Ok(FileDecision::Gone),
+        Kind::Tracked(TrackedFile { is_gone: true, .. }) => return Ok(FileDecision::Gone),
         // A change inside it: only a commit in it could record that.
-        Kind::Tracked(TrackedFiles { submodule: Some(false), is_staged: false, .. })
+        Kind::Tracked(TrackedFile { submodule: Some(false), is_staged: false, .. })
             if is_folder(repository, path) =>
         {
             return Ok(FileDecision::Out(LeftOutReason::Repository));
         }
         // Git also reports a former submodule as one: a file in its place is scanned like any other.
-        Kind::Tracked(TrackedFiles { submodule: Some(_), in_head, .. }) if is_folder(repository, path) => {
+        Kind::Tracked(TrackedFile { submodule: Some(_), in_head, .. }) if is_folder(repository, path) => {
             if let Some(why) = why_not_named(path, rules).filter(|_| in_head.is_none()) {
                 return Ok(FileDecision::Out(why));
             }
@@ -103,7 +103,7 @@ fn look(
             return Ok(FileDecision::Kept(kept));
         }
         Kind::New if path.ends_with(b"/") => return Ok(FileDecision::Out(LeftOutReason::Repository)),
-        Kind::Tracked(TrackedFiles { in_head, .. }) => in_head.clone(),
+        Kind::Tracked(TrackedFile { in_head, .. }) => in_head.clone(),
         Kind::New | Kind::Unmerged => None,
     };
     let stamp = repository.stamp(path);

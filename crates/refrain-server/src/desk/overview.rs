@@ -3,7 +3,7 @@
 use jiff::Zoned;
 use jiff::tz::TimeZone;
 use refrain_core::text::squeeze;
-use refrain_core::view::usage::GroupUsage;
+use refrain_core::view::usage::GroupBy;
 use refrain_core::view::{Group, Iteration, metrics};
 use refrain_engine::{Brief, ByKind, Detail, Listed, Service, now};
 use serde::Deserialize;
@@ -145,7 +145,7 @@ impl Desk {
     /// first. An unreadable project is omitted.
     pub(crate) fn metrics(&self) -> Result<String, Refusal> {
         let service = self.whole()?;
-        let used = service.used(self.everywhere, None, GroupUsage::Agent, &TimeZone::UTC, true)?;
+        let used = service.used(self.everywhere, None, GroupBy::Agent, &TimeZone::UTC, true)?;
         let listed = service.list_with(self.everywhere, Detail::Line)?;
         let words = listed.iter().filter_map(|row| match row {
             Listed::Loop(brief) => Some(brief.status),
@@ -163,7 +163,7 @@ impl Desk {
         let mut total: Option<(f64, bool)> = None;
         for service in services.iter().filter(|service| is_everywhere || self.is_whole(service)) {
             let sum =
-                service.used(is_everywhere, Some(midnight), GroupUsage::Day, &zone, false).ok()?.report.total;
+                service.used(is_everywhere, Some(midnight), GroupBy::Day, &zone, false).ok()?.report.total;
             if let Some(cost) = sum.usage.cost_usd {
                 let (known, at_least) = total.unwrap_or_default();
                 total = Some((known + cost, at_least || sum.usage.cost_at_least));

@@ -6,7 +6,7 @@ use std::fmt;
 use jiff::tz::TimeZone;
 use refrain_core::formats::mirror::Mirror;
 use refrain_core::view::report::Verdict;
-use refrain_core::view::usage::{GroupUsage, Report, Since};
+use refrain_core::view::usage::{GroupBy, Report, Since};
 use refrain_core::{LoopId, Record};
 use refrain_engine::{ByKind, Changes, Screen, now};
 use schemars::JsonSchema;
@@ -105,9 +105,9 @@ impl Desk {
 
     /// The usage of loops: of one project, of all if all are open, or else of the first.
     pub(crate) fn usage(&self, asked: &UsageOf) -> Result<Report, Refusal> {
-        let wanted = asked.by.as_deref().unwrap_or(GroupUsage::Day.as_str());
-        let by = GroupUsage::ALL.into_iter().find(|by| by.as_str() == wanted).ok_or_else(|| {
-            let accepted = GroupUsage::ALL.map(GroupUsage::as_str).join(", ");
+        let wanted = asked.by.as_deref().unwrap_or(GroupBy::Day.as_str());
+        let by = GroupBy::ALL.into_iter().find(|by| by.as_str() == wanted).ok_or_else(|| {
+            let accepted = GroupBy::ALL.map(GroupBy::as_str).join(", ");
             Refusal::new(format!("by {wanted}: accepted are {accepted}"))
         })?;
         let zone = TimeZone::system();

@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use refrain_core::agent::{AgentReport, Scope, Session, Tokens, Usd};
 use refrain_core::event::{Ask, AttemptFinished, End, Event, Exit, Identity, Process, Urgency};
 use refrain_core::promise::{MatchMode, Promise, PromiseText};
-use refrain_core::view::usage::{GroupUsage, Report, Tally};
+use refrain_core::view::usage::{GroupBy, Report, Tally};
 use refrain_core::{AttemptId, LoopId};
 use rstest::rstest;
 
@@ -133,7 +133,7 @@ fn words(found: &[CatalogEntry]) -> Vec<String> {
 
 fn sums(place: &TestProject, since: Option<i64>) -> Report {
     let tally = with(&place.home, |catalog| {
-        let mut tally = Tally::new(GroupUsage::Agent, TimeZone::UTC);
+        let mut tally = Tally::new(GroupBy::Agent, TimeZone::UTC);
         let mut found = catalog.update(&place.project, LoopFolder::Loops, Detail::Object, &signing(place))?;
         found.extend(catalog.update(&place.project, LoopFolder::Archive, Detail::Line, &signing(place))?);
         catalog.add_up(&place.project, &found, since.map(at), &mut tally)?;
@@ -318,7 +318,7 @@ fn projects_that_are_off_the_list_are_forgotten() {
     let known = |roots: &[&str]| {
         with(&place.home, |catalog| {
             catalog.keep_projects(roots)?;
-            let mut tally = Tally::new(GroupUsage::Day, TimeZone::UTC);
+            let mut tally = Tally::new(GroupBy::Day, TimeZone::UTC);
             catalog.add_up(&place.project, &[], None, &mut tally)?;
             Ok(tally.report(None, "UTC".into(), None).total.attempts)
         })

@@ -60,19 +60,14 @@ pub fn read_as<S: Machine>(dir: &LoopDir) -> Result<Snapshot<S>, JournalError> {
     fold(open(dir)?, dir, |_, _, _| {})
 }
 
-/// What the loop in `dir` was started with, from the first line alone; hashes are not checked.
+/// What the loop in `dir` was started with, from the first line alone.
 ///
 /// # Errors
 /// As [`read`].
 pub fn spec(dir: &LoopDir) -> Result<Spec, JournalError> {
-    let (mut first, path) = (Vec::new(), dir.journal());
-    BufReader::new(open(dir)?).read_until(b'\n', &mut first).on("read", &path)?;
-    let line = first.strip_suffix(b"\n").unwrap_or(&first);
-    let record: Record = line::parse(line).map_err(|what| JournalError::damaged(path, 1, what))?;
-    match record.event {
-        Event::LoopStarted(started) => Ok(started.spec),
-        _ => Ok(read(dir)?.state.spec),
-    }
+    let mut first = Vec::new();
+    BufReader::new(open(dir)?).read_until(b'\n', &mut first).on("read", &dir.journal())?;
+    Ok(fold::<LoopState>(first.as_slice(), dir, |_, _, _| {})?.state.spec)
 }
 
 /// The records of the loop in `dir`, in order, every hash checked.

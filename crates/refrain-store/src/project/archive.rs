@@ -60,9 +60,9 @@ fn latest(archive: Utf8PathBuf, id: &LoopId) -> Option<LoopDir> {
     entries
         .flatten()
         .filter(|entry| {
-            let stamp = entry.file_name().strip_prefix(id.as_str()).and_then(|rest| rest.strip_prefix('-'));
+            let rest = entry.file_name().strip_prefix(id.as_str()).and_then(|rest| rest.strip_prefix('-'));
             // `a-2026-…` belongs to `a`; `a-b-2026-…` to another.
-            stamp.is_some_and(|stamp| stamp.len() >= 20 && stamp.as_bytes()[10] == b'T')
+            rest.and_then(|rest| stamp(rest.get(..STAMP_LENGTH)?)).is_some()
         })
         .map(|entry| LoopDir(entry.path().to_owned()))
         .max_by(|a, b| a.0.cmp(&b.0))

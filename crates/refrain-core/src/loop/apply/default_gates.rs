@@ -1,5 +1,7 @@
 //! What the first run of default gates leads to: those that cannot run are dropped, slow ones wait for a claim.
 
+use std::mem;
+
 use super::super::state::{DroppedGate, GateFailure, GateResult, LoopState, Proof};
 use crate::event::Exit;
 use crate::gate::{DefaultGates, GateWhen, cannot_run};
@@ -15,16 +17,16 @@ impl LoopState {
             Some(GateFailure::NotStarted(_)) => true,
             _ => false,
         };
-        let is_dropped =
-            |result: &GateResult| self.spec.gates_must_run && is_default(result) && cannot(result);
-        let dropped: Vec<_> = proof.results.iter().filter(|it| is_dropped(it)).cloned().collect();
-        for result in dropped.iter().rev() {
-            let gate = self.spec.gates.remove(result.gate);
-            let why = result.failure.as_ref().map(ToString::to_string).unwrap_or_default();
-            self.dropped.insert(0, DroppedGate { name: gate.name, why, said: result.preview.clone() });
-            proof.results.retain(|it| it.gate != result.gate);
-            for later in proof.results.iter_mut().filter(|it| it.gate > result.gate) {
-                later.gate -= 1;
+        // In the order of their gates: each is as many places further ahead as gates before it are dropped.
+        for mut result in mem::take(&mut proof.results) {
+            result.gate -= self.dropped.len();
+            let is_default = result.spec(&self.spec).is_some_and(|gate| gate.by_default);
+            if self.spec.gates_must_run && is_default && cannot(&result) {
+                let gate = self.spec.gates.remove(result.gate);
+                let why = result.failure.as_ref().map(ToString::to_string).unwrap_or_default();
+                self.dropped.push(DroppedGate { name: gate.name, why, said: result.preview });
+            } else {
+                proof.results.push(result);
             }
         }
         for gate in self.spec.gates.iter_mut().filter(|gate| gate.when == GateWhen::Auto) {

@@ -145,7 +145,7 @@ impl TaskState {
                 self.stage = Stage::Out;
             }
             Stage::Proven { .. } if self.is_withdrawn && !lands => self.stage = Stage::Out,
-            Stage::Stopped(_) if is_said && is_again => self.retry_as_it_was(),
+            Stage::Stopped(_) if is_said && is_again => self.retry_with_reason(),
             Stage::Out if is_said && card.status.is_to_do() => {
                 (self.stage, self.returns) = (Stage::Waiting(0), 0);
             }
@@ -159,15 +159,13 @@ impl TaskState {
         Self { card: card.clone(), ..self }
     }
 
-    /// It is tried again, and its agent is told why it had stopped.
-    pub(super) fn retry_as_it_was(&mut self) {
-        let why = match self.again.take() {
+    /// It is tried again, and the prompt says why it had stopped.
+    pub(super) fn retry_with_reason(&mut self) {
+        let is_unfit = self.stage == Stage::Stopped(Stop::Unfit);
+        let why = match &self.again {
             // It passed by itself, and failed with what had landed.
-            Some(why @ Return::Failed(_)) if self.stage == Stage::Stopped(Stop::Unfit) => why,
-            again => {
-                self.again = again;
-                Return::Resumed(self.stopped_because().unwrap_or_default())
-            }
+            Some(why @ Return::Failed(_)) if is_unfit => why.clone(),
+            _ => Return::Resumed(self.stopped_because().unwrap_or_default()),
         };
         self.retry(why);
     }

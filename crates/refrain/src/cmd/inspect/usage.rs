@@ -7,7 +7,7 @@ use camino::Utf8PathBuf;
 use jiff::tz::TimeZone;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::text::printable;
-use refrain_core::view::usage::{Group, GroupUsage, Quartiles, ReflectionUsage, Report, Since, Stop, Sum};
+use refrain_core::view::usage::{Group, GroupBy, Quartiles, ReflectionUsage, Report, Since, Stop, Sum};
 use refrain_core::view::{self, metrics};
 
 use refrain_engine::{Detail, Listed, UnreportedUsage, Used};
@@ -68,7 +68,7 @@ enum ByArg {
     Pool,
 }
 
-impl From<ByArg> for GroupUsage {
+impl From<ByArg> for GroupBy {
     fn from(by: ByArg) -> Self {
         match by {
             ByArg::Day => Self::Day,
