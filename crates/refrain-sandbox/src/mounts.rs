@@ -19,8 +19,7 @@ use rustix::mount::{
     unmount,
 };
 
-use crate::probe::kernel;
-use crate::refusal::{At, Refusal, Step};
+use crate::refusal::{At, Refusal, Step, kernel};
 use crate::system::set_attributes;
 
 const READ_ONLY: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_RDONLY;

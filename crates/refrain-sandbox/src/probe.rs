@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use refrain_proc::keeper::{FrameReader, send};
 
-use crate::refusal::{At, Cause, Machine, Refusal, Step};
+use crate::refusal::{At, Cause, Machine, Refusal, Step, kernel};
 use crate::{HELPER_VERB, Plan, Reply};
 
 /// Makes the sandbox of a plan, with a program that does nothing. Nothing is left.
@@ -56,14 +56,6 @@ fn run(program: &Path, plan: &Plan) -> Result<(), Refusal> {
     let said = String::from_utf8_lossy(&output.stderr);
     Err(io::Error::other(said.lines().next().unwrap_or("it ended without a word").to_owned()))
         .at(Step::Helper)
-}
-
-/// The version of the kernel.
-pub(crate) fn kernel() -> (u32, u32) {
-    let system = rustix::system::uname();
-    let release = system.release().to_string_lossy();
-    let mut numbers = release.split(['.', '-']).map(|number| number.parse().unwrap_or_default());
-    (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default())
 }
 
 /// What the machine says about namespaces.

@@ -190,3 +190,11 @@ impl Cause {
         }
     }
 }
+
+/// The version of the kernel.
+pub(crate) fn kernel() -> (u32, u32) {
+    let system = rustix::system::uname();
+    let release = system.release().to_string_lossy();
+    let mut numbers = release.split(['.', '-']).map(|number| number.parse().unwrap_or_default());
+    (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default())
+}
