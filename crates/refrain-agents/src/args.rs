@@ -112,7 +112,6 @@ pub(crate) fn hand_over(call: &Call<'_>, launch: &mut Launch, prompt: Last, file
     }
 }
 
-/// Adds the last argument.
 pub(crate) fn push_last(call: &Call<'_>, launch: &mut Launch, place: Last, text: &str) {
     match place {
         Last::Word => {

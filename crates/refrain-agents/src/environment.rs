@@ -37,7 +37,6 @@ pub fn of_person(inherited: impl IntoIterator<Item = (OsString, OsString)>) -> V
     inherited.into_iter().filter(|(name, _)| is_kept(name)).collect()
 }
 
-/// The environment of this loop's agents.
 #[must_use]
 pub fn base(
     spec: &Spec,

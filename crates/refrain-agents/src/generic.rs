@@ -53,9 +53,7 @@ pub enum NoProgram {
 }
 
 /// The path of the program: relative to its working folder, or found in the agent's `PATH`.
-///
-/// # Errors
-/// [`NoProgram`], so that no loop starts that cannot work.
+/// Errors: [`NoProgram`], so that no loop starts that cannot work.
 pub fn locate(spec: &Spec, env: &[(OsString, OsString)]) -> Result<PathBuf, NoProgram> {
     find(&spec.agent.program, &spec.working_dir, env)
 }
@@ -84,7 +82,6 @@ pub mod prompt_limit {
         /// It is too long, or would be in a later iteration.
         #[error("the prompt has {0} bytes, at most {most} fit into an argument or a variable", most = LONGEST_ARGUMENT - PROMPT_GROWTH)]
         Long(usize),
-        /// It contains a NUL.
         #[error("the prompt holds a NUL, which ends an argument")]
         Nul,
     }

@@ -13,12 +13,9 @@ use crate::wire::lax;
 
 pub use transcript::{Tail, look};
 
-/// The input of a hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookInput {
-    /// The session's id.
     pub session: String,
-    /// Its working folder.
     pub cwd: Option<Utf8PathBuf>,
     /// The event, in the agent's name: `Stop`, `AfterAgent`, `SessionStart`.
     pub event: Option<String>,
@@ -26,14 +23,12 @@ pub struct HookInput {
     pub is_below: bool,
     /// Why a session starts: `startup`, `resume`, `compact`.
     pub source: Option<String>,
-    /// The agent's last message.
     pub message: Option<String>,
     /// Gemini's joined text since its prompt, in place of a message: answers joined by line ends, and their parts by
     /// blanks, even within words (0.61.0). Only the transcript has the exact text.
     pub joined: Option<String>,
     /// A background task of the agent is running and will wake it: the turn has not ended.
     pub has_background: bool,
-    /// The session's transcript file.
     pub transcript: Option<Utf8PathBuf>,
     /// The turn as OpenCode's plugin passes them on: it has no transcript.
     pub turn: Option<Tail>,
@@ -159,7 +154,6 @@ pub fn surrounding<'a>(variable: impl Fn(&str) -> Option<&'a str>) -> Option<(Ag
     Some((agent, session_variable(agent).and_then(variable)))
 }
 
-/// Whether the program at this path is an agent.
 #[must_use]
 pub fn is_program_of(agent: AgentKind, path: &Utf8Path) -> bool {
     let name = path.file_stem().unwrap_or_default();

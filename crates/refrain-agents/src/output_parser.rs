@@ -152,19 +152,15 @@ impl Stream {
         self.release(say);
     }
 
-    /// The program has ended.
     pub fn conclude(&mut self, exit: Exit, stderr: &str, say: &mut dyn FnMut(AgentEvent)) {
         self.release(say);
         self.dialect.conclude(exit, stderr, say);
     }
 }
 
-/// The result of an attempt's standard output.
 #[derive(Debug)]
 pub struct ParsedOutput {
-    /// The claim in its message.
     pub finding: Finding,
-    /// The final message of a stream.
     pub message: Option<String>,
     /// The report of the stream; none for a command.
     pub report: Option<AgentReport>,
@@ -184,7 +180,6 @@ enum ParserKind {
 struct Listening {
     stream: Stream,
     scanner: Scanner,
-    /// The loop has a completion promise.
     has_promise: bool,
     told: StreamState,
 }
@@ -198,11 +193,8 @@ struct StreamState {
     said: String,
     /// The current line of a message that arrives in parts.
     begun: String,
-    /// The model has answered.
     is_answered: bool,
-    /// The program printed an event.
     has_event: bool,
-    /// How many retries it reported.
     retries: u32,
     /// Its final message exceeded the limit.
     is_too_long: bool,
@@ -273,7 +265,6 @@ impl OutputParser {
         }
     }
 
-    /// The program is gone: returns the result.
     #[must_use]
     pub fn conclude(self, exit: Exit, stderr: &str) -> ParsedOutput {
         match self.0 {

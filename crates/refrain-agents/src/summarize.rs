@@ -38,7 +38,6 @@ pub(crate) fn raw(text: &[u8]) -> String {
     line(&String::from_utf8_lossy(&text[..text.len().min(4 * LINE)]))
 }
 
-/// Both ends of a tool's output.
 pub(crate) fn output(text: &str) -> String {
     cut_middle(printable(text).trim_end(), OUTPUT).into_owned()
 }

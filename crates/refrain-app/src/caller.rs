@@ -18,11 +18,9 @@ pub enum Caller {
     Attempt(Attempt),
     /// A program or a browser with a token of `refrain serve`.
     Token,
-    /// A person in Slack.
     Slack,
 }
 
-/// The attempt that a request comes from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attempt {
     /// The loop that the environment names. The environment is the agent's to change.
@@ -59,7 +57,6 @@ pub enum Action {
     /// Cancel every loop and plan of a project.
     CancelAll,
     Steer,
-    /// Say how a task continues.
     Tune,
     /// Move a stopped loop into the archive.
     Archive,
@@ -75,13 +72,11 @@ pub enum Action {
     CountSession,
     /// Drive a loop that a request has handed over.
     Drive,
-    /// Let the project's configuration count.
     Trust,
     /// Serve loops over HTTP, and make tokens.
     Serve,
     /// Serve loops over the Model Context Protocol: each of its requests is an action of its own.
     ServeTools,
-    /// Change what loops remember.
     ChangeMemories,
     /// Change plugins in the configuration of agents.
     ChangePlugins,
@@ -98,18 +93,15 @@ pub enum Action {
 /// Which callers may do an action. `{own}` in the text is the loop whose attempt is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permission {
-    /// Every caller but an attempt.
     OutsideAttempt(&'static str),
     /// Every caller; an attempt only with its own loop, and with loops that its loop started.
     OwnLoops(&'static str),
     /// Every caller; an attempt only with loops that its loop started.
     StartedLoops(&'static str),
-    /// Every caller.
     Anyone,
 }
 
 impl Action {
-    /// The callers that may do it.
     #[must_use]
     pub fn permission(self) -> Permission {
         use Permission::{Anyone, OutsideAttempt, OwnLoops, StartedLoops};
@@ -160,7 +152,6 @@ impl Action {
 }
 
 impl Caller {
-    /// Whether it is inside an attempt.
     #[must_use]
     pub fn is_attempt(&self) -> bool {
         matches!(self, Self::Attempt(_))
@@ -175,7 +166,6 @@ impl Caller {
         }
     }
 
-    /// How the journal names it.
     #[must_use]
     pub fn asker(&self) -> Asker {
         match self {
@@ -228,7 +218,6 @@ impl Attempt {
         })
     }
 
-    /// Its loop, for messages.
     fn name(&self) -> String {
         let dir = self.supervisor.as_ref().and_then(|supervisor| supervisor.loop_dir.as_ref());
         let id = dir.and_then(|dir| dir.file_name()).or(self.named.as_deref());

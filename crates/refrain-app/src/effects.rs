@@ -24,9 +24,7 @@ pub struct Row {
 
 pub enum Condition {
     Always,
-    /// Beside one of these.
     With(&'static str),
-    /// Beside none of these.
     Without(&'static str),
     /// Where this holds of all that is typed.
     Typed(fn(&Level) -> bool),
@@ -139,9 +137,7 @@ impl TypedOptions {
     }
 
     /// Refuses what has no effect, as far as the command line alone says so.
-    ///
-    /// # Errors
-    /// A usage error that names the option, why it has no effect, and what to do.
+    /// Errors: A usage error that names the option, why it has no effect, and what to do.
     pub fn check(&self) -> Result<(), RequestError> {
         self.refuse(|level, when| match when {
             Condition::Always | Condition::Loop(_) => true,

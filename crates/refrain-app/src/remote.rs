@@ -24,7 +24,6 @@ use crate::{Action, Context, Note, RequestError};
 
 /// How long any other text may be, in characters.
 const LONGEST_WORD: usize = 4_096;
-/// How many commands may be named.
 const MOST_GATES: usize = 16;
 const ITERATIONS: RangeInclusive<u32> = 1..=Limits::MAX_GRANT;
 /// The longest iteration that may be asked for, in minutes.

@@ -33,7 +33,6 @@ pub mod sandbox;
 #[derive(Debug)]
 pub struct Workspace {
     pub service: Service,
-    /// What is configured for loops in it.
     pub settings: Settings,
     pub dir: Utf8PathBuf,
 }
@@ -91,10 +90,8 @@ pub fn note_untrusted(settings: &Settings, note: Note<'_>) {
     }
 }
 
-/// A task in words.
 #[derive(Debug)]
 pub enum Words {
-    /// The words.
     Text(String),
     /// The text on standard input, read once the rest of the request is accepted.
     Stdin,
@@ -103,11 +100,8 @@ pub enum Words {
 /// A loop to start: what is omitted comes from the configuration, and then from the built-in defaults.
 #[derive(Debug, Default)]
 pub struct StartLoop {
-    /// The task, in words.
     pub words: Option<Words>,
-    /// The name of its way of working.
     pub mode: Option<String>,
-    /// All other options.
     pub options: BeginArgs,
     /// A known agent takes the project's gates if none is named: true for a plain start.
     pub takes_default_gates: bool,

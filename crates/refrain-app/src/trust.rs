@@ -64,7 +64,6 @@ impl Trustable {
         self.contents().all(|content| service.trusts(content))
     }
 
-    /// Trusts all of it from now on.
     pub fn grant(&self, service: &Service) -> Result<(), RequestError> {
         let trust = Trust::new(&service.host().state_home);
         for content in self.contents().filter(|content| !service.trusts(*content)) {

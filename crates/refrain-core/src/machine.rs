@@ -30,17 +30,11 @@ pub trait Machine: Clone + Deref<Target = Lifecycle<Self::End>> {
     fn begin(record: &Record<Self::Event>) -> Result<Self, Damage>;
 
     /// The state after one more record; unchanged if the record cannot follow.
-    ///
-    /// # Errors [`Damage`] with the reason.
     fn apply(&mut self, record: &Record<Self::Event>) -> Result<(), Damage>;
 
-    /// The id of the loop or plan.
     fn id(&self) -> &LoopId;
 
     /// Whether it can be asked this now.
-    ///
-    /// # Errors
-    /// A [`Refusal`] that says why not.
     fn admits(&self, ask: &Ask) -> Result<(), Refusal>;
 
     /// The kind of a record with this event, if it is signed.
@@ -52,7 +46,6 @@ pub trait Machine: Clone + Deref<Target = Lifecycle<Self::End>> {
     /// The findings on the signatures of its journal.
     fn judge(&self, records: &[Signed]) -> Signatures;
 
-    /// The event that records this.
     fn event(shared: SharedEvent) -> Self::Event;
 }
 
@@ -76,7 +69,6 @@ pub trait MachineEnd: Copy {
     fn is_final(self) -> bool;
 }
 
-/// A stop, and when it was.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ended<E = event::End> {
     pub end: E,
@@ -205,7 +197,6 @@ impl<E: MachineEnd> Lifecycle<E> {
         }
     }
 
-    /// Resumes it; returns how it had stopped.
     pub(crate) fn resume(&mut self) -> Option<E> {
         (self.pause, self.paused_by, self.is_pause_requested) = (None, None, false);
         self.ended.take().map(|ended| ended.end)

@@ -65,7 +65,6 @@ fn beginning(spec: &Spec, in_session: bool) -> String {
     prompt
 }
 
-/// The prompt of the next attempt.
 #[must_use]
 pub fn assemble(state: &LoopState, quoted: Quoted<'_>) -> String {
     if !state.spec.iteration_context {
@@ -123,7 +122,6 @@ fn notes(state: &LoopState, text: Option<&str>) -> Option<String> {
     Some(format!("Notes in {}:\n\n{notes}", inline_code(state_file_path(&state.spec).as_str())))
 }
 
-/// Where the rest of the failures is.
 fn where_more_is(state: &LoopState) -> String {
     let file = inline_code(seen(&state.spec, &state.spec.context_file()).as_str());
     match charged(state).next() {
@@ -137,7 +135,6 @@ fn state_file_path(spec: &Spec) -> Utf8PathBuf {
     seen(spec, &spec.state_file())
 }
 
-/// A path as the agent sees it.
 fn seen(spec: &Spec, path: &Utf8Path) -> Utf8PathBuf {
     path.strip_prefix(&spec.working_dir).unwrap_or(path).to_owned()
 }

@@ -28,7 +28,6 @@ pub struct IterationResult {
     /// The work when the iteration began and when its attempt ended; none if either is not known. That is never taken
     /// for "unchanged".
     pub work: Option<(WorkDigest, WorkDigest)>,
-    /// It claimed that the work is done.
     pub claimed: bool,
 }
 
@@ -48,7 +47,6 @@ pub enum Pattern {
 /// When a pattern shifts the strategy and ends the loop.
 struct Row {
     pattern: Pattern,
-    /// After how many thresholds the strategy shifts.
     shift: u32,
     /// After how many more iterations the loop is stuck; none if it never is.
     more: Option<u32>,
@@ -99,7 +97,6 @@ pub struct Stuck {
 }
 
 impl Stuck {
-    /// Counts one more iteration.
     pub fn record(&mut self, result: &IterationResult) {
         match &result.work {
             Some((before, after)) => {

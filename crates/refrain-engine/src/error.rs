@@ -26,19 +26,15 @@ pub fn chain(error: &dyn Error) -> String {
     }
 }
 
-/// A request to a loop or a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoopRequest {
     Resume,
     /// To finish with what waits for a person.
     Approve,
-    /// To stop for now.
     Pause,
-    /// To stop for good.
     Cancel,
     /// To send the agent a message.
     Steer,
-    /// To wait no longer.
     Hurry,
     /// To make room for another of its name.
     BeginAnew,
@@ -63,7 +59,6 @@ pub enum EngineError {
     #[error("no loop {id} in {project}")]
     NoLoop {
         id: LoopId,
-        /// The project that was looked in.
         project: Utf8PathBuf,
         /// The loop of that project that was probably meant.
         nearest: Option<LoopId>,
@@ -71,12 +66,10 @@ pub enum EngineError {
     #[error("no plan {id} in {project}")]
     NoPlan {
         id: LoopId,
-        /// The project that was looked in.
         project: Utf8PathBuf,
         /// The plan of that project that was probably meant.
         nearest: Option<LoopId>,
     },
-    /// Only a loop can be meant.
     #[error("{0} is a plan; accepted are loops, such as those of its tasks")]
     IsPlan(LoopId),
     /// Only a plan can be meant.
@@ -89,24 +82,12 @@ pub enum EngineError {
     #[error(
         "{failed} could not be written; written before it: {written}; the same command continues from there"
     )]
-    Partly {
-        failed: Utf8PathBuf,
-        /// Those that were.
-        written: String,
-        /// Why not.
-        source: Box<EngineError>,
-    },
+    Partly { failed: Utf8PathBuf, written: String, source: Box<EngineError> },
     /// There is nowhere to publish, or no permission to: what is missing.
     #[error("nothing could be published: {0}")]
     Unpublishable(String),
-    /// Another runner drives the loop.
     #[error("another runner{} drives {id}", .pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default())]
-    Driven {
-        id: LoopId,
-        /// That runner, as far as known.
-        pid: Option<i32>,
-    },
-    /// Loops are nested too deep.
+    Driven { id: LoopId, pid: Option<i32> },
     #[error("a loop may be started inside a loop, but not inside that one again")]
     TooDeep,
     #[error("{id} cannot {what}: {why}")]
@@ -154,11 +135,7 @@ pub enum EngineError {
     #[error(
         "more than {most} files lie in {folder}, too many to look for gates; give them with --gate CMD, or run `git init`"
     )]
-    TooLarge {
-        folder: Utf8PathBuf,
-        /// How many there may be.
-        most: usize,
-    },
+    TooLarge { folder: Utf8PathBuf, most: usize },
     /// The agent's program cannot be started.
     #[error(transparent)]
     NoProgram(#[from] NoProgram),
@@ -223,7 +200,6 @@ pub struct GateProgramError {
     pub program: String,
     /// Why it cannot be run.
     pub fault: GateProgramFault,
-    /// What was probably meant.
     pub nearest: Option<String>,
 }
 
@@ -243,7 +219,6 @@ pub enum GateProgramFault {
 /// Why a plugin cannot be installed or removed. Nothing was touched.
 #[derive(Debug, thiserror::Error)]
 pub enum PluginError {
-    /// The agent's home is unknown.
     #[error("HOME is not set, so there is no place for the plugin of {0}")]
     NoHome(AgentKind),
     /// The shell of an agent cannot run this program.

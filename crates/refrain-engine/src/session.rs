@@ -37,7 +37,6 @@ const PROVERS: u32 = 3;
 /// How long a new loop waits for others to release its worktree.
 const MOMENT: Duration = Duration::from_secs(5);
 
-/// What a session's loop does next.
 #[derive(Clone, Debug)]
 pub enum Turn {
     /// A turn of the session begins: its prompt, with the counter's marker first.
@@ -59,9 +58,8 @@ pub enum Turn {
 
 impl Service {
     /// Begins a loop that a session drives. Its first turn is still to begin.
-    ///
-    /// # Errors
-    /// [`EngineError`]: nothing was begun then, or, where the disk failed in between, a loop that counts as crashed.
+    /// Errors: [`EngineError`]: nothing was begun then, or, where the disk failed in between, a loop that counts as
+    /// crashed.
     pub fn begin_in_session(
         &self,
         spec: Spec,
@@ -90,9 +88,8 @@ impl Service {
     }
 
     /// Has a session resume a stopped loop, also one that a runner drove, under a new total if one is given.
-    ///
-    /// # Errors
-    /// [`EngineError`] if another session or a runner drives it, or its state does not allow it; it is unchanged then.
+    /// Errors: [`EngineError`] if another session or a runner drives it, or its state does not allow it; it is
+    /// unchanged then.
     pub fn resume_in_session(
         &self,
         id: &LoopId,
@@ -163,7 +160,6 @@ impl Service {
         Session { agent, id: id.map(str::to_owned), process, boot, host }
     }
 
-    /// The state of a loop, from its journal.
     pub fn state(&self, id: &LoopId) -> Result<LoopState, EngineError> {
         Ok(journal::read(&self.locate(id)?.dir)?.state)
     }
@@ -171,9 +167,7 @@ impl Service {
     /// The session ended its turn, or is to begin one: what comes next, waited for as long as `patience` allows.
     /// Without anything said a turn under way continues. What was said is about the loop as it was `seen`: if two
     /// sessions say it at once, one of them counts.
-    ///
-    /// # Errors
-    /// [`EngineError`] if the turn is unknown; what is on disk is what happened.
+    /// Errors: [`EngineError`] if the turn is unknown; what is on disk is what happened.
     pub fn turn(
         &self,
         seen: &LoopState,
@@ -342,9 +336,6 @@ impl Service {
     }
 
     /// Ends a session's loop whose session says that its iterations are used up.
-    ///
-    /// # Errors
-    /// [`EngineError`] if another process drives it, or it cannot be recorded.
     pub fn cap_in_session(&self, id: &LoopId) -> Result<LoopState, EngineError> {
         let dir = self.locate(id)?.dir;
         let lock = RunnerLock::try_take(&dir)?;

@@ -9,7 +9,6 @@ use rustls::crypto::ring;
 pub enum BodyError {
     /// It exceeds the caller's limit.
     TooLong,
-    /// The connection broke.
     Broken(reqwest::Error),
 }
 

@@ -17,7 +17,6 @@ pub(super) trait Host: Debug + Send + Sync {
     fn get(&self, number: u64) -> Result<PullRequest, Trouble>;
     fn create(&self, opening: Opening<'_>) -> Result<PullRequest, Trouble>;
     fn edit(&self, number: u64, title: Option<&str>, body: &str) -> Result<(), Trouble>;
-    /// Marks a draft as ready for review.
     fn ready(&self, of: &PullRequest) -> Result<(), Trouble>;
     /// Turns it into a draft again.
     fn draft(&self, of: &PullRequest) -> Result<(), Trouble>;
@@ -32,15 +31,12 @@ pub(super) trait Host: Debug + Send + Sync {
     fn delete_branch(&self, name: &str) -> Result<(), Trouble>;
 }
 
-/// A pull request to open.
 #[derive(Clone, Copy, Debug)]
 pub struct Opening<'a> {
     /// Its head branch, which is already at the remote.
     pub branch: &'a str,
-    /// Its base branch.
     pub base: &'a str,
     pub title: &'a str,
-    /// Its description.
     pub body: &'a str,
     /// A draft cannot be merged yet.
     pub draft: bool,

@@ -40,7 +40,6 @@ use crate::plumbing::index::{Index, Locked, is_summed_by_us, seal};
 use crate::plumbing::object::Object;
 use crate::repository::Repository;
 
-/// The content to commit, and the rules.
 #[derive(Clone, Copy, Debug)]
 pub struct CommitRequest<'a> {
     /// The state before the loop.
@@ -56,9 +55,7 @@ pub struct CommitRequest<'a> {
     pub index: &'a Utf8Path,
     /// The largest file that is committed, in bytes.
     pub largest_file: u64,
-    /// Paths where suspected secrets are allowed.
     pub allow_secrets: &'a [PathGlob],
-    /// Also ends a running hook.
     pub cancel: Option<&'a Cancel>,
 }
 
@@ -78,10 +75,8 @@ impl Repository {
     ///
     /// It may be repeated: a commit of this loop and iteration that is already in the history is reported as made.
     /// Other new commits in the history, by the agent or another process, are scanned for secrets and reported.
-    ///
-    /// # Errors
-    /// [`GitError`] if git cannot be run, and [`GitError::Cancelled`]. Conditions that merely prevent the commit are
-    /// reported as [`CommitResult::Skipped`].
+    /// Errors: [`GitError`] if git cannot be run, and [`GitError::Cancelled`]. Conditions that merely prevent the
+    /// commit are reported as [`CommitResult::Skipped`].
     pub fn commit(&self, request: CommitRequest<'_>) -> Result<CommitReport, GitError> {
         let index = Index::of(self);
         let git = self.git().until(request.cancel);
@@ -134,7 +129,6 @@ impl Repository {
     }
 }
 
-/// A commit in progress.
 pub(crate) struct Job<'a> {
     repository: &'a Repository,
     request: CommitRequest<'a>,
@@ -144,10 +138,8 @@ pub(crate) struct Job<'a> {
     status: &'a Status,
 }
 
-/// The outcome of the attempt to commit.
 struct CommitOutcome {
     result: CommitResult,
-    /// The head now.
     head: Option<Oid>,
     candidate: Candidate,
     /// Paths that a hook added and that could not be removed again.

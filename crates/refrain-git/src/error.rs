@@ -19,7 +19,6 @@ pub enum GitError {
     /// A git program that lacks what Refrain needs.
     #[error("git {0} is older than {major}.{minor}, which Refrain needs; install a newer one", major = OLDEST.0, minor = OLDEST.1)]
     TooOld(String),
-    /// A plain folder.
     #[error("{0} is in no git repository; run `git init` there first")]
     NotARepository(Utf8PathBuf),
     /// A repository without files.
@@ -27,11 +26,7 @@ pub enum GitError {
     Bare(Utf8PathBuf),
     /// Git does not trust the folder's owner (its `safe.directory`).
     #[error("git does not use the repository of {path}, as somebody else owns it: {said}")]
-    NotOurs {
-        path: Utf8PathBuf,
-        /// Git's message.
-        said: String,
-    },
+    NotOurs { path: Utf8PathBuf, said: String },
     /// Git prints paths line by line.
     #[error(
         "the path of {0:?}, or of its git folder, has a line break in it, and git's answers about it cannot be read; \
@@ -43,33 +38,21 @@ pub enum GitError {
         "more than {most} files are changed or new; remove them, commit them, name them in .gitignore, or start with \
          --worktree"
     )]
-    TooManyChanges {
-        /// The limit.
-        most: usize,
-    },
+    TooManyChanges { most: usize },
     /// More files than can be searched for protected ones.
     #[error(
         "more than {most} files and folders lie in the worktree, too many to look for protected ones; name what is built \
          or installed in .gitignore before the start"
     )]
-    TooLarge {
-        /// The limit.
-        most: usize,
-    },
+    TooLarge { most: usize },
     /// More files than can be compared with their earlier state.
     #[error("more than {most} files and folders; name what is built or installed in .gitignore")]
-    TooManyFiles {
-        /// The limit.
-        most: usize,
-    },
+    TooManyFiles { most: usize },
     /// More new links than can be checked.
     #[error(
         "more than {most} symbolic links are new, too many to see where they lead; commit them, or name them in .gitignore"
     )]
-    TooManyLinks {
-        /// The limit.
-        most: usize,
-    },
+    TooManyLinks { most: usize },
     /// An object whose content does not match its name.
     #[error(
         "git's object of {0} is not what its name says: the repository is damaged, or the object was forged; run `git fsck` \
@@ -81,10 +64,8 @@ pub enum GitError {
     Glob(#[from] refrain_core::glob::GlobError),
     #[error("git was stopped")]
     Cancelled,
-    /// Git failed.
     #[error("`{command}` failed: {said}")]
     Failed {
-        /// The command line.
         command: String,
         /// Its message, printable.
         said: String,
@@ -94,10 +75,8 @@ pub enum GitError {
     Answer {
         /// The first words of the command line.
         command: &'static str,
-        /// The beginning of its answer.
         answer: String,
     },
-    /// An invalid branch name.
     #[error("{0:?} cannot be the name of a branch; git-check-ref-format(1) says which can")]
     BadBranch(String),
     #[error("a branch {0:?} exists already; choose another name, or delete it")]
@@ -105,7 +84,6 @@ pub enum GitError {
     /// A repository without a commit, although one is needed as a base.
     #[error("{0} has no commit yet; make a first one: git commit --allow-empty -m Begin")]
     Unborn(Utf8PathBuf),
-    /// No committer identity is configured.
     #[error("git does not know who commits; git config user.name and user.email say it")]
     NoIdentity,
     /// A reference of ours was moved by another process.
@@ -124,7 +102,6 @@ pub enum GitError {
         folder: Utf8PathBuf,
         commit: String,
     },
-    /// A worktree and its branch are gone.
     #[error(
         "the loop's worktree is gone, and so is its branch {branch:?}{}",
         .last.as_ref().map(|last| format!("; git branch {branch} {last} brings that back")).unwrap_or_default()
@@ -161,15 +138,8 @@ pub enum GitError {
         /// The limit, in bytes.
         most: u64,
     },
-    /// A file operation that failed.
     #[error("{action} {path}")]
-    Disk {
-        /// The attempted action, as in "write".
-        action: &'static str,
-        path: Utf8PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    Disk { action: &'static str, path: Utf8PathBuf, source: io::Error },
     /// A system error while git ran.
     #[error(transparent)]
     Tool(ToolError),
@@ -190,7 +160,6 @@ impl From<ToolError> for GitError {
     }
 }
 
-/// Names the file in a failed operation.
 pub(crate) trait OnPath<T> {
     fn on(self, action: &'static str, path: impl Into<Utf8PathBuf>) -> Result<T, GitError>;
 }

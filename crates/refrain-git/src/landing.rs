@@ -30,7 +30,6 @@ pub struct LandRequest<'a> {
     pub works: &'a [Work<'a>],
     /// The largest file that is scanned for secrets, in bytes.
     pub largest_file: u64,
-    /// Paths where suspected secrets are allowed.
     pub allow_secrets: &'a [PathGlob],
     pub cancel: Option<&'a Cancel>,
 }
@@ -46,7 +45,6 @@ pub struct Work<'a> {
     pub trailers: &'a [(&'a str, &'a str)],
 }
 
-/// The result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Landed {
     /// They are on the line.
@@ -67,7 +65,6 @@ pub enum Landed {
     },
 }
 
-/// The parts of a wave.
 #[derive(Clone, Copy, Debug)]
 pub struct WaveRequest<'a> {
     /// The reference that protects the wave's commit until a branch points to it.
@@ -83,7 +80,6 @@ pub struct WaveRequest<'a> {
     pub cancel: Option<&'a Cancel>,
 }
 
-/// The result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wave {
     Made {
@@ -93,21 +89,14 @@ pub enum Wave {
         chain: Vec<Oid>,
     },
     /// A task's commit depends on changes that are not in this wave; nothing is made.
-    Conflict {
-        /// The task's commit.
-        at: Oid,
-        /// The conflicting paths.
-        conflicts: Vec<Conflict>,
-    },
+    Conflict { at: Oid, conflicts: Vec<Conflict> },
 }
 
 impl Repository {
     /// Adds a commit for each work to the line, which moves once. It may be repeated: a commit with these trailers on
     /// the line after the tip is taken as already made. A line with the same content as its tip, but different
     /// commits, is reset to it.
-    ///
-    /// # Errors
-    /// [`GitError::NoIdentity`] if git does not know who commits; [`GitError`] if git fails, and
+    /// Errors: [`GitError::NoIdentity`] if git does not know who commits; [`GitError`] if git fails, and
     /// [`GitError::Cancelled`].
     pub fn land(&self, request: LandRequest<'_>) -> Result<Landed, GitError> {
         let LandRequest { reference, works, largest_file, allow_secrets, cancel, .. } = request;

@@ -23,7 +23,6 @@ use crate::plumbing::object_cache::ObjectCache;
 use crate::version;
 use refrain_forge::FROM_FILE;
 
-/// A worktree of a repository.
 #[derive(Debug)]
 pub struct Repository {
     root: Utf8PathBuf,
@@ -51,18 +50,13 @@ pub struct Repository {
 impl Repository {
     /// The worktree that contains `worktree`, with the user's environment for git; variables set by a surrounding git
     /// are ignored.
-    ///
-    /// # Errors
-    /// [`GitError::NotARepository`] in a plain folder, [`GitError::Bare`] if there are no files,
+    /// Errors: [`GitError::NotARepository`] in a plain folder, [`GitError::Bare`] if there are no files,
     /// [`GitError::NotOurs`] if git does not trust the owner, [`GitError::Missing`] without a git program.
     pub fn open(worktree: &Utf8Path, env: &[(OsString, OsString)]) -> Result<Self, GitError> {
         Self::open_with(worktree, env, None)
     }
 
     /// The same, with a time limit for each answer of git.
-    ///
-    /// # Errors
-    /// As [`Self::open`], and [`GitError::Tool`] if it takes longer.
     pub fn open_within(
         worktree: &Utf8Path,
         env: &[(OsString, OsString)],
@@ -205,7 +199,6 @@ impl Repository {
         Self { cancel: other.cancel.clone(), ..self }
     }
 
-    /// The root of the worktree.
     #[must_use]
     pub fn root(&self) -> &Utf8Path {
         &self.root
@@ -258,20 +251,15 @@ impl Repository {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The cache of commits.
     pub(crate) fn known(&self) -> &ObjectCache {
         &self.known
     }
 
     /// Refuses a git that is too old for commits, candidates and worktrees.
-    ///
-    /// # Errors
-    /// [`GitError::TooOld`], or if git cannot be run.
     pub fn check_version(&self) -> Result<(), GitError> {
         version::check(Git::new(&self.root, &self.env).within(self.limit), self.program.as_deref())
     }
 
-    /// Git in this worktree.
     pub(crate) fn git(&self) -> Git<'_> {
         Git::new(&self.root, &self.env).until(self.cancel.as_ref()).within(self.limit).guarded_by(self)
     }

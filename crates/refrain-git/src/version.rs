@@ -12,9 +12,7 @@ use crate::error::GitError;
 use crate::plumbing::git::{Git, environment};
 
 /// Git's version, run in `dir` with the user's environment, within `limit`: `git version 2.47.3`.
-///
-/// # Errors
-/// [`GitError::Missing`] without a git program; otherwise if it cannot be run.
+/// Errors: [`GitError::Missing`] without a git program; otherwise if it cannot be run.
 pub fn version(dir: &Utf8Path, env: &[(OsString, OsString)], limit: Duration) -> Result<String, GitError> {
     Git::new(dir, &environment(env)).within(Some(limit)).text(["--version"], &[])
 }

@@ -24,7 +24,6 @@ use crate::plumbing::worktree_list::{has_modules, head_of};
 use crate::repository::{Repository, is_refrains};
 use crate::worktree::worktree_git::is_half_made;
 
-/// The result of removing a worktree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Removal {
     /// It is gone, and so is its branch, which had no commit of its own.
@@ -51,9 +50,7 @@ impl Repository {
     /// created with access for this user only. An existing worktree with that branch is reused, an unfinished one is
     /// made again: so it may be repeated. A branch of that name at `from` that is checked out nowhere is taken as the
     /// one begun earlier: the caller has checked before that the name was free.
-    ///
-    /// # Errors
-    /// [`GitError::Occupied`] if `path` holds something else; those of [`Self::check_branch_free`];
+    /// Errors: [`GitError::Occupied`] if `path` holds something else; those of [`Self::check_branch_free`];
     /// [`GitError::Failed`] with git's message.
     pub fn add_worktree(&self, path: &Utf8Path, branch: &str, from: &Oid) -> Result<(), GitError> {
         self.check_branch_name(branch)?;
@@ -105,9 +102,7 @@ impl Repository {
 
     /// Recreates a worktree whose folder is gone from its branch as that is now. `last` is the branch's last known
     /// commit.
-    ///
-    /// # Errors
-    /// [`GitError::BranchGone`] if the branch does not exist, [`GitError::BranchInUse`] if it is checked out
+    /// Errors: [`GitError::BranchGone`] if the branch does not exist, [`GitError::BranchInUse`] if it is checked out
     /// elsewhere; [`GitError::Failed`] with git's message.
     pub fn restore_worktree(
         &self,
@@ -216,9 +211,6 @@ impl Repository {
     }
 
     /// Has git forget a worktree whose folder is gone; its branch stays. A locked worktree stays listed.
-    ///
-    /// # Errors
-    /// [`GitError::Failed`] with git's message.
     pub fn forget_worktree(&self, path: &Utf8Path) -> Result<Removal, GitError> {
         if path.exists() {
             return Ok(Removal::Kept("its folder is there again".to_owned()));

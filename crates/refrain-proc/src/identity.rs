@@ -7,7 +7,6 @@ use refrain_core::event::{Identity, Process};
 
 use crate::system;
 
-/// The system's data about a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat {
     pub process: Process,
@@ -25,7 +24,6 @@ pub fn stat(pid: i32) -> Option<Stat> {
     system::stat(pid)
 }
 
-/// Every process that can be seen.
 pub fn all() -> impl Iterator<Item = Stat> {
     system::stats()
 }
@@ -84,7 +82,6 @@ fn chain() -> Option<Vec<Stat>> {
     Some(found)
 }
 
-/// This process.
 #[must_use]
 pub fn own() -> Identity {
     let pid = rustix::process::getpid().as_raw_nonzero().get();

@@ -8,7 +8,6 @@ use refrain_core::event::Process;
 
 use crate::{identity, system};
 
-/// A process that bears a loop's mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Orphan {
     pub process: Process,

@@ -64,7 +64,6 @@ impl Meter {
 pub(crate) struct Log {
     path: Utf8PathBuf,
     file: Option<File>,
-    /// Bytes received.
     total: u64,
     /// A quarter of the cap: the head has two, each file of the end has one.
     quarter: u64,
@@ -77,7 +76,6 @@ pub(crate) struct Log {
 struct Tail {
     dir: Utf8PathBuf,
     current: File,
-    /// Bytes in the current file.
     length: u64,
     path: Utf8PathBuf,
     /// The full one before it.
@@ -213,9 +211,7 @@ fn tail_of(path: &Utf8Path) -> Utf8PathBuf {
 
 /// Makes one file of a log that is past its cap: head, mark and end. It may be interrupted and repeated without loss;
 /// a log that is one file already stays as it is.
-///
-/// # Errors
-/// If it cannot be written; [`read`] then reads it in parts.
+/// Errors: If it cannot be written; [`read`] then reads it in parts.
 pub fn merge(path: &Utf8Path) -> io::Result<()> {
     let (folder, name) = split(path)?;
     let done = format!("{name}.merged");
@@ -240,9 +236,6 @@ pub fn merge(path: &Utf8Path) -> io::Result<()> {
 }
 
 /// Reads a log in its current state, merged or not: head, mark and end. Changes nothing.
-///
-/// # Errors
-/// If it cannot be read, or does not exist.
 pub fn read(path: &Utf8Path) -> io::Result<impl Read> {
     let nothing: Box<dyn Read> = Box::new(io::empty());
     Ok(pieces(path)?.into_iter().fold(nothing, |before, piece| Box::new(before.chain(piece))))

@@ -15,7 +15,6 @@ pub fn in_path(program: impl AsRef<OsStr>, env: &[(OsString, OsString)]) -> Opti
         .find(|path| path.metadata().is_ok_and(|meta| is_executable(&meta)))
 }
 
-/// Whether a file is executable.
 #[must_use]
 pub fn is_executable(meta: &Metadata) -> bool {
     meta.is_file() && meta.permissions().mode() & 0o111 != 0

@@ -32,55 +32,30 @@ pub use begun::WaitingTool;
 pub use swept::Sweeper;
 use talk::Talk;
 
-/// A tool that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolError {
     /// It could not be started.
     #[error("{program} cannot be started")]
-    Missing {
-        /// The tool.
-        program: String,
-        /// The system's error.
-        source: io::Error,
-    },
+    Missing { program: String, source: io::Error },
     /// It exited with an error.
     #[error("{command}: {complaint}")]
-    Failed {
-        /// The command line.
-        command: String,
-        /// Its message.
-        complaint: String,
-    },
+    Failed { command: String, complaint: String },
     /// It exceeded its time limit, and was ended.
     #[error("{command} was not done after {} s", .limit.as_secs())]
-    TimedOut {
-        /// The command line.
-        command: String,
-        /// Its time limit.
-        limit: Duration,
-    },
+    TimedOut { command: String, limit: Duration },
     /// The request was cancelled, and the tool was ended.
     #[error("{command} was cancelled")]
-    Cancelled {
-        /// The command line.
-        command: String,
-    },
+    Cancelled { command: String },
     /// It exceeded the output limit, and was ended.
     #[error("{command} printed more than {} MiB", .most >> 20)]
     TooMuch {
-        /// The command line.
         command: String,
         /// The output limit, in bytes.
         most: usize,
     },
     /// A system error while it ran.
     #[error("{command} cannot be talked to")]
-    Io {
-        /// The command line.
-        command: String,
-        /// The system's error.
-        source: io::Error,
-    },
+    Io { command: String, source: io::Error },
 }
 
 /// A request to cancel that several tools and threads can poll. It cannot be withdrawn.
@@ -89,9 +64,6 @@ pub struct Cancel(Arc<(PipeReader, PipeWriter)>);
 
 impl Cancel {
     /// A new one that is not cancelled.
-    ///
-    /// # Errors
-    /// If there are no descriptors left.
     pub fn new() -> io::Result<Self> {
         // The written byte is never read, so the pipe stays readable.
         let (said, say) = io::pipe()?;
@@ -99,7 +71,6 @@ impl Cancel {
         Ok(Self(Arc::new((said, say))))
     }
 
-    /// Cancels every operation that uses it.
     pub fn cancel(&self) {
         // The pipe is full only after very many cancels.
         let _ = rustix::io::write(&self.0.1, &[1]);
@@ -117,7 +88,6 @@ impl AsFd for Cancel {
 #[derive(Clone, Debug)]
 pub struct Tool<'a> {
     program: OsString,
-    /// Its path, if known.
     at: Option<PathBuf>,
     args: Vec<OsString>,
     dir: &'a Path,
@@ -131,10 +101,8 @@ pub struct Tool<'a> {
     sweeper: Option<&'a Sweeper>,
 }
 
-/// The result of a tool.
 #[derive(Clone, Debug)]
 pub struct ToolOutput {
-    /// Its exit status.
     pub status: ExitStatus,
     pub stdout: Vec<u8>,
     /// The end of its standard error, at most 64 KiB.
@@ -186,7 +154,6 @@ impl<'a> Tool<'a> {
         Self { sweeper, ..self }
     }
 
-    /// More arguments.
     #[must_use]
     pub fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
         self.args.extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
@@ -200,14 +167,12 @@ impl<'a> Tool<'a> {
         self
     }
 
-    /// One more variable.
     #[must_use]
     pub fn with(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         self.more_env.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
         self
     }
 
-    /// Its standard input.
     #[must_use]
     pub fn input(mut self, input: &'a [u8]) -> Self {
         self.input = input;
@@ -245,9 +210,6 @@ impl<'a> Tool<'a> {
     }
 
     /// Runs it to its end, with any exit code.
-    ///
-    /// # Errors
-    /// [`ToolError`] if it cannot be started, or was ended by us.
     pub fn run(&self) -> Result<ToolOutput, ToolError> {
         if let Some(sweeper) = self.sweeper {
             return swept::run(self, sweeper, self.input);
@@ -281,9 +243,7 @@ impl<'a> Tool<'a> {
     }
 
     /// Runs it and returns its output.
-    ///
-    /// # Errors
-    /// [`ToolError`], also if its exit code is not 0.
+    /// Errors: [`ToolError`], also if its exit code is not 0.
     pub fn output(&self) -> Result<Vec<u8>, ToolError> {
         self.printed(self.run()?)
     }

@@ -27,7 +27,6 @@ use hit::{Hit, Novelty};
 /// A match on a line with this mark, as in a comment, does not count if the line is older than the loop.
 pub const MARK: &str = "refrain:allow-secret";
 
-/// A suspected secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SecretMatch {
     /// Its kind, as text: `a GitHub token`.

@@ -36,7 +36,6 @@ const NAMES: &[(&str, &str)] = &[
     (".rediscli_history .python_history", HISTORY),
 ];
 
-/// Name endings, from the dot.
 const ENDS: &[(&str, &str)] = &[
     (".p12 .pfx .jks .keystore .bks .kdb .kdbx .keychain .keychain-db .keytab", STORE),
     (".ppk .agekey", KEY),
@@ -56,7 +55,6 @@ const SETTINGS: &str = ".ini .yaml .yml .json .json5 .jsonc .toml .properties .c
 /// Parts of paths with translations.
 const WORDS: &str = "i18n l10n locale locales lang langs language languages translation translations intl messages strings labels openapi swagger";
 
-/// Name endings of generated files.
 const GENERATED: &str = ".lock .lockfile .min.js .min.css .min.mjs .map .svg .ipynb_checkpoints";
 const LOCKS: &str = "package-lock.json npm-shrinkwrap.json pnpm-lock.yaml go.sum packages.lock.json";
 

@@ -37,9 +37,7 @@ pub enum JournalError {
     /// A line is not as it was written.
     #[error("{path}, line {line}: {what}")]
     Damaged {
-        /// The journal.
         path: Utf8PathBuf,
-        /// The line, from 1.
         line: u64,
         /// What is wrong with it.
         what: String,
@@ -59,7 +57,6 @@ pub enum JournalError {
     /// An earlier write of this journal failed: what is on disk is unknown, so nothing more is written.
     #[error("{0} failed to be written before; nothing more is written to it")]
     Failed(Utf8PathBuf),
-    /// A file operation failed.
     #[error(transparent)]
     Disk(#[from] DiskError),
 }

@@ -44,12 +44,10 @@ pub(crate) struct ShowArgs {
 }
 
 impl ShowArgs {
-    /// Fills in missing options from the configuration.
     pub(crate) fn or_configured(self, notify: &Notify) -> Self {
         Self { notify: self.notify.or_configured(notify), ..self }
     }
 
-    /// Where progress is shown.
     pub(crate) fn progress(&self) -> Option<Target> {
         match (self.quiet, self.json || self.events) {
             (true, _) => None,

@@ -184,7 +184,6 @@ fn no_loops(verb: &str) -> RequestError {
     error.hint("refrain start begins one")
 }
 
-/// How many loops a refusal names.
 const SHOWN: usize = 5;
 
 /// The loop, or the plan, that a verb means which changes something: the one that is named, else the only one that it could
@@ -229,9 +228,6 @@ pub(crate) fn only_one(
 }
 
 /// Prints the status object of a loop, or a plan, that is damaged.
-///
-/// # Errors
-/// The error itself, if it is another.
 pub(crate) fn print_damaged(
     service: &Service,
     id: &LoopId,

@@ -16,9 +16,6 @@ pub fn axe() -> Option<PathBuf> {
 }
 
 /// Installs axe-core, unless it is there. Returns what was done.
-///
-/// # Errors
-/// If there is no npm, no network or no place.
 pub fn install_axe() -> Result<String, String> {
     if let Some(path) = axe() {
         return Ok(format!("axe-core {AXE} is there: {}", path.display()));
@@ -53,7 +50,6 @@ pub(crate) fn install(
     Ok(place)
 }
 
-/// The folder of installed packages.
 pub(crate) fn cache() -> Option<PathBuf> {
     let own = variable("REFRAIN_AGENTS_DIR").map(PathBuf::from);
     let general = || variable("XDG_CACHE_HOME").map(PathBuf::from);

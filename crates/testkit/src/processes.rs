@@ -5,10 +5,8 @@ use std::fs;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// A process that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Survivor {
-    /// Its number.
     pub pid: i32,
     /// Its command line, words joined by blanks.
     pub command: String,

@@ -10,7 +10,6 @@ use crate::{Sandbox, write};
 /// A project with two faults.
 #[derive(Debug)]
 pub struct Project {
-    /// Its name and its folder.
     pub name: &'static str,
     /// The gate that `--auto-gates` makes of its tests.
     pub gate: &'static str,
@@ -20,7 +19,6 @@ pub struct Project {
     pub mends: [(&'static str, &'static str); 2],
     /// A shell command that has the tests pass by weakening them.
     pub cheat: &'static str,
-    /// The file that it weakens.
     pub cheated: &'static str,
     files: &'static [(&'static str, &'static str)],
     /// A command that prints the folder of its tools.
@@ -41,7 +39,6 @@ macro_rules! mended {
 }
 
 impl Project {
-    /// A crate, tested by cargo.
     pub const RUST: Self = Self {
         name: "rust",
         gate: "cargo-test",
@@ -57,7 +54,6 @@ impl Project {
         below: "bin",
     };
 
-    /// A package, tested by unittest.
     pub const PYTHON: Self = Self {
         name: "python",
         gate: "unittest",
@@ -134,7 +130,6 @@ impl Project {
     }
 }
 
-/// A project in a sandbox.
 #[derive(Debug)]
 pub struct Laid {
     pub project: Project,

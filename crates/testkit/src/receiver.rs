@@ -16,33 +16,25 @@ use serde_json::{Value, json};
 use crate::eventually;
 use crate::model::http::{Incoming, Whole};
 
-/// The answer to a request.
 #[derive(Clone, Debug)]
 pub enum CannedResponse {
     /// It is answered with this status.
     Status(u16),
-    /// It is sent elsewhere.
     Redirect(String),
     /// It is never answered.
     Hang,
-    /// The connection is closed.
     HangUp,
 }
 
-/// A request that came.
 #[derive(Clone, Debug)]
 pub struct Received {
-    /// The requested path.
     pub path: String,
     /// `webhook-id`.
     pub id: String,
-    /// The request's body.
     pub json: Value,
-    /// `authorization`.
     pub authorization: String,
     timestamp: String,
     signature: String,
-    /// The same as text.
     pub body: String,
     /// `title` and `priority`, as ntfy has them.
     pub title: String,
@@ -129,7 +121,6 @@ impl Receiver {
         self.address
     }
 
-    /// The URL to post to.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}/loops", self.address)

@@ -30,25 +30,21 @@ impl Invocation {
         Self { command, words, files }
     }
 
-    /// Sets a variable for it.
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.command.env(name, value);
         self
     }
 
-    /// Sets several.
     pub fn envs(mut self, variables: &[(String, String)]) -> Self {
         self.command.envs(variables.iter().map(|(name, value)| (name, value)));
         self
     }
 
-    /// Runs it from that folder.
     pub fn dir(mut self, dir: &Path) -> Self {
         self.command.current_dir(dir);
         self
     }
 
-    /// Its standard input.
     pub fn stdin(mut self, text: impl AsRef<[u8]>) -> Self {
         let path = self.files[0].with_extension("stdin");
         crate::write(&path, text);
@@ -82,7 +78,6 @@ impl Invocation {
     }
 }
 
-/// A running session.
 #[derive(Debug)]
 pub struct Session {
     child: Child,
@@ -91,7 +86,6 @@ pub struct Session {
 }
 
 impl Session {
-    /// Its process.
     #[must_use]
     pub fn pid(&self) -> i32 {
         i32::try_from(self.child.id()).expect("process numbers are small")
@@ -176,12 +170,9 @@ fn code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
 }
 
-/// The output of a session.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// All of standard output.
     pub stdout: String,
-    /// All of standard error.
     pub stderr: String,
     /// The exit code; 128 plus the signal if one ended it.
     pub code: i32,

@@ -12,7 +12,6 @@ use jiff::tz::TimeZone;
 
 use crate::adapter::{Adapter, Call, Clock, Launch};
 
-/// A recorded stream.
 macro_rules! recording {
     ($name:literal) => {
         include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/recordings/", $name, ".jsonl")).as_slice()
@@ -96,12 +95,10 @@ fn call(spec: &Spec) -> Call<'_> {
     }
 }
 
-/// How it is started.
 pub(crate) fn launch(adapter: &dyn Adapter, spec: &Spec) -> Launch {
     adapter.launch(&call(spec))
 }
 
-/// The result of an attempt.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct AttemptTrace {
     pub(crate) events: Vec<AgentEvent>,

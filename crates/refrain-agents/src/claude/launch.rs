@@ -16,12 +16,10 @@ const OWN_SETTINGS: [&str; 3] = ["--strict-mcp-config", "--setting-sources", "us
 const PERMISSION_FLAGS: [&str; 3] =
     ["--permission-mode", "--dangerously-skip-permissions", "--allow-dangerously-skip-permissions"];
 
-/// Its output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     /// Events, or only the last of them: `stream-json`, `json`.
     Json,
-    /// The final message.
     Text,
 }
 

@@ -120,7 +120,6 @@ pub(super) struct ErrorParams {
     pub(super) rate_limit_info: Option<RateLimit>,
 }
 
-/// One block of a message.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Block {

@@ -21,7 +21,6 @@ pub(super) struct Reader {
     turn: Turn,
 }
 
-/// The progress of its turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Turn {
     #[default]
@@ -185,7 +184,6 @@ fn paths(changes: Vec<Change>) -> String {
     said.collect::<Vec<_>>().join(", ")
 }
 
-/// Whether a tool succeeded, by its status.
 fn worked(status: Option<&str>) -> Option<bool> {
     status.map(|status| status == "completed")
 }

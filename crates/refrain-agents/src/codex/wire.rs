@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use crate::wire::lax;
 
-/// A line.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type")]
 pub(super) enum Event {
@@ -61,7 +60,6 @@ pub(super) struct Usage {
     pub(super) output_tokens: Option<u64>,
 }
 
-/// An item of a turn.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Item {
@@ -103,9 +101,7 @@ pub(super) enum Item {
         #[serde(default, deserialize_with = "lax")]
         query: Option<String>,
     },
-    /// Its plan.
     TodoList,
-    /// Only a warning.
     Error(Error),
     #[serde(other)]
     Unknown,

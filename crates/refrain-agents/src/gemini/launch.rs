@@ -14,7 +14,6 @@ use crate::checkup::Checkup;
 const FORMAT: [&str; 2] = ["--output-format", "-o"];
 const STREAM: &str = "stream-json";
 
-/// The adapter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Gemini;
 

@@ -14,7 +14,6 @@ use crate::wire::{self, EventSink};
 /// A longer prompt, echoed, makes it cut its own output: 200 kB went through, 300 kB did not.
 const LONGEST_PROMPT: usize = 190_000;
 
-/// Reads one attempt's stream.
 #[derive(Debug)]
 pub(super) struct Reader {
     prompt_length: usize,
@@ -30,7 +29,6 @@ pub(super) struct Reader {
     notices: faults::Notices,
 }
 
-/// Its result.
 #[derive(Debug)]
 enum Outcome {
     Ended,

@@ -56,11 +56,9 @@ pub(super) enum EventKind {
     Unknown,
 }
 
-/// The author of the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Role {
-    /// The echo of the prompt.
     User,
     Assistant,
     #[serde(other)]

@@ -26,9 +26,7 @@ const FEEDBACK: &str = "Stop hook feedback:";
 /// The end of a session's transcript, back to the last prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tail {
-    /// The agent's last text.
     pub message: Option<String>,
-    /// Whether it used a tool.
     pub has_worked: bool,
     /// Whether it asks the user something, and has no answer.
     pub asks: bool,

@@ -11,7 +11,6 @@ use crate::checkup::Checkup;
 const FORMAT: [&str; 1] = ["--format"];
 const STREAM: &str = "json";
 
-/// The adapter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenCode;
 

@@ -14,7 +14,6 @@ use crate::wire::{self, EventSink};
 /// The start of the message with which OpenCode refuses a tool call when no user can be asked.
 const REJECTED: &str = "The user rejected permission";
 
-/// Reads one attempt's stream.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     /// The agent's own session: the first in the stream. Other sessions are sub-agents.
@@ -90,7 +89,6 @@ impl Reader {
         }
     }
 
-    /// The speaker of an event, by its session.
     fn speaker(&mut self, session: Option<String>, say: EventSink<'_>) -> Speaker {
         match (session, &self.session) {
             (Some(theirs), Some(own)) if theirs != *own => Speaker::SubAgent,
@@ -188,7 +186,6 @@ pub(super) fn add_usage(so_far: Tokens, usage: &Usage) -> Tokens {
     }
 }
 
-/// The sum of the known values.
 fn add(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     a.map_or(b, |a| Some(a.saturating_add(b.unwrap_or(0))))
 }

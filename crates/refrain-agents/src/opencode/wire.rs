@@ -6,7 +6,6 @@ use serde_json::{Map, Value};
 
 use crate::wire::lax;
 
-/// A line.
 #[derive(Debug, Deserialize)]
 pub(super) struct Event {
     #[serde(rename = "type")]
@@ -54,7 +53,6 @@ pub(super) struct Part {
     pub(super) cost: Option<f64>,
 }
 
-/// A tool call, at its end.
 #[derive(Debug, Deserialize)]
 pub(super) struct ToolState {
     pub(super) status: ToolStatus,
@@ -78,7 +76,6 @@ pub(super) enum ToolStatus {
     Unknown,
 }
 
-/// Why a model call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Reason {
@@ -114,7 +111,6 @@ pub(super) struct Cache {
     pub(super) write: Option<u64>,
 }
 
-/// An error.
 #[derive(Debug, Deserialize)]
 pub(super) struct Failure {
     #[serde(default)]
@@ -123,7 +119,6 @@ pub(super) struct Failure {
     pub(super) data: FailureData,
 }
 
-/// The details of an error.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct FailureData {
@@ -135,7 +130,6 @@ pub(super) struct FailureData {
     pub(super) is_retryable: bool,
     #[serde(default)]
     pub(super) response_headers: Map<String, Value>,
-    /// The provider's answer, as text.
     #[serde(default, deserialize_with = "lax")]
     pub(super) response_body: Option<String>,
 }

@@ -12,7 +12,6 @@ use document::{Document, Group};
 /// One change of ours in a settings file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// The path of keys from the top.
     pub path: Vec<String>,
     /// The value: JSON, on one line.
     pub value: String,
@@ -33,7 +32,6 @@ pub enum Kind {
 /// Why settings cannot be edited. Nothing is changed then.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
-    /// They cannot be read.
     #[error("it is no JSON: {0}")]
     Malformed(String),
     /// A value other than an object, where an object is required.

@@ -231,7 +231,6 @@ const OF_MISSING: &[Row] = &[holds(
     "it has no effect without a gate; add --gate CMD, or leave it out",
 )];
 
-/// How it is shown.
 const SHOW: &[Row] = &[always("detach json events quiet notify notify-command")];
 
 const RESUME: &[Row] = &[

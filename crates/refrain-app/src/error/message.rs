@@ -2,14 +2,12 @@
 
 use std::fmt;
 
-/// A text that may name options.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Message(Vec<Part>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
     Text(String),
-    /// By its long name.
     Option(String),
 }
 

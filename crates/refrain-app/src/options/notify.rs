@@ -56,7 +56,6 @@ impl NotifyArgs {
         how.into_iter().chain(command).collect()
     }
 
-    /// Whether notices are to be sent.
     pub fn is_asked(&self) -> bool {
         self.notify.is_some_and(|how| how != NotifyMode::Off) || self.notify_command.is_some()
     }

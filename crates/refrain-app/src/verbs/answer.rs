@@ -10,7 +10,6 @@ use super::start;
 use super::steer::{Steering, steer};
 use crate::{Action, Code, Context, RequestError};
 
-/// What an answer came to.
 pub enum Answered {
     /// The loop had stopped, and may be driven.
     Runner(Box<Runner>),

@@ -70,7 +70,6 @@ pub fn approve_detached(
     Ok(())
 }
 
-/// Whether the loop waits for approval.
 #[must_use]
 pub fn is_awaited(status: &Status) -> bool {
     status.approval.as_ref().is_some_and(|approval| approval.state == ApprovalWord::Awaited)

@@ -23,7 +23,6 @@ const DAYS: i64 = 7;
 #[serde(deny_unknown_fields)]
 pub struct Ledger {
     version: u32,
-    /// Spent money, by day and project.
     days: BTreeMap<Date, BTreeMap<String, Usd>>,
     /// Spent money, by project, since the ledger exists.
     projects: BTreeMap<String, Usd>,
@@ -38,7 +37,6 @@ pub struct Reservation {
     pub of: Utf8PathBuf,
     /// The number of the agent's run in this loop, from 0 ([`LoopState::costs`](crate::LoopState::costs)).
     pub run: u64,
-    /// The loop's project.
     pub project: String,
     /// The day on which it was made, and for which it counts.
     pub day: Date,
@@ -65,7 +63,6 @@ impl Ledger {
         &self.open
     }
 
-    /// The standing of every cap that is set.
     #[must_use]
     pub fn standings(&self, caps: &Caps, project: &str, day: Date) -> Vec<CapUsage> {
         let standing = |which| {

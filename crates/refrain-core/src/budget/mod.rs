@@ -39,7 +39,6 @@ impl Caps {
         *self == Self::default()
     }
 
-    /// The cap of this kind.
     #[must_use]
     pub fn of(&self, which: CapKind) -> Option<Usd> {
         match which {

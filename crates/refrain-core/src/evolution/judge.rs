@@ -18,7 +18,6 @@ const LONGEST_REASON: usize = 500;
 /// The markers around the lines that `init` writes and keeps up to date.
 const MARKED: (&str, &str) = ("<!-- refrain:begin", "<!-- refrain:end");
 
-/// The history of the loop.
 #[derive(Clone, Copy, Debug)]
 pub struct History<'a> {
     pub iterations: &'a [u32],
@@ -30,7 +29,6 @@ pub enum Fault {
     /// The answer is not of the form that was asked for.
     #[error("the answer is not of the form that was asked for: {0}")]
     Form(String),
-    /// Nothing would be another.
     #[error("it changes nothing")]
     Nothing,
     /// A change is outside the file, or two overlap.
@@ -57,9 +55,6 @@ pub enum Fault {
 }
 
 /// The file as the reflection would have it; `secret` says what a line looks like that is one.
-///
-/// # Errors
-/// [`Fault`], the first that there is.
 pub fn judge(
     old: &str,
     reflection: &Reflection,

@@ -22,7 +22,6 @@ pub enum Unsafe {
     Permits,
     /// It mentions how work is claimed, or Refrain itself.
     Claims,
-    /// It mentions secrets.
     Secrets,
     /// A rule would be taken away.
     Unrules,
@@ -44,7 +43,6 @@ impl fmt::Display for Unsafe {
     }
 }
 
-/// Words that reduce something, or remove it.
 const LESS: &str = "\
     skip skips skipped skipping disable disables disabled disabling bypass bypasses bypassing ignore ignores \
     ignored ignoring omit omits avoid avoids avoiding remove removes removing delete deletes deleting drop weaken \
@@ -52,7 +50,6 @@ const LESS: &str = "\
     off overrule override disregard forget comment stub stubbed fake hardcode rewrite lower reduce except only \
     unless whatever regardless allow-failure";
 
-/// Words that negate what follows.
 const NOT: &str = "not no never don't dont needn't neednt cannot nor stop instead";
 
 /// Words for acts with guards; negated, they weaken the guard.
@@ -71,7 +68,6 @@ const GUARDS: &str = "\
     protected guard guards ci approval approvals audit instruction instructions rule rules coverage spec \
     validation clippy typecheck";
 
-/// Words that permit an agent more.
 const PERMITS: &str = "\
     permission permissions sudo chmod yolo dangerously bypasspermissions auto-approve autoapprove approve \
     full-auto no-verify force force-push unsandboxed allowlist whitelist confirmation unattended push merge \

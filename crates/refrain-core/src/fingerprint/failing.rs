@@ -27,7 +27,6 @@ impl FailingTests {
     }
 }
 
-/// The failing tests that the output names.
 #[must_use]
 pub fn failing_tests(output: &str) -> FailingTests {
     let (failed, total) = tally(output);

@@ -71,7 +71,6 @@ impl FailureText {
     pub const LINE: usize = 300;
 }
 
-/// The essence of a failure's output.
 #[must_use]
 pub fn essence(output: &str) -> FailureText {
     Reading::of(output).essence()

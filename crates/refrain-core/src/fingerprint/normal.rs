@@ -8,7 +8,6 @@ use regex::bytes::{Captures, Regex, RegexBuilder};
 
 use crate::text::squeeze;
 
-/// The replacement for a match.
 #[derive(Clone, Copy, Debug)]
 enum Rule {
     /// The same words for all.

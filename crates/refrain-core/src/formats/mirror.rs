@@ -90,7 +90,6 @@ impl Mirror {
         }
     }
 
-    /// The loop as this format has it.
     #[must_use]
     pub fn document(self, state: &LoopState, standing: LoopPhase) -> String {
         let mark = Mark::of(state);

@@ -9,7 +9,6 @@ pub struct Splice {
     pub at: usize,
     /// The old text there; mostly empty.
     pub old: String,
-    /// The new text there.
     pub new: String,
 }
 

@@ -4,12 +4,10 @@ use super::GateSpec;
 use crate::formats::detect::Offer;
 use crate::spec::{Millis, ProtectSpec, Spec};
 
-/// Where a loop's gates come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GateSource {
     /// Nowhere: the loop has none (`--no-gates`).
     Nowhere,
-    /// The request and the configuration.
     Named,
     /// The request and the configuration, then the project, which has to offer one if they name none (`--auto-gates`).
     Offered,
@@ -26,7 +24,6 @@ pub struct GateChoice {
     pub names_gate: bool,
     /// `--no-promise`, or `promise = false`.
     pub no_promise: bool,
-    /// `--no-gates`.
     pub no_gates: bool,
     /// `--auto-gates`, or `auto-gates` of the configuration.
     pub auto_gates: Option<bool>,

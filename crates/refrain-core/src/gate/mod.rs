@@ -29,7 +29,6 @@ pub struct GateName(String);
 pub struct GateNameError(String);
 
 impl GateName {
-    /// The longest name.
     pub const MAX: usize = 64;
 
     /// The name as text; safe as one path component.
@@ -155,7 +154,6 @@ pub struct ReviewSpec {
 }
 
 impl fmt::Display for Check {
-    /// The command, as a person wrote it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Command(command) => f.write_str(command),
@@ -205,7 +203,6 @@ impl GateSpec {
     /// How long a gate may take by default: 10 minutes.
     pub const TIMEOUT: Millis = Millis(10 * 60 * 1000);
 
-    /// The agent that it is, if it is one.
     #[must_use]
     pub fn reviewer(&self) -> Option<&AgentSpec> {
         match &self.check {

@@ -53,7 +53,6 @@ static TABLE: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     SUMMARIES.iter().filter_map(|pattern| regex(pattern).ok()).collect()
 });
 
-/// How many test runners printed their summary.
 #[must_use]
 pub fn summaries(output: &str) -> u32 {
     let output = printable(output);

@@ -50,7 +50,6 @@ impl Workflow {
         self != Self::None
     }
 
-    /// Whether its commits leave the repository.
     #[must_use]
     pub fn publishes(self) -> bool {
         match self {
@@ -59,7 +58,6 @@ impl Workflow {
         }
     }
 
-    /// Whether it has a pull request.
     #[must_use]
     pub fn requests(self) -> bool {
         matches!(self, Self::Pr | Self::PrMerge)

@@ -18,13 +18,11 @@ pub struct Oid(String);
 pub struct OidError(String);
 
 impl Oid {
-    /// As text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// As people say it.
     #[must_use]
     pub fn short(&self) -> &str {
         &self.0[..10]
@@ -70,7 +68,6 @@ impl fmt::Display for Oid {
 pub struct RepoPath(String);
 
 impl RepoPath {
-    /// The path of these bytes.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Self {
         let mut text = String::with_capacity(bytes.len());
@@ -88,7 +85,6 @@ impl RepoPath {
         Self(text)
     }
 
-    /// The bytes of the path.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.0.len());

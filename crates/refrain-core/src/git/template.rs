@@ -19,10 +19,8 @@ pub struct Template(String);
 /// Why a text is no [`Template`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    /// Nothing to say.
     #[error("a template cannot be empty")]
     Empty,
-    /// An unknown name.
     #[error(
         "{{{0}}} stands for nothing; accepted are {{loop}}, {{iteration}}, {{max}}, {{summary}} and {{timestamp}}"
     )]

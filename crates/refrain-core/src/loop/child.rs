@@ -8,7 +8,6 @@ use super::state::{Child, ChildId, Live, LoopState, Phase};
 use crate::event::{Event, StopReason, Urgency};
 use crate::spec::{AgentSpec, Millis};
 
-/// The limits of a child.
 struct Bounds {
     /// When its time limits begin to count; none before there is a process, which nothing can stop.
     since: Option<Timestamp>,
@@ -19,7 +18,6 @@ struct Bounds {
 }
 
 impl LoopState {
-    /// The child in flight.
     #[must_use]
     pub fn child(&self) -> Option<(ChildId, &Child)> {
         match &self.phase {
@@ -57,7 +55,6 @@ impl LoopState {
         })
     }
 
-    /// Kills the child that is being stopped.
     pub(super) fn kill_child(&mut self) {
         let child = match &mut self.phase {
             Phase::InFlight(flight) => Some(&mut flight.child),

@@ -38,7 +38,6 @@ pub struct LoopState {
     pub lifecycle: Lifecycle<End>,
     /// The format of its journal: a few records of release 0.1.0 (format 1) mean what they meant there.
     pub(super) format: u32,
-    /// The specification, as pinned at the start.
     pub spec: Spec,
     /// The limits in force: the specification's, or what the last `resume` granted.
     pub limits: Limits,
@@ -46,9 +45,7 @@ pub struct LoopState {
     pub phase: Phase,
     /// Every attempt that is over, oldest first.
     pub attempts: Vec<Attempt>,
-    /// Iterations begun.
     pub iteration: u32,
-    /// Iterations that count against the cap.
     pub charged: u32,
     pub wait: Option<Wait>,
     /// Words for the next prompt, until an iteration that got them is charged.
@@ -66,11 +63,9 @@ pub struct LoopState {
     pub baseline: Option<Proof>,
     /// Default gates that could not run then: they are no longer in the specification.
     pub dropped: Vec<DroppedGate>,
-    /// The gates' last results.
     pub proof: Option<Proof>,
     /// Processes of the last attempt, or gate, are being ended: nothing is started before that is over.
     pub sweeping: bool,
-    /// The progress of its iterations.
     pub progress: Progress,
     /// How many iterations in a row said that there was nothing to do, in a loop that continues all the same.
     pub unneeded: u32,
@@ -106,7 +101,6 @@ pub struct LoopState {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GitState {
-    /// The repository before it.
     pub base: Option<Base>,
     /// Where the head was before its first iteration; none on a branch without a commit.
     pub began: Option<Oid>,
@@ -137,10 +131,8 @@ pub struct GitState {
     pub published: Published,
 }
 
-/// Words for the next prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Steering {
-    /// The words.
     pub text: String,
     pub by: Asker,
 }
@@ -157,12 +149,10 @@ pub enum Phase {
     },
     /// An iteration has begun (or its last attempt was refunded): `next` is the attempt to start.
     Begun {
-        /// The attempt to start.
         next: AttemptId,
         /// Why it would fail like its predecessor, until a person resolves that.
         hindered: Option<Blocked>,
     },
-    /// An attempt is under way.
     InFlight(InFlight),
     /// The gates are asked about what an attempt left, or about what was there before the first.
     Proving(Box<Proving>),
@@ -183,7 +173,6 @@ impl Phase {
     }
 }
 
-/// An attempt under way.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InFlight {
     pub id: AttemptId,
@@ -196,13 +185,10 @@ pub struct InFlight {
     pub shifted: bool,
 }
 
-/// An attempt that is over.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attempt {
     pub id: AttemptId,
-    /// When it was recorded as started.
     pub started_at: Timestamp,
-    /// When it was recorded as over.
     pub ended_at: Timestamp,
     pub outcome: Outcome,
     /// Whether it counts against the cap; else it was refunded.
@@ -350,7 +336,6 @@ impl LoopState {
         self.session.is_some() && self.ended.is_none() && is_its_turn
     }
 
-    /// The attempt under way.
     #[must_use]
     pub fn in_flight(&self) -> Option<&InFlight> {
         match &self.phase {
@@ -370,7 +355,6 @@ impl LoopState {
         is_own && self.git.base.is_some() && !self.git.released
     }
 
-    /// The proof under way.
     #[must_use]
     pub fn proving(&self) -> Option<&Proving> {
         match &self.phase {
@@ -383,7 +367,6 @@ impl LoopState {
         }
     }
 
-    /// The gate under way.
     #[must_use]
     pub fn running_gate(&self) -> Option<&Running> {
         self.proving()?.running.as_ref()

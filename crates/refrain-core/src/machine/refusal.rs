@@ -8,7 +8,6 @@ pub enum Refusal {
     /// A completed or cancelled machine stays so.
     #[error("it is {0}")]
     Final(&'static str),
-    /// It is stopped already.
     #[error("it has stopped already ({0})")]
     Stopped(&'static str),
     /// It stopped at a limit, and that or another limit would stop it again.
@@ -31,23 +30,13 @@ pub enum Refusal {
     NotALoop,
     /// A cap on a value that the agent does not report.
     #[error("{agent} does not say {what}, so {flag} could not be kept")]
-    Unreported {
-        agent: AgentKind,
-        /// The unreported value.
-        what: &'static str,
-        /// The option.
-        flag: &'static str,
-    },
+    Unreported { agent: AgentKind, what: &'static str, flag: &'static str },
     /// There is nothing to approve.
     #[error("it does not wait for approval: it is {0}")]
     NotAsked(&'static str),
     /// Another candidate waits than the one that was looked at.
     #[error("{waits} waits for approval, not tree {asked}")]
-    AnotherTree {
-        waits: String,
-        /// What was named.
-        asked: String,
-    },
+    AnotherTree { waits: String, asked: String },
     /// More words than any prompt has room for.
     #[error("{asked} bytes of steering are too many; accepted are 1 to {MAX_STEERING}")]
     SteeringTooLong {

@@ -43,7 +43,6 @@ pub fn after(state: &LoopState, said: &[&str]) -> Vec<Memory> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Done,
-    /// A person ended it.
     Abandoned,
     Failed,
     /// It failed, and something of it is there.
@@ -92,7 +91,6 @@ impl Outcome {
     }
 }
 
-/// The goal and the result.
 fn episode(state: &LoopState) -> String {
     let status = view::status(state, Alive::NOBODY);
     let times = if state.charged == 1 { "iteration" } else { "iterations" };
@@ -155,7 +153,6 @@ fn gate(gate: &GateSpec) -> String {
     }
 }
 
-/// The sentences of what a person said.
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
     let lines = text.split(['\n', ';']);
     let sentences =

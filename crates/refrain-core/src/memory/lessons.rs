@@ -92,9 +92,7 @@ pub fn question(state: &LoopState, said: &[&str], last: Option<&str>) -> String 
 }
 
 /// The part of the answer that is remembered.
-///
-/// # Errors
-/// If it does not fit the question; then nothing of it is taken.
+/// Errors: If it does not fit the question; then nothing of it is taken.
 pub fn lessons(state: &LoopState, answer: &str) -> Result<Vec<Memory>, String> {
     let Some(ended) = state.ended else { return Err("the loop continues".to_owned()) };
     let text = answer.trim();

@@ -50,7 +50,6 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// As files say it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -36,7 +36,6 @@ pub struct Hit {
     pub likeness: Option<f32>,
 }
 
-/// A memory in its place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranked {
     pub memory: Memory,
@@ -121,13 +120,11 @@ fn keywords_of(text: &str) -> BTreeSet<String> {
     lower.split(|c: char| !c.is_alphanumeric()).map(|word| stem(word).to_owned()).collect()
 }
 
-/// Its lasting worth: importance, use, and age.
 fn durability(memory: &Memory, now: Timestamp) -> f64 {
     let used = (f64::from(memory.uses).ln_1p() / MANY_USES.ln_1p()).min(1.0);
     0.55 * memory.importance + 0.30 * used + 0.15 * faded(memory.created_at, now, FADES)
 }
 
-/// How recently it was made, or used.
 fn recency(memory: &Memory, now: Timestamp) -> f64 {
     let used = memory.used_at.map_or(0.0, |at| faded(at, now, USE_FADES));
     faded(memory.created_at, now, FADES).max(used)

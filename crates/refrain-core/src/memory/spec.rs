@@ -30,7 +30,6 @@ impl MemoryId {
         Self(format!("m-{}", &hash[..Self::DIGITS]))
     }
 
-    /// As text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -83,10 +82,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them.
     pub const ALL: [Self; 3] = [Self::Fact, Self::Episode, Self::Procedure];
 
-    /// As people and files say it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

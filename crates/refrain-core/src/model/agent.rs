@@ -13,13 +13,11 @@ use crate::text::{clip, printable, squeeze};
 /// How much of a tool's name is kept, in bytes.
 const LONGEST_NAME: usize = 100;
 
-/// One thing that an agent's stream says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "data", rename_all = "kebab-case")]
 pub enum AgentEvent {
     /// It works in this session, with these properties. If sent again, the new values count.
     Session(Session),
-    /// It said something.
     Text {
         text: String,
         /// It is a part of a text: what comes next continues it, on the same line.
@@ -28,15 +26,12 @@ pub enum AgentEvent {
     },
     /// It thought aloud. Shown, never scanned.
     Thought(String),
-    /// It uses a tool.
     ToolCall {
-        /// The tool's name, as the agent calls it.
         name: String,
         /// The tool's input, in one line: a command, a path.
         about: String,
         by: Speaker,
     },
-    /// A tool is done.
     ToolResult {
         /// Whether it worked; none if the agent does not say.
         ok: Option<bool>,
@@ -44,17 +39,9 @@ pub enum AgentEvent {
         output: String,
     },
     /// Tokens used so far: replaces the earlier number of the same scope.
-    Tokens {
-        /// What they are counted over.
-        of: Scope,
-        tokens: Tokens,
-    },
+    Tokens { of: Scope, tokens: Tokens },
     /// Money spent so far: replaces the earlier amount of the same scope.
-    Cost {
-        /// What it is counted over.
-        of: Scope,
-        usd: Usd,
-    },
+    Cost { of: Scope, usd: Usd },
     /// The agent itself tries again.
     Retry(Fault),
     /// Something went wrong that ends the attempt, if it ends. The last one counts, unless the agent continued
@@ -126,7 +113,6 @@ pub struct Session {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Speaker {
-    /// The agent itself.
     Agent,
     /// An agent that it started for a part of the work. Never scanned for a claim.
     SubAgent,
@@ -194,7 +180,6 @@ impl fmt::Display for Usd {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     pub tokens: Tokens,
-    /// Money.
     pub cost: Option<Usd>,
     /// More tokens were used than are counted: an agent was cut off before it said how many, or never said.
     pub at_least: bool,

@@ -14,7 +14,6 @@ use serde::{Deserialize, Serialize};
 /// Why a text is no glob.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GlobError {
-    /// No path is meant.
     #[error("a glob cannot be empty; `**` means every path")]
     Empty,
     /// Nothing of the worktree is meant.
@@ -23,7 +22,6 @@ pub enum GlobError {
     /// It looks like an exception, as `.gitignore` has them; there are none here.
     #[error("{0:?} takes nothing back: there are no exceptions; `\\!` stands for a name that begins with !")]
     Exception(String),
-    /// It cannot be read.
     #[error("{glob:?} is no glob: {why}")]
     Unreadable { glob: String, why: String },
 }
@@ -65,7 +63,6 @@ pub(crate) fn compile(text: &str, case_counts: bool) -> Result<Vec<Glob>, GlobEr
     patterns(text)?.iter().map(build).collect()
 }
 
-/// All globs as one; `given` is for the error.
 pub(crate) fn set(given: &[impl AsRef<str>], globs: &[Glob]) -> Result<GlobSet, GlobError> {
     let given = || given.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(" ");
     GlobSet::new(globs).map_err(|error| unreadable(&given(), &error))

@@ -18,7 +18,6 @@ pub struct LoopId(String);
 /// Why a text is no [`LoopId`]; names the first offending character.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LoopIdError {
-    /// No character at all.
     #[error("an id cannot be empty; accepted are 1 to 64 of a-z, 0-9 and, not first, '-'")]
     Empty,
     /// More than 64 characters.
@@ -30,7 +29,6 @@ pub enum LoopIdError {
 }
 
 impl LoopId {
-    /// The longest id.
     pub const MAX: usize = 64;
 
     /// The id as text; safe as one path component.

@@ -15,11 +15,9 @@ pub type PublicKey = Hex<64>;
 pub struct Signature {
     /// The key that it is made with.
     pub key: PublicKey,
-    /// The signature itself.
     pub value: Hex<128>,
 }
 
-/// A kind of record that is signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignedKind {
     /// `loop.started`: it names the key of the home that started the loop.
@@ -27,16 +25,12 @@ pub enum SignedKind {
     /// `runner.started`: it names the key of the home that the runner belongs to.
     Runner,
     /// `loop.resumed`, with what a person approves of if it is a yes.
-    Resumed {
-        /// Whether it is a yes.
-        approves: bool,
-    },
+    Resumed { approves: bool },
     /// `loop.ended`.
     End,
 }
 
 impl SignedKind {
-    /// Its name in a sentence.
     fn name(self) -> &'static str {
         match self {
             Self::Start => "start",
@@ -65,12 +59,10 @@ pub fn request_statement(of: &str, id: &RequestId, ask: &str) -> Vec<u8> {
     format!("refrain request\n{of}\n{}\n{ask}\n", id.as_str()).into_bytes()
 }
 
-/// The result of checking a signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Check {
     /// It is by a key of this home, or by one that the user trusts.
     Valid,
-    /// There is none.
     Missing,
     /// It is not one of this record.
     Invalid,
@@ -78,13 +70,10 @@ pub enum Check {
     Unknown(PublicKey),
 }
 
-/// A record that is signed, or should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signed {
     pub kind: SignedKind,
-    /// Its number.
     pub seq: u64,
-    /// The result of checking its signature.
     pub check: Check,
 }
 
@@ -92,7 +81,6 @@ pub struct Signed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Objection {
     kind: SignedKind,
-    /// The number of the record.
     pub seq: u64,
     check: Check,
 }

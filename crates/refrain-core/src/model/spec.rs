@@ -130,7 +130,6 @@ impl Spec {
     /// Loops inside loops: one started by a person is at depth 0; at this depth a start is refused.
     pub const MAX_DEPTH: u32 = 2;
 
-    /// Whether there is a gate that decides.
     #[must_use]
     pub fn has_hard_gates(&self) -> bool {
         self.gates.iter().any(|gate| gate.hard)
@@ -165,7 +164,6 @@ impl Spec {
         self.carried.as_ref().map_or(0, |carried| carried.iteration)
     }
 
-    /// Every agent that it may start.
     pub fn agents_mut(&mut self) -> impl Iterator<Item = &mut AgentSpec> {
         let change = match &mut self.stuck.answer {
             OnStuck::Change(agent) => Some(agent.as_mut()),
@@ -269,7 +267,6 @@ pub struct ProtectSpec {
 }
 
 impl ProtectSpec {
-    /// Whether nothing is protected.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.frozen.is_empty() && self.existing.is_empty() && self.parts.is_empty() && self.modules.is_empty()

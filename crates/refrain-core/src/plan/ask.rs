@@ -16,17 +16,12 @@ pub struct PlanGrant {
     pub per_task: Option<u32>,
     /// Iterations that all of them may take together.
     pub total: Option<u32>,
-    /// Money.
     pub max_cost: Option<Usd>,
-    /// The plan's own duration.
     pub max_duration: Option<Millis>,
 }
 
 impl PlanState {
     /// Whether the plan can be asked this now.
-    ///
-    /// # Errors
-    /// A [`Refusal`] that says why not.
     pub fn admits(&self, ask: &Ask) -> Result<(), Refusal> {
         self.lifecycle.admits(ask)?;
         match ask {
@@ -42,9 +37,6 @@ impl PlanState {
     }
 
     /// The event that resumes the plan under new totals. None is needed for one whose runner died, unless it gets more.
-    ///
-    /// # Errors
-    /// A [`Refusal`] if it is final, or if it would stop again at once.
     pub fn resume(&self, grant: &PlanGrant) -> Result<Option<PlanEvent>, Refusal> {
         if !self.may_resume(*grant != PlanGrant::default())? {
             return Ok(None);

@@ -85,25 +85,21 @@ impl Graph {
         &self.waves
     }
 
-    /// How many tasks are to be done.
     #[must_use]
     pub fn to_do(&self) -> usize {
         self.standing.iter().filter(|standing| **standing == TaskReadiness::ToDo).count()
     }
 
-    /// The wave of a task that is to do, from 0.
     #[must_use]
     pub fn wave_of(&self, task: usize) -> Option<usize> {
         self.wave_of[task]
     }
 
-    /// How it stands, given its subtasks.
     #[must_use]
     pub fn standing(&self, task: usize) -> TaskReadiness {
         self.standing[task]
     }
 
-    /// The task that it is a part of.
     #[must_use]
     pub fn parent(&self, task: usize) -> Option<usize> {
         self.parents[task]

@@ -6,7 +6,6 @@ use std::fmt;
 use super::{TaskId, TaskStatus};
 use crate::text::grouped;
 
-/// One thing that is wrong, or odd.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
     /// Tasks that wait for each other. The first is repeated at the end.
@@ -23,16 +22,10 @@ pub enum Problem {
         named: TaskId,
         /// Whether it names it as the task that it is a part of.
         as_parent: bool,
-        /// The task that was probably meant.
         nearest: Option<TaskId>,
     },
     /// A dependency that will not be done.
-    WaitsOn {
-        task: TaskId,
-        on: TaskId,
-        /// The status of that one.
-        status: TaskStatus,
-    },
+    WaitsOn { task: TaskId, on: TaskId, status: TaskStatus },
     /// A task whose subtasks are to be done in its place, and that has none.
     NothingInItsPlace(TaskId),
     /// Tasks that nothing would prove done: neither they nor the plan say how.
@@ -42,7 +35,6 @@ pub enum Problem {
         task: TaskId,
         /// Its length, in tokens.
         tokens: u64,
-        /// Its limit.
         budget: u64,
         /// The part of it that is the longest, in words, and how long that is.
         largest: (String, u64),
@@ -50,15 +42,7 @@ pub enum Problem {
     /// A complexity that is none of SCUD's.
     Complexity { task: TaskId, complexity: u32 },
     /// The waves that the file stores are not those of its dependencies.
-    StoredWaves {
-        /// A task that they put too early.
-        task: TaskId,
-        /// The wave that they put it in.
-        wave: u32,
-        on: TaskId,
-        /// The wave that they put that in.
-        on_wave: u32,
-    },
+    StoredWaves { task: TaskId, wave: u32, on: TaskId, on_wave: u32 },
 }
 
 impl Problem {
@@ -80,7 +64,6 @@ impl Problem {
         }
     }
 
-    /// The kind of the problem, for scripts.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -98,7 +81,6 @@ impl Problem {
         }
     }
 
-    /// The tasks that it is about.
     #[must_use]
     pub fn tasks(&self) -> &[TaskId] {
         match self {
@@ -116,7 +98,6 @@ impl Problem {
     }
 }
 
-/// How many of many tasks are named.
 const NAMED: usize = 10;
 
 impl fmt::Display for Problem {

@@ -3,12 +3,10 @@
 use super::graph::edges::Edges;
 use super::{Task, TaskStatus};
 
-/// How a task stands, given its subtasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskReadiness {
     /// Done: what depends on it may begin.
     Done,
-    /// To be done.
     ToDo,
     /// Its subtasks are to be done in its place.
     InParts,

@@ -17,10 +17,8 @@ use crate::machine::Lifecycle;
 
 #[derive(Clone, Debug)]
 pub struct PlanState {
-    /// The part that loops have as well.
     pub lifecycle: Lifecycle<PlanEnd>,
     pub spec: PlanSpec,
-    /// The limits in force.
     pub limits: PlanLimits,
     /// The commit that it began at, and the branch.
     pub base: Option<(Oid, Option<String>)>,
@@ -39,13 +37,10 @@ pub struct PlanState {
     /// Why the task file could not be taken again when it had changed last.
     pub refused: Option<String>,
     pub waves: Vec<Wave>,
-    /// The batch that is being landed.
     pub batch: Option<Batch>,
     /// The state of the branch that the plan began on, and why it is not further.
     pub handover: HandOver,
-    /// Iterations that count.
     pub used: u32,
-    /// Iterations that were granted to what runs.
     pub reserved: u32,
     /// Spent money, as far as agents reported it.
     pub spent: Option<Usd>,
@@ -57,29 +52,23 @@ pub struct PlanState {
     pub hindered: Option<String>,
     /// Tasks that could be started, the one to start first in front.
     pub(super) ready: BTreeSet<Ready>,
-    /// Tasks that a loop works on.
     pub(super) running: BTreeSet<usize>,
-    /// Tasks that wait to land.
     pub(super) proven: BTreeSet<usize>,
     /// How many rounds those had that are gone from the file.
     pub(super) gone: HashMap<TaskId, u32>,
     pub(super) taken: bool,
 }
 
-/// One task of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskState {
-    /// The task in its file.
     pub card: Card,
     /// Its wave, from 0; none if it is not for this plan to do.
     pub wave: Option<usize>,
-    /// Its stage.
     pub stage: Stage,
     /// It waits for something that will not be done without a person.
     pub is_hopeless: bool,
     /// A person took it off the plan, or did it, while it was under way: its loop's work does not land.
     pub is_withdrawn: bool,
-    /// How many rounds it began.
     pub rounds: u32,
     /// Iterations that count, of all rounds.
     pub iterations: u32,
@@ -105,47 +94,35 @@ pub struct TaskState {
     pub again: Option<Return>,
     /// How long its finished rounds took, without the time in which the plan had no runner.
     pub worked: Duration,
-    /// When it landed, or stopped.
     pub settled_at: Option<Timestamp>,
 }
 
-/// The stage of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// It is not for this plan to do: done before, or not to be done.
     Out,
     /// It is to be done, once this many others have landed.
     Waiting(usize),
-    /// A loop works on it.
     Running(Running),
-    /// It waits to land.
     Proven {
-        /// The tree that its gates proved.
         tree: Option<Oid>,
     },
     Landed {
         /// Its commit; none if nothing was to be changed.
         commit: Option<Oid>,
     },
-    /// It is not done.
     Stopped(Stop),
 }
 
-/// A round of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Running {
     pub id: LoopId,
-    /// The round, from 1.
     pub round: u32,
-    /// The worktree of the pool.
     pub slot: u32,
     /// The tip of the landed work when it began.
     pub onto: Oid,
-    /// Iterations that it may take.
     pub granted: u32,
-    /// Money that it may spend.
     pub money: Option<Usd>,
-    /// When it began.
     pub started_at: Timestamp,
     /// How long the plan had been driven then.
     pub since: Duration,
@@ -221,13 +198,11 @@ impl Batch {
 }
 
 impl PlanState {
-    /// A task by its name.
     #[must_use]
     pub fn task(&self, id: &TaskId) -> Option<&TaskState> {
         self.tasks.get(self.graph.index(id)?)
     }
 
-    /// Iterations that are neither used nor granted.
     #[must_use]
     pub fn iterations_left(&self) -> u32 {
         self.limits.total.saturating_sub(self.used).saturating_sub(self.reserved)

@@ -52,7 +52,6 @@ impl TaskId {
         Self(id)
     }
 
-    /// The id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -193,7 +192,6 @@ impl TaskStatus {
         Self::AwaitingTune,
     ];
 
-    /// The word in a task file.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -216,7 +214,6 @@ impl TaskStatus {
         Self::ALL.into_iter().find(|status| status.word() == word)
     }
 
-    /// Whether what depends on it may begin.
     #[must_use]
     pub fn is_done(self) -> bool {
         matches!(self, Self::Done | Self::Review)
@@ -264,7 +261,6 @@ pub enum Priority {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// Its name in its file.
     pub id: TaskId,
     pub title: String,
     pub description: Option<String>,
@@ -278,7 +274,6 @@ pub struct Task {
     pub complexity: u32,
     pub priority: Priority,
     pub dependencies: Vec<TaskId>,
-    /// The task that it is a part of.
     pub parent: Option<TaskId>,
     /// The files that it is about, as its file names them.
     pub files: Vec<String>,
@@ -311,7 +306,6 @@ impl Task {
 /// Why a task has its status, for the reader of its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// In one line.
     pub reason: String,
     pub attempts: u32,
 }

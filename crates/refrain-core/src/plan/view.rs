@@ -5,7 +5,6 @@ use serde::Serialize;
 
 use super::{Graph, Problem, TaskId, TaskReadiness, TaskStatus};
 
-/// The version of the objects' shapes.
 const SCHEMA: u32 = 1;
 
 /// What is wrong with a plan.
@@ -43,7 +42,6 @@ pub struct PlanProblem {
 }
 
 impl Checked {
-    /// The result of looking at a plan.
     #[must_use]
     pub fn of(file: &str, tag: &str, graph: &Graph, problems: &[Problem]) -> Self {
         let mut problems: Vec<_> = problems.iter().map(PlanProblem::of).collect();

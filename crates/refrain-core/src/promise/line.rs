@@ -4,10 +4,8 @@ use super::block::list_mark;
 use super::{CLOSE, NearMiss, OPEN};
 use crate::text::squeeze;
 
-/// The meaning of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LineMeaning {
-    /// Nothing about it.
     Nothing,
     /// The promise, alone on the line: a claim.
     Promise,
@@ -123,7 +121,6 @@ fn marks_off(mut line: &str) -> &str {
 /// A line without what does not count on it.
 #[derive(Debug, Default)]
 pub(super) struct Visible {
-    /// The rest of the text.
     pub(super) text: String,
     /// A promise tag was in the removed text.
     pub(super) hidden: Option<NearMiss>,

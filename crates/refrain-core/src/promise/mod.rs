@@ -50,7 +50,6 @@ pub struct PromiseText(String);
 /// A text that cannot be a promise.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PromiseTextError {
-    /// Nothing but white space.
     #[error("a promise cannot be empty")]
     Empty,
     /// A character that would end or begin a tag, or that is removed before a message is read.
@@ -60,9 +59,7 @@ pub enum PromiseTextError {
 
 impl PromiseText {
     /// The words of a promise.
-    ///
-    /// # Errors
-    /// [`PromiseTextError`] if there are none, or one could never be found in a message.
+    /// Errors: [`PromiseTextError`] if there are none, or one could never be found in a message.
     pub fn try_new(text: &str) -> Result<Self, PromiseTextError> {
         let text = squeeze(text);
         match text.chars().find(|c| matches!(c, '<' | '>' | '`') || c.is_control()) {
@@ -72,7 +69,6 @@ impl PromiseText {
         }
     }
 
-    /// The words.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -133,10 +129,8 @@ impl Promise {
 const OPEN: &str = "<promise>";
 const CLOSE: &str = "</promise>";
 
-/// What a message said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// It makes the promise.
     pub claimed: bool,
     /// It does not, but nearly: what was wrong with the last try.
     pub near_miss: Option<NearMiss>,
@@ -179,7 +173,6 @@ pub enum NearMiss {
 }
 
 impl NearMiss {
-    /// What the agent should do about it.
     #[must_use]
     pub fn hint(self) -> &'static str {
         match self {

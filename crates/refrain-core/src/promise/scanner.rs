@@ -38,7 +38,6 @@ fn bare_summary(line: &str) -> &str {
     inner.and_then(|inner| inner.strip_suffix(summary::CLOSE)).unwrap_or(line).trim()
 }
 
-/// Reads one message.
 #[derive(Debug)]
 pub struct Scanner {
     promise: Option<Promise>,
@@ -48,7 +47,6 @@ pub struct Scanner {
     /// A line must hold one of these to be of interest, found in one pass. A processor without the instructions has
     /// none: then every line is of interest.
     marks: Option<packed::Searcher>,
-    /// The agent may give its task up.
     may_give_up: bool,
     /// The first reason for that.
     gave_up: Option<String>,
@@ -57,7 +55,6 @@ pub struct Scanner {
     held: Vec<u8>,
     /// The full length of that line.
     held_length: usize,
-    /// Lines that have passed.
     lines: u64,
     block: Block,
     in_comment: bool,
@@ -81,7 +78,6 @@ struct LastLine {
     number: u64,
     bytes: Vec<u8>,
     says: Option<LineMeaning>,
-    /// It is in plain text.
     counts: bool,
 }
 

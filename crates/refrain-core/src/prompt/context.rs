@@ -13,7 +13,6 @@ use crate::text::{clip, cut_middle, squeeze};
 pub const EXCERPT: usize = 64 << 10;
 /// The same for each iteration before.
 const EARLIER: usize = EXCERPT / 4;
-/// How many iterations are named.
 const NAMED: usize = 20;
 /// How much of an agent's words on an iteration is repeated, in bytes.
 const SAID: usize = 200;

@@ -9,7 +9,6 @@ pub const BUILT_IN: [(&str, &str); 2] =
 /// The rules of every mode, those of the configuration too.
 const SHARED: &str = include_str!("mode/shared.md");
 
-/// The text of a built-in mode.
 #[must_use]
 pub fn built_in(name: &str) -> Option<&'static str> {
     BUILT_IN.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)

@@ -11,7 +11,6 @@ pub const FAILURE_EXCERPT: usize = 4096;
 /// How much of `state.md` is repeated, in bytes.
 pub const NOTES_EXCERPT: usize = 2048;
 
-/// How output is quoted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Excerpt {
     /// The limit of each text, in bytes.

@@ -57,7 +57,6 @@ pub fn is_own(said: &str, id: &LoopId) -> bool {
     said.trim_start().starts_with(begin(id).trim_end())
 }
 
-/// The hidden mark at its begin.
 fn begin(id: &LoopId) -> String {
     format!("<!-- refrain: {id} -->\n")
 }

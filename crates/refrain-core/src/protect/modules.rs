@@ -101,7 +101,6 @@ const MODULES: &[&str] = &[
     "zlib",
 ];
 
-/// The ends of files that Python imports.
 const ENDS: &[&str] = &[".py", ".pyc", ".so"];
 
 /// Those of them that Python takes rather than the source.

@@ -90,7 +90,6 @@ impl fmt::Display for Violation {
     }
 }
 
-/// The protected paths, compiled.
 #[derive(Clone, Debug)]
 pub struct Protected {
     frozen: Globs,
@@ -101,9 +100,7 @@ pub struct Protected {
 
 impl Protected {
     /// The rules of `--protect` and of `--protect-existing`.
-    ///
-    /// # Errors
-    /// On the first glob that cannot be read: a skipped one would protect nothing.
+    /// Errors: On the first glob that cannot be read: a skipped one would protect nothing.
     pub fn new(frozen: &[String], existing: &[String]) -> Result<Self, GlobError> {
         let (frozen, existing) = (Globs::new(frozen, false)?, Globs::new(existing, true)?);
         Ok(Self { frozen, existing, modules: Vec::new() })

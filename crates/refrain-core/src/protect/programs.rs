@@ -180,7 +180,6 @@ pub fn first_program(command: &str) -> Option<String> {
     None
 }
 
-/// A simple command.
 pub(crate) struct Simple {
     /// Its text. Quotes and escapes are kept: `shlex` reads them.
     pub(crate) text: String,
@@ -188,7 +187,6 @@ pub(crate) struct Simple {
     pub(crate) end: Option<char>,
 }
 
-/// The commands between operators.
 pub(crate) fn simple_commands(command: &str) -> Vec<Simple> {
     let (mut all, mut current) = (Vec::new(), String::new());
     let mut quote = None;

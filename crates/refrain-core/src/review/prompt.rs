@@ -18,7 +18,6 @@ const LONGEST_STAT: usize = 8 << 10;
 pub struct Changes {
     /// The changed files, a line each, with how much of each changed.
     pub stat: String,
-    /// The differences themselves.
     pub diff: String,
     /// Something was changed that neither shows: what was dirty before the loop began, or looks like a secret.
     pub partial: bool,

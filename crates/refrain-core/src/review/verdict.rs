@@ -106,7 +106,6 @@ fn listed(answer: &ReviewReply) -> String {
     }
 }
 
-/// The plain words of a message.
 struct VerdictWords {
     passes: bool,
     fails: bool,
@@ -126,7 +125,6 @@ fn is_pass(line: &str) -> bool {
     bare == PASS
 }
 
-/// The word anywhere.
 fn is_fail(line: &str) -> bool {
     line.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word.trim_matches('_') == FAIL)
 }

@@ -8,7 +8,6 @@ use crate::r#loop::LoopState;
 use crate::prompt;
 use crate::text::printable;
 
-/// The facts of a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stop {
     /// It is the session's own, and not that of an agent below it.
@@ -35,11 +34,9 @@ impl Stop {
 /// The owner of a loop that is noted as one of a session's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoopOwner {
-    /// This session's.
     Own,
     /// This session's, which has no name yet: the loop is bound to it.
     Unbound,
-    /// Another session's.
     Other,
     /// No session's any more: the note is to be forgotten.
     Nobodys,
@@ -80,7 +77,6 @@ pub fn is_heard(state: &LoopState, seen: Option<AttemptId>) -> bool {
 /// The answer to a session that ends its turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TurnDecision {
-    /// It may stop.
     LetGo,
     /// It may stop, and the user is shown how its loop ended.
     Ended(String),
@@ -90,9 +86,7 @@ pub enum TurnDecision {
 /// How one of its loops stands when a session ends its turn.
 #[derive(Clone, Copy, Debug)]
 pub enum SessionLoop<'a> {
-    /// Its next turn begins.
     Next {
-        /// The counter's marker.
         marker: &'a str,
         prompt: &'a str,
     },
@@ -103,14 +97,11 @@ pub enum SessionLoop<'a> {
     /// There was nothing to do, and it looks again later.
     Resting,
     Stopped {
-        /// How, in a word.
         status: &'a str,
-        /// Why, in a line.
         reason: &'a str,
         /// What is to be done for it to go on.
         needs: Option<&'a str>,
     },
-    /// Unknown.
     Unknown,
 }
 

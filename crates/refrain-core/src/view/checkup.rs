@@ -4,7 +4,6 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The version of the object's shape.
 const SCHEMA: u32 = 1;
 
 /// All that was looked at.
@@ -56,7 +55,6 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Something that is as it should be.
     #[must_use]
     pub fn ok(subject: Subject, found: impl Into<String>) -> Self {
         Self { subject, about: None, grade: Grade::Ok, found: found.into(), advice: None, fix: None }
@@ -74,7 +72,6 @@ impl Finding {
         Self { grade: Grade::Problem, ..Self::warning(subject, found, advice) }
     }
 
-    /// Sets the thing that it is about.
     #[must_use]
     pub fn about(self, about: impl Into<String>) -> Self {
         Self { about: Some(about.into()), ..self }

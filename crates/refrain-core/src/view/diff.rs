@@ -1,6 +1,5 @@
 //! The files, hunks and lines of a unified diff, for surfaces that show more than its text.
 
-/// A file of a diff.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DiffFile {
     pub path: String,
@@ -25,7 +24,6 @@ pub enum DiffKind {
     Added,
     Removed,
     Same,
-    /// The start of a hunk.
     Hunk,
     /// A line of git's own, or of what cut the diff.
     Note,

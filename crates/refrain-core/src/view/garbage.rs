@@ -22,7 +22,6 @@ pub enum GarbageKind {
 }
 
 impl GarbageKind {
-    /// Its name in a list.
     #[must_use]
     pub fn label(self) -> &'static str {
         match self {

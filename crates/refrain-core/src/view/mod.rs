@@ -45,7 +45,6 @@ pub use loop_parts::spent::{Usage, money, sum};
 pub use verification::{Charset, Tone, Verification};
 pub use waits_for::WaitsFor;
 
-/// The version of the object's shape.
 pub const SCHEMA: u32 = 1;
 
 /// One loop, for people and scripts.
@@ -266,7 +265,6 @@ pub struct Alive {
     pub runner: Option<bool>,
     /// An agent that outlived its runner: its process.
     pub orphan: Option<i32>,
-    /// Whether its runner lives, and is stopped.
     pub stopped: bool,
 }
 
@@ -296,7 +294,6 @@ fn branch(state: &LoopState) -> Option<String> {
     state.spec.git.new_branch().map(str::to_owned).or(base)
 }
 
-/// The view of `state`.
 #[must_use]
 pub fn status(state: &LoopState, alive: Alive) -> Status {
     let LoopState { lifecycle, spec, limits, .. } = state;
@@ -454,7 +451,6 @@ impl Status {
         self.status.has_stopped()
     }
 
-    /// How its result is labelled.
     #[must_use]
     pub fn verification(&self) -> Verification {
         Verification::of(self.status, self.verified)
@@ -466,7 +462,6 @@ impl Status {
         self.status == StatusWord::Crashed && attempt.ended_at.is_none()
     }
 
-    /// How its status is meant.
     #[must_use]
     pub fn tone(&self) -> Tone {
         Tone::of(self.status, self.verified)
@@ -480,7 +475,6 @@ impl StatusWord {
         !matches!(self, Self::Running | Self::Waiting)
     }
 
-    /// The word itself.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

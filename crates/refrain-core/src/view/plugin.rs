@@ -22,7 +22,6 @@ pub struct PluginStatus {
 }
 
 impl PluginStatus {
-    /// The plugin with these parts.
     #[must_use]
     pub fn of(agent: AgentKind, parts: Vec<Part>) -> Self {
         let is_there = |part: &Part| !matches!(part.state, PartState::Missing | PartState::Unfit);
@@ -54,7 +53,6 @@ pub enum PluginState {
 }
 
 impl PluginState {
-    /// For people.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -19,20 +19,16 @@ pub enum Verification {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Charset {
     Unicode,
-    /// ASCII only.
     Ascii,
 }
 
 /// How a status is meant; each surface has a colour for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
-    /// It is verified.
     Good,
-    /// It is at work.
     Active,
     /// A person should look at it.
     Attention,
-    /// Something broke.
     Bad,
 }
 
@@ -67,7 +63,6 @@ impl Verification {
         }
     }
 
-    /// The glyph and the word.
     #[must_use]
     pub fn label(self, charset: Charset) -> &'static str {
         match (self, charset) {

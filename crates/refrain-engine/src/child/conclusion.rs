@@ -33,7 +33,6 @@ pub(crate) struct Ending {
     /// How much it printed, in bytes.
     pub(crate) stdout: u64,
     pub(crate) stderr: u64,
-    /// Its processes outlived it.
     pub(crate) left: bool,
     /// Why not all that it printed was kept.
     pub(crate) output_error: Option<String>,

@@ -26,7 +26,6 @@ const SHELL: &str = "/bin/sh";
 const TOGETHER: &str = "exec /bin/sh -c \"$0\" 2>&1";
 
 pub(crate) struct AgentStart {
-    /// With the agent that is started as its agent.
     pub(crate) spec: Spec,
     pub(crate) prompt: String,
     pub(crate) prompt_file: Utf8PathBuf,

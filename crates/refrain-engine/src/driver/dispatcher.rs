@@ -46,7 +46,6 @@ const LONG_WAIT: Duration = Duration::from_secs(2);
 
 /// The events of a loop's own work.
 enum News {
-    /// From its agent's supervisor.
     Agent(ChildEvent),
     Repository(GitStepResult),
 }
@@ -66,7 +65,6 @@ struct Flight {
 pub(crate) struct Drive<'a> {
     driver: Driver<'a, LoopState, RunnerLocks>,
     supervisor: SupervisorHandle,
-    /// What git is doing for the loop.
     work: Option<Work>,
     opened: Opened,
     /// The folder of gates that do not run in the worktree, and that it is ready for the next step.
@@ -81,7 +79,6 @@ pub(crate) struct Drive<'a> {
     attempt_work: Option<WorkDigest>,
     /// Only lent to the thread that asks for money.
     reservation: Option<BudgetReservation>,
-    /// The attempt, or the gate, in flight.
     flight: Option<Flight>,
     files: SharedFiles,
 }

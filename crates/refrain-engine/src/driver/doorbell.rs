@@ -6,7 +6,6 @@ use tokio::net::unix::pipe;
 
 use crate::EngineError;
 
-/// The runner's end of the doorbell.
 pub(crate) fn install_doorbell(dir: &LoopDir) -> Result<pipe::Receiver, EngineError> {
     pipe::OpenOptions::new()
         .read_write(true)

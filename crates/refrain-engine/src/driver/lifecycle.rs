@@ -32,9 +32,7 @@ const NAME_TRIES: u32 = 16;
 impl Service {
     /// Starts a loop: from here on it exists, and the value returned has the right to drive it. Where the name was made
     /// up, another is made up until one is free.
-    ///
-    /// # Errors
-    /// [`EngineError`]; nothing was begun then.
+    /// Errors: [`EngineError`]; nothing was begun then.
     pub fn start(&self, spec: Spec, named: Option<LoopId>) -> Result<Runner, EngineError> {
         self.start_in(spec, named, None)
     }
@@ -151,18 +149,14 @@ impl Service {
 
     /// Takes a loop over to resume it, under new totals if they are given. Leftover processes of its last runner are
     /// ended first.
-    ///
-    /// # Errors
-    /// [`EngineError`]; the loop is unchanged then.
+    /// Errors: [`EngineError`]; the loop is unchanged then.
     pub fn resume(&self, id: &LoopId, grant: &Grant, proceed: bool) -> Result<Runner, EngineError> {
         self.resume_with(id, proceed, (LoopRequest::Resume, &|state| state.resume(grant)))
     }
 
     /// Takes over a loop that waits for approval, on a person's behalf: for the tree that begins with this name, if one
     /// is named. The tree is checked once more before the approval counts.
-    ///
-    /// # Errors
-    /// [`EngineError`]; the loop is unchanged then.
+    /// Errors: [`EngineError`]; the loop is unchanged then.
     pub fn approve(&self, id: &LoopId, grant: &Grant, tree: Option<&str>) -> Result<Runner, EngineError> {
         self.resume_with(id, false, (LoopRequest::Approve, &|state| state.approve(grant, tree)))
     }
@@ -240,9 +234,7 @@ impl Service {
     }
 
     /// Hands a loop to a process of its own that outlives this one; returns once that has taken over.
-    ///
-    /// # Errors
-    /// [`EngineError`] if it did not; the loop exists and can be resumed.
+    /// Errors: [`EngineError`] if it did not; the loop exists and can be resumed.
     pub fn detach(&self, runner: Runner, args: &[String]) -> Result<(LoopState, Detached), EngineError> {
         let Runner { journal, locks, .. } = runner;
         self.hand_over(&journal, locks, args)
@@ -262,7 +254,6 @@ impl Service {
         Ok((journal::read_as(journal.dir())?.state, started))
     }
 
-    /// The loop's share in its worktree.
     pub(crate) fn share(&self, spec: &Spec) -> Result<Share, EngineError> {
         let needs_alone = spec.needs_worktree_alone();
         match WorktreeLock::claim(&self.project, &spec.worktree, !needs_alone)? {

@@ -13,7 +13,6 @@ pub(crate) fn look(dir: &LoopDir, state: &LoopState) -> Status {
     view::status(state, alive(dir, state))
 }
 
-/// Which processes of a loop are alive.
 pub(crate) fn alive(dir: &LoopDir, state: &LoopState) -> Alive {
     if let Some(session) = state.session.as_ref().filter(|_| state.is_in_session())
         && RunnerLock::is_free(dir)

@@ -24,7 +24,6 @@ impl RunnerLocks {
         Self { worktree: Mutex::new(worktree), _runner: runner }
     }
 
-    /// The lock file of the worktree.
     pub(crate) fn worktree_file(&self) -> Utf8PathBuf {
         self.worktree().path()
     }

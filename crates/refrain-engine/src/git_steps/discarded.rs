@@ -21,10 +21,8 @@ const LONGEST: u64 = 400;
 /// How long discarded work is kept, in seconds.
 pub(crate) const KEPT: i64 = 30 * 24 * 60 * 60;
 
-/// A reference that keeps discarded work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DiscardedRef {
-    /// Its full name.
     pub(crate) reference: String,
     pub(crate) head: Oid,
     /// The loop or plan; none in a note of 0.1.0.
@@ -35,7 +33,6 @@ pub(crate) struct DiscardedRef {
 }
 
 impl DiscardedRef {
-    /// Whether it is to be removed.
     pub(crate) fn is_old(&self, now: i64) -> bool {
         now.saturating_sub(self.since) >= KEPT
     }

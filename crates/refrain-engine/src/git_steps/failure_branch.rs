@@ -134,7 +134,6 @@ pub(crate) fn logins(env: &[(OsString, OsString)]) -> impl Iterator<Item = Strin
     logins.filter_map(|(_, value)| value.to_str().map(str::to_owned))
 }
 
-/// Changes each text in a value.
 pub(crate) fn each_text(value: &mut serde_json::Value, change: &impl Fn(&str) -> String) {
     match value {
         serde_json::Value::String(text) => *text = change(text),

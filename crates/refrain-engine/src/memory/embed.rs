@@ -18,7 +18,6 @@ use crate::{Host, chain};
 
 /// The variable that may hold the key. No agent gets it: what begins so is not handed on.
 const VARIABLE: &str = "REFRAIN_EMBEDDINGS_KEY";
-/// How long an endpoint may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How many memories are sent beside a goal, if they have no vector of its model yet.
 const AT_ONCE: u32 = 64;
@@ -126,13 +125,10 @@ impl Embedder {
     }
 }
 
-/// The answer of either kind.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct EmbeddingResponse {
-    /// OpenAI's.
     data: Vec<Datum>,
-    /// Ollama's.
     embeddings: Vec<Vec<f32>>,
 }
 
@@ -156,9 +152,7 @@ impl EmbeddingResponse {
 
 /// The vector of a goal, and with the same question those of memories that have none of this model yet. None if nothing
 /// is remembered: then nothing is sent.
-///
-/// # Errors
-/// [`EmbedError`]; what has a vector already keeps it.
+/// Errors: [`EmbedError`]; what has a vector already keeps it.
 pub(super) fn catch_up(
     embedder: &Embedder,
     data_home: &Utf8Path,

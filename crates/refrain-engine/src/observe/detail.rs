@@ -20,7 +20,6 @@ use crate::service::notes::{is_completed, noted};
 use crate::service::redact::Redactor;
 use crate::{ByKind, EngineError, Service};
 
-/// The detail view of a loop.
 #[derive(Clone, Debug)]
 pub struct DetailView {
     pub status: Status,
@@ -92,9 +91,6 @@ impl Service {
     }
 
     /// Says when a loop's, or a plan's, journal or its `state.md` changes.
-    ///
-    /// # Errors
-    /// [`EngineError`] if there is no such loop, or no notices can be had.
     pub fn changes(&self, id: &LoopId) -> Result<Changes, EngineError> {
         let (dir, state_file) = match self.find(id)? {
             ByKind::Plan(dir) => (dir.clone(), dir.state_file()),
@@ -127,7 +123,6 @@ pub struct Changes {
     seen: [Stamp; 2],
 }
 
-/// What has changed in a loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changed {
     pub journal: bool,

@@ -34,7 +34,6 @@ const CATCH_UP: u64 = 8 << 10;
 /// place for more.
 const MOST_SHOWN: u64 = 1 << 20;
 
-/// Something new for a follower.
 #[derive(Debug)]
 pub enum FollowEvent {
     Event(Box<Record>),
@@ -42,9 +41,7 @@ pub enum FollowEvent {
     Past(Box<Record>),
     /// Something that the agent of this attempt said, in its stream of events.
     Said(AgentEvent),
-    /// Output that is no event.
     Output {
-        /// Whether it was on standard error.
         stderr: bool,
         /// The bytes, cut anywhere.
         bytes: Vec<u8>,
@@ -66,7 +63,6 @@ pub struct Follower {
     last_attempt: AttemptId,
     /// The loop's specification, once it was read.
     spec: Option<Box<Spec>>,
-    /// Streams are shown as they are.
     raw: bool,
     /// Standard error is shown beside a stream, too.
     all: bool,
@@ -104,7 +100,6 @@ struct Log {
     path: Utf8PathBuf,
     stderr: bool,
     at: u64,
-    /// How much of it was shown.
     shown: u64,
 }
 

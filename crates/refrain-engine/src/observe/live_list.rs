@@ -27,7 +27,6 @@ const ALIVE_CHECK: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListRow {
     pub id: LoopId,
-    /// The project's folder.
     pub project: Arc<str>,
     pub kind: Kind,
     pub status: StatusWord,
@@ -42,7 +41,6 @@ pub struct ListRow {
     pub ended_at: Option<Timestamp>,
     /// What it cost, in US dollars, as far as that is known.
     pub cost_usd: Option<f64>,
-    /// It cost more than that.
     pub cost_at_least: bool,
     /// Each gate, and whether it passed last.
     pub gates: Vec<(String, bool)>,
@@ -64,7 +62,6 @@ pub enum Entry {
 pub enum LiveListChange {
     /// The whole list, last touched first.
     All(Vec<Entry>),
-    /// These changed.
     Some(Vec<ListRow>),
 }
 
@@ -82,7 +79,6 @@ struct StatusRest {
 #[derive(Deserialize)]
 struct Cost {
     cost_usd: Option<f64>,
-    /// Of a plan: its cost is incomplete.
     #[serde(default)]
     at_least: bool,
     #[serde(default)]
@@ -133,7 +129,6 @@ pub struct LiveList {
     service: Service,
     everywhere: bool,
     lookout: Option<JournalWatcher>,
-    /// By their folders.
     known: BTreeMap<Utf8PathBuf, EntryOwner>,
     /// When it was last made sure that what is driven still is.
     checked: Instant,
@@ -154,7 +149,6 @@ struct Watched {
     of: Of,
     /// It has not stopped, as far as is known.
     is_driven: bool,
-    /// Its last row.
     seen: Option<ListRow>,
 }
 
@@ -190,9 +184,6 @@ impl Service {
 impl LiveList {
     /// Waits for changes since the last call, and returns them: at first, and whenever loops came or went, the whole
     /// list.
-    ///
-    /// # Errors
-    /// [`EngineError`] if nothing can be listed, or no notices can be had.
     pub fn look(&mut self) -> Result<LiveListChange, EngineError> {
         loop {
             let is_driven = self.listed().any(|watched| watched.is_driven);

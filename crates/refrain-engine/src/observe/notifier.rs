@@ -36,7 +36,6 @@ impl Notifier {
     }
 }
 
-/// The receivers of notices.
 pub struct Audience {
     /// Waits that are longer are reported.
     pub longest: Option<Millis>,
@@ -48,9 +47,6 @@ pub struct Audience {
 
 impl Runner {
     /// Starts sending notices of the loop.
-    ///
-    /// # Errors
-    /// If nothing can be sent from here.
     pub fn notifier(&self, audience: Audience) -> io::Result<Notifier> {
         notifier(&self.journal, Arc::clone(&self.live_progress), self.past, audience)
     }
@@ -58,9 +54,6 @@ impl Runner {
 
 impl PlanRunner {
     /// Starts sending notices of the plan.
-    ///
-    /// # Errors
-    /// If nothing can be sent from here.
     pub fn notifier(&self, audience: Audience) -> io::Result<Notifier> {
         let (journal, live_progress) = self.observed();
         notifier(journal, live_progress, journal.state().seq, audience)
@@ -165,7 +158,6 @@ fn deliver<S: NoticeCheck>(
     Ok(post.finish(dir, watch.seen(bytes)))
 }
 
-/// Reads a journal for notices.
 struct Watch<S: Machine> {
     tail: Tail<S::Event>,
     state: Option<S>,

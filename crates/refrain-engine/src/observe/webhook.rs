@@ -59,7 +59,6 @@ pub struct Webhook {
     client: Client,
 }
 
-/// How a notice is posted.
 #[derive(Clone, Debug)]
 enum Form {
     /// As JSON, signed with this key.
@@ -152,9 +151,7 @@ fn signature(key: &hmac::Key, id: &str, at: Timestamp, body: &str) -> String {
     format!("v1,{}", STANDARD.encode(signed))
 }
 
-/// A notice as a phone shows it.
 struct Message {
-    /// ASCII, as headers are.
     title: String,
     text: String,
     tag: &'static str,

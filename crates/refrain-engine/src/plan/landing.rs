@@ -23,13 +23,11 @@ use crate::{Host, Service, chain};
 /// The longest subject of a commit that a title makes, in bytes.
 const SUBJECT: usize = 100;
 
-/// The plan's interface to git.
 #[derive(Clone, Debug)]
 pub(crate) struct Landing {
     pub(super) project: Project,
     pub(super) state_home: Utf8PathBuf,
     pub(super) env: Vec<(OsString, OsString)>,
-    /// What git runs for the plan.
     pins: Option<Box<GitPins>>,
     /// The repository, once it was found: it is asked something again and again, and stays where it is.
     found: Arc<OnceLock<Repository>>,
@@ -487,7 +485,6 @@ impl Landing {
         let _ = repository.retire_branches(&branches, |worktree| self.take_slot_of(worktree));
     }
 
-    /// The folder of a task's loop.
     pub(super) fn loop_dir(&self, id: &refrain_core::LoopId) -> LoopDir {
         self.project.loop_dir(id)
     }
@@ -516,7 +513,6 @@ fn merged_apart(
     Ok(trees.map(|trees| tasks.iter().zip(trees).map(merged).collect()))
 }
 
-/// The result of a hand-over.
 pub(super) enum HandingOver {
     Told(PlanEvent),
     /// The person committed meanwhile: this tree is to be verified first.
@@ -527,7 +523,6 @@ pub(super) fn refused(why: impl Into<Option<String>>) -> PlanEvent {
     PlanEvent::HandedOver { head: None, rest: Vec::new(), waves: Vec::new(), refused: why.into() }
 }
 
-/// A wave with the commits of its tasks.
 fn remade(wave: u32, its: &[(TaskId, Oid)], commit: Oid, chain: Vec<Oid>) -> RemadeWave {
     let pairs = its.iter().zip(chain);
     let commits = pairs.map(|((task, _), commit)| TaskCommit { task: task.clone(), commit }).collect();

@@ -35,7 +35,6 @@ use refrain_core::event::{Asker, Urgency};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// All that a round needs.
 pub(super) struct Round {
     pub(super) service: Service,
     pub(super) host: Host,
@@ -43,9 +42,7 @@ pub(super) struct Round {
     /// The tasks, as their file could be read last.
     pub(super) tasks: Option<Arc<[Task]>>,
     pub(super) spec: PlanSpec,
-    /// When the plan was started.
     pub(super) started_at: Timestamp,
-    /// Exports the loop.
     pub(super) telling: Option<TaskExport>,
     pub(super) plan_dir: LoopDir,
     pub(super) task: TaskState,
@@ -56,7 +53,6 @@ pub(super) struct Round {
 /// would be at work before the last one could be.
 pub(super) type Turns = Arc<Semaphore>;
 
-/// One semaphore for this machine.
 pub(super) fn turns() -> Turns {
     Arc::new(Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from)))
 }
@@ -74,7 +70,6 @@ pub(super) type Quiet = Rc<Cell<Option<(Urgency, bool, Asker)>>>;
 
 /// What a new loop begins with.
 pub(super) struct Begin {
-    /// The commit that its branch begins at.
     pub(super) at: Oid,
     /// Paths that both its earlier work and what landed since changed.
     pub(super) conflicts: Vec<RepoPath>,

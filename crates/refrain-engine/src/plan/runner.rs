@@ -19,7 +19,6 @@ pub struct PlanRunner {
     pub(super) live_progress: Arc<LiveProgress>,
     /// The project's repository, if git was asked about it already.
     pub(super) opened: Option<Repository>,
-    /// Exports its loops.
     pub(crate) telling: Option<TaskExport>,
 }
 

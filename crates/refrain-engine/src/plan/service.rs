@@ -22,9 +22,7 @@ use crate::{EngineError, LoopRequest, Service, now};
 impl Service {
     /// Starts a plan: from here on it exists, and the value returned has the right to drive it. Where the name was made
     /// up, another is made up until one is free.
-    ///
-    /// # Errors
-    /// [`EngineError`]; nothing was begun then.
+    /// Errors: [`EngineError`]; nothing was begun then.
     pub fn start_plan(&self, mut spec: PlanSpec, named: Option<&LoopId>) -> Result<PlanRunner, EngineError> {
         spec.each.trace = self.host.trace();
         spec.each.gate_env.mark = format!("{:016x}", rand::random::<u64>());
@@ -52,9 +50,6 @@ impl Service {
     }
 
     /// The checks of [`Self::start_plan`] before it begins anything; they settle the agent's program in `spec`.
-    ///
-    /// # Errors
-    /// [`EngineError`] for what it would refuse.
     pub fn admit_plan(&self, spec: &mut PlanSpec, named: Option<&LoopId>) -> Result<(), EngineError> {
         self.admit_beginning(spec)?;
         self.check_free(spec, named)
@@ -87,9 +82,6 @@ impl Service {
     }
 
     /// Whether the tasks of a plan can begin in the repository as it is.
-    ///
-    /// # Errors
-    /// [`EngineError`] that says why not.
     pub fn admit_repository(&self, spec: &PlanSpec) -> Result<(), EngineError> {
         self.fit_repository(spec).map(drop)
     }
@@ -132,9 +124,7 @@ impl Service {
     }
 
     /// Takes a plan over to resume it, under new totals if they are given.
-    ///
-    /// # Errors
-    /// [`EngineError`]; the plan is unchanged then.
+    /// Errors: [`EngineError`]; the plan is unchanged then.
     pub fn resume_plan(&self, id: &LoopId, grant: &PlanGrant) -> Result<PlanRunner, EngineError> {
         let dir = self.locate_plan(id)?;
         let refused = |why| EngineError::Refused { id: id.clone(), what: LoopRequest::Resume, why };
@@ -156,9 +146,7 @@ impl Service {
     }
 
     /// Hands a plan to a process of its own that outlives this one; returns once that has taken over.
-    ///
-    /// # Errors
-    /// [`EngineError`] if it did not; the plan exists and can be resumed.
+    /// Errors: [`EngineError`] if it did not; the plan exists and can be resumed.
     pub fn detach_plan(
         &self,
         runner: PlanRunner,
@@ -176,16 +164,12 @@ impl Service {
         Ok(!RunnerLock::is_free(&self.locate_plan(id)?))
     }
 
-    /// All plans of the project, by id.
     pub fn plans(&self) -> Result<Vec<LoopId>, EngineError> {
         let dirs = self.project.plan_dirs()?;
         Ok(dirs.iter().filter_map(|dir| dir.0.file_name()?.parse().ok()).collect())
     }
 
     /// Says how a task that was used up continues, when the plan is resumed.
-    ///
-    /// # Errors
-    /// [`EngineError`] if the plan is driven, or the task does not wait for that.
     pub fn tune(&self, id: &LoopId, task: &TaskId, words: String) -> Result<PlanState, EngineError> {
         let dir = self.locate_plan(id)?;
         let _lock = self.runner_lock::<PlanState>(id, &dir)?;
@@ -196,9 +180,6 @@ impl Service {
     }
 
     /// The folder of a plan, in the archive too.
-    ///
-    /// # Errors
-    /// [`EngineError::NoPlan`], or [`EngineError::IsLoop`].
     pub fn locate_plan(&self, id: &LoopId) -> Result<LoopDir, EngineError> {
         let dir = self.project.plan_dir(id);
         if dir.exists() {

@@ -25,7 +25,6 @@ pub(super) struct Statuses {
     is_known: bool,
     /// The file as it was read, or written, last.
     stamp: Option<Stamp>,
-    /// What is written in it.
     written: HashMap<TaskId, (TaskStatus, Option<Note>)>,
     /// The tasks, as they could be read last.
     tasks: Option<Arc<[Task]>>,

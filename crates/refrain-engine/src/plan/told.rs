@@ -71,9 +71,7 @@ impl<'a> Texts<'a> {
 }
 
 /// The text of a file that agents are given, or that is the template for it.
-///
-/// # Errors
-/// [`DiskError`] if it is no readable file of UTF-8 text, or longer than an agent takes.
+/// Errors: [`DiskError`] if it is no readable file of UTF-8 text, or longer than an agent takes.
 pub fn read_told(path: &Utf8Path) -> Result<String, DiskError> {
     let refused = |source| DiskError { action: "read", path: path.to_owned(), source };
     let meta = fs::metadata(path).map_err(refused)?;
@@ -84,7 +82,6 @@ pub fn read_told(path: &Utf8Path) -> Result<String, DiskError> {
     fs::read_to_string(path).map_err(refused)
 }
 
-/// The prompt of a round's loop.
 pub(super) fn prompt(
     round: &Round,
     graph: &Graph,
@@ -96,7 +93,6 @@ pub(super) fn prompt(
     Ok(texts.prompt(graph, at, &again(round, repository, begin)?))
 }
 
-/// The commands that prove every task.
 fn commands(spec: &PlanSpec) -> Vec<String> {
     let gates = spec.each.gates.iter().filter(|gate| gate.hard);
     gates
@@ -107,7 +103,6 @@ fn commands(spec: &PlanSpec) -> Vec<String> {
         .collect()
 }
 
-/// What happened in earlier rounds.
 fn again(round: &Round, repository: &Repository, begin: &Begin) -> Result<Vec<Again>, EngineError> {
     let mut sections = Vec::new();
     if let Some(Return::Resumed(_) | Return::Tuned(_)) = &round.task.again {

@@ -66,9 +66,7 @@ impl Service {
     /// Asks something of a loop, or a plan, for this asker, and returns its state after it was heard. A runner that lives is
     /// asked; without one it is done here. `slow` is called with the runner if that does not answer: it hangs, is stopped, or
     /// cannot be reached.
-    ///
-    /// # Errors
-    /// [`EngineError::Refused`] if the state does not allow it, and it is unchanged; else what failed.
+    /// Errors: [`EngineError::Refused`] if the state does not allow it, and it is unchanged; else what failed.
     pub fn ask(
         &self,
         id: &LoopId,
@@ -127,9 +125,7 @@ impl Service {
 
     /// Checks every byte of a journal, whether what it says of logs, trees and commits is so, and whether the given
     /// report on the loop says the same. Of a plan, its own verdict comes first, then those of its loops.
-    ///
-    /// # Errors
-    /// [`EngineError`] if it is not there or its journal cannot be read; one that is damaged is a verdict.
+    /// Errors: [`EngineError`] if it is not there or its journal cannot be read; one that is damaged is a verdict.
     pub fn verify(
         &self,
         id: &LoopId,

@@ -14,10 +14,8 @@ use refrain_store::{JournalError, Project};
 use crate::driver::liveness::look;
 use crate::{ByKind, EngineError, Service, chain};
 
-/// One row of a list.
 #[derive(Debug)]
 pub enum Listed {
-    /// A loop, or a plan.
     Loop(Box<Brief>),
     /// A loop or a plan whose journal cannot be read, or a project: named, so that it is not just missing.
     Damaged(Box<Damaged>),
@@ -55,9 +53,7 @@ impl Service {
     }
 
     /// The loops and plans of each of these projects, in no order, by one look into the catalog.
-    ///
-    /// # Errors
-    /// [`EngineError`] if nothing can be listed; a project that cannot be read is named among its rows.
+    /// Errors: [`EngineError`] if nothing can be listed; a project that cannot be read is named among its rows.
     pub fn list_each(services: &[Self], detail: Detail) -> Result<Vec<Vec<Listed>>, EngineError> {
         let Some(first) = services.first() else { return Ok(Vec::new()) };
         let work = |catalog: &mut Catalog| {

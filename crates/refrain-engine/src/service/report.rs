@@ -37,9 +37,8 @@ impl Service {
 
     /// Checks every byte of a loop's journal, whether what it says of logs, trees and commits is so, and whether a
     /// report that is given says the same.
-    ///
-    /// # Errors
-    /// [`EngineError`] if there is no such loop or its journal cannot be read; one that is damaged is a verdict.
+    /// Errors: [`EngineError`] if there is no such loop or its journal cannot be read; one that is damaged is a
+    /// verdict.
     pub(crate) fn verify_loop(
         &self,
         id: &LoopId,
@@ -146,7 +145,6 @@ impl Case {
         }
     }
 
-    /// The path from the loop's folder on.
     fn inside(&self, path: &Utf8PathBuf) -> String {
         path.strip_prefix(&self.found.dir.0).unwrap_or(path).to_string()
     }
@@ -293,7 +291,6 @@ impl Case {
     }
 }
 
-/// What the records add up to.
 fn fold(records: &[Record]) -> Option<LoopState> {
     let (first, rest) = records.split_first()?;
     let mut state = LoopState::begin(first).ok()?;
@@ -301,7 +298,6 @@ fn fold(records: &[Record]) -> Option<LoopState> {
     Some(state)
 }
 
-/// How a file differs from its seal.
 fn another(then: &Seal, now: &Seal) -> String {
     match now.bytes == then.bytes {
         true => "it is not as it was when it was sealed: as long, with another hash".to_owned(),

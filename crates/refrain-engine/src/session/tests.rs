@@ -83,7 +83,6 @@ fn name(number: usize) -> String {
     format!("session-{number:02}")
 }
 
-/// The input of a hook of this session.
 fn told(session: &str, event: &str, message: &str, background: usize) -> HookInput {
     let background: Vec<_> = (0..background).map(|task| serde_json::json!({ "id": task })).collect();
     let input = serde_json::json!({
@@ -156,18 +155,14 @@ fn spec(id: LoopId, project: Utf8PathBuf) -> Spec {
     }
 }
 
-/// An event of a loop, or its session.
 #[derive(Clone, Copy, Debug)]
 enum LoopEvent {
     Advances,
     EndsATurn,
     Claims,
     WaitsForBackground,
-    /// An agent below the session claims.
     ClaimsBelow,
-    /// A session claims that has no loop.
     ForeignClaims,
-    /// A session that has no loop starts.
     ForeignStarts,
     IsCompacted,
     SaysDone,
@@ -197,12 +192,10 @@ struct Counter {
     charged: u32,
     under_way: bool,
     end: Option<&'static str>,
-    /// Turns in a row that were lost.
     lost: u32,
 }
 
 impl Counter {
-    /// The turn under way is over.
     fn ends(&mut self, claims: bool) {
         if std::mem::take(&mut self.under_way) {
             self.charged += 1;

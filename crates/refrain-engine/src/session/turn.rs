@@ -17,26 +17,21 @@ use crate::child::quotes;
 use crate::service::mirror;
 use crate::{EngineError, now};
 
-/// A session's report at the end of its turn.
 #[derive(Clone, Debug, Default)]
 pub struct TurnReport {
     /// Its last message, as its agent passed it on.
     pub message: String,
     /// It claims the loop done by a command, not in a message: `tick finish`.
     pub claims: bool,
-    /// Whether it did anything but speak.
     pub activity: Activity,
     /// What it used, and its model, where that is known.
     pub report: Option<AgentReport>,
 }
 
-/// Whether a turn did anything but speak.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Activity {
-    /// It did.
     #[default]
     Worked,
-    /// It did not.
     Idle,
     /// Its transcript cannot be read: it did where the work is another.
     Unread,
@@ -44,13 +39,10 @@ pub enum Activity {
 
 /// The next thing to do between two turns.
 pub(super) enum Next {
-    /// The session gets this turn.
     Turn(Turn),
-    /// A runner is needed next.
     Prover,
 }
 
-/// The result of a turn that is over.
 pub(super) fn over(
     state: &LoopState,
     dir: &LoopDir,

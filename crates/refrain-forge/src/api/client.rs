@@ -28,9 +28,7 @@ const LONGEST: usize = 64 << 20;
 pub(crate) struct Client {
     host: String,
     token: Token,
-    /// Scheme and authority of the API.
     base: String,
-    /// The prefix of each endpoint.
     rest: String,
     graphql: String,
     cancel: Option<Cancel>,
@@ -62,9 +60,7 @@ impl Client {
     }
 
     /// Sends one request.
-    ///
-    /// # Errors
-    /// [`Trouble`], also if the answer's status is not a success.
+    /// Errors: [`Trouble`], also if the answer's status is not a success.
     pub(crate) fn ask(
         &self,
         method: Method,

@@ -117,9 +117,7 @@ impl Program {
     }
 
     /// Sends one request.
-    ///
-    /// # Errors
-    /// [`Trouble`], also if the answer's status is not a success.
+    /// Errors: [`Trouble`], also if the answer's status is not a success.
     pub(crate) fn ask(
         &self,
         method: Method,

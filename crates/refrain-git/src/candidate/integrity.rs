@@ -21,7 +21,6 @@ use crate::repository::Repository;
 /// How many bytes of objects are read at a time, if there is more than one.
 const BATCH: u64 = 32 << 20;
 
-/// A folder that git filled.
 #[derive(Clone, Copy)]
 pub(crate) struct Checkout<'a> {
     pub(crate) tree: &'a Oid,
@@ -55,9 +54,7 @@ struct SizedObject<'a> {
 impl Repository {
     /// Checks whether a tree of [`Self::protected`], and those in it, have the content that their names say, and so
     /// the files of it whose content is read: those in `contents`, and the ignore rules.
-    ///
-    /// # Errors
-    /// [`GitError::ForgedObject`] if one has not; [`GitError`] if git cannot be run.
+    /// Errors: [`GitError::ForgedObject`] if one has not; [`GitError`] if git cannot be run.
     pub fn verify_protected(&self, tree: &Oid, contents: &HashSet<RepoPath>) -> Result<(), GitError> {
         if !is_summed_by_us(tree) {
             return Ok(());
@@ -122,7 +119,6 @@ fn list<'a>(how: &[&'a str], tree: &'a Oid) -> Vec<&'a str> {
     [&["--no-replace-objects", "ls-tree", "-z", "--full-tree"], how, &[tree.as_str()]].concat()
 }
 
-/// Verifies a tree and all trees in it.
 fn verify_trees(git: Git<'_>, tree: &Oid) -> Result<(), GitError> {
     // The tree itself first: a forged one could list other objects.
     let top = Entry { mode: b"", object: tree.as_str(), path: tree.as_str().as_bytes() };

@@ -29,7 +29,6 @@ pub(crate) struct Staged {
     pub(crate) looks: ReadStamps,
     /// The private index and its last stamp.
     pub(crate) private: (Utf8PathBuf, FileStamp),
-    /// The largest file it may contain.
     pub(crate) largest: u64,
 }
 

@@ -24,16 +24,12 @@ pub struct TreeRequest<'a> {
     pub index: &'a Utf8Path,
     /// The size limit of its files, in bytes.
     pub largest_file: u64,
-    /// Paths where suspected secrets are allowed.
     pub allow_secrets: &'a [PathGlob],
     pub cancel: Option<&'a Cancel>,
 }
 
 impl Repository {
     /// The tree that a commit would have now, and whether changes of the loop are omitted from it.
-    ///
-    /// # Errors
-    /// [`GitError`] if git cannot be run, and [`GitError::Cancelled`].
     pub fn tree(&self, request: TreeRequest<'_>) -> Result<(Oid, bool), GitError> {
         self.tree_and_rest(request).map(|(tree, left_out)| (tree, !left_out.is_empty()))
     }

@@ -66,7 +66,6 @@ struct Content {
     kind: u8,
     /// The object name of its content; none if it cannot be read, or is of another kind.
     object: Option<Oid>,
-    /// The stamp replaces the content.
     by_stamp: bool,
 }
 
@@ -123,9 +122,7 @@ impl Stamp {
 
 impl WorkSnapshot {
     /// The digest of the work now, in the worktree of `repository`, or in the plain folder `root` if there is none.
-    ///
-    /// # Errors
-    /// [`GitError`] if git cannot be run, [`GitError::TooManyFiles`] beyond 200,000 files and folders, and
+    /// Errors: [`GitError`] if git cannot be run, [`GitError::TooManyFiles`] beyond 200,000 files and folders, and
     /// [`GitError::Cancelled`] if it takes longer than `until`.
     pub fn look(
         &mut self,

@@ -20,7 +20,6 @@ use crate::plumbing::object::blob;
 use crate::repository::{Repository, is_refrains};
 use refrain_secrets::SecretMatch;
 
-/// Sorts the changed paths.
 pub(crate) fn choose(
     repository: &Repository,
     git: Git<'_>,
@@ -59,7 +58,6 @@ enum FileDecision {
     Nothing,
     Gone,
     Kept(ChosenFile),
-    /// A suspected secret that is allowed.
     Allowed(ChosenFile, SecretMatch),
     Out(LeftOutReason),
 }
@@ -169,7 +167,6 @@ fn sort_large(
     Ok(())
 }
 
-/// The paths to which a filter applies.
 fn filtered<'p>(
     repository: &Repository,
     git: Git<'_>,

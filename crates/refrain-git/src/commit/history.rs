@@ -15,7 +15,6 @@ use refrain_secrets as secrets;
 /// How much file content is held at once, in bytes.
 const AT_ONCE: u64 = 16 << 20;
 
-/// A file that a commit added or changed.
 struct ChangedFile {
     commit: Oid,
     path: Vec<u8>,
@@ -106,7 +105,6 @@ fn parse(printed: &[u8]) -> Vec<ChangedFile> {
     brought
 }
 
-/// The sizes of the files.
 fn sizes(git: Git<'_>, brought: &[ChangedFile]) -> Result<HashMap<Oid, u64>, GitError> {
     let input = lines(brought.iter().map(|it| &it.new));
     let asked = ["cat-file", "--buffer", "--batch-check=%(objectname) %(objectsize)"];
@@ -161,7 +159,6 @@ pub(crate) fn unscreened(
     }))
 }
 
-/// The files that these commits added or changed.
 fn brought(git: Git<'_>, commits: &[Oid]) -> Result<Vec<ChangedFile>, GitError> {
     if commits.is_empty() {
         return Ok(Vec::new());

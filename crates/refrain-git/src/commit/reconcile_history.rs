@@ -21,7 +21,6 @@ const MOST: &str = "--max-count=1000";
 /// The differences between two states of the history.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Since {
-    /// The commit of this iteration.
     pub(crate) ours: Option<CommitAndTree>,
     /// Commits made by the agent itself, which belong to no loop, oldest first.
     pub(crate) by_agent: Vec<Oid>,
@@ -45,7 +44,6 @@ pub(crate) struct Intent {
     pub(crate) parent: Option<Oid>,
 }
 
-/// A commit and its tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CommitAndTree {
     pub(crate) commit: Oid,

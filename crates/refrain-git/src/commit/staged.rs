@@ -116,7 +116,6 @@ impl Staged {
         is_there.then_some(staged)
     }
 
-    /// Caches it again.
     pub(crate) fn keep_on(self, repository: &Repository) {
         repository.memory().staged = Some(self);
     }

@@ -30,9 +30,6 @@ impl Repository {
     /// The trees that result from merging works, each onto the one before it and the first onto `tip`; none if git
     /// has to merge them. All start at `base`, an ancestor of `tip`. None of them may have changed one of the
     /// `except` paths.
-    ///
-    /// # Errors
-    /// [`GitError`] if git cannot be run, and [`GitError::Cancelled`].
     pub fn merge_apart(
         &self,
         (base, tip): (&Oid, &Oid),

@@ -9,7 +9,6 @@ use crate::plumbing::git::Git;
 use crate::plumbing::object_cache::Head;
 use crate::repository::Repository;
 
-/// Trees and parents of commits.
 #[derive(Debug)]
 pub(crate) struct Heads(HashMap<Oid, Head>);
 
@@ -19,7 +18,6 @@ impl Heads {
         self.0.get(commit)?.parents.first()
     }
 
-    /// The tree of a commit, if it is one of them.
     pub(crate) fn tree(&self, commit: &Oid) -> Option<&Oid> {
         self.0.get(commit).map(|head| &head.tree)
     }

@@ -20,7 +20,6 @@ use crate::repository::Repository;
 /// How many references one git call lists: the length of arguments is limited.
 const AT_ONCE: usize = 500;
 
-/// A commit to be made.
 pub(crate) struct New<'a> {
     pub(crate) tree: &'a Oid,
     pub(crate) parents: &'a [&'a Oid],
@@ -29,7 +28,6 @@ pub(crate) struct New<'a> {
     pub(crate) trailers: &'a [(&'a str, &'a str)],
 }
 
-/// The line to recreate.
 #[derive(Clone, Copy, Debug)]
 pub struct RemakeRequest<'a> {
     /// The reference of the line.
@@ -42,7 +40,6 @@ pub struct RemakeRequest<'a> {
     pub cancel: Option<&'a Cancel>,
 }
 
-/// The result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinearBranch {
     /// The reference points to the new line.
@@ -65,9 +62,6 @@ impl Repository {
     /// Recreates a line from some of its commits, or on another commit: with `onto` as the line's start and all
     /// commits except one, that one is removed. Commits that are already in the right place are kept. It may be
     /// repeated: the result is the same each time, unless commits are signed; then it is recognized by its trees.
-    ///
-    /// # Errors
-    /// [`GitError`] if git fails, and [`GitError::Cancelled`].
     pub fn remake_line(&self, request: RemakeRequest<'_>) -> Result<LinearBranch, GitError> {
         let git = self.git().until(request.cancel);
         let (mut tip, mut picked, mut conflicts) = (request.onto.clone(), Vec::new(), Vec::new());
@@ -98,7 +92,6 @@ impl Repository {
         Ok(LinearBranch::Moved { at })
     }
 
-    /// The tree of a commit.
     pub fn tree_of(&self, commit: &Oid) -> Result<Oid, GitError> {
         self.tree_by(self.git(), commit)
     }
@@ -116,9 +109,6 @@ impl Repository {
 
     /// Moves a reference from its expected position, or creates it; returns whether it is now at its target. It may
     /// be repeated.
-    ///
-    /// # Errors
-    /// [`GitError::Failed`] if git refuses for another reason, such as an invalid name.
     pub fn move_reference(
         &self,
         name: &str,
@@ -252,7 +242,6 @@ impl Repository {
             .map(Ok)
     }
 
-    /// Whether the user wants every commit signed.
     fn signs(&self, git: Git<'_>) -> Result<bool, GitError> {
         if configured(self, git, |configured| configured.is_unsigned())? {
             return Ok(false);

@@ -81,7 +81,6 @@ impl Guard for Repository {
 }
 
 impl Configured {
-    /// Asks git.
     pub(crate) fn read(repository: &Repository, git: Git<'_>) -> Result<Self, GitError> {
         let printed = git.bare().output(["config", "--list", "--show-origin", "-z"], &[])?;
         let mut files: BTreeSet<Utf8PathBuf> = usual_files(repository).collect();

@@ -11,7 +11,6 @@ use crate::plumbing::committer::Last;
 use crate::plumbing::disk::{FileStamp, seen};
 use crate::plumbing::overrides::{HOOKS, Overrides, Setting};
 
-/// The git program, as it is pinned.
 pub(crate) const PROGRAM: &str = "git";
 
 /// The settings, and the stamps of their files.
@@ -35,7 +34,6 @@ pub(crate) struct Configured {
 pub(crate) type Configurations = BTreeMap<Option<Utf8PathBuf>, Configured>;
 
 impl Configured {
-    /// From these settings alone.
     #[cfg(test)]
     pub(crate) fn of(settings: &[(&str, &str)]) -> Self {
         let setting =
@@ -51,7 +49,6 @@ impl Configured {
         }
     }
 
-    /// Whether its files are unchanged.
     pub(crate) fn is_current(&self) -> bool {
         self.files.iter().all(|(file, then)| seen(file) == *then)
     }
@@ -78,7 +75,6 @@ impl Configured {
         }
     }
 
-    /// All pins.
     pub(crate) fn pins(&self) -> impl Iterator<Item = &GitPin> {
         self.settings.iter().filter_map(|setting| setting.pin.as_ref()).chain(&self.pinned_files)
     }
@@ -88,7 +84,6 @@ impl Configured {
         self.values(key).last().copied().unwrap_or_default()
     }
 
-    /// All values of a key that may have several.
     pub(crate) fn values(&self, key: &str) -> Vec<&str> {
         self.settings.iter().filter(|it| it.key == key).map(|it| it.value.as_str()).collect()
     }
@@ -99,7 +94,6 @@ impl Configured {
         told.map_or_else(|| self.value(key), |(_, value)| value)
     }
 
-    /// The command that starts ssh.
     pub(crate) fn ssh_command(&self, pins: Option<&GitPins>) -> Result<String, GitError> {
         Ok(self.used("core.sshcommand", &self.overrides(pins)?).to_owned())
     }
@@ -129,7 +123,6 @@ impl Configured {
     }
 }
 
-/// Whether a boolean value is false.
 pub(crate) fn is_no(value: &str) -> bool {
     matches!(value, "false" | "no" | "off" | "0" | "")
 }

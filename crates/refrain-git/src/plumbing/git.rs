@@ -54,7 +54,6 @@ const SETTINGS: &[&str] = &[
     "fetch.recurseSubmodules=false",
 ];
 
-/// Options that disable hooks.
 const NO_HOOKS: [&str; 2] = ["-c", "core.hooksPath=/dev/null"];
 
 /// The variables with which a surrounding git (a hook, `git rebase --exec`) would redirect ours to its own
@@ -115,10 +114,8 @@ const FILTERING: &[&str] = &[
 /// can write, and their processes are children of these commands.
 const TALKING: &[&str] = &["fetch", "ls-remote", "push"];
 
-/// No missing object is fetched.
 pub(crate) const NO_LAZY_FETCH: (&str, &str) = ("GIT_NO_LAZY_FETCH", "1");
 
-/// The git command among the arguments.
 fn command_of(args: &[OsString]) -> Option<&str> {
     let mut words = args.iter().filter_map(|word| word.to_str());
     while let Some(word) = words.next() {
@@ -160,11 +157,9 @@ pub(crate) trait Guard: std::fmt::Debug + Sync {
     fn path(&self) -> Option<&OsString>;
     /// Runs every git that runs programs of the user.
     fn sweeper(&self) -> Option<&Sweeper>;
-    /// Overrides of the configuration for this git.
     fn overrides(&self, git: Git<'_>) -> Result<Overrides, GitError>;
 }
 
-/// Git in one place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Git<'a> {
     dir: &'a Utf8Path,
@@ -320,9 +315,7 @@ impl<'a> Git<'a> {
     }
 
     /// What git printed.
-    ///
-    /// # Errors
-    /// [`GitError`], also if it says no.
+    /// Errors: [`GitError`], also if it says no.
     pub(crate) fn output<S: AsRef<OsStr>>(
         self,
         args: impl IntoIterator<Item = S>,
@@ -413,7 +406,6 @@ fn in_variables(settings: &[(String, String)], env: &[(OsString, OsString)]) -> 
     variables
 }
 
-/// Parses the object name that git printed.
 pub(crate) fn oid(command: &'static str, answer: &str) -> Result<Oid, GitError> {
     answer.trim().parse().map_err(|_| GitError::Answer { command, answer: answer.to_owned() })
 }

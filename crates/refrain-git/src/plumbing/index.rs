@@ -21,7 +21,6 @@ use crate::repository::Repository;
 /// The start of a loop's lock; the loop's id and a line break follow. An index starts with `DIRC` instead.
 const MARK: &str = "refrain loop ";
 
-/// Sets a file's modification time.
 fn set_modified(path: &Utf8Path, seconds: i64, nanoseconds: i64) -> io::Result<()> {
     let last_access = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
     let last_modification = Timespec { tv_sec: seconds, tv_nsec: nanoseconds };
@@ -70,7 +69,6 @@ pub(crate) fn unlock_private(index: &Utf8Path) -> Result<(), GitError> {
     remove(&Utf8PathBuf::from(format!("{index}.lock")))
 }
 
-/// The index of a worktree.
 #[derive(Debug)]
 pub(crate) struct Index {
     path: Utf8PathBuf,
@@ -157,19 +155,16 @@ fn write_new(path: &Utf8Path, id: &LoopId) -> io::Result<()> {
     file.write_all(format!("{MARK}{id}\n").as_bytes())
 }
 
-/// The lock. It is released on drop.
 #[derive(Debug)]
 pub(crate) struct Locked<'a> {
     index: &'a Index,
 }
 
 impl Locked<'_> {
-    /// The stamp of the index under the lock.
     pub(crate) fn seen(&self) -> FileStamp {
         self.index.seen()
     }
 
-    /// Copies the index as it is under the lock.
     pub(crate) fn copy_to(&self, copy: &Utf8Path) -> Result<(), GitError> {
         self.index.copy_to(copy).map(|_| ())
     }

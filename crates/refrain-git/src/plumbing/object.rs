@@ -32,21 +32,16 @@ const LEVEL: u8 = 6;
 /// The variables that set the time of a commit.
 const WHEN: [&str; 2] = ["GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"];
 
-/// A commit to be made.
 #[derive(Clone, Copy)]
 pub(crate) struct Object<'a> {
     pub(crate) tree: &'a Oid,
     pub(crate) parents: &'a [&'a Oid],
-    /// With its trailers.
     pub(crate) message: &'a str,
     pub(crate) is_signed: bool,
 }
 
 impl Repository {
     /// Asks git for the committer ahead of time, so that several simultaneous commits need not ask.
-    ///
-    /// # Errors
-    /// [`GitError`] if git cannot be run, or does not know.
     pub fn prepare_commits(&self) -> Result<(), GitError> {
         let (git, quarter) = (self.git(), now() / QUARTER);
         let is_asked = configured(self, git, |it| {
@@ -82,7 +77,6 @@ impl Repository {
         Ok(Ok(commit))
     }
 
-    /// Adds it with git.
     fn commit_tree(&self, git: Git<'_>, object: Object<'_>) -> Result<Result<Oid, String>, GitError> {
         let Object { tree, parents, message, is_signed } = object;
         let mut args = vec!["commit-tree", tree.as_str()];

@@ -10,7 +10,6 @@ use refrain_core::git::Oid;
 /// How many commits, and how many files, are cached; beyond that the cache is cleared.
 const MOST: usize = 20_000;
 
-/// The tree and parents of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) tree: Oid,
@@ -35,7 +34,6 @@ impl ObjectCache {
         self.all(|kept| kept.commits.get(commit).cloned())
     }
 
-    /// Caches a commit.
     pub(crate) fn learn(&self, commit: &Oid, head: Head) {
         self.all(|CachedObjects { commits, .. }| {
             if commits.len() >= MOST {

@@ -8,7 +8,6 @@ use refrain_core::git::Oid;
 use crate::error::GitError;
 use crate::plumbing::git::{Author, Git};
 
-/// A commit in parts.
 pub(crate) struct Parts {
     pub(crate) parent: Option<Oid>,
     /// All that follows the parents: author, committer, and the message.

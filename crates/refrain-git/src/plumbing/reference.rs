@@ -10,9 +10,7 @@ use crate::repository::Repository;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RefPosition {
     At(Oid),
-    /// No such reference.
     Nowhere,
-    /// Only git can tell.
     Unclear,
 }
 

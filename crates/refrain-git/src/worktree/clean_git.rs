@@ -18,12 +18,10 @@ use crate::plumbing::git::Git;
 use crate::plumbing::index::is_summed_by_us;
 use crate::repository::Repository;
 
-/// The head of a clean checkout.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Head<'a> {
     /// As in the worktree: on its branch, also one without a commit, or at its commit.
     AsThere,
-    /// At a commit.
     At(&'a Oid),
 }
 

@@ -36,7 +36,6 @@ const SETTINGS: &[&str] = &[
     "checkout.thresholdForParallelism=100",
 ];
 
-/// The reflog entry for a task's start.
 const WHY: &str = "refrain: begin a task";
 
 /// A mark in a worktree's git folder: the commit of its head when its branch was deleted. That commit is not needed.
@@ -49,21 +48,17 @@ pub struct ReadyRequest<'a> {
     pub folder: &'a Utf8Path,
     /// A folder beside it for a note and a private index.
     pub beside: &'a Utf8Path,
-    /// The branch to check out in it.
     pub branch: &'a str,
-    /// The start of the branch.
     pub at: &'a Oid,
     /// The branch's position, if it already exists and may be moved: its commits are kept elsewhere, or no longer
     /// needed.
     pub was: Option<&'a Oid>,
     /// The largest file that is saved, in bytes.
     pub largest_file: u64,
-    /// Paths where suspected secrets are allowed.
     pub allow_secrets: &'a [PathGlob],
     pub cancel: Option<&'a Cancel>,
 }
 
-/// The result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadySlot {
     Ready {
@@ -74,7 +69,6 @@ pub enum ReadySlot {
     Held(Vec<String>),
 }
 
-/// The state of a worktree of the pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SlotState {
     /// It is missing, unfinished, or broken: it has to be prepared.
@@ -92,10 +86,8 @@ impl Repository {
     /// Prepares a worktree of the pool: the branch is checked out in it, at `at`, and of another task's files only
     /// ignored ones remain. Files that are right are not written again. It may be repeated after a kill at any point,
     /// and a worktree that is broken, or forgotten by git, is repaired.
-    ///
-    /// # Errors
-    /// [`GitError::BranchTaken`] if the branch is neither at `at` nor at `was`, [`GitError::BranchElsewhere`] if it
-    /// is checked out outside of the pool; [`GitError`] if git fails, and [`GitError::Cancelled`].
+    /// Errors: [`GitError::BranchTaken`] if the branch is neither at `at` nor at `was`, [`GitError::BranchElsewhere`]
+    /// if it is checked out outside of the pool; [`GitError`] if git fails, and [`GitError::Cancelled`].
     pub fn ready(&self, request: ReadyRequest<'_>) -> Result<ReadySlot, GitError> {
         self.check_branch_name(request.branch)?;
         let begun = note(request.beside);
@@ -322,7 +314,6 @@ impl Repository {
         }
     }
 
-    /// Writes the differences from a clean head.
     fn switch(&self, head: &Oid, request: ReadyRequest<'_>) -> Result<(), GitError> {
         let read = ["read-tree", "-m", "-u", "--no-recurse-submodules", head.as_str(), request.at.as_str()];
         let done = self.git().until(request.cancel).run(SETTINGS.iter().copied().chain(read), &[])?;
@@ -336,7 +327,6 @@ impl Repository {
         self.git().until(cancel).output(["clean", "-ffdq"], &[]).map(drop)
     }
 
-    /// Writes the commit's files over any content.
     fn fill(&self, at: &Oid, cancel: Option<&Cancel>) -> Result<(), GitError> {
         let read = ["read-tree", "--reset", "-u", "--no-recurse-submodules", at.as_str()];
         self.git().until(cancel).output(SETTINGS.iter().copied().chain(read), &[]).map(drop)

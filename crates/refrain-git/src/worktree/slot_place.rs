@@ -13,10 +13,8 @@ use crate::plumbing::git_files::named;
 use crate::plumbing::worktree_list::has_modules;
 use crate::repository::Repository;
 
-/// The state of a worktree's folder.
 pub(crate) enum Folder {
     Nothing,
-    /// A worktree of this repository.
     Whole,
     /// Files without their link to the repository.
     Broken,
@@ -24,7 +22,6 @@ pub(crate) enum Folder {
     Strange(String),
 }
 
-/// Determines the state of the folder.
 pub(crate) fn folder(repository: &Repository, folder: &Utf8Path) -> Result<Folder, GitError> {
     match fs::symlink_metadata(folder) {
         Err(_) => return nothing(repository, folder),

@@ -33,13 +33,11 @@ pub(crate) struct Worktrees<'a> {
 }
 
 impl Repository {
-    /// Access for making or removing a worktree.
     pub(crate) fn worktrees_to_change(&self) -> Worktrees<'_> {
         let lock = File::open(self.common_dir()).ok().filter(|lock| lock.lock().is_ok());
         Worktrees { repository: self, _lock: lock }
     }
 
-    /// Access for listing the worktrees.
     pub(crate) fn worktrees_to_list(&self) -> Worktrees<'_> {
         let lock = File::open(self.common_dir()).ok().filter(|lock| lock.lock_shared().is_ok());
         Worktrees { repository: self, _lock: lock }

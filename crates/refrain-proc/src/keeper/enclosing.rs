@@ -14,7 +14,6 @@ pub struct EnclosingSupervisor {
     /// The data folder of its loop. It is on its command line, which another program can imitate: the journal in that
     /// folder names the runner too.
     pub loop_dir: Option<Utf8PathBuf>,
-    /// Its parent: the runner that started it.
     pub runner: Option<Process>,
 }
 

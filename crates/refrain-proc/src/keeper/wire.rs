@@ -19,10 +19,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopLadder(pub Vec<Rung>);
 
-/// One rung of a stop ladder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rung {
-    /// The signal's number.
     pub signal: i32,
     /// How long the agent may take to react.
     pub grace: Duration,
@@ -56,7 +54,6 @@ impl StopLadder {
     }
 }
 
-/// From runner to keeper.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Order {
     /// Start an agent. Three descriptors come with it: its standard input, output and error.
@@ -70,7 +67,6 @@ pub(crate) enum Order {
     Stop(StopLadder),
 }
 
-/// From keeper to runner.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum KeeperReport {
     Started(Process),
@@ -84,7 +80,6 @@ pub(crate) enum KeeperReport {
     Swept {
         killed: u32,
         survivors: Vec<i32>,
-        /// Some names of the ended processes.
         #[serde(default)]
         names: Vec<String>,
     },
@@ -94,9 +89,6 @@ pub(crate) enum KeeperReport {
 pub(crate) const ORDER_FDS: usize = 3;
 
 /// Writes one message, with descriptors on its first byte.
-///
-/// # Errors
-/// If the other end is gone, or does not read.
 pub fn send(mut socket: &UnixStream, message: &impl Serialize, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut frame = vec![0; 4];
     serde_json::to_writer(&mut frame, message)?;
@@ -123,9 +115,6 @@ pub struct FrameReader {
 
 impl FrameReader {
     /// Reads the available bytes, waiting for the first; `false` once the other end is gone.
-    ///
-    /// # Errors
-    /// If the socket cannot be read.
     pub fn fill(&mut self, socket: &UnixStream) -> io::Result<bool> {
         let mut buffer = [0; 16 << 10];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(ORDER_FDS))];
@@ -152,9 +141,6 @@ impl FrameReader {
     }
 
     /// The next complete message.
-    ///
-    /// # Errors
-    /// If it is no message of that type.
     #[expect(clippy::should_implement_trait, reason = "the caller chooses the type of each message")]
     pub fn next<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
         let Some((length, rest)) = self.bytes.split_first_chunk::<4>() else { return Ok(None) };
@@ -166,9 +152,6 @@ impl FrameReader {
     }
 
     /// The descriptors that came with a message.
-    ///
-    /// # Errors
-    /// If there are fewer.
     pub fn take_fds<const COUNT: usize>(&mut self) -> io::Result<[OwnedFd; COUNT]> {
         let lacking = || io::Error::other("a message without its descriptors");
         if self.fds.len() < COUNT {
@@ -178,7 +161,6 @@ impl FrameReader {
     }
 }
 
-/// Empties a wake-up pipe.
 pub(crate) fn drain_wakes(mut pipe: &UnixStream) {
     let mut buffer = [0; 64];
     while matches!(pipe.read(&mut buffer), Ok(n) if n == buffer.len()) {}

@@ -20,14 +20,11 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// disk.
 const SLACK: Duration = LEFTOVER_BOUND.saturating_add(ROUNDS_BOUND).saturating_add(Duration::from_secs(15));
 
-/// An answer that a keeper owes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deadline {
-    /// The time of the next check.
     next: Instant,
     /// After this, a stopped keeper is given up.
     until: Instant,
-    /// After this, any keeper is given up.
     at_last: Instant,
 }
 
@@ -44,7 +41,6 @@ impl Deadline {
         self.next.saturating_duration_since(Instant::now())
     }
 
-    /// Whether its time is over.
     pub(super) fn is_late(&self) -> bool {
         Instant::now() >= self.until
     }

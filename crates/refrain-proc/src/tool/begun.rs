@@ -30,9 +30,7 @@ impl WaitingTool<'_> {
     }
 
     /// The same, and returns its output.
-    ///
-    /// # Errors
-    /// [`ToolError`], also if its exit code is not 0.
+    /// Errors: [`ToolError`], also if its exit code is not 0.
     pub fn output(mut self, input: &[u8]) -> Result<Vec<u8>, ToolError> {
         let done = self.end(input)?;
         self.tool.printed(done)

@@ -23,20 +23,16 @@ use crate::keeper::StopLadder;
 use crate::output::{self, Listener, Meter};
 use crate::supervisor::{Job, KeeperSpec, Report, Stdin, Supervisor};
 
-/// Settings of a supervised tool.
 #[derive(Clone, Debug)]
 pub struct Sweeper {
-    /// The binary that becomes a keeper.
     pub program: PathBuf,
     /// The mark of the processes, as `NAME=value`.
     pub mark: String,
-    /// The data folder of its loop.
     pub loop_dir: Utf8PathBuf,
     /// A folder for the tool's input and output.
     pub scratch: Utf8PathBuf,
 }
 
-/// Its output is read from the logs.
 struct Nobody;
 
 impl Listener for Nobody {

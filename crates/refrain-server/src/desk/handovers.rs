@@ -3,7 +3,6 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How many of them are at work.
 #[derive(Clone, Debug, Default)]
 pub struct Handovers(Arc<Count>);
 

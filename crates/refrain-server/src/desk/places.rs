@@ -11,14 +11,10 @@ use refrain_engine::{EngineError, Keys, Service};
 use super::seeing::name;
 use super::{Desk, DeskError, Handovers, LoopAddress, Refusal, RefusalKind};
 
-/// How many folders an error names.
 const MOST_NAMED: usize = 8;
 
 impl Desk {
     /// A desk for these folders, or for the project that contains `here` if there are none.
-    ///
-    /// # Errors
-    /// [`DeskError`] for the first folder that cannot be opened.
     pub fn open(context: &Context, roots: &[Utf8PathBuf]) -> Result<Self, DeskError> {
         let here = &context.dir;
         let own = Service::open(here, context.host.clone())?.project().worktree.clone();
@@ -59,7 +55,6 @@ impl Desk {
         self.handovers.clone()
     }
 
-    /// The folders that are open now.
     fn open_now(&self) -> Vec<Utf8PathBuf> {
         let own = self.roots.first().filter(|_| self.everywhere).and_then(|root| self.service(root).ok());
         let known = own.map(|own| own.known_projects()).unwrap_or_default();
@@ -67,17 +62,14 @@ impl Desk {
         self.roots.iter().cloned().chain(known).collect()
     }
 
-    /// The folders that are open.
     pub(crate) fn roots(&self) -> &[Utf8PathBuf] {
         &self.roots
     }
 
-    /// The version of Refrain.
     pub(crate) fn version(&self) -> &str {
         &self.context.host.version
     }
 
-    /// The credentials of HTTP clients.
     pub(crate) fn keys(&self) -> Keys {
         Keys::new(&self.context.host.state_home)
     }

@@ -18,7 +18,6 @@ pub(crate) struct Refusal {
 /// The kind of error, for protocols that have a code for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RefusalKind {
-    /// It was asked wrongly.
     Asked,
     /// There is nothing of that name.
     NotFound,

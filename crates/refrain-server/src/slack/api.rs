@@ -16,7 +16,6 @@ use super::render::MessageView;
 
 /// The base URL unless another one is configured.
 const SLACK: &str = "https://slack.com/api";
-/// The base of response URLs.
 const HOOKS: &str = "https://hooks.slack.com/";
 /// The content type of JSON requests.
 const JSON: &str = "application/json; charset=utf-8";
@@ -30,7 +29,6 @@ const PACE: Duration = Duration::from_millis(1_050);
 const LONGEST_REST: Duration = Duration::from_secs(600);
 /// How many messages are searched for one that may have been posted.
 const LOOKED_THROUGH: &str = "100";
-/// Errors of Slack itself.
 const TRANSIENT: [&str; 6] = [
     "fatal_error",
     "internal_error",
@@ -51,7 +49,6 @@ pub(super) enum Fault {
     Refused(String),
 }
 
-/// Slack, spoken to.
 pub(super) struct Api {
     client: Client,
     tokens: SlackTokens,
@@ -186,7 +183,6 @@ impl Api {
         }
     }
 
-    /// Puts a file into a thread.
     pub(super) async fn upload(
         &self,
         channel: &str,

@@ -59,7 +59,6 @@ pub enum SlackError {
     /// The folder for pending requests cannot be made.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// Another process holds the connection.
     #[error("another process of this user speaks with Slack already; one is enough")]
     Taken,
     /// There are no certificates, say.
@@ -78,7 +77,6 @@ struct SlackWorkspace {
     config: keys::Slack,
     since: Timestamp,
     say: ProblemSink,
-    /// The last problem reported.
     said: Mutex<String>,
     /// Held while the notes of a loop are changed.
     pen: tokio::sync::Mutex<()>,
@@ -86,13 +84,11 @@ struct SlackWorkspace {
     tellers: Mutex<BTreeMap<LoopKey, Arc<AtomicBool>>>,
     /// The loops that are not reported.
     passed_over: Mutex<BTreeSet<LoopKey>>,
-    /// The tasks to start for them.
     tasks: mpsc::UnboundedSender<SlackSync>,
     news: Mutex<Option<mpsc::UnboundedReceiver<SlackSync>>>,
 }
 
 impl Slack {
-    /// Whether anything of Slack is configured.
     #[must_use]
     pub fn is_wanted(config: &keys::Slack) -> bool {
         *config != keys::Slack::default()
@@ -100,9 +96,7 @@ impl Slack {
 
     /// Opens all that is needed before anything is sent: the tokens, the projects, and the lock against a second
     /// process of this user.
-    ///
-    /// # Errors
-    /// [`SlackError`]; nothing was started then.
+    /// Errors: [`SlackError`]; nothing was started then.
     pub fn open(context: &Context, config: keys::Slack, say: ProblemSink) -> Result<Self, SlackError> {
         let tokens = SlackTokens::of(&context.host)?;
         let asked = Pending::open(&context.host.state_home)?.ok_or(SlackError::Taken)?;

@@ -10,7 +10,6 @@ use refrain_core::view::{Charset, StatusWord, Verification, progress, sum};
 use refrain_engine::{DetailView, StopAsked};
 use serde_json::{Value, json};
 
-/// Cells of the bar.
 const CELLS: u32 = 10;
 /// How much of a goal is quoted, in characters (seed 003).
 const GOAL: usize = 200;
@@ -86,7 +85,6 @@ pub(super) struct MessageView {
 }
 
 impl MessageView {
-    /// A hash of its content.
     pub(super) fn mark(&self) -> String {
         let whole = format!("{}{}", self.text, json!(self.blocks));
         blake3::hash(whole.as_bytes()).to_hex()[..16].to_owned()
@@ -96,10 +94,13 @@ impl MessageView {
 /// The notes of an agent, for a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Notes {
-    /// As a message.
     Said(String),
     /// A file with a message; if no file can be uploaded, `instead` as a message.
-    File { comment: String, content: String, instead: String },
+    File {
+        comment: String,
+        content: String,
+        instead: String,
+    },
 }
 
 impl LoopSummary {
@@ -128,7 +129,6 @@ impl LoopSummary {
         MessageView { text, blocks: vec![section, below] }
     }
 
-    /// The text by which it is announced.
     pub(super) fn first_words(&self) -> String {
         let mut text = format!(":repeat: Loop `{}` · ", self.id);
         let _ = match self.of {
@@ -179,7 +179,6 @@ impl LoopSummary {
         parts.join(" · ")
     }
 
-    /// The reaction for its status.
     pub(super) fn reaction(&self) -> &'static str {
         match self.status {
             StatusWord::Running | StatusWord::Waiting if self.charged == 0 => IN_FLIGHT[0],

@@ -2,35 +2,28 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A user's request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum SlackRequest {
-    /// A loop.
     Start {
         /// The project, by the name of its folder.
         project: Option<String>,
-        /// The task for the agent.
         goal: String,
     },
     /// The status of one loop, or of all that have not ended.
     Status(Option<String>),
-    /// The end of one.
     Stop(String),
     /// Something that an agent is to hear.
     Steer {
-        /// Of which loop.
         id: String,
         text: String,
     },
     /// The answer to the question of an agent.
     Answer {
-        /// Of which loop.
         id: String,
         text: String,
     },
     Help,
-    /// An unknown command.
     Unknown(String),
 }
 

@@ -28,12 +28,7 @@ pub enum Pass<'a> {
     /// A program's, or one that a person types.
     Token(&'a str),
     /// A browser's, which it sends to one host alone.
-    Cookie {
-        /// That host, as it says it.
-        host: &'a str,
-        /// What it sends.
-        value: &'a str,
-    },
+    Cookie { host: &'a str, value: &'a str },
 }
 
 impl Pass<'_> {
@@ -64,14 +59,12 @@ pub struct Key {
     pub ends_at: Timestamp,
 }
 
-/// What was given out.
 #[derive(Clone, Debug)]
 pub struct Keys {
     dir: Utf8PathBuf,
 }
 
 impl Keys {
-    /// What is kept in this state home.
     #[must_use]
     pub fn new(state_home: &Utf8Path) -> Self {
         Self { dir: state_home.join("serve") }

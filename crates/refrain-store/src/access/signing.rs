@@ -31,7 +31,6 @@ pub struct Signing {
     own: Arc<OnceLock<Option<Own>>>,
 }
 
-/// The user's key.
 #[derive(Debug)]
 struct Own {
     pair: Ed25519KeyPair,
@@ -230,7 +229,6 @@ fn check_line(id: &LoopId, line: &SignedLine, trusts: &impl Fn(&PublicKey) -> bo
     check(line.signature.as_ref(), &statement(id, line.seq, hash), trusts)
 }
 
-/// What is signed of a request: [`request_statement`].
 fn statement_of(dir: &LoopDir, request: &Request) -> Vec<u8> {
     let kind = dir.0.parent().and_then(Utf8Path::file_name).unwrap_or_default();
     let of = format!("{kind}/{}", dir.0.file_name().unwrap_or_default());

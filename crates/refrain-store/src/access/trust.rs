@@ -14,7 +14,6 @@ use serde::{Deserialize, Serialize};
 use crate::disk::atomic::make_dir;
 use crate::{DiskError, OnPath, write_atomic};
 
-/// What the person trusts.
 #[derive(Clone, Debug)]
 pub struct Trust {
     dir: Utf8PathBuf,
@@ -39,7 +38,6 @@ pub struct Trusted {
     pub announced: bool,
 }
 
-/// What can be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content<'a> {
     /// The text of the project's `refrain.toml`.
@@ -61,7 +59,6 @@ impl Content<'_> {
 }
 
 impl Trust {
-    /// What is kept in this state home.
     #[must_use]
     pub fn new(state_home: &Utf8Path) -> Self {
         Self { dir: state_home.join("trust") }

@@ -96,9 +96,7 @@ pub struct Catalog {
 }
 
 /// Does `work` on the user's catalog; on one in memory where that one cannot be used.
-///
-/// # Errors
-/// [`CatalogError`]: `work`'s own, or that there is no memory.
+/// Errors: [`CatalogError`]: `work`'s own, or that there is no memory.
 pub fn with<T>(
     data_home: &Utf8Path,
     mut work: impl FnMut(&mut Catalog) -> Result<T, CatalogError>,
@@ -118,9 +116,7 @@ pub fn with<T>(
 }
 
 /// Notes a loop that has stopped, for the next reader.
-///
-/// # Errors
-/// [`CatalogError`], which does no harm: the next reader finds what was not noted.
+/// Errors: [`CatalogError`], which does no harm: the next reader finds what was not noted.
 pub fn note(data_home: &Utf8Path, dir: &LoopDir, signing: &Signing) -> Result<(), CatalogError> {
     let (Some(name), Some(shelf)) = (dir.0.file_name(), dir.0.parent()) else { return Ok(()) };
     let folder = fs::File::open(shelf).on("open", shelf)?;

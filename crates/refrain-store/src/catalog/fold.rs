@@ -18,14 +18,12 @@ use super::stamp::Stamp;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Brief {
     pub id: LoopId,
-    /// What drives it.
     pub kind: Kind,
     /// The plan of the loop's task, if it has one.
     pub plan: Option<LoopId>,
     pub status: StatusWord,
     /// Whether gates verified the work; none if no gate decides.
     pub verified: Option<bool>,
-    /// Iterations begun.
     pub iteration: u32,
     /// The cap; none is none.
     pub max_iterations: Option<u32>,

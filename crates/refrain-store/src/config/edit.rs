@@ -40,9 +40,6 @@ pub struct KeyPath(Vec<String>);
 
 impl KeyPath {
     /// Reads a key as TOML writes it.
-    ///
-    /// # Errors
-    /// [`KeyError::Unknown`], with the key that was probably meant.
     pub fn parse(text: &str) -> Result<Self, KeyError> {
         let no_key = || KeyError::Unknown(format!("{text:?} is no key; accepted is one like start.agent"));
         if text.contains(char::is_control) {
@@ -103,18 +100,13 @@ pub fn user_path(config_home: &Utf8Path) -> Utf8PathBuf {
 }
 
 /// The path of the user's file, whose folder is made if it is missing.
-///
-/// # Errors
-/// [`KeyError::Disk`].
 pub fn prepare(config_home: &Utf8Path) -> Result<Utf8PathBuf, KeyError> {
     make_dir(config_home)?;
     Ok(user_place(config_home))
 }
 
 /// Sets a key of the user's file, which is made if it is missing. Returns its path.
-///
-/// # Errors
-/// [`KeyError`]; the file is then as it was.
+/// Errors: [`KeyError`]; the file is then as it was.
 pub fn set(config_home: &Utf8Path, path: &KeyPath, text: &str) -> Result<Utf8PathBuf, KeyError> {
     let place = user_place(config_home);
     let file = user_file(config_home)?;
@@ -193,7 +185,6 @@ fn put(table: &mut toml::Table, path: &[String], value: &toml::Value) -> Option<
     put(below.as_table_mut()?, rest, value)
 }
 
-/// Where the value of a key stands.
 fn value_span(text: &str, path: &[String]) -> Option<std::ops::Range<usize>> {
     let root = DeTable::parse(text).ok()?;
     let mut table = root.get_ref();

@@ -471,7 +471,6 @@ impl Gates {
         called_env.into_iter().chain(self.named.iter().map(|(name, gate)| (name.as_str(), gate)))
     }
 
-    /// The variables of all gates.
     #[must_use]
     pub fn variables(&self) -> &[GateVariable] {
         match &self.env {

@@ -22,7 +22,6 @@ use super::variables;
 use crate::access::trust::{Content, Trust};
 use crate::project::layout::Project;
 
-/// The folders to read from.
 #[derive(Clone, Copy, Debug)]
 pub struct Places<'a> {
     /// The user's config home for Refrain.
@@ -49,7 +48,6 @@ pub struct Chosen<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProjectFile {
     Absent,
-    /// It counts.
     Trusted(Utf8PathBuf),
     /// It counts as not there.
     Untrusted(Utf8PathBuf),
@@ -67,14 +65,10 @@ pub struct Settings {
     pub user_file: Utf8PathBuf,
     /// The values as they were given, named agents under their names.
     pub(super) given: Values,
-    /// The values that hold.
     resolved: Values,
 }
 
 /// Reads and merges all layers.
-///
-/// # Errors
-/// [`ConfigError`] for the first file or variable that cannot be used.
 pub fn load(places: Places<'_>, chosen: Chosen<'_>) -> Result<Settings, ConfigError> {
     let user_file = file::user_place(places.config_home);
     let mut layers = Vec::new();

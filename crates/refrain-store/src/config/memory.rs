@@ -24,7 +24,6 @@ const THE_USERS: [(&[&str], &str); 11] = [
     (&["memory", "judge"], "it spends your money beside every loop's caps"),
 ];
 
-/// Refuses a project's file that has one of those.
 pub(super) fn refuse_in_a_project(values: &Values, user_file: &Utf8Path) -> Result<(), ConfigError> {
     let refused = values.iter().find_map(|(path, given)| {
         let is_below = |key: &[&str]| path.len() >= key.len() && path.iter().zip(key).all(|(a, b)| a == b);
@@ -40,9 +39,7 @@ pub(super) fn refuse_in_a_project(values: &Values, user_file: &Utf8Path) -> Resu
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct OwnMemory {
-    /// The service that makes vectors.
     pub embeddings: Option<Embeddings>,
-    /// The agent that looks back on loops.
     pub judge: Option<String>,
 }
 

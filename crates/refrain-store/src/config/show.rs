@@ -51,9 +51,6 @@ fn names_only(list: Value) -> Value {
 
 impl ConfigFile {
     /// Everything that it says, sorted.
-    ///
-    /// # Errors
-    /// [`ConfigError`] as [`parse`](Self::parse).
     pub fn entries(&self) -> Result<Vec<Entry>, ConfigError> {
         Ok(self.layer()?.given.iter().map(|(path, given)| entry(path, given)).collect())
     }

@@ -134,7 +134,6 @@ impl WorktreeLock {
         })
     }
 
-    /// The lock file.
     #[must_use]
     pub fn path(&self) -> Utf8PathBuf {
         lock_of(&self.project, &self.worktree)
@@ -171,7 +170,6 @@ impl WorktreeLock {
     }
 }
 
-/// The file that locks a worktree.
 fn lock_of(project: &Project, worktree: &Utf8Path) -> Utf8PathBuf {
     let name = blake3::hash(worktree.as_str().as_bytes()).to_hex();
     project.data.join("worktrees").join(format!("{}.lock", &name[..16]))

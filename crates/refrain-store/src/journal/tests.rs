@@ -268,7 +268,6 @@ fn a_journal_that_was_given_another_name_is_written_back() {
     assert_eq!(fs::read(sandbox.loop_dir.0.join("foreign-1")).unwrap(), b"something else\n");
 }
 
-/// A journal and its runner's lock.
 fn driven(dir: &LoopDir) -> (Journal, crate::RunnerLock) {
     let held = crate::RunnerLock::claim(dir).unwrap().unwrap();
     (sample(dir), held)

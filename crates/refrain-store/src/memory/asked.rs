@@ -35,7 +35,6 @@ impl MemoryFile {
         Ok(begun > 0)
     }
 
-    /// Notes what that cost.
     pub fn asked(&mut self, of: &LoopState, what: &str, cost: Option<Usd>) -> rusqlite::Result<()> {
         let given = params![
             of.spec.project.as_str(),

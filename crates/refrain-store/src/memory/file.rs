@@ -62,7 +62,6 @@ const STEPS: &[&str] = &[
     ) WITHOUT ROWID;",
 ];
 
-/// The open file.
 #[derive(Debug)]
 pub struct MemoryFile {
     pub(super) db: Connection,

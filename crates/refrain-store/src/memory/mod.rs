@@ -38,7 +38,6 @@ pub enum MemoryError {
     Disk(#[from] DiskError),
 }
 
-/// What went wrong inside.
 #[derive(Debug)]
 enum Trouble {
     Unfit,

@@ -11,7 +11,6 @@ use refrain_core::evolution::Proposal;
 use crate::disk::atomic::replace_atomic;
 use crate::{DiskError, OnPath, Project, create, make_dir_nofollow, write_nofollow};
 
-/// Where the proposals of a project are.
 fn folder(project: &Project) -> Utf8PathBuf {
     project.data.join("proposals")
 }

@@ -21,11 +21,8 @@ pub struct Talk {
     pub trigger: Option<String>,
     /// Nothing is posted before it has stopped for the first time: it was not started from Slack.
     pub only_ends: bool,
-    /// The status message.
     pub message: Delivery,
-    /// Identifies the content of the status message.
     pub shown: Option<String>,
-    /// The current reaction.
     pub reaction: Option<String>,
     /// The last press of its button.
     pub stop: Option<StopAsked>,
@@ -44,15 +41,12 @@ pub struct Talk {
 pub enum Delivery {
     #[default]
     Not,
-    /// It may have been.
     Intended,
-    /// Yes, under this time stamp.
     At(String),
     /// Slack does not want it.
     Refused,
 }
 
-/// A button that was pressed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopAsked {
     pub user: String,
@@ -102,7 +96,6 @@ impl Pending {
         write_atomic(&path, &json(&path, asked)?)
     }
 
-    /// It is done.
     pub fn forget(&self, key: &str) {
         // A file that is left is handled once more, and found done.
         let _ = fs::remove_file(self.place(key));

@@ -41,7 +41,6 @@ impl DeliveredUpTo {
 /// Why the file of a secret is not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
-    /// It cannot be read.
     #[error(transparent)]
     Disk(#[from] DiskError),
     /// Others could have read it, or it is no secret.
@@ -50,9 +49,6 @@ pub enum SecretError {
 }
 
 /// What a file says that its owner alone can read, without white space around it; none if there is no file.
-///
-/// # Errors
-/// [`SecretError`] if others may read it, or it is no short file of text.
 pub fn secret(path: &Utf8Path) -> Result<Option<String>, SecretError> {
     let unfit = |why| Err(SecretError::Unfit(path.to_owned(), why));
     // A FIFO would never open.

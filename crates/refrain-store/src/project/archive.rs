@@ -14,9 +14,7 @@ const STAMP: &str = "%Y-%m-%dT%H-%M-%SZ";
 const STAMP_LENGTH: usize = 20;
 
 /// Moves a stopped loop into the archive as `<id>-<when it ended>`; the caller holds its runner lock.
-///
-/// # Errors
-/// [`DiskError`]; the loop then stays where it was.
+/// Errors: [`DiskError`]; the loop then stays where it was.
 pub fn put_aside(project: &Project, id: &LoopId, ended_at: Timestamp) -> Result<Utf8PathBuf, DiskError> {
     put_aside_from(&project.loop_dir(id), project.archive(), id, ended_at)
 }
@@ -103,9 +101,7 @@ pub fn remove_output(project: &Project, folder: &Utf8Path) -> Result<(), DiskErr
 }
 
 /// Brings an archived loop back under its id.
-///
-/// # Errors
-/// [`DiskError`], also if a loop of that id is there.
+/// Errors: [`DiskError`], also if a loop of that id is there.
 pub fn bring_back(project: &Project, archived: &LoopDir, id: &LoopId) -> Result<LoopDir, DiskError> {
     let dir = project.loop_dir(id);
     make_dir_nofollow(&project.loops())?;

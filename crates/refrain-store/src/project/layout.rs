@@ -9,16 +9,13 @@ use refrain_files::{Folder, open_regular, read_text, split};
 
 use crate::{DiskError, OnPath};
 
-/// The journal's name in its loop's folder.
 pub(crate) const JOURNAL: &str = "journal.jsonl";
 
 /// The start of the name of each file that another process put in the journal's place.
 pub(crate) const FOREIGN: &str = "foreign-";
 
-/// The name of its runner's lock there.
 pub(crate) const RUNNER_LOCK: &str = "runner.lock";
 
-/// The name of its doorbell there.
 pub(crate) const DOORBELL: &str = "doorbell";
 
 /// The name of the folder of its requests there.
@@ -33,7 +30,6 @@ const GATES: &str = "gates";
 /// The name of what a detached runner would have said there.
 const RUNNER_LOG: &str = "runner.log";
 
-/// The name of git's index there.
 const INDEX: &str = "index";
 
 /// The name of the pool among the worktrees of loops. No loop's name has such a sign.
@@ -42,7 +38,6 @@ pub(crate) const POOL: &str = "_pool";
 /// A project: the repository (its main worktree), else the folder; and where Refrain keeps its data on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Project {
-    /// The project's folder.
     pub root: Utf8PathBuf,
     /// The checkout that it was found from: the main worktree, a linked one, or the folder.
     pub worktree: Utf8PathBuf,
@@ -53,9 +48,6 @@ pub struct Project {
 impl Project {
     /// The project that `dir` lies in. Read from the files that git itself reads, because `status` and hooks must not
     /// wait for a git process (1.2 ms, `perf.md` section 5).
-    ///
-    /// # Errors
-    /// [`DiskError`] if `dir` does not exist, is not UTF-8, or its `.git` cannot be read.
     pub fn find(dir: &Utf8Path) -> Result<Self, DiskError> {
         let dir = dir.canonicalize_utf8().on("find the folder", dir)?;
         for folder in dir.ancestors() {
@@ -104,18 +96,14 @@ impl Project {
     }
 
     /// Every loop that exists, by id: one whose journal has begun, or is damaged.
-    ///
-    /// # Errors
-    /// [`DiskError`] if the folder cannot be read; a missing one is no error, there are just no loops.
+    /// Errors: [`DiskError`] if the folder cannot be read; a missing one is no error, there are just no loops.
     pub fn loop_dirs(&self) -> Result<Vec<LoopDir>, DiskError> {
         dirs(&self.loops())
     }
 
-    /// Every plan that exists, by id.
     pub fn plan_dirs(&self) -> Result<Vec<LoopDir>, DiskError> {
         dirs(&self.data.join("plans"))
     }
-    /// The folder of running and ended loops.
     #[must_use]
     pub fn loops(&self) -> Utf8PathBuf {
         self.data.join("loops")
@@ -153,20 +141,17 @@ impl Project {
         self.data.join("sessions")
     }
 
-    /// The folder of what was put aside.
     #[must_use]
     pub fn archive(&self) -> Utf8PathBuf {
         self.data.join("archive")
     }
 
-    /// The same for plans.
     #[must_use]
     pub fn plan_archive(&self) -> Utf8PathBuf {
         self.data.join("plan-archive")
     }
 }
 
-/// The loops, or plans, in a folder.
 fn dirs(folder: &Utf8Path) -> Result<Vec<LoopDir>, DiskError> {
     let entries = match folder.read_dir_utf8() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -182,7 +167,6 @@ fn dirs(folder: &Utf8Path) -> Result<Vec<LoopDir>, DiskError> {
     Ok(dirs)
 }
 
-/// One loop's folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoopDir(pub Utf8PathBuf);
 
@@ -192,31 +176,26 @@ impl LoopDir {
         self.0.join(JOURNAL)
     }
 
-    /// Held for the life of a runner.
     #[must_use]
     pub fn runner_lock(&self) -> Utf8PathBuf {
         self.0.join(RUNNER_LOCK)
     }
 
-    /// Held for an append.
     #[must_use]
     pub fn append_lock(&self) -> Utf8PathBuf {
         self.0.join("append.lock")
     }
 
-    /// Where requests are put.
     #[must_use]
     pub fn inbox(&self) -> Utf8PathBuf {
         self.0.join(INBOX)
     }
 
-    /// What wakes the runner: a FIFO.
     #[must_use]
     pub fn doorbell(&self) -> Utf8PathBuf {
         self.0.join(DOORBELL)
     }
 
-    /// What the setup of its worktree printed.
     #[must_use]
     pub fn setup_log(&self) -> Utf8PathBuf {
         self.0.join("setup.log")
@@ -240,7 +219,6 @@ impl LoopDir {
         self.0.join("webhook.json")
     }
 
-    /// The messages in Slack about the loop.
     #[must_use]
     pub fn slack(&self) -> Utf8PathBuf {
         self.0.join("slack.json")
@@ -252,13 +230,11 @@ impl LoopDir {
         self.0.join(RUNNER_LOG)
     }
 
-    /// The folder of its attempts.
     #[must_use]
     pub fn iterations(&self) -> Utf8PathBuf {
         self.0.join(ITERATIONS)
     }
 
-    /// One attempt's folder.
     #[must_use]
     pub fn attempt(&self, id: AttemptId) -> AttemptDir {
         AttemptDir(self.iterations().join(id.dir_name()))
@@ -267,9 +243,7 @@ impl LoopDir {
     /// Removes links from the folder of the loop, and from that of an attempt, and anything else in the place of one of
     /// its folders. An agent can put them there. What is missing then is made again by its writer. A link in the place
     /// of the journal stays: the journal's writer puts it aside as `foreign-N`, records that, and opens neither.
-    ///
-    /// # Errors
-    /// [`DiskError`] if something of it stays, or the folder of all loops is reached through a link.
+    /// Errors: [`DiskError`] if something of it stays, or the folder of all loops is reached through a link.
     pub fn remove_links(&self, of: Option<AttemptId>) -> Result<(), DiskError> {
         self.reclaim(of).on("remove the links in", &self.0)
     }
@@ -316,7 +290,6 @@ impl LoopDir {
     }
 }
 
-/// One attempt's folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptDir(pub Utf8PathBuf);
 
@@ -332,7 +305,6 @@ impl AttemptDir {
         self.0.join(if streams { "stream.jsonl" } else { "output.log" })
     }
 
-    /// The final message of a stream.
     #[must_use]
     pub fn last_message(&self) -> Utf8PathBuf {
         self.0.join("final.md")

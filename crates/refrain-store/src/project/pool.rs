@@ -62,7 +62,6 @@ impl Slot {
         Ok(Some(slot))
     }
 
-    /// Which one it is, from 1.
     #[must_use]
     pub fn number(&self) -> u32 {
         self.number
@@ -115,7 +114,6 @@ impl Drop for Slot {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlotEntry {
     pub number: u32,
-    /// Its folder, which the worktree lies in.
     pub dir: Utf8PathBuf,
     /// Whether it is in use. The check itself takes the lock for an instant.
     pub is_taken: bool,
@@ -187,7 +185,6 @@ fn held_file(home: &Utf8Path, number: u32) -> Utf8PathBuf {
     home.join(format!("{number}.held"))
 }
 
-/// Why a number is passed over.
 fn held(home: &Utf8Path, number: u32) -> Vec<String> {
     match fs::read_to_string(held_file(home, number)) {
         Ok(reasons) if reasons.trim().is_empty() => vec!["nobody wrote down why".to_owned()],

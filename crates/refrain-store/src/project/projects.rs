@@ -9,7 +9,6 @@ use camino::{Utf8Path, Utf8PathBuf};
 use crate::disk::atomic::make_dir;
 use crate::{DiskError, OnPath};
 
-/// Where the list lies.
 #[must_use]
 pub fn list(data_home: &Utf8Path) -> Utf8PathBuf {
     data_home.join("projects")

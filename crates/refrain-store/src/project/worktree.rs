@@ -25,7 +25,6 @@ const LARGEST: u64 = 1 << 20;
 pub struct WorktreeFiles {
     seen: Option<(u64, i64, i64, u64)>,
     said: Option<WorkStatus>,
-    /// The iteration that the state file names.
     iteration: u32,
     /// Whether there may be a `context.md`: unknown at first.
     has_context: Option<bool>,

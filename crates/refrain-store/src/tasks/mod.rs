@@ -20,41 +20,18 @@ use crate::DiskError;
 pub enum TasksError {
     /// No file has a tag of that name.
     #[error("there is no tag {tag} in {folder}")]
-    NoTag {
-        tag: String,
-        /// The folder of SCUD's files.
-        folder: Utf8PathBuf,
-        /// The tag that was probably meant.
-        nearest: Option<String>,
-        /// Those that there are.
-        known: Vec<String>,
-    },
+    NoTag { tag: String, folder: Utf8PathBuf, nearest: Option<String>, known: Vec<String> },
     /// There are no task files.
     #[error("there are no tasks in {0}")]
     Nothing(Utf8PathBuf),
     /// It is unclear which tasks are meant.
     #[error("{folder} has the tags {}, and none of them is active", .known.join(", "))]
-    Which {
-        /// The folder of SCUD's files.
-        folder: Utf8PathBuf,
-        /// The tags.
-        known: Vec<String>,
-    },
+    Which { folder: Utf8PathBuf, known: Vec<String> },
     /// The file cannot be one of tasks.
     #[error("{path} {why}")]
-    Unfit {
-        /// The file.
-        path: Utf8PathBuf,
-        why: &'static str,
-    },
-    /// Its content is malformed.
+    Unfit { path: Utf8PathBuf, why: &'static str },
     #[error("{path}")]
-    Malformed {
-        /// The file.
-        path: Utf8PathBuf,
-        /// Where, and why.
-        source: Box<FileError>,
-    },
+    Malformed { path: Utf8PathBuf, source: Box<FileError> },
     /// Others changed it each time when it was to be changed.
     #[error("{0} is changed by others all the time")]
     Busy(Utf8PathBuf),

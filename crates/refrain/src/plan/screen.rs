@@ -21,7 +21,6 @@ const LAST_LINES: Duration = Duration::from_secs(1);
 /// How often to check whether the loop of a task exists: the plan's event comes a moment before.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Shows a plan.
 #[derive(Debug)]
 pub(crate) struct PlanScreen {
     progress: Option<Target>,

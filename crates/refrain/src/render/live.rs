@@ -21,16 +21,13 @@ const IN_LOG: (Duration, i64) = (Duration::from_secs(60), 600);
 /// How the status line is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StatusStyle {
-    /// In place, on a terminal.
     InPlace,
     /// As lines, in a log.
     Lines,
-    /// Nowhere.
     Silent,
 }
 
 impl StatusStyle {
-    /// How it is shown there.
     pub(crate) fn of(context: &Context, progress: Option<Target>) -> Self {
         match progress {
             Some(target) if target.width().is_some() && context.variable("TERM") != Some("dumb") => {
@@ -68,12 +65,10 @@ impl Live {
         }
     }
 
-    /// The agent printed something.
     pub(crate) fn heard(&mut self, now: Timestamp) {
         self.heard = now;
     }
 
-    /// Something else was shown.
     pub(crate) fn shown(&mut self, now: Timestamp) {
         self.shown = now;
     }

@@ -15,9 +15,7 @@ pub(crate) struct Screen {
     events: bool,
     narrator: Narrator,
     live: Live,
-    /// What tells how much the loop changed.
     service: Option<Service>,
-    /// The reader has gone.
     closed: bool,
 }
 

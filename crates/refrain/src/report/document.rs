@@ -11,11 +11,9 @@ use super::parts::{Cell, Section, Tone, shown};
 use crate::render::event_text::words;
 use crate::render::phrase::{self, counted, thousands};
 
-/// A report as it is read.
 #[derive(Debug)]
 pub(crate) struct Document {
     pub(crate) title: String,
-    /// Its status, and whether it is verified.
     pub(crate) verdict: Cell,
     pub(crate) reason: String,
     pub(crate) sections: Vec<Section>,
@@ -307,7 +305,6 @@ fn iteration(it: &Iteration, at_work: &'static str) -> Vec<Cell> {
     ]
 }
 
-/// The outcome of an attempt in words.
 fn outcome(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Claimed => "claimed",

@@ -5,23 +5,18 @@ use std::path::{Path, PathBuf};
 
 use crate::npm;
 
-/// A program that the tests can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Agent {
-    /// Claude Code.
     Claude,
     Codex,
     /// `OpenCode`.
     OpenCode,
-    /// Gemini CLI.
     Gemini,
 }
 
 impl Agent {
-    /// All of them.
     pub const ALL: [Self; 4] = [Self::Claude, Self::Codex, Self::OpenCode, Self::Gemini];
 
-    /// The word it is called by.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -81,9 +76,6 @@ impl Agent {
     }
 
     /// Installs it with npm, unless it is there, and checks its version. Returns what was done.
-    ///
-    /// # Errors
-    /// If there is no npm, no network, no place, or the wrong program was installed.
     pub fn install(self) -> Result<String, String> {
         if let Some(program) = self.program() {
             return Ok(format!("{} {} is there: {}", self.name(), self.version(), program.display()));

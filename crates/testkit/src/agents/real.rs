@@ -8,29 +8,24 @@ use super::program::Agent;
 use crate::npm::variable;
 use crate::{Invocation, Model, Sandbox, write};
 
-/// A placeholder for an API key.
 const DUMMY: &str = "dummy";
 
 /// A real program, ready to be run: its command line and environment.
 #[derive(Clone, Debug)]
 pub struct Real {
     pub agent: Agent,
-    /// The program to start.
     pub program: PathBuf,
-    /// All variables that it is to see.
     pub env: Vec<(String, String)>,
     /// Options that it needs in a test, beside those by which any orchestrator runs it without a terminal.
     pub extra: Vec<String>,
 }
 
 impl Real {
-    /// Claude Code, asking this model.
     #[must_use]
     pub fn claude(model: &Model, home: &Path) -> Self {
         Self::new(Agent::Claude, &model.url(), home)
     }
 
-    /// Codex, asking this model.
     #[must_use]
     pub fn codex(model: &Model, home: &Path) -> Self {
         Self::new(Agent::Codex, &model.url(), home)
@@ -42,7 +37,6 @@ impl Real {
         Self::new(Agent::OpenCode, &model.url(), home)
     }
 
-    /// Gemini CLI, asking this model.
     #[must_use]
     pub fn gemini(model: &Model, home: &Path) -> Self {
         Self::new(Agent::Gemini, &model.url(), home)
@@ -66,7 +60,6 @@ impl Real {
         Self { agent, program, env, extra: extra.into_iter().map(str::to_owned).collect() }
     }
 
-    /// Sets one more variable.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {
         self.env.retain(|(found, _)| found != name);
@@ -133,7 +126,6 @@ fn common(program: &Path, home: &Path) -> Vec<(String, String)> {
 
 type Variables = Vec<(&'static str, String)>;
 
-/// Variables that are switches.
 fn on(names: &[&'static str]) -> Variables {
     names.iter().map(|name| (*name, "1".to_owned())).collect()
 }

@@ -19,7 +19,6 @@ use crate::model::http::Incoming;
 /// How long the test waits for a held request.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Which forge it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     GitHub,
@@ -154,13 +153,11 @@ impl Forge {
         format!("{}/owner/project.git", self.api_url())
     }
 
-    /// Its bare repository.
     #[must_use]
     pub fn repository(&self) -> PathBuf {
         self.world().repository.dir().to_owned()
     }
 
-    /// Sets it up, or changes it.
     pub fn change(&self, change: impl FnOnce(&mut World)) {
         change(&mut self.world());
     }
@@ -188,13 +185,11 @@ impl Forge {
         HeldRequest { shared: Arc::clone(&self.shared), number: holds.len() - 1 }
     }
 
-    /// How often it was asked for this.
     #[must_use]
     pub fn asked(&self, name: &str) -> usize {
         self.world().counted(name)
     }
 
-    /// How often it did this.
     #[must_use]
     pub fn done(&self, name: &str) -> usize {
         self.world().done.get(name).copied().unwrap_or_default()
@@ -206,7 +201,6 @@ impl Forge {
         self.world().repository.pushes()
     }
 
-    /// The commit of a branch of the forge.
     #[must_use]
     pub fn head(&self, branch: &str) -> Option<String> {
         self.world().repository.head(branch)
@@ -218,7 +212,6 @@ impl Forge {
         self.world().pull(number).map(|pull| (pull.title, pull.body)).unwrap_or_default()
     }
 
-    /// Rejects every push to a branch.
     pub fn protect(&self, branch: &str) {
         self.rule("protected", Some(branch));
     }
@@ -254,7 +247,6 @@ impl HeldRequest {
         assert!(is_there, "waited {DEADLINE:?} in vain for a question to be held");
     }
 
-    /// Lets it go.
     pub fn release(&self) {
         self.shared.stand(self.number, Stands::Released);
     }
@@ -375,7 +367,6 @@ fn limited(kind: Kind, limit: Limit) -> Reply {
     }
 }
 
-/// Decodes a URL-encoded address.
 pub(crate) fn decoded(text: &str) -> String {
     let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
     while let [first, behind @ ..] = rest {
@@ -393,7 +384,6 @@ pub(super) fn queried(incoming: &Incoming, name: &str) -> Option<String> {
     pairs.find(|(found, _)| *found == name).map(|(_, value)| decoded(value))
 }
 
-/// The requested page of a list.
 pub(super) fn page<T: Clone>(incoming: &Incoming, list: &[T]) -> Vec<T> {
     let number = |name, unless| queried(incoming, name).and_then(|text| text.parse().ok()).unwrap_or(unless);
     let (size, page) = (number("per_page", 30).min(100), number("page", 1));

@@ -33,7 +33,6 @@ const ADDED: [&str; 10] = [
     "# AGENTS.md instructions",
 ];
 
-/// A connection that is being served.
 pub(super) struct Connection {
     pub(super) stream: Arc<TcpStream>,
     pub(super) state: Arc<State>,
@@ -53,7 +52,6 @@ impl Connection {
         }
     }
 
-    /// Returns whether the connection can continue.
     fn answer(&self, incoming: &Incoming) -> bool {
         let (lane, path) = lane_and_path(&incoming.path);
         let asked = IncomingRequest::of(path, incoming);
@@ -159,7 +157,6 @@ fn lane_and_path(path: &str) -> (&str, &str) {
     rest.split_at(cut)
 }
 
-/// A request, understood.
 struct IncomingRequest {
     protocol: Protocol,
     is_count: bool,

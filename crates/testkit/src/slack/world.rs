@@ -21,36 +21,26 @@ pub enum CallFault {
     HangUpBehind,
 }
 
-/// A call that came.
 #[derive(Clone, Debug)]
 pub struct Call {
     pub method: String,
-    /// The body of the call.
     pub body: Value,
-    /// Whether it was done.
     pub ok: bool,
     pub at: Instant,
 }
 
-/// A message.
 #[derive(Clone, Debug)]
 pub struct SlackMessage {
     pub channel: String,
-    /// Its time stamp, which is its name.
     pub ts: String,
-    /// Its thread.
     pub thread: Option<String>,
-    /// Its text now.
     pub text: String,
-    /// Its blocks now.
     pub blocks: Vec<Value>,
     /// All texts that it had, the last one last.
     pub texts: Vec<String>,
-    /// The current reactions of the bot.
     pub reactions: BTreeSet<String>,
     /// All reactions that were set, in order.
     pub ladder: Vec<String>,
-    /// The names and contents of its files.
     pub files: Vec<(String, String)>,
     /// The only user who sees it.
     pub only_for: Option<String>,
@@ -65,15 +55,11 @@ pub(super) struct World {
     pub(super) uploads: BTreeMap<String, (String, String)>,
     written: BTreeMap<String, Instant>,
     count: u64,
-    /// No call is answered or executed.
     pub(super) is_down: bool,
     /// How many calls came while it was.
     pub(super) turned_away: u64,
-    /// Frames that wait for a connection.
     pub(super) outbox: VecDeque<String>,
-    /// The envelopes that were acknowledged.
     pub(super) acknowledged: Vec<String>,
-    /// Connections that were opened.
     pub(super) opened: u64,
     /// Those up to this one are closed.
     pub(super) closed: u64,
@@ -90,7 +76,6 @@ impl World {
         self.count
     }
 
-    /// A message of any author.
     pub(super) fn put(&mut self, channel: &str, thread: Option<&str>, text: &str) -> &mut SlackMessage {
         let ts = self.next_ts();
         self.said.push(SlackMessage {

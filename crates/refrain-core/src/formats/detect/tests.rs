@@ -30,7 +30,6 @@ fn gates(files: &[(&str, &str)]) -> Vec<String> {
     offered(files).gates.iter().map(line).collect()
 }
 
-/// Its hard gates.
 fn hard(files: &[(&str, &str)]) -> Vec<String> {
     gates(files).into_iter().filter(|line| !line.starts_with("soft ")).collect()
 }
@@ -452,7 +451,6 @@ const CHEATS: &[(&str, Change)] = &[
     (".env.test", Change::Added(Kind::File)),
 ];
 
-/// Files that honest work touches.
 const HONEST: &[(&str, Change)] = &[
     ("src/lib.rs", Change::Modified(Kind::File)),
     ("src/new.rs", Change::Added(Kind::File)),

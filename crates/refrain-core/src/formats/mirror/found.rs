@@ -14,7 +14,6 @@ use crate::spec::Limits;
 use crate::text::clip;
 use crate::values;
 
-/// A system whose files are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum System {
     /// Seed 000.
@@ -35,25 +34,21 @@ pub enum System {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignLoop {
     pub system: System,
-    /// Its name there.
     pub id: Option<LoopId>,
     /// When the Refrain loop that it shows began; none if Refrain did not write it.
     pub began: Option<Timestamp>,
     pub prompt: Prompt,
     /// What it ran, as a command line; none if its system knows only one agent. It is shown, never run.
     pub command: Option<String>,
-    /// The words that claim the work done.
     pub promised: Promised,
     /// How many iterations it may have in total; none is without a limit.
     pub cap: Option<u32>,
-    /// How many of them were counted.
     pub iteration: u32,
     pub standing: LoopPhase,
     /// What checked its work there; none if nothing did. Refrain never runs a command from it.
     pub check: Option<Check>,
 }
 
-/// The prompt of a loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Prompt {
     Text(String),
@@ -66,7 +61,6 @@ pub enum Prompt {
 /// The words that claim a loop's work done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Promised {
-    /// These.
     Words(PromiseText),
     /// None: it ends when its agent ends well.
     Never,
@@ -77,7 +71,6 @@ pub enum Promised {
 /// Why a loop cannot continue from a file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unread {
-    /// No known system wrote it.
     #[error(
         "no system that is known writes such a file; accepted are the loop states of Synthex, Descartes, Randroid, Conclave and the Ralph loop"
     )]
@@ -91,14 +84,7 @@ pub enum Unread {
     },
     /// A value that cannot be taken.
     #[error("{key}: {found}: accepted {accepted}")]
-    Value {
-        /// The place of the value.
-        key: &'static str,
-        /// The value.
-        found: String,
-        /// The accepted values.
-        accepted: String,
-    },
+    Value { key: &'static str, found: String, accepted: String },
     /// It is about many tasks; their file says what is left.
     #[error("it is the state of a plan, of tag {tag:?}; what is left of that its tasks say themselves")]
     Plan {
@@ -117,18 +103,14 @@ pub enum CannotContinue {
     /// There is no iteration left.
     #[error("its iterations are used up: {used} of {cap}; accepted is --max-iterations {} to {most}", used + 1)]
     UsedUp {
-        /// Counted iterations.
         used: u32,
-        /// The limit.
         cap: u32,
         /// The most that it can be given.
         most: u32,
     },
     #[error("it may have {cap} iterations, and had {used}: at most {} more at a time; accepted is --max-iterations {} to {most}", Limits::MAX_GRANT, used + 1)]
     TooMany {
-        /// Counted iterations.
         used: u32,
-        /// The limit.
         cap: u32,
         /// The most that it can be given.
         most: u32,
@@ -143,9 +125,6 @@ const SHOWN: usize = 400;
 
 impl ForeignLoop {
     /// How many iterations it may have in total, with those that were counted there.
-    ///
-    /// # Errors
-    /// [`CannotContinue`] if it cannot continue with `asked`, or without.
     pub fn total(&self, asked: Option<u32>) -> Result<u32, CannotContinue> {
         match self.standing {
             LoopPhase::Completed => return Err(CannotContinue::Over("completed")),

@@ -14,11 +14,8 @@ use crate::prompt::state_file::front_matter;
 pub enum LoopPhase {
     /// It runs, or can continue as it is: a pause is none of their ends.
     Running,
-    /// It is done.
     Completed,
-    /// A person ended it.
     Cancelled,
-    /// It used up its iterations.
     MaxIterationsReached,
     /// It broke off, for any other reason.
     Crashed,

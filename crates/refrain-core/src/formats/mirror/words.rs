@@ -18,7 +18,6 @@ const OPTIONS: [(&str, bool); 12] = [
 
 /// The rest of the line.
 pub(super) struct Line {
-    /// The prompt for the loop's agent.
     pub(super) prompt: String,
     /// The file that says it, in its place.
     pub(super) file: Option<String>,

@@ -14,17 +14,13 @@ const SIGKILL: i32 = 9;
 /// The character of the agents of one run.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum AgentCharacter {
-    /// They work, mostly.
     Willing,
     /// They fail, now at once and now later.
     Clumsy,
     /// They cannot work at all: every one fails at once.
     Broken,
-    /// They hang.
     Stuck,
-    /// Their supervisors die.
     Doomed,
-    /// Anything.
     Moody,
 }
 
@@ -97,7 +93,6 @@ pub(super) struct Agent {
     fault: Option<(FaultKind, Option<Millis>)>,
     /// What it says that it tries again for, after its first event.
     retry: Option<(FaultKind, Option<Millis>)>,
-    /// It printed something.
     has_printed: bool,
     /// How many tokens it uses for all that it prints, if it reports them.
     uses: Option<u64>,
@@ -116,7 +111,6 @@ pub(super) struct Agent {
     stubborn: u64,
 }
 
-/// The next sign of an agent.
 pub(super) enum Sign {
     Spawned,
     CannotStart,

@@ -66,7 +66,6 @@ pub(super) struct Ledger {
     words: BTreeMap<GateName, (bool, Option<Oid>)>,
     /// Gates that could not run.
     missing: success::Missing,
-    /// The tree of this iteration's commit.
     committed: Option<Oid>,
     released: bool,
     /// The critic in flight: since when, and why it is stopped.
@@ -87,7 +86,6 @@ pub(super) struct Ledger {
     silent: bool,
     /// The loop's work is saved, since it was last resumed.
     kept: bool,
-    /// Another agent took over.
     changed: bool,
     /// No attempt before that, unless a person says so.
     not_before: Option<Timestamp>,
@@ -523,7 +521,6 @@ impl Ledger {
         self.last = Some(last);
     }
 
-    /// Before anything that costs an agent's work.
     fn assert_may_go_on(&self) {
         assert!(self.driven, "nobody drives it");
         assert!(self.ended.is_none(), "it goes on after its end");

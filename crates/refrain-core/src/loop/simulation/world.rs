@@ -58,7 +58,6 @@ pub(super) struct World {
     pub(super) swept_at: Option<u64>,
     pub(super) person: Person,
     pub(super) temper: AgentCharacter,
-    /// From this iteration on agents claim.
     pub(super) able_from: u64,
     /// Agents claim in every iteration, and the gates fail in the same way.
     pub(super) boasts: bool,

@@ -119,12 +119,9 @@ fn has_no_events(finished: Option<&AttemptFinished>) -> bool {
     finished.and_then(|finished| finished.report.as_deref()).is_some_and(|report| report.no_events)
 }
 
-/// The cause of an attempt's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::r#loop) enum Cause {
-    /// Its own end.
     Itself(Exit),
-    /// The requested stop.
     Stopped(StopReason, Exit),
 }
 

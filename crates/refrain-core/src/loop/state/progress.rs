@@ -5,10 +5,8 @@ use crate::git::{Oid, RepoPath};
 use crate::stuck::{IterationResult, Stuck};
 use crate::work::WorkDigest;
 
-/// The progress of a loop's iterations.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Progress {
-    /// Their fold.
     pub stuck: Stuck,
     /// The work when the last one began.
     pub(in crate::r#loop) began: Option<WorkDigest>,
@@ -22,7 +20,6 @@ pub struct Progress {
     pub saved: Option<Saved>,
 }
 
-/// Where unproven work is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Saved {
     Branch {

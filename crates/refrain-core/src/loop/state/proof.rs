@@ -18,14 +18,12 @@ use crate::text::{clip, squeeze};
 /// How much of a reviewer's findings fits on one line, in bytes.
 const LONGEST_FINDINGS: usize = 160;
 
-/// The work to be proven.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// Its tree; none if there is no repository, and then no candidate is known to be the same as another.
     pub tree: Option<Oid>,
     /// The loop changed something that the tree does not show.
     pub partial: bool,
-    /// Protected paths changed since the start.
     pub touched: Vec<Touched>,
 }
 
@@ -37,7 +35,6 @@ impl Candidate {
     }
 }
 
-/// The gates' results on a candidate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proof {
     pub candidate: Candidate,
@@ -54,9 +51,7 @@ pub struct Proof {
 /// A person's answer on a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Approval {
-    /// Nothing yet.
     Awaited,
-    /// Approved; and when.
     Given(Timestamp),
     /// The loop continues without it; and when.
     Refused(Timestamp),
@@ -88,24 +83,20 @@ impl Proof {
         matches!(self.approval, Some(Approval::Refused(_)))
     }
 
-    /// The hard gates that failed.
     pub fn failing<'a>(&'a self, spec: &'a Spec) -> impl Iterator<Item = &'a GateResult> {
         self.results
             .iter()
             .filter(|result| !result.passed() && result.spec(spec).is_some_and(|gate| gate.hard))
     }
 
-    /// The result of this gate.
     #[must_use]
     pub fn of_gate(&self, gate: usize) -> Option<&GateResult> {
         self.results.iter().find(|result| result.gate == gate)
     }
 }
 
-/// The result of one gate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GateResult {
-    /// Its place in the specification.
     pub gate: usize,
     /// The attempt that it followed; of iteration 0 if it ran before the first.
     pub of: AttemptId,
@@ -119,10 +110,8 @@ pub struct GateResult {
     pub flaky: bool,
     /// The last line that it printed.
     pub preview: String,
-    /// How many test runners printed their summary.
     pub summaries: u32,
     pub fingerprint: Option<Fingerprint>,
-    /// The seal of its kept output.
     pub log: Option<Seal>,
     /// Its usage, if it is an agent.
     pub usage: Usage,
@@ -134,7 +123,6 @@ impl GateResult {
         self.failure.is_none()
     }
 
-    /// The gate itself.
     #[must_use]
     pub fn spec<'a>(&self, spec: &'a Spec) -> Option<&'a GateSpec> {
         spec.gates.get(self.gate)
@@ -198,11 +186,9 @@ pub struct Proving {
     pub changed: Vec<RepoPath>,
     /// The results so far, in the order of the gates.
     pub results: Vec<GateResult>,
-    /// The gate in flight.
     pub running: Option<Running>,
     /// How often the next gate failed on this candidate and is still to be tried.
     pub failed: u32,
-    /// How often each gate was started.
     pub runs: Vec<u32>,
     /// All have spoken, and the candidate is looked at once more: it has to be the same still.
     pub to_check: bool,
@@ -263,10 +249,8 @@ impl Proving {
     }
 }
 
-/// A gate in flight.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Running {
-    /// Its place in the specification.
     pub gate: usize,
     pub run: u32,
     pub child: Child,

@@ -23,7 +23,6 @@ pub struct Publishing {
 pub struct Published {
     /// The newest of its commits that its remote has.
     pub pushed: Option<Oid>,
-    /// The remote's name, and the branch there.
     pub place: Option<(String, String)>,
     pub request: Option<PullRequest>,
     /// The commit that the pull request says is proven.
@@ -32,7 +31,6 @@ pub struct Published {
     pub checks: Option<Checks>,
     /// The result differs from the one before.
     pub is_news: bool,
-    /// The head that they said it of.
     pub(in crate::r#loop) checked: Option<Oid>,
     /// It is merged; and the commit on the base, if the forge reports it.
     pub merged: Option<Option<Oid>>,
@@ -52,16 +50,12 @@ pub struct Published {
     pub(in crate::r#loop) conflicts: u32,
 }
 
-/// An objection to a claim from outside.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Objection {
-    /// Checks failed.
     Checks(Checks),
     /// The remote has what does not go together with the work.
     Conflict {
-        /// The remote's commit.
         theirs: Oid,
-        /// The paths in conflict.
         paths: Vec<Conflict>,
     },
 }

@@ -96,7 +96,6 @@ pub(crate) fn spec() -> Spec {
     }
 }
 
-/// A session that has said its name.
 pub(in crate::r#loop) fn session(id: Option<&str>) -> Session {
     let Identity { process, boot, host } = runner(9);
     Session { agent: AgentKind::Claude, id: id.map(str::to_owned), process: Some(process), boot, host }
@@ -234,7 +233,6 @@ pub(in crate::r#loop) fn commit_settled(iteration: u32) -> Event {
     }))
 }
 
-/// The result of an effect.
 pub(in crate::r#loop) fn published(effect: Effect, result: PublishResult) -> Event {
     Event::PublishSettled(Box::new(PublishReport { effect, result }))
 }
@@ -259,12 +257,10 @@ pub(in crate::r#loop) fn checked(verdict: ChecksVerdict) -> PublishResult {
     PublishResult::Checked(Checks { head: oid(1), verdict, total: 2, over: 1, failed })
 }
 
-/// What every test calls the gate at this place.
 pub(in crate::r#loop) fn gate_name(place: usize) -> GateName {
     format!("gate-{place}").parse().unwrap()
 }
 
-/// Gates, of which these decide.
 pub(crate) fn gates<const N: usize>(hard: [bool; N]) -> Vec<GateSpec> {
     let gate = |(place, hard)| GateSpec {
         name: gate_name(place),
@@ -285,7 +281,6 @@ pub(in crate::r#loop) fn candidate_taken(tree: Option<u32>) -> Event {
     Event::CandidateTaken { tree: tree.map(oid), partial: false, touched: Vec::new(), changed: Vec::new() }
 }
 
-/// The end of the gate at this place.
 pub(in crate::r#loop) fn gate_finished(place: usize, exit: Exit) -> GateFinished {
     GateFinished {
         gate: gate_name(place),
@@ -315,7 +310,6 @@ pub(in crate::r#loop) fn other_agent() -> AgentSpec {
     AgentSpec { model: Some("another".into()), ..spec().agent }
 }
 
-/// Work that is kept on a branch.
 pub(in crate::r#loop) fn work_saved() -> Event {
     Event::WorkSaved { branch: "wip/mend".into(), commit: oid(99), pushed: None, mixed: Vec::new() }
 }
@@ -340,7 +334,6 @@ pub(in crate::r#loop) fn event_of(state: &LoopState, step: Step) -> Option<Event
     }
 }
 
-/// An event's name in the journal.
 pub(in crate::r#loop) fn kind(event: &Event) -> &'static str {
     match event {
         Event::LoopStarted(_) => "loop.started",
@@ -412,14 +405,12 @@ impl Journal {
         Self::limited(|_| ())
     }
 
-    /// A loop that commits, and a runner.
     pub(in crate::r#loop) fn committing() -> Self {
         let mut spec = spec();
         spec.git.workflow = Workflow::Commit;
         Self::of(spec).taken_over()
     }
 
-    /// A loop that publishes, its base known.
     pub(in crate::r#loop) fn publishing(workflow: Workflow, change: impl FnOnce(&mut Spec)) -> Self {
         let mut spec = spec();
         spec.git.workflow = workflow;
@@ -453,14 +444,12 @@ impl Journal {
         Self::limited(|limits| limits.retry_for = Some(Millis(1)))
     }
 
-    /// A loop that is about to complete.
     pub(in crate::r#loop) fn claimed(claim: ClaimSource) -> Self {
         let mut spec = spec();
         spec.promise = spec.promise.filter(|_| claim != ClaimSource::ExitCode);
         Self::of(spec).taken_over().spawns().after_ms(3_000).ends(claiming(claim))
     }
 
-    /// A loop that a session has just begun.
     pub(in crate::r#loop) fn in_session() -> Self {
         let begun = SessionSpec {
             command: "/refrain:loop".into(),
@@ -470,7 +459,6 @@ impl Journal {
         Self::of(Spec { session: Some(begun), ..spec() }).then(Event::SessionBound(session(Some("s"))))
     }
 
-    /// A turn of its session.
     pub(in crate::r#loop) fn turns(self, finished: AttemptFinished) -> Self {
         self.starts().after_ms(3_000).ends(finished)
     }
@@ -596,7 +584,6 @@ impl Journal {
         next_step(&self.state, &self.live, time(self.now))
     }
 
-    /// Records the next step.
     pub(in crate::r#loop) fn obey(self) -> Self {
         let event =
             event_of(&self.state, self.next()).unwrap_or_else(|| panic!("{:?} is not recorded", self.next()));
@@ -632,13 +619,11 @@ impl Journal {
         self.then(candidate_taken(Some(tree)))
     }
 
-    /// The next gate is started.
     pub(in crate::r#loop) fn gates(self) -> Self {
         assert!(matches!(self.next(), Step::Start(ChildId::Gate { .. })), "{:?}", self.next());
         self.obey()
     }
 
-    /// The gate in flight ends.
     pub(in crate::r#loop) fn answers(self, change: impl FnOnce(&mut GateFinished)) -> Self {
         let place = self.state.running_gate().expect("a gate is in flight").gate;
         let mut finished = gate_finished(place, Exit::Code(0));
@@ -653,7 +638,6 @@ impl Journal {
             .fold(self, |journal, code| journal.gates().answers(|finished| finished.exit = Exit::Code(*code)))
     }
 
-    /// An attempt that ends like this.
     pub(in crate::r#loop) fn attempts(self, finished: AttemptFinished) -> Self {
         self.spawns().after_ms(3_000).ends(finished)
     }

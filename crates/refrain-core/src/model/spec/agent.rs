@@ -105,13 +105,11 @@ impl AgentKind {
     pub const ALL: [Self; 6] =
         [Self::Generic, Self::Claude, Self::Codex, Self::Opencode, Self::Gemini, Self::Acp];
 
-    /// The adapter of that name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.to_string() == name)
     }
 
-    /// The kind of a program, by its name.
     #[must_use]
     pub fn of_program(program: &str) -> Self {
         let name = program.rsplit('/').next().unwrap_or_default();
@@ -194,7 +192,6 @@ pub enum PromptMode {
 pub struct Secret(String);
 
 impl Secret {
-    /// Wraps a value.
     #[must_use]
     pub fn new(value: String) -> Self {
         Self(value)
@@ -206,7 +203,6 @@ impl Secret {
         &self.0
     }
 
-    /// The replacement that people see.
     #[must_use]
     pub fn redacted() -> Self {
         Self("[redacted]".to_owned())

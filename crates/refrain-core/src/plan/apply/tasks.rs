@@ -205,7 +205,6 @@ impl TaskState {
         Task { status, ..self.card.task() }
     }
 
-    /// Whether what depends on it may begin.
     #[must_use]
     pub fn is_met(&self) -> bool {
         match self.stage {

@@ -36,7 +36,6 @@ pub(super) enum Excerpt<'a> {
     Beginning(&'a str),
 }
 
-/// A heading outside of quotations and lists.
 struct Heading {
     level: HeadingLevel,
     range: Range<usize>,

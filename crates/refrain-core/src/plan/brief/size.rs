@@ -7,7 +7,6 @@ use super::{Brief, PartKind};
 use crate::plan::brief::tokens::tokens;
 use crate::plan::{Problem, TaskId};
 
-/// The size of a specification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Size {
     pub tokens: u64,

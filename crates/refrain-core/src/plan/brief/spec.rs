@@ -16,7 +16,6 @@ use crate::text::{printable, squeeze};
 /// The size of a specification above which there is a warning, in tokens (seed 001, `max_spec_tokens`).
 pub const MAX_TOKENS: u64 = 5_000;
 
-/// Between two parts.
 pub(super) const RULE: &str = "\n\n---\n\n";
 
 /// The sources of a specification besides its task.
@@ -35,7 +34,6 @@ pub struct Sources<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecFile {
     pub name: String,
-    /// Its content.
     pub text: String,
 }
 
@@ -46,7 +44,6 @@ pub struct Brief {
     text: String,
 }
 
-/// A part of a specification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     pub kind: PartKind,

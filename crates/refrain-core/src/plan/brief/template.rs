@@ -32,7 +32,6 @@ pub enum SpecTemplateError {
     NoTask,
 }
 
-/// The placeholder of a kind of part.
 fn name(kind: PartKind) -> &'static str {
     match kind {
         PartKind::Task => "task",
@@ -44,7 +43,6 @@ fn name(kind: PartKind) -> &'static str {
 }
 
 impl SpecTemplate {
-    /// Whether it has parts of this kind.
     pub(super) fn names(&self, kind: PartKind) -> bool {
         words(&self.0).any(|(_, word, is_name)| is_name && word == name(kind))
     }

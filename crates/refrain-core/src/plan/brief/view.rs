@@ -7,7 +7,6 @@ use super::{Brief, PartKind};
 use crate::plan::brief::tokens::tokens;
 use crate::plan::{Task, TaskId};
 
-/// The version of the object's shape.
 const SCHEMA: u32 = 1;
 
 /// What the agent of a task will be told.

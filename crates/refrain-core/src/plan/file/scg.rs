@@ -24,7 +24,6 @@ pub(super) const STATUS: &str = "blocked_as";
 pub(super) const REASON: &str = "blocked_reason";
 pub(super) const ATTEMPTS: &str = "attempts";
 
-/// A phase as written in the text.
 pub(super) struct Phase<'a> {
     text: &'a str,
     tag: &'a str,
@@ -48,7 +47,6 @@ pub(super) struct Detail {
     pub(super) body: Range<usize>,
 }
 
-/// The tasks of a phase.
 pub(super) fn read(text: &str, tag: &str) -> Result<Tasks, FileError> {
     let Phase { text, tag, nodes, edges, parents, details, .. } = phase(text, tag)?;
     let mut tasks: Vec<Task> = nodes.into_iter().map(|node| node.task).collect();
@@ -198,7 +196,6 @@ impl<'a> Phase<'a> {
         Ok(Some((from, line.start)))
     }
 
-    /// The subtasks of a task, which must be there.
     fn parent(&mut self, line: &Range<usize>) -> Result<Vec<(TaskId, usize)>, FileError> {
         let row = self.text[line.clone()].trim();
         // Ids may have colons, but none before a space.
@@ -219,7 +216,6 @@ impl<'a> Phase<'a> {
 }
 
 impl Detail {
-    /// The field that a row begins.
     fn begin(text: &str, before: usize, line: &Range<usize>) -> Result<Self, FileError> {
         let columns = columns(text, line);
         let [task, field, ..] = &columns[..] else {

@@ -11,11 +11,9 @@ pub struct Tasks {
     pub tasks: Vec<Task>,
     /// The shell command that proves every one of them, if the file names one.
     pub verification: Option<String>,
-    /// Oddities of a readable file.
     pub odd: Vec<Problem>,
 }
 
-/// The new status of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     pub task: TaskId,

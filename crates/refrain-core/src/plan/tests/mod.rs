@@ -153,7 +153,6 @@ impl Plan {
         })))
     }
 
-    /// Starts every task that can start.
     fn starts(self) -> Self {
         self.started().0
     }
@@ -192,7 +191,6 @@ impl Plan {
         })
     }
 
-    /// A gate refused what it made.
     fn refused(self, name: &str, gate: &str) -> Self {
         let failed_gate = Some(gate.to_owned());
         let (task, end) = (id(name), TaskEnd::Stopped(Stop::UsedUp));
@@ -242,7 +240,6 @@ impl Plan {
         self.then(PlanEvent::BatchLanded { commits, refused: None, tip: oid(tip) })
     }
 
-    /// Started, proven, merged, verified and landed.
     fn does(self, name: &str, tip: u32) -> Self {
         self.start(name, 3, None).proves(name).merges(&[name]).verified(1, true).lands(1, tip)
     }

@@ -34,7 +34,6 @@ pub enum DamagedWord {
 }
 
 impl DamagedWord {
-    /// The word itself.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

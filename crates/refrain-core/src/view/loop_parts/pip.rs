@@ -3,16 +3,11 @@
 use super::iteration::Iteration;
 use crate::r#loop::Outcome;
 
-/// What a mark shows of an iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pip {
-    /// It runs.
     Running,
-    /// Every gate passed.
     Passed,
-    /// A required gate failed.
     Failed,
-    /// Only advisory gates failed.
     Advisory,
     /// It ended, and no gate ran.
     Ended,

@@ -20,7 +20,6 @@ impl Status {
 }
 
 impl Iteration {
-    /// Its name.
     #[must_use]
     pub fn id(&self) -> AttemptId {
         AttemptId { iteration: self.n, attempt: self.attempt }

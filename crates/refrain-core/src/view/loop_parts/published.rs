@@ -79,7 +79,6 @@ pub(crate) fn checks(state: &LoopState) -> String {
     }
 }
 
-/// Its pull request, named.
 fn request(state: &LoopState) -> String {
     match &state.git.published.request {
         Some(request) => format!("pull request {}", request.number),
@@ -106,7 +105,6 @@ pub(crate) fn blocked(state: &LoopState) -> String {
     }
 }
 
-/// What a person does about that.
 pub(crate) fn cure(state: &LoopState) -> &'static str {
     state.git.published.refused.as_ref().map_or(Refusal::Other, |(why, _)| *why).cure()
 }

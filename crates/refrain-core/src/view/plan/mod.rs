@@ -159,15 +159,11 @@ pub struct Estimate {
     pub from_tasks: usize,
 }
 
-/// The facts of a task's loop.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskLoop {
-    /// Iterations begun.
     pub iteration: u32,
-    /// The latest attempt of that iteration.
     pub attempt: u32,
     pub status: StatusWord,
-    /// Why, in one line.
     pub reason: String,
     pub wait: Option<WaitView>,
     /// The last line that its agent said.
@@ -277,7 +273,6 @@ pub fn status(
     }
 }
 
-/// What a blocked plan waits for.
 fn waits_for(state: &PlanState) -> Option<WaitsFor> {
     match state.ended?.end {
         PlanEnd::Blocked if state.hindered.is_some() => Some(WaitsFor::Setup),
@@ -300,13 +295,11 @@ impl PlanStatus {
         self
     }
 
-    /// How its result is labelled.
     #[must_use]
     pub fn verification(&self) -> Verification {
         Verification::of(self.status, self.verified)
     }
 
-    /// How its status is meant.
     #[must_use]
     pub fn tone(&self) -> Tone {
         Tone::of(self.status, self.verified)

@@ -23,9 +23,7 @@ const DIRTY: usize = 200;
 /// Facts that neither the events nor the state of a loop have.
 #[derive(Clone, Debug)]
 pub struct ReportFacts {
-    /// The version of Refrain that makes the report.
     pub refrain: String,
-    /// The journal that the events are from.
     pub journal: JournalMark,
     /// Whether the loop's runner lives; none if that cannot be known.
     pub runner: Option<bool>,
@@ -48,11 +46,9 @@ pub fn tree<'a>(state: &'a LoopState, trail: &'a Trail) -> Option<&'a Oid> {
 /// What shows the changes of a loop so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work<'a> {
-    /// The folder that it works in, as it is now.
     Folder,
     /// A tree: the folder may be another's by now.
     Tree(&'a Oid),
-    /// Nothing any more.
     Gone,
 }
 

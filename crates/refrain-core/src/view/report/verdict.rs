@@ -99,7 +99,6 @@ pub enum Outcome {
 }
 
 impl Check {
-    /// It is as the journal says.
     #[must_use]
     pub fn agrees(subject: Subject, which: impl ToString) -> Self {
         Self { subject, which: which.to_string(), outcome: Outcome::Agrees, why: None }
@@ -111,7 +110,6 @@ impl Check {
         Self { subject, which: which.to_string(), outcome: Outcome::Differs, why: Some(why.to_string()) }
     }
 
-    /// It cannot be compared.
     #[must_use]
     pub fn unchecked(subject: Subject, which: impl ToString, why: impl ToString) -> Self {
         Self { subject, which: which.to_string(), outcome: Outcome::Unchecked, why: Some(why.to_string()) }

@@ -157,7 +157,6 @@ impl Tracer {
         Some(Span { parent, error, ..self.span(Kind::Loop, id, "loop".to_owned(), (start, at), attributes) })
     }
 
-    /// An agent that worked.
     fn worker(&self, attempt: &Attempt) -> Span {
         let report = attempt.finished.as_ref().and_then(|finished| finished.report.as_deref());
         let outcome = word(attempt.outcome);
@@ -262,7 +261,6 @@ fn money(usage: Usage) -> impl Iterator<Item = Attribute> {
     cost.into_iter().chain(at_least)
 }
 
-/// The word in the journal.
 fn word(word: impl serde::Serialize) -> String {
     let word = serde_json::to_value(word).ok();
     word.as_ref().and_then(|word| word.as_str()).unwrap_or_default().to_owned()

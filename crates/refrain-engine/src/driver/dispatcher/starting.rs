@@ -84,7 +84,6 @@ impl Drive<'_> {
         }
     }
 
-    /// The attempt that a child writes to.
     fn attempt_of(&self, child: ChildId) -> Option<AttemptId> {
         let state = self.driver.journal.state();
         match child {
@@ -198,7 +197,6 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// Starts to watch a child.
     fn begin_flight(&mut self) -> Arc<Meter> {
         let live_progress = Arc::clone(&self.driver.live_progress);
         let meter = Arc::new(Meter::new(move || live_progress.update(|snapshot| snapshot.prints += 1)));

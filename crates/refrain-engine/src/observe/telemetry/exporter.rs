@@ -72,7 +72,6 @@ pub(crate) struct TaskExport {
     pub(super) exporter: Exporter,
 }
 
-/// What is exported of a journal, and when.
 #[derive(Clone, Copy)]
 pub(super) enum ExportMode {
     /// What comes after this record, as it comes.
@@ -129,11 +128,9 @@ pub(super) struct PendingExport {
     held: Vec<Span>,
     traces: Vec<Span>,
     metrics: Vec<Span>,
-    /// Since when metrics are owed.
     since: Option<Timestamp>,
     /// Why the rest was not taken, and is kept.
     trouble: Option<String>,
-    /// Why something is lost.
     lost: Option<String>,
 }
 

@@ -46,7 +46,6 @@ pub(crate) fn agent(text: &str) -> Result<AgentKind, String> {
     known.ok_or_else(|| "accepted are claude, codex, gemini and opencode".to_owned())
 }
 
-/// Answers.
 pub(crate) fn run(context: &Context, args: &Args) -> ExitCode {
     let mut input = Vec::new();
     let read = std::io::stdin().take(LARGEST).read_to_end(&mut input);

@@ -58,7 +58,6 @@ struct Work {
     dry_run: bool,
 }
 
-/// The agents that have a plugin.
 const AGENTS: [AgentKind; 4] = [AgentKind::Claude, AgentKind::Codex, AgentKind::Gemini, AgentKind::Opencode];
 
 impl Args {
@@ -150,7 +149,6 @@ fn differences(change: &PluginChange) -> String {
     gone.chain(come).collect()
 }
 
-/// What the user has to know.
 fn after(agent: AgentKind, work: &PluginWork) -> String {
     let mut text = String::new();
     text.push_str(&format!("{agent} calls {}; install again when that moves\n", flat(&work.program)));

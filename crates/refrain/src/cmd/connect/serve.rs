@@ -101,7 +101,6 @@ enum TokenVerb {
 /// How long a server that ends waits for loops that it is just handing to their runners.
 pub(crate) const HANDOVER: Duration = Duration::from_mins(1);
 
-/// The addresses of the server.
 #[derive(Serialize)]
 struct ServerAddresses {
     url: String,
@@ -140,7 +139,6 @@ pub(crate) fn not_open(error: DeskError) -> RequestError {
     }
 }
 
-/// How people come to it.
 fn way(context: &Context, args: &Args) -> Result<Way, RequestError> {
     let (Some(certificate), Some(key)) = (&args.tls_cert, &args.tls_key) else {
         return Ok(args.behind_proxy.clone().map_or(Way::Loopback, Way::Proxy));
@@ -158,7 +156,6 @@ fn way(context: &Context, args: &Args) -> Result<Way, RequestError> {
 }
 
 impl TokenArgs {
-    /// Makes a token, or runs the verb.
     fn run(&self, context: &Context) -> Result<ExitCode, RequestError> {
         let desk = Desk::open(context, &[]).map_err(not_open)?;
         let failed = |error| RequestError::new(Code::Failed, chain(&error));
@@ -231,7 +228,6 @@ fn heed(kind: SignalKind) -> Result<Signal, RequestError> {
     signal(kind).map_err(|error| RequestError::new(Code::Failed, format!("signals cannot be heard: {error}")))
 }
 
-/// Prints the address of the server.
 fn announce(context: &Context, args: &Args, server: &Server) -> Result<(), RequestError> {
     let (url, invitation) = (server.url().to_owned(), server.invitation());
     if args.json {

@@ -23,7 +23,6 @@ const EXAMPLES: &str = "Examples:
   refrain pause
   refrain pause docs-3f9c --now";
 
-/// Which loops it can mean.
 pub(crate) fn could_be(status: &Brief) -> bool {
     !status.has_stopped()
 }

@@ -47,7 +47,6 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     Ok(Code::Done.into())
 }
 
-/// A patch in the colours of git.
 fn coloured(patch: &str) -> String {
     let paint = |line: &str| match line.as_bytes() {
         [b'd', b'i', b'f', b'f', ..] | [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => {

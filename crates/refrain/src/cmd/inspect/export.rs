@@ -44,7 +44,6 @@ enum Format {
     Json,
 }
 
-/// Prints or writes it.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = values::only_one(&service, args.id.as_ref(), "refrain export", |_| true)?;

@@ -77,7 +77,6 @@ pub(crate) fn tell_damaged(row: &Listed) {
     }
 }
 
-/// The object of a row.
 fn object(row: &Listed) -> Option<Cow<'_, str>> {
     match row {
         Listed::Loop(brief) => brief.object.as_deref().map(Cow::Borrowed),
@@ -115,7 +114,6 @@ fn line(into: &mut String, row: &Row<'_>, with_project: bool, coloured: bool) ->
     into.write_char('\n')
 }
 
-/// A loop, in words.
 struct Row<'a> {
     id: Cow<'a, str>,
     /// Its status, and whether gates verified the work; none if it is damaged.

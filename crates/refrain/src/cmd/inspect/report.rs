@@ -36,7 +36,6 @@ const EXAMPLES: &str = "Examples:
   refrain report docs-3f9c
   refrain report docs-3f9c --html --output report.html";
 
-/// Prints or writes the report.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = values::latest(&service, args.id.as_ref(), "refrain report")?;
@@ -73,7 +72,6 @@ fn of_plan(
     given(context, id, args, &object, &made, &|clock| plan_document(&plan, &reports, clock))
 }
 
-/// Formats times.
 type Clock = dyn Fn(Timestamp) -> String;
 
 /// Prints the document or writes it to a file, in the requested format.

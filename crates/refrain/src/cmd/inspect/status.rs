@@ -43,7 +43,6 @@ const EXAMPLES: &str = "Examples:
   refrain status
   refrain status docs-3f9c --json";
 
-/// Prints the status.
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = match &args.state_file {

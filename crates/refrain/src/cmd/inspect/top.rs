@@ -74,7 +74,6 @@ impl Verbs {
         Ok(format!("{id} continues"))
     }
 
-    /// Only a loop that waits for approval.
     fn send_back(&self, service: &Service, id: &LoopId, words: &str) -> Result<String, RequestError> {
         if !awaits(service, id)? {
             return Err(RequestError::new(Code::Refused, format!("{id} does not wait for approval")));

@@ -86,7 +86,6 @@ impl Rules {
         Ok(Self { environment, offer: Some(offer), timeout, notes })
     }
 
-    /// The commands that the project's files offer.
     pub(super) fn offered(&self) -> impl Iterator<Item = RepositoryCommand> {
         self.offer.iter().flat_map(|offer| of_gates(&offer.gates))
     }

@@ -72,7 +72,6 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     Ok(code)
 }
 
-/// Starts the loop of the demo.
 fn begin(context: &Context, dir: &Utf8Path) -> Result<StartedLoop, RequestError> {
     let gates = GateArgs { gate: vec![read("tests=./test.sh")?], ..GateArgs::default() };
     let git_args = GitArgs {

@@ -20,7 +20,6 @@ Examples:
   refrain implement --commit-only \\
     --agent claude \"Build the parser.\"";
 
-/// Starts it.
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
     start::run(context, start::Args::of_mode("implement", args.options)?)
 }

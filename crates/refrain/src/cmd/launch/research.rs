@@ -21,7 +21,6 @@ Examples:
   refrain research --agent claude \\
     \"Which parser fits?\"";
 
-/// Starts it.
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
     start::run(context, start::Args::of_mode("research", args.options)?)
 }

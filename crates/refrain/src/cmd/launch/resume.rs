@@ -104,7 +104,6 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
     }
 }
 
-/// The totals that it gets.
 fn grant(args: &Args) -> Result<Grant, RequestError> {
     let BeginArgs { max_iterations, work, .. } = &args.from.begin.args;
     Ok(Grant {

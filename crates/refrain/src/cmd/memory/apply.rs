@@ -21,7 +21,6 @@ const EXAMPLES: &str = "Examples:
   refrain memory apply docs-3f9c
   refrain -C ~/shop memory apply docs-3f9c";
 
-/// Writes the file.
 pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let proposal = context.service()?.apply_proposal(&args.id)?;
     out::print(&format!("{} is changed as proposed; git status and git diff show it\n", proposal.file));

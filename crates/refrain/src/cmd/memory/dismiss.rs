@@ -19,7 +19,6 @@ const EXAMPLES: &str = "Examples:
   refrain memory dismiss docs-3f9c
   refrain -C ~/shop memory dismiss docs-3f9c";
 
-/// Notes it.
 pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     context.service()?.dismiss_proposal(&args.id)?;
     out::print("dismissed; nothing was changed\n");

@@ -24,7 +24,6 @@ const EXAMPLES: &str = "Examples:
   refrain memory export > memories.md
   refrain memory export --json";
 
-/// Prints it.
 pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let memories = service.memories(&list::which(&service, None, args.all_projects))?;

@@ -28,7 +28,6 @@ const EXAMPLES: &str = "Examples:
   refrain memory list
   refrain memory list --kind fact --json";
 
-/// Prints them.
 pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let memories = service.memories(&which(&service, args.kind, args.all_projects))?;
@@ -43,7 +42,6 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     Ok(Code::Done.into())
 }
 
-/// Those of this kind, of this project or of all.
 pub(super) fn which(service: &Service, kind: Option<Kind>, all_projects: bool) -> MemoryFilter {
     let project = (!all_projects).then(|| service.project().root.to_string());
     MemoryFilter { project, kind, source: None }

@@ -50,7 +50,6 @@ impl From<Proposed> for Row {
     }
 }
 
-/// Prints them, or one.
 pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let mut found = context.service()?.proposals()?;
     if let Some(id) = &args.id {

@@ -51,7 +51,6 @@ pub(super) fn flat(text: &str) -> String {
     printable(text).replace('\n', " ")
 }
 
-/// So many memories, in words.
 pub(super) fn counted(count: usize) -> String {
     if count == 1 { "1 memory".to_owned() } else { format!("{count} memories") }
 }

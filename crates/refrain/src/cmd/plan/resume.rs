@@ -64,7 +64,6 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     resume(context, &service, &id, &grant, &args.show)
 }
 
-/// Resumes this plan.
 pub(crate) fn resume(
     context: &Context,
     service: &Service,

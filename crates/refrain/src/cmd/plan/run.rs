@@ -106,7 +106,6 @@ impl Difference for WithTag {
 }
 
 impl ByTag {
-    /// Whether a plan is asked for.
     pub(crate) fn asked(&self) -> bool {
         self.scud_tag.is_some() || self.plan.is_some()
     }
@@ -117,7 +116,6 @@ impl ByTag {
     }
 }
 
-/// Works on the plan.
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
     let Args { source, plan, max_iterations, name, mirror, work, show, .. } = args;
     run_plan(context, (source, plan), (name, mirror), max_iterations, work, show)

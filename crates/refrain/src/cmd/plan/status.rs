@@ -22,7 +22,6 @@ const EXAMPLES: &str = "Examples:
   refrain plan status
   refrain plan status my-feature --json";
 
-/// Prints the status.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = args.which.latest(&service)?;

@@ -132,7 +132,6 @@ fn which_task(args: &Args, service: &Service) -> Result<(Option<LoopId>, Option<
     }
 }
 
-/// The task that is meant.
 fn task(named: Option<TaskId>, state: &PlanState) -> Result<TaskId, RequestError> {
     let id = &state.spec.id;
     let is_stopped = |task: &&TaskState| matches!(task.stage, Stage::Stopped(_));
@@ -203,7 +202,6 @@ fn words(
     choose(context, proposed)
 }
 
-/// Asks a person.
 fn choose(context: &Context, proposed: String) -> Result<Option<String>, RequestError> {
     loop {
         out::tell("Take it, edit it, or leave it? [t/e/L] ");
@@ -245,7 +243,6 @@ fn edited(context: &Context, proposed: &str) -> Result<String, RequestError> {
     }
 }
 
-/// The failed attempts as text.
 fn text(tried: &LastRound) -> String {
     let LastRound { task, title, reason, id_of_loop, told, attempts, diff } = tried;
     let reason = squeeze(&printable(reason));

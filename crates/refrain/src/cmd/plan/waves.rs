@@ -31,7 +31,6 @@ const EXAMPLES: &str = "Examples:
   refrain plan waves --tag my-feature
   refrain plan waves --plan PLAN.md --jobs 2";
 
-/// Prints the waves.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let source = args.source.read(context, &mut out::tell_note)?;
     let errors: Vec<_> = source.problems.iter().filter(|problem| problem.is_error()).collect();

@@ -102,7 +102,6 @@ struct Shared {
     trusted: bool,
 }
 
-/// Prints or changes the configuration.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let home = &context.host.config_home;
     match &args.verb {

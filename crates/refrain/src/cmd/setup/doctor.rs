@@ -90,7 +90,6 @@ fn text(checkup: &Checkup, width: Option<usize>) -> String {
 /// How far the longest grade and the longest subject reach.
 const GRADES: usize = 7;
 const SUBJECTS: usize = 13;
-/// The column of the text.
 const SAID: usize = GRADES + SUBJECTS + 4;
 
 fn lines(finding: &Finding, width: Option<usize>) -> String {

@@ -28,7 +28,6 @@ fn with_usage(verb: Command) -> Command {
     verb.override_usage(usage.trim_start_matches("Usage: ").to_owned())
 }
 
-/// Prints or writes them.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let mut definition = crate::cli::definition().disable_help_subcommand(true);
     definition.build();

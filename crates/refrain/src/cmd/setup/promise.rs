@@ -30,7 +30,6 @@ const EXAMPLES: &str = "Examples:
   refrain promise < message.txt
   refrain promise --gated --completion-promise \"TESTS PASS\"";
 
-/// Scans the message.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, RequestError> {
     let mut bytes = Vec::new();
     std::io::stdin()

@@ -17,7 +17,6 @@ pub(super) struct Failures {
     pub(super) others: bool,
 }
 
-/// The progress according to the records.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     began: Option<WorkDigest>,
@@ -26,13 +25,11 @@ pub(super) struct Progress {
     same_work: u32,
     /// Iterations in a row whose agent said that it is done.
     claims: u32,
-    /// Iterations since it was looked at anew.
     turns: u32,
     /// The required gates that failed before the first iteration.
     red: Option<BTreeSet<GateName>>,
     /// Iterations in a row that each other required gate failed.
     new_failures: BTreeMap<GateName, u32>,
-    /// Iterations in a row that failed otherwise.
     other_failures: u32,
     /// The last iteration is in neither of them yet.
     is_pending: bool,
@@ -63,12 +60,10 @@ impl Progress {
         self.states.extend([before, after.clone()]);
     }
 
-    /// There is a candidate.
     pub(super) fn judge(&mut self) {
         self.is_judged = true;
     }
 
-    /// Its publication was refused.
     pub(super) fn refuse(&mut self) {
         self.fails = true;
     }

@@ -12,9 +12,7 @@ use crate::plan::TaskId;
 pub(super) struct TaskDetails {
     pub(super) dependencies: Vec<TaskId>,
     pub(super) files: Vec<String>,
-    /// The command that proves it.
     pub(super) verification: Option<String>,
-    /// The same in prose.
     pub(super) test_strategy: Option<String>,
 }
 
@@ -101,7 +99,6 @@ fn path(text: &str) -> &str {
     text.rsplit_once(": ").map_or(text, |(_, path)| path.trim())
 }
 
-/// The texts between single backticks.
 fn code_spans(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
@@ -141,7 +138,6 @@ fn dependency(part: &str) -> Option<TaskId> {
     Some(TaskId::from_words(words))
 }
 
-/// The text after the word `Task`.
 fn after_task(text: &str) -> Option<&str> {
     let rest = text.get(..4).filter(|word| word.eq_ignore_ascii_case("task")).map(|_| &text[4..])?;
     let rest = rest.strip_prefix(['s', 'S']).unwrap_or(rest);

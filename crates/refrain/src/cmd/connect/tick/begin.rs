@@ -149,7 +149,6 @@ struct Line {
 /// More is no prompt, in bytes.
 const LARGEST: u64 = 10 << 20;
 
-/// Begins it.
 pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<ExitCode, RequestError> {
     if !args.begun_by.starts_with('/') {
         return Err(RequestError::usage(format!(

@@ -32,7 +32,6 @@ const EXAMPLES: &str = "Examples:
   refrain plan check --tag my-feature
   refrain plan check --plan PLAN.md --json";
 
-/// Prints all problems.
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
     let prepared = args.look.prepare(context)?;
     let ok = checked(context, &prepared, args.json)?;
