@@ -44,7 +44,6 @@ pub(crate) struct ChosenFile {
     pub(crate) in_head: Option<Blob>,
 }
 
-/// The user's rules for commits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules<'a> {
     /// The largest file, in bytes.

@@ -1,5 +1,3 @@
-//! Errors of git.
-
 use std::io;
 
 use camino::Utf8PathBuf;
@@ -13,21 +11,17 @@ use crate::OLDEST;
 /// [`refrain_core::git::Skipped`].
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
-    /// There is no git program.
     #[error("git cannot be started; install it, or do without commits, branches and worktrees")]
     Missing(#[source] io::Error),
-    /// A git program that lacks what Refrain needs.
     #[error("git {0} is older than {major}.{minor}, which Refrain needs; install a newer one", major = OLDEST.0, minor = OLDEST.1)]
     TooOld(String),
     #[error("{0} is in no git repository; run `git init` there first")]
     NotARepository(Utf8PathBuf),
-    /// A repository without files.
     #[error("{0} is in a git repository without a working tree; run it in a worktree of that repository")]
     Bare(Utf8PathBuf),
     /// Git does not trust the folder's owner (its `safe.directory`).
     #[error("git does not use the repository of {path}, as somebody else owns it: {said}")]
     NotOurs { path: Utf8PathBuf, said: String },
-    /// Git prints paths line by line.
     #[error(
         "the path of {0:?}, or of its git folder, has a line break in it, and git's answers about it cannot be read; \
          rename that folder"
@@ -45,10 +39,8 @@ pub enum GitError {
          or installed in .gitignore before the start"
     )]
     TooLarge { most: usize },
-    /// More files than can be compared with their earlier state.
     #[error("more than {most} files and folders; name what is built or installed in .gitignore")]
     TooManyFiles { most: usize },
-    /// More new links than can be checked.
     #[error(
         "more than {most} symbolic links are new, too many to see where they lead; commit them, or name them in .gitignore"
     )]
@@ -70,7 +62,6 @@ pub enum GitError {
         /// Its message, printable.
         said: String,
     },
-    /// Git's answer has an unexpected form.
     #[error("`git {command}` answered something that cannot be understood: {answer:?}")]
     Answer {
         /// The first words of the command line.
@@ -81,15 +72,12 @@ pub enum GitError {
     BadBranch(String),
     #[error("a branch {0:?} exists already; choose another name, or delete it")]
     BranchTaken(String),
-    /// A repository without a commit, although one is needed as a base.
     #[error("{0} has no commit yet; make a first one: git commit --allow-empty -m Begin")]
     Unborn(Utf8PathBuf),
     #[error("git does not know who commits; git config user.name and user.email say it")]
     NoIdentity,
-    /// A reference of ours was moved by another process.
     #[error("{0} was moved by somebody else in the middle of this; try again")]
     ReferenceMoved(String),
-    /// A text that names no commit.
     #[error("{0:?} names no commit here; give a branch, a tag or a commit")]
     NoCommit(String),
     /// A folder that would be missing in a worktree.
@@ -112,13 +100,10 @@ pub enum GitError {
         "the loop's worktree is gone, and its branch {branch:?} is checked out in {by}; switch that to another branch"
     )]
     BranchInUse { branch: String, by: Utf8PathBuf },
-    /// A branch is checked out in a worktree of the user.
     #[error("branch {branch:?} is checked out in {by}; switch that to another branch")]
     BranchElsewhere { branch: String, by: Utf8PathBuf },
-    /// The path for a worktree contains something else.
     #[error("{0} exists already and is no worktree of this branch; move it away")]
     Occupied(Utf8PathBuf),
-    /// The git program differs from the pinned one.
     #[error("the git program {0} was changed since the loop started; start a new loop to use it")]
     OtherProgram(Utf8PathBuf),
     /// Attributes differ from the pinned ones.
@@ -131,7 +116,6 @@ pub enum GitError {
         "{0} is no regular file, and git would wait for it; remove it and put the file back (`git reset` writes a new index)"
     )]
     NoFile(Utf8PathBuf),
-    /// An index too large to be one.
     #[error("{path} has more than {} MiB, which is no index of git; remove it, and `git reset` writes a new one", .most >> 20)]
     LargeIndex {
         path: Utf8PathBuf,

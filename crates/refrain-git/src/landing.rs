@@ -2,7 +2,6 @@
 //! becomes one commit that follows its tasks' commits. No checkout is touched and no branch of the user is moved
 //! here.
 
-pub(crate) mod disjoint_merge;
 pub(crate) mod handover;
 pub(crate) mod handover_disk;
 pub(crate) mod heads;
@@ -14,16 +13,14 @@ use refrain_core::glob::PathGlob;
 
 use crate::Cancel;
 use crate::candidate::Rules;
-use crate::commit::history::screen_unknown;
+use crate::commit::history::screen_commits;
 use crate::error::GitError;
 use crate::landing::linear_history::{New, since, trailed};
 use crate::plumbing::git::Git;
 use crate::repository::Repository;
 
-/// The works to land, all at once.
 #[derive(Clone, Copy, Debug)]
 pub struct LandRequest<'a> {
-    /// The reference of the line.
     pub reference: &'a str,
     pub tip: &'a Oid,
     /// The works, each on top of the one before it.
@@ -34,7 +31,6 @@ pub struct LandRequest<'a> {
     pub cancel: Option<&'a Cancel>,
 }
 
-/// One of several that land together.
 #[derive(Clone, Copy, Debug)]
 pub struct Work<'a> {
     /// The content of the commit: the work, merged onto the one before it.
@@ -47,7 +43,6 @@ pub struct Work<'a> {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Landed {
-    /// They are on the line.
     Done {
         /// A commit for each, in their order.
         commits: Vec<Oid>,
@@ -75,7 +70,6 @@ pub struct WaveRequest<'a> {
     pub commits: &'a [Oid],
     /// The message, without trailers.
     pub message: &'a str,
-    /// The trailers, which identify this wave.
     pub trailers: &'a [(&'a str, &'a str)],
     pub cancel: Option<&'a Cancel>,
 }
@@ -112,7 +106,7 @@ impl Repository {
             commits.push(commit);
         }
         let rules = Rules { largest: largest_file, allow_secrets, base: Some(request.tip) };
-        let mut exposed = screen_unknown(git, &commits[before..], rules, self.known())?;
+        let mut exposed = screen_commits(git, &commits[before..], rules)?;
         exposed.retain(|exposed| !exposed.allowed);
         let is_exposed = |commit: &Oid| exposed.iter().any(|it| it.commit == *commit);
         let clean = commits.iter().position(is_exposed).unwrap_or(commits.len());

@@ -71,7 +71,6 @@ pub enum Push {
     Pushed {
         head: Oid,
     },
-    /// The remote had it already.
     UpToDate {
         /// The remote branch's head: this commit, or a later one that was pushed on top of it.
         head: Oid,
@@ -139,7 +138,6 @@ impl Repository {
         Ok(Ok(lines.find(|(_, name)| *name == refname).and_then(|(at, _)| at.parse().ok())))
     }
 
-    /// The same, and fetches the commit.
     pub fn fetch(
         &self,
         upstream: &Upstream,

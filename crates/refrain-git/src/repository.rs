@@ -15,12 +15,11 @@ use refrain_proc::tool::{Cancel, Sweeper};
 
 use crate::candidate::memory::Memory;
 use crate::error::{GitError, OnPath};
-use crate::operation;
 use crate::plumbing::configuration::Configurations;
 use crate::plumbing::git::{Git, environment, path_outside, program, said};
 use crate::plumbing::git_files;
 use crate::plumbing::object_cache::ObjectCache;
-use crate::version;
+use crate::{operation, version};
 use refrain_forge::FROM_FILE;
 
 #[derive(Debug)]
@@ -169,7 +168,6 @@ impl Repository {
 
     /// The same worktree for another user of it, without asking git again for its location, configuration or commits.
     /// What is staged in one is not known to the other.
-    #[must_use]
     pub fn again(&self) -> Self {
         Self {
             root: self.root.clone(),
@@ -194,12 +192,10 @@ impl Repository {
         Self { root: root.to_owned(), git_dir, ..self.again() }
     }
 
-    /// The same, with the cancellation of another.
     pub(crate) fn with_cancel_of(self, other: &Self) -> Self {
         Self { cancel: other.cancel.clone(), ..self }
     }
 
-    #[must_use]
     pub fn root(&self) -> &Utf8Path {
         &self.root
     }
@@ -212,7 +208,6 @@ impl Repository {
     }
 
     /// The operation of git in progress in this worktree.
-    #[must_use]
     pub fn operation(&self) -> Option<Operation> {
         operation::in_progress(&self.git_dir)
     }
@@ -275,13 +270,11 @@ impl Repository {
     }
 
     /// The folder of this worktree with its index and its operation in progress.
-    #[must_use]
     pub fn git_dir(&self) -> &Utf8Path {
         &self.git_dir
     }
 
     /// The folder of all worktrees with branches, hooks and objects.
-    #[must_use]
     pub fn common_dir(&self) -> &Utf8Path {
         &self.common_dir
     }

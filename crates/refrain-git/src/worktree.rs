@@ -20,7 +20,7 @@ use crate::operation;
 use crate::plumbing::disk::text;
 use crate::plumbing::git::{Git, said};
 use crate::plumbing::listed::{Worktree, real};
-use crate::plumbing::worktree_list::{has_modules, head_of};
+use crate::plumbing::worktree_list::has_modules;
 use crate::repository::{Repository, is_refrains};
 use crate::worktree::worktree_git::is_half_made;
 
@@ -201,9 +201,6 @@ impl Repository {
         (at, branch): (&Oid, Option<&str>),
     ) -> Result<(), GitError> {
         let worktrees = self.worktrees_to_change();
-        if branch.is_some_and(|branch| self.link(path, branch, at)) {
-            return Ok(());
-        }
         match branch {
             Some(branch) => worktrees.add(git, &["--force", path.as_str(), branch]),
             None => worktrees.add(git, &["--force", "--detach", path.as_str(), at.as_str()]),
@@ -303,17 +300,6 @@ impl Repository {
 
     /// Which other worktree than the one at `path` has the branch checked out.
     pub fn checked_out(&self, branch: &str, path: &Utf8Path) -> Result<Option<Utf8PathBuf>, GitError> {
-        let asked = real(path);
-        // It is nearly always only there, as the files show.
-        let main = self.common_dir().parent().unwrap_or(self.common_dir());
-        let is_main = main == asked || main == path;
-        let is_in_main =
-            !is_main && head_of(self.common_dir()).is_none_or(|on| on.as_deref() == Some(branch));
-        let is_on =
-            |it: &Worktree| it.branch.as_deref() == Some(branch) && it.path != asked && it.path != path;
-        if !is_in_main && self.linked().is_some_and(|all| !all.iter().any(is_on)) {
-            return Ok(None);
-        }
         self.worktrees_to_list().other_on(branch, path)
     }
 

@@ -40,13 +40,11 @@ impl std::fmt::Debug for Meter {
 
 impl Meter {
     /// A meter that starts now; `wake` is called whenever something new is on disk, and must not block.
-    #[must_use]
     pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
         Self { since: Instant::now(), last: AtomicU64::new(0), wake: Box::new(wake) }
     }
 
     /// The time since the last output; none if there was none yet.
-    #[must_use]
     pub fn last_output(&self) -> Option<Duration> {
         let at = self.last.load(Ordering::Relaxed).checked_sub(1)?;
         Some(self.since.elapsed().saturating_sub(Duration::from_millis(at)))
@@ -71,14 +69,12 @@ pub(crate) struct Log {
     tail: Option<Tail>,
 }
 
-/// The last files of a stream.
 #[derive(Debug)]
 struct Tail {
     dir: Utf8PathBuf,
     current: File,
     length: u64,
     path: Utf8PathBuf,
-    /// The full one before it.
     older: Option<Utf8PathBuf>,
 }
 

@@ -22,12 +22,11 @@ use refrain_core::event::{Exit, Process};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal};
 
-use crate::identity;
 use crate::keeper::wire::{FrameReader, KeeperReport, Order, drain_wakes, send};
 use crate::keeper::{KEEPER_NAME, LEFTOVER_BOUND, StopLadder};
 use crate::output::{Listener, Log, Meter};
 use crate::sweep::{Mark, sweep};
-use crate::{limits, system};
+use crate::{identity, limits, system};
 
 use attempt::{Attempt, CHUNK, Stream, end_of, pipe};
 use overdue::{Deadline, PROMPTLY, proceed};

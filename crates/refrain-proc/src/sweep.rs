@@ -33,7 +33,6 @@ pub struct Mark {
 }
 
 /// Ends every process that bears the mark, and their descendants, except this one. Returns how many there were.
-#[must_use]
 pub fn sweep(mark: &Mark) -> u32 {
     let ended = end_all(|| marked(mark));
     for pid in ended.iter().filter_map(|(pid, _)| Pid::from_raw(*pid)) {

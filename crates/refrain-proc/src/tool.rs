@@ -9,7 +9,6 @@
 //! A program of the user that is [run as an errand](Tool::errand) is left as it is: it keeps its own language, and
 //! processes that it leaves in the background live on.
 
-mod begun;
 mod orphans;
 mod swept;
 mod talk;
@@ -28,32 +27,25 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::limits;
 use crate::program::in_path;
-pub use begun::WaitingTool;
 pub use swept::Sweeper;
 use talk::Talk;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ToolError {
-    /// It could not be started.
     #[error("{program} cannot be started")]
     Missing { program: String, source: io::Error },
-    /// It exited with an error.
     #[error("{command}: {complaint}")]
     Failed { command: String, complaint: String },
-    /// It exceeded its time limit, and was ended.
     #[error("{command} was not done after {} s", .limit.as_secs())]
     TimedOut { command: String, limit: Duration },
-    /// The request was cancelled, and the tool was ended.
     #[error("{command} was cancelled")]
     Cancelled { command: String },
-    /// It exceeded the output limit, and was ended.
     #[error("{command} printed more than {} MiB", .most >> 20)]
     TooMuch {
         command: String,
         /// The output limit, in bytes.
         most: usize,
     },
-    /// A system error while it ran.
     #[error("{command} cannot be talked to")]
     Io { command: String, source: io::Error },
 }
@@ -84,7 +76,6 @@ impl AsFd for Cancel {
     }
 }
 
-/// A tool with its arguments and settings.
 #[derive(Clone, Debug)]
 pub struct Tool<'a> {
     program: OsString,
@@ -111,7 +102,6 @@ pub struct ToolOutput {
 
 impl<'a> Tool<'a> {
     /// `program`, run in `dir`, without input, in our environment and the C locale.
-    #[must_use]
     pub fn new(program: impl AsRef<OsStr>, dir: &'a Path) -> Self {
         Self {
             program: program.as_ref().to_owned(),
@@ -131,13 +121,11 @@ impl<'a> Tool<'a> {
 
     /// A program of the user, in our own environment and language: its output is ignored, and its background
     /// processes live on, unless it has to be ended itself.
-    #[must_use]
     pub fn errand(program: impl AsRef<OsStr>, dir: &'a Path) -> Self {
         Self { more_env: Vec::new(), is_errand: true, ..Self::new(program, dir) }
     }
 
     /// Our own program, in our own locale: programs that it starts for the user must find the user's settings.
-    #[must_use]
     pub fn own(program: impl AsRef<OsStr>, dir: &'a Path) -> Self {
         Self { more_env: Vec::new(), ..Self::new(program, dir) }
     }
@@ -160,7 +148,6 @@ impl<'a> Tool<'a> {
         self
     }
 
-    /// This environment instead of ours.
     #[must_use]
     pub fn env(mut self, env: &'a [(OsString, OsString)]) -> Self {
         self.env = Some(env);
@@ -200,7 +187,6 @@ impl<'a> Tool<'a> {
     }
 
     /// The command line as a user would type it.
-    #[must_use]
     pub fn command(&self) -> String {
         std::iter::once(&self.program)
             .chain(&self.args)
@@ -212,7 +198,7 @@ impl<'a> Tool<'a> {
     /// Runs it to its end, with any exit code.
     pub fn run(&self) -> Result<ToolOutput, ToolError> {
         if let Some(sweeper) = self.sweeper {
-            return swept::run(self, sweeper, self.input);
+            return swept::run(self, sweeper);
         }
         let stdin = if self.input.is_empty() { Stdio::null() } else { Stdio::piped() };
         self.finish(self.start(stdin)?, self.input)

@@ -136,10 +136,6 @@ impl Landing {
         let mut top: Option<Oid> = None;
         let tasks = || tasks.iter().filter_map(|task| state.tasks.get(*task));
         let works: Vec<_> = tasks().filter_map(|task| task.head.as_ref().zip(task.onto.as_ref())).collect();
-        if let Some(merged) = merged_apart(&repository, &tip, &tasks().collect::<Vec<_>>(), &except, cancel)?
-        {
-            return Ok(PlanEvent::BatchMerged { merged, refused: Vec::new() });
-        }
         let touching = repository.touching(&works, &except, Some(cancel))?;
         for task in tasks() {
             let id = task.card.id.clone();
@@ -237,22 +233,6 @@ impl Landing {
         });
         let commits = commits.collect();
         Ok(PlanEvent::BatchLanded { commits, refused, tip })
-    }
-
-    /// Has git find the committer once, before several tasks commit at the same moment. Only a speed-up: else each
-    /// asks.
-    pub(super) fn prepare_commits(&self) {
-        if let Ok(repository) = self.repository(None) {
-            let _ = repository.prepare_commits();
-        }
-    }
-
-    /// Makes the branches that tasks are about to begin on. Only haste: one that is not made here is made with its
-    /// worktree.
-    pub(super) fn prepare_branches(&self, branches: &[(String, Oid)]) {
-        if let Ok(repository) = self.repository(None) {
-            let _ = repository.prepare_branches(branches);
-        }
     }
 
     /// The branches of tasks that have landed are of no further use: those of these tasks, with the rounds that they
@@ -488,29 +468,6 @@ impl Landing {
     pub(super) fn loop_dir(&self, id: &refrain_core::LoopId) -> LoopDir {
         self.project.loop_dir(id)
     }
-}
-
-/// What works of the same beginning come to that have nothing to do with each other; none if git has to merge them.
-fn merged_apart(
-    repository: &Repository,
-    tip: &Oid,
-    tasks: &[&TaskState],
-    except: &[RepoPath],
-    cancel: &Cancel,
-) -> Result<Option<Vec<Merged>>, GitError> {
-    let (mut base, mut works) = (None, Vec::new());
-    for task in tasks {
-        let (Some(work), Some(onto), None) = (&task.head, &task.onto, &task.again) else { return Ok(None) };
-        let stands_on = repository.stands_on(onto, work, Some(cancel))?;
-        if base.get_or_insert_with(|| stands_on.clone()) != &stands_on {
-            return Ok(None);
-        }
-        works.push(work);
-    }
-    let Some(base) = base else { return Ok(None) };
-    let trees = repository.merge_apart((&base, tip), &works, except, Some(cancel))?;
-    let merged = |(task, tree): (&&TaskState, Oid)| Merged { task: task.card.id.clone(), tree };
-    Ok(trees.map(|trees| tasks.iter().zip(trees).map(merged).collect()))
 }
 
 pub(super) enum HandingOver {

@@ -59,12 +59,10 @@ impl FolderSnapshot {
         fs::symlink_metadata(path).is_ok_and(|meta| self.0.contains(&mark(inside, &meta)))
     }
 
-    #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         self.0.iter().flatten().copied().collect()
     }
 
-    #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Self {
         Self(bytes.chunks_exact(LENGTH).filter_map(|mark| mark.try_into().ok()).collect())
     }

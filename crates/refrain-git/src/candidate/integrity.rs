@@ -14,8 +14,7 @@ use crate::candidate::next_object;
 use crate::candidate::walk::RULES;
 use crate::error::{GitError, OnPath};
 use crate::plumbing::git::Git;
-use crate::plumbing::index::is_summed_by_us;
-use crate::plumbing::object::{blob, blob_of, name_of};
+use crate::plumbing::object::{blob, blob_of, is_sha1, name_of};
 use crate::repository::Repository;
 
 /// How many bytes of objects are read at a time, if there is more than one.
@@ -56,7 +55,7 @@ impl Repository {
     /// the files of it whose content is read: those in `contents`, and the ignore rules.
     /// Errors: [`GitError::ForgedObject`] if one has not; [`GitError`] if git cannot be run.
     pub fn verify_protected(&self, tree: &Oid, contents: &HashSet<RepoPath>) -> Result<(), GitError> {
-        if !is_summed_by_us(tree) {
+        if !is_sha1(tree) {
             return Ok(());
         }
         let git = self.git();
@@ -74,7 +73,7 @@ impl Repository {
 /// Compares the files that git wrote with the tree: which files there are, and the content of those written just now.
 pub(crate) fn verify_checkout(git: Git<'_>, checkout: Checkout<'_>) -> Result<(), GitError> {
     let Checkout { tree, folder, top, kept } = checkout;
-    if !is_summed_by_us(tree) {
+    if !is_sha1(tree) {
         return Ok(());
     }
     let printed = git.output(["ls-files", "--stage", "-z"], &[])?;

@@ -251,7 +251,6 @@ fn listed(git: Git<'_>, tree: &Oid) -> Result<Files, GitError> {
     Ok(printed.split(|byte| *byte == 0).filter_map(entry).collect())
 }
 
-/// The name of the empty tree.
 pub(crate) fn empty_tree(git: Git<'_>) -> Result<String, GitError> {
     git.text(["hash-object", "-t", "tree", "--stdin"], b"")
 }

@@ -42,7 +42,6 @@ pub struct WorkSnapshot {
     root: Utf8PathBuf,
     files: BTreeMap<Vec<u8>, Content>,
     folders: BTreeMap<Vec<u8>, Folder>,
-    /// The repository's own ignore rules.
     rules: Option<(Utf8PathBuf, FileStamp)>,
     /// The time when the look is given up.
     until: Option<Instant>,
@@ -81,7 +80,6 @@ struct Folder {
 /// Whether the files on disk are enough to decide.
 enum WorkScan {
     Complete,
-    /// Git has to list the files.
     AskGit,
 }
 

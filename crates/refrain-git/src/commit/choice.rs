@@ -16,7 +16,6 @@ use crate::candidate::{Candidate, ChosenFile, Rules, screen, why, why_not_named}
 use crate::error::GitError;
 use crate::plumbing::commit_config::configured;
 use crate::plumbing::git::Git;
-use crate::plumbing::object::blob;
 use crate::repository::{Repository, is_refrains};
 use refrain_secrets::SecretMatch;
 
@@ -119,12 +118,6 @@ fn look(
         Content::Bytes(bytes) => bytes,
     };
     let found = screen(git, path, &bytes, in_head.as_ref(), rules)?;
-    if found.is_none()
-        && let Some(content) = blob(&bytes)
-    {
-        // A filter may produce another content, which has another name and is scanned when it appears.
-        repository.known().pass(path, content);
-    }
     let kept = ChosenFile { path: path.to_vec(), stamp, in_head };
     Ok(match found {
         None => FileDecision::Kept(kept),

@@ -9,7 +9,6 @@ use crate::candidate::status::Blob;
 use crate::candidate::{Rules, next_object, screen, what};
 use crate::error::GitError;
 use crate::plumbing::git::Git;
-use crate::plumbing::object_cache::ObjectCache;
 use refrain_secrets as secrets;
 
 /// How much file content is held at once, in bytes.
@@ -37,21 +36,10 @@ pub(crate) fn screen_commits(
     commits: &[Oid],
     rules: Rules<'_>,
 ) -> Result<Vec<Exposed>, GitError> {
-    screen_unknown(git, commits, rules, &ObjectCache::default())
-}
-
-/// The same, without files that are known to be clean.
-pub(crate) fn screen_unknown(
-    git: Git<'_>,
-    commits: &[Oid],
-    rules: Rules<'_>,
-    known: &ObjectCache,
-) -> Result<Vec<Exposed>, GitError> {
     let mut brought = brought(git, commits)?;
     // The same content at the same path in two commits is one finding.
     let mut seen = HashSet::new();
-    brought
-        .retain(|it| seen.insert((it.path.clone(), it.new.clone())) && !known.has_passed(&it.path, &it.new));
+    brought.retain(|it| seen.insert((it.path.clone(), it.new.clone())));
     if brought.is_empty() {
         return Ok(Vec::new());
     }

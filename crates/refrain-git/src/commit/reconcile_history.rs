@@ -7,7 +7,6 @@ use refrain_core::git::Oid;
 use crate::error::GitError;
 use crate::plumbing::git::Git;
 
-/// The trailers of a loop's commits.
 pub(crate) const LOOP: &str = "Refrain-Loop";
 pub(crate) const ITERATION: &str = "Refrain-Iteration";
 

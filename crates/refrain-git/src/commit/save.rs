@@ -52,7 +52,6 @@ pub struct Saved {
 impl Repository {
     /// The files that were changed or new before the loop, and are different now: the user's part of them cannot be
     /// separated from the loop's.
-    #[must_use]
     pub fn mixed(&self, base: &Base) -> Vec<RepoPath> {
         let is_changed = |dirty: &&Dirty| self.stamp(&dirty.path.to_bytes()) != dirty.stamp;
         base.dirty.iter().filter(is_changed).map(|dirty| dirty.path.clone()).collect()

@@ -12,10 +12,9 @@ use std::path::Path;
 use camino::Utf8Path;
 use refrain_core::git::Oid;
 
-use crate::candidate::Candidate;
 use crate::candidate::memory::{ReadStamps, Staged};
 use crate::candidate::status::{Kind, Status};
-use crate::candidate::submodules;
+use crate::candidate::{Candidate, submodules};
 use crate::error::GitError;
 use crate::plumbing::disk::{FileStamp, seen};
 use crate::plumbing::git::Git;

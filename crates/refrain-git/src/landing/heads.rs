@@ -13,7 +13,6 @@ use crate::repository::Repository;
 pub(crate) struct Heads(HashMap<Oid, Head>);
 
 impl Heads {
-    /// The first parent of one of them.
     pub(crate) fn parent(&self, commit: &Oid) -> Option<&Oid> {
         self.0.get(commit)?.parents.first()
     }

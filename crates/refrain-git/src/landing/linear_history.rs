@@ -14,7 +14,6 @@ use crate::plumbing::commit_config::configured;
 use crate::plumbing::git::{Git, oid, said};
 use crate::plumbing::object::Object;
 use crate::plumbing::parts::Parts;
-use crate::plumbing::reference::RefPosition;
 use crate::repository::Repository;
 
 /// How many references one git call lists: the length of arguments is limited.
@@ -30,7 +29,6 @@ pub(crate) struct New<'a> {
 
 #[derive(Clone, Copy, Debug)]
 pub struct RemakeRequest<'a> {
-    /// The reference of the line.
     pub reference: &'a str,
     pub tip: &'a Oid,
     /// The base of the line: its original start, or a new one.
@@ -44,7 +42,6 @@ pub struct RemakeRequest<'a> {
 pub enum LinearBranch {
     /// The reference points to the new line.
     Done {
-        /// The end of the line.
         tip: Oid,
         /// The new commit for each original commit, in order.
         picked: Vec<(Oid, Oid)>,
@@ -98,11 +95,6 @@ impl Repository {
 
     /// The commit of a reference; none if it does not exist.
     pub fn reference(&self, name: &str) -> Result<Option<Oid>, GitError> {
-        match self.place_of(name) {
-            RefPosition::At(at) => return Ok(Some(at)),
-            RefPosition::Nowhere => return Ok(None),
-            RefPosition::Unclear => {}
-        }
         let done = self.git().run(["rev-parse", "--verify", "--quiet", "--end-of-options", name], &[])?;
         Ok(String::from_utf8_lossy(&done.stdout).lines().last().and_then(|line| line.parse().ok()))
     }
@@ -131,9 +123,6 @@ impl Repository {
 
     /// Creates a reference that does not exist; returns whether it did so.
     pub(crate) fn make_reference(&self, name: &str, to: &Oid, why: &str) -> Result<bool, GitError> {
-        if self.known().take_expected(name) && self.place_of(name) == RefPosition::At(to.clone()) {
-            return Ok(true);
-        }
         let nothing = "0".repeat(to.as_str().len());
         let done = self.git().run(["update-ref", "-m", why, name, to.as_str(), &nothing], &[])?;
         Ok(done.status.success())
@@ -141,18 +130,8 @@ impl Repository {
 
     /// The commits that references point to, and the trees of these; references that do not exist are omitted.
     pub fn references(&self, names: &[String]) -> Result<BTreeMap<String, (Oid, Oid)>, GitError> {
-        let (mut found, mut unclear) = (BTreeMap::new(), Vec::new());
-        for name in names {
-            match self.place_of(name) {
-                RefPosition::At(at) => match self.known().get(&at) {
-                    Some(head) => drop(found.insert(name.clone(), (at, head.tree))),
-                    None => unclear.push(name),
-                },
-                RefPosition::Nowhere => {}
-                RefPosition::Unclear => unclear.push(name),
-            }
-        }
-        for names in unclear.chunks(AT_ONCE) {
+        let mut found = BTreeMap::new();
+        for names in names.chunks(AT_ONCE) {
             let words = ["for-each-ref", "--format=%(refname) %(objectname) %(tree)"];
             let printed =
                 self.git().text(words.into_iter().chain(names.iter().map(|name| name.as_str())), &[])?;

@@ -14,9 +14,8 @@ use crate::candidate::stage;
 use crate::commit::message::NOBODY;
 use crate::error::GitError;
 use crate::plumbing::attributes::AttributesFolder;
-use crate::plumbing::commit_config::configured;
 use crate::plumbing::git::{Git, oid, said};
-use crate::plumbing::index::{is_summed_by_us, unlock_private};
+use crate::plumbing::index::unlock_private;
 use crate::repository::Repository;
 
 /// The style of conflict markers: with the common base, which shows what each side changed.
@@ -31,7 +30,6 @@ pub struct MergeRequest<'a> {
     pub work: &'a Oid,
     /// Paths that are never part of the work: they stay as the tip has them.
     pub except: &'a [RepoPath],
-    /// The path of a private index.
     pub index: &'a Utf8Path,
     pub cancel: Option<&'a Cancel>,
 }
@@ -94,12 +92,6 @@ impl Repository {
         let object = format!(
             "tree {tree}\nparent {base}\nauthor {who}\ncommitter {who}\n\nThe files of {commit}, for a merge\n"
         );
-        if is_summed_by_us(&tree)
-            && configured(self, git, |it| it.is_usual)?
-            && let Ok(made) = self.keep("commit", object.as_bytes())
-        {
-            return Ok(made);
-        }
         let words = ["hash-object", "-t", "commit", "-w", "--stdin"];
         oid("hash-object", &git.text(words, object.as_bytes())?)
     }

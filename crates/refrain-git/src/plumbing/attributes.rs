@@ -77,7 +77,6 @@ impl AttributesFolder {
         file.write_all(content).on("write", &path)
     }
 
-    /// The same git, with these attributes.
     pub(crate) fn apply<'a>(&'a self, git: Git<'a>, git_dir: &'a Utf8Path) -> Git<'a> {
         git.for_files_in(&self.folder, git_dir).with_index(&self.index)
     }

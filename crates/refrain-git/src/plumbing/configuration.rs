@@ -7,7 +7,6 @@ use camino::Utf8PathBuf;
 use refrain_core::git::{GitPin, GitPins};
 
 use crate::error::GitError;
-use crate::plumbing::committer::Last;
 use crate::plumbing::disk::{FileStamp, seen};
 use crate::plumbing::overrides::{HOOKS, Overrides, Setting};
 
@@ -22,12 +21,8 @@ pub(crate) struct Configured {
     pub(crate) pinned_files: Vec<GitPin>,
     /// Whether there is a hook that a commit runs.
     pub(crate) has_commit_hooks: bool,
-    /// Git has its default settings for writing objects.
-    pub(crate) is_usual: bool,
     /// It is the same in every worktree of the repository.
     pub(crate) is_common: bool,
-    /// The identity of the last commit that git made here.
-    pub(crate) last: Last,
 }
 
 /// The configurations that were read: by the git folder of a worktree, or without one if all have the same.
@@ -43,9 +38,7 @@ impl Configured {
             settings: settings.iter().map(setting).collect(),
             pinned_files: Vec::new(),
             has_commit_hooks: false,
-            is_usual: true,
             is_common: true,
-            last: Last::default(),
         }
     }
 

@@ -8,7 +8,7 @@ use camino::Utf8Path;
 use refrain_core::git::Oid;
 use refrain_core::text::printable;
 use refrain_proc::program::is_executable;
-use refrain_proc::tool::{Cancel, Sweeper, Tool, ToolOutput, WaitingTool};
+use refrain_proc::tool::{Cancel, Sweeper, Tool, ToolOutput};
 
 use crate::error::GitError;
 use crate::plumbing::overrides::Overrides;
@@ -149,9 +149,7 @@ pub(crate) struct Author(pub(crate) [OsString; 3]);
 /// The variables that set the author of a commit (git-commit-tree(1)).
 const AUTHOR: [&str; 3] = ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE"];
 
-/// Compares a git with its pins.
 pub(crate) trait Guard: std::fmt::Debug + Sync {
-    /// The git program, if known.
     fn program(&self) -> Option<&Path>;
     /// The `PATH` without the project's own folders, if it contained some.
     fn path(&self) -> Option<&OsString>;
@@ -171,7 +169,6 @@ pub(crate) struct Git<'a> {
     author: Option<&'a Author>,
     limit: Option<Duration>,
     guard: Option<&'a dyn Guard>,
-    /// The user's hooks are run.
     runs_hooks: bool,
     /// No setting of the user is overridden: it is only read.
     is_bare: bool,
@@ -212,7 +209,6 @@ impl<'a> Git<'a> {
         Self { runs_hooks: true, ..self }
     }
 
-    /// The same with more settings.
     pub(crate) fn with_settings(self, settings: &'a [(String, String)]) -> Self {
         Self { settings, ..self }
     }
@@ -227,7 +223,6 @@ impl<'a> Git<'a> {
         Self { dir: folder, git_dir: Some(git_dir), ..self }
     }
 
-    /// The same in another folder.
     pub(crate) fn inside(self, dir: &'a Utf8Path) -> Self {
         Self { dir, ..self }
     }
@@ -332,14 +327,6 @@ impl<'a> Git<'a> {
     ) -> Result<String, GitError> {
         let printed = self.output(args, input)?;
         Ok(String::from_utf8_lossy(&printed).trim_end_matches('\n').to_owned())
-    }
-
-    /// Starts a git that waits for its input.
-    pub(crate) fn begin<S: AsRef<OsStr>>(
-        self,
-        args: impl IntoIterator<Item = S>,
-    ) -> Result<WaitingTool<'a>, GitError> {
-        Ok(self.tool(args, &[])?.begin()?)
     }
 
     /// The result of git, with any exit code.

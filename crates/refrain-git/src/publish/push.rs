@@ -170,7 +170,6 @@ fn commits(git: Git<'_>, new: &[String]) -> Result<Vec<Oid>, GitError> {
     Ok(printed.lines().filter_map(|line| line.parse().ok()).collect())
 }
 
-/// The same for the name of a branch.
 pub(crate) fn exposed_name(branch: &str) -> Option<String> {
     secrets::screen_name(branch.as_bytes())
         .map(|what| format!("the name of the branch: it looks like {what}"))

@@ -8,7 +8,6 @@ use refrain_proc::tool::ToolOutput;
 
 use crate::plumbing::git::said;
 
-/// Why the remote was not updated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// There is no repository at the remote's address.
@@ -97,7 +96,6 @@ const NO_PERMISSION: &[&str] = &[
     "deploy key",
 ];
 
-/// The same, about missing repositories.
 const NO_REMOTE: &[&str] = &[
     "does not appear to be a git repository",
     "repository not found",

@@ -19,7 +19,6 @@ use crate::error::{GitError, OnPath};
 use crate::plumbing::disk::remove;
 use crate::plumbing::git::Git;
 use crate::plumbing::listed::Worktree;
-use crate::plumbing::worktree_list::head_of;
 use crate::repository::Repository;
 use crate::worktree::Removal;
 use crate::worktree::slot_place::{Folder, folder, forget_mending, git_dir, mend};
@@ -133,21 +132,6 @@ impl Repository {
         self.settle(&there, request, saved)
     }
 
-    /// Creates new branches, each at its commit, for worktrees that are about to be prepared, all at once. If one of
-    /// them fails, none is created: then each is created with its worktree, which reports the error.
-    pub fn prepare_branches(&self, branches: &[(String, Oid)]) -> Result<(), GitError> {
-        for (branch, _) in branches {
-            self.check_branch_name(branch)?;
-        }
-        let order = |(branch, at): &(String, Oid)| format!("create refs/heads/{branch} {at}\n");
-        let orders: String = branches.iter().map(order).collect();
-        let done = Git::run(self.git(), ["update-ref", "-m", WHY, "--stdin"], orders.as_bytes())?;
-        if done.status.success() {
-            self.known().expect(branches.iter().map(|(branch, _)| format!("refs/heads/{branch}")));
-        }
-        Ok(())
-    }
-
     /// The state of a worktree of the pool; folder and `beside` are as in [`ReadyRequest`].
     pub fn standing(&self, at: &Utf8Path, beside: &Utf8Path) -> Result<SlotState, GitError> {
         match folder(self, at)? {
@@ -181,12 +165,8 @@ impl Repository {
         if gone.is_empty() {
             return Ok(());
         }
-        // The files of linked worktrees do not show the branch of the main worktree.
-        if let Some(Some(main)) = head_of(self.common_dir()) {
-            gone.remove(&main);
-        }
         let mut left = Vec::new();
-        for listed in self.linked().map_or_else(|| self.worktrees(), Ok)? {
+        for listed in self.worktrees()? {
             let Some((branch, at)) = listed.branch.as_ref().and_then(|it| gone.get_key_value(it)) else {
                 continue;
             };

@@ -59,7 +59,6 @@ impl Repository {
 }
 
 impl Worktrees<'_> {
-    /// All of them, the main one first.
     pub(crate) fn list(&self) -> Result<Vec<Worktree>, GitError> {
         let list = ["worktree", "list", "--porcelain", "-z"];
         Ok(parse(&past_half_made(|| self.repository.git().output(list, &[]))?))
@@ -127,7 +126,6 @@ impl Worktree {
 }
 
 /// Whether a worktree is unfinished, according to its files.
-#[must_use]
 pub fn is_half_made(path: &Utf8Path) -> bool {
     let reason = named(&path.join(".git")).and_then(|dir| text(&dir.join(LOCKED)).ok());
     reason.is_some_and(|reason| reason.trim_end() == HALF_MADE)

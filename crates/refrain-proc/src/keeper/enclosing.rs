@@ -18,7 +18,6 @@ pub struct EnclosingSupervisor {
 }
 
 /// The supervisors above this process, nearest first.
-#[must_use]
 pub fn enclosing() -> Vec<EnclosingSupervisor> {
     let ancestors = identity::ancestors();
     let with_parent = ancestors.iter().enumerate().map(|(at, stat)| (stat, ancestors.get(at + 1)));

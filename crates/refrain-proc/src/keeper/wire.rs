@@ -48,7 +48,6 @@ impl StopLadder {
     }
 
     /// How long the whole ladder takes until the agent is killed.
-    #[must_use]
     pub fn longest(&self) -> Duration {
         self.0.iter().map(|rung| rung.grace).sum()
     }
@@ -140,7 +139,6 @@ impl FrameReader {
         Ok(received.bytes > 0)
     }
 
-    /// The next complete message.
     #[expect(clippy::should_implement_trait, reason = "the caller chooses the type of each message")]
     pub fn next<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
         let Some((length, rest)) = self.bytes.split_first_chunk::<4>() else { return Ok(None) };
@@ -151,7 +149,6 @@ impl FrameReader {
         Ok(Some(message))
     }
 
-    /// The descriptors that came with a message.
     pub fn take_fds<const COUNT: usize>(&mut self) -> io::Result<[OwnedFd; COUNT]> {
         let lacking = || io::Error::other("a message without its descriptors");
         if self.fds.len() < COUNT {

@@ -13,7 +13,6 @@ use crate::{identity, system};
 /// The longest time that a running keeper needs to start an agent, to notice its end, or to end itself.
 pub(super) const PROMPTLY: Duration = Duration::from_secs(5);
 
-/// How often a keeper gets SIGCONT.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// How much longer a keeper that is not stopped may take: it may be ending processes that resist, or wait for a slow

@@ -31,7 +31,6 @@ pub(crate) fn stat(pid: i32) -> Option<Stat> {
 
 /// How much memory new programs may use without swapping, in bytes; all there could be if the system does not report
 /// it.
-#[must_use]
 pub fn free_memory() -> u64 {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let available =
