@@ -4,8 +4,7 @@ use camino::Utf8Path;
 use refrain_core::agent::AgentReport;
 use refrain_core::event::{AttemptFinished, Event, Exit};
 use refrain_core::promise::Scanner;
-use refrain_core::prompt::context;
-use refrain_core::prompt::{self, Quoted};
+use refrain_core::prompt::{self, Quoted, context};
 use refrain_core::work::WorkDigest;
 use refrain_core::{AttemptId, ChildId, Live, LoopState, Spec, Step, next_step};
 use refrain_files::Folder;
@@ -37,7 +36,6 @@ pub enum Activity {
     Unread,
 }
 
-/// The next thing to do between two turns.
 pub(super) enum Next {
     Turn(Turn),
     Prover,
@@ -66,7 +64,6 @@ pub(super) fn over(
     };
     let state = WorktreeFiles::default().says(spec);
     AttemptFinished {
-        exit: Exit::Unseen,
         promised: finding.claimed || said.claims,
         near_miss: finding.near_miss,
         gave_up: finding.gave_up,
@@ -74,17 +71,12 @@ pub(super) fn over(
         state,
         needs: worktree::needs(spec, state),
         git_changed,
-        refused: Vec::new(),
         idle,
         stdout_bytes: said.message.len() as u64,
-        stderr_bytes: 0,
         preview: finding.last_line,
         summary: finding.summary,
-        left: false,
-        output_error: None,
         report: said.report.clone().map(Box::new),
-        fingerprint: None,
-        sealed: Default::default(),
+        ..AttemptFinished::new(Exit::Unseen)
     }
 }
 

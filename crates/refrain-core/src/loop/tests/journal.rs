@@ -19,7 +19,7 @@ use crate::plan::TaskRef;
 use crate::promise::{MatchMode, Promise, PromiseText};
 use crate::prompt::state_file::WorkStatus;
 use crate::session::{MAX_IDLE_TURNS, Session, SessionSpec};
-use crate::spec::{AgentKind, AgentSpec, Limits, Millis, OnStuck, PromptMode, Spec};
+use crate::spec::{AgentKind, AgentSpec, Limits, Millis, OnStuck, Spec};
 
 impl PartialEq<&str> for Steering {
     fn eq(&self, text: &&str) -> bool {
@@ -33,66 +33,21 @@ pub(crate) fn time(ms: i64) -> Timestamp {
 }
 
 pub(in crate::r#loop) fn unlimited() -> Limits {
-    Limits {
-        max_iterations: None,
-        max_duration: None,
-        timeout: None,
-        idle_timeout: None,
-        pause: None,
-        max_cost: None,
-        max_tokens: None,
-        retry_for: None,
-        timeout_grace: None,
-    }
+    Limits::default()
 }
 
 /// A specification with a promise and without any limit.
 pub(crate) fn spec() -> Spec {
     let text = PromiseText::try_new("COMPLETE").unwrap();
     Spec {
-        id: "mend".parse().unwrap(),
-        agent: AgentSpec {
-            kind: AgentKind::Generic,
-            program: "agent".into(),
-            args: Vec::new(),
-            prompt_mode: PromptMode::Auto,
-            env: Default::default(),
-            clean_env: false,
-            model: None,
-            permissions: Default::default(),
-            output_format: Default::default(),
-            price: None,
-        },
-        prompt: "Mend the tests.".into(),
-        iteration_context: true,
         promise: Some(Promise { text, mode: MatchMode::Plain }),
         limits: unlimited(),
-        project: "/project".into(),
-        worktree: "/project".into(),
-        working_dir: "/project".into(),
-        git: Default::default(),
-        gates: Vec::new(),
-        gate_env: Default::default(),
-        protect: Default::default(),
-        until: Default::default(),
-        clean_checkout: false,
-        gates_must_run: false,
-        approval: false,
-        stuck: Default::default(),
-        critique: None,
-        caps: Default::default(),
-        keep_failed: false,
-        mirrors: Vec::new(),
-        memory: None,
-        carried: None,
-        mode: None,
-        trace: None,
-        task: None,
-        session: None,
-        depth: 0,
-        parent: None,
-        sandbox: None,
-        output_cap: Spec::OUTPUT_CAP,
+        ..Spec::new(
+            "mend".parse().unwrap(),
+            AgentSpec::new(AgentKind::Generic, "agent"),
+            "Mend the tests.",
+            "/project",
+        )
     }
 }
 
@@ -123,27 +78,7 @@ pub(in crate::r#loop) fn grant(max_iterations: Option<u32>, max_duration: Option
 
 /// The end of an agent that said nothing.
 pub(crate) fn finished(exit: Exit) -> AttemptFinished {
-    AttemptFinished {
-        exit,
-        promised: false,
-        near_miss: None,
-        gave_up: None,
-        work: None,
-        needs: None,
-        state: None,
-        git_changed: Vec::new(),
-        refused: Vec::new(),
-        idle: false,
-        stdout_bytes: 0,
-        stderr_bytes: 0,
-        preview: String::new(),
-        summary: None,
-        left: false,
-        output_error: None,
-        report: None,
-        fingerprint: None,
-        sealed: Default::default(),
-    }
+    AttemptFinished::new(exit)
 }
 
 /// The end of an agent that needs a person.
@@ -237,7 +172,6 @@ pub(in crate::r#loop) fn published(effect: Effect, result: PublishResult) -> Eve
     Event::PublishSettled(Box::new(PublishReport { effect, result }))
 }
 
-/// The result if all goes well.
 pub(in crate::r#loop) fn well(effect: Effect) -> PublishResult {
     match effect {
         Effect::Push => PublishResult::Pushed { remote: "origin".into(), branch: "loop/mend".into() },
@@ -282,21 +216,7 @@ pub(in crate::r#loop) fn candidate_taken(tree: Option<u32>) -> Event {
 }
 
 pub(in crate::r#loop) fn gate_finished(place: usize, exit: Exit) -> GateFinished {
-    GateFinished {
-        gate: gate_name(place),
-        exit,
-        duration: Millis(7),
-        bytes: 0,
-        no_test: None,
-        summaries: 0,
-        preview: String::new(),
-        left: false,
-        output_error: None,
-        fingerprint: None,
-        log: None,
-        review: None,
-        refused: Vec::new(),
-    }
+    GateFinished { duration: Millis(7), ..GateFinished::new(gate_name(place), exit) }
 }
 
 /// The end of a critic that had something to say.
@@ -381,7 +301,6 @@ pub(in crate::r#loop) struct Journal {
     pub(in crate::r#loop) records: Vec<Record>,
     pub(in crate::r#loop) state: LoopState,
     pub(in crate::r#loop) live: Live,
-    /// Milliseconds since the first event.
     pub(in crate::r#loop) now: i64,
 }
 
@@ -393,7 +312,6 @@ impl Journal {
         Self { records: vec![record], state, live: Live::default(), now: 0 }
     }
 
-    /// A loop with these limits and a runner.
     pub(in crate::r#loop) fn limited(change: impl FnOnce(&mut Limits)) -> Self {
         let mut spec = spec();
         change(&mut spec.limits);
