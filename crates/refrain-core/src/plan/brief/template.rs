@@ -1,9 +1,10 @@
 //! A specification's template (seed 001, `spec_template`): a person's words around the parts. Inserted texts are data:
 //! a name in braces there stays as it is.
 
-use std::fmt;
 use std::str::FromStr;
 use std::sync::LazyLock;
+
+use crate::newtype::checked_text;
 
 use regex::{Captures, Regex};
 use schemars::JsonSchema;
@@ -27,7 +28,6 @@ pub enum SpecTemplateError {
          the word in braces"
     )]
     Unknown(String),
-    /// Its reader would not learn the task.
     #[error("it does not name {{task}}, so the agent would not be told what to do")]
     NoTask,
 }
@@ -94,25 +94,7 @@ impl FromStr for SpecTemplate {
     }
 }
 
-impl TryFrom<String> for SpecTemplate {
-    type Error = SpecTemplateError;
-
-    fn try_from(text: String) -> Result<Self, SpecTemplateError> {
-        text.parse()
-    }
-}
-
-impl From<SpecTemplate> for String {
-    fn from(template: SpecTemplate) -> Self {
-        template.0
-    }
-}
-
-impl fmt::Display for SpecTemplate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+checked_text!(SpecTemplate, SpecTemplateError);
 
 #[cfg(test)]
 mod tests {
