@@ -73,7 +73,6 @@ pub struct Clock {
 }
 
 impl Clock {
-    #[must_use]
     pub fn shows(&self) -> Zoned {
         (self.now)().to_zoned(self.zone.clone())
     }

@@ -25,7 +25,6 @@ pub struct AgentDirs<'a> {
 
 impl AgentDirs<'_> {
     /// The value of a variable, unless it is empty.
-    #[must_use]
     pub fn value(&self, name: &str) -> Option<&str> {
         let last = self.env.iter().rev().find(|(set, _)| set == name);
         last.and_then(|(_, value)| value.to_str()).filter(|value| !value.is_empty())

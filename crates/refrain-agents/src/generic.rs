@@ -22,7 +22,6 @@ const LONGEST_ARGUMENT: usize = 131_071;
 const PROMPT_GROWTH: usize = 24 << 10;
 
 /// The command line. `auto` is the last argument, or standard input past the limit of one.
-#[must_use]
 pub fn launch(call: &Call<'_>) -> Launch {
     let agent = &call.spec.agent;
     let mut launch = Launch { argv: vec![args::program(call)], ..Launch::default() };
@@ -36,7 +35,6 @@ pub fn launch(call: &Call<'_>) -> Launch {
     launch
 }
 
-/// Why an agent's program cannot be started.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoProgram {
     #[error("the agent program {0:?} cannot be found")]
@@ -44,10 +42,8 @@ pub enum NoProgram {
     /// It is not in any folder of `PATH`.
     #[error("the agent program {0:?} cannot be found in PATH")]
     NotInPath(String),
-    /// It is no regular file.
     #[error("the agent program {0:?} is no file")]
     NoFile(String),
-    /// It may not be run.
     #[error("the agent program {0:?} is not executable")]
     NotExecutable(String),
 }
@@ -76,10 +72,8 @@ pub fn find(program: &str, dir: &Utf8Path, env: &[(OsString, OsString)]) -> Resu
 pub mod prompt_limit {
     use super::{LONGEST_ARGUMENT, PROMPT_GROWTH};
 
-    /// Why a prompt cannot be an argument.
     #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
     pub enum PromptTooLong {
-        /// It is too long, or would be in a later iteration.
         #[error("the prompt has {0} bytes, at most {most} fit into an argument or a variable", most = LONGEST_ARGUMENT - PROMPT_GROWTH)]
         Long(usize),
         #[error("the prompt holds a NUL, which ends an argument")]
@@ -98,8 +92,6 @@ pub mod prompt_limit {
     }
 }
 
-/// Whether a prompt can be one argument.
-#[must_use]
 fn fits_argument(prompt: &str) -> bool {
     prompt.len() <= LONGEST_ARGUMENT && !prompt.contains('\0')
 }

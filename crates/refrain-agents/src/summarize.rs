@@ -6,7 +6,6 @@ use serde_json::Value;
 
 /// The longest displayed line, in bytes.
 const LINE: usize = 300;
-/// The longest excerpt of a tool's output.
 const OUTPUT: usize = 4 << 10;
 /// Names of tool parameters, the most informative first.
 const TELLING: [&str; 14] = [

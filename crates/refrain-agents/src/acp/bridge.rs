@@ -39,7 +39,6 @@ pub struct Bridge {
 }
 
 impl Bridge {
-    #[must_use]
     pub fn new(program: String, args: Vec<String>, dir: PathBuf, permissions: Permissions) -> Self {
         Self { program, args, dir, permissions, model: None, patience: PATIENCE }
     }

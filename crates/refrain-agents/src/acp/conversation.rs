@@ -47,7 +47,6 @@ pub(super) enum IncomingMessage {
     Junk(Vec<u8>),
 }
 
-/// Why a conversation did not end normally.
 pub(super) enum ConversationError {
     /// An error, reported by the program or found by us.
     Fault(Fault),

@@ -20,7 +20,6 @@ const OUTPUT: usize = 64 << 10;
 
 type OutputSink<'a> = &'a mut dyn FnMut(AgentEvent);
 
-/// Turns one conversation's messages into events.
 #[derive(Debug, Default)]
 pub(super) struct Map {
     session: Session,

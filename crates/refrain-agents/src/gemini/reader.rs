@@ -1,5 +1,3 @@
-//! Decodes Gemini CLI's stream.
-
 use refrain_core::agent::{AgentEvent, Fault, FaultKind, Scope, Session, Speaker, Tokens};
 use refrain_core::event::Exit;
 

@@ -1,5 +1,3 @@
-//! Starting OpenCode.
-
 use refrain_core::spec::Permissions;
 
 use super::reader::Reader;

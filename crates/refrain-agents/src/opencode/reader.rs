@@ -1,5 +1,3 @@
-//! Decodes OpenCode's stream.
-
 use refrain_core::agent::{AgentEvent, Fault, FaultKind, Scope, Session, Speaker, Tokens, Usd};
 use refrain_core::event::Exit;
 

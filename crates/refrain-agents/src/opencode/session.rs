@@ -8,13 +8,11 @@ use super::wire::Usage;
 use crate::hook::Tail;
 use crate::wire::lax;
 
+#[serde_with::apply(Option => #[serde(default, deserialize_with = "lax")])]
 #[derive(Debug, Deserialize)]
 pub(crate) struct MessageUsage {
-    #[serde(default, deserialize_with = "lax")]
     tokens: Option<Usage>,
-    #[serde(default, deserialize_with = "lax")]
     cost: Option<f64>,
-    #[serde(default, deserialize_with = "lax")]
     model: Option<String>,
     #[serde(default)]
     worked: bool,

@@ -4,7 +4,6 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use super::settings::Edit;
 
-/// The plugin of one program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plugin {
     pub files: Vec<Owned>,
