@@ -102,7 +102,6 @@ pub enum Permission {
 }
 
 impl Action {
-    #[must_use]
     pub fn permission(self) -> Permission {
         use Permission::{Anyone, OutsideAttempt, OwnLoops, StartedLoops};
         match self {
@@ -140,7 +139,6 @@ impl Action {
         }
     }
 
-    /// What an attempt can do instead.
     fn hint(self) -> &'static str {
         match self {
             Self::Detach => "start it in the foreground; a person can detach it, from outside",
@@ -152,13 +150,11 @@ impl Action {
 }
 
 impl Caller {
-    #[must_use]
     pub fn is_attempt(&self) -> bool {
         matches!(self, Self::Attempt(_))
     }
 
     /// The data folder of the loop whose attempt makes the request, if its supervisor is known.
-    #[must_use]
     pub fn loop_dir(&self) -> Option<&Utf8Path> {
         match self {
             Self::Attempt(attempt) => attempt.loop_dir(),
@@ -166,7 +162,6 @@ impl Caller {
         }
     }
 
-    #[must_use]
     pub fn asker(&self) -> Asker {
         match self {
             Self::Attempt(_) => Asker::Agent,
@@ -196,7 +191,6 @@ impl Caller {
 
 impl Attempt {
     /// The data folder of its loop. A supervisor says it; the loop's journal has to name the same runner.
-    #[must_use]
     pub fn loop_dir(&self) -> Option<&Utf8Path> {
         let supervisor = self.supervisor.as_ref()?;
         let dir = supervisor.loop_dir.as_deref()?;

@@ -119,18 +119,15 @@ impl RequestError {
         std::iter::once(&self.message).chain(&self.hints).flat_map(Message::options)
     }
 
-    #[must_use]
     pub fn code(&self) -> Code {
         self.code
     }
 
     /// Whether the machine, or Refrain, failed, and not the request.
-    #[must_use]
     pub fn is_fault(&self) -> bool {
         self.is_fault
     }
 
-    #[must_use]
     pub fn message(&self) -> String {
         self.message.to_string()
     }

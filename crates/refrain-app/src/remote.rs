@@ -200,7 +200,6 @@ const PARAMETERS: [(&str, &str); 23] = [
 ];
 
 /// What an option is called in these requests, if they have it.
-#[must_use]
 pub fn parameter(option: &str) -> Option<&'static str> {
     PARAMETERS.iter().find(|(known, _)| *known == option).map(|(_, name)| *name)
 }

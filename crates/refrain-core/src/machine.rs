@@ -26,7 +26,6 @@ pub trait Machine: Clone + Deref<Target = Lifecycle<Self::End>> {
 
     type End: MachineEnd;
 
-    /// The state after the first record.
     fn begin(record: &Record<Self::Event>) -> Result<Self, Damage>;
 
     /// The state after one more record; unchanged if the record cannot follow.
@@ -34,7 +33,6 @@ pub trait Machine: Clone + Deref<Target = Lifecycle<Self::End>> {
 
     fn id(&self) -> &LoopId;
 
-    /// Whether it can be asked this now.
     fn admits(&self, ask: &Ask) -> Result<(), Refusal>;
 
     /// The kind of a record with this event, if it is signed.
@@ -81,7 +79,6 @@ pub struct Lifecycle<E> {
     /// Events folded so far; the next has this number plus one.
     pub seq: u64,
     pub started_at: Timestamp,
-    /// When the last event happened.
     pub updated_at: Timestamp,
     /// The process that drives it, or drove it last.
     pub runner: Option<Identity>,
@@ -144,13 +141,11 @@ impl<E: MachineEnd> Lifecycle<E> {
     }
 
     /// Whether nothing more can happen to it.
-    #[must_use]
     pub fn is_final(&self) -> bool {
         self.ended.is_some_and(|ended| ended.end.is_final())
     }
 
     /// Whether a request was turned into an event already.
-    #[must_use]
     pub fn has_answered(&self, request: &RequestId) -> bool {
         self.answered.contains(request)
     }

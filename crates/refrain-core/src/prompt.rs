@@ -41,7 +41,6 @@ pub(crate) use touching::what_was_touched;
 use parts::separate;
 
 /// The first prompt of a loop that a runner drives, unless gates fail before it.
-#[must_use]
 pub fn first(spec: &Spec) -> String {
     let started = LoopStarted { format: FORMAT, refrain: String::new(), spec: spec.clone() };
     let event = Event::LoopStarted(Box::new(started));
@@ -65,7 +64,6 @@ fn beginning(spec: &Spec, in_session: bool) -> String {
     prompt
 }
 
-#[must_use]
 pub fn assemble(state: &LoopState, quoted: Quoted<'_>) -> String {
     if !state.spec.iteration_context {
         return state.spec.prompt.clone();
@@ -99,7 +97,6 @@ pub fn assemble(state: &LoopState, quoted: Quoted<'_>) -> String {
 }
 
 /// The line before each iteration: `[loop mend iteration 3/20]` (seed 000).
-#[must_use]
 pub fn marker(state: &LoopState, iteration: u32) -> String {
     format!("[loop {} iteration {}]", state.spec.id, progress(iteration, state.limits.max_iterations))
 }

@@ -23,7 +23,6 @@ pub struct Host {
 
 impl Host {
     /// The user's key, and what was signed with it.
-    #[must_use]
     pub fn signing(&self) -> Signing {
         Signing::new(&self.state_home, &self.config_home)
     }

@@ -30,7 +30,6 @@ pub struct Choices {
     pub git: GitUse,
 }
 
-/// What loops do with git.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GitUse {
     /// They work and commit in a worktree and on a branch of their own.
@@ -50,7 +49,6 @@ pub struct Prepared {
 
 impl Prepared {
     /// Whether it is a configuration file that was not there.
-    #[must_use]
     pub fn is_new_configuration(&self) -> bool {
         self.path == "refrain.toml" && matches!(self.fate, FileAction::Made(_))
     }
@@ -61,7 +59,6 @@ pub enum FileAction {
     /// It was not there, and holds this.
     Made(String),
     Added(String),
-    /// It is there, and stays as it is.
     Left,
     /// It cannot be added to safely.
     ByHand {
@@ -237,7 +234,6 @@ fn behind(text: &str, more: &str) -> String {
     format!("{apart}{more}")
 }
 
-/// What failed, with what was written before it.
 fn partly(before: &[Prepared], failed: &Utf8Path, source: EngineError) -> EngineError {
     let is_written = |file: &&Prepared| matches!(file.fate, FileAction::Made(_) | FileAction::Added(_));
     let written: Vec<_> = before.iter().filter(is_written).map(|file| file.path.as_str()).collect();

@@ -16,8 +16,7 @@ use refrain_core::spec::AgentKind;
 use refrain_core::view::plugin::{Part, PartState, PluginState, PluginStatus};
 use refrain_store::outbox::plugins::{self, Installed};
 
-use crate::PluginError;
-use crate::{EngineError, Host};
+use crate::{EngineError, Host, PluginError};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginWork {

@@ -37,7 +37,6 @@ const LEAVING: Duration = Duration::from_secs(10);
 /// How often it is checked meanwhile: one that was killed wakes no waiter.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// The interface to one project's loops.
 #[derive(Clone, Debug)]
 pub struct Service {
     pub(crate) project: Project,
@@ -65,23 +64,19 @@ impl Service {
     }
 
     /// Whether [`Service::trusting`] said so.
-    #[must_use]
     pub fn trusts_once(&self) -> bool {
         self.trusts_once
     }
 
     /// Whether the user trusts this content of the project.
-    #[must_use]
     pub fn trusts(&self, content: Content<'_>) -> bool {
         self.trusts_once || Trust::new(&self.host.state_home).is_trusted(&self.project.root, content)
     }
 
-    #[must_use]
     pub fn project(&self) -> &Project {
         &self.project
     }
 
-    #[must_use]
     pub fn host(&self) -> &Host {
         &self.host
     }

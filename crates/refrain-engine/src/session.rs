@@ -45,9 +45,7 @@ pub enum Turn {
         marker: String,
         prompt: String,
     },
-    /// The session is in this turn already.
     Under(Box<LoopState>),
-    /// Its last turn is still being proven.
     Proving,
     /// There was nothing to do: its next turn begins at `until`.
     Resting {
@@ -153,7 +151,6 @@ impl Service {
     }
 
     /// The session that this process was started in: the nearest process above it that is the agent's.
-    #[must_use]
     pub fn session_here(&self, agent: AgentKind, id: Option<&str>) -> Session {
         let Identity { boot, host, .. } = identity::own();
         let process = identity::above(|program| refrain_agents::hook::is_program_of(agent, program));

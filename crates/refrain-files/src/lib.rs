@@ -288,7 +288,6 @@ pub fn remove(path: &Utf8Path) -> io::Result<()> {
     }
 }
 
-/// The folder and the name of a path.
 pub fn split(path: &Utf8Path) -> io::Result<(&Utf8Path, &str)> {
     match (path.parent(), path.file_name()) {
         (Some(folder), Some(name)) => Ok((folder, name)),

@@ -29,7 +29,6 @@ pub struct Check {
     pub(super) job: Option<u64>,
 }
 
-/// Whether a project has checks at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Configured {
     Yes(String),
@@ -38,7 +37,6 @@ pub enum Configured {
     Unknown(String),
 }
 
-/// The known checks of one commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checks {
     pub head: Oid,
@@ -80,7 +78,6 @@ pub enum Verdict {
 
 impl Checks {
     /// The overall result. A check that is not required counts too: a user who wants it ignored can merge.
-    #[must_use]
     pub fn verdict(&self) -> Verdict {
         let is = |wanted: &[CheckState]| {
             self.list.iter().filter(|check| wanted.contains(&check.state)).cloned().collect::<Vec<_>>()

@@ -71,7 +71,6 @@ impl Forge {
         Ok(Some(Self { place, host }))
     }
 
-    #[must_use]
     pub fn place(&self) -> &RepositoryAddress {
         &self.place
     }
@@ -252,7 +251,6 @@ fn settled(request: &PullRequest, head: &Oid) -> Option<Merged> {
 /// The end of a log, up to `most` bytes, without colours, timestamps and anything after the last marked error, where
 /// the runner only cleans up.
 fn log_end(log: &[u8], most: usize) -> String {
-    /// The forge's prefix of error lines.
     const ERROR: &str = "##[error]";
     let text = anstream::adapter::strip_str(&String::from_utf8_lossy(log)).to_string();
     let lines: Vec<&str> = text.lines().map(|line| without_time(line.trim_end())).collect();

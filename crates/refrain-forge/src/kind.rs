@@ -1,5 +1,3 @@
-//! The operations of each kind of forge.
-
 use std::fmt::Debug;
 
 use refrain_core::git::Oid;
@@ -21,7 +19,6 @@ pub(super) trait Host: Debug + Send + Sync {
     /// Turns it into a draft again.
     fn draft(&self, of: &PullRequest) -> Result<(), Trouble>;
     fn checks(&self, head: &Oid, base: &str) -> Result<Checks, Trouble>;
-    /// The whole log of a job.
     fn log(&self, job: u64) -> Result<Vec<u8>, Trouble>;
     fn mergeable(&self, number: u64) -> Result<Mergeable, Trouble>;
     /// Merges it only at this head; returns the commit.

@@ -19,7 +19,6 @@ pub enum Mergeable {
 pub enum MergeBlocker {
     Draft,
     Closed,
-    /// It conflicts with its base.
     Conflicts,
     /// It has to be rebased onto its base first.
     Behind,

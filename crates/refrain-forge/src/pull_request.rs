@@ -27,7 +27,6 @@ pub enum State {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Project {
-    /// The default base of pull requests.
     pub default_branch: String,
     /// Whether the login may push there; none if the forge does not report it.
     pub may_push: Option<bool>,

@@ -27,7 +27,6 @@ pub struct Token {
     from: &'static str,
 }
 
-/// Whether a host is GitHub's own.
 pub(super) fn is_githubs(host: &str) -> bool {
     host == "github.com" || host.ends_with(".ghe.com")
 }

@@ -35,28 +35,22 @@ pub enum Trouble {
         /// The message, printable.
         said: String,
     },
-    /// The token is invalid or expired.
     #[error("{host} does not take the token of {from}; set one that is valid: {said}")]
     BadToken { from: &'static str, host: String, said: String },
     #[error("the login at the forge may not do this: {said}")]
     NoPermission { said: String },
-    /// It does not exist, or this login may not see it.
     #[error("the forge does not have it, or does not show it to this login: {said}")]
     NotFound { said: String },
-    /// A rate limit was reached.
     #[error("the forge wants to be asked less often: {said}")]
     RateLimited { until: RetryTime, said: String },
-    /// It is unreachable, or the connection broke: the result has to be looked up.
     #[error("the forge cannot be reached: {said}")]
     Unreachable { said: String },
-    /// It refused for another reason.
     #[error("the forge refused: {said}")]
     Refused {
         /// The HTTP status; 0 if the program reported it.
         status: u16,
         said: String,
     },
-    /// The answer cannot be parsed.
     #[error("the forge answered something that cannot be understood, to {asked}: {source}")]
     Answer { asked: String, source: serde_json::Error },
     #[error("asking the forge was stopped")]
@@ -71,13 +65,11 @@ pub enum Trouble {
 pub enum RetryTime {
     /// At this time, in seconds since 1970.
     At(u64),
-    /// A delay after its answer.
     After(Duration),
 }
 
 impl Trouble {
     /// Whether the request may have taken effect all the same.
-    #[must_use]
     pub const fn is_uncertain(&self) -> bool {
         matches!(self, Self::Unreachable { .. } | Self::Cancelled | Self::Tool(_) | Self::Answer { .. })
     }

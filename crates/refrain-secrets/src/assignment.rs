@@ -58,7 +58,6 @@ fn in_text() -> String {
 /// In other texts it may be bare or on the next line.
 static IN_TEXT: LazyLock<Option<Regex>> = LazyLock::new(|| bytes_regex(&in_text()));
 
-/// The same, and after a blank.
 static BEHIND_BLANK: LazyLock<Option<Regex>> =
     LazyLock::new(|| bytes_regex(&format!("{}|{BEGIN}[ \\t](?:{QUOTED}|{BARE})", in_text())));
 

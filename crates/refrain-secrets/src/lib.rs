@@ -42,7 +42,6 @@ const SHORTEST: usize = 12;
 
 /// Searches the new content of `path` for a secret. A secret that is already in `base`, the committed version, is not
 /// new; nor is a path that has such a version.
-#[must_use]
 pub fn screen(path: &[u8], bytes: &[u8], base: Option<&[u8]>) -> Option<SecretMatch> {
     let text = text::readable(bytes);
     if base.is_none() {
@@ -64,7 +63,6 @@ pub fn screen(path: &[u8], bytes: &[u8], base: Option<&[u8]>) -> Option<SecretMa
 }
 
 /// Searches a path, the name of a branch, or a message for a secret: only with the table of rules.
-#[must_use]
 pub fn screen_name(name: &[u8]) -> Option<&'static str> {
     (name.len() >= SHORTEST)
         .then(|| scan::find(&text::readable(name), &|_| true))

@@ -47,12 +47,10 @@ const ENDS: &[(&str, &str)] = &[
 /// Parts of the name of an environment file that is an example, or encrypted, or no environment file.
 const SHOWN: &str = "example sample template tpl dist defaults default schema vault enc encrypted sops d ts js mjs cjs py rb go rs md txt spec keys";
 
-/// Parts of the name of a test environment.
 const TRIED: &str = "test testing tests ci e2e dev development";
 
 const SETTINGS: &str = ".ini .yaml .yml .json .json5 .jsonc .toml .properties .conf .cfg .cnf .config .env";
 
-/// Parts of paths with translations.
 const WORDS: &str = "i18n l10n locale locales lang langs language languages translation translations intl messages strings labels openapi swagger";
 
 const GENERATED: &str = ".lock .lockfile .min.js .min.css .min.mjs .map .svg .ipynb_checkpoints";

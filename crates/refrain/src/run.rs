@@ -14,13 +14,11 @@ use refrain_engine::config::keys::Notify;
 use refrain_engine::{EngineError, Exporter, Notifier, Remembrance, Runner, Service, Signals, chain};
 use serde::Serialize;
 
-use crate::notifier;
 use crate::notify::{self, Stopped};
-use crate::out;
 use crate::out::Target;
 use crate::render::live::{Live, StatusStyle};
 use crate::render::screen::Screen;
-use crate::telemetry;
+use crate::{notifier, out, telemetry};
 
 // How to show a run.
 #[derive(Clone, Debug, Default, Args)]

@@ -9,7 +9,6 @@ use std::process::{Command, Output, Stdio};
 const AXE: &str = "4.14.1";
 
 /// The path of the accessibility checker axe-core, a script for the browser; none if it is not installed.
-#[must_use]
 pub fn axe() -> Option<PathBuf> {
     let path = cache()?.join(format!("axe-core-{AXE}/node_modules/axe-core/axe.min.js"));
     path.is_file().then_some(path)

@@ -13,7 +13,6 @@ pub struct Survivor {
 }
 
 /// Every living process that bears `marker` in its environment or command line. Zombies bear nothing: they are dead.
-#[must_use]
 pub fn survivors(marker: &str) -> Vec<Survivor> {
     let own = std::process::id();
     let pids = fs::read_dir("/proc").expect("/proc is there").flatten();

@@ -7,7 +7,6 @@ use std::process::Command;
 use crate::npm::variable;
 use crate::{Sandbox, write};
 
-/// A project with two faults.
 #[derive(Debug)]
 pub struct Project {
     pub name: &'static str,
@@ -72,7 +71,6 @@ impl Project {
         below: "bin",
     };
 
-    /// A package, tested by node's own runner.
     pub const NODE: Self = Self {
         name: "node",
         gate: "npm-test",
@@ -94,7 +92,6 @@ impl Project {
     /// Puts it into the sandbox's project with a history of its own: its description, its code, its tests.
     ///
     /// `None` if its tools are missing; their names are printed, so that a skipped test is seen.
-    #[must_use]
     #[expect(clippy::print_stderr, reason = "what is skipped is skipped visibly")]
     pub fn lay(self, sandbox: &Sandbox) -> Option<Laid> {
         let Some(tools) = self.tools() else {
@@ -139,20 +136,17 @@ pub struct Laid {
 
 impl Laid {
     /// A `PATH` with its tools first, before these folders.
-    #[must_use]
     pub fn path(&self, others: &str) -> String {
         format!("{}:{others}", self.tools.display())
     }
 
     /// The `PATH` for tests that need no programs beyond the usual ones.
-    #[must_use]
     pub fn usual_path(&self) -> String {
         let path = variable("PATH").unwrap_or_default();
         self.path(path.to_str().expect("it is UTF-8"))
     }
 
     /// A shell command that fixes the first fault (0) or the second (1), run in the project.
-    #[must_use]
     pub fn mend(&self, fault: usize) -> String {
         let path = self.project.mends[fault].0;
         format!("cp '{}' {path}", self.mends.join(path).display())

@@ -86,7 +86,6 @@ pub struct Session {
 }
 
 impl Session {
-    #[must_use]
     pub fn pid(&self) -> i32 {
         i32::try_from(self.child.id()).expect("process numbers are small")
     }
@@ -105,14 +104,10 @@ impl Session {
         Pid::from_raw(self.pid()).expect("a child has a number")
     }
 
-    /// Its standard output so far.
-    #[must_use]
     pub fn stdout(&self) -> String {
         text(&self.files[0])
     }
 
-    /// Its standard error so far.
-    #[must_use]
     pub fn stderr(&self) -> String {
         text(&self.files[1])
     }
@@ -123,7 +118,6 @@ impl Session {
         eventually(&format!("{} prints {part:?}", self.words), || self.stdout().contains(part).then_some(()));
     }
 
-    /// Whether it is still running.
     pub fn is_running(&mut self) -> bool {
         self.child.try_wait().expect("a child can be waited for").is_none()
     }
@@ -190,7 +184,6 @@ impl Run {
 
     /// Standard output as the one JSON value that it must be.
     #[track_caller]
-    #[must_use]
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout)
             .unwrap_or_else(|error| panic!("{}: {error}\n{}\n{}", self.words, self.stdout, self.stderr))
@@ -198,7 +191,6 @@ impl Run {
 
     /// Standard output as JSON values, one a line.
     #[track_caller]
-    #[must_use]
     pub fn json_lines(&self) -> Vec<Value> {
         let parse = |line: &str| {
             serde_json::from_str(line).unwrap_or_else(|error| panic!("{}: {error}: {line}", self.words))
@@ -207,7 +199,6 @@ impl Run {
     }
 
     /// Whether standard output has this line.
-    #[must_use]
     pub fn has_line(&self, line: &str) -> bool {
         self.stdout.lines().any(|found| found == line)
     }

@@ -12,7 +12,6 @@ enum Part {
 }
 
 impl Message {
-    #[must_use]
     pub fn option(name: &str) -> Self {
         Self(vec![Part::Option(name.to_owned())])
     }
@@ -36,7 +35,6 @@ impl Message {
         Self(parts)
     }
 
-    /// The text with more after it.
     #[must_use]
     pub fn then(mut self, more: impl Into<Self>) -> Self {
         self.0.extend(more.into().0);

@@ -4,10 +4,9 @@ use refrain_core::LoopId;
 use refrain_core::r#loop::Grant;
 use refrain_engine::{EngineError, LoopRequest, Runner, Service};
 
-use super::Slow;
 use super::resume::{self, Resumed, notify};
-use super::start;
 use super::steer::{Steering, steer};
+use super::{Slow, start};
 use crate::{Action, Code, Context, RequestError};
 
 pub enum Answered {

@@ -7,8 +7,7 @@ use refrain_engine::{EngineError, create, write_atomic};
 
 use crate::options::work::WorkArgs;
 use crate::plan::{HowArgs, Prepared, RunPlan, SourceArgs, SpecArgs};
-use crate::resolve;
-use crate::{Action, Code, Context, Note, RequestError};
+use crate::{Action, Code, Context, Note, RequestError, resolve};
 
 #[derive(Debug, Default)]
 pub struct NewPlan {

@@ -1,5 +1,3 @@
-//! Setting a key of the user's own configuration.
-
 use camino::Utf8PathBuf;
 use refrain_engine::config::edit::{self, KeyError, KeyPath};
 

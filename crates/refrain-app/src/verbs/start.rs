@@ -1,5 +1,3 @@
-//! Starting a loop.
-
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::gate::DefaultGates;
 use refrain_core::text::printable;
@@ -25,7 +23,6 @@ pub struct PreparedLoop {
     pub offered: Vec<RepositoryCommand>,
     /// The gates that it would take by default if they were trusted.
     pub untrusted_gates: DefaultGates,
-    /// Its id, if the request has one.
     pub named: Option<LoopId>,
     pub notes: Vec<String>,
 }

@@ -18,7 +18,6 @@ pub const VERSION: u32 = 1;
 /// zone.
 const DAYS: i64 = 7;
 
-/// The money of one user's loops.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ledger {
@@ -53,17 +52,14 @@ impl Default for Ledger {
 
 impl Ledger {
     /// Its version: of one that was read it may be another than [`VERSION`].
-    #[must_use]
     pub fn version(&self) -> u32 {
         self.version
     }
 
-    #[must_use]
     pub fn open(&self) -> &[Reservation] {
         &self.open
     }
 
-    #[must_use]
     pub fn standings(&self, caps: &Caps, project: &str, day: Date) -> Vec<CapUsage> {
         let standing = |which| {
             let (spent, reserved) = (self.spent(which, project, day), self.reserved(which, project, day));
@@ -73,7 +69,6 @@ impl Ledger {
     }
 
     /// What is left under every cap; none if there is no cap.
-    #[must_use]
     pub fn left(&self, caps: &Caps, project: &str, day: Date) -> Option<Allowance> {
         let by = self.standings(caps, project, day).into_iter().min_by_key(CapUsage::left)?;
         Some(Allowance { amount: by.left(), by })
@@ -147,7 +142,6 @@ impl Ledger {
 }
 
 impl Reservation {
-    #[must_use]
     pub fn is(&self, of: &Utf8Path, run: u64) -> bool {
         self.of == of && self.run == run
     }

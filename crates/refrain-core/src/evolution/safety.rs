@@ -5,7 +5,6 @@ use std::fmt;
 
 use crate::text::squeeze;
 
-/// Why a line is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsafe {
     /// Something in it is not seen.
@@ -73,7 +72,6 @@ const PERMITS: &str = "\
     full-auto no-verify force force-push unsandboxed allowlist whitelist confirmation unattended push merge \
     publish deploy";
 
-/// Words that claim, and Refrain's own words.
 const CLAIMS: &str =
     "promise promises refrain spec_pass task_blocked state.md <promise> </promise> iteration-summary";
 

@@ -30,7 +30,6 @@ pub struct GateChoice {
 }
 
 impl GateChoice {
-    #[must_use]
     pub fn source(self) -> GateSource {
         match self {
             Self { no_gates: true, .. } => GateSource::Nowhere,
@@ -56,7 +55,6 @@ impl DefaultGates {
     pub const SLOW: Millis = Millis(5 * 60 * 1000);
 
     /// The offer's gates that are trusted, and those that are not.
-    #[must_use]
     pub fn split(offer: Offer, is_trusted: impl Fn(&GateSpec) -> bool) -> (Self, Self) {
         let protect = ProtectSpec {
             frozen: offer.protect,

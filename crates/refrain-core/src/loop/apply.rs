@@ -29,7 +29,6 @@ use crate::signature::{Signatures, Signed, SignedKind};
 use crate::stuck::Verdict;
 
 impl LoopState {
-    /// The state after a journal's first record.
     pub fn begin(record: &Record) -> Result<Self, Damage> {
         let Record { seq: 1, at, event: Event::LoopStarted(started) } = record else {
             return Err(Damage::NoStart(record.seq));

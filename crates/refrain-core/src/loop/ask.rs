@@ -62,7 +62,6 @@ impl MachineEnd for End {
 }
 
 impl LoopState {
-    /// Whether the loop can be asked this now.
     pub fn admits(&self, ask: &Ask) -> Result<(), Refusal> {
         let Ask::Steer(text) = ask else { return self.lifecycle.admits(ask) };
         check_steering(text)?;
@@ -74,7 +73,6 @@ impl LoopState {
 
     /// Whether the agent, gate or critic that is being stopped is killed at once for this: it was asked to stop before,
     /// and is asked again.
-    #[must_use]
     pub fn kills_at_once(&self, ask: &Ask) -> bool {
         self.ending() == Some(false)
             && match ask {
@@ -86,7 +84,6 @@ impl LoopState {
     }
 
     /// Whether the child that is being stopped is killed at once.
-    #[must_use]
     pub fn is_killed(&self) -> bool {
         self.ending() == Some(true)
     }
@@ -205,7 +202,6 @@ impl LoopState {
     }
 
     /// The first event of a runner: it says what became of the attempt that it found in flight.
-    #[must_use]
     pub fn recover(&self, runner: Identity) -> Event {
         let interrupted = self.in_flight().map(|flight| flight.id);
         Event::RunnerStarted { runner, interrupted, adopted: None, judged: None }

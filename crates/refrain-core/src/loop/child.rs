@@ -18,7 +18,6 @@ struct Bounds {
 }
 
 impl LoopState {
-    #[must_use]
     pub fn child(&self) -> Option<(ChildId, &Child)> {
         match &self.phase {
             Phase::InFlight(flight) => Some((ChildId::Attempt(flight.id), &flight.child)),
@@ -34,7 +33,6 @@ impl LoopState {
     }
 
     /// The agent that a child is; none of a command.
-    #[must_use]
     pub fn agent_of(&self, child: ChildId) -> Option<&AgentSpec> {
         match child {
             ChildId::Attempt(_) => Some(&self.spec.agent),
@@ -44,7 +42,6 @@ impl LoopState {
     }
 
     /// The record that a child is started; none of a gate that there is not.
-    #[must_use]
     pub fn started(&self, child: ChildId) -> Option<Event> {
         Some(match child {
             ChildId::Attempt(id) => Event::AttemptStarted(id),
@@ -66,7 +63,6 @@ impl LoopState {
     }
 
     /// The record that the child in flight is to end.
-    #[must_use]
     pub fn stop_requested(&self, because: StopReason) -> Option<Event> {
         Some(match self.child()?.0 {
             ChildId::Attempt(_) => Event::AttemptStopRequested { because },
@@ -76,7 +72,6 @@ impl LoopState {
     }
 
     /// The record that the child in flight could not be started.
-    #[must_use]
     pub fn spawn_failed(&self, error: String) -> Option<Event> {
         Some(match self.child()?.0 {
             ChildId::Attempt(_) => Event::AttemptSpawnFailed { error },

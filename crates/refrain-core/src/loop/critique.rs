@@ -17,7 +17,6 @@ impl LoopState {
             && matches!(self.phase, Phase::Idle { claim: None, uncommitted: false })
     }
 
-    #[must_use]
     pub fn critiquing(&self) -> Option<&Critiquing> {
         match &self.phase {
             Phase::Critiquing(critiquing) => Some(critiquing),

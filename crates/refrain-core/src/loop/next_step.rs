@@ -5,10 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::child::{self};
-use super::state::ChildId;
-use super::state::Proving;
-use super::state::Publishing;
-use super::state::{Live, LoopState, Phase};
+use super::state::{ChildId, Live, LoopState, Phase, Proving, Publishing};
 use super::trouble;
 use crate::agent::Usage;
 use crate::event::{Blocked, End, StopReason, Urgency, Wait, WaitKind};
@@ -71,7 +68,6 @@ pub enum Step {
     Rest,
 }
 
-#[must_use]
 pub fn next_step(state: &LoopState, live: &Live, now: Timestamp) -> Step {
     let step = unfunded(state, live, now);
     // Nothing that costs money is begun without.
@@ -332,7 +328,6 @@ fn after(state: &LoopState, due: Option<Wait>, now: Timestamp, step: Step) -> St
     }
 }
 
-/// The rest before the next iteration.
 fn rest(state: &LoopState) -> Option<Wait> {
     let span = state.limits.pause.max(state.back_off())?;
     Some(Wait { kind: WaitKind::Pace, until: plus(state.rested_since?, span) })

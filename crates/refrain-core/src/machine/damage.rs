@@ -1,18 +1,14 @@
-//! What no journal can hold.
-
 use crate::event::FORMAT;
 
 /// A record that cannot follow those before it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Damage {
-    /// The journal does not begin with a start.
     #[error("record {0} should be the loop's start")]
     NoStart(u64),
     #[error("record {found} stands where {expected} should")]
     Sequence { expected: u64, found: u64 },
     #[error("record {0} is older than the one before it")]
     Time(u64),
-    /// The machine cannot do this from its present state.
     #[error("record {seq} ({what}) cannot follow the one before it")]
     Order { seq: u64, what: &'static str },
     #[error(

@@ -19,7 +19,6 @@ const MOST_FACTS: usize = 20;
 
 /// The memories of a loop that has ended; `said` is all its steering. None if it is paused or waits for something that
 /// has nothing to do with its work, and none if it never ran.
-#[must_use]
 pub fn after(state: &LoopState, said: &[&str]) -> Vec<Memory> {
     let Some(ended) = state.ended else { return Vec::new() };
     let Some(outcome) = Outcome::of(state, ended.end) else { return Vec::new() };
@@ -45,7 +44,6 @@ enum Outcome {
     Done,
     Abandoned,
     Failed,
-    /// It failed, and something of it is there.
     Partial,
 }
 

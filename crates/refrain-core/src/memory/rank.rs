@@ -26,7 +26,6 @@ const USE_FADES: f64 = 21.0 * DAY;
 /// As often used is as good as it gets.
 const MANY_USES: f64 = 20.0;
 
-/// A memory that was found for a goal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hit {
     pub memory: Memory,
@@ -52,7 +51,6 @@ pub struct Ranked {
 }
 
 /// Puts what was found for a goal in order, the best first.
-#[must_use]
 pub fn rank(hits: Vec<Hit>, goal: &str, project: &str, now: Timestamp) -> Vec<Ranked> {
     let by_words = places(&hits, |hit| hit.bm25);
     let by_vector = places(&hits, |hit| hit.likeness.map(|likeness| -f64::from(likeness)));
@@ -136,7 +134,6 @@ fn faded(since: Timestamp, now: Timestamp, within: f64) -> f64 {
 }
 
 /// How similar two vectors are; none if they have other lengths, or no direction.
-#[must_use]
 pub fn cosine(a: &[f32], b: &[f32]) -> Option<f32> {
     if a.len() != b.len() {
         return None;

@@ -39,10 +39,15 @@ pub enum AgentEvent {
         output: String,
     },
     /// Tokens used so far: replaces the earlier number of the same scope.
-    Tokens { of: Scope, tokens: Tokens },
+    Tokens {
+        of: Scope,
+        tokens: Tokens,
+    },
     /// Money spent so far: replaces the earlier amount of the same scope.
-    Cost { of: Scope, usd: Usd },
-    /// The agent itself tries again.
+    Cost {
+        of: Scope,
+        usd: Usd,
+    },
     Retry(Fault),
     /// Something went wrong that ends the attempt, if it ends. The last one counts, unless the agent continued
     /// afterwards: an adapter withdraws nothing, and reports only what is final.
@@ -64,7 +69,6 @@ pub enum AgentEvent {
 
 impl AgentEvent {
     /// Whether the model answered or a tool ran: a retry before that succeeded.
-    #[must_use]
     pub fn is_progress(&self) -> bool {
         match self {
             Self::Text { .. } | Self::Thought(_) | Self::ToolCall { .. } | Self::ToolResult { .. } => true,
@@ -190,7 +194,6 @@ pub struct Usage {
 impl Usage {
     /// The usage of a started run. Anything that it did not report makes every sum that includes it incomplete: this is
     /// the one place that decides it. `is_whole` if its program came to its own end.
-    #[must_use]
     pub fn of_run(tokens: Option<Tokens>, cost: Option<Usd>, is_whole: bool) -> Self {
         let tokens = tokens.unwrap_or_default();
         let has_tokens = tokens.input.is_some() || tokens.output.is_some();
@@ -201,7 +204,6 @@ impl Usage {
 
 impl Tokens {
     /// The tokens that count against a cap: all in and all out.
-    #[must_use]
     pub fn counted(self) -> u64 {
         self.input.unwrap_or(0).saturating_add(self.output.unwrap_or(0))
     }
@@ -221,7 +223,6 @@ impl Tokens {
     }
 }
 
-/// The values of both, or of one.
 fn either(a: Option<u64>, b: Option<u64>, how: impl Fn(u64, u64) -> u64) -> Option<u64> {
     match (a, b) {
         (Some(a), Some(b)) => Some(how(a, b)),
@@ -352,7 +353,6 @@ fn is_zero(value: &u64) -> bool {
 }
 
 impl AgentReport {
-    /// Takes one more event in.
     pub fn hear(&mut self, event: &AgentEvent) {
         if event.is_progress() {
             self.retrying = None;

@@ -11,12 +11,10 @@ use globset::{Candidate, Glob, GlobBuilder, GlobSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Why a text is no glob.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GlobError {
     #[error("a glob cannot be empty; `**` means every path")]
     Empty,
-    /// Nothing of the worktree is meant.
     #[error("{0:?} lies outside the worktree; a glob is seen from the worktree's top, without `..`")]
     Outside(String),
     /// It looks like an exception, as `.gitignore` has them; there are none here.
@@ -33,7 +31,6 @@ pub struct PathGlob(String);
 
 impl PathGlob {
     /// Whether the glob covers the path, given in git's bytes.
-    #[must_use]
     pub fn matches(&self, path: &[u8]) -> bool {
         // Compiled at each use: that is seldom, as it is asked only of what was found.
         let globs = compile(&self.0, true).and_then(|globs| set(&[&self.0], &globs));

@@ -13,7 +13,6 @@ pub type PublicKey = Hex<64>;
 /// The signature of a record, as in the record's line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signature {
-    /// The key that it is made with.
     pub key: PublicKey,
     pub value: Hex<128>,
 }
@@ -48,13 +47,11 @@ impl SignedKind {
 
 /// The signed statement of a record: the loop, the record's number, and the hash that its line would have without the
 /// signature, which covers every line before it.
-#[must_use]
 pub fn statement(id: &LoopId, seq: u64, hash: &str) -> Vec<u8> {
     format!("refrain journal record\n{id}\n{seq}\n{hash}\n").into_bytes()
 }
 
 /// The signed statement of a request: its target (`loops/ID` or `plans/ID`), its id, and the request itself, as JSON.
-#[must_use]
 pub fn request_statement(of: &str, id: &RequestId, ask: &str) -> Vec<u8> {
     format!("refrain request\n{of}\n{}\n{ask}\n", id.as_str()).into_bytes()
 }
@@ -77,7 +74,6 @@ pub struct Signed {
     pub check: Check,
 }
 
-/// Why a journal is not signed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Objection {
     kind: SignedKind,
@@ -87,7 +83,6 @@ pub struct Objection {
 
 impl Objection {
     /// Whether no key made the signature: the record is not believed then, and the next runner sets it aside.
-    #[must_use]
     pub fn is_forged(&self) -> bool {
         matches!(self.check, Check::Missing | Check::Invalid)
     }
@@ -125,7 +120,6 @@ pub enum Signatures {
 
 impl Signatures {
     /// Those of a journal with these records, the first first.
-    #[must_use]
     pub fn of(records: &[Signed], is_ended: bool) -> Self {
         let is_signed = |record: &Signed| record.check != Check::Missing;
         if !records.first().is_some_and(|first| first.kind == SignedKind::Start && is_signed(first)) {
@@ -152,7 +146,6 @@ impl Signatures {
     }
 
     /// Whether it is signed; none if there is nothing to be signed, or nothing was looked at.
-    #[must_use]
     pub fn is_signed(&self) -> Option<bool> {
         match self {
             Self::Unchecked | Self::Open | Self::Before => None,
@@ -162,7 +155,6 @@ impl Signatures {
     }
 
     /// Why it is not signed.
-    #[must_use]
     pub fn objection(&self) -> Option<&Objection> {
         match self {
             Self::Unsigned(objection) => Some(objection),

@@ -12,7 +12,6 @@ use crate::spec::Millis;
 /// What `plan resume` grants: totals, not additions; a total that is not named stays.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlanGrant {
-    /// Iterations that one task may take.
     pub per_task: Option<u32>,
     /// Iterations that all of them may take together.
     pub total: Option<u32>,
@@ -21,7 +20,6 @@ pub struct PlanGrant {
 }
 
 impl PlanState {
-    /// Whether the plan can be asked this now.
     pub fn admits(&self, ask: &Ask) -> Result<(), Refusal> {
         self.lifecycle.admits(ask)?;
         match ask {
@@ -31,7 +29,6 @@ impl PlanState {
     }
 
     /// Whether the loops, which were asked to stop at once, are asked again: each then kills what it is stopping.
-    #[must_use]
     pub fn is_told_again(&self, live: &PlanLive, ask: &Ask) -> bool {
         live.told == Some(Urgency::Now) && matches!(ask, Ask::Pause(Urgency::Now) | Ask::Cancel(Urgency::Now))
     }

@@ -76,7 +76,6 @@ pub struct PlanLive {
     pub tasks_changed: bool,
 }
 
-#[must_use]
 pub fn next_step(state: &PlanState, live: &PlanLive, now: Timestamp) -> PlanStep {
     if state.ended.is_some() {
         // It is stopped, and a cancel was requested since.

@@ -12,7 +12,6 @@ pub enum Problem {
     Cycle(Vec<TaskId>),
     /// A task that is a part of itself. The first is repeated at the end.
     PartOfItself(Vec<TaskId>),
-    /// A task that waits for itself.
     OnItself(TaskId),
     /// Two tasks of the same name: what depends on it could mean either.
     Duplicate(TaskId),
@@ -25,7 +24,11 @@ pub enum Problem {
         nearest: Option<TaskId>,
     },
     /// A dependency that will not be done.
-    WaitsOn { task: TaskId, on: TaskId, status: TaskStatus },
+    WaitsOn {
+        task: TaskId,
+        on: TaskId,
+        status: TaskStatus,
+    },
     /// A task whose subtasks are to be done in its place, and that has none.
     NothingInItsPlace(TaskId),
     /// Tasks that nothing would prove done: neither they nor the plan say how.
@@ -40,14 +43,21 @@ pub enum Problem {
         largest: (String, u64),
     },
     /// A complexity that is none of SCUD's.
-    Complexity { task: TaskId, complexity: u32 },
+    Complexity {
+        task: TaskId,
+        complexity: u32,
+    },
     /// The waves that the file stores are not those of its dependencies.
-    StoredWaves { task: TaskId, wave: u32, on: TaskId, on_wave: u32 },
+    StoredWaves {
+        task: TaskId,
+        wave: u32,
+        on: TaskId,
+        on_wave: u32,
+    },
 }
 
 impl Problem {
     /// Whether the plan cannot be run as it is.
-    #[must_use]
     pub fn is_error(&self) -> bool {
         match self {
             Self::Cycle(_)
@@ -64,7 +74,6 @@ impl Problem {
         }
     }
 
-    #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Cycle(_) => "cycle",
@@ -81,7 +90,6 @@ impl Problem {
         }
     }
 
-    #[must_use]
     pub fn tasks(&self) -> &[TaskId] {
         match self {
             Self::Cycle(path) | Self::PartOfItself(path) => path.split_last().map_or(&[], |(_, path)| path),

@@ -51,7 +51,6 @@ pub(super) fn standings(tasks: &[Task], parents: &[Option<usize>]) -> Vec<TaskRe
     standing
 }
 
-/// Every task after its parent.
 fn from_the_top(parents: &[Option<usize>]) -> Vec<usize> {
     let below = Edges::new(
         parents.len(),

@@ -90,7 +90,6 @@ pub struct TaskState {
     pub cost: Option<Usd>,
     /// It cost more: some agent did not say.
     pub cost_at_least: bool,
-    /// Why there is another round.
     pub again: Option<Return>,
     /// How long its finished rounds took, without the time in which the plan had no runner.
     pub worked: Duration,
@@ -139,7 +138,6 @@ pub enum Halt {
     OutOfMoney,
 }
 
-/// Why a task has another round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Return {
     /// Others had changed the same paths.
@@ -152,7 +150,6 @@ pub enum Return {
     Resumed(String),
 }
 
-/// The tasks of one wave.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wave {
     pub tasks: Vec<usize>,
@@ -186,7 +183,6 @@ pub struct Batch {
 impl Batch {
     /// With how many of its tasks the verification is run next: the middle between the number known to pass and the
     /// number known to fail. None if it is known how many may land.
-    #[must_use]
     pub fn question(&self) -> Option<usize> {
         match &self.bad {
             None if self.good == self.merged.len() => None,
@@ -198,12 +194,10 @@ impl Batch {
 }
 
 impl PlanState {
-    #[must_use]
     pub fn task(&self, id: &TaskId) -> Option<&TaskState> {
         self.tasks.get(self.graph.index(id)?)
     }
 
-    #[must_use]
     pub fn iterations_left(&self) -> u32 {
         self.limits.total.saturating_sub(self.used).saturating_sub(self.reserved)
     }
@@ -222,7 +216,6 @@ impl PlanState {
 
     /// The status in the task file, if the plan decides it: until the plan has touched a task, the file's own word
     /// stays. After a crash a task is not in progress.
-    #[must_use]
     pub fn status_of(&self, task: &TaskState) -> TaskStatus {
         match &task.stage {
             Stage::Out => task.card.status,
@@ -248,14 +241,12 @@ impl PlanState {
     }
 
     /// Whether a person has to say how a task continues: it was tried in vain, and the plan asks for that.
-    #[must_use]
     pub fn awaits_tune(&self, task: &TaskState) -> bool {
         let in_vain = matches!(task.stage, Stage::Stopped(Stop::UsedUp | Stop::Stuck | Stop::Unfit));
         in_vain && self.spec.tune
     }
 
     /// Why a task is not done, in a line, for its file and for people.
-    #[must_use]
     pub fn blocked_because(&self, task: &TaskState) -> Option<String> {
         task.stopped_because().filter(|_| self.status_of(task) != TaskStatus::Pending)
     }
@@ -287,7 +278,6 @@ impl TaskState {
     }
 
     /// The iterations of its last round, and in total if there were more rounds.
-    #[must_use]
     pub fn tries(&self) -> String {
         let last = iterations(self.of_round);
         if self.rounds > 1 {

@@ -12,7 +12,6 @@ pub(super) enum LineKind {
     Quote,
 }
 
-/// The state between two lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Block {
     /// The open fence: its character and its length.

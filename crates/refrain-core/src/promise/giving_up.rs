@@ -4,7 +4,6 @@
 use super::line::beginning;
 use crate::text::{clip, squeeze};
 
-/// The begin of such a line.
 pub(crate) const GIVES_UP: &str = "TASK_BLOCKED:";
 
 pub(crate) const PLACEHOLDER: &str = "<reason>";

@@ -94,7 +94,6 @@ fn undecorated(line: &str) -> &str {
     beginning(line).trim_end_matches(|c: char| is_suffix(c.encode_utf8(&mut [0; 4])))
 }
 
-/// The line from its first word on.
 pub(super) fn beginning(line: &str) -> &str {
     marks_off(line).trim_start_matches(|c: char| EMPHASIS.contains(&c) || c.is_whitespace())
 }

@@ -47,12 +47,10 @@ pub enum MatchMode {
 #[schemars(with = "String")]
 pub struct PromiseText(String);
 
-/// A text that cannot be a promise.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PromiseTextError {
     #[error("a promise cannot be empty")]
     Empty,
-    /// A character that would end or begin a tag, or that is removed before a message is read.
     #[error("a promise cannot hold {0:?}")]
     Character(char),
 }
@@ -69,7 +67,6 @@ impl PromiseText {
         }
     }
 
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -107,19 +104,15 @@ pub struct Promise {
 
 impl Promise {
     /// The promise of every agent of a task, bare words too (seed 001).
-    #[must_use]
     pub fn of_task() -> Self {
         Self { text: PromiseText("TASK_COMPLETE".to_owned()), mode: MatchMode::Plain }
     }
 
     /// The words as an agent is to print them.
-    #[must_use]
     pub fn tag(&self) -> String {
         format!("{OPEN}{}{CLOSE}", self.text)
     }
 
-    /// Whether a prompt names the tag already.
-    #[must_use]
     pub fn is_tagged_in(&self, prompt: &str) -> bool {
         let tags = prompt.split(OPEN).skip(1);
         tags.filter_map(|rest| rest.split_once(CLOSE)).any(|(words, _)| squeeze(words) == self.text.as_str())
@@ -173,7 +166,6 @@ pub enum NearMiss {
 }
 
 impl NearMiss {
-    #[must_use]
     pub fn hint(self) -> &'static str {
         match self {
             Self::InSentence => "the promise counts only alone on its line; other words stood beside it",

@@ -53,7 +53,6 @@ pub(crate) fn fenced(text: &str) -> String {
     fenced_as("", text)
 }
 
-/// The same, of a language.
 pub(crate) fn fenced_as(language: &str, text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);

@@ -76,7 +76,6 @@ impl Quote {
 
 /// All that the prompt of the next attempt, and its `context.md`, quote, and where each text may be: the first source
 /// that has one counts.
-#[must_use]
 pub fn quotes(state: &LoopState) -> Vec<(Quote, Vec<Source>)> {
     let is_failure = |outcome| matches!(outcome, Outcome::Failed | Outcome::TimeLimit | Outcome::Silence);
     let last = state.last_charged();

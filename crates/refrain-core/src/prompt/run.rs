@@ -11,7 +11,6 @@ use crate::r#loop::{Attempt, LoopState, Outcome};
 use crate::spec::Millis;
 use crate::text::{clip, grouped, squeeze};
 
-/// How many earlier runs have a line.
 const MOST_RUNS: usize = 3;
 /// How much is said of such a run's result, in bytes.
 const LONGEST_OUTCOME: usize = 200;

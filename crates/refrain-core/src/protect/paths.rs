@@ -113,13 +113,11 @@ impl Protected {
     }
 
     /// Every change that a rule forbids, in the order of the changes.
-    #[must_use]
     pub fn touched(&self, changes: &[(RepoPath, Change)]) -> Vec<Violation> {
         changes.iter().filter_map(|(path, change)| self.judge(path, *change)).collect()
     }
 
     /// Whether a rule covers such a path: only for those their old and new content matters.
-    #[must_use]
     pub fn covers(&self, path: &RepoPath, kind: Kind) -> bool {
         let bytes = path.to_bytes();
         self.freezes(&bytes, kind != Kind::File).is_some()
@@ -129,14 +127,12 @@ impl Protected {
 
     /// Whether a rule is bound to this folder or to one in it: `ci/**` to `ci` and `.`, but not to `ci/cache`. A folder
     /// that git ignores as a whole is read only if a rule names it.
-    #[must_use]
     pub fn is_bound_to(&self, folder: &RepoPath) -> bool {
         let folder = format!("{}/", String::from_utf8_lossy(&folder.to_bytes()).to_lowercase());
         self.frozen.folders.iter().chain(&self.existing.folders).any(|bound| bound.starts_with(&folder))
     }
 
     /// Every new or changed file among the changes that Python takes in the place of a protected source.
-    #[must_use]
     pub fn compiled(&self, changes: &[(RepoPath, Change)]) -> Vec<Violation> {
         let hides = |(path, change): &(RepoPath, Change)| {
             let source = match change {

@@ -18,13 +18,11 @@ pub struct Stop {
     pub has_background: bool,
     /// It asks the person something, and has no answer.
     pub asks: bool,
-    /// Its last message is known.
     pub has_spoken: bool,
 }
 
 impl Stop {
     /// Whether a turn is over with it; if not, the session may stop, and nothing is counted.
-    #[must_use]
     pub fn ends_a_turn(self) -> bool {
         let Self { is_own, is_inside, has_background, asks, has_spoken } = self;
         is_own && has_spoken && !(is_inside || has_background || asks)
@@ -44,7 +42,6 @@ pub enum LoopOwner {
 
 impl LoopOwner {
     /// Looks at a loop for the session of this name, in this process.
-    #[must_use]
     pub fn of(state: &LoopState, session: &str, process: Option<Process>) -> Self {
         match &state.session {
             None => Self::Nobodys,
@@ -69,7 +66,6 @@ pub fn by_turn(loops: &mut [LoopState]) {
 
 /// Whether the message ends the turn that is under way: the one that was seen when it was sent. If two report the same
 /// at once, one counts.
-#[must_use]
 pub fn is_heard(state: &LoopState, seen: Option<AttemptId>) -> bool {
     seen.is_some() && state.in_flight().map(|flight| flight.id) == seen
 }
@@ -107,7 +103,6 @@ pub enum SessionLoop<'a> {
 
 impl TurnDecision {
     /// The answer to the session for this loop. The first of its loops that continues the session decides.
-    #[must_use]
     pub fn of(id: &LoopId, stands: SessionLoop<'_>) -> Self {
         match stands {
             SessionLoop::Next { marker, prompt } => Self::GoOn(format!("{marker}\n\n{prompt}")),
@@ -133,7 +128,6 @@ impl TurnDecision {
 }
 
 /// The reminder for a session of a loop that it may have forgotten.
-#[must_use]
 pub fn reminder(state: &LoopState) -> String {
     let (marker, id) = (prompt::marker(state, state.iteration), &state.spec.id);
     format!(

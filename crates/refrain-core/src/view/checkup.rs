@@ -23,7 +23,6 @@ pub struct Checkup {
 
 impl Checkup {
     /// A checkup with these findings, sorted by subject; within one they stay in their order.
-    #[must_use]
     pub fn of(mut findings: Vec<Finding>) -> Self {
         findings.sort_by_key(|finding| finding.subject);
         let count = |grade| findings.iter().filter(|finding| finding.grade == grade).count();
@@ -55,19 +54,16 @@ pub struct Finding {
 }
 
 impl Finding {
-    #[must_use]
     pub fn ok(subject: Subject, found: impl Into<String>) -> Self {
         Self { subject, about: None, grade: Grade::Ok, found: found.into(), advice: None, fix: None }
     }
 
     /// Something that may hinder a loop, and what to do about it.
-    #[must_use]
     pub fn warning(subject: Subject, found: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { grade: Grade::Warning, advice: Some(advice.into()), ..Self::ok(subject, found) }
     }
 
     /// Something that will hinder a loop, and what to do about it.
-    #[must_use]
     pub fn problem(subject: Subject, found: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { grade: Grade::Problem, ..Self::warning(subject, found, advice) }
     }
@@ -119,7 +115,6 @@ pub enum Subject {
 }
 
 impl Subject {
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Configuration => "configuration",
@@ -156,7 +151,6 @@ pub enum Grade {
 }
 
 impl Grade {
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",

@@ -229,8 +229,6 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// In one word, for people.
-    #[must_use]
     pub fn life(&self) -> &'static str {
         match self.alive {
             _ if self.stopped => "stopped",
@@ -242,7 +240,6 @@ impl Runner {
 }
 
 /// The command that continues a stopped runner, ready to be typed.
-#[must_use]
 pub fn to_continue(pid: i32) -> String {
     format!("kill -CONT {pid}")
 }
@@ -271,7 +268,6 @@ pub struct Alive {
 impl Alive {
     /// A loop without a runner.
     pub const NOBODY: Self = Self { runner: Some(false), orphan: None, stopped: false };
-    /// A loop with a runner.
     pub const DRIVEN: Self = Self { runner: Some(true), orphan: None, stopped: false };
 }
 
@@ -294,7 +290,6 @@ fn branch(state: &LoopState) -> Option<String> {
     state.spec.git.new_branch().map(str::to_owned).or(base)
 }
 
-#[must_use]
 pub fn status(state: &LoopState, alive: Alive) -> Status {
     let LoopState { lifecycle, spec, limits, .. } = state;
     let ended = lifecycle.ended;
@@ -446,23 +441,19 @@ impl Status {
     }
 
     /// Whether it is over: nothing more happens unless a person resumes it.
-    #[must_use]
     pub fn has_stopped(&self) -> bool {
         self.status.has_stopped()
     }
 
-    #[must_use]
     pub fn verification(&self) -> Verification {
         Verification::of(self.status, self.verified)
     }
 
     /// Whether its runner is gone while this attempt was running.
-    #[must_use]
     pub fn is_interrupted(&self, attempt: &Iteration) -> bool {
         self.status == StatusWord::Crashed && attempt.ended_at.is_none()
     }
 
-    #[must_use]
     pub fn tone(&self) -> Tone {
         Tone::of(self.status, self.verified)
     }
@@ -470,12 +461,10 @@ impl Status {
 
 impl StatusWord {
     /// Whether it is over: nothing more happens unless a person resumes it.
-    #[must_use]
     pub fn has_stopped(self) -> bool {
         !matches!(self, Self::Running | Self::Waiting)
     }
 
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Running => "running",

@@ -89,7 +89,6 @@ pub struct NoticeWatch {
 
 impl NoticeWatch {
     /// For waits longer than `longest`, if set; and for every end.
-    #[must_use]
     pub fn new(longest: Option<Millis>) -> Self {
         Self { longest: longest.map(Duration::from), waits_since: None, is_told: false }
     }

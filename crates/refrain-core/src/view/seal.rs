@@ -15,7 +15,6 @@ impl Sealing {
         self.hasher.update(bytes);
     }
 
-    #[must_use]
     pub fn done(&self) -> Seal {
         Seal { bytes: self.bytes, blake3: self.hasher.finalize().to_hex().to_string() }
     }

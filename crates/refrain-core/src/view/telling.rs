@@ -310,7 +310,6 @@ fn without_tests(state: &LoopState) -> &'static str {
     if state.lacks_tests() { "; unverified, as there are no tests" } else { "" }
 }
 
-/// Says so if a person approved it.
 fn approved(state: &LoopState) -> &'static str {
     match state.proof.as_ref().and_then(|proof| proof.approval) {
         Some(Approval::Given(_)) => "; a person approved it",

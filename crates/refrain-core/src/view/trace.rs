@@ -70,10 +70,8 @@ pub enum Value {
 pub trait SpanBuilder: Sized + Send + 'static {
     type Event;
 
-    /// Begins with a journal's first record.
     fn begin(record: &Record<Self::Event>) -> Result<Self, Damage>;
 
-    /// The spans that end with this record.
     fn see(&mut self, record: &Record<Self::Event>) -> Result<Vec<Span>, Damage>;
 
     /// Its unique id among all loops and plans of all times.

@@ -83,7 +83,6 @@ pub struct Share {
 
 impl Share {
     /// As a number from 0 to 1.
-    #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "nobody has so many loops")]
     pub fn ratio(self) -> f64 {
         self.loops as f64 / self.of.max(1) as f64
@@ -137,7 +136,6 @@ pub enum GroupBy {
 impl GroupBy {
     pub const ALL: [Self; 5] = [Self::Day, Self::Project, Self::Agent, Self::Model, Self::Pool];
 
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Day => "day",
@@ -233,7 +231,6 @@ pub struct Tally {
     total: Accumulator,
     groups: BTreeMap<Option<String>, Accumulator>,
     days: BTreeMap<Date, Accumulator>,
-    /// By series, if asked for.
     series: Option<BTreeMap<Series, Accumulator>>,
     done: Vec<u32>,
     verified: u64,
@@ -272,7 +269,6 @@ impl Accumulator {
 }
 
 impl Tally {
-    #[must_use]
     pub fn new(by: GroupBy, zone: TimeZone) -> Self {
         Self {
             by,
@@ -335,12 +331,10 @@ impl Tally {
     }
 
     /// The sums, by all that distinguishes them but the day; nothing if not asked for.
-    #[must_use]
     pub fn series(&self) -> Vec<(Series, Sum)> {
         self.series.iter().flatten().map(|(one, adding)| (one.clone(), adding.sum())).collect()
     }
 
-    #[must_use]
     pub fn report(mut self, since: Option<Timestamp>, time_zone: String, project: Option<String>) -> Report {
         let days = self.days.iter().map(|(day, used)| (Some(day.to_string()), used));
         let mut groups: Vec<_> =

@@ -28,7 +28,6 @@ pub enum WaitsFor {
 }
 
 impl WaitsFor {
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Approval => "approval",

@@ -16,10 +16,9 @@ use refrain_core::text::nearest;
 use refrain_git::Repository;
 use refrain_proc::program::is_executable;
 
-use crate::{EngineError, Service};
+use crate::{EngineError, GateProgramError, GateProgramFault, Service};
 
 use crate::git_steps::tool_pins;
-use crate::{GateProgramError, GateProgramFault};
 
 impl Service {
     /// Refuses gates and critics of `spec` whose first program is not there.

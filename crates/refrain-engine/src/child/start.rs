@@ -1,10 +1,9 @@
 //! The start of a child: the prompt and the schema are on disk first.
 
 use std::ffi::OsString;
-use std::fs;
-use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::{fs, io};
 
 use camino::Utf8PathBuf;
 use refrain_agents::adapter::{Call, Schema};

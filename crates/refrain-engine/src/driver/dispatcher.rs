@@ -44,7 +44,6 @@ use crate::{EngineError, now};
 /// The shortest wait during which no keeper is kept alive. To start a keeper takes a few milliseconds.
 const LONG_WAIT: Duration = Duration::from_secs(2);
 
-/// The events of a loop's own work.
 enum News {
     Agent(ChildEvent),
     Repository(GitStepResult),
@@ -54,7 +53,6 @@ enum News {
 struct Flight {
     /// How much it has printed, and when last.
     meter: Arc<Meter>,
-    /// What it has used so far.
     used: Usage,
     /// Its program waits for its provider by itself.
     retrying: Option<Retrying>,

@@ -1,5 +1,3 @@
-//! The runner's end of the doorbell.
-
 use refrain_store::LoopDir;
 use refrain_store::project::inbox::WakePipe;
 use tokio::net::unix::pipe;

@@ -18,9 +18,7 @@ use refrain_core::{LoopId, LoopState, Machine, Refusal, Spec};
 use refrain_git::Repository;
 use refrain_proc::detach::{self, Detached};
 use refrain_store::journal::{self, Durability, JournalError};
-use refrain_store::project::archive;
-use refrain_store::project::projects;
-use refrain_store::project::sessions;
+use refrain_store::project::{archive, projects, sessions};
 use refrain_store::{Claimed, Journal, LoopDir, RunnerLock, WorktreeLock};
 
 /// What a person wants of a loop that is to be resumed, and the event that says so; or why not.
@@ -138,7 +136,6 @@ impl Service {
     }
 
     /// The version of the agent's program and those that were tested, where that one was not.
-    #[must_use]
     pub fn untested(&self, spec: &Spec) -> Option<(String, String)> {
         let tested = output_parser::adapter(spec.agent.kind)?.tested();
         let env = environment::base(spec, self.host.env.iter().cloned());

@@ -45,7 +45,6 @@ pub(crate) fn is_session_alive(session: &Session) -> Option<bool> {
 }
 
 /// Whether this process is the runner that the journal in a loop's data folder names last, in this run of this machine.
-#[must_use]
 pub fn is_driven_by(loop_dir: &Utf8Path, process: Process) -> bool {
     let named =
         journal::read(&LoopDir(loop_dir.to_owned())).ok().and_then(|read| read.state.lifecycle.runner);

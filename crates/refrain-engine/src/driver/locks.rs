@@ -1,5 +1,3 @@
-//! The locks of a loop that is driven.
-
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use camino::Utf8PathBuf;

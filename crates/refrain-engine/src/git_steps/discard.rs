@@ -32,7 +32,6 @@ pub struct KeptWork {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotDiscarded {
     Running,
-    /// It was discarded or archived before.
     Archived,
     CheckedOut {
         branch: String,

@@ -69,7 +69,6 @@ impl Service {
         Ok(reference)
     }
 
-    /// All of them, the latest first.
     pub(crate) fn discarded_refs(&self) -> Vec<DiscardedRef> {
         let Ok(notes) = self.project.data.join(NOTES).read_dir_utf8() else { return Vec::new() };
         let read = |note: Utf8PathBuf| {
@@ -87,7 +86,6 @@ impl Service {
     }
 
     /// The reference that keeps the work of a discarded loop or plan, while there is one.
-    #[must_use]
     pub fn discarded(&self, id: &LoopId) -> Option<String> {
         let is_its = |it: &DiscardedRef| match &it.id {
             Some(of) => of == id,

@@ -43,7 +43,6 @@ pub enum MergeKind {
     UpToDate,
     FastForward,
     Merge,
-    /// One commit was made of all.
     Squash,
 }
 
@@ -85,7 +84,6 @@ pub enum NotMerged {
         /// Whether the branch was changed after it was verified.
         has_moved: bool,
     },
-    /// Both sides changed the same.
     Conflicts {
         /// What was to be merged, as git takes it: a branch or a commit.
         revision: String,

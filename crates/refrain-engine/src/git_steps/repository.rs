@@ -56,7 +56,6 @@ pub(crate) struct Tools<'a> {
     pub(crate) program: &'a Path,
     pub(crate) longest: Duration,
     pub(crate) locks: &'a Locks,
-    /// The step right before this one.
     pub(crate) follows: Option<Step>,
 }
 

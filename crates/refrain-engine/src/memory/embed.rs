@@ -29,16 +29,12 @@ const LARGEST: usize = 32 << 20;
 /// Why there are no vectors. The memories are found by their words.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EmbedError {
-    /// The key cannot be read.
     #[error("the key of [memory] embeddings is not sent, so memories are found by their words alone")]
     Key(#[source] SecretError),
-    /// It is no text that a header can hold.
     #[error("the key of [memory] embeddings is no plain text; {VARIABLE} or the file {0} holds one")]
     OddKey(Utf8PathBuf),
-    /// The system has no certificates, say.
     #[error("nothing can be sent from here, so memories are found by their words alone")]
     Client(#[source] reqwest::Error),
-    /// It did not answer, or with something else.
     #[error("[memory] embeddings {0}, so memories are found by their words alone")]
     Answer(String),
     #[error(transparent)]

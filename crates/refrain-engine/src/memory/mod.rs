@@ -27,7 +27,6 @@ pub enum RememberError {
     File(#[from] MemoryError),
     #[error("there are no words in it")]
     Empty,
-    /// It looks like a secret: what this is.
     #[error("it looks like a secret ({0}), and is not remembered")]
     Secret(&'static str),
 }

@@ -29,7 +29,6 @@ pub struct DetailView {
     pub notes: Option<String>,
     /// The agent's own status in its `state.md`.
     pub says: Option<WorkStatus>,
-    /// The last event that this shows.
     pub seq: u64,
     /// How long the journal was at least when that was read, in bytes.
     pub bytes: u64,
@@ -40,7 +39,6 @@ pub struct Screen(Redactor);
 
 impl Screen {
     /// The text without them: a line that looks like one is omitted as a whole.
-    #[must_use]
     pub fn clean(&self, text: &str) -> String {
         self.0.clean(text)
     }
@@ -105,7 +103,6 @@ impl Service {
     }
 
     /// The folders of all projects that Refrain has worked in and that are still there.
-    #[must_use]
     pub fn known_projects(&self) -> Vec<Utf8PathBuf> {
         projects::listed(&self.host.data_home).into_iter().filter(|root| root.is_dir()).collect()
     }

@@ -8,13 +8,12 @@ use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
 use refrain_agents::output_parser::Stream;
-use refrain_core::Spec;
 use refrain_core::agent::AgentEvent;
 use refrain_core::event::{Event, Identity};
 use refrain_core::gate::Check;
 use refrain_core::spec::AgentSpec;
 use refrain_core::view::Status;
-use refrain_core::{AttemptId, LoopState, Record};
+use refrain_core::{AttemptId, LoopId, LoopState, Record, Spec};
 use refrain_files::OFlags;
 use refrain_proc::identity;
 use refrain_store::journal::{Journal, JournalError};
@@ -26,7 +25,6 @@ use crate::driver::liveness::look;
 use crate::driver::progress::LiveProgress;
 use crate::driver::recovery;
 use crate::{EngineError, Service};
-use refrain_core::LoopId;
 
 /// How much of an agent's earlier output a new follower shows, in bytes.
 const CATCH_UP: u64 = 8 << 10;
@@ -218,7 +216,6 @@ impl Follower {
     }
 
     /// The status of the loop with this state, and which of its processes live.
-    #[must_use]
     pub fn status(&self, state: &LoopState) -> Status {
         look(&self.dir, state)
     }

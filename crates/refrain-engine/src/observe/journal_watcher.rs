@@ -318,7 +318,6 @@ impl fmt::Debug for JournalWatcher {
 
 /// What was recorded in these projects since then, oldest first: maybe a little more, never less; none if it is more
 /// than `most`. Nothing is watched for it.
-#[must_use]
 pub fn recorded_since(services: Vec<Service>, then: Timestamp, most: usize) -> Option<Vec<News>> {
     let then = then.as_second().saturating_sub(SLACK);
     let mut found = Vec::new();

@@ -36,13 +36,11 @@ pub struct ListRow {
     pub iteration: u32,
     pub max_iterations: Option<u32>,
     pub started_at: Timestamp,
-    /// When the last event happened.
     pub updated_at: Timestamp,
     pub ended_at: Option<Timestamp>,
     /// What it cost, in US dollars, as far as that is known.
     pub cost_usd: Option<f64>,
     pub cost_at_least: bool,
-    /// Each gate, and whether it passed last.
     pub gates: Vec<(String, bool)>,
     /// The last line that its agent said; none if that was not looked at.
     pub said: Option<String>,
@@ -161,7 +159,6 @@ enum Of {
 
 impl Service {
     /// Looks at all loops and plans of this project, or of all that Refrain has worked in.
-    #[must_use]
     pub fn live_list(&self, everywhere: bool) -> LiveList {
         let service = self.clone();
         LiveList { service, everywhere, lookout: None, known: BTreeMap::new(), checked: Instant::now() }
@@ -289,7 +286,6 @@ impl Watched {
         Self { service: Arc::clone(service), id: brief.id.clone(), dir, of, is_driven, seen: None }
     }
 
-    /// Its row, if that is another than before.
     fn other(&mut self) -> Option<ListRow> {
         let before = self.seen.take();
         let seen = self.glimpse()?;

@@ -29,7 +29,6 @@ pub struct Notifier(JoinHandle<Option<String>>);
 
 impl Notifier {
     /// Waits until all is sent, or has to be left for later, and answers with why.
-    #[must_use]
     pub fn finish(self) -> Option<String> {
         // If it panicked, nothing more is sent; the loop is unaffected.
         self.0.join().unwrap_or(None)
@@ -39,7 +38,6 @@ impl Notifier {
 pub struct Audience {
     /// Waits that are longer are reported.
     pub longest: Option<Millis>,
-    /// A webhook, for all that it is owed.
     pub webhook: Option<Webhook>,
     /// Receives the notices of what happens from here on.
     pub tell: Box<dyn FnMut(&Notice) + Send>,

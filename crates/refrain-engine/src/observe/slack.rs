@@ -14,7 +14,6 @@ impl Service {
         Ok(Talk::read(&self.locate(id)?.dir))
     }
 
-    /// Stores these messages.
     pub fn note_talk(&self, id: &LoopId, talk: &Talk) -> Result<(), EngineError> {
         Ok(talk.write(&self.locate(id)?.dir)?)
     }
@@ -51,7 +50,6 @@ impl std::fmt::Debug for SlackTokens {
 pub enum SlackTokenError {
     #[error("there is no token of Slack; {0} or the file {1} holds one that begins with {2}")]
     Missing(&'static str, Utf8PathBuf, &'static str),
-    /// The value is no such token.
     #[error("{0} holds no token that begins with {1}")]
     Unfit(String, &'static str),
     #[error(transparent)]

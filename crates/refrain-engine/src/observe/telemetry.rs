@@ -22,12 +22,10 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
-    /// The URL of a collector is none.
     #[error("{0} is no URL of a collector; accepted is one of http or https, like http://localhost:4318")]
     Url(&'static str),
     #[error("{0} is no list of headers; accepted is NAME=VALUE, with commas between them")]
     Headers(&'static str),
-    /// The system has no certificates, say.
     #[error("nothing can be sent from here")]
     Client(#[source] reqwest::Error),
 }
@@ -201,7 +199,6 @@ impl Telemetry {
     }
 
     /// Oddities of the configuration, and what is done instead.
-    #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.notes
     }

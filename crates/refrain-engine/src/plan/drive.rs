@@ -14,7 +14,7 @@ use refrain_core::plan::{PlanEvent, PlanLive, PlanState, PlanStep, TaskEnded, ne
 use refrain_store::RunnerLock;
 use refrain_store::journal::Durability;
 use refrain_store::project::pool::Slot;
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, LocalSet};
 
 use super::landing::Landing;
 use super::round::{Quiet, Turns, reserve, turns};
@@ -28,7 +28,6 @@ use crate::driver::signals::Signals;
 use crate::observe::telemetry::TaskExport;
 use crate::{EngineError, Host, Service, chain, now};
 use refrain_proc::limits::raise_open_files;
-use tokio::task::LocalSet;
 
 pub(super) struct PlanDrive<'a> {
     driver: Driver<'a, PlanState, RunnerLock>,

@@ -23,12 +23,10 @@ pub struct PlanRunner {
 }
 
 impl PlanRunner {
-    #[must_use]
     pub fn id(&self) -> &LoopId {
         &self.journal.state().spec.id
     }
 
-    #[must_use]
     pub fn state(&self) -> &PlanState {
         self.journal.state()
     }
@@ -39,7 +37,6 @@ impl PlanRunner {
     }
 
     /// Follows the plan from its first event on, in this process.
-    #[must_use]
     pub fn follow(&self) -> PlanFollower {
         PlanFollower::of_own(&self.journal, Arc::clone(&self.live_progress))
     }

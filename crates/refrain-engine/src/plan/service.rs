@@ -10,9 +10,8 @@ use refrain_core::text::nearest;
 use refrain_core::{LoopId, Spec};
 use refrain_git::Repository;
 use refrain_proc::detach::Detached;
-use refrain_store::journal;
 use refrain_store::project::archive;
-use refrain_store::{Journal, LoopDir, PlansLock, RunnerLock};
+use refrain_store::{Journal, LoopDir, PlansLock, RunnerLock, journal};
 
 use super::runner::PlanRunner;
 use super::statuses::Statuses;

@@ -52,7 +52,6 @@ impl<'a> Texts<'a> {
     }
 
     /// The specification of that task in the graph.
-    #[must_use]
     pub fn brief(&self, graph: &Graph, at: usize) -> Brief {
         let sources = Sources {
             plan: self.document.as_ref(),
@@ -64,7 +63,6 @@ impl<'a> Texts<'a> {
     }
 
     /// The first prompt of that task's agent, to the byte; after an earlier round, with what happened in that.
-    #[must_use]
     pub fn prompt(&self, graph: &Graph, at: usize, again: &[Again]) -> String {
         brief::prompt(&graph.tasks()[at], &self.spec.tag, &self.brief(graph, at), again)
     }

@@ -26,7 +26,6 @@ pub enum ByKind<L, P> {
 
 impl ByKind<Status, PlanStatus> {
     /// The runner that drives it, or drove it last.
-    #[must_use]
     pub fn runner(&self) -> Option<&view::Runner> {
         match self {
             Self::Loop(status) => status.runner.as_ref(),
@@ -35,11 +34,9 @@ impl ByKind<Status, PlanStatus> {
     }
 }
 
-/// A plan with the reports on its loops.
 #[derive(Clone, Debug)]
 pub struct PlanReport {
     pub status: PlanStatus,
-    /// The rounds of its tasks, the first first.
     pub rounds: Vec<(TaskStarted, Report)>,
 }
 
@@ -140,7 +137,6 @@ impl Service {
 
     /// The process that drives a loop, or a plan, if that is stopped: nothing that is asked is done before it is
     /// continued.
-    #[must_use]
     pub fn stopped_runner(&self, id: &LoopId) -> Option<i32> {
         self.standing(id).ok()?.runner().filter(|runner| runner.stopped)?.pid
     }

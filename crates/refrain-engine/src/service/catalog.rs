@@ -145,7 +145,6 @@ impl Service {
     }
 
     /// The status of a loop or plan that is refused with this error; none if it is not damaged.
-    #[must_use]
     pub fn damaged_status(&self, id: &LoopId, error: &EngineError) -> Option<Damaged> {
         let EngineError::Journal(damage @ JournalError::Damaged { .. }) = error else { return None };
         let kind = matches!(self.find(id), Ok(ByKind::Plan(_))).then_some(Kind::Plan);
@@ -184,7 +183,6 @@ fn unless_unreadable(
     }
 }
 
-/// The plan whose task a loop is about.
 fn plan_of(row: &Listed) -> Option<&LoopId> {
     match row {
         Listed::Loop(brief) => brief.plan.as_ref(),

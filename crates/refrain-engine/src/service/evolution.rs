@@ -35,13 +35,10 @@ const FILES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
 pub enum EvolutionError {
     #[error("what was proposed is refused: {0}")]
     Fault(#[from] Fault),
-    /// There is no proposal for this loop.
     #[error("there is no proposal {0}")]
     None(LoopId),
-    /// The proposal was accepted or refused.
     #[error("proposal {id} is {what} already")]
     Decided { id: LoopId, what: &'static str },
-    /// The file is another by now.
     #[error("{0} was changed since that was proposed")]
     Changed(String),
     /// Its loop has not ended, or has nothing to teach.

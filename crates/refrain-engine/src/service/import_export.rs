@@ -154,7 +154,6 @@ impl Service {
     }
 
     /// The note for a session that starts a loop here while Claude Code's own plugin has one: that file is only read.
-    #[must_use]
     pub fn advisory(&self, here: &Utf8Path) -> Option<&'static str> {
         let is_on = |folder: &Utf8Path| {
             let path: Utf8PathBuf = folder.join(mirror::RALPH_LOOP);

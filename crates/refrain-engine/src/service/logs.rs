@@ -28,13 +28,11 @@ pub enum LogKind {
     Errors,
     /// What a run of a gate after it printed.
     Gate(GateName, u32),
-    /// What a critic said after it.
     Critique,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Part {
-    /// The first byte of it.
     pub from: u64,
     /// The byte after it: where the next one begins.
     pub next: u64,
@@ -46,7 +44,6 @@ pub struct Part {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct TextPart {
-    /// The first byte of it.
     pub from: u64,
     pub next: u64,
     /// How many bytes there are now.
@@ -64,7 +61,6 @@ impl Service {
         Ok(text.map(|text| redactor.clean(&printable(&text))))
     }
 
-    /// What the loop was asked for.
     pub fn goal(&self, id: &LoopId) -> Result<String, EngineError> {
         let spec = journal::spec(&self.locate(id)?.dir)?;
         Ok(Redactor::new(&spec, []).clean(&printable(&spec.prompt)))
@@ -108,7 +104,6 @@ impl Service {
         Ok(Some(Part { from, next, total, text }))
     }
 
-    /// The same for an agent's stream of events.
     pub fn heard(
         &self,
         id: &LoopId,

@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 
 use camino::Utf8PathBuf;
 use refrain_core::event::Seal;
-use refrain_core::gate;
 use refrain_core::git::Oid;
 use refrain_core::text::printable;
 use refrain_core::view::report::{
     self, AttemptFile, Check, Files, JournalMark, KeptFile, Report, ReportFacts, ReportFile, SealedFile,
     Subject, Trail, Verdict,
 };
-use refrain_core::{AttemptId, LoopId, LoopState, Record};
+use refrain_core::{AttemptId, LoopId, LoopState, Record, gate};
 use refrain_git::{GitError, Repository};
 use refrain_proc::output;
 use refrain_store::JournalError;
@@ -21,8 +20,7 @@ use refrain_store::journal::{self, Whole};
 use crate::driver::liveness::alive;
 use crate::git_steps::repository;
 use crate::service::redact::Redactor;
-use crate::service::seal;
-use crate::service::{Located, Service};
+use crate::service::{Located, Service, seal};
 use crate::{EngineError, chain};
 
 /// How much of the end of a gate's log a report holds, in bytes.

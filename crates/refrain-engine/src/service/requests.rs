@@ -28,7 +28,6 @@ const ASK_CHECK: Duration = Duration::from_millis(200);
 /// After how long a runner that has not answered is worth a word: one that is well does so at once.
 const ASK_SLOW: Duration = Duration::from_secs(2);
 
-/// A runner that does not answer.
 #[derive(Clone, Copy, Debug)]
 pub struct SlowRunner {
     pub pid: Option<i32>,

@@ -68,7 +68,6 @@ impl Service {
     }
 }
 
-/// Looks through parts that are whole lines.
 struct Reader {
     wanted: SearchTerm,
     redactor: Redactor,

@@ -2,10 +2,9 @@
 
 use std::error::Error;
 use std::ffi::OsString;
-use std::fmt;
 use std::future::pending;
 use std::os::fd::AsFd;
-use std::thread;
+use std::{fmt, thread};
 
 use refrain_core::text::printable;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION};
@@ -24,7 +23,6 @@ use refrain_proc::tool::Cancel;
 /// The longest answer that is read, in bytes.
 const LONGEST: usize = 64 << 20;
 
-/// The HTTP client for one host.
 pub(crate) struct Client {
     host: String,
     token: Token,

@@ -61,7 +61,6 @@ impl Desk {
         standing(&service, &id)
     }
 
-    /// The same for a tool.
     pub(crate) fn steer(&self, asked: &Steer) -> Result<Steered, Refusal> {
         let steering = Steering { text: asked.text.clone() };
         steering.check()?;
@@ -79,7 +78,6 @@ impl Desk {
         standing(&service, &id)
     }
 
-    /// The same for a tool.
     pub(crate) fn answer_loop(&self, asked: &Steer) -> Result<Answered, Refusal> {
         let steering = Steering { text: asked.text.clone() };
         steering.check()?;

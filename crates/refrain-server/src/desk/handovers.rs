@@ -12,7 +12,6 @@ struct Count {
     ended: Condvar,
 }
 
-/// One of them, until it is dropped.
 pub(super) struct Handover(Handovers);
 
 impl Handovers {

@@ -46,12 +46,10 @@ pub struct Desk {
     everywhere: bool,
 }
 
-/// A folder that cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum DeskError {
     #[error("{0}: there is no such folder")]
     NoFolder(Utf8PathBuf),
-    /// No project can be found in it.
     #[error(transparent)]
     Engine(#[from] EngineError),
 }

@@ -198,7 +198,6 @@ fn entry(service: &Service, group: Group, brief: Box<Brief>, goal: String, is_de
     Entry { group, project: name(service), folder, goal, brief, facts, iterations }
 }
 
-/// The first lines of a goal as one.
 fn short(goal: &str) -> String {
     let goal = goal.trim_start().trim_start_matches('#');
     refrain_core::text::clip(&squeeze(goal), SHORT_GOAL).into_owned()

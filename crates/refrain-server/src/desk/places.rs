@@ -42,7 +42,6 @@ impl Desk {
         Ok(Self { everywhere: roots.is_empty(), ..Self::open(context, roots)? })
     }
 
-    /// The same for requests of this caller.
     #[must_use]
     pub fn called_by(mut self, caller: Caller) -> Self {
         self.context.caller = caller;
@@ -50,7 +49,6 @@ impl Desk {
     }
 
     /// The requests that hand loops to runners of their own.
-    #[must_use]
     pub fn handovers(&self) -> Handovers {
         self.handovers.clone()
     }
@@ -164,7 +162,6 @@ impl Desk {
         self.at(&place.project, id)
     }
 
-    /// The same by its id.
     pub(super) fn at(&self, project: &str, id: LoopId) -> Result<(Service, LoopId), Refusal> {
         let mut services = self.services().into_iter();
         let service = services.find(|service| name(service).eq_ignore_ascii_case(project));

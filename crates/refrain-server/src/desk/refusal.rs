@@ -6,7 +6,6 @@ use refrain_app::{Code, RequestError, remote};
 use refrain_core::text::printable;
 use refrain_engine::{EngineError, chain};
 
-/// A refusal: nothing was begun.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     text: String,
@@ -38,7 +37,6 @@ impl Refusal {
         Self { text, kind, parameter: None }
     }
 
-    /// The same, about this parameter.
     pub(crate) fn about(self, parameter: &'static str) -> Self {
         Self { parameter: Some(parameter), ..self }
     }

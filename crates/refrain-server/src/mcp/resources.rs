@@ -11,7 +11,6 @@ const MARKDOWN: &str = "text/markdown";
 /// The type of JSON, one value a line.
 const LINES: &str = "application/x-ndjson";
 
-/// The resources of the last loops.
 pub(super) fn listed(desk: &Desk) -> Result<ListResourcesResult, Refusal> {
     let loops = desk.list(&List { workspace: None, include_finished: true })?.loops;
     let of = |view: &LoopView| addresses(view).iter().map(resource).collect::<Vec<_>>();

@@ -35,7 +35,6 @@ impl SlackWorkspace {
         }
     }
 
-    /// Whether this person may ask for that, here.
     fn permit(&self, request: &Request) -> Result<(), String> {
         if !self.hears(&request.channel) {
             let where_else = "`[slack] channels` of Refrain's configuration says where";

@@ -27,7 +27,6 @@ pub(super) struct Request {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SocketFrame {
     Hello,
-    /// It is about to be closed.
     Disconnect,
     /// To be acknowledged by this name, and maybe done.
     Envelope {

@@ -53,7 +53,6 @@ pub type ProblemSink = Box<dyn Fn(&str) + Send + Sync>;
 pub enum SlackError {
     #[error(transparent)]
     Token(#[from] SlackTokenError),
-    /// A folder that loops may be started in.
     #[error("[slack] projects cannot be opened")]
     Desk(#[from] DeskError),
     /// The folder for pending requests cannot be made.
@@ -61,15 +60,12 @@ pub enum SlackError {
     Disk(#[from] DiskError),
     #[error("another process of this user speaks with Slack already; one is enough")]
     Taken,
-    /// There are no certificates, say.
     #[error("nothing can be sent from here")]
     Client(#[source] reqwest::Error),
 }
 
-/// A connection to one workspace.
 pub struct Slack(SlackWorkspace);
 
-/// The shared state of all its parts.
 struct SlackWorkspace {
     api: Api,
     desk: Arc<Desk>,
@@ -89,7 +85,6 @@ struct SlackWorkspace {
 }
 
 impl Slack {
-    #[must_use]
     pub fn is_wanted(config: &keys::Slack) -> bool {
         *config != keys::Slack::default()
     }
@@ -120,7 +115,6 @@ impl Slack {
     }
 
     /// The requests that hand loops to runners of their own.
-    #[must_use]
     pub fn handovers(&self) -> Handovers {
         self.0.desk.handovers()
     }
@@ -284,7 +278,6 @@ async fn blocking<T: Send + 'static, E: std::error::Error + 'static>(
     spawn_blocking(move || work().ok()).await.ok().flatten()
 }
 
-/// The same for requests to the desk.
 async fn at_desk<T: Send + 'static>(
     desk: &Arc<Desk>,
     work: impl FnOnce(&Desk) -> Result<T, Refusal> + Send + 'static,

@@ -11,7 +11,6 @@ pub(super) enum NextAction {
     Post(String),
     Edit(MessageView),
     React {
-        /// The reactions to remove first.
         remove: Vec<String>,
         add: &'static str,
     },

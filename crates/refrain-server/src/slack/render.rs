@@ -24,7 +24,6 @@ pub(super) const BUTTON: &str = "refrain:loop_stop:";
 /// The reactions of a loop that is at work: before its first iteration is over, and then.
 const IN_FLIGHT: [&str; 2] = ["hourglass_flowing_sand", "arrows_counterclockwise"];
 
-/// The data of a loop that is shown.
 #[derive(Clone, Debug)]
 pub(super) struct LoopSummary {
     pub(super) id: LoopId,

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "kebab-case")]
 pub(super) enum SlackRequest {
     Start {
-        /// The project, by the name of its folder.
         project: Option<String>,
         goal: String,
     },
@@ -66,7 +65,6 @@ fn bare(id: &str) -> String {
     id.trim_matches('`').to_owned()
 }
 
-/// The first word, and what follows it.
 fn first(text: &str) -> (&str, &str) {
     let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     (word, rest.trim_start())

@@ -65,7 +65,6 @@ pub struct Keys {
 }
 
 impl Keys {
-    #[must_use]
     pub fn new(state_home: &Utf8Path) -> Self {
         Self { dir: state_home.join("serve") }
     }
@@ -87,7 +86,6 @@ impl Keys {
     }
 
     /// The keys that are accepted now, oldest first.
-    #[must_use]
     pub fn list(&self, now: Timestamp) -> Vec<Key> {
         let all = self.dir.read_dir_utf8().into_iter().flatten().flatten();
         let mut keys: Vec<_> =
@@ -107,7 +105,6 @@ impl Keys {
     }
 
     /// Whether this was given out, and is still good. A key that cannot be read is not accepted.
-    #[must_use]
     pub fn has(&self, pass: Pass<'_>, now: Timestamp) -> bool {
         key(&self.place(pass)).is_some_and(|key| now < key.ends_at)
     }

@@ -15,9 +15,8 @@ use super::{CatalogError, LoopFolder, rows};
 use crate::access::signing::Signing;
 use crate::disk::atomic::make_dir;
 use crate::disk::migration::migrate;
-use crate::journal;
 use crate::project::layout::{LoopDir, Project};
-use crate::{DiskError, OnPath};
+use crate::{DiskError, OnPath, journal};
 
 /// How long a reader waits for a writer.
 const READER_WAITS: Duration = Duration::from_secs(2);
@@ -137,7 +136,6 @@ impl Catalog {
         Ok(Self { unmade: Some((path, patience)), ..Self::in_memory()? })
     }
 
-    /// One that is gone with its value.
     fn in_memory() -> Result<Self, CatalogError> {
         Ok(Self { db: connect(Connection::open_in_memory()?, READER_WAITS)?, unmade: None })
     }
@@ -181,7 +179,6 @@ fn path(data_home: &Utf8Path) -> Utf8PathBuf {
 }
 
 /// A catalog that was put aside and still lies there, beside the one that was built anew.
-#[must_use]
 pub fn aside(data_home: &Utf8Path) -> Option<Utf8PathBuf> {
     Some(aside_place(data_home)).filter(|aside| aside.exists())
 }

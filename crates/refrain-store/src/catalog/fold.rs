@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use refrain_core::Ended;
 use refrain_core::agent::Usage;
 use refrain_core::r#loop::Outcome;
 use refrain_core::spec::AgentKind;
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::view::{self, Alive, Kind, Status, StatusWord};
-use refrain_core::{LoopId, LoopState};
+use refrain_core::{Ended, LoopId, LoopState};
 
 use super::CatalogError;
 use super::stamp::Stamp;
@@ -38,7 +37,6 @@ pub struct Brief {
 
 impl Brief {
     /// Whether it is over: nothing more happens unless a person resumes it.
-    #[must_use]
     pub fn has_stopped(&self) -> bool {
         self.status.has_stopped()
     }
@@ -107,7 +105,6 @@ impl TryFrom<PlanStatus> for Brief {
 /// The catalog's data of a stopped loop: it changes with its journal alone.
 pub(super) struct Row {
     pub(super) folder: String,
-    /// The journal's, from before it was folded.
     pub(super) stamp: Stamp,
     pub(super) agent: AgentKind,
     pub(super) charged: u32,
@@ -134,7 +131,6 @@ impl Row {
     }
 }
 
-/// The usage of one agent.
 pub(super) struct Spending {
     pub(super) at: Timestamp,
     pub(super) model: Option<String>,

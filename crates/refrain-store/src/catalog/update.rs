@@ -24,8 +24,10 @@ pub enum CatalogEntry {
     Stopped(Box<Brief>),
     /// It has not, or its end is unsigned: its status depends on live processes too.
     Open(LoopDir, Box<LoopState>),
-    /// Its journal cannot be read.
-    Damaged { name: String, error: JournalError },
+    Damaged {
+        name: String,
+        error: JournalError,
+    },
 }
 
 impl Catalog {

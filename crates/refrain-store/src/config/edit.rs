@@ -14,10 +14,8 @@ use crate::{DiskError, OnPath};
 /// Why a key cannot be read or set.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// There is no such key, or it is a table.
     #[error("{0}")]
     Unknown(String),
-    /// The key does not take the value.
     #[error("{0}")]
     Value(String),
     /// The file holds the key in a form that is not changed here.
@@ -25,7 +23,6 @@ pub enum KeyError {
         "{0}: this key cannot be set without rewriting the file; accepted is an editor: refrain config edit"
     )]
     Form(Utf8PathBuf),
-    /// Another process changed the file meanwhile.
     #[error("{0} was changed meanwhile; nothing was written, try again")]
     Changed(Utf8PathBuf),
     #[error(transparent)]
@@ -39,7 +36,6 @@ pub enum KeyError {
 pub struct KeyPath(Vec<String>);
 
 impl KeyPath {
-    /// Reads a key as TOML writes it.
     pub fn parse(text: &str) -> Result<Self, KeyError> {
         let no_key = || KeyError::Unknown(format!("{text:?} is no key; accepted is one like start.agent"));
         if text.contains(char::is_control) {
@@ -86,7 +82,6 @@ impl KeyPath {
 
 impl Settings {
     /// The key with its value; none if nothing sets it and it has no single default.
-    #[must_use]
     pub fn entry(&self, path: &KeyPath) -> Option<Entry> {
         let name = key(&path.0);
         self.entries().into_iter().find(|entry| entry.key == name).filter(|entry| entry.value.is_some())
@@ -94,7 +89,6 @@ impl Settings {
 }
 
 /// The path of the user's file, which may be missing.
-#[must_use]
 pub fn user_path(config_home: &Utf8Path) -> Utf8PathBuf {
     user_place(config_home)
 }

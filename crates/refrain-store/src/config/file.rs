@@ -102,7 +102,6 @@ impl ConfigFile {
         Ok(self.layer()?.config)
     }
 
-    /// The same, with the line of each value.
     pub(super) fn layer(&self) -> Result<Layer, ConfigError> {
         let line = |at: usize| self.text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
         let origin = |at: usize| Origin::File { path: self.path.clone(), line: line(at) };

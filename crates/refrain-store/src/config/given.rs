@@ -32,10 +32,8 @@ impl fmt::Display for Origin {
 /// Why the configuration cannot be used. Nothing was touched.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// A file that cannot be read.
     #[error("{path} cannot be used: {why}")]
     Unusable { path: Utf8PathBuf, why: String },
-    /// Something in it, or a variable.
     #[error("{at}: {what}")]
     Wrong { at: Origin, what: String },
 }

@@ -13,12 +13,10 @@ use refrain_core::sandbox::SandboxMode;
 use refrain_core::spec::AgentKind;
 
 use super::caps::only_lowers;
-use super::file;
 use super::given::{ConfigError, Origin, Setting, Values};
 use super::keys::Config;
 use super::memory::refuse_in_a_project;
-use super::nearest;
-use super::variables;
+use super::{file, nearest, variables};
 use crate::access::trust::{Content, Trust};
 use crate::project::layout::Project;
 
@@ -36,7 +34,6 @@ pub struct Places<'a> {
     pub variables: &'a [(OsString, OsString)],
 }
 
-/// The agent that the command line names.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Chosen<'a> {
     /// `--agent`: an adapter or a named agent.
@@ -53,7 +50,6 @@ pub enum ProjectFile {
     Untrusted(Utf8PathBuf),
 }
 
-/// All layers, laid on each other.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The values that hold: a named agent's are in `start`.
@@ -68,7 +64,6 @@ pub struct Settings {
     resolved: Values,
 }
 
-/// Reads and merges all layers.
 pub fn load(places: Places<'_>, chosen: Chosen<'_>) -> Result<Settings, ConfigError> {
     let user_file = file::user_place(places.config_home);
     let mut layers = Vec::new();
@@ -129,13 +124,10 @@ pub fn load(places: Places<'_>, chosen: Chosen<'_>) -> Result<Settings, ConfigEr
 
 impl Settings {
     /// The origin of a value of `[start]` that holds.
-    #[must_use]
     pub fn origin(&self, name: &str) -> Origin {
         self.resolved.get(&start(name)).map_or(Origin::Default, |given| given.origin.clone())
     }
 
-    /// The origin of a shared cap that holds.
-    #[must_use]
     pub fn origin_of_cap(&self, which: CapKind) -> Origin {
         let path = ["budget".to_owned(), which.key().to_owned()];
         self.resolved.get(path.as_slice()).map_or(Origin::Default, |given| given.origin.clone())
@@ -155,7 +147,6 @@ impl Settings {
         Err(ConfigError::Wrong { at: self.origin("agent"), what })
     }
 
-    #[must_use]
     pub fn price(&self, model: &str) -> Option<Price> {
         self.config.prices.get(model).copied().map(Price::from)
     }

@@ -44,7 +44,6 @@ pub struct OwnMemory {
 }
 
 impl OwnMemory {
-    #[must_use]
     pub fn read(config_home: &Utf8Path) -> Self {
         let file = file::user_file(config_home).ok().flatten();
         let read = file.and_then(|file| toml::from_str::<OnlyMemory>(&file.text).ok());
@@ -54,7 +53,6 @@ impl OwnMemory {
 
 impl Evolution {
     /// What the user's own file says; the default if it cannot be read. Errors elsewhere in it do not matter.
-    #[must_use]
     pub fn of_the_user(config_home: &Utf8Path) -> Self {
         let file = file::user_file(config_home).ok().flatten();
         file.and_then(|file| toml::from_str::<OnlyEvolution>(&file.text).ok()).unwrap_or_default().evolution
@@ -63,7 +61,6 @@ impl Evolution {
 
 /// The public keys of other homes that the user's own file trusts; none if it cannot be read. Errors elsewhere in it do
 /// not matter.
-#[must_use]
 pub fn trusted_signers(config_home: &Utf8Path) -> Vec<PublicKey> {
     let file = file::user_file(config_home).ok().flatten();
     let read = file.and_then(|file| toml::from_str::<OnlyTrust>(&file.text).ok());

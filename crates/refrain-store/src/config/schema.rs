@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use super::keys::Config;
 
-#[must_use]
 pub fn schema() -> Schema {
     schemars::schema_for!(Config)
 }

@@ -58,7 +58,6 @@ impl ConfigFile {
 
 impl Settings {
     /// Every key that there is or that was given, sorted.
-    #[must_use]
     pub fn entries(&self) -> Vec<Entry> {
         let given = self.given.iter().map(|(path, given)| (path.clone(), entry(path, given)));
         let known = KeySchema::new();

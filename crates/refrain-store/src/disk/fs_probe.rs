@@ -17,7 +17,6 @@ use crate::{DiskError, OnPath};
 pub use system::network;
 
 /// The folder itself, or the nearest one above it that is there: where it would be made.
-#[must_use]
 pub fn standing(path: &Utf8Path) -> Utf8PathBuf {
     let found = path.ancestors().find(|folder| folder.is_dir());
     found.unwrap_or(Utf8Path::new("/")).to_owned()
@@ -28,10 +27,8 @@ pub fn standing(path: &Utf8Path) -> Utf8PathBuf {
 pub enum MissingFeature {
     #[error("nothing can be written")]
     Writing(#[source] io::Error),
-    /// Two could hold one lock.
     #[error("it has no locks, so two runners could drive one loop")]
     Locks(#[source] Option<io::Error>),
-    /// A runner could not be woken.
     #[error("it has no FIFOs, so a runner could not be asked anything")]
     Fifos(#[source] io::Error),
     #[error("changes of files cannot be noticed")]
@@ -39,7 +36,6 @@ pub enum MissingFeature {
 }
 
 /// Tries out, in a folder of its own, what a loop needs of a file system. Returns all that is lacking.
-#[must_use]
 pub fn try_out(dir: &Utf8Path) -> Vec<MissingFeature> {
     let trial = match tempfile::Builder::new().prefix(".refrain-trial-").tempdir_in(dir) {
         Ok(trial) => trial,
@@ -74,7 +70,6 @@ fn locks_hold(path: &std::path::Path) -> io::Result<bool> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskSpace {
-    /// Bytes that the user may still write.
     pub bytes: u64,
     /// Files that may still be made; none if the file system does not count them.
     pub files: Option<u64>,
@@ -99,7 +94,6 @@ pub enum Privacy {
     Foreign(u32),
 }
 
-#[must_use]
 pub fn privacy(dir: &Utf8Path) -> Privacy {
     let Ok(meta) = fs::metadata(dir) else { return Privacy::Missing };
     let mode = meta.mode() & 0o7777;

@@ -22,7 +22,6 @@ use crate::OnPath;
 use crate::access::signing::Signing;
 use crate::project::layout::LoopDir;
 
-/// A whole journal, checked and folded.
 #[derive(Debug)]
 pub struct Snapshot<S = LoopState> {
     pub state: S,
@@ -206,8 +205,6 @@ pub struct Tail<E = Event> {
 }
 
 impl<E: DeserializeOwned> Tail<E> {
-    /// From the first record on.
-    #[must_use]
     pub fn new(dir: &LoopDir) -> Self {
         let path = dir.journal();
         Self { path, written: None, file: None, at: 0, line: 0, last: Vec::new(), of: PhantomData }
@@ -215,7 +212,6 @@ impl<E: DeserializeOwned> Tail<E> {
 
     /// From the first record on, of a journal that this process writes: as it was written, even if another file has its
     /// place.
-    #[must_use]
     pub fn of<S: Machine<Event = E>>(journal: &Journal<S>) -> Self {
         Self { written: Some(journal.written()), ..Self::new(journal.dir()) }
     }

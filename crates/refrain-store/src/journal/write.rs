@@ -165,12 +165,10 @@ impl<S: Machine> Journal<S> {
     }
 
     /// What the journal adds up to, pushed events included.
-    #[must_use]
     pub fn state(&self) -> &S {
         &self.state
     }
 
-    #[must_use]
     pub fn dir(&self) -> &LoopDir {
         &self.dir
     }
@@ -204,14 +202,12 @@ impl<S: Machine> Journal<S> {
     }
 
     /// Whether events were pushed and not yet taken to be written.
-    #[must_use]
     pub fn has_pending(&self) -> bool {
         !self.pending.is_empty()
     }
 
     /// Whether the journal, as it was written, and the lock of its writer still lie in their folder. Without them the
     /// loop cannot be found, and another could start under its name. The next commit writes the journal back.
-    #[must_use]
     pub fn is_in_place(&self) -> bool {
         let mut disk = self.disk.lock().unwrap_or_else(PoisonError::into_inner);
         disk.place().is_ok_and(|place| place == FileState::Own) && disk.has_lock()
@@ -234,8 +230,6 @@ impl<S: Machine> Journal<S> {
         Batch { disk, bytes, durability, last_signed }
     }
 
-    /// Whether all that was pushed is written.
-    #[must_use]
     pub fn is_written(&self) -> bool {
         self.pending.is_empty()
     }

@@ -12,7 +12,6 @@ use super::rows::{COLUMNS, memory};
 /// How many are searched by words, and by a vector, in the goal's project, and in all others.
 const MOST: u32 = 60;
 
-/// A vector, and the model that made it.
 #[derive(Clone, Copy, Debug)]
 pub struct Vector<'a> {
     pub model: &'a str,

@@ -27,7 +27,6 @@ pub struct Installed {
     pub folders: BTreeSet<Utf8PathBuf>,
 }
 
-/// A file that is ours.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnFile {
     pub agent: AgentKind,
@@ -82,7 +81,6 @@ fn place(folder: &Utf8Path) -> Utf8PathBuf {
 }
 
 /// By which a content is known again.
-#[must_use]
 pub fn hash(text: &str) -> String {
     blake3::hash(text.as_bytes()).to_hex().to_string()
 }
@@ -128,7 +126,6 @@ pub fn write(path: &Utf8Path, before: Option<&str>, text: &str) -> Result<(), Di
     }
 }
 
-/// Removes a file, if there is one.
 pub fn remove(path: &Utf8Path) -> Result<(), DiskError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error).on("remove", path),

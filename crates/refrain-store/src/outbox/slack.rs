@@ -31,7 +31,6 @@ pub struct Talk {
     /// All that the journal says in so many bytes, and so many events, was posted: if it is not longer, nothing is
     /// owed.
     pub bytes: u64,
-    /// The last of those events.
     pub seq: u64,
 }
 
@@ -56,7 +55,6 @@ pub struct StopAsked {
 
 impl Talk {
     /// The messages about the loop; none if there were never any, or if that cannot be read.
-    #[must_use]
     pub fn read(dir: &LoopDir) -> Option<Self> {
         serde_json::from_slice(&fs::read(dir.slack()).ok()?).ok()
     }

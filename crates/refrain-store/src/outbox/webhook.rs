@@ -26,7 +26,6 @@ pub struct DeliveredUpTo {
 
 impl DeliveredUpTo {
     /// What is noted of the loop; none if no webhook ever got a notice of it, or if that cannot be read.
-    #[must_use]
     pub fn read(dir: &LoopDir) -> Option<Self> {
         serde_json::from_slice(&fs::read(dir.webhook()).ok()?).ok()
     }
@@ -43,7 +42,6 @@ impl DeliveredUpTo {
 pub enum SecretError {
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// Others could have read it, or it is no secret.
     #[error("{0} {1}")]
     Unfit(Utf8PathBuf, &'static str),
 }

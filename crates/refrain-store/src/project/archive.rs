@@ -19,7 +19,6 @@ pub fn put_aside(project: &Project, id: &LoopId, ended_at: Timestamp) -> Result<
     put_aside_from(&project.loop_dir(id), project.archive(), id, ended_at)
 }
 
-/// The same with a plan.
 pub fn put_plan_aside(project: &Project, id: &LoopId, ended_at: Timestamp) -> Result<Utf8PathBuf, DiskError> {
     put_aside_from(&project.plan_dir(id), project.plan_archive(), id, ended_at)
 }
@@ -42,13 +41,11 @@ fn put_aside_from(
 }
 
 /// The archived loop of that id, the latest if there are several.
-#[must_use]
 pub fn find(project: &Project, id: &LoopId) -> Option<LoopDir> {
     latest(project.archive(), id)
 }
 
 /// The archived plan of that id, the latest if there are several.
-#[must_use]
 pub fn find_plan(project: &Project, id: &LoopId) -> Option<LoopDir> {
     latest(project.plan_archive(), id)
 }
@@ -67,7 +64,6 @@ fn latest(archive: Utf8PathBuf, id: &LoopId) -> Option<LoopDir> {
 }
 
 /// The archived loops that ended before this time, in seconds.
-#[must_use]
 pub fn dirs_before(project: &Project, before: i64) -> Vec<LoopDir> {
     let entries = project.archive().read_dir_utf8().into_iter().flatten().flatten();
     let ended = |name: &str| (0..name.len()).find_map(|at| stamp(name.get(at..at + STAMP_LENGTH)?));
@@ -84,7 +80,6 @@ fn stamp(text: &str) -> Option<i64> {
 }
 
 /// The folder of the recorded output of an archived loop, if it is still there.
-#[must_use]
 pub fn output(dir: &LoopDir) -> Option<Utf8PathBuf> {
     let folder = dir.iterations();
     folder.symlink_metadata().is_ok_and(|meta| meta.is_dir()).then_some(folder)

@@ -104,7 +104,6 @@ pub struct WakePipe;
 
 impl WakePipe {
     /// Whether the FIFO is there. A link or a file in its place wakes no runner.
-    #[must_use]
     pub fn is_in_place(dir: &LoopDir) -> bool {
         dir.doorbell().symlink_metadata().is_ok_and(|meta| meta.file_type().is_fifo())
     }

@@ -83,14 +83,12 @@ impl Project {
     }
 
     /// The folder of one loop, whether it exists or not.
-    #[must_use]
     pub fn loop_dir(&self, id: &LoopId) -> LoopDir {
         LoopDir(self.loops().join(id.as_str()))
     }
 
     /// The folder of one plan, whether it exists or not: what it shares with a loop's (journal, locks, inbox, doorbell)
     /// lies in it likewise.
-    #[must_use]
     pub fn plan_dir(&self, id: &LoopId) -> LoopDir {
         LoopDir(self.data.join("plans").join(id.as_str()))
     }
@@ -104,49 +102,41 @@ impl Project {
     pub fn plan_dirs(&self) -> Result<Vec<LoopDir>, DiskError> {
         dirs(&self.data.join("plans"))
     }
-    #[must_use]
     pub fn loops(&self) -> Utf8PathBuf {
         self.data.join("loops")
     }
 
     /// A loop's own worktree: in the user's state home and never inside a project, where tools that look upwards would
     /// find the main worktree (design.md section 5).
-    #[must_use]
     pub fn own_worktree(&self, state_home: &Utf8Path, id: &LoopId) -> Utf8PathBuf {
         state_home.join("worktrees").join(self.own_name()).join(id.as_str())
     }
 
     /// The folder of the numbered worktrees for tasks, beside those of loops; no loop can have its name.
-    #[must_use]
     pub fn pool(&self, state_home: &Utf8Path) -> Utf8PathBuf {
         state_home.join("worktrees").join(self.own_name()).join(POOL)
     }
 
     /// The folder of clean checkouts, outside the project for the same reason.
-    #[must_use]
     pub fn checkouts(&self, state_home: &Utf8Path) -> Utf8PathBuf {
         state_home.join("checkouts").join(self.own_name())
     }
 
     /// A name that differs from those of all other projects of the user.
-    #[must_use]
     pub fn own_name(&self) -> String {
         let hash = blake3::hash(self.root.as_str().as_bytes()).to_hex();
         format!("{}-{}", self.root.file_name().unwrap_or("project"), &hash[..8])
     }
 
     /// The folder of notes on which session drives which loop.
-    #[must_use]
     pub fn sessions(&self) -> Utf8PathBuf {
         self.data.join("sessions")
     }
 
-    #[must_use]
     pub fn archive(&self) -> Utf8PathBuf {
         self.data.join("archive")
     }
 
-    #[must_use]
     pub fn plan_archive(&self) -> Utf8PathBuf {
         self.data.join("plan-archive")
     }
@@ -171,71 +161,58 @@ fn dirs(folder: &Utf8Path) -> Result<Vec<LoopDir>, DiskError> {
 pub struct LoopDir(pub Utf8PathBuf);
 
 impl LoopDir {
-    #[must_use]
     pub fn journal(&self) -> Utf8PathBuf {
         self.0.join(JOURNAL)
     }
 
-    #[must_use]
     pub fn runner_lock(&self) -> Utf8PathBuf {
         self.0.join(RUNNER_LOCK)
     }
 
-    #[must_use]
     pub fn append_lock(&self) -> Utf8PathBuf {
         self.0.join("append.lock")
     }
 
-    #[must_use]
     pub fn inbox(&self) -> Utf8PathBuf {
         self.0.join(INBOX)
     }
 
-    #[must_use]
     pub fn doorbell(&self) -> Utf8PathBuf {
         self.0.join(DOORBELL)
     }
 
-    #[must_use]
     pub fn setup_log(&self) -> Utf8PathBuf {
         self.0.join("setup.log")
     }
 
     /// Git's index for the loop's commits: the last commit's, with its cache of file states.
-    #[must_use]
     pub fn index(&self) -> Utf8PathBuf {
         self.0.join(INDEX)
     }
 
     /// The agent's notes, kept from a worktree that was removed.
-    #[must_use]
     pub fn state_file(&self) -> Utf8PathBuf {
         self.0.join("state.md")
     }
 
     /// Up to where a webhook got the notices of the loop.
-    #[must_use]
     pub fn webhook(&self) -> Utf8PathBuf {
         self.0.join("webhook.json")
     }
 
-    #[must_use]
     pub fn slack(&self) -> Utf8PathBuf {
         self.0.join("slack.json")
     }
 
     /// What a detached runner would have said on a terminal.
-    #[must_use]
     pub fn runner_log(&self) -> Utf8PathBuf {
         self.0.join(RUNNER_LOG)
     }
 
-    #[must_use]
     pub fn iterations(&self) -> Utf8PathBuf {
         self.0.join(ITERATIONS)
     }
 
-    #[must_use]
     pub fn attempt(&self, id: AttemptId) -> AttemptDir {
         AttemptDir(self.iterations().join(id.dir_name()))
     }
@@ -269,14 +246,12 @@ impl LoopDir {
 
     /// Whether there is a loop, whole or damaged: a journal with a first complete line, or files that only a loop
     /// leaves.
-    #[must_use]
     pub fn exists(&self) -> bool {
         self.has_first_line() || self.has_remains()
     }
 
     /// Whether files are there that are made only after the first line of the journal is on disk: without that line the
     /// loop is damaged. A `start` that was killed in its first write leaves none of them, and no loop.
-    #[must_use]
     pub fn has_remains(&self) -> bool {
         let made_later = [ITERATIONS, DOORBELL, RUNNER_LOG, INDEX];
         self.0.is_dir() && made_later.iter().any(|name| self.0.join(name).symlink_metadata().is_ok())
@@ -294,24 +269,20 @@ impl LoopDir {
 pub struct AttemptDir(pub Utf8PathBuf);
 
 impl AttemptDir {
-    #[must_use]
     pub fn prompt(&self) -> Utf8PathBuf {
         self.0.join("prompt.md")
     }
 
     /// Its standard output: a message, or a stream of events.
-    #[must_use]
     pub fn stdout(&self, streams: bool) -> Utf8PathBuf {
         self.0.join(if streams { "stream.jsonl" } else { "output.log" })
     }
 
-    #[must_use]
     pub fn last_message(&self) -> Utf8PathBuf {
         self.0.join("final.md")
     }
 
     /// What a gate printed after it, in its `run`-th run there.
-    #[must_use]
     pub fn gate(&self, name: &GateName, run: u32) -> Utf8PathBuf {
         self.0.join(GATES).join(match run {
             1 => format!("{name}.log"),
@@ -320,25 +291,21 @@ impl AttemptDir {
     }
 
     /// Changes of protected paths, as `git diff` prints them; there is no file without any.
-    #[must_use]
     pub fn touched(&self) -> Utf8PathBuf {
         self.0.join("touched.diff")
     }
 
     /// What the checks printed that failed after it, or what both sides of a conflict with the remote did.
-    #[must_use]
     pub fn outside(&self) -> Utf8PathBuf {
         self.0.join("outside.log")
     }
 
     /// What a critic printed after it.
-    #[must_use]
     pub fn critique(&self) -> Utf8PathBuf {
         self.0.join("critique.log")
     }
 
     /// What it printed on standard error; there is no file if it printed nothing.
-    #[must_use]
     pub fn stderr(&self) -> Utf8PathBuf {
         self.0.join("stderr.log")
     }

@@ -137,19 +137,16 @@ fn number(folder: &Folder, iteration: u32) -> io::Result<()> {
 }
 
 /// What an agent says there that it needs, if it says that it is blocked.
-#[must_use]
 pub fn needs(spec: &Spec, said: Option<WorkStatus>) -> Option<String> {
     said.filter(|said| *said == WorkStatus::Blocked)?;
     state_file::needs(&read(&opened(spec)?)?)
 }
 
 /// What the agent noted in `state.md`; none if there is no such file.
-#[must_use]
 pub fn notes(spec: &Spec) -> Option<String> {
     read(&opened(spec)?)
 }
 
-/// The loop's folder, if it is one.
 fn opened(spec: &Spec) -> Option<Folder> {
     Folder::open_trusted(&spec.worktree).ok()?.child(".refrain").ok()?.child(spec.id.as_str()).ok()
 }

@@ -11,18 +11,12 @@ use refrain_core::budget::{Ledger, VERSION};
 use crate::disk::atomic::make_dir;
 use crate::{DiskError, OnPath, write_atomic};
 
-/// Why the ledger cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// The file is no ledger. It is never taken for an empty one: the spent money would be forgotten.
     #[error("{path} does not say what loops spent: {why}; mend it, or remove it to count from nothing")]
-    Damaged {
-        path: Utf8PathBuf,
-        /// What is wrong with it.
-        why: String,
-    },
+    Damaged { path: Utf8PathBuf, why: String },
 }
 
 #[derive(Clone, Debug)]
@@ -31,7 +25,6 @@ pub struct LedgerFile {
 }
 
 impl LedgerFile {
-    #[must_use]
     pub fn new(state_home: &Utf8Path) -> Self {
         Self { dir: state_home.join("limits") }
     }

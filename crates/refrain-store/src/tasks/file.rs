@@ -19,7 +19,6 @@ const LONGEST: u64 = 64 << 20;
 /// How often a change is tried while others change the file.
 const TRIES: u32 = 20;
 
-/// The file with the tasks of a tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskFile {
     pub path: Utf8PathBuf,
@@ -70,7 +69,6 @@ impl TaskFile {
         Ok(Self::new(project, path, shape, tag))
     }
 
-    /// Reads it.
     pub fn read(&self) -> Result<TasksRead, TasksError> {
         let (text, stamp) = whole(&self.path)?;
         let tasks = file::read(&text, self.shape, &self.tag).map_err(|source| self.malformed(source))?;

@@ -126,7 +126,6 @@ fn estimate(view: &PlanStatus) -> Option<String> {
     })
 }
 
-/// The lines of the wave view.
 fn waves(view: &PlanStatus, art: Art, now: Timestamp) -> Vec<String> {
     let is_over = |wave: &&WaveView| matches!(wave.status, WaveWord::Complete | WaveWord::Blocked);
     let last_place = view.waves.len().saturating_sub(1);
@@ -254,7 +253,6 @@ fn tasks(view: &PlanStatus, width: Option<usize>) -> String {
     text
 }
 
-/// A note about a task beside its status.
 fn note(task: &TaskView) -> String {
     let waits: Vec<_> = task.waits_for.iter().collect();
     match (&task.reason, waits.is_empty(), task.commit.as_deref().and_then(|commit| commit.get(..10))) {

@@ -13,8 +13,7 @@ use refrain_engine::{EngineError, FollowEvent, Follower, PlanFollower, Service, 
 
 use super::telling::PlanNarrator;
 use crate::out::{self, Target};
-use crate::render::event_text;
-use crate::render::phrase;
+use crate::render::{event_text, phrase};
 
 /// How long to wait for the last lines of a task's loop after the plan reports its end.
 const LAST_LINES: Duration = Duration::from_secs(1);

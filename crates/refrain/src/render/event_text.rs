@@ -16,11 +16,8 @@ use refrain_core::text::printable;
 use refrain_core::view::{self, Alive, Status, Verification};
 use refrain_engine::{ChangeSize, ladder};
 
-use crate::render::committed;
-use crate::render::gated;
 use crate::render::phrase::{self, Row};
-use crate::render::progress;
-use crate::render::published;
+use crate::render::{committed, gated, progress, published};
 
 /// What one event says to a person, in lines that fit into `width` where there is one. `settled` is the attempt that it
 /// ended, `told` what its agent said last: no fault is said twice. `size` is what an ended loop changed.

@@ -1,5 +1,3 @@
-//! Texts about a loop's gate results.
-
 use refrain_core::event::{ClaimSource, GateFinished, StopReason};
 use refrain_core::gate::{DefaultGates, GateName, GateSpec, GateWhen};
 use refrain_core::r#loop::{Attempt, DroppedGate, GateResult, LoopState, Proof};

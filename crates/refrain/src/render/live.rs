@@ -10,19 +10,16 @@ use refrain_core::r#loop::LoopState;
 use textwrap::core::display_width;
 
 use crate::out::Target;
-use crate::render::event_text;
-use crate::render::phrase;
+use crate::render::{event_text, phrase};
 
 /// How often a line in place is renewed.
 const IN_PLACE: Duration = Duration::from_secs(1);
 /// How often a log is looked after, and how long it is without a line before it gets one.
 const IN_LOG: (Duration, i64) = (Duration::from_secs(60), 600);
 
-/// How the status line is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StatusStyle {
     InPlace,
-    /// As lines, in a log.
     Lines,
     Silent,
 }
@@ -45,7 +42,6 @@ pub(crate) struct Live {
     manner: StatusStyle,
     /// How many columns of the terminal's line it covers.
     covered: usize,
-    /// When something was shown last.
     shown: Timestamp,
     /// When the agent printed something last.
     heard: Timestamp,

@@ -1,5 +1,3 @@
-//! Small phrases that several views share.
-
 use owo_colors::OwoColorize;
 use refrain_core::agent::Usd;
 use refrain_core::budget::CapUsage;

@@ -8,7 +8,6 @@ use crate::out::{self, Target};
 use crate::render::live::Live;
 use crate::render::narrator::Narrator;
 
-/// A person's view of one loop.
 #[derive(Debug)]
 pub(crate) struct Screen {
     progress: Option<Target>,

@@ -1,5 +1,3 @@
-//! The content of a loop's report.
-
 use jiff::Timestamp;
 use refrain_core::event::ClaimSource;
 use refrain_core::r#loop::Outcome;

@@ -11,7 +11,6 @@ pub(crate) enum Tone {
     /// It is done, on the agent's word alone.
     Caution,
     Bad,
-    /// A number, or a placeholder for one.
     Number,
 }
 
@@ -33,7 +32,6 @@ pub(crate) enum Block {
     Facts(Vec<(&'static str, Cell)>),
     /// Rows of cells below their headings.
     Table(Table),
-    /// Quoted text, line by line.
     Quote(Quote),
 }
 

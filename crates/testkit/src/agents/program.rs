@@ -17,7 +17,6 @@ pub enum Agent {
 impl Agent {
     pub const ALL: [Self; 4] = [Self::Claude, Self::Codex, Self::OpenCode, Self::Gemini];
 
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Claude => "claude",
@@ -29,7 +28,6 @@ impl Agent {
 
     /// The version that the tests are for. Given to npm in full: otherwise npm picks an old Claude Code for an old
     /// node, though that program needs no node.
-    #[must_use]
     pub const fn version(self) -> &'static str {
         match self {
             Self::Claude => "2.1.329",
@@ -49,7 +47,6 @@ impl Agent {
     }
 
     /// Its path, if it is installed. For Codex the native program: its wrapper does not pass on signals.
-    #[must_use]
     pub fn program(self) -> Option<PathBuf> {
         self.program_in(&npm::cache()?.join(self.folder()))
     }

@@ -21,30 +21,25 @@ pub struct Real {
 }
 
 impl Real {
-    #[must_use]
     pub fn claude(model: &Model, home: &Path) -> Self {
         Self::new(Agent::Claude, &model.url(), home)
     }
 
-    #[must_use]
     pub fn codex(model: &Model, home: &Path) -> Self {
         Self::new(Agent::Codex, &model.url(), home)
     }
 
     /// `OpenCode`, asking this model.
-    #[must_use]
     pub fn opencode(model: &Model, home: &Path) -> Self {
         Self::new(Agent::OpenCode, &model.url(), home)
     }
 
-    #[must_use]
     pub fn gemini(model: &Model, home: &Path) -> Self {
         Self::new(Agent::Gemini, &model.url(), home)
     }
 
     /// Any agent, asking the model at a URL: [`Model::url`] or that of a lane. Its files are written into `home`.
     /// Gemini needs a home for each of its runs: it may leave a lock that makes the next one wait.
-    #[must_use]
     pub fn new(agent: Agent, url: &str, home: &Path) -> Self {
         let program = agent.program().unwrap_or_else(|| {
             panic!("{} {} is not installed: run `cargo xtask e2e agents`", agent.name(), agent.version())
@@ -75,7 +70,6 @@ impl Real {
     }
 
     /// The words by which it works without a terminal, never asks, prints events, and reads its prompt from standard input.
-    #[must_use]
     pub fn headless(&self) -> Vec<String> {
         let (before, after): (&[&str], &[&str]) = match self.agent {
             Agent::Claude => (

@@ -1,5 +1,3 @@
-//! The API's responses.
-
 use std::io::{self, Write};
 
 use serde_json::{Value, json};

@@ -68,13 +68,11 @@ pub struct HeldRequest {
 
 impl Forge {
     /// GitHub, at `github.com`, whose files lie in a folder below this one. Its repository has nothing yet.
-    #[must_use]
     pub fn github(root: &Path) -> Self {
         Self::start(root, Kind::GitHub, "github.com")
     }
 
     /// GitHub at a host that the real `gh` asks without encryption, and by a socket of this forge's: no name is looked up.
-    #[must_use]
     pub fn for_real_gh(root: &Path) -> Self {
         let forge = Self::start(root, Kind::GitHub, "github.localhost");
         real::settle(&forge.root, forge.host, forge.port);
@@ -82,7 +80,6 @@ impl Forge {
     }
 
     /// GitLab, at `gitlab.com`.
-    #[must_use]
     pub fn gitlab(root: &Path) -> Self {
         Self::start(root, Kind::GitLab, "gitlab.com")
     }
@@ -114,14 +111,12 @@ impl Forge {
     }
 
     /// The address by which a remote knows the project. Git gets there with [`Self::env`].
-    #[must_use]
     pub fn url(&self) -> String {
         format!("git@{}:owner/project.git", self.host)
     }
 
     /// The variables through which a child process finds the forge: a `PATH` with its programs first, and their
     /// configuration.
-    #[must_use]
     #[expect(clippy::disallowed_methods, reason = "other programs are found where the person's are")]
     pub fn env(&self) -> Vec<(&'static str, String)> {
         let at = |name: &str| self.root.join(name).to_str().expect("it is UTF-8").to_owned();
@@ -142,18 +137,15 @@ impl Forge {
     }
 
     /// The address of its API, if the remote is at [`Self::http_url`].
-    #[must_use]
     pub fn api_url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
     /// The address by which git gets to the project over HTTP.
-    #[must_use]
     pub fn http_url(&self) -> String {
         format!("{}/owner/project.git", self.api_url())
     }
 
-    #[must_use]
     pub fn repository(&self) -> PathBuf {
         self.world().repository.dir().to_owned()
     }
@@ -178,36 +170,30 @@ impl Forge {
     }
 
     /// Has the next question of this name wait: before it is done, or after that and before it is answered.
-    #[must_use]
     pub fn holds(&self, name: &str, fault: Fault) -> HeldRequest {
         let mut holds = self.shared.holds();
         holds.push(Hold { name: name.to_owned(), fault, stands: Stands::Waiting });
         HeldRequest { shared: Arc::clone(&self.shared), number: holds.len() - 1 }
     }
 
-    #[must_use]
     pub fn asked(&self, name: &str) -> usize {
         self.world().counted(name)
     }
 
-    #[must_use]
     pub fn done(&self, name: &str) -> usize {
         self.world().done.get(name).copied().unwrap_or_default()
     }
 
     /// The pushes that arrived: `from to reference`.
-    #[must_use]
     pub fn pushes(&self) -> Vec<String> {
         self.world().repository.pushes()
     }
 
-    #[must_use]
     pub fn head(&self, branch: &str) -> Option<String> {
         self.world().repository.head(branch)
     }
 
     /// The title and body of a pull request.
-    #[must_use]
     pub fn said(&self, number: u64) -> (String, String) {
         self.world().pull(number).map(|pull| (pull.title, pull.body)).unwrap_or_default()
     }
@@ -378,7 +364,6 @@ pub(crate) fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The value of a word of the query.
 pub(super) fn queried(incoming: &Incoming, name: &str) -> Option<String> {
     let mut pairs = incoming.query.split('&').filter_map(|pair| pair.split_once('='));
     pairs.find(|(found, _)| *found == name).map(|(_, value)| decoded(value))

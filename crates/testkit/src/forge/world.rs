@@ -17,7 +17,6 @@ pub enum Fault {
     After,
 }
 
-/// A limit that is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// That of an hour: until this time, in seconds since 1970.
@@ -46,7 +45,6 @@ pub struct World {
     /// GitHub's words. A name that begins with `status/` is a commit status.
     pub checks: Vec<Vec<Vec<(String, &'static str)>>>,
     pub workflows: Vec<String>,
-    /// The names of the checks that are required.
     pub required: Vec<String>,
     /// GitHub's `reviewDecision`: `REVIEW_REQUIRED`, `CHANGES_REQUESTED`, `APPROVED`.
     pub review: Option<&'static str>,
@@ -61,7 +59,6 @@ pub struct World {
     pub is_offline: bool,
     /// Requests without this token are refused; if there is none, all are served.
     pub token: Option<String>,
-    /// The commit whose pipeline was asked for last.
     pub(super) pipeline: String,
     pub(super) pulls: Vec<Pull>,
     /// The commits that were asked about, and how often.

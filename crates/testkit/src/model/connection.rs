@@ -12,12 +12,11 @@ use rustix::net::sockopt::set_socket_linger;
 use serde_json::{Value, json};
 
 use super::http::{self, Incoming, Whole};
-use super::refusal;
 use super::request::{Ending, Protocol, Request, TakenTurn};
 use super::script::{Act, Cut, ModelReply, Turn, Usage};
 use super::state::State;
-use super::tools;
 use super::wire::{self, ModelRequest, Reply};
+use super::{refusal, tools};
 
 /// The beginnings of text that programs add to the user's side by themselves.
 const ADDED: [&str; 10] = [

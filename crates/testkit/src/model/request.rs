@@ -1,5 +1,3 @@
-//! A request as the model received it.
-
 use std::time::Duration;
 
 /// One request, as it came in. The key that came with it is never kept.
@@ -20,7 +18,6 @@ pub struct Request {
     /// The results of its tools so far, in order.
     pub tool_results: Vec<String>,
     pub tools: Vec<String>,
-    /// Whether a key came with it.
     pub has_key: bool,
     /// When it came, since the model was started.
     pub at: Duration,
@@ -28,19 +25,16 @@ pub struct Request {
 }
 
 impl Request {
-    #[must_use]
     pub fn prompt(&self) -> &str {
         self.prompts.last().map_or("", String::as_str)
     }
 
     /// Whether it belongs to an agent's main conversation.
-    #[must_use]
     pub const fn is_main(&self) -> bool {
         matches!(self.took, TakenTurn::Turn(_) | TakenTurn::Past)
     }
 
     /// Whether it begins a conversation, or begins it again: nothing was done in it yet.
-    #[must_use]
     pub const fn is_first(&self) -> bool {
         self.is_main() && self.tool_results.is_empty()
     }

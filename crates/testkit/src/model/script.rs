@@ -124,7 +124,6 @@ pub(super) enum Refusal {
     NoCredit,
 }
 
-/// The tokens that one answer reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
     pub input: u64,
@@ -277,7 +276,6 @@ impl Turn {
         Self::new(Act::Hang)
     }
 
-    /// Resets the connection instead of answering.
     pub const fn reset() -> Self {
         Self::new(Act::Reset)
     }

@@ -34,7 +34,6 @@ impl Slack {
     pub const BOT: &str = "xoxb-test";
     pub const APP: &str = "xapp-test";
 
-    #[must_use]
     pub fn start() -> Self {
         let listen = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("there is a loopback");
         let (http, sockets) = (listen(), listen());
@@ -52,7 +51,6 @@ impl Slack {
         Self { address, shared, threads }
     }
 
-    #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}/api", self.address)
     }
@@ -155,21 +153,18 @@ impl Slack {
         lock(&self.shared.world).moods.entry(method.to_owned()).or_default().push_back(mood);
     }
 
-    #[must_use]
     pub fn calls(&self, method: &str) -> Vec<Call> {
         let world = lock(&self.shared.world);
         world.calls.iter().filter(|call| call.method == method).cloned().collect()
     }
 
     /// The public messages, in order.
-    #[must_use]
     pub fn said(&self) -> Vec<SlackMessage> {
         let world = lock(&self.shared.world);
         world.said.iter().filter(|said| said.only_for.is_none()).cloned().collect()
     }
 
     /// The messages that only this user sees.
-    #[must_use]
     pub fn told(&self, user: &str) -> Vec<String> {
         let world = lock(&self.shared.world);
         let own = world.said.iter().filter(|said| said.only_for.as_deref() == Some(user));
@@ -177,7 +172,6 @@ impl Slack {
     }
 
     #[track_caller]
-    #[must_use]
     pub fn message(&self, ts: &str) -> SlackMessage {
         self.said().into_iter().find(|said| said.ts == ts).expect("there is such a message")
     }

@@ -11,7 +11,6 @@ const PACE: Duration = Duration::from_millis(700);
 /// The fault of the next call of a method.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallFault {
-    /// It is refused with this word.
     Refuse(&'static str),
     /// It is not done, and is to come again in so many seconds.
     Limit(u64),
@@ -61,7 +60,6 @@ pub(super) struct World {
     pub(super) outbox: VecDeque<String>,
     pub(super) acknowledged: Vec<String>,
     pub(super) opened: u64,
-    /// Those up to this one are closed.
     pub(super) closed: u64,
 }
 
@@ -98,7 +96,6 @@ impl World {
         self.said.iter_mut().find(|said| said.channel == channel && said.ts == ts && said.only_for.is_none())
     }
 
-    /// Whether a channel may be written to again.
     pub(super) fn is_time(&mut self, channel: &str) -> bool {
         let now = Instant::now();
         let is_time = self.written.get(channel).is_none_or(|last| now.duration_since(*last) >= PACE);
@@ -132,7 +129,6 @@ impl SlackMessage {
     }
 
     /// The button of the message: its action, and its value.
-    #[must_use]
     pub fn button(&self) -> Option<(String, String)> {
         let element = self.blocks.iter().find(|block| block["type"] == "actions")?["elements"][0].clone();
         Some((element["action_id"].as_str()?.to_owned(), element["value"].as_str()?.to_owned()))

@@ -131,7 +131,6 @@ impl Listing {
 }
 
 /// The files whose texts [`offer`](super::offer) wants to see, of all that there are; of each at most [`READ_AT_MOST`].
-#[must_use]
 pub fn wanted<'a>(paths: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let mut wanted = Vec::new();
     let mut tests = Vec::new();

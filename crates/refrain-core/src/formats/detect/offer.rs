@@ -40,7 +40,6 @@ const NAMED: usize = 5;
 
 /// The gates and protections that a repository offers; the same listing always makes the same offer. If it has no hard
 /// gate, a note says so: nothing would be proven.
-#[must_use]
 pub fn offer(listing: &Listing) -> Offer {
     let mut draft = Draft::new(listing);
     rust::detect(&mut draft);

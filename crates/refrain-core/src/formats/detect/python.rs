@@ -112,7 +112,6 @@ pub(super) fn detect(draft: &mut Draft<'_>) {
     }
 }
 
-/// A folder with a Python project.
 struct Project<'a> {
     listing: &'a Listing,
     folder: &'a str,

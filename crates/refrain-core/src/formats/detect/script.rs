@@ -151,7 +151,6 @@ pub(super) fn decides(called: &Called, path: &str, text: Option<&str>, callers: 
         }
 }
 
-/// Whether a file's name says that it checks.
 pub(super) fn checks(path: &str) -> bool {
     let stem = stem(path);
     ["test", "spec", "check"].iter().any(|word| stem.contains(word))

@@ -22,7 +22,6 @@ fn offered(files: &[(&str, &str)]) -> Offer {
     }
 }
 
-/// Its gates, a line each.
 fn gates(files: &[(&str, &str)]) -> Vec<String> {
     let line = |gate: &crate::gate::GateSpec| {
         format!("{}{}: {}", if gate.hard { "" } else { "soft " }, gate.name, gate.check)

@@ -30,7 +30,6 @@ pub enum System {
     RalphLoop,
 }
 
-/// A loop of another system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignLoop {
     pub system: System,
@@ -75,17 +74,10 @@ pub enum Unread {
         "no system that is known writes such a file; accepted are the loop states of Synthex, Descartes, Randroid, Conclave and the Ralph loop"
     )]
     Unknown,
-    /// It lacks something, or a value is of the wrong kind.
     #[error("it is no state of {system}'s: {why}")]
-    Damaged {
-        /// The system that seems to have written it.
-        system: System,
-        why: String,
-    },
-    /// A value that cannot be taken.
+    Damaged { system: System, why: String },
     #[error("{key}: {found}: accepted {accepted}")]
     Value { key: &'static str, found: String, accepted: String },
-    /// It is about many tasks; their file says what is left.
     #[error("it is the state of a plan, of tag {tag:?}; what is left of that its tasks say themselves")]
     Plan {
         tag: String,
@@ -97,24 +89,12 @@ pub enum Unread {
 /// Why a loop that was read cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CannotContinue {
-    /// It came to its end there.
     #[error("it is {0} there")]
     Over(&'static str),
-    /// There is no iteration left.
     #[error("its iterations are used up: {used} of {cap}; accepted is --max-iterations {} to {most}", used + 1)]
-    UsedUp {
-        used: u32,
-        cap: u32,
-        /// The most that it can be given.
-        most: u32,
-    },
+    UsedUp { used: u32, cap: u32, most: u32 },
     #[error("it may have {cap} iterations, and had {used}: at most {} more at a time; accepted is --max-iterations {} to {most}", Limits::MAX_GRANT, used + 1)]
-    TooMany {
-        used: u32,
-        cap: u32,
-        /// The most that it can be given.
-        most: u32,
-    },
+    TooMany { used: u32, cap: u32, most: u32 },
 }
 
 /// A larger count is implausible; a smaller one cannot overflow a counter.

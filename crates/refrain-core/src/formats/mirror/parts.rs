@@ -23,7 +23,6 @@ pub enum LoopPhase {
 
 impl LoopPhase {
     /// How a loop stands; one that has not ended and has no runner broke off.
-    #[must_use]
     pub fn of(state: &LoopState, is_driven: bool) -> Self {
         match state.ended.map(|ended| ended.end) {
             None if is_driven => Self::Running,

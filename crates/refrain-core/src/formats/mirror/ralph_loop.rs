@@ -20,7 +20,6 @@ struct MirrorFile {
 }
 
 /// Whether a file of that plugin says that its loop is on.
-#[must_use]
 pub fn is_active(text: &str) -> bool {
     #[derive(Deserialize)]
     struct Active {

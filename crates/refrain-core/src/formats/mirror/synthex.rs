@@ -82,7 +82,6 @@ pub(super) fn document(state: &LoopState, standing: LoopPhase, mark: Mark) -> St
     pretty(&MirrorDocument { state, mark })
 }
 
-/// The words of the seed.
 fn reason(standing: LoopPhase, most: u32) -> Option<String> {
     Some(match standing {
         LoopPhase::Running => return None,

@@ -16,10 +16,8 @@ const OPTIONS: [(&str, bool); 12] = [
     ("--isolation", true),
 ];
 
-/// The rest of the line.
 pub(super) struct Line {
     pub(super) prompt: String,
-    /// The file that says it, in its place.
     pub(super) file: Option<String>,
 }
 

@@ -6,9 +6,9 @@ use std::mem;
 use jiff::Timestamp;
 
 use super::super::proof::MAX_ROUNDS;
-use super::super::state::Child;
-use super::super::state::{Attempt, LoopState, Outcome, Phase};
-use super::super::state::{Candidate, GateFailure, GateResult, Proof, Proving, Running};
+use super::super::state::{
+    Attempt, Candidate, Child, GateFailure, GateResult, LoopState, Outcome, Phase, Proof, Proving, Running,
+};
 use super::super::trouble::{Reaction, Trouble, answer};
 use super::attempt::says_blocked;
 use crate::agent::{Fault, Usage};

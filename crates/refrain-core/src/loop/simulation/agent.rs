@@ -1,5 +1,3 @@
-//! Agents that follow a script.
-
 use crate::agent::{AgentReport, Fault, FaultKind, Scope, Tokens, Until};
 use crate::event::{AttemptFinished, Exit};
 use crate::fingerprint;
@@ -11,7 +9,6 @@ use crate::spec::Millis;
 const SIGINT: i32 = 2;
 const SIGKILL: i32 = 9;
 
-/// The character of the agents of one run.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum AgentCharacter {
     Willing,

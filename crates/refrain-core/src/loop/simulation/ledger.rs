@@ -58,7 +58,6 @@ pub(super) struct Ledger {
     stale: bool,
     /// The last iteration is still to be committed.
     uncommitted: bool,
-    /// The tree that the gates are asked about.
     tree: Option<Oid>,
     /// The gate in flight: since when, and why it is stopped.
     gate: Option<(GateName, Timestamp, Option<StopReason>)>,
@@ -197,7 +196,6 @@ impl Ledger {
         self.asked.contains(request)
     }
 
-    /// Checks and enters one more record.
     pub(super) fn enter(&mut self, record: &Record) {
         let Record { seq, at, event } = record;
         assert_eq!(*seq, self.seq + 1, "a record is missing");
@@ -715,7 +713,6 @@ impl Ledger {
         assert_eq!(self.charged, self.iteration, "every iteration is charged once");
     }
 
-    /// The core says the same.
     pub(super) fn assert_agrees(&self, state: &LoopState) {
         assert_eq!(state.seq, self.seq);
         assert_eq!(state.iteration, self.iteration, "the counter is lost");

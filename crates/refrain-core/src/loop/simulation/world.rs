@@ -24,7 +24,6 @@ use crate::simulation::tally::Tally;
 use crate::spec::{Millis, Spec, Until};
 use crate::stuck::Verdict;
 
-/// The most often that one run crashes.
 const MANY_CRASHES: u32 = 4;
 
 pub(super) struct World {

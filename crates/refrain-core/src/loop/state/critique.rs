@@ -1,5 +1,3 @@
-//! The part of a loop's state on critics.
-
 use super::child::Child;
 
 #[derive(Clone, Debug, PartialEq)]

@@ -47,7 +47,6 @@ pub enum Outcome {
 
 impl Outcome {
     /// Whether the iteration counts: what the loop's surroundings did to an attempt is not the work's fault.
-    #[must_use]
     pub fn is_charged(self) -> bool {
         match self {
             Self::Claimed

@@ -1,5 +1,3 @@
-//! The part of a loop's state on progress.
-
 use crate::event::Pushed;
 use crate::git::{Oid, RepoPath};
 use crate::stuck::{IterationResult, Stuck};
@@ -8,9 +6,7 @@ use crate::work::WorkDigest;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Progress {
     pub stuck: Stuck,
-    /// The work when the last one began.
     pub(in crate::r#loop) began: Option<WorkDigest>,
-    /// The iteration that was recorded last.
     pub(in crate::r#loop) last_recorded: u32,
     /// The fold before the last record, and that record: checks may fail it later.
     pub(in crate::r#loop) before: Option<Box<(Stuck, IterationResult)>>,

@@ -29,7 +29,6 @@ pub struct Candidate {
 
 impl Candidate {
     /// Whether this is known to be the same as `other`.
-    #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         self.tree.is_some() && self.tree == other.tree && !self.partial && !other.partial
     }
@@ -48,7 +47,6 @@ pub struct Proof {
     pub approval: Option<Approval>,
 }
 
-/// A person's answer on a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Approval {
     Awaited,
@@ -60,7 +58,6 @@ pub enum Approval {
 impl Proof {
     /// Whether every hard gate of `spec` was asked about this very candidate, and passed, nothing protected was
     /// touched, and no person refused it.
-    #[must_use]
     pub fn holds(&self, spec: &Spec) -> bool {
         let passed = |(place, _): (usize, &GateSpec)| self.of_gate(place).is_some_and(GateResult::passed);
         !self.restless
@@ -70,7 +67,6 @@ impl Proof {
     }
 
     /// Says that it never stayed the same, with the cause, in words that follow "because".
-    #[must_use]
     pub fn instability(&self) -> Option<String> {
         let paths = self.changed.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         let named = if paths.is_empty() { String::new() } else { format!(": {paths}") };
@@ -78,7 +74,6 @@ impl Proof {
     }
 
     /// Whether a person was asked about it, and did not approve it.
-    #[must_use]
     pub fn is_refused(&self) -> bool {
         matches!(self.approval, Some(Approval::Refused(_)))
     }
@@ -89,7 +84,6 @@ impl Proof {
             .filter(|result| !result.passed() && result.spec(spec).is_some_and(|gate| gate.hard))
     }
 
-    #[must_use]
     pub fn of_gate(&self, gate: usize) -> Option<&GateResult> {
         self.results.iter().find(|result| result.gate == gate)
     }
@@ -113,17 +107,14 @@ pub struct GateResult {
     pub summaries: u32,
     pub fingerprint: Option<Fingerprint>,
     pub log: Option<Seal>,
-    /// Its usage, if it is an agent.
     pub usage: Usage,
 }
 
 impl GateResult {
-    #[must_use]
     pub fn passed(&self) -> bool {
         self.failure.is_none()
     }
 
-    #[must_use]
     pub fn spec<'a>(&self, spec: &'a Spec) -> Option<&'a GateSpec> {
         spec.gates.get(self.gate)
     }
@@ -138,7 +129,6 @@ pub struct DroppedGate {
     pub said: String,
 }
 
-/// Why a gate did not pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GateFailure {
     /// Its process ended with a code that is not 0, or by a signal.
@@ -236,13 +226,11 @@ impl Proving {
     }
 
     /// The attempt whose folder has the logs; that of iteration 0 before the first.
-    #[must_use]
     pub fn folder(&self) -> AttemptId {
         self.of.unwrap_or(AttemptId::BEFORE)
     }
 
     /// The gate that is run next, and which of its runs that is.
-    #[must_use]
     pub fn next_gate(&self) -> Option<(usize, u32)> {
         let gate = *self.asked.get(self.results.len())?;
         Some((gate, self.runs.get(gate)? + 1))

@@ -5,20 +5,17 @@ use jiff::Timestamp;
 use crate::event::{ClaimSource, Wait};
 use crate::git::{Checks, Conflict, Effect, Oid, PullRequest, Refusal};
 
-/// What is to be published after an iteration.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Publishing {
     /// The iteration's claim, with its gates' proof.
     pub claim: Option<ClaimSource>,
     /// The running effect: an intent is on record, and its result is not.
     pub running: Option<Effect>,
-    /// The wait before the next effect.
     pub next: Option<Wait>,
     /// The first of the waits in a row, and how many there were.
     pub(in crate::r#loop) waited: Option<(Timestamp, u32)>,
 }
 
-/// What a loop has published so far.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Published {
     /// The newest of its commits that its remote has.
@@ -27,7 +24,6 @@ pub struct Published {
     pub request: Option<PullRequest>,
     /// The commit that the pull request says is proven.
     pub ready: Option<Oid>,
-    /// The last result of the checks.
     pub checks: Option<Checks>,
     /// The result differs from the one before.
     pub is_news: bool,

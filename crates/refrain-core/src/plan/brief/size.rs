@@ -26,7 +26,6 @@ pub struct PartSize {
 }
 
 impl Brief {
-    #[must_use]
     pub fn size(&self) -> Size {
         let of = |part: &super::Part| PartSize {
             kind: part.kind,
@@ -37,7 +36,6 @@ impl Brief {
     }
 
     /// The problem if it has more than `most` tokens: by how much, and which part is the largest.
-    #[must_use]
     pub fn over_budget(&self, task: &TaskId, most: u64) -> Option<Problem> {
         let size = Some(self.size()).filter(|size| size.tokens > most)?;
         let largest = size.parts.into_iter().max_by_key(|part| part.tokens)?;

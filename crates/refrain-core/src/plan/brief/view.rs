@@ -51,7 +51,6 @@ pub struct ToldPart {
 
 impl ToldTask {
     /// The view of the prompt of `task`, which is under a tag in a file.
-    #[must_use]
     pub fn of(
         (file, tag, task): (&str, &str, &Task),
         brief: &Brief,

@@ -32,13 +32,10 @@ impl fmt::Display for Position {
 pub enum FileError {
     #[error("{place}: {why}")]
     Malformed { place: Position, why: String },
-    /// A field of a task has an invalid value.
     #[error("{place}: task {task}: `{field}` is {found}; accepted is {accepted}")]
     Field { place: Position, task: String, field: &'static str, found: String, accepted: String },
-    /// The tag is not among those of the file.
     #[error("there is no tag {tag:?}{}", others(.tag, .known))]
     NoTag { tag: String, known: Vec<String> },
-    /// There are no tasks in it.
     #[error("it holds no tasks; {0}")]
     Nothing(&'static str),
 }

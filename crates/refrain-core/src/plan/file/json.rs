@@ -63,7 +63,6 @@ pub(super) struct Wire<'a> {
     pub(super) attempts: Option<Raw<'a>>,
 }
 
-/// A task with its whole name.
 pub(super) struct Entry<'a> {
     pub(super) id: TaskId,
     pub(super) wire: Wire<'a>,

@@ -66,9 +66,7 @@ fn write(text: &str, entry: &Entry<'_>, change: &Change, edits: &mut Edits) {
 }
 
 struct Layout<'a> {
-    /// The text before a key.
     before: &'a str,
-    /// The text between a key and its value.
     between: &'a str,
     /// Where the value ends that others are added after.
     end: usize,

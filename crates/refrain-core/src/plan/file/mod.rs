@@ -79,14 +79,12 @@ pub fn set(text: &str, shape: Shape, tag: &str, changes: &[Change]) -> Result<Ch
 }
 
 /// Whether a Markdown text has headings of tasks: then it is a task file, whatever else it holds.
-#[must_use]
 pub fn has_task_headings(text: &str) -> bool {
     markdown::has_headings(text)
 }
 
 /// A task file in Markdown without the statuses in titles, except for what is done; one that cannot be read is returned
 /// unchanged.
-#[must_use]
 pub fn unmarked(text: &str) -> String {
     markdown::unmarked(text)
 }

@@ -16,10 +16,8 @@ use super::error::{FileError, Position};
 use super::scg_row::{Node, columns, id, malformed, node};
 use crate::plan::{Note, Task, TaskId, TaskStatus};
 
-/// The begin of the first line.
 const HEADER: &str = "# SCUD Graph";
 
-/// Fields of details that are ours.
 pub(super) const STATUS: &str = "blocked_as";
 pub(super) const REASON: &str = "blocked_reason";
 pub(super) const ATTEMPTS: &str = "attempts";
@@ -74,7 +72,6 @@ pub(super) fn read(text: &str, tag: &str) -> Result<Tasks, FileError> {
     Ok(Tasks { name: Some(tag.to_owned()), tasks, verification: None, odd: Vec::new() })
 }
 
-/// The tags of all phases.
 pub(super) fn tags(text: &str) -> Result<Vec<String>, FileError> {
     let mut tags = Vec::new();
     for part in parts(text) {

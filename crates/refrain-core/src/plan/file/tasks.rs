@@ -2,7 +2,6 @@
 
 use crate::plan::{Note, Problem, Task, TaskId, TaskStatus};
 
-/// The tasks of one tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tasks {
     /// What they are called together, if the file says so.
@@ -24,7 +23,6 @@ pub struct Change {
     pub note: Option<Note>,
 }
 
-/// A file with its changes made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changed {
     pub text: String,

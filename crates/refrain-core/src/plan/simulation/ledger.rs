@@ -447,7 +447,6 @@ impl Ledger {
         }
     }
 
-    /// The state says the same.
     pub(super) fn assert_agrees(&self, state: &PlanState) {
         assert_eq!(state.tasks.len(), self.tasks.len());
         let lost = self.lost();

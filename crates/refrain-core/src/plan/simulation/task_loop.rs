@@ -151,7 +151,6 @@ impl TaskLoop {
         News::Nothing
     }
 
-    /// The failure of its last agent.
     pub(super) fn fault(&self, end: &TaskEnd) -> Option<AgentFault> {
         let is_known = self.fault.filter(|_| matches!(end, TaskEnd::Stopped(_)));
         is_known.map(|said| AgentFault { said: said.to_owned(), fingerprint: None })

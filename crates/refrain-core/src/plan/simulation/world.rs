@@ -232,7 +232,6 @@ impl World {
     }
 }
 
-/// A replay is the same.
 #[track_caller]
 fn assert_same(one: &PlanState, other: &PlanState) {
     assert_eq!(one.tasks, other.tasks);

@@ -11,8 +11,7 @@ use crate::agent::Usd;
 use crate::event::{Ask, FORMAT, Record, Urgency};
 use crate::git::{Oid, RepoPath};
 use crate::r#loop::tests::journal::{gates, runner, spec, time};
-use crate::machine::Damage;
-use crate::machine::Machine;
+use crate::machine::{Damage, Machine};
 
 /// A plan by hand: events under a stopped clock, folded as they come.
 #[derive(Clone)]

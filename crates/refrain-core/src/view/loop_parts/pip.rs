@@ -1,5 +1,3 @@
-//! An iteration as one mark of a strip.
-
 use super::iteration::Iteration;
 use crate::r#loop::Outcome;
 
@@ -16,7 +14,6 @@ pub enum Pip {
 }
 
 impl Pip {
-    #[must_use]
     pub fn of(iteration: &Iteration) -> Self {
         let gates = &iteration.gates;
         match iteration.outcome {
@@ -29,7 +26,6 @@ impl Pip {
         }
     }
 
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Running => "running",

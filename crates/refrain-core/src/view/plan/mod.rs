@@ -141,7 +141,6 @@ pub struct PlanUsage {
 
 impl PlanUsage {
     /// What it cost, in words; none if unknown.
-    #[must_use]
     pub fn cost(&self) -> Option<String> {
         money(self.cost_usd, self.at_least)
     }
@@ -195,7 +194,6 @@ fn has_landed(state: &PlanState) -> bool {
 
 /// The view of a plan. `loops` has what the loops of the tasks at work say, as far as they can be read; `alive` whether
 /// the plan's runner lives, none if unknown.
-#[must_use]
 pub fn status(
     state: &PlanState,
     loops: &BTreeMap<TaskId, TaskLoop>,
@@ -295,12 +293,10 @@ impl PlanStatus {
         self
     }
 
-    #[must_use]
     pub fn verification(&self) -> Verification {
         Verification::of(self.status, self.verified)
     }
 
-    #[must_use]
     pub fn tone(&self) -> Tone {
         Tone::of(self.status, self.verified)
     }

@@ -48,7 +48,6 @@ pub enum AttemptFile {
 
 impl Trail {
     /// The trail of these events, all of one loop, from the first on.
-    #[must_use]
     pub fn of(records: &[Record]) -> Self {
         let mut trail = Self::default();
         let Some(Event::LoopStarted(started)) = records.first().map(|record| &record.event) else {

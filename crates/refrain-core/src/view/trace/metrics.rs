@@ -46,7 +46,6 @@ struct Metric {
 enum Shape {
     Count,
     Sum,
-    /// A distribution with these bounds.
     Histogram(&'static [f64]),
 }
 
@@ -58,7 +57,6 @@ const AGENT: [&str; 6] = [
     "gen_ai.response.model",
     "refrain.pool",
 ];
-/// The same, and how it failed.
 const AGENT_ENDED: [&str; 6] = [
     "gen_ai.operation.name",
     "gen_ai.provider.name",
@@ -150,7 +148,6 @@ fn tokens(span: &Span) -> Vec<MetricPart> {
 type Series = (Vec<Attribute>, Vec<f64>);
 
 /// One request with the sums of these spans, which ended after `since`; none if there is nothing.
-#[must_use]
 pub fn otlp_metrics(spans: &[Span], since: Timestamp, resource: &Resource) -> Option<String> {
     let until = spans.iter().map(|span| span.end).max()?;
     let metrics: Vec<Json> =

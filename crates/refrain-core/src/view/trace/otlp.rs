@@ -37,8 +37,6 @@ impl Resource {
     }
 }
 
-/// One request with all of them.
-#[must_use]
 pub fn otlp(spans: &[Span], resource: &Resource) -> String {
     json!({"resourceSpans": [{
         "resource": resource.encoded(),

@@ -1,5 +1,3 @@
-//! The spans of a loop.
-
 use jiff::Timestamp;
 
 use super::{Attribute, Kind, Parent, Span, SpanBuilder, SpanId, TraceId, Value};
@@ -14,7 +12,6 @@ use crate::spec::{AgentKind, AgentSpec};
 use crate::view::{self, StatusWord};
 
 /// The span for an agent's environment, as W3C has it (`TRACEPARENT`).
-#[must_use]
 pub fn traceparent(state: &LoopState, attempt: AttemptId) -> String {
     let own = TraceId::of(&state.spec.id, state.started_at);
     Parent { trace: trace_of(state, own), span: own.span(&format!("attempt {attempt}")) }.to_string()

@@ -46,7 +46,6 @@ impl Exporter {
     }
 
     /// Nothing is driven any more: waits until all is sent, or given up, and answers with why.
-    #[must_use]
     pub fn finish(self) -> Option<String> {
         let JournalThread { now, trouble } =
             std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
@@ -263,7 +262,6 @@ async fn send_spans(
     (taken, None)
 }
 
-/// Awaits the work, if there is any.
 async fn maybe<T>(work: Option<impl Future<Output = T>>) -> Option<T> {
     match work {
         Some(work) => Some(work.await),

@@ -1,5 +1,3 @@
-//! Runners that are exported to a collector.
-
 use super::Telemetry;
 use super::exporter::{ExportMode, Exporter, FollowThread, PendingExport, TaskExport, follow};
 use crate::service::redact::Redactor;

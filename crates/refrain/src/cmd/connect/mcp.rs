@@ -1,5 +1,3 @@
-//! `refrain mcp`.
-
 use std::process::ExitCode;
 
 use camino::Utf8PathBuf;

@@ -1,5 +1,3 @@
-//! `refrain plugin`.
-
 use std::process::ExitCode;
 
 use clap::Subcommand;

@@ -1,5 +1,3 @@
-//! `refrain answer`.
-
 use std::process::ExitCode;
 
 use refrain_app::verbs::Slow;

@@ -1,5 +1,3 @@
-//! `refrain approve`.
-
 use std::io::{IsTerminal, stdin};
 use std::process::ExitCode;
 

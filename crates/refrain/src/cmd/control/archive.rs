@@ -1,5 +1,3 @@
-//! `refrain archive`.
-
 use std::process::ExitCode;
 
 use refrain_app::verbs::archive as app;

@@ -1,5 +1,3 @@
-//! `refrain cancel`.
-
 use std::process::ExitCode;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -13,8 +11,7 @@ use refrain_engine::{Brief, ByKind, Listed, Service};
 
 use crate::cmd::state_file::{self, StateFile};
 use crate::plan::left;
-use crate::render::committed;
-use crate::render::phrase;
+use crate::render::{committed, phrase};
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]

@@ -1,5 +1,3 @@
-//! `refrain discard`.
-
 use std::process::ExitCode;
 
 use refrain_app::verbs::discard::{brings_back, discard};

@@ -1,5 +1,3 @@
-//! `refrain gc`.
-
 use std::io::IsTerminal;
 use std::process::ExitCode;
 

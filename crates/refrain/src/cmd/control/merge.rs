@@ -1,5 +1,3 @@
-//! `refrain merge`.
-
 use std::process::ExitCode;
 
 use refrain_app::verbs::merge::merge;

@@ -1,5 +1,3 @@
-//! `refrain pause`.
-
 use std::process::ExitCode;
 
 use refrain_app::verbs::{Outcome, Slow, Urgent, pause as app};

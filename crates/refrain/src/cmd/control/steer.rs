@@ -1,5 +1,3 @@
-//! `refrain steer`.
-
 use std::process::ExitCode;
 
 use refrain_app::verbs::Slow;

@@ -1,5 +1,3 @@
-//! `refrain diff`.
-
 use std::process::ExitCode;
 
 use owo_colors::OwoColorize;

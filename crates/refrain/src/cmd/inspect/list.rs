@@ -1,5 +1,3 @@
-//! `refrain list`.
-
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::{self, Write};

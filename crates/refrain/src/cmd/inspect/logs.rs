@@ -1,5 +1,3 @@
-//! `refrain logs`.
-
 use std::io::{ErrorKind, Read};
 use std::process::ExitCode;
 

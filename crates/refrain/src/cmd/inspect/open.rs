@@ -1,5 +1,3 @@
-//! `refrain open`.
-
 use std::process::ExitCode;
 
 use camino::Utf8Path;

@@ -1,5 +1,3 @@
-//! `refrain report`.
-
 use std::process::ExitCode;
 
 use camino::Utf8PathBuf;

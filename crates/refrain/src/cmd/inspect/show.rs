@@ -1,5 +1,3 @@
-//! `refrain show`.
-
 use std::process::ExitCode;
 
 use refrain_app::{Code, Context, RequestError};

@@ -1,5 +1,3 @@
-//! `refrain status`.
-
 use std::process::ExitCode;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -14,11 +12,9 @@ use refrain_engine::{ByKind, Located, LogKind, Service};
 
 use crate::cmd::state_file::{self, StateFile};
 use crate::plan::board::{self, Art};
-use crate::render::committed;
 use crate::render::event_text::{clock, words};
-use crate::render::gated;
-use crate::render::phrase;
 use crate::render::phrase::Row;
+use crate::render::{committed, gated, phrase};
 use crate::{out, values};
 
 /// How much of a goal is shown, in characters.

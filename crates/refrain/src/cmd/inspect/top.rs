@@ -59,7 +59,6 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     Ok(Code::Done.into())
 }
 
-/// The verbs of the command line.
 struct Verbs {
     context: Context,
 }

@@ -1,5 +1,3 @@
-//! `refrain usage`.
-
 use std::borrow::Cow;
 use std::process::ExitCode;
 

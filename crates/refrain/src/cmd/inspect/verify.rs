@@ -1,5 +1,3 @@
-//! `refrain verify`.
-
 use std::process::ExitCode;
 
 use camino::{Utf8Path, Utf8PathBuf};

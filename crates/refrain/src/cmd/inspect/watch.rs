@@ -1,5 +1,3 @@
-//! `refrain watch`.
-
 use std::process::ExitCode;
 use std::thread::JoinHandle;
 

@@ -1,5 +1,3 @@
-//! `refrain memory dismiss`.
-
 use std::process::ExitCode;
 
 use refrain_app::{Code, Context, RequestError};

@@ -1,5 +1,3 @@
-//! `refrain memory forget`.
-
 use std::process::ExitCode;
 
 use clap::ArgGroup;

@@ -1,5 +1,3 @@
-//! `refrain memory proposals`.
-
 use std::fmt::Write;
 use std::process::ExitCode;
 

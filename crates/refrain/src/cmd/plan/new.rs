@@ -1,5 +1,3 @@
-//! `refrain plan new`.
-
 use std::process::ExitCode;
 
 use camino::Utf8PathBuf;

@@ -1,5 +1,3 @@
-//! `refrain plan pause`.
-
 use std::process::ExitCode;
 
 use refrain_app::verbs::Slow;

@@ -1,5 +1,3 @@
-//! `refrain plan status`.
-
 use std::process::ExitCode;
 
 use refrain_app::{Context, RequestError};

@@ -1,5 +1,3 @@
-//! `refrain plan waves`.
-
 use std::process::ExitCode;
 
 use owo_colors::OwoColorize;

@@ -1,5 +1,3 @@
-//! `refrain config`.
-
 use std::process::ExitCode;
 
 use camino::Utf8PathBuf;

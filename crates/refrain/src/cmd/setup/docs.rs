@@ -1,5 +1,3 @@
-//! `refrain docs`.
-
 use std::process::ExitCode;
 
 use refrain_app::{Code, Context, RequestError};

@@ -1,5 +1,3 @@
-//! `refrain doctor`.
-
 use std::process::ExitCode;
 
 use clap::ValueEnum;

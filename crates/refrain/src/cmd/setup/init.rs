@@ -1,5 +1,3 @@
-//! `refrain init`.
-
 use std::process::ExitCode;
 
 use clap::ValueEnum;

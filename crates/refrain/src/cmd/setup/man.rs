@@ -1,5 +1,3 @@
-//! `refrain man`.
-
 use std::process::ExitCode;
 
 use camino::Utf8PathBuf;

@@ -1,5 +1,3 @@
-//! `refrain promise`.
-
 use std::io::Read;
 use std::process::ExitCode;
 

@@ -1,5 +1,3 @@
-//! `refrain trust`.
-
 use std::io::{IsTerminal, stdin};
 use std::process::ExitCode;
 

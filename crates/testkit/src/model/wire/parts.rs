@@ -1,5 +1,3 @@
-//! Code that the protocols share.
-
 use serde_json::Value;
 
 use super::super::script::{Stop, Usage};

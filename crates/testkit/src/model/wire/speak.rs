@@ -1,5 +1,3 @@
-//! Selects the protocol.
-
 use serde_json::Value;
 
 use super::super::request::Protocol;

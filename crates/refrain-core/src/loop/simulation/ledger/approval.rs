@@ -7,7 +7,6 @@ use crate::git::Oid;
 #[derive(Debug, Default)]
 pub(super) struct Approval {
     given: Option<Approved>,
-    /// They sent the last claim back.
     pub(super) sent_back: bool,
 }
 

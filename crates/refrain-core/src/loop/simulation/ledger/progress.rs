@@ -8,7 +8,6 @@ use crate::gate::GateName;
 use crate::spec::{Spec, Until};
 use crate::work::WorkDigest;
 
-/// In what ways the last iteration failed.
 #[derive(Debug)]
 pub(super) struct Failures {
     /// The required gates whose last word is no.

@@ -35,7 +35,6 @@ fn failed(state: &LoopState) -> Vec<u32> {
     quotes(state).into_iter().filter_map(|(quote, _)| of_gate(quote)).collect()
 }
 
-/// The iterations that those are compared with.
 fn compared(state: &LoopState) -> Vec<u32> {
     let of_gate = |quote| if let Quote::Before(run) = quote { Some(run.of.iteration) } else { None };
     quotes(state).into_iter().filter_map(|(quote, _)| of_gate(quote)).collect()

@@ -58,7 +58,6 @@ struct Heading {
 struct Item {
     range: Range<usize>,
     tick: Tick,
-    /// Its first line, after the box.
     line: Range<usize>,
 }
 
@@ -171,7 +170,6 @@ impl MarkdownParts {
         (with_parts(found), ranges)
     }
 
-    /// The items with boxes as tasks.
     fn items(&self, text: &str) -> (Vec<TaskItem>, Vec<Range<usize>>) {
         let (mut found, mut ranges): (Vec<TaskItem>, Vec<Range<usize>>) = (Vec::new(), Vec::new());
         let (mut open, mut taken): (Vec<usize>, HashSet<TaskId>) = (Vec::new(), HashSet::new());

@@ -16,7 +16,6 @@ pub(super) struct TaskDetails {
     pub(super) test_strategy: Option<String>,
 }
 
-/// The subject of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Key {
     Dependencies,
@@ -114,7 +113,6 @@ fn command(value: &str) -> Option<&str> {
     (!is_prose).then_some(value)
 }
 
-/// The tasks that a line names.
 fn dependencies(value: &str) -> Vec<TaskId> {
     let parts = value.split([',', ';', '&']).flat_map(|part| part.split(" and "));
     parts.filter_map(dependency).collect()

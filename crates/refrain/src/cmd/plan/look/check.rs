@@ -1,5 +1,3 @@
-//! `refrain plan check`.
-
 use std::process::ExitCode;
 
 use owo_colors::OwoColorize;

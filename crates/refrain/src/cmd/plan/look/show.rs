@@ -1,5 +1,3 @@
-//! `refrain plan show`.
-
 use std::process::ExitCode;
 
 use refrain_app::plan::Prepared;
