@@ -12,15 +12,13 @@ use crate::cmd::connect::hook::agent;
 use crate::out;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain plugin install claude
+  refrain plugin status")]
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Verb,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain plugin install claude
-  refrain plugin status";
 
 #[derive(Debug, Subcommand)]
 enum Verb {

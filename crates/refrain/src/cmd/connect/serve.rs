@@ -22,7 +22,9 @@ use crate::{out, run, slack};
 
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain serve --open
+  refrain serve --port 8080 --root ~/projects")]
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Option<Verb>,
@@ -53,10 +55,6 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain serve --open
-  refrain serve --port 8080 --root ~/projects";
 
 // What is done beside serving.
 #[derive(Debug, clap::Subcommand)]

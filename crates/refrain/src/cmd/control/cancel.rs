@@ -15,7 +15,9 @@ use crate::render::{committed, phrase};
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain cancel docs-3f9c
+  refrain cancel docs-3f9c --now")]
 pub(crate) struct Args {
     /// The loop or plan [default: the only one that has not ended]
     #[arg(conflicts_with = "all")]
@@ -30,10 +32,6 @@ pub(crate) struct Args {
     #[arg(long)]
     now: bool,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain cancel docs-3f9c
-  refrain cancel docs-3f9c --now";
 
 impl Args {
     /// The verb's action, for [`Action::permission`].

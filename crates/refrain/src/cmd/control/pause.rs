@@ -8,7 +8,9 @@ use refrain_engine::{Brief, ByKind, Service};
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain pause
+  refrain pause docs-3f9c --now")]
 pub(crate) struct Args {
     /// The loop or plan [default: the only one that runs]
     id: Option<LoopId>,
@@ -16,10 +18,6 @@ pub(crate) struct Args {
     #[arg(long)]
     now: bool,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain pause
-  refrain pause docs-3f9c --now";
 
 pub(crate) fn could_be(status: &Brief) -> bool {
     !status.has_stopped()

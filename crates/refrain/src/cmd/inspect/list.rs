@@ -17,7 +17,9 @@ use crate::render::phrase;
 use crate::render::table::{self, Column, Cut};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain list
+  refrain list --all-projects")]
 pub(crate) struct Args {
     /// Those of every project that Refrain has worked in
     #[arg(long)]
@@ -32,10 +34,6 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain list
-  refrain list --all-projects";
 
 /// Prints the list; damaged loops are named, and the rest is shown.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {

@@ -15,7 +15,9 @@ use crate::report::{Document, document, page, plan_document, text};
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain report docs-3f9c
+  refrain report docs-3f9c --html --output report.html")]
 pub(crate) struct Args {
     /// The loop or plan [default: the one touched last]
     id: Option<LoopId>,
@@ -29,10 +31,6 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "FILE")]
     output: Option<Utf8PathBuf>,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain report docs-3f9c
-  refrain report docs-3f9c --html --output report.html";
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;

@@ -23,7 +23,9 @@ const GOAL: usize = 300;
 const END: u64 = 4 << 10;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain status
+  refrain status docs-3f9c --json")]
 pub(crate) struct Args {
     /// The loop or plan [default: the one touched last]
     id: Option<LoopId>,
@@ -34,10 +36,6 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "state_file")]
     json: bool,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain status
-  refrain status docs-3f9c --json";
 
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;

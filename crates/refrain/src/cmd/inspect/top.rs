@@ -31,16 +31,14 @@ use crate::values::charset;
 const LONGEST_LOG: u64 = 512 << 10;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain top
+  refrain top --all-projects")]
 pub(crate) struct Args {
     /// Those of every project that Refrain has worked in
     #[arg(long)]
     all_projects: bool,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain top
-  refrain top --all-projects";
 
 /// Shows them until the person has seen enough.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {

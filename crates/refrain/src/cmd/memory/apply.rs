@@ -9,15 +9,13 @@ use crate::out;
 ///
 /// Nothing is committed.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain memory apply docs-3f9c
+  refrain -C ~/shop memory apply docs-3f9c")]
 pub(super) struct Args {
     /// The loop, as proposals shows it
     id: LoopId,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain memory apply docs-3f9c
-  refrain -C ~/shop memory apply docs-3f9c";
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let proposal = context.service()?.apply_proposal(&args.id)?;

@@ -7,15 +7,13 @@ use crate::out;
 
 /// Dismiss a proposal
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain memory dismiss docs-3f9c
+  refrain -C ~/shop memory dismiss docs-3f9c")]
 pub(super) struct Args {
     /// The loop, as proposals shows it
     id: LoopId,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain memory dismiss docs-3f9c
-  refrain -C ~/shop memory dismiss docs-3f9c";
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     context.service()?.dismiss_proposal(&args.id)?;

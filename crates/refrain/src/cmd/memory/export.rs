@@ -8,7 +8,9 @@ use crate::{out, values};
 
 /// Print all memories as Markdown or JSON
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain memory export > memories.md
+  refrain memory export --json")]
 pub(super) struct Args {
     /// Of all projects
     #[arg(long)]
@@ -17,10 +19,6 @@ pub(super) struct Args {
     #[arg(long)]
     json: bool,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain memory export > memories.md
-  refrain memory export --json";
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;

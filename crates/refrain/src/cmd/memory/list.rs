@@ -9,7 +9,9 @@ use crate::out;
 
 /// List the memories of this project, newest first
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain memory list
+  refrain memory list --kind fact --json")]
 pub(super) struct Args {
     /// Only these: fact, episode or procedure
     #[arg(long, value_name = "KIND")]
@@ -21,10 +23,6 @@ pub(super) struct Args {
     #[arg(long)]
     json: bool,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain memory list
-  refrain memory list --kind fact --json";
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;

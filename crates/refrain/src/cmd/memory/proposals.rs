@@ -13,7 +13,9 @@ use crate::out;
 
 /// Show proposed changes of the instructions for agents, and their effect
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain memory proposals
+  refrain memory proposals docs-3f9c")]
 pub(super) struct Args {
     /// Only the one of this loop, with its patch and the reasons
     id: Option<LoopId>,
@@ -21,10 +23,6 @@ pub(super) struct Args {
     #[arg(long)]
     json: bool,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain memory proposals
-  refrain memory proposals docs-3f9c";
 
 /// A proposal, as `memory proposals --json` has it.
 #[derive(Serialize, JsonSchema)]

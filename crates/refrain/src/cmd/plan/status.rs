@@ -7,7 +7,9 @@ use crate::cmd::inspect::status;
 
 /// Show the waves and tasks of a plan, and what is blocked and why
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain plan status
+  refrain plan status my-feature --json")]
 pub(crate) struct Args {
     #[command(flatten)]
     which: WhichArgs,
@@ -15,10 +17,6 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain plan status
-  refrain plan status my-feature --json";
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;

@@ -30,7 +30,9 @@ use crate::run::ShowArgs;
 /// Shows the prompts, the results and the failures. An agent that can only read proposes advice for the next attempt; on a terminal
 /// you accept it, edit it in your $EDITOR, or reject it.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain plan tune 3
+  refrain plan tune 3 --words \"Use the pool of src/db.rs.\" --resume")]
 pub(crate) struct Args {
     /// The plan, then the task; each may be omitted if only one is possible
     #[arg(value_name = "ID|TASK", num_args = 0..=2)]
@@ -59,10 +61,6 @@ pub(crate) struct Args {
     #[command(flatten)]
     show: ShowArgs,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain plan tune 3
-  refrain plan tune 3 --words \"Use the pool of src/db.rs.\" --resume";
 
 /// What `--json` prints where nothing is resumed.
 #[derive(Serialize, JsonSchema)]

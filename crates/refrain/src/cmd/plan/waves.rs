@@ -13,7 +13,9 @@ use crate::render::table::{self, Column, Cut, plain};
 
 /// Show which tasks can run in parallel, and in which order
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain plan waves --tag my-feature
+  refrain plan waves --plan PLAN.md --jobs 2")]
 pub(crate) struct Args {
     #[command(flatten)]
     source: SourceArgs,
@@ -24,10 +26,6 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain plan waves --tag my-feature
-  refrain plan waves --plan PLAN.md --jobs 2";
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let source = args.source.read(context, &mut out::tell_note)?;

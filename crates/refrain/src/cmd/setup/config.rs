@@ -14,15 +14,13 @@ use serde_json::Value;
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain config set start.agent claude
+  refrain config get start.max-iterations")]
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Verb,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain config set start.agent claude
-  refrain config get start.max-iterations";
 
 #[derive(Debug, clap::Subcommand)]
 enum Verb {

@@ -8,15 +8,13 @@ use refrain_app::{Code, Context, RequestError};
 use crate::out;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain man
+  refrain man ~/.local/share/man/man1")]
 pub(crate) struct Args {
     /// The folder to write all pages into; it is created if it is missing
     dir: Option<Utf8PathBuf>,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain man
-  refrain man ~/.local/share/man/man1";
 
 /// Every verb with the synopsis of its help: the one that is generated for the page names all options, but not their
 /// values.

@@ -33,7 +33,9 @@ use crate::out;
 ///
 /// Prints its id, then its promise.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain tick begin /refrain:loop --args \"Make the tests pass.\"
+  refrain tick begin /refrain:loop --name mend --max-iterations 5 --args \"Make the tests pass.\"")]
 pub(super) struct Args {
     /// The session's command that begins it, as in /refrain:loop
     #[arg(value_name = "COMMAND")]
@@ -53,10 +55,6 @@ pub(super) struct Args {
     #[command(flatten)]
     typed: Typed,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain tick begin /refrain:loop --args \"Make the tests pass.\"
-  refrain tick begin /refrain:loop --name mend --max-iterations 5 --args \"Make the tests pass.\"";
 
 // What the person may type behind the command.
 #[derive(Debug, clap::Args)]

@@ -17,7 +17,9 @@ use crate::render::phrase;
 /// will not be done. The exit code is 1 if the plan cannot run as it is.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain plan check --tag my-feature
+  refrain plan check --plan PLAN.md --json")]
 pub(crate) struct Args {
     #[command(flatten)]
     look: LookArgs,
@@ -25,10 +27,6 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain plan check --tag my-feature
-  refrain plan check --plan PLAN.md --json";
 
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
     let prepared = args.look.prepare(context)?;
