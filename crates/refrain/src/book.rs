@@ -31,7 +31,6 @@ pub(crate) const PAGES: &[Page] = pages! {
 };
 
 impl Page {
-    /// The page's first heading.
     pub(crate) fn title(&self) -> &'static str {
         self.text.lines().next().unwrap_or_default().trim_start_matches("# ")
     }

@@ -9,8 +9,7 @@ use std::sync::OnceLock;
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::tz::TimeZone;
 use refrain_app::effects::TypedOptions;
-use refrain_app::{Attempt, Caller};
-use refrain_app::{Code, Context, RequestError};
+use refrain_app::{Attempt, Caller, Code, Context, RequestError};
 use refrain_core::view::{Charset, Status};
 use refrain_core::{LoopId, Spec};
 use refrain_engine::{Brief, EngineError, Host, Listed, Service, chain, tool};
@@ -184,7 +183,6 @@ fn no_loops(verb: &str) -> RequestError {
     error.hint("refrain start begins one")
 }
 
-/// How many loops a refusal names.
 const SHOWN: usize = 5;
 
 /// The loop, or the plan, that a verb means which changes something: the one that is named, else the only one that it could
@@ -229,9 +227,6 @@ pub(crate) fn only_one(
 }
 
 /// Prints the status object of a loop, or a plan, that is damaged.
-///
-/// # Errors
-/// The error itself, if it is another.
 pub(crate) fn print_damaged(
     service: &Service,
     id: &LoopId,

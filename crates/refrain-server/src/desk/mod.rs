@@ -38,7 +38,6 @@ pub(crate) use watching::{Difference, Filter, LogPart, LoopAddress, ProjectView,
 /// The entry point of all protocols: the folders that a person opened, and the projects in them.
 #[derive(Clone, Debug)]
 pub struct Desk {
-    /// The environment and the caller of requests.
     context: Context,
     handovers: Handovers,
     /// Canonical paths, at least one; the first is used for requests that name no folder.
@@ -47,13 +46,10 @@ pub struct Desk {
     everywhere: bool,
 }
 
-/// A folder that cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum DeskError {
-    /// It is not there, or is no folder.
     #[error("{0}: there is no such folder")]
     NoFolder(Utf8PathBuf),
-    /// No project can be found in it.
     #[error(transparent)]
     Engine(#[from] EngineError),
 }

@@ -43,7 +43,6 @@ pub(crate) struct LoopAddress {
 }
 
 impl LoopAddress {
-    /// The path of its page.
     pub(crate) fn path(&self) -> String {
         format!("/p/{}/{}", self.project, self.id)
     }
@@ -123,7 +122,6 @@ pub(crate) struct Difference {
 }
 
 impl Desk {
-    /// The projects that are open.
     pub(crate) fn projects(&self) -> Vec<ProjectView> {
         let view = |service: &Service| ProjectView {
             name: name(service),
@@ -196,13 +194,11 @@ impl Desk {
         self.read(&Address { project: name(&service), id, part: Part::State })
     }
 
-    /// The goal of a loop.
     pub(crate) fn goal(&self, place: &LoopAddress) -> Result<String, Refusal> {
         let (service, id) = self.open_place(place)?;
         Ok(service.goal(&id)?)
     }
 
-    /// The prompt of an attempt.
     pub(crate) fn told(&self, place: &LoopAddress, attempt: &str) -> Result<String, Refusal> {
         let (service, id) = self.open_place(place)?;
         let gone =
@@ -227,7 +223,6 @@ impl Desk {
         Ok(LogPart { from: part.from, next: part.next, total: part.total, text: part.text })
     }
 
-    /// The branch that was made for a loop.
     pub(crate) fn own_branch(&self, place: &LoopAddress) -> Result<Option<String>, Refusal> {
         let (service, id) = self.open_place(place)?;
         Ok(service.own_branch(&id)?)

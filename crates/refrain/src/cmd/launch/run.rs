@@ -108,7 +108,6 @@ Examples:
 /// How many iterations a task has (seed 004).
 const ITERATIONS: u32 = 5;
 
-/// Works on the task.
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
     let Args { task: TaskName { given, id }, prompt_file, max_iter, non_interactive, work, git, show } = args;
     let mut work = work.args;
@@ -237,7 +236,6 @@ struct Totals {
     of: Grant,
 }
 
-/// The totals that the options set.
 fn totals(work: &WorkArgs) -> Grant {
     Grant {
         max_iterations: None,

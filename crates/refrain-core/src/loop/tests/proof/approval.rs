@@ -32,7 +32,6 @@ fn gated(code: i32, change: impl FnOnce(&mut Spec)) -> Journal {
     if code == 0 { journal.takes(1) } else { journal }
 }
 
-/// The same, waiting for a person.
 fn waiting(change: impl FnOnce(&mut Spec)) -> Journal {
     gated(0, change).obey()
 }
