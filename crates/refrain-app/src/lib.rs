@@ -73,6 +73,7 @@
 //! }
 //! ```
 
+pub mod book;
 pub mod caller;
 mod context;
 pub mod effects;

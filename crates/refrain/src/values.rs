@@ -11,7 +11,7 @@ use jiff::tz::TimeZone;
 use refrain_app::effects::TypedOptions;
 use refrain_app::{Attempt, Caller};
 use refrain_app::{Code, Context, RequestError};
-use refrain_core::view::{Charset, Status};
+use refrain_core::view::Charset;
 use refrain_core::{LoopId, Spec};
 use refrain_engine::{Brief, EngineError, Host, Listed, Service, chain, tool};
 
@@ -140,18 +140,6 @@ pub(crate) fn open(words: &[String], last: Option<&str>, dir: &Utf8Path) -> Resu
         Err(error) => Err(RequestError::new(Code::Failed, chain(&error))
             .hint("VISUAL, EDITOR and SHELL name the program that is started")),
     }
-}
-
-/// Refuses an iteration that the loop does not have.
-pub(crate) fn check_iteration(status: &Status, iteration: Option<u32>) -> Result<(), RequestError> {
-    let Some(n) = iteration.filter(|n| !status.iterations.iter().flatten().any(|it| it.n == *n)) else {
-        return Ok(());
-    };
-    let error = format!("--iteration {n}: loop {} has no such iteration; accepted are ", status.id);
-    Err(RequestError::usage(match status.iteration {
-        0 => format!("{error}none, as it has not begun one"),
-        last => format!("{error}1 to {last}"),
-    }))
 }
 
 /// The loop, or the plan, that a verb means which only reads: the one that is named, else the one that was touched last.

@@ -109,7 +109,12 @@ impl Service {
         let (state, records) = (whole.state, whole.records);
         let env = marked(&self.host.env, &state.spec);
         let nothing = |note: &str| Ok(Err(note.to_owned()));
-        let work = report::work(&state, &trail);
+        let work = match report::work(&state, &trail) {
+            report::Work::Folder if state.git.released && !state.spec.worktree.is_dir() => {
+                report::tree(&state, &trail).map_or(report::Work::Gone, report::Work::Tree)
+            }
+            work => work,
+        };
         let place = match work {
             report::Work::Folder if iteration.is_none() && !state.spec.worktree.is_dir() => {
                 return nothing("The folder that it works in is not there.");
