@@ -4,7 +4,6 @@ pub mod answer;
 pub mod approve;
 pub mod archive;
 pub mod cancel;
-pub mod diff;
 pub mod discard;
 pub mod gc;
 pub mod initialize;

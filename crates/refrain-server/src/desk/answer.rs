@@ -311,12 +311,12 @@ impl Merged {
 pub(crate) struct Discarded {
     pub(crate) loop_id: LoopId,
     /// What is kept of its work for 30 days.
-    pub(crate) kept: Vec<Kept>,
+    pub(crate) kept: Vec<DiscardedWork>,
 }
 
 /// Discarded work.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub(crate) struct Kept {
+pub(crate) struct DiscardedWork {
     /// The branch that was removed; null if there was none.
     pub(crate) branch: Option<String>,
     /// The reference that has the work: git branch NAME REFERENCE brings it back.
@@ -330,7 +330,7 @@ impl Discarded {
         id: &LoopId,
         refrain_engine::Discarded { kept, .. }: refrain_engine::Discarded,
     ) -> Self {
-        let kept = kept.into_iter().map(|KeptWork { branch, reference, uncommitted }| Kept {
+        let kept = kept.into_iter().map(|KeptWork { branch, reference, uncommitted }| DiscardedWork {
             branch,
             reference,
             uncommitted,

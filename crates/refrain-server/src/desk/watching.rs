@@ -1,6 +1,6 @@
 //! Views of one loop or plan, named by its project and id, and of all of them in a list.
 
-use refrain_app::verbs::diff::diff;
+use refrain_app::differences::diff;
 use refrain_core::gate::GateName;
 use refrain_core::{AttemptId, LoopId};
 use refrain_engine::{Brief, Detail, Differences, Listed, LogKind, Service};

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use owo_colors::OwoColorize;
-use refrain_app::verbs::diff::diff;
+use refrain_app::differences::diff;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_engine::Differences;

@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Read};
 use std::process::ExitCode;
 
-use refrain_app::verbs::diff::check_iteration;
+use refrain_app::differences::check_iteration;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::event::Event;
 use refrain_core::gate::GateName;
