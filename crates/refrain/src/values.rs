@@ -141,18 +141,6 @@ pub(crate) fn open(words: &[String], last: Option<&str>, dir: &Utf8Path) -> Resu
     }
 }
 
-/// Refuses an iteration that the loop does not have.
-pub(crate) fn check_iteration(status: &Status, iteration: Option<u32>) -> Result<(), RequestError> {
-    let Some(n) = iteration.filter(|n| !status.iterations.iter().flatten().any(|it| it.n == *n)) else {
-        return Ok(());
-    };
-    let error = format!("--iteration {n}: loop {} has no such iteration; accepted are ", status.id);
-    Err(RequestError::usage(match status.iteration {
-        0 => format!("{error}none, as it has not begun one"),
-        last => format!("{error}1 to {last}"),
-    }))
-}
-
 /// The loop, or the plan, that a verb means which only reads: the one that is named, else the one that was touched last.
 pub(crate) fn latest(service: &Service, id: Option<&LoopId>, verb: &str) -> Result<LoopId, RequestError> {
     if let Some(id) = id {

@@ -248,7 +248,7 @@ fn ends(state: &PlanState, ended: &TaskEnded) -> String {
     let spent = format!("{}{cost}", phrase::iterations(ended.iterations));
     match &ended.end {
         TaskEnd::Proven { tree } => {
-            let word = if tree.is_some() { "is proven" } else { "claims to be done" };
+            let word = if tree.is_some() { "is verified" } else { "claims to be done" };
             note(&format!("task {id} {word} after {spent}"))
         }
         TaskEnd::Stopped(_) => {

@@ -527,7 +527,10 @@ fn closing(state: &LoopState, size: Option<ChangeSize>) -> String {
     text.push_str(&said(state));
     let next = match &status.needs {
         Some(needs) => needs.clone(),
-        None => next(&status, size.is_some_and(|size| size.files > 0), has_own_branch),
+        None => {
+            let is_committed = has_own_branch && state.git.kept.is_none();
+            next(&status, size.is_some_and(|size| size.files > 0), is_committed)
+        }
     };
     text.push_str(&format!("  {} {next}\n", "next:".dimmed()));
     if let Some(words) = committed::left_behind(state) {
@@ -544,9 +547,9 @@ fn changed(ChangeSize { files, added, removed }: ChangeSize) -> String {
 }
 
 /// At most three commands for what a person does with a loop that needs nothing.
-fn next(status: &Status, has_changes: bool, has_own_branch: bool) -> String {
+fn next(status: &Status, has_changes: bool, has_branch: bool) -> String {
     let id = &status.id;
-    match (has_changes && has_own_branch, status.verification()) {
+    match (has_changes && has_branch, status.verification()) {
         (true, Verification::Verified) => {
             format!("refrain diff {id}, refrain merge {id}, refrain report {id}")
         }

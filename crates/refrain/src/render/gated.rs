@@ -192,7 +192,7 @@ fn verdict(state: &LoopState) -> Option<String> {
     if state.is_proven() {
         let tree = state.proven_tree().map_or_else(String::new, |tree| format!(": tree {}", tree.short()));
         let more = if state.is_proven_beyond_its_tree() { ", and changes that it does not show" } else { "" };
-        return Some(format!("proven{tree}{more}"));
+        return Some(format!("verified{tree}{more}"));
     }
     let failing = failing(proof, &state.spec);
     if let Some(first) = proof.candidate.touched.first() {

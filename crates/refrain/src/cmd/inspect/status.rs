@@ -129,7 +129,7 @@ fn text(
         Row::exact("in", status.worktree.clone()),
         Row::prose("git", committed::summary(status)),
         Row::prose("gates", gated::row(&status.gates)),
-        Row::exact("proven tree", status.tree.clone().unwrap_or_default()),
+        Row::exact("verified tree", status.tree.clone().unwrap_or_default()),
         Row::prose("signature", status.signature.clone()),
         Row::prose("shared", phrase::caps(&status.caps)),
         Row::exact("started", clock(status.started_at)),
