@@ -29,6 +29,9 @@ pub enum Refusal {
     /// Only a loop can be asked this.
     #[error("it is a plan; its tasks are loops, which can")]
     NotALoop,
+    /// It runs with the user's rights.
+    #[error("it has no sandbox")]
+    NoSandbox,
     /// A cap on a value that the agent does not report.
     #[error("{agent} does not say {what}, so {flag} could not be kept")]
     Unreported {
