@@ -489,6 +489,8 @@ fn own_worktree(spec: &Spec, repository: Repository) -> Option<Repository> {
 mod tests {
     use refrain_proc::tool::Tool;
 
+    use std::path::Path;
+
     use super::*;
 
     #[tokio::test]
