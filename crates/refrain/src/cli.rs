@@ -185,6 +185,8 @@ enum LoopVerb {
     Cancel(cmd::control::cancel::Args),
     /// Add a text to the next prompt of a loop, or of all agents of a plan
     Steer(cmd::control::steer::Args),
+    /// Change what the sandbox of a loop allows
+    Sandbox(cmd::control::sandbox::Args),
     /// Archive a stopped loop and free its name; resume brings it back
     Archive(cmd::control::archive::Args),
     /// Verify the journal of a loop or plan, with its logs and commits
@@ -348,6 +350,7 @@ impl LoopVerb {
             Self::Pause(_) => Action::Pause,
             Self::Cancel(args) => args.action(),
             Self::Steer(_) => Action::Steer,
+            Self::Sandbox(_) => Action::AllowHost,
             Self::Archive(_) => Action::Archive,
             Self::Status(_)
             | Self::List(_)
@@ -390,6 +393,7 @@ fn execute_loop(context: &Context, verb: LoopVerb) -> Result<ExitCode, RequestEr
         LoopVerb::Pause(args) => cmd::control::pause::run(context, &args),
         LoopVerb::Cancel(args) => cmd::control::cancel::run(context, &args),
         LoopVerb::Steer(args) => cmd::control::steer::run(context, &args),
+        LoopVerb::Sandbox(args) => cmd::control::sandbox::run(context, &args),
         LoopVerb::Archive(args) => cmd::control::archive::run(context, &args),
         LoopVerb::Verify(args) => cmd::inspect::verify::run(context, &args),
         LoopVerb::Report(args) => cmd::inspect::report::run(context, &args),

@@ -457,6 +457,7 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
             Refusal::Final(_)
             | Refusal::Stopped(_)
             | Refusal::NotALoop
+            | Refusal::NoSandbox
             | Refusal::NotAsked(_)
             | Refusal::AnotherTree { .. }
             | Refusal::TooMany { .. }

@@ -154,7 +154,7 @@ fn line(
                 (Ask::Pause(Urgency::Now), _) => "pausing now",
                 (Ask::Cancel(Urgency::AfterIteration), _) => "asked to cancel after these iterations",
                 (Ask::Cancel(Urgency::Now), _) => "cancelling now",
-                (Ask::Steer(_) | Ask::Proceed, _) => return String::new(),
+                (Ask::Steer(_) | Ask::Proceed | Ask::AllowHost(_), _) => return String::new(),
             },
         )),
         PlanEvent::Ended(_) => closing(state),

@@ -6,11 +6,12 @@ use std::sync::OnceLock;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use owo_colors::OwoColorize;
+use refrain_core::LoopId;
 use refrain_core::event::{
     Ask, AttemptFinished, ClaimSource, Event, Exit, Record, StopReason, Urgency, Wait, WaitKind,
 };
 use refrain_core::r#loop::{Approval, Attempt, LoopState, Outcome};
-use refrain_core::sandbox::{RefusedHost, SandboxSpec, agent_hosts};
+use refrain_core::sandbox::{Host, RefusedHost, SandboxSpec, agent_hosts};
 use refrain_core::spec::{Limits, Millis, Permissions, Spec, Until};
 use refrain_core::text::printable;
 use refrain_core::view::{self, Alive, Status, Verification};
@@ -48,7 +49,7 @@ pub(crate) fn lines(
         Event::GateStopRequested { because } => note(gated::stopping(*because)),
         Event::GateSpawnFailed { error } => of_gates(gated::not_started(state, error)),
         Event::GateFinished(finished) => {
-            of_gates(gated::finished(state, finished)) + &refused(&finished.refused)
+            of_gates(gated::finished(state, finished)) + &refused(&state.spec.id, &finished.refused)
         }
         Event::CritiqueStarted { .. } => note("the critic looks at the progress so far"),
         Event::CritiqueFailed { error } => {
@@ -78,7 +79,9 @@ pub(crate) fn lines(
             };
             note(&format!("{why}, which takes {} at most", grace(state)))
         }
-        Event::AttemptFinished(finished) => git_changed(state, finished) + &refused(&finished.refused),
+        Event::AttemptFinished(finished) => {
+            git_changed(state, finished) + &refused(&state.spec.id, &finished.refused)
+        }
         Event::AttemptSwept { killed, survivors, names } => swept(state, *killed, survivors, names),
         Event::AttemptSpawnFailed { error } => note(&format!("the agent could not be started: {error}")),
         Event::Asked { request, ask, by } => note(&phrase::asked_by(
@@ -103,6 +106,9 @@ pub(crate) fn lines(
                 Ask::Cancel(Urgency::Now) => "cancelling now".to_owned(),
                 Ask::Steer(words) => format!("the next prompt will say: {words}"),
                 Ask::Proceed => "waiting no longer".to_owned(),
+                Ask::AllowHost(host) => {
+                    format!("its sandbox reaches {host} from the next run of a program on")
+                }
             },
         )),
         // The checks' results are shown above it, and they are polled every minute.
@@ -115,6 +121,7 @@ pub(crate) fn lines(
         {
             note("resumed without approval: it is sent back")
         }
+        Event::LoopResumed { no_sandbox: true, .. } => note("resumed without its sandbox"),
         Event::LoopResumed { .. } => note("resumed"),
         Event::SessionBound(session) => {
             let which = session.id.as_deref().map(|id| format!(" {}", printable(id)));
@@ -180,11 +187,12 @@ fn git_changed(state: &LoopState, finished: &AttemptFinished) -> String {
     note(&format!("changed since the start, and neither run nor used by Refrain's git: {names}"))
 }
 
-fn refused(hosts: &[RefusedHost]) -> String {
+fn refused(id: &LoopId, hosts: &[RefusedHost]) -> String {
     let line = |host: &RefusedHost| {
         let (name, times) = (printable(&host.host), phrase::counted(host.count, "time", "times"));
-        let next = "--sandbox-host or hosts of [sandbox] in your configuration allows a host";
-        note(&format!("the sandbox refused {name} ({times}); {next}"))
+        let command =
+            host.host.parse::<Host>().map(|host| format!("; refrain sandbox allow {id} {host} allows it"));
+        note(&format!("the sandbox refused {name} ({times}){}", command.unwrap_or_default()))
     };
     hosts.iter().map(line).collect()
 }

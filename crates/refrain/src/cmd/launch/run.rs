@@ -243,6 +243,7 @@ fn totals(work: &WorkArgs) -> Grant {
         max_cost: work.max_cost.and_then(Option::from),
         max_tokens: work.max_tokens.and_then(Option::from),
         retry_for: work.retry_for.and_then(Option::from),
+        no_sandbox: false,
     }
 }
 
