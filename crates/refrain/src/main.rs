@@ -1,6 +1,5 @@
 //! The binary: under its own name the command line, under the keeper's name the keeper.
 
-mod book;
 mod cli;
 mod cmd;
 #[cfg(test)]

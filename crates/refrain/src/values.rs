@@ -9,8 +9,7 @@ use std::sync::OnceLock;
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::tz::TimeZone;
 use refrain_app::effects::TypedOptions;
-use refrain_app::{Attempt, Caller};
-use refrain_app::{Code, Context, RequestError};
+use refrain_app::{Attempt, Caller, Code, Context, RequestError};
 use refrain_core::formats::mirror::RALPH_LOOP;
 use refrain_core::view::{Charset, Status};
 use refrain_core::{LoopId, Spec};
@@ -143,18 +142,6 @@ pub(crate) fn open(words: &[String], last: Option<&str>, dir: &Utf8Path) -> Resu
     }
 }
 
-/// Refuses an iteration that the loop does not have.
-pub(crate) fn check_iteration(status: &Status, iteration: Option<u32>) -> Result<(), RequestError> {
-    let Some(n) = iteration.filter(|n| !status.iterations.iter().flatten().any(|it| it.n == *n)) else {
-        return Ok(());
-    };
-    let error = format!("--iteration {n}: loop {} has no such iteration; accepted are ", status.id);
-    Err(RequestError::usage(match status.iteration {
-        0 => format!("{error}none, as it has not begun one"),
-        last => format!("{error}1 to {last}"),
-    }))
-}
-
 /// The loop, or the plan, that a verb means which only reads: the one that is named, else the one that was touched last.
 pub(crate) fn latest(service: &Service, id: Option<&LoopId>, verb: &str) -> Result<LoopId, RequestError> {
     if let Some(id) = id {
@@ -194,7 +181,6 @@ fn no_loops(service: &Service, verb: &str) -> RequestError {
     error.hint("refrain start begins one")
 }
 
-/// How many loops a refusal names.
 const SHOWN: usize = 5;
 
 /// The loop, or the plan, that a verb means which changes something: the one that is named, else the only one that it could
@@ -239,9 +225,6 @@ pub(crate) fn only_one(
 }
 
 /// Prints the status object of a loop, or a plan, that is damaged.
-///
-/// # Errors
-/// The error itself, if it is another.
 pub(crate) fn print_damaged(
     service: &Service,
     id: &LoopId,

@@ -30,7 +30,6 @@ pub use stop::StopReason;
 pub const FORMAT: u32 = 2;
 
 /// Whether this version reads a journal of that format.
-#[must_use]
 pub fn is_readable(format: u32) -> bool {
     (1..=FORMAT).contains(&format)
 }
@@ -288,7 +287,6 @@ pub enum Event {
 
 impl Event {
     /// The kind of a record with this event, if it is signed.
-    #[must_use]
     pub fn signed(&self) -> Option<SignedKind> {
         if let Self::LoopStarted(_) = self {
             Some(SignedKind::Start)
@@ -385,8 +383,6 @@ impl Asker {
         }
     }
 
-    /// Whether it is a person, or a signal.
-    #[must_use]
     pub fn is_person(&self) -> bool {
         *self == Self::Person
     }
@@ -480,7 +476,6 @@ pub enum ClaimSource {
 
 impl ClaimSource {
     /// Whether the agent said in words that it is done.
-    #[must_use]
     pub fn is_said(self) -> bool {
         match self {
             Self::Promise | Self::StateFile => true,

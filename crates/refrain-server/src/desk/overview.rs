@@ -18,7 +18,6 @@ const MOST_LISTED: usize = 200;
 /// How much of a goal is shown, in bytes.
 const SHORT_GOAL: usize = 300;
 
-/// Which loops are shown.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OverviewFilter {
     pub(crate) group: Option<Group>,
@@ -32,7 +31,6 @@ pub(crate) struct Overview {
     /// What all loops cost today, and whether it was more; none if nothing is known.
     pub(crate) today: Option<(f64, bool)>,
     pub(crate) entries: Vec<Entry>,
-    /// How many more there are.
     pub(crate) more: usize,
     /// What could not be read, and why.
     pub(crate) unread: Vec<String>,
@@ -64,7 +62,6 @@ pub(crate) struct Facts {
     pub(crate) limits: Caps,
     pub(crate) gates: Vec<GateFact>,
     pub(crate) approval: Option<ApprovalFact>,
-    /// Of a plan.
     pub(crate) tag: Option<String>,
     pub(crate) tasks_done: usize,
     pub(crate) tasks_total: usize,
@@ -154,7 +151,6 @@ impl Desk {
         Ok(metrics::prometheus(&used.report, &used.series, words))
     }
 
-    /// What was spent today.
     fn today(&self, services: &[Service]) -> Option<(f64, bool)> {
         let zone = TimeZone::system();
         let midnight = Zoned::new(now(), zone.clone()).start_of_day().ok()?.timestamp();
@@ -202,7 +198,6 @@ fn entry(service: &Service, group: Group, brief: Box<Brief>, goal: String, is_de
     Entry { group, project: name(service), folder, goal, brief, facts, iterations }
 }
 
-/// The first lines of a goal as one.
 fn short(goal: &str) -> String {
     let goal = goal.trim_start().trim_start_matches('#');
     refrain_core::text::clip(&squeeze(goal), SHORT_GOAL).into_owned()

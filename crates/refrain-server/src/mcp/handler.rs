@@ -20,7 +20,6 @@ const INSTRUCTIONS: &str = "Refrain runs a coding agent again and again until th
     wait_seconds rather than again and again. A loop is done when its status is completed; verified says whether gates proved \
     it. Where needs is not null, a person has to do that.";
 
-/// The requests that are answered.
 const KNOWN: &[&str] = &[
     "initialize",
     "resources/list",

@@ -13,7 +13,6 @@ use crate::Project;
 
 const ONE: &str = r#"{"tasks": [{"id": 1, "status": "pending"}]}"#;
 
-/// A project with these files.
 struct TestProject {
     _dir: tempfile::TempDir,
     project: Project,

@@ -16,7 +16,6 @@ use refrain_core::{Machine, Record};
 use crate::render::event_text::{note, words};
 use crate::render::phrase::{self, Row};
 
-/// A plan, event by event.
 #[derive(Debug, Default)]
 pub(crate) struct PlanNarrator {
     state: Option<PlanState>,
@@ -174,7 +173,6 @@ fn line(
     }
 }
 
-/// What will be done, and the limits.
 pub(crate) fn header(spec: &PlanSpec, limits: &PlanLimits, width: Option<usize>) -> String {
     let each = &spec.each;
     let command = words(std::iter::once(&each.agent.program).chain(&each.agent.args));
@@ -214,7 +212,6 @@ pub(crate) fn header(spec: &PlanSpec, limits: &PlanLimits, width: Option<usize>)
     format!("{} {}\n{rows}", "plan".bold(), spec.id.bold())
 }
 
-/// The amount of work.
 fn size(state: &PlanState) -> String {
     let count =
         |count: usize, one, many| phrase::counted(u32::try_from(count).unwrap_or(u32::MAX), one, many);
@@ -250,7 +247,7 @@ fn ends(state: &PlanState, ended: &TaskEnded) -> String {
     let spent = format!("{}{cost}", phrase::iterations(ended.iterations));
     match &ended.end {
         TaskEnd::Proven { tree } => {
-            let word = if tree.is_some() { "is proven" } else { "claims to be done" };
+            let word = if tree.is_some() { "is verified" } else { "claims to be done" };
             note(&format!("task {id} {word} after {spent}"))
         }
         TaskEnd::Stopped(_) => {
@@ -325,7 +322,6 @@ fn held(state: &PlanState, task: &TaskId, refused: Option<&str>, batch: &Batch) 
     Some(format!("task {task} is what makes {} fail with what landed{back}", failed.gate))
 }
 
-/// The summary, and what to type next.
 fn closing(state: &PlanState) -> String {
     let view = view::plan::status(state, &Default::default(), Some(false), state.updated_at);
     let word = phrase::coloured(view.tone(), phrase::outcome(view.verification(), view.status));

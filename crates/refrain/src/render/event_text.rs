@@ -16,11 +16,8 @@ use refrain_core::text::printable;
 use refrain_core::view::{self, Alive, Status, Verification};
 use refrain_engine::{ChangeSize, ladder};
 
-use crate::render::committed;
-use crate::render::gated;
 use crate::render::phrase::{self, Row};
-use crate::render::progress;
-use crate::render::published;
+use crate::render::{committed, gated, progress, published};
 
 /// What one event says to a person, in lines that fit into `width` where there is one. `settled` is the attempt that it
 /// ended, `told` what its agent said last: no fault is said twice. `size` is what an ended loop changed.
@@ -183,7 +180,6 @@ fn git_changed(state: &LoopState, finished: &AttemptFinished) -> String {
     note(&format!("changed since the start, and neither run nor used by Refrain's git: {names}"))
 }
 
-/// The hosts that a sandbox refused.
 fn refused(hosts: &[RefusedHost]) -> String {
     let line = |host: &RefusedHost| {
         let (name, times) = (printable(&host.host), phrase::counted(host.count, "time", "times"));
@@ -237,7 +233,6 @@ fn swept(state: &LoopState, killed: u32, survivors: &[i32], names: &[String]) ->
     text
 }
 
-/// What will run, and the limits.
 fn header(spec: &Spec, limits: &Limits, width: Option<usize>) -> String {
     let command = words(std::iter::once(&spec.agent.program).chain(&spec.agent.args));
     let mut until = match &spec.promise {
@@ -334,7 +329,6 @@ fn notes(lines: Vec<String>) -> String {
     lines.iter().map(|line| note(line)).collect()
 }
 
-/// The agent's permissions.
 fn may(spec: &Spec) -> &'static str {
     match spec.agent.permissions {
         Permissions::Auto => "edit and run commands, confined as far as the agent confines itself (auto)",
@@ -402,7 +396,6 @@ fn remarks(attempt: &Attempt, told: &str) -> String {
     text
 }
 
-/// How many past attempts the digest shows.
 const TOLD: usize = 10;
 
 /// The state of a loop for a user who begins to watch: what it is, how its last attempts ended, and what runs.
@@ -517,9 +510,8 @@ fn seconds_of(limit: Millis) -> i64 {
     i64::try_from(limit.0 / 1000).unwrap_or(i64::MAX)
 }
 
-/// What happened, and what to type next.
 fn closing(state: &LoopState, size: Option<ChangeSize>) -> String {
-    let status = view::status(state, Alive::NOBODY);
+    let status = view::status(state, Alive::NO_RUNNER);
     let word = phrase::coloured(status.tone(), phrase::outcome(status.verification(), status.status));
     let took = Millis::from(state.active(state.updated_at));
     let used = phrase::after(&phrase::used(&status.usage));
@@ -536,7 +528,10 @@ fn closing(state: &LoopState, size: Option<ChangeSize>) -> String {
     text.push_str(&said(state));
     let next = match &status.needs {
         Some(needs) => needs.clone(),
-        None => next(&status, size.is_some_and(|size| size.files > 0), has_own_branch),
+        None => {
+            let is_committed = has_own_branch && state.git.kept.is_none();
+            next(&status, size.is_some_and(|size| size.files > 0), is_committed)
+        }
     };
     text.push_str(&format!("  {} {next}\n", "next:".dimmed()));
     if let Some(words) = committed::left_behind(state) {
@@ -555,9 +550,9 @@ fn changed(ChangeSize { files, added, removed }: ChangeSize, was_dirty: bool) ->
 }
 
 /// At most three commands for what a person does with a loop that needs nothing.
-fn next(status: &Status, has_changes: bool, has_own_branch: bool) -> String {
+fn next(status: &Status, has_changes: bool, has_branch: bool) -> String {
     let id = &status.id;
-    match (has_changes && has_own_branch, status.verification()) {
+    match (has_changes && has_branch, status.verification()) {
         (true, Verification::Verified) => {
             format!("refrain diff {id}, refrain merge {id}, refrain report {id}")
         }

@@ -20,7 +20,6 @@ use refrain_core::LoopId;
 use refrain_core::event::{Ask, Urgency};
 use refrain_core::formats::mirror::Mirror;
 use refrain_core::gate::GateSpec;
-use refrain_core::git::Checkout;
 use refrain_core::r#loop::Grant;
 use refrain_core::spec::{Limits, Millis, Spec};
 use refrain_core::view::{Status, StatusWord};
@@ -109,7 +108,6 @@ Examples:
 /// How many iterations a task has (seed 004).
 const ITERATIONS: u32 = 5;
 
-/// Works on the task.
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
     let Args { task: TaskName { given, id }, prompt_file, max_iter, non_interactive, work, git, show } = args;
     let mut work = work.args;
@@ -174,7 +172,7 @@ fn keeps_its_options(context: &Context, spec: &Spec, stored: &Spec) -> Result<()
     let reviewer = |spec: &Spec| spec.gates.iter().find_map(|gate| gate.reviewer().cloned());
     let checks =
         |spec: &Spec| spec.gates.iter().filter(|gate| !gate.is_review()).cloned().collect::<Vec<GateSpec>>();
-    let apart = |spec: &Spec| matches!(spec.git.checkout, Checkout::Worktree { .. });
+    let apart = |spec: &Spec| spec.git.checkout.is_own_worktree();
     let times = |spec: &Spec| {
         let Limits { timeout, timeout_grace, idle_timeout, pause, .. } = spec.limits;
         (timeout, timeout_grace, idle_timeout, pause)
@@ -240,7 +238,6 @@ struct Totals {
     of: Grant,
 }
 
-/// The totals that the options set.
 fn totals(work: &WorkArgs) -> Grant {
     Grant {
         max_iterations: None,

@@ -1,5 +1,3 @@
-//! `refrain plan waves`.
-
 use std::process::ExitCode;
 
 use owo_colors::OwoColorize;
@@ -15,7 +13,9 @@ use crate::render::table::{self, Column, Cut, plain};
 
 /// Show which tasks can run in parallel, and in which order
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain plan waves --tag my-feature
+  refrain plan waves --plan PLAN.md --jobs 2")]
 pub(crate) struct Args {
     #[command(flatten)]
     source: SourceArgs,
@@ -27,11 +27,6 @@ pub(crate) struct Args {
     json: bool,
 }
 
-const EXAMPLES: &str = "Examples:
-  refrain plan waves --tag my-feature
-  refrain plan waves --plan PLAN.md --jobs 2";
-
-/// Prints the waves.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let source = args.source.read(context, &mut out::tell_note)?;
     let errors: Vec<_> = source.problems.iter().filter(|problem| problem.is_error()).collect();

@@ -84,7 +84,7 @@ fn a_lying_agent_is_refused_until_the_gate_passes() {
     · gate tests: ./test.sh
     1 passed
     · gate tests passed in [took]
-    · proven: tree [tree]
+    · verified: tree [tree]
     ✔ verified after 3 iterations in [took]: the agent made its promise, and every required gate passed on tree [tree]
       2 files, +2 -0
       next: refrain diff job, refrain report job, refrain logs job

@@ -58,7 +58,10 @@ fn a_client_is_told_what_there_is_and_within_which_bounds() {
         names(&tools),
         [
             "loop_answer",
+            "loop_diff",
+            "loop_discard",
             "loop_list",
+            "loop_merge",
             "loop_report",
             "loop_start",
             "loop_status",
@@ -67,7 +70,7 @@ fn a_client_is_told_what_there_is_and_within_which_bounds() {
             "plan_run"
         ]
     );
-    let start = &tools[3]["inputSchema"];
+    let start = &tools[6]["inputSchema"];
     assert_eq!((&start["required"], &start["additionalProperties"]), (&json!(["goal"]), &json!(false)));
     assert_eq!(start["properties"]["goal"]["maxLength"], 10_000);
     assert_eq!(start["properties"]["max_iterations"]["maximum"], 200);

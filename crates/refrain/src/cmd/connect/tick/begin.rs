@@ -9,10 +9,9 @@ use refrain_app::effects::TypedOptions;
 use refrain_app::options::adapted::{Adapted, Difference};
 use refrain_app::options::begin::BeginArgs;
 use refrain_app::resolve::{self, Resolved, StartLoop, Words};
-use refrain_app::trust;
 use refrain_app::verbs::resume;
 use refrain_app::verbs::start::not_shown;
-use refrain_app::{Code, Context, RequestError};
+use refrain_app::{Code, Context, RequestError, trust};
 use refrain_core::r#loop::Grant;
 use refrain_core::promise::Promise;
 use refrain_core::session::{Isolation, SessionSpec};
@@ -34,7 +33,9 @@ use crate::out;
 ///
 /// Prints its id, then its promise.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain tick begin /refrain:loop --args \"Make the tests pass.\"
+  refrain tick begin /refrain:loop --name mend --max-iterations 5 --args \"Make the tests pass.\"")]
 pub(super) struct Args {
     /// The session's command that begins it, as in /refrain:loop
     #[arg(value_name = "COMMAND")]
@@ -54,10 +55,6 @@ pub(super) struct Args {
     #[command(flatten)]
     typed: Typed,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain tick begin /refrain:loop --args \"Make the tests pass.\"
-  refrain tick begin /refrain:loop --name mend --max-iterations 5 --args \"Make the tests pass.\"";
 
 // What the person may type behind the command.
 #[derive(Debug, clap::Args)]
@@ -149,7 +146,6 @@ struct Line {
 /// More is no prompt, in bytes.
 const LARGEST: u64 = 10 << 20;
 
-/// Begins it.
 pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<ExitCode, RequestError> {
     if !args.begun_by.starts_with('/') {
         return Err(RequestError::usage(format!(

@@ -4,7 +4,6 @@
 use refrain_app::RequestError;
 use refrain_core::text::nearest;
 
-/// What was typed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TypedLine {
     /// The options with their values, as a shell would split them.
@@ -13,15 +12,13 @@ pub(super) struct TypedLine {
     pub(super) prompt: String,
 }
 
-/// An option that a session's command takes.
 pub(super) struct KnownOption {
     /// As it is typed: `--name`, `-n`.
     pub(super) name: String,
-    /// Whether a value follows it.
     pub(super) takes_value: bool,
 }
 
-/// Reads what was typed. The options that only a start outside of sessions takes are refused as such.
+/// The options that only a start outside of sessions takes are refused as such.
 pub(super) fn read(
     text: &str,
     known: &[KnownOption],
