@@ -36,19 +36,19 @@ pub(crate) fn lines(
         Event::BaseTaken(base) => notes(committed::base(base, &state.spec)),
         Event::BaseRefused { error } => note(&format!("git did not do what the loop needs: {error}")),
         Event::CommitSettled(report) => {
-            notes(committed::settled(report, &state.git)) + &notes(gated::committed(state))
+            notes(committed::settled(report, &state.git)) + &of_gates(gated::committed(state))
         }
         Event::PublishStarted { effect } => {
             published::started(*effect).map(|what| note(&what)).unwrap_or_default()
         }
         Event::PublishSettled(report) => notes(published::settled(report, state)),
-        Event::CandidateTaken { .. } => notes(gated::candidate(state)),
+        Event::CandidateTaken { .. } => of_gates(gated::candidate(state)),
         Event::CandidateRefused { error } => note(&format!("git does not say what is to be proven: {error}")),
         Event::GateStarted { gate, run } => note(&gated::started(state, gate, *run)),
         Event::GateStopRequested { because } => note(gated::stopping(*because)),
-        Event::GateSpawnFailed { error } => notes(gated::not_started(state, error)),
+        Event::GateSpawnFailed { error } => of_gates(gated::not_started(state, error)),
         Event::GateFinished(finished) => {
-            notes(gated::finished(state, finished)) + &refused(&finished.refused)
+            of_gates(gated::finished(state, finished)) + &refused(&finished.refused)
         }
         Event::CritiqueStarted { .. } => note("the critic looks at the progress so far"),
         Event::CritiqueFailed { error } => {
@@ -329,6 +329,18 @@ fn notes(lines: Vec<String>) -> String {
     lines.iter().map(|line| note(line)).collect()
 }
 
+/// Results with their marks, among notes.
+fn of_gates(lines: Vec<gated::Line>) -> String {
+    let line = |line: &gated::Line| match line.mark {
+        Some((tone, mark)) => {
+            let text = printable(&line.text).replace('\n', " ");
+            format!("{} {text}\n", phrase::coloured(tone, phrase::in_charset(mark)))
+        }
+        None => note(&line.text),
+    };
+    lines.iter().map(line).collect()
+}
+
 fn may(spec: &Spec) -> &'static str {
     match spec.agent.permissions {
         Permissions::Auto => "edit and run commands, confined as far as the agent confines itself (auto)",
@@ -409,7 +421,7 @@ pub(crate) fn digest(state: &LoopState, size: Option<ChangeSize>, width: Option<
     }
     for attempt in &state.attempts[earlier..] {
         text.push_str(&summary(attempt));
-        text.push_str(&notes(gated::digest(state, attempt)));
+        text.push_str(&of_gates(gated::digest(state, attempt)));
     }
     if state.ended.is_some() {
         return fit(text + &closing(state, size), width);
@@ -502,6 +514,11 @@ pub(crate) fn going_on(state: &LoopState, heard: Timestamp, now: Timestamp) -> O
             text.push_str(&format!("; ended in {} unless it speaks", phrase::seconds(silence)));
         }
         (_, None) => {}
+    }
+    // An agent that streams says what it used while it works.
+    let used = phrase::used(&state.spent.into());
+    if !used.is_empty() {
+        text.push_str(&format!("; {used} so far"));
     }
     Some(text)
 }
