@@ -109,7 +109,7 @@ impl Action {
         match self {
             // The sweep after an attempt ends what it started.
             Self::Detach => OutsideAttempt(
-                "--detach from inside an attempt of {own}: the runner would be ended with that attempt",
+                "{own} cannot leave a runner in the background from inside an attempt: it would be ended with that attempt",
             ),
             // An attempt that resumes its own loop would end itself.
             Self::Resume => StartedLoops("{own} cannot resume or extend this loop from inside an attempt"),

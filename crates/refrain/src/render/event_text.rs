@@ -545,7 +545,8 @@ fn closing(state: &LoopState, size: Option<ChangeSize>) -> String {
     let has_own_branch = state.spec.git.new_branch().is_some();
     let branch = status.branch.as_ref().filter(|_| has_own_branch || !status.commits.is_empty());
     let parts = branch.map(|branch| format!("branch {}", printable(branch)));
-    let parts: Vec<_> = parts.into_iter().chain(size.map(changed)).collect();
+    let was_dirty = state.git.base.as_ref().is_some_and(|base| !base.dirty.is_empty());
+    let parts: Vec<_> = parts.into_iter().chain(size.map(|size| changed(size, was_dirty))).collect();
     if !parts.is_empty() {
         text.push_str(&format!("  {}\n", parts.join(", ")));
     }
@@ -564,10 +565,12 @@ fn closing(state: &LoopState, size: Option<ChangeSize>) -> String {
     text
 }
 
-fn changed(ChangeSize { files, added, removed }: ChangeSize) -> String {
+/// How much changed; files that had changes before the loop are not counted, as nobody can tell whose they are.
+fn changed(ChangeSize { files, added, removed }: ChangeSize, was_dirty: bool) -> String {
+    let uncounted = if was_dirty { ", not counting files that had changes before" } else { "" };
     match files {
-        0 => "no file changed".to_owned(),
-        files => format!("{}, +{added} -{removed}", phrase::counted(files, "file", "files")),
+        0 => format!("no file changed{uncounted}"),
+        files => format!("{}, +{added} -{removed}{uncounted}", phrase::counted(files, "file", "files")),
     }
 }
 

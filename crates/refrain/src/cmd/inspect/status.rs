@@ -126,7 +126,7 @@ fn text(
         Row::exact("branch", status.branch.clone().unwrap_or_default()),
         Row::prose("iteration", format!("{progress} ({} charged, {attempts})", status.charged)),
         Row::exact("runs", format!("{} ({})", words(status.command.iter()), status.agent)),
-        Row::exact("in", status.worktree.clone()),
+        Row::exact("in", status.working_dir.clone()),
         Row::prose("git", committed::summary(status)),
         Row::prose("gates", gated::row(&status.gates)),
         Row::exact("verified tree", status.tree.clone().unwrap_or_default()),
