@@ -33,7 +33,7 @@ pub use driver::signals::{SignalRequests, Signals};
 pub use error::{EngineError, GateProgramError, GateProgramFault, LoopRequest, PluginError, chain};
 pub use git_steps::differences::{ChangeSize, Differences};
 pub use git_steps::discard::{Discarded, KeptWork, NotDiscarded};
-pub use git_steps::merge::{MergeKind, MergeOptions, MergedBranch, NotMerged};
+pub use git_steps::merge::{MergeKind, MergeOptions, MergedBranch, NotMerged, UnverifiedCause};
 pub use host::Host;
 pub use init::{Choices, Extras, FileAction, GitUse, Prepared};
 pub use memory::{MemoryCollector, ReflectionOutcome, RememberError, Remembrance};

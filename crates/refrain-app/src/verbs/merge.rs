@@ -1,8 +1,9 @@
 //! Merging the branch of a loop, or what a plan landed, into what is checked out here.
 
 use refrain_core::LoopId;
+use refrain_core::gate::{Check, GateSpec};
 use refrain_core::spec::AgentKind;
-use refrain_engine::{ByKind, MergeOptions, MergedBranch, NotMerged, Service};
+use refrain_engine::{ByKind, MergeOptions, MergedBranch, NotMerged, Service, UnverifiedCause};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -82,24 +83,27 @@ fn refused(service: &Service, id: &LoopId, refusal: NotMerged) -> RequestError {
             }
         ))
         .hint(format!("wait until it has stopped, or refrain -C FOLDER merge {id} from another worktree")),
-        NotMerged::Unverified { has_moved } => {
-            let why = if has_moved {
-                "its branch was changed after it was verified"
-            } else {
-                "no gate verified it"
+        NotMerged::AwaitsApproval => error(format!("{id} waits for your approval"))
+            .hint(format!("refrain diff {id} shows the work; refrain approve {id}, then refrain merge {id}")),
+        NotMerged::Unverified(cause) => {
+            let why = match cause {
+                UnverifiedCause::NoGate => "no gate verified it".to_owned(),
+                UnverifiedCause::BranchChanged => "its branch was changed after it was verified".to_owned(),
+                UnverifiedCause::NotCompleted(word) => format!("it is {}, not completed", word.as_str()),
             };
             error(format!("{id} is unverified: {why}")).hint(format!(
                 "refrain diff {id} shows the work; refrain merge {id} --unverified merges it all the same"
             ))
         }
-        NotMerged::Conflicts { revision, paths } => {
+        NotMerged::Conflicts { revision, paths, gates } => {
             let first: Vec<_> = paths.iter().take(5).map(ToString::to_string).collect();
             let more = paths.len().saturating_sub(5);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             let text = format!("{revision} conflicts in {}{more}; nothing was changed", first.join(", "));
             RequestError::new(Code::Failed, text).hint(Message::from("a loop resolves them: ").then(format!(
-                "refrain start{} --worktree --git-workflow commit \"Merge {revision} and resolve the conflicts.\"",
-                agent(service, id)
+                "refrain start{}{} --worktree --git-workflow commit \"Merge {revision} and resolve the conflicts.\"",
+                agent(service, id),
+                gates.iter().filter_map(gate).collect::<String>()
             )))
         }
         NotMerged::GateFailed { gate, log } => RequestError::new(
@@ -113,6 +117,17 @@ fn refused(service: &Service, id: &LoopId, refusal: NotMerged) -> RequestError {
 
 fn counted(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
+}
+
+/// The option that requires a gate; none for a reviewer.
+fn gate(gate: &GateSpec) -> Option<String> {
+    match &gate.check {
+        Check::Command(command) if gate.hard => {
+            let text = format!("{}={command}", gate.name);
+            Some(format!(" --gate {}", shlex::try_quote(&text).ok()?))
+        }
+        Check::Command(_) | Check::Review(_) => None,
+    }
 }
 
 /// The options that name the agent of a loop or plan.

@@ -100,7 +100,11 @@ impl Service {
             self.ask(id, LoopRequest::Cancel, (Ask::Cancel(Urgency::Now), by), |_| {})?;
         }
         if let Some((branch, repository)) = &repository {
-            if has_worktree && let Some(why) = repository.remove_saved_worktree(&spec.worktree)? {
+            // A cancelled loop without work removes its worktree itself.
+            if has_worktree
+                && spec.worktree.is_dir()
+                && let Some(why) = repository.remove_saved_worktree(&spec.worktree)?
+            {
                 return Ok(Err(NotDiscarded::NotKept { worktree: spec.worktree, why }));
             }
             if let Some(head) = repository.branch_head(branch)?.filter(|_| !kept.is_empty()) {

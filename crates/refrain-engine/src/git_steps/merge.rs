@@ -5,10 +5,11 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use camino::Utf8PathBuf;
+use refrain_core::gate::GateSpec;
 use refrain_core::git::{Oid, RepoPath, subject};
 use refrain_core::memory::goal;
 use refrain_core::plan::FailedGate;
-use refrain_core::view::{StatusWord, Verification};
+use refrain_core::view::{StatusWord, Verification, WaitsFor};
 use refrain_core::{LoopId, LoopState, Spec};
 use refrain_git::{Cancel, HandOverRequest, HandedOver, MergeRequest, Merged as Merge, Repository};
 use refrain_store::{Claimed, LoopDir, RunnerLock, WorktreeLock, journal};
@@ -47,7 +48,7 @@ pub enum MergeKind {
 }
 
 /// Why a branch was not merged. Nothing was changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum NotMerged {
     /// The loop has not stopped.
     Running,
@@ -79,15 +80,15 @@ pub enum NotMerged {
     },
     /// Its branch is the one that is checked out.
     CheckedOut(String),
-    /// No gate verified what the branch holds.
-    Unverified {
-        /// Whether the branch was changed after it was verified.
-        has_moved: bool,
-    },
+    Unverified(UnverifiedCause),
+    /// Its gates passed, and the user has not approved it.
+    AwaitsApproval,
     Conflicts {
         /// What was to be merged, as git takes it: a branch or a commit.
         revision: String,
         paths: Vec<RepoPath>,
+        /// The gates of the loop, or of the tasks of the plan.
+        gates: Vec<GateSpec>,
     },
     GateFailed {
         gate: String,
@@ -95,6 +96,26 @@ pub enum NotMerged {
     },
     /// The user's branch or files are in the way: why.
     Refused(String),
+}
+
+/// Why work counts as unverified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnverifiedCause {
+    /// It completed without a required gate.
+    NoGate,
+    /// Its branch was changed after the gates passed.
+    BranchChanged,
+    /// It ended otherwise than completed.
+    NotCompleted(StatusWord),
+}
+
+impl UnverifiedCause {
+    pub(crate) fn of(word: StatusWord) -> Self {
+        match word {
+            StatusWord::Completed => Self::NoGate,
+            word => Self::NotCompleted(word),
+        }
+    }
 }
 
 impl Service {
@@ -112,6 +133,9 @@ impl Service {
         let status = self.status(id)?;
         if !status.has_stopped() {
             return Ok(Err(NotMerged::Running));
+        }
+        if status.waits_for == Some(WaitsFor::Approval) && !options.unverified {
+            return Ok(Err(NotMerged::AwaitsApproval));
         }
         let lock = Arc::new(self.lock_of_ended::<LoopState>(id, &dir)?);
         let state = journal::read_signed(&dir, &self.host().signing())?.state;
@@ -140,7 +164,10 @@ impl Service {
         let is_verified = status.verification() == Verification::Verified;
         let has_moved = status.tree.as_deref() != Some(work_tree.as_str());
         if (!is_verified || has_moved) && !options.unverified {
-            return Ok(Err(NotMerged::Unverified { has_moved: is_verified }));
+            return Ok(Err(NotMerged::Unverified(match is_verified {
+                true => UnverifiedCause::BranchChanged,
+                false => UnverifiedCause::of(status.status),
+            })));
         }
         let _worktree = match refused_if_used(self)? {
             Ok(lock) => lock,
@@ -196,7 +223,8 @@ impl Service {
                     Merge::Clean { tree } => tree,
                     Merge::Conflict { conflicts, .. } => {
                         let paths = conflicts.into_iter().map(|conflict| conflict.path).collect();
-                        return Ok(Err(NotMerged::Conflicts { revision, paths }));
+                        let gates = spec.gates.clone();
+                        return Ok(Err(NotMerged::Conflicts { revision, paths, gates }));
                     }
                 }
             }

@@ -23,8 +23,8 @@ use crate::git_steps::pool::folder;
 use crate::git_steps::repository::{self, marked};
 use crate::service::redact::Redactor;
 use crate::{
-    Differences, Discarded, EngineError, KeptWork, LoopRequest, MergeOptions, MergedBranch, NotDiscarded,
-    NotMerged, Service,
+    Differences, Discarded, EngineError, KeptWork, LoopRequest, MergeKind, MergeOptions, MergedBranch,
+    NotDiscarded, NotMerged, Service, UnverifiedCause,
 };
 
 impl Service {
@@ -58,15 +58,13 @@ impl Service {
         if !status.status.has_stopped() {
             return Ok(Err(NotMerged::Running));
         }
-        if !matches!(status.status, StatusWord::Completed | StatusWord::Cancelled) {
-            return Ok(Err(NotMerged::Continues(status.status)));
-        }
+        let has_ended = matches!(status.status, StatusWord::Completed | StatusWord::Cancelled);
         let lock = Arc::new(self.runner_lock::<PlanState>(id, dir)?);
         let state: PlanState = journal::read_as(dir)?.state;
         let Some(tip) =
             state.tip.clone().filter(|tip| state.base.as_ref().is_some_and(|(base, _)| base != tip))
         else {
-            return Ok(Err(NotMerged::Empty));
+            return Ok(Err(if has_ended { NotMerged::Empty } else { NotMerged::Continues(status.status) }));
         };
         let _worktree = match refused_if_used(self)? {
             Ok(lock) => lock,
@@ -74,8 +72,21 @@ impl Service {
         };
         let env = marked(&self.host.env, &state.spec.each);
         let repository = repository::open(&self.project.worktree, &env, &state.spec.each)?;
-        if status.verification() != Verification::Verified && !options.unverified {
-            return Ok(Err(NotMerged::Unverified { has_moved: false }));
+        let (ours, into) = repository.begin_of_plan()?;
+        if repository.stands_on(&ours, &tip, None)? == tip {
+            let (name, how) = (format!("plan {id}"), MergeKind::UpToDate);
+            return Ok(Ok(MergedBranch { name, into, head: ours, how }));
+        }
+        if !has_ended {
+            return Ok(Err(NotMerged::Continues(status.status)));
+        }
+        // What a cancelled plan landed passed its gates, as each landing does.
+        let is_verified = match status.status {
+            StatusWord::Cancelled => state.spec.each.has_hard_gates(),
+            _ => status.verification() == Verification::Verified,
+        };
+        if !is_verified && !options.unverified {
+            return Ok(Err(NotMerged::Unverified(UnverifiedCause::NoGate)));
         }
         let subject = printable(&format!("Tasks of {}", state.spec.tag)).replace('\n', " ");
         let work = MergeWork {

@@ -1,16 +1,20 @@
-//! `refrain` alone on a terminal: what waits for the user here, what runs, or how to begin.
+//! `refrain` alone on a terminal: what waits for the user here, what runs, what ended last, or how to begin.
 
+use std::cmp::Reverse;
 use std::process::ExitCode;
 
 use owo_colors::OwoColorize;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::text::printable;
-use refrain_core::view::{Tone, Verification};
+use refrain_core::view::{StatusWord, Tone, Verification};
 use refrain_engine::{Brief, Detail, Listed};
 use serde::Deserialize;
 
 use crate::out;
 use crate::render::phrase;
+
+/// How many loops that ended are shown.
+const ENDED_LAST: usize = 3;
 
 /// Of a status object, what a list does not have.
 #[derive(Deserialize)]
@@ -26,9 +30,12 @@ pub(crate) fn run(context: &Context) -> Result<ExitCode, RequestError> {
         Listed::Damaged(_) => None,
     });
     let (active, stopped): (Vec<&Brief>, Vec<&Brief>) = loops.partition(|brief| !brief.has_stopped());
-    let waits: Vec<_> = stopped.into_iter().filter(|brief| has_no_result(brief)).collect();
+    let (waits, mut ended): (Vec<_>, Vec<_>) = stopped.into_iter().partition(|brief| has_no_result(brief));
+    ended.retain(|brief| brief.plan.is_none() && brief.status != StatusWord::Cancelled);
+    ended.sort_by_key(|brief| Reverse(brief.updated_at));
+    ended.truncate(ENDED_LAST);
     let mut text = String::new();
-    for (title, briefs) in [("Waits for you", &waits), ("At work", &active)] {
+    for (title, briefs) in [("Waits for you", &waits), ("At work", &active), ("Ended last", &ended)] {
         if !briefs.is_empty() {
             text.push_str(&format!("{}\n", title.bold()));
         }
@@ -48,12 +55,16 @@ fn has_no_result(brief: &Brief) -> bool {
 }
 
 fn entry(brief: &Brief) -> String {
-    let word = phrase::coloured(Tone::of(brief.status, brief.verified), brief.status.as_str());
+    let verification = Verification::of(brief.status, brief.verified);
+    let word =
+        phrase::coloured(Tone::of(brief.status, brief.verified), phrase::outcome(verification, brief.status));
     let flat = |text: &str| printable(text).replace('\n', " ");
     let width = out::terminal_width();
     let first = format!("  {} {word}: {}", brief.id.as_str().bold(), flat(&brief.reason));
     let object: Option<Object> = brief.object.as_deref().and_then(|text| serde_json::from_str(text).ok());
-    let needs = object.and_then(|object| object.needs).map(|needs| format!("next: {}", flat(&needs)));
+    let needs = object.and_then(|object| object.needs).map(|needs| flat(&needs));
+    let shows = || (brief.status == StatusWord::Completed).then(|| format!("refrain diff {}", brief.id));
+    let needs = needs.or_else(shows).map(|next| format!("next: {next}"));
     let line = |text: String| phrase::broken("", 4, &text, width) + "\n";
     line(first) + &needs.map(|needs| line(format!("    {needs}"))).unwrap_or_default()
 }

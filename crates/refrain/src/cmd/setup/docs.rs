@@ -22,7 +22,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let text = match &args.topic {
         None => list(),
         Some(topic) => match book::find(topic) {
-            Ok(page) => page.text.to_owned(),
+            Ok(page) => without_comments(page.text),
             Err(nearest) => {
                 let refusal = RequestError::usage(format!("unknown topic '{topic}'"));
                 let refusal = match nearest {
@@ -38,6 +38,12 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         None => out::print_whole(&text)?,
     }
     Ok(Code::Done.into())
+}
+
+/// The text without the comments of its authors, which say which examples a test runs.
+fn without_comments(text: &str) -> String {
+    let is_comment = |line: &&str| line.starts_with("<!--") && line.ends_with("-->");
+    text.lines().filter(|line| !is_comment(line)).map(|line| format!("{line}\n")).collect()
 }
 
 /// All topics with their titles, part after part.

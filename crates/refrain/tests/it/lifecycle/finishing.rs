@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use testkit::{Sandbox, write};
 
+use crate::surfaces::terminal::Terminal;
 use crate::{CLAIM, sandbox};
 
 /// An agent that adds a file, and claims.
@@ -159,7 +160,9 @@ fn a_conflict_changes_nothing_and_a_squash_is_one_commit() {
         "{}",
         refused.stderr
     );
-    assert!(refused.stderr.contains("refrain start --command "), "{}", refused.stderr);
+    for part in ["refrain start --command ", " --gate true=true --worktree "] {
+        assert!(refused.stderr.contains(part), "{}", refused.stderr);
+    }
     assert_eq!((head(&sandbox, "main"), sandbox.git(&["status", "--porcelain"])), (before, String::new()));
 
     sandbox.git(&["reset", "--quiet", "--hard", "HEAD~1"]);
@@ -202,6 +205,39 @@ fn what_cannot_be_merged_says_why() {
     sandbox.refrain(&["merge"]).with_code(2);
     sandbox.refrain(&["merge", "apart", "--unverified"]).with_code(0);
     assert!(sandbox.project().join("work.txt").is_file());
+}
+
+#[test]
+fn what_waits_for_approval_is_approved_before_it_is_merged() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", &format!("{ADDS}\n{CLAIM}"));
+    let start = ["start", "--command", &agent, "--name", "job", "--worktree", "--git-workflow", "commit"];
+    let rest = ["--gate", "true", "--require-approval", "-q", "p"];
+    sandbox.refrain(&[&start[..], &rest].concat()).with_code(14);
+    let refused = sandbox.refrain(&["merge", "job"]).with_code(17).stderr;
+    assert!(refused.contains("job waits for your approval"), "{refused}");
+    assert!(refused.contains("refrain approve job, then refrain merge job"), "{refused}");
+}
+
+#[test]
+fn refrain_alone_shows_what_ended_last() {
+    let sandbox = sandbox();
+    verified(&sandbox, "job", "true");
+    let (code, text) = Terminal::open(&sandbox, &[], &[("NO_COLOR", "1")]).wait();
+    assert_eq!(code, 0, "{text}");
+    for part in ["Ended last", "job ✔ verified: ", "next: refrain diff job"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn a_loop_that_changed_nothing_is_discarded_at_once() {
+    let sandbox = sandbox();
+    let start = ["start", "--command", "true", "--name", "job", "--worktree", "--git-workflow", "commit"];
+    sandbox.refrain(&[&start[..], &["--gate", "false", "-m", "1", "-q", "p"]].concat()).with_code(10);
+    sandbox.refrain(&["discard", "job"]).with_code(0);
+    assert_eq!(sandbox.git(&["worktree", "list"]).lines().count(), 1);
+    assert_eq!(sandbox.status("job")["status"], "cancelled");
 }
 
 #[test]
