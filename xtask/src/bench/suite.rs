@@ -7,6 +7,7 @@ use clap::Args;
 use super::loops::agents;
 use super::loops::cancel;
 use super::loops::commit;
+use super::loops::confined;
 use super::loops::idle;
 use super::loops::iteration;
 use super::loops::lingering;
@@ -67,6 +68,7 @@ const SUBJECTS: &[(&str, Subject)] = &[
     ("plan-run", plan_run::run),
     ("schedule", schedule::run),
     ("agents", agents::run),
+    ("sandbox", confined::run),
     ("build", build::run),
 ];
 
