@@ -53,7 +53,6 @@ enum Tier {
 }
 
 impl Tier {
-    /// Its test binaries.
     const fn suites(self) -> &'static [Suite] {
         match self {
             Self::Agents => &[("testkit", "real_agents"), ("refrain", "agents")],
@@ -70,7 +69,6 @@ impl Tier {
         }
     }
 
-    /// The npm packages to install for it.
     fn installs(self, agents: &[&'static str]) -> Vec<&'static str> {
         match self {
             Self::Agents => agents.to_vec(),
@@ -205,7 +203,6 @@ fn chosen(tests: &[String], programs: &[&str], is_smoke: bool) -> Vec<String> {
     tests.iter().filter(is_wanted).cloned().collect()
 }
 
-/// Where the tests run.
 enum TestNetwork {
     /// In a network of its own that has only loopback, entered with this option of `unshare`.
     Loopback(&'static str),

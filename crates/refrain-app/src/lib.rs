@@ -73,8 +73,10 @@
 //! }
 //! ```
 
+pub mod book;
 pub mod caller;
 mod context;
+pub mod differences;
 pub mod effects;
 pub mod error;
 pub mod options;

@@ -32,7 +32,6 @@ use crate::error::{Code, RequestError};
 pub enum Outcome {
     /// The request was taken; this is the state after it.
     Answered(Box<ByKind<LoopState, PlanState>>),
-    /// It is over already, as this word says.
     Over(&'static str),
 }
 

@@ -4,8 +4,7 @@ use refrain_core::agent::Usd;
 use refrain_core::event::Ask;
 use refrain_core::r#loop::Grant;
 use refrain_core::plan::PlanGrant;
-use refrain_core::values;
-use refrain_core::{LoopId, Refusal};
+use refrain_core::{LoopId, Refusal, values};
 use refrain_engine::config::Chosen;
 use refrain_engine::{ByKind, EngineError, LoopRequest, PlanRunner, Runner, Service};
 use schemars::JsonSchema;
@@ -37,7 +36,6 @@ pub struct Resume {
 }
 
 impl Resume {
-    /// The new totals of a loop.
     pub fn grant(&self) -> Result<Grant, RequestError> {
         Ok(Grant {
             max_iterations: self.iterations()?,
@@ -90,9 +88,7 @@ pub fn plan_grant(id: &LoopId, grant: &Grant, proceed: bool) -> Result<PlanGrant
     Ok(PlanGrant { per_task: None, total, max_cost, max_duration })
 }
 
-/// What continuing a loop came to.
 pub enum Resumed {
-    /// It may be driven.
     Runner(Box<Runner>),
     /// Another runner drives it, and was asked to end its wait.
     Hurried,
@@ -145,7 +141,6 @@ pub fn resume(
     }
 }
 
-/// Takes the plan over.
 pub fn resume_plan(
     context: &Context,
     service: &Service,

@@ -30,7 +30,6 @@ use crate::signature::{Signatures, Signed, SignedKind};
 use crate::stuck::Verdict;
 
 impl LoopState {
-    /// The state after a journal's first record.
     pub fn begin(record: &Record) -> Result<Self, Damage> {
         let Record { seq: 1, at, event: Event::LoopStarted(started) } = record else {
             return Err(Damage::NoStart(record.seq));
@@ -77,9 +76,6 @@ impl LoopState {
     }
 
     /// The state after a whole journal.
-    ///
-    /// # Errors
-    /// [`Damage`] at the first record that cannot follow those before it.
     pub fn fold<'a>(records: impl IntoIterator<Item = &'a Record>) -> Result<Self, Damage> {
         let mut records = records.into_iter();
         let mut state = Self::begin(records.next().ok_or(Damage::NoStart(0))?)?;
@@ -88,9 +84,7 @@ impl LoopState {
     }
 
     /// The state after one more record.
-    ///
-    /// # Errors
-    /// [`Damage`] if the record cannot follow; the state is then unchanged.
+    /// Errors: [`Damage`] if the record cannot follow; the state is then unchanged.
     pub fn apply(&mut self, record: &Record) -> Result<(), Damage> {
         let Record { seq, at, event } = record;
         self.check_order(*seq, *at)?;

@@ -31,7 +31,6 @@ pub use stop::StopReason;
 pub const FORMAT: u32 = 2;
 
 /// Whether this version reads a journal of that format.
-#[must_use]
 pub fn is_readable(format: u32) -> bool {
     (1..=FORMAT).contains(&format)
 }
@@ -292,7 +291,6 @@ pub enum Event {
 
 impl Event {
     /// The kind of a record with this event, if it is signed.
-    #[must_use]
     pub fn signed(&self) -> Option<SignedKind> {
         if let Self::LoopStarted(_) = self {
             Some(SignedKind::Start)
@@ -391,8 +389,6 @@ impl Asker {
         }
     }
 
-    /// Whether it is a person, or a signal.
-    #[must_use]
     pub fn is_person(&self) -> bool {
         *self == Self::Person
     }
@@ -486,7 +482,6 @@ pub enum ClaimSource {
 
 impl ClaimSource {
     /// Whether the agent said in words that it is done.
-    #[must_use]
     pub fn is_said(self) -> bool {
         match self {
             Self::Promise | Self::StateFile => true,

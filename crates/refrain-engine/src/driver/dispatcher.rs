@@ -44,9 +44,7 @@ use crate::{EngineError, now};
 /// The shortest wait during which no keeper is kept alive. To start a keeper takes a few milliseconds.
 const LONG_WAIT: Duration = Duration::from_secs(2);
 
-/// The events of a loop's own work.
 enum News {
-    /// From its agent's supervisor.
     Agent(ChildEvent),
     Repository(GitStepResult),
 }
@@ -55,7 +53,6 @@ enum News {
 struct Flight {
     /// How much it has printed, and when last.
     meter: Arc<Meter>,
-    /// What it has used so far.
     used: Usage,
     /// Its program waits for its provider by itself.
     retrying: Option<Retrying>,
@@ -66,7 +63,6 @@ struct Flight {
 pub(crate) struct Drive<'a> {
     driver: Driver<'a, LoopState, RunnerLocks>,
     supervisor: SupervisorHandle,
-    /// What git is doing for the loop.
     work: Option<Work>,
     opened: Opened,
     /// The folder of gates that do not run in the worktree, and that it is ready for the next step.
@@ -81,7 +77,6 @@ pub(crate) struct Drive<'a> {
     attempt_work: Option<WorkDigest>,
     /// Only lent to the thread that asks for money.
     reservation: Option<BudgetReservation>,
-    /// The attempt, or the gate, in flight.
     flight: Option<Flight>,
     files: SharedFiles,
 }

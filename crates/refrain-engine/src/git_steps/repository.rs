@@ -40,24 +40,20 @@ pub(crate) struct Work {
     handle: JoinHandle<Result<GitStepResult, DiskError>>,
 }
 
-/// The result of a git step.
 pub(crate) enum GitStepResult {
     Recorded(Event),
     /// The step's folder is ready, or why it is not: only now the step is recorded and done.
     Ready(Step, Ready),
 }
 
-/// The tools for the git steps of a loop.
 pub(crate) struct Tools<'a> {
     pub(crate) env: &'a [(OsString, OsString)],
     pub(crate) opened: &'a Opened,
     /// The folder of gates that do not run in the worktree.
     pub(crate) ground: &'a CheckoutDir,
     pub(crate) host: &'a Host,
-    /// How long it may take.
     pub(crate) longest: Duration,
     pub(crate) locks: &'a Locks,
-    /// The step right before this one.
     pub(crate) follows: Option<Step>,
 }
 

@@ -4,8 +4,7 @@ use refrain_agents::environment;
 use refrain_core::LoopState;
 use refrain_core::event::{Ask, Asker, Urgency};
 use refrain_core::plan::{PlanEnd, PlanEvent, PlanState};
-use refrain_store::journal;
-use refrain_store::{Journal, LoopDir, Request};
+use refrain_store::{Journal, LoopDir, Request, journal};
 
 use super::landing::Landing;
 use super::statuses::Statuses;

@@ -10,9 +10,8 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::Instant;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -50,14 +49,11 @@ impl fmt::Debug for Confinement {
     }
 }
 
-/// Settings of a supervised tool.
 #[derive(Clone, Debug)]
 pub struct Sweeper {
-    /// The binary that becomes a keeper.
     pub program: PathBuf,
     /// The mark of the processes, as `NAME=value`.
     pub mark: String,
-    /// The data folder of its loop.
     pub loop_dir: Utf8PathBuf,
     /// A folder for the tool's input and output.
     pub scratch: Utf8PathBuf,
@@ -101,10 +97,10 @@ impl Drop for Scratch {
 }
 
 /// Runs a tool to its end, and ends all processes that it left.
-pub(super) fn run(tool: &Tool<'_>, sweeper: &Sweeper, input: &[u8]) -> Result<ToolOutput, ToolError> {
+pub(super) fn run(tool: &Tool<'_>, sweeper: &Sweeper) -> Result<ToolOutput, ToolError> {
     let failed = |source: io::Error| tool.io(source);
     let scratch = Scratch::new(sweeper).map_err(failed)?;
-    let mut job = job(tool, &scratch, input).map_err(failed)?;
+    let mut job = job(tool, &scratch, tool.input).map_err(failed)?;
     let (stdout, stderr) = (job.stdout_log.clone(), job.stderr_log.clone());
     let env: Vec<Variable> = tool.env.map_or_else(|| std::env::vars_os().collect(), <[_]>::to_vec);
     let mut copy = None;

@@ -84,25 +84,10 @@ fn finished(tells: bool) -> AttemptFinished {
         ..AgentReport::default()
     };
     AttemptFinished {
-        exit: Exit::Code(0),
-        promised: false,
-        near_miss: None,
-        gave_up: None,
-        work: None,
-        needs: None,
-        state: None,
-        git_changed: Vec::new(),
-        refused: Vec::new(),
-        idle: false,
         stdout_bytes: 10,
-        stderr_bytes: 0,
-        left: false,
-        output_error: None,
         report: tells.then(|| Box::new(report)),
         preview: "not yet".into(),
-        summary: None,
-        fingerprint: None,
-        sealed: Default::default(),
+        ..AttemptFinished::new(Exit::Code(0))
     }
 }
 

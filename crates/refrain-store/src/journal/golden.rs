@@ -39,25 +39,11 @@ const FORMAT_2: &str = include_str!("golden/format-2.jsonl");
 
 fn finished(exit: Exit) -> Event {
     Event::AttemptFinished(Box::new(AttemptFinished {
-        exit,
-        promised: false,
-        near_miss: None,
-        gave_up: None,
         work: work(1),
-        needs: None,
-        state: None,
-        git_changed: Vec::new(),
-        refused: Vec::new(),
-        idle: false,
         stdout_bytes: 12,
-        stderr_bytes: 0,
         preview: "not yet".into(),
-        summary: None,
-        left: false,
-        output_error: None,
-        report: None,
-        fingerprint: None,
         sealed: Sealed { prompt: Some(seal()), output: Some(seal()) },
+        ..AttemptFinished::new(exit)
     }))
 }
 
@@ -94,19 +80,14 @@ fn reported(exit: Exit, until: Until) -> Event {
 /// The end of a gate, with all that it can hold.
 fn tested(exit: Exit, no_test: Option<&str>) -> Event {
     Event::GateFinished(Box::new(GateFinished {
-        gate: "tests".parse().unwrap(),
-        exit,
         duration: Millis(1_500),
         bytes: 12,
         no_test: no_test.map(str::to_owned),
-        summaries: 0,
         preview: "1 passed".into(),
         left: exit == Exit::Code(0) && no_test.is_none(),
-        output_error: None,
         fingerprint: (exit != Exit::Code(0)).then(|| "0123456789abcdef".parse().unwrap()),
         log: Some(seal()),
-        review: None,
-        refused: Vec::new(),
+        ..GateFinished::new("tests".parse().unwrap(), exit)
     }))
 }
 
@@ -174,7 +155,6 @@ fn settled(iteration: u32, result: CommitResult) -> Event {
     }))
 }
 
-/// Something of each kind that can be touched.
 fn touched() -> Vec<Touched> {
     let path = RepoPath::from_bytes;
     let violation =

@@ -134,7 +134,6 @@ pub(super) fn sample() -> Journal {
     .obey()
 }
 
-/// Journals that pass through every phase.
 pub(super) fn samples() -> Vec<Journal> {
     let mut criticised = spec();
     let critic = criticised.agent.clone();

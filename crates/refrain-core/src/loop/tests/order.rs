@@ -13,8 +13,7 @@ use crate::event::{
     Ask, Blocked, ClaimSource, End, Event, Exit, FORMAT, LoopStarted, Record, StopReason, Urgency,
 };
 use crate::r#loop::LoopState;
-use crate::machine::Damage;
-use crate::machine::MachineEnd;
+use crate::machine::{Damage, MachineEnd};
 use crate::spec::OnStuck;
 use crate::stuck::Verdict;
 

@@ -25,7 +25,9 @@ use crate::run::{self, ShowArgs};
 use crate::{notifier, out, values};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain resume docs-3f9c
+  refrain resume docs-3f9c --max-iterations 40 --detach")]
 pub(crate) struct Args {
     /// The loop or plan [default: the only one that can be resumed]
     #[arg(conflicts_with_all = ["last", "all", "from"])]
@@ -47,10 +49,6 @@ pub(crate) struct Args {
     #[command(flatten)]
     show: ShowArgs,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain resume docs-3f9c
-  refrain resume docs-3f9c --max-iterations 40 --detach";
 
 impl Args {
     /// The verb's action, for [`Action::permission`]: with `--all` the caller's own loop would be among them.
@@ -104,7 +102,6 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
     }
 }
 
-/// The totals that it gets.
 fn grant(args: &Args) -> Result<Grant, RequestError> {
     let BeginArgs { max_iterations, work, .. } = &args.from.begin.args;
     Ok(Grant {

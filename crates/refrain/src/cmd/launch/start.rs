@@ -37,7 +37,6 @@ pub(crate) struct ModeArgs {
 }
 
 impl ModeArgs {
-    /// Whether there is one.
     pub(crate) fn is_given(&self) -> bool {
         self.mode.is_some()
     }
