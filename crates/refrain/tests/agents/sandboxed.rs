@@ -41,11 +41,6 @@ fn works_in_a_sandbox(agent: Agent) {
     assert_eq!(bench.sandbox.git(&["log", "-1", "--format=%s"]).trim(), "Work");
     assert!(!bench.sandbox.root().join("home/outside").exists());
     assert_eq!(std::fs::read_to_string(&config).expect("it is kept"), before);
-    let found = bench.sandbox.tool(
-        "find",
-        &[bench.sandbox.root().join("home").to_str().expect("it is UTF-8"), "-name", "*.refrain-refused-*"],
-    );
-    assert_eq!(found.run().with_code(0).stdout, "", "it creates nothing that later sessions would run");
     used(&status, agent, 3);
 }
 
@@ -61,8 +56,7 @@ fn codex_renews_its_login_in_a_sandbox() {
         config.replace("env_key = \"SCRIPTED_KEY\"", "requires_openai_auth = true"),
     );
     let auth = folder.join("auth.json");
-    let old =
-        json!({ "OPENAI_API_KEY": null, "tokens": login("old"), "last_refresh": "2020-01-01T00:00:00Z" });
+    let old = json!({ "OPENAI_API_KEY": null, "tokens": login("old", 1_000_000_000), "last_refresh": "2020-01-01T00:00:00Z" });
     write(&auth, old.to_string());
     let url = format!("{}/oauth/token", bench.model.url());
     bench.real = bench.real.with("CODEX_REFRESH_TOKEN_URL_OVERRIDE", &url);

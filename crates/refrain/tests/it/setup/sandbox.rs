@@ -259,7 +259,7 @@ fn hooks_and_filters_run_in_the_sandbox_of_the_loop() {
     assert_eq!(sandbox.git(&["show", "HEAD:work.up"]), "WORK\n");
     assert_eq!(sandbox.git(&["status", "--short"]).trim(), "", "the index is the new one");
     sandbox.refrain(&["archive", "job"]).with_code(0);
-    start(&sandbox, &script, &["--worktree"]).with_code(0);
+    start(&sandbox, &script, &["--worktree", "--git-workflow", "commit"]).with_code(0);
     assert_eq!(sandbox.note("said"), "ran\nran\n");
     let branches = sandbox.git(&["for-each-ref", "--format=%(refname)", "refs/heads"]);
     let own = branches.lines().find(|name| *name != "refs/heads/main").unwrap();
