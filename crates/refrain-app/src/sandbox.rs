@@ -4,10 +4,12 @@ use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::event::Ask;
 use refrain_core::sandbox::{Host, SandboxMode, SandboxSpec};
 use refrain_core::{LoopId, Spec};
+use refrain_engine::config::keys::Sandbox;
 use refrain_engine::sandbox::NoSandbox;
 use refrain_engine::{ByKind, LoopRequest, Service};
 
 use crate::error::{Code, Message, RequestError};
+use crate::options::sandbox::SandboxArgs;
 use crate::verbs::Slow;
 use crate::{Action, Context};
 
@@ -15,11 +17,15 @@ use crate::{Action, Context};
 pub(crate) fn of(
     context: &Context,
     spec: &Spec,
-    (mode, sandbox): (SandboxMode, SandboxSpec),
+    (args, config): (&SandboxArgs, &Sandbox),
     notes: &mut Vec<String>,
 ) -> Result<Option<SandboxSpec>, RequestError> {
+    let (mode, mut sandbox) = args.resolve(config);
     if mode == SandboxMode::Off {
         return Ok(None);
+    }
+    if config.registries.unwrap_or(true) {
+        sandbox.hosts.extend(refrain_engine::sandbox::registries(&context.host, spec));
     }
     let sandbox = SandboxSpec {
         write: paths(context, "write", &sandbox.write)?,

@@ -28,6 +28,8 @@ pub struct Choices {
     /// Whether loops take the gates that the project offers.
     pub gates: bool,
     pub git: GitUse,
+    /// Whether agents run in a sandbox if the machine can make one.
+    pub sandbox: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -129,9 +129,9 @@ enum ShownVerb {
     Config(cmd::setup::config::Args),
     /// Prepare this project for loops; existing files keep their content
     ///
-    /// On a terminal it asks which agent runs, whether loops use the gates that the project offers, and where they work. Without
-    /// one it takes the options, or else the first agent in PATH, the project's gates, and a worktree for each loop. Files that
-    /// are there stay as they are.
+    /// On a terminal it asks which agent runs, whether loops use the gates that the project offers, where they work, and whether
+    /// they get a sandbox. Without one it takes the options, or else the first agent in PATH, the project's gates, a worktree for
+    /// each loop, and a sandbox where the machine can make one. Files that are there stay as they are.
     Init(cmd::setup::init::Args),
     /// Trust this project's refrain.toml until it changes
     Trust(cmd::setup::trust::Args),

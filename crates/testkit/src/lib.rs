@@ -24,7 +24,7 @@ mod wait;
 pub use agents::{Agent, Real};
 pub use forge::{Fault, Forge, HeldRequest, Limit, World};
 pub use gate::Gate;
-pub use model::{Ending, Model, Protocol, Request, Script, TakenTurn, Turn, Usage};
+pub use model::{Ending, Model, Protocol, Request, Script, TakenTurn, Turn, Usage, login};
 pub use npm::{axe, install_axe};
 pub use processes::{Survivor, signal_process, survivors};
 pub use projects::{Laid, Project};

@@ -3,6 +3,7 @@
 pub(crate) mod agents;
 pub(crate) mod cancel;
 pub(crate) mod commit;
+pub(crate) mod confined;
 pub(crate) mod idle;
 pub(crate) mod iteration;
 pub(crate) mod lingering;

@@ -5,7 +5,8 @@ use std::time::Instant;
 use clap::Args;
 
 use super::loops::{
-    agents, cancel, commit, idle, iteration, lingering, output, plan, plan_run, sessions, work, worktree,
+    agents, cancel, commit, confined, idle, iteration, lingering, output, plan, plan_run, sessions, work,
+    worktree,
 };
 use super::measure::tools::Tools;
 use super::measure::{counts, schedule};
@@ -51,6 +52,7 @@ const SUBJECTS: &[(&str, Subject)] = &[
     ("plan-run", plan_run::run),
     ("schedule", schedule::run),
     ("agents", agents::run),
+    ("sandbox", confined::run),
     ("build", build::run),
 ];
 

@@ -78,7 +78,7 @@ pub static TABLE: &[(&[&str], &[Row])] = &[
     (&["plugin status"], &[always("json")]),
     (&["config show"], &[always("origin json")]),
     (&["config get"], &[always("json")]),
-    (&["init"], &[always("agent git no-gates make vscode dry-run yes")]),
+    (&["init"], &[always("agent git no-gates no-sandbox make vscode dry-run yes")]),
     (
         &["promise"],
         &[

@@ -4,6 +4,7 @@
 mod environment;
 mod host;
 mod policy;
+mod registries;
 mod request;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 pub use environment::{BASIC_VARIABLES, PROXY_PORT, passes, proxy_variables};
 pub use host::{Host, HostError, agent_hosts};
 pub use policy::{GitFolders, Places, Policy, Role, policy};
+pub use registries::{PackageTool, hosts, project_files, registries_of};
 pub use request::{ProxyDecision, RefusedHost, Request, answer, is_public};
 
 /// The sandbox of a loop, pinned when the loop starts.

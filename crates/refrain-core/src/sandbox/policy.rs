@@ -162,13 +162,17 @@ const CACHES: [&str; 14] = [
     ".nuget/packages",
 ];
 
+/// The configuration of Claude Code, with the programs of its servers. It is in the user's home, or in the agent's.
+const CLAUDE_CONFIG: &str = ".claude.json";
+
 /// An agent's home in the user's home, and what in it is run later.
 fn agent_home(kind: AgentKind) -> (&'static [&'static str], &'static [&'static str]) {
     match kind {
         AgentKind::Generic | AgentKind::Acp => (&[], &[]),
         AgentKind::Claude => (
-            &[".claude", ".claude.json"],
+            &[".claude"],
             &[
+                CLAUDE_CONFIG,
                 "settings.json",
                 "settings.local.json",
                 "hooks",
@@ -176,13 +180,33 @@ fn agent_home(kind: AgentKind) -> (&'static [&'static str], &'static [&'static s
                 "agents",
                 "plugins",
                 "skills",
+                "output-styles",
+                "rules",
+                "workflows",
+                // The program itself, as some installers place it.
+                "local",
                 "CLAUDE.md",
                 "mcp.json",
             ],
         ),
-        AgentKind::Codex => {
-            (&[".codex"], &["config.toml", "hooks.json", "hooks", "prompts", "skills", "rules", "AGENTS.md"])
-        }
+        AgentKind::Codex => (
+            &[".codex"],
+            &[
+                "config.toml",
+                "managed_config.toml",
+                ".env",
+                "hooks.json",
+                "hooks",
+                "prompts",
+                "skills",
+                "plugins",
+                "agents",
+                "packages",
+                "rules",
+                "AGENTS.md",
+                "AGENTS.override.md",
+            ],
+        ),
         AgentKind::Opencode => (
             &[".config/opencode", ".local/share/opencode", ".local/state/opencode", ".cache/opencode"],
             &[
@@ -192,16 +216,34 @@ fn agent_home(kind: AgentKind) -> (&'static [&'static str], &'static [&'static s
                 "plugin",
                 "plugins",
                 "command",
+                "commands",
                 "agent",
+                "agents",
                 "tool",
+                "tools",
                 "skill",
+                "skills",
+                "mode",
+                "modes",
                 "AGENTS.md",
                 "bin",
             ],
         ),
         AgentKind::Gemini => (
             &[".gemini"],
-            &["settings.json", "extensions", "commands", "hooks", "skills", "GEMINI.md", ".env"],
+            &[
+                "settings.json",
+                "trustedFolders.json",
+                "trusted_hooks.json",
+                "extensions",
+                "commands",
+                "hooks",
+                "skills",
+                "agents",
+                "policies",
+                "GEMINI.md",
+                ".env",
+            ],
         ),
     }
 }
@@ -239,14 +281,16 @@ pub fn policy(spec: &SandboxSpec, role: Role, places: &Places) -> Policy {
         let mut homes = home(names);
         homes.extend(places.agent_homes.iter().filter(|(of, _)| *of == kind).map(|(_, home)| home.clone()));
         if role == Role::Agent(kind) {
-            let folders = homes.iter().filter(|home| !is_file(home));
-            policy.read_only.extend(folders.clone().flat_map(|home| below(home, run_later)));
+            policy.read_only.extend(homes.iter().flat_map(|home| below(home, run_later)));
             // The agent would make them when it is first run.
-            policy.make.extend(folders.cloned());
+            policy.make.extend(homes.iter().cloned());
             policy.write.extend(homes);
         } else {
             policy.hide.extend(homes);
         }
+    }
+    if role != Role::Agent(AgentKind::Claude) {
+        policy.hide.extend(home(&[CLAUDE_CONFIG]));
     }
     if let Role::Agent(kind) = role {
         policy.hosts = [agent_hosts(kind), spec.hosts.clone()].concat();
@@ -258,10 +302,6 @@ pub fn policy(spec: &SandboxSpec, role: Role, places: &Places) -> Policy {
         list.dedup();
     }
     policy
-}
-
-fn is_file(path: &Utf8Path) -> bool {
-    path.extension() == Some("json")
 }
 
 fn paths(names: &[&str]) -> Vec<Utf8PathBuf> {

@@ -483,9 +483,9 @@ fn own_worktree(spec: &Spec, repository: Repository) -> Option<Repository> {
 
 #[cfg(test)]
 mod tests {
-    use refrain_proc::tool::Tool;
-
     use std::path::Path;
+
+    use refrain_proc::tool::Tool;
 
     use super::*;
 

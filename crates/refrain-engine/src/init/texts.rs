@@ -28,6 +28,9 @@ pub(super) fn configuration(choices: &Choices, offer: &Offer) -> String {
         GitUse::None => ("none", false),
     };
     text.push_str(&format!("\n[git]\nworkflow = \"{workflow}\"\nworktree = {worktree}\n"));
+    if choices.sandbox {
+        text.push_str("\n[sandbox]\nmode = \"auto\"\n");
+    }
     text
 }
 

@@ -3,6 +3,7 @@
 
 mod places;
 mod proxy;
+mod registries;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +24,7 @@ use crate::Host;
 
 pub(crate) use proxy::RefusedHosts;
 pub use refrain_sandbox::run as run_helper;
+pub use registries::registries;
 
 /// The first word of the command line of a helper of the sandbox.
 pub const SANDBOX_VERB: &str = HELPER_VERB;

@@ -191,6 +191,9 @@ pub struct Sandbox {
     /// NAME:PORT=ADDRESS.
     #[schemars(extend("default" = []))]
     pub hosts: Option<Vec<Host>>,
+    /// Whether they may reach the registries of packages that lock files and your tools name when the loop starts.
+    #[schemars(extend("default" = true))]
+    pub registries: Option<bool>,
     /// Ports of the machine's own loopback address that they may reach.
     #[schemars(extend("default" = []))]
     pub localhost: Option<Vec<u16>>,

@@ -10,13 +10,14 @@ use super::keys::{Embeddings, Evolution, Signers};
 
 /// Tables and keys that a project's file may not have, trusted or not, and why: its authors would decide for all who
 /// work in it.
-const THE_USERS: [(&[&str], &str); 11] = [
+const THE_USERS: [(&[&str], &str); 12] = [
     (&["slack"], "it says who commands your loops"),
     (&["telemetry"], "it says where what your loops do is sent"),
     (&["trust"], "it says whose signatures you believe"),
     (&["evolution"], "it spends your money on every loop"),
     (&["memory", "embeddings"], "it says where memories of all your projects are sent"),
     (&["sandbox", "hosts"], "it widens the sandbox"),
+    (&["sandbox", "registries"], "it widens the sandbox"),
     (&["sandbox", "localhost"], "it widens the sandbox"),
     (&["sandbox", "write"], "it widens the sandbox"),
     (&["sandbox", "hide"], "it takes the place of what you hide"),

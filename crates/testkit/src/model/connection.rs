@@ -231,9 +231,24 @@ impl IncomingRequest {
                 Whole::ok(json!({ "object": "list", "data": [model], "models": [], "has_more": false }))
             }
             "HEAD" => Whole::ok(json!({})),
+            "POST" if incoming.path.ends_with("/oauth/token") => Whole::ok(login("renewed", 4_000_000_000)),
             _ => not_found("the scripted model has no such thing"),
         }
     }
+}
+
+/// The tokens of a login to a provider, of which the refresh token is `refresh`; the others expire at that second.
+#[must_use]
+pub fn login(refresh: &str, expires: u64) -> Value {
+    use base64::Engine;
+    let part = |claims: Value| base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(claims.to_string());
+    let claims = json!({
+        "email": "test@localhost",
+        "exp": expires,
+        "https://api.openai.com/auth": { "chatgpt_plan_type": "pro", "chatgpt_account_id": "account" },
+    });
+    let token = [part(json!({ "alg": "none" })), part(claims), part(json!({}))].join(".");
+    json!({ "id_token": token, "access_token": token, "refresh_token": refresh, "account_id": "account" })
 }
 
 /// The smallest value of a JSON schema: the answer to a classifier's question.

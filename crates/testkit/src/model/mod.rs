@@ -19,6 +19,7 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
+pub use connection::login;
 pub use request::{Ending, Protocol, Request, TakenTurn};
 pub use script::{Script, Turn, Usage};
 pub use server::Model;

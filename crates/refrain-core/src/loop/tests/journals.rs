@@ -77,8 +77,7 @@ pub(super) fn ask() -> impl Strategy<Value = Ask> {
         urgency().prop_map(Ask::Pause),
         urgency().prop_map(Ask::Cancel),
         any::<String>().prop_map(Ask::Steer),
-        Just(Ask::Proceed),
-        "[a-z]{1,8}".prop_map(|name| Ask::AllowHost(name.parse().unwrap()))
+        Just(Ask::Proceed)
     ]
 }
 

@@ -25,6 +25,9 @@ pub(crate) struct Args {
     /// Do not use the gates that the project offers
     #[arg(long)]
     no_gates: bool,
+    /// Do not ask for a sandbox for agents and gates
+    #[arg(long)]
+    no_sandbox: bool,
     /// Targets for Make too: loop-research, loop-implement
     #[arg(long)]
     make: bool,
@@ -100,7 +103,12 @@ fn choices(service: &Service, args: &Args) -> Result<Choices, RequestError> {
         Some(git) => git.into(),
         None => service.best_git_use()?,
     };
-    Ok(Choices { agent: agent.map(|kind| kind.to_string()), gates: !args.no_gates, git })
+    Ok(Choices {
+        agent: agent.map(|kind| kind.to_string()),
+        gates: !args.no_gates,
+        git,
+        sandbox: !args.no_sandbox,
+    })
 }
 
 fn agent(name: &str) -> Result<AgentKind, RequestError> {
@@ -111,7 +119,7 @@ fn agent(name: &str) -> Result<AgentKind, RequestError> {
     })
 }
 
-/// Asks the three questions; the choices so far are the defaults.
+/// Asks the questions; the choices so far are the defaults.
 fn ask(service: &Service, choices: Choices) -> Result<Choices, RequestError> {
     let default = choices.agent.as_deref().unwrap_or("none");
     let agent = loop {
@@ -127,11 +135,7 @@ fn ask(service: &Service, choices: Choices) -> Result<Choices, RequestError> {
     let offer = service.offer(&service.project().worktree)?;
     let gates = if offer.gates.iter().any(|gate| gate.hard) {
         out::tell(&gated::offered(&offer.gates));
-        answered("Use these gates? yes or no", if choices.gates { "yes" } else { "no" }, |it| match it {
-            "y" | "yes" => Some(true),
-            "n" | "no" => Some(false),
-            _ => None,
-        })?
+        yes_or_no("Use these gates? yes or no", choices.gates)?
     } else {
         out::tell("No test was found that could be a gate: add one with refrain start --gate CMD.\n");
         choices.gates
@@ -143,7 +147,17 @@ fn ask(service: &Service, choices: Choices) -> Result<Choices, RequestError> {
     };
     let question = "Where do loops commit? worktree (each on its own branch), commit (here) or none";
     let git = answered(question, default, |it| Git::from_str(it, true).ok().map(GitUse::from))?;
-    Ok(Choices { agent, gates, git })
+    let question = "Run agents and gates in a sandbox where the machine can make one? yes or no";
+    let sandbox = yes_or_no(question, choices.sandbox)?;
+    Ok(Choices { agent, gates, git, sandbox })
+}
+
+fn yes_or_no(question: &str, default: bool) -> Result<bool, RequestError> {
+    answered(question, if default { "yes" } else { "no" }, |answer| match answer {
+        "y" | "yes" => Some(true),
+        "n" | "no" => Some(false),
+        _ => None,
+    })
 }
 
 /// The first answer that is accepted.

@@ -86,7 +86,10 @@ fn the_configuration_has_the_values_that_were_chosen() {
     assert_eq!((value("git.workflow"), value("git.worktree")), (json!("commit"), json!(false)));
 
     fs::remove_file(sandbox.project().join("refrain.toml")).unwrap();
-    sandbox.refrain(&["init", "--agent", "gemini", "--git", "none", "--no-gates", "--yes"]).with_code(0);
+    sandbox
+        .refrain(&["init", "--agent", "gemini", "--git", "none", "--no-gates", "--no-sandbox", "--yes"])
+        .with_code(0);
+    assert!(!read(&sandbox, "refrain.toml").contains("sandbox"));
     assert_eq!(values()["project_file"]["trusted"], true);
     assert_eq!((value("start.agent"), value("start.auto-gates")), (json!("gemini"), json!(false)));
     assert_eq!(value("git.workflow"), json!("none"));
@@ -97,7 +100,7 @@ fn the_configuration_has_the_values_that_were_chosen() {
 }
 
 #[test]
-fn a_terminal_asks_three_questions_and_trusts_the_answers() {
+fn a_terminal_asks_and_trusts_the_answers() {
     let sandbox = sandbox();
     put(&sandbox, "test.sh", "echo '1 passed'\n");
     let mut terminal = Terminal::open(&sandbox, &["init"], &[]);
@@ -110,10 +113,17 @@ fn a_terminal_asks_three_questions_and_trusts_the_answers() {
     terminal.type_keys("\n");
     terminal.wait_for("Where do loops commit?");
     terminal.type_keys("\n");
+    terminal.wait_for("Run agents and gates in a sandbox");
+    terminal.type_keys("\n");
     let (code, text) = terminal.wait();
     assert!(code == 0 && text.contains("next: refrain start"), "{text}");
     let written = read(&sandbox, "refrain.toml");
-    for part in ["agent = \"opencode\"\n", "auto-gates = true   # sh test.sh\n", "worktree = true\n"] {
+    for part in [
+        "agent = \"opencode\"\n",
+        "auto-gates = true   # sh test.sh\n",
+        "worktree = true\n",
+        "[sandbox]\nmode = \"auto\"\n",
+    ] {
         assert!(written.contains(part), "{part}: {written}");
     }
     let shown = sandbox.refrain(&["config", "show", "--json"]).with_code(0).json();

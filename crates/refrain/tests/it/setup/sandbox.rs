@@ -208,6 +208,21 @@ fn a_refused_host_is_recorded_and_told() {
 }
 
 #[test]
+fn registries_of_the_lock_file_are_allowed_and_shown() {
+    let Some(sandbox) = sandbox() else { return };
+    let lock = r#"{"packages": {"a": {
+        "resolved": "https://packages.example/a/-/a-1.tgz"
+    }}}"#;
+    write(&sandbox.project().join("package-lock.json"), lock);
+    let shown = start(&sandbox, CLAIM, &[]).with_code(0).stdout;
+    assert!(shown.contains("packages.example:443"), "{shown}");
+    configure(&sandbox, "registries = false\n");
+    sandbox.refrain(&["archive", "job"]).with_code(0);
+    let shown = start(&sandbox, CLAIM, &[]).with_code(0).stdout;
+    assert!(!shown.contains("packages.example"), "{shown}");
+}
+
+#[test]
 fn a_loop_leaves_its_sandbox_only_by_an_option() {
     let Some(sandbox) = sandbox() else { return };
     let look = "if test -n \"$(ls $HOME/state/refrain 2> /dev/null)\"; then echo open; else echo hidden; fi >> $NOTES/said";
@@ -227,22 +242,29 @@ fn a_loop_leaves_its_sandbox_only_by_an_option() {
 fn hooks_and_filters_run_in_the_sandbox_of_the_loop() {
     let Some(sandbox) = sandbox() else { return };
     let project = sandbox.project();
-    let hook = project.join(".git/hooks/pre-commit");
+    let hook = project.join(".husky/pre-commit");
     write(&hook, "#!/bin/sh\nsh ./check.sh\n");
     fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     write(&project.join("check.sh"), "true\n");
     write(&project.join(".gitattributes"), "*.up filter=up\n");
+    sandbox.git(&["config", "core.hooksPath", ".husky"]);
     sandbox.git(&["config", "filter.up.clean", "tr a-z A-Z"]);
     sandbox.git(&["add", "-A"]);
     sandbox.git(&["commit", "--quiet", "--no-verify", "-m", "Ask"]);
     // What the agent writes, the hook runs.
     let attack = "(echo x >> $HOME/.bashrc) 2> /dev/null; test -n \"$(ls $HOME/state/refrain)\" && echo seen >> $NOTES/said; echo ran >> $NOTES/said";
-    let script = format!("echo '{attack}' > check.sh\necho work > work.up\n{CLAIM}");
+    let script = format!("echo '{attack}' > check.sh\necho work >> work.up\n{CLAIM}");
     start(&sandbox, &script, &["--git-workflow", "commit"]).with_code(0);
     assert_eq!(sandbox.note("said"), "ran\n");
-    assert!(!sandbox.root().join("home/.bashrc").exists());
-    assert_eq!(sandbox.git(&["show", "HEAD:work.up"]).trim(), "WORK");
+    assert_eq!(sandbox.git(&["show", "HEAD:work.up"]), "WORK\n");
     assert_eq!(sandbox.git(&["status", "--short"]).trim(), "", "the index is the new one");
+    sandbox.refrain(&["archive", "job"]).with_code(0);
+    start(&sandbox, &script, &["--worktree", "--git-workflow", "commit"]).with_code(0);
+    assert_eq!(sandbox.note("said"), "ran\nran\n");
+    let branches = sandbox.git(&["for-each-ref", "--format=%(refname)", "refs/heads"]);
+    let own = branches.lines().find(|name| *name != "refs/heads/main").unwrap();
+    assert_eq!(sandbox.git(&["show", &format!("{own}:work.up")]), "WORK\nWORK\n");
+    assert!(!sandbox.root().join("home/.bashrc").exists());
     sandbox.nobody_survives();
 }
 

@@ -1,0 +1,136 @@
+//! The registries of a project's packages, as its lock files and the user's tools name them when a loop starts.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::Spec;
+use refrain_core::sandbox::{Host, PackageTool, hosts, project_files, registries_of};
+use refrain_proc::program::in_path;
+use refrain_proc::tool::Tool;
+use serde::Deserialize;
+
+/// The largest lock file that is read.
+const LARGEST: u64 = 32 << 20;
+/// How long a tool may take to say what it is configured to.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// pip has no command for the registry that it uses when none is configured.
+const ASK_PIP: &str = "from pip._internal.models.index import PyPI\n\
+                       print(PyPI.simple_url)\nprint('https://' + PyPI.file_storage_domain + '/')";
+
+/// The hosts of the registries, each once. Tools are asked outside of the project, so that it configures none of them, and only
+/// if its lock file names no registry.
+#[must_use]
+pub fn registries(host: &crate::Host, spec: &Spec) -> Vec<Host> {
+    let (mut found, mut tools) = (Vec::new(), Vec::new());
+    let mut folders = vec![spec.worktree.as_path(), spec.working_dir.as_path()];
+    folders.dedup();
+    for (folder, (name, tool, is_lock)) in
+        folders.into_iter().flat_map(|folder| project_files().map(move |file| (folder, file)))
+    {
+        let path = folder.join(name);
+        if !path.is_file() {
+            continue;
+        }
+        let text = if is_lock {
+            refrain_files::read_regular(&path, LARGEST).unwrap_or_default()
+        } else {
+            Vec::new()
+        };
+        let named = registries_of(name, &String::from_utf8_lossy(&text));
+        tools.push((tool, !named.is_empty()));
+        found.extend(named);
+    }
+    for tool in [PackageTool::Cargo, PackageTool::Npm, PackageTool::Pip, PackageTool::Go] {
+        let mut of_tool = tools.iter().filter(|(it, _)| *it == tool).peekable();
+        if of_tool.peek().is_some() && !of_tool.any(|(_, is_named)| *is_named) {
+            found.extend(ask(tool, &host.env, &spec.worktree));
+        }
+    }
+    found.sort();
+    found.dedup();
+    found
+}
+
+fn ask(tool: PackageTool, env: &[(OsString, OsString)], project: &Utf8Path) -> Vec<Host> {
+    let run = |program: &str, args: &[&str]| {
+        let at = in_path(program, env).filter(|path| is_outside(path, project));
+        let Some(at) = at else { return String::new() };
+        let tool = Tool::new(program, Path::new("/")).env(env).at(Some(at)).args(args).limit(PATIENCE);
+        tool.output().map(|said| String::from_utf8_lossy(&said).into_owned()).unwrap_or_default()
+    };
+    match tool {
+        PackageTool::Cargo => hosts(cargo_registries(env)),
+        PackageTool::Npm => hosts(run("npm", &["config", "get", "registry"]).lines()),
+        PackageTool::Pip => {
+            let configured = run("pip", &["config", "get", "global.index-url"]);
+            match configured.trim() {
+                "" => hosts(run("python3", &["-c", ASK_PIP]).lines()),
+                configured => hosts([configured]),
+            }
+        }
+        PackageTool::Go => {
+            let said = run("go", &["env", "GOPROXY", "GOSUMDB"]);
+            let names =
+                said.split(['\n', ',', '|', ' ']).filter(|name| !matches!(*name, "" | "direct" | "off"));
+            let address = |name: &str| match name.contains("://") {
+                true => name.to_owned(),
+                false => format!("https://{name}/"),
+            };
+            hosts(names.map(address))
+        }
+        PackageTool::Bundler => Vec::new(),
+    }
+}
+
+fn is_outside(path: &Path, project: &Utf8Path) -> bool {
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    path.is_absolute() && !path.starts_with(project) && !real.starts_with(project)
+}
+
+/// What cargo has recorded of the registries that the user has used: the folder of each has its host in its name, and says where
+/// packages are downloaded.
+fn cargo_registries(env: &[(OsString, OsString)]) -> Vec<String> {
+    #[derive(Deserialize)]
+    struct IndexConfig {
+        dl: String,
+    }
+    let variable =
+        |name: &str| env.iter().rev().find(|(set, _)| set == name).map(|(_, value)| PathBuf::from(value));
+    let home = variable("CARGO_HOME").or_else(|| Some(variable("HOME")?.join(".cargo")));
+    let Some(index) = home.and_then(|home| Utf8PathBuf::try_from(home.join("registry/index")).ok()) else {
+        return Vec::new();
+    };
+    let mut addresses = Vec::new();
+    for entry in index.read_dir_utf8().into_iter().flatten().flatten() {
+        let config =
+            refrain_files::read_regular(&entry.path().join("config.json"), 64 << 10).unwrap_or_default();
+        let Ok(config) = serde_json::from_slice::<IndexConfig>(&config) else { continue };
+        addresses.extend(entry.file_name().rsplit_once('-').map(|(name, _)| format!("https://{name}/")));
+        addresses.push(config.dl);
+    }
+    addresses
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cargo_says_where_it_has_got_packages() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("registry/index/index.example-0123456789abcdef");
+        std::fs::create_dir_all(&folder).unwrap();
+        let config = folder.join("config.json");
+        refrain_store::write_atomic(
+            config.as_path().try_into().unwrap(),
+            br#"{"dl":"https://static.example/crates"}"#,
+        )
+        .unwrap();
+        let env = [("CARGO_HOME".into(), dir.path().into())];
+        let found: Vec<String> =
+            ask(PackageTool::Cargo, &env, "/project".into()).iter().map(ToString::to_string).collect();
+        assert_eq!(found, ["index.example:443", "static.example:443"]);
+    }
+}
