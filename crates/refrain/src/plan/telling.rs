@@ -229,7 +229,10 @@ fn begins(state: &PlanState, started: &TaskStarted) -> String {
     let title = task.map(|task| task.card.title.clone()).unwrap_or_default();
     let wave = task.and_then(|task| task.wave).map(|wave| format!(" wave {}", wave + 1)).unwrap_or_default();
     let round = if started.round > 1 { format!(" round {}", started.round) } else { String::new() };
-    let complexity = task.map_or(0, |task| task.card.complexity);
+    let complexity = match task.map_or(0, |task| task.card.complexity) {
+        0 => String::new(),
+        known => format!("complexity {known}, "),
+    };
     let marker = format!("[plan {}{wave} task {}{round}]", state.spec.id, started.task);
     let why = task.and_then(|task| task.again.as_ref()).map(|why| match why {
         Return::Conflict(_) => "it conflicted with what landed",
@@ -241,7 +244,7 @@ fn begins(state: &PlanState, started: &TaskStarted) -> String {
     format!(
         "{} {}\n",
         marker.bold(),
-        flat(&format!("{title} (complexity {complexity}, loop {}{why})", started.id))
+        flat(&format!("{title} ({complexity}loop {}{why})", started.id))
     )
 }
 
@@ -337,7 +340,7 @@ fn closing(state: &PlanState) -> String {
     let mut text = format!("{word} after {used} in {took}{cost}: {}\n", flat(&view.reason));
     let id = &view.id;
     let next = view.needs.unwrap_or_else(|| match view.status {
-        StatusWord::Completed => format!("git log --first-parent, refrain plan status {id}"),
+        StatusWord::Completed => format!("refrain diff {id}, refrain report {id}, refrain plan status {id}"),
         _ => format!("refrain plan status {id}"),
     });
     text.push_str(&format!("  {} {next}\n", "next:".dimmed()));
