@@ -241,11 +241,7 @@ fn begins(state: &PlanState, started: &TaskStarted) -> String {
         Return::Resumed(_) => "it is tried again",
     });
     let why = why.map(|why| format!("; {why}")).unwrap_or_default();
-    format!(
-        "{} {}\n",
-        marker.bold(),
-        flat(&format!("{title} ({complexity}loop {}{why})", started.id))
-    )
+    format!("{} {}\n", marker.bold(), flat(&format!("{title} ({complexity}loop {}{why})", started.id)))
 }
 
 fn ends(state: &PlanState, ended: &TaskEnded) -> String {
