@@ -84,6 +84,7 @@ pub mod plan;
 pub mod remote;
 pub mod repository_command;
 pub mod resolve;
+pub mod sandbox;
 pub mod trust;
 pub mod verbs;
 

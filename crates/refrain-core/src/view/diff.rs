@@ -1,6 +1,7 @@
 //! The files, hunks and lines of a unified diff, for surfaces that show more than its text.
 
-/// A file of a diff.
+mod words;
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DiffFile {
     pub path: String,
@@ -11,13 +12,13 @@ pub struct DiffFile {
     pub lines: Vec<DiffLine>,
 }
 
-/// A line of a file's diff.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiffLine {
     pub kind: DiffKind,
-    /// Its number before and after.
     pub numbers: (Option<u64>, Option<u64>),
     pub text: String,
+    /// The text in parts, each with whether it differs from the line on the other side; empty if there is none.
+    pub parts: Vec<(bool, String)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,14 +26,12 @@ pub enum DiffKind {
     Added,
     Removed,
     Same,
-    /// The start of a hunk.
     Hunk,
     /// A line of git's own, or of what cut the diff.
     Note,
 }
 
 impl DiffKind {
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Added => "add",
@@ -45,7 +44,6 @@ impl DiffKind {
 }
 
 /// The files of the text. Text that is no diff becomes notes of a file without a path; nothing is lost.
-#[must_use]
 pub fn diff_files(text: &str) -> Vec<DiffFile> {
     let mut files: Vec<DiffFile> = Vec::new();
     // The next line numbers, and how many lines of the hunk are left.
@@ -98,12 +96,13 @@ pub fn diff_files(text: &str) -> Vec<DiffFile> {
             }
         }
     }
+    files.iter_mut().for_each(|file| words::mark(&mut file.lines));
     files
 }
 
 impl DiffFile {
     fn push(&mut self, kind: DiffKind, numbers: (Option<u64>, Option<u64>), text: &str) {
-        self.lines.push(DiffLine { kind, numbers, text: text.to_owned() });
+        self.lines.push(DiffLine { kind, numbers, text: text.to_owned(), parts: Vec::new() });
     }
 
     fn header(&mut self, line: &str) {

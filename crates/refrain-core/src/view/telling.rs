@@ -310,7 +310,6 @@ fn without_tests(state: &LoopState) -> &'static str {
     if state.lacks_tests() { "; unverified, as there are no tests" } else { "" }
 }
 
-/// Says so if a person approved it.
 fn approved(state: &LoopState) -> &'static str {
     match state.proof.as_ref().and_then(|proof| proof.approval) {
         Some(Approval::Given(_)) => "; a person approved it",
@@ -350,7 +349,6 @@ fn decide(state: &LoopState, resume: &str) -> String {
     )
 }
 
-/// The touched protected paths.
 fn touched(state: &LoopState) -> Option<String> {
     let touched = &state.proof.as_ref()?.candidate.touched;
     let more = if touched.len() > 1 { format!(" (and {} more)", touched.len() - 1) } else { String::new() };
@@ -373,7 +371,6 @@ fn failing(state: &LoopState) -> Option<String> {
     }
 }
 
-/// The proof in progress.
 fn gates(state: &LoopState, proving: &Proving) -> String {
     let about = match proving.of {
         Some(id) => format!("behind attempt {id}"),
@@ -460,6 +457,7 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
             Refusal::Final(_)
             | Refusal::Stopped(_)
             | Refusal::NotALoop
+            | Refusal::NoSandbox
             | Refusal::NotAsked(_)
             | Refusal::AnotherTree { .. }
             | Refusal::TooMany { .. }
@@ -578,7 +576,6 @@ fn needed(state: &LoopState) -> Option<String> {
     (!said.is_empty()).then_some(said)
 }
 
-/// The last sentence of a line.
 fn last_sentence(line: &str) -> &str {
     let end = line.trim_end_matches(['.', '!', '?', ' ']).len();
     let begins = [". ", "! ", "? "].iter().filter_map(|mark| Some(line[..end].rfind(mark)? + mark.len()));

@@ -163,7 +163,6 @@ fn of_loop(dir: &LoopDir, id: &LoopId, status: StatusWord, torn: u64) -> Vec<Dia
     found
 }
 
-/// How long ago a request was made.
 fn waits_for(path: &Utf8Path) -> Option<SignedDuration> {
     let made = path.metadata().and_then(|meta| meta.modified()).ok()?;
     Some(now().duration_since(Timestamp::try_from(made).ok()?))

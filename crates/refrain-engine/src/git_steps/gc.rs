@@ -27,9 +27,6 @@ fn in_use(what: &str) -> String {
 
 impl Service {
     /// Everything that may be removed, the largest of each kind first.
-    ///
-    /// # Errors
-    /// [`EngineError`] if the loops cannot be listed, or git fails.
     pub fn garbage(&self) -> Result<Vec<Garbage>, EngineError> {
         let over = self.loops_that_are_over()?;
         let mut all = self.on_disk(&over)?;
@@ -83,9 +80,6 @@ impl Service {
     }
 
     /// Removes one of them. Returns why it is kept, if it is needed by now.
-    ///
-    /// # Errors
-    /// [`EngineError`] if git or the disk fails.
     pub fn remove_garbage(&self, garbage: &Garbage) -> Result<Option<String>, EngineError> {
         let name = garbage.name.as_str();
         let path = Utf8PathBuf::from(name);

@@ -26,14 +26,12 @@ impl Desk {
         standing(&service, &id)
     }
 
-    /// Asks it to stop for now.
     pub(crate) fn pause(&self, place: &LoopAddress, how: Urgent) -> Result<AnyStatus, Refusal> {
         let (service, id) = self.open_place(place)?;
         pause(&self.context, &service, &id, how, Slow::Refuse)?;
         standing(&service, &id)
     }
 
-    /// Asks it to stop for good.
     pub(crate) fn cancel(&self, place: &LoopAddress, how: Urgent) -> Result<AnyStatus, Refusal> {
         let (service, id) = self.open_place(place)?;
         match cancel(&self.context, &service, &id, how, Slow::Refuse)? {
@@ -66,7 +64,6 @@ impl Desk {
         standing(&service, &id)
     }
 
-    /// The same for a tool.
     pub(crate) fn steer(&self, asked: &Steer) -> Result<Steered, Refusal> {
         let steering = Steering { text: asked.text.clone() };
         steering.check()?;
@@ -84,7 +81,6 @@ impl Desk {
         standing(&service, &id)
     }
 
-    /// The same for a tool.
     pub(crate) fn answer_loop(&self, asked: &Steer) -> Result<Answered, Refusal> {
         let steering = Steering { text: asked.text.clone() };
         steering.check()?;
@@ -111,7 +107,6 @@ impl Desk {
         standing(&service, &id)
     }
 
-    /// Puts a loop that has stopped aside.
     pub(crate) fn archive(&self, place: &LoopAddress) -> Result<AnyStatus, Refusal> {
         let (service, id) = self.open_place(place)?;
         archive(&self.context, &service, &id)?;

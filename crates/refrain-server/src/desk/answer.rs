@@ -67,7 +67,6 @@ pub(crate) struct LoopView {
 }
 
 impl LoopView {
-    /// Of a loop.
     pub(super) fn of(glance: &DetailView, project: String) -> Self {
         let status = &glance.status;
         let mut ticks = status.iterations.iter().flatten().filter(|tick| tick.charged);
@@ -224,9 +223,7 @@ impl From<&PlanStatus> for Tasks {
 /// How far a loop is, for a waiting caller.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Progress {
-    /// Iterations that count.
     pub(crate) charged: u32,
-    /// How many there may be.
     pub(crate) of: Option<u32>,
     pub(crate) status: StatusWord,
     pub(crate) reason: String,

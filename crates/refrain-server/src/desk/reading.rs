@@ -14,8 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::address::{Address, Part};
-use super::seeing::name;
-use super::{Desk, LoopAddress, LoopParams, LoopView, Refusal, RefusalKind};
+use super::{Desk, LoopAddress, LoopParams, LoopView, Refusal};
 
 /// What `refrain verify --json` prints.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -55,7 +54,6 @@ pub(crate) struct UsageOf {
 const LARGEST: usize = 1 << 20;
 
 impl Desk {
-    /// Reads the resource at an address.
     pub(crate) fn read(&self, address: &Address) -> Result<String, Refusal> {
         let (service, id) = self.at(&address.project, address.id.clone())?;
         match address.part {
@@ -117,20 +115,11 @@ impl Desk {
             said.moment(&now().to_zoned(zone.clone())).map_err(|why| refused(&why))
         });
         let since = since.transpose()?;
-        let service = match &asked.project {
-            None => self.whole()?,
-            Some(project) => {
-                let named = self.services().into_iter().find(|service| name(service) == *project);
-                let nothing =
-                    || Refusal::of(RefusalKind::NotFound, format!("there is no project {project} here"));
-                named.filter(|service| self.is_whole(service)).ok_or_else(nothing)?
-            }
-        };
+        let service = self.named(asked.project.as_deref())?;
         let everywhere = asked.project.is_none() && self.everywhere;
         Ok(service.used(everywhere, since, by, &zone, false)?.report)
     }
 
-    /// A subscription to changes at an address.
     pub(crate) fn changes_at(&self, address: &Address) -> Result<Changes, Refusal> {
         let (service, id) = self.at(&address.project, address.id.clone())?;
         Ok(service.changes(&id)?)
@@ -143,7 +132,6 @@ impl Desk {
     }
 }
 
-/// The addresses of a listed loop.
 pub(crate) fn addresses(view: &LoopView) -> Vec<Address> {
     let at = |part| Address { project: view.project.clone(), id: view.id.clone(), part };
     view.state_file.iter().map(|_| at(Part::State)).chain([at(Part::TAIL)]).collect()

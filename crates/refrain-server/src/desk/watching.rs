@@ -1,8 +1,10 @@
 //! Views of one loop or plan, named by its project and id, and of all of them in a list.
 
 use refrain_app::differences::diff;
-use refrain_core::gate::GateName;
 use refrain_core::{AttemptId, LoopId};
+use refrain_core::fingerprint::failing_tests;
+use refrain_core::gate::GateName;
+use refrain_core::view::{Gate, Iteration, Status as LoopStatus};
 use refrain_engine::{Brief, Detail, Differences, Listed, LogKind, Service};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,6 +35,9 @@ const MOST_LISTED: usize = 2_000;
 /// The default and the largest part of a log per read, in bytes.
 const PART: u64 = 64 << 10;
 const MOST_PART: u64 = 1 << 20;
+/// How many iterations are read for their failing tests, and how much of each gate's output, in bytes.
+const MOST_FAILURES: usize = 30;
+const FAILURE_END: u64 = 64 << 10;
 
 /// A loop, or a plan, by name.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -44,7 +49,6 @@ pub(crate) struct LoopAddress {
 }
 
 impl LoopAddress {
-    /// The path of its page.
     pub(crate) fn path(&self) -> String {
         format!("/p/{}/{}", self.project, self.id)
     }
@@ -124,7 +128,6 @@ pub(crate) struct Difference {
 }
 
 impl Desk {
-    /// The projects that are open.
     pub(crate) fn projects(&self) -> Vec<ProjectView> {
         let view = |service: &Service| ProjectView {
             name: name(service),
@@ -197,13 +200,11 @@ impl Desk {
         self.read(&Address { project: name(&service), id, part: Part::State })
     }
 
-    /// The goal of a loop.
     pub(crate) fn goal(&self, place: &LoopAddress) -> Result<String, Refusal> {
         let (service, id) = self.open_place(place)?;
         Ok(service.goal(&id)?)
     }
 
-    /// The prompt of an attempt.
     pub(crate) fn told(&self, place: &LoopAddress, attempt: &str) -> Result<String, Refusal> {
         let (service, id) = self.open_place(place)?;
         let gone =
@@ -226,6 +227,31 @@ impl Desk {
             || Refusal::of(RefusalKind::NotFound, format!("{id} has no {which} of iteration {attempt}"));
         let part = part.ok_or_else(gone)?;
         Ok(LogPart { from: part.from, next: part.next, total: part.total, text: part.text })
+    }
+
+    /// How many tests failed after each of the latest iterations with gates: by the output of their required gates, as
+    /// far as it says that.
+    pub(crate) fn failing_tests(
+        &self,
+        place: &LoopAddress,
+        status: &LoopStatus,
+    ) -> Result<Vec<(String, Option<u64>)>, Refusal> {
+        let (service, id) = self.open_place(place)?;
+        let all: Vec<_> = status.iterations.iter().flatten().filter(|it| !it.gates.is_empty()).collect();
+        let count = |gate: &Gate| {
+            if gate.passed {
+                return Some(0);
+            }
+            let of = (gate.ran.0, &LogKind::Gate(gate.name.parse().ok()?, gate.ran.1));
+            let part = service.printed(&id, of, None, FAILURE_END).ok()??;
+            Some(failing_tests(&part.text).count()).filter(|count| *count > 0)
+        };
+        let of_iteration = |it: &&Iteration| {
+            let failed = it.gates.iter().any(|gate| gate.hard && !gate.passed);
+            let sum = it.gates.iter().filter(|gate| gate.hard).filter_map(count).sum();
+            (it.id().to_string(), Some(sum).filter(|sum| *sum > 0 || !failed))
+        };
+        Ok(all[all.len().saturating_sub(MOST_FAILURES)..].iter().map(of_iteration).collect())
     }
 
     /// The branch that was made for a loop.

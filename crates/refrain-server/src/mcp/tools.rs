@@ -193,7 +193,6 @@ impl Mcp {
     }
 }
 
-/// The next change, or a moment later.
 fn next(mut changes: Changes, until: Instant) -> Changes {
     let left = until.saturating_duration_since(Instant::now());
     changes.wait(left.min(LOOK));

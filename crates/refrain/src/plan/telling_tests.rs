@@ -1,5 +1,3 @@
-//! The message of each event of a plan.
-
 use serde_json::json;
 
 use super::*;

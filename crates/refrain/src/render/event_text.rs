@@ -6,21 +6,19 @@ use std::sync::OnceLock;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use owo_colors::OwoColorize;
+use refrain_core::LoopId;
 use refrain_core::event::{
     Ask, AttemptFinished, ClaimSource, Event, Exit, Record, StopReason, Urgency, Wait, WaitKind,
 };
 use refrain_core::r#loop::{Approval, Attempt, LoopState, Outcome};
-use refrain_core::sandbox::{RefusedHost, SandboxSpec, agent_hosts};
+use refrain_core::sandbox::{Host, RefusedHost, SandboxSpec, agent_hosts};
 use refrain_core::spec::{Limits, Millis, Permissions, Spec, Until};
 use refrain_core::text::printable;
 use refrain_core::view::{self, Alive, Status, Verification};
 use refrain_engine::{ChangeSize, ladder};
 
-use crate::render::committed;
-use crate::render::gated;
 use crate::render::phrase::{self, Row};
-use crate::render::progress;
-use crate::render::published;
+use crate::render::{committed, gated, progress, published};
 
 /// What one event says to a person, in lines that fit into `width` where there is one. `settled` is the attempt that it
 /// ended, `told` what its agent said last: no fault is said twice. `size` is what an ended loop changed.
@@ -39,19 +37,19 @@ pub(crate) fn lines(
         Event::BaseTaken(base) => notes(committed::base(base, &state.spec)),
         Event::BaseRefused { error } => note(&format!("git did not do what the loop needs: {error}")),
         Event::CommitSettled(report) => {
-            notes(committed::settled(report, &state.git)) + &notes(gated::committed(state))
+            notes(committed::settled(report, &state.git)) + &of_gates(gated::committed(state))
         }
         Event::PublishStarted { effect } => {
             published::started(*effect).map(|what| note(&what)).unwrap_or_default()
         }
         Event::PublishSettled(report) => notes(published::settled(report, state)),
-        Event::CandidateTaken { .. } => notes(gated::candidate(state)),
+        Event::CandidateTaken { .. } => of_gates(gated::candidate(state)),
         Event::CandidateRefused { error } => note(&format!("git does not say what is to be proven: {error}")),
         Event::GateStarted { gate, run } => note(&gated::started(state, gate, *run)),
         Event::GateStopRequested { because } => note(gated::stopping(*because)),
-        Event::GateSpawnFailed { error } => notes(gated::not_started(state, error)),
+        Event::GateSpawnFailed { error } => of_gates(gated::not_started(state, error)),
         Event::GateFinished(finished) => {
-            notes(gated::finished(state, finished)) + &refused(&finished.refused)
+            of_gates(gated::finished(state, finished)) + &refused(&state.spec.id, &finished.refused)
         }
         Event::CritiqueStarted { .. } => note("the critic looks at the progress so far"),
         Event::CritiqueFailed { error } => {
@@ -81,7 +79,9 @@ pub(crate) fn lines(
             };
             note(&format!("{why}, which takes {} at most", grace(state)))
         }
-        Event::AttemptFinished(finished) => git_changed(state, finished) + &refused(&finished.refused),
+        Event::AttemptFinished(finished) => {
+            git_changed(state, finished) + &refused(&state.spec.id, &finished.refused)
+        }
         Event::AttemptSwept { killed, survivors, names } => swept(state, *killed, survivors, names),
         Event::AttemptSpawnFailed { error } => note(&format!("the agent could not be started: {error}")),
         Event::Asked { request, ask, by } => note(&phrase::asked_by(
@@ -106,6 +106,9 @@ pub(crate) fn lines(
                 Ask::Cancel(Urgency::Now) => "cancelling now".to_owned(),
                 Ask::Steer(words) => format!("the next prompt will say: {words}"),
                 Ask::Proceed => "waiting no longer".to_owned(),
+                Ask::AllowHost(host) => {
+                    format!("its sandbox reaches {host} from the next run of a program on")
+                }
             },
         )),
         // The checks' results are shown above it, and they are polled every minute.
@@ -118,6 +121,7 @@ pub(crate) fn lines(
         {
             note("resumed without approval: it is sent back")
         }
+        Event::LoopResumed { no_sandbox: true, .. } => note("resumed without its sandbox"),
         Event::LoopResumed { .. } => note("resumed"),
         Event::SessionBound(session) => {
             let which = session.id.as_deref().map(|id| format!(" {}", printable(id)));
@@ -183,12 +187,12 @@ fn git_changed(state: &LoopState, finished: &AttemptFinished) -> String {
     note(&format!("changed since the start, and neither run nor used by Refrain's git: {names}"))
 }
 
-/// The hosts that a sandbox refused.
-fn refused(hosts: &[RefusedHost]) -> String {
+fn refused(id: &LoopId, hosts: &[RefusedHost]) -> String {
     let line = |host: &RefusedHost| {
         let (name, times) = (printable(&host.host), phrase::counted(host.count, "time", "times"));
-        let next = "--sandbox-host or hosts of [sandbox] in your configuration allows a host";
-        note(&format!("the sandbox refused {name} ({times}); {next}"))
+        let command =
+            host.host.parse::<Host>().map(|host| format!("; refrain sandbox allow {id} {host} allows it"));
+        note(&format!("the sandbox refused {name} ({times}){}", command.unwrap_or_default()))
     };
     hosts.iter().map(line).collect()
 }
@@ -237,7 +241,6 @@ fn swept(state: &LoopState, killed: u32, survivors: &[i32], names: &[String]) ->
     text
 }
 
-/// What will run, and the limits.
 fn header(spec: &Spec, limits: &Limits, width: Option<usize>) -> String {
     let command = words(std::iter::once(&spec.agent.program).chain(&spec.agent.args));
     let mut until = match &spec.promise {
@@ -334,7 +337,18 @@ fn notes(lines: Vec<String>) -> String {
     lines.iter().map(|line| note(line)).collect()
 }
 
-/// The agent's permissions.
+/// Results with their marks, among notes.
+fn of_gates(lines: Vec<gated::Line>) -> String {
+    let line = |line: &gated::Line| match line.mark {
+        Some((tone, mark)) => {
+            let text = printable(&line.text).replace('\n', " ");
+            format!("{} {text}\n", phrase::coloured(tone, phrase::in_charset(mark)))
+        }
+        None => note(&line.text),
+    };
+    lines.iter().map(line).collect()
+}
+
 fn may(spec: &Spec) -> &'static str {
     match spec.agent.permissions {
         Permissions::Auto => "edit and run commands, confined as far as the agent confines itself (auto)",
@@ -402,7 +416,6 @@ fn remarks(attempt: &Attempt, told: &str) -> String {
     text
 }
 
-/// How many past attempts the digest shows.
 const TOLD: usize = 10;
 
 /// The state of a loop for a user who begins to watch: what it is, how its last attempts ended, and what runs.
@@ -416,7 +429,7 @@ pub(crate) fn digest(state: &LoopState, size: Option<ChangeSize>, width: Option<
     }
     for attempt in &state.attempts[earlier..] {
         text.push_str(&summary(attempt));
-        text.push_str(&notes(gated::digest(state, attempt)));
+        text.push_str(&of_gates(gated::digest(state, attempt)));
     }
     if state.ended.is_some() {
         return fit(text + &closing(state, size), width);
@@ -510,6 +523,11 @@ pub(crate) fn going_on(state: &LoopState, heard: Timestamp, now: Timestamp) -> O
         }
         (_, None) => {}
     }
+    // An agent that streams says what it used while it works.
+    let used = phrase::used(&state.spent.into());
+    if !used.is_empty() {
+        text.push_str(&format!("; {used} so far"));
+    }
     Some(text)
 }
 
@@ -517,7 +535,6 @@ fn seconds_of(limit: Millis) -> i64 {
     i64::try_from(limit.0 / 1000).unwrap_or(i64::MAX)
 }
 
-/// What happened, and what to type next.
 fn closing(state: &LoopState, size: Option<ChangeSize>) -> String {
     let status = view::status(state, Alive::NO_RUNNER);
     let word = phrase::coloured(status.tone(), phrase::outcome(status.verification(), status.status));
@@ -528,7 +545,8 @@ fn closing(state: &LoopState, size: Option<ChangeSize>) -> String {
     let has_own_branch = state.spec.git.new_branch().is_some();
     let branch = status.branch.as_ref().filter(|_| has_own_branch || !status.commits.is_empty());
     let parts = branch.map(|branch| format!("branch {}", printable(branch)));
-    let parts: Vec<_> = parts.into_iter().chain(size.map(changed)).collect();
+    let was_dirty = state.git.base.as_ref().is_some_and(|base| !base.dirty.is_empty());
+    let parts: Vec<_> = parts.into_iter().chain(size.map(|size| changed(size, was_dirty))).collect();
     if !parts.is_empty() {
         text.push_str(&format!("  {}\n", parts.join(", ")));
     }
@@ -547,10 +565,12 @@ fn closing(state: &LoopState, size: Option<ChangeSize>) -> String {
     text
 }
 
-fn changed(ChangeSize { files, added, removed }: ChangeSize) -> String {
+/// How much changed; files that had changes before the loop are not counted, as nobody can tell whose they are.
+fn changed(ChangeSize { files, added, removed }: ChangeSize, was_dirty: bool) -> String {
+    let uncounted = if was_dirty { ", not counting files that had changes before" } else { "" };
     match files {
-        0 => "no file changed".to_owned(),
-        files => format!("{}, +{added} -{removed}", phrase::counted(files, "file", "files")),
+        0 => format!("no file changed{uncounted}"),
+        files => format!("{}, +{added} -{removed}{uncounted}", phrase::counted(files, "file", "files")),
     }
 }
 

@@ -1,5 +1,3 @@
-//! Markdown on a terminal.
-
 use owo_colors::OwoColorize;
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 use unicode_width::UnicodeWidthStr;

@@ -12,6 +12,7 @@ mod frame;
 mod head;
 mod list;
 mod one;
+mod overall;
 mod parts;
 mod plan;
 mod start;
@@ -40,6 +41,7 @@ pub(super) fn router() -> Router<Arc<AppState>> {
         .route("/p/{project}/{id}/gates", get(tabs::gates))
         .route("/p/{project}/{id}/prompt", get(tabs::prompt))
         .route("/p/{project}/{id}/report", get(tabs::report))
+        .merge(overall::router())
         .route("/p/{project}/{id}/notes", get(text::notes))
         .route("/p/{project}/{id}/attempts/{attempt}/prompt", get(text::told))
         .route("/p/{project}/{id}/attempts/{attempt}/activity", get(found::show))

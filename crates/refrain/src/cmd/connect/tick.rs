@@ -172,7 +172,6 @@ fn is_done(state: &LoopState) -> bool {
     matches!(state.ended.map(|ended| ended.end), Some(End::Completed { .. }))
 }
 
-/// Prints how a loop continues.
 fn say(id: &LoopId, turn: Turn) -> TickResult {
     match turn {
         Turn::Next { marker, prompt } => {

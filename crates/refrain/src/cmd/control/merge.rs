@@ -1,5 +1,3 @@
-//! `refrain merge`.
-
 use std::process::ExitCode;
 
 use refrain_app::verbs::merge::{Merge, merge};
@@ -12,7 +10,9 @@ use crate::run::runtime;
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain merge docs-3f9c
+  refrain merge docs-3f9c --squash")]
 pub(crate) struct Args {
     /// Which loop or plan [default: the only completed loop]
     id: Option<LoopId>,
@@ -23,10 +23,6 @@ pub(crate) struct Args {
     #[arg(long)]
     unverified: bool,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain merge docs-3f9c
-  refrain merge docs-3f9c --squash";
 
 /// Which loops it can mean without an ID; a completed plan has handed over its work itself.
 pub(crate) fn could_be(status: &Brief) -> bool {

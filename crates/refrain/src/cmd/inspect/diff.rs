@@ -1,5 +1,3 @@
-//! `refrain diff`.
-
 use std::process::ExitCode;
 
 use owo_colors::OwoColorize;
@@ -12,7 +10,9 @@ use crate::pager::page;
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain diff
+  refrain diff docs-3f9c --stat")]
 pub(crate) struct Args {
     /// Which loop or plan [default: the one that was touched last]
     id: Option<LoopId>,
@@ -23,10 +23,6 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     iteration: Option<u32>,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain diff
-  refrain diff docs-3f9c --stat";
 
 /// Prints the differences, on a terminal through the user's pager.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
@@ -45,7 +41,6 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     Ok(Code::Done.into())
 }
 
-/// A patch in the colours of git.
 fn coloured(patch: &str) -> String {
     let paint = |line: &str| match line.as_bytes() {
         [b'd', b'i', b'f', b'f', ..] | [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => {

@@ -1,5 +1,3 @@
-//! `refrain logs`.
-
 use std::io::{ErrorKind, Read};
 use std::process::ExitCode;
 
@@ -17,7 +15,9 @@ use crate::render::lines::Lines;
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain logs docs-3f9c --follow
+  refrain logs docs-3f9c --iteration 3")]
 pub(crate) struct Args {
     /// The loop or plan [default: the one touched last]
     id: Option<LoopId>,
@@ -31,10 +31,6 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = iteration)]
     iteration: Option<u32>,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain logs docs-3f9c --follow
-  refrain logs docs-3f9c --iteration 3";
 
 /// How much is read at once.
 const CHUNK: usize = 64 << 10;

@@ -1,5 +1,3 @@
-//! `refrain verify`.
-
 use std::process::ExitCode;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -15,7 +13,9 @@ use crate::render::phrase;
 
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain verify docs-3f9c
+  refrain verify docs-3f9c --report report.json")]
 pub(crate) struct Args {
     /// The loop or plan [default: the one that the report is on, or the one touched last]
     id: Option<LoopId>,
@@ -26,10 +26,6 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain verify docs-3f9c
-  refrain verify docs-3f9c --report report.json";
 
 /// Prints what agrees, or fails with the differences.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {

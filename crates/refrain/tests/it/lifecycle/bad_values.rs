@@ -98,7 +98,13 @@ fn verbs_with_codes_of_their_own_refuse_bad_values_too() {
         (["tick"].as_slice(), 1, "a verb is missing; refrain tick --help lists them"),
         (&["tick", "finish", "job", "perhaps"], 1, "'perhaps'"),
         (&["tick", "begin", "/refrain:loop", "--args", "p", "--max", "0"], 1, "'0'"),
+        (&["-C", "nowhere", "tick", "advance", "job"], 1, "nowhere"),
+        (&["tick", "advance", "job", "-Cnowhere"], 1, "nowhere"),
+        (&["-C", ".", "tick", "advance", "--frob"], 1, "'--frob'"),
+        (&["-C.", "tick", "advance", "job"], 2, "no loop job"),
         (&["hook", "dance", "--agent", "claude"], 0, ""),
+        (&["-C", ".", "hook", "dance", "--agent", "claude"], 0, ""),
+        (&["-C", "nowhere", "hook", "stop", "--agent", "claude"], 0, ""),
     ] {
         let run = sandbox.refrain(words).with_code(code);
         assert!(run.stderr.contains(says), "{words:?}: {}", run.stderr);

@@ -338,7 +338,7 @@ fn several_projects_are_served_and_told_apart() {
 }
 
 #[rstest]
-#[case::inside_an_attempt(&[("REFRAIN_DEPTH", "1"), ("REFRAIN_LOOP_ID", "outer")], "inside an attempt of loop outer")]
+#[case::inside_an_attempt(&[("REFRAIN_DEPTH", "1"), ("REFRAIN_LOOP_ID", "outer")], "loop outer cannot leave a runner in the background")]
 #[case::two_deep(&[("REFRAIN_DEPTH", "2")], "inside")]
 fn a_loop_inside_a_loop_is_refused(#[case] env: &[(&str, &str)], #[case] says: &str) {
     let sandbox = sandbox();

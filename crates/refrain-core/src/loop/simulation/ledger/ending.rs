@@ -1,5 +1,3 @@
-//! What must hold of a loop's end.
-
 use super::{Last, Ledger};
 use crate::event::{Blocked, ClaimSource, End, Urgency};
 use crate::git::Oid;

@@ -12,7 +12,6 @@ use crate::r#loop::{ChildId, Outcome, Step};
 use crate::spec::{AgentKind, AgentSpec, CritiqueSpec, Millis};
 use crate::view::{self, Alive};
 
-/// What a cap leaves.
 fn left(amount: u64) -> Option<Allowance> {
     let (which, day) = (CapKind::Day, date(2026, 11, 21));
     let by = CapUsage { which, day, cap: Usd(20_000_000_000), spent: Usd(19_000_000_000), reserved: Usd(0) };

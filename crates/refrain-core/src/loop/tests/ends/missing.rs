@@ -90,7 +90,6 @@ fn what_is_missing_is_named(#[case] code: i32, #[case] said: &str, #[case] reaso
     assert!(needs.contains("then refrain resume mend") && needs.contains("--allow-missing-gates"), "{needs}");
 }
 
-/// The same, with gates that the project offered.
 fn by_default<const N: usize>(hard: [bool; N], when: GateWhen) -> Journal {
     starting(hard, |spec| {
         spec.gates.iter_mut().for_each(|gate| (gate.by_default, gate.when) = (true, when));

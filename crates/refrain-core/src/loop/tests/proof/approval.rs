@@ -32,7 +32,6 @@ fn gated(code: i32, change: impl FnOnce(&mut Spec)) -> Journal {
     if code == 0 { journal.takes(1) } else { journal }
 }
 
-/// The same, waiting for a person.
 fn waiting(change: impl FnOnce(&mut Spec)) -> Journal {
     gated(0, change).obey()
 }
@@ -205,7 +204,7 @@ fn a_cancel_needs_no_yes() {
 fn what_waits_for_no_approval_is_not_approved(#[case] journal: Journal, #[case] why: Refusal) {
     assert_eq!(journal.state.approve(&Grant::default(), None), Err(why));
     let approved = Some(Approved { attempt: id(1, 1), tree: Some(oid(1)) });
-    journal.refuses(Event::LoopResumed { limits: unlimited(), approved });
+    journal.refuses(Event::LoopResumed { limits: unlimited(), approved, no_sandbox: false });
 }
 
 #[test]
@@ -223,7 +222,7 @@ fn a_yes_is_to_the_tree_that_waits_alone() {
         "the beginning of its name will do"
     );
     let approved = Some(Approved { attempt: id(1, 1), tree: Some(oid(2)) });
-    journal.refuses(Event::LoopResumed { limits: unlimited(), approved });
+    journal.refuses(Event::LoopResumed { limits: unlimited(), approved, no_sandbox: false });
 }
 
 #[test]

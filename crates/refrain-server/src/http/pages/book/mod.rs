@@ -32,7 +32,7 @@ impl BookPage {
     fn new(door: &AppState, (title, topic): (&'static str, &'static str), html: String) -> Self {
         let parts = PAGES.chunk_by(|a, b| a.part == b.part);
         let parts = parts.filter_map(|pages| Some((pages.first()?.part, pages))).collect();
-        Self { frame: Frame::of_all(door), title, topic, parts, html }
+        Self { frame: Frame::of_all(door).in_section("docs"), title, topic, parts, html }
     }
 }
 
