@@ -332,7 +332,7 @@ fn closing(state: &PlanState) -> String {
     let mut text = format!("{word} after {used} in {took}{cost}: {}\n", flat(&view.reason));
     let id = &view.id;
     let next = view.needs.unwrap_or_else(|| match view.status {
-        StatusWord::Completed => format!("git log --first-parent, refrain plan status {id}"),
+        StatusWord::Completed => format!("refrain diff {id}, refrain report {id}, refrain plan status {id}"),
         _ => format!("refrain plan status {id}"),
     });
     text.push_str(&format!("  {} {next}\n", "next:".dimmed()));
