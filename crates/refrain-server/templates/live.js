@@ -224,7 +224,7 @@
     const dialog = document.getElementById("palette"), field = document.getElementById("command"), list = document.getElementById("commands");
     if (!dialog || dialog.open) return;
     const of = (selector, kind) => [...document.querySelectorAll(selector)].map((it) => ({ name: it.textContent.trim(), kind, act: () => it.click() }));
-    let all = [...of(".headbar .acts button, .headbar .acts a.button", "action"), ...of(".tabs a", "tab"), ...of(".top a", "page")], shown = [], at = 0;
+    let all = [...of(".headbar .acts button, .headbar .acts a.button", "action"), ...of(".tabs a", "tab"), ...of(".top nav a, #new", "page")], shown = [], at = 0;
     const go = (href) => () => { location.href = href; };
     const mark = (next) => {
       at = Math.max(0, Math.min(next, shown.length - 1));
