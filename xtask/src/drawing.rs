@@ -40,10 +40,8 @@ type Layers<'a> = Vec<Vec<Item<'a>>>;
 /// The start and the end of a line between two items.
 type Line = ((usize, usize), (usize, usize));
 
-/// The middle of each item.
 type Places<'a> = BTreeMap<Item<'a>, (usize, usize)>;
 
-/// The drawing.
 pub(crate) fn svg(workspace: &Workspace) -> String {
     let arrows = reduced(&arrows(workspace));
     let ways = ways(&arrows);

@@ -25,8 +25,9 @@ pub(crate) fn is_tier(package: &str, suite: &str) -> bool {
     Tier::value_variants().iter().any(|tier| tier.suites().contains(&(package, suite)))
 }
 
-/// Parts of the names of smoke tests: the main job of each program, one proof, and one plan.
-const SMOKE: [&str; 3] = ["main_job", "proves_a_python_package", "codex_lands_a_plan_side_by_side"];
+/// Parts of the names of smoke tests: the main job of each program, one proof, one plan, and one loop in a sandbox.
+const SMOKE: [&str; 4] =
+    ["main_job", "proves_a_python_package", "codex_lands_a_plan_side_by_side", "claude_works_in_a_sandbox"];
 
 /// The options of a run.
 #[derive(clap::Args)]
@@ -36,7 +37,7 @@ pub(crate) struct Options {
     /// Only the tests that name one of these agents
     #[arg(long, value_delimiter = ',', value_name = "PROGRAM")]
     only: Vec<Program>,
-    /// Only the main job; of the agents that of each, one proof, and one plan
+    /// Only the main job; of the agents that of each, one proof, one plan, and one loop in a sandbox
     #[arg(long)]
     smoke: bool,
 }
@@ -52,7 +53,6 @@ enum Tier {
 }
 
 impl Tier {
-    /// Its test binaries.
     const fn suites(self) -> &'static [Suite] {
         match self {
             Self::Agents => &[("testkit", "real_agents"), ("refrain", "agents")],
@@ -69,7 +69,6 @@ impl Tier {
         }
     }
 
-    /// The npm packages to install for it.
     fn installs(self, agents: &[&'static str]) -> Vec<&'static str> {
         match self {
             Self::Agents => agents.to_vec(),
@@ -204,7 +203,6 @@ fn chosen(tests: &[String], programs: &[&str], is_smoke: bool) -> Vec<String> {
     tests.iter().filter(is_wanted).cloned().collect()
 }
 
-/// Where the tests run.
 enum TestNetwork {
     /// In a network of its own that has only loopback, entered with this option of `unshare`.
     Loopback(&'static str),

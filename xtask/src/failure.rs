@@ -14,7 +14,6 @@ impl fmt::Display for Failure {
 
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
-/// A failure made from a sentence.
 pub(crate) fn fail<T>(sentence: impl Into<String>) -> Result<T> {
     Err(Failure(sentence.into()))
 }

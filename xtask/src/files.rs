@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use crate::failure::{Doing, Result};
 use crate::process::{capture, command};
 
-/// The text of a file.
 pub(crate) fn read(path: &Path) -> Result<String> {
     fs::read_to_string(path).doing(format!("read {}", path.display()))
 }
@@ -20,7 +19,6 @@ pub(crate) fn write(path: &Path, text: impl AsRef<[u8]>) -> Result<()> {
     fs::write(path, text).doing(format!("write {}", path.display()))
 }
 
-/// A folder and those above it.
 pub(crate) fn make_folder(path: &Path) -> Result<()> {
     fs::create_dir_all(path).doing(format!("create {}", path.display()))
 }

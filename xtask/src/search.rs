@@ -7,7 +7,6 @@ use crate::failure::{Result, fail};
 use crate::pages::{Page, load, quoted};
 use crate::workspace::Workspace;
 
-/// How many answers are printed.
 const MOST: usize = 5;
 
 /// Words that say nothing about a place.
@@ -35,7 +34,6 @@ struct Entry {
     paths: Vec<PathBuf>,
 }
 
-/// Prints the best answers.
 pub(crate) fn run(words: &[String]) -> Result<()> {
     let entries: Vec<Entry> = load(&Workspace::load()?)?.iter().flat_map(entries).collect();
     let best = rank(&entries, &words.join(" "));
@@ -105,7 +103,6 @@ fn rank<'a>(entries: &'a [Entry], question: &str) -> Vec<&'a Entry> {
     scored.into_iter().map(|(_, entry)| entry).collect()
 }
 
-/// The weight of each word of an entry.
 fn weights(entry: &Entry) -> BTreeMap<String, f64> {
     let mut weights = BTreeMap::new();
     let mut add = |text: &str, weight: f64| {
@@ -145,7 +142,6 @@ mod tests {
 
     use super::*;
 
-    /// How many answers a reader looks at.
     const READ: usize = 3;
 
     #[test]

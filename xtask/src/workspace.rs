@@ -9,15 +9,12 @@ use crate::process::{capture, cargo};
 
 /// The workspace, from `cargo metadata --no-deps`.
 pub(crate) struct Workspace {
-    /// The root of the repository.
     pub(crate) root: PathBuf,
     /// Cargo's target folder; follows `CARGO_TARGET_DIR`.
     pub(crate) target: PathBuf,
-    /// The members.
     pub(crate) packages: Vec<Package>,
 }
 
-/// One member of the workspace.
 pub(crate) struct Package {
     pub(crate) name: String,
     pub(crate) manifest: PathBuf,
@@ -25,7 +22,6 @@ pub(crate) struct Package {
     pub(crate) targets: Vec<Target>,
 }
 
-/// One entry under a dependency heading.
 pub(crate) struct Dependency {
     pub(crate) name: String,
     /// Under `dev-dependencies`.
@@ -41,13 +37,11 @@ pub(crate) struct Target {
 }
 
 impl Workspace {
-    /// Asks cargo.
     pub(crate) fn load() -> Result<Self> {
         let text = capture(cargo().args(["metadata", "--no-deps", "--format-version", "1"]))?;
         Self::parse(&text)
     }
 
-    /// Reads cargo's answer.
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let value: Value = serde_json::from_str(text).doing("read what cargo metadata printed")?;
         let packages = list(&value, "packages").iter().map(package).collect::<Result<_>>()?;
@@ -58,14 +52,12 @@ impl Workspace {
         })
     }
 
-    /// The member of that name.
     pub(crate) fn package(&self, name: &str) -> Option<&Package> {
         self.packages.iter().find(|package| package.name == name)
     }
 }
 
 impl Package {
-    /// The folder of the package.
     pub(crate) fn folder(&self) -> &Path {
         self.manifest.parent().unwrap_or(Path::new(""))
     }

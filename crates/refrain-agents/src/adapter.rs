@@ -17,13 +17,11 @@ pub trait Adapter: Sync {
     /// Versions tested with the real program, as it prints them.
     fn tested(&self) -> &'static [&'static str];
 
-    /// How to start it.
     fn launch(&self, call: &Call<'_>) -> Launch;
 
     /// A decoder for the stream of an attempt started this way.
     fn dialect(&self, call: &Call<'_>) -> Box<dyn StreamDecoder>;
 
-    /// Whether its program can enforce a schema.
     fn takes_schema(&self) -> bool {
         false
     }
@@ -39,7 +37,6 @@ pub trait Adapter: Sync {
         None
     }
 
-    /// The signals that end it.
     fn ladder(&self) -> StopLadder {
         StopLadder::default()
     }
@@ -51,7 +48,6 @@ pub struct Call<'a> {
     /// The specification. `spec.agent` holds the program, the user's arguments, the model, the permissions.
     pub spec: &'a Spec,
     pub prompt: &'a str,
-    /// The file with the prompt.
     pub prompt_file: &'a Utf8Path,
     /// The agent's environment: [`environment::base`](crate::environment::base). Empty if nothing is started.
     pub env: &'a [(OsString, OsString)],
@@ -77,17 +73,14 @@ pub struct Clock {
 }
 
 impl Clock {
-    #[must_use]
     pub fn shows(&self) -> Zoned {
         (self.now)().to_zoned(self.zone.clone())
     }
 }
 
-/// A JSON Schema.
 #[derive(Clone, Copy, Debug)]
 pub struct Schema<'a> {
     pub text: &'a str,
-    /// The file with the schema.
     pub file: &'a Utf8Path,
 }
 

@@ -90,7 +90,6 @@ pub(crate) fn is_prompt_on_stdin(call: &Call<'_>) -> bool {
     }
 }
 
-/// How a program takes its last argument.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Last {
     /// After `--`: an earlier list option would consume it, and it may begin with a dash.
@@ -112,7 +111,6 @@ pub(crate) fn hand_over(call: &Call<'_>, launch: &mut Launch, prompt: Last, file
     }
 }
 
-/// Adds the last argument.
 pub(crate) fn push_last(call: &Call<'_>, launch: &mut Launch, place: Last, text: &str) {
     match place {
         Last::Word => {

@@ -17,9 +17,7 @@ const LARGEST: u64 = 4 << 20;
 /// The place and the environment of an agent.
 #[derive(Clone, Copy, Debug)]
 pub struct AgentDirs<'a> {
-    /// The environment of the agent.
     pub env: &'a [(OsString, OsString)],
-    /// The working folder of the agent.
     pub dir: &'a Utf8Path,
     /// The repository's main worktree, which some programs trust by name.
     pub root: &'a Utf8Path,
@@ -27,7 +25,6 @@ pub struct AgentDirs<'a> {
 
 impl AgentDirs<'_> {
     /// The value of a variable, unless it is empty.
-    #[must_use]
     pub fn value(&self, name: &str) -> Option<&str> {
         let last = self.env.iter().rev().find(|(set, _)| set == name);
         last.and_then(|(_, value)| value.to_str()).filter(|value| !value.is_empty())
@@ -45,18 +42,14 @@ impl AgentDirs<'_> {
     }
 }
 
-/// A question to an agent's program.
 #[derive(Clone, Copy, Debug)]
 pub struct Question {
-    /// Its arguments.
     pub args: &'static [&'static str],
-    /// Variables that prevent network access.
     pub env: &'static [(&'static str, &'static str)],
 }
 
 /// An agent that can be checked before it is run.
 pub trait Checkup: Sync {
-    /// The commands to run.
     fn questions(&self) -> &'static [Question];
 
     /// Evaluates the answers, one per question in their order, and its files. None is an answer that did not arrive

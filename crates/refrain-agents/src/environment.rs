@@ -31,14 +31,11 @@ fn is_set_around(name: &str) -> bool {
 
 /// The user's environment, without the variables of a surrounding agent or loop: for agents of a loop without any
 /// settings of variables.
-#[must_use]
 pub fn of_person(inherited: impl IntoIterator<Item = (OsString, OsString)>) -> Vec<(OsString, OsString)> {
     let is_kept = |name: &OsStr| name.to_str().is_none_or(|name| !is_set_around(name));
     inherited.into_iter().filter(|(name, _)| is_kept(name)).collect()
 }
 
-/// The environment of this loop's agents.
-#[must_use]
 pub fn base(
     spec: &Spec,
     inherited: impl IntoIterator<Item = (OsString, OsString)>,
@@ -55,7 +52,6 @@ pub fn base(
 
 /// The environment of git for this loop: everything that the user has set for it (keys, key agents, configuration
 /// folders), even if the loop's agents get less.
-#[must_use]
 pub fn of_git(
     spec: &Spec,
     inherited: impl IntoIterator<Item = (OsString, OsString)>,
@@ -101,7 +97,6 @@ const ACCOUNTS: [&str; 15] = [
 
 /// A text that identifies the account of this loop's agents; none for a command, whose account is unknown. Contains
 /// secrets: to be hashed, never stored.
-#[must_use]
 pub fn account(spec: &Spec, env: &[(OsString, OsString)]) -> Option<String> {
     let kind = spec.agent.kind;
     if !kind.streams() {
@@ -131,7 +126,6 @@ const LOGINS: [(AgentKind, &str, &str); 9] = [
 /// A short name of the account that pays for this loop's agents: the agent, its kind of login (`login` for its own
 /// login), and a part of a hash of what distinguishes its [`account`] from others. The same account always has the
 /// same name. None if nothing is known: for a command, or without an environment.
-#[must_use]
 pub fn pool(spec: &Spec, env: &[(OsString, OsString)]) -> Option<String> {
     let account = account(spec, env).filter(|_| !env.is_empty())?;
     let kind = spec.agent.kind;
@@ -143,7 +137,6 @@ pub fn pool(spec: &Spec, env: &[(OsString, OsString)]) -> Option<String> {
 }
 
 /// The variables that Refrain sets for the agent of one attempt.
-#[must_use]
 pub fn of_attempt(state: &LoopState, id: AttemptId) -> Vec<(String, String)> {
     let spec = &state.spec;
     let cap = state.limits.max_iterations.map_or_else(String::new, |cap| cap.to_string());
@@ -163,7 +156,6 @@ pub fn of_attempt(state: &LoopState, id: AttemptId) -> Vec<(String, String)> {
 
 /// The variables of a command gate besides [`base`]: its mark, and those that were requested. A bare name passes the
 /// agent's value of it, or else the runner's (`inherited`).
-#[must_use]
 pub fn of_gate(
     state: &LoopState,
     of: AttemptId,
@@ -184,14 +176,12 @@ pub fn of_gate(
 
 /// The variable that the agents of a loop, its reviewers and git bear, and no other loop's: the state file's path
 /// names project and loop.
-#[must_use]
 pub fn mark(spec: &Spec) -> String {
     format!("REFRAIN_STATE_FILE={}", spec.state_file())
 }
 
 /// The variable that marks the gates of a loop. Neither its name nor its value reveals that it is Refrain's, and both
 /// differ in each loop.
-#[must_use]
 pub fn gate_mark(spec: &Spec) -> (String, String) {
     let of = format!("{}\0{}\0{}", spec.gate_env.mark, spec.project, spec.id);
     let hash = blake3::hash(of.as_bytes());
@@ -202,7 +192,6 @@ pub fn gate_mark(spec: &Spec) -> (String, String) {
 }
 
 /// All marks of a loop's processes, as `NAME=value`.
-#[must_use]
 pub fn marks(spec: &Spec) -> Vec<String> {
     let (name, value) = gate_mark(spec);
     vec![mark(spec), format!("{name}={value}")]

@@ -22,7 +22,6 @@ const LONGEST_ARGUMENT: usize = 131_071;
 const PROMPT_GROWTH: usize = 24 << 10;
 
 /// The command line. `auto` is the last argument, or standard input past the limit of one.
-#[must_use]
 pub fn launch(call: &Call<'_>) -> Launch {
     let agent = &call.spec.agent;
     let mut launch = Launch { argv: vec![args::program(call)], ..Launch::default() };
@@ -36,7 +35,6 @@ pub fn launch(call: &Call<'_>) -> Launch {
     launch
 }
 
-/// Why an agent's program cannot be started.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoProgram {
     #[error("the agent program {0:?} cannot be found")]
@@ -44,18 +42,14 @@ pub enum NoProgram {
     /// It is not in any folder of `PATH`.
     #[error("the agent program {0:?} cannot be found in PATH")]
     NotInPath(String),
-    /// It is no regular file.
     #[error("the agent program {0:?} is no file")]
     NoFile(String),
-    /// It may not be run.
     #[error("the agent program {0:?} is not executable")]
     NotExecutable(String),
 }
 
 /// The path of the program: relative to its working folder, or found in the agent's `PATH`.
-///
-/// # Errors
-/// [`NoProgram`], so that no loop starts that cannot work.
+/// Errors: [`NoProgram`], so that no loop starts that cannot work.
 pub fn locate(spec: &Spec, env: &[(OsString, OsString)]) -> Result<PathBuf, NoProgram> {
     find(&spec.agent.program, &spec.working_dir, env)
 }
@@ -78,13 +72,10 @@ pub fn find(program: &str, dir: &Utf8Path, env: &[(OsString, OsString)]) -> Resu
 pub mod prompt_limit {
     use super::{LONGEST_ARGUMENT, PROMPT_GROWTH};
 
-    /// Why a prompt cannot be an argument.
     #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
     pub enum PromptTooLong {
-        /// It is too long, or would be in a later iteration.
         #[error("the prompt has {0} bytes, at most {most} fit into an argument or a variable", most = LONGEST_ARGUMENT - PROMPT_GROWTH)]
         Long(usize),
-        /// It contains a NUL.
         #[error("the prompt holds a NUL, which ends an argument")]
         Nul,
     }
@@ -101,8 +92,6 @@ pub mod prompt_limit {
     }
 }
 
-/// Whether a prompt can be one argument.
-#[must_use]
 fn fits_argument(prompt: &str) -> bool {
     prompt.len() <= LONGEST_ARGUMENT && !prompt.contains('\0')
 }

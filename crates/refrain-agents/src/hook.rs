@@ -13,12 +13,9 @@ use crate::wire::lax;
 
 pub use transcript::{Tail, look};
 
-/// The input of a hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookInput {
-    /// The session's id.
     pub session: String,
-    /// Its working folder.
     pub cwd: Option<Utf8PathBuf>,
     /// The event, in the agent's name: `Stop`, `AfterAgent`, `SessionStart`.
     pub event: Option<String>,
@@ -26,45 +23,34 @@ pub struct HookInput {
     pub is_below: bool,
     /// Why a session starts: `startup`, `resume`, `compact`.
     pub source: Option<String>,
-    /// The agent's last message.
     pub message: Option<String>,
     /// Gemini's joined text since its prompt, in place of a message: answers joined by line ends, and their parts by
     /// blanks, even within words (0.61.0). Only the transcript has the exact text.
     pub joined: Option<String>,
     /// A background task of the agent is running and will wake it: the turn has not ended.
     pub has_background: bool,
-    /// The session's transcript file.
     pub transcript: Option<Utf8PathBuf>,
     /// The turn as OpenCode's plugin passes them on: it has no transcript.
     pub turn: Option<Tail>,
 }
 
 /// The fields of all agents: each agent uses some, and none has two meanings.
+#[serde_with::apply(Option => #[serde(default, deserialize_with = "lax")])]
 #[derive(Deserialize)]
 struct Input {
     session_id: String,
-    #[serde(default, deserialize_with = "lax")]
     cwd: Option<String>,
-    #[serde(default, deserialize_with = "lax")]
     hook_event_name: Option<String>,
-    #[serde(default, deserialize_with = "lax")]
     agent_id: Option<Value>,
-    #[serde(default, deserialize_with = "lax")]
     source: Option<String>,
-    #[serde(default, deserialize_with = "lax")]
     last_assistant_message: Option<String>,
-    #[serde(default, deserialize_with = "lax")]
     prompt_response: Option<String>,
-    #[serde(default, deserialize_with = "lax")]
     background_tasks: Option<Vec<Value>>,
-    #[serde(default, deserialize_with = "lax")]
     transcript_path: Option<String>,
-    #[serde(default, deserialize_with = "lax")]
     answers: Option<Vec<opencode::session::MessageUsage>>,
 }
 
 /// Reads the input of a hook; none if it is not about a session.
-#[must_use]
 pub fn read(input: &[u8]) -> Option<HookInput> {
     let input: Input = serde_json::from_slice(input).ok()?;
     Some(HookInput {
@@ -83,14 +69,12 @@ pub fn read(input: &[u8]) -> Option<HookInput> {
 
 impl HookInput {
     /// Whether it is the end of the session's own turn, and not that of an agent below it.
-    #[must_use]
     pub fn is_stop(&self) -> bool {
         !self.is_below && self.event.as_deref().is_none_or(|event| matches!(event, "Stop" | "AfterAgent"))
     }
 
     /// The last message. `kept` is the message in the transcript: a turn without text has none. If no transcript
     /// could be read, the end of the joined text: earlier text may belong to a message that was already handled.
-    #[must_use]
     pub fn last_message(&self, kept: Option<Option<&str>>) -> Option<String> {
         let end = || self.joined.as_deref()?.trim_end().lines().next_back();
         let kept = kept.map(Option::unwrap_or_default);
@@ -100,32 +84,27 @@ impl HookInput {
 
 /// The answer to the end of a turn that continues the session, with the next instruction. The same for all agents,
 /// with no other field: Codex rejects an answer with a field that it does not know.
-#[must_use]
 pub fn go_on(reason: &str) -> String {
     json!({ "decision": "block", "reason": reason }).to_string()
 }
 
 /// The answer to the end of a turn that lets the session stop and shows its user a text.
-#[must_use]
 pub fn show(text: &str) -> String {
     json!({ "systemMessage": text }).to_string()
 }
 
 /// Whether an agent's sessions say what their turns use.
-#[must_use]
 pub fn counts_tokens(agent: AgentKind) -> bool {
     matches!(agent, AgentKind::Claude | AgentKind::Codex | AgentKind::Gemini | AgentKind::Opencode)
 }
 
 /// Whether an agent's sessions say what their turns cost.
-#[must_use]
 pub fn counts_cost(agent: AgentKind) -> bool {
     agent == AgentKind::Opencode
 }
 
 /// The variable by which the tools of a session are known, and those that they started. None for agents that give
 /// their tools no name of the session.
-#[must_use]
 pub fn tool_mark(agent: AgentKind, session: &str) -> Option<String> {
     Some(format!("{}={session}", session_variable(agent)?))
 }
@@ -140,14 +119,12 @@ fn session_variable(agent: AgentKind) -> Option<&'static str> {
 }
 
 /// The answer to the start of a session that tells it something.
-#[must_use]
 pub fn tell(text: &str) -> String {
     json!({ "hookSpecificOutput": { "hookEventName": "SessionStart", "additionalContext": text } })
         .to_string()
 }
 
 /// The agent and the name of the session that a process was started in, from its variables.
-#[must_use]
 pub fn surrounding<'a>(variable: impl Fn(&str) -> Option<&'a str>) -> Option<(AgentKind, Option<&'a str>)> {
     let around = [
         ("CLAUDECODE", AgentKind::Claude),
@@ -159,8 +136,6 @@ pub fn surrounding<'a>(variable: impl Fn(&str) -> Option<&'a str>) -> Option<(Ag
     Some((agent, session_variable(agent).and_then(variable)))
 }
 
-/// Whether the program at this path is an agent.
-#[must_use]
 pub fn is_program_of(agent: AgentKind, path: &Utf8Path) -> bool {
     let name = path.file_stem().unwrap_or_default();
     agent.program().is_some_and(|program| name == program || name.starts_with(&format!("{program}-")))

@@ -53,7 +53,6 @@ const GEMINI: RemovedArgs = RemovedArgs {
 };
 const NOTHING: RemovedArgs = RemovedArgs { bare: &[], valued: &[] };
 
-#[must_use]
 pub fn judge(agent: &AgentSpec) -> AgentSpec {
     let struck = match agent.kind {
         AgentKind::Claude => CLAUDE,

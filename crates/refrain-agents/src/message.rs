@@ -15,7 +15,6 @@ pub(crate) struct Message {
 }
 
 impl Message {
-    /// Appends text.
     pub(crate) fn push(&mut self, text: &str) {
         self.is_too_long |= self.text.len() + text.len() > LONGEST;
         if !self.is_too_long {

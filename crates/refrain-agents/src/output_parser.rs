@@ -26,7 +26,6 @@ const LONGEST_BEGUN: usize = 4 << 10;
 const LONGEST_STDERR_LINE: usize = 8 << 10;
 
 /// The adapter of a kind; a generic command has none.
-#[must_use]
 pub fn adapter(kind: AgentKind) -> Option<&'static dyn Adapter> {
     match kind {
         AgentKind::Generic => None,
@@ -40,13 +39,11 @@ pub fn adapter(kind: AgentKind) -> Option<&'static dyn Adapter> {
 
 /// Why these user arguments prevent an agent of this kind from working: its stream could not be parsed. Names the
 /// value and the accepted ones.
-#[must_use]
 pub fn objection(kind: AgentKind, args: &[String]) -> Option<String> {
     adapter(kind)?.objection(args)
 }
 
 /// The command that starts an agent: from its adapter, or as a generic command.
-#[must_use]
 pub fn launch(call: &Call<'_>) -> Launch {
     match adapter(call.spec.agent.kind) {
         Some(adapter) => adapter.launch(call),
@@ -55,13 +52,11 @@ pub fn launch(call: &Call<'_>) -> Launch {
 }
 
 /// The signals that end this kind of agent.
-#[must_use]
 pub fn ladder(kind: AgentKind) -> StopLadder {
     adapter(kind).map_or_else(StopLadder::default, |adapter| adapter.ladder())
 }
 
 /// The decoder for the stream of this kind of agent; none if standard output is a message.
-#[must_use]
 pub fn dialect(call: &Call<'_>) -> Option<Box<dyn StreamDecoder>> {
     match (adapter(call.spec.agent.kind), call.spec.agent.output_format) {
         (Some(adapter), _) => Some(adapter.dialect(call)),
@@ -89,13 +84,11 @@ impl std::fmt::Debug for Stream {
 
 impl Stream {
     /// Starts at the first byte of a stream.
-    #[must_use]
     pub fn new(dialect: Box<dyn StreamDecoder>) -> Self {
         Self { dialect, begun: Vec::new(), skips: false, stderr_line: Vec::new() }
     }
 
     /// Starts in the middle of a stream: the text before the next line is skipped.
-    #[must_use]
     pub fn joined(dialect: Box<dyn StreamDecoder>) -> Self {
         Self { skips: true, ..Self::new(dialect) }
     }
@@ -152,19 +145,15 @@ impl Stream {
         self.release(say);
     }
 
-    /// The program has ended.
     pub fn conclude(&mut self, exit: Exit, stderr: &str, say: &mut dyn FnMut(AgentEvent)) {
         self.release(say);
         self.dialect.conclude(exit, stderr, say);
     }
 }
 
-/// The result of an attempt's standard output.
 #[derive(Debug)]
 pub struct ParsedOutput {
-    /// The claim in its message.
     pub finding: Finding,
-    /// The final message of a stream.
     pub message: Option<String>,
     /// The report of the stream; none for a command.
     pub report: Option<AgentReport>,
@@ -184,12 +173,10 @@ enum ParserKind {
 struct Listening {
     stream: Stream,
     scanner: Scanner,
-    /// The loop has a completion promise.
     has_promise: bool,
     told: StreamState,
 }
 
-/// The content of a stream so far.
 #[derive(Debug, Default)]
 struct StreamState {
     report: AgentReport,
@@ -198,11 +185,8 @@ struct StreamState {
     said: String,
     /// The current line of a message that arrives in parts.
     begun: String,
-    /// The model has answered.
     is_answered: bool,
-    /// The program printed an event.
     has_event: bool,
-    /// How many retries it reported.
     retries: u32,
     /// Its final message exceeded the limit.
     is_too_long: bool,
@@ -210,7 +194,6 @@ struct StreamState {
 
 impl OutputParser {
     /// A parser for the attempt started by this call.
-    #[must_use]
     pub fn new(call: &Call<'_>) -> Self {
         let scanner = Scanner::of_attempt(call.spec, call.prompt);
         let (resumed, pool) = (resumes(call.spec), environment::pool(call.spec, call.env));
@@ -253,7 +236,6 @@ impl OutputParser {
 
     /// The fault for which its program waits before a retry, until any other event follows; and the number of such
     /// retries.
-    #[must_use]
     pub fn retrying(&self) -> Option<(u32, &Fault)> {
         match &self.0 {
             ParserKind::Message(_) => None,
@@ -265,7 +247,6 @@ impl OutputParser {
     }
 
     /// Whether the model has answered: its provider works.
-    #[must_use]
     pub fn is_answered(&self) -> bool {
         match &self.0 {
             ParserKind::Message(_) => false,
@@ -273,8 +254,6 @@ impl OutputParser {
         }
     }
 
-    /// The program is gone: returns the result.
-    #[must_use]
     pub fn conclude(self, exit: Exit, stderr: &str) -> ParsedOutput {
         match self.0 {
             ParserKind::Message(scanner) => {
@@ -291,7 +270,6 @@ impl OutputParser {
     }
 
     /// The program's end was not seen: the result of its stream alone; none for a command.
-    #[must_use]
     pub fn adopt(self) -> Option<ParsedOutput> {
         match self.0 {
             ParserKind::Message(_) => None,

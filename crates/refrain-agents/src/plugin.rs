@@ -27,7 +27,6 @@ pub struct Homes<'a, V> {
 
 impl<'v, V: Fn(&str) -> Option<&'v str>> Homes<'_, V> {
     /// The plugin for this agent. None if the agent has none, or its home is unknown.
-    #[must_use]
     pub fn plugin(&self, agent: AgentKind) -> Option<Plugin> {
         let command = shlex::try_quote(self.program).ok()?;
         Some(match agent {

@@ -27,7 +27,6 @@ pub(crate) enum End {
     Stopped,
     /// The program could not be run.
     NotRun,
-    /// With this code.
     Failed(i32),
 }
 

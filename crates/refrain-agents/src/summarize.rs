@@ -6,7 +6,6 @@ use serde_json::Value;
 
 /// The longest displayed line, in bytes.
 const LINE: usize = 300;
-/// The longest excerpt of a tool's output.
 const OUTPUT: usize = 4 << 10;
 /// Names of tool parameters, the most informative first.
 const TELLING: [&str; 14] = [
@@ -38,7 +37,6 @@ pub(crate) fn raw(text: &[u8]) -> String {
     line(&String::from_utf8_lossy(&text[..text.len().min(4 * LINE)]))
 }
 
-/// Both ends of a tool's output.
 pub(crate) fn output(text: &str) -> String {
     cut_middle(printable(text).trim_end(), OUTPUT).into_owned()
 }

@@ -9,7 +9,6 @@ const FAR: usize = 6;
 
 /// The version of the program at `path`: of the npm package that it belongs to, or of the folder that is named after
 /// it.
-#[must_use]
 pub fn installed(path: &Path) -> Option<String> {
     let path = fs::canonicalize(path).ok()?;
     let named = || {

@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use crate::summarize;
 
-/// Receives the events of a stream.
 pub(crate) type EventSink<'a> = &'a mut dyn FnMut(AgentEvent);
 
 /// A field that is none if it is absent, null or of an unexpected type: one malformed field must not hide an event.

@@ -18,11 +18,9 @@ pub enum Caller {
     Attempt(Attempt),
     /// A program or a browser with a token of `refrain serve`.
     Token,
-    /// A person in Slack.
     Slack,
 }
 
-/// The attempt that a request comes from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attempt {
     /// The loop that the environment names. The environment is the agent's to change.
@@ -59,7 +57,8 @@ pub enum Action {
     /// Cancel every loop and plan of a project.
     CancelAll,
     Steer,
-    /// Say how a task continues.
+    /// Let the sandbox of a loop reach one more host.
+    AllowHost,
     Tune,
     /// Move a stopped loop into the archive.
     Archive,
@@ -75,13 +74,11 @@ pub enum Action {
     CountSession,
     /// Drive a loop that a request has handed over.
     Drive,
-    /// Let the project's configuration count.
     Trust,
     /// Serve loops over HTTP, and make tokens.
     Serve,
     /// Serve loops over the Model Context Protocol: each of its requests is an action of its own.
     ServeTools,
-    /// Change what loops remember.
     ChangeMemories,
     /// Change plugins in the configuration of agents.
     ChangePlugins,
@@ -98,25 +95,21 @@ pub enum Action {
 /// Which callers may do an action. `{own}` in the text is the loop whose attempt is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permission {
-    /// Every caller but an attempt.
     OutsideAttempt(&'static str),
     /// Every caller; an attempt only with its own loop, and with loops that its loop started.
     OwnLoops(&'static str),
     /// Every caller; an attempt only with loops that its loop started.
     StartedLoops(&'static str),
-    /// Every caller.
     Anyone,
 }
 
 impl Action {
-    /// The callers that may do it.
-    #[must_use]
     pub fn permission(self) -> Permission {
         use Permission::{Anyone, OutsideAttempt, OwnLoops, StartedLoops};
         match self {
             // The sweep after an attempt ends what it started.
             Self::Detach => OutsideAttempt(
-                "--detach from inside an attempt of {own}: the runner would be ended with that attempt",
+                "{own} cannot leave a runner in the background from inside an attempt: it would be ended with that attempt",
             ),
             // An attempt that resumes its own loop would end itself.
             Self::Resume => StartedLoops("{own} cannot resume or extend this loop from inside an attempt"),
@@ -124,6 +117,7 @@ impl Action {
             Self::Extend => OutsideAttempt("{own} cannot resume or extend a loop from inside an attempt"),
             Self::ResumePlan => OutsideAttempt("{own} cannot resume or extend a plan from inside an attempt"),
             Self::Approve => OutsideAttempt("{own} cannot approve what a loop did from inside an attempt"),
+            Self::AllowHost => OutsideAttempt("{own} cannot widen a sandbox from inside an attempt"),
             Self::Tune => OutsideAttempt("{own} cannot tune a plan from inside an attempt"),
             Self::Trust => OutsideAttempt("{own} cannot say what is trusted from inside an attempt"),
             Self::Configure => OutsideAttempt("{own} cannot change the configuration from inside an attempt"),
@@ -148,7 +142,6 @@ impl Action {
         }
     }
 
-    /// What an attempt can do instead.
     fn hint(self) -> &'static str {
         match self {
             Self::Detach => "start it in the foreground; a person can detach it, from outside",
@@ -160,14 +153,11 @@ impl Action {
 }
 
 impl Caller {
-    /// Whether it is inside an attempt.
-    #[must_use]
     pub fn is_attempt(&self) -> bool {
         matches!(self, Self::Attempt(_))
     }
 
     /// The data folder of the loop whose attempt makes the request, if its supervisor is known.
-    #[must_use]
     pub fn loop_dir(&self) -> Option<&Utf8Path> {
         match self {
             Self::Attempt(attempt) => attempt.loop_dir(),
@@ -175,8 +165,6 @@ impl Caller {
         }
     }
 
-    /// How the journal names it.
-    #[must_use]
     pub fn asker(&self) -> Asker {
         match self {
             Self::Attempt(_) => Asker::Agent,
@@ -206,7 +194,6 @@ impl Caller {
 
 impl Attempt {
     /// The data folder of its loop. A supervisor says it; the loop's journal has to name the same runner.
-    #[must_use]
     pub fn loop_dir(&self) -> Option<&Utf8Path> {
         let supervisor = self.supervisor.as_ref()?;
         let dir = supervisor.loop_dir.as_deref()?;
@@ -228,7 +215,6 @@ impl Attempt {
         })
     }
 
-    /// Its loop, for messages.
     fn name(&self) -> String {
         let dir = self.supervisor.as_ref().and_then(|supervisor| supervisor.loop_dir.as_ref());
         let id = dir.and_then(|dir| dir.file_name()).or(self.named.as_deref());
@@ -245,6 +231,7 @@ mod tests {
     #[rstest]
     #[case(Action::Approve, [false, false, false])]
     #[case(Action::Extend, [false, false, false])]
+    #[case(Action::AllowHost, [false, false, false])]
     #[case(Action::Merge, [false, false, false])]
     #[case(Action::Configure, [false, false, false])]
     #[case(Action::Discard, [false, false, false])]

@@ -1,5 +1,3 @@
-//! The surroundings of a request.
-
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
 use refrain_engine::{Host, Service};
@@ -24,7 +22,6 @@ pub struct Context {
 
 impl Context {
     /// The surroundings of a request that this caller makes in this folder, outside of all loops.
-    #[must_use]
     pub fn new(dir: Utf8PathBuf, host: Host, caller: Caller) -> Self {
         Self { dir, host, depth: 0, caller, typed: TypedOptions::default() }
     }
@@ -35,14 +32,12 @@ impl Context {
     }
 
     /// A variable of the user's environment that is not empty.
-    #[must_use]
     pub fn variable(&self, name: &str) -> Option<&str> {
         let found = self.host.env.iter().find(|(found, _)| found == name)?;
         found.1.to_str().filter(|value| !value.is_empty())
     }
 
     /// Whether variables of the environment are configuration: inside an attempt they were set for the agent.
-    #[must_use]
     pub fn has_variables(&self) -> bool {
         !self.caller.is_attempt()
     }

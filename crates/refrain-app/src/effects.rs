@@ -24,11 +24,8 @@ pub struct Row {
 
 pub enum Condition {
     Always,
-    /// Beside one of these.
     With(&'static str),
-    /// Beside none of these.
     Without(&'static str),
-    /// Where this holds of all that is typed.
     Typed(fn(&Level) -> bool),
     /// Whether this holds for the loop that the command line and the configuration make.
     Loop(fn(&Spec) -> bool),
@@ -60,7 +57,6 @@ const fn holds(options: &'static str, holds: fn(&Spec) -> bool, text: &'static s
     Row { options, when: Condition::Loop(holds), text }
 }
 
-/// What was typed for one verb.
 #[derive(Clone, Debug, Default)]
 pub struct Level {
     /// The verb, as it is typed after `refrain`.
@@ -73,7 +69,6 @@ pub struct Level {
 
 #[derive(Clone, Debug, Default)]
 pub struct TypedOptions {
-    /// Each verb, with what was typed for it.
     pub levels: Vec<Level>,
 }
 
@@ -133,15 +128,12 @@ impl TypedOptions {
     }
 
     /// Whether an option of this long name was typed.
-    #[must_use]
     pub fn names(&self, name: &str) -> bool {
         self.levels.iter().any(|level| level.has(name))
     }
 
     /// Refuses what has no effect, as far as the command line alone says so.
-    ///
-    /// # Errors
-    /// A usage error that names the option, why it has no effect, and what to do.
+    /// Errors: A usage error that names the option, why it has no effect, and what to do.
     pub fn check(&self) -> Result<(), RequestError> {
         self.refuse(|level, when| match when {
             Condition::Always | Condition::Loop(_) => true,
@@ -165,7 +157,6 @@ impl TypedOptions {
     }
 
     /// What the user should know of `--timeout`: a number alone is seconds, and few of them are hardly meant.
-    #[must_use]
     pub fn short_timeout(&self) -> Option<String> {
         let text = self.levels.iter().find_map(|level| level.value("timeout"))?;
         let seconds: f64 = text.trim().parse().ok()?;

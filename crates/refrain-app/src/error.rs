@@ -30,19 +30,14 @@ pub enum Code {
     Usage = 2,
     /// There is nothing of that name.
     NotFound = 3,
-    /// All iterations are used.
     IterationCap = 10,
     /// All money or tokens are used.
     BudgetExceeded = 11,
-    /// All time is used.
     TimedOut = 12,
-    /// No progress.
     Stuck = 13,
     /// The loop waits for a person.
     Blocked = 14,
-    /// A person ended it.
     Cancelled = 15,
-    /// A person paused it.
     Paused = 16,
     /// Its state, or the caller, does not allow it.
     Refused = 17,
@@ -74,7 +69,6 @@ impl From<StatusWord> for Code {
     }
 }
 
-/// The error of a request, for a person.
 #[derive(Debug)]
 pub struct RequestError {
     code: Code,
@@ -110,7 +104,6 @@ impl RequestError {
         self.lacks.as_ref()
     }
 
-    /// All of it in a line.
     pub fn line(&self) -> String {
         self.line_with(|_| None)
     }
@@ -126,23 +119,19 @@ impl RequestError {
         std::iter::once(&self.message).chain(&self.hints).flat_map(Message::options)
     }
 
-    #[must_use]
     pub fn code(&self) -> Code {
         self.code
     }
 
     /// Whether the machine, or Refrain, failed, and not the request.
-    #[must_use]
     pub fn is_fault(&self) -> bool {
         self.is_fault
     }
 
-    #[must_use]
     pub fn message(&self) -> String {
         self.message.to_string()
     }
 
-    /// What to do next.
     pub fn hints(&self) -> impl Iterator<Item = String> {
         self.hints.iter().map(ToString::to_string)
     }
@@ -219,7 +208,7 @@ impl From<EngineError> for RequestError {
             EngineError::Refused {
                 why: refrain_core::Refusal::Final(_),
                 id,
-                what: LoopRequest::Pause | LoopRequest::Steer,
+                what: LoopRequest::Pause | LoopRequest::Steer | LoopRequest::AllowHost,
             } => {
                 (Code::Refused, text(format!("nothing was changed; refrain status {id} shows how it ended")))
             }
@@ -297,6 +286,9 @@ impl From<EngineError> for RequestError {
             | EngineError::InProgress { .. }
             | EngineError::TasksTaken { .. }
             | EngineError::Refused { why: refrain_core::Refusal::NotALoop, .. } => (Code::Refused, None),
+            EngineError::Refused { why: refrain_core::Refusal::NoSandbox, .. } => {
+                (Code::Refused, words("it reaches every host that you reach"))
+            }
             EngineError::TaskGone(_) => (Code::NotFound, None),
             EngineError::UntrustedCommand(_) => (Code::Refused, None),
             EngineError::SlotTaken(_)

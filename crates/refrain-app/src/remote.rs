@@ -24,7 +24,6 @@ use crate::{Action, Context, Note, RequestError};
 
 /// How long any other text may be, in characters.
 const LONGEST_WORD: usize = 4_096;
-/// How many commands may be named.
 const MOST_GATES: usize = 16;
 const ITERATIONS: RangeInclusive<u32> = 1..=Limits::MAX_GRANT;
 /// The longest iteration that may be asked for, in minutes.
@@ -201,7 +200,6 @@ const PARAMETERS: [(&str, &str); 23] = [
 ];
 
 /// What an option is called in these requests, if they have it.
-#[must_use]
 pub fn parameter(option: &str) -> Option<&'static str> {
     PARAMETERS.iter().find(|(known, _)| *known == option).map(|(_, name)| *name)
 }

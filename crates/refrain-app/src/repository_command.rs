@@ -2,7 +2,6 @@
 
 use refrain_core::gate::{Check, GateSpec};
 
-/// The origin of an offered command.
 const FILES: &str = "the project's files";
 
 /// A command that a file of the repository names.
@@ -10,7 +9,6 @@ const FILES: &str = "the project's files";
 pub struct RepositoryCommand {
     /// The shell command, as seen from the top of the worktree.
     pub command: String,
-    /// What names it.
     pub from: String,
 }
 
@@ -20,7 +18,6 @@ impl RepositoryCommand {
         Self { command: from_top(command).to_owned(), from: FILES.to_owned() }
     }
 
-    /// Whether the project's manifests offer it.
     pub fn is_offered(&self) -> bool {
         self.from == FILES
     }

@@ -27,13 +27,11 @@ use crate::{Context, Note, trust};
 
 pub mod agents;
 pub mod prompt;
-pub mod sandbox;
 
 /// Where a loop is to work, and what is configured there.
 #[derive(Debug)]
 pub struct Workspace {
     pub service: Service,
-    /// What is configured for loops in it.
     pub settings: Settings,
     pub dir: Utf8PathBuf,
 }
@@ -91,10 +89,8 @@ pub fn note_untrusted(settings: &Settings, note: Note<'_>) {
     }
 }
 
-/// A task in words.
 #[derive(Debug)]
 pub enum Words {
-    /// The words.
     Text(String),
     /// The text on standard input, read once the rest of the request is accepted.
     Stdin,
@@ -103,11 +99,8 @@ pub enum Words {
 /// A loop to start: what is omitted comes from the configuration, and then from the built-in defaults.
 #[derive(Debug, Default)]
 pub struct StartLoop {
-    /// The task, in words.
     pub words: Option<Words>,
-    /// The name of its way of working.
     pub mode: Option<String>,
-    /// All other options.
     pub options: BeginArgs,
     /// A known agent takes the project's gates if none is named: true for a plain start.
     pub takes_default_gates: bool,
@@ -223,44 +216,32 @@ pub fn common(
     let critique = args.reviews.critique(worker, settings)?;
     let memory = memory(args.memory, &agent, &settings.config.memory);
     let mut notes = proof.notes;
+    // The id is replaced if no name is given: the service makes one up that is free.
+    let id = LoopId::derived(&agent.program, 0);
     let mut spec = Spec {
-        // Replaced if no name is given: the service makes one up that is free.
-        id: LoopId::derived(&agent.program, 0),
-        prompt: String::new(),
         iteration_context: !args.no_iteration_context && start.iteration_context.unwrap_or(true),
-        promise: None,
         limits,
         stuck: args.stuck.spec(&agent, settings)?,
-        agent,
         gate_env: proof.env,
         protect: proof.protect,
-        until: Until::default(),
         gates_must_run: !args.gates.allow_missing_gates,
         approval: args.gates.require_approval || start.require_approval.unwrap_or_default(),
-        clean_checkout: false,
         critique,
         caps: settings.project_caps,
-        keep_failed: false,
-        mirrors: Vec::new(),
         memory,
-        carried: None,
-        mode: None,
-        trace: None,
-        task: None,
-        session: None,
-        project: project.root.clone(),
         worktree: project.worktree.clone(),
         working_dir,
         git: GitSpec { setup: settings.config.worktrees.setup.clone(), ..GitSpec::default() },
         gates: proof.gates,
-        sandbox: None,
         depth: context.depth,
         parent: context.caller.loop_dir().map(Utf8Path::to_owned),
         output_cap: start.output_cap.unwrap_or(Spec::OUTPUT_CAP),
+        ..Spec::new(id, agent, "", project.root.clone())
     };
     spec.add_default_gates(proof.default_gates);
     spec.clean_checkout = !spec.gates.is_empty() && args.gates.are_clean(start.clean_checkout);
-    spec.sandbox = sandbox::of(context, &spec, args.sandbox.resolve(&settings.config.sandbox), &mut notes)?;
+    spec.sandbox =
+        crate::sandbox::of(context, &spec, args.sandbox.resolve(&settings.config.sandbox), &mut notes)?;
     Ok(Resolved { spec, notes, offered: proof.offered, untrusted_gates: proof.untrusted_gates })
 }
 

@@ -17,7 +17,6 @@ use crate::{Action, Context, RequestError};
 /// What can be trusted of this repository, as it is now.
 #[derive(Debug)]
 pub struct Trustable {
-    /// The project's configuration, if it has one.
     pub file: Option<ConfigFile>,
     /// The commands that its task files and manifests name.
     pub commands: BTreeSet<RepositoryCommand>,
@@ -41,13 +40,11 @@ impl Trustable {
         Ok(Self { file, commands })
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.file.is_none() && self.commands.is_empty()
     }
 
     /// The hash of all of it: another content has another.
-    #[must_use]
     pub fn hash(&self) -> String {
         let mut hashes: Vec<_> = self.contents().map(Content::hash).collect();
         match hashes.as_slice() {
@@ -59,12 +56,10 @@ impl Trustable {
         }
     }
 
-    #[must_use]
     pub fn is_trusted(&self, service: &Service) -> bool {
         self.contents().all(|content| service.trusts(content))
     }
 
-    /// Trusts all of it from now on.
     pub fn grant(&self, service: &Service) -> Result<(), RequestError> {
         let trust = Trust::new(&service.host().state_home);
         for content in self.contents().filter(|content| !service.trusts(*content)) {

@@ -20,6 +20,7 @@ pub mod r#loop;
 mod machine;
 pub mod memory;
 mod model;
+mod newtype;
 pub mod plan;
 pub mod promise;
 pub mod prompt;

@@ -26,21 +26,13 @@ pub trait Machine: Clone + Deref<Target = Lifecycle<Self::End>> {
 
     type End: MachineEnd;
 
-    /// The state after the first record.
     fn begin(record: &Record<Self::Event>) -> Result<Self, Damage>;
 
     /// The state after one more record; unchanged if the record cannot follow.
-    ///
-    /// # Errors [`Damage`] with the reason.
     fn apply(&mut self, record: &Record<Self::Event>) -> Result<(), Damage>;
 
-    /// The id of the loop or plan.
     fn id(&self) -> &LoopId;
 
-    /// Whether it can be asked this now.
-    ///
-    /// # Errors
-    /// A [`Refusal`] that says why not.
     fn admits(&self, ask: &Ask) -> Result<(), Refusal>;
 
     /// The kind of a record with this event, if it is signed.
@@ -52,7 +44,6 @@ pub trait Machine: Clone + Deref<Target = Lifecycle<Self::End>> {
     /// The findings on the signatures of its journal.
     fn judge(&self, records: &[Signed]) -> Signatures;
 
-    /// The event that records this.
     fn event(shared: SharedEvent) -> Self::Event;
 }
 
@@ -76,7 +67,6 @@ pub trait MachineEnd: Copy {
     fn is_final(self) -> bool;
 }
 
-/// A stop, and when it was.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ended<E = event::End> {
     pub end: E,
@@ -89,7 +79,6 @@ pub struct Lifecycle<E> {
     /// Events folded so far; the next has this number plus one.
     pub seq: u64,
     pub started_at: Timestamp,
-    /// When the last event happened.
     pub updated_at: Timestamp,
     /// The process that drives it, or drove it last.
     pub runner: Option<Identity>,
@@ -152,13 +141,11 @@ impl<E: MachineEnd> Lifecycle<E> {
     }
 
     /// Whether nothing more can happen to it.
-    #[must_use]
     pub fn is_final(&self) -> bool {
         self.ended.is_some_and(|ended| ended.end.is_final())
     }
 
     /// Whether a request was turned into an event already.
-    #[must_use]
     pub fn has_answered(&self, request: &RequestId) -> bool {
         self.answered.contains(request)
     }
@@ -168,7 +155,7 @@ impl<E: MachineEnd> Lifecycle<E> {
         match (self.ended.map(|ended| ended.end), ask) {
             (Some(end), _) if end.is_final() => Err(Refusal::Final(end.name())),
             (Some(end), Ask::Pause(_) | Ask::Proceed) => Err(Refusal::Stopped(end.name())),
-            (_, Ask::Cancel(_) | Ask::Pause(_) | Ask::Steer(_) | Ask::Proceed) => Ok(()),
+            (_, Ask::Cancel(_) | Ask::Pause(_) | Ask::Steer(_) | Ask::Proceed | Ask::AllowHost(_)) => Ok(()),
         }
     }
 
@@ -186,7 +173,7 @@ impl<E: MachineEnd> Lifecycle<E> {
         let (stop, asker, urgency) = match ask {
             Ask::Cancel(urgency) => (&mut self.cancel, &mut self.cancelled_by, urgency),
             Ask::Pause(urgency) => (&mut self.pause, &mut self.paused_by, urgency),
-            Ask::Steer(_) | Ask::Proceed => return Ok(()),
+            Ask::Steer(_) | Ask::Proceed | Ask::AllowHost(_) => return Ok(()),
         };
         *stop = (*stop).max(Some(*urgency));
         *asker = (*asker).max(Some(by));
@@ -205,7 +192,6 @@ impl<E: MachineEnd> Lifecycle<E> {
         }
     }
 
-    /// Resumes it; returns how it had stopped.
     pub(crate) fn resume(&mut self) -> Option<E> {
         (self.pause, self.paused_by, self.is_pause_requested) = (None, None, false);
         self.ended.take().map(|ended| ended.end)

@@ -41,7 +41,6 @@ pub(crate) use touching::what_was_touched;
 use parts::separate;
 
 /// The first prompt of a loop that a runner drives, unless gates fail before it.
-#[must_use]
 pub fn first(spec: &Spec) -> String {
     let started = LoopStarted { format: FORMAT, refrain: String::new(), spec: spec.clone() };
     let event = Event::LoopStarted(Box::new(started));
@@ -65,8 +64,6 @@ fn beginning(spec: &Spec, in_session: bool) -> String {
     prompt
 }
 
-/// The prompt of the next attempt.
-#[must_use]
 pub fn assemble(state: &LoopState, quoted: Quoted<'_>) -> String {
     if !state.spec.iteration_context {
         return state.spec.prompt.clone();
@@ -100,7 +97,6 @@ pub fn assemble(state: &LoopState, quoted: Quoted<'_>) -> String {
 }
 
 /// The line before each iteration: `[loop mend iteration 3/20]` (seed 000).
-#[must_use]
 pub fn marker(state: &LoopState, iteration: u32) -> String {
     format!("[loop {} iteration {}]", state.spec.id, progress(iteration, state.limits.max_iterations))
 }
@@ -123,7 +119,6 @@ fn notes(state: &LoopState, text: Option<&str>) -> Option<String> {
     Some(format!("Notes in {}:\n\n{notes}", inline_code(state_file_path(&state.spec).as_str())))
 }
 
-/// Where the rest of the failures is.
 fn where_more_is(state: &LoopState) -> String {
     let file = inline_code(seen(&state.spec, &state.spec.context_file()).as_str());
     match charged(state).next() {
@@ -137,7 +132,6 @@ fn state_file_path(spec: &Spec) -> Utf8PathBuf {
     seen(spec, &spec.state_file())
 }
 
-/// A path as the agent sees it.
 fn seen(spec: &Spec, path: &Utf8Path) -> Utf8PathBuf {
     path.strip_prefix(&spec.working_dir).unwrap_or(path).to_owned()
 }

@@ -37,7 +37,6 @@ pub const IDLE_WAITS: [u64; 4] = [60, 120, 300, 540];
 
 impl SessionSpec {
     /// The name of its command, for the loop's name: `loop` of `/refrain:loop`.
-    #[must_use]
     pub fn slug(&self) -> &str {
         self.command.rsplit([':', '/']).next().unwrap_or_default()
     }
@@ -82,7 +81,6 @@ pub struct Session {
 
 impl Session {
     /// The begin of its name, for people; none where it has none.
-    #[must_use]
     pub fn short(&self) -> Option<String> {
         let id = printable(self.id.as_deref()?).replace(char::is_whitespace, " ");
         Some(id.chars().take(8).collect())
@@ -90,7 +88,6 @@ impl Session {
 
     /// Whether a stop of the session of this name is one of this loop's: never another's. One that has no name yet is
     /// recognised by its process, or not at all.
-    #[must_use]
     pub fn is(&self, id: &str, process: Option<Process>) -> bool {
         match &self.id {
             Some(own) => own == id,

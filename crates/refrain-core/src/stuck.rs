@@ -18,7 +18,6 @@ pub const MORE: u32 = 2;
 /// How many earlier states of the work are remembered.
 const STATES: usize = 64;
 
-/// The result of one charged iteration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IterationResult {
     /// The failure: the first failing required gate, the agent itself, or why its claim was refused.
@@ -28,7 +27,6 @@ pub struct IterationResult {
     /// The work when the iteration began and when its attempt ended; none if either is not known. That is never taken
     /// for "unchanged".
     pub work: Option<(WorkDigest, WorkDigest)>,
-    /// It claimed that the work is done.
     pub claimed: bool,
 }
 
@@ -48,7 +46,6 @@ pub enum Pattern {
 /// When a pattern shifts the strategy and ends the loop.
 struct Row {
     pattern: Pattern,
-    /// After how many thresholds the strategy shifts.
     shift: u32,
     /// After how many more iterations the loop is stuck; none if it never is.
     more: Option<u32>,
@@ -69,7 +66,6 @@ const ROWS_BY_FAILURE: [Row; 3] = [
     Row { pattern: Pattern::OldFailure, shift: 1, more: Some(MORE) },
 ];
 
-/// The verdict on the iterations so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It makes progress, as far as known.
@@ -92,14 +88,12 @@ pub struct Stuck {
     claimed: u32,
     /// Iterations in a row that did not change the work, or took it back to an earlier state.
     same_work: u32,
-    /// The last of them took it back.
     is_back: bool,
     /// States of the work, oldest first.
     states: VecDeque<WorkDigest>,
 }
 
 impl Stuck {
-    /// Counts one more iteration.
     pub fn record(&mut self, result: &IterationResult) {
         match &result.work {
             Some((before, after)) => {
@@ -128,25 +122,21 @@ impl Stuck {
     }
 
     /// The failure of the last iteration.
-    #[must_use]
     pub fn last(&self) -> Option<&Fingerprint> {
         self.failure.as_ref()
     }
 
     /// How many iterations in a row ended with it; 0 if the last one did not fail.
-    #[must_use]
     pub fn count(&self) -> u32 {
         self.same
     }
 
     /// Whether the last iteration took the work back to an earlier state.
-    #[must_use]
     pub fn is_back(&self) -> bool {
         self.is_back
     }
 
     /// How many iterations in a row follow the pattern.
-    #[must_use]
     pub fn count_of(&self, pattern: Pattern) -> u32 {
         match pattern {
             Pattern::SameWork => self.same_work,
@@ -158,7 +148,6 @@ impl Stuck {
     }
 
     /// The verdict on the iterations so far. A threshold of 0 counts as 1.
-    #[must_use]
     pub fn verdict(&self, spec: &StuckSpec) -> Verdict {
         let threshold = spec.threshold.max(1);
         let rows: &[Row] = if spec.by_failure { &ROWS_BY_FAILURE } else { &ROWS };
@@ -199,7 +188,6 @@ const LINE: usize = 160;
 
 /// The prompt section for an agent that makes no progress: what fails and how often, what was tried (oldest first; of
 /// many the last), and to do something else. Printable, and at most [`LONGEST`] bytes.
-#[must_use]
 pub fn directive(
     (pattern, stuck): (Pattern, &Stuck),
     failing: &[Failing<'_>],
@@ -271,7 +259,6 @@ fn attempt(tried: &TriedIteration<'_>) -> String {
     parts.join("; ")
 }
 
-/// Foreign text, on one line.
 fn one_line(text: &str, most: usize) -> String {
     clip(&squeeze(&printable(text)), most).into_owned()
 }

@@ -15,7 +15,7 @@ use refrain_core::event::{
     AttemptFinished, ClaimSource, End, Event, Exit, FORMAT, Identity, LoopStarted, Process,
 };
 use refrain_core::promise::{MatchMode, Promise, PromiseText};
-use refrain_core::spec::{AgentKind, AgentSpec, Limits, PromptMode};
+use refrain_core::spec::{AgentKind, AgentSpec, Limits};
 use refrain_core::view::{self, Alive};
 use refrain_core::{AttemptId, Spec};
 use refrain_engine::{Project, tool};
@@ -62,7 +62,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A loop that this process drives.
 struct Driven {
     journal: Journal,
     _lock: RunnerLock,
@@ -123,7 +122,7 @@ fn write_loop(project: &Project, number: usize, statuses: &Utf8Path) -> Result<(
     }
     journal.push(Event::LoopEnded(End::Completed { claim: ClaimSource::Promise }), at)?;
     journal.commit(Durability::Written)?;
-    let status = view::status(journal.state(), Alive::NOBODY);
+    let status = view::status(journal.state(), Alive::NO_RUNNER);
     #[expect(clippy::disallowed_methods, reason = "what is measured against needs no crash promise")]
     std::fs::write(statuses.join(format!("{id}.json")), serde_json::to_vec(&status)?)?;
     Ok(())
@@ -131,59 +130,18 @@ fn write_loop(project: &Project, number: usize, statuses: &Utf8Path) -> Result<(
 
 fn spec(root: &Utf8PathBuf, number: usize) -> Result<Spec, Box<dyn Error>> {
     Ok(Spec {
-        id: format!("claude-{number:05}").parse()?,
-        agent: AgentSpec {
-            kind: AgentKind::Claude,
-            program: "claude".into(),
-            args: ["--verbose", "--dangerously-skip-permissions"].map(str::to_owned).to_vec(),
-            prompt_mode: PromptMode::Auto,
-            env: Default::default(),
-            clean_env: false,
-            model: Some("claude-opus-4".into()),
-            price: None,
-            permissions: Default::default(),
-            output_format: Default::default(),
-        },
-        prompt: "Do the next item of the plan. When all is finished say so as agreed.".into(),
-        iteration_context: true,
         promise: Some(Promise { text: PromiseText::try_new("COMPLETE")?, mode: MatchMode::Tag }),
-        limits: Limits {
-            max_iterations: Some(20),
-            max_duration: None,
-            timeout: None,
-            idle_timeout: None,
-            pause: None,
-            max_cost: None,
-            max_tokens: None,
-            retry_for: None,
-            timeout_grace: None,
-        },
-        project: root.clone(),
-        worktree: root.clone(),
-        working_dir: root.clone(),
-        git: Default::default(),
-        gates: Vec::new(),
-        gate_env: Default::default(),
-        protect: Default::default(),
-        until: Default::default(),
-        clean_checkout: false,
-        gates_must_run: false,
-        approval: false,
-        stuck: Default::default(),
-        critique: None,
-        caps: Default::default(),
-        keep_failed: false,
-        mirrors: Vec::new(),
-        memory: None,
-        carried: None,
-        mode: None,
-        trace: None,
-        task: None,
-        session: None,
-        depth: 0,
-        parent: None,
-        sandbox: None,
-        output_cap: Spec::OUTPUT_CAP,
+        limits: Limits { max_iterations: Some(20), ..Limits::default() },
+        ..Spec::new(
+            format!("claude-{number:05}").parse()?,
+            AgentSpec {
+                args: ["--verbose", "--dangerously-skip-permissions"].map(str::to_owned).to_vec(),
+                model: Some("claude-opus-4".into()),
+                ..AgentSpec::new(AgentKind::Claude, "claude")
+            },
+            "Do the next item of the plan. When all is finished say so as agreed.",
+            root.clone(),
+        )
     })
 }
 
@@ -199,24 +157,10 @@ fn finished(promised: bool) -> AttemptFinished {
         ..AgentReport::default()
     };
     AttemptFinished {
-        exit: Exit::Code(0),
         promised,
-        near_miss: None,
-        gave_up: None,
-        work: None,
-        needs: None,
-        state: None,
-        git_changed: Vec::new(),
-        refused: Vec::new(),
-        idle: false,
         stdout_bytes: 1000,
-        stderr_bytes: 0,
-        left: false,
-        output_error: None,
         report: Some(Box::new(report)),
         preview: "The test still fails; the next iteration continues from here.".into(),
-        summary: None,
-        fingerprint: None,
-        sealed: Default::default(),
+        ..AttemptFinished::new(Exit::Code(0))
     }
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use camino::Utf8PathBuf;
 use refrain_core::event::{AttemptFinished, Event, Exit, Process};
-use refrain_core::spec::{AgentKind, AgentSpec, Limits, PromptMode};
+use refrain_core::spec::{AgentKind, AgentSpec, Limits};
 use refrain_core::{AttemptId, Record, Spec};
 use refrain_engine::{Host, Service, Signals, keeper};
 use refrain_store::journal::{self, Durability, Journal};
@@ -52,62 +52,20 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn spec(dir: &Utf8PathBuf) -> Result<Spec, Box<dyn Error>> {
     Ok(Spec {
-        id: "growth".parse()?,
-        agent: AgentSpec {
-            kind: AgentKind::Generic,
-            program: "sh".into(),
-            args: vec!["-c".into(), "echo >> work.txt".into()],
-            prompt_mode: PromptMode::Auto,
-            env: Default::default(),
-            clean_env: false,
-            model: None,
-            permissions: Default::default(),
-            output_format: Default::default(),
-            price: None,
-        },
-        prompt: "Do the next thing.".into(),
-        iteration_context: true,
         promise: Some(refrain_core::promise::Promise {
             text: refrain_core::promise::PromiseText::try_new("COMPLETE")?,
             mode: refrain_core::promise::MatchMode::Plain,
         }),
-        limits: Limits {
-            max_iterations: Some(ITERATIONS),
-            max_duration: None,
-            timeout: None,
-            idle_timeout: None,
-            pause: None,
-            max_cost: None,
-            max_tokens: None,
-            retry_for: None,
-            timeout_grace: None,
-        },
-        project: dir.clone(),
-        worktree: dir.clone(),
-        working_dir: dir.clone(),
-        git: Default::default(),
-        gates: Vec::new(),
-        gate_env: Default::default(),
-        protect: Default::default(),
-        until: Default::default(),
-        clean_checkout: false,
-        gates_must_run: false,
-        approval: false,
-        stuck: Default::default(),
-        critique: None,
-        caps: Default::default(),
-        keep_failed: false,
-        mirrors: Vec::new(),
-        memory: None,
-        carried: None,
-        mode: None,
-        trace: None,
-        task: None,
-        session: None,
-        depth: 0,
-        parent: None,
-        sandbox: None,
-        output_cap: Spec::OUTPUT_CAP,
+        limits: Limits { max_iterations: Some(ITERATIONS), ..Limits::default() },
+        ..Spec::new(
+            "growth".parse()?,
+            AgentSpec {
+                args: vec!["-c".into(), "echo >> work.txt".into()],
+                ..AgentSpec::new(AgentKind::Generic, "sh")
+            },
+            "Do the next thing.",
+            dir.clone(),
+        )
     })
 }
 
@@ -147,25 +105,9 @@ fn open_long(service: &Service, dir: &Utf8PathBuf) -> Result<f64, Box<dyn Error>
         journal.push(Event::AttemptStarted(AttemptId { iteration, attempt: 1 }), at)?;
         journal.push(Event::AttemptSpawned { process: Process { pid: 1, start: 1 } }, at)?;
         let finished = AttemptFinished {
-            exit: Exit::Code(0),
-            promised: false,
-            near_miss: None,
-            gave_up: None,
-            work: None,
-            needs: None,
-            state: None,
-            git_changed: Vec::new(),
-            refused: Vec::new(),
-            idle: false,
             stdout_bytes: 1000,
-            stderr_bytes: 0,
-            left: false,
-            output_error: None,
-            report: None,
             preview: "The test still fails; the next iteration continues from here.".into(),
-            summary: None,
-            fingerprint: None,
-            sealed: Default::default(),
+            ..AttemptFinished::new(Exit::Code(0))
         };
         journal.push(Event::AttemptFinished(Box::new(finished)), at)?;
     }

@@ -13,7 +13,7 @@ use refrain_core::plan::{
     Card, Merged, PlanEvent, PlanLimits, PlanLive, PlanSpec, PlanStarted, PlanState, PlanStep, Priority,
     TaskEnd, TaskEnded, TaskId, TaskStarted, TaskStatus, next_step,
 };
-use refrain_core::spec::{AgentKind, AgentSpec, Limits, Millis, PromptMode};
+use refrain_core::spec::{AgentKind, AgentSpec, Millis};
 use refrain_core::{LoopId, Machine, Spec};
 
 const JOBS: u32 = 8;
@@ -56,7 +56,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// How long this process has been computing.
 fn cpu_ms() -> Result<f64, Box<dyn Error>> {
     let text = std::fs::read_to_string("/proc/self/schedstat")?;
     let nanoseconds: f64 = text.split(' ').next().ok_or("no figure")?.parse()?;
@@ -194,37 +193,6 @@ impl Plan {
 /// The specification of each loop, as small as possible.
 fn spec() -> Result<Spec, Box<dyn Error>> {
     Ok(Spec {
-        id: "each".parse()?,
-        agent: AgentSpec {
-            kind: AgentKind::Generic,
-            program: "true".into(),
-            args: vec![],
-            prompt_mode: PromptMode::Auto,
-            env: Default::default(),
-            clean_env: false,
-            model: None,
-            permissions: Default::default(),
-            output_format: Default::default(),
-            price: None,
-        },
-        prompt: String::new(),
-        iteration_context: true,
-        promise: None,
-        limits: Limits {
-            max_iterations: None,
-            max_duration: None,
-            timeout: None,
-            idle_timeout: None,
-            pause: None,
-            max_cost: None,
-            max_tokens: None,
-            retry_for: None,
-            timeout_grace: None,
-        },
-        project: "/".into(),
-        worktree: "/".into(),
-        working_dir: "/".into(),
-        git: Default::default(),
         gates: vec![GateSpec {
             name: "test".parse()?,
             check: Check::Command("true".to_owned()),
@@ -236,26 +204,6 @@ fn spec() -> Result<Spec, Box<dyn Error>> {
             own_tests: false,
             by_default: false,
         }],
-        gate_env: Default::default(),
-        protect: Default::default(),
-        until: Default::default(),
-        clean_checkout: false,
-        gates_must_run: false,
-        approval: false,
-        stuck: Default::default(),
-        critique: None,
-        caps: Default::default(),
-        keep_failed: false,
-        mirrors: Vec::new(),
-        memory: None,
-        carried: None,
-        mode: None,
-        trace: None,
-        task: None,
-        session: None,
-        depth: 0,
-        parent: None,
-        sandbox: None,
-        output_cap: Spec::OUTPUT_CAP,
+        ..Spec::new("each".parse()?, AgentSpec::new(AgentKind::Generic, "true"), String::new(), "/")
     })
 }

@@ -1,5 +1,3 @@
-//! Work that blocks, from async code.
-
 /// Runs what blocks where blocking is allowed.
 pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {

@@ -7,7 +7,6 @@ use jiff::{Timestamp, Unit};
 use refrain_agents::adapter::Clock;
 
 /// Now, to the millisecond: more would only make journals longer.
-#[must_use]
 pub fn now() -> Timestamp {
     #[expect(clippy::disallowed_methods, reason = "this module is the home of the clock")]
     let now = Timestamp::now();

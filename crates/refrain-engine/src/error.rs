@@ -1,8 +1,7 @@
 //! Why the engine could not do something. Which exit code it is, is the binary's business.
 
 use std::error::Error;
-use std::fmt;
-use std::io;
+use std::{fmt, io};
 
 use camino::Utf8PathBuf;
 use refrain_agents::generic::NoProgram;
@@ -18,7 +17,6 @@ use refrain_store::tasks::TasksError;
 use refrain_store::{DiskError, JournalError, LedgerError};
 
 /// What failed and why, down to its first cause, in one line.
-#[must_use]
 pub fn chain(error: &dyn Error) -> String {
     match error.source() {
         Some(cause) => format!("{error}: {}", chain(cause)),
@@ -26,19 +24,17 @@ pub fn chain(error: &dyn Error) -> String {
     }
 }
 
-/// A request to a loop or a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoopRequest {
     Resume,
     /// To finish with what waits for a person.
     Approve,
-    /// To stop for now.
     Pause,
-    /// To stop for good.
     Cancel,
     /// To send the agent a message.
     Steer,
-    /// To wait no longer.
+    /// To let its sandbox reach one more host.
+    AllowHost,
     Hurry,
     /// To make room for another of its name.
     BeginAnew,
@@ -52,6 +48,7 @@ impl fmt::Display for LoopRequest {
             Self::Pause => "be paused",
             Self::Cancel => "be cancelled",
             Self::Steer => "be steered",
+            Self::AllowHost => "be allowed a host",
             Self::Hurry => "be retried now",
             Self::BeginAnew => "be started again",
         })
@@ -63,7 +60,6 @@ pub enum EngineError {
     #[error("no loop {id} in {project}")]
     NoLoop {
         id: LoopId,
-        /// The project that was looked in.
         project: Utf8PathBuf,
         /// The loop of that project that was probably meant.
         nearest: Option<LoopId>,
@@ -71,50 +67,31 @@ pub enum EngineError {
     #[error("no plan {id} in {project}")]
     NoPlan {
         id: LoopId,
-        /// The project that was looked in.
         project: Utf8PathBuf,
         /// The plan of that project that was probably meant.
         nearest: Option<LoopId>,
     },
-    /// Only a loop can be meant.
     #[error("{0} is a plan; accepted are loops, such as those of its tasks")]
     IsPlan(LoopId),
-    /// Only a plan can be meant.
     #[error("{0} is a loop; accepted are plans")]
     IsLoop(LoopId),
-    /// The name belongs to another loop.
     #[error("{0} exists already")]
     NameTaken(LoopId),
     /// One of several files could not be written.
     #[error(
         "{failed} could not be written; written before it: {written}; the same command continues from there"
     )]
-    Partly {
-        failed: Utf8PathBuf,
-        /// Those that were.
-        written: String,
-        /// Why not.
-        source: Box<EngineError>,
-    },
-    /// There is nowhere to publish, or no permission to: what is missing.
+    Partly { failed: Utf8PathBuf, written: String, source: Box<EngineError> },
     #[error("nothing could be published: {0}")]
     Unpublishable(String),
-    /// Another runner drives the loop.
     #[error("another runner{} drives {id}", .pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default())]
-    Driven {
-        id: LoopId,
-        /// That runner, as far as known.
-        pid: Option<i32>,
-    },
-    /// Loops are nested too deep.
+    Driven { id: LoopId, pid: Option<i32> },
     #[error("a loop may be started inside a loop, but not inside that one again")]
     TooDeep,
     #[error("{id} cannot {what}: {why}")]
     Refused { id: LoopId, what: LoopRequest, why: Refusal },
-    /// A running loop cannot be put aside.
     #[error("loop {0} has not stopped")]
     NotStopped(LoopId),
-    /// Another loop works in the worktree, and one of both needs it for itself.
     #[error("{} in {worktree}, and {}", at_work(.by), if *.needs_alone { "a loop that commits or has gates needs its worktree for itself" } else { "it needs that for itself" })]
     WorktreeTaken {
         worktree: Utf8PathBuf,
@@ -137,14 +114,9 @@ pub enum EngineError {
     #[error(
         "plan {by} works on the tasks of {tag}; go on with `refrain plan resume {by}`, or end it with `refrain plan cancel {by}`"
     )]
-    TasksTaken {
-        /// What they are called together.
-        tag: String,
-        by: LoopId,
-    },
+    TasksTaken { tag: String, by: LoopId },
     #[error(transparent)]
     Git(#[from] GitError),
-    /// Something is to be protected, but its changes could not be detected.
     #[error("what --protect names can only be told from what it was in a git repository")]
     Unprotected(#[source] GitError),
     /// A name in a template has no meaning.
@@ -154,18 +126,13 @@ pub enum EngineError {
     #[error(
         "more than {most} files lie in {folder}, too many to look for gates; give them with --gate CMD, or run `git init`"
     )]
-    TooLarge {
-        folder: Utf8PathBuf,
-        /// How many there may be.
-        most: usize,
-    },
+    TooLarge { folder: Utf8PathBuf, most: usize },
     /// The agent's program cannot be started.
     #[error(transparent)]
     NoProgram(#[from] NoProgram),
     /// A gate's program cannot be run.
     #[error(transparent)]
     GateProgram(#[from] GateProgramError),
-    /// A process could not be handled.
     #[error("{0}")]
     Process(&'static str, #[source] io::Error),
     #[error(transparent)]
@@ -175,7 +142,6 @@ pub enum EngineError {
     /// The ledger of the money that loops share.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
-    /// The task was removed from its file.
     #[error("task {0} does not stand in its file any more")]
     TaskGone(TaskId),
     /// The task file names a command that it did not name when the plan was started.
@@ -183,10 +149,8 @@ pub enum EngineError {
         "its verification {0:?} is new in the task file and is not trusted: refrain trust shows it and asks, then refrain plan resume; or plan resume --yes"
     )]
     UntrustedCommand(String),
-    /// The worktree of a task is in use by another loop or process.
     #[error("{0} is used by another plan; resume this one when that has ended")]
     SlotTaken(Utf8PathBuf),
-    /// The worktree of a task holds something that only a person can take away.
     #[error("{0} holds what somebody else left in it: {1}; look there, and take that away")]
     SlotHeld(Utf8PathBuf, String),
     /// The worktree of a task is gone, or was used by another loop, before the agent's work in it was examined.
@@ -219,11 +183,8 @@ fn at_work(by: &[String]) -> String {
 pub struct GateProgramError {
     /// `gate NAME`, or `the critic`.
     pub owner: String,
-    /// The program, by the name in the command.
     pub program: String,
-    /// Why it cannot be run.
     pub fault: GateProgramFault,
-    /// What was probably meant.
     pub nearest: Option<String>,
 }
 
@@ -232,10 +193,8 @@ pub enum GateProgramFault {
     /// No folder of `PATH` has it.
     #[error("command not found: {0}")]
     NotFound(String),
-    /// There is no such file.
     #[error("no such file: {0}")]
     NoFile(String),
-    /// It is a folder, or may not be executed.
     #[error("{0} is not an executable file")]
     NotExecutable(String),
 }
@@ -243,16 +202,12 @@ pub enum GateProgramFault {
 /// Why a plugin cannot be installed or removed. Nothing was touched.
 #[derive(Debug, thiserror::Error)]
 pub enum PluginError {
-    /// The agent's home is unknown.
     #[error("HOME is not set, so there is no place for the plugin of {0}")]
     NoHome(AgentKind),
-    /// The shell of an agent cannot run this program.
     #[error("a shell cannot run {program} --version: {why}")]
     NotCallable { program: String, why: String },
-    /// The path of a Refrain file is taken by a file of another origin.
     #[error("{0} is there already, and refrain did not write it")]
     Taken(Utf8PathBuf),
-    /// A file of the person's is not what it should be.
     #[error("{path} cannot be changed: {why}")]
     Misfit { path: Utf8PathBuf, why: SettingsError },
     /// A file of the person's cannot be read.

@@ -11,7 +11,6 @@ use refrain_store::access::signing::Signing;
 pub struct Host {
     /// The binary that becomes a keeper, or a detached runner, under another name.
     pub program: PathBuf,
-    /// The person's environment.
     pub env: Vec<(OsString, OsString)>,
     /// The user's data home for Refrain.
     pub data_home: Utf8PathBuf,
@@ -24,7 +23,6 @@ pub struct Host {
 
 impl Host {
     /// The user's key, and what was signed with it.
-    #[must_use]
     pub fn signing(&self) -> Signing {
         Signing::new(&self.state_home, &self.config_home)
     }

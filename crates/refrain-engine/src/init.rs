@@ -17,13 +17,10 @@ use crate::{EngineError, Service};
 /// The optional files, beside the configuration and the section for agents.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Extras {
-    /// Targets for Make.
     pub make: bool,
-    /// Tasks for an editor.
     pub vscode: bool,
 }
 
-/// The values that the configuration file gets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choices {
     /// Which agent loops run; none leaves it to each start.
@@ -33,14 +30,12 @@ pub struct Choices {
     pub git: GitUse,
 }
 
-/// What loops do with git.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GitUse {
     /// They work and commit in a worktree and on a branch of their own.
     Worktree,
     /// They commit where the user works.
     Commit,
-    /// They commit nothing.
     #[default]
     None,
 }
@@ -48,37 +43,30 @@ pub enum GitUse {
 /// A file, and what `init` does with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prepared {
-    /// Seen from the top of the worktree.
     pub path: Utf8PathBuf,
     pub fate: FileAction,
 }
 
 impl Prepared {
     /// Whether it is a configuration file that was not there.
-    #[must_use]
     pub fn is_new_configuration(&self) -> bool {
         self.path == "refrain.toml" && matches!(self.fate, FileAction::Made(_))
     }
 }
 
-/// What `init` does with a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileAction {
     /// It was not there, and holds this.
     Made(String),
-    /// This was appended to it.
     Added(String),
-    /// It is there, and stays as it is.
     Left,
     /// It cannot be added to safely.
     ByHand {
         why: &'static str,
-        /// What is to be added.
         text: String,
     },
 }
 
-/// What exists at a path.
 enum ExistingFile {
     Nothing,
     Text(String),
@@ -88,9 +76,7 @@ enum ExistingFile {
 
 impl Service {
     /// Makes the project ready for loops, or only says what would change.
-    ///
-    /// # Errors
-    /// [`EngineError`] if the project's files cannot be looked at, and nothing was touched; or if one cannot be
+    /// Errors: [`EngineError`] if the project's files cannot be looked at, and nothing was touched; or if one cannot be
     /// written: those before it are, and a second try continues from there.
     pub fn init(
         &self,
@@ -117,9 +103,6 @@ impl Service {
     }
 
     /// What loops can do with git here: a worktree begins at a commit.
-    ///
-    /// # Errors
-    /// [`EngineError`] if git cannot be asked.
     pub fn best_git_use(&self) -> Result<GitUse, EngineError> {
         let env = environment::of_person(self.host.env.iter().cloned());
         match Repository::open(&self.project.worktree, &env) {
@@ -251,7 +234,6 @@ fn behind(text: &str, more: &str) -> String {
     format!("{apart}{more}")
 }
 
-/// What failed, with what was written before it.
 fn partly(before: &[Prepared], failed: &Utf8Path, source: EngineError) -> EngineError {
     let is_written = |file: &&Prepared| matches!(file.fate, FileAction::Made(_) | FileAction::Added(_));
     let written: Vec<_> = before.iter().filter(is_written).map(|file| file.path.as_str()).collect();

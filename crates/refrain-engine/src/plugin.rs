@@ -16,10 +16,8 @@ use refrain_core::spec::AgentKind;
 use refrain_core::view::plugin::{Part, PartState, PluginState, PluginStatus};
 use refrain_store::outbox::plugins::{self, Installed};
 
-use crate::PluginError;
-use crate::{EngineError, Host};
+use crate::{EngineError, Host, PluginError};
 
-/// The changes of installing or removing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginWork {
     /// What changes, in the order in which it does.
@@ -32,7 +30,6 @@ pub struct PluginWork {
     pub then: &'static [&'static str],
 }
 
-/// A file that changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginChange {
     pub path: Utf8PathBuf,
@@ -44,11 +41,9 @@ pub struct PluginChange {
 
 impl Host {
     /// Installs an agent's plugin, if it is not there already; or only says what that would change.
-    ///
-    /// # Errors
-    /// [`EngineError::Plugin`] if something does not fit, or the agent's shell cannot run this program, and nothing was
-    /// touched; [`EngineError::Disk`] if a file
-    /// could not be written: what is there by then is noted, and a second try continues from there.
+    /// Errors: [`EngineError::Plugin`] if something does not fit, or the agent's shell cannot run this program, and
+    /// nothing was touched; [`EngineError::Disk`] if a file could not be written: what is there by then is noted, and a
+    /// second try continues from there.
     pub fn install_plugin(&self, agent: AgentKind, is_rehearsal: bool) -> Result<PluginWork, EngineError> {
         let (program, plugin) = self.plugin_of(agent)?;
         if let Some(why) = program::problem(&program) {

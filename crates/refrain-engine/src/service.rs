@@ -37,7 +37,6 @@ const LEAVING: Duration = Duration::from_secs(10);
 /// How often it is checked meanwhile: one that was killed wakes no waiter.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// The interface to one project's loops.
 #[derive(Clone, Debug)]
 pub struct Service {
     pub(crate) project: Project,
@@ -46,7 +45,6 @@ pub struct Service {
     pub(crate) trusts_once: bool,
 }
 
-/// A loop that was found.
 #[derive(Clone, Debug)]
 pub struct Located {
     pub dir: LoopDir,
@@ -66,32 +64,25 @@ impl Service {
     }
 
     /// Whether [`Service::trusting`] said so.
-    #[must_use]
     pub fn trusts_once(&self) -> bool {
         self.trusts_once
     }
 
     /// Whether the user trusts this content of the project.
-    #[must_use]
     pub fn trusts(&self, content: Content<'_>) -> bool {
         self.trusts_once || Trust::new(&self.host.state_home).is_trusted(&self.project.root, content)
     }
 
-    #[must_use]
     pub fn project(&self) -> &Project {
         &self.project
     }
 
-    #[must_use]
     pub fn host(&self) -> &Host {
         &self.host
     }
 
     /// The settings of loops that are started here. `variables` says whether those of the environment count: not inside
     /// an attempt, where they were set for the agent.
-    ///
-    /// # Errors
-    /// [`config::ConfigError`] for a file or a variable that cannot be used.
     pub fn settings(
         &self,
         chosen: config::Chosen<'_>,
@@ -108,9 +99,6 @@ impl Service {
     }
 
     /// The folder of a loop, in the archive too.
-    ///
-    /// # Errors
-    /// [`EngineError::NoLoop`], or [`EngineError::IsPlan`].
     pub fn locate(&self, id: &LoopId) -> Result<Located, EngineError> {
         let dir = self.project.loop_dir(id);
         if dir.exists() {
@@ -140,9 +128,6 @@ impl Service {
     }
 
     /// Moves a stopped loop into the archive; returns where it lies then.
-    ///
-    /// # Errors
-    /// [`EngineError`] if it has not stopped, or cannot be moved.
     pub fn archive(&self, id: &LoopId) -> Result<Utf8PathBuf, EngineError> {
         let Located { dir, archived: false } = self.locate(id)? else { return Err(self.no_loop(id)) };
         let _lock = self.lock_of_ended::<LoopState>(id, &dir)?;
@@ -155,9 +140,6 @@ impl Service {
     }
 
     /// The lock of a loop or plan that has ended.
-    ///
-    /// # Errors
-    /// [`EngineError::NotStopped`] if the loop has not ended, or its runner does not release it.
     pub(crate) fn lock_of_ended<M: Machine>(
         &self,
         id: &LoopId,

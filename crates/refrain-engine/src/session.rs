@@ -37,7 +37,6 @@ const PROVERS: u32 = 3;
 /// How long a new loop waits for others to release its worktree.
 const MOMENT: Duration = Duration::from_secs(5);
 
-/// What a session's loop does next.
 #[derive(Clone, Debug)]
 pub enum Turn {
     /// A turn of the session begins: its prompt, with the counter's marker first.
@@ -46,9 +45,7 @@ pub enum Turn {
         marker: String,
         prompt: String,
     },
-    /// The session is in this turn already.
     Under(Box<LoopState>),
-    /// Its last turn is still being proven.
     Proving,
     /// There was nothing to do: its next turn begins at `until`.
     Resting {
@@ -59,9 +56,8 @@ pub enum Turn {
 
 impl Service {
     /// Begins a loop that a session drives. Its first turn is still to begin.
-    ///
-    /// # Errors
-    /// [`EngineError`]: nothing was begun then, or, where the disk failed in between, a loop that counts as crashed.
+    /// Errors: [`EngineError`]: nothing was begun then, or, where the disk failed in between, a loop that counts as
+    /// crashed.
     pub fn begin_in_session(
         &self,
         spec: Spec,
@@ -90,9 +86,8 @@ impl Service {
     }
 
     /// Has a session resume a stopped loop, also one that a runner drove, under a new total if one is given.
-    ///
-    /// # Errors
-    /// [`EngineError`] if another session or a runner drives it, or its state does not allow it; it is unchanged then.
+    /// Errors: [`EngineError`] if another session or a runner drives it, or its state does not allow it; it is
+    /// unchanged then.
     pub fn resume_in_session(
         &self,
         id: &LoopId,
@@ -156,14 +151,12 @@ impl Service {
     }
 
     /// The session that this process was started in: the nearest process above it that is the agent's.
-    #[must_use]
     pub fn session_here(&self, agent: AgentKind, id: Option<&str>) -> Session {
         let Identity { boot, host, .. } = identity::own();
         let process = identity::above(|program| refrain_agents::hook::is_program_of(agent, program));
         Session { agent, id: id.map(str::to_owned), process, boot, host }
     }
 
-    /// The state of a loop, from its journal.
     pub fn state(&self, id: &LoopId) -> Result<LoopState, EngineError> {
         Ok(journal::read(&self.locate(id)?.dir)?.state)
     }
@@ -171,9 +164,7 @@ impl Service {
     /// The session ended its turn, or is to begin one: what comes next, waited for as long as `patience` allows.
     /// Without anything said a turn under way continues. What was said is about the loop as it was `seen`: if two
     /// sessions say it at once, one of them counts.
-    ///
-    /// # Errors
-    /// [`EngineError`] if the turn is unknown; what is on disk is what happened.
+    /// Errors: [`EngineError`] if the turn is unknown; what is on disk is what happened.
     pub fn turn(
         &self,
         seen: &LoopState,
@@ -342,9 +333,6 @@ impl Service {
     }
 
     /// Ends a session's loop whose session says that its iterations are used up.
-    ///
-    /// # Errors
-    /// [`EngineError`] if another process drives it, or it cannot be recorded.
     pub fn cap_in_session(&self, id: &LoopId) -> Result<LoopState, EngineError> {
         let dir = self.locate(id)?.dir;
         let lock = RunnerLock::try_take(&dir)?;

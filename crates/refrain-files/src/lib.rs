@@ -18,13 +18,11 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-/// How a folder is opened.
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// The largest text that is read, in bytes.
 const LARGEST_TEXT: u64 = 64 << 20;
 
-/// Only the user may read and write.
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 
 #[derive(Debug)]
@@ -38,17 +36,12 @@ impl AsFd for Folder {
 
 impl Folder {
     /// Opens a folder.
-    ///
-    /// # Errors
-    /// If it is missing, or a part of the path is a link or no folder: the error names that part.
+    /// Errors: If it is missing, or a part of the path is a link or no folder: the error names that part.
     pub fn open(path: &Utf8Path) -> io::Result<Self> {
         system::open_folder(path.as_std_path()).map(Self).map_err(|error| explained(path, error))
     }
 
     /// Opens a folder that may be reached through links: one that is the user's, and no agent can replace.
-    ///
-    /// # Errors
-    /// If it is missing or no folder.
     pub fn open_trusted(path: &Utf8Path) -> io::Result<Self> {
         let follow = FOLDER.difference(OFlags::NOFOLLOW);
         Ok(Self(rustix::fs::open(path.as_std_path(), follow, Mode::empty())?))
@@ -66,9 +59,6 @@ impl Folder {
     }
 
     /// Opens the folder `name` in it.
-    ///
-    /// # Errors
-    /// If it is missing, a link or no folder.
     pub fn child(&self, name: &str) -> io::Result<Self> {
         Ok(Self(openat(&self.0, single(name)?, FOLDER, Mode::empty())?))
     }
@@ -86,9 +76,6 @@ impl Folder {
 
     /// Opens the folder `name` in it, which is Refrain's own. What has its place and is no folder is removed first;
     /// none if there is no such folder then.
-    ///
-    /// # Errors
-    /// If it can neither be opened nor removed.
     pub fn reclaim(&self, name: &str) -> io::Result<Option<Self>> {
         let name = single(name)?;
         match openat(&self.0, name, FOLDER, Mode::empty()) {
@@ -108,9 +95,6 @@ impl Folder {
     }
 
     /// Removes each link in it whose name is not to be kept.
-    ///
-    /// # Errors
-    /// If it cannot be listed, or one stays.
     pub fn remove_links(&self, is_kept: fn(&[u8]) -> bool) -> io::Result<()> {
         for entry in Dir::read_from(&self.0)? {
             let entry = entry?;
@@ -137,9 +121,6 @@ impl Folder {
     }
 
     /// Opens a regular file in it. A link, or what is no file, is an error.
-    ///
-    /// # Errors
-    /// If it cannot be opened, or is no regular file.
     pub fn file(&self, name: &str, flags: OFlags) -> io::Result<File> {
         // A FIFO would wait for its other end.
         let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -156,9 +137,6 @@ impl Folder {
     }
 
     /// Makes a new file in it, in place of any file or link of that name.
-    ///
-    /// # Errors
-    /// If it cannot be made.
     pub fn create(&self, name: &str) -> io::Result<File> {
         // A file that is there may have another name elsewhere.
         self.remove(name)?;
@@ -166,9 +144,7 @@ impl Folder {
     }
 
     /// Replaces the file `name` in it: a reader sees the old file or the new one, also after a power loss.
-    ///
-    /// # Errors
-    /// If the new file cannot be written; the old one stays then.
+    /// Errors: If the new file cannot be written; the old one stays then.
     pub fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         self.exchange(name, bytes, File::sync_all)?;
         self.sync()
@@ -200,7 +176,6 @@ impl Folder {
         replaced
     }
 
-    /// Renames an entry of it.
     pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         self.rename_to(from, self, to)
     }
@@ -211,17 +186,13 @@ impl Folder {
     }
 
     /// Gives a file in it a second name there.
-    ///
-    /// # Errors
-    /// What the system says: a folder has one name only.
+    /// Errors: What the system says: a folder has one name only.
     pub fn link(&self, from: &str, to: &str) -> io::Result<()> {
         Ok(linkat(&self.0, single(from)?, &self.0, single(to)?, AtFlags::empty())?)
     }
 
     /// Removes a file or a link in it; one that is missing is no error.
-    ///
-    /// # Errors
-    /// If it stays: a folder does.
+    /// Errors: If it stays: a folder does.
     pub fn remove(&self, name: &str) -> io::Result<()> {
         match unlinkat(&self.0, single(name)?, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -230,9 +201,6 @@ impl Folder {
     }
 
     /// Removes a folder in it that holds only files; one that is missing is no error.
-    ///
-    /// # Errors
-    /// If it stays.
     pub fn remove_folder(&self, name: &str) -> io::Result<()> {
         let Some(folder) = self.reclaim(name)? else { return Ok(()) };
         for entry in Dir::read_from(&folder.0)? {
@@ -245,9 +213,6 @@ impl Folder {
     }
 
     /// Makes a FIFO in it; whether it did. What is there already stays.
-    ///
-    /// # Errors
-    /// If the file system has none.
     pub fn make_fifo(&self, name: &str) -> io::Result<bool> {
         match mkfifoat(&self.0, single(name)?, PRIVATE) {
             Ok(()) => Ok(true),
@@ -256,25 +221,20 @@ impl Folder {
         }
     }
 
-    /// Syncs its list of entries to disk.
     pub fn sync(&self) -> io::Result<()> {
         Ok(rustix::fs::fsync(&self.0)?)
     }
 }
 
 /// Opens a regular file by a path without links.
-///
-/// # Errors
-/// As [`Folder::open`] and [`Folder::file`].
 pub fn open(path: &Utf8Path, flags: OFlags) -> io::Result<File> {
     let (folder, name) = split(path)?;
     Folder::open(folder)?.file(name, flags)
 }
 
 /// Opens a regular file to read it. Links are followed: the path may be the user's own.
-///
-/// # Errors
-/// If it cannot be opened, or is no regular file: a FIFO would wait for its other end, and a device may never end.
+/// Errors: If it cannot be opened, or is no regular file: a FIFO would wait for its other end, and a device may never
+/// end.
 pub fn open_regular(path: &Utf8Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path.as_std_path(), flags, Mode::empty())?);
@@ -286,9 +246,7 @@ pub fn open_regular(path: &Utf8Path) -> io::Result<File> {
 }
 
 /// Reads a regular file of at most `most` bytes. Links are followed, as by [`open_regular`].
-///
-/// # Errors
-/// As [`open_regular`]; and if the file is larger.
+/// Errors: As [`open_regular`]; and if the file is larger.
 pub fn read_regular(path: &Utf8Path, most: u64) -> io::Result<Vec<u8>> {
     let file = open_regular(path)?;
     let is_larger = || io::Error::new(ErrorKind::FileTooLarge, format!("it is larger than {most} bytes"));
@@ -302,9 +260,7 @@ pub fn read_regular(path: &Utf8Path, most: u64) -> io::Result<Vec<u8>> {
 }
 
 /// Reads a regular file of text of at most 64 MiB. Links are followed, as by [`open_regular`].
-///
-/// # Errors
-/// As [`read_regular`]; and if it is not UTF-8.
+/// Errors: As [`read_regular`]; and if it is not UTF-8.
 pub fn read_text(path: &Utf8Path) -> io::Result<String> {
     let bytes = read_regular(path, LARGEST_TEXT)?;
     String::from_utf8(bytes).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
@@ -312,9 +268,6 @@ pub fn read_text(path: &Utf8Path) -> io::Result<String> {
 
 /// Makes a new file in place of any file or link at that path. Its folder is Refrain's own: it is made if it is
 /// missing, or something else has its place.
-///
-/// # Errors
-/// As [`Folder::make`], [`Folder::reclaim`] and [`Folder::create`].
 pub fn create(path: &Utf8Path) -> io::Result<File> {
     let (folder, name) = split(path)?;
     let (above, own) = split(folder)?;
@@ -327,9 +280,6 @@ pub fn write(path: &Utf8Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Removes a file or a link by a path without links; one that is missing is no error.
-///
-/// # Errors
-/// As [`Folder::open`] and [`Folder::remove`].
 pub fn remove(path: &Utf8Path) -> io::Result<()> {
     let (folder, name) = split(path)?;
     match Folder::open(folder) {
@@ -338,10 +288,6 @@ pub fn remove(path: &Utf8Path) -> io::Result<()> {
     }
 }
 
-/// The folder and the name of a path.
-///
-/// # Errors
-/// If the path names nothing in a folder.
 pub fn split(path: &Utf8Path) -> io::Result<(&Utf8Path, &str)> {
     match (path.parent(), path.file_name()) {
         (Some(folder), Some(name)) => Ok((folder, name)),

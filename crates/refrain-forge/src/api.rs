@@ -28,9 +28,7 @@ pub(super) enum Api {
 
 impl Api {
     /// Sends one request.
-    ///
-    /// # Errors
-    /// [`Trouble`], also if the answer's status is not a success.
+    /// Errors: [`Trouble`], also if the answer's status is not a success.
     pub(super) fn ask(
         &self,
         method: Method,
@@ -43,7 +41,6 @@ impl Api {
         }
     }
 
-    /// Reads a resource of the forge.
     pub(super) fn get<T: DeserializeOwned>(&self, endpoint: &str) -> Result<T, Trouble> {
         read(endpoint, &self.ask(Method::Get, endpoint, None)?.body)
     }
@@ -57,7 +54,6 @@ impl Api {
         }
     }
 
-    /// Sends a change, and reads the answer.
     pub(super) fn send<T: DeserializeOwned>(
         &self,
         method: Method,
@@ -90,7 +86,6 @@ fn read<T: DeserializeOwned>(endpoint: &str, body: &[u8]) -> Result<T, Trouble> 
     serde_json::from_slice(body).map_err(|source| not_understood(endpoint, source))
 }
 
-/// An answer of an unexpected form.
 pub(super) fn not_understood(endpoint: &str, source: serde_json::Error) -> Trouble {
     Trouble::Answer { asked: endpoint.to_owned(), source }
 }

@@ -3,11 +3,9 @@
 use refrain_core::git::Oid;
 use refrain_core::text::printable;
 
-/// The state of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckState {
     Queued,
-    /// It runs.
     Running,
     /// It waits for a user: an approval, or a button.
     Waiting,
@@ -15,39 +13,30 @@ pub enum CheckState {
     Failed,
     /// It was cancelled, by a user or automatically.
     Cancelled,
-    /// Skipped.
     Skipped,
-    /// It neither passed nor failed.
     Neutral,
 }
 
-/// A check of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// Its name at the forge.
     pub name: String,
     pub state: CheckState,
     /// Whether it is required before merging; none if that is unknown.
     pub required: Option<bool>,
-    /// The page for users.
     pub url: Option<String>,
-    /// Its own short summary.
     pub summary: String,
     /// The job with the detailed log, if the forge runs it.
     pub(super) job: Option<u64>,
 }
 
-/// Whether a project has checks at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Configured {
-    /// The reason for expecting checks.
     Yes(String),
     No,
     /// The state is unknown, with the reason.
     Unknown(String),
 }
 
-/// The known checks of one commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checks {
     pub head: Oid,
@@ -57,7 +46,6 @@ pub struct Checks {
     pub required: Vec<String>,
     /// More checks will follow from those that have begun: the list is incomplete.
     pub unfinished: bool,
-    /// Whether checks are expected.
     pub configured: Configured,
 }
 
@@ -66,26 +54,22 @@ pub struct Checks {
 pub enum Verdict {
     /// All expected checks were reported, and none failed.
     Green,
-    /// These failed.
     Red {
         failed: Vec<Check>,
         /// How many others are running or queued.
         pending: usize,
     },
-    /// Some are running or queued.
     Pending {
-        /// How many have finished.
         done: usize,
-        /// How many are known.
         of: usize,
     },
     /// Only a user can start these.
-    Waiting { on: Vec<Check> },
+    Waiting {
+        on: Vec<Check>,
+    },
     /// No check was reported yet, although some are expected: the reason, or why that is unknown.
     NotStarted {
-        /// The evidence.
         why: String,
-        /// It is certain that checks exist.
         certain: bool,
     },
     /// There are no checks, and none is expected.
@@ -94,7 +78,6 @@ pub enum Verdict {
 
 impl Checks {
     /// The overall result. A check that is not required counts too: a user who wants it ignored can merge.
-    #[must_use]
     pub fn verdict(&self) -> Verdict {
         let is = |wanted: &[CheckState]| {
             self.list.iter().filter(|check| wanted.contains(&check.state)).cloned().collect::<Vec<_>>()

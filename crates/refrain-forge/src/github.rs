@@ -17,7 +17,6 @@ use crate::place::encoded;
 use crate::pull_request::{Project, PullRequest, State};
 use crate::trouble::{RetryTime, SECONDARY, Trouble};
 
-/// A project at GitHub.
 #[derive(Debug)]
 pub(super) struct GitHub {
     pub(super) api: Api,
@@ -100,7 +99,6 @@ struct InPull {
     pull_request: Merge,
 }
 
-/// GraphQL's fields about merging.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Merge {
@@ -135,7 +133,6 @@ impl From<Pull> for PullRequest {
 }
 
 impl GitHub {
-    /// An endpoint of the project.
     pub(super) fn at(&self, rest: &str) -> String {
         format!("repos/{}/{rest}", self.path)
     }

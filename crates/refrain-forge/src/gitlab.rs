@@ -18,11 +18,9 @@ use crate::trouble::Trouble;
 /// The title prefix that makes a merge request a draft in GitLab.
 const DRAFT: &str = "Draft: ";
 
-/// A project at GitLab.
 #[derive(Debug)]
 pub(super) struct GitLab {
     pub(super) api: Api,
-    /// The project in an endpoint, encoded.
     path: String,
 }
 
@@ -98,7 +96,6 @@ impl GitLab {
         Self { api, path: encoded(path) }
     }
 
-    /// An endpoint of the project.
     pub(super) fn at(&self, rest: &str) -> String {
         format!("projects/{}/{rest}", self.path)
     }

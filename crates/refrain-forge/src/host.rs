@@ -38,9 +38,6 @@ impl Forge {
     /// The forge of a remote's address: GitHub at github.com and wherever `gh` has a login or there is a token;
     /// GitLab at gitlab.com and wherever `glab` has a login. None elsewhere, where a branch can only be pushed. The
     /// programs run in `dir` with the user's environment; GitHub is asked with a token if `gh` has no login.
-    ///
-    /// # Errors
-    /// [`Trouble::Unreachable`] if it is unknown whether there is a login, and [`Trouble::Cancelled`].
     pub fn of(
         url: &str,
         dir: &Utf8Path,
@@ -74,15 +71,11 @@ impl Forge {
         Ok(Some(Self { place, host }))
     }
 
-    #[must_use]
     pub fn place(&self) -> &RepositoryAddress {
         &self.place
     }
 
     /// The project: also an early test whether the forge can be reached.
-    ///
-    /// # Errors
-    /// Any [`Trouble`].
     pub fn project(&self) -> Result<Project, Trouble> {
         self.host.project()
     }
@@ -99,10 +92,8 @@ impl Forge {
 
     /// Opens a pull request, or returns the one of this branch that is already open. Long texts are cut. In a project
     /// without drafts it is not opened as a draft, as its `draft` field shows.
-    ///
-    /// # Errors
-    /// [`Trouble`]; if it [`is_uncertain`](Trouble::is_uncertain), the request may be open all the same: the next
-    /// call finds it.
+    /// Errors: [`Trouble`]; if it [`is_uncertain`](Trouble::is_uncertain), the request may be open all the same: the
+    /// next call finds it.
     pub fn open(&self, opening: Opening<'_>) -> Result<PullRequest, Trouble> {
         let open = |forge: &Self| {
             let found = forge.find(opening.branch)?;
@@ -146,14 +137,11 @@ impl Forge {
     }
 
     /// Makes a pull request a draft unless it is one. It may be repeated.
-    ///
-    /// # Errors
-    /// [`Trouble`], also if the project has no drafts.
+    /// Errors: [`Trouble`], also if the project has no drafts.
     pub fn draft(&self, request: &PullRequest) -> Result<(), Trouble> {
         if request.draft { Ok(()) } else { self.host.draft(request) }
     }
 
-    /// The current state of a pull request.
     pub fn get(&self, number: u64) -> Result<PullRequest, Trouble> {
         self.host.get(number)
     }
@@ -165,9 +153,7 @@ impl Forge {
 
     /// The output of a failed check: the end of its log, up to `most` bytes, with the last error in it, or its own
     /// summary if the forge has no log of it.
-    ///
-    /// # Errors
-    /// [`Trouble`]; a log that is gone, or far too long, is no error.
+    /// Errors: [`Trouble`]; a log that is gone, or far too long, is no error.
     pub fn failing_log(&self, check: &Check, most: usize) -> Result<String, Trouble> {
         let log = match check.job.map(|job| self.host.log(job)) {
             Some(Ok(log)) => log_end(&log, most),
@@ -178,17 +164,14 @@ impl Forge {
         Ok(if log.is_empty() { cut_middle(&check.summary, most).into_owned() } else { log })
     }
 
-    /// Whether a pull request can be merged.
     pub fn mergeable(&self, number: u64) -> Result<Mergeable, Trouble> {
         self.host.mergeable(number)
     }
 
     /// Merges a pull request at exactly this commit, as one commit if it is to be squashed, and deletes its branch
     /// unless the branch has moved meanwhile. It may be repeated: an earlier merge is found.
-    ///
-    /// # Errors
-    /// [`Trouble`]; if it [`is_uncertain`](Trouble::is_uncertain), it may be merged all the same: the next call finds
-    /// out.
+    /// Errors: [`Trouble`]; if it [`is_uncertain`](Trouble::is_uncertain), it may be merged all the same: the next call
+    /// finds out.
     pub fn merge(
         &self,
         number: u64,
@@ -235,9 +218,7 @@ impl Forge {
     }
 
     /// Deletes a branch that is still at this commit; returns whether it is gone. It may be repeated.
-    ///
-    /// # Errors
-    /// [`Trouble`]; not if the forge denies it.
+    /// Errors: [`Trouble`]; not if the forge denies it.
     pub fn delete_branch(&self, branch: &str, at: &Oid) -> Result<bool, Trouble> {
         match self.host.branch(branch)? {
             None => return Ok(true),
@@ -270,7 +251,6 @@ fn settled(request: &PullRequest, head: &Oid) -> Option<Merged> {
 /// The end of a log, up to `most` bytes, without colours, timestamps and anything after the last marked error, where
 /// the runner only cleans up.
 fn log_end(log: &[u8], most: usize) -> String {
-    /// The forge's prefix of error lines.
     const ERROR: &str = "##[error]";
     let text = anstream::adapter::strip_str(&String::from_utf8_lossy(log)).to_string();
     let lines: Vec<&str> = text.lines().map(|line| without_time(line.trim_end())).collect();

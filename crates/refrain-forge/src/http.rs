@@ -7,9 +7,7 @@ use rustls::crypto::ring;
 /// Why the body of an answer was not read.
 #[derive(Debug)]
 pub enum BodyError {
-    /// It exceeds the caller's limit.
     TooLong,
-    /// The connection broke.
     Broken(reqwest::Error),
 }
 

@@ -1,5 +1,3 @@
-//! The operations of each kind of forge.
-
 use std::fmt::Debug;
 
 use refrain_core::git::Oid;
@@ -17,12 +15,10 @@ pub(super) trait Host: Debug + Send + Sync {
     fn get(&self, number: u64) -> Result<PullRequest, Trouble>;
     fn create(&self, opening: Opening<'_>) -> Result<PullRequest, Trouble>;
     fn edit(&self, number: u64, title: Option<&str>, body: &str) -> Result<(), Trouble>;
-    /// Marks a draft as ready for review.
     fn ready(&self, of: &PullRequest) -> Result<(), Trouble>;
     /// Turns it into a draft again.
     fn draft(&self, of: &PullRequest) -> Result<(), Trouble>;
     fn checks(&self, head: &Oid, base: &str) -> Result<Checks, Trouble>;
-    /// The whole log of a job.
     fn log(&self, job: u64) -> Result<Vec<u8>, Trouble>;
     fn mergeable(&self, number: u64) -> Result<Mergeable, Trouble>;
     /// Merges it only at this head; returns the commit.
@@ -32,15 +28,12 @@ pub(super) trait Host: Debug + Send + Sync {
     fn delete_branch(&self, name: &str) -> Result<(), Trouble>;
 }
 
-/// A pull request to open.
 #[derive(Clone, Copy, Debug)]
 pub struct Opening<'a> {
     /// Its head branch, which is already at the remote.
     pub branch: &'a str,
-    /// Its base branch.
     pub base: &'a str,
     pub title: &'a str,
-    /// Its description.
     pub body: &'a str,
     /// A draft cannot be merged yet.
     pub draft: bool,

@@ -11,7 +11,6 @@ pub enum Mergeable {
     Yes,
     /// The forge is still computing it.
     NotKnownYet,
-    /// This does.
     No(Vec<MergeBlocker>),
 }
 
@@ -20,13 +19,10 @@ pub enum Mergeable {
 pub enum MergeBlocker {
     Draft,
     Closed,
-    /// It conflicts with its base.
     Conflicts,
     /// It has to be rebased onto its base first.
     Behind,
-    /// An approval is missing.
     ReviewMissing,
-    /// A reviewer requested changes.
     ChangesRequested,
     /// A required check has not passed.
     ChecksMissing,
@@ -49,29 +45,19 @@ impl fmt::Display for MergeBlocker {
     }
 }
 
-/// The result of merging.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Merged {
     /// It is merged, by us or earlier by another user.
     Done {
         /// The merge commit; none if the forge does not report it.
         commit: Option<Oid>,
-        /// Its branch was deleted at the forge.
         branch_deleted: bool,
     },
     /// Its head is not the commit to be merged. Nothing was done.
     HeadMoved { head: Oid },
     /// The forge does not merge it now, for example because its base has just moved. Nothing was done, and it may be
     /// tried again.
-    NotYet {
-        /// The forge's message.
-        said: String,
-    },
+    NotYet { said: String },
     /// The forge does not merge it. Nothing was done.
-    NotMergeable {
-        /// The known reasons.
-        why: Vec<MergeBlocker>,
-        /// The forge's message.
-        said: String,
-    },
+    NotMergeable { why: Vec<MergeBlocker>, said: String },
 }

@@ -12,7 +12,6 @@ pub struct RepositoryAddress {
 impl RepositoryAddress {
     /// Parses the address of a remote; none if it has no host, or its path is no name of a repository. An ssh host
     /// alias is used as it is.
-    #[must_use]
     pub fn of(url: &str) -> Option<Self> {
         let (place, path) = match url.split_once("://") {
             Some(("https" | "http" | "ssh" | "git" | "git+ssh" | "ssh+git", rest)) => rest.split_once('/')?,

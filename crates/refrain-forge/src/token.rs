@@ -21,14 +21,12 @@ const FOR_GIT: &str = "REFRAIN_GIT_TOKEN";
 const HELPER: &str =
     r#"!f() { [ "$1" = get ] && printf 'username=x-access-token\npassword=%s\n' "$REFRAIN_GIT_TOKEN"; }; f"#;
 
-/// A token and its source.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token {
     value: String,
     from: &'static str,
 }
 
-/// Whether a host is GitHub's own.
 pub(super) fn is_githubs(host: &str) -> bool {
     host == "github.com" || host.ends_with(".ghe.com")
 }
@@ -51,7 +49,6 @@ pub(super) fn host_of(url: &str) -> Option<String> {
     RepositoryAddress::of(&format!("{}/of/any", url.trim_end_matches('/'))).map(|place| place.host)
 }
 
-/// Whether the connection is encrypted or local.
 pub(super) fn is_private(url: &str) -> bool {
     let is_here = |host: String| matches!(host.as_str(), "127.0.0.1" | "localhost");
     url.starts_with("https://") || (url.starts_with("http://") && host_of_any(url).is_some_and(is_here))
@@ -63,7 +60,6 @@ fn host_of_any(url: &str) -> Option<String> {
 }
 
 impl Token {
-    /// The token for this host.
     pub fn of(host: &str, env: &[(OsString, OsString)]) -> Option<Self> {
         let names = match is_githubs(host) {
             true => OWN,
@@ -80,12 +76,10 @@ impl Token {
         Some(Self { value: value.to_owned(), from })
     }
 
-    /// The secret value.
     pub(super) fn expose(&self) -> &str {
         &self.value
     }
 
-    /// Its source, as text.
     pub(super) const fn from(&self) -> &'static str {
         self.from
     }

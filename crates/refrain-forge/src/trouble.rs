@@ -11,7 +11,6 @@ const SAID: usize = 2 << 10;
 /// How long to wait if a forge reports a rate limit without a time: GitHub's documented minimum.
 pub(super) const SECONDARY: Duration = Duration::from_secs(60);
 
-/// A failed request to a forge.
 #[derive(Debug, thiserror::Error)]
 pub enum Trouble {
     /// Its program is not installed.
@@ -22,7 +21,6 @@ pub enum Trouble {
     NoProgram {
         /// `gh` or `glab`.
         program: &'static str,
-        /// The forge.
         host: String,
     },
     /// The user is not logged in, or no longer.
@@ -33,58 +31,28 @@ pub enum Trouble {
     NotLoggedIn {
         /// `gh` or `glab`.
         program: &'static str,
-        /// The forge.
         host: String,
         /// The message, printable.
         said: String,
     },
-    /// The token is invalid or expired.
     #[error("{host} does not take the token of {from}; set one that is valid: {said}")]
-    BadToken {
-        /// The source of the token.
-        from: &'static str,
-        /// The forge.
-        host: String,
-        /// The forge's message.
-        said: String,
-    },
-    /// The login lacks the permission.
+    BadToken { from: &'static str, host: String, said: String },
     #[error("the login at the forge may not do this: {said}")]
-    NoPermission {
-        /// The forge's message.
-        said: String,
-    },
-    /// It does not exist, or this login may not see it.
+    NoPermission { said: String },
     #[error("the forge does not have it, or does not show it to this login: {said}")]
-    NotFound {
-        /// The forge's message.
-        said: String,
-    },
-    /// A rate limit was reached.
+    NotFound { said: String },
     #[error("the forge wants to be asked less often: {said}")]
-    RateLimited {
-        /// When to retry.
-        until: RetryTime,
-        /// The forge's message.
-        said: String,
-    },
-    /// It is unreachable, or the connection broke: the result has to be looked up.
+    RateLimited { until: RetryTime, said: String },
     #[error("the forge cannot be reached: {said}")]
     Unreachable { said: String },
-    /// It refused for another reason.
     #[error("the forge refused: {said}")]
     Refused {
         /// The HTTP status; 0 if the program reported it.
         status: u16,
         said: String,
     },
-    /// The answer cannot be parsed.
     #[error("the forge answered something that cannot be understood, to {asked}: {source}")]
-    Answer {
-        asked: String,
-        /// The parse error.
-        source: serde_json::Error,
-    },
+    Answer { asked: String, source: serde_json::Error },
     #[error("asking the forge was stopped")]
     Cancelled,
     /// A system error while the program ran.
@@ -97,13 +65,11 @@ pub enum Trouble {
 pub enum RetryTime {
     /// At this time, in seconds since 1970.
     At(u64),
-    /// A delay after its answer.
     After(Duration),
 }
 
 impl Trouble {
     /// Whether the request may have taken effect all the same.
-    #[must_use]
     pub const fn is_uncertain(&self) -> bool {
         matches!(self, Self::Unreachable { .. } | Self::Cancelled | Self::Tool(_) | Self::Answer { .. })
     }

@@ -22,13 +22,10 @@ use crate::error::GitError;
 use crate::plumbing::git::Git;
 use refrain_secrets::{self as secrets, SecretMatch};
 
-/// The mode of a submodule.
 pub(crate) const SUBMODULE: &str = "160000";
 
-/// The content to commit.
 #[derive(Debug, Default)]
 pub(crate) struct Candidate {
-    /// Paths that are gone.
     pub(crate) gone: Vec<Vec<u8>>,
     /// Paths with new or changed content, with their file stamps at the time of the scan.
     pub(crate) kept: Vec<ChosenFile>,
@@ -44,16 +41,13 @@ pub(crate) struct Candidate {
 pub(crate) struct ChosenFile {
     pub(crate) path: Vec<u8>,
     pub(crate) stamp: Option<u64>,
-    /// The version in the head.
     pub(crate) in_head: Option<Blob>,
 }
 
-/// The user's rules for commits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules<'a> {
     /// The largest file, in bytes.
     pub(crate) largest: u64,
-    /// Paths where suspected secrets are allowed.
     pub(crate) allow_secrets: &'a [PathGlob],
     /// The commit that the loop began at: an allow mark on a line that it contains is the user's.
     pub(crate) base: Option<&'a Oid>,
@@ -113,7 +107,6 @@ pub(crate) fn next_object<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(content)
 }
 
-/// A finding as text.
 pub(crate) fn what(found: SecretMatch) -> String {
     match found.is_marked {
         true => format!("{}; its allow mark is newer than the loop, so it does not count", found.what),

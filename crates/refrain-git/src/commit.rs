@@ -19,28 +19,26 @@ use camino::Utf8Path;
 use refrain_core::LoopId;
 use refrain_core::git::{Base, CommitReport, CommitResult, Exposed, Oid, Operation, RepoPath, Skipped};
 use refrain_core::glob::PathGlob;
-use refrain_proc::tool::WaitingTool;
 
 use crate::Cancel;
 use crate::candidate::before::Before;
 use crate::candidate::memory::Staged;
-use crate::candidate::stage::{self, bring_back, stage};
+use crate::candidate::stage::{bring_back, stage};
 use crate::candidate::status::{Status, has_conflicts};
 use crate::candidate::submodules::look;
 use crate::candidate::{Candidate, Rules, what};
 use crate::commit::choice::choose;
-use crate::commit::history::screen_unknown;
-use crate::commit::message::{IDENTITY, with_trailers};
+use crate::commit::history::screen_commits;
+use crate::commit::message::{IDENTITY_ERRORS, with_trailers};
 use crate::commit::reconcile_history::{CommitAndTree, CommitOwner, ITERATION, Intent, LOOP, Since, since};
-use crate::error::{GitError, OnPath};
+use crate::error::GitError;
 use crate::plumbing::commit_config::is_plain;
 use crate::plumbing::disk::FileStamp;
 use crate::plumbing::git::{Git, said};
-use crate::plumbing::index::{Index, Locked, is_summed_by_us, seal};
+use crate::plumbing::index::{Index, Locked};
 use crate::plumbing::object::Object;
 use crate::repository::Repository;
 
-/// The content to commit, and the rules.
 #[derive(Clone, Copy, Debug)]
 pub struct CommitRequest<'a> {
     /// The state before the loop.
@@ -56,9 +54,7 @@ pub struct CommitRequest<'a> {
     pub index: &'a Utf8Path,
     /// The largest file that is committed, in bytes.
     pub largest_file: u64,
-    /// Paths where suspected secrets are allowed.
     pub allow_secrets: &'a [PathGlob],
-    /// Also ends a running hook.
     pub cancel: Option<&'a Cancel>,
 }
 
@@ -78,10 +74,8 @@ impl Repository {
     ///
     /// It may be repeated: a commit of this loop and iteration that is already in the history is reported as made.
     /// Other new commits in the history, by the agent or another process, are scanned for secrets and reported.
-    ///
-    /// # Errors
-    /// [`GitError`] if git cannot be run, and [`GitError::Cancelled`]. Conditions that merely prevent the commit are
-    /// reported as [`CommitResult::Skipped`].
+    /// Errors: [`GitError`] if git cannot be run, and [`GitError::Cancelled`]. Conditions that merely prevent the
+    /// commit are reported as [`CommitResult::Skipped`].
     pub fn commit(&self, request: CommitRequest<'_>) -> Result<CommitReport, GitError> {
         let index = Index::of(self);
         let git = self.git().until(request.cancel);
@@ -92,22 +86,16 @@ impl Repository {
             false => None,
         };
         let git = git.with_index(request.index);
-        let (seen, status, staging) = match known {
-            Some(Staged { person, status, candidate, tree, .. }) => {
-                (person, status, Staging::Done(candidate, tree))
-            }
-            None => {
-                let seen = index.copy_to(request.index)?;
-                let begun = stage::begin(git)?;
-                (seen, look(self, git)?, Staging::Begun(begun))
-            }
+        let (seen, status, staged) = match known {
+            Some(Staged { person, status, candidate, tree, .. }) => (person, status, Some((candidate, tree))),
+            None => (index.copy_to(request.index)?, look(self, git)?, None),
         };
         let head = status.head.as_ref();
         let intended = request.intended();
         let since = since(git, request.last_head, head, request.whose(intended.as_ref()))?;
-        let mut exposed = screen_unknown(git, &since.by_agent, request.rules(), self.known())?;
+        let mut exposed = screen_commits(git, &since.by_agent, request.rules())?;
         let job = Job { repository: self, request, git, index: &index, seen, status: &status };
-        let settled = job.run(&since, intended, staging)?;
+        let settled = job.run(&since, intended, staged)?;
         if let CommitResult::Made { commit, .. } = &settled.result {
             let allowed = settled.candidate.allowed.iter();
             exposed.extend(allowed.map(|(path, found)| Exposed {
@@ -134,7 +122,6 @@ impl Repository {
     }
 }
 
-/// A commit in progress.
 pub(crate) struct Job<'a> {
     repository: &'a Repository,
     request: CommitRequest<'a>,
@@ -144,22 +131,12 @@ pub(crate) struct Job<'a> {
     status: &'a Status,
 }
 
-/// The outcome of the attempt to commit.
 struct CommitOutcome {
     result: CommitResult,
-    /// The head now.
     head: Option<Oid>,
     candidate: Candidate,
     /// Paths that a hook added and that could not be removed again.
     taken: Vec<RepoPath>,
-}
-
-/// The progress of the private index.
-enum Staging<'a> {
-    /// It contains this candidate and has this tree.
-    Done(Candidate, Oid),
-    /// A git process has read it and waits for its input.
-    Begun(WaitingTool<'a>),
 }
 
 /// Whether a commit was made, by the last of the parts.
@@ -170,7 +147,7 @@ impl Job<'_> {
         &self,
         since: &Since,
         intended: Option<Intent>,
-        mut staging: Staging<'_>,
+        staged: Option<(Candidate, Oid)>,
     ) -> Result<CommitOutcome, GitError> {
         let before = Before::of(self.request.base);
         if let Some(made) = &since.ours {
@@ -180,13 +157,11 @@ impl Job<'_> {
         if let Some(skipped) = self.forbidden() {
             return Ok(self.settled(Err(skipped), Candidate::default(), Vec::new()));
         }
-        let mut candidate = match &mut staging {
-            Staging::Done(candidate, _) => std::mem::take(candidate),
-            Staging::Begun(_) => {
-                choose(self.repository, self.git, self.status, &before, self.request.rules())?
-            }
+        let (mut candidate, tree) = match staged {
+            Some((candidate, tree)) => (candidate, Some(tree)),
+            None => (choose(self.repository, self.git, self.status, &before, self.request.rules())?, None),
         };
-        let (outcome, taken) = self.commit(&mut candidate, &before, staging)?;
+        let (outcome, taken) = self.commit(&mut candidate, &before, tree)?;
         Ok(self.settled(outcome, candidate, taken))
     }
 
@@ -243,7 +218,7 @@ impl Job<'_> {
         &self,
         candidate: &mut Candidate,
         before: &Before,
-        staging: Staging<'_>,
+        tree: Option<Oid>,
     ) -> Result<(Outcome, Vec<RepoPath>), GitError> {
         let none = |skipped| Ok((Err(skipped), Vec::new()));
         if candidate.gone.is_empty() && candidate.kept.is_empty() {
@@ -251,17 +226,12 @@ impl Job<'_> {
         }
         let Some(lock) = self.index.lock(self.request.id)? else { return none(Skipped::IndexLocked) };
         let head = self.status.head.as_ref();
-        let tree = match staging {
-            Staging::Done(_, tree) => Some(tree),
-            Staging::Begun(begun) => {
-                let rules = self.request.rules();
-                let staged = stage(self.repository, self.git, head, candidate, rules, begun);
-                if let Err(skipped) = ignore_no(staged)? {
-                    return none(skipped);
-                }
-                None
+        if tree.is_none() {
+            let staged = stage(self.repository, self.git, head, candidate, self.request.rules());
+            if let Err(skipped) = ignore_no(staged)? {
+                return none(skipped);
             }
-        };
+        }
         self.request.intend(head)?;
         let is_plain = is_plain(self.repository, self.git)?;
         let outcome = if is_plain { self.of_parts(tree)? } else { self.by_git()? };
@@ -289,17 +259,12 @@ impl Job<'_> {
 
     fn of_parts(&self, staged: Option<Oid>) -> Result<Outcome, GitError> {
         let head = self.status.head.as_ref();
-        let moving = self.git.begin(self.moving())?;
         let tree = match staged {
             Some(tree) => tree,
-            None => {
-                // The user's new index gets its checksum later.
-                let skip = format!("index.skipHash={}", head.is_some_and(is_summed_by_us));
-                match self.say(&["-c", &skip, "write-tree", "--missing-ok"], &[])? {
-                    Ok(tree) => tree,
-                    Err(skipped) => return Ok(Err(skipped)),
-                }
-            }
+            None => match self.say(&["write-tree", "--missing-ok"], &[])? {
+                Ok(tree) => tree,
+                Err(skipped) => return Ok(Err(skipped)),
+            },
         };
         if let Some(head) = head
             && self.repository.tree_by(self.git, head)? == tree
@@ -313,15 +278,7 @@ impl Job<'_> {
             Ok(commit) => commit,
             Err(said) => return Ok(Err(why_not(said))),
         };
-        let index = self.request.index;
-        // The user's new index gets its checksum while git moves the branch.
-        let (done, sealed) = std::thread::scope(|both| {
-            let sealing = is_summed_by_us(&tree).then(|| both.spawn(|| seal(index)));
-            let done = moving.run(&self.moved_to(&commit));
-            (done, sealing.map_or(Ok(Ok(())), std::thread::ScopedJoinHandle::join))
-        });
-        let done = done.map_err(GitError::from)?;
-        sealed.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked)).on("write", index)?;
+        let done = Git::run(self.git, self.moving(), &self.moved_to(&commit))?;
         match done.status.success() {
             true => Ok(Ok(CommitAndTree { commit, tree })),
             false => Ok(Err(Skipped::Failed { said: said(&done) })),
@@ -445,7 +402,7 @@ fn ignore_no(staged: Result<(), GitError>) -> Result<Result<(), Skipped>, GitErr
 
 fn why_not(said: String) -> Skipped {
     match said {
-        said if IDENTITY.iter().any(|words| said.contains(words)) => Skipped::NoIdentity,
+        said if IDENTITY_ERRORS.iter().any(|words| said.contains(words)) => Skipped::NoIdentity,
         said if said.contains("aborted by hook") => Skipped::Hook { said },
         said => Skipped::Failed { said },
     }

@@ -1,5 +1,3 @@
-//! Errors of git.
-
 use std::io;
 
 use camino::Utf8PathBuf;
@@ -13,26 +11,17 @@ use crate::OLDEST;
 /// [`refrain_core::git::Skipped`].
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
-    /// There is no git program.
     #[error("git cannot be started; install it, or do without commits, branches and worktrees")]
     Missing(#[source] io::Error),
-    /// A git program that lacks what Refrain needs.
     #[error("git {0} is older than {major}.{minor}, which Refrain needs; install a newer one", major = OLDEST.0, minor = OLDEST.1)]
     TooOld(String),
-    /// A plain folder.
     #[error("{0} is in no git repository; run `git init` there first")]
     NotARepository(Utf8PathBuf),
-    /// A repository without files.
     #[error("{0} is in a git repository without a working tree; run it in a worktree of that repository")]
     Bare(Utf8PathBuf),
     /// Git does not trust the folder's owner (its `safe.directory`).
     #[error("git does not use the repository of {path}, as somebody else owns it: {said}")]
-    NotOurs {
-        path: Utf8PathBuf,
-        /// Git's message.
-        said: String,
-    },
-    /// Git prints paths line by line.
+    NotOurs { path: Utf8PathBuf, said: String },
     #[error(
         "the path of {0:?}, or of its git folder, has a line break in it, and git's answers about it cannot be read; \
          rename that folder"
@@ -43,33 +32,19 @@ pub enum GitError {
         "more than {most} files are changed or new; remove them, commit them, name them in .gitignore, or start with \
          --worktree"
     )]
-    TooManyChanges {
-        /// The limit.
-        most: usize,
-    },
+    TooManyChanges { most: usize },
     /// More files than can be searched for protected ones.
     #[error(
         "more than {most} files and folders lie in the worktree, too many to look for protected ones; name what is built \
          or installed in .gitignore before the start"
     )]
-    TooLarge {
-        /// The limit.
-        most: usize,
-    },
-    /// More files than can be compared with their earlier state.
+    TooLarge { most: usize },
     #[error("more than {most} files and folders; name what is built or installed in .gitignore")]
-    TooManyFiles {
-        /// The limit.
-        most: usize,
-    },
-    /// More new links than can be checked.
+    TooManyFiles { most: usize },
     #[error(
         "more than {most} symbolic links are new, too many to see where they lead; commit them, or name them in .gitignore"
     )]
-    TooManyLinks {
-        /// The limit.
-        most: usize,
-    },
+    TooManyLinks { most: usize },
     /// An object whose content does not match its name.
     #[error(
         "git's object of {0} is not what its name says: the repository is damaged, or the object was forged; run `git fsck` \
@@ -81,37 +56,28 @@ pub enum GitError {
     Glob(#[from] refrain_core::glob::GlobError),
     #[error("git was stopped")]
     Cancelled,
-    /// Git failed.
     #[error("`{command}` failed: {said}")]
     Failed {
-        /// The command line.
         command: String,
         /// Its message, printable.
         said: String,
     },
-    /// Git's answer has an unexpected form.
     #[error("`git {command}` answered something that cannot be understood: {answer:?}")]
     Answer {
         /// The first words of the command line.
         command: &'static str,
-        /// The beginning of its answer.
         answer: String,
     },
-    /// An invalid branch name.
     #[error("{0:?} cannot be the name of a branch; git-check-ref-format(1) says which can")]
     BadBranch(String),
     #[error("a branch {0:?} exists already; choose another name, or delete it")]
     BranchTaken(String),
-    /// A repository without a commit, although one is needed as a base.
     #[error("{0} has no commit yet; make a first one: git commit --allow-empty -m Begin")]
     Unborn(Utf8PathBuf),
-    /// No committer identity is configured.
     #[error("git does not know who commits; git config user.name and user.email say it")]
     NoIdentity,
-    /// A reference of ours was moved by another process.
     #[error("{0} was moved by somebody else in the middle of this; try again")]
     ReferenceMoved(String),
-    /// A text that names no commit.
     #[error("{0:?} names no commit here; give a branch, a tag or a commit")]
     NoCommit(String),
     /// A folder that would be missing in a worktree.
@@ -124,7 +90,6 @@ pub enum GitError {
         folder: Utf8PathBuf,
         commit: String,
     },
-    /// A worktree and its branch are gone.
     #[error(
         "the loop's worktree is gone, and so is its branch {branch:?}{}",
         .last.as_ref().map(|last| format!("; git branch {branch} {last} brings that back")).unwrap_or_default()
@@ -135,13 +100,10 @@ pub enum GitError {
         "the loop's worktree is gone, and its branch {branch:?} is checked out in {by}; switch that to another branch"
     )]
     BranchInUse { branch: String, by: Utf8PathBuf },
-    /// A branch is checked out in a worktree of the user.
     #[error("branch {branch:?} is checked out in {by}; switch that to another branch")]
     BranchElsewhere { branch: String, by: Utf8PathBuf },
-    /// The path for a worktree contains something else.
     #[error("{0} exists already and is no worktree of this branch; move it away")]
     Occupied(Utf8PathBuf),
-    /// The git program differs from the pinned one.
     #[error("the git program {0} was changed since the loop started; start a new loop to use it")]
     OtherProgram(Utf8PathBuf),
     /// Attributes differ from the pinned ones.
@@ -154,22 +116,14 @@ pub enum GitError {
         "{0} is no regular file, and git would wait for it; remove it and put the file back (`git reset` writes a new index)"
     )]
     NoFile(Utf8PathBuf),
-    /// An index too large to be one.
     #[error("{path} has more than {} MiB, which is no index of git; remove it, and `git reset` writes a new one", .most >> 20)]
     LargeIndex {
         path: Utf8PathBuf,
         /// The limit, in bytes.
         most: u64,
     },
-    /// A file operation that failed.
     #[error("{action} {path}")]
-    Disk {
-        /// The attempted action, as in "write".
-        action: &'static str,
-        path: Utf8PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    Disk { action: &'static str, path: Utf8PathBuf, source: io::Error },
     /// A system error while git ran.
     #[error(transparent)]
     Tool(ToolError),
@@ -190,7 +144,6 @@ impl From<ToolError> for GitError {
     }
 }
 
-/// Names the file in a failed operation.
 pub(crate) trait OnPath<T> {
     fn on(self, action: &'static str, path: impl Into<Utf8PathBuf>) -> Result<T, GitError>;
 }

@@ -2,7 +2,6 @@
 //! becomes one commit that follows its tasks' commits. No checkout is touched and no branch of the user is moved
 //! here.
 
-pub(crate) mod disjoint_merge;
 pub(crate) mod handover;
 pub(crate) mod handover_disk;
 pub(crate) mod heads;
@@ -14,28 +13,24 @@ use refrain_core::glob::PathGlob;
 
 use crate::Cancel;
 use crate::candidate::Rules;
-use crate::commit::history::screen_unknown;
+use crate::commit::history::screen_commits;
 use crate::error::GitError;
 use crate::landing::linear_history::{New, since, trailed};
 use crate::plumbing::git::Git;
 use crate::repository::Repository;
 
-/// The works to land, all at once.
 #[derive(Clone, Copy, Debug)]
 pub struct LandRequest<'a> {
-    /// The reference of the line.
     pub reference: &'a str,
     pub tip: &'a Oid,
     /// The works, each on top of the one before it.
     pub works: &'a [Work<'a>],
     /// The largest file that is scanned for secrets, in bytes.
     pub largest_file: u64,
-    /// Paths where suspected secrets are allowed.
     pub allow_secrets: &'a [PathGlob],
     pub cancel: Option<&'a Cancel>,
 }
 
-/// One of several that land together.
 #[derive(Clone, Copy, Debug)]
 pub struct Work<'a> {
     /// The content of the commit: the work, merged onto the one before it.
@@ -46,10 +41,8 @@ pub struct Work<'a> {
     pub trailers: &'a [(&'a str, &'a str)],
 }
 
-/// The result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Landed {
-    /// They are on the line.
     Done {
         /// A commit for each, in their order.
         commits: Vec<Oid>,
@@ -67,7 +60,6 @@ pub enum Landed {
     },
 }
 
-/// The parts of a wave.
 #[derive(Clone, Copy, Debug)]
 pub struct WaveRequest<'a> {
     /// The reference that protects the wave's commit until a branch points to it.
@@ -78,12 +70,10 @@ pub struct WaveRequest<'a> {
     pub commits: &'a [Oid],
     /// The message, without trailers.
     pub message: &'a str,
-    /// The trailers, which identify this wave.
     pub trailers: &'a [(&'a str, &'a str)],
     pub cancel: Option<&'a Cancel>,
 }
 
-/// The result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wave {
     Made {
@@ -93,21 +83,14 @@ pub enum Wave {
         chain: Vec<Oid>,
     },
     /// A task's commit depends on changes that are not in this wave; nothing is made.
-    Conflict {
-        /// The task's commit.
-        at: Oid,
-        /// The conflicting paths.
-        conflicts: Vec<Conflict>,
-    },
+    Conflict { at: Oid, conflicts: Vec<Conflict> },
 }
 
 impl Repository {
     /// Adds a commit for each work to the line, which moves once. It may be repeated: a commit with these trailers on
     /// the line after the tip is taken as already made. A line with the same content as its tip, but different
     /// commits, is reset to it.
-    ///
-    /// # Errors
-    /// [`GitError::NoIdentity`] if git does not know who commits; [`GitError`] if git fails, and
+    /// Errors: [`GitError::NoIdentity`] if git does not know who commits; [`GitError`] if git fails, and
     /// [`GitError::Cancelled`].
     pub fn land(&self, request: LandRequest<'_>) -> Result<Landed, GitError> {
         let LandRequest { reference, works, largest_file, allow_secrets, cancel, .. } = request;
@@ -123,7 +106,7 @@ impl Repository {
             commits.push(commit);
         }
         let rules = Rules { largest: largest_file, allow_secrets, base: Some(request.tip) };
-        let mut exposed = screen_unknown(git, &commits[before..], rules, self.known())?;
+        let mut exposed = screen_commits(git, &commits[before..], rules)?;
         exposed.retain(|exposed| !exposed.allowed);
         let is_exposed = |commit: &Oid| exposed.iter().any(|it| it.commit == *commit);
         let clean = commits.iter().position(is_exposed).unwrap_or(commits.len());

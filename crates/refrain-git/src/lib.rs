@@ -4,10 +4,9 @@
 //! starts, [`Repository::tree`] returns the loop's own changes as a tree, and [`Repository::commit`] commits them.
 //! `worktree` has the folders that a loop works in, `evidence` reads what is left of it.
 //!
-//! Git is a subprocess with an environment that user settings cannot bend. Simple documented files are read directly
-//! (`reference`, `worktree_list`), constants are cached (`object_cache`), and simple objects are written directly
-//! (`object`, `disjoint_merge`). Only `landing::handover` moves the user's branch and files, by compare-and-swap;
-//! nothing here uses force.
+//! Git is a subprocess with an environment that user settings cannot bend; what cannot change is asked once
+//! (`object_cache`). Only `landing::handover` moves the user's branch and files, by compare-and-swap; nothing here uses
+//! force.
 
 mod candidate;
 mod commit;
@@ -39,7 +38,7 @@ pub use publish::push::PushRequest;
 pub use publish::rebase::{RebaseRequest, Rebased};
 pub use publish::refusal::Refusal;
 pub use publish::{PublishRequest, Push, Upstream};
-pub use refrain_proc::tool::{Cancel, Sweeper};
+pub use refrain_proc::tool::{Cancel, Confinement, Sweeper};
 pub use repository::Repository;
 pub use version::{OLDEST, read_version, version};
 pub use worktree::Removal;

@@ -2,7 +2,6 @@
 
 pub(crate) mod attributes;
 pub(crate) mod commit_config;
-pub(crate) mod committer;
 pub(crate) mod configuration;
 pub(crate) mod disk;
 pub(crate) mod git;
@@ -13,5 +12,4 @@ pub(crate) mod object;
 pub(crate) mod object_cache;
 pub(crate) mod overrides;
 pub(crate) mod parts;
-pub(crate) mod reference;
 pub(crate) mod worktree_list;

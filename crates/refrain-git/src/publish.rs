@@ -23,7 +23,7 @@ use crate::candidate::Rules;
 use crate::error::GitError;
 use crate::plumbing::commit_config::configured;
 use crate::plumbing::git::{Git, said};
-use crate::publish::push::{ASKS_NOBODY, exposed, exposed_by_loop, exposed_name};
+use crate::publish::push::{WITHOUT_PROMPTS, exposed, exposed_by_loop, exposed_name};
 use crate::publish::refusal::{PushResult, Refusal, of_push, of_transport};
 use crate::repository::Repository;
 use crate::worktree::worktree_git::{is_over_half_made, past};
@@ -37,10 +37,8 @@ const MOST: &str = "--max-count=1000";
 /// The time limit for a push or fetch, including the user's hooks.
 const BRINGING: Duration = Duration::from_secs(600);
 
-/// The remote branch to publish to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
-    /// The remote's name.
     pub remote: String,
     /// The branch's name there, without `refs/heads/`.
     pub branch: String,
@@ -57,7 +55,6 @@ pub(crate) struct Destination {
 #[derive(Clone, Copy, Debug)]
 pub struct PublishRequest<'a> {
     pub upstream: &'a Upstream,
-    /// The commit to push.
     pub head: &'a Oid,
     /// The branch has been seen on the remote before: if it is gone now, it was deleted there.
     pub was_there: bool,
@@ -65,26 +62,21 @@ pub struct PublishRequest<'a> {
     pub base: Option<&'a Oid>,
     /// The largest file that is scanned, in bytes.
     pub largest_file: u64,
-    /// Paths where suspected secrets are allowed.
     pub allow_secrets: &'a [PathGlob],
     pub cancel: Option<&'a Cancel>,
 }
 
-/// The result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Push {
-    /// The remote's branch was updated.
     Pushed {
         head: Oid,
     },
-    /// The remote had it already.
     UpToDate {
         /// The remote branch's head: this commit, or a later one that was pushed on top of it.
         head: Oid,
     },
     /// The remote has commits that were missing here; they were fetched, and nothing was pushed.
     Behind {
-        /// The remote branch's head.
         theirs: Oid,
     },
     Refused(Refusal),
@@ -127,9 +119,6 @@ impl Repository {
     }
 
     /// The branch's head at the remote; none if it does not exist. Nothing is changed here.
-    ///
-    /// # Errors
-    /// [`GitError`] if git cannot be run, and [`GitError::Cancelled`].
     pub fn look_at(
         &self,
         upstream: &Upstream,
@@ -149,7 +138,6 @@ impl Repository {
         Ok(Ok(lines.find(|(_, name)| *name == refname).and_then(|(at, _)| at.parse().ok())))
     }
 
-    /// The same, and fetches the commit.
     pub fn fetch(
         &self,
         upstream: &Upstream,
@@ -182,10 +170,8 @@ impl Repository {
     /// Pushes exactly this commit if the remote's branch is an ancestor of it or does not exist yet. It may be
     /// repeated: a commit that is already there is not pushed again. If any commit that the remote lacks contains a
     /// suspected secret, nothing is pushed, no matter who made it.
-    ///
-    /// # Errors
-    /// [`GitError`] if git cannot be run, and [`GitError::Cancelled`]: only the next look at the remote shows what
-    /// arrived.
+    /// Errors: [`GitError`] if git cannot be run, and [`GitError::Cancelled`]: only the next look at the remote shows
+    /// what arrived.
     pub fn publish(&self, request: PublishRequest<'_>) -> Result<Push, GitError> {
         let PublishRequest { upstream, head, cancel, .. } = request;
         let theirs = match self.fetch(upstream, cancel)? {
@@ -317,7 +303,7 @@ impl Repository {
         let run = |env: &[(OsString, OsString)]| {
             let git = self.git().until(cancel).within(Some(limit)).in_env(env);
             let git = git.with_hooks().with_settings(&destination.settings);
-            git.run(ASKS_NOBODY.iter().chain(args).copied(), &[])
+            git.run(WITHOUT_PROMPTS.iter().chain(args).copied(), &[])
         };
         match self.known_to(&upstream.url, run) {
             Ok(done) => Ok(Ok(done)),
@@ -330,7 +316,6 @@ impl Repository {
     }
 }
 
-/// An unpredictable number.
 fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }

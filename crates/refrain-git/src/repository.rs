@@ -15,15 +15,13 @@ use refrain_proc::tool::{Cancel, Sweeper};
 
 use crate::candidate::memory::Memory;
 use crate::error::{GitError, OnPath};
-use crate::operation;
 use crate::plumbing::configuration::Configurations;
 use crate::plumbing::git::{Git, environment, path_outside, program, said};
 use crate::plumbing::git_files;
 use crate::plumbing::object_cache::ObjectCache;
-use crate::version;
+use crate::{operation, version};
 use refrain_forge::FROM_FILE;
 
-/// A worktree of a repository.
 #[derive(Debug)]
 pub struct Repository {
     root: Utf8PathBuf,
@@ -51,18 +49,13 @@ pub struct Repository {
 impl Repository {
     /// The worktree that contains `worktree`, with the user's environment for git; variables set by a surrounding git
     /// are ignored.
-    ///
-    /// # Errors
-    /// [`GitError::NotARepository`] in a plain folder, [`GitError::Bare`] if there are no files,
+    /// Errors: [`GitError::NotARepository`] in a plain folder, [`GitError::Bare`] if there are no files,
     /// [`GitError::NotOurs`] if git does not trust the owner, [`GitError::Missing`] without a git program.
     pub fn open(worktree: &Utf8Path, env: &[(OsString, OsString)]) -> Result<Self, GitError> {
         Self::open_with(worktree, env, None)
     }
 
     /// The same, with a time limit for each answer of git.
-    ///
-    /// # Errors
-    /// As [`Self::open`], and [`GitError::Tool`] if it takes longer.
     pub fn open_within(
         worktree: &Utf8Path,
         env: &[(OsString, OsString)],
@@ -175,7 +168,6 @@ impl Repository {
 
     /// The same worktree for another user of it, without asking git again for its location, configuration or commits.
     /// What is staged in one is not known to the other.
-    #[must_use]
     pub fn again(&self) -> Self {
         Self {
             root: self.root.clone(),
@@ -200,13 +192,10 @@ impl Repository {
         Self { root: root.to_owned(), git_dir, ..self.again() }
     }
 
-    /// The same, with the cancellation of another.
     pub(crate) fn with_cancel_of(self, other: &Self) -> Self {
         Self { cancel: other.cancel.clone(), ..self }
     }
 
-    /// The root of the worktree.
-    #[must_use]
     pub fn root(&self) -> &Utf8Path {
         &self.root
     }
@@ -219,7 +208,6 @@ impl Repository {
     }
 
     /// The operation of git in progress in this worktree.
-    #[must_use]
     pub fn operation(&self) -> Option<Operation> {
         operation::in_progress(&self.git_dir)
     }
@@ -258,20 +246,15 @@ impl Repository {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The cache of commits.
     pub(crate) fn known(&self) -> &ObjectCache {
         &self.known
     }
 
     /// Refuses a git that is too old for commits, candidates and worktrees.
-    ///
-    /// # Errors
-    /// [`GitError::TooOld`], or if git cannot be run.
     pub fn check_version(&self) -> Result<(), GitError> {
         version::check(Git::new(&self.root, &self.env).within(self.limit), self.program.as_deref())
     }
 
-    /// Git in this worktree.
     pub(crate) fn git(&self) -> Git<'_> {
         Git::new(&self.root, &self.env).until(self.cancel.as_ref()).within(self.limit).guarded_by(self)
     }
@@ -287,13 +270,11 @@ impl Repository {
     }
 
     /// The folder of this worktree with its index and its operation in progress.
-    #[must_use]
     pub fn git_dir(&self) -> &Utf8Path {
         &self.git_dir
     }
 
     /// The folder of all worktrees with branches, hooks and objects.
-    #[must_use]
     pub fn common_dir(&self) -> &Utf8Path {
         &self.common_dir
     }

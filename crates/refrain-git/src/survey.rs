@@ -14,9 +14,7 @@ const MOST_DIRTY: usize = 20_000;
 impl Repository {
     /// The state before a loop begins: the head, the branch, and every path that is changed, staged or new. It takes
     /// no lock and changes nothing.
-    ///
-    /// # Errors
-    /// [`GitError::TooManyChanges`] beyond 20,000 paths; otherwise if git cannot be run.
+    /// Errors: [`GitError::TooManyChanges`] beyond 20,000 paths; otherwise if git cannot be run.
     pub fn survey(&self) -> Result<Base, GitError> {
         let status = look(self, self.git())?;
         self.memory().clean = status.head.clone().filter(|_| status.entries.is_empty());
@@ -31,9 +29,6 @@ impl Repository {
     }
 
     /// The paths whose changes git ignores because of an index flag.
-    ///
-    /// # Errors
-    /// If git cannot be run.
     pub fn hidden_paths(&self) -> Result<Vec<RepoPath>, GitError> {
         let printed = self.git().output(HIDDEN, &[])?;
         Ok(hidden(&printed).map(|(_, path)| RepoPath::from_bytes(path)).collect())

@@ -1,5 +1,3 @@
-//! Git's version, and the oldest that is accepted.
-
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,9 +10,7 @@ use crate::error::GitError;
 use crate::plumbing::git::{Git, environment};
 
 /// Git's version, run in `dir` with the user's environment, within `limit`: `git version 2.47.3`.
-///
-/// # Errors
-/// [`GitError::Missing`] without a git program; otherwise if it cannot be run.
+/// Errors: [`GitError::Missing`] without a git program; otherwise if it cannot be run.
 pub fn version(dir: &Utf8Path, env: &[(OsString, OsString)], limit: Duration) -> Result<String, GitError> {
     Git::new(dir, &environment(env)).within(Some(limit)).text(["--version"], &[])
 }
@@ -38,7 +34,6 @@ pub(crate) fn check(git: Git<'_>, program: Option<&Path>) -> Result<(), GitError
 }
 
 /// The version in what [`version`] returns, and whether it is new enough.
-#[must_use]
 pub fn read_version(said: &str) -> (&str, bool) {
     let version = said.split_whitespace().nth(2).unwrap_or_default();
     let mut numbers = version.split('.').map_while(|number| number.parse::<u32>().ok());

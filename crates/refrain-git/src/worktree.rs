@@ -20,11 +20,10 @@ use crate::operation;
 use crate::plumbing::disk::text;
 use crate::plumbing::git::{Git, said};
 use crate::plumbing::listed::{Worktree, real};
-use crate::plumbing::worktree_list::{has_modules, head_of};
+use crate::plumbing::worktree_list::has_modules;
 use crate::repository::{Repository, is_refrains};
 use crate::worktree::worktree_git::is_half_made;
 
-/// The result of removing a worktree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Removal {
     /// It is gone, and so is its branch, which had no commit of its own.
@@ -51,9 +50,7 @@ impl Repository {
     /// created with access for this user only. An existing worktree with that branch is reused, an unfinished one is
     /// made again: so it may be repeated. A branch of that name at `from` that is checked out nowhere is taken as the
     /// one begun earlier: the caller has checked before that the name was free.
-    ///
-    /// # Errors
-    /// [`GitError::Occupied`] if `path` holds something else; those of [`Self::check_branch_free`];
+    /// Errors: [`GitError::Occupied`] if `path` holds something else; those of [`Self::check_branch_free`];
     /// [`GitError::Failed`] with git's message.
     pub fn add_worktree(&self, path: &Utf8Path, branch: &str, from: &Oid) -> Result<(), GitError> {
         self.check_branch_name(branch)?;
@@ -105,9 +102,7 @@ impl Repository {
 
     /// Recreates a worktree whose folder is gone from its branch as that is now. `last` is the branch's last known
     /// commit.
-    ///
-    /// # Errors
-    /// [`GitError::BranchGone`] if the branch does not exist, [`GitError::BranchInUse`] if it is checked out
+    /// Errors: [`GitError::BranchGone`] if the branch does not exist, [`GitError::BranchInUse`] if it is checked out
     /// elsewhere; [`GitError::Failed`] with git's message.
     pub fn restore_worktree(
         &self,
@@ -206,9 +201,6 @@ impl Repository {
         (at, branch): (&Oid, Option<&str>),
     ) -> Result<(), GitError> {
         let worktrees = self.worktrees_to_change();
-        if branch.is_some_and(|branch| self.link(path, branch, at)) {
-            return Ok(());
-        }
         match branch {
             Some(branch) => worktrees.add(git, &["--force", path.as_str(), branch]),
             None => worktrees.add(git, &["--force", "--detach", path.as_str(), at.as_str()]),
@@ -216,9 +208,6 @@ impl Repository {
     }
 
     /// Has git forget a worktree whose folder is gone; its branch stays. A locked worktree stays listed.
-    ///
-    /// # Errors
-    /// [`GitError::Failed`] with git's message.
     pub fn forget_worktree(&self, path: &Utf8Path) -> Result<Removal, GitError> {
         if path.exists() {
             return Ok(Removal::Kept("its folder is there again".to_owned()));
@@ -311,17 +300,6 @@ impl Repository {
 
     /// Which other worktree than the one at `path` has the branch checked out.
     pub fn checked_out(&self, branch: &str, path: &Utf8Path) -> Result<Option<Utf8PathBuf>, GitError> {
-        let asked = real(path);
-        // It is nearly always only there, as the files show.
-        let main = self.common_dir().parent().unwrap_or(self.common_dir());
-        let is_main = main == asked || main == path;
-        let is_in_main =
-            !is_main && head_of(self.common_dir()).is_none_or(|on| on.as_deref() == Some(branch));
-        let is_on =
-            |it: &Worktree| it.branch.as_deref() == Some(branch) && it.path != asked && it.path != path;
-        if !is_in_main && self.linked().is_some_and(|all| !all.iter().any(is_on)) {
-            return Ok(None);
-        }
         self.worktrees_to_list().other_on(branch, path)
     }
 

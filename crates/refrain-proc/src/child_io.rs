@@ -18,9 +18,6 @@ pub struct Piped {
 
 impl Piped {
     /// Starts `program` in our working folder and environment.
-    ///
-    /// # Errors
-    /// If it cannot be started.
     pub fn start(program: &str, args: &[String]) -> io::Result<(Self, ChildStdin, ChildStdout)> {
         #[expect(clippy::disallowed_methods, reason = "this crate is the home of starting processes")]
         let mut child = Command::new(program)
@@ -36,9 +33,6 @@ impl Piped {
     }
 
     /// Waits for its end up to `grace`, then kills it and its group.
-    ///
-    /// # Errors
-    /// If the system cannot report how it ended.
     pub fn end(&mut self, grace: Duration) -> io::Result<ExitStatus> {
         if let Some(status) = self.child.try_wait()? {
             return Ok(status);

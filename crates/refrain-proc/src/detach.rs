@@ -44,9 +44,7 @@ pub fn leave_terminal() {
 
 /// Starts `program` under the name `arg0` with this environment, its diagnostics going to `log`, and waits until it
 /// is ready or gone.
-///
-/// # Errors
-/// If it cannot be started, or ends before it is ready; the error text is its last line of output.
+/// Errors: If it cannot be started, or ends before it is ready; the error text is its last line of output.
 pub fn start(
     program: &Path,
     arg0: &str,

@@ -7,7 +7,6 @@ use refrain_core::event::{Identity, Process};
 
 use crate::system;
 
-/// The system's data about a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat {
     pub process: Process,
@@ -20,18 +19,15 @@ pub struct Stat {
 }
 
 /// Looks a process up; none if it does not exist (any more).
-#[must_use]
 pub fn stat(pid: i32) -> Option<Stat> {
     system::stat(pid)
 }
 
-/// Every process that can be seen.
 pub fn all() -> impl Iterator<Item = Stat> {
     system::stats()
 }
 
 /// Whether a process runs that has an argument with this ending, and this variable.
-#[must_use]
 pub fn anyone_runs(argument: &str, variable: &[u8]) -> bool {
     let has = |bytes: Vec<u8>, fits: &dyn Fn(&[u8]) -> bool| bytes.split(|byte| *byte == 0).any(fits);
     all().filter(|stat| !stat.zombie).map(|stat| stat.process.pid).any(|pid| {
@@ -41,7 +37,6 @@ pub fn anyone_runs(argument: &str, variable: &[u8]) -> bool {
 }
 
 /// The nearest ancestor that runs such a program: the program's path, or that of the script it was started with.
-#[must_use]
 pub fn above(is: impl Fn(&Utf8Path) -> bool) -> Option<Process> {
     let above = ancestors().into_iter().map(|stat| stat.process).filter(|process| process.pid > 1);
     above.into_iter().find(|process| runs(process.pid, &is))
@@ -56,7 +51,6 @@ pub(crate) fn runs(pid: i32, is: impl Fn(&Utf8Path) -> bool) -> bool {
 }
 
 /// The processes above this one, nearest first, as far as the system shows them.
-#[must_use]
 pub fn ancestors() -> Vec<Stat> {
     loop {
         // A process that ends meanwhile leaves its children to another: the chain read so far is invalid.
@@ -84,8 +78,6 @@ fn chain() -> Option<Vec<Stat>> {
     Some(found)
 }
 
-/// This process.
-#[must_use]
 pub fn own() -> Identity {
     let pid = rustix::process::getpid().as_raw_nonzero().get();
     let start = stat(pid).map_or(0, |stat| stat.process.start);
@@ -93,20 +85,17 @@ pub fn own() -> Identity {
 }
 
 /// Whether this process runs as root: some agents then refuse to skip their permission prompts.
-#[must_use]
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
 /// Whether that process runs on this machine now.
-#[must_use]
 pub fn is_running(process: Process) -> bool {
     stat(process.pid).is_some_and(|stat| !stat.zombie && stat.process == process)
 }
 
 /// Whether a process of this number runs that is at least so old: the process that wrote the number then, and no later one that has
 /// it since.
-#[must_use]
 pub fn is_running_since(pid: i32, ago: Duration) -> bool {
     let is_as_old = || system::age(pid).is_some_and(|age| age + CLOCK_SLACK >= ago);
     stat(pid).is_some_and(|stat| !stat.zombie) && is_as_old()
@@ -116,13 +105,11 @@ pub fn is_running_since(pid: i32, ago: Duration) -> bool {
 const CLOCK_SLACK: Duration = Duration::from_secs(2);
 
 /// Whether that process is stopped, by SIGSTOP as a rule: it does nothing, and ends at nothing but SIGKILL, until SIGCONT.
-#[must_use]
 pub fn is_stopped(process: Process) -> bool {
     stat(process.pid).is_some_and(|stat| stat.stopped && stat.process == process)
 }
 
 /// Whether that process lives; none if it belongs to another machine and cannot be seen from here.
-#[must_use]
 pub fn is_alive(identity: &Identity) -> Option<bool> {
     if identity.host != host() {
         return None;

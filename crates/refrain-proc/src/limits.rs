@@ -1,22 +1,17 @@
-//! Resource limits of this process and its children.
-
 use std::sync::OnceLock;
 
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 
 use crate::identity;
 
-/// Limits; none means unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Files that one process may have open.
     pub open_files: Option<u64>,
     /// Processes and threads that the user may have in all. Root may have any number.
     pub processes: Option<u64>,
 }
 
 /// The limits of this process, which its children inherit.
-#[must_use]
 pub fn own() -> Limits {
     Limits {
         open_files: getrlimit(Resource::Nofile).current,
@@ -24,7 +19,6 @@ pub fn own() -> Limits {
     }
 }
 
-/// The original limit of this process.
 static FOUND: OnceLock<Rlimit> = OnceLock::new();
 
 /// Raises the limit of open files to the maximum: a process that drives many loops needs a few for each. If that is

@@ -8,7 +8,6 @@ use refrain_core::event::Process;
 
 use crate::{identity, system};
 
-/// A process that bears a loop's mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Orphan {
     pub process: Process,
@@ -19,7 +18,6 @@ pub struct Orphan {
 }
 
 /// Every living process, except this one, whose environment can be read and contains all of these variables.
-#[must_use]
 pub fn bearing(variables: &[&'static str]) -> Vec<Orphan> {
     let own = identity::own().process.pid;
     let all = identity::all().filter(|stat| !stat.zombie && stat.process.pid != own);
@@ -27,7 +25,6 @@ pub fn bearing(variables: &[&'static str]) -> Vec<Orphan> {
 }
 
 /// Every living process, except this one, whose environment can be read and contains this variable, `NAME=value`.
-#[must_use]
 pub fn marked(variable: &str) -> Vec<Orphan> {
     let own = identity::own().process.pid;
     let all = identity::all().filter(|stat| !stat.zombie && stat.process.pid != own);
@@ -61,7 +58,6 @@ fn described(process: Process, variables: BTreeMap<&'static str, String>) -> Opt
 
 /// Whether a process with this name prefix works in `dir` or below it. One whose working folder cannot be read
 /// counts.
-#[must_use]
 pub fn anyone_works_in(dir: &Path, name: &str) -> bool {
     let pids = identity::all().filter(|stat| !stat.zombie).map(|stat| stat.process.pid);
     pids.filter(|pid| system::name(*pid).is_some_and(|found| found.starts_with(name)))
@@ -69,7 +65,6 @@ pub fn anyone_works_in(dir: &Path, name: &str) -> bool {
 }
 
 /// A process that works in `dir` or below it, as far as that can be seen.
-#[must_use]
 pub fn who_works_in(dir: &Path) -> Option<Process> {
     let is_there = |pid| system::folder(pid).is_some_and(|found| found.starts_with(dir));
     identity::all().find(|stat| !stat.zombie && is_there(stat.process.pid)).map(|stat| stat.process)

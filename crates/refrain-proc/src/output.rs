@@ -40,13 +40,11 @@ impl std::fmt::Debug for Meter {
 
 impl Meter {
     /// A meter that starts now; `wake` is called whenever something new is on disk, and must not block.
-    #[must_use]
     pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
         Self { since: Instant::now(), last: AtomicU64::new(0), wake: Box::new(wake) }
     }
 
     /// The time since the last output; none if there was none yet.
-    #[must_use]
     pub fn last_output(&self) -> Option<Duration> {
         let at = self.last.load(Ordering::Relaxed).checked_sub(1)?;
         Some(self.since.elapsed().saturating_sub(Duration::from_millis(at)))
@@ -64,7 +62,6 @@ impl Meter {
 pub(crate) struct Log {
     path: Utf8PathBuf,
     file: Option<File>,
-    /// Bytes received.
     total: u64,
     /// A quarter of the cap: the head has two, each file of the end has one.
     quarter: u64,
@@ -72,15 +69,12 @@ pub(crate) struct Log {
     tail: Option<Tail>,
 }
 
-/// The last files of a stream.
 #[derive(Debug)]
 struct Tail {
     dir: Utf8PathBuf,
     current: File,
-    /// Bytes in the current file.
     length: u64,
     path: Utf8PathBuf,
-    /// The full one before it.
     older: Option<Utf8PathBuf>,
 }
 
@@ -213,9 +207,7 @@ fn tail_of(path: &Utf8Path) -> Utf8PathBuf {
 
 /// Makes one file of a log that is past its cap: head, mark and end. It may be interrupted and repeated without loss;
 /// a log that is one file already stays as it is.
-///
-/// # Errors
-/// If it cannot be written; [`read`] then reads it in parts.
+/// Errors: If it cannot be written; [`read`] then reads it in parts.
 pub fn merge(path: &Utf8Path) -> io::Result<()> {
     let (folder, name) = split(path)?;
     let done = format!("{name}.merged");
@@ -240,9 +232,6 @@ pub fn merge(path: &Utf8Path) -> io::Result<()> {
 }
 
 /// Reads a log in its current state, merged or not: head, mark and end. Changes nothing.
-///
-/// # Errors
-/// If it cannot be read, or does not exist.
 pub fn read(path: &Utf8Path) -> io::Result<impl Read> {
     let nothing: Box<dyn Read> = Box::new(io::empty());
     Ok(pieces(path)?.into_iter().fold(nothing, |before, piece| Box::new(before.chain(piece))))

@@ -10,20 +10,16 @@ use crate::tool::{Tool, ToolError};
 /// The longest answer, in bytes.
 const MOST: usize = 1 << 20;
 
-/// A program's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbeOutput {
     /// Its exit code; none if a signal ended it.
     pub code: Option<i32>,
     pub stdout: String,
-    /// The end of standard error.
     pub stderr: String,
 }
 
 /// Asks `program` with this environment, in the C locale, and waits for at most `limit`.
-///
-/// # Errors
-/// If it cannot be started, does not end in time or prints more than a mebibyte.
+/// Errors: If it cannot be started, does not end in time or prints more than a mebibyte.
 pub fn ask(
     program: &Path,
     args: &[&str],

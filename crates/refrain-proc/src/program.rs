@@ -6,7 +6,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 /// The path of a program with this name in this environment's `PATH`.
-#[must_use]
 pub fn in_path(program: impl AsRef<OsStr>, env: &[(OsString, OsString)]) -> Option<PathBuf> {
     let path = env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value);
     path.into_iter()
@@ -15,8 +14,6 @@ pub fn in_path(program: impl AsRef<OsStr>, env: &[(OsString, OsString)]) -> Opti
         .find(|path| path.metadata().is_ok_and(|meta| is_executable(&meta)))
 }
 
-/// Whether a file is executable.
-#[must_use]
 pub fn is_executable(meta: &Metadata) -> bool {
     meta.is_file() && meta.permissions().mode() & 0o111 != 0
 }

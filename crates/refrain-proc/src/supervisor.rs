@@ -22,24 +22,21 @@ use refrain_core::event::{Exit, Process};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal};
 
-use crate::identity;
 use crate::keeper::wire::{FrameReader, KeeperReport, Order, drain_wakes, send};
 use crate::keeper::{KEEPER_NAME, LEFTOVER_BOUND, StopLadder};
 use crate::output::{Listener, Log, Meter};
 use crate::sweep::{Mark, sweep};
-use crate::{limits, system};
+use crate::{identity, limits, system};
 
 use attempt::{Attempt, CHUNK, Stream, end_of, pipe};
 use overdue::{Deadline, PROMPTLY, proceed};
 
 /// The pipe of an agent's standard output, in bytes: fewer, larger reads (perf.md section 7).
 const PIPE: usize = 1 << 20;
-/// How to start a keeper.
 #[derive(Clone, Debug)]
 pub struct KeeperSpec {
     /// The binary that becomes the keeper when it is called [`KEEPER_NAME`].
     pub program: PathBuf,
-    /// The environment of the agents.
     pub env: Vec<(OsString, OsString)>,
     /// The variables that mark the loop's processes, in case the keeper dies: `NAME=value`.
     pub marks: Vec<String>,
@@ -48,7 +45,6 @@ pub struct KeeperSpec {
     pub loop_dir: Option<Utf8PathBuf>,
 }
 
-/// The standard input of an agent.
 #[derive(Debug, Default)]
 pub enum Stdin {
     #[default]
@@ -58,8 +54,6 @@ pub enum Stdin {
 }
 
 impl Stdin {
-    /// # Errors
-    /// [`io::Error`] if there is no such file.
     pub fn open(self) -> io::Result<OwnedFd> {
         Ok(match self {
             Self::File(path) => refrain_files::open(&path, refrain_files::OFlags::RDONLY)?.into(),
@@ -69,42 +63,30 @@ impl Stdin {
     }
 }
 
-/// One start of an agent.
 #[derive(Debug)]
 pub struct Job<L> {
     /// The program and its arguments; no shell sees them.
     pub argv: Vec<String>,
-    /// The folder to start in.
     pub dir: Utf8PathBuf,
-    /// Added to the keeper's environment.
     pub env: Vec<(String, String)>,
     pub stdin: Stdin,
-    /// The file for standard output.
     pub stdout_log: Utf8PathBuf,
-    /// The file for standard error.
     pub stderr_log: Utf8PathBuf,
     /// The cap of each log, in bytes.
     pub cap: u64,
-    /// Receives the output.
     pub listener: L,
     pub meter: Arc<Meter>,
 }
 
-/// The result of a job.
 #[derive(Debug)]
 pub enum Report<L> {
-    /// The agent's process exists.
     Started(Process),
-    /// It could not be started.
     NotStarted(String),
     /// Its own process ended; all its output up to then is on disk.
     Exited {
         exit: Exit,
-        /// Bytes on standard output.
         stdout: u64,
-        /// Bytes on standard error.
         stderr: u64,
-        /// Received the output.
         listener: L,
         /// It left processes running: [`Report::Swept`] follows.
         left: bool,
@@ -116,7 +98,6 @@ pub enum Report<L> {
         killed: u32,
         /// Processes that could not be ended.
         survivors: Vec<i32>,
-        /// Some of their names.
         names: Vec<String>,
     },
     /// Its output cannot be written any more, most likely because the disk is full. It is not read any more either;
@@ -142,9 +123,6 @@ pub struct Supervisor<L> {
 impl<L: Listener> Supervisor<L> {
     /// Starts the thread; the keeper is started with the first job. `report` is called on that thread: while it
     /// blocks, nothing more is read.
-    ///
-    /// # Errors
-    /// If the thread cannot be started.
     pub fn start(spec: KeeperSpec, report: impl FnMut(Report<L>) + Send + 'static) -> io::Result<Self> {
         // A killed keeper's orphans become ours, so that they can be found and ended.
         crate::system::adopt_orphans()?;
@@ -209,7 +187,6 @@ struct Worker<L, F> {
     report: F,
     /// The keeper has reported leftover processes of an agent, and not yet that they are gone.
     sweep_owed: bool,
-    /// The keeper's deadline for an outstanding answer.
     owed: Option<Deadline>,
 }
 

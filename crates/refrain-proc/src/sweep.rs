@@ -27,14 +27,12 @@ pub(crate) const ROUNDS_BOUND: Duration = Duration::from_secs(5);
 pub struct Mark {
     /// Names and values of the variables, as `NAME=value`: a process bears one of them.
     pub variables: Vec<String>,
-    /// The leader of the attempt's session.
     pub session: Option<Process>,
     /// The keeper that this process has lost, if any: after its death, its descendants become this process's own.
     pub keeper: Option<Process>,
 }
 
 /// Ends every process that bears the mark, and their descendants, except this one. Returns how many there were.
-#[must_use]
 pub fn sweep(mark: &Mark) -> u32 {
     let ended = end_all(|| marked(mark));
     for pid in ended.iter().filter_map(|(pid, _)| Pid::from_raw(*pid)) {
@@ -58,7 +56,6 @@ pub(crate) fn signal_descendants(signal: Signal) {
     own_descendants().into_iter().for_each(|process| send(process, signal));
 }
 
-/// The pids of this process's descendants.
 pub(crate) fn living_descendants() -> Vec<i32> {
     own_descendants().into_iter().map(|(pid, _)| pid).collect()
 }

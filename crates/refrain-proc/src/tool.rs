@@ -9,7 +9,6 @@
 //! A program of the user that is [run as an errand](Tool::errand) is left as it is: it keeps its own language, and
 //! processes that it leaves in the background live on.
 
-mod begun;
 mod orphans;
 mod swept;
 mod talk;
@@ -28,59 +27,27 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::limits;
 use crate::program::in_path;
-pub use begun::WaitingTool;
-pub use swept::Sweeper;
+pub use swept::{Confinement, Sweeper};
 use talk::Talk;
 
-/// A tool that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolError {
-    /// It could not be started.
     #[error("{program} cannot be started")]
-    Missing {
-        /// The tool.
-        program: String,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// It exited with an error.
+    Missing { program: String, source: io::Error },
     #[error("{command}: {complaint}")]
-    Failed {
-        /// The command line.
-        command: String,
-        /// Its message.
-        complaint: String,
-    },
-    /// It exceeded its time limit, and was ended.
+    Failed { command: String, complaint: String },
     #[error("{command} was not done after {} s", .limit.as_secs())]
-    TimedOut {
-        /// The command line.
-        command: String,
-        /// Its time limit.
-        limit: Duration,
-    },
-    /// The request was cancelled, and the tool was ended.
+    TimedOut { command: String, limit: Duration },
     #[error("{command} was cancelled")]
-    Cancelled {
-        /// The command line.
-        command: String,
-    },
-    /// It exceeded the output limit, and was ended.
+    Cancelled { command: String },
     #[error("{command} printed more than {} MiB", .most >> 20)]
     TooMuch {
-        /// The command line.
         command: String,
         /// The output limit, in bytes.
         most: usize,
     },
-    /// A system error while it ran.
     #[error("{command} cannot be talked to")]
-    Io {
-        /// The command line.
-        command: String,
-        /// The system's error.
-        source: io::Error,
-    },
+    Io { command: String, source: io::Error },
 }
 
 /// A request to cancel that several tools and threads can poll. It cannot be withdrawn.
@@ -89,9 +56,6 @@ pub struct Cancel(Arc<(PipeReader, PipeWriter)>);
 
 impl Cancel {
     /// A new one that is not cancelled.
-    ///
-    /// # Errors
-    /// If there are no descriptors left.
     pub fn new() -> io::Result<Self> {
         // The written byte is never read, so the pipe stays readable.
         let (said, say) = io::pipe()?;
@@ -99,7 +63,6 @@ impl Cancel {
         Ok(Self(Arc::new((said, say))))
     }
 
-    /// Cancels every operation that uses it.
     pub fn cancel(&self) {
         // The pipe is full only after very many cancels.
         let _ = rustix::io::write(&self.0.1, &[1]);
@@ -113,11 +76,9 @@ impl AsFd for Cancel {
     }
 }
 
-/// A tool with its arguments and settings.
 #[derive(Clone, Debug)]
 pub struct Tool<'a> {
     program: OsString,
-    /// Its path, if known.
     at: Option<PathBuf>,
     args: Vec<OsString>,
     dir: &'a Path,
@@ -129,12 +90,11 @@ pub struct Tool<'a> {
     most: usize,
     is_errand: bool,
     sweeper: Option<&'a Sweeper>,
+    is_confined: bool,
 }
 
-/// The result of a tool.
 #[derive(Clone, Debug)]
 pub struct ToolOutput {
-    /// Its exit status.
     pub status: ExitStatus,
     pub stdout: Vec<u8>,
     /// The end of its standard error, at most 64 KiB.
@@ -143,7 +103,6 @@ pub struct ToolOutput {
 
 impl<'a> Tool<'a> {
     /// `program`, run in `dir`, without input, in our environment and the C locale.
-    #[must_use]
     pub fn new(program: impl AsRef<OsStr>, dir: &'a Path) -> Self {
         Self {
             program: program.as_ref().to_owned(),
@@ -158,18 +117,17 @@ impl<'a> Tool<'a> {
             most: 64 << 20,
             is_errand: false,
             sweeper: None,
+            is_confined: false,
         }
     }
 
     /// A program of the user, in our own environment and language: its output is ignored, and its background
     /// processes live on, unless it has to be ended itself.
-    #[must_use]
     pub fn errand(program: impl AsRef<OsStr>, dir: &'a Path) -> Self {
         Self { more_env: Vec::new(), is_errand: true, ..Self::new(program, dir) }
     }
 
     /// Our own program, in our own locale: programs that it starts for the user must find the user's settings.
-    #[must_use]
     pub fn own(program: impl AsRef<OsStr>, dir: &'a Path) -> Self {
         Self { more_env: Vec::new(), ..Self::new(program, dir) }
     }
@@ -186,28 +144,30 @@ impl<'a> Tool<'a> {
         Self { sweeper, ..self }
     }
 
-    /// More arguments.
+    /// In the sandbox of its sweeper, if that has one.
+    #[must_use]
+    pub fn confined(self, is_confined: bool) -> Self {
+        Self { is_confined, ..self }
+    }
+
     #[must_use]
     pub fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
         self.args.extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
         self
     }
 
-    /// This environment instead of ours.
     #[must_use]
     pub fn env(mut self, env: &'a [(OsString, OsString)]) -> Self {
         self.env = Some(env);
         self
     }
 
-    /// One more variable.
     #[must_use]
     pub fn with(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         self.more_env.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
         self
     }
 
-    /// Its standard input.
     #[must_use]
     pub fn input(mut self, input: &'a [u8]) -> Self {
         self.input = input;
@@ -235,7 +195,6 @@ impl<'a> Tool<'a> {
     }
 
     /// The command line as a user would type it.
-    #[must_use]
     pub fn command(&self) -> String {
         std::iter::once(&self.program)
             .chain(&self.args)
@@ -245,12 +204,9 @@ impl<'a> Tool<'a> {
     }
 
     /// Runs it to its end, with any exit code.
-    ///
-    /// # Errors
-    /// [`ToolError`] if it cannot be started, or was ended by us.
     pub fn run(&self) -> Result<ToolOutput, ToolError> {
         if let Some(sweeper) = self.sweeper {
-            return swept::run(self, sweeper, self.input);
+            return swept::run(self, sweeper);
         }
         let stdin = if self.input.is_empty() { Stdio::null() } else { Stdio::piped() };
         self.finish(self.start(stdin)?, self.input)
@@ -281,9 +237,7 @@ impl<'a> Tool<'a> {
     }
 
     /// Runs it and returns its output.
-    ///
-    /// # Errors
-    /// [`ToolError`], also if its exit code is not 0.
+    /// Errors: [`ToolError`], also if its exit code is not 0.
     pub fn output(&self) -> Result<Vec<u8>, ToolError> {
         self.printed(self.run()?)
     }

@@ -12,7 +12,6 @@ use super::value::{self, Kind};
 use super::words::is_scrambled;
 use super::{allow, names};
 
-/// Words in the names of secrets.
 static WORDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     bytes_regex(
         r"(?i)passw(?:or)?d|passphrase|passwd|\bpwd|_pwd|pass\b|secret|token|credential|api[_.-]?key|(?:access|private|signing|encryption|encrypt|master|auth|account|client|service|shared|storage|admin|app|license|subscription|deploy|webhook|hmac|jwt|session|cookie|crypt|function|host|ssh|gpg|write|ingest|project|server|integration|aes|rsa|consumer|bot|data|db)[_.-]?key|authkey|_auth\b|auth[_.-]?code|_pat\b",
@@ -59,7 +58,6 @@ fn in_text() -> String {
 /// In other texts it may be bare or on the next line.
 static IN_TEXT: LazyLock<Option<Regex>> = LazyLock::new(|| bytes_regex(&in_text()));
 
-/// The same, and after a blank.
 static BEHIND_BLANK: LazyLock<Option<Regex>> =
     LazyLock::new(|| bytes_regex(&format!("{}|{BEGIN}[ \\t](?:{QUOTED}|{BARE})", in_text())));
 
@@ -142,7 +140,6 @@ fn name_around(text: &[u8], word: Range<usize>) -> Range<usize> {
     from + marks..word.end + after
 }
 
-/// A name for a secret.
 struct Name {
     kind: Kind,
     /// It is the name of a password itself, not of an action with one.

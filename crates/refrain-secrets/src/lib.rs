@@ -27,7 +27,6 @@ use hit::{Hit, Novelty};
 /// A match on a line with this mark, as in a comment, does not count if the line is older than the loop.
 pub const MARK: &str = "refrain:allow-secret";
 
-/// A suspected secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SecretMatch {
     /// Its kind, as text: `a GitHub token`.
@@ -43,7 +42,6 @@ const SHORTEST: usize = 12;
 
 /// Searches the new content of `path` for a secret. A secret that is already in `base`, the committed version, is not
 /// new; nor is a path that has such a version.
-#[must_use]
 pub fn screen(path: &[u8], bytes: &[u8], base: Option<&[u8]>) -> Option<SecretMatch> {
     let text = text::readable(bytes);
     if base.is_none() {
@@ -65,7 +63,6 @@ pub fn screen(path: &[u8], bytes: &[u8], base: Option<&[u8]>) -> Option<SecretMa
 }
 
 /// Searches a path, the name of a branch, or a message for a secret: only with the table of rules.
-#[must_use]
 pub fn screen_name(name: &[u8]) -> Option<&'static str> {
     (name.len() >= SHORTEST)
         .then(|| scan::find(&text::readable(name), &|_| true))

@@ -36,7 +36,6 @@ const NAMES: &[(&str, &str)] = &[
     (".rediscli_history .python_history", HISTORY),
 ];
 
-/// Name endings, from the dot.
 const ENDS: &[(&str, &str)] = &[
     (".p12 .pfx .jks .keystore .bks .kdb .kdbx .keychain .keychain-db .keytab", STORE),
     (".ppk .agekey", KEY),
@@ -48,15 +47,12 @@ const ENDS: &[(&str, &str)] = &[
 /// Parts of the name of an environment file that is an example, or encrypted, or no environment file.
 const SHOWN: &str = "example sample template tpl dist defaults default schema vault enc encrypted sops d ts js mjs cjs py rb go rs md txt spec keys";
 
-/// Parts of the name of a test environment.
 const TRIED: &str = "test testing tests ci e2e dev development";
 
 const SETTINGS: &str = ".ini .yaml .yml .json .json5 .jsonc .toml .properties .conf .cfg .cnf .config .env";
 
-/// Parts of paths with translations.
 const WORDS: &str = "i18n l10n locale locales lang langs language languages translation translations intl messages strings labels openapi swagger";
 
-/// Name endings of generated files.
 const GENERATED: &str = ".lock .lockfile .min.js .min.css .min.mjs .map .svg .ipynb_checkpoints";
 const LOCKS: &str = "package-lock.json npm-shrinkwrap.json pnpm-lock.yaml go.sum packages.lock.json";
 

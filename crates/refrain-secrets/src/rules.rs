@@ -6,7 +6,6 @@
 /// How a match of a rule is confirmed as a secret.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Check {
-    /// A machine made it.
     Token,
     /// A machine made it, and it contains digits: without them it could be a name.
     Digits,
@@ -18,9 +17,7 @@ pub(super) enum Check {
     Password,
     /// A user may have chosen it, in lower case only.
     Typed,
-    /// Random words.
     Words,
-    /// The format is proof enough.
     Sure,
 }
 use Check::{Digits, Key, NoUuid, Password, Sure, Token, Typed, Words};

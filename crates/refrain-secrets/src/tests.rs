@@ -81,7 +81,6 @@ fn is_alphabet(what: &str) -> bool {
         && chars.all(|c| c.is_ascii_digit())
 }
 
-/// Tokens in their vendors' formats.
 pub(super) const TOKENS: &[&str] = &[
     "AK~IA{316}",
     "AS~IA{316}",
@@ -257,7 +256,6 @@ pub(super) const SETTINGS: &[(&str, &str)] = &[
     ("lib/x.ex", "config :app, App.Endpoint, secret_key_base: \"{b64}\"\n"),
 ];
 
-/// Files that are refused for their name.
 pub(super) const NAMES: &[&str] = &[
     ".env",
     ".env.local",

@@ -42,7 +42,6 @@ fn joints(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
     JOINT.iter().flat_map(|joint| joint.find_iter(text)).map(|found| found.range()).filter(is_joint)
 }
 
-/// The text of a file.
 pub(super) fn readable(bytes: &[u8]) -> Cow<'_, [u8]> {
     let mut text = Cow::Borrowed(bytes);
     if memchr::memchr(0, bytes).is_some()

@@ -4,7 +4,6 @@
 use super::allow::{self, has_variable, is_path, is_reference};
 use super::words::{distinct, entropy, is_expression, is_mixed, is_scrambled, is_words};
 
-/// The assumed kind of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// It follows a name like `password`: users choose such values.

@@ -165,7 +165,6 @@ pub(super) fn distinct(value: &[u8]) -> usize {
     seen.iter().filter(|seen| **seen).count()
 }
 
-/// Shannon entropy, in bits per character.
 pub(super) fn entropy(value: &[u8]) -> f64 {
     let mut counts = [0u32; 256];
     for byte in value {

@@ -31,35 +31,20 @@ use crate::DiskError;
 /// Why a journal cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// There is no loop here.
     #[error("no journal at {0}")]
     Missing(Utf8PathBuf),
-    /// A line is not as it was written.
     #[error("{path}, line {line}: {what}")]
-    Damaged {
-        /// The journal.
-        path: Utf8PathBuf,
-        /// The line, from 1.
-        line: u64,
-        /// What is wrong with it.
-        what: String,
-    },
-    /// An event that cannot follow those before it; nothing was written.
+    Damaged { path: Utf8PathBuf, line: u64, what: String },
     #[error("an event was not added to {0}")]
     OutOfOrder(Utf8PathBuf, #[source] Damage),
-    /// A loop with this journal exists already.
     #[error("{0} exists")]
     Taken(Utf8PathBuf),
-    /// Another process appended, and this writer has no lock that says that it is the one to write.
     #[error("{0} was written by another process")]
     Foreign(Utf8PathBuf),
-    /// The folder was removed under its runner, and another runner began under the same name before that was noticed.
     #[error("{0} was removed while it was written, and another runner has taken its name since")]
     Usurped(Utf8PathBuf),
-    /// An earlier write of this journal failed: what is on disk is unknown, so nothing more is written.
     #[error("{0} failed to be written before; nothing more is written to it")]
     Failed(Utf8PathBuf),
-    /// A file operation failed.
     #[error(transparent)]
     Disk(#[from] DiskError),
 }

@@ -34,14 +34,11 @@ use camino::{Utf8Path, Utf8PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[error("{action} {path}")]
 pub struct DiskError {
-    /// What was tried, as in "write".
     pub action: &'static str,
     pub path: Utf8PathBuf,
-    /// What the system said.
     pub source: std::io::Error,
 }
 
-/// Names the file in a failed operation.
 pub(crate) trait OnPath<T> {
     fn on(self, action: &'static str, path: &Utf8Path) -> Result<T, DiskError>;
 }

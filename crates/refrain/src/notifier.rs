@@ -11,8 +11,7 @@ use refrain_engine::config::Chosen;
 use refrain_engine::config::keys::Notify;
 use refrain_engine::{Audience, Notifier, Service, Webhook, chain};
 
-use crate::notify;
-use crate::out;
+use crate::{notify, out};
 use refrain_app::options::notify::NotifyArgs;
 
 /// Starts the notifier for what this process is about to drive in that worktree, if one is configured.

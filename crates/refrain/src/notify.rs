@@ -26,7 +26,6 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// The longest message, in bytes: a line on a screen.
 const LONGEST: usize = 400;
 
-/// How a loop, or a plan, stopped.
 pub(crate) struct Stopped<'a> {
     pub(crate) status: StatusWord,
     verification: Verification,
@@ -56,11 +55,9 @@ impl<'a> From<&'a PlanStatus> for Stopped<'a> {
     }
 }
 
-/// A notification.
 struct Message {
     id: String,
     status: &'static str,
-    /// The loop and its new status.
     title: String,
     /// The reason, and what to do next; one line.
     body: String,
@@ -125,7 +122,6 @@ impl Message {
     }
 }
 
-/// What happened to which loop.
 fn title(id: &str, what: &str) -> String {
     format!("Refrain loop {id}: {what}")
 }

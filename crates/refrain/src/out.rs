@@ -14,7 +14,6 @@ use serde::Serialize;
 
 use crate::render::phrase;
 
-/// The stream for progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Stdout,
@@ -62,7 +61,6 @@ pub(crate) fn report(error: &RequestError) -> ExitCode {
     error.code().into()
 }
 
-/// Prints a note on standard error.
 pub(crate) fn tell_note(note: String) {
     tell_line("", &format!("note: {note}"));
 }

@@ -14,13 +14,11 @@ use refrain_engine::config::keys::Notify;
 use refrain_engine::{EngineError, Exporter, Notifier, Remembrance, Runner, Service, Signals, chain};
 use serde::Serialize;
 
-use crate::notifier;
 use crate::notify::{self, Stopped};
-use crate::out;
 use crate::out::Target;
 use crate::render::live::{Live, StatusStyle};
 use crate::render::screen::Screen;
-use crate::telemetry;
+use crate::{notifier, out, telemetry};
 
 // How to show a run.
 #[derive(Clone, Debug, Default, Args)]
@@ -44,12 +42,10 @@ pub(crate) struct ShowArgs {
 }
 
 impl ShowArgs {
-    /// Fills in missing options from the configuration.
     pub(crate) fn or_configured(self, notify: &Notify) -> Self {
         Self { notify: self.notify.or_configured(notify), ..self }
     }
 
-    /// Where progress is shown.
     pub(crate) fn progress(&self) -> Option<Target> {
         match (self.quiet, self.json || self.events) {
             (true, _) => None,
@@ -99,7 +95,7 @@ fn in_foreground(
         // It ends with the loop; if it panicked, the loop's own result counts.
         let _ = screen.join();
     }
-    let mut driven = driven.map(|state| view::status(&state, Alive::NOBODY));
+    let mut driven = driven.map(|state| view::status(&state, Alive::NO_RUNNER));
     if let Some(status) = driven.as_mut().ok().filter(|_| show.json) {
         // The runner signs what it writes; whether that is believed is for a reader to say.
         status.signed = context.service()?.status(&id).ok().and_then(|read| read.signed);

@@ -21,7 +21,6 @@ impl Gate {
         Self { path, held }
     }
 
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }

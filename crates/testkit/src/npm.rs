@@ -9,16 +9,12 @@ use std::process::{Command, Output, Stdio};
 const AXE: &str = "4.14.1";
 
 /// The path of the accessibility checker axe-core, a script for the browser; none if it is not installed.
-#[must_use]
 pub fn axe() -> Option<PathBuf> {
     let path = cache()?.join(format!("axe-core-{AXE}/node_modules/axe-core/axe.min.js"));
     path.is_file().then_some(path)
 }
 
 /// Installs axe-core, unless it is there. Returns what was done.
-///
-/// # Errors
-/// If there is no npm, no network or no place.
 pub fn install_axe() -> Result<String, String> {
     if let Some(path) = axe() {
         return Ok(format!("axe-core {AXE} is there: {}", path.display()));
@@ -53,7 +49,6 @@ pub(crate) fn install(
     Ok(place)
 }
 
-/// The folder of installed packages.
 pub(crate) fn cache() -> Option<PathBuf> {
     let own = variable("REFRAIN_AGENTS_DIR").map(PathBuf::from);
     let general = || variable("XDG_CACHE_HOME").map(PathBuf::from);

@@ -5,17 +5,14 @@ use std::fs;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// A process that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Survivor {
-    /// Its number.
     pub pid: i32,
     /// Its command line, words joined by blanks.
     pub command: String,
 }
 
 /// Every living process that bears `marker` in its environment or command line. Zombies bear nothing: they are dead.
-#[must_use]
 pub fn survivors(marker: &str) -> Vec<Survivor> {
     let own = std::process::id();
     let pids = fs::read_dir("/proc").expect("/proc is there").flatten();

@@ -7,10 +7,8 @@ use std::process::Command;
 use crate::npm::variable;
 use crate::{Sandbox, write};
 
-/// A project with two faults.
 #[derive(Debug)]
 pub struct Project {
-    /// Its name and its folder.
     pub name: &'static str,
     /// The gate that `--auto-gates` makes of its tests.
     pub gate: &'static str,
@@ -20,7 +18,6 @@ pub struct Project {
     pub mends: [(&'static str, &'static str); 2],
     /// A shell command that has the tests pass by weakening them.
     pub cheat: &'static str,
-    /// The file that it weakens.
     pub cheated: &'static str,
     files: &'static [(&'static str, &'static str)],
     /// A command that prints the folder of its tools.
@@ -41,7 +38,6 @@ macro_rules! mended {
 }
 
 impl Project {
-    /// A crate, tested by cargo.
     pub const RUST: Self = Self {
         name: "rust",
         gate: "cargo-test",
@@ -57,7 +53,6 @@ impl Project {
         below: "bin",
     };
 
-    /// A package, tested by unittest.
     pub const PYTHON: Self = Self {
         name: "python",
         gate: "unittest",
@@ -76,7 +71,6 @@ impl Project {
         below: "bin",
     };
 
-    /// A package, tested by node's own runner.
     pub const NODE: Self = Self {
         name: "node",
         gate: "npm-test",
@@ -98,7 +92,6 @@ impl Project {
     /// Puts it into the sandbox's project with a history of its own: its description, its code, its tests.
     ///
     /// `None` if its tools are missing; their names are printed, so that a skipped test is seen.
-    #[must_use]
     #[expect(clippy::print_stderr, reason = "what is skipped is skipped visibly")]
     pub fn lay(self, sandbox: &Sandbox) -> Option<Laid> {
         let Some(tools) = self.tools() else {
@@ -134,7 +127,6 @@ impl Project {
     }
 }
 
-/// A project in a sandbox.
 #[derive(Debug)]
 pub struct Laid {
     pub project: Project,
@@ -144,20 +136,17 @@ pub struct Laid {
 
 impl Laid {
     /// A `PATH` with its tools first, before these folders.
-    #[must_use]
     pub fn path(&self, others: &str) -> String {
         format!("{}:{others}", self.tools.display())
     }
 
     /// The `PATH` for tests that need no programs beyond the usual ones.
-    #[must_use]
     pub fn usual_path(&self) -> String {
         let path = variable("PATH").unwrap_or_default();
         self.path(path.to_str().expect("it is UTF-8"))
     }
 
     /// A shell command that fixes the first fault (0) or the second (1), run in the project.
-    #[must_use]
     pub fn mend(&self, fault: usize) -> String {
         let path = self.project.mends[fault].0;
         format!("cp '{}' {path}", self.mends.join(path).display())

@@ -16,33 +16,24 @@ use serde_json::{Value, json};
 use crate::eventually;
 use crate::model::http::{Incoming, Whole};
 
-/// The answer to a request.
 #[derive(Clone, Debug)]
 pub enum CannedResponse {
-    /// It is answered with this status.
     Status(u16),
-    /// It is sent elsewhere.
     Redirect(String),
     /// It is never answered.
     Hang,
-    /// The connection is closed.
     HangUp,
 }
 
-/// A request that came.
 #[derive(Clone, Debug)]
 pub struct Received {
-    /// The requested path.
     pub path: String,
     /// `webhook-id`.
     pub id: String,
-    /// The request's body.
     pub json: Value,
-    /// `authorization`.
     pub authorization: String,
     timestamp: String,
     signature: String,
-    /// The same as text.
     pub body: String,
     /// `title` and `priority`, as ntfy has them.
     pub title: String,
@@ -51,7 +42,6 @@ pub struct Received {
 
 impl Received {
     /// Whether it was signed with this secret, as Standard Webhooks has it.
-    #[must_use]
     pub fn is_signed_with(&self, secret: &str) -> bool {
         let Self { id, timestamp, body, .. } = self;
         let key = Key::new(HMAC_SHA256, secret.as_bytes());
@@ -79,19 +69,15 @@ struct Shared {
 
 impl Receiver {
     /// A receiver with these answers, in this order.
-    #[must_use]
     pub fn start(answers: impl IntoIterator<Item = CannedResponse>) -> Self {
         Self::start_at((Ipv4Addr::LOCALHOST, 0).into(), answers)
     }
 
-    /// The same at a given, free address.
-    #[must_use]
     pub fn start_at(address: SocketAddr, answers: impl IntoIterator<Item = CannedResponse>) -> Self {
         Self::begin(address, answers, None)
     }
 
     /// A receiver whose 200 responses have the body that `says` makes, after these answers.
-    #[must_use]
     pub fn that_says(says: fn(&Value) -> Value, answers: impl IntoIterator<Item = CannedResponse>) -> Self {
         Self::begin((Ipv4Addr::LOCALHOST, 0).into(), answers, Some(says))
     }
@@ -124,25 +110,19 @@ impl Receiver {
         Self { address, shared, thread: Some(thread) }
     }
 
-    #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The URL to post to.
-    #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}/loops", self.address)
     }
 
     /// The same without a path.
-    #[must_use]
     pub fn base(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Everything that came so far.
-    #[must_use]
     pub fn received(&self) -> Vec<Received> {
         lock(&self.shared.received).clone()
     }

@@ -30,25 +30,21 @@ impl Invocation {
         Self { command, words, files }
     }
 
-    /// Sets a variable for it.
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.command.env(name, value);
         self
     }
 
-    /// Sets several.
     pub fn envs(mut self, variables: &[(String, String)]) -> Self {
         self.command.envs(variables.iter().map(|(name, value)| (name, value)));
         self
     }
 
-    /// Runs it from that folder.
     pub fn dir(mut self, dir: &Path) -> Self {
         self.command.current_dir(dir);
         self
     }
 
-    /// Its standard input.
     pub fn stdin(mut self, text: impl AsRef<[u8]>) -> Self {
         let path = self.files[0].with_extension("stdin");
         crate::write(&path, text);
@@ -82,7 +78,6 @@ impl Invocation {
     }
 }
 
-/// A running session.
 #[derive(Debug)]
 pub struct Session {
     child: Child,
@@ -91,8 +86,6 @@ pub struct Session {
 }
 
 impl Session {
-    /// Its process.
-    #[must_use]
     pub fn pid(&self) -> i32 {
         i32::try_from(self.child.id()).expect("process numbers are small")
     }
@@ -111,14 +104,10 @@ impl Session {
         Pid::from_raw(self.pid()).expect("a child has a number")
     }
 
-    /// Its standard output so far.
-    #[must_use]
     pub fn stdout(&self) -> String {
         text(&self.files[0])
     }
 
-    /// Its standard error so far.
-    #[must_use]
     pub fn stderr(&self) -> String {
         text(&self.files[1])
     }
@@ -129,7 +118,6 @@ impl Session {
         eventually(&format!("{} prints {part:?}", self.words), || self.stdout().contains(part).then_some(()));
     }
 
-    /// Whether it is still running.
     pub fn is_running(&mut self) -> bool {
         self.child.try_wait().expect("a child can be waited for").is_none()
     }
@@ -176,12 +164,9 @@ fn code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
 }
 
-/// The output of a session.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// All of standard output.
     pub stdout: String,
-    /// All of standard error.
     pub stderr: String,
     /// The exit code; 128 plus the signal if one ended it.
     pub code: i32,
@@ -199,7 +184,6 @@ impl Run {
 
     /// Standard output as the one JSON value that it must be.
     #[track_caller]
-    #[must_use]
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout)
             .unwrap_or_else(|error| panic!("{}: {error}\n{}\n{}", self.words, self.stdout, self.stderr))
@@ -207,7 +191,6 @@ impl Run {
 
     /// Standard output as JSON values, one a line.
     #[track_caller]
-    #[must_use]
     pub fn json_lines(&self) -> Vec<Value> {
         let parse = |line: &str| {
             serde_json::from_str(line).unwrap_or_else(|error| panic!("{}: {error}: {line}", self.words))
@@ -216,7 +199,6 @@ impl Run {
     }
 
     /// Whether standard output has this line.
-    #[must_use]
     pub fn has_line(&self, line: &str) -> bool {
         self.stdout.lines().any(|found| found == line)
     }

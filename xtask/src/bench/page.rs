@@ -51,7 +51,6 @@ deleted many files, a build or another run too: until then each new file is dear
 The sources are in `xtask/src/bench/` (a file a subject) and `xtask/bench/` (the stand-in agent and the launcher).
 ";
 
-/// Renews the page.
 pub(crate) fn write(bench: &Bench, rows: &[Row], load_before: &str) -> Result<()> {
     let count = |verdict: Verdict| rows.iter().filter(|row| row.verdict == verdict).count();
     let judged =

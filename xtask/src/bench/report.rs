@@ -20,14 +20,12 @@ impl Verdict {
         if holds { Self::Pass } else { Self::Missed }
     }
 
-    /// Takes back a judgement.
     pub(crate) fn spare(&mut self) {
         if matches!(self, Self::Pass | Self::ShortOfAim | Self::Missed) {
             *self = Self::Reported;
         }
     }
 
-    /// As shown in a table.
     pub(crate) fn text(&self) -> String {
         match self {
             Self::Pass => "pass".into(),
@@ -42,7 +40,6 @@ impl Verdict {
 /// One line of the table.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
-    /// The heading of its section.
     pub(crate) subject: &'static str,
     pub(crate) what: String,
     pub(crate) goal: String,
@@ -58,9 +55,7 @@ pub(crate) struct Row {
 /// The unit of a figure, for showing it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Unit {
-    /// Seconds, shown as milliseconds.
     Time,
-    /// KiB, shown as MiB.
     Memory,
     Bytes,
     Count,

@@ -4,30 +4,14 @@ use std::time::Instant;
 
 use clap::Args;
 
-use super::loops::agents;
-use super::loops::cancel;
-use super::loops::commit;
-use super::loops::idle;
-use super::loops::iteration;
-use super::loops::lingering;
-use super::loops::output;
-use super::loops::plan;
-use super::loops::plan_run;
-use super::loops::sessions;
-use super::loops::work;
-use super::loops::worktree;
-use super::measure::counts;
-use super::measure::schedule;
+use super::loops::{
+    agents, cancel, commit, idle, iteration, lingering, output, plan, plan_run, sessions, work, worktree,
+};
 use super::measure::tools::Tools;
+use super::measure::{counts, schedule};
 use super::report::Verdict;
-use super::surfaces::build;
-use super::surfaces::catalog;
-use super::surfaces::growth;
-use super::surfaces::hosts;
-use super::surfaces::serve;
-use super::surfaces::startup;
 use super::surfaces::subject::{Bench, Subject};
-use super::surfaces::top;
+use super::surfaces::{build, catalog, growth, hosts, serve, startup, top};
 use super::{page, report};
 use crate::failure::{Result, fail};
 use crate::workspace::Workspace;

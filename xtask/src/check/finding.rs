@@ -9,7 +9,6 @@ pub(crate) enum Weight {
     Error,
 }
 
-/// One broken rule.
 #[derive(Debug)]
 pub(crate) struct Finding {
     pub(crate) weight: Weight,
@@ -28,7 +27,6 @@ impl Finding {
         Self { weight: Weight::Error, place: place.into(), wrong: wrong.into(), remedy: remedy.into() }
     }
 
-    /// Something to think about.
     pub(crate) fn warning(
         place: impl Into<String>,
         wrong: impl Into<String>,

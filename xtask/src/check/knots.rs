@@ -13,7 +13,6 @@ use crate::failure::Result;
 use crate::files::shown;
 use crate::workspace::Workspace;
 
-/// How many files a knot may have.
 const MOST: usize = 4;
 
 /// Larger knots that are to be dissolved, and how many files each has now: it must not grow.
@@ -22,7 +21,6 @@ const KNOWN: &[(&str, usize)] = &[];
 /// The longest chain of re-exports that is followed.
 const DEEPEST: usize = 8;
 
-/// A module's path below its crate.
 type Module = Vec<String>;
 
 /// The names of a path, and the keyword before it.
@@ -30,14 +28,12 @@ type Import = (Vec<String>, Kind);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// In the text itself.
     Inline,
     Use,
     /// It only passes a name on.
     PubUse,
 }
 
-/// Every knot that is too large.
 pub(crate) fn check(workspace: &Workspace) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for package in &workspace.packages {

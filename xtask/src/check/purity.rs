@@ -13,7 +13,6 @@ use crate::files::shown;
 /// Modules of the standard library that have effects.
 const MODULES: &[&str] = &["fs", "net", "process", "env", "thread"];
 
-/// Other names that imply an effect.
 const NAMES: &[&str] =
     &["tokio", "SystemTime::now", "Instant::now", "Timestamp::now", "Zoned::now", "rand::"];
 

@@ -24,37 +24,27 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const LEAVING: Duration = Duration::from_secs(2);
 /// How long it may take to exit while the user waits for that.
 const HURRYING: Duration = Duration::from_millis(500);
-/// How many messages may be queued.
 const WAITING: usize = 64;
 
 #[derive(Clone, Debug)]
 pub struct Bridge {
-    /// The agent's program.
     pub program: String,
-    /// Its arguments.
     pub args: Vec<String>,
     /// The working folder, absolute.
     pub dir: PathBuf,
-    /// Its permissions.
     pub permissions: Permissions,
-    /// The model to use.
     pub model: Option<String>,
     /// The time limit for its first message.
     pub patience: Duration,
 }
 
 impl Bridge {
-    /// A bridge to `program`.
-    #[must_use]
     pub fn new(program: String, args: Vec<String>, dir: PathBuf, permissions: Permissions) -> Self {
         Self { program, args, dir, permissions, model: None, patience: PATIENCE }
     }
 
     /// Runs the agent with `prompt`, prints its events to `out`, one JSON object per line, and returns whether it
     /// ended normally. SIGINT and SIGTERM stop it; a second one does so at once.
-    ///
-    /// # Errors
-    /// If this process itself cannot be set up.
     pub fn run(&self, prompt: &str, out: &mut dyn Write) -> io::Result<bool> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (stop, stops) = mpsc::unbounded_channel();

@@ -40,7 +40,6 @@ const READ_ONLY: [&str; 2] = ["plan", "read-only"];
 /// The kinds of tools that change nothing, in the protocol's names.
 const READING: [&str; 3] = ["read", "search", "think"];
 
-/// Messages that the agent starts.
 pub(super) enum IncomingMessage {
     Notification(UntypedMessage),
     Request(UntypedMessage, Box<Responder<Value, V1>>),
@@ -48,11 +47,9 @@ pub(super) enum IncomingMessage {
     Junk(Vec<u8>),
 }
 
-/// Why a conversation did not end normally.
 pub(super) enum ConversationError {
     /// An error, reported by the program or found by us.
     Fault(Fault),
-    /// The program is gone.
     Gone(Phase),
     /// It was stopped, and did not end by itself.
     Stopped,
@@ -70,7 +67,6 @@ pub(super) struct Conversation<'a> {
 }
 
 impl Conversation<'_> {
-    /// Runs the conversation and reports its result.
     pub(super) async fn hold(
         &mut self,
         agent: &ConnectionTo<Agent>,
@@ -281,9 +277,7 @@ fn broken(at: Phase, error: Error) -> ConversationError {
     ConversationError::Fault(faults::of_answer(at, error.code.into(), &error.message, error.data.as_ref()))
 }
 
-/// How long to wait for a response.
 enum ReplyDeadline {
-    /// Until this time.
     Late(Instant, Duration),
     /// Without limit; a stop cancels it.
     Cancelled(CancelNotification),
@@ -311,7 +305,6 @@ impl ReplyDeadline {
         matches!(self, Self::Cancelling(_))
     }
 
-    /// Stops the turn.
     fn stop(&mut self, agent: &ConnectionTo<Agent>) -> Result<(), ConversationError> {
         let Self::Cancelled(by) = self else { return Err(ConversationError::Stopped) };
         agent.send_notification(by.clone()).map_err(|error| broken(Phase::Prompt, error))?;

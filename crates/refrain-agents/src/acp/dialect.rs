@@ -4,9 +4,8 @@ use refrain_core::agent::{AgentEvent, Fault, FaultKind};
 use refrain_core::event::Exit;
 
 use crate::adapter::StreamDecoder;
-use crate::gemini;
 use crate::provider_error::by_message;
-use crate::summarize;
+use crate::{gemini, summarize};
 
 #[derive(Debug, Default)]
 pub(super) struct Reader {

@@ -10,15 +10,12 @@ use crate::summarize;
 /// The fields in which agents pass on the provider's status and codes.
 const CODES: [&str; 6] = ["code", "type", "status", "reason", "errorKind", "codexErrorInfo"];
 const STATUSES: [&str; 4] = ["status", "statusCode", "httpStatusCode", "code"];
-/// How deep an error's data is searched.
 const DEPTH: usize = 4;
 
-/// The progress of the conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// There was no session yet, or it could not be set up.
     Setup,
-    /// The prompt was sent.
     Prompt,
 }
 
@@ -93,7 +90,6 @@ fn by_number(data: &Value) -> Option<FaultKind> {
     STATUSES.iter().find_map(|name| by_status(u16::try_from(data.get(name)?.as_u64()?).ok()?))
 }
 
-/// The message in an error's data.
 fn words(data: &Value) -> Option<&str> {
     let names = ["message", "details", "error"];
     let text = data.as_str().or_else(|| names.iter().find_map(|name| data.get(name)?.as_str()));

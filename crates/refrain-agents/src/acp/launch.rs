@@ -15,12 +15,10 @@ pub const BRIDGE_VERB: &str = "acp-bridge";
 const SIGINT: i32 = 2;
 const SIGTERM: i32 = 15;
 
-/// The adapter.
 #[derive(Clone, Copy, Debug)]
 pub struct Acp;
 
 impl Adapter for Acp {
-    /// Many programs share this kind.
     fn tested(&self) -> &'static [&'static str] {
         &[]
     }

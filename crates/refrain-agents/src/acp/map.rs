@@ -20,7 +20,6 @@ const OUTPUT: usize = 64 << 10;
 
 type OutputSink<'a> = &'a mut dyn FnMut(AgentEvent);
 
-/// Turns one conversation's messages into events.
 #[derive(Debug, Default)]
 pub(super) struct Map {
     session: Session,
@@ -53,7 +52,6 @@ enum Stage {
 }
 
 impl Map {
-    /// The program introduced itself.
     pub(super) fn introduce(&mut self, initialized: Initialized) {
         self.is_introduced = true;
         let Some(info) = initialized.agent_info else { return };
@@ -66,7 +64,6 @@ impl Map {
         self.is_introduced
     }
 
-    /// The agent uses this model from now on.
     pub(super) fn use_model(&mut self, model: &str, say: OutputSink<'_>) {
         self.session.model = Some(model.to_owned());
         say(AgentEvent::Session(self.session.clone()));
@@ -84,12 +81,10 @@ impl Map {
         say(AgentEvent::Session(self.session.clone()));
     }
 
-    /// The prompt was sent.
     pub(super) fn begin(&mut self) {
         self.has_begun = true;
     }
 
-    /// A notification: its parameters.
     pub(super) fn hear(&mut self, params: &Value, say: OutputSink<'_>) {
         let heard = Notification::deserialize(params).and_then(|notification| {
             let update = Update::deserialize(&notification.update)?;
@@ -234,14 +229,12 @@ impl Call {
     }
 }
 
-/// A tool's result in its raw form.
 fn said_raw(output: &Value) -> Option<String> {
     let keys = ["output", "formatted_output", "stdout"];
     let text = output.as_str().or_else(|| keys.iter().find_map(|key| output.get(key)?.as_str()))?;
     Some(text.to_owned()).filter(|text| !text.is_empty())
 }
 
-/// A tool's result as content.
 fn said(content: &[Value]) -> String {
     let texts = content.iter().filter_map(|item| item.pointer("/content/text")?.as_str());
     texts.collect::<Vec<_>>().join("\n")

@@ -11,7 +11,6 @@ use tokio::sync::mpsc;
 
 /// A longer line is no message.
 const LONGEST: u64 = 32 << 20;
-/// How many lines may be queued.
 const WAITING: usize = 64;
 
 /// Passes on the lines that look like messages. Others go to `junk`: they are meant for people, and the crate would

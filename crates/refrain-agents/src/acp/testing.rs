@@ -5,14 +5,13 @@ use std::sync::LazyLock;
 use refrain_core::Spec;
 use refrain_core::agent::{AgentEvent, AgentReport};
 use refrain_core::event::Exit;
-use refrain_core::spec::{AgentKind, AgentSpec, Limits, Permissions, PromptMode};
+use refrain_core::spec::{AgentKind, AgentSpec};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use crate::adapter::{Adapter, Call, Clock, Launch};
 
-/// A recorded stream.
 macro_rules! recording {
     ($name:literal) => {
         include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/recordings/", $name, ".jsonl")).as_slice()
@@ -23,59 +22,16 @@ pub(crate) use recording;
 /// A loop that runs this program with these arguments.
 pub(crate) fn spec(program: &str, args: &[&str]) -> Spec {
     Spec {
-        id: "mend".parse().unwrap(),
-        agent: AgentSpec {
-            kind: AgentKind::Generic,
-            program: program.to_owned(),
-            args: args.iter().map(ToString::to_string).collect(),
-            prompt_mode: PromptMode::Auto,
-            env: [].into(),
-            clean_env: false,
-            model: None,
-            permissions: Permissions::Auto,
-            output_format: Default::default(),
-            price: None,
-        },
-        prompt: "Mend it.".to_owned(),
-        iteration_context: true,
-        promise: None,
-        limits: Limits {
-            max_iterations: None,
-            max_duration: None,
-            timeout: None,
-            idle_timeout: None,
-            pause: None,
-            max_cost: None,
-            max_tokens: None,
-            retry_for: None,
-            timeout_grace: None,
-        },
-        project: "/repo".into(),
-        worktree: "/repo".into(),
         working_dir: "/repo/sub".into(),
-        git: Default::default(),
-        gates: Vec::new(),
-        gate_env: Default::default(),
-        protect: Default::default(),
-        until: Default::default(),
-        clean_checkout: false,
-        gates_must_run: false,
-        approval: false,
-        stuck: Default::default(),
-        critique: None,
-        caps: Default::default(),
-        keep_failed: false,
-        mirrors: Vec::new(),
-        memory: None,
-        carried: None,
-        mode: None,
-        trace: None,
-        task: None,
-        session: None,
-        depth: 0,
-        parent: None,
-        sandbox: None,
-        output_cap: Spec::OUTPUT_CAP,
+        ..Spec::new(
+            "mend".parse().unwrap(),
+            AgentSpec {
+                args: args.iter().map(ToString::to_string).collect(),
+                ..AgentSpec::new(AgentKind::Generic, program)
+            },
+            "Mend it.",
+            "/repo",
+        )
     }
 }
 
@@ -96,12 +52,10 @@ fn call(spec: &Spec) -> Call<'_> {
     }
 }
 
-/// How it is started.
 pub(crate) fn launch(adapter: &dyn Adapter, spec: &Spec) -> Launch {
     adapter.launch(&call(spec))
 }
 
-/// The result of an attempt.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct AttemptTrace {
     pub(crate) events: Vec<AgentEvent>,

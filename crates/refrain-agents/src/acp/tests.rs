@@ -13,7 +13,6 @@ use super::testing::{self, recording, spec};
 use super::wire::{Initialized, NewSession, Prompted};
 use crate::adapter::StreamDecoder;
 
-/// The result of a conversation.
 #[derive(Debug, Default)]
 struct AttemptTrace {
     events: Vec<AgentEvent>,

@@ -22,7 +22,6 @@ pub(super) struct Initialized {
     pub(super) agent_info: Option<AgentInfo>,
 }
 
-/// The agent's program.
 #[derive(Debug, Deserialize)]
 pub(super) struct AgentInfo {
     pub(super) name: String,
@@ -66,7 +65,6 @@ pub(super) struct Model {
     pub(super) model_id: String,
 }
 
-/// An option of a session.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ConfigOption {
@@ -111,7 +109,6 @@ pub(super) struct Block {
     pub(super) text: Option<String>,
 }
 
-/// The kind of an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum UpdateKind {
@@ -130,7 +127,6 @@ pub(super) enum UpdateKind {
     Unknown,
 }
 
-/// A tool call, or an update of it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ToolCall {
@@ -194,7 +190,6 @@ pub(super) struct Question {
     pub(super) options: Vec<Choice>,
 }
 
-/// A possible answer.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Choice {

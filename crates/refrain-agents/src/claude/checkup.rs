@@ -13,7 +13,6 @@ const QUESTIONS: [Question; 1] = [Question {
     args: &["auth", "status"],
     env: &[("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"), ("DISABLE_AUTOUPDATER", "1")],
 }];
-/// Settings that an organisation enforces.
 const MANAGED: &str = "/etc/claude-code/managed-settings.json";
 
 impl Checkup for super::Claude {

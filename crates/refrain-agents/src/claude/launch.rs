@@ -1,5 +1,3 @@
-//! Starting Claude Code.
-
 use refrain_core::spec::Permissions;
 
 use crate::adapter::{Call, Launch};
@@ -12,16 +10,13 @@ const READING: [&str; 4] = ["--tools", "Read,Glob,Grep", "--disallowedTools", "B
 /// Files that the judged agent may have written into the project (settings, hooks, tool servers, instructions) must
 /// not affect its judge.
 const OWN_SETTINGS: [&str; 3] = ["--strict-mcp-config", "--setting-sources", "user"];
-/// Flags with which the user sets the permissions.
 const PERMISSION_FLAGS: [&str; 3] =
     ["--permission-mode", "--dangerously-skip-permissions", "--allow-dangerously-skip-permissions"];
 
-/// Its output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     /// Events, or only the last of them: `stream-json`, `json`.
     Json,
-    /// The final message.
     Text,
 }
 

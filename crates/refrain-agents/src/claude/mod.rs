@@ -13,7 +13,6 @@ mod wire;
 use crate::adapter::{Adapter, Call, Launch, StreamDecoder};
 use crate::checkup::Checkup;
 
-/// Claude Code.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claude;
 

@@ -1,5 +1,3 @@
-//! Decodes Claude Code's output.
-
 use refrain_core::agent::{AgentEvent, FaultKind, Scope, Session, Speaker, Usd};
 use refrain_core::event::Exit;
 
@@ -16,7 +14,6 @@ use crate::wire::{EventSink, event};
 /// its end, where a claim is.
 const LONGEST_TEXT: usize = 1 << 20;
 
-/// A reader of one attempt.
 #[derive(Debug)]
 pub(super) struct Reader {
     format: Format,

@@ -86,7 +86,6 @@ impl Meter {
         }
     }
 
-    /// The run's usage, as a lower bound.
     pub(super) fn tokens(&self) -> Option<Tokens> {
         let Count { input, cached, output } = match (self.settled, self.since()) {
             (Some(settled), Some(since)) => settled.plus(since),

@@ -27,43 +27,32 @@ pub(super) enum Event {
     Unknown,
 }
 
+#[serde_with::apply(Option => #[serde(default, deserialize_with = "lax")])]
 #[derive(Debug, Deserialize)]
 #[serde(tag = "subtype", rename_all = "snake_case")]
 pub(super) enum System {
     Init {
-        #[serde(default, deserialize_with = "lax")]
         session_id: Option<String>,
-        #[serde(default, deserialize_with = "lax")]
         model: Option<String>,
-        #[serde(default, deserialize_with = "lax")]
         claude_code_version: Option<String>,
-        #[serde(default, deserialize_with = "lax")]
         plugin_errors: Option<Vec<Value>>,
     },
     ApiRetry {
-        #[serde(default, deserialize_with = "lax")]
         retry_delay_ms: Option<u64>,
-        #[serde(default, deserialize_with = "lax")]
         error_status: Option<u16>,
-        #[serde(default, deserialize_with = "lax")]
         error: Option<String>,
     },
     ModelFallback {
-        #[serde(default, deserialize_with = "lax")]
         fallback_model: Option<String>,
-        #[serde(default, deserialize_with = "lax")]
         content: Option<String>,
     },
     PermissionDenied {
-        #[serde(default, deserialize_with = "lax")]
         message: Option<String>,
     },
     Informational {
-        #[serde(default, deserialize_with = "lax")]
         content: Option<String>,
     },
     Notification {
-        #[serde(default, deserialize_with = "lax")]
         text: Option<String>,
     },
     CompactBoundary,
@@ -80,37 +69,32 @@ pub(super) enum System {
 }
 
 /// A message of the model, one event per block of it, grouped by id. Or a synthetic one: an error of the API.
+#[serde_with::apply(Option => #[serde(default, deserialize_with = "lax")])]
 #[derive(Debug, Deserialize)]
 pub(super) struct Assistant {
     pub(super) message: Message,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) parent_tool_use_id: Option<String>,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) is_api_error_message: Option<bool>,
     #[serde(flatten)]
     pub(super) error: ApiError,
 }
 
+#[serde_with::apply(Option => #[serde(default, deserialize_with = "lax")])]
 #[derive(Debug, Deserialize)]
 pub(super) struct Message {
-    #[serde(default, deserialize_with = "lax")]
     pub(super) id: Option<String>,
     #[serde(default)]
     pub(super) content: Value,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) usage: Option<Usage>,
 }
 
 /// The codes of an error, on a synthetic message and on a result.
+#[serde_with::apply(Option => #[serde(default, deserialize_with = "lax")])]
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct ApiError {
-    #[serde(default, deserialize_with = "lax")]
     pub(super) error: Option<String>,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) api_error: Option<String>,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) api_error_status: Option<u16>,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) api_error_params: Option<ErrorParams>,
 }
 
@@ -120,7 +104,6 @@ pub(super) struct ErrorParams {
     pub(super) rate_limit_info: Option<RateLimit>,
 }
 
-/// One block of a message.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Block {
@@ -175,70 +158,54 @@ pub(super) enum Raw {
     Other,
 }
 
+#[serde_with::apply(Option => #[serde(default, deserialize_with = "lax")])]
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct RateLimit {
-    #[serde(default, deserialize_with = "lax")]
     pub(super) status: Option<String>,
-    #[serde(default, rename = "resetsAt", deserialize_with = "lax")]
+    #[serde(rename = "resetsAt")]
     pub(super) resets_at: Option<i64>,
-    #[serde(default, rename = "rateLimitType", deserialize_with = "lax")]
+    #[serde(rename = "rateLimitType")]
     pub(super) kind: Option<String>,
 }
 
 /// Tokens of one message, or of the turns of one result.
+#[serde_with::apply(Option => #[serde(default, deserialize_with = "lax")])]
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub(super) struct Usage {
-    #[serde(default, deserialize_with = "lax")]
     pub(super) input_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) cache_creation_input_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) cache_read_input_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) output_tokens: Option<u64>,
 }
 
-/// Tokens and cost of one model.
+#[serde_with::apply(Option => #[serde(default, deserialize_with = "lax")])]
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ModelUsage {
-    #[serde(default, deserialize_with = "lax")]
     pub(super) input_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) cache_creation_input_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) cache_read_input_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) output_tokens: Option<u64>,
-    #[serde(default, rename = "costUSD", deserialize_with = "lax")]
+    #[serde(rename = "costUSD")]
     pub(super) cost_usd: Option<f64>,
 }
 
 /// The result of a run, or of a part of it. `success` with `is_error` is a failure of the API.
+#[serde_with::apply(Option => #[serde(default, deserialize_with = "lax")])]
 #[derive(Debug, Deserialize)]
 pub(super) struct Outcome {
-    #[serde(default, deserialize_with = "lax")]
     pub(super) subtype: Option<String>,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) is_error: Option<bool>,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) result: Option<String>,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) errors: Option<Vec<String>>,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) session_id: Option<String>,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) num_turns: Option<u64>,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) terminal_reason: Option<String>,
     /// Of the whole session, sub-agents included.
-    #[serde(default, deserialize_with = "lax")]
     pub(super) total_cost_usd: Option<f64>,
     /// Of this result's turns, without sub-agents.
-    #[serde(default, deserialize_with = "lax")]
     pub(super) usage: Option<Usage>,
     /// All usage since the last result of this run, sub-agents included.
-    #[serde(default, deserialize_with = "lax")]
     pub(super) model_usage_since_last_result: Option<BTreeMap<String, ModelUsage>>,
     #[serde(flatten)]
     pub(super) error: ApiError,

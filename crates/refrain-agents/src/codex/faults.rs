@@ -81,7 +81,6 @@ pub(super) fn of_retry(message: &str, clock: &Clock) -> Option<Fault> {
     })
 }
 
-/// The HTTP status in a message.
 fn status(message: &str) -> Option<u16> {
     let rest = ["unexpected status ", "exceeded retry limit, last status: "]
         .iter()

@@ -1,5 +1,3 @@
-//! Decodes Codex's output.
-
 use refrain_core::agent::{AgentEvent, Fault, FaultKind, Scope, Session, Speaker, Tokens};
 use refrain_core::event::Exit;
 
@@ -10,7 +8,6 @@ use crate::provider_error::{End, fault, of_denial};
 use crate::summarize::{self, about, last_words, text_of};
 use crate::wire::{EventSink, event};
 
-/// A reader of one attempt.
 #[derive(Debug)]
 pub(super) struct Reader {
     clock: Clock,
@@ -21,7 +18,6 @@ pub(super) struct Reader {
     turn: Turn,
 }
 
-/// The progress of its turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Turn {
     #[default]
@@ -185,7 +181,6 @@ fn paths(changes: Vec<Change>) -> String {
     said.collect::<Vec<_>>().join(", ")
 }
 
-/// Whether a tool succeeded, by its status.
 fn worked(status: Option<&str>) -> Option<bool> {
     status.map(|status| status == "completed")
 }

@@ -5,27 +5,18 @@ use serde_json::Value;
 
 use crate::wire::lax;
 
-/// A line.
+#[serde_with::apply(Option => #[serde(default, deserialize_with = "lax")])]
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type")]
 pub(super) enum Event {
     #[serde(rename = "thread.started")]
-    ThreadStarted {
-        #[serde(default, deserialize_with = "lax")]
-        thread_id: Option<String>,
-    },
+    ThreadStarted { thread_id: Option<String> },
     #[serde(rename = "turn.started")]
     TurnStarted,
     #[serde(rename = "turn.completed")]
-    TurnCompleted {
-        #[serde(default, deserialize_with = "lax")]
-        usage: Option<Usage>,
-    },
+    TurnCompleted { usage: Option<Usage> },
     #[serde(rename = "turn.failed")]
-    TurnFailed {
-        #[serde(default, deserialize_with = "lax")]
-        error: Option<Error>,
-    },
+    TurnFailed { error: Option<Error> },
     #[serde(rename = "item.started")]
     ItemStarted { item: Item },
     #[serde(rename = "item.updated")]
@@ -49,19 +40,17 @@ pub(super) struct Error {
 }
 
 /// Tokens of the whole thread from its start: a resumed one continues to count.
+#[serde_with::apply(Option => #[serde(default, deserialize_with = "lax")])]
 #[derive(Debug, Deserialize)]
 pub(super) struct Usage {
     /// Cached ones included.
-    #[serde(default, deserialize_with = "lax")]
     pub(super) input_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) cached_input_tokens: Option<u64>,
     /// Reasoning included.
-    #[serde(default, deserialize_with = "lax")]
     pub(super) output_tokens: Option<u64>,
 }
 
-/// An item of a turn.
+#[serde_with::apply(Option => #[serde(default, deserialize_with = "lax")])]
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Item {
@@ -72,49 +61,36 @@ pub(super) enum Item {
         text: String,
     },
     CommandExecution {
-        #[serde(default, deserialize_with = "lax")]
         command: Option<String>,
-        #[serde(default, deserialize_with = "lax")]
         aggregated_output: Option<String>,
-        #[serde(default, deserialize_with = "lax")]
         exit_code: Option<i64>,
     },
     FileChange {
-        #[serde(default, deserialize_with = "lax")]
         changes: Option<Vec<Change>>,
-        #[serde(default, deserialize_with = "lax")]
         status: Option<String>,
     },
     McpToolCall {
-        #[serde(default, deserialize_with = "lax")]
         server: Option<String>,
-        #[serde(default, deserialize_with = "lax")]
         tool: Option<String>,
         #[serde(default)]
         arguments: Value,
         #[serde(default)]
         result: Value,
-        #[serde(default, deserialize_with = "lax")]
         error: Option<Error>,
-        #[serde(default, deserialize_with = "lax")]
         status: Option<String>,
     },
     WebSearch {
-        #[serde(default, deserialize_with = "lax")]
         query: Option<String>,
     },
-    /// Its plan.
     TodoList,
-    /// Only a warning.
     Error(Error),
     #[serde(other)]
     Unknown,
 }
 
+#[serde_with::apply(Option => #[serde(default, deserialize_with = "lax")])]
 #[derive(Debug, Deserialize)]
 pub(super) struct Change {
-    #[serde(default, deserialize_with = "lax")]
     pub(super) path: Option<String>,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) kind: Option<String>,
 }

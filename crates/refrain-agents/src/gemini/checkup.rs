@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use crate::checkup::{AgentDirs, Checkup, Question, json, text};
 
-/// Settings that an organisation enforces.
 const MANAGED: &str = "/etc/gemini-cli/settings.json";
 
 impl Checkup for super::Gemini {

@@ -52,7 +52,6 @@ pub(super) fn of_exit(exit: Exit, stderr: &str, has_begun: bool) -> Option<Fault
 /// with words that may be several lines, or `Attempt 3 failed with status 429. Retrying with backoff...`.
 #[derive(Debug, Default)]
 pub(crate) struct Notices {
-    /// The incomplete notice.
     begun: String,
 }
 

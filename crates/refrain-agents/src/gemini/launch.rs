@@ -1,5 +1,3 @@
-//! Starting Gemini CLI.
-
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +12,6 @@ use crate::checkup::Checkup;
 const FORMAT: [&str; 2] = ["--output-format", "-o"];
 const STREAM: &str = "stream-json";
 
-/// The adapter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Gemini;
 
@@ -75,7 +72,6 @@ fn allow(call: &Call<'_>, given: UserArgs<'_>, launch: &mut Launch) {
 }
 
 /// The lock (a folder) that a run can leave, according to the environment of the run.
-#[must_use]
 pub fn lock(env: &[(OsString, OsString)]) -> Option<PathBuf> {
     let value = |wanted: &str| {
         let last = env.iter().rev().find(|(name, _)| name == wanted);

@@ -1,5 +1,3 @@
-//! Decodes Gemini CLI's stream.
-
 use refrain_core::agent::{AgentEvent, Fault, FaultKind, Scope, Session, Speaker, Tokens};
 use refrain_core::event::Exit;
 
@@ -14,7 +12,6 @@ use crate::wire::{self, EventSink};
 /// A longer prompt, echoed, makes it cut its own output: 200 kB went through, 300 kB did not.
 const LONGEST_PROMPT: usize = 190_000;
 
-/// Reads one attempt's stream.
 #[derive(Debug)]
 pub(super) struct Reader {
     prompt_length: usize,
@@ -30,7 +27,6 @@ pub(super) struct Reader {
     notices: faults::Notices,
 }
 
-/// Its result.
 #[derive(Debug)]
 enum Outcome {
     Ended,

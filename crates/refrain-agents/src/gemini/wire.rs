@@ -9,40 +9,28 @@ use serde_json::Value;
 
 use crate::wire::lax;
 
-/// A line; its type determines its fields.
+#[serde_with::apply(Option => #[serde(default, deserialize_with = "lax")])]
 #[derive(Debug, Deserialize)]
 pub(super) struct Event {
     #[serde(rename = "type")]
     pub(super) kind: EventKind,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) session_id: Option<String>,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) model: Option<String>,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) role: Option<Role>,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) content: Option<String>,
     #[serde(default)]
     pub(super) delta: bool,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) tool_name: Option<String>,
     #[serde(default)]
     pub(super) parameters: Value,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) status: Option<Status>,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) output: Option<String>,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) error: Option<Failure>,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) severity: Option<Severity>,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) message: Option<String>,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) stats: Option<Stats>,
 }
 
-/// The kind of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum EventKind {
@@ -56,11 +44,9 @@ pub(super) enum EventKind {
     Unknown,
 }
 
-/// The author of the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Role {
-    /// The echo of the prompt.
     User,
     Assistant,
     #[serde(other)]
@@ -98,15 +84,12 @@ pub(super) struct Failure {
 
 /// The run's usage. `input_tokens` includes the cached ones, `output_tokens` excludes the reasoning: only the total
 /// has it.
+#[serde_with::apply(Option => #[serde(default, deserialize_with = "lax")])]
 #[derive(Debug, Deserialize)]
 pub(super) struct Stats {
-    #[serde(default, deserialize_with = "lax")]
     pub(super) total_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) input_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) output_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) cached: Option<u64>,
     #[serde(default)]
     pub(super) models: BTreeMap<String, IgnoredAny>,

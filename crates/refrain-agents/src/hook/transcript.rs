@@ -26,15 +26,12 @@ const FEEDBACK: &str = "Stop hook feedback:";
 /// The end of a session's transcript, back to the last prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tail {
-    /// The agent's last text.
     pub message: Option<String>,
-    /// Whether it used a tool.
     pub has_worked: bool,
     /// Whether it asks the user something, and has no answer.
     pub asks: bool,
     /// What it used, with the agents below it; none where it is not said.
     pub tokens: Option<Tokens>,
-    /// What it cost, where the agent says it.
     pub cost: Option<Usd>,
     pub model: Option<String>,
 }
@@ -51,33 +48,27 @@ struct Line {
     message: Option<TranscriptMessage>,
 }
 
+#[serde_with::apply(Option => #[serde(default, deserialize_with = "lax")])]
 #[derive(Deserialize)]
 struct TranscriptMessage {
     content: Value,
-    #[serde(default, deserialize_with = "lax")]
     id: Option<String>,
-    #[serde(default, deserialize_with = "lax")]
     model: Option<String>,
-    #[serde(default, deserialize_with = "lax")]
     usage: Option<Usage>,
 }
 
 /// The tokens of one message, all of whose lines say them.
+#[serde_with::apply(Option => #[serde(default, deserialize_with = "lax")])]
 #[derive(Deserialize)]
 struct Usage {
-    #[serde(default, deserialize_with = "lax")]
     input_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "lax")]
     cache_creation_input_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "lax")]
     cache_read_input_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "lax")]
     output_tokens: Option<u64>,
 }
 
 /// Reads the end of an agent's transcript; none if its format is unknown, it cannot be read, or it belongs to no
 /// session.
-#[must_use]
 pub fn look(agent: AgentKind, path: &Utf8Path) -> Option<Tail> {
     let tail = match agent {
         AgentKind::Claude => tail,

@@ -1,5 +1,3 @@
-//! Starting OpenCode.
-
 use refrain_core::spec::Permissions;
 
 use super::reader::Reader;
@@ -11,7 +9,6 @@ use crate::checkup::Checkup;
 const FORMAT: [&str; 1] = ["--format"];
 const STREAM: &str = "json";
 
-/// The adapter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenCode;
 

@@ -1,5 +1,3 @@
-//! Decodes OpenCode's stream.
-
 use refrain_core::agent::{AgentEvent, Fault, FaultKind, Scope, Session, Speaker, Tokens, Usd};
 use refrain_core::event::Exit;
 
@@ -14,7 +12,6 @@ use crate::wire::{self, EventSink};
 /// The start of the message with which OpenCode refuses a tool call when no user can be asked.
 const REJECTED: &str = "The user rejected permission";
 
-/// Reads one attempt's stream.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     /// The agent's own session: the first in the stream. Other sessions are sub-agents.
@@ -90,7 +87,6 @@ impl Reader {
         }
     }
 
-    /// The speaker of an event, by its session.
     fn speaker(&mut self, session: Option<String>, say: EventSink<'_>) -> Speaker {
         match (session, &self.session) {
             (Some(theirs), Some(own)) if theirs != *own => Speaker::SubAgent,
@@ -188,7 +184,6 @@ pub(super) fn add_usage(so_far: Tokens, usage: &Usage) -> Tokens {
     }
 }
 
-/// The sum of the known values.
 fn add(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     a.map_or(b, |a| Some(a.saturating_add(b.unwrap_or(0))))
 }

@@ -8,21 +8,16 @@ use super::wire::Usage;
 use crate::hook::Tail;
 use crate::wire::lax;
 
-/// One answer of the turn.
+#[serde_with::apply(Option => #[serde(default, deserialize_with = "lax")])]
 #[derive(Debug, Deserialize)]
 pub(crate) struct MessageUsage {
-    #[serde(default, deserialize_with = "lax")]
     tokens: Option<Usage>,
-    #[serde(default, deserialize_with = "lax")]
     cost: Option<f64>,
-    #[serde(default, deserialize_with = "lax")]
     model: Option<String>,
-    /// Whether it called a tool.
     #[serde(default)]
     worked: bool,
 }
 
-/// The turn with these answers.
 pub(crate) fn turn(answers: Vec<MessageUsage>) -> Tail {
     let mut tail = Tail::default();
     for answer in answers {

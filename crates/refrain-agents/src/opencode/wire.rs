@@ -6,21 +6,18 @@ use serde_json::{Map, Value};
 
 use crate::wire::lax;
 
-/// A line.
+#[serde_with::apply(Option => #[serde(default, deserialize_with = "lax")])]
 #[derive(Debug, Deserialize)]
 pub(super) struct Event {
     #[serde(rename = "type")]
     pub(super) kind: EventKind,
     #[serde(rename = "sessionID")]
-    #[serde(default, deserialize_with = "lax")]
     pub(super) session: Option<String>,
     #[serde(default)]
     pub(super) part: Part,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) error: Option<Failure>,
 }
 
-/// The kind of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum EventKind {
@@ -35,34 +32,27 @@ pub(super) enum EventKind {
 }
 
 /// A part of a message; the event determines its fields.
+#[serde_with::apply(Option => #[serde(default, deserialize_with = "lax")])]
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Part {
-    #[serde(default, deserialize_with = "lax")]
     pub(super) text: Option<String>,
     /// Inserted by the program, not written by the model.
     #[serde(default)]
     pub(super) synthetic: bool,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) tool: Option<String>,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) state: Option<ToolState>,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) reason: Option<Reason>,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) tokens: Option<Usage>,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) cost: Option<f64>,
 }
 
-/// A tool call, at its end.
+#[serde_with::apply(Option => #[serde(default, deserialize_with = "lax")])]
 #[derive(Debug, Deserialize)]
 pub(super) struct ToolState {
     pub(super) status: ToolStatus,
     #[serde(default)]
     pub(super) input: Value,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) output: Option<String>,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) error: Option<String>,
     #[serde(default)]
     pub(super) metadata: Map<String, Value>,
@@ -78,7 +68,6 @@ pub(super) enum ToolStatus {
     Unknown,
 }
 
-/// Why a model call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Reason {
@@ -93,28 +82,23 @@ pub(super) enum Reason {
 }
 
 /// The usage of a model call. `input` excludes the cached tokens, `output` excludes the reasoning.
+#[serde_with::apply(Option => #[serde(default, deserialize_with = "lax")])]
 #[derive(Debug, Deserialize)]
 pub(super) struct Usage {
-    #[serde(default, deserialize_with = "lax")]
     pub(super) input: Option<u64>,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) output: Option<u64>,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) reasoning: Option<u64>,
     #[serde(default)]
     pub(super) cache: Cache,
 }
 
-/// The cached part of the input.
+#[serde_with::apply(Option => #[serde(default, deserialize_with = "lax")])]
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Cache {
-    #[serde(default, deserialize_with = "lax")]
     pub(super) read: Option<u64>,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) write: Option<u64>,
 }
 
-/// An error.
 #[derive(Debug, Deserialize)]
 pub(super) struct Failure {
     #[serde(default)]
@@ -123,19 +107,16 @@ pub(super) struct Failure {
     pub(super) data: FailureData,
 }
 
-/// The details of an error.
+#[serde_with::apply(Option => #[serde(default, deserialize_with = "lax")])]
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct FailureData {
     #[serde(default)]
     pub(super) message: String,
-    #[serde(default, deserialize_with = "lax")]
     pub(super) status_code: Option<u16>,
     #[serde(default)]
     pub(super) is_retryable: bool,
     #[serde(default)]
     pub(super) response_headers: Map<String, Value>,
-    /// The provider's answer, as text.
-    #[serde(default, deserialize_with = "lax")]
     pub(super) response_body: Option<String>,
 }

@@ -4,10 +4,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use super::settings::Edit;
 
-/// The plugin of one program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plugin {
-    /// Our own files.
     pub files: Vec<Owned>,
     /// Entries for a file of the user, if the program has no other place for them.
     pub settings: Option<Shared>,
@@ -18,15 +16,12 @@ pub struct Plugin {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owned {
     pub path: Utf8PathBuf,
-    /// Its content.
     pub text: String,
 }
 
-/// A file of the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shared {
     pub path: Utf8PathBuf,
-    /// Our changes of it.
     pub edits: Vec<Edit>,
 }
 

@@ -12,17 +12,14 @@ use document::{Document, Group};
 /// One change of ours in a settings file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// The path of keys from the top.
     pub path: Vec<String>,
     /// The value: JSON, on one line.
     pub value: String,
     pub kind: Kind,
 }
 
-/// How an entry of ours is identified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// By its last key, which is ours.
     Key,
     /// Identified by its last key, which may also contain entries of others.
     SharedKey,
@@ -33,19 +30,14 @@ pub enum Kind {
 /// Why settings cannot be edited. Nothing is changed then.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
-    /// They cannot be read.
     #[error("it is no JSON: {0}")]
     Malformed(String),
-    /// A value other than an object, where an object is required.
     #[error("{} is no object", place(.0))]
     NoObject(Vec<String>),
-    /// A value other than an array, where an array is required.
     #[error("{} is no array", place(.0))]
     NoArray(Vec<String>),
-    /// A key appears twice, so it is unclear which one counts.
     #[error("{} stands there twice", place(.0))]
     Twice(Vec<String>),
-    /// A place for our entry is used by something else.
     #[error("{} is something else already", place(.0))]
     Taken(Vec<String>),
 }
@@ -131,7 +123,6 @@ pub fn take(text: &str, edits: &[Edit]) -> Result<String, SettingsError> {
 }
 
 /// Whether a text has no content.
-#[must_use]
 pub fn is_empty(text: &str) -> bool {
     Document::read(text).is_ok_and(|document| document.is_empty())
 }

@@ -107,7 +107,6 @@ fn hear(spec: &Spec, bytes: &[u8], exit: Exit) -> ParsedOutput {
     ear.conclude(exit, "")
 }
 
-/// Claude Code's output for this text.
 fn result(text: &str) -> String {
     let text = serde_json::to_string(text).expect("text");
     format!(

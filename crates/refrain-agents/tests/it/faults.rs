@@ -100,7 +100,6 @@ fn after(ms: u64) -> Option<Until> {
     Some(Until::After(Millis(ms)))
 }
 
-/// Checks a table of an agent's cases.
 fn check(agent: &str, cases: &[Case]) {
     for (stream, exit, stderr, kind, until) in cases {
         let played = play(agent, stream.as_bytes(), *exit, stderr);

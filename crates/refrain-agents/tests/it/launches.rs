@@ -24,7 +24,6 @@ const CODEX: &str = "codex exec --json --skip-git-repo-check";
 const BOX: &str = "--sandbox workspace-write -c approval_policy=\"never\"";
 const BYPASS: &str = "--dangerously-bypass-approvals-and-sandbox";
 
-/// Names and values.
 type Variables<'a> = &'a [(&'a str, &'a str)];
 
 fn launch<'a>(agent: &str, spec: &'a Spec, change: impl FnOnce(&mut Call<'a>)) -> Launch {

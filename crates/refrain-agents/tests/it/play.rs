@@ -10,12 +10,10 @@ use refrain_agents::output_parser;
 use refrain_core::Spec;
 use refrain_core::agent::{AgentEvent, AgentReport};
 use refrain_core::event::Exit;
-use refrain_core::spec::{AgentKind, AgentSpec, Limits, Permissions, PromptMode};
+use refrain_core::spec::{AgentKind, AgentSpec};
 
-/// Every agent that has an adapter.
 pub(crate) const AGENTS: [&str; 4] = ["claude", "codex", "opencode", "gemini"];
 
-/// The result of a played stream.
 #[derive(Debug)]
 pub(crate) struct Played {
     pub(crate) report: AgentReport,
@@ -43,7 +41,6 @@ pub(crate) fn recording(agent: &str, name: &str) -> Vec<u8> {
     fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Plays a stream to the adapter, then the exit.
 pub(crate) fn play(agent: &str, stream: &[u8], exit: Exit, stderr: &str) -> Played {
     play_with(agent, &spec(agent, &[]), stream, exit, stderr)
 }
@@ -87,58 +84,15 @@ pub(crate) fn call(spec: &Spec) -> Call<'_> {
 /// A loop with an agent with these arguments.
 pub(crate) fn spec(agent: &str, args: &[&str]) -> Spec {
     Spec {
-        id: "sample".parse().expect("an id"),
-        agent: AgentSpec {
-            kind: AgentKind::Generic,
-            program: agent.to_owned(),
-            args: args.iter().map(|&arg| arg.to_owned()).collect(),
-            prompt_mode: PromptMode::Auto,
-            env: [].into(),
-            clean_env: false,
-            model: None,
-            permissions: Permissions::Auto,
-            output_format: Default::default(),
-            price: None,
-        },
-        prompt: "-do it".to_owned(),
-        iteration_context: true,
-        promise: None,
-        limits: Limits {
-            max_iterations: None,
-            max_duration: None,
-            timeout: None,
-            idle_timeout: None,
-            pause: None,
-            max_cost: None,
-            max_tokens: None,
-            retry_for: None,
-            timeout_grace: None,
-        },
-        project: "/repo".into(),
-        worktree: "/repo".into(),
         working_dir: "/repo/sub".into(),
-        git: Default::default(),
-        gates: Vec::new(),
-        gate_env: Default::default(),
-        protect: Default::default(),
-        until: Default::default(),
-        clean_checkout: false,
-        gates_must_run: false,
-        approval: false,
-        stuck: Default::default(),
-        critique: None,
-        caps: Default::default(),
-        keep_failed: false,
-        mirrors: Vec::new(),
-        memory: None,
-        carried: None,
-        mode: None,
-        trace: None,
-        task: None,
-        session: None,
-        depth: 0,
-        parent: None,
-        sandbox: None,
-        output_cap: Spec::OUTPUT_CAP,
+        ..Spec::new(
+            "sample".parse().expect("an id"),
+            AgentSpec {
+                args: args.iter().map(|&arg| arg.to_owned()).collect(),
+                ..AgentSpec::new(AgentKind::Generic, agent)
+            },
+            "-do it",
+            "/repo",
+        )
     }
 }

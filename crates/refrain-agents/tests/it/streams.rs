@@ -5,7 +5,6 @@ use refrain_core::event::Exit;
 
 use crate::play::{play, recording};
 
-/// The expected result of a stream.
 struct Truth {
     agent: &'static str,
     name: &'static str,
@@ -13,7 +12,6 @@ struct Truth {
     exit: Exit,
     /// Input (including cached), cached input, output.
     tokens: Option<(Scope, [u64; 3])>,
-    /// In billionths of a dollar.
     cost: Option<(Scope, u64)>,
     /// The start of the session's id; empty if there is none.
     session: &'static str,
@@ -21,7 +19,6 @@ struct Truth {
     last_word: Option<(bool, Option<&'static str>)>,
 }
 
-/// How much of a recording is played.
 #[derive(Clone, Copy, Debug)]
 enum Part {
     Whole,

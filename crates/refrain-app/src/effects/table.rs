@@ -105,7 +105,6 @@ const PROGRAM: &str = "command agent agent-arg env clean-env prompt-mode output-
 const CHECKS: &str = "gate soft-gate success-command auto-gates protect protect-existing require-approval";
 const OF_CHECKS: &str = "gate-timeout gate-retries gate-when gate-env clean-checkout";
 
-/// What a loop begins with.
 const BEGIN: &[Row] = &[
     always("prompt prompt-file prompt-name directions name max-iterations mirror"),
     always("completion-promise no-promise no-gates loop exact infinite"),
@@ -121,7 +120,6 @@ const BEGIN: &[Row] = &[
     ),
 ];
 
-/// What a loop does with the repository.
 const REPOSITORY: &[Row] = &[
     always(
         "git-workflow auto-commit open-pr pr-and-merge create-branch no-create-branch worktree no-worktree",
@@ -231,7 +229,6 @@ const OF_MISSING: &[Row] = &[holds(
     "it has no effect without a gate; add --gate CMD, or leave it out",
 )];
 
-/// How it is shown.
 const SHOW: &[Row] = &[always("detach json events quiet notify notify-command")];
 
 const RESUME: &[Row] = &[
@@ -260,7 +257,8 @@ const RESUME: &[Row] = &[
     with(CHECKS, FROM, AS_STARTED),
     with(OF_CHECKS, FROM, AS_STARTED),
     with("allow-missing-gates yes", FROM, AS_STARTED),
-    with("sandbox no-sandbox sandbox-host sandbox-localhost", FROM, AS_STARTED),
+    with("sandbox sandbox-host sandbox-localhost", FROM, AS_STARTED),
+    without("no-sandbox", "all", "it has no effect with --all; resume the loop by its id"),
 ];
 
 const FROM: &str = "from state-file";
@@ -379,7 +377,7 @@ const SERVE: &[Row] = &[
 ];
 
 fn is_apart(spec: &Spec) -> bool {
-    matches!(spec.git.checkout, Checkout::Worktree { .. })
+    spec.git.checkout.is_own_worktree()
 }
 
 /// Whether it may have to wait: for the provider of an agent that reports its errors, or for a remote.

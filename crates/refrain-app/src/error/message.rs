@@ -2,19 +2,16 @@
 
 use std::fmt;
 
-/// A text that may name options.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Message(Vec<Part>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
     Text(String),
-    /// By its long name.
     Option(String),
 }
 
 impl Message {
-    #[must_use]
     pub fn option(name: &str) -> Self {
         Self(vec![Part::Option(name.to_owned())])
     }
@@ -38,7 +35,6 @@ impl Message {
         Self(parts)
     }
 
-    /// The text with more after it.
     #[must_use]
     pub fn then(mut self, more: impl Into<Self>) -> Self {
         self.0.extend(more.into().0);

@@ -6,13 +6,10 @@ use std::marker::PhantomData;
 
 use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches, Id};
 
-/// What is different about each of the options.
 pub trait Difference {
-    /// The option as it is here.
     fn of(arg: Arg) -> Arg;
 }
 
-/// Options with a difference.
 #[derive(Debug)]
 pub struct Adapted<T, D> {
     pub args: T,

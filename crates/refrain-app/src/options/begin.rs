@@ -1,5 +1,3 @@
-//! What a loop is started with.
-
 use std::str::FromStr;
 
 use clap::builder::NonEmptyStringValueParser;

@@ -11,8 +11,7 @@ use refrain_core::spec::{Millis, ProtectSpec};
 use refrain_core::values::GateVariable;
 use refrain_engine::config::keys::{Config, Gate, GateMoment, Gates};
 
-use super::heading;
-use super::values;
+use super::{heading, values};
 use crate::error::RequestError;
 use crate::repository_command::{RepositoryCommand, of_gates};
 
@@ -153,7 +152,6 @@ pub struct Proof {
     pub notes: Vec<String>,
     /// The commands of those gates that the project's files offer.
     pub offered: Vec<RepositoryCommand>,
-    /// Gates that the loop takes by default.
     pub default_gates: DefaultGates,
     /// Gates that it would take by default if they were trusted.
     pub untrusted_gates: DefaultGates,

@@ -56,13 +56,11 @@ impl NotifyArgs {
         how.into_iter().chain(command).collect()
     }
 
-    /// Whether notices are to be sent.
     pub fn is_asked(&self) -> bool {
         self.notify.is_some_and(|how| how != NotifyMode::Off) || self.notify_command.is_some()
     }
 
     /// Why the user would not be notified, or the webhook not called. `watched` is whether a terminal will show the loop.
-    #[must_use]
     pub fn notes(&self, context: &Context, settings: &Settings, watched: bool) -> Vec<String> {
         let webhook = Webhook::configured(&settings.config.notify, &context.host, context.has_variables());
         let webhook = webhook.and_then(Result::err);
@@ -71,7 +69,6 @@ impl NotifyArgs {
     }
 
     /// Why the desktop cannot show a notification. `watched` is whether a terminal will show the loop.
-    #[must_use]
     pub fn objection(&self, context: &Context, watched: bool) -> Option<String> {
         let on_desktop = matches!(
             (self.notify, watched),

@@ -35,7 +35,6 @@ pub struct ReviewArgs {
     pub critic: Option<String>,
 }
 
-/// Behind how many iterations.
 fn every(text: &str) -> Result<Limit<NonZeroU32>, String> {
     values::limit(text, |text| text.parse().map_err(|_| "accepted are whole numbers above 0".to_owned()))
 }
@@ -55,7 +54,6 @@ impl ReviewArgs {
         Ok(Some(Check::Review(Box::new(ReviewSpec { agent, spec }))))
     }
 
-    /// Who criticises, and when.
     pub fn critique(
         &self,
         worker: (&AgentSpec, &Limits),
@@ -76,7 +74,6 @@ impl ReviewArgs {
     }
 }
 
-/// What a configured gate checks.
 pub fn configured(
     name: &str,
     gate: &Gate,

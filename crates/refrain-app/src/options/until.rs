@@ -2,8 +2,7 @@
 
 use refrain_core::spec::{Limits, Until};
 
-use super::heading;
-use super::values;
+use super::{heading, values};
 use crate::error::{Message, RequestError};
 
 // When it ends.

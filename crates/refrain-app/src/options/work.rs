@@ -8,12 +8,11 @@ use refrain_core::values::Limit;
 use refrain_engine::config::Command;
 
 use super::gates::GateArgs;
-use super::heading;
 use super::kinds::{AgentName, Format, Match, May, Mode, OnOff};
 use super::review::ReviewArgs;
 use super::sandbox::SandboxArgs;
 use super::stuck::StuckArgs;
-use super::values;
+use super::{heading, values};
 
 // What is to be done, in words.
 #[derive(Debug, Default, clap::Args)]

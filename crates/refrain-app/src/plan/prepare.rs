@@ -33,7 +33,6 @@ pub struct RunPlan {
     pub mirror: Vec<MirrorName>,
 }
 
-/// A plan that could be run.
 pub struct Prepared {
     pub service: Service,
     pub settings: Settings,
@@ -44,7 +43,6 @@ pub struct Prepared {
     pub notes: Vec<String>,
     /// The commands of the repository that a run would start.
     commands: Vec<RepositoryCommand>,
-    /// How the tasks were named.
     source_args: SourceArgs,
 }
 

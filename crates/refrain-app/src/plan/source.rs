@@ -19,7 +19,6 @@ pub struct SourceArgs {
     pub plan: Option<Utf8PathBuf>,
 }
 
-/// A task file, and what it says.
 pub struct Source {
     pub file: TaskFile,
     /// The shell command that proves every task, where the file names one.
@@ -49,7 +48,6 @@ impl SourceArgs {
         })
     }
 
-    /// Finds the file and reads it.
     pub fn read(&self, context: &Context, note: Note<'_>) -> Result<Source, RequestError> {
         let service = context.service()?;
         let path = self.path(context);

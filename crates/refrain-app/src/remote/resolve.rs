@@ -84,7 +84,6 @@ impl Start {
 }
 
 impl PlanRun {
-    /// The plan that it asks for.
     pub(super) fn request(&self, context: &Context, note: Note<'_>) -> Result<RunPlan, RequestError> {
         self.check()?;
         let mut work = worker(&self.agent, &self.command, &self.model)?;
@@ -166,7 +165,6 @@ fn refused(option: &str, why: String) -> RequestError {
     RequestError::usage(Message::option(option).then(why))
 }
 
-/// The agent to run.
 fn worker(
     agent: &Option<String>,
     command: &Option<String>,

@@ -57,7 +57,6 @@ pub fn agent(
     })
 }
 
-/// The worker, with another model.
 pub fn with_model(
     who: &str,
     model: &str,

@@ -17,7 +17,6 @@ use crate::options::work::TaskArgs;
 /// No agent takes a longer prompt (agent-clis.md, trap 1), in bytes.
 const LARGEST_PROMPT: u64 = 10 << 20;
 
-/// The whole prompt.
 pub fn prompt(context: &Context, request: &StartLoop, settings: &Settings) -> Result<String, RequestError> {
     let said = || said(context, request.words.as_ref(), &request.options.task, settings);
     let prompt = match &request.mode {
@@ -62,7 +61,6 @@ fn said(
     not_empty(prompt).map(Some)
 }
 
-/// The task that the configuration names.
 fn configured(settings: &Settings) -> Result<String, RequestError> {
     let Some(name) = &settings.config.start.prompt_name else {
         let error = "nothing says what it is to do; accepted is PROMPT, --prompt, --prompt-file, --prompt-name or --mode";

@@ -4,13 +4,11 @@ use refrain_core::LoopId;
 use refrain_core::r#loop::Grant;
 use refrain_engine::{EngineError, LoopRequest, Runner, Service};
 
-use super::Slow;
 use super::resume::{self, Resumed, notify};
-use super::start;
 use super::steer::{Steering, steer};
+use super::{Slow, start};
 use crate::{Action, Code, Context, RequestError};
 
-/// What an answer came to.
 pub enum Answered {
     /// The loop had stopped, and may be driven.
     Runner(Box<Runner>),

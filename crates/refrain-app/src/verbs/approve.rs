@@ -1,5 +1,3 @@
-//! Approving what a loop waits with.
-
 use refrain_core::LoopId;
 use refrain_core::r#loop::Grant;
 use refrain_core::view::{ApprovalWord, Status};
@@ -70,8 +68,6 @@ pub fn approve_detached(
     Ok(())
 }
 
-/// Whether the loop waits for approval.
-#[must_use]
 pub fn is_awaited(status: &Status) -> bool {
     status.approval.as_ref().is_some_and(|approval| approval.state == ApprovalWord::Awaited)
 }

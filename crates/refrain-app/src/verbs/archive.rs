@@ -1,5 +1,3 @@
-//! Moving a stopped loop into the archive.
-
 use camino::Utf8PathBuf;
 use refrain_core::LoopId;
 use refrain_engine::Service;

@@ -1,5 +1,3 @@
-//! Cancelling a loop or a plan.
-
 use refrain_core::event::Ask;
 use refrain_core::{LoopId, Refusal};
 use refrain_engine::{EngineError, LoopRequest, Service};

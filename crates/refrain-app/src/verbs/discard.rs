@@ -31,8 +31,6 @@ pub fn discard(context: &Context, service: &Service, id: &LoopId) -> Result<Disc
     })
 }
 
-/// The command that brings discarded work back.
-#[must_use]
 pub fn brings_back(id: &LoopId, branch: Option<&str>, reference: &str) -> String {
     let branch = branch.unwrap_or(id.as_str());
     format!("for 30 days git branch {branch} {reference} brings its work back")

@@ -5,7 +5,6 @@ use refrain_engine::{Service, chain};
 
 use crate::{Action, Context, RequestError};
 
-/// One thing that stays after all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptGarbage {
     pub garbage: Garbage,

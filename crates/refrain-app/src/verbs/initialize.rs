@@ -11,7 +11,6 @@ use crate::{Action, Context, RequestError};
 pub struct Initialize {
     pub extras: Extras,
     pub choices: Choices,
-    /// Only report what would be written.
     pub is_rehearsal: bool,
     /// Trust the configuration file if it is written, and the project's gates with it.
     pub trusts: bool,

@@ -7,17 +7,12 @@ use refrain_engine::{EngineError, create, write_atomic};
 
 use crate::options::work::WorkArgs;
 use crate::plan::{HowArgs, Prepared, RunPlan, SourceArgs, SpecArgs};
-use crate::resolve;
-use crate::{Action, Code, Context, Note, RequestError};
+use crate::{Action, Code, Context, Note, RequestError, resolve};
 
-/// A plan to write.
 #[derive(Debug, Default)]
 pub struct NewPlan {
-    /// What is to be done, in words.
     pub idea: String,
-    /// The file that it becomes.
     pub file: Utf8PathBuf,
-    /// The agent that writes it.
     pub agent: Option<String>,
     pub command: Option<refrain_engine::config::Command>,
     pub model: Option<String>,

@@ -1,5 +1,3 @@
-//! Pausing a loop or a plan.
-
 use refrain_core::LoopId;
 use refrain_core::event::Ask;
 use refrain_engine::{LoopRequest, Service};

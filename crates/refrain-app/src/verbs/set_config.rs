@@ -1,11 +1,8 @@
-//! Setting a key of the user's own configuration.
-
 use camino::Utf8PathBuf;
 use refrain_engine::config::edit::{self, KeyError, KeyPath};
 
 use crate::{Action, Code, Context, RequestError};
 
-/// Reads the name of a key.
 pub fn config_key(text: &str) -> Result<KeyPath, RequestError> {
     Ok(KeyPath::parse(text)?)
 }

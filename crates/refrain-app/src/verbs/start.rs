@@ -1,5 +1,3 @@
-//! Starting a loop.
-
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::gate::DefaultGates;
 use refrain_core::text::printable;
@@ -19,16 +17,13 @@ use crate::{Context, Note, trust};
 pub struct PreparedLoop {
     pub service: Service,
     pub settings: Settings,
-    /// The folder that the loop works in.
     pub dir: Utf8PathBuf,
     pub spec: Spec,
     /// The commands of its gates that the project's files offer.
     pub offered: Vec<RepositoryCommand>,
     /// The gates that it would take by default if they were trusted.
     pub untrusted_gates: DefaultGates,
-    /// Its id, if the request has one.
     pub named: Option<LoopId>,
-    /// What the user should know of it.
     pub notes: Vec<String>,
 }
 
@@ -36,15 +31,12 @@ pub struct PreparedLoop {
 pub struct StartedLoop {
     pub service: Service,
     pub settings: Settings,
-    /// The folder that the loop works in.
     pub dir: Utf8PathBuf,
     pub runner: Runner,
-    /// What the user should know of it.
     pub notes: Vec<String>,
 }
 
 impl PreparedLoop {
-    /// Resolves a request in this workspace.
     pub fn new(context: &Context, workspace: Workspace, request: &StartLoop) -> Result<Self, RequestError> {
         let Workspace { service, settings, dir } = workspace;
         let resolved = resolve::spec(context, request, &settings, &service, &dir);

@@ -18,12 +18,10 @@ pub const VERSION: u32 = 1;
 /// zone.
 const DAYS: i64 = 7;
 
-/// The money of one user's loops.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ledger {
     version: u32,
-    /// Spent money, by day and project.
     days: BTreeMap<Date, BTreeMap<String, Usd>>,
     /// Spent money, by project, since the ledger exists.
     projects: BTreeMap<String, Usd>,
@@ -38,7 +36,6 @@ pub struct Reservation {
     pub of: Utf8PathBuf,
     /// The number of the agent's run in this loop, from 0 ([`LoopState::costs`](crate::LoopState::costs)).
     pub run: u64,
-    /// The loop's project.
     pub project: String,
     /// The day on which it was made, and for which it counts.
     pub day: Date,
@@ -55,18 +52,14 @@ impl Default for Ledger {
 
 impl Ledger {
     /// Its version: of one that was read it may be another than [`VERSION`].
-    #[must_use]
     pub fn version(&self) -> u32 {
         self.version
     }
 
-    #[must_use]
     pub fn open(&self) -> &[Reservation] {
         &self.open
     }
 
-    /// The standing of every cap that is set.
-    #[must_use]
     pub fn standings(&self, caps: &Caps, project: &str, day: Date) -> Vec<CapUsage> {
         let standing = |which| {
             let (spent, reserved) = (self.spent(which, project, day), self.reserved(which, project, day));
@@ -76,7 +69,6 @@ impl Ledger {
     }
 
     /// What is left under every cap; none if there is no cap.
-    #[must_use]
     pub fn left(&self, caps: &Caps, project: &str, day: Date) -> Option<Allowance> {
         let by = self.standings(caps, project, day).into_iter().min_by_key(CapUsage::left)?;
         Some(Allowance { amount: by.left(), by })
@@ -150,7 +142,6 @@ impl Ledger {
 }
 
 impl Reservation {
-    #[must_use]
     pub fn is(&self, of: &Utf8Path, run: u64) -> bool {
         self.of == of && self.run == run
     }

@@ -34,13 +34,10 @@ pub struct Caps {
 
 impl Caps {
     /// Whether there is no cap at all.
-    #[must_use]
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The cap of this kind.
-    #[must_use]
     pub fn of(&self, which: CapKind) -> Option<Usd> {
         match which {
             CapKind::Day => self.day,
@@ -78,7 +75,6 @@ impl CapKind {
     pub const ALL: [Self; 3] = [Self::Day, Self::ProjectDay, Self::Project];
 
     /// Its key in `[budget]` of the configuration.
-    #[must_use]
     pub fn key(self) -> &'static str {
         match self {
             Self::Day => "max-cost-per-day",
@@ -106,7 +102,6 @@ pub struct CapUsage {
 
 impl CapUsage {
     /// The amount that is neither spent nor reserved.
-    #[must_use]
     pub fn left(&self) -> Usd {
         Usd(self.cap.0.saturating_sub(self.spent.0).saturating_sub(self.reserved.0))
     }

@@ -136,7 +136,6 @@ fn a_reservation_grows_before_it_is_overdrawn(
     assert_eq!(to_grow(Usd(used), Usd(amount)).map(|usd| usd.0), to);
 }
 
-/// What happens to one of many loops.
 #[derive(Clone, Copy, Debug)]
 enum LoopEvent {
     /// It starts an attempt, if it runs none.

@@ -18,13 +18,11 @@ const LAST: usize = 5;
 impl AgentSpec {
     /// Whether it keeps to a budget that it is given, which is then the only thing that stops it in time. If its cost
     /// is known while it runs, its reservation grows instead.
-    #[must_use]
     pub fn keeps_a_budget(&self) -> bool {
         self.kind == AgentKind::Claude && self.price.is_none()
     }
 
     /// Whether it reports its cost, itself or by a price.
-    #[must_use]
     pub fn tells_cost(&self) -> bool {
         self.admits(true, false).is_ok()
     }
@@ -32,7 +30,6 @@ impl AgentSpec {
 
 impl LoopState {
     /// The agent that costs money if this step is done, if there is one.
-    #[must_use]
     pub fn costs_of(&self, step: &Step) -> Option<&AgentSpec> {
         match step {
             // A session pays for itself and does not report its cost.
@@ -56,13 +53,11 @@ impl LoopState {
         }
     }
 
-    #[must_use]
     pub fn runs(&self) -> Option<&AgentSpec> {
         self.agent_of(self.child()?.0)
     }
 
     /// How much is reserved for an agent of this loop: a quarter more than the dearest of the last ones that ran.
-    #[must_use]
     pub fn to_reserve(&self, agent: &AgentSpec) -> Usd {
         let known = self.costs.iter().rev().flatten().take(LAST);
         let dearest = known.filter(|cost| **cost > Usd(0)).max();
@@ -71,7 +66,6 @@ impl LoopState {
     }
 
     /// The cost of the running agent so far, as far as it reported.
-    #[must_use]
     pub fn cost_so_far(&self, used: &Usage) -> Usd {
         self.runs().and_then(|agent| agent.priced(*used).cost).unwrap_or_default()
     }
@@ -96,7 +90,6 @@ impl LoopState {
 
 /// Up to what a reservation of `amount` is to grow now that so much is used; none while that has time. The next thing
 /// that the agent says may cost as much as a quarter of a step: room for it is made before it is needed.
-#[must_use]
 pub fn to_grow(used: Usd, amount: Usd) -> Option<Usd> {
     let is_close = used.0.saturating_add(STEP.0 / 4) >= amount.0;
     is_close.then(|| Usd(used.0.saturating_add(STEP.0)))

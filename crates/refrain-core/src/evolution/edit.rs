@@ -7,7 +7,6 @@ use super::Change;
 /// How many lines are shown around what changes.
 const AROUND: usize = 3;
 
-/// The text with its changes.
 pub(super) fn changed(old: &str, changes: &[Change]) -> String {
     let lines: Vec<&str> = old.lines().collect();
     let (mut new, mut at) = (Vec::new(), 0);
@@ -24,7 +23,6 @@ pub(super) fn changed(old: &str, changes: &[Change]) -> String {
 }
 
 /// The changes of a file as a unified diff of one part.
-#[must_use]
 pub fn diff(file: &str, old: &str, changes: &[Change]) -> String {
     let lines: Vec<&str> = old.lines().collect();
     let (Some(first), Some(last)) = (changes.first(), changes.last()) else { return String::new() };

@@ -6,7 +6,6 @@ use super::{Change, Reflection};
 
 /// How long the file may become, in lines, unless it is longer already.
 const LONGEST: usize = 200;
-/// How many lines it may gain.
 const MOST_GAINED: usize = 40;
 /// How much of the old text has to stay, in hundredths.
 const KEPT: usize = 70;
@@ -18,48 +17,35 @@ const LONGEST_REASON: usize = 500;
 /// The markers around the lines that `init` writes and keeps up to date.
 const MARKED: (&str, &str) = ("<!-- refrain:begin", "<!-- refrain:end");
 
-/// The history of the loop.
 #[derive(Clone, Copy, Debug)]
 pub struct History<'a> {
     pub iterations: &'a [u32],
 }
 
-/// Why a proposal is none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// The answer is not of the form that was asked for.
     #[error("the answer is not of the form that was asked for: {0}")]
     Form(String),
-    /// Nothing would be another.
     #[error("it changes nothing")]
     Nothing,
-    /// A change is outside the file, or two overlap.
     #[error("the change at line {0} lies outside of the file, or in front of the one before it")]
     Place(usize),
-    /// The file would become too long.
     #[error("the file would have {0} lines; accepted are {LONGEST}, and {MOST_GAINED} more than now")]
     Size(usize),
-    /// Too little of the old text would stay.
     #[error("only {0} of 100 lines would stay as they are; accepted are {KEPT}")]
     Drift(usize),
-    /// A change says nothing that could be looked up.
     #[error("the change at line {0} names no reason, or no iteration that there was")]
     Evidence(usize),
     /// It changes lines that are written by `init`.
     #[error("the change at line {0} is one of the lines that refrain init wrote")]
     Marked(usize),
-    /// A line says what no instruction of an agent's may.
     #[error("a line of the change at line {line} {what}")]
     Unsafe { line: usize, what: Unsafe },
-    /// A line looks like a secret.
     #[error("a line of the change at line {line} looks like a secret: {what}")]
     Secret { line: usize, what: &'static str },
 }
 
 /// The file as the reflection would have it; `secret` says what a line looks like that is one.
-///
-/// # Errors
-/// [`Fault`], the first that there is.
 pub fn judge(
     old: &str,
     reflection: &Reflection,

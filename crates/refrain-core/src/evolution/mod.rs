@@ -101,7 +101,6 @@ impl FirstPass {
 
 /// Whether there is something to learn from a loop that ended by itself. Tasks of a plan, which are many, and loops
 /// within a loop are excluded: their owner looks after them.
-#[must_use]
 pub fn is_of_use(state: &LoopState) -> bool {
     let Some(ended) = state.ended else { return false };
     let is_over = match ended.end {
@@ -117,7 +116,6 @@ pub fn is_of_use(state: &LoopState) -> bool {
 }
 
 /// Whether a loop was proven done by its first iteration; none of one that did not end, or never ran.
-#[must_use]
 pub fn first_pass(state: &LoopState) -> Option<bool> {
     let is_proven =
         state.proof.as_ref().is_some_and(|proof| proof.holds(&state.spec)) && state.spec.has_hard_gates();
@@ -127,7 +125,6 @@ pub fn first_pass(state: &LoopState) -> Option<bool> {
 
 /// The effect of applying a proposal at `at`: of loops with these start times, which their first iteration proved done
 /// or not, those before and those after.
-#[must_use]
 pub fn measured(at: Timestamp, loops: &[(Timestamp, bool)]) -> (FirstPass, FirstPass) {
     let (mut before, mut after) = (FirstPass::default(), FirstPass::default());
     for (started, is_first) in loops {

@@ -5,7 +5,6 @@ use std::fmt;
 
 use crate::text::squeeze;
 
-/// Why a line is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsafe {
     /// Something in it is not seen.
@@ -22,7 +21,6 @@ pub enum Unsafe {
     Permits,
     /// It mentions how work is claimed, or Refrain itself.
     Claims,
-    /// It mentions secrets.
     Secrets,
     /// A rule would be taken away.
     Unrules,
@@ -44,7 +42,6 @@ impl fmt::Display for Unsafe {
     }
 }
 
-/// Words that reduce something, or remove it.
 const LESS: &str = "\
     skip skips skipped skipping disable disables disabled disabling bypass bypasses bypassing ignore ignores \
     ignored ignoring omit omits avoid avoids avoiding remove removes removing delete deletes deleting drop weaken \
@@ -52,7 +49,6 @@ const LESS: &str = "\
     off overrule override disregard forget comment stub stubbed fake hardcode rewrite lower reduce except only \
     unless whatever regardless allow-failure";
 
-/// Words that negate what follows.
 const NOT: &str = "not no never don't dont needn't neednt cannot nor stop instead";
 
 /// Words for acts with guards; negated, they weaken the guard.
@@ -71,13 +67,11 @@ const GUARDS: &str = "\
     protected guard guards ci approval approvals audit instruction instructions rule rules coverage spec \
     validation clippy typecheck";
 
-/// Words that permit an agent more.
 const PERMITS: &str = "\
     permission permissions sudo chmod yolo dangerously bypasspermissions auto-approve autoapprove approve \
     full-auto no-verify force force-push unsandboxed allowlist whitelist confirmation unattended push merge \
     publish deploy";
 
-/// Words that claim, and Refrain's own words.
 const CLAIMS: &str =
     "promise promises refrain spec_pass task_blocked state.md <promise> </promise> iteration-summary";
 

@@ -1,5 +1,3 @@
-//! Answers of models, most of them hostile.
-
 use proptest::prelude::*;
 use rstest::rstest;
 

@@ -21,14 +21,11 @@ pub struct FailingTests {
 
 impl FailingTests {
     /// How many failed: by the runner's own count, else by their names.
-    #[must_use]
     pub fn count(&self) -> u64 {
         self.failed.unwrap_or(self.names.len() as u64)
     }
 }
 
-/// The failing tests that the output names.
-#[must_use]
 pub fn failing_tests(output: &str) -> FailingTests {
     let (failed, total) = tally(output);
     let names = without_repetitions(Reading::of(output).into_tests());

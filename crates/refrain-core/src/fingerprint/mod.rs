@@ -43,7 +43,6 @@ pub type Fingerprint = Hex<16>;
 
 /// The fingerprint of a failure of `gate` (or of another step, under its own name) that printed `output`. How it ended,
 /// by an exit code or by its time limit, counts only if the caller writes it as a line into `output`.
-#[must_use]
 pub fn of(gate: &str, output: &str) -> Fingerprint {
     let mut hasher = blake3::Hasher::new();
     // No part can run into the next: names of gates and lines have no line break.
@@ -71,8 +70,6 @@ impl FailureText {
     pub const LINE: usize = 300;
 }
 
-/// The essence of a failure's output.
-#[must_use]
 pub fn essence(output: &str) -> FailureText {
     Reading::of(output).essence()
 }

@@ -8,10 +8,8 @@ use regex::bytes::{Captures, Regex, RegexBuilder};
 
 use crate::text::squeeze;
 
-/// The replacement for a match.
 #[derive(Clone, Copy, Debug)]
 enum Rule {
-    /// The same words for all.
     Stands(&'static str),
     /// The word in front of the number stays.
     Word,
@@ -88,7 +86,6 @@ static EXPRESSION: LazyLock<Option<Regex>> = LazyLock::new(|| {
     RegexBuilder::new(&groups.join("|")).unicode(false).build().ok()
 });
 
-/// The line as it is compared.
 pub(super) fn line(text: &str) -> String {
     let text = squeeze(text);
     let Some(expression) = EXPRESSION.as_ref() else { return text };

@@ -9,7 +9,6 @@ use crate::text::{clip, printable};
 /// How many of the last lines are compared if no line is known to be a runner's verdict.
 const TAIL: usize = 40;
 
-/// The content of an output.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
     tests: BTreeSet<String>,
@@ -19,7 +18,6 @@ pub(super) struct Reading {
     details: BTreeSet<String>,
     /// The last lines that are no noise, as they were printed.
     tail: VecDeque<String>,
-    /// Complaints, messages and details, to be shown.
     said: Vec<String>,
     hinted: Vec<String>,
 }
@@ -35,7 +33,6 @@ enum LineContext {
     Warning,
     /// The next line is an excerpt.
     Frame,
-    /// Rows are about this file.
     File(String),
 }
 
@@ -159,7 +156,6 @@ impl Reading {
         tests.chain(diagnostics).chain(messages).chain(plain.into_iter().map(|line| format!("line {line}")))
     }
 
-    /// The names of the tests that failed.
     pub(super) fn into_tests(self) -> BTreeSet<String> {
         self.tests
     }

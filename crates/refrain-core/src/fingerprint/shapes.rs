@@ -6,7 +6,6 @@ use regex::bytes::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// Nothing that distinguishes two failures.
     Noise,
     /// It names a failing test, as `n`; and what is wrong, as `e`, if it says so.
     Test,
@@ -205,7 +204,6 @@ pub(super) const SHAPES: &[(Shape, &str)] = &[
     ),
 ];
 
-/// The table, ready to be asked.
 pub(super) struct Table {
     any: RegexSet,
     rows: Vec<(Shape, Regex)>,

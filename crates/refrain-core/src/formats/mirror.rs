@@ -70,7 +70,6 @@ impl Mirror {
 
     /// The folder of its files: the project as a person sees it, which outlives a worktree of the loop's own; for seed
     /// 004 the one that the agent works in.
-    #[must_use]
     pub fn root(self, spec: &Spec) -> Utf8PathBuf {
         match (self, &spec.git.checkout) {
             (Self::Ralph, _) => spec.working_dir.clone(),
@@ -80,7 +79,6 @@ impl Mirror {
     }
 
     /// The file that says whose all of its files are.
-    #[must_use]
     pub fn first(self, id: &LoopId) -> Utf8PathBuf {
         match self {
             Self::Ralph => ralph::FILES[0].into(),
@@ -90,8 +88,6 @@ impl Mirror {
         }
     }
 
-    /// The loop as this format has it.
-    #[must_use]
     pub fn document(self, state: &LoopState, standing: LoopPhase) -> String {
         let mark = Mark::of(state);
         match self {
@@ -103,7 +99,6 @@ impl Mirror {
     }
 
     /// The files of a loop in this standing; `context` is the content of `context.md`.
-    #[must_use]
     pub fn files(self, state: &LoopState, standing: LoopPhase, context: Option<&str>) -> Mirrored {
         // Seed 004: a successful loop leaves no file. Seed 002's file has no word for an end.
         let stays = match self {
@@ -122,7 +117,6 @@ impl Mirror {
 
 impl Mirrored {
     /// Which loop owns an existing file with this content.
-    #[must_use]
     pub fn owner(&self, there: &str) -> Owner {
         match Mark::found(there) {
             // Nothing is lost with it: a power loss may have left it so.
@@ -137,7 +131,6 @@ impl Mirrored {
 
 /// The Refrain loop that a file shows, in another system's format or as `status --json` does; none if Refrain did not
 /// write it.
-#[must_use]
 pub fn shown_by(text: &str) -> Option<LoopId> {
     #[derive(Deserialize)]
     struct Status {
@@ -152,7 +145,6 @@ pub fn shown_by(text: &str) -> Option<LoopId> {
 }
 
 /// Whether a path in a repository is one that mirrors write: Refrain's, and never part of a candidate.
-#[must_use]
 pub fn is_mirror(path: &[u8]) -> bool {
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
     let folder = synthex::FOLDER.as_bytes();

@@ -9,13 +9,11 @@ pub struct Splice {
     pub at: usize,
     /// The old text there; mostly empty.
     pub old: String,
-    /// The new text there.
     pub new: String,
 }
 
 impl Splice {
     /// The text with it; none if it was not made for this text.
-    #[must_use]
     pub fn apply(&self, text: &str) -> Option<String> {
         let (before, rest) = text.split_at_checked(self.at)?;
         Some([before, &self.new, rest.strip_prefix(self.old.as_str())?].concat())
@@ -23,7 +21,6 @@ impl Splice {
 }
 
 /// The text as it was before these, undone from the last to the first; none if the text is not their result.
-#[must_use]
 pub fn undo(text: &str, splices: &[Splice]) -> Option<String> {
     splices.iter().rev().try_fold(text.to_owned(), |text, splice| {
         let (at, old, new) = (splice.at, splice.new.clone(), splice.old.clone());

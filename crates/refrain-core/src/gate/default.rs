@@ -4,12 +4,10 @@ use super::GateSpec;
 use crate::formats::detect::Offer;
 use crate::spec::{Millis, ProtectSpec, Spec};
 
-/// Where a loop's gates come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GateSource {
     /// Nowhere: the loop has none (`--no-gates`).
     Nowhere,
-    /// The request and the configuration.
     Named,
     /// The request and the configuration, then the project, which has to offer one if they name none (`--auto-gates`).
     Offered,
@@ -26,14 +24,12 @@ pub struct GateChoice {
     pub names_gate: bool,
     /// `--no-promise`, or `promise = false`.
     pub no_promise: bool,
-    /// `--no-gates`.
     pub no_gates: bool,
     /// `--auto-gates`, or `auto-gates` of the configuration.
     pub auto_gates: Option<bool>,
 }
 
 impl GateChoice {
-    #[must_use]
     pub fn source(self) -> GateSource {
         match self {
             Self { no_gates: true, .. } => GateSource::Nowhere,
@@ -59,7 +55,6 @@ impl DefaultGates {
     pub const SLOW: Millis = Millis(5 * 60 * 1000);
 
     /// The offer's gates that are trusted, and those that are not.
-    #[must_use]
     pub fn split(offer: Offer, is_trusted: impl Fn(&GateSpec) -> bool) -> (Self, Self) {
         let protect = ProtectSpec {
             frozen: offer.protect,

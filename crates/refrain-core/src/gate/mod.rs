@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 pub use self::default::{DefaultGates, GateChoice, GateSource};
 pub use self::outcome::{NOT_EXECUTABLE, NOT_FOUND, cannot_run, found_no_test, missing_program};
 pub use self::summary::{lacks_summary, shows_output, summaries};
+use crate::newtype::checked_text;
 use crate::spec::{AgentSpec, Millis, Secret};
 
 /// A gate's name: `[a-z][a-z0-9-]*`, at most 64 characters (contract.md), because it becomes the name of its log.
@@ -29,17 +30,9 @@ pub struct GateName(String);
 pub struct GateNameError(String);
 
 impl GateName {
-    /// The longest name.
     pub const MAX: usize = 64;
 
-    /// The name as text; safe as one path component.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
     /// The default name of a gate: its program's (contract.md), as far as that is a valid one.
-    #[must_use]
     pub fn of_command(command: &str) -> Self {
         let word = command.split_whitespace().find(|word| !word.contains('=')).unwrap_or_default();
         let program = word.rsplit('/').next().unwrap_or_default();
@@ -83,25 +76,7 @@ impl FromStr for GateName {
     }
 }
 
-impl TryFrom<String> for GateName {
-    type Error = GateNameError;
-
-    fn try_from(text: String) -> Result<Self, GateNameError> {
-        text.parse()
-    }
-}
-
-impl From<GateName> for String {
-    fn from(name: GateName) -> Self {
-        name.0
-    }
-}
-
-impl fmt::Display for GateName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
-    }
-}
+checked_text!(GateName, GateNameError);
 
 /// A check that Refrain runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -155,7 +130,6 @@ pub struct ReviewSpec {
 }
 
 impl fmt::Display for Check {
-    /// The command, as a person wrote it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Command(command) => f.write_str(command),
@@ -177,7 +151,6 @@ pub struct GateEnv {
 }
 
 impl GateEnv {
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.mark.is_empty() && self.variables.is_empty()
     }
@@ -205,8 +178,6 @@ impl GateSpec {
     /// How long a gate may take by default: 10 minutes.
     pub const TIMEOUT: Millis = Millis(10 * 60 * 1000);
 
-    /// The agent that it is, if it is one.
-    #[must_use]
     pub fn reviewer(&self) -> Option<&AgentSpec> {
         match &self.check {
             Check::Review(review) => Some(&review.agent),
@@ -215,7 +186,6 @@ impl GateSpec {
     }
 
     /// Whether it is an agent: it costs money, and is asked only if the gates before it leave something to ask.
-    #[must_use]
     pub fn is_review(&self) -> bool {
         match self.check {
             Check::Command(_) => false,

@@ -21,7 +21,6 @@ const QUOTED: usize = 200;
 ///
 /// Several runners may print in one output. One that found no test, beside one that ran some, is fine: cargo's
 /// documentation tests, a package without tests in a workspace.
-#[must_use]
 pub fn found_no_test(output: &str, exit: i32) -> Option<String> {
     let output = printable(output);
     if ran_a_test(&output, exit) {
@@ -41,7 +40,6 @@ pub fn found_no_test(output: &str, exit: i32) -> Option<String> {
 /// defined. None if it passed, or if tests ran: a test may well print `command not found`.
 ///
 /// A gate with a time limit or a signal is no case for this: the exit code says so.
-#[must_use]
 pub fn cannot_run(output: &str, exit: i32) -> Option<String> {
     let by_code = match exit {
         0 => return None,
@@ -64,7 +62,6 @@ pub fn cannot_run(output: &str, exit: i32) -> Option<String> {
 
 /// The program that a shell, or a program that starts others, says it cannot find or execute; none if the line says
 /// something else.
-#[must_use]
 pub fn missing_program(line: &str) -> Option<&str> {
     const ENDS: [&str; 6] = [
         ": command not found",

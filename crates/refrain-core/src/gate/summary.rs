@@ -47,14 +47,11 @@ const SUMMARIES: &[&str] = &[
     r"^new-tests: [^\n]* (?:passed|failed)$",
 ];
 
-/// Every pattern compiles; a test says so.
 static TABLE: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     let regex = |pattern: &&str| Regex::new(&format!("(?m){}", pattern.replace(r"\b", r"(?-u:\b)")));
     SUMMARIES.iter().filter_map(|pattern| regex(pattern).ok()).collect()
 });
 
-/// How many test runners printed their summary.
-#[must_use]
 pub fn summaries(output: &str) -> u32 {
     let output = printable(output);
     let lines: Vec<&str> = output.lines().map(str::trim_end).collect();
@@ -65,7 +62,6 @@ pub fn summaries(output: &str) -> u32 {
 
 /// Why a gate that exited with 0 tested nothing: fewer runners printed their summary than did before the first
 /// iteration.
-#[must_use]
 pub fn lacks_summary(printed: u32, before: u32) -> Option<String> {
     let runners = |n: u32| match n {
         0 => "no test runner".to_owned(),
@@ -83,7 +79,6 @@ pub fn lacks_summary(printed: u32, before: u32) -> Option<String> {
 
 /// Whether the command itself lets everything through that its runners print. One that writes it to a file, or takes
 /// it, may show it only for a failure.
-#[must_use]
 pub fn shows_output(command: &str) -> bool {
     let keeps = |(at, _): (usize, &str)| {
         let rest = command[at + 1..].trim_start_matches('>');

@@ -45,13 +45,10 @@ pub enum Workflow {
 }
 
 impl Workflow {
-    #[must_use]
     pub fn commits(self) -> bool {
         self != Self::None
     }
 
-    /// Whether its commits leave the repository.
-    #[must_use]
     pub fn publishes(self) -> bool {
         match self {
             Self::None | Self::Commit => false,
@@ -59,8 +56,6 @@ impl Workflow {
         }
     }
 
-    /// Whether it has a pull request.
-    #[must_use]
     pub fn requests(self) -> bool {
         matches!(self, Self::Pr | Self::PrMerge)
     }
@@ -82,6 +77,14 @@ pub enum Checkout {
         /// What it begins at, as the person gave it: a branch, a tag, a commit; `HEAD` of the worktree started in.
         from: String,
     },
+}
+
+impl Checkout {
+    /// Whether the worktree is the loop's own.
+    #[must_use]
+    pub fn is_own_worktree(&self) -> bool {
+        matches!(self, Self::Worktree { .. })
+    }
 }
 
 /// Which iterations of a loop with required gates are committed (`--commit-when`).
@@ -143,7 +146,6 @@ pub struct GitSpec {
 }
 
 /// The largest file that is committed by default: 10 MiB. A larger one was built or downloaded.
-#[must_use]
 pub fn largest_file() -> u64 {
     10 << 20
 }
@@ -169,19 +171,16 @@ impl Default for GitSpec {
 
 impl GitSpec {
     /// Whether each iteration is committed, whatever the gates say.
-    #[must_use]
     pub fn commits_each(&self) -> bool {
         self.workflow.commits() && self.commit_when == CommitWhen::Each
     }
 
     /// Whether the loop needs to know what was there before it.
-    #[must_use]
     pub fn needs_base(&self) -> bool {
         self.workflow.commits() || self.checkout != Checkout::AsIs || self.candidates
     }
 
     /// The branch that the loop makes for itself.
-    #[must_use]
     pub fn new_branch(&self) -> Option<&str> {
         match &self.checkout {
             Checkout::AsIs => None,
@@ -440,7 +439,6 @@ impl CommitReport {
     const NAMED: usize = 200;
 
     /// No commit, and nothing else to report.
-    #[must_use]
     pub fn skipped(iteration: u32, why: Skipped, head: Option<Oid>) -> Self {
         Self {
             iteration,

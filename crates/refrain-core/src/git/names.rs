@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::newtype::checked_text;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -18,14 +20,6 @@ pub struct Oid(String);
 pub struct OidError(String);
 
 impl Oid {
-    /// As text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// As people say it.
-    #[must_use]
     pub fn short(&self) -> &str {
         &self.0[..10]
     }
@@ -43,25 +37,7 @@ impl FromStr for Oid {
     }
 }
 
-impl TryFrom<String> for Oid {
-    type Error = OidError;
-
-    fn try_from(text: String) -> Result<Self, OidError> {
-        text.parse()
-    }
-}
-
-impl From<Oid> for String {
-    fn from(oid: Oid) -> Self {
-        oid.0
-    }
-}
-
-impl fmt::Display for Oid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+checked_text!(Oid, OidError);
 
 /// A path below the worktree's root, as git knows it: any bytes. As text, those that are not UTF-8, and `%`, are written
 /// `%XX`, so that it can stand in a journal and be read back.
@@ -70,8 +46,6 @@ impl fmt::Display for Oid {
 pub struct RepoPath(String);
 
 impl RepoPath {
-    /// The path of these bytes.
-    #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Self {
         let mut text = String::with_capacity(bytes.len());
         for chunk in bytes.utf8_chunks() {
@@ -88,8 +62,6 @@ impl RepoPath {
         Self(text)
     }
 
-    /// The bytes of the path.
-    #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.0.len());
         let mut rest = self.0.as_bytes();
@@ -103,8 +75,6 @@ impl RepoPath {
         bytes
     }
 
-    /// As text, with the escapes.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

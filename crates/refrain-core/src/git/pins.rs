@@ -59,13 +59,11 @@ pub struct PushTarget {
 
 impl GitPins {
     /// Whether a setting or file is as it was.
-    #[must_use]
     pub fn has(&self, pin: &GitPin) -> bool {
         self.pins.contains(pin)
     }
 
     /// The names of what was changed, added or removed since.
-    #[must_use]
     pub fn changes<'a>(&'a self, now: impl IntoIterator<Item = &'a GitPin>) -> Vec<String> {
         let (then, now): (BTreeSet<_>, BTreeSet<_>) = (self.pins.iter().collect(), now.into_iter().collect());
         let names: BTreeSet<&str> = then.symmetric_difference(&now).map(|pin| pin.name.as_str()).collect();

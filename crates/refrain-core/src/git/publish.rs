@@ -30,7 +30,6 @@ pub enum Effect {
 
 impl Effect {
     /// Whether it leaves something outside that a crash must not double: its intent is recorded first.
-    #[must_use]
     pub fn leaves_something(self) -> bool {
         match self {
             Self::Push | Self::Open | Self::Ready | Self::Merge | Self::Return => true,
@@ -63,7 +62,6 @@ pub struct PublishReport {
 
 impl PublishReport {
     /// Whether something was done outside, or made known there.
-    #[must_use]
     pub fn is_done(&self) -> bool {
         match &self.result {
             PublishResult::Pushed { .. }
@@ -229,7 +227,6 @@ pub enum Refusal {
 
 impl Refusal {
     /// What a person does about it; the text that says how the loop continues follows it.
-    #[must_use]
     pub fn cure(self) -> &'static str {
         match self {
             Self::NoRemote => {

@@ -1,12 +1,12 @@
 //! Templates with names in braces: commit messages, branch names.
 
-use std::fmt;
 use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::LoopId;
+use crate::newtype::checked_text;
 use crate::text::{clip, printable, squeeze};
 
 /// A text with names in braces that stand for something (seed 001, `commit_template`, `branch_template`). Names that it does
@@ -19,15 +19,12 @@ pub struct Template(String);
 /// Why a text is no [`Template`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    /// Nothing to say.
     #[error("a template cannot be empty")]
     Empty,
-    /// An unknown name.
     #[error(
         "{{{0}}} stands for nothing; accepted are {{loop}}, {{iteration}}, {{max}}, {{summary}} and {{timestamp}}"
     )]
     Unknown(String),
-    /// A brace that is not closed.
     #[error("a {{ is not closed in {0:?}")]
     Open(String),
 }
@@ -54,8 +51,6 @@ impl Template {
     /// It names the loop too (seed 001 has `loop/{timestamp}`), as two may start in the same second.
     pub const BRANCH: &'static str = "loop/{timestamp}-{loop}";
 
-    /// The text with everything filled in.
-    #[must_use]
     pub fn fill(&self, with: TemplateValues<'_>) -> String {
         let mut text = String::new();
         for piece in pieces(&self.0) {
@@ -93,31 +88,12 @@ impl FromStr for Template {
     }
 }
 
-impl TryFrom<String> for Template {
-    type Error = TemplateError;
-
-    fn try_from(text: String) -> Result<Self, TemplateError> {
-        text.parse()
-    }
-}
-
-impl From<Template> for String {
-    fn from(template: Template) -> Self {
-        template.0
-    }
-}
-
-impl fmt::Display for Template {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+checked_text!(Template, TemplateError);
 
 /// The longest subject of a commit, in bytes.
 const SUBJECT: usize = 72;
 
 /// The first line of a text that has words, as the subject of a commit.
-#[must_use]
 pub fn subject(text: &str) -> Option<String> {
     let line = text.lines().map(|line| squeeze(&printable(line))).find(|line| !line.trim().is_empty())?;
     Some(clip(line.trim(), SUBJECT).into_owned())

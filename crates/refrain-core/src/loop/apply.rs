@@ -25,11 +25,11 @@ use crate::event::{Ask, Blocked, End, Event, Exit, Record};
 use crate::git::{CommitReport, CommitResult, LeftOut, Skipped};
 use crate::ids::{AttemptId, LoopId};
 use crate::machine::{Damage, Ended, Lifecycle, Machine, Refusal, SharedEvent};
+use crate::sandbox::Host;
 use crate::signature::{Signatures, Signed, SignedKind};
 use crate::stuck::Verdict;
 
 impl LoopState {
-    /// The state after a journal's first record.
     pub fn begin(record: &Record) -> Result<Self, Damage> {
         let Record { seq: 1, at, event: Event::LoopStarted(started) } = record else {
             return Err(Damage::NoStart(record.seq));
@@ -76,9 +76,6 @@ impl LoopState {
     }
 
     /// The state after a whole journal.
-    ///
-    /// # Errors
-    /// [`Damage`] at the first record that cannot follow those before it.
     pub fn fold<'a>(records: impl IntoIterator<Item = &'a Record>) -> Result<Self, Damage> {
         let mut records = records.into_iter();
         let mut state = Self::begin(records.next().ok_or(Damage::NoStart(0))?)?;
@@ -87,9 +84,7 @@ impl LoopState {
     }
 
     /// The state after one more record.
-    ///
-    /// # Errors
-    /// [`Damage`] if the record cannot follow; the state is then unchanged.
+    /// Errors: [`Damage`] if the record cannot follow; the state is then unchanged.
     pub fn apply(&mut self, record: &Record) -> Result<(), Damage> {
         let Record { seq, at, event } = record;
         self.check_order(*seq, *at)?;
@@ -303,6 +298,9 @@ impl LoopState {
                 }
                 match ask {
                     Ask::Cancel(_) | Ask::Pause(_) => {}
+                    // Any other process of the user can write a request, and an agent is one.
+                    Ask::AllowHost(host) if by.is_person() => self.allow_host(host),
+                    Ask::AllowHost(_) => {}
                     Ask::Steer(text) => self.steering.push(Steering { text: text.clone(), by: *by }),
                     Ask::Proceed => {
                         self.wait = None;
@@ -341,13 +339,16 @@ impl LoopState {
                 self.wait = None;
                 self.lifecycle.ended = Some(Ended { end: *end, at });
             }
-            Event::LoopResumed { limits, approved } => {
+            Event::LoopResumed { limits, approved, no_sandbox } => {
                 let fits = approved.is_none() || *approved == self.awaits_approval();
                 if !fits || self.is_busy() || self.is_final() || self.cancel.is_some() {
                     return Err("loop.resumed");
                 }
                 self.hear_of_approval(approved.as_ref(), at);
                 self.limits = limits.clone();
+                if *no_sandbox {
+                    self.spec.sandbox = None;
+                }
                 let was = self.lifecycle.resume();
                 (self.wait, self.rested_since) = (None, None);
                 (self.lifecycle.runner, self.session) = (None, None);
@@ -383,6 +384,12 @@ impl LoopState {
             }
         }
         Ok(())
+    }
+
+    fn allow_host(&mut self, host: &Host) {
+        if let Some(sandbox) = self.spec.sandbox.as_mut().filter(|sandbox| !sandbox.hosts.contains(host)) {
+            sandbox.hosts.push(host.clone());
+        }
     }
 
     /// The attempt in flight, if the event `what` fits it.

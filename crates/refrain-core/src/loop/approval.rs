@@ -3,14 +3,12 @@
 
 use jiff::Timestamp;
 
-use super::state::{Approval, Candidate, Proof};
-use super::state::{LoopState, Phase};
+use super::state::{Approval, Candidate, LoopState, Phase, Proof};
 use crate::event::{Approved, Blocked, End};
 use crate::ids::AttemptId;
 
 impl LoopState {
     /// What a person is asked to approve; none if they are not asked.
-    #[must_use]
     pub fn awaits_approval(&self) -> Option<Approved> {
         let is_asked = self.ended.is_some_and(|ended| ended.end == End::Blocked { why: Blocked::Approval });
         let proving = self.proving().filter(|it| is_asked && it.hindered == Some(Blocked::Approval))?;

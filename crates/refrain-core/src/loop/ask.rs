@@ -10,15 +10,14 @@ use crate::spec::{AgentSpec, Limits, Millis, OutputFormat};
 /// What `resume` grants: totals, not additions; a total that is not named stays.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grant {
-    /// Iterations that may be charged.
     pub max_iterations: Option<u32>,
-    /// The loop's own duration.
     pub max_duration: Option<Millis>,
-    /// Money.
     pub max_cost: Option<Usd>,
     pub max_tokens: Option<u64>,
     /// How long it may wait for its provider, in a row.
     pub retry_for: Option<Millis>,
+    /// The user's rights instead of its sandbox.
+    pub no_sandbox: bool,
 }
 
 impl AgentSpec {
@@ -65,11 +64,11 @@ impl MachineEnd for End {
 }
 
 impl LoopState {
-    /// Whether the loop can be asked this now.
-    ///
-    /// # Errors
-    /// A [`Refusal`] that says why not.
     pub fn admits(&self, ask: &Ask) -> Result<(), Refusal> {
+        if let Ask::AllowHost(_) = ask {
+            self.lifecycle.admits(ask)?;
+            return self.spec.sandbox.as_ref().map(drop).ok_or(Refusal::NoSandbox);
+        }
         let Ask::Steer(text) = ask else { return self.lifecycle.admits(ask) };
         check_steering(text)?;
         self.lifecycle.admits(ask)?;
@@ -80,19 +79,17 @@ impl LoopState {
 
     /// Whether the agent, gate or critic that is being stopped is killed at once for this: it was asked to stop before,
     /// and is asked again.
-    #[must_use]
     pub fn kills_at_once(&self, ask: &Ask) -> bool {
         self.ending() == Some(false)
             && match ask {
                 Ask::Cancel(Urgency::Now) => true,
                 Ask::Pause(Urgency::Now) => self.pause.is_some(),
                 Ask::Cancel(Urgency::AfterIteration) | Ask::Pause(Urgency::AfterIteration) => false,
-                Ask::Steer(_) | Ask::Proceed => false,
+                Ask::Steer(_) | Ask::Proceed | Ask::AllowHost(_) => false,
             }
     }
 
     /// Whether the child that is being stopped is killed at once.
-    #[must_use]
     pub fn is_killed(&self) -> bool {
         self.ending() == Some(true)
     }
@@ -106,18 +103,13 @@ impl LoopState {
     /// The event that resumes the loop under new totals; a total that is not named stays. A loop whose runner died
     /// needs none, because it has not stopped, unless it gets more or was about to pause. One that was about to be
     /// cancelled gets no more: the next runner finishes the cancel.
-    ///
-    /// # Errors
-    /// A [`Refusal`] if it is final, or if it would stop again at once.
     pub fn resume(&self, grant: &Grant) -> Result<Option<Event>, Refusal> {
         self.let_go_on(grant, None)
     }
 
     /// The same, with a person's approval of what the loop waits with: of the tree whose name begins like this, if one
     /// is named.
-    ///
-    /// # Errors
-    /// A [`Refusal`] if it waits for no approval, or with another tree, or would stop again at once.
+    /// Errors: A [`Refusal`] if it waits for no approval, or with another tree, or would stop again at once.
     pub fn approve(&self, grant: &Grant, named: Option<&str>) -> Result<Option<Event>, Refusal> {
         let end = self.ended.map(|ended| ended.end);
         let Some(approved) = self.awaits_approval() else {
@@ -171,7 +163,8 @@ impl LoopState {
             .chain(self.more_of_the_rest(&limits, approved.is_some()))
             .collect();
         if lacking.is_empty() {
-            return Ok(Some(Event::LoopResumed { limits, approved }));
+            let no_sandbox = grant.no_sandbox && self.spec.sandbox.is_some();
+            return Ok(Some(Event::LoopResumed { limits, approved, no_sandbox }));
         }
         let (used, flags): (Vec<_>, Vec<_>) = lacking.into_iter().unzip();
         Err(Refusal::NothingGranted { used: used.join(", "), flag: flags.join(" ") })
@@ -216,7 +209,6 @@ impl LoopState {
     }
 
     /// The first event of a runner: it says what became of the attempt that it found in flight.
-    #[must_use]
     pub fn recover(&self, runner: Identity) -> Event {
         let interrupted = self.in_flight().map(|flight| flight.id);
         Event::RunnerStarted { runner, interrupted, adopted: None, judged: None }

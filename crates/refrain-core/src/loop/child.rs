@@ -8,7 +8,6 @@ use super::state::{Child, ChildId, Live, LoopState, Phase};
 use crate::event::{Event, StopReason, Urgency};
 use crate::spec::{AgentSpec, Millis};
 
-/// The limits of a child.
 struct Bounds {
     /// When its time limits begin to count; none before there is a process, which nothing can stop.
     since: Option<Timestamp>,
@@ -19,8 +18,6 @@ struct Bounds {
 }
 
 impl LoopState {
-    /// The child in flight.
-    #[must_use]
     pub fn child(&self) -> Option<(ChildId, &Child)> {
         match &self.phase {
             Phase::InFlight(flight) => Some((ChildId::Attempt(flight.id), &flight.child)),
@@ -36,7 +33,6 @@ impl LoopState {
     }
 
     /// The agent that a child is; none of a command.
-    #[must_use]
     pub fn agent_of(&self, child: ChildId) -> Option<&AgentSpec> {
         match child {
             ChildId::Attempt(_) => Some(&self.spec.agent),
@@ -46,7 +42,6 @@ impl LoopState {
     }
 
     /// The record that a child is started; none of a gate that there is not.
-    #[must_use]
     pub fn started(&self, child: ChildId) -> Option<Event> {
         Some(match child {
             ChildId::Attempt(id) => Event::AttemptStarted(id),
@@ -57,7 +52,6 @@ impl LoopState {
         })
     }
 
-    /// Kills the child that is being stopped.
     pub(super) fn kill_child(&mut self) {
         let child = match &mut self.phase {
             Phase::InFlight(flight) => Some(&mut flight.child),
@@ -69,7 +63,6 @@ impl LoopState {
     }
 
     /// The record that the child in flight is to end.
-    #[must_use]
     pub fn stop_requested(&self, because: StopReason) -> Option<Event> {
         Some(match self.child()?.0 {
             ChildId::Attempt(_) => Event::AttemptStopRequested { because },
@@ -79,7 +72,6 @@ impl LoopState {
     }
 
     /// The record that the child in flight could not be started.
-    #[must_use]
     pub fn spawn_failed(&self, error: String) -> Option<Event> {
         Some(match self.child()?.0 {
             ChildId::Attempt(_) => Event::AttemptSpawnFailed { error },

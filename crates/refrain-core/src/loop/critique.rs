@@ -17,8 +17,6 @@ impl LoopState {
             && matches!(self.phase, Phase::Idle { claim: None, uncommitted: false })
     }
 
-    /// The critic in flight.
-    #[must_use]
     pub fn critiquing(&self) -> Option<&Critiquing> {
         match &self.phase {
             Phase::Critiquing(critiquing) => Some(critiquing),

@@ -5,10 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::child::{self};
-use super::state::ChildId;
-use super::state::Proving;
-use super::state::Publishing;
-use super::state::{Live, LoopState, Phase};
+use super::state::{ChildId, Live, LoopState, Phase, Proving, Publishing};
 use super::trouble;
 use crate::agent::Usage;
 use crate::event::{Blocked, End, StopReason, Urgency, Wait, WaitKind};
@@ -39,12 +36,13 @@ pub enum Step {
     TakeBase,
     /// Determine what the gates are to prove, and record it.
     TakeCandidate,
-    /// Record, then do: start a child.
     Start(ChildId),
     /// Record, then do: end the child by its stop ladder.
     Stop(StopReason),
     /// Commit what this iteration changed, unless that is done already, and record the result.
-    Commit { iteration: u32 },
+    Commit {
+        iteration: u32,
+    },
     /// Record that this is about to be done outside.
     Intend(Effect),
     /// Do this outside, unless it is done already, and record the result.
@@ -55,9 +53,7 @@ pub enum Step {
     SaveWork,
     /// Remove the loop's own worktree if nothing is lost by that, and record the result.
     ReleaseWorktree,
-    /// Record that this iteration begins.
     BeginIteration {
-        /// Its number.
         iteration: u32,
     },
     /// Record a wait. What follows is [`Step::Await`].
@@ -67,14 +63,11 @@ pub enum Step {
         /// When to ask again at the latest.
         until: Option<Timestamp>,
     },
-    /// Record the end.
     Finish(End),
     /// Nothing, ever: the loop is stopped until a request arrives.
     Rest,
 }
 
-/// The next step of `state` at `now`.
-#[must_use]
 pub fn next_step(state: &LoopState, live: &Live, now: Timestamp) -> Step {
     let step = unfunded(state, live, now);
     // Nothing that costs money is begun without.
@@ -174,7 +167,6 @@ pub(super) fn ends_sleep(live: &Live) -> Option<Timestamp> {
     trouble::ends_sleep(live.retrying.as_ref()?)
 }
 
-/// Whether the next gate is an agent.
 fn is_review(state: &LoopState, proving: &Proving) -> bool {
     let next = proving.next_gate().and_then(|(gate, _)| state.spec.gates.get(gate));
     next.is_some_and(GateSpec::is_review)
@@ -292,7 +284,6 @@ fn unproven(state: &LoopState, end: End) -> Step {
     }
 }
 
-/// Between two iterations.
 fn begin(state: &LoopState, now: Timestamp) -> Step {
     if state.limits.max_iterations.is_some_and(|cap| state.charged >= cap) {
         return unproven(state, End::IterationCap);
@@ -337,7 +328,6 @@ fn after(state: &LoopState, due: Option<Wait>, now: Timestamp, step: Step) -> St
     }
 }
 
-/// The rest before the next iteration.
 fn rest(state: &LoopState) -> Option<Wait> {
     let span = state.limits.pause.max(state.back_off())?;
     Some(Wait { kind: WaitKind::Pace, until: plus(state.rested_since?, span) })

@@ -12,13 +12,11 @@ use crate::work::WorkDigest;
 
 impl LoopState {
     /// Whether the work is another than when the iteration began; none where that is not known.
-    #[must_use]
     pub fn has_changed_work(&self, work: Option<&WorkDigest>) -> Option<bool> {
         Some(self.progress.began.as_ref()? != work?)
     }
 
     /// What the iterations so far amount to. `--exact N` is never stuck: each iteration was asked for.
-    #[must_use]
     pub fn verdict(&self) -> Verdict {
         match self.spec.until {
             Until::Count => Verdict::Moving,
@@ -27,7 +25,6 @@ impl LoopState {
     }
 
     /// The agent that a stuck loop changes to, if `--on-stuck` names one and it was not used yet.
-    #[must_use]
     pub fn other_agent(&self) -> Option<&AgentSpec> {
         match &self.spec.stuck.answer {
             OnStuck::Change(agent) if !self.progress.changed => Some(agent),

@@ -15,7 +15,6 @@ pub const CHANGED: usize = 8;
 impl LoopState {
     /// The gate that cannot run, as was found before the first iteration: it blocks the loop. Neither an agent nor a
     /// change of the work is likely to mend a command that a shell does not find.
-    #[must_use]
     pub fn missing_gate(&self) -> Option<&GateResult> {
         let begins = self.spec.gates_must_run && self.iteration == self.spec.carried();
         let baseline = self.baseline.as_ref().filter(|_| begins)?;
@@ -28,7 +27,6 @@ impl LoopState {
 impl LoopState {
     /// How many test runners printed their summary when this gate ran before the first iteration. If fewer do, a good
     /// end proves nothing.
-    #[must_use]
     pub fn expected_summaries(&self, gate: &GateSpec) -> u32 {
         let Check::Command(command) = &gate.check else { return 0 };
         let place = self.spec.gates.iter().position(|it| it.name == gate.name);

@@ -28,7 +28,6 @@ const MAX_REBASES: u32 = 5;
 pub const MAX_CONFLICTS: u32 = 2;
 
 impl LoopState {
-    #[must_use]
     pub fn publishing(&self) -> Option<&Publishing> {
         match &self.phase {
             Phase::Publishing(publishing) => Some(publishing),
@@ -40,8 +39,6 @@ impl LoopState {
         }
     }
 
-    /// The next effect outside, if there is one.
-    #[must_use]
     pub fn next_effect(&self) -> Option<Effect> {
         self.publishing().and_then(|publishing| self.effect(publishing.claim.is_some()))
     }
@@ -271,7 +268,6 @@ impl LoopState {
     }
 
     /// Whether the work of the last iteration was on top of what others pushed when its gates checked it last.
-    #[must_use]
     pub fn lay_on_theirs(&self) -> bool {
         self.git.published.rebased.as_ref().is_some_and(|(iteration, _)| iteration + 1 == self.iteration)
     }

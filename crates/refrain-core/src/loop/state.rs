@@ -16,7 +16,7 @@ use super::trouble::{Retrying, Trouble};
 use crate::agent::{FaultKind, Tokens, Usage, Usd};
 use crate::budget::Allowance;
 use crate::event::{Approved, Asker, AttemptFinished, Blocked, ClaimSource, End, Process, Wait};
-use crate::git::{Base, Checkout, CommitReport, Exposed, LeftOut, Oid, subject};
+use crate::git::{Base, CommitReport, Exposed, LeftOut, Oid, subject};
 use crate::ids::AttemptId;
 use crate::machine::Lifecycle;
 use crate::memory::goal;
@@ -38,7 +38,6 @@ pub struct LoopState {
     pub lifecycle: Lifecycle<End>,
     /// The format of its journal: a few records of release 0.1.0 (format 1) mean what they meant there.
     pub(super) format: u32,
-    /// The specification, as pinned at the start.
     pub spec: Spec,
     /// The limits in force: the specification's, or what the last `resume` granted.
     pub limits: Limits,
@@ -46,16 +45,13 @@ pub struct LoopState {
     pub phase: Phase,
     /// Every attempt that is over, oldest first.
     pub attempts: Vec<Attempt>,
-    /// Iterations begun.
     pub iteration: u32,
-    /// Iterations that count against the cap.
     pub charged: u32,
     pub wait: Option<Wait>,
     /// Words for the next prompt, until an iteration that got them is charged.
     pub steering: Vec<Steering>,
     /// The agent's own session that drives it: a runner only works between two of its turns.
     pub session: Option<Session>,
-    /// The usage of all attempts.
     pub spent: Usage,
     /// The cost of each agent that ran, in their order; none if unknown.
     pub costs: Vec<Option<Usd>>,
@@ -66,11 +62,9 @@ pub struct LoopState {
     pub baseline: Option<Proof>,
     /// Default gates that could not run then: they are no longer in the specification.
     pub dropped: Vec<DroppedGate>,
-    /// The gates' last results.
     pub proof: Option<Proof>,
     /// Processes of the last attempt, or gate, are being ended: nothing is started before that is over.
     pub sweeping: bool,
-    /// The progress of its iterations.
     pub progress: Progress,
     /// How many iterations in a row said that there was nothing to do, in a loop that continues all the same.
     pub unneeded: u32,
@@ -79,7 +73,6 @@ pub struct LoopState {
     pub given_up: Option<String>,
     /// How many iterations in a row ended with `status: blocked` in `state.md`, until a person resumes the loop.
     pub blocked: u32,
-    /// What a person approved last, and when.
     pub approved: Option<(Approved, Timestamp)>,
     /// The reader's findings on the journal's signatures: not folded.
     pub signatures: Signatures,
@@ -106,7 +99,6 @@ pub struct LoopState {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GitState {
-    /// The repository before it.
     pub base: Option<Base>,
     /// Where the head was before its first iteration; none on a branch without a commit.
     pub began: Option<Oid>,
@@ -133,14 +125,11 @@ pub struct GitState {
     pub kept: Option<String>,
     /// Its own worktree was removed, or is kept for good.
     pub released: bool,
-    /// What it has published so far.
     pub published: Published,
 }
 
-/// Words for the next prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Steering {
-    /// The words.
     pub text: String,
     pub by: Asker,
 }
@@ -157,12 +146,10 @@ pub enum Phase {
     },
     /// An iteration has begun (or its last attempt was refunded): `next` is the attempt to start.
     Begun {
-        /// The attempt to start.
         next: AttemptId,
         /// Why it would fail like its predecessor, until a person resolves that.
         hindered: Option<Blocked>,
     },
-    /// An attempt is under way.
     InFlight(InFlight),
     /// The gates are asked about what an attempt left, or about what was there before the first.
     Proving(Box<Proving>),
@@ -183,7 +170,6 @@ impl Phase {
     }
 }
 
-/// An attempt under way.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InFlight {
     pub id: AttemptId,
@@ -196,13 +182,10 @@ pub struct InFlight {
     pub shifted: bool,
 }
 
-/// An attempt that is over.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attempt {
     pub id: AttemptId,
-    /// When it was recorded as started.
     pub started_at: Timestamp,
-    /// When it was recorded as over.
     pub ended_at: Timestamp,
     pub outcome: Outcome,
     /// Whether it counts against the cap; else it was refunded.
@@ -222,7 +205,6 @@ pub struct Attempt {
 impl Attempt {
     /// Whether its provider, or the way there, failed it, as that affects all loops of the account. A home that another
     /// run of the program holds affects this loop alone.
-    #[must_use]
     pub fn met_its_provider(&self) -> bool {
         let fault = self.finished.as_ref().and_then(|finished| finished.report.as_ref()?.fault.as_ref());
         let is_busy = fault.is_some_and(|fault| fault.kind == FaultKind::Busy);
@@ -247,7 +229,6 @@ pub struct Judged {
 pub struct Live {
     /// When the agent last printed something.
     pub last_output: Option<Timestamp>,
-    /// Its output cannot be kept.
     pub output_lost: bool,
     /// The usage of the attempt in flight so far.
     pub used: Usage,
@@ -273,7 +254,6 @@ pub(super) fn is_over(limits: &Limits, used: Usage, likely: Usage) -> bool {
 
 impl LoopState {
     /// The loop's own duration: wall time with a runner, less pauses and waits.
-    #[must_use]
     pub fn active(&self, now: Timestamp) -> Duration {
         self.lifecycle.active + self.running_stretch(now)
     }
@@ -288,7 +268,6 @@ impl LoopState {
 
     /// Whether the money or the tokens granted are used up, with what the agent that runs has used so far; or, if none
     /// runs and agents report only at their end, whether another attempt like the last would use them up.
-    #[must_use]
     pub fn is_over_budget(&self, live: &Usage) -> bool {
         match self.runs() {
             Some(agent) => is_over(&self.limits, self.spent + agent.priced(*live), Usage::default()),
@@ -309,19 +288,16 @@ impl LoopState {
     }
 
     /// The wait before it tries again, if its provider failed it.
-    #[must_use]
     pub fn provider_wait(&self) -> Option<Wait> {
         self.trouble.next
     }
 
     /// How many hours it must be allowed to wait for its provider (`--retry-for`), if that was too long.
-    #[must_use]
     pub fn hours_to_wait(&self) -> u64 {
         self.trouble.hours()
     }
 
     /// The last message of its agent's program, or of its reviewer's, about its trouble.
-    #[must_use]
     pub fn said_of_trouble(&self) -> Option<&str> {
         let last = || self.attempts.last()?.finished.as_ref();
         let fault = || last()?.report.as_ref()?.fault.as_ref();
@@ -331,14 +307,12 @@ impl LoopState {
     }
 
     /// What is left to spend, if there is a cap on money.
-    #[must_use]
     pub fn budget(&self) -> Option<Usd> {
         let cap = self.limits.max_cost?;
         Some(Usd(cap.0.saturating_sub(self.spent.cost.unwrap_or_default().0)))
     }
 
     /// Whether it is its session's turn: no runner has anything to do.
-    #[must_use]
     pub fn is_in_session(&self) -> bool {
         let is_its_turn = match self.phase {
             Phase::InFlight(_) | Phase::Begun { .. } | Phase::Idle { uncommitted: false, .. } => true,
@@ -350,8 +324,6 @@ impl LoopState {
         self.session.is_some() && self.ended.is_none() && is_its_turn
     }
 
-    /// The attempt under way.
-    #[must_use]
     pub fn in_flight(&self) -> Option<&InFlight> {
         match &self.phase {
             Phase::InFlight(attempt) => Some(attempt),
@@ -364,14 +336,11 @@ impl LoopState {
     }
 
     /// Whether it has a worktree of its own that was not given back.
-    #[must_use]
     pub fn holds_worktree(&self) -> bool {
-        let is_own = matches!(self.spec.git.checkout, Checkout::Worktree { .. });
+        let is_own = self.spec.git.checkout.is_own_worktree();
         is_own && self.git.base.is_some() && !self.git.released
     }
 
-    /// The proof under way.
-    #[must_use]
     pub fn proving(&self) -> Option<&Proving> {
         match &self.phase {
             Phase::Proving(proving) => Some(proving),
@@ -383,40 +352,33 @@ impl LoopState {
         }
     }
 
-    /// The gate under way.
-    #[must_use]
     pub fn running_gate(&self) -> Option<&Running> {
         self.proving()?.running.as_ref()
     }
 
     /// Whether a process of the loop's is under way: an agent, a gate, or a critic.
-    #[must_use]
     pub fn is_busy(&self) -> bool {
         self.child().is_some()
     }
 
     /// Whether what the last iteration changed is to be committed, and git may be at it, with its hooks.
-    #[must_use]
     pub fn is_committing(&self) -> bool {
         matches!(self.phase, Phase::Idle { uncommitted: true, .. })
     }
 
     /// The tree that was proven: the loop is completed, or is about to be, and its hard gates passed on it.
-    #[must_use]
     pub fn proven_tree(&self) -> Option<&Oid> {
         self.proof.as_ref().filter(|_| self.is_proven())?.candidate.tree.as_ref()
     }
 
     /// Whether the gates passed on more than [`Self::proven_tree`]: on files in the worktree that were changed before
     /// the loop, or may not be committed, and that the loop changed. A checkout elsewhere has none of them.
-    #[must_use]
     pub fn is_proven_beyond_its_tree(&self) -> bool {
         let is_partial = self.proof.as_ref().is_some_and(|proof| proof.candidate.partial);
         self.is_proven() && is_partial && !self.spec.clean_checkout
     }
 
     /// Whether a claim was proven. What an unsigned journal says proves nothing.
-    #[must_use]
     pub fn is_proven(&self) -> bool {
         self.spec.has_hard_gates()
             && !self.lacks_tests()
@@ -425,7 +387,6 @@ impl LoopState {
     }
 
     /// Whether the loop was to make its own tests, and its gate for them found none.
-    #[must_use]
     pub fn lacks_tests(&self) -> bool {
         let result = |gate| self.proof.as_ref().and_then(|proof| proof.of_gate(gate));
         let mut own = self.spec.gates.iter().enumerate().filter(|(_, gate)| gate.own_tests);
@@ -433,14 +394,12 @@ impl LoopState {
     }
 
     /// Whether this gate failed before the first iteration; none if it was not asked then.
-    #[must_use]
     pub fn failed_before(&self, gate: usize) -> Option<bool> {
         Some(!self.baseline.as_ref()?.of_gate(gate)?.passed())
     }
 
     /// What follows a gate's failure: how the gate was before the first iteration, or in `run` as the agent calls it;
     /// empty if it was not asked then.
-    #[must_use]
     pub fn said_before(&self, failed: &GateResult, iteration: &str) -> String {
         match self.baseline.as_ref().and_then(|proof| proof.of_gate(failed.gate)) {
             None => String::new(),
@@ -461,7 +420,6 @@ impl LoopState {
     }
 
     /// What this iteration's commit is about: the agent's summary, else the goal.
-    #[must_use]
     pub fn commit_subject(&self) -> String {
         let last = self.attempts.iter().rev().find(|attempt| attempt.id.iteration == self.iteration);
         let summary = last.and_then(|attempt| attempt.finished.as_ref()?.summary.as_deref());
@@ -470,7 +428,6 @@ impl LoopState {
     }
 
     /// The last attempt of the last charged iteration, which the next prompt can mention.
-    #[must_use]
     pub fn last_charged(&self) -> Option<&Attempt> {
         self.attempts.iter().rev().find(|attempt| attempt.charged)
     }

@@ -23,7 +23,6 @@ const SILENT_SLEEP: Duration = Duration::from_secs(120);
 /// By how much waits differ between loops, at most, as a part of the whole: not all come back at once.
 const JITTER: u64 = 5;
 
-/// The reaction of a loop to a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reaction {
     /// It is the provider's: refunded, and tried again after a wait.
@@ -36,7 +35,6 @@ pub(super) enum Reaction {
     Charge,
 }
 
-/// The table.
 pub(super) fn answer(fault: FaultKind) -> Reaction {
     match fault {
         FaultKind::Limit => Reaction::Wait(WaitKind::Limit),
@@ -79,11 +77,9 @@ pub(super) fn ends_sleep(retrying: &Retrying) -> Option<Timestamp> {
 /// A program that tries again itself after its provider failed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retrying {
-    /// The provider's fault.
     pub kind: FaultKind,
     /// When it tries again, if it says so.
     pub until: Option<Until>,
-    /// When it said so.
     pub since: Timestamp,
 }
 
@@ -91,7 +87,6 @@ pub struct Retrying {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Trouble {
     pub(super) next: Option<Wait>,
-    /// The sum of these waits.
     waited: Duration,
     times: u32,
     /// The message of the last program that met it.
@@ -160,7 +155,6 @@ fn mix(hash: u64) -> u64 {
     hash ^ (hash >> 29)
 }
 
-/// Saturates at the end of time.
 pub(super) fn plus(at: Timestamp, duration: Duration) -> Timestamp {
     let duration = SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX);
     at.checked_add(duration).unwrap_or(Timestamp::MAX)

@@ -1,17 +1,12 @@
-//! Why a machine refuses a request.
-
 use crate::spec::{AgentKind, Limits};
 
 /// Why a request is not taken. The loop is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// A completed or cancelled machine stays so.
     #[error("it is {0}")]
     Final(&'static str),
-    /// It is stopped already.
     #[error("it has stopped already ({0})")]
     Stopped(&'static str),
-    /// It stopped at a limit, and that or another limit would stop it again.
     #[error("it would stop at once: {used}; grant it more in all with {flag}")]
     NothingGranted {
         /// How much is used, or would be by one more iteration.
@@ -19,36 +14,18 @@ pub enum Refusal {
         /// The options and values that would do, all of them, ready to be typed.
         flag: String,
     },
-    /// More than one leg's worth of iterations.
     #[error("at most {} more iterations at a time: up to {most}, not {asked}", Limits::MAX_GRANT)]
-    TooMany {
-        asked: u32,
-        /// The most that is accepted.
-        most: u32,
-    },
-    /// Only a loop can be asked this.
+    TooMany { asked: u32, most: u32 },
     #[error("it is a plan; its tasks are loops, which can")]
     NotALoop,
-    /// A cap on a value that the agent does not report.
+    #[error("it has no sandbox")]
+    NoSandbox,
     #[error("{agent} does not say {what}, so {flag} could not be kept")]
-    Unreported {
-        agent: AgentKind,
-        /// The unreported value.
-        what: &'static str,
-        /// The option.
-        flag: &'static str,
-    },
-    /// There is nothing to approve.
+    Unreported { agent: AgentKind, what: &'static str, flag: &'static str },
     #[error("it does not wait for approval: it is {0}")]
     NotAsked(&'static str),
-    /// Another candidate waits than the one that was looked at.
     #[error("{waits} waits for approval, not tree {asked}")]
-    AnotherTree {
-        waits: String,
-        /// What was named.
-        asked: String,
-    },
-    /// More words than any prompt has room for.
+    AnotherTree { waits: String, asked: String },
     #[error("{asked} bytes of steering are too many; accepted are 1 to {MAX_STEERING}")]
     SteeringTooLong {
         /// How many were asked for, in bytes.

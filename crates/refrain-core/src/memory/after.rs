@@ -19,7 +19,6 @@ const MOST_FACTS: usize = 20;
 
 /// The memories of a loop that has ended; `said` is all its steering. None if it is paused or waits for something that
 /// has nothing to do with its work, and none if it never ran.
-#[must_use]
 pub fn after(state: &LoopState, said: &[&str]) -> Vec<Memory> {
     let Some(ended) = state.ended else { return Vec::new() };
     let Some(outcome) = Outcome::of(state, ended.end) else { return Vec::new() };
@@ -43,10 +42,8 @@ pub fn after(state: &LoopState, said: &[&str]) -> Vec<Memory> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Done,
-    /// A person ended it.
     Abandoned,
     Failed,
-    /// It failed, and something of it is there.
     Partial,
 }
 
@@ -92,9 +89,8 @@ impl Outcome {
     }
 }
 
-/// The goal and the result.
 fn episode(state: &LoopState) -> String {
-    let status = view::status(state, Alive::NOBODY);
+    let status = view::status(state, Alive::NO_RUNNER);
     let times = if state.charged == 1 { "iteration" } else { "iterations" };
     let mut text = format!(
         "\"{}\": {} after {} {times} of {}; {}",
@@ -155,7 +151,6 @@ fn gate(gate: &GateSpec) -> String {
     }
 }
 
-/// The sentences of what a person said.
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
     let lines = text.split(['\n', ';']);
     let sentences =

@@ -10,7 +10,6 @@ use crate::text::{clip, in_order, printable, squeeze};
 
 /// The text as it is kept: on one line, within the length of its kind, and with anything rewritten that could pass for
 /// a claim or for a part of our prompts. None if nothing is left.
-#[must_use]
 pub fn fit(text: &str, kind: Kind) -> Option<String> {
     let seen: String = in_order(&printable(text)).chars().filter(|c| !is_invisible(*c)).collect();
     let text = HEADINGS.iter().fold(without_tags(&squeeze(&seen)), |text, heading| {
@@ -80,7 +79,6 @@ fn without_tags(text: &str) -> String {
 
 /// Whether the words ask a later agent to get round its instructions, to claim, or to run what comes from elsewhere.
 /// Only a person may have such words remembered; an honest note that reads so is lost, which costs less.
-#[must_use]
 pub fn plants(text: &str) -> bool {
     let seen: String = printable(text).chars().filter(|c| !is_invisible(*c)).collect();
     let text = squeeze(&seen.to_lowercase());
@@ -88,7 +86,6 @@ pub fn plants(text: &str) -> bool {
     PLANTED.as_ref().is_none_or(|planted| planted.is_match(&text))
 }
 
-/// On one line, in small letters.
 static PLANTED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let aims = "gates?|checks?|tests?|hooks?|rules?|instructions?|prompts?|protections?|guards?|reviewers?|verification";
     let ways = [

@@ -1,5 +1,3 @@
-//! The words that a text is about.
-
 use std::collections::BTreeMap;
 
 /// How many words of a goal are used in the search.
@@ -13,7 +11,6 @@ const IDLE: &str = " a about add added adding after all also an and any are as a
     where which while will with work works write you your der die das und ist ein eine mit für nicht den dem auf ";
 
 /// What the text is about: its words without those that say nothing, each once, the most frequent first, at most 32.
-#[must_use]
 pub fn keywords(text: &str) -> Vec<String> {
     let mut found: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     let lower = text.to_lowercase();

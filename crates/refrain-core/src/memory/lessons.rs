@@ -42,7 +42,6 @@ struct LessonText {
 }
 
 /// The JSON Schema of an answer, for agents that can be held to one.
-#[must_use]
 pub fn schema() -> serde_json::Value {
     let settings = SchemaSettings::draft07().with(|settings| settings.inline_subschemas = true);
     let mut schema = settings.into_generator().into_root_schema_for::<Lessons>();
@@ -52,9 +51,8 @@ pub fn schema() -> serde_json::Value {
 }
 
 /// The question for an agent that looks back on a loop: `said` is its steering, `last` its agent's last message.
-#[must_use]
 pub fn question(state: &LoopState, said: &[&str], last: Option<&str>) -> String {
-    let status = view::status(state, Alive::NOBODY);
+    let status = view::status(state, Alive::NO_RUNNER);
     let mut text = format!(
         "A loop of a coding agent in this folder is over. Say what later loops should know of it. Only read: change no file.\n\n\
          It stands as {} after {} iterations: {}\n\n\
@@ -92,9 +90,7 @@ pub fn question(state: &LoopState, said: &[&str], last: Option<&str>) -> String 
 }
 
 /// The part of the answer that is remembered.
-///
-/// # Errors
-/// If it does not fit the question; then nothing of it is taken.
+/// Errors: If it does not fit the question; then nothing of it is taken.
 pub fn lessons(state: &LoopState, answer: &str) -> Result<Vec<Memory>, String> {
     let Some(ended) = state.ended else { return Err("the loop continues".to_owned()) };
     let text = answer.trim();

@@ -50,8 +50,6 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// As files say it.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Person => "person",
@@ -100,7 +98,6 @@ pub struct Memory {
 impl Memory {
     /// A new one of these words, which [`fit`] made fit. An episode or a procedure is identified by the `run` of its
     /// loop, or by its words if there is none; a fact always by its words.
-    #[must_use]
     pub fn new(
         kind: Kind,
         text: String,
@@ -156,7 +153,6 @@ impl Memory {
     }
 
     /// Whether it is given to every loop in its project.
-    #[must_use]
     pub fn is_standing(&self) -> bool {
         self.kind == Kind::Fact && self.origin == Origin::Person && self.importance >= STANDING
     }
@@ -172,7 +168,6 @@ fn plain(text: &str) -> String {
 
 /// What a loop is about, in the fewest words: a task is called by its title, as its prompt says much else; the
 /// sentences of a prompt that say how to claim are omitted, as every other prompt may have them.
-#[must_use]
 pub fn goal(spec: &Spec) -> String {
     match &spec.task {
         Some(task) => task.title.clone(),

@@ -26,7 +26,6 @@ const USE_FADES: f64 = 21.0 * DAY;
 /// As often used is as good as it gets.
 const MANY_USES: f64 = 20.0;
 
-/// A memory that was found for a goal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hit {
     pub memory: Memory,
@@ -36,7 +35,6 @@ pub struct Hit {
     pub likeness: Option<f32>,
 }
 
-/// A memory in its place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranked {
     pub memory: Memory,
@@ -53,7 +51,6 @@ pub struct Ranked {
 }
 
 /// Puts what was found for a goal in order, the best first.
-#[must_use]
 pub fn rank(hits: Vec<Hit>, goal: &str, project: &str, now: Timestamp) -> Vec<Ranked> {
     let by_words = places(&hits, |hit| hit.bm25);
     let by_vector = places(&hits, |hit| hit.likeness.map(|likeness| -f64::from(likeness)));
@@ -121,13 +118,11 @@ fn keywords_of(text: &str) -> BTreeSet<String> {
     lower.split(|c: char| !c.is_alphanumeric()).map(|word| stem(word).to_owned()).collect()
 }
 
-/// Its lasting worth: importance, use, and age.
 fn durability(memory: &Memory, now: Timestamp) -> f64 {
     let used = (f64::from(memory.uses).ln_1p() / MANY_USES.ln_1p()).min(1.0);
     0.55 * memory.importance + 0.30 * used + 0.15 * faded(memory.created_at, now, FADES)
 }
 
-/// How recently it was made, or used.
 fn recency(memory: &Memory, now: Timestamp) -> f64 {
     let used = memory.used_at.map_or(0.0, |at| faded(at, now, USE_FADES));
     faded(memory.created_at, now, FADES).max(used)
@@ -139,7 +134,6 @@ fn faded(since: Timestamp, now: Timestamp, within: f64) -> f64 {
 }
 
 /// How similar two vectors are; none if they have other lengths, or no direction.
-#[must_use]
 pub fn cosine(a: &[f32], b: &[f32]) -> Option<f32> {
     if a.len() != b.len() {
         return None;

@@ -18,7 +18,6 @@ const LEFT_FOR_PROCEDURE: usize = 200;
 
 /// What a loop gets of all that was ranked: facts first, then the results of earlier loops if there is room, then the
 /// best procedure. What does not fit is skipped.
-#[must_use]
 pub fn select(ranked: &[Ranked], budget: u32, project: &str) -> Vec<Recalled> {
     let mut left = usize::try_from(budget).unwrap_or(usize::MAX).saturating_sub(FRAME);
     let mut told = Vec::new();

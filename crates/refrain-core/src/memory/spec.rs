@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::newtype::checked_text;
+
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,12 +31,6 @@ impl MemoryId {
         let hash = blake3::hash(format!("{kind}\0{project}\0{key}").as_bytes()).to_hex();
         Self(format!("m-{}", &hash[..Self::DIGITS]))
     }
-
-    /// As text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
 impl FromStr for MemoryId {
@@ -50,25 +46,7 @@ impl FromStr for MemoryId {
     }
 }
 
-impl TryFrom<String> for MemoryId {
-    type Error = MemoryIdError;
-
-    fn try_from(text: String) -> Result<Self, MemoryIdError> {
-        text.parse()
-    }
-}
-
-impl From<MemoryId> for String {
-    fn from(id: MemoryId) -> Self {
-        id.0
-    }
-}
-
-impl fmt::Display for MemoryId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
-    }
-}
+checked_text!(MemoryId, MemoryIdError);
 
 /// What a memory is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -83,11 +61,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them.
     pub const ALL: [Self; 3] = [Self::Fact, Self::Episode, Self::Procedure];
 
-    /// As people and files say it.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Fact => "fact",
@@ -97,7 +72,6 @@ impl Kind {
     }
 
     /// The longest text of this kind, in bytes.
-    #[must_use]
     pub const fn longest(self) -> usize {
         match self {
             Self::Fact => 400,

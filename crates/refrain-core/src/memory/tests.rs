@@ -19,7 +19,6 @@ fn fact(text: &str) -> Memory {
     memory(Kind::Fact, text, 0)
 }
 
-/// The hits by words, best first.
 fn by_words(memories: Vec<Memory>) -> Vec<Hit> {
     let hit =
         |(place, memory): (usize, Memory)| Hit { memory, bm25: Some(place as f64 - 100.0), likeness: None };

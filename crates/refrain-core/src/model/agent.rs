@@ -13,13 +13,11 @@ use crate::text::{clip, printable, squeeze};
 /// How much of a tool's name is kept, in bytes.
 const LONGEST_NAME: usize = 100;
 
-/// One thing that an agent's stream says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "data", rename_all = "kebab-case")]
 pub enum AgentEvent {
     /// It works in this session, with these properties. If sent again, the new values count.
     Session(Session),
-    /// It said something.
     Text {
         text: String,
         /// It is a part of a text: what comes next continues it, on the same line.
@@ -28,15 +26,12 @@ pub enum AgentEvent {
     },
     /// It thought aloud. Shown, never scanned.
     Thought(String),
-    /// It uses a tool.
     ToolCall {
-        /// The tool's name, as the agent calls it.
         name: String,
         /// The tool's input, in one line: a command, a path.
         about: String,
         by: Speaker,
     },
-    /// A tool is done.
     ToolResult {
         /// Whether it worked; none if the agent does not say.
         ok: Option<bool>,
@@ -45,17 +40,14 @@ pub enum AgentEvent {
     },
     /// Tokens used so far: replaces the earlier number of the same scope.
     Tokens {
-        /// What they are counted over.
         of: Scope,
         tokens: Tokens,
     },
     /// Money spent so far: replaces the earlier amount of the same scope.
     Cost {
-        /// What it is counted over.
         of: Scope,
         usd: Usd,
     },
-    /// The agent itself tries again.
     Retry(Fault),
     /// Something went wrong that ends the attempt, if it ends. The last one counts, unless the agent continued
     /// afterwards: an adapter withdraws nothing, and reports only what is final.
@@ -77,7 +69,6 @@ pub enum AgentEvent {
 
 impl AgentEvent {
     /// Whether the model answered or a tool ran: a retry before that succeeded.
-    #[must_use]
     pub fn is_progress(&self) -> bool {
         match self {
             Self::Text { .. } | Self::Thought(_) | Self::ToolCall { .. } | Self::ToolResult { .. } => true,
@@ -126,7 +117,6 @@ pub struct Session {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Speaker {
-    /// The agent itself.
     Agent,
     /// An agent that it started for a part of the work. Never scanned for a claim.
     SubAgent,
@@ -194,7 +184,6 @@ impl fmt::Display for Usd {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     pub tokens: Tokens,
-    /// Money.
     pub cost: Option<Usd>,
     /// More tokens were used than are counted: an agent was cut off before it said how many, or never said.
     pub at_least: bool,
@@ -205,7 +194,6 @@ pub struct Usage {
 impl Usage {
     /// The usage of a started run. Anything that it did not report makes every sum that includes it incomplete: this is
     /// the one place that decides it. `is_whole` if its program came to its own end.
-    #[must_use]
     pub fn of_run(tokens: Option<Tokens>, cost: Option<Usd>, is_whole: bool) -> Self {
         let tokens = tokens.unwrap_or_default();
         let has_tokens = tokens.input.is_some() || tokens.output.is_some();
@@ -216,7 +204,6 @@ impl Usage {
 
 impl Tokens {
     /// The tokens that count against a cap: all in and all out.
-    #[must_use]
     pub fn counted(self) -> u64 {
         self.input.unwrap_or(0).saturating_add(self.output.unwrap_or(0))
     }
@@ -236,7 +223,6 @@ impl Tokens {
     }
 }
 
-/// The values of both, or of one.
 fn either(a: Option<u64>, b: Option<u64>, how: impl Fn(u64, u64) -> u64) -> Option<u64> {
     match (a, b) {
         (Some(a), Some(b)) => Some(how(a, b)),
@@ -367,7 +353,6 @@ fn is_zero(value: &u64) -> bool {
 }
 
 impl AgentReport {
-    /// Takes one more event in.
     pub fn hear(&mut self, event: &AgentEvent) {
         if event.is_progress() {
             self.retrying = None;

@@ -16,6 +16,7 @@ use crate::gate::GateName;
 use crate::git::{Base, CommitReport, Effect, Oid, PublishReport, RepoPath};
 use crate::ids::{AttemptId, RequestId};
 use crate::protect::Touched;
+use crate::sandbox::Host;
 use crate::session::Session;
 use crate::signature::{Check, SignedKind};
 use crate::spec::{AgentSpec, Limits, Secret, Spec};
@@ -30,7 +31,6 @@ pub use stop::StopReason;
 pub const FORMAT: u32 = 2;
 
 /// Whether this version reads a journal of that format.
-#[must_use]
 pub fn is_readable(format: u32) -> bool {
     (1..=FORMAT).contains(&format)
 }
@@ -266,6 +266,9 @@ pub enum Event {
         /// What they approved of: the candidate that waited for it. One that waited, and continues without, was not approved.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         approved: Option<Approved>,
+        /// From here on its agent and its gates run with the user's rights.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        no_sandbox: bool,
     },
     /// The writer found an unterminated last line and moved it aside.
     #[serde(rename = "journal.torn")]
@@ -288,7 +291,6 @@ pub enum Event {
 
 impl Event {
     /// The kind of a record with this event, if it is signed.
-    #[must_use]
     pub fn signed(&self) -> Option<SignedKind> {
         if let Self::LoopStarted(_) = self {
             Some(SignedKind::Start)
@@ -358,6 +360,8 @@ pub enum Ask {
     Steer(String),
     /// Wait no longer: try at once.
     Proceed,
+    /// Let its sandbox reach one more host.
+    AllowHost(Host),
 }
 
 /// Who asks something of a loop or a plan.
@@ -385,8 +389,6 @@ impl Asker {
         }
     }
 
-    /// Whether it is a person, or a signal.
-    #[must_use]
     pub fn is_person(&self) -> bool {
         *self == Self::Person
     }
@@ -480,7 +482,6 @@ pub enum ClaimSource {
 
 impl ClaimSource {
     /// Whether the agent said in words that it is done.
-    #[must_use]
     pub fn is_said(self) -> bool {
         match self {
             Self::Promise | Self::StateFile => true,

@@ -11,19 +11,15 @@ use globset::{Candidate, Glob, GlobBuilder, GlobSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Why a text is no glob.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GlobError {
-    /// No path is meant.
     #[error("a glob cannot be empty; `**` means every path")]
     Empty,
-    /// Nothing of the worktree is meant.
     #[error("{0:?} lies outside the worktree; a glob is seen from the worktree's top, without `..`")]
     Outside(String),
     /// It looks like an exception, as `.gitignore` has them; there are none here.
     #[error("{0:?} takes nothing back: there are no exceptions; `\\!` stands for a name that begins with !")]
     Exception(String),
-    /// It cannot be read.
     #[error("{glob:?} is no glob: {why}")]
     Unreadable { glob: String, why: String },
 }
@@ -35,7 +31,6 @@ pub struct PathGlob(String);
 
 impl PathGlob {
     /// Whether the glob covers the path, given in git's bytes.
-    #[must_use]
     pub fn matches(&self, path: &[u8]) -> bool {
         // Compiled at each use: that is seldom, as it is asked only of what was found.
         let globs = compile(&self.0, true).and_then(|globs| set(&[&self.0], &globs));
@@ -65,7 +60,6 @@ pub(crate) fn compile(text: &str, case_counts: bool) -> Result<Vec<Glob>, GlobEr
     patterns(text)?.iter().map(build).collect()
 }
 
-/// All globs as one; `given` is for the error.
 pub(crate) fn set(given: &[impl AsRef<str>], globs: &[Glob]) -> Result<GlobSet, GlobError> {
     let given = || given.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(" ");
     GlobSet::new(globs).map_err(|error| unreadable(&given(), &error))

@@ -21,8 +21,6 @@ pub struct HexError {
 }
 
 impl<const N: usize> Hex<N> {
-    /// As text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::newtype::checked_text;
 use crate::plan::TaskId;
 
 /// A loop's name within its project: `[a-z0-9][a-z0-9-]{0,63}` (seed 000, FR-NL11).
@@ -18,30 +19,19 @@ pub struct LoopId(String);
 /// Why a text is no [`LoopId`]; names the first offending character.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LoopIdError {
-    /// No character at all.
     #[error("an id cannot be empty; accepted are 1 to 64 of a-z, 0-9 and, not first, '-'")]
     Empty,
-    /// More than 64 characters.
     #[error("{0:?} has {1} characters; accepted are at most 64")]
     TooLong(String, usize),
-    /// A character outside the alphabet, or a leading hyphen.
     #[error("{0:?} has {1:?}; accepted are a-z, 0-9 and, not first, '-'")]
     BadCharacter(String, char),
 }
 
 impl LoopId {
-    /// The longest id.
     pub const MAX: usize = 64;
-
-    /// The id as text; safe as one path component.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 
     /// An id from any words: lower-cased, other characters squeezed to hyphens, `loop` if nothing is left; then the
     /// suffix. It names a loop without `--name` (seed 000: `<command>-<4 hex>`).
-    #[must_use]
     pub fn derived(words: &str, suffix: u16) -> Self {
         let slug = match slug(words, Self::MAX - 5) {
             slug if slug.is_empty() => "loop".to_owned(),
@@ -51,7 +41,6 @@ impl LoopId {
     }
 
     /// An id that is words alone, as [`Self::derived`] makes them; none where nothing is left of them.
-    #[must_use]
     pub fn of_words(words: &str) -> Option<Self> {
         let slug = slug(words, Self::MAX);
         (!slug.is_empty()).then_some(Self(slug))
@@ -59,7 +48,6 @@ impl LoopId {
 
     /// The id of the loop that is this round of a plan's task: begins with the plan's id and the task's, as far as there is
     /// room, and ends with what tells it from all others. Who knows the three knows the id.
-    #[must_use]
     pub fn of_task(plan: &Self, task: &TaskId, round: u32) -> Self {
         let whole = blake3::hash(format!("{plan} {task} {round}").as_bytes()).to_hex();
         let (plan, task) = (slug(plan.as_str(), 30), slug(task.as_str(), 20));
@@ -97,25 +85,7 @@ impl FromStr for LoopId {
     }
 }
 
-impl TryFrom<String> for LoopId {
-    type Error = LoopIdError;
-
-    fn try_from(text: String) -> Result<Self, LoopIdError> {
-        text.parse()
-    }
-}
-
-impl From<LoopId> for String {
-    fn from(id: LoopId) -> Self {
-        id.0
-    }
-}
-
-impl fmt::Display for LoopId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
-    }
-}
+checked_text!(LoopId, LoopIdError);
 
 /// One start of the agent: attempt `attempt` (from 1) of iteration `iteration` (from 1). Shown `3`, `3.2`, `3.3`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -131,7 +101,6 @@ impl AttemptId {
     pub const BEFORE: Self = Self { iteration: 0, attempt: 1 };
 
     /// The name of its folder: `0003`, `0003.2`; sorts by iteration.
-    #[must_use]
     pub fn dir_name(self) -> String {
         match self.attempt {
             1 => format!("{:04}", self.iteration),
@@ -163,13 +132,11 @@ pub struct RequestIdError(String);
 
 impl RequestId {
     /// A new id for a request at `at`; its text sorts by time, too.
-    #[must_use]
     pub fn made(at: Timestamp, random: u32) -> Self {
         Self(format!("{:013}-{random:08x}", at.as_millisecond().max(0)))
     }
 
     /// The id as text; safe as one path component.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

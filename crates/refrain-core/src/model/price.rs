@@ -20,7 +20,6 @@ pub struct Price {
 impl Price {
     /// The cost of the tokens, rounded up to a billionth of a dollar; none if not all of them are known, as a part
     /// would pass for the whole.
-    #[must_use]
     pub fn of(self, tokens: Tokens) -> Option<Usd> {
         const MILLION: u128 = 1_000_000;
         let (all, output) = (tokens.input?, tokens.output?);

@@ -13,13 +13,10 @@ pub type PublicKey = Hex<64>;
 /// The signature of a record, as in the record's line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signature {
-    /// The key that it is made with.
     pub key: PublicKey,
-    /// The signature itself.
     pub value: Hex<128>,
 }
 
-/// A kind of record that is signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignedKind {
     /// `loop.started`: it names the key of the home that started the loop.
@@ -27,16 +24,12 @@ pub enum SignedKind {
     /// `runner.started`: it names the key of the home that the runner belongs to.
     Runner,
     /// `loop.resumed`, with what a person approves of if it is a yes.
-    Resumed {
-        /// Whether it is a yes.
-        approves: bool,
-    },
+    Resumed { approves: bool },
     /// `loop.ended`.
     End,
 }
 
 impl SignedKind {
-    /// Its name in a sentence.
     fn name(self) -> &'static str {
         match self {
             Self::Start => "start",
@@ -54,23 +47,19 @@ impl SignedKind {
 
 /// The signed statement of a record: the loop, the record's number, and the hash that its line would have without the
 /// signature, which covers every line before it.
-#[must_use]
 pub fn statement(id: &LoopId, seq: u64, hash: &str) -> Vec<u8> {
     format!("refrain journal record\n{id}\n{seq}\n{hash}\n").into_bytes()
 }
 
 /// The signed statement of a request: its target (`loops/ID` or `plans/ID`), its id, and the request itself, as JSON.
-#[must_use]
 pub fn request_statement(of: &str, id: &RequestId, ask: &str) -> Vec<u8> {
     format!("refrain request\n{of}\n{}\n{ask}\n", id.as_str()).into_bytes()
 }
 
-/// The result of checking a signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Check {
     /// It is by a key of this home, or by one that the user trusts.
     Valid,
-    /// There is none.
     Missing,
     /// It is not one of this record.
     Invalid,
@@ -78,28 +67,22 @@ pub enum Check {
     Unknown(PublicKey),
 }
 
-/// A record that is signed, or should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signed {
     pub kind: SignedKind,
-    /// Its number.
     pub seq: u64,
-    /// The result of checking its signature.
     pub check: Check,
 }
 
-/// Why a journal is not signed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Objection {
     kind: SignedKind,
-    /// The number of the record.
     pub seq: u64,
     check: Check,
 }
 
 impl Objection {
     /// Whether no key made the signature: the record is not believed then, and the next runner sets it aside.
-    #[must_use]
     pub fn is_forged(&self) -> bool {
         matches!(self.check, Check::Missing | Check::Invalid)
     }
@@ -137,7 +120,6 @@ pub enum Signatures {
 
 impl Signatures {
     /// Those of a journal with these records, the first first.
-    #[must_use]
     pub fn of(records: &[Signed], is_ended: bool) -> Self {
         let is_signed = |record: &Signed| record.check != Check::Missing;
         if !records.first().is_some_and(|first| first.kind == SignedKind::Start && is_signed(first)) {
@@ -164,7 +146,6 @@ impl Signatures {
     }
 
     /// Whether it is signed; none if there is nothing to be signed, or nothing was looked at.
-    #[must_use]
     pub fn is_signed(&self) -> Option<bool> {
         match self {
             Self::Unchecked | Self::Open | Self::Before => None,
@@ -174,7 +155,6 @@ impl Signatures {
     }
 
     /// Why it is not signed.
-    #[must_use]
     pub fn objection(&self) -> Option<&Objection> {
         match self {
             Self::Unsigned(objection) => Some(objection),

@@ -125,25 +125,65 @@ pub struct Spec {
 }
 
 impl Spec {
+    /// A loop in a folder that is asked for nothing but its prompt: no claim, gate or limit.
+    pub fn new(
+        id: LoopId,
+        agent: AgentSpec,
+        prompt: impl Into<String>,
+        folder: impl Into<Utf8PathBuf>,
+    ) -> Self {
+        let folder = folder.into();
+        Self {
+            id,
+            task: None,
+            session: None,
+            agent,
+            prompt: prompt.into(),
+            iteration_context: true,
+            promise: None,
+            limits: Limits::default(),
+            until: Until::default(),
+            project: folder.clone(),
+            worktree: folder.clone(),
+            working_dir: folder,
+            git: GitSpec::default(),
+            gates: Vec::new(),
+            gate_env: GateEnv::default(),
+            protect: ProtectSpec::default(),
+            clean_checkout: false,
+            gates_must_run: false,
+            approval: false,
+            stuck: StuckSpec::default(),
+            critique: None,
+            caps: Caps::default(),
+            keep_failed: false,
+            mirrors: Vec::new(),
+            carried: None,
+            memory: None,
+            mode: None,
+            trace: None,
+            sandbox: None,
+            depth: 0,
+            parent: None,
+            output_cap: Self::OUTPUT_CAP,
+        }
+    }
+
     /// How much of one stream of one attempt is kept by default: 1 GiB (design.md section 4).
     pub const OUTPUT_CAP: u64 = 1 << 30;
     /// Loops inside loops: one started by a person is at depth 0; at this depth a start is refused.
     pub const MAX_DEPTH: u32 = 2;
 
-    /// Whether there is a gate that decides.
-    #[must_use]
     pub fn has_hard_gates(&self) -> bool {
         self.gates.iter().any(|gate| gate.hard)
     }
 
     /// Whether a gate completes the loop by itself (`--success-command`).
-    #[must_use]
     pub fn completes_by_gate(&self) -> bool {
         self.gates.iter().any(|gate| gate.completes)
     }
 
     /// Whether only the exit code of a known agent would complete the loop. Such an agent exits with 0 in any case.
-    #[must_use]
     pub fn trusts_exit_code(&self) -> bool {
         self.promise.is_none()
             && !self.has_hard_gates()
@@ -154,18 +194,15 @@ impl Spec {
 
     /// Whether an agent that ends well without a word claims by what it changed: a task's does, if gates decide about
     /// it (seed 001: unknown, so that verification decides).
-    #[must_use]
     pub fn hears_results(&self) -> bool {
         self.task.is_some() && self.promise.is_some() && self.has_hard_gates()
     }
 
     /// How many iterations another system counted before its first.
-    #[must_use]
     pub fn carried(&self) -> u32 {
         self.carried.as_ref().map_or(0, |carried| carried.iteration)
     }
 
-    /// Every agent that it may start.
     pub fn agents_mut(&mut self) -> impl Iterator<Item = &mut AgentSpec> {
         let change = match &mut self.stuck.answer {
             OnStuck::Change(agent) => Some(agent.as_mut()),
@@ -209,43 +246,36 @@ impl Spec {
     }
 
     /// Whether anything is checked after attempts.
-    #[must_use]
     pub fn proves(&self) -> bool {
         !self.gates.is_empty() || !self.protect.is_empty() || self.approval
     }
 
     /// Whether only the proven tree counts: gates, or a person if there is a claim, decide about it.
-    #[must_use]
     pub fn is_held_to_its_tree(&self, claims: bool) -> bool {
         self.has_hard_gates() || self.approval && claims
     }
 
     /// Whether the loop needs its worktree for itself (design.md section 5).
-    #[must_use]
     pub fn needs_worktree_alone(&self) -> bool {
         (self.git.workflow.commits() || self.proves()) && !self.git.shared
     }
 
     /// Whether its worktree is in a git repository, as found at its start.
-    #[must_use]
     pub fn is_in_repository(&self) -> bool {
         self.git.needs_base() || self.git.before.is_some()
     }
 
     /// The loop's own folder in the worktree: what the agent reads and writes.
-    #[must_use]
     pub fn worktree_dir(&self) -> Utf8PathBuf {
         self.worktree.join(".refrain").join(self.id.as_str())
     }
 
     /// The contract with the agent, `state.md`.
-    #[must_use]
     pub fn state_file(&self) -> Utf8PathBuf {
         self.worktree_dir().join("state.md")
     }
 
     /// The path of `context.md`, which has the failures verbatim.
-    #[must_use]
     pub fn context_file(&self) -> Utf8PathBuf {
         self.worktree_dir().join("context.md")
     }
@@ -269,8 +299,6 @@ pub struct ProtectSpec {
 }
 
 impl ProtectSpec {
-    /// Whether nothing is protected.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.frozen.is_empty() && self.existing.is_empty() && self.parts.is_empty() && self.modules.is_empty()
     }

@@ -7,7 +7,6 @@ use std::fmt::Write;
 /// The text without terminal escapes and control characters, except line breaks and tabs. Format characters, such as a
 /// zero-width space, stay: they are part of the words. A lone carriage return becomes a line break: text that a
 /// terminal would overwrite is shown instead of hidden.
-#[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.chars().any(|c| c.is_control() && c != '\n' && c != '\t') {
         return Cow::Borrowed(text);
@@ -79,7 +78,6 @@ fn skip_one(rest: &mut std::str::Chars<'_>, is: impl Fn(char) -> bool) {
 
 /// The text with the characters spelled out that reverse the direction of writing (`[U+202E]`): it is shown in the
 /// order in which it was written.
-#[must_use]
 pub fn in_order(text: &str) -> Cow<'_, str> {
     let turns = |c: char| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     if !text.contains(turns) {
@@ -97,13 +95,11 @@ pub fn in_order(text: &str) -> Cow<'_, str> {
 }
 
 /// The text with every run of white space as one space, and none at its ends.
-#[must_use]
 pub fn squeeze(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The beginning of the text, at most `max` bytes, with an ellipsis if something was cut off.
-#[must_use]
 pub fn clip(text: &str, max: usize) -> Cow<'_, str> {
     if text.len() <= max {
         return Cow::Borrowed(text);
@@ -113,7 +109,6 @@ pub fn clip(text: &str, max: usize) -> Cow<'_, str> {
 }
 
 /// The beginning of the text, at most `most` characters, with an ellipsis if there is more.
-#[must_use]
 pub fn cut(text: &str, most: usize) -> Cow<'_, str> {
     match text.char_indices().nth(most) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
@@ -122,7 +117,6 @@ pub fn cut(text: &str, most: usize) -> Cow<'_, str> {
 }
 
 /// Both ends of the text, about `max` bytes in total, with a line between them that says how much is omitted.
-#[must_use]
 pub fn cut_middle(text: &str, max: usize) -> Cow<'_, str> {
     if text.len() <= max {
         return Cow::Borrowed(text);
@@ -137,7 +131,6 @@ pub fn cut_middle(text: &str, max: usize) -> Cow<'_, str> {
 }
 
 /// A line as code that it cannot end.
-#[must_use]
 pub fn inline_code(line: &str) -> String {
     let longest = line.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let ticks = "`".repeat(longest + 1);
@@ -148,7 +141,6 @@ pub fn inline_code(line: &str) -> String {
 }
 
 /// A number with its thousands apart: `5,400`.
-#[must_use]
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let apart = |at: usize| at > 0 && (digits.len() - at).is_multiple_of(3);
@@ -159,7 +151,6 @@ pub fn grouped(number: u64) -> String {
 }
 
 /// The name that was probably meant: at most a third of it is different, or one of two characters.
-#[must_use]
 pub fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let rated = names.into_iter().map(|known| (strsim::damerau_levenshtein(name, known), known));
     let alike = rated.filter(|(wrong, known)| {

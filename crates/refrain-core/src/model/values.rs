@@ -137,7 +137,6 @@ pub fn pause(text: &str) -> Result<Limit<Millis>, String> {
     if text.trim() == "0" { Ok(Limit::None) } else { limit(text, duration) }
 }
 
-/// The number of an iteration.
 pub fn iteration(text: &str) -> Result<u32, String> {
     let number = text.parse().ok().filter(|number| *number > 0);
     number.ok_or_else(|| format!("accepted are whole numbers in 1..={}", u32::MAX))
@@ -159,7 +158,6 @@ pub fn jobs(text: &str) -> Result<u32, String> {
     number.ok_or_else(|| format!("accepted are whole numbers in 1..={MOST_JOBS}"))
 }
 
-/// An amount of money.
 pub fn usd(text: &str) -> Result<Usd, String> {
     let accepted =
         || format!("accepted is an amount of US dollars above 0, like 5 or 0.50, up to {MOST_MONEY}");
@@ -197,7 +195,6 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     count.ok_or_else(|| "accepted is a number of bytes above 0, like 1048576, 512KiB or 10MiB".to_owned())
 }
 
-/// The words of a promise.
 pub fn promise(text: &str) -> Result<PromiseText, String> {
     PromiseText::try_new(text)
         .map_err(|error| format!("{error}; accepted are words without < > and backticks"))

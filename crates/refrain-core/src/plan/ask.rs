@@ -12,39 +12,28 @@ use crate::spec::Millis;
 /// What `plan resume` grants: totals, not additions; a total that is not named stays.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlanGrant {
-    /// Iterations that one task may take.
     pub per_task: Option<u32>,
     /// Iterations that all of them may take together.
     pub total: Option<u32>,
-    /// Money.
     pub max_cost: Option<Usd>,
-    /// The plan's own duration.
     pub max_duration: Option<Millis>,
 }
 
 impl PlanState {
-    /// Whether the plan can be asked this now.
-    ///
-    /// # Errors
-    /// A [`Refusal`] that says why not.
     pub fn admits(&self, ask: &Ask) -> Result<(), Refusal> {
         self.lifecycle.admits(ask)?;
         match ask {
             Ask::Cancel(_) | Ask::Pause(_) => Ok(()),
-            Ask::Steer(_) | Ask::Proceed => Err(Refusal::NotALoop),
+            Ask::Steer(_) | Ask::Proceed | Ask::AllowHost(_) => Err(Refusal::NotALoop),
         }
     }
 
     /// Whether the loops, which were asked to stop at once, are asked again: each then kills what it is stopping.
-    #[must_use]
     pub fn is_told_again(&self, live: &PlanLive, ask: &Ask) -> bool {
         live.told == Some(Urgency::Now) && matches!(ask, Ask::Pause(Urgency::Now) | Ask::Cancel(Urgency::Now))
     }
 
     /// The event that resumes the plan under new totals. None is needed for one whose runner died, unless it gets more.
-    ///
-    /// # Errors
-    /// A [`Refusal`] if it is final, or if it would stop again at once.
     pub fn resume(&self, grant: &PlanGrant) -> Result<Option<PlanEvent>, Refusal> {
         if !self.may_resume(*grant != PlanGrant::default())? {
             return Ok(None);

@@ -37,7 +37,6 @@ pub struct Graph {
 impl Graph {
     /// The graph of these tasks, and all that is wrong with it. If a problem is an error, tasks that it concerns may be
     /// in no wave.
-    #[must_use]
     pub fn build(tasks: Vec<Task>) -> (Self, Vec<Problem>) {
         let mut problems = Vec::new();
         let index = index(&tasks, &mut problems);
@@ -67,51 +66,39 @@ impl Graph {
     }
 
     /// The tasks, in the order of their file.
-    #[must_use]
     pub fn tasks(&self) -> &[Task] {
         &self.tasks
     }
 
     /// The place of a task in [`Self::tasks`]. Of several with this id, the first.
-    #[must_use]
     pub fn index(&self, id: &TaskId) -> Option<usize> {
         self.index.get(id).copied()
     }
 
     /// The waves of the tasks to do: each holds tasks whose dependencies are done or in waves before it. Within a wave
     /// they have the order of the file.
-    #[must_use]
     pub fn waves(&self) -> &[Vec<usize>] {
         &self.waves
     }
 
-    /// How many tasks are to be done.
-    #[must_use]
     pub fn to_do(&self) -> usize {
         self.standing.iter().filter(|standing| **standing == TaskReadiness::ToDo).count()
     }
 
-    /// The wave of a task that is to do, from 0.
-    #[must_use]
     pub fn wave_of(&self, task: usize) -> Option<usize> {
         self.wave_of[task]
     }
 
-    /// How it stands, given its subtasks.
-    #[must_use]
     pub fn standing(&self, task: usize) -> TaskReadiness {
         self.standing[task]
     }
 
-    /// The task that it is a part of.
-    #[must_use]
     pub fn parent(&self, task: usize) -> Option<usize> {
         self.parents[task]
     }
 
     /// The tasks that have to be done before it may begin: its own dependencies, those of the tasks that it is a part
     /// of, and its subtasks. One that is done in parts is not among them, its subtasks are.
-    #[must_use]
     pub fn dependencies(&self, task: usize) -> Vec<usize> {
         let (mut found, mut left) = (Vec::new(), vec![task]);
         // Tasks that wait for each other are refused later; here the walk must still end.
@@ -138,7 +125,6 @@ impl Graph {
     }
 
     /// The tasks that may begin only once it is done: those whose [`Self::dependencies`] it is among.
-    #[must_use]
     pub fn dependents(&self, task: usize) -> Vec<usize> {
         let (mut found, mut left) = (Vec::new(), vec![task]);
         // Tasks that wait for each other are refused later; here the walk must still end.
@@ -164,19 +150,16 @@ impl Graph {
 
     /// How much there is to do from its begin to the end of the longest chain after it, counted by complexity, at least
     /// 1 for each task: the highest rank is best begun first.
-    #[must_use]
     pub fn rank(&self, task: usize) -> u64 {
         self.ranks[task]
     }
 
     /// The task that keeps it from beginning because it will not be done, directly or through others.
-    #[must_use]
     pub fn waits_on(&self, task: usize) -> Option<usize> {
         self.waits_on[task]
     }
 
     /// The tasks to do that nothing would prove done if the plan has no verification of its own.
-    #[must_use]
     pub fn unverified(&self) -> Option<Problem> {
         let lacks = |(task, standing): &(&Task, &TaskReadiness)| {
             **standing == TaskReadiness::ToDo && task.verification.is_none()

@@ -22,24 +22,33 @@ pub enum PlanStep {
     /// Record, then do: start a loop for a task, in a worktree of the pool.
     Start {
         task: usize,
-        /// How many iterations it may take.
         granted: u32,
         /// How much money it may spend, if that is limited.
         money: Option<Usd>,
     },
     /// Drive the loop that a task has already, or record how it ended.
-    Drive { task: usize },
+    Drive {
+        task: usize,
+    },
     /// Ask the loops that run to rest, or to end.
-    Quiet { urgency: Urgency, for_good: bool },
+    Quiet {
+        urgency: Urgency,
+        for_good: bool,
+    },
     /// Merge the work of these tasks, one after the other, onto what has landed, and record the result.
-    Merge { tasks: Vec<usize> },
+    Merge {
+        tasks: Vec<usize>,
+    },
     /// Run the verification on the first tasks of the batch, up to this many, and record the result.
-    Verify { upto: usize },
+    Verify {
+        upto: usize,
+    },
     /// Put this many of the batch onto the line of what has landed, and record it.
-    Land { upto: usize },
+    Land {
+        upto: usize,
+    },
     /// Make the commit of a wave, and record it.
     CompleteWave {
-        /// Which, from 1.
         wave: u32,
     },
     /// Bring the branch that the plan began on to the last complete wave, and record the result.
@@ -51,16 +60,13 @@ pub enum PlanStep {
         /// When to ask again at the latest.
         until: Option<Timestamp>,
     },
-    /// Record the end.
     Finish(PlanEnd),
-    /// Nothing more.
     Rest,
 }
 
 /// Facts that only the runner knows, and no journal needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlanLive {
-    /// The loops that it drives.
     pub driven: BTreeSet<LoopId>,
     /// The last stop request that they got.
     pub told: Option<Urgency>,
@@ -70,8 +76,6 @@ pub struct PlanLive {
     pub tasks_changed: bool,
 }
 
-/// The next step.
-#[must_use]
 pub fn next_step(state: &PlanState, live: &PlanLive, now: Timestamp) -> PlanStep {
     if state.ended.is_some() {
         // It is stopped, and a cancel was requested since.

@@ -12,7 +12,6 @@ const LAST_LINE: usize = 200;
 impl TaskEnd {
     /// The result of a loop that has no runner any more. `reason` is what its view says about that, `needs` what it
     /// asks a person to do.
-    #[must_use]
     pub fn of(state: &LoopState, reason: &str, needs: Option<&str>) -> Self {
         let hindered = || Self::Hindered {
             error: needs.map_or_else(|| reason.to_owned(), |needs| format!("{reason}; {needs}")),
@@ -66,7 +65,6 @@ impl TaskEnd {
 }
 
 /// The first required gate of a loop that fails, with the last line that it printed; none where all pass.
-#[must_use]
 pub fn failed_gate(state: &LoopState) -> Option<String> {
     let failed = state.gate_results().find_map(|result| {
         let gate = state.spec.gates.get(result.gate).filter(|gate| gate.hard && !result.passed())?;
@@ -80,7 +78,6 @@ pub fn failed_gate(state: &LoopState) -> Option<String> {
 
 impl AgentFault {
     /// How the last agent of a loop failed, of those whose iterations count; none if it did not fail.
-    #[must_use]
     pub fn of(state: &LoopState) -> Option<Self> {
         let last = state.attempts.iter().rev().find(|attempt| attempt.charged)?;
         let finished = last.finished.as_ref().filter(|_| last.outcome == Outcome::Failed)?;

@@ -6,14 +6,12 @@ use std::fmt;
 use super::{TaskId, TaskStatus};
 use crate::text::grouped;
 
-/// One thing that is wrong, or odd.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
     /// Tasks that wait for each other. The first is repeated at the end.
     Cycle(Vec<TaskId>),
     /// A task that is a part of itself. The first is repeated at the end.
     PartOfItself(Vec<TaskId>),
-    /// A task that waits for itself.
     OnItself(TaskId),
     /// Two tasks of the same name: what depends on it could mean either.
     Duplicate(TaskId),
@@ -23,14 +21,12 @@ pub enum Problem {
         named: TaskId,
         /// Whether it names it as the task that it is a part of.
         as_parent: bool,
-        /// The task that was probably meant.
         nearest: Option<TaskId>,
     },
     /// A dependency that will not be done.
     WaitsOn {
         task: TaskId,
         on: TaskId,
-        /// The status of that one.
         status: TaskStatus,
     },
     /// A task whose subtasks are to be done in its place, and that has none.
@@ -42,28 +38,26 @@ pub enum Problem {
         task: TaskId,
         /// Its length, in tokens.
         tokens: u64,
-        /// Its limit.
         budget: u64,
         /// The part of it that is the longest, in words, and how long that is.
         largest: (String, u64),
     },
     /// A complexity that is none of SCUD's.
-    Complexity { task: TaskId, complexity: u32 },
+    Complexity {
+        task: TaskId,
+        complexity: u32,
+    },
     /// The waves that the file stores are not those of its dependencies.
     StoredWaves {
-        /// A task that they put too early.
         task: TaskId,
-        /// The wave that they put it in.
         wave: u32,
         on: TaskId,
-        /// The wave that they put that in.
         on_wave: u32,
     },
 }
 
 impl Problem {
     /// Whether the plan cannot be run as it is.
-    #[must_use]
     pub fn is_error(&self) -> bool {
         match self {
             Self::Cycle(_)
@@ -80,8 +74,6 @@ impl Problem {
         }
     }
 
-    /// The kind of the problem, for scripts.
-    #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Cycle(_) => "cycle",
@@ -98,8 +90,6 @@ impl Problem {
         }
     }
 
-    /// The tasks that it is about.
-    #[must_use]
     pub fn tasks(&self) -> &[TaskId] {
         match self {
             Self::Cycle(path) | Self::PartOfItself(path) => path.split_last().map_or(&[], |(_, path)| path),
@@ -116,7 +106,6 @@ impl Problem {
     }
 }
 
-/// How many of many tasks are named.
 const NAMED: usize = 10;
 
 impl fmt::Display for Problem {

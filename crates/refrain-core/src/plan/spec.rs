@@ -49,32 +49,27 @@ pub struct PlanSpec {
 
 impl PlanSpec {
     /// Whether there is something that can be run to see whether what landed is well.
-    #[must_use]
     pub fn verifies(&self) -> bool {
         self.each.gates.iter().any(|gate| gate.hard && matches!(gate.check, Check::Command(_)))
     }
 
     /// The branch that the loop of a task works on in its `round`-th round, from 1.
-    #[must_use]
     pub fn branch(&self, task: &TaskId, round: u32) -> String {
         let round = if round > 1 { format!("-r{round}") } else { String::new() };
         format!("refrain/{}/{}{round}", self.id, task.slug())
     }
 
     /// The ref that keeps the line of what has landed, until a branch has it.
-    #[must_use]
     pub fn line(&self) -> String {
         format!("refs/refrain/plans/{}/line", self.id)
     }
 
     /// The ref that keeps the last wave, until a branch has it.
-    #[must_use]
     pub fn last_wave(&self) -> String {
         format!("refs/refrain/plans/{}/wave", self.id)
     }
 
     /// The name of the loop of a task, in its `round`-th round, from 1.
-    #[must_use]
     pub fn loop_of(&self, task: &TaskId, round: u32) -> LoopId {
         LoopId::of_task(&self.id, task, round)
     }
@@ -123,7 +118,6 @@ pub struct PlanLimits {
 }
 
 impl PlanLimits {
-    /// Iterations of one task by default.
     pub const PER_TASK: u32 = 3;
     /// Iterations of all tasks by default.
     pub const TOTAL: u32 = 100;
@@ -137,7 +131,6 @@ impl Default for PlanLimits {
 
 /// How many tasks are worked on at a time by default: one per core, as far as there is memory for their agents, and
 /// never more than 8, as they also share a provider.
-#[must_use]
 pub fn jobs(cores: usize, free_memory: u64) -> u32 {
     const EACH: u64 = 2 << 30;
     let by_memory = usize::try_from(free_memory / EACH).unwrap_or(usize::MAX);

@@ -3,12 +3,10 @@
 use super::graph::edges::Edges;
 use super::{Task, TaskStatus};
 
-/// How a task stands, given its subtasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskReadiness {
     /// Done: what depends on it may begin.
     Done,
-    /// To be done.
     ToDo,
     /// Its subtasks are to be done in its place.
     InParts,
@@ -53,7 +51,6 @@ pub(super) fn standings(tasks: &[Task], parents: &[Option<usize>]) -> Vec<TaskRe
     standing
 }
 
-/// Every task after its parent.
 fn from_the_top(parents: &[Option<usize>]) -> Vec<usize> {
     let below = Edges::new(
         parents.len(),

@@ -17,10 +17,8 @@ use crate::machine::Lifecycle;
 
 #[derive(Clone, Debug)]
 pub struct PlanState {
-    /// The part that loops have as well.
     pub lifecycle: Lifecycle<PlanEnd>,
     pub spec: PlanSpec,
-    /// The limits in force.
     pub limits: PlanLimits,
     /// The commit that it began at, and the branch.
     pub base: Option<(Oid, Option<String>)>,
@@ -39,13 +37,10 @@ pub struct PlanState {
     /// Why the task file could not be taken again when it had changed last.
     pub refused: Option<String>,
     pub waves: Vec<Wave>,
-    /// The batch that is being landed.
     pub batch: Option<Batch>,
     /// The state of the branch that the plan began on, and why it is not further.
     pub handover: HandOver,
-    /// Iterations that count.
     pub used: u32,
-    /// Iterations that were granted to what runs.
     pub reserved: u32,
     /// Spent money, as far as agents reported it.
     pub spent: Option<Usd>,
@@ -57,29 +52,23 @@ pub struct PlanState {
     pub hindered: Option<String>,
     /// Tasks that could be started, the one to start first in front.
     pub(super) ready: BTreeSet<Ready>,
-    /// Tasks that a loop works on.
     pub(super) running: BTreeSet<usize>,
-    /// Tasks that wait to land.
     pub(super) proven: BTreeSet<usize>,
     /// How many rounds those had that are gone from the file.
     pub(super) gone: HashMap<TaskId, u32>,
     pub(super) taken: bool,
 }
 
-/// One task of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskState {
-    /// The task in its file.
     pub card: Card,
     /// Its wave, from 0; none if it is not for this plan to do.
     pub wave: Option<usize>,
-    /// Its stage.
     pub stage: Stage,
     /// It waits for something that will not be done without a person.
     pub is_hopeless: bool,
     /// A person took it off the plan, or did it, while it was under way: its loop's work does not land.
     pub is_withdrawn: bool,
-    /// How many rounds it began.
     pub rounds: u32,
     /// Iterations that count, of all rounds.
     pub iterations: u32,
@@ -101,51 +90,38 @@ pub struct TaskState {
     pub cost: Option<Usd>,
     /// It cost more: some agent did not say.
     pub cost_at_least: bool,
-    /// Why there is another round.
     pub again: Option<Return>,
     /// How long its finished rounds took, without the time in which the plan had no runner.
     pub worked: Duration,
-    /// When it landed, or stopped.
     pub settled_at: Option<Timestamp>,
 }
 
-/// The stage of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// It is not for this plan to do: done before, or not to be done.
     Out,
     /// It is to be done, once this many others have landed.
     Waiting(usize),
-    /// A loop works on it.
     Running(Running),
-    /// It waits to land.
     Proven {
-        /// The tree that its gates proved.
         tree: Option<Oid>,
     },
     Landed {
         /// Its commit; none if nothing was to be changed.
         commit: Option<Oid>,
     },
-    /// It is not done.
     Stopped(Stop),
 }
 
-/// A round of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Running {
     pub id: LoopId,
-    /// The round, from 1.
     pub round: u32,
-    /// The worktree of the pool.
     pub slot: u32,
     /// The tip of the landed work when it began.
     pub onto: Oid,
-    /// Iterations that it may take.
     pub granted: u32,
-    /// Money that it may spend.
     pub money: Option<Usd>,
-    /// When it began.
     pub started_at: Timestamp,
     /// How long the plan had been driven then.
     pub since: Duration,
@@ -162,7 +138,6 @@ pub enum Halt {
     OutOfMoney,
 }
 
-/// Why a task has another round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Return {
     /// Others had changed the same paths.
@@ -175,7 +150,6 @@ pub enum Return {
     Resumed(String),
 }
 
-/// The tasks of one wave.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wave {
     pub tasks: Vec<usize>,
@@ -209,7 +183,6 @@ pub struct Batch {
 impl Batch {
     /// With how many of its tasks the verification is run next: the middle between the number known to pass and the
     /// number known to fail. None if it is known how many may land.
-    #[must_use]
     pub fn question(&self) -> Option<usize> {
         match &self.bad {
             None if self.good == self.merged.len() => None,
@@ -221,14 +194,10 @@ impl Batch {
 }
 
 impl PlanState {
-    /// A task by its name.
-    #[must_use]
     pub fn task(&self, id: &TaskId) -> Option<&TaskState> {
         self.tasks.get(self.graph.index(id)?)
     }
 
-    /// Iterations that are neither used nor granted.
-    #[must_use]
     pub fn iterations_left(&self) -> u32 {
         self.limits.total.saturating_sub(self.used).saturating_sub(self.reserved)
     }
@@ -247,7 +216,6 @@ impl PlanState {
 
     /// The status in the task file, if the plan decides it: until the plan has touched a task, the file's own word
     /// stays. After a crash a task is not in progress.
-    #[must_use]
     pub fn status_of(&self, task: &TaskState) -> TaskStatus {
         match &task.stage {
             Stage::Out => task.card.status,
@@ -273,14 +241,12 @@ impl PlanState {
     }
 
     /// Whether a person has to say how a task continues: it was tried in vain, and the plan asks for that.
-    #[must_use]
     pub fn awaits_tune(&self, task: &TaskState) -> bool {
         let in_vain = matches!(task.stage, Stage::Stopped(Stop::UsedUp | Stop::Stuck | Stop::Unfit));
         in_vain && self.spec.tune
     }
 
     /// Why a task is not done, in a line, for its file and for people.
-    #[must_use]
     pub fn blocked_because(&self, task: &TaskState) -> Option<String> {
         task.stopped_because().filter(|_| self.status_of(task) != TaskStatus::Pending)
     }
@@ -312,7 +278,6 @@ impl TaskState {
     }
 
     /// The iterations of its last round, and in total if there were more rounds.
-    #[must_use]
     pub fn tries(&self) -> String {
         let last = iterations(self.of_round);
         if self.rounds > 1 {

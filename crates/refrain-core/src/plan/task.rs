@@ -8,6 +8,8 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
+use crate::newtype::checked_text;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +33,6 @@ impl TaskId {
 
     /// An id made from a task's title, for one without an id: its words in small letters, or a hash if they have no
     /// letters of ASCII.
-    #[must_use]
     pub fn from_words(text: &str) -> Self {
         let mut id = String::new();
         for c in text.chars().flat_map(char::to_lowercase) {
@@ -52,14 +53,7 @@ impl TaskId {
         Self(id)
     }
 
-    /// The id as text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
     /// The id as a part of names of loops, branches and folders: `[a-z0-9-]`, and no two ids the same.
-    #[must_use]
     pub fn slug(&self) -> String {
         let lower = self.0.to_ascii_lowercase();
         let slug = lower.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
@@ -91,25 +85,7 @@ impl FromStr for TaskId {
     }
 }
 
-impl TryFrom<String> for TaskId {
-    type Error = TaskIdError;
-
-    fn try_from(text: String) -> Result<Self, TaskIdError> {
-        text.parse()
-    }
-}
-
-impl From<TaskId> for String {
-    fn from(id: TaskId) -> Self {
-        id.0
-    }
-}
-
-impl fmt::Display for TaskId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
-    }
-}
+checked_text!(TaskId, TaskIdError);
 
 impl PartialOrd for TaskId {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
@@ -193,8 +169,6 @@ impl TaskStatus {
         Self::AwaitingTune,
     ];
 
-    /// The word in a task file.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -211,26 +185,21 @@ impl TaskStatus {
     }
 
     /// The status of that word. An unknown one is none, and never taken for `pending`.
-    #[must_use]
     pub fn named(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.word() == word)
     }
 
-    /// Whether what depends on it may begin.
-    #[must_use]
     pub fn is_done(self) -> bool {
         matches!(self, Self::Done | Self::Review)
     }
 
     /// Whether a running plan takes it on: a task left over from a crash too.
-    #[must_use]
     pub fn is_to_do(self) -> bool {
         matches!(self, Self::Pending | Self::InProgress)
     }
 
     /// Whether only a person, or another writer, sets this status of a task that is not done: the plan has nothing left
     /// to do.
-    #[must_use]
     pub(super) fn is_off(self) -> bool {
         match self {
             Self::Done | Self::Review | Self::Deferred | Self::Cancelled | Self::Expanded => true,
@@ -264,7 +233,6 @@ pub enum Priority {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// Its name in its file.
     pub id: TaskId,
     pub title: String,
     pub description: Option<String>,
@@ -278,7 +246,6 @@ pub struct Task {
     pub complexity: u32,
     pub priority: Priority,
     pub dependencies: Vec<TaskId>,
-    /// The task that it is a part of.
     pub parent: Option<TaskId>,
     /// The files that it is about, as its file names them.
     pub files: Vec<String>,
@@ -288,7 +255,6 @@ pub struct Task {
 
 impl Task {
     /// A task of which nothing else is known: to be done, after nothing.
-    #[must_use]
     pub fn new(id: TaskId, title: String) -> Self {
         Self {
             id,
@@ -311,7 +277,6 @@ impl Task {
 /// Why a task has its status, for the reader of its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// In one line.
     pub reason: String,
     pub attempts: u32,
 }

@@ -56,7 +56,6 @@ const MARK: &str = "REFINEMENT:";
 const EXCERPT: usize = 6 << 10;
 
 /// The prompt of an agent that proposes how the task continues.
-#[must_use]
 pub fn question(tried: &LastRound) -> String {
     let LastRound { task, title, reason, told, attempts, diff, .. } = tried;
     let mut text = format!(
@@ -94,7 +93,6 @@ fn excerpt(text: &str) -> String {
 }
 
 /// The words that an answer proposes; none if it has none.
-#[must_use]
 pub fn proposal(answer: &str) -> Option<String> {
     let answer = printable(answer);
     let words = after_mark(&answer, MARK)?.trim_matches(['*', '`', ' ', '\n', '#']).trim();

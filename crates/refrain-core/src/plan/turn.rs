@@ -21,7 +21,6 @@ pub(super) struct Ready {
     /// A task with more work after it goes first; equal for all if one task follows another, as then the file's order
     /// counts.
     rank: Reverse<u64>,
-    /// Its place.
     pub(super) task: usize,
 }
 
@@ -38,7 +37,6 @@ impl TaskState {
 }
 
 impl PlanState {
-    /// When a task that is ready comes.
     pub(super) fn turn(&self, task: usize) -> Option<Ready> {
         let rank = if self.spec.jobs == 1 { 0 } else { self.graph.rank(task) };
         let state = &self.tasks[task];

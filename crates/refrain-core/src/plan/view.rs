@@ -5,7 +5,6 @@ use serde::Serialize;
 
 use super::{Graph, Problem, TaskId, TaskReadiness, TaskStatus};
 
-/// The version of the objects' shapes.
 const SCHEMA: u32 = 1;
 
 /// What is wrong with a plan.
@@ -43,8 +42,6 @@ pub struct PlanProblem {
 }
 
 impl Checked {
-    /// The result of looking at a plan.
-    #[must_use]
     pub fn of(file: &str, tag: &str, graph: &Graph, problems: &[Problem]) -> Self {
         let mut problems: Vec<_> = problems.iter().map(PlanProblem::of).collect();
         problems.sort_by_key(|problem| !problem.error);
@@ -117,7 +114,6 @@ pub struct InWave {
 
 impl Waves {
     /// The waves of a plan, done by at most `jobs` at a time.
-    #[must_use]
     pub fn of(file: &str, tag: &str, graph: &Graph, jobs: Option<usize>) -> Self {
         let tasks = graph.waves().iter().map(Vec::len).sum();
         let in_rounds = |wave: &Vec<usize>| jobs.map_or(1, |jobs| wave.len().div_ceil(jobs.max(1)));

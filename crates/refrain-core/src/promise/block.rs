@@ -1,12 +1,9 @@
 //! The block that a line is in: plain text, or code or a quotation, where nothing counts. CommonMark's block rules as
 //! far as they matter here, one line at a time, on bytes, because every line of a long message passes through.
 
-/// The kind of block that a line is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LineKind {
-    /// The line is empty.
     Blank,
-    /// Words that the agent says.
     Text,
     /// A fence, a line between fences, or indented code.
     Code,
@@ -15,7 +12,6 @@ pub(super) enum LineKind {
     Quote,
 }
 
-/// The state between two lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Block {
     /// The open fence: its character and its length.

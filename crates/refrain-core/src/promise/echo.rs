@@ -10,7 +10,6 @@ pub(super) struct Echo {
     matched: usize,
 }
 
-/// The meaning of a line that passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EchoMatch {
     /// It is no part of an echo.

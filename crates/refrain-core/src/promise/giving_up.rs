@@ -4,10 +4,8 @@
 use super::line::beginning;
 use crate::text::{clip, squeeze};
 
-/// The begin of such a line.
 pub(crate) const GIVES_UP: &str = "TASK_BLOCKED:";
 
-/// The placeholder for the reason in the prompt.
 pub(crate) const PLACEHOLDER: &str = "<reason>";
 
 /// How much of the reason is kept, in bytes.

@@ -4,10 +4,8 @@ use super::block::list_mark;
 use super::{CLOSE, NearMiss, OPEN};
 use crate::text::squeeze;
 
-/// The meaning of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LineMeaning {
-    /// Nothing about it.
     Nothing,
     /// The promise, alone on the line: a claim.
     Promise,
@@ -96,7 +94,6 @@ fn undecorated(line: &str) -> &str {
     beginning(line).trim_end_matches(|c: char| is_suffix(c.encode_utf8(&mut [0; 4])))
 }
 
-/// The line from its first word on.
 pub(super) fn beginning(line: &str) -> &str {
     marks_off(line).trim_start_matches(|c: char| EMPHASIS.contains(&c) || c.is_whitespace())
 }
@@ -123,7 +120,6 @@ fn marks_off(mut line: &str) -> &str {
 /// A line without what does not count on it.
 #[derive(Debug, Default)]
 pub(super) struct Visible {
-    /// The rest of the text.
     pub(super) text: String,
     /// A promise tag was in the removed text.
     pub(super) hidden: Option<NearMiss>,

@@ -47,22 +47,17 @@ pub enum MatchMode {
 #[schemars(with = "String")]
 pub struct PromiseText(String);
 
-/// A text that cannot be a promise.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PromiseTextError {
-    /// Nothing but white space.
     #[error("a promise cannot be empty")]
     Empty,
-    /// A character that would end or begin a tag, or that is removed before a message is read.
     #[error("a promise cannot hold {0:?}")]
     Character(char),
 }
 
 impl PromiseText {
     /// The words of a promise.
-    ///
-    /// # Errors
-    /// [`PromiseTextError`] if there are none, or one could never be found in a message.
+    /// Errors: [`PromiseTextError`] if there are none, or one could never be found in a message.
     pub fn try_new(text: &str) -> Result<Self, PromiseTextError> {
         let text = squeeze(text);
         match text.chars().find(|c| matches!(c, '<' | '>' | '`') || c.is_control()) {
@@ -72,8 +67,6 @@ impl PromiseText {
         }
     }
 
-    /// The words.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -111,19 +104,15 @@ pub struct Promise {
 
 impl Promise {
     /// The promise of every agent of a task, bare words too (seed 001).
-    #[must_use]
     pub fn of_task() -> Self {
         Self { text: PromiseText("TASK_COMPLETE".to_owned()), mode: MatchMode::Plain }
     }
 
     /// The words as an agent is to print them.
-    #[must_use]
     pub fn tag(&self) -> String {
         format!("{OPEN}{}{CLOSE}", self.text)
     }
 
-    /// Whether a prompt names the tag already.
-    #[must_use]
     pub fn is_tagged_in(&self, prompt: &str) -> bool {
         let tags = prompt.split(OPEN).skip(1);
         tags.filter_map(|rest| rest.split_once(CLOSE)).any(|(words, _)| squeeze(words) == self.text.as_str())
@@ -133,10 +122,8 @@ impl Promise {
 const OPEN: &str = "<promise>";
 const CLOSE: &str = "</promise>";
 
-/// What a message said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// It makes the promise.
     pub claimed: bool,
     /// It does not, but nearly: what was wrong with the last try.
     pub near_miss: Option<NearMiss>,
@@ -179,8 +166,6 @@ pub enum NearMiss {
 }
 
 impl NearMiss {
-    /// What the agent should do about it.
-    #[must_use]
     pub fn hint(self) -> &'static str {
         match self {
             Self::InSentence => "the promise counts only alone on its line; other words stood beside it",

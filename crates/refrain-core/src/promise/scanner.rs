@@ -17,7 +17,6 @@ use crate::text::{clip, printable};
 
 /// How much of each end of a line is looked at. A promise in the middle of a longer line is a mention anyway.
 const LINE_END: usize = 8 << 10;
-/// The longest line that is held whole.
 const LONGEST_HELD: usize = 4 * LINE_END;
 /// The longest tag that is spread over lines, in bytes.
 const LONGEST_TAG: usize = 4 << 10;
@@ -25,7 +24,6 @@ const LONGEST_TAG: usize = 4 << 10;
 pub const PREVIEW: usize = 160;
 
 /// The result for one whole message without an echo. `is_gated` says whether a required gate decides about a claim.
-#[must_use]
 pub fn scan(promise: &Promise, message: &str, is_gated: bool) -> Finding {
     let mut scanner = Scanner::new(Some(promise), "").gated(is_gated);
     scanner.push(message.as_bytes());
@@ -38,7 +36,6 @@ fn bare_summary(line: &str) -> &str {
     inner.and_then(|inner| inner.strip_suffix(summary::CLOSE)).unwrap_or(line).trim()
 }
 
-/// Reads one message.
 #[derive(Debug)]
 pub struct Scanner {
     promise: Option<Promise>,
@@ -48,16 +45,13 @@ pub struct Scanner {
     /// A line must hold one of these to be of interest, found in one pass. A processor without the instructions has
     /// none: then every line is of interest.
     marks: Option<packed::Searcher>,
-    /// The agent may give its task up.
     may_give_up: bool,
-    /// The first reason for that.
     gave_up: Option<String>,
     summary: summary::Listener,
     /// The begin of a line whose end has not come; of an overlong one, both ends.
     held: Vec<u8>,
     /// The full length of that line.
     held_length: usize,
-    /// Lines that have passed.
     lines: u64,
     block: Block,
     in_comment: bool,
@@ -75,19 +69,16 @@ pub struct Scanner {
     before_tag: Vec<u8>,
 }
 
-/// The last line that is not empty.
 #[derive(Debug, Default)]
 struct LastLine {
     number: u64,
     bytes: Vec<u8>,
     says: Option<LineMeaning>,
-    /// It is in plain text.
     counts: bool,
 }
 
 impl Scanner {
     /// A scanner for the message of an attempt that was given `prompt`.
-    #[must_use]
     pub fn of_attempt(spec: &Spec, prompt: &str) -> Self {
         let scanner = Self::new(spec.promise.as_ref(), prompt).gated(spec.has_hard_gates());
         if spec.task.is_some() { scanner.hearing_giving_up() } else { scanner }
@@ -95,7 +86,6 @@ impl Scanner {
 
     /// A scanner for a message in which `prompt` may be echoed, and that no gate checks. Without a promise only the
     /// last line is kept.
-    #[must_use]
     pub fn new(promise: Option<&Promise>, prompt: &str) -> Self {
         Self {
             promise: promise.cloned(),
@@ -151,7 +141,6 @@ impl Scanner {
     }
 
     /// The finding of the whole message.
-    #[must_use]
     pub fn finish(mut self) -> Finding {
         self.release();
         if !self.open_tag.is_empty() {
@@ -216,7 +205,6 @@ impl Scanner {
         }
     }
 
-    /// The held line has ended.
     fn release(&mut self) {
         if self.held_length > 0 {
             let held = std::mem::take(&mut self.held);
@@ -279,7 +267,6 @@ impl Scanner {
         }
     }
 
-    /// A line that may say something.
     fn close_look(&mut self, bytes: &[u8]) {
         let text = String::from_utf8_lossy(bytes);
         let text = if self.lines == 1 { text.trim_start_matches('\u{feff}') } else { &text };
@@ -414,7 +401,6 @@ impl LastLine {
     }
 }
 
-/// Both ends of an overlong line.
 fn both_ends(line: &[u8]) -> Cow<'_, [u8]> {
     match line.len() {
         0..=16_384 => Cow::Borrowed(line),

@@ -19,7 +19,6 @@ fn promise(mode: MatchMode) -> Promise {
 
 type Row = (&'static str, MatchMode, &'static str, Result<(), Option<NearMiss>>);
 
-/// T is the tag.
 const MESSAGES: &[Row] = &[
     // Claims.
     ("alone", Tag, "T", YES),
@@ -367,7 +366,6 @@ fn a_prompt_that_names_the_tag_is_known_to() {
     assert!(!promise.is_tagged_in("ALL DONE"));
 }
 
-/// Texts out of the pieces that matter.
 fn rubble() -> impl Strategy<Value = Vec<u8>> {
     let pieces: Vec<&'static [u8]> = vec![
         b"<promise>ALL DONE</promise>",

@@ -11,22 +11,18 @@ use crate::text::{clip, cut_middle, squeeze};
 
 /// How much of one iteration's output it quotes, in bytes: some 16,000 tokens.
 pub const EXCERPT: usize = 64 << 10;
-/// The same for each iteration before.
 const EARLIER: usize = EXCERPT / 4;
-/// How many iterations are named.
 const NAMED: usize = 20;
 /// How much of an agent's words on an iteration is repeated, in bytes.
 const SAID: usize = 200;
 
 /// The text of `context.md`; none if nothing failed.
-#[must_use]
 pub fn context(state: &LoopState, quoted: Quoted<'_>) -> Option<String> {
     let parts = what_failed_last(state, quoted);
     (!parts.is_empty()).then(|| text(state, state.iteration, &parts, quoted))
 }
 
 /// The state as the next iteration would find it, for the context of a loop that ends.
-#[must_use]
 pub fn ahead(state: &LoopState) -> LoopState {
     let mut ahead = state.clone();
     ahead.iteration += 1;
@@ -34,7 +30,6 @@ pub fn ahead(state: &LoopState) -> LoopState {
 }
 
 /// The same text of a loop that ends, from its state [`ahead`]; there is one even if nothing failed.
-#[must_use]
 pub fn at_the_end(ahead: &LoopState, quoted: Quoted<'_>) -> String {
     text(ahead, ahead.iteration - 1, &what_failed_last(ahead, quoted), quoted)
 }

@@ -23,7 +23,6 @@ const PASSING: &[&str] = &[
     r"^\[ +(?:OK|RUN) +\]",
 ];
 
-/// Frames on a line of their own.
 const FRAMES: &[&str] = &[
     // Node: its own files, and what was installed.
     r"^\s+(?:at )?.*\((?:node:|internal/)[^)]*\)(?: \{)?$",
@@ -76,7 +75,6 @@ fn fits(row: Option<&Regex>, line: &str) -> bool {
 }
 
 /// The output without passing tests and foreign frames; none if it has neither, or nothing would be left.
-#[must_use]
 pub fn without_noise(output: &str) -> Option<String> {
     let lines: Vec<&str> = output.lines().collect();
     let mut kept: Vec<&str> = Vec::with_capacity(lines.len());

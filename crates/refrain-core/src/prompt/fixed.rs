@@ -14,7 +14,6 @@ use crate::text::{inline_code, printable, squeeze};
 #[cfg(test)]
 pub(super) const LONGEST: usize = 700;
 
-/// The section.
 pub(super) fn how_it_works(spec: &Spec, in_session: bool) -> String {
     let mut text = format!("## How this loop works\n- {}. {}\n", runs(spec, in_session), earlier_work(spec));
     let isolation = spec.session.as_ref().map(|session| session.isolation);
@@ -137,7 +136,6 @@ fn command_in_full(command: &str) -> String {
     lines.concat()
 }
 
-/// The protected paths.
 fn protected(protect: &ProtectSpec, commits: bool, text: &mut String) {
     let list = |globs: &[String]| printable(&globs.join(", ")).into_owned();
     let part = |part: &Part| {

@@ -9,15 +9,12 @@ pub const BUILT_IN: [(&str, &str); 2] =
 /// The rules of every mode, those of the configuration too.
 const SHARED: &str = include_str!("mode/shared.md");
 
-/// The text of a built-in mode.
-#[must_use]
 pub fn built_in(name: &str) -> Option<&'static str> {
     BUILT_IN.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
 }
 
 /// The prompt of a loop in a mode: how to work, what holds in every mode, and the task, if there is one. What is the
 /// same in all loops comes first, so that a provider's cache of prompts hits.
-#[must_use]
 pub fn prompt(text: &str, task: Option<&str>) -> String {
     let prompt = format!("{}\n\n{}", text.trim_end(), SHARED.trim_end());
     match task {
@@ -27,13 +24,11 @@ pub fn prompt(text: &str, task: Option<&str>) -> String {
 }
 
 /// The prompt followed by a person's directions, as in seed 002.
-#[must_use]
 pub fn directed(prompt: &str, directions: &str) -> String {
     with_section(prompt, "User Directions", directions)
 }
 
 /// What a loop in a mode is about, as its prompt says it.
-#[must_use]
 pub fn task(prompt: &str) -> Option<&str> {
     let (_, task) = prompt.split_once("\n\n## Task\n\n")?;
     Some(task.split_once("\n\n## User Directions\n\n").map_or(task, |(task, _)| task).trim())

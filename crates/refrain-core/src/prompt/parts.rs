@@ -11,7 +11,6 @@ pub const FAILURE_EXCERPT: usize = 4096;
 /// How much of `state.md` is repeated, in bytes.
 pub const NOTES_EXCERPT: usize = 2048;
 
-/// How output is quoted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Excerpt {
     /// The limit of each text, in bytes.
@@ -54,7 +53,6 @@ pub(crate) fn fenced(text: &str) -> String {
     fenced_as("", text)
 }
 
-/// The same, of a language.
 pub(crate) fn fenced_as(language: &str, text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);

@@ -6,8 +6,7 @@ use std::fmt::Write;
 use crate::event::ClaimSource;
 use crate::ids::LoopId;
 use crate::r#loop::LoopState;
-use crate::prompt::fenced;
-use crate::prompt::mode;
+use crate::prompt::{fenced, mode};
 use crate::spec::Spec;
 use crate::text::{clip, cut_middle, printable, squeeze};
 
@@ -17,7 +16,6 @@ const TITLE: usize = 72;
 const TASK: usize = 2 << 10;
 
 /// Its title: the first line of the task; of a mode's loop without a task, the mode.
-#[must_use]
 pub fn title(state: &LoopState) -> String {
     let Spec { id, prompt, mode, .. } = &state.spec;
     let task = match mode {
@@ -35,7 +33,6 @@ pub fn title(state: &LoopState) -> String {
 
 /// The new text of a pull request whose text was `said`: `own`, a [`body`], replaces the one before; it comes after the
 /// words of the person who opened it, and before what they added.
-#[must_use]
 pub fn retold(said: &str, own: &str, id: &LoopId) -> String {
     // A browser's editor uses other line ends.
     let said = said.replace("\r\n", "\n");
@@ -52,12 +49,10 @@ pub fn retold(said: &str, own: &str, id: &LoopId) -> String {
 }
 
 /// Whether the loop opened a pull request that says this: it begins with the loop's own words then.
-#[must_use]
 pub fn is_own(said: &str, id: &LoopId) -> bool {
     said.trim_start().starts_with(begin(id).trim_end())
 }
 
-/// The hidden mark at its begin.
 fn begin(id: &LoopId) -> String {
     format!("<!-- refrain: {id} -->\n")
 }
@@ -67,7 +62,6 @@ fn end(id: &LoopId) -> String {
 }
 
 /// Its body. `clean` takes secrets out of the texts of others.
-#[must_use]
 pub fn body(state: &LoopState, clean: impl Fn(&str) -> String) -> String {
     let quoted = |text: &str, most: usize| fenced(&cut_middle(clean(&printable(text)).trim(), most));
     let id = &state.spec.id;

@@ -8,12 +8,10 @@ use crate::ids::AttemptId;
 use crate::r#loop::{Attempt, GateResult, LoopState, Outcome};
 use crate::spec::Spec;
 
-/// Output that is quoted, by its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quote {
     /// The agent, in the last iteration, in which it failed.
     Attempt(AttemptId),
-    /// A gate that failed.
     Gate(GateRun),
     /// The same gate in its run before, in which it failed too.
     Before(GateRun),
@@ -30,9 +28,7 @@ pub enum Quote {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GateRun {
-    /// Its place in the specification.
     pub gate: usize,
-    /// The attempt that it followed.
     pub of: AttemptId,
     /// Its number after that attempt, from 1.
     pub run: u32,
@@ -51,7 +47,6 @@ pub enum Source {
     Stderr(AttemptId),
     /// Its standard output, if that is text.
     Stdout(AttemptId),
-    /// The output of a gate.
     Gate(GateName, GateRun),
     /// `git diff` of the protected files that were changed, as it was kept with an attempt.
     Touched(AttemptId),
@@ -81,7 +76,6 @@ impl Quote {
 
 /// All that the prompt of the next attempt, and its `context.md`, quote, and where each text may be: the first source
 /// that has one counts.
-#[must_use]
 pub fn quotes(state: &LoopState) -> Vec<(Quote, Vec<Source>)> {
     let is_failure = |outcome| matches!(outcome, Outcome::Failed | Outcome::TimeLimit | Outcome::Silence);
     let last = state.last_charged();

@@ -11,16 +11,13 @@ use crate::r#loop::{Attempt, LoopState, Outcome};
 use crate::spec::Millis;
 use crate::text::{clip, grouped, squeeze};
 
-/// How many earlier runs have a line.
 const MOST_RUNS: usize = 3;
 /// How much is said of such a run's result, in bytes.
 const LONGEST_OUTCOME: usize = 200;
-/// How many refused hosts are named.
 const MOST_HOSTS: usize = 5;
 /// How much of its agent's words is repeated, in bytes.
 const LONGEST_WORDS: usize = 160;
 
-/// The section.
 pub(super) fn this_run(state: &LoopState, quoted: Quoted<'_>) -> String {
     let number = state.iteration;
     let mut text = match state.limits.max_iterations {

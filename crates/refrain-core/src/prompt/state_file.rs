@@ -37,7 +37,6 @@ struct FrontMatter {
 const QUESTION: &str = "question:";
 
 /// The file as Refrain writes it, once, before this iteration.
-#[must_use]
 pub fn initial(id: &LoopId, iteration: u32, goal: &str) -> String {
     format!(
         "---\nloop_id: {id}\nstatus: in-progress  # done when the work is finished, blocked when a person is needed\n\
@@ -52,7 +51,6 @@ fn goal_section(goal: &str) -> String {
 
 /// What the file says; nothing if it has no readable front matter of this loop. Tolerant, because a model wrote it:
 /// quotes, comments, other keys and their order are fine.
-#[must_use]
 pub fn status(text: &str, id: &LoopId) -> Option<WorkStatus> {
     let (matter, _) = front_matter(text)?;
     let is_yaml = |line: &&str| !line.starts_with(QUESTION);
@@ -63,7 +61,6 @@ pub fn status(text: &str, id: &LoopId) -> Option<WorkStatus> {
 
 /// What an agent that is blocked says that it needs, on one line: its `question:` (also outside the front matter), else its notes, else its next action;
 /// none if it wrote none of them.
-#[must_use]
 pub fn needs(text: &str) -> Option<String> {
     let in_matter = front_matter(text).and_then(|(matter, _)| question(&text[matter]));
     if let Some(question) = in_matter.or_else(|| question(body(text))) {
@@ -90,13 +87,11 @@ fn question(text: &str) -> Option<String> {
 }
 
 /// Whether there is a question outside the front matter.
-#[must_use]
 pub fn has_question_in_body(text: &str) -> bool {
     question(body(text)).is_some()
 }
 
 /// The file with another status, every other byte as it was; nothing if there is no status line.
-#[must_use]
 pub fn with_status(text: &str, status: WorkStatus) -> Option<String> {
     let word = match status {
         WorkStatus::InProgress => "in-progress",
@@ -108,7 +103,6 @@ pub fn with_status(text: &str, status: WorkStatus) -> Option<String> {
 
 /// The file with the number of the iteration that is about to begin, every other byte as it was; nothing if it has no
 /// such line, or says so already.
-#[must_use]
 pub fn with_iteration(text: &str, iteration: u32) -> Option<String> {
     with_value(text, "iteration:", &iteration.to_string()).filter(|changed| changed != text)
 }
@@ -129,7 +123,6 @@ fn with_value(text: &str, key: &str, value: &str) -> Option<String> {
 
 /// The agent's notes: the body, without a goal that is still the original one, and without empty sections; none if
 /// nothing is left.
-#[must_use]
 pub fn notes(text: &str, goal: &str) -> Option<String> {
     let body = body(text).replace("\r\n", "\n");
     let given = goal_section(goal).replace("\r\n", "\n");
@@ -157,7 +150,6 @@ fn drop_empty_section(lines: &mut Vec<&str>) {
 }
 
 /// The text after the front matter; all of it if there is none.
-#[must_use]
 pub fn body(text: &str) -> &str {
     front_matter(text).map_or(text, |(_, body)| &text[body..])
 }

@@ -25,7 +25,6 @@ impl fmt::Display for OutsideLink {
 
 /// Whether a link at `path` leads out of the worktree by what its target says: by an absolute path, above the
 /// worktree's top, or into git's own folder.
-#[must_use]
 pub fn leads_out(path: &[u8], target: &[u8]) -> bool {
     if target.starts_with(b"/") {
         return true;

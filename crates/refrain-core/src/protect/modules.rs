@@ -101,14 +101,12 @@ const MODULES: &[&str] = &[
     "zlib",
 ];
 
-/// The ends of files that Python imports.
 const ENDS: &[&str] = &[".py", ".pyc", ".so"];
 
 /// Those of them that Python takes rather than the source.
 const COMPILED: &[&str] = &[".pyc", ".so"];
 
 /// Whether Python made the file from its source when it imported that: no commit wants it.
-#[must_use]
 pub fn is_compiled_python(path: &[u8]) -> bool {
     path.ends_with(b".pyc") && path.split(|byte| *byte == b'/').rev().nth(1) == Some(b"__pycache__")
 }

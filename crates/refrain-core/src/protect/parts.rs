@@ -44,7 +44,6 @@ impl fmt::Display for PartViolation {
 impl Part {
     /// Every protected key that differs between the text of the base and that of the candidate; none is a file that is
     /// not there. A base that cannot be read proves nothing, so that any change of it counts.
-    #[must_use]
     pub fn touched(&self, base: Option<&str>, now: Option<&str>) -> Vec<PartViolation> {
         let found = |key: Option<&String>| PartViolation { path: self.path.clone(), key: key.cloned() };
         if base == now {

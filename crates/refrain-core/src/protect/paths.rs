@@ -90,7 +90,6 @@ impl fmt::Display for Violation {
     }
 }
 
-/// The protected paths, compiled.
 #[derive(Clone, Debug)]
 pub struct Protected {
     frozen: Globs,
@@ -101,9 +100,7 @@ pub struct Protected {
 
 impl Protected {
     /// The rules of `--protect` and of `--protect-existing`.
-    ///
-    /// # Errors
-    /// On the first glob that cannot be read: a skipped one would protect nothing.
+    /// Errors: On the first glob that cannot be read: a skipped one would protect nothing.
     pub fn new(frozen: &[String], existing: &[String]) -> Result<Self, GlobError> {
         let (frozen, existing) = (Globs::new(frozen, false)?, Globs::new(existing, true)?);
         Ok(Self { frozen, existing, modules: Vec::new() })
@@ -116,13 +113,11 @@ impl Protected {
     }
 
     /// Every change that a rule forbids, in the order of the changes.
-    #[must_use]
     pub fn touched(&self, changes: &[(RepoPath, Change)]) -> Vec<Violation> {
         changes.iter().filter_map(|(path, change)| self.judge(path, *change)).collect()
     }
 
     /// Whether a rule covers such a path: only for those their old and new content matters.
-    #[must_use]
     pub fn covers(&self, path: &RepoPath, kind: Kind) -> bool {
         let bytes = path.to_bytes();
         self.freezes(&bytes, kind != Kind::File).is_some()
@@ -132,14 +127,12 @@ impl Protected {
 
     /// Whether a rule is bound to this folder or to one in it: `ci/**` to `ci` and `.`, but not to `ci/cache`. A folder
     /// that git ignores as a whole is read only if a rule names it.
-    #[must_use]
     pub fn is_bound_to(&self, folder: &RepoPath) -> bool {
         let folder = format!("{}/", String::from_utf8_lossy(&folder.to_bytes()).to_lowercase());
         self.frozen.folders.iter().chain(&self.existing.folders).any(|bound| bound.starts_with(&folder))
     }
 
     /// Every new or changed file among the changes that Python takes in the place of a protected source.
-    #[must_use]
     pub fn compiled(&self, changes: &[(RepoPath, Change)]) -> Vec<Violation> {
         let hides = |(path, change): &(RepoPath, Change)| {
             let source = match change {

@@ -61,7 +61,6 @@ impl fmt::Display for OtherProgram {
 impl Program {
     /// The programs that are others than before. One that was missing may be installed, but not be made by the work
     /// itself.
-    #[must_use]
     pub fn others(before: &[Self], now: &[Self]) -> Vec<OtherProgram> {
         let is_another = |(was, is): &(&Self, &Self)| match (&was.path, &is.path) {
             (Some(_), _) => was != is,
@@ -89,7 +88,6 @@ const BUILTINS: &[&str] = &[
     "wait",
 ];
 
-/// Words after which another command begins.
 const BEFORE: &[&str] =
     &["!", "do", "elif", "else", "if", "then", "time", "until", "while", "{", "command", "exec"];
 
@@ -134,7 +132,6 @@ const LEADS: &[&str] = &["!", "{", "exec", "command", "time"];
 const OTHERS: &[&str] = &["case", "done", "esac", "fi", "for", "function", "in", "select", "}"];
 
 /// The programs by their names, each once, in order.
-#[must_use]
 pub fn programs(command: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for Simple { text, .. } in simple_commands(command) {
@@ -150,7 +147,6 @@ pub fn programs(command: &str) -> Vec<String> {
 /// The program that a shell looks up first when it runs the command, as a name or a path; none if a builtin, a
 /// condition or an expansion decides about it. After assignments, and after builtins that always succeed, as in `cd web
 /// && npm test`.
-#[must_use]
 pub fn first_program(command: &str) -> Option<String> {
     let mut has_moved = false;
     for Simple { text, end } in simple_commands(command) {
@@ -180,7 +176,6 @@ pub fn first_program(command: &str) -> Option<String> {
     None
 }
 
-/// A simple command.
 pub(crate) struct Simple {
     /// Its text. Quotes and escapes are kept: `shlex` reads them.
     pub(crate) text: String,
@@ -188,7 +183,6 @@ pub(crate) struct Simple {
     pub(crate) end: Option<char>,
 }
 
-/// The commands between operators.
 pub(crate) fn simple_commands(command: &str) -> Vec<Simple> {
     let (mut all, mut current) = (Vec::new(), String::new());
     let mut quote = None;

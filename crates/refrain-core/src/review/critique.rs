@@ -18,8 +18,6 @@ const LONGEST_STAT: usize = 4 << 10;
 /// How much of its message is passed on, in bytes: two sentences and a suggestion are shorter.
 const LONGEST_FEEDBACK: usize = 2 << 10;
 
-/// A critic's prompt.
-#[must_use]
 pub fn critique(state: &LoopState, changes: Option<&Changes>) -> String {
     let cap = state.limits.max_iterations.map_or_else(String::new, |cap| format!(" of {cap}"));
     let mut text = format!(
@@ -69,7 +67,6 @@ fn so_far(state: &LoopState) -> String {
 }
 
 /// What of a critic's message reaches the agent; none if it says nothing.
-#[must_use]
 pub fn feedback(message: &str) -> Option<String> {
     let said = printable(message);
     let said = said.trim();

@@ -8,7 +8,6 @@ use crate::text::cut_middle;
 pub const LONGEST_SPEC: usize = 64 << 10;
 /// The longest prompt, in bytes, about: it fits into one argument, and into what every known agent reads whole.
 const LONGEST_PROMPT: usize = 120 << 10;
-/// The part of it for words of ours.
 const OWN_WORDS: usize = 4 << 10;
 /// How much of the list of changed files the prompt quotes, in bytes.
 const LONGEST_STAT: usize = 8 << 10;
@@ -18,7 +17,6 @@ const LONGEST_STAT: usize = 8 << 10;
 pub struct Changes {
     /// The changed files, a line each, with how much of each changed.
     pub stat: String,
-    /// The differences themselves.
     pub diff: String,
     /// Something was changed that neither shows: what was dirty before the loop began, or looks like a secret.
     pub partial: bool,
@@ -26,7 +24,6 @@ pub struct Changes {
 
 /// The prompt of a reviewer of the work. `changes` is none if there is no repository to compute them; `by_schema` says
 /// whether the agent's program enforces the schema.
-#[must_use]
 pub fn prompt(spec: &str, changes: Option<&Changes>, by_schema: bool) -> String {
     let mut text = String::from(
         "You review work that another agent did in this folder, and you alone decide whether it is done. You have not seen \

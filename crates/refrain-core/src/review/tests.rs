@@ -4,7 +4,6 @@ use rstest::rstest;
 use super::*;
 use crate::gate::Verdict;
 
-/// The verdict, in one letter.
 fn letter(message: &str) -> char {
     match judge(Some(message)) {
         Verdict::Pass => 'p',

@@ -42,7 +42,6 @@ enum Word {
 }
 
 /// The JSON Schema of a verdict, for agents that can be held to one.
-#[must_use]
 pub fn schema() -> serde_json::Value {
     let settings = SchemaSettings::draft07().with(|settings| settings.inline_subschemas = true);
     let mut schema = settings.into_generator().into_root_schema_for::<ReviewReply>();
@@ -53,7 +52,6 @@ pub fn schema() -> serde_json::Value {
 
 /// The verdict in a reviewer's final message: the object that [`schema`] describes, or [`PASS`] alone on a line. A
 /// message that both passes and fails, fails; words in code, in a quotation or in a comment do not count.
-#[must_use]
 pub fn judge(message: Option<&str>) -> Verdict {
     let message = printable(message.unwrap_or_default());
     let text = message.trim_start_matches('\u{feff}').trim();
@@ -106,7 +104,6 @@ fn listed(answer: &ReviewReply) -> String {
     }
 }
 
-/// The plain words of a message.
 struct VerdictWords {
     passes: bool,
     fails: bool,
@@ -126,7 +123,6 @@ fn is_pass(line: &str) -> bool {
     bare == PASS
 }
 
-/// The word anywhere.
 fn is_fail(line: &str) -> bool {
     line.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word.trim_matches('_') == FAIL)
 }

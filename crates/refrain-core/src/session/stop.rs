@@ -8,7 +8,6 @@ use crate::r#loop::LoopState;
 use crate::prompt;
 use crate::text::printable;
 
-/// The facts of a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stop {
     /// It is the session's own, and not that of an agent below it.
@@ -19,13 +18,11 @@ pub struct Stop {
     pub has_background: bool,
     /// It asks the person something, and has no answer.
     pub asks: bool,
-    /// Its last message is known.
     pub has_spoken: bool,
 }
 
 impl Stop {
     /// Whether a turn is over with it; if not, the session may stop, and nothing is counted.
-    #[must_use]
     pub fn ends_a_turn(self) -> bool {
         let Self { is_own, is_inside, has_background, asks, has_spoken } = self;
         is_own && has_spoken && !(is_inside || has_background || asks)
@@ -35,11 +32,9 @@ impl Stop {
 /// The owner of a loop that is noted as one of a session's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoopOwner {
-    /// This session's.
     Own,
     /// This session's, which has no name yet: the loop is bound to it.
     Unbound,
-    /// Another session's.
     Other,
     /// No session's any more: the note is to be forgotten.
     Nobodys,
@@ -47,7 +42,6 @@ pub enum LoopOwner {
 
 impl LoopOwner {
     /// Looks at a loop for the session of this name, in this process.
-    #[must_use]
     pub fn of(state: &LoopState, session: &str, process: Option<Process>) -> Self {
         match &state.session {
             None => Self::Nobodys,
@@ -72,7 +66,6 @@ pub fn by_turn(loops: &mut [LoopState]) {
 
 /// Whether the message ends the turn that is under way: the one that was seen when it was sent. If two report the same
 /// at once, one counts.
-#[must_use]
 pub fn is_heard(state: &LoopState, seen: Option<AttemptId>) -> bool {
     seen.is_some() && state.in_flight().map(|flight| flight.id) == seen
 }
@@ -80,7 +73,6 @@ pub fn is_heard(state: &LoopState, seen: Option<AttemptId>) -> bool {
 /// The answer to a session that ends its turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TurnDecision {
-    /// It may stop.
     LetGo,
     /// It may stop, and the user is shown how its loop ended.
     Ended(String),
@@ -90,9 +82,7 @@ pub enum TurnDecision {
 /// How one of its loops stands when a session ends its turn.
 #[derive(Clone, Copy, Debug)]
 pub enum SessionLoop<'a> {
-    /// Its next turn begins.
     Next {
-        /// The counter's marker.
         marker: &'a str,
         prompt: &'a str,
     },
@@ -103,20 +93,16 @@ pub enum SessionLoop<'a> {
     /// There was nothing to do, and it looks again later.
     Resting,
     Stopped {
-        /// How, in a word.
         status: &'a str,
-        /// Why, in a line.
         reason: &'a str,
         /// What is to be done for it to go on.
         needs: Option<&'a str>,
     },
-    /// Unknown.
     Unknown,
 }
 
 impl TurnDecision {
     /// The answer to the session for this loop. The first of its loops that continues the session decides.
-    #[must_use]
     pub fn of(id: &LoopId, stands: SessionLoop<'_>) -> Self {
         match stands {
             SessionLoop::Next { marker, prompt } => Self::GoOn(format!("{marker}\n\n{prompt}")),
@@ -142,7 +128,6 @@ impl TurnDecision {
 }
 
 /// The reminder for a session of a loop that it may have forgotten.
-#[must_use]
 pub fn reminder(state: &LoopState) -> String {
     let (marker, id) = (prompt::marker(state, state.iteration), &state.spec.id);
     format!(

@@ -7,7 +7,6 @@ pub(crate) mod tally;
 use random::Random;
 use tally::Tally;
 
-/// The runner is dead.
 pub(crate) struct Crash;
 
 /// Runs a seed undisturbed, and then with a crash at one of its events.
@@ -84,7 +83,6 @@ impl Simulation {
     }
 }
 
-/// The acts of people, by time.
 #[derive(Clone, Debug)]
 pub(crate) struct Schedule<A>(Vec<(u64, A)>);
 
@@ -94,12 +92,10 @@ impl<A> Schedule<A> {
         Self(acts)
     }
 
-    /// When they do something next.
     pub(crate) fn next(&self) -> Option<u64> {
         self.0.last().map(|(at, _)| *at)
     }
 
-    /// The act that is due now.
     pub(crate) fn act(&mut self) -> A {
         self.0.pop().expect("asked only when its time has come").1
     }

@@ -22,7 +22,6 @@ impl Random {
         self.next() % end
     }
 
-    /// One of `from..=to`.
     pub(crate) fn between(&mut self, from: u64, to: u64) -> u64 {
         from + self.below(to - from + 1)
     }

@@ -4,7 +4,6 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The version of the object's shape.
 const SCHEMA: u32 = 1;
 
 /// All that was looked at.
@@ -24,7 +23,6 @@ pub struct Checkup {
 
 impl Checkup {
     /// A checkup with these findings, sorted by subject; within one they stay in their order.
-    #[must_use]
     pub fn of(mut findings: Vec<Finding>) -> Self {
         findings.sort_by_key(|finding| finding.subject);
         let count = |grade| findings.iter().filter(|finding| finding.grade == grade).count();
@@ -56,25 +54,20 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Something that is as it should be.
-    #[must_use]
     pub fn ok(subject: Subject, found: impl Into<String>) -> Self {
         Self { subject, about: None, grade: Grade::Ok, found: found.into(), advice: None, fix: None }
     }
 
     /// Something that may hinder a loop, and what to do about it.
-    #[must_use]
     pub fn warning(subject: Subject, found: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { grade: Grade::Warning, advice: Some(advice.into()), ..Self::ok(subject, found) }
     }
 
     /// Something that will hinder a loop, and what to do about it.
-    #[must_use]
     pub fn problem(subject: Subject, found: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { grade: Grade::Problem, ..Self::warning(subject, found, advice) }
     }
 
-    /// Sets the thing that it is about.
     #[must_use]
     pub fn about(self, about: impl Into<String>) -> Self {
         Self { about: Some(about.into()), ..self }
@@ -122,7 +115,6 @@ pub enum Subject {
 }
 
 impl Subject {
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Configuration => "configuration",
@@ -159,7 +151,6 @@ pub enum Grade {
 }
 
 impl Grade {
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",

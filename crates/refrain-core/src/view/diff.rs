@@ -2,7 +2,6 @@
 
 mod words;
 
-/// A file of a diff.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DiffFile {
     pub path: String,
@@ -13,11 +12,9 @@ pub struct DiffFile {
     pub lines: Vec<DiffLine>,
 }
 
-/// A line of a file's diff.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiffLine {
     pub kind: DiffKind,
-    /// Its number before and after.
     pub numbers: (Option<u64>, Option<u64>),
     pub text: String,
     /// The text in parts, each with whether it differs from the line on the other side; empty if there is none.
@@ -29,14 +26,12 @@ pub enum DiffKind {
     Added,
     Removed,
     Same,
-    /// The start of a hunk.
     Hunk,
     /// A line of git's own, or of what cut the diff.
     Note,
 }
 
 impl DiffKind {
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Added => "add",
@@ -49,7 +44,6 @@ impl DiffKind {
 }
 
 /// The files of the text. Text that is no diff becomes notes of a file without a path; nothing is lost.
-#[must_use]
 pub fn diff_files(text: &str) -> Vec<DiffFile> {
     let mut files: Vec<DiffFile> = Vec::new();
     // The next line numbers, and how many lines of the hunk are left.

@@ -22,8 +22,6 @@ pub enum GarbageKind {
 }
 
 impl GarbageKind {
-    /// Its name in a list.
-    #[must_use]
     pub fn label(self) -> &'static str {
         match self {
             Self::Worktree => "worktree",
@@ -47,7 +45,6 @@ pub struct Garbage {
 }
 
 /// A number of bytes, in words.
-#[must_use]
 pub fn size(bytes: u64) -> String {
     const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     match UNITS.into_iter().find(|(unit, _)| bytes >= *unit) {

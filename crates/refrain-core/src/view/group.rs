@@ -18,7 +18,6 @@ impl Group {
         [Self::NeedsYou, Self::Running, Self::Verified, Self::Unverified, Self::Stopped];
 
     /// The group of a loop or plan; `is_asking` if its agent waits for an answer while it runs.
-    #[must_use]
     pub fn of(status: StatusWord, verified: Option<bool>, is_asking: bool) -> Self {
         match status {
             StatusWord::Blocked | StatusWord::Crashed => Self::NeedsYou,
@@ -38,7 +37,6 @@ impl Group {
         }
     }
 
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NeedsYou => "needs-you",

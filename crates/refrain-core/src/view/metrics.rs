@@ -11,7 +11,6 @@ type Label<'a> = (&'static str, &'a str);
 
 /// The report, each part's usage, and the number of listed loops by status, in the text format of Prometheus (version
 /// 0.0.4). An unknown value has no sample, as it is not 0.
-#[must_use]
 pub fn prometheus(
     report: &Report,
     series: &[(Series, Sum)],
@@ -139,7 +138,6 @@ const TITLE: usize = 80;
 
 /// What each group cost, as bars: a picture in SVG that shows itself in light and dark. If no cost is known, the bars
 /// are of attempts.
-#[must_use]
 pub fn picture(report: &Report) -> String {
     let has_cost = report.groups.iter().any(|group| group.used.usage.cost_usd.is_some());
     #[expect(clippy::cast_precision_loss, reason = "a bar is not that exact")]

@@ -45,7 +45,6 @@ pub use loop_parts::spent::{Usage, money, sum};
 pub use verification::{Charset, Tone, Verification};
 pub use waits_for::WaitsFor;
 
-/// The version of the object's shape.
 pub const SCHEMA: u32 = 1;
 
 /// One loop, for people and scripts.
@@ -93,6 +92,8 @@ pub struct Status {
     pub project: String,
     /// The folder that the agent works in.
     pub worktree: String,
+    /// The folder that its agent is started in: the worktree, or one in it.
+    pub working_dir: String,
     /// The branch that the loop works on, where it commits or made it; null where the head is detached.
     pub branch: Option<String>,
     /// The tree that was proven.
@@ -230,8 +231,6 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// In one word, for people.
-    #[must_use]
     pub fn life(&self) -> &'static str {
         match self.alive {
             _ if self.stopped => "stopped",
@@ -243,7 +242,6 @@ impl Runner {
 }
 
 /// The command that continues a stopped runner, ready to be typed.
-#[must_use]
 pub fn to_continue(pid: i32) -> String {
     format!("kill -CONT {pid}")
 }
@@ -266,14 +264,12 @@ pub struct Alive {
     pub runner: Option<bool>,
     /// An agent that outlived its runner: its process.
     pub orphan: Option<i32>,
-    /// Whether its runner lives, and is stopped.
     pub stopped: bool,
 }
 
 impl Alive {
     /// A loop without a runner.
-    pub const NOBODY: Self = Self { runner: Some(false), orphan: None, stopped: false };
-    /// A loop with a runner.
+    pub const NO_RUNNER: Self = Self { runner: Some(false), orphan: None, stopped: false };
     pub const DRIVEN: Self = Self { runner: Some(true), orphan: None, stopped: false };
 }
 
@@ -296,8 +292,6 @@ fn branch(state: &LoopState) -> Option<String> {
     state.spec.git.new_branch().map(str::to_owned).or(base)
 }
 
-/// The view of `state`.
-#[must_use]
 pub fn status(state: &LoopState, alive: Alive) -> Status {
     let LoopState { lifecycle, spec, limits, .. } = state;
     let ended = lifecycle.ended;
@@ -353,6 +347,7 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
         command: std::iter::once(&spec.agent.program).chain(&spec.agent.args).cloned().collect(),
         project: spec.project.to_string(),
         worktree: spec.worktree.to_string(),
+        working_dir: spec.working_dir.to_string(),
         branch: branch(state),
         tree: state.proven_tree().map(ToString::to_string),
         started_at: state.started_at,
@@ -449,25 +444,19 @@ impl Status {
     }
 
     /// Whether it is over: nothing more happens unless a person resumes it.
-    #[must_use]
     pub fn has_stopped(&self) -> bool {
         self.status.has_stopped()
     }
 
-    /// How its result is labelled.
-    #[must_use]
     pub fn verification(&self) -> Verification {
         Verification::of(self.status, self.verified)
     }
 
     /// Whether its runner is gone while this attempt was running.
-    #[must_use]
     pub fn is_interrupted(&self, attempt: &Iteration) -> bool {
         self.status == StatusWord::Crashed && attempt.ended_at.is_none()
     }
 
-    /// How its status is meant.
-    #[must_use]
     pub fn tone(&self) -> Tone {
         Tone::of(self.status, self.verified)
     }
@@ -475,13 +464,10 @@ impl Status {
 
 impl StatusWord {
     /// Whether it is over: nothing more happens unless a person resumes it.
-    #[must_use]
     pub fn has_stopped(self) -> bool {
         !matches!(self, Self::Running | Self::Waiting)
     }
 
-    /// The word itself.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Running => "running",

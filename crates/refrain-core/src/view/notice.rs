@@ -71,29 +71,24 @@ pub enum NoticeKind {
     PlanEnded,
 }
 
-/// A journal that notices are made from.
 pub trait NoticeCheck: Machine {
     /// The notice for the record; `self` is the state after it.
     fn notice(&self, record: &Record<Self::Event>, lookout: &mut NoticeWatch) -> Option<Notice>;
 
-    /// The specification of its agents.
     fn spec(&self) -> &Spec;
 }
 
 /// The facts from a loop's events, in their order, that affect its notices.
 #[derive(Clone, Copy, Debug)]
 pub struct NoticeWatch {
-    /// Longer waits make a notice.
     longest: Option<Duration>,
     /// When the first of the waits in a row began.
     waits_since: Option<Timestamp>,
-    /// These waits have made a notice.
     is_told: bool,
 }
 
 impl NoticeWatch {
     /// For waits longer than `longest`, if set; and for every end.
-    #[must_use]
     pub fn new(longest: Option<Millis>) -> Self {
         Self { longest: longest.map(Duration::from), waits_since: None, is_told: false }
     }
@@ -167,7 +162,7 @@ fn folder(spec: &Spec) -> String {
 
 fn notice(kind: NoticeKind, record: &Record, state: &LoopState) -> Notice {
     let alive = match kind {
-        NoticeKind::Ended | NoticeKind::PlanEnded => Alive::NOBODY,
+        NoticeKind::Ended | NoticeKind::PlanEnded => Alive::NO_RUNNER,
         NoticeKind::Waits => Alive::DRIVEN,
     };
     let status = view::status(state, alive);

@@ -22,8 +22,6 @@ pub struct PluginStatus {
 }
 
 impl PluginStatus {
-    /// The plugin with these parts.
-    #[must_use]
     pub fn of(agent: AgentKind, parts: Vec<Part>) -> Self {
         let is_there = |part: &Part| !matches!(part.state, PartState::Missing | PartState::Unfit);
         let standing = if parts.iter().all(|part| !is_there(part)) {
@@ -54,8 +52,6 @@ pub enum PluginState {
 }
 
 impl PluginState {
-    /// For people.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Installed => "installed",
@@ -94,7 +90,6 @@ pub enum PartState {
 
 impl PartState {
     /// For people; nothing if all is as it should be.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Present => "",

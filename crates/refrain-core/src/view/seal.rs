@@ -2,7 +2,6 @@
 
 use crate::event::Seal;
 
-/// A seal in the making.
 #[derive(Clone, Debug, Default)]
 pub struct Sealing {
     bytes: u64,
@@ -16,8 +15,6 @@ impl Sealing {
         self.hasher.update(bytes);
     }
 
-    /// The seal of all of them.
-    #[must_use]
     pub fn done(&self) -> Seal {
         Seal { bytes: self.bytes, blake3: self.hasher.finalize().to_hex().to_string() }
     }

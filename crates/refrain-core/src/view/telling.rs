@@ -310,7 +310,6 @@ fn without_tests(state: &LoopState) -> &'static str {
     if state.lacks_tests() { "; unverified, as there are no tests" } else { "" }
 }
 
-/// Says so if a person approved it.
 fn approved(state: &LoopState) -> &'static str {
     match state.proof.as_ref().and_then(|proof| proof.approval) {
         Some(Approval::Given(_)) => "; a person approved it",
@@ -344,24 +343,12 @@ fn awaits_approval(state: &LoopState) -> String {
 fn decide(state: &LoopState, resume: &str) -> String {
     let id = &state.spec.id;
     let tree = state.awaits_approval().and_then(|awaited| awaited.tree);
-    let look = match (&state.git.began, tree) {
-        (Some(began), Some(tree)) => {
-            let worktree = shlex::try_quote(state.spec.worktree.as_str()).unwrap_or_default();
-            // An agent can write the repository's configuration: nothing that it names is run.
-            format!(
-                "git -C {worktree} -c core.fsmonitor=false --no-pager diff --no-ext-diff --no-textconv --submodule=short {} {}",
-                began.short(),
-                tree.short()
-            )
-        }
-        (Some(_) | None, _) => format!("refrain logs {id}"),
-    };
+    let look = if tree.is_some() { "diff" } else { "logs" };
     format!(
-        "see what it changed with {look}, then refrain approve {id}; or send it back: refrain steer {id} TEXT, then {resume}"
+        "see what it changed with refrain {look} {id}, then refrain approve {id}; or send it back: refrain steer {id} TEXT, then {resume}"
     )
 }
 
-/// The touched protected paths.
 fn touched(state: &LoopState) -> Option<String> {
     let touched = &state.proof.as_ref()?.candidate.touched;
     let more = if touched.len() > 1 { format!(" (and {} more)", touched.len() - 1) } else { String::new() };
@@ -384,7 +371,6 @@ fn failing(state: &LoopState) -> Option<String> {
     }
 }
 
-/// The proof in progress.
 fn gates(state: &LoopState, proving: &Proving) -> String {
     let about = match proving.of {
         Some(id) => format!("behind attempt {id}"),
@@ -471,6 +457,7 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
             Refusal::Final(_)
             | Refusal::Stopped(_)
             | Refusal::NotALoop
+            | Refusal::NoSandbox
             | Refusal::NotAsked(_)
             | Refusal::AnotherTree { .. }
             | Refusal::TooMany { .. }
@@ -589,7 +576,6 @@ fn needed(state: &LoopState) -> Option<String> {
     (!said.is_empty()).then_some(said)
 }
 
-/// The last sentence of a line.
 fn last_sentence(line: &str) -> &str {
     let end = line.trim_end_matches(['.', '!', '?', ' ']).len();
     let begins = [". ", "! ", "? "].iter().filter_map(|mark| Some(line[..end].rfind(mark)? + mark.len()));

@@ -28,7 +28,6 @@ pub use otlp::{Resource, otlp};
 pub use plan::{PlanTracer, of_task};
 pub use tracer::{Tracer, traceparent};
 
-/// Something that took time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
     pub trace: TraceId,
@@ -37,7 +36,6 @@ pub struct Span {
     pub name: String,
     pub kind: Kind,
     pub start: Timestamp,
-    /// Until when.
     pub end: Timestamp,
     pub attributes: Vec<Attribute>,
     /// Why it failed; none if it did not.
@@ -49,7 +47,6 @@ pub struct Span {
 pub enum Kind {
     /// A plan, from a start to a stop.
     Plan,
-    /// A round of a task.
     Task,
     /// A loop, from a start to a stop.
     Loop,
@@ -59,17 +56,13 @@ pub enum Kind {
     Gate,
 }
 
-/// A name and a value.
 pub type Attribute = (&'static str, Value);
 
-/// The value of an attribute.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     Text(String),
-    /// A whole number.
     Count(u64),
     Number(f64),
-    /// Yes or no.
     Flag(bool),
 }
 
@@ -77,10 +70,8 @@ pub enum Value {
 pub trait SpanBuilder: Sized + Send + 'static {
     type Event;
 
-    /// Begins with a journal's first record.
     fn begin(record: &Record<Self::Event>) -> Result<Self, Damage>;
 
-    /// The spans that end with this record.
     fn see(&mut self, record: &Record<Self::Event>) -> Result<Vec<Span>, Damage>;
 
     /// Its unique id among all loops and plans of all times.
@@ -88,7 +79,6 @@ pub trait SpanBuilder: Sized + Send + 'static {
 }
 
 impl Span {
-    /// The value of an attribute.
     fn attribute(&self, name: &str) -> Option<&Value> {
         self.attributes.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
     }

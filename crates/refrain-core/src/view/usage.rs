@@ -23,7 +23,6 @@ use crate::view::{StatusWord, Usage};
 
 pub use forecast::{Forecast, PastLoop};
 
-/// The version of the object's shape.
 pub const SCHEMA: u32 = 1;
 
 /// What `refrain usage --json` prints.
@@ -88,19 +87,16 @@ pub struct Share {
 
 impl Share {
     /// As a number from 0 to 1.
-    #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "nobody has so many loops")]
     pub fn ratio(self) -> f64 {
         self.loops as f64 / self.of.max(1) as f64
     }
 }
 
-/// Since when, as a person says it.
 #[derive(Clone, Copy, Debug)]
 pub enum Since {
     /// From the first moment of a day on.
     Date(Date),
-    /// For so long.
     Ago(Span),
 }
 
@@ -116,9 +112,6 @@ impl FromStr for Since {
 
 impl Since {
     /// The moment: a date begins with its first one in this time zone.
-    ///
-    /// # Errors
-    /// The calendar's error if there is none.
     pub fn moment(self, now: &Zoned) -> Result<Timestamp, jiff::Error> {
         let moment = match self {
             Self::Date(date) => date.to_zoned(now.time_zone().clone()),
@@ -145,10 +138,8 @@ pub enum GroupBy {
 }
 
 impl GroupBy {
-    /// Each of them.
     pub const ALL: [Self; 5] = [Self::Day, Self::Project, Self::Agent, Self::Model, Self::Pool];
 
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Day => "day",
@@ -214,7 +205,6 @@ pub struct Stop {
     pub loops: u64,
 }
 
-/// The relevant facts of an ended attempt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spent {
     /// The loop that it belongs to, by any unique number.
@@ -222,9 +212,7 @@ pub struct Spent {
     pub project: String,
     pub agent: AgentKind,
     pub model: Option<String>,
-    /// The account that pays.
     pub pool: Option<String>,
-    /// When it ended.
     pub at: Timestamp,
     pub usage: agent::Usage,
 }
@@ -232,11 +220,8 @@ pub struct Spent {
 /// What distinguishes series of usage, except for the time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Series {
-    /// The project's folder.
     pub project: String,
-    /// The loop's agent.
     pub agent: String,
-    /// The model, if known.
     pub model: Option<String>,
     /// The account that pays, if known.
     pub pool: Option<String>,
@@ -250,7 +235,6 @@ pub struct Tally {
     total: Accumulator,
     groups: BTreeMap<Option<String>, Accumulator>,
     days: BTreeMap<Date, Accumulator>,
-    /// By series, if asked for.
     series: Option<BTreeMap<Series, Accumulator>>,
     done: Vec<u32>,
     verified: u64,
@@ -289,8 +273,6 @@ impl Accumulator {
 }
 
 impl Tally {
-    /// Nothing yet.
-    #[must_use]
     pub fn new(by: GroupBy, zone: TimeZone) -> Self {
         Self {
             by,
@@ -318,7 +300,6 @@ impl Tally {
         self.unused
     }
 
-    /// Adds an attempt.
     pub fn spend(&mut self, spent: &Spent) {
         self.total.add(spent);
         let group = match self.by {
@@ -354,13 +335,10 @@ impl Tally {
     }
 
     /// The sums, by all that distinguishes them but the day; nothing if not asked for.
-    #[must_use]
     pub fn series(&self) -> Vec<(Series, Sum)> {
         self.series.iter().flatten().map(|(one, adding)| (one.clone(), adding.sum())).collect()
     }
 
-    /// The report on what was added.
-    #[must_use]
     pub fn report(mut self, since: Option<Timestamp>, time_zone: String, project: Option<String>) -> Report {
         let days = self.days.iter().map(|(day, used)| (Some(day.to_string()), used));
         let mut groups: Vec<_> =

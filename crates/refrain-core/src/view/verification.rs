@@ -15,30 +15,24 @@ pub enum Verification {
     Pending,
 }
 
-/// The characters that a surface can show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Charset {
     Unicode,
-    /// ASCII only.
     Ascii,
 }
 
 /// How a status is meant; each surface has a colour for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
-    /// It is verified.
     Good,
-    /// It is at work.
     Active,
     /// A person should look at it.
     Attention,
-    /// Something broke.
     Bad,
 }
 
 impl Verification {
     /// Of a loop or plan with this status whose gates said this.
-    #[must_use]
     pub fn of(status: StatusWord, verified: Option<bool>) -> Self {
         match status {
             StatusWord::Completed if verified == Some(true) => Self::Verified,
@@ -57,7 +51,6 @@ impl Verification {
         }
     }
 
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Verified => "verified",
@@ -67,8 +60,6 @@ impl Verification {
         }
     }
 
-    /// The glyph and the word.
-    #[must_use]
     pub fn label(self, charset: Charset) -> &'static str {
         match (self, charset) {
             (Self::Verified, Charset::Unicode) => "✔ verified",
@@ -80,7 +71,6 @@ impl Verification {
     }
 
     /// The label of a result, else the status: where there is room for one of them.
-    #[must_use]
     pub fn label_or(self, status: StatusWord, charset: Charset) -> &'static str {
         match self {
             Self::Verified | Self::Unverified => self.label(charset),
@@ -91,7 +81,6 @@ impl Verification {
 
 impl Tone {
     /// Of a loop or plan with this status whose gates said this. Only what is verified is good.
-    #[must_use]
     pub fn of(status: StatusWord, verified: Option<bool>) -> Self {
         match status {
             StatusWord::Completed if verified == Some(true) => Self::Good,

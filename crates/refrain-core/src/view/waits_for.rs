@@ -28,8 +28,6 @@ pub enum WaitsFor {
 }
 
 impl WaitsFor {
-    /// The word that scripts read.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Approval => "approval",

@@ -1,5 +1,3 @@
-//! The end of a child becomes one event.
-
 use std::io;
 
 use camino::Utf8Path;
@@ -27,13 +25,11 @@ const LONGEST_MESSAGE: u64 = 1 << 20;
 /// The longest last line that is kept, in bytes.
 const PREVIEW: usize = 200;
 
-/// How a child ended, beside what it said.
 pub(crate) struct Ending {
     pub(crate) exit: Exit,
     /// How much it printed, in bytes.
     pub(crate) stdout: u64,
     pub(crate) stderr: u64,
-    /// Its processes outlived it.
     pub(crate) left: bool,
     /// Why not all that it printed was kept.
     pub(crate) output_error: Option<String>,
@@ -56,19 +52,12 @@ impl ChildOutput {
         let Self { kind, log, stderr_log, began, sealing, refused: _ } = self;
         let seal = seal::of_log(&log, &sealing);
         let gate = |gate: GateName| GateFinished {
-            gate,
-            exit: ending.exit,
             duration: began.elapsed().into(),
             bytes: ending.stdout,
-            fingerprint: None,
-            no_test: None,
-            summaries: 0,
-            preview: String::new(),
             left: ending.left,
             output_error: ending.output_error.clone(),
             log: seal.clone(),
-            review: None,
-            refused: Vec::new(),
+            ..GateFinished::new(gate, ending.exit)
         };
         let (role, output) = match kind {
             ChildKind::Command { gate: name, expected_summaries } => {
@@ -135,25 +124,13 @@ fn attempt(
 
 pub(crate) fn finished(exit: Exit, heard: ParsedOutput) -> AttemptFinished {
     AttemptFinished {
-        exit,
         promised: heard.finding.claimed,
         gave_up: heard.finding.gave_up,
-        work: None,
-        needs: None,
         near_miss: heard.finding.near_miss,
-        state: None,
-        git_changed: Vec::new(),
-        refused: Vec::new(),
-        idle: false,
-        stdout_bytes: 0,
-        stderr_bytes: 0,
         preview: heard.finding.last_line,
         summary: heard.finding.summary,
-        left: false,
-        output_error: None,
         report: heard.report.map(Box::new),
-        fingerprint: None,
-        sealed: Sealed::default(),
+        ..AttemptFinished::new(exit)
     }
 }
 

@@ -1,5 +1,3 @@
-//! The events of a child.
-
 use refrain_core::agent::{FaultKind, Until, Usage};
 use refrain_core::event::{Event, Process};
 

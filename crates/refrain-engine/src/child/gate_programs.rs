@@ -16,16 +16,12 @@ use refrain_core::text::nearest;
 use refrain_git::Repository;
 use refrain_proc::program::is_executable;
 
-use crate::{EngineError, Service};
+use crate::{EngineError, GateProgramError, GateProgramFault, Service};
 
 use crate::git_steps::tool_pins;
-use crate::{GateProgramError, GateProgramFault};
 
 impl Service {
     /// Refuses gates and critics of `spec` whose first program is not there.
-    ///
-    /// # Errors
-    /// [`EngineError::GateProgram`] for the first of them.
     pub(crate) fn check_programs(
         &self,
         spec: &Spec,
@@ -72,16 +68,13 @@ impl Service {
 
     /// The same for gates that a loop like `spec` does not have in this form: those that the project offers, or that
     /// tasks name.
-    ///
-    /// # Errors
-    /// As above; none if a missing program is allowed.
+    /// Errors: As above; none if a missing program is allowed.
     pub fn check_gates(&self, spec: &Spec, gates: &[GateSpec]) -> Result<(), EngineError> {
         let env = environment::base(spec, self.host.env.iter().cloned());
         if spec.gates_must_run { self.check_programs(spec, &env, gates) } else { Ok(()) }
     }
 }
 
-/// Where programs are looked for.
 struct ProgramLookup<'a> {
     service: &'a Service,
     spec: &'a Spec,
@@ -147,7 +140,6 @@ fn plain(path: &Utf8Path) -> Utf8PathBuf {
     })
 }
 
-/// The names of the programs in a folder.
 fn executables(folder: &Path) -> BTreeSet<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let programs = entries.filter(|entry| fs::metadata(entry.path()).is_ok_and(|it| is_executable(&it)));

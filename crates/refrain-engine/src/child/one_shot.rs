@@ -40,9 +40,6 @@ pub(crate) struct Reply {
 }
 
 /// Asks it, and waits for the answer.
-///
-/// # Errors
-/// [`EngineError`] if it could not be started, or came to nothing.
 pub(crate) fn ask(host: &Host, question: &Question<'_>) -> Result<Reply, EngineError> {
     let Question { spec, prompt, file, schema, budget, limit } = *question;
     let unwritten = |error| EngineError::Process("what the agent is asked cannot be written", error);

@@ -22,7 +22,6 @@ pub(crate) enum AgentRole {
     Critic,
 }
 
-/// The listener on a child's output.
 pub(crate) struct ChildOutput {
     pub(super) kind: ChildKind,
     pub(super) log: Utf8PathBuf,
@@ -30,7 +29,6 @@ pub(crate) struct ChildOutput {
     pub(super) began: Instant,
     /// The seal of standard output, as it passes.
     pub(super) sealing: Sealing,
-    /// Hosts that its sandbox refuses.
     pub(crate) refused: RefusedHosts,
 }
 
@@ -47,7 +45,6 @@ pub(super) enum ChildKind {
 pub(super) struct AgentOutput {
     pub(super) parser: OutputParser,
     news: mpsc::Sender<ChildEvent>,
-    /// The runner knows that the provider answered.
     is_answered: bool,
     /// The number of the last retry that was reported.
     retry: Option<u32>,

@@ -2,8 +2,7 @@
 
 use camino::Utf8Path;
 use refrain_core::Spec;
-use refrain_core::prompt::context;
-use refrain_core::prompt::{Quote, Source};
+use refrain_core::prompt::{Quote, Source, context};
 use refrain_core::text::printable;
 use refrain_proc::output;
 use refrain_store::LoopDir;

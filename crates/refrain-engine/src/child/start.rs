@@ -1,10 +1,9 @@
 //! The start of a child: the prompt and the schema are on disk first.
 
 use std::ffi::OsString;
-use std::fs;
-use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::{fs, io};
 
 use camino::Utf8PathBuf;
 use refrain_agents::adapter::{Call, Schema};
@@ -26,7 +25,6 @@ const SHELL: &str = "/bin/sh";
 const TOGETHER: &str = "exec /bin/sh -c \"$0\" 2>&1";
 
 pub(crate) struct AgentStart {
-    /// With the agent that is started as its agent.
     pub(crate) spec: Spec,
     pub(crate) prompt: String,
     pub(crate) prompt_file: Utf8PathBuf,

@@ -10,9 +10,8 @@ use refrain_store::LoopDir;
 use refrain_store::project::worktree;
 use tokio::sync::mpsc;
 
-use super::ChildEvent;
-use super::ChildOutput;
 use super::conclusion::Ending;
+use super::{ChildEvent, ChildOutput};
 use crate::EngineError;
 use crate::driver::progress::LiveProgress;
 use crate::host::Host;

@@ -24,7 +24,6 @@ const KNOWN: [AgentKind; 4] = [AgentKind::Claude, AgentKind::Codex, AgentKind::O
 
 impl Service {
     /// The known agents whose programs are in the user's `PATH`.
-    #[must_use]
     pub fn installed_agents(&self) -> Vec<AgentKind> {
         let env = environment::of_person(self.host().env.iter().cloned());
         let is_there =

@@ -12,16 +12,13 @@ pub(super) use os::look;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AutostartChange {
     On(Autostart),
-    /// It is off now.
     Off(Utf8PathBuf),
     WasOff(Utf8PathBuf),
 }
 
-/// The service, as it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Autostart {
     pub unit: Utf8PathBuf,
-    /// The link by which systemd starts it.
     pub link: Utf8PathBuf,
     /// Whether systemd runs it from now on; else it does from the next login on.
     pub is_started: bool,

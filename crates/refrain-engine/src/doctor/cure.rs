@@ -25,20 +25,17 @@ pub(super) struct Diagnosis {
 }
 
 impl Diagnosis {
-    /// Whether it is about leftover processes.
     pub(super) fn is_of_processes(&self) -> bool {
         self.finding.subject == Subject::Processes
     }
 }
 
-/// How something is mended.
 #[derive(Debug)]
 pub(super) enum Cure {
     /// Ends the processes that bear this variable, `NAME=value`, unless a runner drives their loop by now.
     EndProcesses {
         /// What marks them, `NAME=value`.
         variable: String,
-        /// Their loop, which may be gone.
         dir: LoopDir,
     },
     /// Lets only its owner look into a folder.

@@ -11,7 +11,6 @@ use crate::Service;
 impl Service {
     /// Checks everything that could hinder a loop of this project. With `fix`, what can be mended safely is mended, and
     /// the finding says so. `variables` as for [`settings`](Self::settings).
-    #[must_use]
     pub fn examine(&self, fix: bool, variables: bool) -> Checkup {
         let found: Vec<Diagnosis> = std::thread::scope(|scope| {
             let agents = scope.spawn(|| agents::look(self));

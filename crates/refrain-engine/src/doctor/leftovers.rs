@@ -14,7 +14,6 @@ use super::cure::{Cure, Diagnosis};
 
 /// Variables of every process of an agent; the first is unique to the loop.
 const VARIABLES: [&str; 3] = ["REFRAIN_STATE_FILE", "REFRAIN_LOOP_ID", "REFRAIN_PROJECT"];
-/// How many processes are named.
 const NAMED: usize = 5;
 
 /// Leftover processes of agents. `of_gates` says that gates started them.

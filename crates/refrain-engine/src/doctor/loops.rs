@@ -70,9 +70,12 @@ pub(super) fn look(service: &Service) -> Vec<Diagnosis> {
         let finding = Finding::warning(Subject::Loops, format!("{more} more like these"), "refrain list");
         found.push(finding.into());
     }
-    let counted = format!("{} loops, {running} running", dirs.len());
-    let journals = if dirs.is_empty() { "no loops here yet" } else { &counted };
-    found.push(Finding::ok(Subject::Loops, journals).into());
+    let counted = match dirs.len() {
+        0 => "no loops here yet".to_owned(),
+        1 => format!("1 loop, {running} running"),
+        count => format!("{count} loops, {running} running"),
+    };
+    found.push(Finding::ok(Subject::Loops, counted).into());
     found.push(key(&signing).into());
     found.push(clock(latest, now()).into());
     found.extend(catalog::aside(&service.host().data_home).map(put_aside));
@@ -160,7 +163,6 @@ fn of_loop(dir: &LoopDir, id: &LoopId, status: StatusWord, torn: u64) -> Vec<Dia
     found
 }
 
-/// How long ago a request was made.
 fn waits_for(path: &Utf8Path) -> Option<SignedDuration> {
     let made = path.metadata().and_then(|meta| meta.modified()).ok()?;
     Some(now().duration_since(Timestamp::try_from(made).ok()?))

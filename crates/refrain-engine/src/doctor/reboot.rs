@@ -36,7 +36,6 @@ pub fn remember_this_boot(host: &Host) -> Result<(), EngineError> {
 
 /// The loops of every known project that the end of the machine's last run interrupted, each with the service of
 /// its project. A second look in the same run of the machine finds none once it was remembered.
-#[must_use]
 pub fn interrupted_by_reboot(host: &Host) -> Vec<(Service, LoopId)> {
     let (own, last) = (identity::own(), fs::read_to_string(boot_file(host)).ok());
     if last.as_deref() == Some(own.boot.as_str()) {

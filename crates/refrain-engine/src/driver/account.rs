@@ -14,7 +14,6 @@ use refrain_store::{AccountGate, Probe};
 
 /// How long the others wait at a time while one tries. They continue as soon as that one has its first event.
 const WHILE_ONE_TRIES: Duration = Duration::from_secs(30);
-/// How often they look whether it has.
 const LOOK_SOON: Duration = Duration::from_secs(1);
 /// How often any other wait is looked at again.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_secs(60);
@@ -26,7 +25,6 @@ pub(crate) struct Account {
     probe: Option<Probe>,
     /// What the gate said when the last attempt was started.
     seen: Option<Wait>,
-    /// Another loop tries first.
     is_tried: bool,
 }
 

@@ -180,7 +180,6 @@ fn costs_of(dir: Utf8PathBuf) -> Option<Vec<Option<Usd>>> {
     Some(state.costs)
 }
 
-/// The day by the machine's time zone.
 fn today(now: Timestamp) -> Date {
     now.to_zoned(TimeZone::system()).date()
 }

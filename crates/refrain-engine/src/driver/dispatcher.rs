@@ -44,9 +44,7 @@ use crate::{EngineError, now};
 /// The shortest wait during which no keeper is kept alive. To start a keeper takes a few milliseconds.
 const LONG_WAIT: Duration = Duration::from_secs(2);
 
-/// The events of a loop's own work.
 enum News {
-    /// From its agent's supervisor.
     Agent(ChildEvent),
     Repository(GitStepResult),
 }
@@ -55,7 +53,6 @@ enum News {
 struct Flight {
     /// How much it has printed, and when last.
     meter: Arc<Meter>,
-    /// What it has used so far.
     used: Usage,
     /// Its program waits for its provider by itself.
     retrying: Option<Retrying>,
@@ -66,7 +63,6 @@ struct Flight {
 pub(crate) struct Drive<'a> {
     driver: Driver<'a, LoopState, RunnerLocks>,
     supervisor: SupervisorHandle,
-    /// What git is doing for the loop.
     work: Option<Work>,
     opened: Opened,
     /// The folder of gates that do not run in the worktree, and that it is ready for the next step.
@@ -81,7 +77,6 @@ pub(crate) struct Drive<'a> {
     attempt_work: Option<WorkDigest>,
     /// Only lent to the thread that asks for money.
     reservation: Option<BudgetReservation>,
-    /// The attempt, or the gate, in flight.
     flight: Option<Flight>,
     files: SharedFiles,
 }
@@ -126,7 +121,7 @@ impl<'a> Drive<'a> {
         drive.account = drive.own_account();
         let state = drive.driver.journal.state();
         let env = marked(&drive.git_env(), &state.spec);
-        let sweeper = sweeper(&host.program, &state.spec, drive.driver.journal.dir());
+        let sweeper = sweeper(host, &state.spec, drive.driver.journal.dir());
         let opened = opened.map(|opened| opened.in_env(&env).with_sweeper(Some(sweeper.clone())));
         drive.seen = Some(WorkWatch::of(opened.as_ref(), Some(sweeper)));
         drive.opened = Arc::new(Mutex::new(opened));
@@ -264,8 +259,7 @@ impl<'a> Drive<'a> {
                 env: &self.git_env(),
                 opened: &self.opened,
                 ground: &self.ground,
-                state_home: &self.driver.host.state_home,
-                program: &self.driver.host.program,
+                host: &self.driver.host,
                 longest: LONGEST,
                 locks: &self.driver.locks,
                 // A session keeps working meanwhile.

@@ -1,12 +1,9 @@
-//! The runner's end of the doorbell.
-
 use refrain_store::LoopDir;
 use refrain_store::project::inbox::WakePipe;
 use tokio::net::unix::pipe;
 
 use crate::EngineError;
 
-/// The runner's end of the doorbell.
 pub(crate) fn install_doorbell(dir: &LoopDir) -> Result<pipe::Receiver, EngineError> {
     pipe::OpenOptions::new()
         .read_write(true)

@@ -16,9 +16,8 @@ impl Runner {
     /// One thread can drive many: the returned future need not be `Send` (`spawn_local`), and blocking work runs on the
     /// runtime's own threads for that. Dropping it ends the loop's processes as if this process had died: the loop has
     /// crashed, and its locks are free once the processes are gone, at the latest when the runtime is.
-    ///
-    /// # Errors
-    /// [`EngineError`] if it cannot continue: what is on disk is what happened, and `resume` continues from there.
+    /// Errors: [`EngineError`] if it cannot continue: what is on disk is what happened, and `resume` continues from
+    /// there.
     pub async fn drive(
         self,
         host: &Host,

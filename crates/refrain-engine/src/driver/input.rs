@@ -34,7 +34,6 @@ pub(crate) enum Input<T> {
     /// A request came into the inbox.
     Bell,
     Signal(SignalRequest),
-    /// Something happened to its files.
     Files,
     /// The time that was awaited has come.
     Time,
@@ -128,7 +127,6 @@ where
         (ask, is_new)
     }
 
-    /// Records what a signal asked for.
     pub(crate) fn record_signal(&mut self, ask: Ask) -> Result<(), EngineError> {
         Ok(self.journal.push(M::event(SharedEvent::Asked(None, ask, Asker::Person)), now())?)
     }

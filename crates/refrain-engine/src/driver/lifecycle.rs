@@ -12,15 +12,12 @@ use rand::RngExt;
 use refrain_agents::output_parser::{self};
 use refrain_agents::{environment, generic, version};
 use refrain_core::event::{Ask, Event, FORMAT, LoopStarted};
-use refrain_core::git::Checkout;
 use refrain_core::r#loop::Grant;
 use refrain_core::{LoopId, LoopState, Machine, Refusal, Spec};
 use refrain_git::Repository;
 use refrain_proc::detach::{self, Detached};
 use refrain_store::journal::{self, Durability, JournalError};
-use refrain_store::project::archive;
-use refrain_store::project::projects;
-use refrain_store::project::sessions;
+use refrain_store::project::{archive, projects, sessions};
 use refrain_store::{Claimed, Journal, LoopDir, RunnerLock, WorktreeLock};
 
 /// What a person wants of a loop that is to be resumed, and the event that says so; or why not.
@@ -32,9 +29,7 @@ const NAME_TRIES: u32 = 16;
 impl Service {
     /// Starts a loop: from here on it exists, and the value returned has the right to drive it. Where the name was made
     /// up, another is made up until one is free.
-    ///
-    /// # Errors
-    /// [`EngineError`]; nothing was begun then.
+    /// Errors: [`EngineError`]; nothing was begun then.
     pub fn start(&self, spec: Spec, named: Option<LoopId>) -> Result<Runner, EngineError> {
         self.start_in(spec, named, None)
     }
@@ -70,9 +65,7 @@ impl Service {
         let forgetful = recall(&self.host, &mut spec);
         self.with_free_name(named.as_ref(), &words, |id| {
             let mut spec = Spec { id: id.clone(), ..spec.clone() };
-            if let Checkout::Worktree { .. } = spec.git.checkout
-                && spec.agent.program.contains('/')
-            {
+            if spec.git.checkout.is_own_worktree() && spec.agent.program.contains('/') {
                 // Seen from its own worktree it may be another, or not there.
                 spec.agent.program = program.to_string_lossy().into_owned();
             }
@@ -140,7 +133,6 @@ impl Service {
     }
 
     /// The version of the agent's program and those that were tested, where that one was not.
-    #[must_use]
     pub fn untested(&self, spec: &Spec) -> Option<(String, String)> {
         let tested = output_parser::adapter(spec.agent.kind)?.tested();
         let env = environment::base(spec, self.host.env.iter().cloned());
@@ -151,18 +143,14 @@ impl Service {
 
     /// Takes a loop over to resume it, under new totals if they are given. Leftover processes of its last runner are
     /// ended first.
-    ///
-    /// # Errors
-    /// [`EngineError`]; the loop is unchanged then.
+    /// Errors: [`EngineError`]; the loop is unchanged then.
     pub fn resume(&self, id: &LoopId, grant: &Grant, proceed: bool) -> Result<Runner, EngineError> {
         self.resume_with(id, proceed, (LoopRequest::Resume, &|state| state.resume(grant)))
     }
 
     /// Takes over a loop that waits for approval, on a person's behalf: for the tree that begins with this name, if one
     /// is named. The tree is checked once more before the approval counts.
-    ///
-    /// # Errors
-    /// [`EngineError`]; the loop is unchanged then.
+    /// Errors: [`EngineError`]; the loop is unchanged then.
     pub fn approve(&self, id: &LoopId, grant: &Grant, tree: Option<&str>) -> Result<Runner, EngineError> {
         self.resume_with(id, false, (LoopRequest::Approve, &|state| state.approve(grant, tree)))
     }
@@ -240,9 +228,7 @@ impl Service {
     }
 
     /// Hands a loop to a process of its own that outlives this one; returns once that has taken over.
-    ///
-    /// # Errors
-    /// [`EngineError`] if it did not; the loop exists and can be resumed.
+    /// Errors: [`EngineError`] if it did not; the loop exists and can be resumed.
     pub fn detach(&self, runner: Runner, args: &[String]) -> Result<(LoopState, Detached), EngineError> {
         let Runner { journal, locks, .. } = runner;
         self.hand_over(&journal, locks, args)
@@ -262,7 +248,6 @@ impl Service {
         Ok((journal::read_as(journal.dir())?.state, started))
     }
 
-    /// The loop's share in its worktree.
     pub(crate) fn share(&self, spec: &Spec) -> Result<Share, EngineError> {
         let needs_alone = spec.needs_worktree_alone();
         match WorktreeLock::claim(&self.project, &spec.worktree, !needs_alone)? {

@@ -13,7 +13,6 @@ pub(crate) fn look(dir: &LoopDir, state: &LoopState) -> Status {
     view::status(state, alive(dir, state))
 }
 
-/// Which processes of a loop are alive.
 pub(crate) fn alive(dir: &LoopDir, state: &LoopState) -> Alive {
     if let Some(session) = state.session.as_ref().filter(|_| state.is_in_session())
         && RunnerLock::is_free(dir)
@@ -46,7 +45,6 @@ pub(crate) fn is_session_alive(session: &Session) -> Option<bool> {
 }
 
 /// Whether this process is the runner that the journal in a loop's data folder names last, in this run of this machine.
-#[must_use]
 pub fn is_driven_by(loop_dir: &Utf8Path, process: Process) -> bool {
     let named =
         journal::read(&LoopDir(loop_dir.to_owned())).ok().and_then(|read| read.state.lifecycle.runner);

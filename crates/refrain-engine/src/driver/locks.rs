@@ -1,5 +1,3 @@
-//! The locks of a loop that is driven.
-
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use camino::Utf8PathBuf;
@@ -24,7 +22,6 @@ impl RunnerLocks {
         Self { worktree: Mutex::new(worktree), _runner: runner }
     }
 
-    /// The lock file of the worktree.
     pub(crate) fn worktree_file(&self) -> Utf8PathBuf {
         self.worktree().path()
     }

@@ -10,13 +10,10 @@ use std::time::Duration;
 pub(crate) struct ProgressSnapshot {
     /// The journal's length up to which it is committed.
     pub(crate) journal: u64,
-    /// Goes up whenever something was printed.
     pub(crate) prints: u64,
-    /// Nothing more will come.
     pub(crate) over: bool,
 }
 
-/// The shared beat.
 #[derive(Debug, Default)]
 pub(crate) struct LiveProgress {
     snapshot: Mutex<ProgressSnapshot>,

@@ -57,54 +57,45 @@ impl Runner {
         }
     }
 
-    #[must_use]
     pub fn id(&self) -> &LoopId {
         &self.journal.state().spec.id
     }
 
-    #[must_use]
     pub fn worktree(&self) -> &Utf8Path {
         &self.journal.state().spec.worktree
     }
 
     /// Loops that work in the same worktree, which they and this one allow.
-    #[must_use]
     pub fn neighbours(&self) -> &[String] {
         &self.neighbours
     }
 
     /// Whether its own worktree was gone, and was made anew from its branch: what was not committed is lost.
-    #[must_use]
     pub fn is_restored(&self) -> bool {
         self.is_restored
     }
 
     /// How many memories of earlier loops its prompt has.
-    #[must_use]
     pub fn recalled(&self) -> usize {
         self.journal.state().spec.memory.as_ref().map_or(0, |memory| memory.recalled.len())
     }
 
     /// Why its prompt has fewer memories of earlier loops than it could.
-    #[must_use]
     pub fn forgetful(&self) -> Option<&str> {
         self.forgetful.as_deref()
     }
 
     /// The errors of keeping its memories, known once it has been driven.
-    #[must_use]
     pub fn remembrance(&self) -> Remembrance {
         self.remembrance.clone()
     }
 
     /// Whether the loop will stop without running anything.
-    #[must_use]
     pub fn ends_at_once(&self) -> bool {
         matches!(next_step(self.journal.state(), &Live::default(), now()), Step::Finish(_))
     }
 
     /// Follows the loop from its start, or its resumption, in this process.
-    #[must_use]
     pub fn follow(&self) -> Follower {
         Follower::of_own(&self.journal, Arc::clone(&self.live_progress), self.past)
     }

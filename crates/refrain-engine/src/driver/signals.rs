@@ -25,7 +25,6 @@ pub enum Signals {
     Given(SignalRequests),
 }
 
-/// What a signal asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SignalRequest {
     /// A pause after the iteration; said twice, at once.
@@ -33,7 +32,6 @@ pub(crate) enum SignalRequest {
     Pause(Urgency),
 }
 
-/// The signals that a runner listens to.
 pub(crate) struct SignalSources {
     interrupt: Option<Signal>,
     terminate: Option<Signal>,

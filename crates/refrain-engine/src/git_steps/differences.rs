@@ -21,7 +21,6 @@ use crate::{ByKind, EngineError, Service};
 
 /// How long git may take for each answer: a user waits for it.
 const LONGEST: Duration = Duration::from_secs(60);
-/// How many omitted files are named.
 const MOST_NAMED: usize = 20;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,14 +35,10 @@ pub struct Differences {
     pub diff: String,
 }
 
-/// How much a loop has changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChangeSize {
-    /// Files that differ.
     pub files: u32,
-    /// Lines that were added.
     pub added: u64,
-    /// Lines that were removed.
     pub removed: u64,
 }
 
@@ -62,9 +57,6 @@ struct Compared {
 impl Service {
     /// What the loop has changed, or the plan has landed, so far: of a loop as its folder is now while that is its own, else as its
     /// last candidate or its branch shows it. Or what one iteration changed, as far as trees are on record.
-    ///
-    /// # Errors
-    /// [`EngineError`] if there is no such loop, or git cannot be asked.
     pub fn differences_of(&self, id: &LoopId, iteration: Option<u32>) -> Result<Differences, EngineError> {
         if let ByKind::Plan(_) = self.find(id)? {
             let Some(iteration) = iteration else { return self.plan_differences(id) };
@@ -109,7 +101,10 @@ impl Service {
         let (state, records) = (whole.state, whole.records);
         let env = marked(&self.host.env, &state.spec);
         let nothing = |note: &str| Ok(Err(note.to_owned()));
-        let work = report::work(&state, &trail);
+        let mut work = report::work(&state, &trail);
+        if work == report::Work::Folder && state.git.released && !state.spec.worktree.is_dir() {
+            work = report::tree(&state, &trail).map_or(report::Work::Gone, report::Work::Tree);
+        }
         let place = match work {
             report::Work::Folder if iteration.is_none() && !state.spec.worktree.is_dir() => {
                 return nothing("The folder that it works in is not there.");
@@ -198,7 +193,6 @@ fn began(state: &LoopState, repository: &Repository) -> Result<(Option<Oid>, boo
     }
 }
 
-/// The description of what is shown.
 fn note(began: Option<&Oid>, known: bool, left_out: Option<&[LeftOut]>, is_open: bool) -> String {
     let from = began.map_or("nothing, as it began without a commit".to_owned(), |head| {
         format!("commit {}", &head.as_str()[..head.as_str().len().min(12)])

@@ -2,7 +2,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::event::{Ask, Asker, Urgency};
-use refrain_core::git::{Base, Checkout, Oid};
+use refrain_core::git::{Base, Oid};
 use refrain_core::glob::PathGlob;
 use refrain_core::view::StatusWord;
 use refrain_core::{LoopId, LoopState, Spec};
@@ -12,12 +12,9 @@ use refrain_store::{LoopDir, journal};
 use crate::git_steps::repository::{self, marked, pinned};
 use crate::{ByKind, EngineError, Located, LoopRequest, Service};
 
-/// A loop or plan that was discarded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Discarded {
-    /// Where it is archived.
     pub archived: Utf8PathBuf,
-    /// What is kept of its work.
     pub kept: Vec<KeptWork>,
 }
 
@@ -34,22 +31,22 @@ pub struct KeptWork {
 /// Why a loop or plan was not discarded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotDiscarded {
-    /// It has not stopped.
     Running,
-    /// It was discarded or archived before.
     Archived,
-    /// Another worktree has its branch checked out.
-    CheckedOut { branch: String, worktree: Utf8PathBuf },
+    CheckedOut {
+        branch: String,
+        worktree: Utf8PathBuf,
+    },
     /// Its worktree holds something that a commit cannot keep.
-    NotKept { worktree: Utf8PathBuf, why: String },
+    NotKept {
+        worktree: Utf8PathBuf,
+        why: String,
+    },
 }
 
 impl Service {
     /// Archives a loop or plan that has stopped, and keeps its work as `refs/refrain/discarded/ID` for 30 days. One that could
     /// still continue is cancelled. It may be repeated.
-    ///
-    /// # Errors
-    /// [`EngineError`] if there is no such loop or plan, or git fails.
     pub fn discard(&self, id: &LoopId, by: Asker) -> Result<Result<Discarded, NotDiscarded>, EngineError> {
         match self.find(id)? {
             ByKind::Loop(Located { dir, archived: false }) => self.discard_loop(id, &dir, by),
@@ -78,7 +75,7 @@ impl Service {
             }
             None => None,
         };
-        let is_own = matches!(spec.git.checkout, Checkout::Worktree { .. });
+        let is_own = spec.git.checkout.is_own_worktree();
         let has_worktree = is_own && spec.worktree.is_dir();
         let mut kept = Vec::new();
         if let Some((branch, repository)) = &repository

@@ -21,10 +21,8 @@ const LONGEST: u64 = 400;
 /// How long discarded work is kept, in seconds.
 pub(crate) const KEPT: i64 = 30 * 24 * 60 * 60;
 
-/// A reference that keeps discarded work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DiscardedRef {
-    /// Its full name.
     pub(crate) reference: String,
     pub(crate) head: Oid,
     /// The loop or plan; none in a note of 0.1.0.
@@ -35,7 +33,6 @@ pub(crate) struct DiscardedRef {
 }
 
 impl DiscardedRef {
-    /// Whether it is to be removed.
     pub(crate) fn is_old(&self, now: i64) -> bool {
         now.saturating_sub(self.since) >= KEPT
     }
@@ -72,7 +69,6 @@ impl Service {
         Ok(reference)
     }
 
-    /// All of them, the latest first.
     pub(crate) fn discarded_refs(&self) -> Vec<DiscardedRef> {
         let Ok(notes) = self.project.data.join(NOTES).read_dir_utf8() else { return Vec::new() };
         let read = |note: Utf8PathBuf| {
@@ -90,7 +86,6 @@ impl Service {
     }
 
     /// The reference that keeps the work of a discarded loop or plan, while there is one.
-    #[must_use]
     pub fn discarded(&self, id: &LoopId) -> Option<String> {
         let is_its = |it: &DiscardedRef| match &it.id {
             Some(of) => of == id,

@@ -6,8 +6,7 @@ use std::ffi::OsString;
 use refrain_agents::environment;
 use refrain_core::event::{Event, Record};
 use refrain_core::git::RepoPath;
-use refrain_core::prompt::context;
-use refrain_core::prompt::{self, Quoted};
+use refrain_core::prompt::{self, Quoted, context};
 use refrain_core::view::{self, Alive};
 use refrain_core::{Live, LoopState, Step, next_step};
 use refrain_git::{Cancel, GitError, PushRequest, Repository, SaveRequest, Saved};
@@ -134,7 +133,6 @@ pub(crate) fn logins(env: &[(OsString, OsString)]) -> impl Iterator<Item = Strin
     logins.filter_map(|(_, value)| value.to_str().map(str::to_owned))
 }
 
-/// Changes each text in a value.
 pub(crate) fn each_text(value: &mut serde_json::Value, change: &impl Fn(&str) -> String) {
     match value {
         serde_json::Value::String(text) => *text = change(text),

@@ -4,7 +4,7 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_agents::environment;
 use refrain_core::LoopState;
-use refrain_core::git::{Checkout, Oid};
+use refrain_core::git::Oid;
 use refrain_core::plan::PlanState;
 use refrain_core::view::garbage::{Garbage, GarbageKind};
 use refrain_git::{GitError, Removal, Repository};
@@ -27,9 +27,6 @@ fn in_use(what: &str) -> String {
 
 impl Service {
     /// Everything that may be removed, the largest of each kind first.
-    ///
-    /// # Errors
-    /// [`EngineError`] if the loops cannot be listed, or git fails.
     pub fn garbage(&self) -> Result<Vec<Garbage>, EngineError> {
         let over = self.loops_that_are_over()?;
         let mut all = self.on_disk(&over)?;
@@ -58,7 +55,7 @@ impl Service {
         if let Some(repository) = self.repository_if_any()? {
             for (state, _) in over {
                 let worktree = &state.spec.worktree;
-                let is_own = matches!(state.spec.git.checkout, Checkout::Worktree { .. });
+                let is_own = state.spec.git.checkout.is_own_worktree();
                 if is_own && worktree.is_dir() && repository.worktree_value(worktree)?.is_none() {
                     push(GarbageKind::Worktree, worktree);
                 }
@@ -83,9 +80,6 @@ impl Service {
     }
 
     /// Removes one of them. Returns why it is kept, if it is needed by now.
-    ///
-    /// # Errors
-    /// [`EngineError`] if git or the disk fails.
     pub fn remove_garbage(&self, garbage: &Garbage) -> Result<Option<String>, EngineError> {
         let name = garbage.name.as_str();
         let path = Utf8PathBuf::from(name);

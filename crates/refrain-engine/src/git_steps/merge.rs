@@ -22,7 +22,6 @@ use crate::{ByKind, EngineError, Service};
 /// How the branch of a loop is merged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MergeOptions {
-    /// As one commit.
     pub squash: bool,
     /// Also if no gate verified it.
     pub unverified: bool,
@@ -34,22 +33,16 @@ pub struct MergedBranch {
     pub name: String,
     /// The branch that has it now; none if the head is detached.
     pub into: Option<String>,
-    /// Where that is now.
     pub head: Oid,
-    /// What was done.
     pub how: MergeKind,
 }
 
-/// What a merge did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MergeKind {
     /// Nothing: the branch was merged before.
     UpToDate,
-    /// The branch was moved.
     FastForward,
-    /// A merge commit was made.
     Merge,
-    /// One commit was made of all.
     Squash,
 }
 
@@ -60,7 +53,6 @@ pub enum NotMerged {
     Running,
     /// The loop has no branch of its own.
     NoBranch {
-        /// The branch that it worked on.
         worked_on: Option<String>,
         /// Where it worked, and how many files are not committed there.
         folder: Utf8PathBuf,
@@ -76,11 +68,13 @@ pub enum NotMerged {
         discarded: Option<String>,
     },
     /// Other loops work in this folder.
-    Used { folder: Utf8PathBuf, by: Vec<String> },
+    Used {
+        folder: Utf8PathBuf,
+        by: Vec<String>,
+    },
     /// Work of the loop is not committed.
     Uncommitted {
         worktree: Utf8PathBuf,
-        /// How many files are changed or new.
         files: usize,
     },
     /// Its branch is the one that is checked out.
@@ -90,17 +84,13 @@ pub enum NotMerged {
         /// Whether the branch was changed after it was verified.
         has_moved: bool,
     },
-    /// Both sides changed the same.
     Conflicts {
         /// What was to be merged, as git takes it: a branch or a commit.
         revision: String,
-        /// Which files.
         paths: Vec<RepoPath>,
     },
-    /// A gate fails on the merged tree.
     GateFailed {
         gate: String,
-        /// What it printed.
         log: Utf8PathBuf,
     },
     /// The user's branch or files are in the way: why.
@@ -110,9 +100,6 @@ pub enum NotMerged {
 impl Service {
     /// Merges the branch of a loop, or what a plan landed, into what is checked out here: by moving the branch if that is enough, else by a commit whose
     /// tree the required gates passed on.
-    ///
-    /// # Errors
-    /// [`EngineError`] if there is no such loop, another process drives it, or git fails.
     pub async fn merge(
         &self,
         id: &LoopId,
@@ -144,16 +131,16 @@ impl Service {
             return Ok(Err(NotMerged::CheckedOut(branch)));
         }
         let work_tree = repository.tree_of(&work)?;
-        let is_verified = status.verification() == Verification::Verified;
-        let has_moved = status.tree.as_deref() != Some(work_tree.as_str());
-        if (!is_verified || has_moved) && !options.unverified {
-            return Ok(Err(NotMerged::Unverified { has_moved: is_verified }));
-        }
         if spec.worktree != self.project.worktree && spec.worktree.is_dir() {
             let files = repository::open(&spec.worktree, &env, spec)?.survey()?.dirty.len();
             if files > 0 {
                 return Ok(Err(NotMerged::Uncommitted { worktree: spec.worktree.clone(), files }));
             }
+        }
+        let is_verified = status.verification() == Verification::Verified;
+        let has_moved = status.tree.as_deref() != Some(work_tree.as_str());
+        if (!is_verified || has_moved) && !options.unverified {
+            return Ok(Err(NotMerged::Unverified { has_moved: is_verified }));
         }
         let _worktree = match refused_if_used(self)? {
             Ok(lock) => lock,
@@ -267,9 +254,7 @@ pub(crate) struct MergeWork<'a> {
     /// The branch or the commit, as git takes it.
     pub(crate) revision: String,
     pub(crate) commit: Oid,
-    /// The message of a merge commit.
     pub(crate) message: String,
-    /// The subject of a squashed commit.
     pub(crate) subject: String,
     /// The trailer of a squashed commit that names the loop or plan.
     pub(crate) trailer: &'static str,

@@ -33,7 +33,6 @@ impl SizedWorktree {
     }
 }
 
-/// What was done to make room.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cleanup {
     /// How much room that made, in bytes.
@@ -51,7 +50,6 @@ pub(crate) fn sized(project: &Project, state_home: &Utf8Path) -> Vec<SizedWorktr
     all
 }
 
-/// How much room the unused ones take.
 pub(crate) fn unused(all: &[SizedWorktree]) -> u64 {
     all.iter().filter(|slot| !slot.found.is_taken).map(|slot| slot.bytes).sum()
 }

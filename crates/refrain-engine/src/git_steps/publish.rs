@@ -103,7 +103,6 @@ impl Desk<'_> {
         }
     }
 
-    /// The loop's branch.
     fn branch(&self) -> Result<&str, Halt> {
         let git = &self.state.git;
         let own = self.state.spec.git.new_branch();
@@ -198,7 +197,6 @@ impl Desk<'_> {
         }
     }
 
-    /// The forge of the loop's remote.
     fn forge(&self, upstream: &Upstream) -> Result<Forge, Halt> {
         let found = Forge::of(&upstream.url, self.repository.root(), self.env, Some(self.cancel))?;
         match found {
@@ -371,7 +369,6 @@ impl Desk<'_> {
     }
 }
 
-/// The message for an unknown forge.
 fn unknown_forge(upstream: &Upstream) -> String {
     format!(
         "pull requests are opened at GitHub with gh or a token and at GitLab with glab, and none of them is for {}",

@@ -21,7 +21,6 @@ pub(crate) const LONGEST: Duration = Duration::from_secs(20);
 pub(crate) struct WorkWatch {
     snapshot: WorkSnapshot,
     worktree: Worktree,
-    /// Runs a git that runs filters.
     sweeper: Option<Sweeper>,
 }
 

@@ -12,16 +12,13 @@ use refrain_store::write_nofollow;
 
 use crate::chain;
 
-/// How long it may take.
 pub(crate) const LONGEST: Duration = Duration::from_mins(30);
 /// How much it may print, in bytes.
 const MOST: usize = 16 << 20;
 /// The file in the git folder of a worktree that has the command that prepared it. It goes with the worktree.
 const DONE: &str = "refrain-setup";
 
-/// A worktree to be prepared.
 pub(crate) struct WorktreeSetup<'a> {
-    /// A shell command.
     pub(crate) command: &'a str,
     pub(crate) repository: &'a Repository,
     /// The folder in the worktree that it runs in.
@@ -29,15 +26,11 @@ pub(crate) struct WorktreeSetup<'a> {
     pub(crate) env: &'a [(OsString, OsString)],
     pub(crate) sweeper: &'a Sweeper,
     pub(crate) cancel: Option<&'a Cancel>,
-    /// Where its output is kept.
     pub(crate) log: &'a Utf8Path,
 }
 
 impl WorktreeSetup<'_> {
     /// Runs the command, unless it has prepared this worktree before.
-    ///
-    /// # Errors
-    /// Why the worktree is not prepared, in a line.
     pub(crate) fn run(&self) -> Result<(), String> {
         let Self { command, repository, dir, env, sweeper, cancel, log } = self;
         let done = repository.git_dir().join(DONE);

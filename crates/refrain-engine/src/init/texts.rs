@@ -4,13 +4,10 @@ use refrain_core::formats::detect::Offer;
 
 use super::{Choices, GitUse};
 
-/// The section for agents, between its marks.
 pub(super) const SECTION: &str = include_str!("agents.md");
 /// The first line of the section. A file that has it has the section.
 pub(super) const SECTION_BEGINS: &str = "<!-- refrain:begin -->";
-/// The targets for Make.
 pub(super) const TARGETS: &str = include_str!("refrain.mk");
-/// The tasks for an editor.
 pub(super) const TASKS: &str = include_str!("tasks.json");
 /// What the label of every such task begins with.
 pub(super) const TASK_BEGINS: &str = "\"Refrain: ";

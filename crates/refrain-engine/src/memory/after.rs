@@ -17,7 +17,6 @@ use crate::{Host, chain};
 pub struct Remembrance(Arc<OnceLock<String>>);
 
 impl Remembrance {
-    #[must_use]
     pub fn trouble(&self) -> Option<&str> {
         self.0.get().map(String::as_str)
     }

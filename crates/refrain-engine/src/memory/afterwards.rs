@@ -20,17 +20,14 @@ use crate::child::judge_spec;
 use crate::child::one_shot::{Question, Reply, ask};
 use crate::{EngineError, Host, MemoryError, Service, now};
 
-/// How long a judge may take.
 const LIMIT: Duration = Duration::from_secs(600);
 /// How much of an agent's last message a judge gets, in bytes.
 const EXCERPT: u64 = 4 << 10;
-/// The request to a judge.
 const LESSONS: &str = "lessons";
 
 /// The result of asking a judge about a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReflectionOutcome {
-    /// This many memories were kept.
     Remembered(usize),
     /// There was nothing to ask, or an agent was asked already.
     Nothing,
@@ -62,9 +59,7 @@ pub(crate) fn begin(host: &Host, dir: &LoopDir) {
 impl Service {
     /// Asks a judge what there is to learn from a loop that is over, and remembers that. One judge is asked about one
     /// end of a loop, even if this is called again.
-    ///
-    /// # Errors
-    /// [`EngineError`] if it cannot be asked, says something else than was asked for, or nothing can be kept.
+    /// Errors: [`EngineError`] if it cannot be asked, says something else than was asked for, or nothing can be kept.
     pub fn look_back(&self, id: &LoopId, judge: &AgentSpec) -> Result<ReflectionOutcome, EngineError> {
         let unkept =
             |error: MemoryError| EngineError::Process("nothing can be remembered", io::Error::other(error));

@@ -18,7 +18,6 @@ use crate::{Host, chain};
 
 /// The variable that may hold the key. No agent gets it: what begins so is not handed on.
 const VARIABLE: &str = "REFRAIN_EMBEDDINGS_KEY";
-/// How long an endpoint may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How many memories are sent beside a goal, if they have no vector of its model yet.
 const AT_ONCE: u32 = 64;
@@ -30,16 +29,12 @@ const LARGEST: usize = 32 << 20;
 /// Why there are no vectors. The memories are found by their words.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EmbedError {
-    /// The key cannot be read.
     #[error("the key of [memory] embeddings is not sent, so memories are found by their words alone")]
     Key(#[source] SecretError),
-    /// It is no text that a header can hold.
     #[error("the key of [memory] embeddings is no plain text; {VARIABLE} or the file {0} holds one")]
     OddKey(Utf8PathBuf),
-    /// The system has no certificates, say.
     #[error("nothing can be sent from here, so memories are found by their words alone")]
     Client(#[source] reqwest::Error),
-    /// It did not answer, or with something else.
     #[error("[memory] embeddings {0}, so memories are found by their words alone")]
     Answer(String),
     #[error(transparent)]
@@ -126,13 +121,10 @@ impl Embedder {
     }
 }
 
-/// The answer of either kind.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct EmbeddingResponse {
-    /// OpenAI's.
     data: Vec<Datum>,
-    /// Ollama's.
     embeddings: Vec<Vec<f32>>,
 }
 
@@ -156,9 +148,7 @@ impl EmbeddingResponse {
 
 /// The vector of a goal, and with the same question those of memories that have none of this model yet. None if nothing
 /// is remembered: then nothing is sent.
-///
-/// # Errors
-/// [`EmbedError`]; what has a vector already keeps it.
+/// Errors: [`EmbedError`]; what has a vector already keeps it.
 pub(super) fn catch_up(
     embedder: &Embedder,
     data_home: &Utf8Path,

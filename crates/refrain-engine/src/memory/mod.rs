@@ -25,10 +25,8 @@ use crate::{Service, chain, now};
 pub enum RememberError {
     #[error(transparent)]
     File(#[from] MemoryError),
-    /// It has no words.
     #[error("there are no words in it")]
     Empty,
-    /// It looks like a secret: what this is.
     #[error("it looks like a secret ({0}), and is not remembered")]
     Secret(&'static str),
 }
@@ -85,7 +83,6 @@ impl Service {
         kept.into_iter().next().ok_or(RememberError::Empty)
     }
 
-    /// The memories with these ids.
     pub fn memories_named(&self, ids: &[MemoryId]) -> Result<Vec<Memory>, MemoryError> {
         Ok(memory::look(&self.host().data_home, |file| file.named(ids))?.unwrap_or_default())
     }

@@ -20,7 +20,6 @@ use crate::service::notes::{is_completed, noted};
 use crate::service::redact::Redactor;
 use crate::{ByKind, EngineError, Service};
 
-/// The detail view of a loop.
 #[derive(Clone, Debug)]
 pub struct DetailView {
     pub status: Status,
@@ -30,7 +29,6 @@ pub struct DetailView {
     pub notes: Option<String>,
     /// The agent's own status in its `state.md`.
     pub says: Option<WorkStatus>,
-    /// The last event that this shows.
     pub seq: u64,
     /// How long the journal was at least when that was read, in bytes.
     pub bytes: u64,
@@ -41,7 +39,6 @@ pub struct Screen(Redactor);
 
 impl Screen {
     /// The text without them: a line that looks like one is omitted as a whole.
-    #[must_use]
     pub fn clean(&self, text: &str) -> String {
         self.0.clean(text)
     }
@@ -92,9 +89,6 @@ impl Service {
     }
 
     /// Says when a loop's, or a plan's, journal or its `state.md` changes.
-    ///
-    /// # Errors
-    /// [`EngineError`] if there is no such loop, or no notices can be had.
     pub fn changes(&self, id: &LoopId) -> Result<Changes, EngineError> {
         let (dir, state_file) = match self.find(id)? {
             ByKind::Plan(dir) => (dir.clone(), dir.state_file()),
@@ -109,7 +103,6 @@ impl Service {
     }
 
     /// The folders of all projects that Refrain has worked in and that are still there.
-    #[must_use]
     pub fn known_projects(&self) -> Vec<Utf8PathBuf> {
         projects::listed(&self.host.data_home).into_iter().filter(|root| root.is_dir()).collect()
     }
@@ -127,7 +120,6 @@ pub struct Changes {
     seen: [Stamp; 2],
 }
 
-/// What has changed in a loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changed {
     pub journal: bool,

@@ -59,7 +59,6 @@ impl DelayedFileWatch {
         Self { watch: None, due: Some(Instant::now() + BEGINS_AFTER) }
     }
 
-    /// Whether it was begun.
     pub(crate) fn is_armed(&self) -> bool {
         self.due.is_none()
     }

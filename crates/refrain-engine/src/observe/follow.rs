@@ -8,13 +8,12 @@ use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
 use refrain_agents::output_parser::Stream;
-use refrain_core::Spec;
 use refrain_core::agent::AgentEvent;
 use refrain_core::event::{Event, Identity};
 use refrain_core::gate::Check;
 use refrain_core::spec::AgentSpec;
 use refrain_core::view::Status;
-use refrain_core::{AttemptId, LoopState, Record};
+use refrain_core::{AttemptId, LoopId, LoopState, Record, Spec};
 use refrain_files::OFlags;
 use refrain_proc::identity;
 use refrain_store::journal::{Journal, JournalError};
@@ -26,7 +25,6 @@ use crate::driver::liveness::look;
 use crate::driver::progress::LiveProgress;
 use crate::driver::recovery;
 use crate::{EngineError, Service};
-use refrain_core::LoopId;
 
 /// How much of an agent's earlier output a new follower shows, in bytes.
 const CATCH_UP: u64 = 8 << 10;
@@ -34,7 +32,6 @@ const CATCH_UP: u64 = 8 << 10;
 /// place for more.
 const MOST_SHOWN: u64 = 1 << 20;
 
-/// Something new for a follower.
 #[derive(Debug)]
 pub enum FollowEvent {
     Event(Box<Record>),
@@ -42,9 +39,7 @@ pub enum FollowEvent {
     Past(Box<Record>),
     /// Something that the agent of this attempt said, in its stream of events.
     Said(AgentEvent),
-    /// Output that is no event.
     Output {
-        /// Whether it was on standard error.
         stderr: bool,
         /// The bytes, cut anywhere.
         bytes: Vec<u8>,
@@ -66,7 +61,6 @@ pub struct Follower {
     last_attempt: AttemptId,
     /// The loop's specification, once it was read.
     spec: Option<Box<Spec>>,
-    /// Streams are shown as they are.
     raw: bool,
     /// Standard error is shown beside a stream, too.
     all: bool,
@@ -104,7 +98,6 @@ struct Log {
     path: Utf8PathBuf,
     stderr: bool,
     at: u64,
-    /// How much of it was shown.
     shown: u64,
 }
 
@@ -223,7 +216,6 @@ impl Follower {
     }
 
     /// The status of the loop with this state, and which of its processes live.
-    #[must_use]
     pub fn status(&self, state: &LoopState) -> Status {
         look(&self.dir, state)
     }

@@ -86,7 +86,6 @@ impl<E: DeserializeOwned> JournalReader<E> {
         Ok(snapshot)
     }
 
-    /// Waits for more than this snapshot.
     pub(crate) fn wait(&self, snapshot: ProgressSnapshot, at_most: Option<Duration>) {
         match &self.wake {
             Wake::LiveProgress(live_progress) => drop(live_progress.wait(snapshot, at_most)),

@@ -36,7 +36,6 @@ const SLACK: i64 = 10;
 #[derive(Clone, Debug)]
 pub enum News {
     Recorded(LoopRef, Mark),
-    /// An agent printed something.
     Printed(LoopRef, AttemptId),
     /// Loops went, or came from elsewhere: a list is to be made anew.
     Listed,
@@ -52,14 +51,11 @@ pub struct LoopRef {
 /// Watches loops. Blocks; belongs on a thread of its own.
 pub struct JournalWatcher {
     notice: Notice,
-    /// Says which projects are open now.
     open: Box<dyn Fn() -> Vec<Service> + Send>,
-    /// What agents print is news too.
     hears: bool,
     list: Option<Utf8PathBuf>,
     /// The folders that loops and plans come to, or go to.
     folders: BTreeMap<Utf8PathBuf, Arc<Service>>,
-    /// By the path that is watched.
     journals: BTreeMap<Utf8PathBuf, Journal>,
     outputs: BTreeMap<Utf8PathBuf, Printing>,
     /// How many without a runner are watched; how many may be before some are let go of.
@@ -73,7 +69,6 @@ pub struct JournalWatcher {
 #[derive(Debug)]
 struct Journal {
     whose: LoopRef,
-    /// How much of it is known.
     at: u64,
     is_watched: bool,
 }
@@ -245,7 +240,6 @@ impl JournalWatcher {
         (length > 0).then_some(News::Printed(whose, attempt))
     }
 
-    /// Whether an attempt printed something.
     fn listen(&mut self, output: &Utf8Path, news: &mut Vec<News>) {
         let Some(printing) = self.outputs.get_mut(output) else { return };
         let length = fs::metadata(output).map_or(0, |meta| meta.len());
@@ -324,7 +318,6 @@ impl fmt::Debug for JournalWatcher {
 
 /// What was recorded in these projects since then, oldest first: maybe a little more, never less; none if it is more
 /// than `most`. Nothing is watched for it.
-#[must_use]
 pub fn recorded_since(services: Vec<Service>, then: Timestamp, most: usize) -> Option<Vec<News>> {
     let then = then.as_second().saturating_sub(SLACK);
     let mut found = Vec::new();

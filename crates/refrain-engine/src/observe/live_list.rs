@@ -27,7 +27,6 @@ const ALIVE_CHECK: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListRow {
     pub id: LoopId,
-    /// The project's folder.
     pub project: Arc<str>,
     pub kind: Kind,
     pub status: StatusWord,
@@ -37,14 +36,11 @@ pub struct ListRow {
     pub iteration: u32,
     pub max_iterations: Option<u32>,
     pub started_at: Timestamp,
-    /// When the last event happened.
     pub updated_at: Timestamp,
     pub ended_at: Option<Timestamp>,
     /// What it cost, in US dollars, as far as that is known.
     pub cost_usd: Option<f64>,
-    /// It cost more than that.
     pub cost_at_least: bool,
-    /// Each gate, and whether it passed last.
     pub gates: Vec<(String, bool)>,
     /// The last line that its agent said; none if that was not looked at.
     pub said: Option<String>,
@@ -64,7 +60,6 @@ pub enum Entry {
 pub enum LiveListChange {
     /// The whole list, last touched first.
     All(Vec<Entry>),
-    /// These changed.
     Some(Vec<ListRow>),
 }
 
@@ -82,7 +77,6 @@ struct StatusRest {
 #[derive(Deserialize)]
 struct Cost {
     cost_usd: Option<f64>,
-    /// Of a plan: its cost is incomplete.
     #[serde(default)]
     at_least: bool,
     #[serde(default)]
@@ -133,7 +127,6 @@ pub struct LiveList {
     service: Service,
     everywhere: bool,
     lookout: Option<JournalWatcher>,
-    /// By their folders.
     known: BTreeMap<Utf8PathBuf, EntryOwner>,
     /// When it was last made sure that what is driven still is.
     checked: Instant,
@@ -154,7 +147,6 @@ struct Watched {
     of: Of,
     /// It has not stopped, as far as is known.
     is_driven: bool,
-    /// Its last row.
     seen: Option<ListRow>,
 }
 
@@ -167,7 +159,6 @@ enum Of {
 
 impl Service {
     /// Looks at all loops and plans of this project, or of all that Refrain has worked in.
-    #[must_use]
     pub fn live_list(&self, everywhere: bool) -> LiveList {
         let service = self.clone();
         LiveList { service, everywhere, lookout: None, known: BTreeMap::new(), checked: Instant::now() }
@@ -190,9 +181,6 @@ impl Service {
 impl LiveList {
     /// Waits for changes since the last call, and returns them: at first, and whenever loops came or went, the whole
     /// list.
-    ///
-    /// # Errors
-    /// [`EngineError`] if nothing can be listed, or no notices can be had.
     pub fn look(&mut self) -> Result<LiveListChange, EngineError> {
         loop {
             let is_driven = self.listed().any(|watched| watched.is_driven);
@@ -298,7 +286,6 @@ impl Watched {
         Self { service: Arc::clone(service), id: brief.id.clone(), dir, of, is_driven, seen: None }
     }
 
-    /// Its row, if that is another than before.
     fn other(&mut self) -> Option<ListRow> {
         let before = self.seen.take();
         let seen = self.glimpse()?;

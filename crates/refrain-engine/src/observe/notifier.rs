@@ -29,18 +29,15 @@ pub struct Notifier(JoinHandle<Option<String>>);
 
 impl Notifier {
     /// Waits until all is sent, or has to be left for later, and answers with why.
-    #[must_use]
     pub fn finish(self) -> Option<String> {
         // If it panicked, nothing more is sent; the loop is unaffected.
         self.0.join().unwrap_or(None)
     }
 }
 
-/// The receivers of notices.
 pub struct Audience {
     /// Waits that are longer are reported.
     pub longest: Option<Millis>,
-    /// A webhook, for all that it is owed.
     pub webhook: Option<Webhook>,
     /// Receives the notices of what happens from here on.
     pub tell: Box<dyn FnMut(&Notice) + Send>,
@@ -48,9 +45,6 @@ pub struct Audience {
 
 impl Runner {
     /// Starts sending notices of the loop.
-    ///
-    /// # Errors
-    /// If nothing can be sent from here.
     pub fn notifier(&self, audience: Audience) -> io::Result<Notifier> {
         notifier(&self.journal, Arc::clone(&self.live_progress), self.past, audience)
     }
@@ -58,9 +52,6 @@ impl Runner {
 
 impl PlanRunner {
     /// Starts sending notices of the plan.
-    ///
-    /// # Errors
-    /// If nothing can be sent from here.
     pub fn notifier(&self, audience: Audience) -> io::Result<Notifier> {
         let (journal, live_progress) = self.observed();
         notifier(journal, live_progress, journal.state().seq, audience)
@@ -165,7 +156,6 @@ fn deliver<S: NoticeCheck>(
     Ok(post.finish(dir, watch.seen(bytes)))
 }
 
-/// Reads a journal for notices.
 struct Watch<S: Machine> {
     tail: Tail<S::Event>,
     state: Option<S>,

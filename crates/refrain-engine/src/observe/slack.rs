@@ -14,10 +14,6 @@ impl Service {
         Ok(Talk::read(&self.locate(id)?.dir))
     }
 
-    /// Stores these messages.
-    ///
-    /// # Errors
-    /// [`EngineError`] if there is no such loop, or it cannot be noted.
     pub fn note_talk(&self, id: &LoopId, talk: &Talk) -> Result<(), EngineError> {
         Ok(talk.write(&self.locate(id)?.dir)?)
     }
@@ -40,9 +36,7 @@ impl Service {
 /// The tokens of this app. They are shown nowhere.
 #[derive(Clone)]
 pub struct SlackTokens {
-    /// The bot's token: it posts.
     pub bot: String,
-    /// The app's token: it listens.
     pub app: String,
 }
 
@@ -54,10 +48,8 @@ impl std::fmt::Debug for SlackTokens {
 
 #[derive(Debug, thiserror::Error)]
 pub enum SlackTokenError {
-    /// It is not configured.
     #[error("there is no token of Slack; {0} or the file {1} holds one that begins with {2}")]
     Missing(&'static str, Utf8PathBuf, &'static str),
-    /// The value is no such token.
     #[error("{0} holds no token that begins with {1}")]
     Unfit(String, &'static str),
     #[error(transparent)]
@@ -67,9 +59,6 @@ pub enum SlackTokenError {
 impl SlackTokens {
     /// The tokens in the variables `REFRAIN_SLACK_BOT_TOKEN` and `REFRAIN_SLACK_APP_TOKEN`, which no agent gets, else
     /// in the files `slack-bot-token` and `slack-app-token` in the config home, which only their owner may read.
-    ///
-    /// # Errors
-    /// [`SlackTokenError`] for the first that is missing, or is none.
     pub fn of(host: &Host) -> Result<Self, SlackTokenError> {
         Ok(Self {
             bot: token(host, "REFRAIN_SLACK_BOT_TOKEN", "slack-bot-token", "xoxb-")?,

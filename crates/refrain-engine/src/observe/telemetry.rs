@@ -22,13 +22,10 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
-    /// The URL of a collector is none.
     #[error("{0} is no URL of a collector; accepted is one of http or https, like http://localhost:4318")]
     Url(&'static str),
-    /// The headers are malformed.
     #[error("{0} is no list of headers; accepted is NAME=VALUE, with commas between them")]
     Headers(&'static str),
-    /// The system has no certificates, say.
     #[error("nothing can be sent from here")]
     Client(#[source] reqwest::Error),
 }
@@ -77,17 +74,14 @@ struct Target {
     headers: HeaderMap,
 }
 
-/// A collector refused something.
 #[derive(Debug)]
 struct Refused {
     why: String,
     how: Refusal,
 }
 
-/// How it was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refusal {
-    /// It may be accepted later.
     ForNow,
     /// It may have been taken all the same: there was no answer.
     Unanswered,
@@ -205,7 +199,6 @@ impl Telemetry {
     }
 
     /// Oddities of the configuration, and what is done instead.
-    #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -243,7 +236,6 @@ fn pairs(text: &str) -> Option<Vec<(String, String)>> {
     pairs.map(pair).collect()
 }
 
-/// Parses headers in this form.
 fn headers(text: &str) -> Option<HeaderMap> {
     let header = |(name, value): (String, String)| {
         let mut value = HeaderValue::from_str(&value).ok()?;

@@ -31,13 +31,10 @@ const LONGEST_MESSAGE: usize = 2_000;
 /// The longest pause that a receiver may ask for.
 const LONGEST_REST: Duration = Duration::from_secs(600);
 
-/// Why a webhook cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum WebhookError {
-    /// The configured URL is none.
     #[error("[notify] webhook is no URL that can be posted to")]
     Url,
-    /// There is nothing to sign with.
     #[error("there is no secret to sign with; {VARIABLE} or the file {0} holds one")]
     NoSecret(Utf8PathBuf),
     /// The secret can be guessed, or is no base64.
@@ -47,7 +44,6 @@ pub enum WebhookError {
     Weak,
     #[error(transparent)]
     Secret(#[from] SecretError),
-    /// The system has no certificates, say.
     #[error("nothing can be sent from here")]
     Client(#[source] reqwest::Error),
 }
@@ -59,10 +55,8 @@ pub struct Webhook {
     client: Client,
 }
 
-/// How a notice is posted.
 #[derive(Clone, Debug)]
 enum Form {
-    /// As JSON, signed with this key.
     Signed(hmac::Key),
     /// As a message of ntfy (docs.ntfy.sh/publish).
     Ntfy,
@@ -77,7 +71,6 @@ pub(crate) enum Undelivered {
 }
 
 impl Webhook {
-    /// What the configuration names, if anything.
     pub fn configured(config: &Notify, host: &Host, variables: bool) -> Option<Result<Self, WebhookError>> {
         match (&config.webhook, &config.ntfy) {
             (Some(url), _) => Some(Self::new(url, host, variables)),
@@ -152,9 +145,7 @@ fn signature(key: &hmac::Key, id: &str, at: Timestamp, body: &str) -> String {
     format!("v1,{}", STANDARD.encode(signed))
 }
 
-/// A notice as a phone shows it.
 struct Message {
-    /// ASCII, as headers are.
     title: String,
     text: String,
     tag: &'static str,

@@ -14,7 +14,7 @@ use refrain_core::plan::{PlanEvent, PlanLive, PlanState, PlanStep, TaskEnded, ne
 use refrain_store::RunnerLock;
 use refrain_store::journal::Durability;
 use refrain_store::project::pool::Slot;
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, LocalSet};
 
 use super::landing::Landing;
 use super::round::{Quiet, Turns, reserve, turns};
@@ -28,17 +28,13 @@ use crate::driver::signals::Signals;
 use crate::observe::telemetry::TaskExport;
 use crate::{EngineError, Host, Service, chain, now};
 use refrain_proc::limits::raise_open_files;
-use tokio::task::LocalSet;
 
-/// A plan's runner at work.
 pub(super) struct PlanDrive<'a> {
     driver: Driver<'a, PlanState, RunnerLock>,
     service: Service,
     landing: Landing,
     statuses: Statuses,
-    /// The loops that it drives.
     driven: BTreeSet<LoopId>,
-    /// The tasks that drive them. Dropped, they are ended.
     hosted: JoinSet<(TaskEnded, Option<Slot>)>,
     /// The worktrees of tasks that are under way, but have no runner now.
     slots: BTreeMap<LoopId, Slot>,
@@ -58,9 +54,8 @@ pub(super) struct PlanDrive<'a> {
 impl PlanRunner {
     /// Drives the plan, and the loops of its tasks, until it stops, and returns its state. `ready` is called once the
     /// takeover is on disk.
-    ///
-    /// # Errors
-    /// [`EngineError`] if it cannot continue: what is on disk is what happened, and `plan resume` continues from there.
+    /// Errors: [`EngineError`] if it cannot continue: what is on disk is what happened, and `plan resume` continues
+    /// from there.
     pub async fn drive(
         self,
         host: &Host,

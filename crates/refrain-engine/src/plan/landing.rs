@@ -23,13 +23,11 @@ use crate::{Host, Service, chain};
 /// The longest subject of a commit that a title makes, in bytes.
 const SUBJECT: usize = 100;
 
-/// The plan's interface to git.
 #[derive(Clone, Debug)]
 pub(crate) struct Landing {
     pub(super) project: Project,
     pub(super) state_home: Utf8PathBuf,
     pub(super) env: Vec<(OsString, OsString)>,
-    /// What git runs for the plan.
     pins: Option<Box<GitPins>>,
     /// The repository, once it was found: it is asked something again and again, and stays where it is.
     found: Arc<OnceLock<Repository>>,
@@ -138,10 +136,6 @@ impl Landing {
         let mut top: Option<Oid> = None;
         let tasks = || tasks.iter().filter_map(|task| state.tasks.get(*task));
         let works: Vec<_> = tasks().filter_map(|task| task.head.as_ref().zip(task.onto.as_ref())).collect();
-        if let Some(merged) = merged_apart(&repository, &tip, &tasks().collect::<Vec<_>>(), &except, cancel)?
-        {
-            return Ok(PlanEvent::BatchMerged { merged, refused: Vec::new() });
-        }
         let touching = repository.touching(&works, &except, Some(cancel))?;
         for task in tasks() {
             let id = task.card.id.clone();
@@ -239,22 +233,6 @@ impl Landing {
         });
         let commits = commits.collect();
         Ok(PlanEvent::BatchLanded { commits, refused, tip })
-    }
-
-    /// Has git find the committer once, before several tasks commit at the same moment. Only a speed-up: else each
-    /// asks.
-    pub(super) fn prepare_commits(&self) {
-        if let Ok(repository) = self.repository(None) {
-            let _ = repository.prepare_commits();
-        }
-    }
-
-    /// Makes the branches that tasks are about to begin on. Only haste: one that is not made here is made with its
-    /// worktree.
-    pub(super) fn prepare_branches(&self, branches: &[(String, Oid)]) {
-        if let Ok(repository) = self.repository(None) {
-            let _ = repository.prepare_branches(branches);
-        }
     }
 
     /// The branches of tasks that have landed are of no further use: those of these tasks, with the rounds that they
@@ -487,36 +465,11 @@ impl Landing {
         let _ = repository.retire_branches(&branches, |worktree| self.take_slot_of(worktree));
     }
 
-    /// The folder of a task's loop.
     pub(super) fn loop_dir(&self, id: &refrain_core::LoopId) -> LoopDir {
         self.project.loop_dir(id)
     }
 }
 
-/// What works of the same beginning come to that have nothing to do with each other; none if git has to merge them.
-fn merged_apart(
-    repository: &Repository,
-    tip: &Oid,
-    tasks: &[&TaskState],
-    except: &[RepoPath],
-    cancel: &Cancel,
-) -> Result<Option<Vec<Merged>>, GitError> {
-    let (mut base, mut works) = (None, Vec::new());
-    for task in tasks {
-        let (Some(work), Some(onto), None) = (&task.head, &task.onto, &task.again) else { return Ok(None) };
-        let stands_on = repository.stands_on(onto, work, Some(cancel))?;
-        if base.get_or_insert_with(|| stands_on.clone()) != &stands_on {
-            return Ok(None);
-        }
-        works.push(work);
-    }
-    let Some(base) = base else { return Ok(None) };
-    let trees = repository.merge_apart((&base, tip), &works, except, Some(cancel))?;
-    let merged = |(task, tree): (&&TaskState, Oid)| Merged { task: task.card.id.clone(), tree };
-    Ok(trees.map(|trees| tasks.iter().zip(trees).map(merged).collect()))
-}
-
-/// The result of a hand-over.
 pub(super) enum HandingOver {
     Told(PlanEvent),
     /// The person committed meanwhile: this tree is to be verified first.
@@ -527,7 +480,6 @@ pub(super) fn refused(why: impl Into<Option<String>>) -> PlanEvent {
     PlanEvent::HandedOver { head: None, rest: Vec::new(), waves: Vec::new(), refused: why.into() }
 }
 
-/// A wave with the commits of its tasks.
 fn remade(wave: u32, its: &[(TaskId, Oid)], commit: Oid, chain: Vec<Oid>) -> RemadeWave {
     let pairs = its.iter().zip(chain);
     let commits = pairs.map(|((task, _), commit)| TaskCommit { task: task.clone(), commit }).collect();

@@ -82,9 +82,7 @@ impl Service {
     }
 
     /// Checks every byte of a plan's journal, whether its commits are on a branch, and each loop of its tasks: the plan's verdict first.
-    ///
-    /// # Errors
-    /// [`EngineError`] if there is no such plan, or a journal cannot be read; one that is damaged is a verdict.
+    /// Errors: [`EngineError`] if there is no such plan, or a journal cannot be read; one that is damaged is a verdict.
     pub(crate) fn verify_plan(&self, id: &LoopId) -> Result<Vec<Verdict>, EngineError> {
         let dir = self.locate_plan(id)?;
         let own = match journal::records_as::<PlanState>(&dir) {

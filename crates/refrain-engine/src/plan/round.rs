@@ -5,22 +5,20 @@ use std::io;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use refrain_core::event::End;
+use refrain_core::event::{Asker, End, Urgency};
 use refrain_core::git::{Oid, RepoPath};
 use refrain_core::r#loop::Grant;
 use refrain_core::plan::{
     AgentFault, Graph, PlanSpec, PlanState, Running, Task, TaskEnd, TaskEnded, TaskState, failed_gate,
 };
-use refrain_core::view::trace;
-use refrain_core::view::{self, Alive};
+use refrain_core::view::{self, Alive, trace};
 use refrain_core::{LoopId, LoopState, Spec};
 use refrain_git::{GitError, MergeRequest, Merged, ReadyRequest, ReadySlot, Repository, SlotState};
 use refrain_proc::orphans;
-use refrain_store::LoopDir;
 use refrain_store::access::trust::Content;
-use refrain_store::journal;
 use refrain_store::project::pool::Slot;
 use refrain_store::tasks::TaskFile;
+use refrain_store::{LoopDir, journal};
 use tokio::sync::Semaphore;
 
 use super::asking::tell;
@@ -31,11 +29,9 @@ use crate::git_steps::repository;
 use crate::git_steps::worktree_setup::WorktreeSetup;
 use crate::observe::telemetry::TaskExport;
 use crate::{EngineError, Host, Runner, Service, Signals, chain};
-use refrain_core::event::{Asker, Urgency};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// All that a round needs.
 pub(super) struct Round {
     pub(super) service: Service,
     pub(super) host: Host,
@@ -43,9 +39,7 @@ pub(super) struct Round {
     /// The tasks, as their file could be read last.
     pub(super) tasks: Option<Arc<[Task]>>,
     pub(super) spec: PlanSpec,
-    /// When the plan was started.
     pub(super) started_at: Timestamp,
-    /// Exports the loop.
     pub(super) telling: Option<TaskExport>,
     pub(super) plan_dir: LoopDir,
     pub(super) task: TaskState,
@@ -56,7 +50,6 @@ pub(super) struct Round {
 /// would be at work before the last one could be.
 pub(super) type Turns = Arc<Semaphore>;
 
-/// One semaphore for this machine.
 pub(super) fn turns() -> Turns {
     Arc::new(Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from)))
 }
@@ -65,16 +58,13 @@ pub(super) fn turns() -> Turns {
 enum Prepared {
     /// The loop, and the worktree that it has.
     Drive(Box<Runner>, Slot),
-    /// The loop has stopped already, in this state.
     Over(Box<LoopState>),
 }
 
 /// The request that its loops get when they start, if everything is to come to rest.
 pub(super) type Quiet = Rc<Cell<Option<(Urgency, bool, Asker)>>>;
 
-/// What a new loop begins with.
 pub(super) struct Begin {
-    /// The commit that its branch begins at.
     pub(super) at: Oid,
     /// Paths that both its earlier work and what landed since changed.
     pub(super) conflicts: Vec<RepoPath>,
@@ -202,7 +192,7 @@ impl Round {
             repository: there,
             dir: &dir,
             env: &self.landing.env,
-            sweeper: &repository::sweeper(&self.host.program, each, &self.plan_dir),
+            sweeper: &repository::sweeper(&self.host, each, &self.plan_dir),
             cancel: None,
             log: &self.plan_dir.0.join(format!("setup-{}.log", slot.number())),
         };
@@ -362,7 +352,7 @@ impl Round {
     fn ended(&self, state: &LoopState) -> Result<TaskEnded, EngineError> {
         let task = self.task.card.id.clone();
         let branch = self.spec.branch(&task, self.running.round);
-        let status = view::status(state, Alive::NOBODY);
+        let status = view::status(state, Alive::NO_RUNNER);
         let end = TaskEnd::of(state, &status.reason, status.needs.as_deref());
         let repository = self.landing.repository(None)?;
         let found = repository.references(&[format!("refs/heads/{branch}")])?.into_values().next();

@@ -19,17 +19,14 @@ pub struct PlanRunner {
     pub(super) live_progress: Arc<LiveProgress>,
     /// The project's repository, if git was asked about it already.
     pub(super) opened: Option<Repository>,
-    /// Exports its loops.
     pub(crate) telling: Option<TaskExport>,
 }
 
 impl PlanRunner {
-    #[must_use]
     pub fn id(&self) -> &LoopId {
         &self.journal.state().spec.id
     }
 
-    #[must_use]
     pub fn state(&self) -> &PlanState {
         self.journal.state()
     }
@@ -40,7 +37,6 @@ impl PlanRunner {
     }
 
     /// Follows the plan from its first event on, in this process.
-    #[must_use]
     pub fn follow(&self) -> PlanFollower {
         PlanFollower::of_own(&self.journal, Arc::clone(&self.live_progress))
     }

@@ -10,9 +10,8 @@ use refrain_core::text::nearest;
 use refrain_core::{LoopId, Spec};
 use refrain_git::Repository;
 use refrain_proc::detach::Detached;
-use refrain_store::journal;
 use refrain_store::project::archive;
-use refrain_store::{Journal, LoopDir, PlansLock, RunnerLock};
+use refrain_store::{Journal, LoopDir, PlansLock, RunnerLock, journal};
 
 use super::runner::PlanRunner;
 use super::statuses::Statuses;
@@ -22,9 +21,7 @@ use crate::{EngineError, LoopRequest, Service, now};
 impl Service {
     /// Starts a plan: from here on it exists, and the value returned has the right to drive it. Where the name was made
     /// up, another is made up until one is free.
-    ///
-    /// # Errors
-    /// [`EngineError`]; nothing was begun then.
+    /// Errors: [`EngineError`]; nothing was begun then.
     pub fn start_plan(&self, mut spec: PlanSpec, named: Option<&LoopId>) -> Result<PlanRunner, EngineError> {
         spec.each.trace = self.host.trace();
         spec.each.gate_env.mark = format!("{:016x}", rand::random::<u64>());
@@ -52,9 +49,6 @@ impl Service {
     }
 
     /// The checks of [`Self::start_plan`] before it begins anything; they settle the agent's program in `spec`.
-    ///
-    /// # Errors
-    /// [`EngineError`] for what it would refuse.
     pub fn admit_plan(&self, spec: &mut PlanSpec, named: Option<&LoopId>) -> Result<(), EngineError> {
         self.admit_beginning(spec)?;
         self.check_free(spec, named)
@@ -87,9 +81,6 @@ impl Service {
     }
 
     /// Whether the tasks of a plan can begin in the repository as it is.
-    ///
-    /// # Errors
-    /// [`EngineError`] that says why not.
     pub fn admit_repository(&self, spec: &PlanSpec) -> Result<(), EngineError> {
         self.fit_repository(spec).map(drop)
     }
@@ -132,9 +123,7 @@ impl Service {
     }
 
     /// Takes a plan over to resume it, under new totals if they are given.
-    ///
-    /// # Errors
-    /// [`EngineError`]; the plan is unchanged then.
+    /// Errors: [`EngineError`]; the plan is unchanged then.
     pub fn resume_plan(&self, id: &LoopId, grant: &PlanGrant) -> Result<PlanRunner, EngineError> {
         let dir = self.locate_plan(id)?;
         let refused = |why| EngineError::Refused { id: id.clone(), what: LoopRequest::Resume, why };
@@ -156,9 +145,7 @@ impl Service {
     }
 
     /// Hands a plan to a process of its own that outlives this one; returns once that has taken over.
-    ///
-    /// # Errors
-    /// [`EngineError`] if it did not; the plan exists and can be resumed.
+    /// Errors: [`EngineError`] if it did not; the plan exists and can be resumed.
     pub fn detach_plan(
         &self,
         runner: PlanRunner,
@@ -176,16 +163,12 @@ impl Service {
         Ok(!RunnerLock::is_free(&self.locate_plan(id)?))
     }
 
-    /// All plans of the project, by id.
     pub fn plans(&self) -> Result<Vec<LoopId>, EngineError> {
         let dirs = self.project.plan_dirs()?;
         Ok(dirs.iter().filter_map(|dir| dir.0.file_name()?.parse().ok()).collect())
     }
 
     /// Says how a task that was used up continues, when the plan is resumed.
-    ///
-    /// # Errors
-    /// [`EngineError`] if the plan is driven, or the task does not wait for that.
     pub fn tune(&self, id: &LoopId, task: &TaskId, words: String) -> Result<PlanState, EngineError> {
         let dir = self.locate_plan(id)?;
         let _lock = self.runner_lock::<PlanState>(id, &dir)?;
@@ -196,9 +179,6 @@ impl Service {
     }
 
     /// The folder of a plan, in the archive too.
-    ///
-    /// # Errors
-    /// [`EngineError::NoPlan`], or [`EngineError::IsLoop`].
     pub fn locate_plan(&self, id: &LoopId) -> Result<LoopDir, EngineError> {
         let dir = self.project.plan_dir(id);
         if dir.exists() {

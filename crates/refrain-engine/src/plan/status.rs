@@ -56,7 +56,6 @@ impl Service {
 }
 
 /// The default number of concurrent tasks on this machine.
-#[must_use]
 pub fn usual_jobs() -> u32 {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     jobs(cores, free_memory())

@@ -21,13 +21,10 @@ pub(super) struct Statuses {
     tag: String,
     /// The file, once it could be read: it may be gone, or broken, when a plan is taken over.
     file: Option<TaskFile>,
-    /// Whether it was looked at at all.
     is_known: bool,
     /// The file as it was read, or written, last.
     stamp: Option<Stamp>,
-    /// What is written in it.
     written: HashMap<TaskId, (TaskStatus, Option<Note>)>,
-    /// The tasks, as they could be read last.
     tasks: Option<Arc<[Task]>>,
 }
 

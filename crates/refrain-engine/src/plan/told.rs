@@ -52,7 +52,6 @@ impl<'a> Texts<'a> {
     }
 
     /// The specification of that task in the graph.
-    #[must_use]
     pub fn brief(&self, graph: &Graph, at: usize) -> Brief {
         let sources = Sources {
             plan: self.document.as_ref(),
@@ -64,16 +63,13 @@ impl<'a> Texts<'a> {
     }
 
     /// The first prompt of that task's agent, to the byte; after an earlier round, with what happened in that.
-    #[must_use]
     pub fn prompt(&self, graph: &Graph, at: usize, again: &[Again]) -> String {
         brief::prompt(&graph.tasks()[at], &self.spec.tag, &self.brief(graph, at), again)
     }
 }
 
 /// The text of a file that agents are given, or that is the template for it.
-///
-/// # Errors
-/// [`DiskError`] if it is no readable file of UTF-8 text, or longer than an agent takes.
+/// Errors: [`DiskError`] if it is no readable file of UTF-8 text, or longer than an agent takes.
 pub fn read_told(path: &Utf8Path) -> Result<String, DiskError> {
     let refused = |source| DiskError { action: "read", path: path.to_owned(), source };
     let meta = fs::metadata(path).map_err(refused)?;
@@ -84,7 +80,6 @@ pub fn read_told(path: &Utf8Path) -> Result<String, DiskError> {
     fs::read_to_string(path).map_err(refused)
 }
 
-/// The prompt of a round's loop.
 pub(super) fn prompt(
     round: &Round,
     graph: &Graph,
@@ -96,7 +91,6 @@ pub(super) fn prompt(
     Ok(texts.prompt(graph, at, &again(round, repository, begin)?))
 }
 
-/// The commands that prove every task.
 fn commands(spec: &PlanSpec) -> Vec<String> {
     let gates = spec.each.gates.iter().filter(|gate| gate.hard);
     gates
@@ -107,7 +101,6 @@ fn commands(spec: &PlanSpec) -> Vec<String> {
         .collect()
 }
 
-/// What happened in earlier rounds.
 fn again(round: &Round, repository: &Repository, begin: &Begin) -> Result<Vec<Again>, EngineError> {
     let mut sections = Vec::new();
     if let Some(Return::Resumed(_) | Return::Tuned(_)) = &round.task.again {
@@ -148,7 +141,7 @@ fn tried(round: &Round) -> Option<Again> {
     let reason = match &round.task.again {
         Some(Return::Resumed(reason)) => reason.clone(),
         Some(Return::Tuned(_) | Return::Conflict(_) | Return::Failed(_)) | None => {
-            view::status(&state, Alive::NOBODY).reason
+            view::status(&state, Alive::NO_RUNNER).reason
         }
     };
     let failed = state.gate_results().filter_map(|result| {

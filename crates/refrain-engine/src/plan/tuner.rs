@@ -53,9 +53,6 @@ impl Service {
     }
 
     /// Asks an agent what the next one is to be told; returns its words, or its whole answer if it proposes none.
-    ///
-    /// # Errors
-    /// [`EngineError`] if it could not be started, or came to nothing.
     pub fn propose(
         &self,
         plan: &PlanState,
@@ -72,9 +69,6 @@ impl Service {
     }
 
     /// Asks an agent for a plan; returns the plan, or its whole answer if it has none.
-    ///
-    /// # Errors
-    /// [`EngineError`] if it could not be started, or came to nothing.
     pub fn draft_plan(
         &self,
         spec: &Spec,

@@ -27,7 +27,6 @@ use crate::child::{ChildEvent, Supervised, command_job, supervise};
 use crate::sandbox::Confined;
 use crate::{EngineError, Host, chain, now};
 
-/// All that a verification needs.
 pub(super) struct Verification {
     pub(super) landing: Landing,
     pub(super) state: PlanState,
@@ -38,7 +37,6 @@ pub(super) struct Verification {
     pub(super) lock: Arc<RunnerLock>,
 }
 
-/// What is verified.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Of {
     /// The outcome of the first tasks of the batch.
@@ -65,7 +63,6 @@ pub(crate) struct TreeVerification<'a> {
 pub(crate) enum GateOutcome<T> {
     Passed,
     Failed(T),
-    /// It was cancelled.
     Stopped,
 }
 

@@ -43,7 +43,6 @@ impl Work {
         })
     }
 
-    /// Runs a verification.
     pub(super) fn of_gates(verification: Verification) -> Result<Self, EngineError> {
         Self::begin(|cancel, stopped| spawn_local(verification.run(cancel, stopped)))
     }

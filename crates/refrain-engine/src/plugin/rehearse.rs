@@ -9,11 +9,9 @@ use refrain_store::outbox::plugins::{self, Installed, OwnFile, OwnSettings};
 
 use super::{PluginChange, PluginError, is_noted};
 
-/// The planned changes.
 pub(super) struct Rehearsed {
     pub(super) changes: Vec<PluginChange>,
     pub(super) kept: Vec<Utf8PathBuf>,
-    /// The notes after them.
     pub(super) noted: Installed,
 }
 

@@ -26,7 +26,6 @@ pub enum ByKind<L, P> {
 
 impl ByKind<Status, PlanStatus> {
     /// The runner that drives it, or drove it last.
-    #[must_use]
     pub fn runner(&self) -> Option<&view::Runner> {
         match self {
             Self::Loop(status) => status.runner.as_ref(),
@@ -35,11 +34,9 @@ impl ByKind<Status, PlanStatus> {
     }
 }
 
-/// A plan with the reports on its loops.
 #[derive(Clone, Debug)]
 pub struct PlanReport {
     pub status: PlanStatus,
-    /// The rounds of its tasks, the first first.
     pub rounds: Vec<(TaskStarted, Report)>,
 }
 
@@ -66,9 +63,7 @@ impl Service {
     /// Asks something of a loop, or a plan, for this asker, and returns its state after it was heard. A runner that lives is
     /// asked; without one it is done here. `slow` is called with the runner if that does not answer: it hangs, is stopped, or
     /// cannot be reached.
-    ///
-    /// # Errors
-    /// [`EngineError::Refused`] if the state does not allow it, and it is unchanged; else what failed.
+    /// Errors: [`EngineError::Refused`] if the state does not allow it, and it is unchanged; else what failed.
     pub fn ask(
         &self,
         id: &LoopId,
@@ -127,9 +122,7 @@ impl Service {
 
     /// Checks every byte of a journal, whether what it says of logs, trees and commits is so, and whether the given
     /// report on the loop says the same. Of a plan, its own verdict comes first, then those of its loops.
-    ///
-    /// # Errors
-    /// [`EngineError`] if it is not there or its journal cannot be read; one that is damaged is a verdict.
+    /// Errors: [`EngineError`] if it is not there or its journal cannot be read; one that is damaged is a verdict.
     pub fn verify(
         &self,
         id: &LoopId,
@@ -144,7 +137,6 @@ impl Service {
 
     /// The process that drives a loop, or a plan, if that is stopped: nothing that is asked is done before it is
     /// continued.
-    #[must_use]
     pub fn stopped_runner(&self, id: &LoopId) -> Option<i32> {
         self.standing(id).ok()?.runner().filter(|runner| runner.stopped)?.pid
     }

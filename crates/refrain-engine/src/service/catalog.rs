@@ -14,10 +14,8 @@ use refrain_store::{JournalError, Project};
 use crate::driver::liveness::look;
 use crate::{ByKind, EngineError, Service, chain};
 
-/// One row of a list.
 #[derive(Debug)]
 pub enum Listed {
-    /// A loop, or a plan.
     Loop(Box<Brief>),
     /// A loop or a plan whose journal cannot be read, or a project: named, so that it is not just missing.
     Damaged(Box<Damaged>),
@@ -55,9 +53,7 @@ impl Service {
     }
 
     /// The loops and plans of each of these projects, in no order, by one look into the catalog.
-    ///
-    /// # Errors
-    /// [`EngineError`] if nothing can be listed; a project that cannot be read is named among its rows.
+    /// Errors: [`EngineError`] if nothing can be listed; a project that cannot be read is named among its rows.
     pub fn list_each(services: &[Self], detail: Detail) -> Result<Vec<Vec<Listed>>, EngineError> {
         let Some(first) = services.first() else { return Ok(Vec::new()) };
         let work = |catalog: &mut Catalog| {
@@ -149,7 +145,6 @@ impl Service {
     }
 
     /// The status of a loop or plan that is refused with this error; none if it is not damaged.
-    #[must_use]
     pub fn damaged_status(&self, id: &LoopId, error: &EngineError) -> Option<Damaged> {
         let EngineError::Journal(damage @ JournalError::Damaged { .. }) = error else { return None };
         let kind = matches!(self.find(id), Ok(ByKind::Plan(_))).then_some(Kind::Plan);
@@ -188,7 +183,6 @@ fn unless_unreadable(
     }
 }
 
-/// The plan whose task a loop is about.
 fn plan_of(row: &Listed) -> Option<&LoopId> {
     match row {
         Listed::Loop(brief) => brief.plan.as_ref(),

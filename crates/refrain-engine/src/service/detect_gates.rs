@@ -20,9 +20,7 @@ const PASSED_OVER: [&str; 4] = [".refrain", "node_modules", "target", "__pycache
 
 impl Service {
     /// The gates and protections that the project offers, for a loop that works in `working_dir`.
-    ///
-    /// # Errors
-    /// [`EngineError`] if git cannot be asked, or a folder without a repository holds more than 50,000 files.
+    /// Errors: [`EngineError`] if git cannot be asked, or a folder without a repository holds more than 50,000 files.
     pub fn offer(&self, working_dir: &Utf8Path) -> Result<Offer, EngineError> {
         let worktree = &self.project.worktree;
         let env = environment::of_person(self.host.env.iter().cloned());

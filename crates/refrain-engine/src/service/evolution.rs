@@ -25,9 +25,7 @@ use crate::git_steps::repository;
 use crate::service::redact::Redactor;
 use crate::{EngineError, Service, now};
 
-/// How long an agent may think.
 const LIMIT: Duration = Duration::from_secs(600);
-/// The request to the agent.
 const PROPOSAL: &str = "proposal";
 /// The files that agents read their instructions from, the first that is there.
 const FILES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
@@ -35,20 +33,12 @@ const FILES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
 /// Why there is no proposal, or it was not taken over.
 #[derive(Debug, thiserror::Error)]
 pub enum EvolutionError {
-    /// The proposal is refused.
     #[error("what was proposed is refused: {0}")]
     Fault(#[from] Fault),
-    /// There is no proposal for this loop.
     #[error("there is no proposal {0}")]
     None(LoopId),
-    /// The proposal was accepted or refused.
     #[error("proposal {id} is {what} already")]
-    Decided {
-        id: LoopId,
-        /// The decision.
-        what: &'static str,
-    },
-    /// The file is another by now.
+    Decided { id: LoopId, what: &'static str },
     #[error("{0} was changed since that was proposed")]
     Changed(String),
     /// Its loop has not ended, or has nothing to teach.
@@ -59,7 +49,6 @@ pub enum EvolutionError {
     /// The files cannot be read or written.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// Any other failure.
     #[error(transparent)]
     Engine(#[from] EngineError),
 }
@@ -77,9 +66,7 @@ pub struct Proposed {
 impl Service {
     /// Asks an agent what the project's instructions should say for what happened in a loop; what passes all gates is
     /// kept as a proposal. None if it would change nothing.
-    ///
-    /// # Errors
-    /// [`EvolutionError`]; nothing is kept then.
+    /// Errors: [`EvolutionError`]; nothing is kept then.
     pub fn reflect(
         &self,
         id: &LoopId,
@@ -204,9 +191,7 @@ impl Service {
 
     /// Takes a proposal over: the file is written anew, and nothing is committed. All gates are asked once more, as
     /// what lies on disk could have been changed by then.
-    ///
-    /// # Errors
-    /// [`EvolutionError`]; nothing was written then.
+    /// Errors: [`EvolutionError`]; nothing was written then.
     pub fn apply_proposal(&self, id: &LoopId) -> Result<Proposal, EvolutionError> {
         let proposal = self.open_proposal(id)?;
         let old = self.current(&proposal)?;
@@ -220,7 +205,6 @@ impl Service {
         self.decide(proposal, ProposalState::Applied)
     }
 
-    /// Withdraws a proposal.
     pub fn dismiss_proposal(&self, id: &LoopId) -> Result<Proposal, EvolutionError> {
         self.decide(self.open_proposal(id)?, ProposalState::Dismissed)
     }

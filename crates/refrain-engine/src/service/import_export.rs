@@ -27,7 +27,6 @@ const LARGEST: u64 = 32 << 20;
 /// Why a loop cannot be resumed from a file of another system.
 #[derive(Debug, thiserror::Error)]
 pub enum ForeignError {
-    /// It cannot be read.
     #[error(
         "it cannot be read as the state of a loop: {0}; accepted is a file of UTF-8 text of at most {LARGEST} bytes"
     )]
@@ -55,9 +54,7 @@ fn text_of(path: &Utf8Path) -> io::Result<String> {
 
 /// Writes a loop as it was exported, whole or not at all. `false` where a file is there that is not Refrain's: it
 /// stays.
-///
-/// # Errors
-/// [`EngineError`]; the file is as it was then.
+/// Errors: [`EngineError`]; the file is as it was then.
 pub fn write_exported(path: &Utf8Path, text: &str) -> Result<bool, EngineError> {
     let is_there = fs::symlink_metadata(path).is_ok();
     let is_own = is_there && text_of(path).is_ok_and(|text| mirror::shown_by(&text).is_some());
@@ -157,7 +154,6 @@ impl Service {
     }
 
     /// The note for a session that starts a loop here while Claude Code's own plugin has one: that file is only read.
-    #[must_use]
     pub fn advisory(&self, here: &Utf8Path) -> Option<&'static str> {
         let is_on = |folder: &Utf8Path| {
             let path: Utf8PathBuf = folder.join(mirror::RALPH_LOOP);

@@ -7,6 +7,7 @@ use camino::Utf8Path;
 use refrain_agents::output_parser::Stream;
 use refrain_core::agent::AgentEvent;
 use refrain_core::gate::GateName;
+use refrain_core::prompt::mode;
 use refrain_core::text::printable;
 use refrain_core::{AttemptId, LoopId, Spec};
 use refrain_files::read_text;
@@ -21,23 +22,18 @@ use crate::{EngineError, Service};
 /// How much is read before a part of a log and after it, in bytes, to see a secret that lies across its edge.
 const AROUND: u64 = 64 << 10;
 
-/// A kept log of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogKind {
-    /// What its agent printed.
     Output,
     /// What its agent printed on standard error.
     Errors,
     /// What a run of a gate after it printed.
     Gate(GateName, u32),
-    /// What a critic said after it.
     Critique,
 }
 
-/// A part of a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Part {
-    /// The first byte of it.
     pub from: u64,
     /// The byte after it: where the next one begins.
     pub next: u64,
@@ -47,12 +43,9 @@ pub struct Part {
     pub text: String,
 }
 
-/// A part of what an agent said.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TextPart {
-    /// The first byte of it.
     pub from: u64,
-    /// Where the next part begins.
     pub next: u64,
     /// How many bytes there are now.
     pub total: u64,
@@ -62,9 +55,6 @@ pub struct TextPart {
 
 impl Service {
     /// The prompt of an attempt's agent; none if that is not there.
-    ///
-    /// # Errors
-    /// [`EngineError`] if there is no such loop, or it cannot be read.
     pub fn told(&self, id: &LoopId, attempt: AttemptId) -> Result<Option<String>, EngineError> {
         let dir = self.locate(id)?.dir;
         let redactor = Redactor::new(&journal::read(&dir)?.state.spec, []);
@@ -72,19 +62,17 @@ impl Service {
         Ok(text.map(|text| redactor.clean(&printable(&text))))
     }
 
-    /// What the loop was asked for.
-    ///
-    /// # Errors
-    /// [`EngineError`] if there is no such loop, or it cannot be read.
+    /// Of a mode's loop without a task, the mode.
     pub fn goal(&self, id: &LoopId) -> Result<String, EngineError> {
         let spec = journal::spec(&self.locate(id)?.dir)?;
-        Ok(Redactor::new(&spec, []).clean(&printable(&spec.prompt)))
+        let goal = match &spec.mode {
+            Some(mode) => mode::task(&spec.prompt).unwrap_or(mode),
+            None => &spec.prompt,
+        };
+        Ok(Redactor::new(&spec, []).clean(&printable(goal)))
     }
 
     /// The branch that was made for the loop; none if it works on another.
-    ///
-    /// # Errors
-    /// [`EngineError`] if there is no such loop, or it cannot be read.
     pub fn own_branch(&self, id: &LoopId) -> Result<Option<String>, EngineError> {
         let spec = journal::spec(&self.locate(id)?.dir)?;
         Ok(spec.git.new_branch().map(str::to_owned))
@@ -92,9 +80,6 @@ impl Service {
 
     /// At most `most` bytes of a log from its byte `from` on, or of its end; it ends with a line if it can. None where
     /// there is no such log.
-    ///
-    /// # Errors
-    /// [`EngineError`] if there is no such loop, or it cannot be read.
     pub fn printed(
         &self,
         id: &LoopId,
@@ -125,7 +110,6 @@ impl Service {
         Ok(Some(Part { from, next, total, text }))
     }
 
-    /// The same for an agent's stream of events.
     pub fn heard(
         &self,
         id: &LoopId,

@@ -116,7 +116,6 @@ fn there(root: &Utf8Path, name: &Utf8Path) -> MirrorPathState {
 }
 
 /// The files that the mirrors of such a loop would write but that others wrote: these mirrors are omitted.
-#[must_use]
 pub fn left_to_others(spec: &Spec) -> Vec<Utf8PathBuf> {
     let is_others = |mirror: &&Mirror| match there(&mirror.root(spec), &mirror.first(&spec.id)) {
         MirrorPathState::Nothing => false,
@@ -138,7 +137,6 @@ pub(crate) fn show_plan(spec: &PlanSpec, text: &str) {
 }
 
 /// The file that would show a plan, if another system wrote it.
-#[must_use]
 pub fn plan_left_to_others(spec: &PlanSpec) -> Option<Utf8PathBuf> {
     let root = &spec.each.worktree;
     let is_others = match there(root, Utf8Path::new(Mirror::OF_PLAN)) {
@@ -151,7 +149,6 @@ pub fn plan_left_to_others(spec: &PlanSpec) -> Option<Utf8PathBuf> {
 
 /// The process of another system that works in a loop's folder by its own lock, and runs. A lock whose process has ended is
 /// stale, also where another process has its number since.
-#[must_use]
 pub fn foreign_lock(spec: &Spec) -> Option<i32> {
     let lock = lock(spec);
     let text = read_text(&lock).ok()?;

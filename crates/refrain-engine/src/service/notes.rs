@@ -1,5 +1,3 @@
-//! The agent's notes in `state.md`.
-
 use refrain_core::event::End;
 use refrain_core::prompt::state_file::{self, WorkStatus};
 use refrain_core::{LoopState, Spec};

@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 
 use camino::Utf8PathBuf;
 use refrain_core::event::Seal;
-use refrain_core::gate;
 use refrain_core::git::Oid;
 use refrain_core::text::printable;
 use refrain_core::view::report::{
     self, AttemptFile, Check, Files, JournalMark, KeptFile, Report, ReportFacts, ReportFile, SealedFile,
     Subject, Trail, Verdict,
 };
-use refrain_core::{AttemptId, LoopId, LoopState, Record};
+use refrain_core::{AttemptId, LoopId, LoopState, Record, gate};
 use refrain_git::{GitError, Repository};
 use refrain_proc::output;
 use refrain_store::JournalError;
@@ -21,8 +20,7 @@ use refrain_store::journal::{self, Whole};
 use crate::driver::liveness::alive;
 use crate::git_steps::repository;
 use crate::service::redact::Redactor;
-use crate::service::seal;
-use crate::service::{Located, Service};
+use crate::service::{Located, Service, seal};
 use crate::{EngineError, chain};
 
 /// How much of the end of a gate's log a report holds, in bytes.
@@ -37,9 +35,8 @@ impl Service {
 
     /// Checks every byte of a loop's journal, whether what it says of logs, trees and commits is so, and whether a
     /// report that is given says the same.
-    ///
-    /// # Errors
-    /// [`EngineError`] if there is no such loop or its journal cannot be read; one that is damaged is a verdict.
+    /// Errors: [`EngineError`] if there is no such loop or its journal cannot be read; one that is damaged is a
+    /// verdict.
     pub(crate) fn verify_loop(
         &self,
         id: &LoopId,
@@ -146,7 +143,6 @@ impl Case {
         }
     }
 
-    /// The path from the loop's folder on.
     fn inside(&self, path: &Utf8PathBuf) -> String {
         path.strip_prefix(&self.found.dir.0).unwrap_or(path).to_string()
     }
@@ -293,7 +289,6 @@ impl Case {
     }
 }
 
-/// What the records add up to.
 fn fold(records: &[Record]) -> Option<LoopState> {
     let (first, rest) = records.split_first()?;
     let mut state = LoopState::begin(first).ok()?;
@@ -301,7 +296,6 @@ fn fold(records: &[Record]) -> Option<LoopState> {
     Some(state)
 }
 
-/// How a file differs from its seal.
 fn another(then: &Seal, now: &Seal) -> String {
     match now.bytes == then.bytes {
         true => "it is not as it was when it was sealed: as long, with another hash".to_owned(),

@@ -28,10 +28,8 @@ const ASK_CHECK: Duration = Duration::from_millis(200);
 /// After how long a runner that has not answered is worth a word: one that is well does so at once.
 const ASK_SLOW: Duration = Duration::from_secs(2);
 
-/// A runner that does not answer.
 #[derive(Clone, Copy, Debug)]
 pub struct SlowRunner {
-    /// Its process, as far as known.
     pub pid: Option<i32>,
     /// It is stopped (SIGSTOP), and answers once it is continued. Else it hangs, or cannot be rung.
     pub is_stopped: bool,
@@ -39,7 +37,6 @@ pub struct SlowRunner {
 
 /// A machine for which requests are done while no runner drives it.
 pub(crate) trait Unattended: Machine {
-    /// The type that acts for it.
     type Actor;
 
     fn actor(service: &Service) -> &Self::Actor;
@@ -59,7 +56,6 @@ pub(crate) trait Unattended: Machine {
     /// It has just ended here, and no runner's process reports that.
     fn tell_end(_: &Host, _: &Self, _: &LoopDir) {}
 
-    /// Whether a request is new and allowed.
     fn is_new(&self, request: &Request) -> bool {
         !self.has_answered(&request.id) && self.admits(&request.ask).is_ok()
     }

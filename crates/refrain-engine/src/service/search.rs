@@ -33,9 +33,6 @@ impl Service {
     /// Reports what an attempt's agent said from byte `from` on that may have `wanted` in it, in any case, and at which
     /// byte; until it is cancelled, or so much was searched that the caller should decide whether to continue. None if
     /// nothing was printed.
-    ///
-    /// # Errors
-    /// [`EngineError`] if there is no such loop, or it cannot be read.
     pub fn search(
         &self,
         id: &LoopId,
@@ -71,7 +68,6 @@ impl Service {
     }
 }
 
-/// Looks through parts that are whole lines.
 struct Reader {
     wanted: SearchTerm,
     redactor: Redactor,
@@ -117,7 +113,6 @@ impl Reader {
     }
 }
 
-/// What is looked for.
 struct SearchTerm {
     text: String,
     /// Its words, where a stream of events has them as they are; none if it may write them in another way.

@@ -24,7 +24,6 @@ pub struct Used {
 /// Something beside the sums that could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum UnreportedUsage {
-    /// The configured caps.
     #[error(transparent)]
     Config(#[from] ConfigError),
     #[error(transparent)]

@@ -25,7 +25,6 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
 impl Service {
     /// Answers a session that ends its turn: one that a loop started itself if `is_inside`. Any irregularity lets the
     /// session go.
-    #[must_use]
     pub fn at_stop(&self, agent: AgentKind, told: &HookInput, is_inside: bool) -> TurnDecision {
         let mut stop = Stop {
             is_own: told.is_stop(),
@@ -78,7 +77,7 @@ impl Service {
             Ok(Turn::Proving) => SessionLoop::Proving,
             Ok(Turn::Resting { .. }) => SessionLoop::Resting,
             Ok(Turn::Stopped(state)) => {
-                let status = view::status(state, Alive::NOBODY);
+                let status = view::status(state, Alive::NO_RUNNER);
                 let stands = SessionLoop::Stopped {
                     status: status.status.as_str(),
                     reason: &status.reason,
@@ -93,7 +92,6 @@ impl Service {
 
     /// The context for a session that starts, continues, or was compacted: which loops it drives. None if there are
     /// none, or a loop started it itself.
-    #[must_use]
     pub fn at_start(&self, agent: AgentKind, told: &HookInput, is_inside: bool) -> Option<String> {
         if is_inside {
             return None;

@@ -12,11 +12,10 @@ use refrain_core::event::{Ask, Asker, Urgency};
 use refrain_core::r#loop::MAX_REFUNDS;
 use refrain_core::promise::{MatchMode, Promise, PromiseText};
 use refrain_core::session::{SessionSpec, TurnDecision};
-use refrain_core::spec::{AgentSpec, Limits, PromptMode, StuckSpec};
+use refrain_core::spec::{AgentSpec, Limits, StuckSpec};
 
 use super::*;
-use crate::Host;
-use crate::LoopRequest;
+use crate::{Host, LoopRequest};
 
 const LOOPS: usize = 20;
 const CAP: u32 = 12;
@@ -62,7 +61,6 @@ impl TestProject {
         self.service.state(id).unwrap()
     }
 
-    /// The answer to a hook with this input.
     fn hook(&self, told: &HookInput) -> Option<String> {
         match self.service.at_stop(AgentKind::Claude, told, false) {
             TurnDecision::GoOn(text) => Some(text),
@@ -83,7 +81,6 @@ fn name(number: usize) -> String {
     format!("session-{number:02}")
 }
 
-/// The input of a hook of this session.
 fn told(session: &str, event: &str, message: &str, background: usize) -> HookInput {
     let background: Vec<_> = (0..background).map(|task| serde_json::json!({ "id": task })).collect();
     let input = serde_json::json!({
@@ -94,80 +91,27 @@ fn told(session: &str, event: &str, message: &str, background: usize) -> HookInp
 }
 
 fn spec(id: LoopId, project: Utf8PathBuf) -> Spec {
-    let agent = AgentSpec {
-        kind: AgentKind::Claude,
-        program: "claude".into(),
-        args: Vec::new(),
-        prompt_mode: PromptMode::Auto,
-        env: Default::default(),
-        clean_env: false,
-        model: None,
-        permissions: Default::default(),
-        output_format: Default::default(),
-        price: None,
-    };
-    let limits = Limits {
-        max_iterations: Some(CAP),
-        max_duration: None,
-        timeout: None,
-        idle_timeout: None,
-        pause: None,
-        max_cost: None,
-        max_tokens: None,
-        retry_for: None,
-        timeout_grace: None,
-    };
+    let agent = AgentSpec::new(AgentKind::Claude, "claude");
+    let limits = Limits { max_iterations: Some(CAP), ..Limits::default() };
     let begun =
         SessionSpec { command: "/refrain:loop".into(), args: String::new(), isolation: Default::default() };
     Spec {
-        id,
-        task: None,
         session: Some(begun),
-        agent,
-        prompt: "Mend it.".into(),
-        iteration_context: true,
         promise: Some(Promise { text: PromiseText::try_new("COMPLETE").unwrap(), mode: MatchMode::Tag }),
-        limits,
-        project: project.clone(),
-        worktree: project.clone(),
-        working_dir: project,
-        git: Default::default(),
-        gates: Vec::new(),
-        gate_env: Default::default(),
-        protect: Default::default(),
-        until: Default::default(),
-        clean_checkout: false,
-        gates_must_run: false,
-        approval: false,
-        // The turns of these sessions do no work.
+        limits, // The turns of these sessions do no work.
         stuck: StuckSpec { threshold: 1_000, ..StuckSpec::default() },
-        critique: None,
-        caps: Default::default(),
-        keep_failed: false,
-        mirrors: Vec::new(),
-        memory: None,
-        carried: None,
-        mode: None,
-        trace: None,
-        depth: 0,
-        parent: None,
-        sandbox: None,
-        output_cap: Spec::OUTPUT_CAP,
+        ..Spec::new(id, agent, "Mend it.", project.clone())
     }
 }
 
-/// An event of a loop, or its session.
 #[derive(Clone, Copy, Debug)]
 enum LoopEvent {
     Advances,
     EndsATurn,
     Claims,
     WaitsForBackground,
-    /// An agent below the session claims.
     ClaimsBelow,
-    /// A session claims that has no loop.
     ForeignClaims,
-    /// A session that has no loop starts.
     ForeignStarts,
     IsCompacted,
     SaysDone,
@@ -197,12 +141,10 @@ struct Counter {
     charged: u32,
     under_way: bool,
     end: Option<&'static str>,
-    /// Turns in a row that were lost.
     lost: u32,
 }
 
 impl Counter {
-    /// The turn under way is over.
     fn ends(&mut self, claims: bool) {
         if std::mem::take(&mut self.under_way) {
             self.charged += 1;

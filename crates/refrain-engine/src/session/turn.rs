@@ -4,8 +4,7 @@ use camino::Utf8Path;
 use refrain_core::agent::AgentReport;
 use refrain_core::event::{AttemptFinished, Event, Exit};
 use refrain_core::promise::Scanner;
-use refrain_core::prompt::context;
-use refrain_core::prompt::{self, Quoted};
+use refrain_core::prompt::{self, Quoted, context};
 use refrain_core::work::WorkDigest;
 use refrain_core::{AttemptId, ChildId, Live, LoopState, Spec, Step, next_step};
 use refrain_files::Folder;
@@ -17,40 +16,31 @@ use crate::child::quotes;
 use crate::service::mirror;
 use crate::{EngineError, now};
 
-/// A session's report at the end of its turn.
 #[derive(Clone, Debug, Default)]
 pub struct TurnReport {
     /// Its last message, as its agent passed it on.
     pub message: String,
     /// It claims the loop done by a command, not in a message: `tick finish`.
     pub claims: bool,
-    /// Whether it did anything but speak.
     pub activity: Activity,
     /// What it used, and its model, where that is known.
     pub report: Option<AgentReport>,
 }
 
-/// Whether a turn did anything but speak.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Activity {
-    /// It did.
     #[default]
     Worked,
-    /// It did not.
     Idle,
     /// Its transcript cannot be read: it did where the work is another.
     Unread,
 }
 
-/// The next thing to do between two turns.
 pub(super) enum Next {
-    /// The session gets this turn.
     Turn(Turn),
-    /// A runner is needed next.
     Prover,
 }
 
-/// The result of a turn that is over.
 pub(super) fn over(
     state: &LoopState,
     dir: &LoopDir,
@@ -74,7 +64,6 @@ pub(super) fn over(
     };
     let state = WorktreeFiles::default().says(spec);
     AttemptFinished {
-        exit: Exit::Unseen,
         promised: finding.claimed || said.claims,
         near_miss: finding.near_miss,
         gave_up: finding.gave_up,
@@ -82,17 +71,12 @@ pub(super) fn over(
         state,
         needs: worktree::needs(spec, state),
         git_changed,
-        refused: Vec::new(),
         idle,
         stdout_bytes: said.message.len() as u64,
-        stderr_bytes: 0,
         preview: finding.last_line,
         summary: finding.summary,
-        left: false,
-        output_error: None,
         report: said.report.clone().map(Box::new),
-        fingerprint: None,
-        sealed: Default::default(),
+        ..AttemptFinished::new(Exit::Unseen)
     }
 }
 

@@ -13,7 +13,6 @@ const LARGEST: u64 = 16 << 20;
 /// compares checksums). None if there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
-    /// It holds this.
     Content(blake3::Hash),
     /// It is too large to be read again and again, or no file: a FIFO would never end.
     Stamp(u64, Option<SystemTime>),

@@ -2,10 +2,9 @@
 
 use std::error::Error;
 use std::ffi::OsString;
-use std::fmt;
 use std::future::pending;
 use std::os::fd::AsFd;
-use std::thread;
+use std::{fmt, thread};
 
 use refrain_core::text::printable;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION};
@@ -24,13 +23,10 @@ use refrain_proc::tool::Cancel;
 /// The longest answer that is read, in bytes.
 const LONGEST: usize = 64 << 20;
 
-/// The HTTP client for one host.
 pub(crate) struct Client {
     host: String,
     token: Token,
-    /// Scheme and authority of the API.
     base: String,
-    /// The prefix of each endpoint.
     rest: String,
     graphql: String,
     cancel: Option<Cancel>,
@@ -62,9 +58,7 @@ impl Client {
     }
 
     /// Sends one request.
-    ///
-    /// # Errors
-    /// [`Trouble`], also if the answer's status is not a success.
+    /// Errors: [`Trouble`], also if the answer's status is not a success.
     pub(crate) fn ask(
         &self,
         method: Method,

@@ -1,6 +1,5 @@
 //! A request to a forge and its response, for every transport.
 
-/// The HTTP method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Method {
     Get,
@@ -10,11 +9,9 @@ pub(crate) enum Method {
     Delete,
 }
 
-/// A response.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ForgeResponse {
     pub(crate) status: u16,
-    /// Their names are in lower case.
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
 }

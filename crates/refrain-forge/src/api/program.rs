@@ -7,15 +7,13 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::text::printable;
-use refrain_proc::tool::{Tool, ToolError};
+use refrain_proc::tool::{Cancel, Tool, ToolError};
 use serde_json::Value;
 
 use crate::api::exchange::{ForgeResponse, Method};
 use crate::token::FROM_FILE;
 use crate::trouble::{Trouble, of_program, of_status, told};
-use refrain_proc::tool::Cancel;
 
-/// The time limit of an answer.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
 /// Variables that would change an answer: a terminal's colours, another host or repository, and debug output.
@@ -117,9 +115,7 @@ impl Program {
     }
 
     /// Sends one request.
-    ///
-    /// # Errors
-    /// [`Trouble`], also if the answer's status is not a success.
+    /// Errors: [`Trouble`], also if the answer's status is not a success.
     pub(crate) fn ask(
         &self,
         method: Method,

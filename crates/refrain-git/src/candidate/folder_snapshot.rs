@@ -26,9 +26,6 @@ pub struct FolderSnapshot(HashSet<Mark>);
 
 impl FolderSnapshot {
     /// All that is in `folder` now, except git's own folder.
-    ///
-    /// # Errors
-    /// [`GitError::TooLarge`], and if something cannot be read.
     pub fn list(folder: &Utf8Path) -> Result<Self, GitError> {
         let mut marks = HashSet::new();
         walk(folder, |entry| {
@@ -38,9 +35,6 @@ impl FolderSnapshot {
     }
 
     /// Removes everything in `folder` that is not in the list or has changed.
-    ///
-    /// # Errors
-    /// As [`Self::list`], and if something cannot be removed.
     pub fn remove_others(&self, folder: &Utf8Path) -> Result<(), GitError> {
         let mut folders = Vec::new();
         let mut files = Vec::new();
@@ -65,14 +59,10 @@ impl FolderSnapshot {
         fs::symlink_metadata(path).is_ok_and(|meta| self.0.contains(&mark(inside, &meta)))
     }
 
-    /// The list in its stored form.
-    #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         self.0.iter().flatten().copied().collect()
     }
 
-    /// Reads the stored list.
-    #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Self {
         Self(bytes.chunks_exact(LENGTH).filter_map(|mark| mark.try_into().ok()).collect())
     }

@@ -14,14 +14,12 @@ use crate::candidate::next_object;
 use crate::candidate::walk::RULES;
 use crate::error::{GitError, OnPath};
 use crate::plumbing::git::Git;
-use crate::plumbing::index::is_summed_by_us;
-use crate::plumbing::object::{blob, blob_of, name_of};
+use crate::plumbing::object::{blob, blob_of, is_sha1, name_of};
 use crate::repository::Repository;
 
 /// How many bytes of objects are read at a time, if there is more than one.
 const BATCH: u64 = 32 << 20;
 
-/// A folder that git filled.
 #[derive(Clone, Copy)]
 pub(crate) struct Checkout<'a> {
     pub(crate) tree: &'a Oid,
@@ -55,11 +53,9 @@ struct SizedObject<'a> {
 impl Repository {
     /// Checks whether a tree of [`Self::protected`], and those in it, have the content that their names say, and so
     /// the files of it whose content is read: those in `contents`, and the ignore rules.
-    ///
-    /// # Errors
-    /// [`GitError::ForgedObject`] if one has not; [`GitError`] if git cannot be run.
+    /// Errors: [`GitError::ForgedObject`] if one has not; [`GitError`] if git cannot be run.
     pub fn verify_protected(&self, tree: &Oid, contents: &HashSet<RepoPath>) -> Result<(), GitError> {
-        if !is_summed_by_us(tree) {
+        if !is_sha1(tree) {
             return Ok(());
         }
         let git = self.git();
@@ -77,7 +73,7 @@ impl Repository {
 /// Compares the files that git wrote with the tree: which files there are, and the content of those written just now.
 pub(crate) fn verify_checkout(git: Git<'_>, checkout: Checkout<'_>) -> Result<(), GitError> {
     let Checkout { tree, folder, top, kept } = checkout;
-    if !is_summed_by_us(tree) {
+    if !is_sha1(tree) {
         return Ok(());
     }
     let printed = git.output(["ls-files", "--stage", "-z"], &[])?;
@@ -122,7 +118,6 @@ fn list<'a>(how: &[&'a str], tree: &'a Oid) -> Vec<&'a str> {
     [&["--no-replace-objects", "ls-tree", "-z", "--full-tree"], how, &[tree.as_str()]].concat()
 }
 
-/// Verifies a tree and all trees in it.
 fn verify_trees(git: Git<'_>, tree: &Oid) -> Result<(), GitError> {
     // The tree itself first: a forged one could list other objects.
     let top = Entry { mode: b"", object: tree.as_str(), path: tree.as_str().as_bytes() };

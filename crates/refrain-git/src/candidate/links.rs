@@ -15,9 +15,6 @@ const MOST: usize = 1000;
 impl Repository {
     /// The links of `tree` that point outside the worktree and differ from the commit or tree `base`, or from
     /// nothing. Earlier links are the user's own.
-    ///
-    /// # Errors
-    /// [`GitError`] if git cannot be run, or if the tree has too many new links.
     pub fn outside_links(&self, base: Option<&Oid>, tree: &Oid) -> Result<Vec<OutsideLink>, GitError> {
         let git = self.git();
         let base = base.map_or_else(|| empty_tree(git), |base| Ok(base.to_string()))?;

@@ -1,5 +1,3 @@
-//! Lists the files of a worktree.
-
 use std::collections::BTreeSet;
 
 use crate::error::GitError;

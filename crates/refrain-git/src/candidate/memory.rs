@@ -17,7 +17,6 @@ pub(crate) struct Memory {
     pub(crate) is_still: bool,
 }
 
-/// A candidate in a private index.
 #[derive(Debug)]
 pub(crate) struct Staged {
     pub(crate) status: Status,
@@ -27,9 +26,7 @@ pub(crate) struct Staged {
     /// The stamp of the user's index that the private one was copied from.
     pub(crate) person: FileStamp,
     pub(crate) looks: ReadStamps,
-    /// The private index and its last stamp.
     pub(crate) private: (Utf8PathBuf, FileStamp),
-    /// The largest file it may contain.
     pub(crate) largest: u64,
 }
 

@@ -30,9 +30,7 @@ const MOST_SHOWN: usize = 100;
 /// The protected files, and the folder to check.
 #[derive(Clone, Copy, Debug)]
 pub struct ProtectRequest<'a> {
-    /// Whole paths.
     pub paths: &'a Protected,
-    /// Parts of manifests.
     pub parts: &'a [Part],
     /// The path of a private index, beside that of a commit.
     pub index: &'a Utf8Path,
@@ -41,20 +39,16 @@ pub struct ProtectRequest<'a> {
     pub cancel: Option<&'a Cancel>,
 }
 
-/// The differences from the protected state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Touches {
     pub paths: Vec<Violation>,
-    /// Parts of manifests.
     pub parts: Vec<PartViolation>,
     /// Their differences as in `git diff`; cut if they are very long.
     pub lines: Vec<u8>,
 }
 
-/// A file of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Blob {
-    /// In octal, as git writes it.
     mode: String,
     object: String,
 }
@@ -63,9 +57,6 @@ type Files = BTreeMap<Vec<u8>, Blob>;
 
 impl Repository {
     /// The tree of the protected files as they are now.
-    ///
-    /// # Errors
-    /// [`GitError`] if git cannot be run or the worktree is too large, and [`GitError::Cancelled`].
     pub fn protected(&self, request: ProtectRequest<'_>) -> Result<Oid, GitError> {
         let (git, root) = self.place(request);
         let mut files = hash((git, root), &find((git, root), request, None)?, true)?;
@@ -149,9 +140,6 @@ impl Repository {
     }
 
     /// These paths as they were when `base` was made, to lie over a clean checkout.
-    ///
-    /// # Errors
-    /// [`GitError`] if git cannot be run, or its answer is malformed.
     pub fn as_they_were<'p>(
         &self,
         base: &Oid,
@@ -263,7 +251,6 @@ fn listed(git: Git<'_>, tree: &Oid) -> Result<Files, GitError> {
     Ok(printed.split(|byte| *byte == 0).filter_map(entry).collect())
 }
 
-/// The name of the empty tree.
 pub(crate) fn empty_tree(git: Git<'_>) -> Result<String, GitError> {
     git.text(["hash-object", "-t", "tree", "--stdin"], b"")
 }
@@ -339,7 +326,6 @@ fn inside(repository: &Repository, path: &[u8], commits: (&str, &str)) -> Result
     differing(&submodule, submodule.git(), commits)
 }
 
-/// Every difference, by path.
 fn changes(before: &Files, now: &Files) -> Vec<(RepoPath, Change)> {
     let gone = before.keys().filter(|path| !now.contains_key(*path)).map(|path| (path, Change::Deleted));
     let there = now.iter().filter_map(|(path, is)| {

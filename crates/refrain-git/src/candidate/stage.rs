@@ -3,7 +3,6 @@
 
 use camino::Utf8Path;
 use refrain_core::git::{LeftOut, Oid, RepoPath};
-use refrain_proc::tool::WaitingTool;
 
 use crate::candidate::before::Before;
 use crate::candidate::{Candidate, ChosenFile, Rules, next_object, screen, why};
@@ -21,24 +20,14 @@ pub(crate) fn empty_tree(commit: &Oid) -> &'static str {
     }
 }
 
-/// Starts the git that will add the chosen files to the private index, a copy of the user's. It reads the index while
-/// these files are still determined.
-pub(crate) fn begin(git: Git<'_>) -> Result<WaitingTool<'_>, GitError> {
-    Git::begin(git, updating(KEEPING))
-}
-
-/// Makes the private index equal to the candidate. Both `git` and `begun`, which has already read the index, work on
-/// it.
+/// Makes the private index equal to the candidate.
 pub(crate) fn stage(
     repository: &Repository,
     git: Git<'_>,
     head: Option<&Oid>,
     candidate: &mut Candidate,
     rules: Rules<'_>,
-    begun: WaitingTool<'_>,
 ) -> Result<(), GitError> {
-    // A git that has already read the index would miss changes made to it here.
-    let begun = (!candidate.has_foreign && candidate.gone.is_empty()).then_some(begun);
     if candidate.has_foreign {
         // Only the index: the working tree is not read.
         let _ = match head {
@@ -48,37 +37,20 @@ pub(crate) fn stage(
     }
     // Deleted files first: a file may have become a folder.
     update(git, &["--force-remove"], candidate.gone.iter().map(Vec::as_slice))?;
-    let kept = candidate.kept.iter().map(|kept| kept.path.as_slice());
-    match begun {
-        Some(begun) => drop(begun.output(&terminated(kept))?),
-        None => update(git, KEEPING, kept)?,
-    }
+    update(git, &["--add", "--remove", "--replace"], candidate.kept.iter().map(|kept| kept.path.as_slice()))?;
     look_again(repository, git, candidate, rules)
 }
 
-/// The options that add files to an index.
-const KEEPING: &[&str] = &["--add", "--remove", "--replace"];
-
 fn update<'p>(git: Git<'_>, how: &[&str], paths: impl Iterator<Item = &'p [u8]>) -> Result<(), GitError> {
-    let input = terminated(paths);
-    if !input.is_empty() {
-        Git::output(git, updating(how), &input)?;
-    }
-    Ok(())
-}
-
-/// The index is written again when the tree is made: its checksum is never read.
-fn updating<'s>(how: &[&'s str]) -> Vec<&'s str> {
-    [&["-c", "index.skipHash=true", "update-index"], how, &["-z", "--stdin"]].concat()
-}
-
-fn terminated<'p>(paths: impl Iterator<Item = &'p [u8]>) -> Vec<u8> {
     let mut input = Vec::new();
     for path in paths {
         input.extend_from_slice(path);
         input.push(0);
     }
-    input
+    if !input.is_empty() {
+        Git::output(git, [&["update-index"], how, &["-z", "--stdin"]].concat(), &input)?;
+    }
+    Ok(())
 }
 
 /// A file written between our scan and git's read may contain unscanned content: git's version is scanned now.

@@ -26,11 +26,9 @@ pub(crate) struct Status {
     pub(crate) head: Option<Oid>,
     /// The branch; none if the head is detached.
     pub(crate) branch: Option<String>,
-    /// Every path that differs from the head.
     pub(crate) entries: Vec<Entry>,
 }
 
-/// A path that differs from the head.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     /// Its bytes; a nested repository ends with `/`.
@@ -38,20 +36,16 @@ pub(crate) struct Entry {
     pub(crate) kind: Kind,
 }
 
-/// In which way.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Git tracks it.
     Tracked(TrackedFile),
     /// Unresolved conflict: the index has several versions.
     Unmerged,
-    /// Untracked and not ignored.
     New,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TrackedFile {
-    /// Whether the index differs from the head.
     pub(crate) is_staged: bool,
     /// Whether it is missing in the working tree.
     pub(crate) is_gone: bool,
@@ -64,7 +58,6 @@ pub(crate) struct TrackedFile {
 /// The version of a path in the head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Blob {
-    /// In octal, as git writes it.
     pub(crate) mode: String,
     pub(crate) object: Oid,
 }
@@ -114,7 +107,6 @@ pub(crate) fn hidden(printed: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     marked.filter(|(mark, _)| *mark == b'S' || mark.is_ascii_lowercase())
 }
 
-/// Whether there are unresolved conflicts.
 pub(crate) fn has_conflicts(status: &Status) -> bool {
     status.entries.iter().any(|entry| entry.kind == Kind::Unmerged)
 }

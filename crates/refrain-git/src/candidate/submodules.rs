@@ -8,7 +8,6 @@ use crate::error::GitError;
 use crate::plumbing::git::Git;
 use crate::repository::Repository;
 
-/// Reads the status of the worktree.
 pub(crate) fn look(repository: &Repository, git: Git<'_>) -> Result<Status, GitError> {
     let mut status = status::read(git)?;
     if repository.root().join(".gitmodules").symlink_metadata().is_ok() {

@@ -8,7 +8,7 @@ use crate::Cancel;
 use crate::candidate::Rules;
 use crate::candidate::before::Before;
 use crate::candidate::memory::{ReadStamps, Staged};
-use crate::candidate::stage::{self, stage};
+use crate::candidate::stage::stage;
 use crate::candidate::submodules::look;
 use crate::commit::choice::choose;
 use crate::error::GitError;
@@ -24,21 +24,16 @@ pub struct TreeRequest<'a> {
     pub index: &'a Utf8Path,
     /// The size limit of its files, in bytes.
     pub largest_file: u64,
-    /// Paths where suspected secrets are allowed.
     pub allow_secrets: &'a [PathGlob],
     pub cancel: Option<&'a Cancel>,
 }
 
 impl Repository {
     /// The tree that a commit would have now, and whether changes of the loop are omitted from it.
-    ///
-    /// # Errors
-    /// [`GitError`] if git cannot be run, and [`GitError::Cancelled`].
     pub fn tree(&self, request: TreeRequest<'_>) -> Result<(Oid, bool), GitError> {
         self.tree_and_rest(request).map(|(tree, left_out)| (tree, !left_out.is_empty()))
     }
 
-    /// The same, with the list of omitted changes.
     pub fn tree_and_rest(&self, request: TreeRequest<'_>) -> Result<(Oid, Vec<LeftOut>), GitError> {
         let TreeRequest { base, index, largest_file, allow_secrets, cancel } = request;
         let git = self.git().until(cancel);
@@ -64,10 +59,9 @@ impl Repository {
             return Ok((self.tree_by(git, head)?, Vec::new()));
         }
         let looks = ReadStamps::of(self, &status, index).filter(|_| before.is_empty());
-        let begun = stage::begin(git)?;
         let rules = Rules { largest: largest_file, allow_secrets, base: base.head.as_ref() };
         let mut candidate = choose(self, git, &status, &before, rules)?;
-        stage(self, git, status.head.as_ref(), &mut candidate, rules, begun)?;
+        stage(self, git, status.head.as_ref(), &mut candidate, rules)?;
         let answer = git.text(["write-tree"], &[])?;
         let tree = answer.parse().map_err(|_| GitError::Answer { command: "write-tree", answer })?;
         let left_out = candidate.left_out.clone();

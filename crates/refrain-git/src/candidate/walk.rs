@@ -26,12 +26,10 @@ const CACHES: [&str; 4] = ["__pycache__", ".pytest_cache", ".mypy_cache", ".ruff
 /// How many files and folders a worktree may have for its protection to be checked.
 const MOST: usize = 2_000_000;
 
-/// A file that matches a rule.
 #[derive(Debug)]
 pub(crate) struct ProtectedFile {
     pub(crate) path: Vec<u8>,
     pub(crate) kind: Kind,
-    /// In octal, as git writes it.
     pub(crate) mode: &'static str,
 }
 
@@ -40,13 +38,11 @@ impl ProtectedFile {
     const PROGRAM: &str = "100755";
     const LINK: &str = "120000";
 
-    /// The kind of a mode.
     pub(crate) fn kind_of(mode: &str) -> Kind {
         if mode == Self::LINK { Kind::Link } else { Kind::File }
     }
 }
 
-/// The files to find.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Walk<'a> {
     pub(crate) paths: &'a Protected,

@@ -42,7 +42,6 @@ pub struct WorkSnapshot {
     root: Utf8PathBuf,
     files: BTreeMap<Vec<u8>, Content>,
     folders: BTreeMap<Vec<u8>, Folder>,
-    /// The repository's own ignore rules.
     rules: Option<(Utf8PathBuf, FileStamp)>,
     /// The time when the look is given up.
     until: Option<Instant>,
@@ -66,7 +65,6 @@ struct Content {
     kind: u8,
     /// The object name of its content; none if it cannot be read, or is of another kind.
     object: Option<Oid>,
-    /// The stamp replaces the content.
     by_stamp: bool,
 }
 
@@ -82,7 +80,6 @@ struct Folder {
 /// Whether the files on disk are enough to decide.
 enum WorkScan {
     Complete,
-    /// Git has to list the files.
     AskGit,
 }
 
@@ -123,9 +120,7 @@ impl Stamp {
 
 impl WorkSnapshot {
     /// The digest of the work now, in the worktree of `repository`, or in the plain folder `root` if there is none.
-    ///
-    /// # Errors
-    /// [`GitError`] if git cannot be run, [`GitError::TooManyFiles`] beyond 200,000 files and folders, and
+    /// Errors: [`GitError`] if git cannot be run, [`GitError::TooManyFiles`] beyond 200,000 files and folders, and
     /// [`GitError::Cancelled`] if it takes longer than `until`.
     pub fn look(
         &mut self,

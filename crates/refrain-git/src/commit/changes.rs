@@ -27,9 +27,7 @@ impl Repository {
 
     /// The differences of `tree` from the commit `base`, or from nothing. Binary files are only named. The project's
     /// own attributes are ignored: they could hide a file.
-    ///
-    /// # Errors
-    /// [`GitError`] if git cannot be run, [`GitError::Cancelled`], or if the differences are far too large.
+    /// Errors: [`GitError`] if git cannot be run, [`GitError::Cancelled`], or if the differences are far too large.
     pub fn changes(&self, base: Option<&Oid>, tree: &Oid) -> Result<Changes, GitError> {
         let git = self.git();
         let nothing = git.text(["hash-object", "-t", "tree", "--stdin"], NO_FILES)?;

@@ -16,11 +16,9 @@ use crate::candidate::{Candidate, ChosenFile, Rules, screen, why, why_not_named}
 use crate::error::GitError;
 use crate::plumbing::commit_config::configured;
 use crate::plumbing::git::Git;
-use crate::plumbing::object::blob;
 use crate::repository::{Repository, is_refrains};
 use refrain_secrets::SecretMatch;
 
-/// Sorts the changed paths.
 pub(crate) fn choose(
     repository: &Repository,
     git: Git<'_>,
@@ -59,7 +57,6 @@ enum FileDecision {
     Nothing,
     Gone,
     Kept(ChosenFile),
-    /// A suspected secret that is allowed.
     Allowed(ChosenFile, SecretMatch),
     Out(LeftOutReason),
 }
@@ -121,12 +118,6 @@ fn look(
         Content::Bytes(bytes) => bytes,
     };
     let found = screen(git, path, &bytes, in_head.as_ref(), rules)?;
-    if found.is_none()
-        && let Some(content) = blob(&bytes)
-    {
-        // A filter may produce another content, which has another name and is scanned when it appears.
-        repository.known().pass(path, content);
-    }
     let kept = ChosenFile { path: path.to_vec(), stamp, in_head };
     Ok(match found {
         None => FileDecision::Kept(kept),
@@ -169,7 +160,6 @@ fn sort_large(
     Ok(())
 }
 
-/// The paths to which a filter applies.
 fn filtered<'p>(
     repository: &Repository,
     git: Git<'_>,

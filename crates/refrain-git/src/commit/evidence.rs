@@ -10,14 +10,12 @@ use crate::candidate::stage::empty_tree;
 use crate::error::GitError;
 use crate::repository::Repository;
 
-/// Objects as they are.
 const AS_IT_IS: [&str; 2] = ["-c", "core.useReplaceRefs=false"];
 
 /// The tree of a commit, and the loop and the iteration that its trailers name.
 const FORMAT: &str = "--format=%T%n%(trailers:key=Refrain-Loop,valueonly,separator=%x2C)%n\
                       %(trailers:key=Refrain-Iteration,valueonly,separator=%x2C)";
 
-/// A commit that is in the repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recorded {
     pub tree: Oid,
@@ -29,9 +27,6 @@ pub struct Recorded {
 
 impl Repository {
     /// The files that differ between two trees, ordered by path; without `from`, all files of `to`.
-    ///
-    /// # Errors
-    /// [`GitError`] if git cannot be run, or if one of them no longer exists.
     pub fn changed_files(&self, from: Option<&Oid>, to: &Oid) -> Result<Vec<FileChange>, GitError> {
         let from = from.map_or_else(|| empty_tree(to), Oid::as_str);
         let how =

@@ -9,13 +9,11 @@ use crate::candidate::status::Blob;
 use crate::candidate::{Rules, next_object, screen, what};
 use crate::error::GitError;
 use crate::plumbing::git::Git;
-use crate::plumbing::object_cache::ObjectCache;
 use refrain_secrets as secrets;
 
 /// How much file content is held at once, in bytes.
 const AT_ONCE: u64 = 16 << 20;
 
-/// A file that a commit added or changed.
 struct ChangedFile {
     commit: Oid,
     path: Vec<u8>,
@@ -38,21 +36,10 @@ pub(crate) fn screen_commits(
     commits: &[Oid],
     rules: Rules<'_>,
 ) -> Result<Vec<Exposed>, GitError> {
-    screen_unknown(git, commits, rules, &ObjectCache::default())
-}
-
-/// The same, without files that are known to be clean.
-pub(crate) fn screen_unknown(
-    git: Git<'_>,
-    commits: &[Oid],
-    rules: Rules<'_>,
-    known: &ObjectCache,
-) -> Result<Vec<Exposed>, GitError> {
     let mut brought = brought(git, commits)?;
     // The same content at the same path in two commits is one finding.
     let mut seen = HashSet::new();
-    brought
-        .retain(|it| seen.insert((it.path.clone(), it.new.clone())) && !known.has_passed(&it.path, &it.new));
+    brought.retain(|it| seen.insert((it.path.clone(), it.new.clone())));
     if brought.is_empty() {
         return Ok(Vec::new());
     }
@@ -106,7 +93,6 @@ fn parse(printed: &[u8]) -> Vec<ChangedFile> {
     brought
 }
 
-/// The sizes of the files.
 fn sizes(git: Git<'_>, brought: &[ChangedFile]) -> Result<HashMap<Oid, u64>, GitError> {
     let input = lines(brought.iter().map(|it| &it.new));
     let asked = ["cat-file", "--buffer", "--batch-check=%(objectname) %(objectsize)"];
@@ -161,7 +147,6 @@ pub(crate) fn unscreened(
     }))
 }
 
-/// The files that these commits added or changed.
 fn brought(git: Git<'_>, commits: &[Oid]) -> Result<Vec<ChangedFile>, GitError> {
     if commits.is_empty() {
         return Ok(Vec::new());

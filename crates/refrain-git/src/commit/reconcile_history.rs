@@ -7,7 +7,6 @@ use refrain_core::git::Oid;
 use crate::error::GitError;
 use crate::plumbing::git::Git;
 
-/// The trailers of a loop's commits.
 pub(crate) const LOOP: &str = "Refrain-Loop";
 pub(crate) const ITERATION: &str = "Refrain-Iteration";
 
@@ -21,7 +20,6 @@ const MOST: &str = "--max-count=1000";
 /// The differences between two states of the history.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Since {
-    /// The commit of this iteration.
     pub(crate) ours: Option<CommitAndTree>,
     /// Commits made by the agent itself, which belong to no loop, oldest first.
     pub(crate) by_agent: Vec<Oid>,
@@ -45,7 +43,6 @@ pub(crate) struct Intent {
     pub(crate) parent: Option<Oid>,
 }
 
-/// A commit and its tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CommitAndTree {
     pub(crate) commit: Oid,

@@ -9,7 +9,7 @@ use refrain_core::glob::PathGlob;
 use crate::Cancel;
 use crate::candidate::stage;
 use crate::candidate::tree::TreeRequest;
-use crate::commit::message::{IDENTITY, NOBODY};
+use crate::commit::message::{IDENTITY_ERRORS, OWN_IDENTITY};
 use crate::commit::reconcile_history::{ITERATION, LOOP};
 use crate::error::GitError;
 use crate::plumbing::git::{Git, said};
@@ -18,10 +18,8 @@ use crate::repository::Repository;
 /// The trailer with the tree of the work, without the added files.
 pub(crate) const TREE: &str = "Refrain-Tree";
 
-/// How many branch names are tried.
 const NAMES: u32 = 100;
 
-/// The work to save, and the rules.
 #[derive(Clone, Copy, Debug)]
 pub struct SaveRequest<'a> {
     /// The state before the loop.
@@ -29,7 +27,6 @@ pub struct SaveRequest<'a> {
     /// Changed files of the base that are saved all the same: [`Repository::mixed`].
     pub mixed: &'a [RepoPath],
     pub id: &'a LoopId,
-    /// The last iteration.
     pub iteration: u32,
     /// The branch; if it exists, `-2` is added, and so on.
     pub branch: &'a str,
@@ -41,24 +38,20 @@ pub struct SaveRequest<'a> {
     pub index: &'a Utf8Path,
     /// The size limit of its files, in bytes.
     pub largest_file: u64,
-    /// Paths where suspected secrets are allowed.
     pub allow_secrets: &'a [PathGlob],
     pub cancel: Option<&'a Cancel>,
 }
 
-/// Work that was saved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Saved {
     /// The branch, without `refs/heads/`.
     pub branch: String,
-    /// The commit of the branch.
     pub commit: Oid,
 }
 
 impl Repository {
     /// The files that were changed or new before the loop, and are different now: the user's part of them cannot be
     /// separated from the loop's.
-    #[must_use]
     pub fn mixed(&self, base: &Base) -> Vec<RepoPath> {
         let is_changed = |dirty: &&Dirty| self.stamp(&dirty.path.to_bytes()) != dirty.stamp;
         base.dirty.iter().filter(is_changed).map(|dirty| dirty.path.clone()).collect()
@@ -67,9 +60,6 @@ impl Repository {
     /// Saves the content that a commit would have now, and `files`, on a new branch that starts at the head.
     ///
     /// It may be repeated: a branch that was made for this loop, this iteration and the same files is reused.
-    ///
-    /// # Errors
-    /// [`GitError`] if git fails, and [`GitError::Cancelled`].
     pub fn save_work(&self, request: SaveRequest<'_>) -> Result<Saved, GitError> {
         self.check_branch_name(request.branch)?;
         let SaveRequest { base, mixed, index, largest_file, allow_secrets, cancel, .. } = request;
@@ -94,7 +84,6 @@ pub(crate) struct Job<'a> {
     pub(crate) repository: &'a Repository,
     pub(crate) branch: &'a str,
     pub(crate) message: &'a str,
-    /// Identify an earlier save.
     pub(crate) trailers: &'a [(&'a str, &'a str)],
     pub(crate) files: &'a [(&'a str, &'a [u8])],
     pub(crate) git: Git<'a>,
@@ -162,8 +151,8 @@ impl Job<'_> {
             return oid(String::from_utf8_lossy(&done.stdout).trim().to_owned());
         }
         let said = said(&done);
-        if IDENTITY.iter().any(|words| said.contains(words)) {
-            return oid(Git::text(git, NOBODY.iter().chain(&args), message.as_bytes())?);
+        if IDENTITY_ERRORS.iter().any(|words| said.contains(words)) {
+            return oid(Git::text(git, OWN_IDENTITY.iter().chain(&args), message.as_bytes())?);
         }
         Err(GitError::Failed { command: "git commit-tree".to_owned(), said })
     }

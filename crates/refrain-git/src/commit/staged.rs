@@ -12,10 +12,9 @@ use std::path::Path;
 use camino::Utf8Path;
 use refrain_core::git::Oid;
 
-use crate::candidate::Candidate;
 use crate::candidate::memory::{ReadStamps, Staged};
 use crate::candidate::status::{Kind, Status};
-use crate::candidate::submodules;
+use crate::candidate::{Candidate, submodules};
 use crate::error::GitError;
 use crate::plumbing::disk::{FileStamp, seen};
 use crate::plumbing::git::Git;
@@ -116,7 +115,6 @@ impl Staged {
         is_there.then_some(staged)
     }
 
-    /// Caches it again.
     pub(crate) fn keep_on(self, repository: &Repository) {
         repository.memory().staged = Some(self);
     }

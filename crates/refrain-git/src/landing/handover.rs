@@ -34,7 +34,6 @@ pub struct HandOverRequest<'a> {
     pub expected: &'a Oid,
     /// The commit to hand over, a descendant of the expected one.
     pub to: &'a Oid,
-    /// The entry in the branch's log.
     pub why: &'a str,
     /// The path of private indexes, in the plan's own folder: this, and others beside it.
     pub index: &'a Utf8Path,
@@ -48,17 +47,22 @@ pub enum HandedOver {
     /// The branch and the files are updated.
     Done,
     /// The branch is elsewhere: the user committed meanwhile.
-    Diverged { head: Oid },
+    Diverged {
+        head: Oid,
+    },
     /// Changes of the user would be overwritten.
-    InTheWay { paths: Vec<RepoPath> },
+    InTheWay {
+        paths: Vec<RepoPath>,
+    },
     /// Another branch is checked out now.
     OtherBranch {
         /// Its name; none if the head is detached.
         now: Option<String>,
     },
     /// The branch is also checked out in another worktree, whose files would not follow.
-    CheckedOut { by: Utf8PathBuf },
-    /// A git operation is in progress.
+    CheckedOut {
+        by: Utf8PathBuf,
+    },
     InProgress(Operation),
     /// Another git holds the index lock, or died holding it.
     IndexLocked,
@@ -66,9 +70,8 @@ pub enum HandedOver {
 
 impl Repository {
     /// Hands a commit over.
-    ///
-    /// # Errors
-    /// [`GitError::Unborn`] on a branch without a commit; [`GitError`] if git fails, and [`GitError::Cancelled`].
+    /// Errors: [`GitError::Unborn`] on a branch without a commit; [`GitError`] if git fails, and
+    /// [`GitError::Cancelled`].
     pub fn hand_over(&self, request: HandOverRequest<'_>) -> Result<HandedOver, GitError> {
         let HandOverRequest { branch, expected, to, .. } = request;
         let note = Note::of(self, expected, to);
@@ -96,9 +99,6 @@ impl Repository {
     }
 
     /// The start of a plan: the head, and the branch that is checked out.
-    ///
-    /// # Errors
-    /// [`GitError::Unborn`] in a repository without a commit.
     pub fn begin_of_plan(&self) -> Result<(Oid, Option<String>), GitError> {
         let head = self.reference("HEAD")?.ok_or_else(|| GitError::Unborn(self.root().to_owned()))?;
         Ok((head, self.current_branch()?))
@@ -155,7 +155,6 @@ impl Note {
 pub(crate) struct Job<'a> {
     pub(crate) repository: &'a Repository,
     pub(crate) request: HandOverRequest<'a>,
-    /// On the private index.
     pub(crate) git: Git<'a>,
     head: &'a Oid,
     pub(crate) note: &'a Note,
@@ -188,7 +187,13 @@ impl Job<'_> {
         // From here on it cannot be cancelled.
         let git = self.git.to_its_end();
         let read = ["read-tree", "-m", "-u", "--no-recurse-submodules", expected.as_str(), to.as_str()];
-        let done = git.run(read, &[])?;
+        let mut done = git.run(read, &[])?;
+        if !done.status.success() {
+            // Git compares the times in the index, which lacks them after a hand-over that was killed, and refuses before it
+            // writes anything.
+            git.run(["update-index", "-q", "--refresh"], &[])?;
+            done = git.run(read, &[])?;
+        }
         if !done.status.success() {
             let said = said(&done);
             let Some(path) = named(&said) else {

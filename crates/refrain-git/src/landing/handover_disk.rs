@@ -16,7 +16,6 @@ use crate::plumbing::disk::remove;
 use crate::plumbing::git::{Git, oid};
 use crate::plumbing::index::unlock_private;
 
-/// A path that differs in the commit.
 pub(crate) struct Step {
     pub(crate) path: Vec<u8>,
     pub(crate) from: File,
@@ -29,10 +28,8 @@ impl Step {
     }
 }
 
-/// The state of each path on disk.
 #[derive(Debug, Default)]
 pub(crate) struct Disk {
-    /// Already in its final state.
     pub(crate) ahead: BTreeSet<Vec<u8>>,
     /// Files left by a runner that was killed while writing them.
     pub(crate) cut_off: Vec<PathBuf>,
@@ -41,7 +38,6 @@ pub(crate) struct Disk {
 }
 
 impl Job<'_> {
-    /// The paths that differ in the commit.
     pub(crate) fn steps(&self) -> Result<Vec<Step>, GitError> {
         let HandOverRequest { expected, to, .. } = self.request;
         let words = ["diff-tree", "-r", "-z", "--no-renames", "--raw", expected.as_str(), to.as_str()];

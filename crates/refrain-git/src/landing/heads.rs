@@ -9,17 +9,14 @@ use crate::plumbing::git::Git;
 use crate::plumbing::object_cache::Head;
 use crate::repository::Repository;
 
-/// Trees and parents of commits.
 #[derive(Debug)]
 pub(crate) struct Heads(HashMap<Oid, Head>);
 
 impl Heads {
-    /// The first parent of one of them.
     pub(crate) fn parent(&self, commit: &Oid) -> Option<&Oid> {
         self.0.get(commit)?.parents.first()
     }
 
-    /// The tree of a commit, if it is one of them.
     pub(crate) fn tree(&self, commit: &Oid) -> Option<&Oid> {
         self.0.get(commit).map(|head| &head.tree)
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use refrain_core::git::{Conflict, Oid};
 
 use crate::Cancel;
-use crate::commit::message::{IDENTITY, with_trailers};
+use crate::commit::message::{IDENTITY_ERRORS, with_trailers};
 use crate::error::GitError;
 use crate::landing::heads::Heads;
 use crate::landing::merge::Merged;
@@ -14,13 +14,11 @@ use crate::plumbing::commit_config::configured;
 use crate::plumbing::git::{Git, oid, said};
 use crate::plumbing::object::Object;
 use crate::plumbing::parts::Parts;
-use crate::plumbing::reference::RefPosition;
 use crate::repository::Repository;
 
 /// How many references one git call lists: the length of arguments is limited.
 const AT_ONCE: usize = 500;
 
-/// A commit to be made.
 pub(crate) struct New<'a> {
     pub(crate) tree: &'a Oid,
     pub(crate) parents: &'a [&'a Oid],
@@ -29,10 +27,8 @@ pub(crate) struct New<'a> {
     pub(crate) trailers: &'a [(&'a str, &'a str)],
 }
 
-/// The line to recreate.
 #[derive(Clone, Copy, Debug)]
 pub struct RemakeRequest<'a> {
-    /// The reference of the line.
     pub reference: &'a str,
     pub tip: &'a Oid,
     /// The base of the line: its original start, or a new one.
@@ -42,12 +38,10 @@ pub struct RemakeRequest<'a> {
     pub cancel: Option<&'a Cancel>,
 }
 
-/// The result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinearBranch {
     /// The reference points to the new line.
     Done {
-        /// The end of the line.
         tip: Oid,
         /// The new commit for each original commit, in order.
         picked: Vec<(Oid, Oid)>,
@@ -65,9 +59,6 @@ impl Repository {
     /// Recreates a line from some of its commits, or on another commit: with `onto` as the line's start and all
     /// commits except one, that one is removed. Commits that are already in the right place are kept. It may be
     /// repeated: the result is the same each time, unless commits are signed; then it is recognized by its trees.
-    ///
-    /// # Errors
-    /// [`GitError`] if git fails, and [`GitError::Cancelled`].
     pub fn remake_line(&self, request: RemakeRequest<'_>) -> Result<LinearBranch, GitError> {
         let git = self.git().until(request.cancel);
         let (mut tip, mut picked, mut conflicts) = (request.onto.clone(), Vec::new(), Vec::new());
@@ -98,27 +89,18 @@ impl Repository {
         Ok(LinearBranch::Moved { at })
     }
 
-    /// The tree of a commit.
     pub fn tree_of(&self, commit: &Oid) -> Result<Oid, GitError> {
         self.tree_by(self.git(), commit)
     }
 
     /// The commit of a reference; none if it does not exist.
     pub fn reference(&self, name: &str) -> Result<Option<Oid>, GitError> {
-        match self.place_of(name) {
-            RefPosition::At(at) => return Ok(Some(at)),
-            RefPosition::Nowhere => return Ok(None),
-            RefPosition::Unclear => {}
-        }
         let done = self.git().run(["rev-parse", "--verify", "--quiet", "--end-of-options", name], &[])?;
         Ok(String::from_utf8_lossy(&done.stdout).lines().last().and_then(|line| line.parse().ok()))
     }
 
     /// Moves a reference from its expected position, or creates it; returns whether it is now at its target. It may
     /// be repeated.
-    ///
-    /// # Errors
-    /// [`GitError::Failed`] if git refuses for another reason, such as an invalid name.
     pub fn move_reference(
         &self,
         name: &str,
@@ -141,9 +123,6 @@ impl Repository {
 
     /// Creates a reference that does not exist; returns whether it did so.
     pub(crate) fn make_reference(&self, name: &str, to: &Oid, why: &str) -> Result<bool, GitError> {
-        if self.known().take_expected(name) && self.place_of(name) == RefPosition::At(to.clone()) {
-            return Ok(true);
-        }
         let nothing = "0".repeat(to.as_str().len());
         let done = self.git().run(["update-ref", "-m", why, name, to.as_str(), &nothing], &[])?;
         Ok(done.status.success())
@@ -151,18 +130,8 @@ impl Repository {
 
     /// The commits that references point to, and the trees of these; references that do not exist are omitted.
     pub fn references(&self, names: &[String]) -> Result<BTreeMap<String, (Oid, Oid)>, GitError> {
-        let (mut found, mut unclear) = (BTreeMap::new(), Vec::new());
-        for name in names {
-            match self.place_of(name) {
-                RefPosition::At(at) => match self.known().get(&at) {
-                    Some(head) => drop(found.insert(name.clone(), (at, head.tree))),
-                    None => unclear.push(name),
-                },
-                RefPosition::Nowhere => {}
-                RefPosition::Unclear => unclear.push(name),
-            }
-        }
-        for names in unclear.chunks(AT_ONCE) {
+        let mut found = BTreeMap::new();
+        for names in names.chunks(AT_ONCE) {
             let words = ["for-each-ref", "--format=%(refname) %(objectname) %(tree)"];
             let printed =
                 self.git().text(words.into_iter().chain(names.iter().map(|name| name.as_str())), &[])?;
@@ -210,7 +179,7 @@ impl Repository {
         let is_signed = self.signs(git)?;
         let object = Object { tree: new.tree, parents: new.parents, message: &message, is_signed };
         self.add_commit(git, object)?.map_err(|said| {
-            match IDENTITY.iter().any(|words| said.contains(words)) {
+            match IDENTITY_ERRORS.iter().any(|words| said.contains(words)) {
                 true => GitError::NoIdentity,
                 false => GitError::Failed { command: "git commit-tree".to_owned(), said },
             }
@@ -252,7 +221,6 @@ impl Repository {
             .map(Ok)
     }
 
-    /// Whether the user wants every commit signed.
     fn signs(&self, git: Git<'_>) -> Result<bool, GitError> {
         if configured(self, git, |configured| configured.is_unsigned())? {
             return Ok(false);

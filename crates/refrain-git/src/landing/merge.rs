@@ -11,12 +11,11 @@ use refrain_core::text::cut_middle;
 
 use crate::Cancel;
 use crate::candidate::stage;
-use crate::commit::message::NOBODY;
+use crate::commit::message::OWN_IDENTITY;
 use crate::error::GitError;
 use crate::plumbing::attributes::AttributesFolder;
-use crate::plumbing::commit_config::configured;
 use crate::plumbing::git::{Git, oid, said};
-use crate::plumbing::index::{is_summed_by_us, unlock_private};
+use crate::plumbing::index::unlock_private;
 use crate::repository::Repository;
 
 /// The style of conflict markers: with the common base, which shows what each side changed.
@@ -27,35 +26,27 @@ pub struct MergeRequest<'a> {
     /// The commit that the work began at. It is given and not searched in the history: commits below the work may
     /// have been removed from the line since, and would come back with it.
     pub base: &'a Oid,
-    /// The commit to merge onto.
     pub tip: &'a Oid,
     pub work: &'a Oid,
     /// Paths that are never part of the work: they stay as the tip has them.
     pub except: &'a [RepoPath],
-    /// The path of a private index.
     pub index: &'a Utf8Path,
     pub cancel: Option<&'a Cancel>,
 }
 
-/// The result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Merged {
     /// The merge has no conflict.
     Clean { tree: Oid },
-    /// The user has to decide.
     Conflict {
         /// The tree with git's conflict markers.
         tree: Oid,
-        /// The conflicts, ordered by path.
         conflicts: Vec<Conflict>,
     },
 }
 
 impl Repository {
     /// Merges the changes of a work since its base onto a tip. It may be repeated with the same result.
-    ///
-    /// # Errors
-    /// [`GitError`] if git fails, and [`GitError::Cancelled`].
     pub fn merge(&self, request: MergeRequest<'_>) -> Result<Merged, GitError> {
         let git = self.git().until(request.cancel);
         let without = self.without(git, request)?;
@@ -101,12 +92,6 @@ impl Repository {
         let object = format!(
             "tree {tree}\nparent {base}\nauthor {who}\ncommitter {who}\n\nThe files of {commit}, for a merge\n"
         );
-        if is_summed_by_us(&tree)
-            && configured(self, git, |it| it.is_usual)?
-            && let Ok(made) = self.keep("commit", object.as_bytes())
-        {
-            return Ok(made);
-        }
         let words = ["hash-object", "-t", "commit", "-w", "--stdin"];
         oid("hash-object", &git.text(words, object.as_bytes())?)
     }
@@ -131,15 +116,13 @@ impl Repository {
         let lines: Vec<u8> = changes.iter().flat_map(stage::Change::line).collect();
         stage::put(git, &lines)?;
         let tree = oid("write-tree", &git.text(["write-tree"], &[])?)?;
-        let args = NOBODY.iter().copied().chain(["commit-tree", tree.as_str(), "-p", base.as_str()]);
+        let args = OWN_IDENTITY.iter().copied().chain(["commit-tree", tree.as_str(), "-p", base.as_str()]);
         oid("commit-tree", &git.text(args, b"Work without what is no part of it\n")?).map(Some)
     }
 
     /// The commit on which `work` is based: `began`, unless the branch was reset to an earlier commit. Compared with
     /// `began`, the work would then revert the commits in between.
-    ///
-    /// # Errors
-    /// [`GitError`] if git cannot be run or the two have no common ancestor, and [`GitError::Cancelled`].
+    /// Errors: [`GitError`] if git cannot be run or the two have no common ancestor, and [`GitError::Cancelled`].
     pub fn stands_on(&self, began: &Oid, work: &Oid, cancel: Option<&Cancel>) -> Result<Oid, GitError> {
         if began == work || self.known().get(work).is_some_and(|head| head.parents.contains(began)) {
             return Ok(began.clone());
@@ -149,9 +132,6 @@ impl Repository {
     }
 
     /// The works, each given with its start, that changed one of these paths.
-    ///
-    /// # Errors
-    /// [`GitError`] if git cannot be run, and [`GitError::Cancelled`].
     pub fn touching(
         &self,
         works: &[(&Oid, &Oid)],
@@ -207,7 +187,6 @@ impl Repository {
     }
 }
 
-/// Paths as arguments.
 fn paths(paths: &[RepoPath]) -> impl Iterator<Item = OsString> {
     paths.iter().map(|path| OsString::from_vec(path.to_bytes()))
 }

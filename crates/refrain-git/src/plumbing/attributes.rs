@@ -27,7 +27,6 @@ pub(crate) struct AttributesFolder {
 }
 
 impl AttributesFolder {
-    /// Without attributes.
     pub(crate) fn empty() -> Result<Self, GitError> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let parent = Utf8PathBuf::from_path_buf(std::env::temp_dir()).unwrap_or_else(|_| "/tmp".into());
@@ -44,7 +43,6 @@ impl AttributesFolder {
         }
     }
 
-    /// With the attributes of this commit.
     pub(crate) fn of(git: Git<'_>, commit: &Oid) -> Result<Self, GitError> {
         let attributes = Self::empty()?;
         let words = ["diff-tree", "-r", "-z", "--no-renames", "--raw", empty_tree(commit), commit.as_str()];
@@ -79,7 +77,6 @@ impl AttributesFolder {
         file.write_all(content).on("write", &path)
     }
 
-    /// The same git, with these attributes.
     pub(crate) fn apply<'a>(&'a self, git: Git<'a>, git_dir: &'a Utf8Path) -> Git<'a> {
         git.for_files_in(&self.folder, git_dir).with_index(&self.index)
     }

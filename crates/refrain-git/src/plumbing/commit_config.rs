@@ -15,17 +15,12 @@ use refrain_proc::program::in_path;
 use refrain_proc::tool::Sweeper;
 
 use crate::error::GitError;
-use crate::plumbing::committer::Last;
 use crate::plumbing::configuration::{Configured, PROGRAM, is_no};
 use crate::plumbing::disk::seen;
 use crate::plumbing::git::{Git, Guard};
 use crate::plumbing::git_files;
 use crate::plumbing::overrides::{ATTRIBUTES, HOOKS, OWN_ATTRIBUTES, Overrides, Setting, rule};
 use crate::repository::Repository;
-
-/// Prefixes of keys that affect how objects are written.
-const WRITING: &[&str] =
-    &["core.fsync", "core.sharedrepository", "core.createobject", "i18n.", "extensions."];
 
 /// The hooks that `git commit` runs, and the one that runs on every change of a reference.
 const COMMIT_HOOKS: &[&str] =
@@ -81,11 +76,10 @@ impl Guard for Repository {
 }
 
 impl Configured {
-    /// Asks git.
     pub(crate) fn read(repository: &Repository, git: Git<'_>) -> Result<Self, GitError> {
         let printed = git.bare().output(["config", "--list", "--show-origin", "-z"], &[])?;
         let mut files: BTreeSet<Utf8PathBuf> = usual_files(repository).collect();
-        let (mut is_usual, mut is_common, mut settings) = (true, true, Vec::new());
+        let (mut is_common, mut settings) = (true, Vec::new());
         let mut fields = printed.split(|byte| *byte == 0).map(String::from_utf8_lossy);
         while let (Some(origin), Some(entry)) = (fields.next(), fields.next()) {
             let (key, value) = entry.split_once('\n').unwrap_or((entry.as_ref(), "true"));
@@ -98,7 +92,6 @@ impl Configured {
                 is_common &= is_no(value);
             } else {
                 is_common &= !key.starts_with("includeif.");
-                is_usual &= !WRITING.iter().any(|about| key.starts_with(about));
             }
             let pin = rule(key)
                 .map(|_| GitPin { name: key.to_owned(), digest: digest(repository, value, &mut files) });
@@ -106,8 +99,7 @@ impl Configured {
         }
         let (pinned_files, has_commit_hooks) = pin_files(repository, &settings, &mut files);
         let files = files.into_iter().map(|file| (file.clone(), seen(&file))).collect();
-        let last = Last::default();
-        Ok(Self { files, settings, pinned_files, has_commit_hooks, is_usual, is_common, last })
+        Ok(Self { files, settings, pinned_files, has_commit_hooks, is_common })
     }
 }
 

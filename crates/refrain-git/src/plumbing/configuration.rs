@@ -7,11 +7,9 @@ use camino::Utf8PathBuf;
 use refrain_core::git::{GitPin, GitPins};
 
 use crate::error::GitError;
-use crate::plumbing::committer::Last;
 use crate::plumbing::disk::{FileStamp, seen};
 use crate::plumbing::overrides::{HOOKS, Overrides, Setting};
 
-/// The git program, as it is pinned.
 pub(crate) const PROGRAM: &str = "git";
 
 /// The settings, and the stamps of their files.
@@ -23,19 +21,14 @@ pub(crate) struct Configured {
     pub(crate) pinned_files: Vec<GitPin>,
     /// Whether there is a hook that a commit runs.
     pub(crate) has_commit_hooks: bool,
-    /// Git has its default settings for writing objects.
-    pub(crate) is_usual: bool,
     /// It is the same in every worktree of the repository.
     pub(crate) is_common: bool,
-    /// The identity of the last commit that git made here.
-    pub(crate) last: Last,
 }
 
 /// The configurations that were read: by the git folder of a worktree, or without one if all have the same.
 pub(crate) type Configurations = BTreeMap<Option<Utf8PathBuf>, Configured>;
 
 impl Configured {
-    /// From these settings alone.
     #[cfg(test)]
     pub(crate) fn of(settings: &[(&str, &str)]) -> Self {
         let setting =
@@ -45,13 +38,10 @@ impl Configured {
             settings: settings.iter().map(setting).collect(),
             pinned_files: Vec::new(),
             has_commit_hooks: false,
-            is_usual: true,
             is_common: true,
-            last: Last::default(),
         }
     }
 
-    /// Whether its files are unchanged.
     pub(crate) fn is_current(&self) -> bool {
         self.files.iter().all(|(file, then)| seen(file) == *then)
     }
@@ -78,7 +68,6 @@ impl Configured {
         }
     }
 
-    /// All pins.
     pub(crate) fn pins(&self) -> impl Iterator<Item = &GitPin> {
         self.settings.iter().filter_map(|setting| setting.pin.as_ref()).chain(&self.pinned_files)
     }
@@ -88,7 +77,6 @@ impl Configured {
         self.values(key).last().copied().unwrap_or_default()
     }
 
-    /// All values of a key that may have several.
     pub(crate) fn values(&self, key: &str) -> Vec<&str> {
         self.settings.iter().filter(|it| it.key == key).map(|it| it.value.as_str()).collect()
     }
@@ -99,7 +87,6 @@ impl Configured {
         told.map_or_else(|| self.value(key), |(_, value)| value)
     }
 
-    /// The command that starts ssh.
     pub(crate) fn ssh_command(&self, pins: Option<&GitPins>) -> Result<String, GitError> {
         Ok(self.used("core.sshcommand", &self.overrides(pins)?).to_owned())
     }
@@ -129,7 +116,6 @@ impl Configured {
     }
 }
 
-/// Whether a boolean value is false.
 pub(crate) fn is_no(value: &str) -> bool {
     matches!(value, "false" | "no" | "off" | "0" | "")
 }

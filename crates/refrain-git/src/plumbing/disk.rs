@@ -13,7 +13,6 @@ use crate::error::{GitError, OnPath};
 /// The stamp of a file; none if it is missing. A file with the same stamp was not written since.
 pub(crate) type FileStamp = Option<(u64, u64, i64, i64, i64, i64)>;
 
-/// The stamp of a file.
 pub(crate) fn seen(path: &Utf8Path) -> FileStamp {
     let meta = fs::metadata(path).ok()?;
     Some((meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec(), meta.ctime(), meta.ctime_nsec()))

@@ -8,7 +8,7 @@ use camino::Utf8Path;
 use refrain_core::git::Oid;
 use refrain_core::text::printable;
 use refrain_proc::program::is_executable;
-use refrain_proc::tool::{Cancel, Sweeper, Tool, ToolOutput, WaitingTool};
+use refrain_proc::tool::{Cancel, Sweeper, Tool, ToolOutput};
 
 use crate::error::GitError;
 use crate::plumbing::overrides::Overrides;
@@ -54,7 +54,6 @@ const SETTINGS: &[&str] = &[
     "fetch.recurseSubmodules=false",
 ];
 
-/// Options that disable hooks.
 const NO_HOOKS: [&str; 2] = ["-c", "core.hooksPath=/dev/null"];
 
 /// The variables with which a surrounding git (a hook, `git rebase --exec`) would redirect ours to its own
@@ -115,10 +114,8 @@ const FILTERING: &[&str] = &[
 /// can write, and their processes are children of these commands.
 const TALKING: &[&str] = &["fetch", "ls-remote", "push"];
 
-/// No missing object is fetched.
 pub(crate) const NO_LAZY_FETCH: (&str, &str) = ("GIT_NO_LAZY_FETCH", "1");
 
-/// The git command among the arguments.
 fn command_of(args: &[OsString]) -> Option<&str> {
     let mut words = args.iter().filter_map(|word| word.to_str());
     while let Some(word) = words.next() {
@@ -152,19 +149,15 @@ pub(crate) struct Author(pub(crate) [OsString; 3]);
 /// The variables that set the author of a commit (git-commit-tree(1)).
 const AUTHOR: [&str; 3] = ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE"];
 
-/// Compares a git with its pins.
 pub(crate) trait Guard: std::fmt::Debug + Sync {
-    /// The git program, if known.
     fn program(&self) -> Option<&Path>;
     /// The `PATH` without the project's own folders, if it contained some.
     fn path(&self) -> Option<&OsString>;
     /// Runs every git that runs programs of the user.
     fn sweeper(&self) -> Option<&Sweeper>;
-    /// Overrides of the configuration for this git.
     fn overrides(&self, git: Git<'_>) -> Result<Overrides, GitError>;
 }
 
-/// Git in one place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Git<'a> {
     dir: &'a Utf8Path,
@@ -176,7 +169,6 @@ pub(crate) struct Git<'a> {
     author: Option<&'a Author>,
     limit: Option<Duration>,
     guard: Option<&'a dyn Guard>,
-    /// The user's hooks are run.
     runs_hooks: bool,
     /// No setting of the user is overridden: it is only read.
     is_bare: bool,
@@ -217,7 +209,6 @@ impl<'a> Git<'a> {
         Self { runs_hooks: true, ..self }
     }
 
-    /// The same with more settings.
     pub(crate) fn with_settings(self, settings: &'a [(String, String)]) -> Self {
         Self { settings, ..self }
     }
@@ -232,7 +223,6 @@ impl<'a> Git<'a> {
         Self { dir: folder, git_dir: Some(git_dir), ..self }
     }
 
-    /// The same in another folder.
     pub(crate) fn inside(self, dir: &'a Utf8Path) -> Self {
         Self { dir, ..self }
     }
@@ -307,7 +297,10 @@ impl<'a> Git<'a> {
             || is_one_of(TALKING)
             || command_of(&args) == Some("commit-tree") && overrides.has_programs;
         let sweeper = self.guard.and_then(Guard::sweeper).filter(|_| runs_programs);
-        let mut tool = tool.args(args).input(input).cancel(self.cancel).swept_by(sweeper);
+        // A push needs the user's logins, and a signature the user's keys: neither runs what an agent can change.
+        let is_confined = !is_one_of(TALKING) && command_of(&args) != Some("commit-tree");
+        let tool = tool.args(args).input(input).cancel(self.cancel);
+        let mut tool = tool.swept_by(sweeper).confined(is_confined);
         if let Some(git_dir) = self.git_dir {
             tool = tool.with("GIT_DIR", git_dir).with("GIT_WORK_TREE", self.dir);
         }
@@ -320,9 +313,7 @@ impl<'a> Git<'a> {
     }
 
     /// What git printed.
-    ///
-    /// # Errors
-    /// [`GitError`], also if it says no.
+    /// Errors: [`GitError`], also if it says no.
     pub(crate) fn output<S: AsRef<OsStr>>(
         self,
         args: impl IntoIterator<Item = S>,
@@ -339,14 +330,6 @@ impl<'a> Git<'a> {
     ) -> Result<String, GitError> {
         let printed = self.output(args, input)?;
         Ok(String::from_utf8_lossy(&printed).trim_end_matches('\n').to_owned())
-    }
-
-    /// Starts a git that waits for its input.
-    pub(crate) fn begin<S: AsRef<OsStr>>(
-        self,
-        args: impl IntoIterator<Item = S>,
-    ) -> Result<WaitingTool<'a>, GitError> {
-        Ok(self.tool(args, &[])?.begin()?)
     }
 
     /// The result of git, with any exit code.
@@ -413,7 +396,6 @@ fn in_variables(settings: &[(String, String)], env: &[(OsString, OsString)]) -> 
     variables
 }
 
-/// Parses the object name that git printed.
 pub(crate) fn oid(command: &'static str, answer: &str) -> Result<Oid, GitError> {
     answer.trim().parse().map_err(|_| GitError::Answer { command, answer: answer.to_owned() })
 }

@@ -6,13 +6,10 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{FileExt, MetadataExt};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
-use refrain_core::git::Oid;
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_OMIT, utimensat};
-use sha1::{Digest, Sha1};
 
 use crate::error::{GitError, OnPath};
 use crate::plumbing::disk::{FileStamp, LARGEST, remove, seen};
@@ -21,35 +18,11 @@ use crate::repository::Repository;
 /// The start of a loop's lock; the loop's id and a line break follow. An index starts with `DIRC` instead.
 const MARK: &str = "refrain loop ";
 
-/// Sets a file's modification time.
 fn set_modified(path: &Utf8Path, seconds: i64, nanoseconds: i64) -> io::Result<()> {
     let last_access = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
     let last_modification = Timespec { tv_sec: seconds, tv_nsec: nanoseconds };
     utimensat(CWD, path.as_std_path(), &Timestamps { last_access, last_modification }, AtFlags::empty())?;
     Ok(())
-}
-
-/// The size in bytes of the checksum at the end of the index, in a repository with SHA-1 names.
-const SUM: usize = 20;
-
-/// Whether the index of a repository with an object of this name ends with a checksum that [`seal`] can compute.
-pub(crate) fn is_summed_by_us(object: &Oid) -> bool {
-    object.as_str().len() == 2 * SUM
-}
-
-/// Adds the checksum to an index that was written without one (git-config(1), `index.skipHash`): other readers than
-/// git require it, and git takes longer for it than for all the rest of the file. Its modification time stays, for
-/// the reason in [`Index::copy_to`].
-pub(crate) fn seal(path: &Utf8Path) -> io::Result<()> {
-    let mut file = OpenOptions::new().read(true).write(true).open(path)?;
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
-    let Some((content, _)) = bytes.split_last_chunk().filter(|(_, sum)| **sum == [0; SUM]) else {
-        return Ok(());
-    };
-    let meta = file.metadata()?;
-    file.write_all_at(&Sha1::digest(content), content.len() as u64)?;
-    set_modified(path, meta.mtime(), meta.mtime_nsec())
 }
 
 /// Copies an index, if it is a regular file of a plausible size.
@@ -70,7 +43,6 @@ pub(crate) fn unlock_private(index: &Utf8Path) -> Result<(), GitError> {
     remove(&Utf8PathBuf::from(format!("{index}.lock")))
 }
 
-/// The index of a worktree.
 #[derive(Debug)]
 pub(crate) struct Index {
     path: Utf8PathBuf,
@@ -157,19 +129,16 @@ fn write_new(path: &Utf8Path, id: &LoopId) -> io::Result<()> {
     file.write_all(format!("{MARK}{id}\n").as_bytes())
 }
 
-/// The lock. It is released on drop.
 #[derive(Debug)]
 pub(crate) struct Locked<'a> {
     index: &'a Index,
 }
 
 impl Locked<'_> {
-    /// The stamp of the index under the lock.
     pub(crate) fn seen(&self) -> FileStamp {
         self.index.seen()
     }
 
-    /// Copies the index as it is under the lock.
     pub(crate) fn copy_to(&self, copy: &Utf8Path) -> Result<(), GitError> {
         self.index.copy_to(copy).map(|_| ())
     }

@@ -14,7 +14,6 @@ pub struct Worktree {
     pub locked: Option<String>,
 }
 
-/// A path as git lists it.
 pub(crate) fn real(path: &Utf8Path) -> Utf8PathBuf {
     let found = |path: &Utf8Path| path.canonicalize_utf8().unwrap_or_else(|_| path.to_owned());
     // The folder may be gone, but its parent is not.

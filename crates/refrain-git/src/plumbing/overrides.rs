@@ -5,7 +5,6 @@ use refrain_core::git::{GitPin, GitPins};
 
 use crate::plumbing::git::NO_LAZY_FETCH;
 
-/// Git's own line merge.
 const MERGE: &str = "git merge-file --marker-size=%L %A %O %B";
 
 /// The override of a setting that differs from its pin.
@@ -86,12 +85,9 @@ pub(crate) struct Setting {
 pub(crate) struct Overrides {
     pub(crate) settings: Vec<(String, String)>,
     pub(crate) variables: Vec<(&'static str, &'static str)>,
-    /// Disables hooks that are defined by settings.
     pub(crate) without_hooks: Vec<(String, String)>,
     pub(crate) allows_hooks: bool,
-    /// Filters or merge drivers are run.
     pub(crate) has_filters: bool,
-    /// Hooks are run, or commits are signed.
     pub(crate) has_programs: bool,
 }
 

@@ -8,7 +8,6 @@ use refrain_core::git::Oid;
 use crate::error::GitError;
 use crate::plumbing::git::{Author, Git};
 
-/// A commit in parts.
 pub(crate) struct Parts {
     pub(crate) parent: Option<Oid>,
     /// All that follows the parents: author, committer, and the message.
@@ -47,7 +46,6 @@ impl Parts {
         is_commit.then_some(Self { parent, rest })
     }
 
-    /// The value of the header with this prefix.
     pub(crate) fn header(&self, name: &[u8]) -> Option<&[u8]> {
         let mut head = self.rest.split(|byte| *byte == b'\n').take_while(|line| !line.is_empty());
         head.find_map(|line| line.strip_prefix(name))

@@ -25,9 +25,6 @@ pub enum BaseReturn<'a> {
 impl Repository {
     /// Returns the worktree to the base, and deletes `branch` if it is still at `head`. If something prevents that,
     /// returns the reason. It may be repeated.
-    ///
-    /// # Errors
-    /// [`GitError`] if git cannot be run, and [`GitError::Cancelled`].
     pub fn back_from(
         &self,
         (branch, head): (&str, &Oid),

@@ -21,11 +21,10 @@ use crate::repository::Repository;
 use refrain_forge::Token;
 use refrain_secrets as secrets;
 
-/// How long a push may take.
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// Options that keep git from asking for a password, besides [`Repository::env_of_push`].
-pub(crate) const ASKS_NOBODY: &[&str] = &["-c", "core.askPass=", "-c", "credential.interactive=false"];
+pub(crate) const WITHOUT_PROMPTS: &[&str] = &["-c", "core.askPass=", "-c", "credential.interactive=false"];
 
 /// The branch to push, and the rules for scanning it first.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +35,6 @@ pub struct PushRequest<'a> {
     pub since: Option<&'a Oid>,
     /// The largest file that is scanned, in bytes.
     pub largest_file: u64,
-    /// Paths where suspected secrets are allowed.
     pub allow_secrets: &'a [PathGlob],
     pub cancel: Option<&'a Cancel>,
 }
@@ -45,9 +43,6 @@ impl Repository {
     /// Pushes a branch to the pinned remote, which is that of the checked-out branch; none without a remote. The time
     /// limit is a minute. If the agent committed a suspected secret, nothing is pushed: it is still only local, and
     /// the user can handle it.
-    ///
-    /// # Errors
-    /// [`GitError`] if git cannot list its remotes, and [`GitError::Cancelled`].
     pub fn push_branch(&self, request: PushRequest<'_>) -> Result<Option<Pushed>, GitError> {
         let checked_out = self.current_branch()?.unwrap_or_default();
         let Some(upstream) = self.upstream(&checked_out)? else { return Ok(None) };
@@ -91,7 +86,7 @@ impl Repository {
         let done = self.known_to(&upstream.url, |env| {
             let pushing = self.git().until(request.cancel).within(Some(LONGEST)).in_env(env);
             let pushing = pushing.with_hooks().with_settings(&destination.settings);
-            pushing.run(ASKS_NOBODY.iter().copied().chain(push), &[])
+            pushing.run(WITHOUT_PROMPTS.iter().copied().chain(push), &[])
         })?;
         Ok((!done.status.success()).then(|| said(&done)))
     }
@@ -175,7 +170,6 @@ fn commits(git: Git<'_>, new: &[String]) -> Result<Vec<Oid>, GitError> {
     Ok(printed.lines().filter_map(|line| line.parse().ok()).collect())
 }
 
-/// The same for the name of a branch.
 pub(crate) fn exposed_name(branch: &str) -> Option<String> {
     secrets::screen_name(branch.as_bytes())
         .map(|what| format!("the name of the branch: it looks like {what}"))

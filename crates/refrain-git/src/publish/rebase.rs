@@ -41,15 +41,11 @@ pub struct RebaseRequest<'a> {
 pub enum Rebased {
     /// The branch is on top of theirs.
     Done { head: Oid },
-    /// Both sides have conflicting changes.
     Conflict {
-        /// Our commit that conflicts.
         at: Oid,
-        /// The conflicts.
         conflicts: Vec<Conflict>,
         /// Our changes of these paths since both sides diverged: a diff, cut in its middle if it is long.
         ours: String,
-        /// The remote's changes.
         theirs: String,
     },
     /// The two have no common ancestor.
@@ -63,9 +59,6 @@ impl Repository {
     /// the branch and the files there. A commit whose change is already there is omitted. If one is a merge, whose
     /// other side a linear history would lose, `theirs` is merged instead. It may be repeated, also after another
     /// call was interrupted: that one is finished first, and recognized.
-    ///
-    /// # Errors
-    /// [`GitError`] if git fails, and [`GitError::Cancelled`].
     pub fn rebase_onto(&self, request: RebaseRequest<'_>) -> Result<Rebased, GitError> {
         let RebaseRequest { branch, head, theirs, cancel, .. } = request;
         let git = self.git().until(cancel);

@@ -8,7 +8,6 @@ use refrain_proc::tool::ToolOutput;
 
 use crate::plumbing::git::said;
 
-/// Why the remote was not updated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// There is no repository at the remote's address.
@@ -18,28 +17,25 @@ pub enum Refusal {
     },
     /// Authentication failed, or access is denied.
     NoPermission {
-        /// Git's message.
         said: String,
     },
     /// A rule of the remote forbids pushing to this branch.
     ProtectedBranch {
-        /// The remote's message.
         said: String,
     },
     /// A hook rejected the push: a local one, or one of the remote's.
-    HookDeclined { said: String },
+    HookDeclined {
+        said: String,
+    },
     /// The branch existed on the remote and was deleted there.
     BranchDeleted,
     /// The remote is unreachable, or the connection broke: it may be tried again.
     Unreachable {
-        /// Git's message.
         said: String,
     },
     /// The name of the branch, or a commit that the remote lacks, contains a suspected secret: its description.
     Secret(String),
-    /// Another reason.
     Other {
-        /// Git's message.
         said: String,
     },
 }
@@ -75,14 +71,10 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Git's report about a push.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum PushResult {
     Pushed,
-    /// The remote branch has moved.
-    Rejected {
-        said: String,
-    },
+    Rejected { said: String },
     Refused(Refusal),
 }
 
@@ -104,7 +96,6 @@ const NO_PERMISSION: &[&str] = &[
     "deploy key",
 ];
 
-/// The same, about missing repositories.
 const NO_REMOTE: &[&str] = &[
     "does not appear to be a git repository",
     "repository not found",
@@ -140,7 +131,6 @@ const UNREACHABLE: &[&str] = &[
     "openssl",
 ];
 
-/// The meaning of a failed connection.
 pub(crate) fn of_transport(said: String) -> Refusal {
     let words = said.to_lowercase();
     let has = |known: &[&str]| known.iter().any(|known| words.contains(known));

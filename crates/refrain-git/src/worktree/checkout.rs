@@ -9,9 +9,6 @@ use crate::repository::Repository;
 
 impl Repository {
     /// Whether a branch of this name can be created.
-    ///
-    /// # Errors
-    /// [`GitError::BadBranch`] if the name is invalid, [`GitError::BranchTaken`] if it exists.
     pub fn check_branch_free(&self, name: &str) -> Result<(), GitError> {
         self.check_branch_name(name)?;
         match self.branch_head(name)? {
@@ -22,9 +19,7 @@ impl Repository {
 
     /// Creates a branch at the head and checks it out: no file changes, staged changes stay staged. If it is already
     /// checked out nothing is done, so it may be repeated.
-    ///
-    /// # Errors
-    /// As [`Self::check_branch_free`]; [`GitError::Failed`] with git's message, as in the middle of a merge.
+    /// Errors: As [`Self::check_branch_free`]; [`GitError::Failed`] with git's message, as in the middle of a merge.
     pub fn create_branch(&self, name: &str) -> Result<(), GitError> {
         self.check_branch_name(name)?;
         let current = self.git().run(["symbolic-ref", "--quiet", "HEAD"], &[])?;

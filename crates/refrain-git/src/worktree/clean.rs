@@ -35,7 +35,6 @@ const SETTINGS: &[&str] = &[
     "core.sparseCheckout=false",
 ];
 
-/// The required content of a folder.
 #[derive(Clone, Copy, Debug)]
 pub struct CleanRequest<'a> {
     pub tree: &'a Oid,
@@ -62,9 +61,7 @@ impl Repository {
     /// Makes a folder contain exactly what the request says, and what its `.gitignore` names. It may be repeated, and
     /// is fast if little has changed. Nested repositories are filled too if this worktree has them; otherwise their
     /// folders are empty, as here.
-    ///
-    /// # Errors
-    /// [`GitError`] if a file, or a filter of it, fails; [`GitError::Cancelled`]. The folder is unusable then.
+    /// Errors: [`GitError`] if a file, or a filter of it, fails; [`GitError::Cancelled`]. The folder is unusable then.
     pub fn check_out_clean(&self, request: CleanRequest<'_>) -> Result<(), GitError> {
         // They would give files another content than in any other checkout, and git has no option to ignore them.
         if self.changed_pins()?.iter().any(|name| name == OWN_ATTRIBUTES) {

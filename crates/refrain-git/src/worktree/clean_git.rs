@@ -15,15 +15,13 @@ use refrain_core::git::Oid;
 use crate::error::{GitError, OnPath};
 use crate::plumbing::disk::{read, remove};
 use crate::plumbing::git::Git;
-use crate::plumbing::index::is_summed_by_us;
+use crate::plumbing::object::is_sha1;
 use crate::repository::Repository;
 
-/// The head of a clean checkout.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Head<'a> {
     /// As in the worktree: on its branch, also one without a commit, or at its commit.
     AsThere,
-    /// At a commit.
     At(&'a Oid),
 }
 
@@ -44,7 +42,7 @@ pub(crate) fn make(
         Head::AsThere => as_there(repository, git)?,
         Head::At(commit) => format!("{commit}\n"),
     };
-    let format = if is_summed_by_us(tree) { "sha1" } else { "sha256" };
+    let format = if is_sha1(tree) { "sha1" } else { "sha256" };
     let common = repository.common_dir().canonicalize_utf8().on("find", repository.common_dir())?;
     let files = [
         ("HEAD", Some(head.into_bytes())),

@@ -19,7 +19,6 @@ use crate::error::{GitError, OnPath};
 use crate::plumbing::disk::remove;
 use crate::plumbing::git::Git;
 use crate::plumbing::listed::Worktree;
-use crate::plumbing::worktree_list::head_of;
 use crate::repository::Repository;
 use crate::worktree::Removal;
 use crate::worktree::slot_place::{Folder, folder, forget_mending, git_dir, mend};
@@ -36,7 +35,6 @@ const SETTINGS: &[&str] = &[
     "checkout.thresholdForParallelism=100",
 ];
 
-/// The reflog entry for a task's start.
 const WHY: &str = "refrain: begin a task";
 
 /// A mark in a worktree's git folder: the commit of its head when its branch was deleted. That commit is not needed.
@@ -49,21 +47,17 @@ pub struct ReadyRequest<'a> {
     pub folder: &'a Utf8Path,
     /// A folder beside it for a note and a private index.
     pub beside: &'a Utf8Path,
-    /// The branch to check out in it.
     pub branch: &'a str,
-    /// The start of the branch.
     pub at: &'a Oid,
     /// The branch's position, if it already exists and may be moved: its commits are kept elsewhere, or no longer
     /// needed.
     pub was: Option<&'a Oid>,
     /// The largest file that is saved, in bytes.
     pub largest_file: u64,
-    /// Paths where suspected secrets are allowed.
     pub allow_secrets: &'a [PathGlob],
     pub cancel: Option<&'a Cancel>,
 }
 
-/// The result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadySlot {
     Ready {
@@ -74,7 +68,6 @@ pub enum ReadySlot {
     Held(Vec<String>),
 }
 
-/// The state of a worktree of the pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SlotState {
     /// It is missing, unfinished, or broken: it has to be prepared.
@@ -92,10 +85,8 @@ impl Repository {
     /// Prepares a worktree of the pool: the branch is checked out in it, at `at`, and of another task's files only
     /// ignored ones remain. Files that are right are not written again. It may be repeated after a kill at any point,
     /// and a worktree that is broken, or forgotten by git, is repaired.
-    ///
-    /// # Errors
-    /// [`GitError::BranchTaken`] if the branch is neither at `at` nor at `was`, [`GitError::BranchElsewhere`] if it
-    /// is checked out outside of the pool; [`GitError`] if git fails, and [`GitError::Cancelled`].
+    /// Errors: [`GitError::BranchTaken`] if the branch is neither at `at` nor at `was`, [`GitError::BranchElsewhere`]
+    /// if it is checked out outside of the pool; [`GitError`] if git fails, and [`GitError::Cancelled`].
     pub fn ready(&self, request: ReadyRequest<'_>) -> Result<ReadySlot, GitError> {
         self.check_branch_name(request.branch)?;
         let begun = note(request.beside);
@@ -141,21 +132,6 @@ impl Repository {
         self.settle(&there, request, saved)
     }
 
-    /// Creates new branches, each at its commit, for worktrees that are about to be prepared, all at once. If one of
-    /// them fails, none is created: then each is created with its worktree, which reports the error.
-    pub fn prepare_branches(&self, branches: &[(String, Oid)]) -> Result<(), GitError> {
-        for (branch, _) in branches {
-            self.check_branch_name(branch)?;
-        }
-        let order = |(branch, at): &(String, Oid)| format!("create refs/heads/{branch} {at}\n");
-        let orders: String = branches.iter().map(order).collect();
-        let done = Git::run(self.git(), ["update-ref", "-m", WHY, "--stdin"], orders.as_bytes())?;
-        if done.status.success() {
-            self.known().expect(branches.iter().map(|(branch, _)| format!("refs/heads/{branch}")));
-        }
-        Ok(())
-    }
-
     /// The state of a worktree of the pool; folder and `beside` are as in [`ReadyRequest`].
     pub fn standing(&self, at: &Utf8Path, beside: &Utf8Path) -> Result<SlotState, GitError> {
         match folder(self, at)? {
@@ -189,12 +165,8 @@ impl Repository {
         if gone.is_empty() {
             return Ok(());
         }
-        // The files of linked worktrees do not show the branch of the main worktree.
-        if let Some(Some(main)) = head_of(self.common_dir()) {
-            gone.remove(&main);
-        }
         let mut left = Vec::new();
-        for listed in self.linked().map_or_else(|| self.worktrees(), Ok)? {
+        for listed in self.worktrees()? {
             let Some((branch, at)) = listed.branch.as_ref().and_then(|it| gone.get_key_value(it)) else {
                 continue;
             };
@@ -322,7 +294,6 @@ impl Repository {
         }
     }
 
-    /// Writes the differences from a clean head.
     fn switch(&self, head: &Oid, request: ReadyRequest<'_>) -> Result<(), GitError> {
         let read = ["read-tree", "-m", "-u", "--no-recurse-submodules", head.as_str(), request.at.as_str()];
         let done = self.git().until(request.cancel).run(SETTINGS.iter().copied().chain(read), &[])?;
@@ -336,7 +307,6 @@ impl Repository {
         self.git().until(cancel).output(["clean", "-ffdq"], &[]).map(drop)
     }
 
-    /// Writes the commit's files over any content.
     fn fill(&self, at: &Oid, cancel: Option<&Cancel>) -> Result<(), GitError> {
         let read = ["read-tree", "--reset", "-u", "--no-recurse-submodules", at.as_str()];
         self.git().until(cancel).output(SETTINGS.iter().copied().chain(read), &[]).map(drop)

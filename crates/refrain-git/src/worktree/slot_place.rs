@@ -13,10 +13,8 @@ use crate::plumbing::git_files::named;
 use crate::plumbing::worktree_list::has_modules;
 use crate::repository::Repository;
 
-/// The state of a worktree's folder.
 pub(crate) enum Folder {
     Nothing,
-    /// A worktree of this repository.
     Whole,
     /// Files without their link to the repository.
     Broken,
@@ -24,7 +22,6 @@ pub(crate) enum Folder {
     Strange(String),
 }
 
-/// Determines the state of the folder.
 pub(crate) fn folder(repository: &Repository, folder: &Utf8Path) -> Result<Folder, GitError> {
     match fs::symlink_metadata(folder) {
         Err(_) => return nothing(repository, folder),
@@ -68,7 +65,6 @@ impl Repository {
     /// Whether git would find this worktree and its git folder where it did, as far as that is known without asking
     /// it: of a linked worktree without a configuration of its own only the file says that which leads there. Of what
     /// all worktrees are configured to do nothing counts that could say else (git-worktree(1), CONFIGURATION FILE).
-    #[must_use]
     pub fn is_where_it_was(&self) -> bool {
         self.git_dir() != self.common_dir()
             && git_dir(self, self.root()).is_some_and(|found| found == self.git_dir())

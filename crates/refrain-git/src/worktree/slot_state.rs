@@ -42,7 +42,6 @@ impl Repository {
         Ok(())
     }
 
-    /// Finds content that would be lost here.
     pub(crate) fn look_in_slot(&self, cancel: Option<&Cancel>) -> Result<Look, GitError> {
         let git = self.git().until(cancel);
         let mut status = look(self, git)?;
@@ -157,7 +156,6 @@ impl Repository {
     }
 }
 
-/// The state of a worktree.
 pub(crate) struct Look {
     pub(crate) status: Status,
     operation: Option<Operation>,
@@ -170,7 +168,6 @@ impl Look {
         self.status.entries.is_empty() && self.operation.is_none() && self.is_kept
     }
 
-    /// The content that would be lost.
     pub(crate) fn reasons(&self) -> Vec<String> {
         let changed = self.status.entries.len();
         let files = match changed {

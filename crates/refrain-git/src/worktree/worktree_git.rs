@@ -33,13 +33,11 @@ pub(crate) struct Worktrees<'a> {
 }
 
 impl Repository {
-    /// Access for making or removing a worktree.
     pub(crate) fn worktrees_to_change(&self) -> Worktrees<'_> {
         let lock = File::open(self.common_dir()).ok().filter(|lock| lock.lock().is_ok());
         Worktrees { repository: self, _lock: lock }
     }
 
-    /// Access for listing the worktrees.
     pub(crate) fn worktrees_to_list(&self) -> Worktrees<'_> {
         let lock = File::open(self.common_dir()).ok().filter(|lock| lock.lock_shared().is_ok());
         Worktrees { repository: self, _lock: lock }
@@ -61,7 +59,6 @@ impl Repository {
 }
 
 impl Worktrees<'_> {
-    /// All of them, the main one first.
     pub(crate) fn list(&self) -> Result<Vec<Worktree>, GitError> {
         let list = ["worktree", "list", "--porcelain", "-z"];
         Ok(parse(&past_half_made(|| self.repository.git().output(list, &[]))?))
@@ -129,7 +126,6 @@ impl Worktree {
 }
 
 /// Whether a worktree is unfinished, according to its files.
-#[must_use]
 pub fn is_half_made(path: &Utf8Path) -> bool {
     let reason = named(&path.join(".git")).and_then(|dir| text(&dir.join(LOCKED)).ok());
     reason.is_some_and(|reason| reason.trim_end() == HALF_MADE)

@@ -119,7 +119,6 @@ fn path(path: &str) -> RepoPath {
     RepoPath::from_bytes(path.as_bytes())
 }
 
-/// The commit of a work that landed.
 #[track_caller]
 fn only(landed: Landed) -> Oid {
     match landed {

@@ -1,7 +1,6 @@
 //! Tests with real git in temporary folders, with a home of their own.
 
 #[cfg(test)]
-mod apart;
 #[cfg(test)]
 mod candidates;
 #[cfg(test)]

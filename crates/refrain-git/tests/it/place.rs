@@ -18,14 +18,12 @@ use tempfile::TempDir;
 /// The message of its commits, unless a test says another.
 const MESSAGE: &str = "loop: iteration {iteration}";
 
-/// A repository in a temporary folder.
 pub(crate) struct TestRepository {
     _dir: TempDir,
     top: Utf8PathBuf,
     root: Utf8PathBuf,
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) cancel: Option<Cancel>,
-    /// Paths where suspected secrets are allowed.
     pub(crate) allow_secrets: Vec<PathGlob>,
     pub(crate) message: &'static str,
 }
@@ -122,7 +120,6 @@ impl TestRepository {
         fs::read_to_string(self.path(path)).unwrap()
     }
 
-    /// Installs a hook: a shell script.
     pub(crate) fn hook(&self, name: &str, script: &str) {
         let path = self.git_path("hooks").join(name);
         self.write_at(&path, format!("#!/bin/sh\n{script}\n"));
@@ -222,7 +219,6 @@ impl TestRepository {
         Snapshot { files, index, stash: self.git(&["stash", "list"]) }
     }
 
-    /// The paths of a commit.
     pub(crate) fn committed(&self, commit: &str) -> Vec<String> {
         let text = self.git(&["show", "--format=", "--name-status", "--no-renames", commit]);
         text.lines().map(|line| line.replace('\t', " ")).collect()
@@ -235,7 +231,6 @@ impl TestRepository {
     }
 }
 
-/// The loop of all tests.
 pub(crate) fn id() -> LoopId {
     "the-loop".parse().unwrap()
 }
@@ -256,7 +251,6 @@ pub(crate) fn skipped(report: &CommitReport) -> Skipped {
     }
 }
 
-/// What was omitted, as text.
 pub(crate) fn left_out(report: &CommitReport) -> Vec<String> {
     let say = |LeftOut { path, why }: &LeftOut| format!("{path}: {why}");
     report.left_out.iter().map(say).collect()

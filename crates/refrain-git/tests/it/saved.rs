@@ -185,7 +185,6 @@ fn what_the_agent_put_where_it_is_told_of_the_work_gives_way() {
     assert_eq!(place.read(".refrain-failure"), "mine\n");
 }
 
-/// A remote beside the repository.
 fn remote(place: &TestRepository, name: &str) {
     let path = place.top().join(name);
     place.git(&["init", "-q", "--bare", path.as_str()]);

@@ -14,12 +14,10 @@ pub struct EnclosingSupervisor {
     /// The data folder of its loop. It is on its command line, which another program can imitate: the journal in that
     /// folder names the runner too.
     pub loop_dir: Option<Utf8PathBuf>,
-    /// Its parent: the runner that started it.
     pub runner: Option<Process>,
 }
 
 /// The supervisors above this process, nearest first.
-#[must_use]
 pub fn enclosing() -> Vec<EnclosingSupervisor> {
     let ancestors = identity::ancestors();
     let with_parent = ancestors.iter().enumerate().map(|(at, stat)| (stat, ancestors.get(at + 1)));

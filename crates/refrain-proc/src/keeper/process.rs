@@ -25,9 +25,7 @@ const LEFTOVER_GRACE: Duration = Duration::from_millis(200);
 pub(crate) const LEFTOVER_BOUND: Duration = Duration::from_secs(10);
 
 /// Runs the keeper until the runner is gone.
-///
-/// # Errors
-/// If it cannot be set up, or its socket fails; all processes are ended all the same.
+/// Errors: If it cannot be set up, or its socket fails; all processes are ended all the same.
 pub fn run() -> io::Result<()> {
     let mut keeper = Keeper::set_up()?;
     let result = keeper.serve();
@@ -38,22 +36,18 @@ pub fn run() -> io::Result<()> {
 struct Keeper {
     socket: UnixStream,
     reader: FrameReader,
-    /// Readable after a signal.
     signals: UnixStream,
     agent: Option<Agent>,
     leftovers: Option<Leftovers>,
 }
 
-/// The agent's own process.
 struct Agent {
     process: Process,
     ladder: Option<Ladder>,
 }
 
-/// The progress of a stop ladder.
 struct Ladder {
     rungs: std::vec::IntoIter<Rung>,
-    /// When to take the next rung.
     next: Instant,
     /// When to stop waiting for it after the kill.
     given_up: Option<Instant>,
@@ -61,9 +55,7 @@ struct Ladder {
 
 /// The leftover processes of an agent that were asked to end.
 struct Leftovers {
-    /// When they get SIGKILL.
     until: Instant,
-    /// When waiting for them ends.
     given_up: Instant,
     gone: u32,
     names: Vec<String>,

@@ -19,10 +19,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopLadder(pub Vec<Rung>);
 
-/// One rung of a stop ladder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rung {
-    /// The signal's number.
     pub signal: i32,
     /// How long the agent may take to react.
     pub grace: Duration,
@@ -50,13 +48,11 @@ impl StopLadder {
     }
 
     /// How long the whole ladder takes until the agent is killed.
-    #[must_use]
     pub fn longest(&self) -> Duration {
         self.0.iter().map(|rung| rung.grace).sum()
     }
 }
 
-/// From runner to keeper.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Order {
     /// Start an agent. Three descriptors come with it: its standard input, output and error.
@@ -70,7 +66,6 @@ pub(crate) enum Order {
     Stop(StopLadder),
 }
 
-/// From keeper to runner.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum KeeperReport {
     Started(Process),
@@ -84,7 +79,6 @@ pub(crate) enum KeeperReport {
     Swept {
         killed: u32,
         survivors: Vec<i32>,
-        /// Some names of the ended processes.
         #[serde(default)]
         names: Vec<String>,
     },
@@ -94,9 +88,6 @@ pub(crate) enum KeeperReport {
 pub(crate) const ORDER_FDS: usize = 3;
 
 /// Writes one message, with descriptors on its first byte.
-///
-/// # Errors
-/// If the other end is gone, or does not read.
 pub fn send(mut socket: &UnixStream, message: &impl Serialize, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut frame = vec![0; 4];
     serde_json::to_writer(&mut frame, message)?;
@@ -123,9 +114,6 @@ pub struct FrameReader {
 
 impl FrameReader {
     /// Reads the available bytes, waiting for the first; `false` once the other end is gone.
-    ///
-    /// # Errors
-    /// If the socket cannot be read.
     pub fn fill(&mut self, socket: &UnixStream) -> io::Result<bool> {
         let mut buffer = [0; 16 << 10];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(ORDER_FDS))];
@@ -151,10 +139,6 @@ impl FrameReader {
         Ok(received.bytes > 0)
     }
 
-    /// The next complete message.
-    ///
-    /// # Errors
-    /// If it is no message of that type.
     #[expect(clippy::should_implement_trait, reason = "the caller chooses the type of each message")]
     pub fn next<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
         let Some((length, rest)) = self.bytes.split_first_chunk::<4>() else { return Ok(None) };
@@ -165,10 +149,6 @@ impl FrameReader {
         Ok(Some(message))
     }
 
-    /// The descriptors that came with a message.
-    ///
-    /// # Errors
-    /// If there are fewer.
     pub fn take_fds<const COUNT: usize>(&mut self) -> io::Result<[OwnedFd; COUNT]> {
         let lacking = || io::Error::other("a message without its descriptors");
         if self.fds.len() < COUNT {
@@ -178,7 +158,6 @@ impl FrameReader {
     }
 }
 
-/// Empties a wake-up pipe.
 pub(crate) fn drain_wakes(mut pipe: &UnixStream) {
     let mut buffer = [0; 64];
     while matches!(pipe.read(&mut buffer), Ok(n) if n == buffer.len()) {}

@@ -24,7 +24,6 @@ pub(super) struct Attempt<L> {
     pub(super) process: Option<Process>,
     /// Becomes readable when that process has ended, which the keeper reports next.
     pub(super) end: Option<OwnedFd>,
-    /// A stop was requested.
     pub(super) stopping: bool,
     /// Why its output is no longer written.
     pub(super) output_error: Option<io::Error>,

@@ -13,21 +13,17 @@ use crate::{identity, system};
 /// The longest time that a running keeper needs to start an agent, to notice its end, or to end itself.
 pub(super) const PROMPTLY: Duration = Duration::from_secs(5);
 
-/// How often a keeper gets SIGCONT.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// How much longer a keeper that is not stopped may take: it may be ending processes that resist, or wait for a slow
 /// disk.
 const SLACK: Duration = LEFTOVER_BOUND.saturating_add(ROUNDS_BOUND).saturating_add(Duration::from_secs(15));
 
-/// An answer that a keeper owes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deadline {
-    /// The time of the next check.
     next: Instant,
     /// After this, a stopped keeper is given up.
     until: Instant,
-    /// After this, any keeper is given up.
     at_last: Instant,
 }
 
@@ -44,7 +40,6 @@ impl Deadline {
         self.next.saturating_duration_since(Instant::now())
     }
 
-    /// Whether its time is over.
     pub(super) fn is_late(&self) -> bool {
         Instant::now() >= self.until
     }

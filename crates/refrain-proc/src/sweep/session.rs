@@ -14,7 +14,6 @@ use crate::system;
 ///
 /// Three kinds stay: what is below an agent (`is_agent`) that does not bear the variable, as the session lives there;
 /// what Refrain runs for other loops; and what this process was started in.
-#[must_use]
 pub fn sweep_session(variable: &str, is_agent: impl Fn(&Utf8Path) -> bool) -> (u32, Vec<String>) {
     let variables = [variable.to_owned()];
     let own: BTreeSet<i32> = identity::ancestors()

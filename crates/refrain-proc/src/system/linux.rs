@@ -31,7 +31,6 @@ pub(crate) fn stat(pid: i32) -> Option<Stat> {
 
 /// How much memory new programs may use without swapping, in bytes; all there could be if the system does not report
 /// it.
-#[must_use]
 pub fn free_memory() -> u64 {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let available =
@@ -39,7 +38,6 @@ pub fn free_memory() -> u64 {
     available.and_then(|kib| kib.parse::<u64>().ok()).map_or(u64::MAX, |kib| kib.saturating_mul(1024))
 }
 
-/// Every process that can be seen.
 pub(crate) fn stats() -> impl Iterator<Item = Stat> {
     fs::read_dir("/proc")
         .into_iter()
@@ -78,33 +76,23 @@ pub(crate) fn folder(pid: i32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/cwd")).ok()
 }
 
-/// The id of the current boot.
 pub(crate) fn boot() -> String {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     id.trim().to_owned()
 }
 
 /// Makes this process the parent of every descendant that loses its own.
-///
-/// # Errors
-/// If the system refuses.
 pub(crate) fn adopt_orphans() -> io::Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
 }
 
 /// Prevents other processes of the same user from tracing this one, taking its descriptors or reading its memory.
 /// Programs that it starts are not affected.
-///
-/// # Errors
-/// If the system refuses.
 pub(crate) fn deny_tracing() -> io::Result<()> {
     Ok(rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
 
 /// Lets the system send SIGCONT to this process when the thread that started it ends, in case it is stopped then.
-///
-/// # Errors
-/// If the system refuses.
 pub(crate) fn continue_when_parent_ends() -> io::Result<()> {
     Ok(rustix::process::set_parent_process_death_signal(Some(Signal::CONT))?)
 }
@@ -124,9 +112,6 @@ pub(crate) fn signal(process: Process, signal: Signal) {
 pub const OWN_PROGRAM: &str = "/proc/self/exe";
 
 /// Becomes readable when a child has ended that was not waited for.
-///
-/// # Errors
-/// If there is no such process, or no descriptor is left.
 pub(crate) fn end_of(pid: Pid) -> io::Result<OwnedFd> {
     Ok(pidfd_open(pid, PidfdFlags::empty())?)
 }
@@ -137,9 +122,6 @@ pub(crate) fn widen(pipe: &impl AsFd, bytes: usize) {
 }
 
 /// Waits up to `grace` for the end of a child that was not waited for; returns whether it ended.
-///
-/// # Errors
-/// If there is no such process, or it cannot be waited for.
 pub(crate) fn is_gone_within(pid: Pid, grace: Duration) -> io::Result<bool> {
     let process = end_of(pid)?;
     let until = Instant::now() + grace;

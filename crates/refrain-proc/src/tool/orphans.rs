@@ -5,7 +5,6 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::process::{Pid, WaitOptions, waitpgid};
 
-/// The groups of tools with living processes.
 static LEFT: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 
 /// Reaps the dead processes of a tool's group, whose leader was waited for, and of earlier tools' groups.

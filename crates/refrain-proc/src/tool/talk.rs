@@ -26,9 +26,7 @@ pub(super) struct Talk<'a> {
     out: Option<OwnedFd>,
     err: Option<OwnedFd>,
     input: &'a [u8],
-    /// Its output so far.
     pub(super) stdout: Vec<u8>,
-    /// The end of its standard error.
     pub(super) stderr: Vec<u8>,
 }
 

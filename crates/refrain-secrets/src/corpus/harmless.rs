@@ -3,7 +3,6 @@
 use super::super::tests::{Chance, HARMLESS};
 use super::{Sample, fill};
 
-/// How often each template is filled.
 const ROUNDS: usize = 12;
 
 const FILES: &[(&str, &str)] = &[
@@ -259,7 +258,6 @@ const FILES: &[(&str, &str)] = &[
     ("a.bib", "@article{~<w>{d4}, doi = {~10.{d4}/{a8}}, author = {~<w> and <w>}}\n"),
 ];
 
-/// All of them.
 pub(super) fn harmless(chance: &mut Chance) -> Vec<Sample> {
     let mut samples = Vec::new();
     for _ in 0..ROUNDS {

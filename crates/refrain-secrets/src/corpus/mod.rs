@@ -32,7 +32,6 @@ impl Sample {
     }
 }
 
-/// Words for names and sentences.
 const WORDS: &str = "river stone market window garden letter simple yellow driver mountain paper signal copper engine harbour silent number branch vector buffer client session request handler parser stream record cache queue worker module button layout folder account invoice";
 
 /// A text of a template: `<w>` is a word, `<uuid>` a UUID, and the rest as [`Chance::shape`] reads it.

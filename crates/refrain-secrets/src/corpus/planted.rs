@@ -148,7 +148,6 @@ fn halves<'t>(chance: &mut Chance, token: &'t str) -> (&'t str, &'t str) {
     token.split_at(places[chance.next(places.len())])
 }
 
-/// Binary files.
 fn in_bytes(chance: &mut Chance, what: &str, token: &str, samples: &mut Vec<Sample>) {
     let mut add = |path: &str, bytes: Vec<u8>| samples.push(Sample::new(what, path, bytes));
     let line = format!("value = {token}\r\n");
@@ -197,7 +196,6 @@ fn keys(chance: &mut Chance, samples: &mut Vec<Sample>) {
     }
 }
 
-/// All of them.
 pub(super) fn planted(chance: &mut Chance) -> Vec<Sample> {
     let mut samples = Vec::new();
     let mut carry = |chance: &mut Chance, kind: &str, (path, text): (&str, &str)| {

@@ -10,7 +10,6 @@ use super::Refusal;
 
 /// The default number of journal events per read.
 const PAGE: usize = 100;
-/// How many at most.
 const LARGEST_PAGE: usize = 1_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +20,6 @@ pub(crate) struct Address {
     pub(crate) part: Part,
 }
 
-/// Which part of a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// Its `state.md`.
@@ -34,7 +32,6 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    /// The end of a journal.
     pub(crate) const TAIL: Self = Self::Journal { from: None, limit: PAGE };
 }
 

@@ -3,7 +3,6 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How many of them are at work.
 #[derive(Clone, Debug, Default)]
 pub struct Handovers(Arc<Count>);
 
@@ -13,7 +12,6 @@ struct Count {
     ended: Condvar,
 }
 
-/// One of them, until it is dropped.
 pub(super) struct Handover(Handovers);
 
 impl Handovers {

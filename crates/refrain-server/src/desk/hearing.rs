@@ -46,7 +46,6 @@ pub(crate) struct Line {
 }
 
 impl Desk {
-    /// The activity of an attempt's agent.
     pub(crate) fn activity(
         &self,
         place: &LoopAddress,

@@ -23,7 +23,7 @@ use refrain_engine::EngineError;
 
 pub(crate) use address::{Address, Part};
 pub(crate) use answer::{
-    Answered, Listing, LoopView, Progress, Reported, StartResult, Status, Steered, Stopped,
+    Answered, Discarded, Listing, LoopView, Merged, Progress, Reported, StartResult, Status, Steered, Stopped,
 };
 pub use handovers::Handovers;
 pub(crate) use hearing::{Activity, Line};
@@ -32,13 +32,12 @@ pub(crate) use reading::{Round, UsageOf, Verified, addresses};
 pub(crate) use refusal::{Refusal, RefusalKind};
 pub(crate) use seeing::name as project_name;
 pub(crate) use starting::{COMMAND, StartOffer};
-pub(crate) use wanted::{List, LoopParams, Steer, Stop, WithWait};
+pub(crate) use wanted::{List, LoopParams, Steer, Stop, ToolDiff, ToolMerge, WithWait};
 pub(crate) use watching::{Difference, Filter, LogPart, LoopAddress, ProjectView, SearchPage};
 
 /// The entry point of all protocols: the folders that a person opened, and the projects in them.
 #[derive(Clone, Debug)]
 pub struct Desk {
-    /// The environment and the caller of requests.
     context: Context,
     handovers: Handovers,
     /// Canonical paths, at least one; the first is used for requests that name no folder.
@@ -47,13 +46,10 @@ pub struct Desk {
     everywhere: bool,
 }
 
-/// A folder that cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum DeskError {
-    /// It is not there, or is no folder.
     #[error("{0}: there is no such folder")]
     NoFolder(Utf8PathBuf),
-    /// No project can be found in it.
     #[error(transparent)]
     Engine(#[from] EngineError),
 }

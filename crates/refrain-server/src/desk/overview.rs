@@ -21,7 +21,6 @@ pub(crate) const LIST_PAGE: usize = 100;
 /// How much of a goal is shown, in bytes.
 const SHORT_GOAL: usize = 300;
 
-/// Which loops are shown.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OverviewFilter {
     pub(crate) group: Option<Group>,
@@ -71,7 +70,6 @@ pub(crate) struct Facts {
     pub(crate) limits: Caps,
     pub(crate) gates: Vec<GateFact>,
     pub(crate) approval: Option<ApprovalFact>,
-    /// Of a plan.
     pub(crate) tag: Option<String>,
     pub(crate) tasks_done: usize,
     pub(crate) tasks_total: usize,
@@ -170,7 +168,6 @@ impl Desk {
         Ok(metrics::prometheus(&used.report, &used.series, words))
     }
 
-    /// What was spent today.
     fn today(&self, services: &[Service]) -> Option<(f64, bool)> {
         let zone = TimeZone::system();
         let midnight = Zoned::new(now(), zone.clone()).start_of_day().ok()?.timestamp();
@@ -218,7 +215,6 @@ fn entry(service: &Service, group: Group, brief: Box<Brief>, goal: String, is_de
     Entry { group, project: name(service), folder, goal, brief, facts, iterations }
 }
 
-/// The first lines of a goal as one.
 fn short(goal: &str) -> String {
     let goal = goal.trim_start().trim_start_matches('#');
     refrain_core::text::clip(&squeeze(goal), SHORT_GOAL).into_owned()

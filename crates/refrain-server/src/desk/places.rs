@@ -11,14 +11,10 @@ use refrain_engine::{EngineError, Keys, Service};
 use super::seeing::name;
 use super::{Desk, DeskError, Handovers, LoopAddress, Refusal, RefusalKind};
 
-/// How many folders an error names.
 const MOST_NAMED: usize = 8;
 
 impl Desk {
     /// A desk for these folders, or for the project that contains `here` if there are none.
-    ///
-    /// # Errors
-    /// [`DeskError`] for the first folder that cannot be opened.
     pub fn open(context: &Context, roots: &[Utf8PathBuf]) -> Result<Self, DeskError> {
         let here = &context.dir;
         let own = Service::open(here, context.host.clone())?.project().worktree.clone();
@@ -46,7 +42,6 @@ impl Desk {
         Ok(Self { everywhere: roots.is_empty(), ..Self::open(context, roots)? })
     }
 
-    /// The same for requests of this caller.
     #[must_use]
     pub fn called_by(mut self, caller: Caller) -> Self {
         self.context.caller = caller;
@@ -54,12 +49,10 @@ impl Desk {
     }
 
     /// The requests that hand loops to runners of their own.
-    #[must_use]
     pub fn handovers(&self) -> Handovers {
         self.handovers.clone()
     }
 
-    /// The folders that are open now.
     fn open_now(&self) -> Vec<Utf8PathBuf> {
         let own = self.roots.first().filter(|_| self.everywhere).and_then(|root| self.service(root).ok());
         let known = own.map(|own| own.known_projects()).unwrap_or_default();
@@ -67,17 +60,14 @@ impl Desk {
         self.roots.iter().cloned().chain(known).collect()
     }
 
-    /// The folders that are open.
     pub(crate) fn roots(&self) -> &[Utf8PathBuf] {
         &self.roots
     }
 
-    /// The version of Refrain.
     pub(crate) fn version(&self) -> &str {
         &self.context.host.version
     }
 
-    /// The credentials of HTTP clients.
     pub(crate) fn keys(&self) -> Keys {
         Keys::new(&self.context.host.state_home)
     }
@@ -172,7 +162,6 @@ impl Desk {
         self.at(&place.project, id)
     }
 
-    /// The same by its id.
     pub(super) fn at(&self, project: &str, id: LoopId) -> Result<(Service, LoopId), Refusal> {
         let mut services = self.services().into_iter();
         let service = services.find(|service| name(service).eq_ignore_ascii_case(project));

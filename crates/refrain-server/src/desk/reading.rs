@@ -54,7 +54,6 @@ pub(crate) struct UsageOf {
 const LARGEST: usize = 1 << 20;
 
 impl Desk {
-    /// Reads the resource at an address.
     pub(crate) fn read(&self, address: &Address) -> Result<String, Refusal> {
         let (service, id) = self.at(&address.project, address.id.clone())?;
         match address.part {
@@ -121,7 +120,6 @@ impl Desk {
         Ok(service.used(everywhere, since, by, &zone, false)?.report)
     }
 
-    /// A subscription to changes at an address.
     pub(crate) fn changes_at(&self, address: &Address) -> Result<Changes, Refusal> {
         let (service, id) = self.at(&address.project, address.id.clone())?;
         Ok(service.changes(&id)?)
@@ -134,7 +132,6 @@ impl Desk {
     }
 }
 
-/// The addresses of a listed loop.
 pub(crate) fn addresses(view: &LoopView) -> Vec<Address> {
     let at = |part| Address { project: view.project.clone(), id: view.id.clone(), part };
     view.state_file.iter().map(|_| at(Part::State)).chain([at(Part::TAIL)]).collect()

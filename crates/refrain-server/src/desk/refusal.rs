@@ -6,7 +6,6 @@ use refrain_app::{Code, RequestError, remote};
 use refrain_core::text::printable;
 use refrain_engine::{EngineError, chain};
 
-/// A refusal: nothing was begun.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     text: String,
@@ -18,7 +17,6 @@ pub(crate) struct Refusal {
 /// The kind of error, for protocols that have a code for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RefusalKind {
-    /// It was asked wrongly.
     Asked,
     /// There is nothing of that name.
     NotFound,
@@ -39,7 +37,6 @@ impl Refusal {
         Self { text, kind, parameter: None }
     }
 
-    /// The same, about this parameter.
     pub(crate) fn about(self, parameter: &'static str) -> Self {
         Self { parameter: Some(parameter), ..self }
     }

@@ -20,7 +20,6 @@ const MOST_LISTED: usize = 50;
 const SHORT_GOAL: usize = 200;
 
 impl Desk {
-    /// The status of a loop or a plan.
     pub(crate) fn status(&self, which: &LoopParams) -> Result<Status, Refusal> {
         let (service, id) = self.of_loop(&which.loop_id, which.workspace.as_deref())?;
         let project = name(&service);
@@ -42,7 +41,6 @@ impl Desk {
         })
     }
 
-    /// How far it is.
     pub(crate) fn progress(&self, which: &LoopParams) -> Result<Progress, Refusal> {
         let LoopView { iteration_count, max_iterations, status, reason, .. } = self.status(which)?.view;
         Ok(Progress { charged: iteration_count, of: max_iterations, status, reason })

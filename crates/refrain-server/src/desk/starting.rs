@@ -1,5 +1,3 @@
-//! Starts loops and plans in an open folder.
-
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_app::Context;
 use refrain_app::remote::{self, PlanRun, Start};

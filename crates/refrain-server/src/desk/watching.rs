@@ -1,9 +1,10 @@
 //! Views of one loop or plan, named by its project and id, and of all of them in a list.
 
-use refrain_core::AttemptId;
+use refrain_app::differences::diff;
 use refrain_core::fingerprint::failing_tests;
 use refrain_core::gate::GateName;
 use refrain_core::view::{Gate, Iteration, Status as LoopStatus};
+use refrain_core::{AttemptId, LoopId};
 use refrain_engine::{Brief, Detail, Differences, Listed, LogKind, Service};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::address::{Address, Part};
 use super::seeing::name;
-use super::{Desk, Refusal, RefusalKind};
+use super::{Desk, Refusal, RefusalKind, ToolDiff};
 
 /// The statuses by which a list can be filtered.
 pub(crate) const STATUSES: [&str; 12] = [
@@ -48,7 +49,6 @@ pub(crate) struct LoopAddress {
 }
 
 impl LoopAddress {
-    /// The path of its page.
     pub(crate) fn path(&self) -> String {
         format!("/p/{}/{}", self.project, self.id)
     }
@@ -128,7 +128,6 @@ pub(crate) struct Difference {
 }
 
 impl Desk {
-    /// The projects that are open.
     pub(crate) fn projects(&self) -> Vec<ProjectView> {
         let view = |service: &Service| ProjectView {
             name: name(service),
@@ -201,13 +200,11 @@ impl Desk {
         self.read(&Address { project: name(&service), id, part: Part::State })
     }
 
-    /// The goal of a loop.
     pub(crate) fn goal(&self, place: &LoopAddress) -> Result<String, Refusal> {
         let (service, id) = self.open_place(place)?;
         Ok(service.goal(&id)?)
     }
 
-    /// The prompt of an attempt.
     pub(crate) fn told(&self, place: &LoopAddress, attempt: &str) -> Result<String, Refusal> {
         let (service, id) = self.open_place(place)?;
         let gone =
@@ -269,9 +266,21 @@ impl Desk {
         place: &LoopAddress,
         iteration: Option<u32>,
     ) -> Result<Difference, Refusal> {
-        let (service, id) = self.open_place(place)?;
-        let Differences { note, is_shown, stat, diff } = service.differences_of(&id, iteration)?;
-        Ok(Difference { note, is_shown, stat, diff })
+        Difference::of(&self.open_place(place)?, iteration)
+    }
+
+    /// The same for a tool.
+    pub(crate) fn difference_of_loop(&self, asked: &ToolDiff) -> Result<Difference, Refusal> {
+        let found = self.of_loop(&asked.loop_id, asked.workspace.as_deref())?;
+        let difference = Difference::of(&found, asked.iteration)?;
+        Ok(if asked.stat { Difference { diff: String::new(), ..difference } } else { difference })
+    }
+}
+
+impl Difference {
+    fn of((service, id): &(Service, LoopId), iteration: Option<u32>) -> Result<Self, Refusal> {
+        let Differences { note, is_shown, stat, diff } = diff(service, id, iteration)?;
+        Ok(Self { note, is_shown, stat, diff })
     }
 }
 

@@ -11,7 +11,6 @@ use crate::desk::Desk;
 /// The largest message that is read, in bytes.
 const LARGEST: usize = 1 << 20;
 
-/// The service, for a router.
 pub(crate) fn over_http(desk: Arc<Desk>) -> StreamableHttpService<Mcp, LocalSessionManager> {
     // Which names it is found under is looked at before anything gets here.
     let config =

@@ -18,7 +18,6 @@ pub use self::stdio::serve_stdio;
 use self::updates::Subscriptions;
 use crate::desk::{Desk, Refusal};
 
-/// One client's server.
 #[derive(Clone, Debug)]
 pub(crate) struct Mcp {
     desk: Arc<Desk>,

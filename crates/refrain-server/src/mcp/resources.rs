@@ -7,12 +7,10 @@ use rmcp::model::{
 
 use crate::desk::{Address, Desk, List, LoopView, Part, Refusal, addresses};
 
-/// The type of Markdown.
 const MARKDOWN: &str = "text/markdown";
 /// The type of JSON, one value a line.
 const LINES: &str = "application/x-ndjson";
 
-/// The resources of the last loops.
 pub(super) fn listed(desk: &Desk) -> Result<ListResourcesResult, Refusal> {
     let loops = desk.list(&List { workspace: None, include_finished: true })?.loops;
     let of = |view: &LoopView| addresses(view).iter().map(resource).collect::<Vec<_>>();
@@ -24,7 +22,6 @@ fn resource(address: &Address) -> Resource {
     Resource::new(address.to_string(), format!("{} {what}", address.id)).with_mime_type(mime)
 }
 
-/// How addresses are made.
 pub(super) fn templates() -> ListResourceTemplatesResult {
     let template = |end: &str, name: &str, says: &str, mime: &str| {
         let template = ResourceTemplate::new(format!("refrain://{{project}}/loops/{{id}}/{end}"), name);
@@ -38,7 +35,6 @@ pub(super) fn templates() -> ListResourceTemplatesResult {
     ])
 }
 
-/// Reads the resource at an address.
 pub(super) fn read(desk: &Desk, uri: &str) -> Result<ReadResourceResult, Refusal> {
     let address: Address = uri.parse()?;
     let text = desk.read(&address)?;

@@ -25,7 +25,6 @@ const LOOK: Duration = Duration::from_secs(1);
 pub(super) struct Subscriptions(Mutex<BTreeMap<String, AbortHandle>>);
 
 impl Subscriptions {
-    /// Follows no longer.
     pub(super) fn forget(&self, uri: &str) {
         if let Some(told) = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(uri) {
             told.abort();

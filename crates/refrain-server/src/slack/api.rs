@@ -16,13 +16,10 @@ use super::render::MessageView;
 
 /// The base URL unless another one is configured.
 const SLACK: &str = "https://slack.com/api";
-/// The base of response URLs.
 const HOOKS: &str = "https://hooks.slack.com/";
-/// The content type of JSON requests.
 const JSON: &str = "application/json; charset=utf-8";
 /// The longest answer that is read, in bytes.
 const LONGEST: usize = 16 << 20;
-/// How long one call may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How often one channel is written to at most.
 const PACE: Duration = Duration::from_millis(1_050);
@@ -30,7 +27,6 @@ const PACE: Duration = Duration::from_millis(1_050);
 const LONGEST_REST: Duration = Duration::from_secs(600);
 /// How many messages are searched for one that may have been posted.
 const LOOKED_THROUGH: &str = "100";
-/// Errors of Slack itself.
 const TRANSIENT: [&str; 6] = [
     "fatal_error",
     "internal_error",
@@ -42,7 +38,6 @@ const TRANSIENT: [&str; 6] = [
 /// The metadata type by which a message is found again.
 const MARK: &str = "refrain_loop";
 
-/// Why Slack did not do something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     /// Try again later, not before the given time. Whether the call took effect is unknown.
@@ -51,7 +46,6 @@ pub(super) enum Fault {
     Refused(String),
 }
 
-/// Slack, spoken to.
 pub(super) struct Api {
     client: Client,
     tokens: SlackTokens,
@@ -77,7 +71,6 @@ impl Api {
         })
     }
 
-    /// Whether Slack takes the token of the bot.
     pub(super) async fn knows_bot(&self) -> Result<(), Fault> {
         self.post("auth.test", &json!({})).await.map(drop)
     }
@@ -140,7 +133,6 @@ impl Api {
         Ok(found.and_then(|message| message["ts"].as_str()).map(str::to_owned))
     }
 
-    /// Makes a message look so.
     pub(super) async fn edit(&self, channel: &str, ts: &str, face: &MessageView) -> Result<(), Fault> {
         let asked = json!({"channel": channel, "ts": ts, "text": face.text, "blocks": face.blocks, "parse": "none",
             "link_names": false});
@@ -186,7 +178,6 @@ impl Api {
         }
     }
 
-    /// Puts a file into a thread.
     pub(super) async fn upload(
         &self,
         channel: &str,

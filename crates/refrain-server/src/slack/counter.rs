@@ -16,9 +16,7 @@ use super::words::{HELP, SlackRequest};
 use super::{SlackWorkspace, at_desk};
 use crate::desk::{Answered, List, LoopParams, LoopView, Refusal, Steer, Stop};
 
-/// How often sending an answer is tried.
 const TRIES: u32 = 4;
-/// How many loops are listed.
 const MOST_LISTED: usize = 20;
 /// How much of a goal a list shows, in characters.
 const SHORT: usize = 80;
@@ -37,7 +35,6 @@ impl SlackWorkspace {
         }
     }
 
-    /// Whether this person may ask for that, here.
     fn permit(&self, request: &Request) -> Result<(), String> {
         if !self.hears(&request.channel) {
             let where_else = "`[slack] channels` of Refrain's configuration says where";
@@ -61,7 +58,6 @@ impl SlackWorkspace {
         }
     }
 
-    /// Executes the request; returns the answer.
     async fn grant(self: &std::sync::Arc<Self>, request: &Request) -> Option<String> {
         let done = match &request.wish {
             SlackRequest::Help => Ok(Some(HELP.to_owned())),
@@ -222,7 +218,6 @@ fn told(view: &LoopView) -> String {
     lines.join("\n")
 }
 
-/// The same in one.
 fn listed(view: &LoopView) -> String {
     let at = progress(view.iteration_count, view.max_iterations);
     let cost = view.total_cost_usd.map(|cost| sum(&format!("${cost:.2}"), view.at_least));

@@ -9,7 +9,6 @@ use super::words::SlackRequest;
 /// The longest frame that is parsed, in bytes: no user types that much.
 const LONGEST: usize = 1 << 20;
 
-/// A user's request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Request {
     /// Stays the same for every delivery; letters and digits.
@@ -20,22 +19,20 @@ pub(super) struct Request {
     /// The message that asked; a command and a button have none.
     pub(super) trigger: Option<String>,
     pub(super) wish: SlackRequest,
-    /// The message whose button was pressed.
     pub(super) button: Option<String>,
     /// A response URL, which works without an invitation of the bot.
     pub(super) answer_at: Option<String>,
 }
 
-/// A frame, read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SocketFrame {
-    /// The connection is ready.
     Hello,
-    /// It is about to be closed.
     Disconnect,
     /// To be acknowledged by this name, and maybe done.
-    Envelope { id: String, request: Option<Box<Request>> },
-    /// Nothing that needs an answer.
+    Envelope {
+        id: String,
+        request: Option<Box<Request>>,
+    },
     Noise,
 }
 
@@ -74,7 +71,6 @@ struct Mention {
     thread_ts: Option<String>,
     #[serde(default)]
     text: String,
-    /// Set for a message of a program.
     bot_id: Option<String>,
     /// Set for anything but a new message, such as an edit.
     subtype: Option<String>,
@@ -109,7 +105,6 @@ struct Action {
     value: Option<String>,
 }
 
-/// Parses a frame.
 pub(super) fn read(text: &str) -> SocketFrame {
     if text.len() > LONGEST {
         return SocketFrame::Noise;
@@ -183,7 +178,6 @@ fn key(parts: &[&str]) -> String {
     blake3::hash(parts.join("\n").as_bytes()).to_hex()[..32].to_owned()
 }
 
-/// An id of Slack's.
 fn is_id(id: &str) -> bool {
     (2..=32).contains(&id.len()) && id.bytes().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit())
 }

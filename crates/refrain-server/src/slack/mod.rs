@@ -53,24 +53,19 @@ pub type ProblemSink = Box<dyn Fn(&str) + Send + Sync>;
 pub enum SlackError {
     #[error(transparent)]
     Token(#[from] SlackTokenError),
-    /// A folder that loops may be started in.
     #[error("[slack] projects cannot be opened")]
     Desk(#[from] DeskError),
     /// The folder for pending requests cannot be made.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// Another process holds the connection.
     #[error("another process of this user speaks with Slack already; one is enough")]
     Taken,
-    /// There are no certificates, say.
     #[error("nothing can be sent from here")]
     Client(#[source] reqwest::Error),
 }
 
-/// A connection to one workspace.
 pub struct Slack(SlackWorkspace);
 
-/// The shared state of all its parts.
 struct SlackWorkspace {
     api: Api,
     desk: Arc<Desk>,
@@ -78,7 +73,6 @@ struct SlackWorkspace {
     config: keys::Slack,
     since: Timestamp,
     say: ProblemSink,
-    /// The last problem reported.
     said: Mutex<String>,
     /// Held while the notes of a loop are changed.
     pen: tokio::sync::Mutex<()>,
@@ -86,23 +80,18 @@ struct SlackWorkspace {
     tellers: Mutex<BTreeMap<LoopKey, Arc<AtomicBool>>>,
     /// The loops that are not reported.
     passed_over: Mutex<BTreeSet<LoopKey>>,
-    /// The tasks to start for them.
     tasks: mpsc::UnboundedSender<SlackSync>,
     news: Mutex<Option<mpsc::UnboundedReceiver<SlackSync>>>,
 }
 
 impl Slack {
-    /// Whether anything of Slack is configured.
-    #[must_use]
     pub fn is_wanted(config: &keys::Slack) -> bool {
         *config != keys::Slack::default()
     }
 
     /// Opens all that is needed before anything is sent: the tokens, the projects, and the lock against a second
     /// process of this user.
-    ///
-    /// # Errors
-    /// [`SlackError`]; nothing was started then.
+    /// Errors: [`SlackError`]; nothing was started then.
     pub fn open(context: &Context, config: keys::Slack, say: ProblemSink) -> Result<Self, SlackError> {
         let tokens = SlackTokens::of(&context.host)?;
         let asked = Pending::open(&context.host.state_home)?.ok_or(SlackError::Taken)?;
@@ -126,7 +115,6 @@ impl Slack {
     }
 
     /// The requests that hand loops to runners of their own.
-    #[must_use]
     pub fn handovers(&self) -> Handovers {
         self.0.desk.handovers()
     }
@@ -171,7 +159,7 @@ impl SlackWorkspace {
                     self.complain(&format!("it does not take the token of the {token}: {why}"));
                 }
                 Err(Fault::Again(why, _)) => {
-                    return self.complain(&format!("it cannot be reached, and is tried again: {why}"));
+                    return self.complain(&format!("{why}; it is tried again"));
                 }
                 Ok(_) => {}
             }
@@ -290,7 +278,6 @@ async fn blocking<T: Send + 'static, E: std::error::Error + 'static>(
     spawn_blocking(move || work().ok()).await.ok().flatten()
 }
 
-/// The same for requests to the desk.
 async fn at_desk<T: Send + 'static>(
     desk: &Arc<Desk>,
     work: impl FnOnce(&Desk) -> Result<T, Refusal> + Send + 'static,

@@ -6,17 +6,12 @@ use refrain_engine::{Delivery, Talk};
 
 use super::render::{LoopSummary, MessageView, Notes};
 
-/// The next thing to do.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum NextAction {
-    /// Post the message: this text.
     Post(String),
     Edit(MessageView),
-    /// React to the requesting message.
     React {
-        /// The reactions to remove first.
         remove: Vec<String>,
-        /// The reaction to set.
         add: &'static str,
     },
     /// Post the agent's notes in the thread.

@@ -10,7 +10,6 @@ use refrain_core::view::{Charset, StatusWord, Verification, progress, sum};
 use refrain_engine::{DetailView, StopAsked};
 use serde_json::{Value, json};
 
-/// Cells of the bar.
 const CELLS: u32 = 10;
 /// How much of a goal is quoted, in characters (seed 003).
 const GOAL: usize = 200;
@@ -25,7 +24,6 @@ pub(super) const BUTTON: &str = "refrain:loop_stop:";
 /// The reactions of a loop that is at work: before its first iteration is over, and then.
 const IN_FLIGHT: [&str; 2] = ["hourglass_flowing_sand", "arrows_counterclockwise"];
 
-/// The data of a loop that is shown.
 #[derive(Clone, Debug)]
 pub(super) struct LoopSummary {
     pub(super) id: LoopId,
@@ -86,7 +84,6 @@ pub(super) struct MessageView {
 }
 
 impl MessageView {
-    /// A hash of its content.
     pub(super) fn mark(&self) -> String {
         let whole = format!("{}{}", self.text, json!(self.blocks));
         blake3::hash(whole.as_bytes()).to_hex()[..16].to_owned()
@@ -96,10 +93,13 @@ impl MessageView {
 /// The notes of an agent, for a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Notes {
-    /// As a message.
     Said(String),
     /// A file with a message; if no file can be uploaded, `instead` as a message.
-    File { comment: String, content: String, instead: String },
+    File {
+        comment: String,
+        content: String,
+        instead: String,
+    },
 }
 
 impl LoopSummary {
@@ -128,7 +128,6 @@ impl LoopSummary {
         MessageView { text, blocks: vec![section, below] }
     }
 
-    /// The text by which it is announced.
     pub(super) fn first_words(&self) -> String {
         let mut text = format!(":repeat: Loop `{}` · ", self.id);
         let _ = match self.of {
@@ -179,7 +178,6 @@ impl LoopSummary {
         parts.join(" · ")
     }
 
-    /// The reaction for its status.
     pub(super) fn reaction(&self) -> &'static str {
         match self.status {
             StatusWord::Running | StatusWord::Waiting if self.charged == 0 => IN_FLIGHT[0],

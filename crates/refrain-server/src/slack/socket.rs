@@ -21,7 +21,6 @@ use super::heard::{self, Request, SocketFrame};
 const SHORT: Duration = Duration::from_secs(5);
 /// How long it rests before the next.
 const REST: Duration = Duration::from_secs(5);
-/// How long connecting may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// After so long without a word, Slack is pinged; after twice that, the connection is taken for dead.
 const SILENCE: Duration = Duration::from_secs(60);
@@ -95,7 +94,6 @@ impl Listener {
         }
     }
 
-    /// Handles an envelope; returns the acknowledgement.
     async fn take(&mut self, id: &str, request: Option<Request>) -> Option<String> {
         let acknowledged = serde_json::json!({ "envelope_id": id }).to_string();
         let is_new = self.is_new(id) && request.as_ref().is_none_or(|request| self.is_new(&request.key));

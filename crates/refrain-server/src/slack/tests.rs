@@ -9,7 +9,6 @@ use serde_json::json;
 use super::next_action::{NextAction, is_settled, next, reacted, thread};
 use super::render::{LoopSummary, Notes, escaped};
 
-/// A loop that was just started.
 fn seen() -> LoopSummary {
     LoopSummary {
         id: "slack-1a2b3c4d".parse().unwrap(),

@@ -2,35 +2,27 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A user's request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum SlackRequest {
-    /// A loop.
     Start {
-        /// The project, by the name of its folder.
         project: Option<String>,
-        /// The task for the agent.
         goal: String,
     },
     /// The status of one loop, or of all that have not ended.
     Status(Option<String>),
-    /// The end of one.
     Stop(String),
     /// Something that an agent is to hear.
     Steer {
-        /// Of which loop.
         id: String,
         text: String,
     },
     /// The answer to the question of an agent.
     Answer {
-        /// Of which loop.
         id: String,
         text: String,
     },
     Help,
-    /// An unknown command.
     Unknown(String),
 }
 
@@ -73,7 +65,6 @@ fn bare(id: &str) -> String {
     id.trim_matches('`').to_owned()
 }
 
-/// The first word, and what follows it.
 fn first(text: &str) -> (&str, &str) {
     let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     (word, rest.trim_start())

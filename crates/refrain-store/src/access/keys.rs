@@ -28,12 +28,7 @@ pub enum Pass<'a> {
     /// A program's, or one that a person types.
     Token(&'a str),
     /// A browser's, which it sends to one host alone.
-    Cookie {
-        /// That host, as it says it.
-        host: &'a str,
-        /// What it sends.
-        value: &'a str,
-    },
+    Cookie { host: &'a str, value: &'a str },
 }
 
 impl Pass<'_> {
@@ -64,15 +59,12 @@ pub struct Key {
     pub ends_at: Timestamp,
 }
 
-/// What was given out.
 #[derive(Clone, Debug)]
 pub struct Keys {
     dir: Utf8PathBuf,
 }
 
 impl Keys {
-    /// What is kept in this state home.
-    #[must_use]
     pub fn new(state_home: &Utf8Path) -> Self {
         Self { dir: state_home.join("serve") }
     }
@@ -94,7 +86,6 @@ impl Keys {
     }
 
     /// The keys that are accepted now, oldest first.
-    #[must_use]
     pub fn list(&self, now: Timestamp) -> Vec<Key> {
         let all = self.dir.read_dir_utf8().into_iter().flatten().flatten();
         let mut keys: Vec<_> =
@@ -114,7 +105,6 @@ impl Keys {
     }
 
     /// Whether this was given out, and is still good. A key that cannot be read is not accepted.
-    #[must_use]
     pub fn has(&self, pass: Pass<'_>, now: Timestamp) -> bool {
         key(&self.place(pass)).is_some_and(|key| now < key.ends_at)
     }

@@ -31,7 +31,6 @@ pub struct Signing {
     own: Arc<OnceLock<Option<Own>>>,
 }
 
-/// The user's key.
 #[derive(Debug)]
 struct Own {
     pair: Ed25519KeyPair,
@@ -56,13 +55,11 @@ impl LastSigned {
 
 impl Signing {
     /// The keys of this state home, and those that the user's configuration trusts. Nothing is read or made yet.
-    #[must_use]
     pub fn new(state_home: &Utf8Path, config_home: &Utf8Path) -> Self {
         Self { home: state_home.join("signing"), config_home: config_home.to_owned(), own: Arc::default() }
     }
 
     /// The user's public key; none if there is no key yet, or it cannot be read.
-    #[must_use]
     pub fn public_key(&self) -> Option<PublicKey> {
         match self.own.get() {
             Some(own) => own.as_ref().map(|own| own.public.clone()),
@@ -71,7 +68,6 @@ impl Signing {
     }
 
     /// The file that the user's key is kept in.
-    #[must_use]
     pub fn key_file(&self) -> Utf8PathBuf {
         self.home.join("key")
     }
@@ -126,7 +122,6 @@ impl Signing {
     }
 
     /// A request to the loop or plan in `dir`, signed if a person makes it.
-    #[must_use]
     pub fn sign_request(&self, dir: &LoopDir, request: Request) -> Request {
         let signature = request.by.is_person().then(|| self.sign(&statement_of(dir, &request))).flatten();
         Request { signature, ..request }
@@ -230,7 +225,6 @@ fn check_line(id: &LoopId, line: &SignedLine, trusts: &impl Fn(&PublicKey) -> bo
     check(line.signature.as_ref(), &statement(id, line.seq, hash), trusts)
 }
 
-/// What is signed of a request: [`request_statement`].
 fn statement_of(dir: &LoopDir, request: &Request) -> Vec<u8> {
     let kind = dir.0.parent().and_then(Utf8Path::file_name).unwrap_or_default();
     let of = format!("{kind}/{}", dir.0.file_name().unwrap_or_default());

@@ -14,7 +14,6 @@ use serde::{Deserialize, Serialize};
 use crate::disk::atomic::make_dir;
 use crate::{DiskError, OnPath, write_atomic};
 
-/// What the person trusts.
 #[derive(Clone, Debug)]
 pub struct Trust {
     dir: Utf8PathBuf,
@@ -39,7 +38,6 @@ pub struct Trusted {
     pub announced: bool,
 }
 
-/// What can be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content<'a> {
     /// The text of the project's `refrain.toml`.
@@ -50,7 +48,6 @@ pub enum Content<'a> {
 
 impl Content<'_> {
     /// Its hash. No text of a file is a command: it has no zero byte.
-    #[must_use]
     pub fn hash(self) -> String {
         let hash = match self {
             Self::File(text) => blake3::hash(text.as_bytes()),
@@ -61,14 +58,11 @@ impl Content<'_> {
 }
 
 impl Trust {
-    /// What is kept in this state home.
-    #[must_use]
     pub fn new(state_home: &Utf8Path) -> Self {
         Self { dir: state_home.join("trust") }
     }
 
     /// Whether this content of the project was trusted. What cannot be read is no trust.
-    #[must_use]
     pub fn is_trusted(&self, project: &Utf8Path, content: Content<'_>) -> bool {
         let hash = content.hash();
         let found = self.read(&self.place(project, &hash));
@@ -93,7 +87,6 @@ impl Trust {
     }
 
     /// What of the project is trusted and was not named to the user yet. From now on it counts as named.
-    #[must_use]
     pub fn announce(&self, project: &Utf8Path) -> Vec<Trusted> {
         let new = |(_, trusted): &(Utf8PathBuf, Trusted)| trusted.project == project && !trusted.announced;
         let mut new: Vec<_> = self.all().into_iter().filter(new).collect();
@@ -126,7 +119,6 @@ impl Trust {
     }
 
     /// Everything that is trusted, by project, oldest first.
-    #[must_use]
     pub fn list(&self) -> Vec<Trusted> {
         let mut all: Vec<_> = self.all().into_iter().map(|(_, trusted)| trusted).collect();
         all.sort_by(|a, b| (&a.project, a.at).cmp(&(&b.project, b.at)));

@@ -15,9 +15,8 @@ use super::{CatalogError, LoopFolder, rows};
 use crate::access::signing::Signing;
 use crate::disk::atomic::make_dir;
 use crate::disk::migration::migrate;
-use crate::journal;
 use crate::project::layout::{LoopDir, Project};
-use crate::{DiskError, OnPath};
+use crate::{DiskError, OnPath, journal};
 
 /// How long a reader waits for a writer.
 const READER_WAITS: Duration = Duration::from_secs(2);
@@ -96,9 +95,7 @@ pub struct Catalog {
 }
 
 /// Does `work` on the user's catalog; on one in memory where that one cannot be used.
-///
-/// # Errors
-/// [`CatalogError`]: `work`'s own, or that there is no memory.
+/// Errors: [`CatalogError`]: `work`'s own, or that there is no memory.
 pub fn with<T>(
     data_home: &Utf8Path,
     mut work: impl FnMut(&mut Catalog) -> Result<T, CatalogError>,
@@ -118,9 +115,7 @@ pub fn with<T>(
 }
 
 /// Notes a loop that has stopped, for the next reader.
-///
-/// # Errors
-/// [`CatalogError`], which does no harm: the next reader finds what was not noted.
+/// Errors: [`CatalogError`], which does no harm: the next reader finds what was not noted.
 pub fn note(data_home: &Utf8Path, dir: &LoopDir, signing: &Signing) -> Result<(), CatalogError> {
     let (Some(name), Some(shelf)) = (dir.0.file_name(), dir.0.parent()) else { return Ok(()) };
     let folder = fs::File::open(shelf).on("open", shelf)?;
@@ -141,7 +136,6 @@ impl Catalog {
         Ok(Self { unmade: Some((path, patience)), ..Self::in_memory()? })
     }
 
-    /// One that is gone with its value.
     fn in_memory() -> Result<Self, CatalogError> {
         Ok(Self { db: connect(Connection::open_in_memory()?, READER_WAITS)?, unmade: None })
     }
@@ -185,7 +179,6 @@ fn path(data_home: &Utf8Path) -> Utf8PathBuf {
 }
 
 /// A catalog that was put aside and still lies there, beside the one that was built anew.
-#[must_use]
 pub fn aside(data_home: &Utf8Path) -> Option<Utf8PathBuf> {
     Some(aside_place(data_home)).filter(|aside| aside.exists())
 }

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use refrain_core::Ended;
 use refrain_core::agent::Usage;
 use refrain_core::r#loop::Outcome;
 use refrain_core::spec::AgentKind;
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::view::{self, Alive, Kind, Status, StatusWord};
-use refrain_core::{LoopId, LoopState};
+use refrain_core::{Ended, LoopId, LoopState};
 
 use super::CatalogError;
 use super::stamp::Stamp;
@@ -18,14 +17,12 @@ use super::stamp::Stamp;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Brief {
     pub id: LoopId,
-    /// What drives it.
     pub kind: Kind,
     /// The plan of the loop's task, if it has one.
     pub plan: Option<LoopId>,
     pub status: StatusWord,
     /// Whether gates verified the work; none if no gate decides.
     pub verified: Option<bool>,
-    /// Iterations begun.
     pub iteration: u32,
     /// The cap; none is none.
     pub max_iterations: Option<u32>,
@@ -40,7 +37,6 @@ pub struct Brief {
 
 impl Brief {
     /// Whether it is over: nothing more happens unless a person resumes it.
-    #[must_use]
     pub fn has_stopped(&self) -> bool {
         self.status.has_stopped()
     }
@@ -109,7 +105,6 @@ impl TryFrom<PlanStatus> for Brief {
 /// The catalog's data of a stopped loop: it changes with its journal alone.
 pub(super) struct Row {
     pub(super) folder: String,
-    /// The journal's, from before it was folded.
     pub(super) stamp: Stamp,
     pub(super) agent: AgentKind,
     pub(super) charged: u32,
@@ -130,13 +125,12 @@ impl Row {
             agent: state.spec.agent.kind,
             charged: state.charged,
             ended,
-            brief: view::status(state, Alive::NOBODY).try_into()?,
+            brief: view::status(state, Alive::NO_RUNNER).try_into()?,
             attempts: spendings(state).collect(),
         }))
     }
 }
 
-/// The usage of one agent.
 pub(super) struct Spending {
     pub(super) at: Timestamp,
     pub(super) model: Option<String>,

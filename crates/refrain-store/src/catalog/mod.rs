@@ -27,10 +27,8 @@ use crate::DiskError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
-    /// It is damaged, or a newer version made it.
     #[error("the catalog cannot be used: {0}")]
     Unfit(String),
-    /// It cannot be read or written for now.
     #[error("the catalog cannot be reached")]
     Unreachable(#[source] rusqlite::Error),
     /// A project's own files cannot be read.

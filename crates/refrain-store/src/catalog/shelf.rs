@@ -4,12 +4,10 @@ use camino::Utf8PathBuf;
 
 use crate::project::layout::Project;
 
-/// A folder of a project's loops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoopFolder {
     /// Those that run or have ended.
     Loops,
-    /// Those in the archive.
     Archive,
 }
 
@@ -26,11 +24,9 @@ impl LoopFolder {
     }
 }
 
-/// How much is wanted of each loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
     /// What a list says of it in a line.
     Line,
-    /// Its status object too.
     Object,
 }

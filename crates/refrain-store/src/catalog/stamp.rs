@@ -11,7 +11,6 @@ use crate::project::layout::JOURNAL;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     pub(super) length: i64,
-    /// Nanoseconds of the Unix epoch.
     pub(super) modified: i64,
     pub(super) inode: i64,
 }

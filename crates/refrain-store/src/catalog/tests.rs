@@ -84,25 +84,10 @@ fn finished(tells: bool) -> AttemptFinished {
         ..AgentReport::default()
     };
     AttemptFinished {
-        exit: Exit::Code(0),
-        promised: false,
-        near_miss: None,
-        gave_up: None,
-        work: None,
-        needs: None,
-        state: None,
-        git_changed: Vec::new(),
-        refused: Vec::new(),
-        idle: false,
         stdout_bytes: 10,
-        stderr_bytes: 0,
-        left: false,
-        output_error: None,
         report: tells.then(|| Box::new(report)),
         preview: "not yet".into(),
-        summary: None,
-        fingerprint: None,
-        sealed: Default::default(),
+        ..AttemptFinished::new(Exit::Code(0))
     }
 }
 
@@ -169,7 +154,7 @@ fn it_says_what_the_journals_say_as_they_change() {
 
     let mut journal: Journal = Journal::open(c.clone(), at(10)).unwrap();
     let limits = journal.state().limits.clone();
-    journal.push(Event::LoopResumed { limits, approved: None }, at(10)).unwrap();
+    journal.push(Event::LoopResumed { limits, approved: None, no_sandbox: false }, at(10)).unwrap();
     journal.commit(Durability::Written).unwrap();
     assert_eq!(seen(&place), ["a cancelled", "b open", "c open"]);
 

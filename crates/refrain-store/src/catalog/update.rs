@@ -18,22 +18,21 @@ use crate::access::signing::Signing;
 use crate::journal::{self, JournalError};
 use crate::project::layout::{LoopDir, Project};
 
-/// A loop that was found.
 #[derive(Debug)]
 pub enum CatalogEntry {
     /// It has stopped: its journal alone decides its status.
     Stopped(Box<Brief>),
     /// It has not, or its end is unsigned: its status depends on live processes too.
     Open(LoopDir, Box<LoopState>),
-    /// Its journal cannot be read.
-    Damaged { name: String, error: JournalError },
+    Damaged {
+        name: String,
+        error: JournalError,
+    },
 }
 
 impl Catalog {
     /// Every loop on a project's shelf as it is now, in no order; the rows are brought up to date on the way.
-    ///
-    /// # Errors
-    /// [`CatalogError`]; of a shelf that cannot be read, not of one that is not there.
+    /// Errors: [`CatalogError`]; of a shelf that cannot be read, not of one that is not there.
     pub fn update(
         &mut self,
         project: &Project,

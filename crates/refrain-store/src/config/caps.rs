@@ -26,7 +26,6 @@ type Stamp = Option<(u64, u64, i64, i64)>;
 
 impl UserCaps {
     /// Those of this config home; nothing is read yet.
-    #[must_use]
     pub fn new(config_home: &Utf8Path) -> Self {
         Self { config_home: config_home.to_owned(), seen: None }
     }

@@ -14,10 +14,8 @@ use crate::{DiskError, OnPath};
 /// Why a key cannot be read or set.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// There is no such key, or it is a table.
     #[error("{0}")]
     Unknown(String),
-    /// The key does not take the value.
     #[error("{0}")]
     Value(String),
     /// The file holds the key in a form that is not changed here.
@@ -25,7 +23,6 @@ pub enum KeyError {
         "{0}: this key cannot be set without rewriting the file; accepted is an editor: refrain config edit"
     )]
     Form(Utf8PathBuf),
-    /// Another process changed the file meanwhile.
     #[error("{0} was changed meanwhile; nothing was written, try again")]
     Changed(Utf8PathBuf),
     #[error(transparent)]
@@ -39,10 +36,6 @@ pub enum KeyError {
 pub struct KeyPath(Vec<String>);
 
 impl KeyPath {
-    /// Reads a key as TOML writes it.
-    ///
-    /// # Errors
-    /// [`KeyError::Unknown`], with the key that was probably meant.
     pub fn parse(text: &str) -> Result<Self, KeyError> {
         let no_key = || KeyError::Unknown(format!("{text:?} is no key; accepted is one like start.agent"));
         if text.contains(char::is_control) {
@@ -89,7 +82,6 @@ impl KeyPath {
 
 impl Settings {
     /// The key with its value; none if nothing sets it and it has no single default.
-    #[must_use]
     pub fn entry(&self, path: &KeyPath) -> Option<Entry> {
         let name = key(&path.0);
         self.entries().into_iter().find(|entry| entry.key == name).filter(|entry| entry.value.is_some())
@@ -97,24 +89,18 @@ impl Settings {
 }
 
 /// The path of the user's file, which may be missing.
-#[must_use]
 pub fn user_path(config_home: &Utf8Path) -> Utf8PathBuf {
     user_place(config_home)
 }
 
 /// The path of the user's file, whose folder is made if it is missing.
-///
-/// # Errors
-/// [`KeyError::Disk`].
 pub fn prepare(config_home: &Utf8Path) -> Result<Utf8PathBuf, KeyError> {
     make_dir(config_home)?;
     Ok(user_place(config_home))
 }
 
 /// Sets a key of the user's file, which is made if it is missing. Returns its path.
-///
-/// # Errors
-/// [`KeyError`]; the file is then as it was.
+/// Errors: [`KeyError`]; the file is then as it was.
 pub fn set(config_home: &Utf8Path, path: &KeyPath, text: &str) -> Result<Utf8PathBuf, KeyError> {
     let place = user_place(config_home);
     let file = user_file(config_home)?;
@@ -193,7 +179,6 @@ fn put(table: &mut toml::Table, path: &[String], value: &toml::Value) -> Option<
     put(below.as_table_mut()?, rest, value)
 }
 
-/// Where the value of a key stands.
 fn value_span(text: &str, path: &[String]) -> Option<std::ops::Range<usize>> {
     let root = DeTable::parse(text).ok()?;
     let mut table = root.get_ref();

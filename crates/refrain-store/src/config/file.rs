@@ -20,7 +20,6 @@ use crate::project::layout::Project;
 /// The largest configuration file, in bytes.
 const LARGEST: u64 = 1 << 20;
 
-/// What one file says.
 pub(super) struct Layer {
     pub(super) given: Values,
     pub(super) config: Config,
@@ -34,10 +33,8 @@ pub struct ConfigFile {
 }
 
 /// The project's file: `refrain.toml` at the root of the worktree. None if there is none.
-///
-/// # Errors
-/// [`ConfigError`] if it is no regular file (a link could show something else each time it is looked at), is too large or
-/// no UTF-8.
+/// Errors: [`ConfigError`] if it is no regular file (a link could show something else each time it is looked at), is
+/// too large or no UTF-8.
 pub fn project_file(project: &Project) -> Result<Option<ConfigFile>, ConfigError> {
     let path = project.worktree.join("refrain.toml");
     read(&path, OFlags::NOFOLLOW, |_| true)
@@ -50,9 +47,7 @@ pub(super) fn user_place(config_home: &Utf8Path) -> Utf8PathBuf {
 
 /// The user's own file, which may be a link to where they keep such files. It must be theirs: if there is no home, its
 /// place is one that everybody can write to.
-///
-/// # Errors
-/// [`ConfigError`] if it belongs to another user, or is no file, too large or no UTF-8.
+/// Errors: [`ConfigError`] if it belongs to another user, or is no file, too large or no UTF-8.
 pub fn user_file(config_home: &Utf8Path) -> Result<Option<ConfigFile>, ConfigError> {
     let own = rustix::process::geteuid().as_raw();
     read(&user_place(config_home), OFlags::empty(), |meta| [own, 0].contains(&meta.uid()))
@@ -103,14 +98,10 @@ fn read(
 
 impl ConfigFile {
     /// Its content, if all of it is known and can be used.
-    ///
-    /// # Errors
-    /// [`ConfigError`] that names the line, the key, and what is accepted.
     pub fn parse(&self) -> Result<Config, ConfigError> {
         Ok(self.layer()?.config)
     }
 
-    /// The same, with the line of each value.
     pub(super) fn layer(&self) -> Result<Layer, ConfigError> {
         let line = |at: usize| self.text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
         let origin = |at: usize| Origin::File { path: self.path.clone(), line: line(at) };
@@ -164,14 +155,12 @@ impl ConfigFile {
     }
 }
 
-/// One key of a file.
 struct KeyValue {
     path: Vec<String>,
     value: toml::Value,
     is_table: bool,
     /// Where its name begins, in bytes.
     key_at: usize,
-    /// Where its value ends.
     end: usize,
 }
 
@@ -215,7 +204,6 @@ pub(super) fn unknown(root: Table<'_>, path: &[String]) -> Option<String> {
     Some(format!("{name} is no key of {place}; {advice}"))
 }
 
-/// A path of keys in TOML's syntax.
 pub(super) fn key(path: &[String]) -> String {
     let is_bare = |name: &str| {
         !name.is_empty() && name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_' || c == b'-')

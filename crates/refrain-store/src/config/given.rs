@@ -5,14 +5,14 @@ use std::fmt;
 
 use camino::Utf8PathBuf;
 
-/// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
-    /// It is built in.
     Default,
     /// A line of a file, counted from 1.
-    File { path: Utf8PathBuf, line: usize },
-    /// A variable of the environment.
+    File {
+        path: Utf8PathBuf,
+        line: usize,
+    },
     Variable(String),
     /// An option of the command line.
     Option(&'static str),
@@ -32,34 +32,20 @@ impl fmt::Display for Origin {
 /// Why the configuration cannot be used. Nothing was touched.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// A file that cannot be read.
     #[error("{path} cannot be used: {why}")]
-    Unusable {
-        path: Utf8PathBuf,
-        /// Why, and what is accepted.
-        why: String,
-    },
-    /// Something in it, or a variable.
+    Unusable { path: Utf8PathBuf, why: String },
     #[error("{at}: {what}")]
-    Wrong {
-        at: Origin,
-        /// What is wrong, and what is accepted.
-        what: String,
-    },
+    Wrong { at: Origin, what: String },
 }
 
-/// One value, and where it comes from.
 #[derive(Clone, PartialEq)]
 pub(super) struct Setting {
     pub(super) value: toml::Value,
     pub(super) origin: Origin,
-    /// The layer, counted from below.
     pub(super) layer: usize,
-    /// It is a named agent's.
     pub(super) of_agent: bool,
 }
 
-/// Values by the path of their key.
 pub(super) type Values = BTreeMap<Vec<String>, Setting>;
 
 impl fmt::Debug for Setting {

@@ -17,8 +17,9 @@ use refrain_core::price::Price;
 use refrain_core::promise::{MatchMode, PromiseText};
 use refrain_core::sandbox::{Host, SandboxMode, SandboxSpec};
 use refrain_core::signature::PublicKey;
-use refrain_core::spec::StuckSpec;
-use refrain_core::spec::{AgentKind, Limits, Millis, OutputFormat, Permissions, PromptMode, Secret, Spec};
+use refrain_core::spec::{
+    AgentKind, Limits, Millis, OutputFormat, Permissions, PromptMode, Secret, Spec, StuckSpec,
+};
 use refrain_core::values::{self, GateVariable, Limit, OnStuck};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -259,7 +260,6 @@ impl Worktrees {
     pub const DISK_BUDGET: u64 = 20 << 30;
 
     /// How much room they may take, in bytes.
-    #[must_use]
     pub fn disk_budget(&self) -> u64 {
         self.disk_budget.unwrap_or(Self::DISK_BUDGET)
     }
@@ -462,7 +462,6 @@ enum GatesEnv {
 }
 
 impl Gates {
-    /// The gates with their names.
     pub fn named(&self) -> impl Iterator<Item = (&str, &Gate)> {
         let called_env = match &self.env {
             Some(GatesEnv::Gate(gate)) => Some(("env", gate.as_ref())),
@@ -471,8 +470,6 @@ impl Gates {
         called_env.into_iter().chain(self.named.iter().map(|(name, gate)| (name.as_str(), gate)))
     }
 
-    /// The variables of all gates.
-    #[must_use]
     pub fn variables(&self) -> &[GateVariable] {
         match &self.env {
             Some(GatesEnv::Variable(variable)) => std::slice::from_ref(variable),

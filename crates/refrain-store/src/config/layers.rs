@@ -13,16 +13,13 @@ use refrain_core::sandbox::SandboxMode;
 use refrain_core::spec::AgentKind;
 
 use super::caps::only_lowers;
-use super::file;
 use super::given::{ConfigError, Origin, Setting, Values};
 use super::keys::Config;
 use super::memory::refuse_in_a_project;
-use super::nearest;
-use super::variables;
+use super::{file, nearest, variables};
 use crate::access::trust::{Content, Trust};
 use crate::project::layout::Project;
 
-/// The folders to read from.
 #[derive(Clone, Copy, Debug)]
 pub struct Places<'a> {
     /// The user's config home for Refrain.
@@ -37,7 +34,6 @@ pub struct Places<'a> {
     pub variables: &'a [(OsString, OsString)],
 }
 
-/// The agent that the command line names.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Chosen<'a> {
     /// `--agent`: an adapter or a named agent.
@@ -49,13 +45,11 @@ pub struct Chosen<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProjectFile {
     Absent,
-    /// It counts.
     Trusted(Utf8PathBuf),
     /// It counts as not there.
     Untrusted(Utf8PathBuf),
 }
 
-/// All layers, laid on each other.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The values that hold: a named agent's are in `start`.
@@ -67,14 +61,9 @@ pub struct Settings {
     pub user_file: Utf8PathBuf,
     /// The values as they were given, named agents under their names.
     pub(super) given: Values,
-    /// The values that hold.
     resolved: Values,
 }
 
-/// Reads and merges all layers.
-///
-/// # Errors
-/// [`ConfigError`] for the first file or variable that cannot be used.
 pub fn load(places: Places<'_>, chosen: Chosen<'_>) -> Result<Settings, ConfigError> {
     let user_file = file::user_place(places.config_home);
     let mut layers = Vec::new();
@@ -135,13 +124,10 @@ pub fn load(places: Places<'_>, chosen: Chosen<'_>) -> Result<Settings, ConfigEr
 
 impl Settings {
     /// The origin of a value of `[start]` that holds.
-    #[must_use]
     pub fn origin(&self, name: &str) -> Origin {
         self.resolved.get(&start(name)).map_or(Origin::Default, |given| given.origin.clone())
     }
 
-    /// The origin of a shared cap that holds.
-    #[must_use]
     pub fn origin_of_cap(&self, which: CapKind) -> Origin {
         let path = ["budget".to_owned(), which.key().to_owned()];
         self.resolved.get(path.as_slice()).map_or(Origin::Default, |given| given.origin.clone())
@@ -161,7 +147,6 @@ impl Settings {
         Err(ConfigError::Wrong { at: self.origin("agent"), what })
     }
 
-    #[must_use]
     pub fn price(&self, model: &str) -> Option<Price> {
         self.config.prices.get(model).copied().map(Price::from)
     }

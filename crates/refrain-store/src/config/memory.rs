@@ -24,7 +24,6 @@ const THE_USERS: [(&[&str], &str); 11] = [
     (&["memory", "judge"], "it spends your money beside every loop's caps"),
 ];
 
-/// Refuses a project's file that has one of those.
 pub(super) fn refuse_in_a_project(values: &Values, user_file: &Utf8Path) -> Result<(), ConfigError> {
     let refused = values.iter().find_map(|(path, given)| {
         let is_below = |key: &[&str]| path.len() >= key.len() && path.iter().zip(key).all(|(a, b)| a == b);
@@ -40,14 +39,11 @@ pub(super) fn refuse_in_a_project(values: &Values, user_file: &Utf8Path) -> Resu
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct OwnMemory {
-    /// The service that makes vectors.
     pub embeddings: Option<Embeddings>,
-    /// The agent that looks back on loops.
     pub judge: Option<String>,
 }
 
 impl OwnMemory {
-    #[must_use]
     pub fn read(config_home: &Utf8Path) -> Self {
         let file = file::user_file(config_home).ok().flatten();
         let read = file.and_then(|file| toml::from_str::<OnlyMemory>(&file.text).ok());
@@ -57,7 +53,6 @@ impl OwnMemory {
 
 impl Evolution {
     /// What the user's own file says; the default if it cannot be read. Errors elsewhere in it do not matter.
-    #[must_use]
     pub fn of_the_user(config_home: &Utf8Path) -> Self {
         let file = file::user_file(config_home).ok().flatten();
         file.and_then(|file| toml::from_str::<OnlyEvolution>(&file.text).ok()).unwrap_or_default().evolution
@@ -66,7 +61,6 @@ impl Evolution {
 
 /// The public keys of other homes that the user's own file trusts; none if it cannot be read. Errors elsewhere in it do
 /// not matter.
-#[must_use]
 pub fn trusted_signers(config_home: &Utf8Path) -> Vec<PublicKey> {
     let file = file::user_file(config_home).ok().flatten();
     let read = file.and_then(|file| toml::from_str::<OnlyTrust>(&file.text).ok());

@@ -5,13 +5,10 @@ use serde_json::Value;
 
 use super::keys::Config;
 
-/// The schema of a configuration file.
-#[must_use]
 pub fn schema() -> Schema {
     schemars::schema_for!(Config)
 }
 
-/// What is known of keys.
 #[derive(Debug)]
 pub(super) struct KeySchema(Value);
 

@@ -51,9 +51,6 @@ fn names_only(list: Value) -> Value {
 
 impl ConfigFile {
     /// Everything that it says, sorted.
-    ///
-    /// # Errors
-    /// [`ConfigError`] as [`parse`](Self::parse).
     pub fn entries(&self) -> Result<Vec<Entry>, ConfigError> {
         Ok(self.layer()?.given.iter().map(|(path, given)| entry(path, given)).collect())
     }
@@ -61,7 +58,6 @@ impl ConfigFile {
 
 impl Settings {
     /// Every key that there is or that was given, sorted.
-    #[must_use]
     pub fn entries(&self) -> Vec<Entry> {
         let given = self.given.iter().map(|(path, given)| (path.clone(), entry(path, given)));
         let known = KeySchema::new();

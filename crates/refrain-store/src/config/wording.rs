@@ -1,5 +1,3 @@
-//! A value in words for people.
-
 use toml::Value;
 
 /// The longest value that is shown whole, in bytes.

@@ -89,7 +89,6 @@ readers! {
 pub struct Command {
     /// The program: a path, or a name looked up in `PATH`.
     pub program: String,
-    /// Its arguments.
     pub args: Vec<String>,
 }
 
@@ -104,7 +103,6 @@ impl Command {
 }
 
 impl fmt::Display for Command {
-    /// As it could be typed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words = || std::iter::once(&self.program).chain(&self.args).map(String::as_str);
         // Only a NUL cannot be quoted, and no shell could pass one on.

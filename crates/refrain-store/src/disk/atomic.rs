@@ -14,17 +14,13 @@ use crate::{DiskError, OnPath};
 /// none; never a mixture. Costs two syncs: the file, then the folder that names it.
 ///
 /// Its folder may be reached through links: it is the user's. Where an agent can write, it is [`write_nofollow`].
-///
-/// # Errors
-/// [`DiskError`]; `path` is then as it was.
+/// Errors: [`DiskError`]; `path` is then as it was.
 pub fn write_atomic(path: &Utf8Path, bytes: &[u8]) -> Result<(), DiskError> {
     replace(path, bytes, Folder::open_trusted)
 }
 
 /// Replaces `path` as [`write_atomic`] does. A link in the path is an error: an agent could have put it there.
-///
-/// # Errors
-/// [`DiskError`]; `path` is then as it was.
+/// Errors: [`DiskError`]; `path` is then as it was.
 pub fn write_nofollow(path: &Utf8Path, bytes: &[u8]) -> Result<(), DiskError> {
     replace(path, bytes, Folder::open)
 }
@@ -42,9 +38,7 @@ fn replace(
 /// Makes `path` with `bytes`, with the mode that files of the person's have; whether it did: if something is there,
 /// even a link that leads nowhere, that stays. After it returns, a crash or a power loss leaves the new file; before,
 /// none.
-///
-/// # Errors
-/// [`DiskError`]; nothing was made then.
+/// Errors: [`DiskError`]; nothing was made then.
 pub fn create(path: &Utf8Path, bytes: &[u8]) -> Result<bool, DiskError> {
     let dir = path.parent().unwrap_or(Utf8Path::new("."));
     // The process's own mask takes from it.
@@ -61,9 +55,7 @@ pub fn create(path: &Utf8Path, bytes: &[u8]) -> Result<bool, DiskError> {
 
 /// Appends `bytes` to the file at `path`, which is no link. Its old content stays in any case; a power loss may leave a
 /// part of what was added, until this returns.
-///
-/// # Errors
-/// [`DiskError`]; a part may have been added then.
+/// Errors: [`DiskError`]; a part may have been added then.
 pub fn append(path: &Utf8Path, bytes: &[u8]) -> Result<(), DiskError> {
     let flags = OFlags::NOFOLLOW.bits().cast_signed();
     let mut file = File::options().append(true).custom_flags(flags).open(path).on("open", path)?;
@@ -73,9 +65,7 @@ pub fn append(path: &Utf8Path, bytes: &[u8]) -> Result<(), DiskError> {
 
 /// Replaces `path`, which is there, with `bytes`, as [`write_atomic`] does, and keeps its mode. `is_current` is asked
 /// last, when the new file is whole and synced; if it says no, nothing is replaced, and so it answers.
-///
-/// # Errors
-/// [`DiskError`]; `path` is then as it was.
+/// Errors: [`DiskError`]; `path` is then as it was.
 pub(crate) fn replace_atomic(
     path: &Utf8Path,
     bytes: &[u8],
@@ -83,7 +73,8 @@ pub(crate) fn replace_atomic(
 ) -> Result<bool, DiskError> {
     let dir = path.parent().unwrap_or(Utf8Path::new("."));
     let mode = std::fs::metadata(path).on("look at", path)?.permissions();
-    let mut file = tempfile::NamedTempFile::new_in(dir).on("create a file in", dir)?;
+    let prefix = unfinished_prefix(path);
+    let mut file = tempfile::Builder::new().prefix(&prefix).tempfile_in(dir).on("create a file in", dir)?;
     file.write_all(bytes).on("write", path)?;
     file.as_file().set_permissions(mode).on("set the mode of", path)?;
     file.as_file().sync_all().on("sync", path)?;
@@ -93,6 +84,21 @@ pub(crate) fn replace_atomic(
     file.persist(path).on("replace", path)?;
     sync_dir(dir)?;
     Ok(true)
+}
+
+fn unfinished_prefix(path: &Utf8Path) -> String {
+    format!(".{}.refrain-", path.file_name().unwrap_or_default())
+}
+
+/// Removes what a killed process left of [`replace_atomic`] beside `path`. The caller has a lock that each writer of the file
+/// takes.
+pub(crate) fn remove_unfinished(path: &Utf8Path) {
+    let prefix = unfinished_prefix(path);
+    let entries = path.parent().and_then(|dir| dir.read_dir_utf8().ok()).into_iter().flatten().flatten();
+    // What cannot be removed is in nobody's way.
+    entries.filter(|entry| entry.file_name().starts_with(&prefix)).for_each(|entry| {
+        let _ = std::fs::remove_file(entry.path());
+    });
 }
 
 /// Makes what a folder lists survive a power loss.

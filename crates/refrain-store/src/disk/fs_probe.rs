@@ -17,7 +17,6 @@ use crate::{DiskError, OnPath};
 pub use system::network;
 
 /// The folder itself, or the nearest one above it that is there: where it would be made.
-#[must_use]
 pub fn standing(path: &Utf8Path) -> Utf8PathBuf {
     let found = path.ancestors().find(|folder| folder.is_dir());
     found.unwrap_or(Utf8Path::new("/")).to_owned()
@@ -26,22 +25,17 @@ pub fn standing(path: &Utf8Path) -> Utf8PathBuf {
 /// What a loop needs of a file system and this one lacks.
 #[derive(Debug, thiserror::Error)]
 pub enum MissingFeature {
-    /// Nothing can be written there.
     #[error("nothing can be written")]
     Writing(#[source] io::Error),
-    /// Two could hold one lock.
     #[error("it has no locks, so two runners could drive one loop")]
     Locks(#[source] Option<io::Error>),
-    /// A runner could not be woken.
     #[error("it has no FIFOs, so a runner could not be asked anything")]
     Fifos(#[source] io::Error),
-    /// No loop could be followed.
     #[error("changes of files cannot be noticed")]
     Notices(#[source] DiskError),
 }
 
 /// Tries out, in a folder of its own, what a loop needs of a file system. Returns all that is lacking.
-#[must_use]
 pub fn try_out(dir: &Utf8Path) -> Vec<MissingFeature> {
     let trial = match tempfile::Builder::new().prefix(".refrain-trial-").tempdir_in(dir) {
         Ok(trial) => trial,
@@ -74,18 +68,14 @@ fn locks_hold(path: &std::path::Path) -> io::Result<bool> {
     }
 }
 
-/// The room on a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskSpace {
-    /// Bytes that the user may still write.
     pub bytes: u64,
     /// Files that may still be made; none if the file system does not count them.
     pub files: Option<u64>,
-    /// Which file system.
     pub device: u64,
 }
 
-/// How much room there is.
 pub fn room(dir: &Utf8Path) -> Result<DiskSpace, DiskError> {
     let stat = statvfs(dir.as_std_path()).on("ask for the room of", dir)?;
     let device = fs::metadata(dir).on("look at", dir)?.dev();
@@ -98,15 +88,12 @@ pub fn room(dir: &Utf8Path) -> Result<DiskSpace, DiskError> {
 pub enum Privacy {
     /// It is not there yet.
     Missing,
-    /// Only its owner may look.
     Private,
-    /// Others may: its permissions.
     Open(u32),
     /// It belongs to another user, by number.
     Foreign(u32),
 }
 
-#[must_use]
 pub fn privacy(dir: &Utf8Path) -> Privacy {
     let Ok(meta) = fs::metadata(dir) else { return Privacy::Missing };
     let mode = meta.mode() & 0o7777;
@@ -118,9 +105,7 @@ pub fn privacy(dir: &Utf8Path) -> Privacy {
 }
 
 /// Lets only its owner look into `dir`.
-///
-/// # Errors
-/// [`DiskError`] if that cannot be, also if `dir` is a link: an agent could have put it there.
+/// Errors: [`DiskError`] if that cannot be, also if `dir` is a link: an agent could have put it there.
 pub fn make_private(dir: &Utf8Path) -> Result<(), DiskError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let folder = open(dir.as_std_path(), flags, Mode::empty()).on("make private", dir)?;

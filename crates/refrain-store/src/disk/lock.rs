@@ -54,7 +54,6 @@ impl RunnerLock {
 
     /// Whether no runner holds it. The check shares the lock for an instant, which [`Self::try_take`] distinguishes
     /// from an owner.
-    #[must_use]
     pub fn is_free(dir: &LoopDir) -> bool {
         open_regular(&dir.runner_lock()).map_or(true, |file| file.try_lock_shared().is_ok())
     }
@@ -134,14 +133,11 @@ impl WorktreeLock {
         })
     }
 
-    /// The lock file.
-    #[must_use]
     pub fn path(&self) -> Utf8PathBuf {
         lock_of(&self.project, &self.worktree)
     }
 
     /// Whether the lock file still has its name. Without it the lock excludes no other process.
-    #[must_use]
     pub fn is_in_place(&self) -> bool {
         identity(&self.path()) == self.file.metadata().ok().map(|meta| (meta.dev(), meta.ino()))
     }
@@ -171,7 +167,6 @@ impl WorktreeLock {
     }
 }
 
-/// The file that locks a worktree.
 fn lock_of(project: &Project, worktree: &Utf8Path) -> Utf8PathBuf {
     let name = blake3::hash(worktree.as_str().as_bytes()).to_hex();
     project.data.join("worktrees").join(format!("{}.lock", &name[..16]))

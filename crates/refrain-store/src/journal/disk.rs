@@ -24,7 +24,6 @@ const RESTORE_TRIES: u32 = 100;
 /// How many files with foreign content are kept beside a journal; a later one replaces the last.
 const MOST_FOREIGN: u32 = 20;
 
-/// What a commit promises when it returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// It survives the death of this process.
@@ -33,7 +32,6 @@ pub enum Durability {
     Synced,
 }
 
-/// What a written batch came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Committed {
     /// The journal's length in bytes: everything up to here is whole.
@@ -42,7 +40,6 @@ pub struct Committed {
     pub restored: Option<Restored>,
 }
 
-/// A journal that was written back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
     /// How many bytes were written back.
@@ -52,7 +49,6 @@ pub struct Restored {
 }
 
 impl Restored {
-    /// The event that records it.
     pub fn event<S: Machine>(self) -> S::Event {
         S::event(SharedEvent::JournalRestored(self.bytes, self.kept_as))
     }
@@ -84,7 +80,6 @@ impl From<&Stat> for Stamp {
 pub(super) enum FileState {
     /// It is as its writer left it.
     Own,
-    /// Nothing is there.
     Empty,
     /// Another process changed it, or put something else there.
     Foreign,

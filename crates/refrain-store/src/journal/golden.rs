@@ -39,25 +39,11 @@ const FORMAT_2: &str = include_str!("golden/format-2.jsonl");
 
 fn finished(exit: Exit) -> Event {
     Event::AttemptFinished(Box::new(AttemptFinished {
-        exit,
-        promised: false,
-        near_miss: None,
-        gave_up: None,
         work: work(1),
-        needs: None,
-        state: None,
-        git_changed: Vec::new(),
-        refused: Vec::new(),
-        idle: false,
         stdout_bytes: 12,
-        stderr_bytes: 0,
         preview: "not yet".into(),
-        summary: None,
-        left: false,
-        output_error: None,
-        report: None,
-        fingerprint: None,
         sealed: Sealed { prompt: Some(seal()), output: Some(seal()) },
+        ..AttemptFinished::new(exit)
     }))
 }
 
@@ -94,19 +80,14 @@ fn reported(exit: Exit, until: Until) -> Event {
 /// The end of a gate, with all that it can hold.
 fn tested(exit: Exit, no_test: Option<&str>) -> Event {
     Event::GateFinished(Box::new(GateFinished {
-        gate: "tests".parse().unwrap(),
-        exit,
         duration: Millis(1_500),
         bytes: 12,
         no_test: no_test.map(str::to_owned),
-        summaries: 0,
         preview: "1 passed".into(),
         left: exit == Exit::Code(0) && no_test.is_none(),
-        output_error: None,
         fingerprint: (exit != Exit::Code(0)).then(|| "0123456789abcdef".parse().unwrap()),
         log: Some(seal()),
-        review: None,
-        refused: Vec::new(),
+        ..GateFinished::new("tests".parse().unwrap(), exit)
     }))
 }
 
@@ -174,7 +155,6 @@ fn settled(iteration: u32, result: CommitResult) -> Event {
     }))
 }
 
-/// Something of each kind that can be touched.
 fn touched() -> Vec<Touched> {
     let path = RepoPath::from_bytes;
     let violation =
@@ -318,12 +298,12 @@ fn everything() -> Vec<Event> {
         Event::RunnerStarted { runner: runner(), interrupted: None, adopted: None, judged: None },
         Event::BaseRefused { error: "a branch loop/a exists already".into() },
         Event::LoopEnded(End::Blocked { why: Blocked::Repository }),
-        Event::LoopResumed { limits: limits.clone(), approved: None },
+        Event::LoopResumed { limits: limits.clone(), approved: None, no_sandbox: false },
         Event::RunnerStarted { runner: runner(), interrupted: None, adopted: None, judged: None },
         base_taken(),
         Event::CandidateRefused { error: "fatal: no".into() },
         Event::LoopEnded(End::BudgetExceeded { by: Some(standing) }),
-        Event::LoopResumed { limits: limits.clone(), approved: None },
+        Event::LoopResumed { limits: limits.clone(), approved: None, no_sandbox: false },
         Event::RunnerStarted { runner: runner(), interrupted: None, adopted: None, judged: None },
         taken(1),
         gate(1),
@@ -382,7 +362,7 @@ fn everything() -> Vec<Event> {
         Event::AttemptSpawnFailed { error: "no such file".into() },
         Event::WorkUnsaved { why: "there is no git repository".into() },
         Event::LoopEnded(End::Blocked { why: Blocked::AgentMissing }),
-        Event::LoopResumed { limits: limits.clone(), approved: None },
+        Event::LoopResumed { limits: limits.clone(), approved: None, no_sandbox: false },
         Event::RunnerStarted { runner: runner(), interrupted: None, adopted: None, judged: None },
         Event::AttemptStarted(id(6, 2)),
         Event::AttemptSpawned { process },
@@ -411,7 +391,11 @@ fn everything() -> Vec<Event> {
         reviewed(),
         taken(4),
         Event::LoopEnded(End::Blocked { why: Blocked::Approval }),
-        Event::LoopResumed { limits, approved: Some(Approved { attempt: id(6, 4), tree: Some(oid(4)) }) },
+        Event::LoopResumed {
+            limits,
+            approved: Some(Approved { attempt: id(6, 4), tree: Some(oid(4)) }),
+            no_sandbox: false,
+        },
         Event::RunnerStarted { runner: runner(), interrupted: None, adopted: None, judged: None },
         taken(4),
         settled(6, CommitResult::Skipped(Skipped::Hook { said: "no".into() })),

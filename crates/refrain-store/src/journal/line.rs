@@ -8,7 +8,6 @@ use serde::de::DeserializeOwned;
 /// The hash of a line: 128 bits of BLAKE3, in hex.
 pub(crate) type Hash = [u8; 32];
 
-/// The hash before the first line.
 pub(crate) const ROOT: Hash = [b'0'; 32];
 
 const HEAD: &[u8] = b",\"hash\":\"";

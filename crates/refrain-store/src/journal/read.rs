@@ -22,15 +22,12 @@ use crate::OnPath;
 use crate::access::signing::Signing;
 use crate::project::layout::LoopDir;
 
-/// A whole journal, checked and folded.
 #[derive(Debug)]
 pub struct Snapshot<S = LoopState> {
-    /// What its records add up to.
     pub state: S,
     /// Bytes of an unterminated last line, passed over.
     pub torn: u64,
     pub(crate) head: Hash,
-    /// The records that are signed, or should be.
     pub(crate) signed: Vec<SignedLine>,
 }
 
@@ -42,15 +39,12 @@ pub(crate) struct SignedLine {
     /// Where it begins in the journal, in bytes; or the last result before it that no signature covers yet.
     pub(crate) at: u64,
     pub(crate) hash: Hash,
-    /// The hash that is signed.
     pub(crate) unsigned: Hash,
     pub(crate) signature: Option<Signature>,
 }
 
 /// Folds the journal of the loop in `dir`, every hash checked.
-///
-/// # Errors
-/// [`JournalError`] if there is none, where a line is damaged, or if it cannot be read.
+/// Errors: [`JournalError`] if there is none, where a line is damaged, or if it cannot be read.
 pub fn read(dir: &LoopDir) -> Result<Snapshot, JournalError> {
     read_as(dir)
 }
@@ -61,9 +55,6 @@ pub fn read_as<S: Machine>(dir: &LoopDir) -> Result<Snapshot<S>, JournalError> {
 }
 
 /// What the loop in `dir` was started with, from the first line alone.
-///
-/// # Errors
-/// As [`read`].
 pub fn spec(dir: &LoopDir) -> Result<Spec, JournalError> {
     let mut first = Vec::new();
     BufReader::new(open(dir)?).read_until(b'\n', &mut first).on("read", &dir.journal())?;
@@ -84,9 +75,7 @@ pub fn records_as<S: Machine>(dir: &LoopDir) -> Result<Vec<Record<S::Event>>, Jo
 
 /// Folds the journal of the loop in `dir`, every hash and every signature checked, and that it continues from what was
 /// signed last.
-///
-/// # Errors
-/// As [`read`]; [`JournalError::Damaged`] too if it is shorter than what was signed, or differs before.
+/// Errors: As [`read`]; [`JournalError::Damaged`] too if it is shorter than what was signed, or differs before.
 pub fn read_signed(dir: &LoopDir, signing: &Signing) -> Result<Snapshot, JournalError> {
     let mut snapshot: Snapshot = read(dir)?;
     snapshot.state.signatures = signing.judge(dir, &snapshot)?;
@@ -183,16 +172,13 @@ pub struct Whole {
     pub records: Vec<Record>,
     /// The hash of each, which is that of all in front of it too.
     pub hashes: Vec<String>,
-    /// What they add up to.
     pub state: LoopState,
     /// Bytes of an unterminated last line.
     pub torn: u64,
 }
 
 /// The journal of the loop in `dir` with all its hashes, each checked.
-///
-/// # Errors
-/// As [`read`]; [`JournalError::Damaged`] names the first line that is not as it was written.
+/// Errors: As [`read`]; [`JournalError::Damaged`] names the first line that is not as it was written.
 pub fn whole(dir: &LoopDir, signing: &Signing) -> Result<Whole, JournalError> {
     let (mut records, mut hashes) = (Vec::new(), Vec::new());
     let mut snapshot: Snapshot = fold(open(dir)?, dir, |record, hash, _| {
@@ -219,8 +205,6 @@ pub struct Tail<E = Event> {
 }
 
 impl<E: DeserializeOwned> Tail<E> {
-    /// From the first record on.
-    #[must_use]
     pub fn new(dir: &LoopDir) -> Self {
         let path = dir.journal();
         Self { path, written: None, file: None, at: 0, line: 0, last: Vec::new(), of: PhantomData }
@@ -228,7 +212,6 @@ impl<E: DeserializeOwned> Tail<E> {
 
     /// From the first record on, of a journal that this process writes: as it was written, even if another file has its
     /// place.
-    #[must_use]
     pub fn of<S: Machine<Event = E>>(journal: &Journal<S>) -> Self {
         Self { written: Some(journal.written()), ..Self::new(journal.dir()) }
     }
@@ -274,11 +257,8 @@ fn ends_with(file: &File, at: u64, last: &[u8]) -> io::Result<bool> {
 /// A recorded event: its number, time and type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// Its place.
     pub seq: u64,
-    /// When it was recorded.
     pub at: Timestamp,
-    /// The name of its event.
     pub name: String,
 }
 

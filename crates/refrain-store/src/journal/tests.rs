@@ -8,7 +8,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 use refrain_core::event::{Ask, Asker, End, FORMAT, Identity, LoopStarted, Process, Urgency};
 use refrain_core::signature::Signatures;
-use refrain_core::spec::{AgentKind, AgentSpec, Limits, PromptMode};
+use refrain_core::spec::{AgentKind, AgentSpec, Limits};
 use refrain_core::{AttemptId, Damage, Event, LoopState, Spec};
 
 use super::{Durability, Journal, JournalError, Tail, read, read_believed, read_signed, records, whole};
@@ -36,59 +36,13 @@ pub(crate) fn started() -> Event {
         format: FORMAT,
         refrain: "0.0.0".into(),
         spec: Spec {
-            id: "a".parse().unwrap(),
-            agent: AgentSpec {
-                kind: AgentKind::Generic,
-                program: "agent".into(),
-                args: vec![],
-                prompt_mode: PromptMode::Auto,
-                env: Default::default(),
-                clean_env: false,
-                model: None,
-                permissions: Default::default(),
-                output_format: Default::default(),
-                price: None,
-            },
-            prompt: "Mend the tests: \"quoted\", ünïcode\nand lines.".into(),
-            iteration_context: true,
-            promise: None,
-            limits: Limits {
-                max_iterations: Some(20),
-                max_duration: None,
-                timeout: None,
-                idle_timeout: None,
-                pause: None,
-                max_cost: None,
-                max_tokens: None,
-                retry_for: None,
-                timeout_grace: None,
-            },
-            project: here.clone(),
-            worktree: here.clone(),
-            working_dir: here,
-            git: Default::default(),
-            gates: Vec::new(),
-            gate_env: Default::default(),
-            protect: Default::default(),
-            until: Default::default(),
-            clean_checkout: false,
-            gates_must_run: false,
-            approval: false,
-            stuck: Default::default(),
-            critique: None,
-            caps: Default::default(),
-            keep_failed: false,
-            mirrors: Vec::new(),
-            memory: None,
-            carried: None,
-            mode: None,
-            trace: None,
-            task: None,
-            session: None,
-            depth: 0,
-            parent: None,
-            sandbox: None,
-            output_cap: Spec::OUTPUT_CAP,
+            limits: Limits { max_iterations: Some(20), ..Limits::default() },
+            ..Spec::new(
+                "a".parse().unwrap(),
+                AgentSpec::new(AgentKind::Generic, "agent"),
+                "Mend the tests: \"quoted\", ünïcode\nand lines.",
+                here.clone(),
+            )
         },
     }))
 }
@@ -268,7 +222,6 @@ fn a_journal_that_was_given_another_name_is_written_back() {
     assert_eq!(fs::read(sandbox.loop_dir.0.join("foreign-1")).unwrap(), b"something else\n");
 }
 
-/// A journal and its runner's lock.
 fn driven(dir: &LoopDir) -> (Journal, crate::RunnerLock) {
     let held = crate::RunnerLock::claim(dir).unwrap().unwrap();
     (sample(dir), held)

@@ -31,7 +31,6 @@ pub struct Journal<S = LoopState> {
     head: Hash,
     /// Lines that were pushed and not yet committed.
     pending: Vec<u8>,
-    /// The last of them that is signed.
     last_signed: Option<SignedPending>,
     /// What signs it; none for a journal that is not signed.
     signing: Option<Signing>,
@@ -59,14 +58,11 @@ struct SignedPending {
 
 impl<S: Machine> Journal<S> {
     /// Makes a loop: its folder, and the first line of its journal, synced. The loop exists from then on.
-    ///
-    /// # Errors
-    /// [`JournalError::Taken`] if it exists already; else what could not be written, and then there is no loop.
+    /// Errors: [`JournalError::Taken`] if it exists already; else what could not be written, and then there is no loop.
     pub fn create(dir: LoopDir, started: S::Event, at: Timestamp) -> Result<Self, JournalError> {
         Self::make(dir, started, at, None)
     }
 
-    /// The same, signed.
     pub fn create_signed(
         dir: LoopDir,
         started: S::Event,
@@ -115,18 +111,14 @@ impl<S: Machine> Journal<S> {
     }
 
     /// Opens a loop's journal to write it; a torn tail is moved aside and recorded. The caller has the right to write.
-    ///
-    /// # Errors
-    /// [`JournalError`] if there is none, if it is damaged, or if it cannot be written.
     pub fn open(dir: LoopDir, now: Timestamp) -> Result<Self, JournalError> {
         Self::load(dir, now, u64::MAX, None)
     }
 
     /// The same, signed from here on. Everything from the first record that should be signed and has no signature is
     /// put aside.
-    ///
-    /// # Errors
-    /// As [`Self::open`]; [`JournalError::Damaged`] too if it is shorter than what was signed, or differs before.
+    /// Errors: As [`Self::open`]; [`JournalError::Damaged`] too if it is shorter than what was signed, or differs
+    /// before.
     pub fn open_signed(dir: LoopDir, now: Timestamp, signing: Signing) -> Result<Self, JournalError> {
         Self::load(dir, now, u64::MAX, Some(signing))
     }
@@ -173,21 +165,16 @@ impl<S: Machine> Journal<S> {
     }
 
     /// What the journal adds up to, pushed events included.
-    #[must_use]
     pub fn state(&self) -> &S {
         &self.state
     }
 
-    /// The folder that it lies in.
-    #[must_use]
     pub fn dir(&self) -> &LoopDir {
         &self.dir
     }
 
     /// Folds one more event into the state; it is on disk once the batch that holds it is written.
-    ///
-    /// # Errors
-    /// [`JournalError::Damaged`] if the event cannot follow; nothing changes then.
+    /// Errors: [`JournalError::Damaged`] if the event cannot follow; nothing changes then.
     pub fn push(&mut self, event: S::Event, at: Timestamp) -> Result<(), JournalError> {
         // A clock that was set back does not turn a journal around.
         let at = at.max(self.state.updated_at);
@@ -215,14 +202,12 @@ impl<S: Machine> Journal<S> {
     }
 
     /// Whether events were pushed and not yet taken to be written.
-    #[must_use]
     pub fn has_pending(&self) -> bool {
         !self.pending.is_empty()
     }
 
     /// Whether the journal, as it was written, and the lock of its writer still lie in their folder. Without them the
     /// loop cannot be found, and another could start under its name. The next commit writes the journal back.
-    #[must_use]
     pub fn is_in_place(&self) -> bool {
         let mut disk = self.disk.lock().unwrap_or_else(PoisonError::into_inner);
         disk.place().is_ok_and(|place| place == FileState::Own) && disk.has_lock()
@@ -237,7 +222,6 @@ impl<S: Machine> Journal<S> {
         self.disk.lock().unwrap_or_else(PoisonError::into_inner).file()
     }
 
-    /// Takes what was pushed, to be written.
     pub fn batch(&mut self, durability: Durability) -> Batch {
         let (disk, bytes) = (Arc::clone(&self.disk), std::mem::take(&mut self.pending));
         let last_signed = self.last_signed.take().zip(self.signing.clone());
@@ -246,8 +230,6 @@ impl<S: Machine> Journal<S> {
         Batch { disk, bytes, durability, last_signed }
     }
 
-    /// Whether all that was pushed is written.
-    #[must_use]
     pub fn is_written(&self) -> bool {
         self.pending.is_empty()
     }
@@ -266,10 +248,8 @@ impl<S: Machine> Journal<S> {
 
 impl Batch {
     /// Writes the lines, as one append. Blocks.
-    ///
-    /// # Errors
-    /// [`JournalError`]: the file is back at its last good length where the disk allows it. A failed sync is final,
-    /// because what the disk then holds is unknown: nothing more is written to this journal.
+    /// Errors: [`JournalError`]: the file is back at its last good length where the disk allows it. A failed sync is
+    /// final, because what the disk then holds is unknown: nothing more is written to this journal.
     pub fn write(self) -> Result<Committed, JournalError> {
         let mut disk = self.disk.lock().unwrap_or_else(PoisonError::into_inner);
         let written = disk.write(&self.bytes, self.durability);

@@ -8,11 +8,9 @@ use rusqlite::params;
 
 use super::MemoryFile;
 
-/// What all that were asked came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JudgesAsked {
     pub count: u64,
-    /// What they cost, as far as they said.
     pub cost: Usd,
     /// How many did not say what they cost.
     pub untold: u64,
@@ -35,7 +33,6 @@ impl MemoryFile {
         Ok(begun > 0)
     }
 
-    /// Notes what that cost.
     pub fn asked(&mut self, of: &LoopState, what: &str, cost: Option<Usd>) -> rusqlite::Result<()> {
         let given = params![
             of.spec.project.as_str(),

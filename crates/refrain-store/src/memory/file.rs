@@ -12,10 +12,8 @@ use crate::disk::atomic::make_dir;
 use crate::disk::migration::migrate;
 use crate::{DiskError, OnPath};
 
-/// How long to wait for another writer.
 const PATIENCE: Duration = Duration::from_millis(800);
 
-/// Only ever added to.
 const STEPS: &[&str] = &[
     "CREATE TABLE memories (
         number INTEGER PRIMARY KEY,
@@ -62,7 +60,6 @@ const STEPS: &[&str] = &[
     ) WITHOUT ROWID;",
 ];
 
-/// The open file.
 #[derive(Debug)]
 pub struct MemoryFile {
     pub(super) db: Connection,
@@ -125,7 +122,6 @@ fn inode(path: &Utf8Path) -> Option<u64> {
 }
 
 /// Those that were put aside and still lie there.
-#[must_use]
 pub fn aside(data_home: &Utf8Path) -> Vec<Utf8PathBuf> {
     let path = path(data_home);
     (1..=MOST_ASIDE).map(|number| aside_place(&path, number)).take_while(|place| place.exists()).collect()

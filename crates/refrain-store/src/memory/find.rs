@@ -12,11 +12,9 @@ use super::rows::{COLUMNS, memory};
 /// How many are searched by words, and by a vector, in the goal's project, and in all others.
 const MOST: u32 = 60;
 
-/// A vector, and the model that made it.
 #[derive(Clone, Copy, Debug)]
 pub struct Vector<'a> {
     pub model: &'a str,
-    /// What it made.
     pub of: &'a [f32],
 }
 
@@ -103,7 +101,6 @@ impl MemoryFile {
         query.query_map(params![project, STANDING, MOST], memory)?.collect()
     }
 
-    /// Whether nothing is remembered.
     pub fn is_empty(&self) -> rusqlite::Result<bool> {
         self.db.query_row("SELECT NOT EXISTS (SELECT 1 FROM memories)", [], |row| row.get(0))
     }

@@ -24,13 +24,10 @@ use crate::DiskError;
 /// Why memories could not be asked, or kept.
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryError {
-    /// The file was damaged; it lies elsewhere now, and the next write begins a new one.
     #[error("the file of memories was damaged and is put aside as {0}; sqlite3 may still read it")]
     Damaged(Utf8PathBuf),
-    /// It is as a newer version has it.
     #[error("the file of memories was made by a newer version of Refrain and is left as it is")]
     Newer,
-    /// It cannot be read or written for now.
     #[error("the file of memories cannot be reached")]
     Unreachable(#[source] rusqlite::Error),
     /// Its folder cannot be made, or a file that is damaged not be moved.
@@ -38,7 +35,6 @@ pub enum MemoryError {
     Disk(#[from] DiskError),
 }
 
-/// What went wrong inside.
 #[derive(Debug)]
 enum Trouble {
     Unfit,

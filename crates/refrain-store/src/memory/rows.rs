@@ -15,11 +15,8 @@ pub(super) const COLUMNS: &str =
 /// Which memories are meant: those to which all holds that is said.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryFilter {
-    /// Those about this project.
     pub project: Option<String>,
-    /// Those of this kind.
     pub kind: Option<Kind>,
-    /// Those that come from this loop.
     pub source: Option<LoopId>,
 }
 
@@ -150,7 +147,6 @@ impl<T: std::str::FromStr> FromSql for Parsed<T> {
     }
 }
 
-/// A moment, in milliseconds.
 struct At(Timestamp);
 
 impl FromSql for At {

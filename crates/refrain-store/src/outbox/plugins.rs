@@ -16,24 +16,19 @@ use crate::{DiskError, OnPath, make_dir, write_atomic};
 /// More is no settings file, in bytes.
 const LARGEST: u64 = 16 << 20;
 
-/// All that was put somewhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Installed {
-    /// Files that are ours.
     #[serde(default)]
     pub files: BTreeMap<Utf8PathBuf, OwnFile>,
     /// What is ours in files of the person's.
     #[serde(default)]
     pub settings: BTreeMap<Utf8PathBuf, OwnSettings>,
-    /// Folders that were made for that.
     #[serde(default)]
     pub folders: BTreeSet<Utf8PathBuf>,
 }
 
-/// A file that is ours.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnFile {
-    /// The agent of the plugin it belongs to.
     pub agent: AgentKind,
     /// [`hash`] of what was written.
     pub hash: String,
@@ -48,21 +43,17 @@ pub struct OwnFile {
 /// What is ours in a file of the person's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnSettings {
-    /// The agent of the plugin it belongs to.
     pub agent: AgentKind,
     /// Whether there was no such file before.
     pub is_new: bool,
     /// [`hash`] of the whole file after the change: as long as that holds, the splices can be taken back to the byte.
     pub hash: String,
-    /// What was done to it.
     pub splices: Vec<Splice>,
 }
 
 impl Installed {
     /// What is noted in this folder.
-    ///
-    /// # Errors
-    /// [`DiskError`] if it cannot be read or understood: to write it anew would lose what is noted there.
+    /// Errors: [`DiskError`] if it cannot be read or understood: to write it anew would lose what is noted there.
     pub fn read(folder: &Utf8Path) -> Result<Self, DiskError> {
         let path = place(folder);
         let text = read(&path)?;
@@ -90,15 +81,12 @@ fn place(folder: &Utf8Path) -> Utf8PathBuf {
 }
 
 /// By which a content is known again.
-#[must_use]
 pub fn hash(text: &str) -> String {
     blake3::hash(text.as_bytes()).to_hex().to_string()
 }
 
 /// What a file holds; none if there is none.
-///
-/// # Errors
-/// [`DiskError`] if it is no file, cannot be read, or is no text of a sensible size.
+/// Errors: [`DiskError`] if it is no file, cannot be read, or is no text of a sensible size.
 pub fn read(path: &Utf8Path) -> Result<Option<String>, DiskError> {
     let meta = match fs::metadata(path) {
         // A dangling link is the user's, and would be replaced.
@@ -117,9 +105,7 @@ pub fn read(path: &Utf8Path) -> Result<Option<String>, DiskError> {
 
 /// Puts a text into a file that holds `before`, if anything, and looks whether it is there. A link is followed and
 /// stays, and so does the mode. A crash leaves the one text or the other.
-///
-/// # Errors
-/// [`DiskError`], also if the file was changed meanwhile; it then stays as changed.
+/// Errors: [`DiskError`], also if the file was changed meanwhile; it then stays as changed.
 pub fn write(path: &Utf8Path, before: Option<&str>, text: &str) -> Result<(), DiskError> {
     let is_current = || read(path).is_ok_and(|now| now.as_deref() == before);
     if before.is_some() {
@@ -140,7 +126,6 @@ pub fn write(path: &Utf8Path, before: Option<&str>, text: &str) -> Result<(), Di
     }
 }
 
-/// Removes a file, if there is one.
 pub fn remove(path: &Utf8Path) -> Result<(), DiskError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error).on("remove", path),
@@ -149,7 +134,6 @@ pub fn remove(path: &Utf8Path) -> Result<(), DiskError> {
     }
 }
 
-/// Removes a folder, if it is there and empty.
 pub fn remove_empty(folder: &Utf8Path) -> Result<(), DiskError> {
     match fs::remove_dir(folder) {
         Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty) => {

@@ -11,13 +11,10 @@ use refrain_core::evolution::Proposal;
 use crate::disk::atomic::replace_atomic;
 use crate::{DiskError, OnPath, Project, create, make_dir_nofollow, write_nofollow};
 
-/// Where the proposals of a project are.
 fn folder(project: &Project) -> Utf8PathBuf {
     project.data.join("proposals")
 }
 
-/// The folder of one proposal.
-#[must_use]
 pub fn place(project: &Project, id: &LoopId) -> Utf8PathBuf {
     folder(project).join(id.as_str())
 }
@@ -38,14 +35,12 @@ pub fn note(project: &Project, proposal: &Proposal) -> Result<(), DiskError> {
 }
 
 /// A proposal; none if there is none of that name, or it cannot be understood.
-#[must_use]
 pub fn read(project: &Project, id: &LoopId) -> Option<Proposal> {
     let text = fs::read(place(project, id).join("proposal.json")).ok()?;
     serde_json::from_slice::<Proposal>(&text).ok().filter(|proposal| proposal.id == *id)
 }
 
 /// All that there are, the newest first.
-#[must_use]
 pub fn list(project: &Project) -> Vec<Proposal> {
     let entries = fs::read_dir(folder(project)).into_iter().flatten().flatten();
     let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());

@@ -21,11 +21,8 @@ pub struct Talk {
     pub trigger: Option<String>,
     /// Nothing is posted before it has stopped for the first time: it was not started from Slack.
     pub only_ends: bool,
-    /// The status message.
     pub message: Delivery,
-    /// Identifies the content of the status message.
     pub shown: Option<String>,
-    /// The current reaction.
     pub reaction: Option<String>,
     /// The last press of its button.
     pub stop: Option<StopAsked>,
@@ -34,7 +31,6 @@ pub struct Talk {
     /// All that the journal says in so many bytes, and so many events, was posted: if it is not longer, nothing is
     /// owed.
     pub bytes: u64,
-    /// The last of those events.
     pub seq: u64,
 }
 
@@ -44,15 +40,12 @@ pub struct Talk {
 pub enum Delivery {
     #[default]
     Not,
-    /// It may have been.
     Intended,
-    /// Yes, under this time stamp.
     At(String),
     /// Slack does not want it.
     Refused,
 }
 
-/// A button that was pressed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopAsked {
     pub user: String,
@@ -62,7 +55,6 @@ pub struct StopAsked {
 
 impl Talk {
     /// The messages about the loop; none if there were never any, or if that cannot be read.
-    #[must_use]
     pub fn read(dir: &LoopDir) -> Option<Self> {
         serde_json::from_slice(&fs::read(dir.slack()).ok()?).ok()
     }
@@ -102,7 +94,6 @@ impl Pending {
         write_atomic(&path, &json(&path, asked)?)
     }
 
-    /// It is done.
     pub fn forget(&self, key: &str) {
         // A file that is left is handled once more, and found done.
         let _ = fs::remove_file(self.place(key));

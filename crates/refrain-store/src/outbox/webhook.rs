@@ -26,7 +26,6 @@ pub struct DeliveredUpTo {
 
 impl DeliveredUpTo {
     /// What is noted of the loop; none if no webhook ever got a notice of it, or if that cannot be read.
-    #[must_use]
     pub fn read(dir: &LoopDir) -> Option<Self> {
         serde_json::from_slice(&fs::read(dir.webhook()).ok()?).ok()
     }
@@ -41,18 +40,13 @@ impl DeliveredUpTo {
 /// Why the file of a secret is not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
-    /// It cannot be read.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// Others could have read it, or it is no secret.
     #[error("{0} {1}")]
     Unfit(Utf8PathBuf, &'static str),
 }
 
 /// What a file says that its owner alone can read, without white space around it; none if there is no file.
-///
-/// # Errors
-/// [`SecretError`] if others may read it, or it is no short file of text.
 pub fn secret(path: &Utf8Path) -> Result<Option<String>, SecretError> {
     let unfit = |why| Err(SecretError::Unfit(path.to_owned(), why));
     // A FIFO would never open.

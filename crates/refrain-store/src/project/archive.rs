@@ -14,14 +14,11 @@ const STAMP: &str = "%Y-%m-%dT%H-%M-%SZ";
 const STAMP_LENGTH: usize = 20;
 
 /// Moves a stopped loop into the archive as `<id>-<when it ended>`; the caller holds its runner lock.
-///
-/// # Errors
-/// [`DiskError`]; the loop then stays where it was.
+/// Errors: [`DiskError`]; the loop then stays where it was.
 pub fn put_aside(project: &Project, id: &LoopId, ended_at: Timestamp) -> Result<Utf8PathBuf, DiskError> {
     put_aside_from(&project.loop_dir(id), project.archive(), id, ended_at)
 }
 
-/// The same with a plan.
 pub fn put_plan_aside(project: &Project, id: &LoopId, ended_at: Timestamp) -> Result<Utf8PathBuf, DiskError> {
     put_aside_from(&project.plan_dir(id), project.plan_archive(), id, ended_at)
 }
@@ -44,13 +41,11 @@ fn put_aside_from(
 }
 
 /// The archived loop of that id, the latest if there are several.
-#[must_use]
 pub fn find(project: &Project, id: &LoopId) -> Option<LoopDir> {
     latest(project.archive(), id)
 }
 
 /// The archived plan of that id, the latest if there are several.
-#[must_use]
 pub fn find_plan(project: &Project, id: &LoopId) -> Option<LoopDir> {
     latest(project.plan_archive(), id)
 }
@@ -69,7 +64,6 @@ fn latest(archive: Utf8PathBuf, id: &LoopId) -> Option<LoopDir> {
 }
 
 /// The archived loops that ended before this time, in seconds.
-#[must_use]
 pub fn dirs_before(project: &Project, before: i64) -> Vec<LoopDir> {
     let entries = project.archive().read_dir_utf8().into_iter().flatten().flatten();
     let ended = |name: &str| (0..name.len()).find_map(|at| stamp(name.get(at..at + STAMP_LENGTH)?));
@@ -86,7 +80,6 @@ fn stamp(text: &str) -> Option<i64> {
 }
 
 /// The folder of the recorded output of an archived loop, if it is still there.
-#[must_use]
 pub fn output(dir: &LoopDir) -> Option<Utf8PathBuf> {
     let folder = dir.iterations();
     folder.symlink_metadata().is_ok_and(|meta| meta.is_dir()).then_some(folder)
@@ -103,9 +96,7 @@ pub fn remove_output(project: &Project, folder: &Utf8Path) -> Result<(), DiskErr
 }
 
 /// Brings an archived loop back under its id.
-///
-/// # Errors
-/// [`DiskError`], also if a loop of that id is there.
+/// Errors: [`DiskError`], also if a loop of that id is there.
 pub fn bring_back(project: &Project, archived: &LoopDir, id: &LoopId) -> Result<LoopDir, DiskError> {
     let dir = project.loop_dir(id);
     make_dir_nofollow(&project.loops())?;

@@ -41,19 +41,16 @@ impl CleanPlace {
     }
 
     /// The folder. It is called as the project is, as some tools name things after it.
-    #[must_use]
     pub fn folder(&self) -> Utf8PathBuf {
         self.dir().join("tree").join(&self.name)
     }
 
     /// Git's index of it: beside it, out of reach of the programs that run in it.
-    #[must_use]
     pub fn index(&self) -> Utf8PathBuf {
         self.dir().join("index")
     }
 
     /// The list of files that gates before the first iteration left in it, beside it.
-    #[must_use]
     pub fn kept(&self) -> Utf8PathBuf {
         self.dir().join("baseline")
     }
@@ -78,7 +75,6 @@ impl CleanPlace {
 }
 
 /// The folders of this project that no loop has.
-#[must_use]
 pub fn unused(project: &Project, state_home: &Utf8Path) -> Vec<Utf8PathBuf> {
     let home = project.checkouts(state_home);
     let is_free = |number: &u32| matches!(lock(&home, *number), Ok(Some(_)));
@@ -100,7 +96,6 @@ pub fn remove(project: &Project, state_home: &Utf8Path, dir: &Utf8Path) -> Resul
 }
 
 /// Folders of projects that no longer exist, each with the project's; the first process to lock one may remove it.
-#[must_use]
 pub fn orphaned(state_home: &Utf8Path) -> Vec<(Utf8PathBuf, Utf8PathBuf)> {
     numbered::orphaned(&state_home.join("checkouts"), "")
 }

@@ -19,25 +19,20 @@ use crate::{DiskError, OnPath, make_dir_nofollow, write_nofollow};
 /// The longest request, in bytes. What is longer is none.
 const MOST: u64 = 256 << 10;
 
-/// Something asked of a loop.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
-    /// Its id, made by the asker.
     pub id: RequestId,
     pub ask: Ask,
     /// The asker, by the request's own word.
     #[serde(default, skip_serializing_if = "Asker::is_person")]
     pub by: Asker,
-    /// What shows that a person asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<Signature>,
 }
 
 impl Request {
     /// Puts the request where the loop's runner finds it, and rings. It survives a power loss once this returns.
-    ///
-    /// # Errors
-    /// [`DiskError`]; the request was then not made.
+    /// Errors: [`DiskError`]; the request was then not made.
     pub fn post(&self, dir: &LoopDir) -> Result<(), DiskError> {
         dir.remove_links(None)?;
         make_dir_nofollow(&dir.inbox())?;
@@ -104,13 +99,11 @@ pub fn ring(dir: &LoopDir) {
     }
 }
 
-/// The runner's end of the doorbell.
 #[derive(Debug)]
 pub struct WakePipe;
 
 impl WakePipe {
     /// Whether the FIFO is there. A link or a file in its place wakes no runner.
-    #[must_use]
     pub fn is_in_place(dir: &LoopDir) -> bool {
         dir.doorbell().symlink_metadata().is_ok_and(|meta| meta.file_type().is_fifo())
     }

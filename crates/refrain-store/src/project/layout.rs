@@ -9,16 +9,13 @@ use refrain_files::{Folder, open_regular, read_text, split};
 
 use crate::{DiskError, OnPath};
 
-/// The journal's name in its loop's folder.
 pub(crate) const JOURNAL: &str = "journal.jsonl";
 
 /// The start of the name of each file that another process put in the journal's place.
 pub(crate) const FOREIGN: &str = "foreign-";
 
-/// The name of its runner's lock there.
 pub(crate) const RUNNER_LOCK: &str = "runner.lock";
 
-/// The name of its doorbell there.
 pub(crate) const DOORBELL: &str = "doorbell";
 
 /// The name of the folder of its requests there.
@@ -33,7 +30,6 @@ const GATES: &str = "gates";
 /// The name of what a detached runner would have said there.
 const RUNNER_LOG: &str = "runner.log";
 
-/// The name of git's index there.
 const INDEX: &str = "index";
 
 /// The name of the pool among the worktrees of loops. No loop's name has such a sign.
@@ -42,7 +38,6 @@ pub(crate) const POOL: &str = "_pool";
 /// A project: the repository (its main worktree), else the folder; and where Refrain keeps its data on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Project {
-    /// The project's folder.
     pub root: Utf8PathBuf,
     /// The checkout that it was found from: the main worktree, a linked one, or the folder.
     pub worktree: Utf8PathBuf,
@@ -53,9 +48,6 @@ pub struct Project {
 impl Project {
     /// The project that `dir` lies in. Read from the files that git itself reads, because `status` and hooks must not
     /// wait for a git process (1.2 ms, `perf.md` section 5).
-    ///
-    /// # Errors
-    /// [`DiskError`] if `dir` does not exist, is not UTF-8, or its `.git` cannot be read.
     pub fn find(dir: &Utf8Path) -> Result<Self, DiskError> {
         let dir = dir.canonicalize_utf8().on("find the folder", dir)?;
         for folder in dir.ancestors() {
@@ -91,82 +83,65 @@ impl Project {
     }
 
     /// The folder of one loop, whether it exists or not.
-    #[must_use]
     pub fn loop_dir(&self, id: &LoopId) -> LoopDir {
         LoopDir(self.loops().join(id.as_str()))
     }
 
     /// The folder of one plan, whether it exists or not: what it shares with a loop's (journal, locks, inbox, doorbell)
     /// lies in it likewise.
-    #[must_use]
     pub fn plan_dir(&self, id: &LoopId) -> LoopDir {
         LoopDir(self.data.join("plans").join(id.as_str()))
     }
 
     /// Every loop that exists, by id: one whose journal has begun, or is damaged.
-    ///
-    /// # Errors
-    /// [`DiskError`] if the folder cannot be read; a missing one is no error, there are just no loops.
+    /// Errors: [`DiskError`] if the folder cannot be read; a missing one is no error, there are just no loops.
     pub fn loop_dirs(&self) -> Result<Vec<LoopDir>, DiskError> {
         dirs(&self.loops())
     }
 
-    /// Every plan that exists, by id.
     pub fn plan_dirs(&self) -> Result<Vec<LoopDir>, DiskError> {
         dirs(&self.data.join("plans"))
     }
-    /// The folder of running and ended loops.
-    #[must_use]
     pub fn loops(&self) -> Utf8PathBuf {
         self.data.join("loops")
     }
 
     /// A loop's own worktree: in the user's state home and never inside a project, where tools that look upwards would
     /// find the main worktree (design.md section 5).
-    #[must_use]
     pub fn own_worktree(&self, state_home: &Utf8Path, id: &LoopId) -> Utf8PathBuf {
         state_home.join("worktrees").join(self.own_name()).join(id.as_str())
     }
 
     /// The folder of the numbered worktrees for tasks, beside those of loops; no loop can have its name.
-    #[must_use]
     pub fn pool(&self, state_home: &Utf8Path) -> Utf8PathBuf {
         state_home.join("worktrees").join(self.own_name()).join(POOL)
     }
 
     /// The folder of clean checkouts, outside the project for the same reason.
-    #[must_use]
     pub fn checkouts(&self, state_home: &Utf8Path) -> Utf8PathBuf {
         state_home.join("checkouts").join(self.own_name())
     }
 
     /// A name that differs from those of all other projects of the user.
-    #[must_use]
     pub fn own_name(&self) -> String {
         let hash = blake3::hash(self.root.as_str().as_bytes()).to_hex();
         format!("{}-{}", self.root.file_name().unwrap_or("project"), &hash[..8])
     }
 
     /// The folder of notes on which session drives which loop.
-    #[must_use]
     pub fn sessions(&self) -> Utf8PathBuf {
         self.data.join("sessions")
     }
 
-    /// The folder of what was put aside.
-    #[must_use]
     pub fn archive(&self) -> Utf8PathBuf {
         self.data.join("archive")
     }
 
-    /// The same for plans.
-    #[must_use]
     pub fn plan_archive(&self) -> Utf8PathBuf {
         self.data.join("plan-archive")
     }
 }
 
-/// The loops, or plans, in a folder.
 fn dirs(folder: &Utf8Path) -> Result<Vec<LoopDir>, DiskError> {
     let entries = match folder.read_dir_utf8() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -182,84 +157,62 @@ fn dirs(folder: &Utf8Path) -> Result<Vec<LoopDir>, DiskError> {
     Ok(dirs)
 }
 
-/// One loop's folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoopDir(pub Utf8PathBuf);
 
 impl LoopDir {
-    #[must_use]
     pub fn journal(&self) -> Utf8PathBuf {
         self.0.join(JOURNAL)
     }
 
-    /// Held for the life of a runner.
-    #[must_use]
     pub fn runner_lock(&self) -> Utf8PathBuf {
         self.0.join(RUNNER_LOCK)
     }
 
-    /// Held for an append.
-    #[must_use]
     pub fn append_lock(&self) -> Utf8PathBuf {
         self.0.join("append.lock")
     }
 
-    /// Where requests are put.
-    #[must_use]
     pub fn inbox(&self) -> Utf8PathBuf {
         self.0.join(INBOX)
     }
 
-    /// What wakes the runner: a FIFO.
-    #[must_use]
     pub fn doorbell(&self) -> Utf8PathBuf {
         self.0.join(DOORBELL)
     }
 
-    /// What the setup of its worktree printed.
-    #[must_use]
     pub fn setup_log(&self) -> Utf8PathBuf {
         self.0.join("setup.log")
     }
 
     /// Git's index for the loop's commits: the last commit's, with its cache of file states.
-    #[must_use]
     pub fn index(&self) -> Utf8PathBuf {
         self.0.join(INDEX)
     }
 
     /// The agent's notes, kept from a worktree that was removed.
-    #[must_use]
     pub fn state_file(&self) -> Utf8PathBuf {
         self.0.join("state.md")
     }
 
     /// Up to where a webhook got the notices of the loop.
-    #[must_use]
     pub fn webhook(&self) -> Utf8PathBuf {
         self.0.join("webhook.json")
     }
 
-    /// The messages in Slack about the loop.
-    #[must_use]
     pub fn slack(&self) -> Utf8PathBuf {
         self.0.join("slack.json")
     }
 
     /// What a detached runner would have said on a terminal.
-    #[must_use]
     pub fn runner_log(&self) -> Utf8PathBuf {
         self.0.join(RUNNER_LOG)
     }
 
-    /// The folder of its attempts.
-    #[must_use]
     pub fn iterations(&self) -> Utf8PathBuf {
         self.0.join(ITERATIONS)
     }
 
-    /// One attempt's folder.
-    #[must_use]
     pub fn attempt(&self, id: AttemptId) -> AttemptDir {
         AttemptDir(self.iterations().join(id.dir_name()))
     }
@@ -267,9 +220,7 @@ impl LoopDir {
     /// Removes links from the folder of the loop, and from that of an attempt, and anything else in the place of one of
     /// its folders. An agent can put them there. What is missing then is made again by its writer. A link in the place
     /// of the journal stays: the journal's writer puts it aside as `foreign-N`, records that, and opens neither.
-    ///
-    /// # Errors
-    /// [`DiskError`] if something of it stays, or the folder of all loops is reached through a link.
+    /// Errors: [`DiskError`] if something of it stays, or the folder of all loops is reached through a link.
     pub fn remove_links(&self, of: Option<AttemptId>) -> Result<(), DiskError> {
         self.reclaim(of).on("remove the links in", &self.0)
     }
@@ -295,14 +246,12 @@ impl LoopDir {
 
     /// Whether there is a loop, whole or damaged: a journal with a first complete line, or files that only a loop
     /// leaves.
-    #[must_use]
     pub fn exists(&self) -> bool {
         self.has_first_line() || self.has_remains()
     }
 
     /// Whether files are there that are made only after the first line of the journal is on disk: without that line the
     /// loop is damaged. A `start` that was killed in its first write leaves none of them, and no loop.
-    #[must_use]
     pub fn has_remains(&self) -> bool {
         let made_later = [ITERATIONS, DOORBELL, RUNNER_LOG, INDEX];
         self.0.is_dir() && made_later.iter().any(|name| self.0.join(name).symlink_metadata().is_ok())
@@ -316,30 +265,24 @@ impl LoopDir {
     }
 }
 
-/// One attempt's folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptDir(pub Utf8PathBuf);
 
 impl AttemptDir {
-    #[must_use]
     pub fn prompt(&self) -> Utf8PathBuf {
         self.0.join("prompt.md")
     }
 
     /// Its standard output: a message, or a stream of events.
-    #[must_use]
     pub fn stdout(&self, streams: bool) -> Utf8PathBuf {
         self.0.join(if streams { "stream.jsonl" } else { "output.log" })
     }
 
-    /// The final message of a stream.
-    #[must_use]
     pub fn last_message(&self) -> Utf8PathBuf {
         self.0.join("final.md")
     }
 
     /// What a gate printed after it, in its `run`-th run there.
-    #[must_use]
     pub fn gate(&self, name: &GateName, run: u32) -> Utf8PathBuf {
         self.0.join(GATES).join(match run {
             1 => format!("{name}.log"),
@@ -348,25 +291,21 @@ impl AttemptDir {
     }
 
     /// Changes of protected paths, as `git diff` prints them; there is no file without any.
-    #[must_use]
     pub fn touched(&self) -> Utf8PathBuf {
         self.0.join("touched.diff")
     }
 
     /// What the checks printed that failed after it, or what both sides of a conflict with the remote did.
-    #[must_use]
     pub fn outside(&self) -> Utf8PathBuf {
         self.0.join("outside.log")
     }
 
     /// What a critic printed after it.
-    #[must_use]
     pub fn critique(&self) -> Utf8PathBuf {
         self.0.join("critique.log")
     }
 
     /// What it printed on standard error; there is no file if it printed nothing.
-    #[must_use]
     pub fn stderr(&self) -> Utf8PathBuf {
         self.0.join("stderr.log")
     }

@@ -16,7 +16,6 @@ use crate::disk::numbered::{self, lock, lock_file, numbers};
 use crate::project::layout::{POOL, Project};
 use crate::{DiskError, OnPath};
 
-/// How many worktrees one project may have.
 const MOST: u32 = 400;
 
 /// A number of the pool, had for as long as the value lives.
@@ -62,21 +61,17 @@ impl Slot {
         Ok(Some(slot))
     }
 
-    /// Which one it is, from 1.
-    #[must_use]
     pub fn number(&self) -> u32 {
         self.number
     }
 
     /// The worktree, whether it is there yet or not. It is called as the project is, as some tools name things after
     /// it.
-    #[must_use]
     pub fn folder(&self) -> Utf8PathBuf {
         self.dir().join(&self.name)
     }
 
     /// A folder around it for its own data, where no program that runs in it looks.
-    #[must_use]
     pub fn dir(&self) -> Utf8PathBuf {
         self.home.join(self.number.to_string())
     }
@@ -115,7 +110,6 @@ impl Drop for Slot {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlotEntry {
     pub number: u32,
-    /// Its folder, which the worktree lies in.
     pub dir: Utf8PathBuf,
     /// Whether it is in use. The check itself takes the lock for an instant.
     pub is_taken: bool,
@@ -143,7 +137,6 @@ pub fn found(project: &Project, state_home: &Utf8Path) -> Vec<SlotEntry> {
 }
 
 /// The pools of projects that are not there any more, each with the project's folder.
-#[must_use]
 pub fn orphaned(state_home: &Utf8Path) -> Vec<(Utf8PathBuf, Utf8PathBuf)> {
     numbered::orphaned(&state_home.join("worktrees"), POOL)
 }
@@ -158,7 +151,6 @@ pub fn remove_all(home: &Utf8Path) -> Result<(), DiskError> {
 
 /// The size of a folder, in bytes, and whether that is all of it: at most `most` files and folders are counted. A file
 /// with several links in it counts once, and other disks do not count.
-#[must_use]
 pub fn size(folder: &Utf8Path, most: usize) -> (u64, bool) {
     let (mut bytes, mut left, mut linked) = (0, most, BTreeSet::new());
     let Ok(top) = fs::symlink_metadata(folder) else { return (0, true) };
@@ -187,7 +179,6 @@ fn held_file(home: &Utf8Path, number: u32) -> Utf8PathBuf {
     home.join(format!("{number}.held"))
 }
 
-/// Why a number is passed over.
 fn held(home: &Utf8Path, number: u32) -> Vec<String> {
     match fs::read_to_string(held_file(home, number)) {
         Ok(reasons) if reasons.trim().is_empty() => vec!["nobody wrote down why".to_owned()],

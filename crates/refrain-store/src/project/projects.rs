@@ -9,8 +9,6 @@ use camino::{Utf8Path, Utf8PathBuf};
 use crate::disk::atomic::make_dir;
 use crate::{DiskError, OnPath};
 
-/// Where the list lies.
-#[must_use]
 pub fn list(data_home: &Utf8Path) -> Utf8PathBuf {
     data_home.join("projects")
 }
@@ -32,7 +30,6 @@ pub fn remember(data_home: &Utf8Path, root: &Utf8Path) -> Result<(), DiskError> 
 }
 
 /// Every project on the list, whether it is still there or not.
-#[must_use]
 pub fn listed(data_home: &Utf8Path) -> Vec<Utf8PathBuf> {
     let mut text = String::new();
     if let Ok(mut file) = File::open(list(data_home)) {

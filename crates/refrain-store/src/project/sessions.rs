@@ -38,9 +38,7 @@ pub fn idle_streak(project: &Project, id: &LoopId, iteration: u32) -> Result<usi
 }
 
 /// The loops that may be driven by a session of this name, or by one that has not said its name, by id.
-///
-/// # Errors
-/// [`DiskError`]; if there were never any, there are none.
+/// Errors: [`DiskError`]; if there were never any, there are none.
 pub fn of(project: &Project, session: &str) -> Result<Vec<LoopId>, DiskError> {
     let folder = project.sessions();
     let entries = match folder.read_dir_utf8() {

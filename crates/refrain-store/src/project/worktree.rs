@@ -25,7 +25,6 @@ const LARGEST: u64 = 1 << 20;
 pub struct WorktreeFiles {
     seen: Option<(u64, i64, i64, u64)>,
     said: Option<WorkStatus>,
-    /// The iteration that the state file names.
     iteration: u32,
     /// Whether there may be a `context.md`: unknown at first.
     has_context: Option<bool>,
@@ -138,19 +137,16 @@ fn number(folder: &Folder, iteration: u32) -> io::Result<()> {
 }
 
 /// What an agent says there that it needs, if it says that it is blocked.
-#[must_use]
 pub fn needs(spec: &Spec, said: Option<WorkStatus>) -> Option<String> {
     said.filter(|said| *said == WorkStatus::Blocked)?;
     state_file::needs(&read(&opened(spec)?)?)
 }
 
 /// What the agent noted in `state.md`; none if there is no such file.
-#[must_use]
 pub fn notes(spec: &Spec) -> Option<String> {
     read(&opened(spec)?)
 }
 
-/// The loop's folder, if it is one.
 fn opened(spec: &Spec) -> Option<Folder> {
     Folder::open_trusted(&spec.worktree).ok()?.child(".refrain").ok()?.child(spec.id.as_str()).ok()
 }

@@ -23,7 +23,6 @@ pub struct Probe(#[expect(dead_code, reason = "the lock is the open file")] File
 
 impl AccountGate {
     /// The gate of the account with this name. The name may hold secrets: only its hash is stored.
-    #[must_use]
     pub fn new(state_home: &Utf8Path, account: &str) -> Self {
         let hash = blake3::hash(account.as_bytes()).to_hex();
         Self { dir: state_home.join("limits"), name: hash[..32].to_owned() }
@@ -34,12 +33,10 @@ impl AccountGate {
     }
 
     /// What the account waits for, as last reported by a loop; it may be over. A file that cannot be read says nothing.
-    #[must_use]
     pub fn closed(&self) -> Option<Wait> {
         serde_json::from_slice(&fs::read(self.path()).ok()?).ok()
     }
 
-    /// Has all loops of the account wait.
     pub fn close(&self, wait: Wait) -> Result<(), DiskError> {
         let path = self.path();
         make_dir(&self.dir)?;

@@ -11,31 +11,20 @@ use refrain_core::budget::{Ledger, VERSION};
 use crate::disk::atomic::make_dir;
 use crate::{DiskError, OnPath, write_atomic};
 
-/// Why the ledger cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
-    /// A file operation.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// The file is no ledger. It is never taken for an empty one: the spent money would be forgotten.
     #[error("{path} does not say what loops spent: {why}; mend it, or remove it to count from nothing")]
-    Damaged {
-        /// The file.
-        path: Utf8PathBuf,
-        /// What is wrong with it.
-        why: String,
-    },
+    Damaged { path: Utf8PathBuf, why: String },
 }
 
-/// Where the ledger lies.
 #[derive(Clone, Debug)]
 pub struct LedgerFile {
     dir: Utf8PathBuf,
 }
 
 impl LedgerFile {
-    /// The budget in this state home.
-    #[must_use]
     pub fn new(state_home: &Utf8Path) -> Self {
         Self { dir: state_home.join("limits") }
     }
@@ -61,9 +50,7 @@ impl LedgerFile {
 
     /// Changes the ledger; no other process changes it meanwhile. After a crash or a power loss it is as it was or as
     /// it is to be; once this returns, as it is to be. What does not change it costs no write.
-    ///
-    /// # Errors
-    /// [`LedgerError`]; the ledger is then as it was.
+    /// Errors: [`LedgerError`]; the ledger is then as it was.
     pub fn change<T>(&self, change: impl FnOnce(&mut Ledger) -> T) -> Result<T, LedgerError> {
         make_dir(&self.dir)?;
         let lock = self.dir.join("budget.lock");

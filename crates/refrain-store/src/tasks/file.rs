@@ -11,7 +11,7 @@ use refrain_core::plan::file::{self, Change, Changed, FileError, Shape, Tasks};
 use refrain_files::OFlags;
 
 use super::TasksError;
-use crate::disk::atomic::replace_atomic;
+use crate::disk::atomic::{remove_unfinished, replace_atomic};
 use crate::{DiskError, OnPath, Project, make_dir_nofollow};
 
 /// The longest task file, in bytes: a hundred times what ten thousand tasks take.
@@ -19,12 +19,9 @@ const LONGEST: u64 = 64 << 20;
 /// How often a change is tried while others change the file.
 const TRIES: u32 = 20;
 
-/// The file with the tasks of a tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskFile {
-    /// The file.
     pub path: Utf8PathBuf,
-    /// How they are written down there.
     pub shape: Shape,
     pub tag: String,
     /// Where it is locked: out of the work tree, in which a lock file would show.
@@ -40,20 +37,15 @@ pub struct Stamp {
     changed: (i64, i64),
 }
 
-/// What a task file says.
 #[derive(Clone, Debug)]
 pub struct TasksRead {
     pub tasks: Tasks,
-    /// The file as it was read.
     pub stamp: Stamp,
 }
 
-/// What became of changes.
 #[derive(Clone, Debug)]
 pub struct TasksWritten {
-    /// The file as it is now.
     pub stamp: Stamp,
-    /// The file as it was found.
     pub found: Stamp,
     /// Tasks that are not there any more.
     pub missing: Vec<TaskId>,
@@ -77,10 +69,6 @@ impl TaskFile {
         Ok(Self::new(project, path, shape, tag))
     }
 
-    /// Reads it.
-    ///
-    /// # Errors
-    /// [`TasksError`] if it is not there, is no task file, or is malformed.
     pub fn read(&self) -> Result<TasksRead, TasksError> {
         let (text, stamp) = whole(&self.path)?;
         let tasks = file::read(&text, self.shape, &self.tag).map_err(|source| self.malformed(source))?;
@@ -95,13 +83,12 @@ impl TaskFile {
     /// Sets the statuses of tasks, except of those that others have set differently. All else stays as it is: what
     /// others changed since it was read is kept. After it returns, a power loss leaves the new file; before, the old
     /// one; never a mixture. A link stays one, and what it leads to is replaced.
-    ///
-    /// # Errors
-    /// [`TasksError`]; the file is then as it was.
+    /// Errors: [`TasksError`]; the file is then as it was.
     pub fn set(&self, changes: &[Change]) -> Result<TasksWritten, TasksError> {
         let path = self.path.canonicalize_utf8().on("find", &self.path)?;
         let lock = self.lock(&path)?;
         lock.lock().on("lock", &self.locks)?;
+        remove_unfinished(&path);
         for _ in 0..TRIES {
             let (text, stamp) = whole(&path)?;
             let Changed { text: new, missing, left } =

@@ -14,9 +14,7 @@ const ALL_TAGS: [&str; 2] = ["tasks.json", "tasks.scg"];
 
 /// Finds the task file of `tag`. A `plan` that has tasks of its own is that file if no tag is given; one in SCUD's
 /// shapes always is.
-///
-/// # Errors
-/// [`TasksError`] if there is none, or it is unclear which.
+/// Errors: [`TasksError`] if there is none, or it is unclear which.
 pub fn find(project: &Project, tag: Option<&str>, plan: Option<&Utf8Path>) -> Result<TaskFile, TasksError> {
     let folder = folder(project);
     if let Some(path) = plan

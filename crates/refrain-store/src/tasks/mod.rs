@@ -15,47 +15,18 @@ use refrain_core::plan::file::FileError;
 
 use crate::DiskError;
 
-/// Why there are no tasks.
 #[derive(Debug, thiserror::Error)]
 pub enum TasksError {
-    /// No file has a tag of that name.
     #[error("there is no tag {tag} in {folder}")]
-    NoTag {
-        tag: String,
-        /// The folder of SCUD's files.
-        folder: Utf8PathBuf,
-        /// The tag that was probably meant.
-        nearest: Option<String>,
-        /// Those that there are.
-        known: Vec<String>,
-    },
-    /// There are no task files.
+    NoTag { tag: String, folder: Utf8PathBuf, nearest: Option<String>, known: Vec<String> },
     #[error("there are no tasks in {0}")]
     Nothing(Utf8PathBuf),
-    /// It is unclear which tasks are meant.
     #[error("{folder} has the tags {}, and none of them is active", .known.join(", "))]
-    Which {
-        /// The folder of SCUD's files.
-        folder: Utf8PathBuf,
-        /// The tags.
-        known: Vec<String>,
-    },
-    /// The file cannot be one of tasks.
+    Which { folder: Utf8PathBuf, known: Vec<String> },
     #[error("{path} {why}")]
-    Unfit {
-        /// The file.
-        path: Utf8PathBuf,
-        why: &'static str,
-    },
-    /// Its content is malformed.
+    Unfit { path: Utf8PathBuf, why: &'static str },
     #[error("{path}")]
-    Malformed {
-        /// The file.
-        path: Utf8PathBuf,
-        /// Where, and why.
-        source: Box<FileError>,
-    },
-    /// Others changed it each time when it was to be changed.
+    Malformed { path: Utf8PathBuf, source: Box<FileError> },
     #[error("{0} is changed by others all the time")]
     Busy(Utf8PathBuf),
     /// It could not be read or written.

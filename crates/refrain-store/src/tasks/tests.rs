@@ -13,7 +13,6 @@ use crate::Project;
 
 const ONE: &str = r#"{"tasks": [{"id": 1, "status": "pending"}]}"#;
 
-/// A project with these files.
 struct TestProject {
     _dir: tempfile::TempDir,
     project: Project,
@@ -176,6 +175,16 @@ fn the_word_of_a_person_is_not_written_over() {
     let written = file.set(&[done("1"), done("2")]).unwrap();
     assert_eq!(written.left, [id("1")]);
     assert_eq!(place.text("todo.md"), "- [ ] 1. A (cancelled)\n- [x] 2. B\n");
+}
+
+#[test]
+fn what_a_killed_writer_left_is_removed() {
+    let place =
+        TestProject::new(&[("todo.md", "- [ ] 1. A\n"), (".todo.md.refrain-a1", ""), (".todo.md.swp", "")]);
+    let file = place.find(None, Some("todo.md")).unwrap();
+    file.set(&[done("1")]).unwrap();
+    assert!(!place.at(".todo.md.refrain-a1").exists());
+    assert!(place.at(".todo.md.swp").exists(), "another program's stays");
 }
 
 #[test]

@@ -1,5 +1,3 @@
-//! Verbs by which other programs talk to Refrain.
-
 pub(crate) mod acp_bridge;
 pub(crate) mod hook;
 pub(crate) mod mcp;

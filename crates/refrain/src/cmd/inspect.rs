@@ -1,5 +1,3 @@
-//! Verbs that only read.
-
 pub(crate) mod diff;
 pub(crate) mod export;
 pub(crate) mod list;

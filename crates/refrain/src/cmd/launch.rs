@@ -1,5 +1,3 @@
-//! Verbs that start or resume work.
-
 pub(crate) mod conclave;
 pub(crate) mod demo;
 pub(crate) mod drive;

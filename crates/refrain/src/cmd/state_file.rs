@@ -6,11 +6,9 @@ use refrain_core::LoopId;
 use refrain_core::formats::mirror::ForeignLoop;
 use refrain_engine::{ForeignError, Service, found_in};
 
-/// Whose loop a state file shows.
 pub(super) enum StateFile {
     /// One of this project, which Refrain drives.
     Own(LoopId),
-    /// One of another system.
     Foreign(Box<ForeignLoop>),
 }
 

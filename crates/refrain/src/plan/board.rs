@@ -19,12 +19,10 @@ use crate::render::phrase::{self, Row};
 use crate::render::table::{self, Column, Cut};
 use crate::values::charset;
 
-/// What the output can show.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Art {
     /// The width in columns; none without a terminal.
     width: Option<usize>,
-    /// More than ASCII.
     blocks: bool,
 }
 
@@ -73,7 +71,6 @@ pub(crate) fn overview(view: &PlanStatus, width: usize, now: Timestamp) -> Strin
     text + "\n" + &facts(view, art.width, now)
 }
 
-/// One fact a line.
 fn facts(view: &PlanStatus, width: Option<usize>, now: Timestamp) -> String {
     let pipeline = if view.pipeline { ", without waiting for waves" } else { "" };
     let proof = match view.verification.as_slice() {
@@ -118,7 +115,6 @@ fn facts(view: &PlanStatus, width: Option<usize>, now: Timestamp) -> String {
     phrase::rows(&rows, "", 12, width)
 }
 
-/// When it is through.
 fn estimate(view: &PlanStatus) -> Option<String> {
     let estimate = view.estimate?;
     let from = u32::try_from(estimate.from_tasks).unwrap_or(u32::MAX);
@@ -130,7 +126,6 @@ fn estimate(view: &PlanStatus) -> Option<String> {
     })
 }
 
-/// The lines of the wave view.
 fn waves(view: &PlanStatus, art: Art, now: Timestamp) -> Vec<String> {
     let is_over = |wave: &&WaveView| matches!(wave.status, WaveWord::Complete | WaveWord::Blocked);
     let last_place = view.waves.len().saturating_sub(1);
@@ -258,7 +253,6 @@ fn tasks(view: &PlanStatus, width: Option<usize>) -> String {
     text
 }
 
-/// A note about a task beside its status.
 fn note(task: &TaskView) -> String {
     let waits: Vec<_> = task.waits_for.iter().collect();
     match (&task.reason, waits.is_empty(), task.commit.as_deref().and_then(|commit| commit.get(..10))) {
@@ -280,7 +274,6 @@ fn coloured(word: TaskWord, text: &str) -> String {
     }
 }
 
-/// The first of them.
 fn named(ids: &[&TaskId]) -> String {
     let mut text = ids.iter().take(SHOWN).map(ToString::to_string).collect::<Vec<_>>().join(", ");
     text.extend(more(ids.len()).map(|more| format!(" {}", more.trim_start())));

@@ -5,7 +5,6 @@ use refrain_core::text::printable;
 use refrain_core::view::StatusWord;
 use refrain_core::view::plan::{PlanStatus, TaskView, UncommittedWork};
 
-/// How many branches are named.
 const SHOWN: usize = 5;
 
 /// Landed commits that are not on the base branch; none if it has them all, or will get them by itself.
@@ -41,7 +40,6 @@ pub(crate) fn branches(view: &PlanStatus) -> Option<String> {
     })
 }
 
-/// Uncommitted work in worktrees of the pool.
 pub(crate) fn uncommitted(view: &PlanStatus) -> Option<String> {
     let told = |work: &UncommittedWork| {
         let files = match work.files {

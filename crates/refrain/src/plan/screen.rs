@@ -13,15 +13,13 @@ use refrain_engine::{EngineError, FollowEvent, Follower, PlanFollower, Service, 
 
 use super::telling::PlanNarrator;
 use crate::out::{self, Target};
-use crate::render::event_text;
-use crate::render::phrase;
+use crate::render::{event_text, phrase};
 
 /// How long to wait for the last lines of a task's loop after the plan reports its end.
 const LAST_LINES: Duration = Duration::from_secs(1);
 /// How often to check whether the loop of a task exists: the plan's event comes a moment before.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Shows a plan.
 #[derive(Debug)]
 pub(crate) struct PlanScreen {
     progress: Option<Target>,

@@ -16,7 +16,6 @@ use refrain_core::{Machine, Record};
 use crate::render::event_text::{note, words};
 use crate::render::phrase::{self, Row};
 
-/// A plan, event by event.
 #[derive(Debug, Default)]
 pub(crate) struct PlanNarrator {
     state: Option<PlanState>,
@@ -155,7 +154,7 @@ fn line(
                 (Ask::Pause(Urgency::Now), _) => "pausing now",
                 (Ask::Cancel(Urgency::AfterIteration), _) => "asked to cancel after these iterations",
                 (Ask::Cancel(Urgency::Now), _) => "cancelling now",
-                (Ask::Steer(_) | Ask::Proceed, _) => return String::new(),
+                (Ask::Steer(_) | Ask::Proceed | Ask::AllowHost(_), _) => return String::new(),
             },
         )),
         PlanEvent::Ended(_) => closing(state),
@@ -174,7 +173,6 @@ fn line(
     }
 }
 
-/// What will be done, and the limits.
 pub(crate) fn header(spec: &PlanSpec, limits: &PlanLimits, width: Option<usize>) -> String {
     let each = &spec.each;
     let command = words(std::iter::once(&each.agent.program).chain(&each.agent.args));
@@ -214,7 +212,6 @@ pub(crate) fn header(spec: &PlanSpec, limits: &PlanLimits, width: Option<usize>)
     format!("{} {}\n{rows}", "plan".bold(), spec.id.bold())
 }
 
-/// The amount of work.
 fn size(state: &PlanState) -> String {
     let count =
         |count: usize, one, many| phrase::counted(u32::try_from(count).unwrap_or(u32::MAX), one, many);
@@ -227,9 +224,12 @@ fn size(state: &PlanState) -> String {
 fn begins(state: &PlanState, started: &TaskStarted) -> String {
     let task = state.task(&started.task);
     let title = task.map(|task| task.card.title.clone()).unwrap_or_default();
-    let wave = task.and_then(|task| task.wave).map(|wave| format!(" wave {}", wave + 1)).unwrap_or_default();
+    let place = state.graph.index(&started.task);
+    let wave = place.and_then(|place| state.wave_number(place));
+    let wave = wave.map(|wave| format!(" wave {wave}")).unwrap_or_default();
     let round = if started.round > 1 { format!(" round {}", started.round) } else { String::new() };
-    let complexity = task.map_or(0, |task| task.card.complexity);
+    let complexity = task.and_then(|task| phrase::complexity(task.card.complexity));
+    let complexity = complexity.map(|rated| format!("complexity {rated}, ")).unwrap_or_default();
     let marker = format!("[plan {}{wave} task {}{round}]", state.spec.id, started.task);
     let why = task.and_then(|task| task.again.as_ref()).map(|why| match why {
         Return::Conflict(_) => "it conflicted with what landed",
@@ -238,11 +238,7 @@ fn begins(state: &PlanState, started: &TaskStarted) -> String {
         Return::Resumed(_) => "it is tried again",
     });
     let why = why.map(|why| format!("; {why}")).unwrap_or_default();
-    format!(
-        "{} {}\n",
-        marker.bold(),
-        flat(&format!("{title} (complexity {complexity}, loop {}{why})", started.id))
-    )
+    format!("{} {}\n", marker.bold(), flat(&format!("{title} ({complexity}loop {}{why})", started.id)))
 }
 
 fn ends(state: &PlanState, ended: &TaskEnded) -> String {
@@ -251,7 +247,7 @@ fn ends(state: &PlanState, ended: &TaskEnded) -> String {
     let spent = format!("{}{cost}", phrase::iterations(ended.iterations));
     match &ended.end {
         TaskEnd::Proven { tree } => {
-            let word = if tree.is_some() { "is proven" } else { "claims to be done" };
+            let word = if tree.is_some() { "is verified" } else { "claims to be done" };
             note(&format!("task {id} {word} after {spent}"))
         }
         TaskEnd::Stopped(_) => {
@@ -326,7 +322,6 @@ fn held(state: &PlanState, task: &TaskId, refused: Option<&str>, batch: &Batch) 
     Some(format!("task {task} is what makes {} fail with what landed{back}", failed.gate))
 }
 
-/// The summary, and what to type next.
 fn closing(state: &PlanState) -> String {
     let view = view::plan::status(state, &Default::default(), Some(false), state.updated_at);
     let word = phrase::coloured(view.tone(), phrase::outcome(view.verification(), view.status));

@@ -42,7 +42,6 @@ pub(crate) fn intent(spec: &Spec) -> Option<String> {
     }
 }
 
-/// The target branch of a pull request.
 fn for_branch(onto: &Option<String>) -> String {
     onto.as_ref().map(|onto| format!(" for {onto}")).unwrap_or_default()
 }

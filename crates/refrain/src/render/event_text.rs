@@ -6,21 +6,19 @@ use std::sync::OnceLock;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use owo_colors::OwoColorize;
+use refrain_core::LoopId;
 use refrain_core::event::{
     Ask, AttemptFinished, ClaimSource, Event, Exit, Record, StopReason, Urgency, Wait, WaitKind,
 };
 use refrain_core::r#loop::{Approval, Attempt, LoopState, Outcome};
-use refrain_core::sandbox::{RefusedHost, SandboxSpec, agent_hosts};
+use refrain_core::sandbox::{Host, RefusedHost, SandboxSpec, agent_hosts};
 use refrain_core::spec::{Limits, Millis, Permissions, Spec, Until};
 use refrain_core::text::printable;
 use refrain_core::view::{self, Alive, Status, Verification};
 use refrain_engine::{ChangeSize, ladder};
 
-use crate::render::committed;
-use crate::render::gated;
 use crate::render::phrase::{self, Row};
-use crate::render::progress;
-use crate::render::published;
+use crate::render::{committed, gated, progress, published};
 
 /// What one event says to a person, in lines that fit into `width` where there is one. `settled` is the attempt that it
 /// ended, `told` what its agent said last: no fault is said twice. `size` is what an ended loop changed.
@@ -51,7 +49,7 @@ pub(crate) fn lines(
         Event::GateStopRequested { because } => note(gated::stopping(*because)),
         Event::GateSpawnFailed { error } => of_gates(gated::not_started(state, error)),
         Event::GateFinished(finished) => {
-            of_gates(gated::finished(state, finished)) + &refused(&finished.refused)
+            of_gates(gated::finished(state, finished)) + &refused(&state.spec.id, &finished.refused)
         }
         Event::CritiqueStarted { .. } => note("the critic looks at the progress so far"),
         Event::CritiqueFailed { error } => {
@@ -81,7 +79,9 @@ pub(crate) fn lines(
             };
             note(&format!("{why}, which takes {} at most", grace(state)))
         }
-        Event::AttemptFinished(finished) => git_changed(state, finished) + &refused(&finished.refused),
+        Event::AttemptFinished(finished) => {
+            git_changed(state, finished) + &refused(&state.spec.id, &finished.refused)
+        }
         Event::AttemptSwept { killed, survivors, names } => swept(state, *killed, survivors, names),
         Event::AttemptSpawnFailed { error } => note(&format!("the agent could not be started: {error}")),
         Event::Asked { request, ask, by } => note(&phrase::asked_by(
@@ -106,6 +106,9 @@ pub(crate) fn lines(
                 Ask::Cancel(Urgency::Now) => "cancelling now".to_owned(),
                 Ask::Steer(words) => format!("the next prompt will say: {words}"),
                 Ask::Proceed => "waiting no longer".to_owned(),
+                Ask::AllowHost(host) => {
+                    format!("its sandbox reaches {host} from the next run of a program on")
+                }
             },
         )),
         // The checks' results are shown above it, and they are polled every minute.
@@ -118,6 +121,7 @@ pub(crate) fn lines(
         {
             note("resumed without approval: it is sent back")
         }
+        Event::LoopResumed { no_sandbox: true, .. } => note("resumed without its sandbox"),
         Event::LoopResumed { .. } => note("resumed"),
         Event::SessionBound(session) => {
             let which = session.id.as_deref().map(|id| format!(" {}", printable(id)));
@@ -183,12 +187,12 @@ fn git_changed(state: &LoopState, finished: &AttemptFinished) -> String {
     note(&format!("changed since the start, and neither run nor used by Refrain's git: {names}"))
 }
 
-/// The hosts that a sandbox refused.
-fn refused(hosts: &[RefusedHost]) -> String {
+fn refused(id: &LoopId, hosts: &[RefusedHost]) -> String {
     let line = |host: &RefusedHost| {
         let (name, times) = (printable(&host.host), phrase::counted(host.count, "time", "times"));
-        let next = "--sandbox-host or hosts of [sandbox] in your configuration allows a host";
-        note(&format!("the sandbox refused {name} ({times}); {next}"))
+        let command =
+            host.host.parse::<Host>().map(|host| format!("; refrain sandbox allow {id} {host} allows it"));
+        note(&format!("the sandbox refused {name} ({times}){}", command.unwrap_or_default()))
     };
     hosts.iter().map(line).collect()
 }
@@ -237,7 +241,6 @@ fn swept(state: &LoopState, killed: u32, survivors: &[i32], names: &[String]) ->
     text
 }
 
-/// What will run, and the limits.
 fn header(spec: &Spec, limits: &Limits, width: Option<usize>) -> String {
     let command = words(std::iter::once(&spec.agent.program).chain(&spec.agent.args));
     let mut until = match &spec.promise {
@@ -346,7 +349,6 @@ fn of_gates(lines: Vec<gated::Line>) -> String {
     lines.iter().map(line).collect()
 }
 
-/// The agent's permissions.
 fn may(spec: &Spec) -> &'static str {
     match spec.agent.permissions {
         Permissions::Auto => "edit and run commands, confined as far as the agent confines itself (auto)",
@@ -414,7 +416,6 @@ fn remarks(attempt: &Attempt, told: &str) -> String {
     text
 }
 
-/// How many past attempts the digest shows.
 const TOLD: usize = 10;
 
 /// The state of a loop for a user who begins to watch: what it is, how its last attempts ended, and what runs.
@@ -534,9 +535,8 @@ fn seconds_of(limit: Millis) -> i64 {
     i64::try_from(limit.0 / 1000).unwrap_or(i64::MAX)
 }
 
-/// What happened, and what to type next.
 fn closing(state: &LoopState, size: Option<ChangeSize>) -> String {
-    let status = view::status(state, Alive::NOBODY);
+    let status = view::status(state, Alive::NO_RUNNER);
     let word = phrase::coloured(status.tone(), phrase::outcome(status.verification(), status.status));
     let took = Millis::from(state.active(state.updated_at));
     let used = phrase::after(&phrase::used(&status.usage));
@@ -545,14 +545,18 @@ fn closing(state: &LoopState, size: Option<ChangeSize>) -> String {
     let has_own_branch = state.spec.git.new_branch().is_some();
     let branch = status.branch.as_ref().filter(|_| has_own_branch || !status.commits.is_empty());
     let parts = branch.map(|branch| format!("branch {}", printable(branch)));
-    let parts: Vec<_> = parts.into_iter().chain(size.map(changed)).collect();
+    let was_dirty = state.git.base.as_ref().is_some_and(|base| !base.dirty.is_empty());
+    let parts: Vec<_> = parts.into_iter().chain(size.map(|size| changed(size, was_dirty))).collect();
     if !parts.is_empty() {
         text.push_str(&format!("  {}\n", parts.join(", ")));
     }
     text.push_str(&said(state));
     let next = match &status.needs {
         Some(needs) => needs.clone(),
-        None => next(&status, size.is_some_and(|size| size.files > 0), has_own_branch),
+        None => {
+            let is_committed = has_own_branch && state.git.kept.is_none();
+            next(&status, size.is_some_and(|size| size.files > 0), is_committed)
+        }
     };
     text.push_str(&format!("  {} {next}\n", "next:".dimmed()));
     if let Some(words) = committed::left_behind(state) {
@@ -561,17 +565,19 @@ fn closing(state: &LoopState, size: Option<ChangeSize>) -> String {
     text
 }
 
-fn changed(ChangeSize { files, added, removed }: ChangeSize) -> String {
+/// How much changed; files that had changes before the loop are not counted, as nobody can tell whose they are.
+fn changed(ChangeSize { files, added, removed }: ChangeSize, was_dirty: bool) -> String {
+    let uncounted = if was_dirty { ", not counting files that had changes before" } else { "" };
     match files {
-        0 => "no file changed".to_owned(),
-        files => format!("{}, +{added} -{removed}", phrase::counted(files, "file", "files")),
+        0 => format!("no file changed{uncounted}"),
+        files => format!("{}, +{added} -{removed}{uncounted}", phrase::counted(files, "file", "files")),
     }
 }
 
 /// At most three commands for what a person does with a loop that needs nothing.
-fn next(status: &Status, has_changes: bool, has_own_branch: bool) -> String {
+fn next(status: &Status, has_changes: bool, has_branch: bool) -> String {
     let id = &status.id;
-    match (has_changes && has_own_branch, status.verification()) {
+    match (has_changes && has_branch, status.verification()) {
         (true, Verification::Verified) => {
             format!("refrain diff {id}, refrain merge {id}, refrain report {id}")
         }

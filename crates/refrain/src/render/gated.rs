@@ -1,5 +1,3 @@
-//! Texts about a loop's gate results.
-
 use refrain_core::event::{ClaimSource, GateFinished, StopReason};
 use refrain_core::gate::{DefaultGates, GateName, GateSpec, GateWhen};
 use refrain_core::r#loop::{Attempt, DroppedGate, GateResult, LoopState, Proof};
@@ -21,7 +19,6 @@ impl From<String> for Line {
     }
 }
 
-/// What proves the work, for the header.
 pub(crate) fn intent(spec: &Spec) -> String {
     let named = |hard: bool| {
         let gates = spec.gates.iter().filter(|gate| gate.hard == hard);
@@ -64,7 +61,6 @@ pub(crate) fn offered(gates: &[GateSpec]) -> String {
     format!("This project offers gates. Refrain runs them to check the agent's work:\n{lines}")
 }
 
-/// How many globs the header names.
 const NAMED: usize = 12;
 
 /// The protected paths, for the header; empty if there are none.
@@ -88,7 +84,6 @@ pub(crate) fn protected(spec: &Spec) -> String {
     rules.join("; ")
 }
 
-/// A gate is about to run.
 pub(crate) fn started(state: &LoopState, name: &GateName, run: u32) -> String {
     let command = state.spec.gates.iter().find(|gate| gate.name == *name).map(|gate| gate.check.to_string());
     let before = match state.proving().map(|proving| proving.of) {
@@ -99,7 +94,6 @@ pub(crate) fn started(state: &LoopState, name: &GateName, run: u32) -> String {
     format!("gate {name}{before}{again}: {}", command.unwrap_or_default())
 }
 
-/// Why a gate is being ended.
 pub(crate) fn stopping(because: StopReason) -> &'static str {
     match because {
         StopReason::Cancel => "cancelled: ending the gate",
@@ -176,7 +170,6 @@ fn done_already(state: &LoopState) -> Option<String> {
     ))
 }
 
-/// A gate could not be started.
 pub(crate) fn not_started(state: &LoopState, error: &str) -> Vec<Line> {
     let mut lines = vec![format!("the gate could not be started, which is a failure: {error}").into()];
     lines.extend(verdict(state));

@@ -28,7 +28,6 @@ impl Lines {
         shown
     }
 
-    /// Ends the begun line, if there is one.
     pub(crate) fn end(&mut self) -> String {
         if self.begun.is_empty() {
             return String::new();

@@ -10,27 +10,21 @@ use refrain_core::r#loop::LoopState;
 use textwrap::core::display_width;
 
 use crate::out::Target;
-use crate::render::event_text;
-use crate::render::phrase;
+use crate::render::{event_text, phrase};
 
 /// How often a line in place is renewed.
 const IN_PLACE: Duration = Duration::from_secs(1);
 /// How often a log is looked after, and how long it is without a line before it gets one.
 const IN_LOG: (Duration, i64) = (Duration::from_secs(60), 600);
 
-/// How the status line is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StatusStyle {
-    /// In place, on a terminal.
     InPlace,
-    /// As lines, in a log.
     Lines,
-    /// Nowhere.
     Silent,
 }
 
 impl StatusStyle {
-    /// How it is shown there.
     pub(crate) fn of(context: &Context, progress: Option<Target>) -> Self {
         match progress {
             Some(target) if target.width().is_some() && context.variable("TERM") != Some("dumb") => {
@@ -48,7 +42,6 @@ pub(crate) struct Live {
     manner: StatusStyle,
     /// How many columns of the terminal's line it covers.
     covered: usize,
-    /// When something was shown last.
     shown: Timestamp,
     /// When the agent printed something last.
     heard: Timestamp,
@@ -68,12 +61,10 @@ impl Live {
         }
     }
 
-    /// The agent printed something.
     pub(crate) fn heard(&mut self, now: Timestamp) {
         self.heard = now;
     }
 
-    /// Something else was shown.
     pub(crate) fn shown(&mut self, now: Timestamp) {
         self.shown = now;
     }

@@ -12,11 +12,9 @@ use crate::render::agent_text::AgentText;
 use crate::render::event_text;
 use crate::render::lines::Lines;
 
-/// Renders one loop.
 #[derive(Debug, Default)]
 pub(crate) struct Narrator {
     state: Option<LoopState>,
-    /// The agent's standard output and standard error.
     streams: [Lines; 2],
     said: AgentText,
     /// How much the loop changed, once it ended.

@@ -1,5 +1,3 @@
-//! Small phrases that several views share.
-
 use owo_colors::OwoColorize;
 use refrain_core::agent::Usd;
 use refrain_core::budget::CapUsage;
@@ -18,7 +16,6 @@ pub(crate) fn complexity(rated: u32) -> Option<String> {
     (rated > 0).then(|| rated.to_string())
 }
 
-/// So many of something.
 pub(crate) fn counted(count: u32, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
@@ -71,7 +68,6 @@ pub(crate) fn after(words: &str) -> String {
     if words.is_empty() { String::new() } else { format!(", {words}") }
 }
 
-/// A fact: its name and value.
 pub(crate) struct Row {
     name: &'static str,
     value: String,
@@ -147,7 +143,6 @@ pub(crate) fn seconds(count: i64) -> String {
     }
 }
 
-/// `text` in the colour of `tone`.
 pub(crate) fn coloured(tone: Tone, text: &str) -> String {
     match tone {
         Tone::Good => text.green().bold().to_string(),

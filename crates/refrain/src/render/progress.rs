@@ -6,7 +6,6 @@ use refrain_core::spec::AgentSpec;
 use refrain_core::text::squeeze;
 use refrain_core::view;
 
-/// The critic is done.
 pub(crate) fn criticised(finished: &CritiqueFinished) -> String {
     match (&finished.feedback, &finished.error) {
         (Some(said), _) => format!("the critic: {}", squeeze(said)),
@@ -17,13 +16,11 @@ pub(crate) fn criticised(finished: &CritiqueFinished) -> String {
     }
 }
 
-/// Another agent continues.
 pub(crate) fn changed(agent: &AgentSpec) -> String {
     let model = agent.model.as_ref().map_or_else(String::new, |model| format!(" with model {model}"));
     format!("the loop is stuck; from here on it runs {}{model}", agent.program)
 }
 
-/// Its work is on a branch.
 pub(crate) fn saved(branch: &str, commit: &Oid, pushed: Option<&Pushed>, mixed: &[RepoPath]) -> Vec<String> {
     let yours = view::with_yours(mixed);
     let mut lines = vec![format!("its work is kept on branch {branch} ({}){yours}", commit.short())];

@@ -8,7 +8,6 @@ use crate::render::phrase;
 /// How many things that are in the way are named one by one.
 const NAMED: usize = 10;
 
-/// The step that starts now.
 pub(crate) fn started(effect: Effect) -> Option<String> {
     match effect {
         // It may take its time.
@@ -18,7 +17,6 @@ pub(crate) fn started(effect: Effect) -> Option<String> {
     }
 }
 
-/// The result of the step.
 pub(crate) fn settled(report: &PublishReport, state: &LoopState) -> Vec<String> {
     let claims = state.publishing().is_some_and(|publishing| publishing.claim.is_some());
     // Without a claim that waits for it, the next iteration tries again.
@@ -58,7 +56,6 @@ pub(crate) fn settled(report: &PublishReport, state: &LoopState) -> Vec<String> 
     }
 }
 
-/// The results of the checks.
 fn checked(checks: &Checks) -> Vec<String> {
     let Checks { verdict, total, over, failed, .. } = checks;
     match verdict {

@@ -8,16 +8,13 @@ use crate::out::{self, Target};
 use crate::render::live::Live;
 use crate::render::narrator::Narrator;
 
-/// A person's view of one loop.
 #[derive(Debug)]
 pub(crate) struct Screen {
     progress: Option<Target>,
     events: bool,
     narrator: Narrator,
     live: Live,
-    /// What tells how much the loop changed.
     service: Option<Service>,
-    /// The reader has gone.
     closed: bool,
 }
 

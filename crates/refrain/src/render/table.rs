@@ -11,7 +11,6 @@ pub(crate) struct Column<'a> {
     pub(crate) title: &'a str,
     pub(crate) cells: Vec<Cow<'a, str>>,
     pub(crate) cut: Cut,
-    /// Align numbers at the right.
     pub(crate) right: bool,
     /// The cell of a row as it is shown: coloured, or as it is.
     pub(crate) paint: &'a dyn Fn(usize, &str) -> String,
@@ -22,13 +21,10 @@ pub(crate) struct Column<'a> {
 pub(crate) enum Cut {
     /// Nowhere: a part of it is useless.
     No,
-    /// At its begin, as paths.
     Begin,
-    /// At its end, as sentences.
     End,
 }
 
-/// No colour.
 pub(crate) fn plain(_: usize, cell: &str) -> String {
     cell.to_owned()
 }

@@ -1,5 +1,3 @@
-//! The content of a loop's report.
-
 use jiff::Timestamp;
 use refrain_core::event::ClaimSource;
 use refrain_core::r#loop::Outcome;
@@ -11,11 +9,9 @@ use super::parts::{Cell, Section, Tone, shown};
 use crate::render::event_text::words;
 use crate::render::phrase::{self, counted, thousands};
 
-/// A report as it is read.
 #[derive(Debug)]
 pub(crate) struct Document {
     pub(crate) title: String,
-    /// Its status, and whether it is verified.
     pub(crate) verdict: Cell,
     pub(crate) reason: String,
     pub(crate) sections: Vec<Section>,
@@ -307,7 +303,6 @@ fn iteration(it: &Iteration, at_work: &'static str) -> Vec<Cell> {
     ]
 }
 
-/// The outcome of an attempt in words.
 fn outcome(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Claimed => "claimed",

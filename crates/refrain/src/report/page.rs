@@ -13,14 +13,11 @@ struct Page<'a> {
     verdict: &'a super::parts::Cell,
     reason: &'a str,
     sections: &'a [Section],
-    /// When and by which program it was made.
     made: &'a str,
 }
 
 /// The whole page; `made` names the program that made it.
-///
-/// # Errors
-/// Only if writing into memory fails, which cannot happen.
+/// Errors: Only if writing into memory fails, which cannot happen.
 pub(crate) fn page(document: &Document, made: &str) -> Result<String, askama::Error> {
     let Document { title, verdict, reason, sections } = document;
     Page { title, verdict, reason, sections, made }.render()

@@ -2,52 +2,41 @@
 
 use refrain_core::text::{in_order, printable};
 
-/// How a text is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
-    /// Words.
     Plain,
     /// Text to type or copy: a path, a hash, a command.
     Code,
-    /// It is as it should be.
     Good,
     /// It is done, on the agent's word alone.
     Caution,
     Bad,
-    /// A number, or a placeholder for one.
     Number,
 }
 
-/// A text, fit to be shown.
 #[derive(Clone, Debug)]
 pub(crate) struct Cell {
     pub(crate) text: String,
     pub(crate) tone: Tone,
 }
 
-/// A part of a document.
 #[derive(Debug)]
 pub(crate) struct Section {
     pub(crate) title: &'static str,
     pub(crate) blocks: Vec<Block>,
 }
 
-/// The content of a section.
 #[derive(Debug)]
 pub(crate) enum Block {
-    /// A sentence.
     Words(String),
-    /// Facts by their names.
     Facts(Vec<(&'static str, Cell)>),
     /// Rows of cells below their headings.
     Table(Table),
-    /// Quoted text, line by line.
     Quote(Quote),
 }
 
 #[derive(Debug)]
 pub(crate) struct Table {
-    /// Its description, for screen readers.
     pub(crate) caption: &'static str,
     pub(crate) head: Vec<&'static str>,
     pub(crate) rows: Vec<Vec<Cell>>,
@@ -55,7 +44,6 @@ pub(crate) struct Table {
     pub(crate) page_only: bool,
 }
 
-/// A quotation.
 #[derive(Debug)]
 pub(crate) struct Quote {
     pub(crate) caption: String,
@@ -86,7 +74,6 @@ impl Cell {
         Self::new(Tone::Number, text.to_string())
     }
 
-    /// Good or bad, in a word.
     pub(crate) fn verdict(is_good: bool, text: impl AsRef<str>) -> Self {
         Self::new(if is_good { Tone::Good } else { Tone::Bad }, text)
     }
@@ -116,7 +103,6 @@ impl Section {
         self
     }
 
-    /// Adds the facts that have a value.
     pub(crate) fn facts(mut self, facts: Vec<(&'static str, Cell)>) -> Self {
         let facts: Vec<_> = facts.into_iter().filter(|(_, cell)| !cell.text.is_empty()).collect();
         if !facts.is_empty() {
@@ -147,7 +133,6 @@ impl Section {
         self
     }
 
-    /// Quotes the beginning of a text, or its end.
     pub(crate) fn quote(mut self, caption: impl AsRef<str>, text: &str, is_end: bool) -> Self {
         let text = shown(text.trim_matches('\n'));
         if !text.trim().is_empty() {

@@ -5,7 +5,6 @@ use testkit::{Agent, Signal, Turn, eventually};
 
 use crate::bench::{Bench, CLAIM, attempts, used};
 
-/// The event that completes the stream.
 const fn last_event(agent: Agent) -> &'static str {
     match agent {
         Agent::Claude | Agent::Gemini => "\"type\":\"result\"",

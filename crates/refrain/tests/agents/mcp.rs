@@ -41,7 +41,6 @@ fn told(bench: &Bench) -> Vec<String> {
     }
 }
 
-/// Adds keys to a file of settings.
 fn merge(file: &std::path::Path, more: &Value) {
     let text = std::fs::read_to_string(file).expect("it has one");
     let mut settings: Value = serde_json::from_str(&text).expect("it is JSON");

@@ -7,10 +7,8 @@
 use serde_json::{Value, json};
 use testkit::{Request, Turn};
 
-/// The tag of the plan.
 pub(crate) const TAG: &str = "slugs";
 
-/// The gate of every task.
 pub(crate) const VERIFY: &str = "python3 -m unittest discover -s tests";
 
 /// Keeps both sides of every conflict.
@@ -23,16 +21,13 @@ const TIDY: &str = "find . -name 'sed??????' -delete;";
 /// A task, and the model's work on it.
 pub(crate) struct Task {
     pub(crate) id: usize,
-    /// The number of its wave.
     pub(crate) wave: usize,
     pub(crate) title: &'static str,
     details: &'static str,
     on: &'static [usize],
     /// The first command for the shell.
     edit: &'static str,
-    /// The file written then: path and text.
     file: Option<(&'static str, &'static str)>,
-    /// All files that it makes or changes.
     pub(crate) files: &'static [&'static str],
 }
 
@@ -214,7 +209,6 @@ pub(crate) static TASKS: [Task; 13] = [
     },
 ];
 
-/// The task file.
 pub(crate) fn file() -> String {
     let row = |task: &Task| {
         json!({
@@ -226,7 +220,6 @@ pub(crate) fn file() -> String {
     format!("{:#}\n", json!({ "tag": TAG, "tasks": tasks }))
 }
 
-/// The task that a prompt is about.
 pub(crate) fn told(prompt: &str) -> Option<&'static Task> {
     let id = prompt.strip_prefix("You work on task ")?.split(' ').next()?.parse().ok();
     TASKS.iter().find(|task| Some(task.id) == id)

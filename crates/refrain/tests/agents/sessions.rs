@@ -24,7 +24,6 @@ fn bench(agent: Agent, script: Vec<Turn>) -> Bench {
     bench
 }
 
-/// The folder of `refrain`.
 fn folder() -> &'static std::path::Path {
     std::path::Path::new(env!("CARGO_BIN_EXE_refrain")).parent().expect("it lies in a folder")
 }

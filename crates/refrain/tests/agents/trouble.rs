@@ -181,13 +181,11 @@ fn gets_over(agent: Agent, failures: &[Turn], who: TriedAgain) {
     used(&status, agent, 1);
 }
 
-/// Twice in a row.
 #[track_caller]
 fn gets_over_an_overload(agent: Agent, who: TriedAgain) {
     gets_over(agent, &[Turn::overloaded(), Turn::overloaded()], who);
 }
 
-/// Reset in the middle of an answer.
 #[track_caller]
 fn gets_over_a_cut(agent: Agent, who: TriedAgain) {
     gets_over(agent, &[Turn::say(LONG).then_reset()], who);

@@ -5,7 +5,6 @@ use testkit::{Agent, Turn};
 
 use crate::bench::{Bench, CLAIM, attempts, used};
 
-/// One answer, which claims.
 #[track_caller]
 fn finishes_in_one(agent: Agent) {
     let bench = Bench::new(agent, [Turn::say(CLAIM)]);

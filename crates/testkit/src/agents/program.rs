@@ -5,24 +5,18 @@ use std::path::{Path, PathBuf};
 
 use crate::npm;
 
-/// A program that the tests can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Agent {
-    /// Claude Code.
     Claude,
     Codex,
     /// `OpenCode`.
     OpenCode,
-    /// Gemini CLI.
     Gemini,
 }
 
 impl Agent {
-    /// All of them.
     pub const ALL: [Self; 4] = [Self::Claude, Self::Codex, Self::OpenCode, Self::Gemini];
 
-    /// The word it is called by.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Claude => "claude",
@@ -34,7 +28,6 @@ impl Agent {
 
     /// The version that the tests are for. Given to npm in full: otherwise npm picks an old Claude Code for an old
     /// node, though that program needs no node.
-    #[must_use]
     pub const fn version(self) -> &'static str {
         match self {
             Self::Claude => "2.1.329",
@@ -54,7 +47,6 @@ impl Agent {
     }
 
     /// Its path, if it is installed. For Codex the native program: its wrapper does not pass on signals.
-    #[must_use]
     pub fn program(self) -> Option<PathBuf> {
         self.program_in(&npm::cache()?.join(self.folder()))
     }
@@ -81,9 +73,6 @@ impl Agent {
     }
 
     /// Installs it with npm, unless it is there, and checks its version. Returns what was done.
-    ///
-    /// # Errors
-    /// If there is no npm, no network, no place, or the wrong program was installed.
     pub fn install(self) -> Result<String, String> {
         if let Some(program) = self.program() {
             return Ok(format!("{} {} is there: {}", self.name(), self.version(), program.display()));

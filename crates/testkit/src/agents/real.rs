@@ -8,49 +8,38 @@ use super::program::Agent;
 use crate::npm::variable;
 use crate::{Invocation, Model, Sandbox, write};
 
-/// A placeholder for an API key.
 const DUMMY: &str = "dummy";
 
 /// A real program, ready to be run: its command line and environment.
 #[derive(Clone, Debug)]
 pub struct Real {
     pub agent: Agent,
-    /// The program to start.
     pub program: PathBuf,
-    /// All variables that it is to see.
     pub env: Vec<(String, String)>,
     /// Options that it needs in a test, beside those by which any orchestrator runs it without a terminal.
     pub extra: Vec<String>,
 }
 
 impl Real {
-    /// Claude Code, asking this model.
-    #[must_use]
     pub fn claude(model: &Model, home: &Path) -> Self {
         Self::new(Agent::Claude, &model.url(), home)
     }
 
-    /// Codex, asking this model.
-    #[must_use]
     pub fn codex(model: &Model, home: &Path) -> Self {
         Self::new(Agent::Codex, &model.url(), home)
     }
 
     /// `OpenCode`, asking this model.
-    #[must_use]
     pub fn opencode(model: &Model, home: &Path) -> Self {
         Self::new(Agent::OpenCode, &model.url(), home)
     }
 
-    /// Gemini CLI, asking this model.
-    #[must_use]
     pub fn gemini(model: &Model, home: &Path) -> Self {
         Self::new(Agent::Gemini, &model.url(), home)
     }
 
     /// Any agent, asking the model at a URL: [`Model::url`] or that of a lane. Its files are written into `home`.
     /// Gemini needs a home for each of its runs: it may leave a lock that makes the next one wait.
-    #[must_use]
     pub fn new(agent: Agent, url: &str, home: &Path) -> Self {
         let program = agent.program().unwrap_or_else(|| {
             panic!("{} {} is not installed: run `cargo xtask e2e agents`", agent.name(), agent.version())
@@ -66,7 +55,6 @@ impl Real {
         Self { agent, program, env, extra: extra.into_iter().map(str::to_owned).collect() }
     }
 
-    /// Sets one more variable.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {
         self.env.retain(|(found, _)| found != name);
@@ -82,7 +70,6 @@ impl Real {
     }
 
     /// The words by which it works without a terminal, never asks, prints events, and reads its prompt from standard input.
-    #[must_use]
     pub fn headless(&self) -> Vec<String> {
         let (before, after): (&[&str], &[&str]) = match self.agent {
             Agent::Claude => (
@@ -133,7 +120,6 @@ fn common(program: &Path, home: &Path) -> Vec<(String, String)> {
 
 type Variables = Vec<(&'static str, String)>;
 
-/// Variables that are switches.
 fn on(names: &[&'static str]) -> Variables {
     names.iter().map(|name| (*name, "1".to_owned())).collect()
 }

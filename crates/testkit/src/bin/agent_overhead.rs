@@ -24,7 +24,6 @@ use testkit::{Agent, Invocation, Model, Real, Sandbox, Script, Turn, write};
 
 /// After how long a round is taken for hung.
 const LIMIT: Duration = Duration::from_secs(300);
-/// The loop's prompt.
 const TASK: &str = "Do the next item of the plan.";
 /// The exit code of a loop that runs into its cap.
 const AT_CAP: i32 = 10;
@@ -95,7 +94,6 @@ impl OverheadProject {
         Self { sandbox, model, real }
     }
 
-    /// The loop, run to its cap.
     fn start(&self, iterations: u32) -> Invocation {
         let iterations = iterations.to_string();
         let mut words = vec!["start", "--agent", self.real.agent.name(), "--max-iterations", &iterations];
@@ -135,7 +133,6 @@ impl OverheadProject {
     }
 }
 
-/// How Refrain starts the program.
 struct Recorded {
     args: Vec<String>,
     env: Vec<(String, String)>,
@@ -186,7 +183,6 @@ impl Recorded {
     }
 }
 
-/// Milliseconds.
 #[derive(Clone, Copy)]
 struct Durations {
     wall: f64,

@@ -49,7 +49,6 @@ pub(super) fn name(incoming: &Incoming) -> &'static str {
     }
 }
 
-/// Executes the request, and returns the response.
 pub(super) fn reply(world: &mut World, name: &str, incoming: &Incoming) -> Reply {
     let parts = parts(incoming);
     let branch = |from: usize| parts[from..].iter().map(|part| decoded(part)).collect::<Vec<_>>().join("/");
@@ -171,7 +170,6 @@ fn open(world: &mut World, body: &Value) -> Reply {
     }
 }
 
-/// New values replace the old ones.
 pub(super) fn edit(pull: &mut Pull, title: &Value, body: &Value) {
     if let Some(title) = title.as_str() {
         pull.title = title.to_owned();

@@ -8,7 +8,6 @@ use super::server::{decoded, page, queried};
 use super::world::{Pull, World};
 use crate::model::http::Incoming;
 
-/// The prefix of a draft's title.
 const DRAFT: &str = "Draft: ";
 
 /// The path after the project, in parts.
@@ -39,7 +38,6 @@ pub(super) fn name(incoming: &Incoming) -> &'static str {
     }
 }
 
-/// Executes the request, and returns the response.
 pub(super) fn reply(world: &mut World, name: &str, incoming: &Incoming) -> Reply {
     let parts = parts(incoming);
     let body = incoming.json();

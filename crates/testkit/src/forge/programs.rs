@@ -17,7 +17,6 @@ pub(super) fn install(folder: &Path) {
     }
 }
 
-/// Writes a script that can be started.
 pub(super) fn executable(path: &Path, text: &str) {
     write(path, text);
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("our own file");

@@ -1,5 +1,3 @@
-//! The API's responses.
-
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
@@ -7,7 +5,6 @@ use serde_json::{Value, json};
 /// The content type of almost all responses.
 const JSON: &str = "application/json; charset=utf-8";
 
-/// An answer.
 #[derive(Debug)]
 pub(super) struct Reply {
     status: u16,
@@ -47,7 +44,6 @@ impl Reply {
         self
     }
 
-    /// Whether the request succeeded.
     pub(super) fn is_good(&self) -> bool {
         self.status < 300
     }

@@ -105,7 +105,6 @@ impl Repository {
         Some(commit)
     }
 
-    /// Whether a commit has a file.
     pub(super) fn has(&self, commit: &str, path: &str) -> bool {
         self.try_git(&["cat-file", "-e", &format!("{commit}:{path}")]).is_some()
     }

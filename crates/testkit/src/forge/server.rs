@@ -19,7 +19,6 @@ use crate::model::http::Incoming;
 /// How long the test waits for a held request.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Which forge it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     GitHub,
@@ -69,13 +68,11 @@ pub struct HeldRequest {
 
 impl Forge {
     /// GitHub, at `github.com`, whose files lie in a folder below this one. Its repository has nothing yet.
-    #[must_use]
     pub fn github(root: &Path) -> Self {
         Self::start(root, Kind::GitHub, "github.com")
     }
 
     /// GitHub at a host that the real `gh` asks without encryption, and by a socket of this forge's: no name is looked up.
-    #[must_use]
     pub fn for_real_gh(root: &Path) -> Self {
         let forge = Self::start(root, Kind::GitHub, "github.localhost");
         real::settle(&forge.root, forge.host, forge.port);
@@ -83,7 +80,6 @@ impl Forge {
     }
 
     /// GitLab, at `gitlab.com`.
-    #[must_use]
     pub fn gitlab(root: &Path) -> Self {
         Self::start(root, Kind::GitLab, "gitlab.com")
     }
@@ -115,14 +111,12 @@ impl Forge {
     }
 
     /// The address by which a remote knows the project. Git gets there with [`Self::env`].
-    #[must_use]
     pub fn url(&self) -> String {
         format!("git@{}:owner/project.git", self.host)
     }
 
     /// The variables through which a child process finds the forge: a `PATH` with its programs first, and their
     /// configuration.
-    #[must_use]
     #[expect(clippy::disallowed_methods, reason = "other programs are found where the person's are")]
     pub fn env(&self) -> Vec<(&'static str, String)> {
         let at = |name: &str| self.root.join(name).to_str().expect("it is UTF-8").to_owned();
@@ -143,24 +137,19 @@ impl Forge {
     }
 
     /// The address of its API, if the remote is at [`Self::http_url`].
-    #[must_use]
     pub fn api_url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
     /// The address by which git gets to the project over HTTP.
-    #[must_use]
     pub fn http_url(&self) -> String {
         format!("{}/owner/project.git", self.api_url())
     }
 
-    /// Its bare repository.
-    #[must_use]
     pub fn repository(&self) -> PathBuf {
         self.world().repository.dir().to_owned()
     }
 
-    /// Sets it up, or changes it.
     pub fn change(&self, change: impl FnOnce(&mut World)) {
         change(&mut self.world());
     }
@@ -181,44 +170,34 @@ impl Forge {
     }
 
     /// Has the next question of this name wait: before it is done, or after that and before it is answered.
-    #[must_use]
     pub fn holds(&self, name: &str, fault: Fault) -> HeldRequest {
         let mut holds = self.shared.holds();
         holds.push(Hold { name: name.to_owned(), fault, stands: Stands::Waiting });
         HeldRequest { shared: Arc::clone(&self.shared), number: holds.len() - 1 }
     }
 
-    /// How often it was asked for this.
-    #[must_use]
     pub fn asked(&self, name: &str) -> usize {
         self.world().counted(name)
     }
 
-    /// How often it did this.
-    #[must_use]
     pub fn done(&self, name: &str) -> usize {
         self.world().done.get(name).copied().unwrap_or_default()
     }
 
     /// The pushes that arrived: `from to reference`.
-    #[must_use]
     pub fn pushes(&self) -> Vec<String> {
         self.world().repository.pushes()
     }
 
-    /// The commit of a branch of the forge.
-    #[must_use]
     pub fn head(&self, branch: &str) -> Option<String> {
         self.world().repository.head(branch)
     }
 
     /// The title and body of a pull request.
-    #[must_use]
     pub fn said(&self, number: u64) -> (String, String) {
         self.world().pull(number).map(|pull| (pull.title, pull.body)).unwrap_or_default()
     }
 
-    /// Rejects every push to a branch.
     pub fn protect(&self, branch: &str) {
         self.rule("protected", Some(branch));
     }
@@ -254,7 +233,6 @@ impl HeldRequest {
         assert!(is_there, "waited {DEADLINE:?} in vain for a question to be held");
     }
 
-    /// Lets it go.
     pub fn release(&self) {
         self.shared.stand(self.number, Stands::Released);
     }
@@ -375,7 +353,6 @@ fn limited(kind: Kind, limit: Limit) -> Reply {
     }
 }
 
-/// Decodes a URL-encoded address.
 pub(crate) fn decoded(text: &str) -> String {
     let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
     while let [first, behind @ ..] = rest {
@@ -387,13 +364,11 @@ pub(crate) fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The value of a word of the query.
 pub(super) fn queried(incoming: &Incoming, name: &str) -> Option<String> {
     let mut pairs = incoming.query.split('&').filter_map(|pair| pair.split_once('='));
     pairs.find(|(found, _)| *found == name).map(|(_, value)| decoded(value))
 }
 
-/// The requested page of a list.
 pub(super) fn page<T: Clone>(incoming: &Incoming, list: &[T]) -> Vec<T> {
     let number = |name, unless| queried(incoming, name).and_then(|text| text.parse().ok()).unwrap_or(unless);
     let (size, page) = (number("per_page", 30).min(100), number("page", 1));

@@ -7,7 +7,6 @@ use std::process::{Command, Stdio};
 use super::reply::Reply;
 use crate::model::http::Incoming;
 
-/// Whether it is git that asks.
 pub(super) fn is_git(incoming: &Incoming) -> bool {
     incoming.path.starts_with("/owner/project.git/")
 }

@@ -5,13 +5,11 @@ use std::fmt;
 
 use super::repository::Repository;
 
-/// A change at a certain request.
 type Change = Box<dyn FnOnce(&mut World) + Send>;
 
 /// When the server dies, relative to the effect of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Before: nothing is done.
     Before,
     /// It is done, and its answer is cut off.
     During,
@@ -19,7 +17,6 @@ pub enum Fault {
     After,
 }
 
-/// A limit that is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// That of an hour: until this time, in seconds since 1970.
@@ -28,7 +25,6 @@ pub enum Limit {
     Secondary(u64),
 }
 
-/// A pull request.
 #[derive(Clone, Debug)]
 pub(super) struct Pull {
     pub(super) number: u64,
@@ -38,39 +34,31 @@ pub(super) struct Pull {
     pub(super) body: String,
     pub(super) draft: bool,
     pub(super) state: &'static str,
-    /// The branch's last head.
     pub(super) head: String,
     pub(super) merged_as: Option<String>,
 }
 
-/// The state of a forge.
 pub struct World {
     pub(super) repository: Repository,
     /// The checks of each commit, in the order in which commits are first asked about; the last entry holds for all
     /// that follow. For each commit the results of the first look, the second, and so on: names, and states in
     /// GitHub's words. A name that begins with `status/` is a commit status.
     pub checks: Vec<Vec<Vec<(String, &'static str)>>>,
-    /// The names of the project's workflows.
     pub workflows: Vec<String>,
-    /// The names of the checks that are required.
     pub required: Vec<String>,
     /// GitHub's `reviewDecision`: `REVIEW_REQUIRED`, `CHANGES_REQUESTED`, `APPROVED`.
     pub review: Option<&'static str>,
     /// A pull request must be based on its base's last commit.
     pub must_be_up_to_date: bool,
-    /// The project has drafts.
     pub has_drafts: bool,
     /// The error of the next merge, although nothing blocks it.
     pub refuses_merge: Option<&'static str>,
-    /// The log of every job.
     pub log: String,
     /// The login may not do more than look.
     pub may_only_look: bool,
-    /// No request is answered.
     pub is_offline: bool,
     /// Requests without this token are refused; if there is none, all are served.
     pub token: Option<String>,
-    /// The commit whose pipeline was asked for last.
     pub(super) pipeline: String,
     pub(super) pulls: Vec<Pull>,
     /// The commits that were asked about, and how often.
@@ -122,7 +110,6 @@ impl World {
         self.repository.commit(branch, path, text)
     }
 
-    /// Another user deletes a branch.
     pub fn delete(&mut self, branch: &str) {
         self.repository.delete(branch);
     }

@@ -12,12 +12,11 @@ use rustix::net::sockopt::set_socket_linger;
 use serde_json::{Value, json};
 
 use super::http::{self, Incoming, Whole};
-use super::refusal;
 use super::request::{Ending, Protocol, Request, TakenTurn};
 use super::script::{Act, Cut, ModelReply, Turn, Usage};
 use super::state::State;
-use super::tools;
 use super::wire::{self, ModelRequest, Reply};
+use super::{refusal, tools};
 
 /// The beginnings of text that programs add to the user's side by themselves.
 const ADDED: [&str; 10] = [
@@ -33,7 +32,6 @@ const ADDED: [&str; 10] = [
     "# AGENTS.md instructions",
 ];
 
-/// A connection that is being served.
 pub(super) struct Connection {
     pub(super) stream: Arc<TcpStream>,
     pub(super) state: Arc<State>,
@@ -53,7 +51,6 @@ impl Connection {
         }
     }
 
-    /// Returns whether the connection can continue.
     fn answer(&self, incoming: &Incoming) -> bool {
         let (lane, path) = lane_and_path(&incoming.path);
         let asked = IncomingRequest::of(path, incoming);
@@ -159,7 +156,6 @@ fn lane_and_path(path: &str) -> (&str, &str) {
     rest.split_at(cut)
 }
 
-/// A request, understood.
 struct IncomingRequest {
     protocol: Protocol,
     is_count: bool,

@@ -5,7 +5,6 @@ use std::io::{self, BufRead, Read, Write};
 
 use serde_json::Value;
 
-/// A request, read whole.
 #[derive(Debug)]
 pub(crate) struct Incoming {
     pub(crate) method: String,
@@ -84,7 +83,6 @@ fn line(from: &mut impl BufRead) -> io::Result<Option<String>> {
     Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()))
 }
 
-/// A whole answer.
 #[derive(Debug)]
 pub(crate) struct Whole {
     pub(crate) status: u16,
@@ -93,7 +91,6 @@ pub(crate) struct Whole {
 }
 
 impl Whole {
-    /// All is well, and this is it.
     pub(crate) const fn ok(body: Value) -> Self {
         Self { status: 200, headers: Vec::new(), body }
     }

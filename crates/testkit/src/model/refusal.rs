@@ -8,7 +8,6 @@ use super::http::Whole;
 use super::request::Protocol;
 use super::script::Refusal;
 
-/// The error answer of a protocol.
 pub(super) fn answer(protocol: Protocol, refusal: &Refusal) -> Whole {
     let row = row(refusal);
     match protocol {

@@ -68,7 +68,6 @@ pub struct Turn {
     pub(super) is_held: bool,
 }
 
-/// The action of a turn.
 #[derive(Clone, Debug)]
 pub(super) enum Act {
     Answer(ModelReply),
@@ -88,7 +87,6 @@ pub(super) struct ModelReply {
     pub(super) cut: Option<Cut>,
 }
 
-/// A tool call, by its effect.
 #[derive(Clone, Debug)]
 pub(super) enum Action {
     Bash(String),
@@ -96,7 +94,6 @@ pub(super) enum Action {
     Tool { name: String, arguments: Value },
 }
 
-/// Why the answer ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Stop {
     #[default]
@@ -127,14 +124,10 @@ pub(super) enum Refusal {
     NoCredit,
 }
 
-/// The tokens that one answer reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
-    /// Read afresh.
     pub input: u64,
-    /// Written.
     pub output: u64,
-    /// Read from the cache.
     pub cached: u64,
 }
 
@@ -188,7 +181,6 @@ impl Turn {
         self
     }
 
-    /// Shows this as its reasoning.
     pub fn thinking(mut self, text: impl Into<String>) -> Self {
         self.answer().thoughts = text.into();
         self
@@ -257,7 +249,6 @@ impl Turn {
         Self::new(Act::Refuse(Refusal::ServerError))
     }
 
-    /// The key is refused.
     pub const fn auth() -> Self {
         Self::new(Act::Refuse(Refusal::Auth))
     }
@@ -281,12 +272,10 @@ impl Turn {
         Self::new(Act::Refuse(Refusal::NoCredit))
     }
 
-    /// Never answers.
     pub const fn hang() -> Self {
         Self::new(Act::Hang)
     }
 
-    /// Resets the connection instead of answering.
     pub const fn reset() -> Self {
         Self::new(Act::Reset)
     }

@@ -33,7 +33,6 @@ struct Served {
 }
 
 impl Model {
-    #[must_use]
     pub fn start(script: Script) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("there is a loopback");
         let address = listener.local_addr().expect("it was just bound");
@@ -67,18 +66,15 @@ impl Model {
     }
 
     /// Its URL, without a slash at the end.
-    #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// Gives another agent a script of its own; returns the URL that leads to it.
-    #[must_use]
     pub fn lane(&self, name: &str, script: Script) -> String {
         self.state.set_lane(name, script);
         format!("{}/lane/{name}", self.url())
@@ -90,19 +86,16 @@ impl Model {
     }
 
     /// Everything that was asked so far.
-    #[must_use]
     pub fn requests(&self) -> Vec<Request> {
         self.state.requests()
     }
 
     /// The requests that took a turn so far: those of main conversations.
-    #[must_use]
     pub fn turns(&self) -> Vec<Request> {
         self.requests().into_iter().filter(Request::is_main).collect()
     }
 
     /// The prompt of each conversation's first request, in order; one that a program repeats is listed again.
-    #[must_use]
     pub fn prompts(&self) -> Vec<String> {
         self.turns()
             .iter()

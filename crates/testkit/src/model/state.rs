@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use super::request::{Ending, Request, TakenTurn};
 use super::script::{Script, Turn};
 
-/// The shared part of a model.
 #[derive(Debug)]
 pub(super) struct State {
     started: Instant,
@@ -66,7 +65,6 @@ impl State {
         Some((number, turn))
     }
 
-    /// Notes how a request ended.
     pub(super) fn end(&self, number: usize, ending: Ending) {
         self.lock().requests[number].ending = ending;
         self.changed.notify_all();
@@ -83,7 +81,6 @@ impl State {
         !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 
-    /// No request is served from now on.
     pub(super) fn stop(&self) {
         self.lock().is_stopped = true;
     }

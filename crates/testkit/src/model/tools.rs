@@ -4,17 +4,14 @@ use serde_json::{Value, json};
 
 use super::script::Action;
 
-/// A tool that a request offers.
 #[derive(Clone, Debug)]
 pub(super) struct Tool {
     pub(super) name: String,
-    /// The names of its arguments.
     pub(super) arguments: Vec<String>,
     /// It takes plain text instead of arguments.
     pub(super) is_plain: bool,
 }
 
-/// A call of one of them.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Call {
     pub(super) id: String,
@@ -22,7 +19,6 @@ pub(super) struct Call {
     pub(super) input: Input,
 }
 
-/// The input of a tool call.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Input {
     Arguments(Value),
@@ -30,7 +26,6 @@ pub(super) enum Input {
 }
 
 impl Call {
-    /// Its arguments, if it has any.
     pub(super) fn arguments(&self) -> Value {
         match &self.input {
             Input::Arguments(arguments) => arguments.clone(),

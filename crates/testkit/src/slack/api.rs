@@ -1,10 +1,7 @@
-//! The methods of the Web API.
-
 use serde_json::{Value, json};
 
 use super::world::World;
 
-/// The longest text of a section.
 const LONGEST_SECTION: usize = 3_000;
 
 /// Executes a call, or returns the error's name.

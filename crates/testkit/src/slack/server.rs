@@ -31,13 +31,9 @@ pub(super) struct Shared {
 }
 
 impl Slack {
-    /// The token that its bot has.
     pub const BOT: &str = "xoxb-test";
-    /// The token that its app has.
     pub const APP: &str = "xapp-test";
 
-    /// An empty workspace.
-    #[must_use]
     pub fn start() -> Self {
         let listen = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("there is a loopback");
         let (http, sockets) = (listen(), listen());
@@ -55,8 +51,6 @@ impl Slack {
         Self { address, shared, threads }
     }
 
-    /// The URL of its Web API.
-    #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}/api", self.address)
     }
@@ -149,7 +143,6 @@ impl Slack {
         });
     }
 
-    /// Cuts the connection.
     pub fn drop_socket(&self) {
         let mut world = lock(&self.shared.world);
         world.closed = world.opened;
@@ -160,35 +153,29 @@ impl Slack {
         lock(&self.shared.world).moods.entry(method.to_owned()).or_default().push_back(mood);
     }
 
-    #[must_use]
     pub fn calls(&self, method: &str) -> Vec<Call> {
         let world = lock(&self.shared.world);
         world.calls.iter().filter(|call| call.method == method).cloned().collect()
     }
 
     /// The public messages, in order.
-    #[must_use]
     pub fn said(&self) -> Vec<SlackMessage> {
         let world = lock(&self.shared.world);
         world.said.iter().filter(|said| said.only_for.is_none()).cloned().collect()
     }
 
     /// The messages that only this user sees.
-    #[must_use]
     pub fn told(&self, user: &str) -> Vec<String> {
         let world = lock(&self.shared.world);
         let own = world.said.iter().filter(|said| said.only_for.as_deref() == Some(user));
         own.map(|said| said.text.clone()).collect()
     }
 
-    /// A message, as it is now.
     #[track_caller]
-    #[must_use]
     pub fn message(&self, ts: &str) -> SlackMessage {
         self.said().into_iter().find(|said| said.ts == ts).expect("there is such a message")
     }
 
-    /// Waits for a matching message.
     #[track_caller]
     pub fn wait_for(&self, what: &str, is_it: impl Fn(&SlackMessage) -> bool) -> SlackMessage {
         eventually(&format!("Slack shows {what}"), || self.said().into_iter().find(&is_it))

@@ -11,7 +11,6 @@ const PACE: Duration = Duration::from_millis(700);
 /// The fault of the next call of a method.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallFault {
-    /// It is refused with this word.
     Refuse(&'static str),
     /// It is not done, and is to come again in so many seconds.
     Limit(u64),
@@ -21,36 +20,26 @@ pub enum CallFault {
     HangUpBehind,
 }
 
-/// A call that came.
 #[derive(Clone, Debug)]
 pub struct Call {
     pub method: String,
-    /// The body of the call.
     pub body: Value,
-    /// Whether it was done.
     pub ok: bool,
     pub at: Instant,
 }
 
-/// A message.
 #[derive(Clone, Debug)]
 pub struct SlackMessage {
     pub channel: String,
-    /// Its time stamp, which is its name.
     pub ts: String,
-    /// Its thread.
     pub thread: Option<String>,
-    /// Its text now.
     pub text: String,
-    /// Its blocks now.
     pub blocks: Vec<Value>,
     /// All texts that it had, the last one last.
     pub texts: Vec<String>,
-    /// The current reactions of the bot.
     pub reactions: BTreeSet<String>,
     /// All reactions that were set, in order.
     pub ladder: Vec<String>,
-    /// The names and contents of its files.
     pub files: Vec<(String, String)>,
     /// The only user who sees it.
     pub only_for: Option<String>,
@@ -65,17 +54,12 @@ pub(super) struct World {
     pub(super) uploads: BTreeMap<String, (String, String)>,
     written: BTreeMap<String, Instant>,
     count: u64,
-    /// No call is answered or executed.
     pub(super) is_down: bool,
     /// How many calls came while it was.
     pub(super) turned_away: u64,
-    /// Frames that wait for a connection.
     pub(super) outbox: VecDeque<String>,
-    /// The envelopes that were acknowledged.
     pub(super) acknowledged: Vec<String>,
-    /// Connections that were opened.
     pub(super) opened: u64,
-    /// Those up to this one are closed.
     pub(super) closed: u64,
 }
 
@@ -90,7 +74,6 @@ impl World {
         self.count
     }
 
-    /// A message of any author.
     pub(super) fn put(&mut self, channel: &str, thread: Option<&str>, text: &str) -> &mut SlackMessage {
         let ts = self.next_ts();
         self.said.push(SlackMessage {
@@ -113,7 +96,6 @@ impl World {
         self.said.iter_mut().find(|said| said.channel == channel && said.ts == ts && said.only_for.is_none())
     }
 
-    /// Whether a channel may be written to again.
     pub(super) fn is_time(&mut self, channel: &str) -> bool {
         let now = Instant::now();
         let is_time = self.written.get(channel).is_none_or(|last| now.duration_since(*last) >= PACE);
@@ -147,7 +129,6 @@ impl SlackMessage {
     }
 
     /// The button of the message: its action, and its value.
-    #[must_use]
     pub fn button(&self) -> Option<(String, String)> {
         let element = self.blocks.iter().find(|block| block["type"] == "actions")?["elements"][0].clone();
         Some((element["action_id"].as_str()?.to_owned(), element["value"].as_str()?.to_owned()))

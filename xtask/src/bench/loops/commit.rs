@@ -25,7 +25,7 @@ pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
     };
     let (what, floor) = ("one of 10,000 files", "git commit -am");
     Ok(vec![
-        Row::cpu(SUBJECT, what, Some(1.3), &seconds("ours_cpu_ms"), (floor, &seconds("git_cpu_ms"))),
-        Row::wall(SUBJECT, what, Some(1.3), &seconds("ours_ms"), (floor, &seconds("git_ms"))),
+        Row::cpu(SUBJECT, what, Some(2.0), &seconds("ours_cpu_ms"), (floor, &seconds("git_cpu_ms"))),
+        Row::wall(SUBJECT, what, Some(2.0), &seconds("ours_ms"), (floor, &seconds("git_ms"))),
     ])
 }

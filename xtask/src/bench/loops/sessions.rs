@@ -32,7 +32,6 @@ struct Call {
     words: Vec<OsString>,
     input: PathBuf,
     code: i32,
-    /// Whether it prints on standard output.
     speaks: bool,
 }
 

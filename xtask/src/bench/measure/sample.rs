@@ -21,7 +21,6 @@ const PATIENCE: u32 = 120;
 pub(crate) struct Sample {
     pub(crate) wall: f64,
     pub(crate) cpu: f64,
-    /// Of the largest single process.
     pub(crate) max_rss_kib: f64,
     /// Page faults that needed no disk, of every process of the run.
     pub(crate) faults: f64,

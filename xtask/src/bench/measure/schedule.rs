@@ -40,7 +40,6 @@ pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Milliseconds of CPU by shape.
 fn measure(bench: &Bench, tasks: u32) -> Result<Value> {
     let printed = capture(bench.tools.example("schedule").arg(tasks.to_string()))?;
     let object = printed.lines().find_map(|line| serde_json::from_str::<Value>(line).ok());

@@ -1,6 +1,5 @@
 //! The few statistics that the benchmarks use.
 
-/// The middle value.
 pub(crate) fn median(values: &[f64]) -> f64 {
     quantile(values, 0.5)
 }
@@ -15,7 +14,6 @@ pub(crate) fn p99(values: &[f64]) -> f64 {
     quantile(values, 0.99)
 }
 
-/// The greatest value.
 pub(crate) fn worst(values: &[f64]) -> f64 {
     quantile(values, 1.0)
 }

@@ -16,15 +16,12 @@ const TRACED: &str = "trace=execve,clone,clone3,fsync,fdatasync,sync,syncfs,sync
 /// How often things happened in one run, over all its processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
-    /// Programs started.
     pub(crate) programs: u64,
     pub(crate) git: u64,
-    /// Threads started.
     pub(crate) threads: u64,
     pub(crate) syncs: u64,
     pub(crate) renames: u64,
     pub(crate) sleeps: u64,
-    /// Bytes written to files, by path.
     pub(crate) written: HashMap<String, u64>,
 }
 

@@ -9,7 +9,6 @@ use crate::files::{fresh_folder, make_folder};
 use crate::process::{capture, cargo, command, environment, succeed};
 use crate::workspace::Workspace;
 
-/// Paths of everything that a run starts.
 pub(crate) struct Tools {
     /// First in the PATH of every run: holds `mock_agent`, and the same program as `claude` for the shell loop.
     pub(crate) folder: PathBuf,

@@ -27,7 +27,6 @@ pub(crate) enum Contestant {
 }
 
 impl Contestant {
-    /// As it is called in tables.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Refrain => "Refrain",

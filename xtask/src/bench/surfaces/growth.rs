@@ -39,7 +39,6 @@ pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// The figures that the example prints.
 #[derive(Debug, PartialEq)]
 struct Figures {
     early: f64,

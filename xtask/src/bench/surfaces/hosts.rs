@@ -99,7 +99,6 @@ fn at_full_speed(bench: &Bench, program: &Path) -> Result<Vec<Row>> {
     ])
 }
 
-/// The example's arguments.
 fn words(sandbox: &Sandbox, loops: u32, iterations: u32, pause_ms: u32) -> Vec<OsString> {
     let numbers = [loops, iterations, pause_ms].map(|number| number.to_string().into());
     [vec![sandbox.note("hosted").into_os_string()], numbers.into(), vec!["mock_agent".into()]].concat()

@@ -131,7 +131,6 @@ impl<'a> Running<'a> {
         Ok(peaks.values().sum::<u64>() as f64)
     }
 
-    /// The program's standard error.
     fn said(&self) -> String {
         tail(&fs::read(self.sandbox.note("stderr")).unwrap_or_default())
     }

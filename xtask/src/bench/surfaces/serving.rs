@@ -99,7 +99,6 @@ impl Drop for Driven {
 pub(crate) struct Served {
     server: Child,
     pub(crate) site: Site,
-    /// The link that authenticates a browser.
     pub(crate) open: String,
 }
 

@@ -5,7 +5,6 @@ use crate::bench::report::Row;
 use crate::failure::Result;
 use crate::workspace::Workspace;
 
-/// The inputs of a subject.
 pub(crate) struct Bench {
     pub(crate) workspace: Workspace,
     pub(crate) tools: Tools,

@@ -89,7 +89,6 @@ impl Top {
         stdin.write_all(keys.as_bytes()).and_then(|()| stdin.flush()).doing("press a key")
     }
 
-    /// Seconds that its threads ran.
     fn cpu(&self) -> Result<f64> {
         cpu(self.pid).map_or_else(|| fail("refrain top has ended"), Ok)
     }

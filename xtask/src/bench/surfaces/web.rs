@@ -17,7 +17,6 @@ use crate::process::tail;
 /// How often it is looked whether a browser has seen something.
 pub(crate) const LOOK: Duration = Duration::from_millis(5);
 
-/// A server that lets this program in.
 #[derive(Clone)]
 pub(crate) struct Site {
     pub(crate) port: u16,
@@ -117,7 +116,6 @@ impl Browser {
         self.post(&format!("/session/{}/url", self.session), &json!({ "url": url })).map(drop)
     }
 
-    /// The result of a script.
     pub(crate) fn run(&self, script: &str) -> Result<Value> {
         let path = format!("/session/{}/execute/sync", self.session);
         self.post(&path, &json!({"script": script, "args": []}))

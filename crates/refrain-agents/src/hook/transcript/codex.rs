@@ -15,6 +15,7 @@ struct Line {
     payload: Payload,
 }
 
+#[serde_with::apply(Option => #[serde(default, deserialize_with = "lax")])]
 #[derive(Deserialize)]
 struct Payload {
     #[serde(rename = "type", default)]
@@ -23,9 +24,7 @@ struct Payload {
     role: String,
     #[serde(default)]
     content: Value,
-    #[serde(default, deserialize_with = "lax")]
     model: Option<String>,
-    #[serde(default, deserialize_with = "lax")]
     info: Option<Info>,
 }
 

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::{Tail, add, blocks};
 use crate::wire::lax;
 
+#[serde_with::apply(Option => #[serde(default, deserialize_with = "lax")])]
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Line {
@@ -18,11 +19,8 @@ struct Line {
     content: Value,
     #[serde(default)]
     tool_calls: Vec<Value>,
-    #[serde(default, deserialize_with = "lax")]
     id: Option<String>,
-    #[serde(default, deserialize_with = "lax")]
     model: Option<String>,
-    #[serde(default, deserialize_with = "lax")]
     tokens: Option<Usage>,
 }
 

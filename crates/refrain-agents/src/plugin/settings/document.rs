@@ -38,7 +38,6 @@ impl Group {
         Self { range: array.range, children: array.elements.iter().map(Ranged::range).collect() }
     }
 
-    /// The position of its closing bracket.
     fn close(&self) -> usize {
         self.range.end - 1
     }
@@ -209,7 +208,6 @@ impl<'t> Document<'t> {
     }
 }
 
-/// The layout of inserted text.
 struct Style {
     /// The line ending and the indentation; none if all is on one line.
     line: Option<(&'static str, String)>,
@@ -240,7 +238,6 @@ fn entry(path: &[String], edit: &Edit, style: &Style) -> String {
     }
 }
 
-/// The value nested in these keys.
 fn nested(path: &[String], edit: &Edit, style: &Style) -> String {
     match (path, &edit.kind) {
         ([], Kind::Element(_)) => style.around('[', &edit.value, ']'),

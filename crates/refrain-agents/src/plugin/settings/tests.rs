@@ -12,12 +12,10 @@ fn hook(event: &str, words: &str) -> Edit {
     }
 }
 
-/// Codex's edits.
 fn hooks() -> Vec<Edit> {
     vec![hook("Stop", "hook stop"), hook("SessionStart", "hook session-start")]
 }
 
-/// Claude Code's edits.
 fn switches() -> Vec<Edit> {
     let edit = |path: [&str; 2], value: &str, kind| Edit {
         path: path.map(str::to_owned).to_vec(),
@@ -30,7 +28,6 @@ fn switches() -> Vec<Edit> {
     ]
 }
 
-/// Unusual settings files.
 const ODD: &[&str] = &[
     "",
     "\n",
@@ -61,7 +58,6 @@ const ODD: &[&str] = &[
     "{\"a\": 1 // no end\n}",
 ];
 
-/// The value of a text.
 fn said(text: &str) -> serde_json::Value {
     let document = Document::read(text).unwrap_or_else(|error| panic!("{error}: {text}"));
     document.value.map_or_else(|| serde_json::json!({}), serde_json::Value::from)

@@ -13,7 +13,6 @@ use refrain_core::spec::AgentKind;
 use super::{BAD, Case, DONE, after, check};
 use crate::play::{call, play, play_with, recording, spec};
 
-/// An error result as Gemini writes it.
 fn failed(kind: &str, message: &str) -> String {
     let message = serde_json::to_string(message).expect("text");
     format!(r#"{{"type":"result","status":"error","error":{{"type":"{kind}","message":{message}}}}}"#)

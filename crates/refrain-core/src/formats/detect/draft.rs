@@ -37,7 +37,6 @@ struct Script {
     hard: bool,
 }
 
-/// An offer in the making.
 pub(super) struct Draft<'a> {
     pub(super) listing: &'a Listing,
     found: Vec<Script>,
@@ -64,12 +63,10 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// A hard gate of a folder.
     pub(super) fn test(&mut self, folder: &str, name: &str, command: impl Into<String>) {
         self.gate(folder, name, command.into(), true);
     }
 
-    /// A soft gate of a folder.
     pub(super) fn lint(&mut self, folder: &str, name: &str, command: impl Into<String>) {
         self.gate(folder, name, command.into(), false);
     }
@@ -91,12 +88,10 @@ impl<'a> Draft<'a> {
         self.found.iter().any(|found| found.folder == folder && bare(&found.command) == bare(command))
     }
 
-    /// Globs of what decides whether gates pass.
     pub(super) fn protect(&mut self, globs: &[&str]) {
         self.protect.extend(globs.iter().map(|glob| (*glob).to_owned()));
     }
 
-    /// One file that decides, in any folder.
     pub(super) fn protect_file(&mut self, path: &str) {
         self.protect.insert(format!("/{}", globset::escape(path)));
     }
@@ -108,7 +103,6 @@ impl<'a> Draft<'a> {
         self.parts.push(Part { path, frozen: keys(frozen), may_gain: keys(may_gain) });
     }
 
-    /// Globs of tests.
     pub(super) fn protect_existing(&mut self, globs: &[&str]) {
         self.protect_existing.extend(globs.iter().map(|glob| (*glob).to_owned()));
     }
@@ -178,7 +172,6 @@ impl<'a> Draft<'a> {
         unread.into_iter().collect()
     }
 
-    /// Something a person should know.
     pub(super) fn note(&mut self, note: impl Into<String>) {
         let note = note.into();
         if !self.notes.contains(&note) {

@@ -86,7 +86,6 @@ impl Listing {
         self.paths.contains(&join(folder, name))
     }
 
-    /// The first of the names that the folder has.
     pub(super) fn first<'a>(&self, folder: &str, names: &[&'a str]) -> Option<&'a str> {
         names.iter().copied().find(|name| self.has(folder, name))
     }
@@ -132,7 +131,6 @@ impl Listing {
 }
 
 /// The files whose texts [`offer`](super::offer) wants to see, of all that there are; of each at most [`READ_AT_MOST`].
-#[must_use]
 pub fn wanted<'a>(paths: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let mut wanted = Vec::new();
     let mut tests = Vec::new();
@@ -166,7 +164,6 @@ pub(super) fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }
 
-/// A path in a folder.
 pub(super) fn join(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
 }

@@ -7,7 +7,6 @@ use serde_json::Value;
 use super::draft::Draft;
 use super::listing::{Listing, contains, has_line, join, split};
 
-/// Protected files of any such project.
 const PROTECT: &[&str] = &[
     "**/.npmrc",
     "**/.yarnrc",
@@ -235,7 +234,6 @@ fn slug(script: &str) -> String {
     script.replace(':', "-")
 }
 
-/// The extensions of Deno's modules.
 const SOURCES: &[&str] = &["ts", "tsx", "mts", "js", "jsx", "mjs"];
 
 fn deno(draft: &mut Draft<'_>) {

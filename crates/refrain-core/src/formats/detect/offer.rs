@@ -36,12 +36,10 @@ const PROTECT: &[&str] = &[
 /// A manifest for which the note about skipped files is worth its line.
 const MANIFESTS: &[&str] = &["Cargo.toml", "package.json", "pyproject.toml", "go.mod"];
 
-/// How many of those are named.
 const NAMED: usize = 5;
 
 /// The gates and protections that a repository offers; the same listing always makes the same offer. If it has no hard
 /// gate, a note says so: nothing would be proven.
-#[must_use]
 pub fn offer(listing: &Listing) -> Offer {
     let mut draft = Draft::new(listing);
     rust::detect(&mut draft);

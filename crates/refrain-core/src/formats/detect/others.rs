@@ -9,7 +9,6 @@ struct Ecosystem {
     is_manifest: fn(&str) -> bool,
     /// Whether a path below the folder is a test. If there is none, no gate is offered.
     is_test: fn(&str) -> bool,
-    /// The gates of a folder.
     gates: fn(&mut Draft<'_>, &str),
     protect: &'static [&'static str],
     tests: &'static [&'static str],

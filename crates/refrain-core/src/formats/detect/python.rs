@@ -36,7 +36,6 @@ const PROTECT: &[&str] = &[
     "**/.python-version",
 ];
 
-/// The parts of a manifest that decide.
 const FROZEN: &[&str] = &[
     "tool.pytest",
     "tool.coverage",
@@ -51,7 +50,6 @@ const FROZEN: &[&str] = &[
 
 const TESTS: &[&str] = &["**/test_*.py", "**/*_test.py", "**/tests.py", "**/tests/**", "**/test/**"];
 
-/// Files that make a folder a project.
 const MANIFESTS: &[&str] = &[
     "pyproject.toml",
     "setup.py",
@@ -114,7 +112,6 @@ pub(super) fn detect(draft: &mut Draft<'_>) {
     }
 }
 
-/// A folder with a Python project.
 struct Project<'a> {
     listing: &'a Listing,
     folder: &'a str,

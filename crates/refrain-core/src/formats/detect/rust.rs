@@ -6,7 +6,6 @@ use toml::{Table, Value};
 use super::draft::Draft;
 use super::listing::{contains, join};
 
-/// Protected files of any Rust project.
 const PROTECT: &[&str] = &[
     "**/.cargo/config",
     "**/.cargo/config.toml",
@@ -85,7 +84,6 @@ fn gates(draft: &mut Draft<'_>, folder: &str, is_workspace: bool) {
     );
 }
 
-/// Whether a workspace excludes the folder.
 fn excludes(manifest: &Table, root: &str, folder: &str) -> bool {
     let relative = folder[root.len()..].trim_start_matches('/');
     let excluded =

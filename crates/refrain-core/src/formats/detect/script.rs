@@ -11,7 +11,6 @@ use super::listing::{join, split};
 use crate::gate::shows_output;
 use crate::protect::{Simple, simple_commands};
 
-/// A file that a script names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Called {
     /// Relative to the folder that the script runs in, or to its own.
@@ -23,11 +22,9 @@ pub(super) struct Called {
     pub(super) has_arguments: bool,
 }
 
-/// Folders of code that is tested.
 const SOURCES: &[&str] =
     &["src", "source", "sources", "app", "apps", "bin", "cmd", "pkg", "internal", "packages", "crates"];
 
-/// Folders of what checks and builds.
 const MACHINERY: &[&str] = &[
     ".ci",
     "ci",
@@ -84,7 +81,6 @@ const HELPERS: &[&str] = &[
 
 const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "ash"];
 
-/// Words in front of a command.
 const BEFORE: &[&str] =
     &["!", "do", "elif", "else", "if", "then", "time", "until", "while", "{", "command", "exec", "env"];
 
@@ -155,7 +151,6 @@ pub(super) fn decides(called: &Called, path: &str, text: Option<&str>, callers: 
         }
 }
 
-/// Whether a file's name says that it checks.
 pub(super) fn checks(path: &str) -> bool {
     let stem = stem(path);
     ["test", "spec", "check"].iter().any(|word| stem.contains(word))
@@ -218,7 +213,6 @@ fn is_name(word: &str) -> bool {
         && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// The functions that a shell script defines.
 fn functions(text: &str) -> Vec<&str> {
     let of_line = |line: &'_ str| -> Option<usize> { line.find("()") };
     let defined = text.lines().filter_map(|line| {

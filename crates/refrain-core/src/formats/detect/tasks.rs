@@ -50,13 +50,11 @@ pub(super) fn detect(draft: &mut Draft<'_>) {
     scripts(draft);
 }
 
-/// A task of make or just.
 #[derive(Debug, PartialEq, Eq)]
 struct Task<'a> {
     name: &'a str,
     /// Its only line, if it has no more and depends on nothing.
     line: Option<&'a str>,
-    /// All its lines.
     recipe: Vec<&'a str>,
     /// The tasks that run before it, beside files.
     needs: Vec<&'a str>,

@@ -22,7 +22,6 @@ fn offered(files: &[(&str, &str)]) -> Offer {
     }
 }
 
-/// Its gates, a line each.
 fn gates(files: &[(&str, &str)]) -> Vec<String> {
     let line = |gate: &crate::gate::GateSpec| {
         format!("{}{}: {}", if gate.hard { "" } else { "soft " }, gate.name, gate.check)
@@ -30,7 +29,6 @@ fn gates(files: &[(&str, &str)]) -> Vec<String> {
     offered(files).gates.iter().map(line).collect()
 }
 
-/// Its hard gates.
 fn hard(files: &[(&str, &str)]) -> Vec<String> {
     gates(files).into_iter().filter(|line| !line.starts_with("soft ")).collect()
 }
@@ -452,7 +450,6 @@ const CHEATS: &[(&str, Change)] = &[
     (".env.test", Change::Added(Kind::File)),
 ];
 
-/// Files that honest work touches.
 const HONEST: &[(&str, Change)] = &[
     ("src/lib.rs", Change::Modified(Kind::File)),
     ("src/new.rs", Change::Added(Kind::File)),

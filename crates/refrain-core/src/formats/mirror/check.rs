@@ -8,7 +8,6 @@ pub enum Check {
     /// Tests and a reviewer, as its system always has them.
     Gates,
     Command {
-        /// The key in the file that names it.
         key: String,
         command: String,
     },

@@ -14,7 +14,6 @@ use crate::spec::Limits;
 use crate::text::clip;
 use crate::values;
 
-/// A system whose files are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum System {
     /// Seed 000.
@@ -31,29 +30,24 @@ pub enum System {
     RalphLoop,
 }
 
-/// A loop of another system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignLoop {
     pub system: System,
-    /// Its name there.
     pub id: Option<LoopId>,
     /// When the Refrain loop that it shows began; none if Refrain did not write it.
     pub began: Option<Timestamp>,
     pub prompt: Prompt,
     /// What it ran, as a command line; none if its system knows only one agent. It is shown, never run.
     pub command: Option<String>,
-    /// The words that claim the work done.
     pub promised: Promised,
     /// How many iterations it may have in total; none is without a limit.
     pub cap: Option<u32>,
-    /// How many of them were counted.
     pub iteration: u32,
     pub standing: LoopPhase,
     /// What checked its work there; none if nothing did. Refrain never runs a command from it.
     pub check: Option<Check>,
 }
 
-/// The prompt of a loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Prompt {
     Text(String),
@@ -66,7 +60,6 @@ pub enum Prompt {
 /// The words that claim a loop's work done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Promised {
-    /// These.
     Words(PromiseText),
     /// None: it ends when its agent ends well.
     Never,
@@ -77,29 +70,14 @@ pub enum Promised {
 /// Why a loop cannot continue from a file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unread {
-    /// No known system wrote it.
     #[error(
         "no system that is known writes such a file; accepted are the loop states of Synthex, Descartes, Randroid, Conclave and the Ralph loop"
     )]
     Unknown,
-    /// It lacks something, or a value is of the wrong kind.
     #[error("it is no state of {system}'s: {why}")]
-    Damaged {
-        /// The system that seems to have written it.
-        system: System,
-        why: String,
-    },
-    /// A value that cannot be taken.
+    Damaged { system: System, why: String },
     #[error("{key}: {found}: accepted {accepted}")]
-    Value {
-        /// The place of the value.
-        key: &'static str,
-        /// The value.
-        found: String,
-        /// The accepted values.
-        accepted: String,
-    },
-    /// It is about many tasks; their file says what is left.
+    Value { key: &'static str, found: String, accepted: String },
     #[error("it is the state of a plan, of tag {tag:?}; what is left of that its tasks say themselves")]
     Plan {
         tag: String,
@@ -111,28 +89,12 @@ pub enum Unread {
 /// Why a loop that was read cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CannotContinue {
-    /// It came to its end there.
     #[error("it is {0} there")]
     Over(&'static str),
-    /// There is no iteration left.
     #[error("its iterations are used up: {used} of {cap}; accepted is --max-iterations {} to {most}", used + 1)]
-    UsedUp {
-        /// Counted iterations.
-        used: u32,
-        /// The limit.
-        cap: u32,
-        /// The most that it can be given.
-        most: u32,
-    },
+    UsedUp { used: u32, cap: u32, most: u32 },
     #[error("it may have {cap} iterations, and had {used}: at most {} more at a time; accepted is --max-iterations {} to {most}", Limits::MAX_GRANT, used + 1)]
-    TooMany {
-        /// Counted iterations.
-        used: u32,
-        /// The limit.
-        cap: u32,
-        /// The most that it can be given.
-        most: u32,
-    },
+    TooMany { used: u32, cap: u32, most: u32 },
 }
 
 /// A larger count is implausible; a smaller one cannot overflow a counter.
@@ -143,9 +105,6 @@ const SHOWN: usize = 400;
 
 impl ForeignLoop {
     /// How many iterations it may have in total, with those that were counted there.
-    ///
-    /// # Errors
-    /// [`CannotContinue`] if it cannot continue with `asked`, or without.
     pub fn total(&self, asked: Option<u32>) -> Result<u32, CannotContinue> {
         match self.standing {
             LoopPhase::Completed => return Err(CannotContinue::Over("completed")),

@@ -14,11 +14,8 @@ use crate::prompt::state_file::front_matter;
 pub enum LoopPhase {
     /// It runs, or can continue as it is: a pause is none of their ends.
     Running,
-    /// It is done.
     Completed,
-    /// A person ended it.
     Cancelled,
-    /// It used up its iterations.
     MaxIterationsReached,
     /// It broke off, for any other reason.
     Crashed,
@@ -26,7 +23,6 @@ pub enum LoopPhase {
 
 impl LoopPhase {
     /// How a loop stands; one that has not ended and has no runner broke off.
-    #[must_use]
     pub fn of(state: &LoopState, is_driven: bool) -> Self {
         match state.ended.map(|ended| ended.end) {
             None if is_driven => Self::Running,

@@ -6,7 +6,6 @@ use super::LoopPhase;
 use super::found::{ForeignLoop, Promised, System, Unread, counted, prompt, words};
 use crate::prompt::state_file::front_matter;
 
-/// Its path in a project.
 pub const PATH: &str = ".claude/ralph-loop.local.md";
 
 /// The note for a session that begins a loop beside one of that plugin (seed 000).
@@ -21,7 +20,6 @@ struct MirrorFile {
 }
 
 /// Whether a file of that plugin says that its loop is on.
-#[must_use]
 pub fn is_active(text: &str) -> bool {
     #[derive(Deserialize)]
     struct Active {

@@ -5,7 +5,6 @@ use serde::Deserialize;
 
 use super::found::{ForeignLoop, System, Unread};
 
-/// The file, in the project.
 pub(super) const FILE: &str = ".scud/loop-state.json";
 
 #[derive(Deserialize)]

@@ -12,7 +12,6 @@ pub struct CarriedCounter {
     pub iteration: u32,
 }
 
-/// What `--mirror` may name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MirrorName {
     Loop(Mirror),

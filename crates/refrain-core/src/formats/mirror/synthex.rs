@@ -12,7 +12,6 @@ use crate::spec::Limits;
 /// The folder of its files in a project, one per loop.
 pub(super) const FOLDER: &str = ".synthex/loops";
 
-/// The only version there is.
 const VERSION: u32 = 1;
 
 /// The keys of the schema. Those that may be null must be present.
@@ -39,7 +38,6 @@ struct State {
     exit_reason: Option<String>,
 }
 
-/// The fields that Refrain writes.
 #[derive(Serialize)]
 struct MirrorDocument {
     #[serde(flatten)]
@@ -84,7 +82,6 @@ pub(super) fn document(state: &LoopState, standing: LoopPhase, mark: Mark) -> St
     pretty(&MirrorDocument { state, mark })
 }
 
-/// The words of the seed.
 fn reason(standing: LoopPhase, most: u32) -> Option<String> {
     Some(match standing {
         LoopPhase::Running => return None,

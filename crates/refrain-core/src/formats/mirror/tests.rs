@@ -30,29 +30,9 @@ fn driven() -> Event {
     Event::RunnerStarted { runner: runner(1), interrupted: None, adopted: None, judged: None }
 }
 
-/// One iteration of an agent that says this.
 fn iteration(number: u32, promised: bool) -> Vec<Event> {
-    let finished = AttemptFinished {
-        exit: Exit::Code(0),
-        promised,
-        near_miss: None,
-        gave_up: None,
-        work: None,
-        needs: None,
-        state: None,
-        git_changed: Vec::new(),
-        refused: Vec::new(),
-        idle: false,
-        stdout_bytes: 0,
-        stderr_bytes: 0,
-        preview: "it \"goes\" on".into(),
-        summary: None,
-        left: false,
-        output_error: None,
-        report: None,
-        fingerprint: None,
-        sealed: Default::default(),
-    };
+    let finished =
+        AttemptFinished { promised, preview: "it \"goes\" on".into(), ..AttemptFinished::new(Exit::Code(0)) };
     vec![
         Event::IterationBegun { iteration: number, work: None },
         Event::AttemptStarted(AttemptId { iteration: number, attempt: 1 }),
@@ -244,7 +224,6 @@ fn synthex() -> Value {
     })
 }
 
-/// The same with these values.
 fn with(mut state: Value, changes: &Value) -> Value {
     state.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
     state

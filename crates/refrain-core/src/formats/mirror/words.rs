@@ -16,11 +16,8 @@ const OPTIONS: [(&str, bool); 12] = [
     ("--isolation", true),
 ];
 
-/// The rest of the line.
 pub(super) struct Line {
-    /// The prompt for the loop's agent.
     pub(super) prompt: String,
-    /// The file that says it, in its place.
     pub(super) file: Option<String>,
 }
 

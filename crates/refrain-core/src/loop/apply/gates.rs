@@ -6,9 +6,9 @@ use std::mem;
 use jiff::Timestamp;
 
 use super::super::proof::MAX_ROUNDS;
-use super::super::state::Child;
-use super::super::state::{Attempt, LoopState, Outcome, Phase};
-use super::super::state::{Candidate, GateFailure, GateResult, Proof, Proving, Running};
+use super::super::state::{
+    Attempt, Candidate, Child, GateFailure, GateResult, LoopState, Outcome, Phase, Proof, Proving, Running,
+};
 use super::super::trouble::{Reaction, Trouble, answer};
 use super::attempt::says_blocked;
 use crate::agent::{Fault, Usage};
@@ -359,7 +359,6 @@ impl LoopState {
         }
     }
 
-    /// Its runner died under it.
     pub(super) fn lose_gate(&mut self) {
         if self.running_gate().is_some() {
             self.refunds_in_a_row += 1;
@@ -448,7 +447,6 @@ impl LoopState {
         }
     }
 
-    /// All gates have spoken.
     fn conclude(&mut self, restless: bool, at: Timestamp) {
         let Phase::Proving(proving) = &mut self.phase else { return };
         let Some(candidate) = proving.candidate.take() else { return };
@@ -491,7 +489,6 @@ impl LoopState {
         }
     }
 
-    /// The tree of this iteration's commit.
     fn committed(&self) -> Option<&Oid> {
         if let Some((iteration, tree)) = &self.git.published.rebased
             && *iteration == self.iteration

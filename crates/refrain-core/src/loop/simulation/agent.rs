@@ -1,5 +1,3 @@
-//! Agents that follow a script.
-
 use crate::agent::{AgentReport, Fault, FaultKind, Scope, Tokens, Until};
 use crate::event::{AttemptFinished, Exit};
 use crate::fingerprint;
@@ -11,20 +9,15 @@ use crate::spec::Millis;
 const SIGINT: i32 = 2;
 const SIGKILL: i32 = 9;
 
-/// The character of the agents of one run.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum AgentCharacter {
-    /// They work, mostly.
     Willing,
     /// They fail, now at once and now later.
     Clumsy,
     /// They cannot work at all: every one fails at once.
     Broken,
-    /// They hang.
     Stuck,
-    /// Their supervisors die.
     Doomed,
-    /// Anything.
     Moody,
 }
 
@@ -97,7 +90,6 @@ pub(super) struct Agent {
     fault: Option<(FaultKind, Option<Millis>)>,
     /// What it says that it tries again for, after its first event.
     retry: Option<(FaultKind, Option<Millis>)>,
-    /// It printed something.
     has_printed: bool,
     /// How many tokens it uses for all that it prints, if it reports them.
     uses: Option<u64>,
@@ -116,7 +108,6 @@ pub(super) struct Agent {
     stubborn: u64,
 }
 
-/// The next sign of an agent.
 pub(super) enum Sign {
     Spawned,
     CannotStart,

@@ -89,7 +89,6 @@ impl Gate {
         self.ends_at
     }
 
-    /// The stop ladder begins.
     pub(super) fn stop(&mut self, now: u64) {
         let forced = now + self.stubborn;
         if self.ends_at.is_none_or(|own| own > forced) {

@@ -17,7 +17,7 @@ use crate::event::{
     Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, Record, StopReason, Urgency,
 };
 use crate::gate::{GateName, GateSpec, Verdict};
-use crate::git::{Checkout, CommitResult, Effect, Oid, PublishResult};
+use crate::git::{CommitResult, Effect, Oid, PublishResult};
 use crate::ids::{AttemptId, RequestId};
 use crate::r#loop::LoopState;
 use crate::r#loop::proof::MAX_ROUNDS;
@@ -58,7 +58,6 @@ pub(super) struct Ledger {
     stale: bool,
     /// The last iteration is still to be committed.
     uncommitted: bool,
-    /// The tree that the gates are asked about.
     tree: Option<Oid>,
     /// The gate in flight: since when, and why it is stopped.
     gate: Option<(GateName, Timestamp, Option<StopReason>)>,
@@ -66,7 +65,6 @@ pub(super) struct Ledger {
     words: BTreeMap<GateName, (bool, Option<Oid>)>,
     /// Gates that could not run.
     missing: success::Missing,
-    /// The tree of this iteration's commit.
     committed: Option<Oid>,
     released: bool,
     /// The critic in flight: since when, and why it is stopped.
@@ -87,7 +85,6 @@ pub(super) struct Ledger {
     silent: bool,
     /// The loop's work is saved, since it was last resumed.
     kept: bool,
-    /// Another agent took over.
     changed: bool,
     /// No attempt before that, unless a person says so.
     not_before: Option<Timestamp>,
@@ -199,7 +196,6 @@ impl Ledger {
         self.asked.contains(request)
     }
 
-    /// Checks and enters one more record.
     pub(super) fn enter(&mut self, record: &Record) {
         let Record { seq, at, event } = record;
         assert_eq!(*seq, self.seq + 1, "a record is missing");
@@ -330,7 +326,7 @@ impl Ledger {
                 };
             }
             Event::WorktreeReleased { .. } => {
-                assert!(matches!(self.spec.git.checkout, Checkout::Worktree { .. }) && self.has_base);
+                assert!(self.spec.git.checkout.is_own_worktree() && self.has_base);
                 let claimed = self.claims() && !self.uncommitted;
                 let is_over = claimed || self.is_counted() && (!self.uncommitted || self.proves());
                 assert!(is_over || self.cancelled.is_some(), "it may need its worktree");
@@ -462,6 +458,7 @@ impl Ledger {
                         self.outside.waits = false;
                     }
                     Ask::Steer(text) => self.steering.push((text.clone(), false)),
+                    Ask::AllowHost(_) => {}
                 }
             }
             Event::WaitStarted(_) => {
@@ -474,7 +471,7 @@ impl Ledger {
                 self.waiting = true;
             }
             Event::LoopEnded(end) => self.end(*end),
-            Event::LoopResumed { limits, approved } => {
+            Event::LoopResumed { limits, approved, .. } => {
                 let is_idle = self.iteration == 0 || matches!(self.last, Some(Last::Charged { .. }));
                 self.stale |= is_idle && !self.uncommitted && self.has_base && self.settled == self.iteration;
                 assert!(self.cancelled.is_none(), "resumed after a cancel");
@@ -523,7 +520,6 @@ impl Ledger {
         self.last = Some(last);
     }
 
-    /// Before anything that costs an agent's work.
     fn assert_may_go_on(&self) {
         assert!(self.driven, "nobody drives it");
         assert!(self.ended.is_none(), "it goes on after its end");
@@ -718,7 +714,6 @@ impl Ledger {
         assert_eq!(self.charged, self.iteration, "every iteration is charged once");
     }
 
-    /// The core says the same.
     pub(super) fn assert_agrees(&self, state: &LoopState) {
         assert_eq!(state.seq, self.seq);
         assert_eq!(state.iteration, self.iteration, "the counter is lost");

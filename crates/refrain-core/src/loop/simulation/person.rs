@@ -17,7 +17,6 @@ pub(super) enum Act {
     Interrupt,
 }
 
-/// What a person does with a stopped loop.
 pub(super) enum Leave {
     It,
     Resume { iterations: Option<u32>, duration: Option<Millis> },
@@ -54,7 +53,6 @@ impl Person {
         Self { acts: Schedule::new(plan), patience: random.below(4) }
     }
 
-    /// What they do with this stopped loop.
     pub(super) fn finds(&mut self, random: &mut Random, state: &LoopState) -> Leave {
         if self.patience == 0 {
             return Leave::It;

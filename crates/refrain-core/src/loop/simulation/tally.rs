@@ -1,5 +1,3 @@
-//! What the seeds of loops have to cover.
-
 use crate::event::{Blocked, ClaimSource, End};
 use crate::stuck::Pattern;
 

@@ -25,7 +25,6 @@ impl Work {
         is_known.then(|| format!("{:032x}", self.state).parse().expect("a digest"))
     }
 
-    /// An attempt is over.
     pub(super) fn attempted(&mut self) {
         match self.random.once_in(self.idle) {
             true if self.random.once_in(3) => self.state = self.random.below(self.newest + 1),

@@ -24,7 +24,6 @@ use crate::simulation::tally::Tally;
 use crate::spec::{Millis, Spec, Until};
 use crate::stuck::Verdict;
 
-/// The most often that one run crashes.
 const MANY_CRASHES: u32 = 4;
 
 pub(super) struct World {
@@ -58,7 +57,6 @@ pub(super) struct World {
     pub(super) swept_at: Option<u64>,
     pub(super) person: Person,
     pub(super) temper: AgentCharacter,
-    /// From this iteration on agents claim.
     pub(super) able_from: u64,
     /// Agents claim in every iteration, and the gates fail in the same way.
     pub(super) boasts: bool,

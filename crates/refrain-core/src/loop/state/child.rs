@@ -7,25 +7,20 @@ use crate::ids::AttemptId;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChildId {
-    /// The agent, in an attempt.
     Attempt(AttemptId),
     /// A gate: a command, or a reviewer.
     Gate {
-        /// Its place in the specification.
         gate: usize,
         /// The number of its run, from 1.
         run: u32,
     },
     Critic {
-        /// The iteration that it follows.
         iteration: u32,
     },
 }
 
-/// A child in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Child {
-    /// When it was recorded as started.
     pub started_at: Timestamp,
     /// Why it is being ended, once it is.
     pub stopping: Option<StopReason>,

@@ -47,7 +47,6 @@ pub enum Outcome {
 
 impl Outcome {
     /// Whether the iteration counts: what the loop's surroundings did to an attempt is not the work's fault.
-    #[must_use]
     pub fn is_charged(self) -> bool {
         match self {
             Self::Claimed
@@ -119,12 +118,9 @@ fn has_no_events(finished: Option<&AttemptFinished>) -> bool {
     finished.and_then(|finished| finished.report.as_deref()).is_some_and(|report| report.no_events)
 }
 
-/// The cause of an attempt's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::r#loop) enum Cause {
-    /// Its own end.
     Itself(Exit),
-    /// The requested stop.
     Stopped(StopReason, Exit),
 }
 

@@ -1,18 +1,12 @@
-//! The part of a loop's state on progress.
-
 use crate::event::Pushed;
 use crate::git::{Oid, RepoPath};
 use crate::stuck::{IterationResult, Stuck};
 use crate::work::WorkDigest;
 
-/// The progress of a loop's iterations.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Progress {
-    /// Their fold.
     pub stuck: Stuck,
-    /// The work when the last one began.
     pub(in crate::r#loop) began: Option<WorkDigest>,
-    /// The iteration that was recorded last.
     pub(in crate::r#loop) last_recorded: u32,
     /// The fold before the last record, and that record: checks may fail it later.
     pub(in crate::r#loop) before: Option<Box<(Stuck, IterationResult)>>,
@@ -22,7 +16,6 @@ pub struct Progress {
     pub saved: Option<Saved>,
 }
 
-/// Where unproven work is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Saved {
     Branch {

@@ -18,26 +18,22 @@ use crate::text::{clip, squeeze};
 /// How much of a reviewer's findings fits on one line, in bytes.
 const LONGEST_FINDINGS: usize = 160;
 
-/// The work to be proven.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// Its tree; none if there is no repository, and then no candidate is known to be the same as another.
     pub tree: Option<Oid>,
     /// The loop changed something that the tree does not show.
     pub partial: bool,
-    /// Protected paths changed since the start.
     pub touched: Vec<Touched>,
 }
 
 impl Candidate {
     /// Whether this is known to be the same as `other`.
-    #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         self.tree.is_some() && self.tree == other.tree && !self.partial && !other.partial
     }
 }
 
-/// The gates' results on a candidate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proof {
     pub candidate: Candidate,
@@ -51,12 +47,9 @@ pub struct Proof {
     pub approval: Option<Approval>,
 }
 
-/// A person's answer on a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Approval {
-    /// Nothing yet.
     Awaited,
-    /// Approved; and when.
     Given(Timestamp),
     /// The loop continues without it; and when.
     Refused(Timestamp),
@@ -65,7 +58,6 @@ pub enum Approval {
 impl Proof {
     /// Whether every hard gate of `spec` was asked about this very candidate, and passed, nothing protected was
     /// touched, and no person refused it.
-    #[must_use]
     pub fn holds(&self, spec: &Spec) -> bool {
         let passed = |(place, _): (usize, &GateSpec)| self.of_gate(place).is_some_and(GateResult::passed);
         !self.restless
@@ -75,7 +67,6 @@ impl Proof {
     }
 
     /// Says that it never stayed the same, with the cause, in words that follow "because".
-    #[must_use]
     pub fn instability(&self) -> Option<String> {
         let paths = self.changed.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         let named = if paths.is_empty() { String::new() } else { format!(": {paths}") };
@@ -83,29 +74,23 @@ impl Proof {
     }
 
     /// Whether a person was asked about it, and did not approve it.
-    #[must_use]
     pub fn is_refused(&self) -> bool {
         matches!(self.approval, Some(Approval::Refused(_)))
     }
 
-    /// The hard gates that failed.
     pub fn failing<'a>(&'a self, spec: &'a Spec) -> impl Iterator<Item = &'a GateResult> {
         self.results
             .iter()
             .filter(|result| !result.passed() && result.spec(spec).is_some_and(|gate| gate.hard))
     }
 
-    /// The result of this gate.
-    #[must_use]
     pub fn of_gate(&self, gate: usize) -> Option<&GateResult> {
         self.results.iter().find(|result| result.gate == gate)
     }
 }
 
-/// The result of one gate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GateResult {
-    /// Its place in the specification.
     pub gate: usize,
     /// The attempt that it followed; of iteration 0 if it ran before the first.
     pub of: AttemptId,
@@ -119,23 +104,17 @@ pub struct GateResult {
     pub flaky: bool,
     /// The last line that it printed.
     pub preview: String,
-    /// How many test runners printed their summary.
     pub summaries: u32,
     pub fingerprint: Option<Fingerprint>,
-    /// The seal of its kept output.
     pub log: Option<Seal>,
-    /// Its usage, if it is an agent.
     pub usage: Usage,
 }
 
 impl GateResult {
-    #[must_use]
     pub fn passed(&self) -> bool {
         self.failure.is_none()
     }
 
-    /// The gate itself.
-    #[must_use]
     pub fn spec<'a>(&self, spec: &'a Spec) -> Option<&'a GateSpec> {
         spec.gates.get(self.gate)
     }
@@ -150,7 +129,6 @@ pub struct DroppedGate {
     pub said: String,
 }
 
-/// Why a gate did not pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GateFailure {
     /// Its process ended with a code that is not 0, or by a signal.
@@ -198,11 +176,9 @@ pub struct Proving {
     pub changed: Vec<RepoPath>,
     /// The results so far, in the order of the gates.
     pub results: Vec<GateResult>,
-    /// The gate in flight.
     pub running: Option<Running>,
     /// How often the next gate failed on this candidate and is still to be tried.
     pub failed: u32,
-    /// How often each gate was started.
     pub runs: Vec<u32>,
     /// All have spoken, and the candidate is looked at once more: it has to be the same still.
     pub to_check: bool,
@@ -250,23 +226,19 @@ impl Proving {
     }
 
     /// The attempt whose folder has the logs; that of iteration 0 before the first.
-    #[must_use]
     pub fn folder(&self) -> AttemptId {
         self.of.unwrap_or(AttemptId::BEFORE)
     }
 
     /// The gate that is run next, and which of its runs that is.
-    #[must_use]
     pub fn next_gate(&self) -> Option<(usize, u32)> {
         let gate = *self.asked.get(self.results.len())?;
         Some((gate, self.runs.get(gate)? + 1))
     }
 }
 
-/// A gate in flight.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Running {
-    /// Its place in the specification.
     pub gate: usize,
     pub run: u32,
     pub child: Child,

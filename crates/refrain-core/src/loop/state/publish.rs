@@ -5,34 +5,28 @@ use jiff::Timestamp;
 use crate::event::{ClaimSource, Wait};
 use crate::git::{Checks, Conflict, Effect, Oid, PullRequest, Refusal};
 
-/// What is to be published after an iteration.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Publishing {
     /// The iteration's claim, with its gates' proof.
     pub claim: Option<ClaimSource>,
     /// The running effect: an intent is on record, and its result is not.
     pub running: Option<Effect>,
-    /// The wait before the next effect.
     pub next: Option<Wait>,
     /// The first of the waits in a row, and how many there were.
     pub(in crate::r#loop) waited: Option<(Timestamp, u32)>,
 }
 
-/// What a loop has published so far.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Published {
     /// The newest of its commits that its remote has.
     pub pushed: Option<Oid>,
-    /// The remote's name, and the branch there.
     pub place: Option<(String, String)>,
     pub request: Option<PullRequest>,
     /// The commit that the pull request says is proven.
     pub ready: Option<Oid>,
-    /// The last result of the checks.
     pub checks: Option<Checks>,
     /// The result differs from the one before.
     pub is_news: bool,
-    /// The head that they said it of.
     pub(in crate::r#loop) checked: Option<Oid>,
     /// It is merged; and the commit on the base, if the forge reports it.
     pub merged: Option<Option<Oid>>,
@@ -52,16 +46,12 @@ pub struct Published {
     pub(in crate::r#loop) conflicts: u32,
 }
 
-/// An objection to a claim from outside.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Objection {
-    /// Checks failed.
     Checks(Checks),
     /// The remote has what does not go together with the work.
     Conflict {
-        /// The remote's commit.
         theirs: Oid,
-        /// The paths in conflict.
         paths: Vec<Conflict>,
     },
 }

@@ -1,5 +1,3 @@
-//! What comes next between two attempts.
-
 use std::time::Duration;
 
 use rstest::rstest;

@@ -1,5 +1,3 @@
-//! How loops end, and what they wait for.
-
 pub(crate) mod allowance;
 pub(crate) mod blocked;
 pub(crate) mod deadlines;

@@ -19,7 +19,7 @@ use crate::plan::TaskRef;
 use crate::promise::{MatchMode, Promise, PromiseText};
 use crate::prompt::state_file::WorkStatus;
 use crate::session::{MAX_IDLE_TURNS, Session, SessionSpec};
-use crate::spec::{AgentKind, AgentSpec, Limits, Millis, OnStuck, PromptMode, Spec};
+use crate::spec::{AgentKind, AgentSpec, Limits, Millis, OnStuck, Spec};
 
 impl PartialEq<&str> for Steering {
     fn eq(&self, text: &&str) -> bool {
@@ -33,70 +33,24 @@ pub(crate) fn time(ms: i64) -> Timestamp {
 }
 
 pub(in crate::r#loop) fn unlimited() -> Limits {
-    Limits {
-        max_iterations: None,
-        max_duration: None,
-        timeout: None,
-        idle_timeout: None,
-        pause: None,
-        max_cost: None,
-        max_tokens: None,
-        retry_for: None,
-        timeout_grace: None,
-    }
+    Limits::default()
 }
 
 /// A specification with a promise and without any limit.
 pub(crate) fn spec() -> Spec {
     let text = PromiseText::try_new("COMPLETE").unwrap();
     Spec {
-        id: "mend".parse().unwrap(),
-        agent: AgentSpec {
-            kind: AgentKind::Generic,
-            program: "agent".into(),
-            args: Vec::new(),
-            prompt_mode: PromptMode::Auto,
-            env: Default::default(),
-            clean_env: false,
-            model: None,
-            permissions: Default::default(),
-            output_format: Default::default(),
-            price: None,
-        },
-        prompt: "Mend the tests.".into(),
-        iteration_context: true,
         promise: Some(Promise { text, mode: MatchMode::Plain }),
         limits: unlimited(),
-        project: "/project".into(),
-        worktree: "/project".into(),
-        working_dir: "/project".into(),
-        git: Default::default(),
-        gates: Vec::new(),
-        gate_env: Default::default(),
-        protect: Default::default(),
-        until: Default::default(),
-        clean_checkout: false,
-        gates_must_run: false,
-        approval: false,
-        stuck: Default::default(),
-        critique: None,
-        caps: Default::default(),
-        keep_failed: false,
-        mirrors: Vec::new(),
-        memory: None,
-        carried: None,
-        mode: None,
-        trace: None,
-        task: None,
-        session: None,
-        depth: 0,
-        parent: None,
-        sandbox: None,
-        output_cap: Spec::OUTPUT_CAP,
+        ..Spec::new(
+            "mend".parse().unwrap(),
+            AgentSpec::new(AgentKind::Generic, "agent"),
+            "Mend the tests.",
+            "/project",
+        )
     }
 }
 
-/// A session that has said its name.
 pub(in crate::r#loop) fn session(id: Option<&str>) -> Session {
     let Identity { process, boot, host } = runner(9);
     Session { agent: AgentKind::Claude, id: id.map(str::to_owned), process: Some(process), boot, host }
@@ -124,27 +78,7 @@ pub(in crate::r#loop) fn grant(max_iterations: Option<u32>, max_duration: Option
 
 /// The end of an agent that said nothing.
 pub(crate) fn finished(exit: Exit) -> AttemptFinished {
-    AttemptFinished {
-        exit,
-        promised: false,
-        near_miss: None,
-        gave_up: None,
-        work: None,
-        needs: None,
-        state: None,
-        git_changed: Vec::new(),
-        refused: Vec::new(),
-        idle: false,
-        stdout_bytes: 0,
-        stderr_bytes: 0,
-        preview: String::new(),
-        summary: None,
-        left: false,
-        output_error: None,
-        report: None,
-        fingerprint: None,
-        sealed: Default::default(),
-    }
+    AttemptFinished::new(exit)
 }
 
 /// The end of an agent that needs a person.
@@ -234,12 +168,10 @@ pub(in crate::r#loop) fn commit_settled(iteration: u32) -> Event {
     }))
 }
 
-/// The result of an effect.
 pub(in crate::r#loop) fn published(effect: Effect, result: PublishResult) -> Event {
     Event::PublishSettled(Box::new(PublishReport { effect, result }))
 }
 
-/// The result if all goes well.
 pub(in crate::r#loop) fn well(effect: Effect) -> PublishResult {
     match effect {
         Effect::Push => PublishResult::Pushed { remote: "origin".into(), branch: "loop/mend".into() },
@@ -259,12 +191,10 @@ pub(in crate::r#loop) fn checked(verdict: ChecksVerdict) -> PublishResult {
     PublishResult::Checked(Checks { head: oid(1), verdict, total: 2, over: 1, failed })
 }
 
-/// What every test calls the gate at this place.
 pub(in crate::r#loop) fn gate_name(place: usize) -> GateName {
     format!("gate-{place}").parse().unwrap()
 }
 
-/// Gates, of which these decide.
 pub(crate) fn gates<const N: usize>(hard: [bool; N]) -> Vec<GateSpec> {
     let gate = |(place, hard)| GateSpec {
         name: gate_name(place),
@@ -285,23 +215,8 @@ pub(in crate::r#loop) fn candidate_taken(tree: Option<u32>) -> Event {
     Event::CandidateTaken { tree: tree.map(oid), partial: false, touched: Vec::new(), changed: Vec::new() }
 }
 
-/// The end of the gate at this place.
 pub(in crate::r#loop) fn gate_finished(place: usize, exit: Exit) -> GateFinished {
-    GateFinished {
-        gate: gate_name(place),
-        exit,
-        duration: Millis(7),
-        bytes: 0,
-        no_test: None,
-        summaries: 0,
-        preview: String::new(),
-        left: false,
-        output_error: None,
-        fingerprint: None,
-        log: None,
-        review: None,
-        refused: Vec::new(),
-    }
+    GateFinished { duration: Millis(7), ..GateFinished::new(gate_name(place), exit) }
 }
 
 /// The end of a critic that had something to say.
@@ -315,7 +230,6 @@ pub(in crate::r#loop) fn other_agent() -> AgentSpec {
     AgentSpec { model: Some("another".into()), ..spec().agent }
 }
 
-/// Work that is kept on a branch.
 pub(in crate::r#loop) fn work_saved() -> Event {
     Event::WorkSaved { branch: "wip/mend".into(), commit: oid(99), pushed: None, mixed: Vec::new() }
 }
@@ -340,7 +254,6 @@ pub(in crate::r#loop) fn event_of(state: &LoopState, step: Step) -> Option<Event
     }
 }
 
-/// An event's name in the journal.
 pub(in crate::r#loop) fn kind(event: &Event) -> &'static str {
     match event {
         Event::LoopStarted(_) => "loop.started",
@@ -388,7 +301,6 @@ pub(in crate::r#loop) struct Journal {
     pub(in crate::r#loop) records: Vec<Record>,
     pub(in crate::r#loop) state: LoopState,
     pub(in crate::r#loop) live: Live,
-    /// Milliseconds since the first event.
     pub(in crate::r#loop) now: i64,
 }
 
@@ -400,7 +312,6 @@ impl Journal {
         Self { records: vec![record], state, live: Live::default(), now: 0 }
     }
 
-    /// A loop with these limits and a runner.
     pub(in crate::r#loop) fn limited(change: impl FnOnce(&mut Limits)) -> Self {
         let mut spec = spec();
         change(&mut spec.limits);
@@ -412,14 +323,12 @@ impl Journal {
         Self::limited(|_| ())
     }
 
-    /// A loop that commits, and a runner.
     pub(in crate::r#loop) fn committing() -> Self {
         let mut spec = spec();
         spec.git.workflow = Workflow::Commit;
         Self::of(spec).taken_over()
     }
 
-    /// A loop that publishes, its base known.
     pub(in crate::r#loop) fn publishing(workflow: Workflow, change: impl FnOnce(&mut Spec)) -> Self {
         let mut spec = spec();
         spec.git.workflow = workflow;
@@ -453,14 +362,12 @@ impl Journal {
         Self::limited(|limits| limits.retry_for = Some(Millis(1)))
     }
 
-    /// A loop that is about to complete.
     pub(in crate::r#loop) fn claimed(claim: ClaimSource) -> Self {
         let mut spec = spec();
         spec.promise = spec.promise.filter(|_| claim != ClaimSource::ExitCode);
         Self::of(spec).taken_over().spawns().after_ms(3_000).ends(claiming(claim))
     }
 
-    /// A loop that a session has just begun.
     pub(in crate::r#loop) fn in_session() -> Self {
         let begun = SessionSpec {
             command: "/refrain:loop".into(),
@@ -470,7 +377,6 @@ impl Journal {
         Self::of(Spec { session: Some(begun), ..spec() }).then(Event::SessionBound(session(Some("s"))))
     }
 
-    /// A turn of its session.
     pub(in crate::r#loop) fn turns(self, finished: AttemptFinished) -> Self {
         self.starts().after_ms(3_000).ends(finished)
     }
@@ -596,7 +502,6 @@ impl Journal {
         next_step(&self.state, &self.live, time(self.now))
     }
 
-    /// Records the next step.
     pub(in crate::r#loop) fn obey(self) -> Self {
         let event =
             event_of(&self.state, self.next()).unwrap_or_else(|| panic!("{:?} is not recorded", self.next()));
@@ -632,13 +537,11 @@ impl Journal {
         self.then(candidate_taken(Some(tree)))
     }
 
-    /// The next gate is started.
     pub(in crate::r#loop) fn gates(self) -> Self {
         assert!(matches!(self.next(), Step::Start(ChildId::Gate { .. })), "{:?}", self.next());
         self.obey()
     }
 
-    /// The gate in flight ends.
     pub(in crate::r#loop) fn answers(self, change: impl FnOnce(&mut GateFinished)) -> Self {
         let place = self.state.running_gate().expect("a gate is in flight").gate;
         let mut finished = gate_finished(place, Exit::Code(0));
@@ -653,7 +556,6 @@ impl Journal {
             .fold(self, |journal, code| journal.gates().answers(|finished| finished.exit = Exit::Code(*code)))
     }
 
-    /// An attempt that ends like this.
     pub(in crate::r#loop) fn attempts(self, finished: AttemptFinished) -> Self {
         self.spawns().after_ms(3_000).ends(finished)
     }

@@ -13,8 +13,7 @@ use crate::event::{
     Ask, Blocked, ClaimSource, End, Event, Exit, FORMAT, LoopStarted, Record, StopReason, Urgency,
 };
 use crate::r#loop::LoopState;
-use crate::machine::Damage;
-use crate::machine::MachineEnd;
+use crate::machine::{Damage, MachineEnd};
 use crate::spec::OnStuck;
 use crate::stuck::Verdict;
 
@@ -119,7 +118,7 @@ const BETWEEN: &str = "session.bound, work.saved, work.unsaved";
     &["runner.started", "loop.resumed", BETWEEN, "wait.started", "iteration.begun 2"]
 )]
 #[case::resumed(
-    Journal::ended(End::Paused).then(Event::LoopResumed { limits: unlimited(), approved: None }),
+    Journal::ended(End::Paused).then(Event::LoopResumed { limits: unlimited(), approved: None, no_sandbox: false }),
     &["runner.started", "loop.resumed", "session.bound"]
 )]
 #[case::paused(Journal::ended(End::Paused), &["loop.resumed"])]

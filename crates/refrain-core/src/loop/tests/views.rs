@@ -1,5 +1,3 @@
-//! What surfaces show of a loop.
-
 pub(crate) mod notices;
 pub(crate) mod prompts;
 pub(crate) mod remembering;

@@ -76,6 +76,33 @@ pub struct AttemptFinished {
     pub sealed: Sealed,
 }
 
+impl AttemptFinished {
+    /// The end of an attempt that said nothing.
+    pub fn new(exit: Exit) -> Self {
+        Self {
+            exit,
+            promised: false,
+            near_miss: None,
+            gave_up: None,
+            work: None,
+            state: None,
+            needs: None,
+            git_changed: Vec::new(),
+            refused: Vec::new(),
+            idle: false,
+            stdout_bytes: 0,
+            stderr_bytes: 0,
+            preview: String::new(),
+            summary: None,
+            left: false,
+            output_error: None,
+            report: None,
+            fingerprint: None,
+            sealed: Sealed::default(),
+        }
+    }
+}
+
 /// Old journals said only whether it was done.
 fn said<'de, D: Deserializer<'de>>(value: D) -> Result<Option<WorkStatus>, D::Error> {
     #[derive(Deserialize)]
@@ -201,8 +228,26 @@ pub enum Exit {
 }
 
 impl GateFinished {
+    /// The end of a gate that printed nothing.
+    pub fn new(gate: GateName, exit: Exit) -> Self {
+        Self {
+            gate,
+            exit,
+            duration: Millis(0),
+            bytes: 0,
+            no_test: None,
+            summaries: 0,
+            preview: String::new(),
+            left: false,
+            output_error: None,
+            fingerprint: None,
+            log: None,
+            review: None,
+            refused: Vec::new(),
+        }
+    }
+
     /// Whether a command passed that did not have to be stopped.
-    #[must_use]
     pub fn is_pass(&self) -> bool {
         self.exit == Exit::Code(0) && self.no_test.is_none() && self.output_error.is_none()
     }

@@ -1,5 +1,3 @@
-//! Processes and their owners, as events name them.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

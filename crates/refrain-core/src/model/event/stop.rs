@@ -1,5 +1,3 @@
-//! Why a child process is stopped.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -38,14 +38,28 @@ pub struct AgentSpec {
 }
 
 impl AgentSpec {
+    /// A program without arguments, and without anything configured.
+    pub fn new(kind: AgentKind, program: impl Into<String>) -> Self {
+        Self {
+            kind,
+            program: program.into(),
+            args: Vec::new(),
+            prompt_mode: PromptMode::Auto,
+            env: BTreeMap::new(),
+            clean_env: false,
+            model: None,
+            permissions: Permissions::default(),
+            output_format: OutputFormat::default(),
+            price: None,
+        }
+    }
+
     /// Whether its standard output is a stream of events, and not a message.
-    #[must_use]
     pub fn streams(&self) -> bool {
         self.kind.streams() || matches!(self.output_format, OutputFormat::Json | OutputFormat::StreamJson)
     }
 
     /// The usage, with its cost by the price of the model if the agent did not report it.
-    #[must_use]
     pub(crate) fn priced(&self, used: Usage) -> Usage {
         let cost = used.cost.or_else(|| self.price?.of(used.tokens));
         let is_priced = used.cost.is_none() && cost.is_some();
@@ -105,14 +119,10 @@ impl AgentKind {
     pub const ALL: [Self; 6] =
         [Self::Generic, Self::Claude, Self::Codex, Self::Opencode, Self::Gemini, Self::Acp];
 
-    /// The adapter of that name.
-    #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.to_string() == name)
     }
 
-    /// The kind of a program, by its name.
-    #[must_use]
     pub fn of_program(program: &str) -> Self {
         let name = program.rsplit('/').next().unwrap_or_default();
         let known = [Self::Claude, Self::Codex, Self::Opencode, Self::Gemini];
@@ -120,7 +130,6 @@ impl AgentKind {
     }
 
     /// The program's own name; none if only a person can say what to run.
-    #[must_use]
     pub fn program(self) -> Option<&'static str> {
         match self {
             Self::Generic | Self::Acp => None,
@@ -132,7 +141,6 @@ impl AgentKind {
     }
 
     /// Whether its standard output is a stream of events, and not a message.
-    #[must_use]
     pub fn streams(self) -> bool {
         match self {
             Self::Generic => false,
@@ -141,7 +149,6 @@ impl AgentKind {
     }
 
     /// Whether it says what a run cost in money (agent-clis.md: Codex and Gemini do not).
-    #[must_use]
     pub fn tells_cost(self) -> bool {
         match self {
             Self::Claude | Self::Opencode | Self::Acp => true,
@@ -150,7 +157,6 @@ impl AgentKind {
     }
 
     /// Whether it says what was used only at the end of a run: one iteration can overshoot a cap.
-    #[must_use]
     pub fn tells_usage_at_end(self) -> bool {
         match self {
             Self::Codex | Self::Gemini | Self::Acp => true,
@@ -194,20 +200,15 @@ pub enum PromptMode {
 pub struct Secret(String);
 
 impl Secret {
-    /// Wraps a value.
-    #[must_use]
     pub fn new(value: String) -> Self {
         Self(value)
     }
 
     /// The value itself, for the process that needs it.
-    #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// The replacement that people see.
-    #[must_use]
     pub fn redacted() -> Self {
         Self("[redacted]".to_owned())
     }

@@ -1,5 +1,3 @@
-//! The limits of a loop and its attempts.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +7,7 @@ use crate::event::StopReason;
 use super::Millis;
 
 /// Where a loop stops, and where an attempt does. `None` is no limit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Limits {
     /// Iterations that may be charged.
     pub max_iterations: Option<u32>,
@@ -50,7 +48,6 @@ impl Limits {
     pub const MAX_GRANT: u32 = 200;
 
     /// How long an attempt that is stopped for this reason has to end by itself, if configured.
-    #[must_use]
     pub fn grace(&self, because: StopReason) -> Option<Millis> {
         self.timeout_grace.filter(|_| because == StopReason::TimeLimit)
     }

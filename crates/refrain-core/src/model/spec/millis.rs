@@ -1,5 +1,3 @@
-//! Durations.
-
 use std::fmt;
 use std::time::Duration;
 

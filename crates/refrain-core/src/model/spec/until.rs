@@ -1,5 +1,3 @@
-//! When a loop ends by itself.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -17,8 +15,6 @@ pub enum Until {
 }
 
 impl Until {
-    /// Whether it is the default.
-    #[must_use]
     pub fn is_complete(&self) -> bool {
         *self == Self::Complete
     }

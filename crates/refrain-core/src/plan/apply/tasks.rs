@@ -205,8 +205,6 @@ impl TaskState {
         Task { status, ..self.card.task() }
     }
 
-    /// Whether what depends on it may begin.
-    #[must_use]
     pub fn is_met(&self) -> bool {
         match self.stage {
             Stage::Landed { .. } => true,
@@ -226,7 +224,6 @@ impl TaskState {
     }
 
     /// Whether the plan has nothing more to do about it.
-    #[must_use]
     pub fn is_settled(&self) -> bool {
         match self.stage {
             Stage::Out | Stage::Landed { .. } | Stage::Stopped(_) => true,

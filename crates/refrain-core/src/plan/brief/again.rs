@@ -16,9 +16,7 @@ const OUTPUT: usize = 6 << 10;
 const REFINEMENT: usize = 16 << 10;
 /// How much of the reason why a task was not done the prompt quotes, in bytes.
 const REASON: usize = 1 << 10;
-/// How many failed gates are quoted.
 const MOST_GATES: usize = 3;
-/// How many files are named.
 const MOST_FILES: usize = 50;
 
 /// Why a task is worked on once more. All of it is text of others.
@@ -69,7 +67,6 @@ impl FailedCommand {
 }
 
 impl Again {
-    /// The section of the prompt.
     pub(super) fn section(&self) -> String {
         match self {
             Self::Conflict { files, ours, theirs } => conflict(files, ours, theirs),

@@ -25,10 +25,8 @@ struct Section {
     says_task: bool,
 }
 
-/// The part of a plan on a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Excerpt<'a> {
-    /// Its section, heading and all.
     Section(&'a str),
     /// No heading names it: the whole plan, which is short.
     Whole(&'a str),
@@ -36,7 +34,6 @@ pub(super) enum Excerpt<'a> {
     Beginning(&'a str),
 }
 
-/// A heading outside of quotations and lists.
 struct Heading {
     level: HeadingLevel,
     range: Range<usize>,
@@ -47,7 +44,6 @@ impl PlanDocument {
     /// The plan, with all sections found. A heading names a task by its exact id, at its beginning: `Task 1: …`, `1.
     /// …`, `1`, `1.2 …`; if two name the same task, the one that says `Task` counts, then the first. A section ends
     /// before the next heading of the same or a higher level.
-    #[must_use]
     pub fn read(text: String) -> Self {
         let headings = headings(&text);
         let mut sections: HashMap<String, Section> = HashMap::new();
@@ -68,7 +64,6 @@ impl PlanDocument {
 
     /// The plan if its headings, or its list, are the tasks themselves: the statuses in it are not the plan's words,
     /// except for what is done.
-    #[must_use]
     pub fn of_task_file(text: &str) -> Self {
         Self::read(file::unmarked(text))
     }

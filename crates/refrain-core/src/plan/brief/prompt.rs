@@ -8,7 +8,6 @@ use crate::promise::{GIVES_UP, PLACEHOLDER};
 use crate::text::{printable, squeeze};
 
 /// The prompt of a loop that works on `task` of the tag `tag`.
-#[must_use]
 pub fn prompt(task: &Task, tag: &str, brief: &Brief, again: &[Again]) -> String {
     let line = |text: &str| squeeze(&printable(text));
     let header = format!(

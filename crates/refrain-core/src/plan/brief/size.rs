@@ -7,7 +7,6 @@ use super::{Brief, PartKind};
 use crate::plan::brief::tokens::tokens;
 use crate::plan::{Problem, TaskId};
 
-/// The size of a specification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Size {
     pub tokens: u64,
@@ -27,7 +26,6 @@ pub struct PartSize {
 }
 
 impl Brief {
-    #[must_use]
     pub fn size(&self) -> Size {
         let of = |part: &super::Part| PartSize {
             kind: part.kind,
@@ -38,7 +36,6 @@ impl Brief {
     }
 
     /// The problem if it has more than `most` tokens: by how much, and which part is the largest.
-    #[must_use]
     pub fn over_budget(&self, task: &TaskId, most: u64) -> Option<Problem> {
         let size = Some(self.size()).filter(|size| size.tokens > most)?;
         let largest = size.parts.into_iter().max_by_key(|part| part.tokens)?;

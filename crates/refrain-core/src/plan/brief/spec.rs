@@ -16,7 +16,6 @@ use crate::text::{printable, squeeze};
 /// The size of a specification above which there is a warning, in tokens (seed 001, `max_spec_tokens`).
 pub const MAX_TOKENS: u64 = 5_000;
 
-/// Between two parts.
 pub(super) const RULE: &str = "\n\n---\n\n";
 
 /// The sources of a specification besides its task.
@@ -31,11 +30,9 @@ pub struct Sources<'a> {
     pub template: Option<&'a SpecTemplate>,
 }
 
-/// A file that is included unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecFile {
     pub name: String,
-    /// Its content.
     pub text: String,
 }
 
@@ -46,7 +43,6 @@ pub struct Brief {
     text: String,
 }
 
-/// A part of a specification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     pub kind: PartKind,
@@ -74,7 +70,6 @@ pub enum PartKind {
 impl Brief {
     /// The specification of the task at this place in the graph. It quotes all that the task's parents say, because no
     /// other prompt does; of the tasks before it only the titles.
-    #[must_use]
     pub fn of(graph: &Graph, at: usize, sources: Sources<'_>) -> Self {
         let task = &graph.tasks()[at];
         let part = |kind, name: &str, text: String| Part {
@@ -121,13 +116,11 @@ impl Brief {
         Self { parts, text }
     }
 
-    #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
     /// Its parts, in order.
-    #[must_use]
     pub fn parts(&self) -> &[Part] {
         &self.parts
     }
@@ -138,7 +131,6 @@ fn joined<'a>(parts: impl Iterator<Item = &'a Part>) -> String {
 }
 
 /// The shell commands that prove a task: its own, if its file names one, else those of all.
-#[must_use]
 pub fn verification<'a>(task: &'a Task, all: &'a [String]) -> &'a [String] {
     task.verification.as_ref().map_or(all, slice::from_ref)
 }

@@ -1,9 +1,10 @@
 //! A specification's template (seed 001, `spec_template`): a person's words around the parts. Inserted texts are data:
 //! a name in braces there stays as it is.
 
-use std::fmt;
 use std::str::FromStr;
 use std::sync::LazyLock;
+
+use crate::newtype::checked_text;
 
 use regex::{Captures, Regex};
 use schemars::JsonSchema;
@@ -27,12 +28,10 @@ pub enum SpecTemplateError {
          the word in braces"
     )]
     Unknown(String),
-    /// Its reader would not learn the task.
     #[error("it does not name {{task}}, so the agent would not be told what to do")]
     NoTask,
 }
 
-/// The placeholder of a kind of part.
 fn name(kind: PartKind) -> &'static str {
     match kind {
         PartKind::Task => "task",
@@ -44,7 +43,6 @@ fn name(kind: PartKind) -> &'static str {
 }
 
 impl SpecTemplate {
-    /// Whether it has parts of this kind.
     pub(super) fn names(&self, kind: PartKind) -> bool {
         words(&self.0).any(|(_, word, is_name)| is_name && word == name(kind))
     }
@@ -96,25 +94,7 @@ impl FromStr for SpecTemplate {
     }
 }
 
-impl TryFrom<String> for SpecTemplate {
-    type Error = SpecTemplateError;
-
-    fn try_from(text: String) -> Result<Self, SpecTemplateError> {
-        text.parse()
-    }
-}
-
-impl From<SpecTemplate> for String {
-    fn from(template: SpecTemplate) -> Self {
-        template.0
-    }
-}
-
-impl fmt::Display for SpecTemplate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+checked_text!(SpecTemplate, SpecTemplateError);
 
 #[cfg(test)]
 mod tests {

@@ -1,10 +1,7 @@
-//! How many tokens a text is, estimated.
-
 /// Bytes of a token, about: the tokenizers of today make 3 to 5 bytes of prose or code one token.
 const BYTES: u64 = 4;
 
 /// About how many tokens the text is: good for a warning, not for a bill.
-#[must_use]
 pub const fn tokens(text: &str) -> u64 {
     (text.len() as u64).div_ceil(BYTES)
 }

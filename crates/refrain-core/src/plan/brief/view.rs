@@ -7,7 +7,6 @@ use super::{Brief, PartKind};
 use crate::plan::brief::tokens::tokens;
 use crate::plan::{Task, TaskId};
 
-/// The version of the object's shape.
 const SCHEMA: u32 = 1;
 
 /// What the agent of a task will be told.
@@ -52,7 +51,6 @@ pub struct ToldPart {
 
 impl ToldTask {
     /// The view of the prompt of `task`, which is under a tag in a file.
-    #[must_use]
     pub fn of(
         (file, tag, task): (&str, &str, &Task),
         brief: &Brief,

@@ -7,7 +7,6 @@ use std::ops::Range;
 pub(super) struct Edits(Vec<(Range<usize>, String)>);
 
 impl Edits {
-    /// Replaces the range by `text`.
     pub(super) fn replace(&mut self, range: Range<usize>, text: impl Into<String>) {
         self.0.push((range, text.into()));
     }

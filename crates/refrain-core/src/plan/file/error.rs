@@ -5,10 +5,8 @@ use std::fmt;
 use crate::plan::TaskStatus;
 use crate::text::nearest;
 
-/// A place in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// From 1.
     pub line: usize,
     /// In characters, from 1.
     pub column: usize,
@@ -32,34 +30,16 @@ impl fmt::Display for Position {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FileError {
-    /// It is malformed.
     #[error("{place}: {why}")]
     Malformed { place: Position, why: String },
-    /// A field of a task has an invalid value.
     #[error("{place}: task {task}: `{field}` is {found}; accepted is {accepted}")]
-    Field {
-        place: Position,
-        /// The task, as far as known.
-        task: String,
-        field: &'static str,
-        /// The value.
-        found: String,
-        /// The accepted values.
-        accepted: String,
-    },
-    /// The tag is not among those of the file.
+    Field { place: Position, task: String, field: &'static str, found: String, accepted: String },
     #[error("there is no tag {tag:?}{}", others(.tag, .known))]
-    NoTag {
-        tag: String,
-        /// Those that there are.
-        known: Vec<String>,
-    },
-    /// There are no tasks in it.
+    NoTag { tag: String, known: Vec<String> },
     #[error("it holds no tasks; {0}")]
     Nothing(&'static str),
 }
 
-/// Every status, as a text for people.
 pub(super) fn statuses() -> String {
     TaskStatus::ALL.map(TaskStatus::word).join(", ")
 }

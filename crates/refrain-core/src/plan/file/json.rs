@@ -63,17 +63,13 @@ pub(super) struct Wire<'a> {
     pub(super) attempts: Option<Raw<'a>>,
 }
 
-/// A task with its whole name.
 pub(super) struct Entry<'a> {
     pub(super) id: TaskId,
     pub(super) wire: Wire<'a>,
-    /// The task whose object contains it.
     inside: Option<TaskId>,
-    /// The subtasks that it names.
     parts: Vec<TaskId>,
 }
 
-/// A wave as the file stores it.
 #[derive(Deserialize)]
 struct Wave<'a> {
     number: u32,
@@ -108,7 +104,6 @@ pub(super) fn read(text: &str, tag: Option<&str>) -> Result<Tasks, FileError> {
     Ok(Tasks { name, tasks, verification, odd })
 }
 
-/// The tags of a file of many.
 pub(super) fn tags(text: &str) -> Result<Vec<String>, FileError> {
     let is_group = |value: &Raw<'_>| value.text().starts_with('{');
     Ok(members(text)?.into_iter().filter(|(_, value)| is_group(value)).map(|(tag, _)| tag).collect())
@@ -259,7 +254,6 @@ impl Entry<'_> {
     }
 }
 
-/// The status that a value names.
 pub(super) fn named_status(raw: Raw<'_>) -> Option<TaskStatus> {
     raw.as_text().and_then(|word| TaskStatus::named(&word))
 }

@@ -12,7 +12,6 @@ use crate::plan::{Note, TaskStatus};
 const REASON: &str = "blocked_reason";
 const ATTEMPTS: &str = "attempts";
 
-/// Makes the changes.
 pub(super) fn set(text: &str, tag: Option<&str>, changes: &[Change]) -> Result<Changed, FileError> {
     let entries = entries(text, tag)?;
     let mut by_id = HashMap::with_capacity(entries.len());
@@ -66,11 +65,8 @@ fn write(text: &str, entry: &Entry<'_>, change: &Change, edits: &mut Edits) {
     }
 }
 
-/// The layout of an object's members.
 struct Layout<'a> {
-    /// The text before a key.
     before: &'a str,
-    /// The text between a key and its value.
     between: &'a str,
     /// Where the value ends that others are added after.
     end: usize,

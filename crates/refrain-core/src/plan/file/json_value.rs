@@ -10,7 +10,6 @@ use serde_json::value::RawValue;
 
 use super::error::{FileError, Position};
 
-/// A value as written in the text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Raw<'a>(&'a RawValue);
 
@@ -45,12 +44,10 @@ impl<'a> Raw<'a> {
         self.text() == "null"
     }
 
-    /// Its value, if it is of that type.
     pub(super) fn as_type<T: DeserializeOwned>(self) -> Option<T> {
         serde_json::from_str(self.text()).ok()
     }
 
-    /// The text that it is, if it is one.
     pub(super) fn as_text(self) -> Option<Cow<'a, str>> {
         if let Some(plain) = self.text().strip_prefix('"').and_then(|text| text.strip_suffix('"'))
             && !plain.contains('\\')

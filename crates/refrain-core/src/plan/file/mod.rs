@@ -23,7 +23,6 @@ pub use error::FileError;
 pub use markdown::draft;
 pub use tasks::{Change, Changed, Tasks};
 
-/// The format of a task file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// A file for each tag: `{"tag", "tasks": [{"id": 1, "depends_on": [2], …}], "waves": […]}`.
@@ -38,9 +37,6 @@ pub enum Shape {
 
 impl Shape {
     /// The shape of a file of that name and text; none if the name is that of no task file.
-    ///
-    /// # Errors
-    /// [`FileError`] if the text is malformed, so that the shape is unknown.
     pub fn of(name: &str, text: &str) -> Result<Option<Self>, FileError> {
         match name.rsplit_once('.').map(|(_, extension)| extension) {
             Some("json") if json::holds_one_tag(text)? => Ok(Some(Self::TagJson)),
@@ -53,9 +49,6 @@ impl Shape {
 }
 
 /// Reads the tasks of `tag`; a shape with only one tag is read under any name.
-///
-/// # Errors
-/// [`FileError`] if the text is malformed, or the tag is not there.
 pub fn read(text: &str, shape: Shape, tag: &str) -> Result<Tasks, FileError> {
     match shape {
         Shape::TagJson => json::read(text, None),
@@ -76,9 +69,6 @@ pub fn tags(text: &str, shape: Shape) -> Result<Vec<String>, FileError> {
 
 /// Sets the statuses of tasks, unless another writer already changed them, and leaves every other byte as it was. One
 /// pass for any number of changes.
-///
-/// # Errors
-/// [`FileError`] as for [`read`].
 pub fn set(text: &str, shape: Shape, tag: &str, changes: &[Change]) -> Result<Changed, FileError> {
     match shape {
         Shape::TagJson => json_edit::set(text, None, changes),
@@ -89,14 +79,12 @@ pub fn set(text: &str, shape: Shape, tag: &str, changes: &[Change]) -> Result<Ch
 }
 
 /// Whether a Markdown text has headings of tasks: then it is a task file, whatever else it holds.
-#[must_use]
 pub fn has_task_headings(text: &str) -> bool {
     markdown::has_headings(text)
 }
 
 /// A task file in Markdown without the statuses in titles, except for what is done; one that cannot be read is returned
 /// unchanged.
-#[must_use]
 pub fn unmarked(text: &str) -> String {
     markdown::unmarked(text)
 }

@@ -16,15 +16,12 @@ use super::error::{FileError, Position};
 use super::scg_row::{Node, columns, id, malformed, node};
 use crate::plan::{Note, Task, TaskId, TaskStatus};
 
-/// The begin of the first line.
 const HEADER: &str = "# SCUD Graph";
 
-/// Fields of details that are ours.
 pub(super) const STATUS: &str = "blocked_as";
 pub(super) const REASON: &str = "blocked_reason";
 pub(super) const ATTEMPTS: &str = "attempts";
 
-/// A phase as written in the text.
 pub(super) struct Phase<'a> {
     text: &'a str,
     tag: &'a str,
@@ -48,7 +45,6 @@ pub(super) struct Detail {
     pub(super) body: Range<usize>,
 }
 
-/// The tasks of a phase.
 pub(super) fn read(text: &str, tag: &str) -> Result<Tasks, FileError> {
     let Phase { text, tag, nodes, edges, parents, details, .. } = phase(text, tag)?;
     let mut tasks: Vec<Task> = nodes.into_iter().map(|node| node.task).collect();
@@ -76,7 +72,6 @@ pub(super) fn read(text: &str, tag: &str) -> Result<Tasks, FileError> {
     Ok(Tasks { name: Some(tag.to_owned()), tasks, verification: None, odd: Vec::new() })
 }
 
-/// The tags of all phases.
 pub(super) fn tags(text: &str) -> Result<Vec<String>, FileError> {
     let mut tags = Vec::new();
     for part in parts(text) {
@@ -198,7 +193,6 @@ impl<'a> Phase<'a> {
         Ok(Some((from, line.start)))
     }
 
-    /// The subtasks of a task, which must be there.
     fn parent(&mut self, line: &Range<usize>) -> Result<Vec<(TaskId, usize)>, FileError> {
         let row = self.text[line.clone()].trim();
         // Ids may have colons, but none before a space.
@@ -219,7 +213,6 @@ impl<'a> Phase<'a> {
 }
 
 impl Detail {
-    /// The field that a row begins.
     fn begin(text: &str, before: usize, line: &Range<usize>) -> Result<Self, FileError> {
         let columns = columns(text, line);
         let [task, field, ..] = &columns[..] else {

@@ -8,7 +8,6 @@ use super::scg_row::{Node, letter};
 use super::{Change, Changed, FileError};
 use crate::plan::TaskStatus;
 
-/// Makes the changes.
 pub(super) fn set(text: &str, tag: &str, changes: &[Change]) -> Result<Changed, FileError> {
     let phase = phase(text, tag)?;
     let mut nodes = HashMap::with_capacity(phase.nodes.len());
@@ -89,7 +88,6 @@ impl<'a> Writer<'a> {
         format!("{end}{task} | {field} |{lines}")
     }
 
-    /// The line ending of this file.
     fn line_end(&self) -> &'static str {
         if self.text.split_once('\n').is_some_and(|(line, _)| line.ends_with('\r')) { "\r\n" } else { "\n" }
     }

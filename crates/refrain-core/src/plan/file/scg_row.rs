@@ -6,7 +6,6 @@ use std::ops::Range;
 use super::error::{FileError, Position};
 use crate::plan::{Priority, Task, TaskId, TaskIdError, TaskStatus};
 
-/// The letters of statuses.
 const STATUSES: [(&str, TaskStatus); 8] = [
     ("P", TaskStatus::Pending),
     ("I", TaskStatus::InProgress),
@@ -23,14 +22,12 @@ pub(super) fn letter(status: TaskStatus) -> &'static str {
     STATUSES.iter().find(|(_, known)| *known == status).map_or("B", |(letter, _)| letter)
 }
 
-/// A row of `@nodes`.
 pub(super) struct Node {
     pub(super) task: Task,
     /// Its status column, without the space around it.
     pub(super) status: Range<usize>,
 }
 
-/// A row of `@nodes`.
 pub(super) fn node(text: &str, line: &Range<usize>) -> Result<Node, FileError> {
     let columns = columns(text, line);
     let [first, title, status, complexity, priority, ..] = &columns[..] else {
@@ -114,12 +111,10 @@ fn unescaped(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// An id in a row.
 pub(super) fn id(text: &str, at: usize, word: &str) -> Result<TaskId, FileError> {
     word.trim().parse().map_err(|error: TaskIdError| malformed(text, at, error.to_string()))
 }
 
-/// The error of a malformed row.
 pub(super) fn malformed(text: &str, at: usize, why: impl Into<String>) -> FileError {
     FileError::Malformed { place: Position::of(text, at), why: why.into() }
 }

@@ -2,7 +2,6 @@
 
 use crate::plan::{Note, Problem, Task, TaskId, TaskStatus};
 
-/// The tasks of one tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tasks {
     /// What they are called together, if the file says so.
@@ -11,11 +10,9 @@ pub struct Tasks {
     pub tasks: Vec<Task>,
     /// The shell command that proves every one of them, if the file names one.
     pub verification: Option<String>,
-    /// Oddities of a readable file.
     pub odd: Vec<Problem>,
 }
 
-/// The new status of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     pub task: TaskId,
@@ -26,7 +23,6 @@ pub struct Change {
     pub note: Option<Note>,
 }
 
-/// A file with its changes made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changed {
     pub text: String,

@@ -8,7 +8,6 @@ pub(crate) struct Edges {
 }
 
 impl Edges {
-    /// The edges of `nodes` nodes, as pairs of from and to.
     pub(crate) fn new(nodes: usize, mut pairs: Vec<(usize, usize)>) -> Self {
         pairs.sort_unstable();
         pairs.dedup();
@@ -23,7 +22,6 @@ impl Edges {
         self.begin.len() - 1
     }
 
-    /// The targets of a node's edges.
     pub(crate) fn of(&self, node: usize) -> &[usize] {
         &self.to[self.begin[node]..self.begin[node + 1]]
     }

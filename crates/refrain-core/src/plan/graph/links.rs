@@ -9,7 +9,6 @@ use crate::text::nearest;
 /// For how many unknown names the nearest known one is suggested: comparing each with all would not be linear.
 const GUESSED: usize = 20;
 
-/// The place of each task, by its id.
 pub(crate) fn index(tasks: &[Task], problems: &mut Vec<Problem>) -> HashMap<TaskId, usize> {
     let mut index = HashMap::with_capacity(tasks.len());
     let mut told = HashSet::new();
@@ -30,7 +29,6 @@ fn guess(tasks: &[Task], named: &TaskId, problems: &[Problem]) -> Option<TaskId>
     near.parse().ok()
 }
 
-/// The parent of each task.
 pub(crate) fn parents(
     tasks: &[Task],
     index: &HashMap<TaskId, usize>,

@@ -6,7 +6,6 @@ use crate::plan::state::{PlanState, Stage, TaskState};
 
 impl PlanState {
     /// The number of a task's wave, from 1; none if it is not for this plan to do.
-    #[must_use]
     pub fn wave_number(&self, task: usize) -> Option<u32> {
         let place = self.tasks[task].wave?;
         // A task that a changed file keeps out of the graph comes with the last wave at most.
@@ -16,14 +15,12 @@ impl PlanState {
     }
 
     /// The number of a wave by its place among those of the events, from 1.
-    #[must_use]
     pub fn number_of_wave(&self, number: u32) -> u32 {
         let place = number.saturating_sub(1) as usize;
         self.number(self.level(place).unwrap_or(place))
     }
 
     /// The number of the last wave that has a task.
-    #[must_use]
     pub fn last_wave_number(&self) -> u32 {
         (0..self.tasks.len())
             .filter_map(|task| self.wave_number(task))
@@ -32,7 +29,6 @@ impl PlanState {
     }
 
     /// How many waves of the tag are complete, those of earlier plans included.
-    #[must_use]
     pub fn waves_completed(&self) -> u32 {
         let complete = (1..).zip(&self.waves).filter(|(_, wave)| matches!(wave.completed, Some(Some(_))));
         complete.map(|(number, _)| self.number_of_wave(number)).max().unwrap_or(self.spec.waves_before)
@@ -44,7 +40,6 @@ impl PlanState {
 
     /// The name of a wave, by its number from 1: `wave 2` after the wave of the graph that its tasks are of, the last
     /// one if they are of several, and `the rest of wave 2` if that was completed before, as far as could be.
-    #[must_use]
     pub fn wave_name(&self, number: u32) -> String {
         let place = number.saturating_sub(1) as usize;
         let level = self.level(place).unwrap_or(place);
@@ -58,7 +53,6 @@ impl PlanState {
     }
 
     /// What is said of a wave of which so many tasks landed: `complete wave 2`, or `wave 2: 1 of 3 tasks`.
-    #[must_use]
     pub fn wave_subject(&self, number: u32, landed: usize) -> String {
         let name = self.wave_name(number);
         match self.left_out(number).count() {

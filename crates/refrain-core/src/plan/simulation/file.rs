@@ -16,7 +16,6 @@ struct Row {
 pub(super) struct TaskFile {
     rows: Vec<Row>,
     next: u64,
-    /// It can be read.
     pub(super) is_valid: bool,
     /// Another writer than the plan changed it since it was read.
     pub(super) is_changed: bool,
@@ -81,7 +80,6 @@ impl TaskFile {
         self.next += 1;
     }
 
-    /// Its content.
     pub(super) fn read(&mut self) -> Option<Vec<Card>> {
         self.is_changed = false;
         self.is_valid.then(|| {

@@ -14,9 +14,7 @@ const FOREIGN: u64 = 1_000_000;
 #[derive(Clone, Debug)]
 pub(super) struct Work {
     pub(super) task: TaskId,
-    /// The content when it began.
     pub(super) base: Content,
-    /// Nothing had to be changed.
     pub(super) is_empty: bool,
 }
 
@@ -27,7 +25,6 @@ pub(super) struct Git {
     /// land.
     rates: [u64; 4],
     pub(super) works: Vec<Work>,
-    /// Commits and trees alike.
     objects: HashMap<Oid, Content>,
     next: u64,
     /// The commit that a person has checked out.
@@ -37,7 +34,6 @@ pub(super) struct Git {
     landed: HashMap<(Oid, Vec<Oid>), Landed>,
 }
 
-/// The result of a batch.
 #[derive(Clone, Debug)]
 pub(super) struct Landed {
     pub(super) commits: Vec<Option<Oid>>,
@@ -119,7 +115,6 @@ impl Git {
             })
     }
 
-    /// Whether the verification fails on this.
     pub(super) fn fails(&self, content: &Content) -> bool {
         let mut rest = content.iter();
         while let Some(one) = rest.next() {

@@ -16,16 +16,10 @@ use crate::plan::{
 /// The phase of a task, as far as its plan is concerned.
 #[derive(Clone, Debug, PartialEq)]
 enum Phase {
-    /// Not the plan's.
     Out,
     Waiting,
-    Running {
-        granted: u32,
-        slot: u32,
-    },
-    Proven {
-        tree: Option<Oid>,
-    },
+    Running { granted: u32, slot: u32 },
+    Proven { tree: Option<Oid> },
     Landed,
     Stopped(Stop),
 }
@@ -104,7 +98,6 @@ impl Ledger {
         }
     }
 
-    /// Whether a task satisfies its dependents.
     fn is_met(&self, id: usize) -> bool {
         self.tasks.get(&id).is_none_or(|fact| match fact.phase {
             Phase::Landed => true,
@@ -149,7 +142,6 @@ impl Ledger {
         at_work.map(|(place, _)| self.tasks[&number(&state.tasks[place].card.id)].returns)
     }
 
-    /// Something waits to land, or lands.
     fn lands(&self) -> bool {
         self.tasks.values().any(|fact| matches!(fact.phase, Phase::Proven { .. }))
     }
@@ -174,7 +166,6 @@ impl Ledger {
         self.tasks.get_mut(&id).expect("a task of the plan")
     }
 
-    /// The status that the file must have.
     fn word(&self, fact: &Fact) -> TaskStatus {
         let is_over = matches!(self.ended, Some(PlanEnd::Cancelled | PlanEnd::Completed));
         match &fact.phase {
@@ -456,7 +447,6 @@ impl Ledger {
         }
     }
 
-    /// The state says the same.
     pub(super) fn assert_agrees(&self, state: &PlanState) {
         assert_eq!(state.tasks.len(), self.tasks.len());
         let lost = self.lost();

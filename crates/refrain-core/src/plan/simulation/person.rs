@@ -7,11 +7,9 @@ use crate::simulation::random::Random;
 #[derive(Clone, Debug)]
 pub(super) enum Act {
     Ask(Ask),
-    /// The task file.
     Edit,
     /// One of the tasks that wait for that.
     Tune,
-    /// Something of their own.
     Commit,
 }
 

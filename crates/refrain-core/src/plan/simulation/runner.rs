@@ -240,7 +240,6 @@ impl World {
         assert!(self.live.driven.len() <= self.state.spec.jobs as usize, "more run than may");
     }
 
-    /// Until something happens.
     fn wait(&mut self, until: Option<jiff::Timestamp>, tally: &mut Tally) -> Result<(), Crash> {
         let until = until.map(|until| {
             let start = crate::r#loop::tests::journal::time(0);
@@ -345,7 +344,6 @@ impl World {
         self.loops[&id].work.expect("what is proven left something")
     }
 
-    /// Git, or the verification, is done.
     fn finish(&mut self, job: &Job, tally: &mut Tally) -> Result<(), Crash> {
         if self.hinders > 0 && self.random.once_in(self.hinders) {
             tally.add("git", "hinders");

@@ -6,7 +6,6 @@ use crate::event::Urgency;
 use crate::plan::{AgentFault, Stop, TaskEnd, TaskId};
 use crate::simulation::random::Random;
 
-/// The usual ends of a world's loops.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum LoopCharacter {
     Able,
@@ -28,7 +27,6 @@ pub(super) struct TaskLoop {
     pub(super) task: TaskId,
     pub(super) base: Content,
     fate: LoopEnd,
-    /// In which iteration.
     fate_in: u32,
     /// The failure of its agent, if any.
     fault: Option<&'static str>,
@@ -45,13 +43,11 @@ pub(super) struct TaskLoop {
     wish: Option<(Urgency, bool)>,
 }
 
-/// The news of a loop for a runner.
 pub(super) enum News {
     /// An iteration is over, and the next one begins.
     Nothing,
     /// It is done: its work is still to be checked.
     Done,
-    /// It has stopped.
     Over(TaskEnd),
 }
 
@@ -110,7 +106,6 @@ impl TaskLoop {
         money.is_some_and(|Usd(money)| self.cost >= money)
     }
 
-    /// Asks it to rest, or to end.
     pub(super) fn tell(&mut self, now: u64, urgency: Urgency, for_good: bool) {
         self.wish = Some((urgency, for_good));
         if urgency == Urgency::Now {
@@ -118,12 +113,10 @@ impl TaskLoop {
         }
     }
 
-    /// Its runner is gone.
     pub(super) fn abandon(&mut self) {
         (self.at, self.wish) = (None, None);
     }
 
-    /// Its time has come.
     pub(super) fn go_on(&mut self, random: &mut Random, now: u64, granted: u32, money: Option<Usd>) -> News {
         if let Some(end @ (TaskEnd::Proven { .. } | TaskEnd::Stopped(_))) = &self.end {
             return News::Over(end.clone());
@@ -158,7 +151,6 @@ impl TaskLoop {
         News::Nothing
     }
 
-    /// The failure of its last agent.
     pub(super) fn fault(&self, end: &TaskEnd) -> Option<AgentFault> {
         let is_known = self.fault.filter(|_| matches!(end, TaskEnd::Stopped(_)));
         is_known.map(|said| AgentFault { said: said.to_owned(), fingerprint: None })

@@ -27,14 +27,12 @@ use crate::spec::Millis;
 pub(super) struct Crashes {
     pub(super) at: Option<u64>,
     pub(super) before: bool,
-    /// How many more there may be.
     pub(super) more: u32,
 }
 
 pub(super) struct World {
     pub(super) random: Random,
     pub(super) aloud: bool,
-    /// Milliseconds since the plan began.
     pub(super) clock: u64,
     pub(super) records: Vec<Record<PlanEvent>>,
     pub(super) state: PlanState,
@@ -54,7 +52,6 @@ pub(super) struct World {
     pub(super) ledger: Ledger,
     crashes: Crashes,
     written: u64,
-    /// Steps since time passed, and in total.
     pub(super) idle_steps: u32,
 }
 
@@ -218,7 +215,6 @@ impl World {
         self.clock += self.random.below(2_000_000);
     }
 
-    /// Nothing has a runner any more.
     pub(super) fn rest(&mut self) {
         self.job = None;
         self.live = PlanLive::default();
@@ -236,7 +232,6 @@ impl World {
     }
 }
 
-/// A replay is the same.
 #[track_caller]
 fn assert_same(one: &PlanState, other: &PlanState) {
     assert_eq!(one.tasks, other.tasks);

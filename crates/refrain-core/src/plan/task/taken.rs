@@ -8,7 +8,6 @@ use crate::plan::{PlanEvent, Problem, Task};
 impl PlanEvent {
     /// Takes these tasks, or says why that cannot be: the first error of all, and how many more there are. `refrain
     /// plan check` names them.
-    #[must_use]
     pub fn of_tasks(tasks: &[Task]) -> Self {
         let cards: Vec<_> = tasks.iter().map(Card::from).collect();
         let (_, problems) = Graph::build(cards.iter().map(Card::task).collect());

@@ -12,7 +12,6 @@ use crate::spec::Spec;
 /// The specification of the loop of `task`. `common` is the part that all loops of the plan share; the rest is this
 /// one's own: its id, its prompt, its required gates (`verification`, shell commands), and that its work becomes
 /// commits.
-#[must_use]
 pub fn task_loop(common: Spec, task: TaskRef, prompt: String, verification: &[String]) -> Spec {
     let mut names: Vec<_> = common.gates.iter().map(|gate| gate.name.clone()).collect();
     let proof = verification.iter().map(|command| {
@@ -46,7 +45,6 @@ pub fn task_loop(common: Spec, task: TaskRef, prompt: String, verification: &[St
 impl PlanSpec {
     /// The specification of the loop that works on `task` in its `round`-th round, from 1, in the worktree at `folder`;
     /// what it may take is the caller's. What a task itself says proves it decides beside the gates of the plan.
-    #[must_use]
     pub fn loop_spec(&self, task: &Task, round: u32, folder: &Utf8Path, prompt: String) -> Spec {
         let each = &self.each;
         let inside = each.working_dir.strip_prefix(&each.worktree).ok().filter(|it| !it.as_str().is_empty());

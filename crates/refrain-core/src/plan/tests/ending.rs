@@ -1,5 +1,3 @@
-//! How a plan comes to rest, and continues.
-
 use super::*;
 use crate::spec::Millis;
 

@@ -11,8 +11,7 @@ use crate::agent::Usd;
 use crate::event::{Ask, FORMAT, Record, Urgency};
 use crate::git::{Oid, RepoPath};
 use crate::r#loop::tests::journal::{gates, runner, spec, time};
-use crate::machine::Damage;
-use crate::machine::Machine;
+use crate::machine::{Damage, Machine};
 
 /// A plan by hand: events under a stopped clock, folded as they come.
 #[derive(Clone)]
@@ -153,7 +152,6 @@ impl Plan {
         })))
     }
 
-    /// Starts every task that can start.
     fn starts(self) -> Self {
         self.started().0
     }
@@ -192,7 +190,6 @@ impl Plan {
         })
     }
 
-    /// A gate refused what it made.
     fn refused(self, name: &str, gate: &str) -> Self {
         let failed_gate = Some(gate.to_owned());
         let (task, end) = (id(name), TaskEnd::Stopped(Stop::UsedUp));
@@ -242,7 +239,6 @@ impl Plan {
         self.then(PlanEvent::BatchLanded { commits, refused: None, tip: oid(tip) })
     }
 
-    /// Started, proven, merged, verified and landed.
     fn does(self, name: &str, tip: u32) -> Self {
         self.start(name, 3, None).proves(name).merges(&[name]).verified(1, true).lands(1, tip)
     }

@@ -1,5 +1,3 @@
-//! Which task starts, and when.
-
 use super::*;
 
 #[test]

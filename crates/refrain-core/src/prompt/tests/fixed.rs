@@ -64,7 +64,6 @@ fn a_part() -> Part {
     Part { path, frozen: vec!["lib".into()], may_gain: vec!["members".into()] }
 }
 
-/// The first line below the heading.
 fn first_line(spec: &Spec, in_session: bool) -> String {
     how_it_works(spec, in_session).lines().nth(1).unwrap().to_owned()
 }

@@ -327,21 +327,7 @@ fn gate_ends(state: &mut LoopState, codes: [i32; 2]) {
     for (gate, code) in ["tests", "lint"].into_iter().zip(codes) {
         let gate: GateName = gate.parse().unwrap();
         apply(state, Event::GateStarted { gate: gate.clone(), run: 1 });
-        let finished = GateFinished {
-            gate,
-            exit: Exit::Code(code),
-            duration: Millis(7),
-            bytes: 0,
-            no_test: None,
-            summaries: 0,
-            preview: String::new(),
-            left: false,
-            output_error: None,
-            fingerprint: None,
-            log: None,
-            review: None,
-            refused: Vec::new(),
-        };
+        let finished = GateFinished { duration: Millis(7), ..GateFinished::new(gate, Exit::Code(code)) };
         apply(state, Event::GateFinished(Box::new(finished)));
     }
 }

@@ -34,7 +34,6 @@ pub enum ApprovalWord {
 
 impl Approval {
     /// The approval of the last candidate; none if no person was asked.
-    #[must_use]
     pub fn of(state: &LoopState) -> Option<Self> {
         let proof = state.proof.as_ref()?;
         let (word, at) = match proof.approval? {

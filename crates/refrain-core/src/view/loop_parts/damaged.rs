@@ -34,8 +34,6 @@ pub enum DamagedWord {
 }
 
 impl DamagedWord {
-    /// The word itself.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Damaged => "damaged",
@@ -45,7 +43,6 @@ impl DamagedWord {
 
 impl Damaged {
     /// The row of the loop, the plan or the project of that name.
-    #[must_use]
     pub fn new(id: &str, kind: Option<Kind>, project: &str, reason: String) -> Self {
         Self {
             schema: SCHEMA,

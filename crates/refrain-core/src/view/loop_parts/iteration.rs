@@ -142,7 +142,6 @@ impl Iteration {
     }
 
     /// The agent's words on it, as short as they were; none while it runs.
-    #[must_use]
     pub fn said(&self) -> Option<&str> {
         self.summary.as_deref().or(self.preview.as_deref())
     }

@@ -1,18 +1,11 @@
-//! An iteration as one mark of a strip.
-
 use super::iteration::Iteration;
 use crate::r#loop::Outcome;
 
-/// What a mark shows of an iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pip {
-    /// It runs.
     Running,
-    /// Every gate passed.
     Passed,
-    /// A required gate failed.
     Failed,
-    /// Only advisory gates failed.
     Advisory,
     /// It ended, and no gate ran.
     Ended,
@@ -21,7 +14,6 @@ pub enum Pip {
 }
 
 impl Pip {
-    #[must_use]
     pub fn of(iteration: &Iteration) -> Self {
         let gates = &iteration.gates;
         match iteration.outcome {
@@ -34,7 +26,6 @@ impl Pip {
         }
     }
 
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Running => "running",

@@ -4,7 +4,6 @@ use crate::ids::AttemptId;
 use crate::view::{Iteration, Status};
 
 /// The progress: the current iteration, and how many it may have.
-#[must_use]
 pub fn progress(iteration: u32, cap: Option<u32>) -> String {
     match cap {
         Some(cap) => format!("{iteration}/{cap}"),
@@ -13,15 +12,12 @@ pub fn progress(iteration: u32, cap: Option<u32>) -> String {
 }
 
 impl Status {
-    #[must_use]
     pub fn progress(&self) -> String {
         progress(self.iteration, self.max_iterations)
     }
 }
 
 impl Iteration {
-    /// Its name.
-    #[must_use]
     pub fn id(&self) -> AttemptId {
         AttemptId { iteration: self.n, attempt: self.attempt }
     }

@@ -46,7 +46,6 @@ impl Publication {
     }
 }
 
-/// The hindrance of the last effect.
 fn hindrance(state: &LoopState) -> Option<String> {
     let done = &state.git.published;
     let said = done.refused.as_ref().map(|(_, said)| said).or(done.later.as_ref())?;
@@ -79,7 +78,6 @@ pub(crate) fn checks(state: &LoopState) -> String {
     }
 }
 
-/// Its pull request, named.
 fn request(state: &LoopState) -> String {
     match &state.git.published.request {
         Some(request) => format!("pull request {}", request.number),
@@ -95,7 +93,6 @@ pub(crate) fn remote(state: &LoopState) -> String {
     }
 }
 
-/// Why it cannot be published.
 pub(crate) fn blocked(state: &LoopState) -> String {
     let proven = if state.is_proven() { "it is proven, but" } else { "it is done, but" };
     let claims = state.publishing().is_some_and(|publishing| publishing.claim.is_some());
@@ -106,7 +103,6 @@ pub(crate) fn blocked(state: &LoopState) -> String {
     }
 }
 
-/// What a person does about that.
 pub(crate) fn cure(state: &LoopState) -> &'static str {
     state.git.published.refused.as_ref().map_or(Refusal::Other, |(why, _)| *why).cure()
 }

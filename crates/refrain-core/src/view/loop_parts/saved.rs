@@ -36,7 +36,6 @@ impl SavedWork {
 }
 
 /// Says that these files of a branch hold changes of the user's too; empty without any.
-#[must_use]
 pub fn with_yours(mixed: &[RepoPath]) -> String {
     match mixed {
         [] => String::new(),

@@ -52,20 +52,17 @@ impl From<agent::Usage> for Usage {
 
 impl Usage {
     /// What it cost, in words; none if unknown.
-    #[must_use]
     pub fn cost(&self) -> Option<String> {
         money(self.cost_usd, self.cost_at_least)
     }
 }
 
 /// A sum in words: `at least 12k` if it is incomplete.
-#[must_use]
 pub fn sum(words: &str, at_least: bool) -> String {
     format!("{}{words}", if at_least { "at least " } else { "" })
 }
 
 /// An amount of money in words; none if it is unknown.
-#[must_use]
 pub fn money(usd: Option<f64>, at_least: bool) -> Option<String> {
     usd.map(|usd| sum(&agent::Usd::from(usd).to_string(), at_least))
 }

@@ -141,7 +141,6 @@ pub struct PlanUsage {
 
 impl PlanUsage {
     /// What it cost, in words; none if unknown.
-    #[must_use]
     pub fn cost(&self) -> Option<String> {
         money(self.cost_usd, self.at_least)
     }
@@ -159,15 +158,11 @@ pub struct Estimate {
     pub from_tasks: usize,
 }
 
-/// The facts of a task's loop.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskLoop {
-    /// Iterations begun.
     pub iteration: u32,
-    /// The latest attempt of that iteration.
     pub attempt: u32,
     pub status: StatusWord,
-    /// Why, in one line.
     pub reason: String,
     pub wait: Option<WaitView>,
     /// The last line that its agent said.
@@ -199,7 +194,6 @@ fn has_landed(state: &PlanState) -> bool {
 
 /// The view of a plan. `loops` has what the loops of the tasks at work say, as far as they can be read; `alive` whether
 /// the plan's runner lives, none if unknown.
-#[must_use]
 pub fn status(
     state: &PlanState,
     loops: &BTreeMap<TaskId, TaskLoop>,
@@ -277,7 +271,6 @@ pub fn status(
     }
 }
 
-/// What a blocked plan waits for.
 fn waits_for(state: &PlanState) -> Option<WaitsFor> {
     match state.ended?.end {
         PlanEnd::Blocked if state.hindered.is_some() => Some(WaitsFor::Setup),
@@ -300,14 +293,10 @@ impl PlanStatus {
         self
     }
 
-    /// How its result is labelled.
-    #[must_use]
     pub fn verification(&self) -> Verification {
         Verification::of(self.status, self.verified)
     }
 
-    /// How its status is meant.
-    #[must_use]
     pub fn tone(&self) -> Tone {
         Tone::of(self.status, self.verified)
     }

@@ -121,8 +121,6 @@ pub enum TaskWord {
 }
 
 impl TaskWord {
-    /// The word itself.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",

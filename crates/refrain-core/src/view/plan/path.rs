@@ -7,7 +7,6 @@ use crate::plan::TaskId;
 
 /// The longest chain of tasks that are still to be done, each after the one before it; a task is as long as it is hard.
 /// Of several the one whose tasks come first in the file.
-#[must_use]
 pub fn critical_path(tasks: &[TaskView]) -> Vec<TaskId> {
     let open: Vec<&TaskView> = tasks.iter().filter(|task| is_open(task)).collect();
     let places: HashMap<&TaskId, usize> = open.iter().enumerate().map(|(n, task)| (&task.id, n)).collect();

@@ -9,7 +9,6 @@ use crate::view::{StatusWord, sum};
 /// How many tasks are named in a line.
 const NAMED: usize = 5;
 
-/// A number and its noun.
 fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
@@ -55,7 +54,6 @@ pub(super) fn reason(state: &PlanState, word: StatusWord) -> String {
     }
 }
 
-/// The work in progress.
 fn at_work(state: &PlanState, all: usize) -> String {
     if all == 0 {
         return "the tasks are being read".to_owned();
@@ -140,7 +138,6 @@ fn left_alone(state: &PlanState) -> String {
     }
 }
 
-/// What a task waits for outside this plan.
 fn waited_for(state: &PlanState, task: &TaskState) -> String {
     let of = |id| state.task(id).filter(|before| !before.is_met());
     let unmet = task.card.dependencies.iter().filter_map(of);
@@ -162,6 +159,7 @@ pub(super) fn needs(state: &PlanState, word: StatusWord) -> Option<String> {
             | Refusal::SteeringTooLong { .. }
             | Refusal::Unreported { .. }
             | Refusal::NotALoop
+            | Refusal::NoSandbox
             | Refusal::NotAsked(_)
             | Refusal::AnotherTree { .. },
         ) => format!("refrain plan resume {id}"),

@@ -10,7 +10,6 @@ use crate::event::{Record, WaitKind};
 use crate::machine::Machine;
 use crate::plan::{PlanEvent, PlanStarted};
 
-/// A plan to which things happen.
 struct ScriptedPlan {
     state: PlanState,
     seconds: i64,

@@ -9,16 +9,12 @@ use super::object::{JournalMark, Report};
 use crate::ids::LoopId;
 use crate::view::StatusWord;
 
-/// A report from a file.
 #[derive(Clone, Debug)]
 pub struct ReportFile {
-    /// The loop that it is on.
     pub id: LoopId,
-    /// The journal that it was made from.
     pub journal: JournalMark,
     /// Whether its loop had no runner then, and should have had one.
     pub is_crashed: bool,
-    /// The version of Refrain that made it.
     pub reported: String,
     whole: Value,
 }
@@ -40,9 +36,6 @@ struct Reported {
 
 impl ReportFile {
     /// Reads the output of `refrain report --json`.
-    ///
-    /// # Errors
-    /// What is wrong with it.
     pub fn read(text: &str) -> Result<Self, String> {
         let whole: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let marks = Marks::deserialize(&whole).map_err(|error| error.to_string())?;
@@ -64,9 +57,7 @@ impl ReportFile {
 
     /// Every place in which it differs from the report that was `made`, except those that are `unknown` now:
     /// `proof.tree`, `proof.gates.0.log.end`. A key that only one of both has differs too.
-    ///
-    /// # Errors
-    /// If the one that was made is no JSON, which cannot be.
+    /// Errors: If the one that was made is no JSON, which cannot be.
     pub fn differences(&self, made: &Report, unknown: &[String]) -> serde_json::Result<Vec<String>> {
         // By way of its text: so amounts of money are read as those of the given one were.
         let made: Value = serde_json::from_str(&serde_json::to_string(made)?)?;

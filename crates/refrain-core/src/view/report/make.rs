@@ -9,7 +9,7 @@ use super::object::{
 use super::trail::Trail;
 use crate::agent::Usage;
 use crate::event::{ClaimSource, End};
-use crate::git::{Checkout, Oid};
+use crate::git::Oid;
 use crate::r#loop::{Attempt, LoopState, Proof};
 use crate::spec::Spec;
 use crate::text::cut_middle;
@@ -23,9 +23,7 @@ const DIRTY: usize = 200;
 /// Facts that neither the events nor the state of a loop have.
 #[derive(Clone, Debug)]
 pub struct ReportFacts {
-    /// The version of Refrain that makes the report.
     pub refrain: String,
-    /// The journal that the events are from.
     pub journal: JournalMark,
     /// Whether the loop's runner lives; none if that cannot be known.
     pub runner: Option<bool>,
@@ -39,7 +37,6 @@ pub struct ReportFacts {
 }
 
 /// The tree that a report is on: the one that the gates were asked about last, else that of the last commit.
-#[must_use]
 pub fn tree<'a>(state: &'a LoopState, trail: &'a Trail) -> Option<&'a Oid> {
     let proven = state.proof.as_ref().and_then(|proof| proof.candidate.tree.as_ref());
     proven.or_else(|| trail.commits.iter().rev().find_map(|(_, tree, _)| tree.as_ref()))
@@ -48,22 +45,20 @@ pub fn tree<'a>(state: &'a LoopState, trail: &'a Trail) -> Option<&'a Oid> {
 /// What shows the changes of a loop so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work<'a> {
-    /// The folder that it works in, as it is now.
     Folder,
     /// A tree: the folder may be another's by now.
     Tree(&'a Oid),
-    /// Nothing any more.
     Gone,
 }
 
 /// What shows what a loop has changed so far: the candidate after its last attempt, or its folder, if no other loop can
 /// have had it since. Others can have had a worktree of its own that was given back, one of a plan's tasks, or the
 /// shared one after the loop ended there.
-#[must_use]
 pub fn work<'a>(state: &'a LoopState, trail: &'a Trail) -> Work<'a> {
     let is_over = state.ended.is_some();
     let is_proven = state.attempts.last().is_some_and(|last| last.proof.is_some());
-    let has_left = state.git.released || is_over && state.spec.task.is_some();
+    let was_removed = state.git.released && state.git.kept.is_none();
+    let has_left = was_removed || is_over && state.spec.task.is_some();
     let is_open = is_open(state);
     match tree(state, trail) {
         Some(tree) if has_left || is_over && is_proven || is_open => Work::Tree(tree),
@@ -74,13 +69,11 @@ pub fn work<'a>(state: &'a LoopState, trail: &'a Trail) -> Work<'a> {
 
 /// Whether others may work in the loop's folder by now: it ended, for more than a pause, in the folder it was started
 /// in.
-#[must_use]
 pub fn is_open(state: &LoopState) -> bool {
-    let is_apart = matches!(state.spec.git.checkout, Checkout::Worktree { .. });
+    let is_apart = state.spec.git.checkout.is_own_worktree();
     !is_apart && state.ended.is_some_and(|ended| ended.end != End::Paused)
 }
 
-#[must_use]
 pub fn make(state: &LoopState, trail: Trail, found: ReportFacts) -> Report {
     let status = view::status(state, Alive { runner: found.runner, ..Alive::default() });
     let seal =

@@ -11,7 +11,6 @@ use crate::protect::{Part, Program};
 use crate::spec::{AgentKind, Limits, Millis};
 use crate::view::{Approval, Gate, Iteration, SavedWork, StatusWord, Usage};
 
-/// The version of the object's shape.
 pub const SCHEMA: u32 = 1;
 
 /// What became of a loop, and what shows it.

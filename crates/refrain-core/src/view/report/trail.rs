@@ -12,7 +12,6 @@ use crate::spec::AgentSpec;
 /// The traces of a loop, from its events.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Trail {
-    /// The version of Refrain that started it.
     pub refrain: String,
     /// Each agent, model and version that made attempts, in the order in which they came.
     pub agents: Vec<AgentUsed>,
@@ -29,7 +28,6 @@ pub struct Trail {
     pub critics: Usage,
 }
 
-/// A file that was kept and sealed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptFile {
     /// The attempt that it followed; of iteration 0 before the first.
@@ -38,14 +36,10 @@ pub struct KeptFile {
     pub seal: Seal,
 }
 
-/// A file of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AttemptFile {
-    /// The agent's prompt.
     Prompt,
-    /// The agent's standard output.
     Output {
-        /// Whether that is a stream of events.
         streams: bool,
     },
     /// The output of this run of a gate.
@@ -54,7 +48,6 @@ pub enum AttemptFile {
 
 impl Trail {
     /// The trail of these events, all of one loop, from the first on.
-    #[must_use]
     pub fn of(records: &[Record]) -> Self {
         let mut trail = Self::default();
         let Some(Event::LoopStarted(started)) = records.first().map(|record| &record.event) else {

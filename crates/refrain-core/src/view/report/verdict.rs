@@ -1,5 +1,3 @@
-//! The results of checking a loop's evidence.
-
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -33,7 +31,6 @@ pub struct Verdict {
 
 impl Verdict {
     /// The verdict on an intact journal, with what was compared with it.
-    #[must_use]
     pub fn new(id: LoopId, records: u64, torn_bytes: u64, checks: Vec<Check>) -> Self {
         let agrees = checks.iter().all(|check| check.outcome != Outcome::Differs);
         let (signed, signature) = (None, String::new());
@@ -49,7 +46,6 @@ impl Verdict {
     }
 
     /// The verdict on a journal with `records` records before the first damaged one.
-    #[must_use]
     pub fn damaged(id: LoopId, records: u64, problem: String) -> Self {
         let problem = Some(problem);
         let (signed, signature, checks) = (None, String::new(), Vec::new());
@@ -99,20 +95,15 @@ pub enum Outcome {
 }
 
 impl Check {
-    /// It is as the journal says.
-    #[must_use]
     pub fn agrees(subject: Subject, which: impl ToString) -> Self {
         Self { subject, which: which.to_string(), outcome: Outcome::Agrees, why: None }
     }
 
     /// It is not as the journal says.
-    #[must_use]
     pub fn differs(subject: Subject, which: impl ToString, why: impl ToString) -> Self {
         Self { subject, which: which.to_string(), outcome: Outcome::Differs, why: Some(why.to_string()) }
     }
 
-    /// It cannot be compared.
-    #[must_use]
     pub fn unchecked(subject: Subject, which: impl ToString, why: impl ToString) -> Self {
         Self { subject, which: which.to_string(), outcome: Outcome::Unchecked, why: Some(why.to_string()) }
     }

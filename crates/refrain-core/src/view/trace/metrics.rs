@@ -33,13 +33,11 @@ const SECONDS: [f64; 20] = [
 /// What a span adds to a metric, and the attribute of its series, beside the span's own attributes.
 type MetricPart = (f64, Option<Attribute>);
 
-/// A metric that is asked of spans.
 struct Metric {
     name: &'static str,
     unit: &'static str,
     about: &'static str,
     shape: Shape,
-    /// What each span adds to it.
     of: fn(&Span) -> Vec<MetricPart>,
     /// The attributes of spans that distinguish its series.
     labels: &'static [&'static str],
@@ -47,13 +45,10 @@ struct Metric {
 
 enum Shape {
     Count,
-    /// The total.
     Sum,
-    /// A distribution with these bounds.
     Histogram(&'static [f64]),
 }
 
-/// The attributes that distinguish kinds of agents.
 const AGENT: [&str; 6] = [
     "gen_ai.operation.name",
     "gen_ai.provider.name",
@@ -62,7 +57,6 @@ const AGENT: [&str; 6] = [
     "gen_ai.response.model",
     "refrain.pool",
 ];
-/// The same, and how it failed.
 const AGENT_ENDED: [&str; 6] = [
     "gen_ai.operation.name",
     "gen_ai.provider.name",
@@ -154,7 +148,6 @@ fn tokens(span: &Span) -> Vec<MetricPart> {
 type Series = (Vec<Attribute>, Vec<f64>);
 
 /// One request with the sums of these spans, which ended after `since`; none if there is nothing.
-#[must_use]
 pub fn otlp_metrics(spans: &[Span], since: Timestamp, resource: &Resource) -> Option<String> {
     let until = spans.iter().map(|span| span.end).max()?;
     let metrics: Vec<Json> =

@@ -9,10 +9,8 @@ use crate::text::{clip, printable};
 /// The longest text of an attribute, in bytes.
 const LONGEST: usize = 1000;
 
-/// The sender of the telemetry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resource {
-    /// Refrain's version.
     pub version: String,
     /// What else is known of it, and what a person configured: of a duplicate name the last one counts.
     pub attributes: Vec<(String, String)>,
@@ -39,8 +37,6 @@ impl Resource {
     }
 }
 
-/// One request with all of them.
-#[must_use]
 pub fn otlp(spans: &[Span], resource: &Resource) -> String {
     json!({"resourceSpans": [{
         "resource": resource.encoded(),

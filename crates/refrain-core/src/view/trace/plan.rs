@@ -7,13 +7,11 @@ use jiff::Timestamp;
 
 use super::{Kind, Parent, Span, SpanBuilder, SpanId, TraceId, Value};
 use crate::Record;
-use crate::machine::Damage;
-use crate::machine::Machine;
+use crate::machine::{Damage, Machine};
 use crate::plan::{PlanEvent, PlanSpec, PlanState, Stage, TaskEnd, TaskId};
 use crate::view::StatusWord;
 
 /// The parent span of a task's loop, in its `round`-th round, from 1, if the plan was started then.
-#[must_use]
 pub fn of_task(plan: &PlanSpec, started_at: Timestamp, task: &TaskId, round: u32) -> Parent {
     let own = TraceId::of(&plan.id, started_at);
     Parent { trace: trace_of(plan, own), span: round_span(own, task, round) }

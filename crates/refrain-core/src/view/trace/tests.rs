@@ -1,5 +1,3 @@
-//! Spans of a whole loop.
-
 use serde_json::{Value as Json, json};
 
 use super::*;

@@ -1,5 +1,3 @@
-//! The spans of a loop.
-
 use jiff::Timestamp;
 
 use super::{Attribute, Kind, Parent, Span, SpanBuilder, SpanId, TraceId, Value};
@@ -14,7 +12,6 @@ use crate::spec::{AgentKind, AgentSpec};
 use crate::view::{self, StatusWord};
 
 /// The span for an agent's environment, as W3C has it (`TRACEPARENT`).
-#[must_use]
 pub fn traceparent(state: &LoopState, attempt: AttemptId) -> String {
     let own = TraceId::of(&state.spec.id, state.started_at);
     Parent { trace: trace_of(state, own), span: own.span(&format!("attempt {attempt}")) }.to_string()
@@ -157,7 +154,6 @@ impl Tracer {
         Some(Span { parent, error, ..self.span(Kind::Loop, id, "loop".to_owned(), (start, at), attributes) })
     }
 
-    /// An agent that worked.
     fn worker(&self, attempt: &Attempt) -> Span {
         let report = attempt.finished.as_ref().and_then(|finished| finished.report.as_deref());
         let outcome = word(attempt.outcome);
@@ -262,7 +258,6 @@ fn money(usage: Usage) -> impl Iterator<Item = Attribute> {
     cost.into_iter().chain(at_least)
 }
 
-/// The word in the journal.
 fn word(word: impl serde::Serialize) -> String {
     let word = serde_json::to_value(word).ok();
     word.as_ref().and_then(|word| word.as_str()).unwrap_or_default().to_owned()

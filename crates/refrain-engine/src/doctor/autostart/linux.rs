@@ -55,9 +55,7 @@ impl Host {
     }
 
     /// Switches on or off that loops are resumed after a reboot interrupts them.
-    ///
-    /// # Errors
-    /// [`EngineError`] if a file cannot be written, or a unit of that name was not written by Refrain.
+    /// Errors: [`EngineError`] if a file cannot be written, or a unit of that name was not written by Refrain.
     pub fn switch_autostart(&self, on: bool) -> Result<AutostartChange, EngineError> {
         let failed = |what, kind: ErrorKind, why: &str| {
             EngineError::Process(what, io::Error::new(kind, why.to_owned()))

@@ -51,7 +51,6 @@ impl Drive<'_> {
         Ok(next_step(self.driver.journal.state(), &live, now))
     }
 
-    /// Runs budget work where blocking is allowed.
     pub(super) async fn with_purse<T: Send + 'static>(
         &mut self,
         work: impl FnOnce(&mut BudgetReservation) -> T + Send + 'static,
@@ -68,7 +67,6 @@ impl Drive<'_> {
         Some(result)
     }
 
-    /// The facts of the attempt in flight.
     fn live(&self, now: Timestamp) -> Live {
         let Some(flight) = &self.flight else { return Live::default() };
         let last_output = flight.meter.last_output().and_then(|ago| now.checked_sub(ago).ok());

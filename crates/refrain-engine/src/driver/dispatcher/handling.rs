@@ -8,8 +8,7 @@ use refrain_core::r#loop::Retrying;
 use refrain_store::journal::Durability;
 
 use super::{Drive, News};
-use crate::child::ChildEvent;
-use crate::child::checkout_dir;
+use crate::child::{ChildEvent, checkout_dir};
 use crate::driver::input::Input;
 use crate::driver::signals::SignalRequest;
 use crate::git_steps::repository::GitStepResult;

@@ -21,8 +21,7 @@ use tokio::sync::mpsc;
 use super::{Drive, Flight};
 use crate::child::attempt::AttemptStart;
 use crate::child::judge::Brief;
-use crate::child::quotes;
-use crate::child::{ChildEvent, ChildOutput, command_job};
+use crate::child::{ChildEvent, ChildOutput, command_job, quotes};
 use crate::driver::budget::BudgetReservation;
 use crate::error::chain;
 use crate::git_steps::repository::changes;
@@ -84,7 +83,6 @@ impl Drive<'_> {
         }
     }
 
-    /// The attempt that a child writes to.
     fn attempt_of(&self, child: ChildId) -> Option<AttemptId> {
         let state = self.driver.journal.state();
         match child {
@@ -198,7 +196,6 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// Starts to watch a child.
     fn begin_flight(&mut self) -> Arc<Meter> {
         let live_progress = Arc::clone(&self.driver.live_progress);
         let meter = Arc::new(Meter::new(move || live_progress.update(|snapshot| snapshot.prints += 1)));

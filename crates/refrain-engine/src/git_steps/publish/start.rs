@@ -12,9 +12,6 @@ use crate::{EngineError, chain};
 
 /// Checks before the start that the loop has a place to publish, and fills in what its pull request is for. A remote
 /// that cannot be reached now may be there later.
-///
-/// # Errors
-/// [`EngineError::Unpublishable`] with what is missing.
 pub(crate) fn settle(
     git: &mut GitSpec,
     repository: &Repository,

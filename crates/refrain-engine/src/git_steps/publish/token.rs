@@ -11,9 +11,6 @@ use crate::host::Host;
 
 impl Host {
     /// The token in the file; none without a file.
-    ///
-    /// # Errors
-    /// [`SecretError`] if others may read it, or it is no secret.
     pub(crate) fn github_token(&self) -> Result<Option<String>, SecretError> {
         secret(&self.config_home.join("github-token"))
     }

@@ -15,14 +15,12 @@ use crate::observe::webhook::{PATIENCE, Undelivered, Webhook};
 /// How long a runner keeps trying once its loop has stopped.
 const AT_THE_END: Duration = Duration::from_secs(5);
 
-/// The notices that a webhook is owed.
 pub(super) struct Post {
     webhook: Webhook,
     runtime: Runtime,
     told: DeliveredUpTo,
     owed: VecDeque<Notice>,
     delays: ExponentialBackoff,
-    /// Not before then.
     next: Instant,
     /// Why the last try came to nothing.
     trouble: Option<String>,

@@ -46,7 +46,6 @@ impl Exporter {
     }
 
     /// Nothing is driven any more: waits until all is sent, or given up, and answers with why.
-    #[must_use]
     pub fn finish(self) -> Option<String> {
         let JournalThread { now, trouble } =
             std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
@@ -72,7 +71,6 @@ pub(crate) struct TaskExport {
     pub(super) exporter: Exporter,
 }
 
-/// What is exported of a journal, and when.
 #[derive(Clone, Copy)]
 pub(super) enum ExportMode {
     /// What comes after this record, as it comes.
@@ -129,11 +127,9 @@ pub(super) struct PendingExport {
     held: Vec<Span>,
     traces: Vec<Span>,
     metrics: Vec<Span>,
-    /// Since when metrics are owed.
     since: Option<Timestamp>,
     /// Why the rest was not taken, and is kept.
     trouble: Option<String>,
-    /// Why something is lost.
     lost: Option<String>,
 }
 
@@ -266,7 +262,6 @@ async fn send_spans(
     (taken, None)
 }
 
-/// Awaits the work, if there is any.
 async fn maybe<T>(work: Option<impl Future<Output = T>>) -> Option<T> {
     match work {
         Some(work) => Some(work.await),

@@ -1,5 +1,3 @@
-//! Runners that are exported to a collector.
-
 use super::Telemetry;
 use super::exporter::{ExportMode, Exporter, FollowThread, PendingExport, TaskExport, follow};
 use crate::service::redact::Redactor;
@@ -10,9 +8,6 @@ use std::sync::Arc;
 impl Runner {
     /// Exports what happens to the loop from here on. A loop that a session drives is exported at once when it ends,
     /// because no process lives long enough to follow it.
-    ///
-    /// # Errors
-    /// If nothing can be sent from here.
     pub fn export(&self, telemetry: Telemetry) -> io::Result<Exporter> {
         let exporter = Exporter::default();
         exporter.add(self.follow_for(telemetry)?);
@@ -38,9 +33,6 @@ impl Runner {
 
 impl PlanRunner {
     /// Exports what happens to the plan, and to the loops of its tasks, from here on.
-    ///
-    /// # Errors
-    /// If nothing can be sent from here.
     pub fn export(&mut self, telemetry: Telemetry) -> io::Result<Exporter> {
         let (journal, live_progress) = self.observed();
         let redactor = Redactor::new(&journal.state().spec.each, []);

@@ -3,8 +3,7 @@
 
 use refrain_core::{LoopId, LoopState};
 use refrain_proc::detach::{self, Detached};
-use refrain_store::config;
-use refrain_store::{LoopDir, journal};
+use refrain_store::{LoopDir, config, journal};
 
 use super::Telemetry;
 use super::exporter::PendingExport;

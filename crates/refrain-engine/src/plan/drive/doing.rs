@@ -59,27 +59,9 @@ impl PlanDrive<'_> {
             return Ok(());
         }
         self.commit().await?;
-        if self.begun.len() > 1 {
-            let (landing, state) = (self.landing.clone(), self.driver.journal.state());
-            // The earlier work of a task is merged first, and its branch begins there.
-            let is_fresh = |place: usize| {
-                state.tasks[place].before.is_none() && self.begun.iter().any(|(task, ..)| *task == place)
-            };
-            let begun = state.running().filter(|(place, _)| is_fresh(*place)).map(|(place, running)| {
-                (state.spec.branch(&state.tasks[place].card.id, running.round), running.onto.clone())
-            });
-            let branches: Vec<_> = begun.collect();
-            blocking(move || landing.prepare_branches(&branches)).await;
-        }
         for (task, _, slot) in std::mem::take(&mut self.begun) {
             self.host(task, Some(slot));
         }
-        // After all of them are started: while their agents work there is time for it.
-        let (landing, turns) = (self.landing.clone(), Arc::clone(&self.turns));
-        self.tidying.spawn_local(async move {
-            let _turn = turns.acquire().await;
-            blocking(move || landing.prepare_commits()).await;
-        });
         Ok(())
     }
 

@@ -16,7 +16,6 @@ use crate::{EngineError, now};
 /// How often the task file is checked while nothing happens, if the system has no watch left for it.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// The events of a plan's own work.
 enum News {
     /// A loop of a task has stopped.
     Round(Box<TaskEnded>, Option<Slot>),

@@ -1,7 +1,7 @@
-//! Commits written without git equal those that git would write, also after the committer changes.
+//! Commits without a checkout are those that git would make, also after the committer changes.
 
 use refrain_core::git::Oid;
-use refrain_git::Repository;
+use refrain_git::{GitError, Repository};
 use rstest::rstest;
 
 use crate::place::TestRepository;
@@ -61,19 +61,18 @@ fn what_somebody_configures_meanwhile_holds_for_the_next_one(#[case] how: &[&str
 }
 
 #[test]
-fn who_commits_can_be_asked_before_there_is_a_commit() {
+fn who_commits_is_for_git_to_say() {
     let mut place = TestRepository::new();
     place.env.push(("GIT_AUTHOR_NAME".into(), "Author, A. <".into()));
-    let (asked, not) = (place.repository(), place.repository());
-    asked.prepare_commits().unwrap();
-    let made = [asked, not].map(|repository| chain(&repository, &place.head(), &["First"]).remove(0));
-    assert_eq!(says(&place, &made[0]), says(&place, &made[1]), "as git says it that makes it itself");
+    let made = chain(&place.repository(), &place.head(), &["First"]).remove(0);
     // An older git drops the full stop, too.
-    assert!(says(&place, &made[0]).contains("author Author, A"));
+    assert!(says(&place, &made).contains("author Author, A"));
 
     place.git(&["config", "user.useConfigOnly", "true"]);
     place.git(&["config", "--global", "--unset", "user.email"]);
-    assert!(place.repository().prepare_commits().is_err(), "git does not know");
+    let tree = place.repository().tree_of(&place.head()).unwrap();
+    let made = place.repository().conflict_commit(&place.head(), &tree, "Second", &[], None);
+    assert!(matches!(made, Err(GitError::NoIdentity)), "git does not know");
 }
 
 #[test]

@@ -13,7 +13,6 @@ use rstest::rstest;
 
 use crate::place::TestRepository;
 
-/// A checkout beside the repository.
 struct Clean<'a> {
     place: &'a TestRepository,
     folder: Utf8PathBuf,

@@ -8,10 +8,10 @@ use axum::extract::{Form, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use refrain_app::verbs::Urgent;
 use refrain_app::verbs::approve::Approve;
+use refrain_app::verbs::merge::Merge;
 use refrain_app::verbs::resume::Resume;
 use refrain_app::verbs::steer::Steering;
 use refrain_app::verbs::tune::Tune;
-use refrain_engine::MergeOptions;
 use serde::Deserialize;
 
 use super::frame::{Frame, failed, page};
@@ -178,9 +178,9 @@ fn done(desk: &Desk, place: &LoopAddress, action: &str, fields: Fields) -> Resul
         }
         "merge" => {
             let (squash, unverified) = (fields.squash.is_some(), fields.unverified.is_some());
-            return desk.merge(place, MergeOptions { squash, unverified });
+            return desk.merge(place, Merge { squash, unverified }).map(drop);
         }
-        "discard" => return desk.discard(place),
+        "discard" => return desk.discard(place).map(drop),
         other => Err(unknown(other)),
     }
     .map(drop)

@@ -15,13 +15,14 @@ use crate::http::failure::Failure;
 pub(super) type PageQuery = Query<HashMap<String, String>>;
 
 /// The pages of the head, with their addresses and names.
-pub(super) const SECTIONS: [(&str, &str, &str); 6] = [
+pub(super) const SECTIONS: [(&str, &str, &str); 7] = [
     ("loops", "/", "Loops"),
     ("usage", "/usage", "Usage"),
     ("memory", "/memory", "Memory"),
     ("doctor", "/doctor", "Doctor"),
     ("settings", "/settings", "Settings"),
     ("search", "/search", "Search"),
+    ("docs", "/docs", "Docs"),
 ];
 
 /// The parts that every page has.

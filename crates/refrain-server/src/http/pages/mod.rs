@@ -3,6 +3,7 @@
 
 mod act;
 mod assets;
+mod book;
 #[cfg(debug_assertions)]
 mod design;
 mod figures;
@@ -34,6 +35,8 @@ pub(super) fn router() -> Router<Arc<AppState>> {
         // What is read anew with the news.
         .layer(middleware::from_fn_with_state(Arc::<Copies>::default(), coalesce::share))
         .route("/start", get(start::show).post(start::start))
+        .route("/docs", get(book::index))
+        .route("/docs/{topic}", get(book::show))
         .route("/p/{project}/{id}/diff", get(tabs::changes))
         .route("/p/{project}/{id}/gates", get(tabs::gates))
         .route("/p/{project}/{id}/prompt", get(tabs::prompt))

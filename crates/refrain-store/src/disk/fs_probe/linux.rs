@@ -4,7 +4,6 @@ use camino::Utf8Path;
 use rustix::fs::statfs;
 
 /// The name of the network file system that `dir` lies on; none if it is not known to be one. From `linux/magic.h`.
-#[must_use]
 pub fn network(dir: &Utf8Path) -> Option<&'static str> {
     // The type's width differs between machines, its bits do not.
     let magic = statfs(dir.as_std_path()).ok()?.f_type as u32;

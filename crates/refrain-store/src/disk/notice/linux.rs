@@ -27,7 +27,6 @@ struct Watched {
     stale: BTreeSet<i32>,
 }
 
-/// A path that is watched.
 #[derive(Debug)]
 struct Watch {
     path: Utf8PathBuf,
@@ -53,7 +52,6 @@ pub(crate) fn tell_above(folder: impl AsFd) {
 }
 
 impl Notice {
-    /// Watches nothing yet.
     pub fn new() -> Result<Self, DiskError> {
         let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)
             .on("ask for notices of", Utf8Path::new("files"))?;

@@ -15,7 +15,9 @@ use refrain_engine::hook::{self, HookInput};
 use crate::out;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain hook stop --agent claude
+  refrain hook session-start --agent codex")]
 pub(crate) struct Args {
     /// What happened
     event: SessionEvent,
@@ -23,10 +25,6 @@ pub(crate) struct Args {
     #[arg(long, value_name = "KIND", value_parser = agent)]
     agent: AgentKind,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain hook stop --agent claude
-  refrain hook session-start --agent codex";
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum SessionEvent {
@@ -46,7 +44,6 @@ pub(crate) fn agent(text: &str) -> Result<AgentKind, String> {
     known.ok_or_else(|| "accepted are claude, codex, gemini and opencode".to_owned())
 }
 
-/// Answers.
 pub(crate) fn run(context: &Context, args: &Args) -> ExitCode {
     let mut input = Vec::new();
     let read = std::io::stdin().take(LARGEST).read_to_end(&mut input);

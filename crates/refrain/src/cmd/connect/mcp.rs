@@ -1,5 +1,3 @@
-//! `refrain mcp`.
-
 use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
@@ -10,16 +8,14 @@ use crate::cmd::connect::serve::{HANDOVER, not_open};
 use crate::run;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain mcp
+  refrain mcp --root ~/projects")]
 pub(crate) struct Args {
     /// A folder that loops may work in; may be repeated [default: the current project]
     #[arg(long, value_name = "DIR")]
     root: Vec<Utf8PathBuf>,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain mcp
-  refrain mcp --root ~/projects";
 
 /// Serves one client until it goes away.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {

@@ -1,5 +1,3 @@
-//! `refrain plugin`.
-
 use std::process::ExitCode;
 
 use clap::Subcommand;
@@ -14,15 +12,13 @@ use crate::cmd::connect::hook::agent;
 use crate::out;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain plugin install claude
+  refrain plugin status")]
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Verb,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain plugin install claude
-  refrain plugin status";
 
 #[derive(Debug, Subcommand)]
 enum Verb {
@@ -58,7 +54,6 @@ struct Work {
     dry_run: bool,
 }
 
-/// The agents that have a plugin.
 const AGENTS: [AgentKind; 4] = [AgentKind::Claude, AgentKind::Codex, AgentKind::Gemini, AgentKind::Opencode];
 
 impl Args {
@@ -150,7 +145,6 @@ fn differences(change: &PluginChange) -> String {
     gone.chain(come).collect()
 }
 
-/// What the user has to know.
 fn after(agent: AgentKind, work: &PluginWork) -> String {
     let mut text = String::new();
     text.push_str(&format!("{agent} calls {}; install again when that moves\n", flat(&work.program)));

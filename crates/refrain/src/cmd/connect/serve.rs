@@ -22,7 +22,9 @@ use crate::{out, run, slack};
 
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain serve --open
+  refrain serve --port 8080 --root ~/projects")]
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Option<Verb>,
@@ -53,10 +55,6 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain serve --open
-  refrain serve --port 8080 --root ~/projects";
 
 // What is done beside serving.
 #[derive(Debug, clap::Subcommand)]
@@ -101,7 +99,6 @@ enum TokenVerb {
 /// How long a server that ends waits for loops that it is just handing to their runners.
 pub(crate) const HANDOVER: Duration = Duration::from_mins(1);
 
-/// The addresses of the server.
 #[derive(Serialize)]
 struct ServerAddresses {
     url: String,
@@ -140,7 +137,6 @@ pub(crate) fn not_open(error: DeskError) -> RequestError {
     }
 }
 
-/// How people come to it.
 fn way(context: &Context, args: &Args) -> Result<Way, RequestError> {
     let (Some(certificate), Some(key)) = (&args.tls_cert, &args.tls_key) else {
         return Ok(args.behind_proxy.clone().map_or(Way::Loopback, Way::Proxy));
@@ -158,7 +154,6 @@ fn way(context: &Context, args: &Args) -> Result<Way, RequestError> {
 }
 
 impl TokenArgs {
-    /// Makes a token, or runs the verb.
     fn run(&self, context: &Context) -> Result<ExitCode, RequestError> {
         let desk = Desk::open(context, &[]).map_err(not_open)?;
         let failed = |error| RequestError::new(Code::Failed, chain(&error));
@@ -231,7 +226,6 @@ fn heed(kind: SignalKind) -> Result<Signal, RequestError> {
     signal(kind).map_err(|error| RequestError::new(Code::Failed, format!("signals cannot be heard: {error}")))
 }
 
-/// Prints the address of the server.
 fn announce(context: &Context, args: &Args, server: &Server) -> Result<(), RequestError> {
     let (url, invitation) = (server.url().to_owned(), server.invitation());
     if args.json {

@@ -1,5 +1,3 @@
-//! `refrain answer`.
-
 use std::process::ExitCode;
 
 use refrain_app::verbs::Slow;
@@ -13,7 +11,9 @@ use crate::out;
 use crate::run::ShowArgs;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain answer docs-3f9c \"Use the staging database.\"
+  refrain answer docs-3f9c --detach \"Skip that file.\"")]
 pub(crate) struct Args {
     /// Which loop
     id: LoopId,
@@ -23,10 +23,6 @@ pub(crate) struct Args {
     #[command(flatten)]
     show: ShowArgs,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain answer docs-3f9c \"Use the staging database.\"
-  refrain answer docs-3f9c --detach \"Skip that file.\"";
 
 /// Hands the text over and drives the loop, here or in a process of its own.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {

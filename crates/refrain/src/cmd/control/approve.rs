@@ -1,5 +1,3 @@
-//! `refrain approve`.
-
 use std::io::{IsTerminal, stdin};
 use std::process::ExitCode;
 
@@ -18,7 +16,9 @@ use crate::run::ShowArgs;
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain approve docs-3f9c
+  refrain approve docs-3f9c --tree 5be8c3d01a")]
 pub(crate) struct Args {
     /// The loop [default: the only one that is blocked]
     id: Option<LoopId>,
@@ -33,10 +33,6 @@ pub(crate) struct Args {
     #[command(flatten)]
     show: ShowArgs,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain approve docs-3f9c
-  refrain approve docs-3f9c --tree 5be8c3d01a";
 
 /// Candidates without an id: a blocked loop may wait for approval.
 pub(crate) fn could_be(status: &Brief) -> bool {

@@ -1,5 +1,3 @@
-//! `refrain archive`.
-
 use std::process::ExitCode;
 
 use refrain_app::verbs::archive as app;
@@ -11,15 +9,13 @@ use refrain_engine::Brief;
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain archive docs-3f9c
+  refrain archive")]
 pub(crate) struct Args {
     /// The loop [default: the only one that has stopped]
     id: Option<LoopId>,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain archive docs-3f9c
-  refrain archive";
 
 /// Which loops it can mean; a plan is none.
 pub(crate) fn could_be(status: &Brief) -> bool {

@@ -1,5 +1,3 @@
-//! `refrain cancel`.
-
 use std::process::ExitCode;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -13,12 +11,13 @@ use refrain_engine::{Brief, ByKind, Listed, Service};
 
 use crate::cmd::state_file::{self, StateFile};
 use crate::plan::left;
-use crate::render::committed;
-use crate::render::phrase;
+use crate::render::{committed, phrase};
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain cancel docs-3f9c
+  refrain cancel docs-3f9c --now")]
 pub(crate) struct Args {
     /// The loop or plan [default: the only one that has not ended]
     #[arg(conflicts_with = "all")]
@@ -33,10 +32,6 @@ pub(crate) struct Args {
     #[arg(long)]
     now: bool,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain cancel docs-3f9c
-  refrain cancel docs-3f9c --now";
 
 impl Args {
     /// The verb's action, for [`Action::permission`].

@@ -1,5 +1,3 @@
-//! `refrain discard`.
-
 use std::process::ExitCode;
 
 use refrain_app::verbs::discard::{brings_back, discard};
@@ -12,15 +10,13 @@ use crate::render::phrase;
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain discard docs-3f9c
+  git branch docs refs/refrain/discarded/docs-3f9c")]
 pub(crate) struct Args {
     /// Which loop or plan [default: the only loop that has stopped]
     id: Option<LoopId>,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain discard docs-3f9c
-  git branch docs refs/refrain/discarded/docs-3f9c";
 
 /// Discards the loop or plan, and says how to get its work back.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {

@@ -1,5 +1,3 @@
-//! `refrain gc`.
-
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
@@ -12,7 +10,9 @@ use crate::render::phrase;
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain gc
+  refrain gc --yes")]
 pub(crate) struct Args {
     /// Only list, and ask nothing
     #[arg(long, conflicts_with = "yes")]
@@ -24,10 +24,6 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "yes")]
     json: bool,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain gc
-  refrain gc --yes";
 
 impl Args {
     /// The verb's action, for [`Action::permission`].

@@ -1,5 +1,3 @@
-//! `refrain pause`.
-
 use std::process::ExitCode;
 
 use refrain_app::verbs::{Outcome, Slow, Urgent, pause as app};
@@ -10,7 +8,9 @@ use refrain_engine::{Brief, ByKind, Service};
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain pause
+  refrain pause docs-3f9c --now")]
 pub(crate) struct Args {
     /// The loop or plan [default: the only one that runs]
     id: Option<LoopId>,
@@ -19,11 +19,6 @@ pub(crate) struct Args {
     now: bool,
 }
 
-const EXAMPLES: &str = "Examples:
-  refrain pause
-  refrain pause docs-3f9c --now";
-
-/// Which loops it can mean.
 pub(crate) fn could_be(status: &Brief) -> bool {
     !status.has_stopped()
 }

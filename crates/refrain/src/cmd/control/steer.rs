@@ -1,5 +1,3 @@
-//! `refrain steer`.
-
 use std::process::ExitCode;
 
 use refrain_app::verbs::Slow;
@@ -12,7 +10,9 @@ use refrain_engine::{Brief, ByKind, Service};
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain steer docs-3f9c \"Leave the parser alone.\"
+  refrain steer my-feature \"The port is 5433.\"")]
 pub(crate) struct Args {
     /// Which loop, or plan
     id: Option<LoopId>,
@@ -20,10 +20,6 @@ pub(crate) struct Args {
     #[arg(value_name = "TEXT")]
     words: Vec<String>,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain steer docs-3f9c \"Leave the parser alone.\"
-  refrain steer my-feature \"The port is 5433.\"";
 
 /// Candidates without an id: loops that will or may have a next attempt.
 pub(crate) fn could_be(status: &Brief) -> bool {

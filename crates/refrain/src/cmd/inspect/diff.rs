@@ -1,8 +1,7 @@
-//! `refrain diff`.
-
 use std::process::ExitCode;
 
 use owo_colors::OwoColorize;
+use refrain_app::differences::diff;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_engine::Differences;
@@ -11,7 +10,9 @@ use crate::pager::page;
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain diff
+  refrain diff docs-3f9c --stat")]
 pub(crate) struct Args {
     /// Which loop or plan [default: the one that was touched last]
     id: Option<LoopId>,
@@ -23,18 +24,11 @@ pub(crate) struct Args {
     iteration: Option<u32>,
 }
 
-const EXAMPLES: &str = "Examples:
-  refrain diff
-  refrain diff docs-3f9c --stat";
-
 /// Prints the differences, on a terminal through the user's pager.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = values::latest(&service, args.id.as_ref(), "refrain diff")?;
-    if args.iteration.is_some() {
-        values::check_iteration(&service.status(&id)?, args.iteration)?;
-    }
-    let Differences { note, is_shown, stat, diff } = service.differences_of(&id, args.iteration)?;
+    let Differences { note, is_shown, stat, diff } = diff(&service, &id, args.iteration)?;
     if !is_shown {
         return Err(RequestError::new(Code::Failed, format!("{id}: {note}")));
     }
@@ -47,7 +41,6 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     Ok(Code::Done.into())
 }
 
-/// A patch in the colours of git.
 fn coloured(patch: &str) -> String {
     let paint = |line: &str| match line.as_bytes() {
         [b'd', b'i', b'f', b'f', ..] | [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => {

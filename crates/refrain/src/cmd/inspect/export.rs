@@ -12,7 +12,9 @@ use refrain_engine::{ByKind, Service, write_exported};
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain export docs-3f9c --as json
+  refrain export docs-3f9c --as descartes --output loop-state.json")]
 pub(crate) struct Args {
     /// The loop [default: the only one]
     id: Option<LoopId>,
@@ -23,10 +25,6 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "FILE")]
     output: Option<Utf8PathBuf>,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain export docs-3f9c --as json
-  refrain export docs-3f9c --as descartes --output loop-state.json";
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Format {
@@ -44,7 +42,6 @@ enum Format {
     Json,
 }
 
-/// Prints or writes it.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = values::only_one(&service, args.id.as_ref(), "refrain export", |_| true)?;

@@ -1,5 +1,3 @@
-//! `refrain list`.
-
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::{self, Write};
@@ -19,7 +17,9 @@ use crate::render::phrase;
 use crate::render::table::{self, Column, Cut};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain list
+  refrain list --all-projects")]
 pub(crate) struct Args {
     /// Those of every project that Refrain has worked in
     #[arg(long)]
@@ -34,10 +34,6 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain list
-  refrain list --all-projects";
 
 /// Prints the list; damaged loops are named, and the rest is shown.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
@@ -77,7 +73,6 @@ pub(crate) fn tell_damaged(row: &Listed) {
     }
 }
 
-/// The object of a row.
 fn object(row: &Listed) -> Option<Cow<'_, str>> {
     match row {
         Listed::Loop(brief) => brief.object.as_deref().map(Cow::Borrowed),
@@ -115,7 +110,6 @@ fn line(into: &mut String, row: &Row<'_>, with_project: bool, coloured: bool) ->
     into.write_char('\n')
 }
 
-/// A loop, in words.
 struct Row<'a> {
     id: Cow<'a, str>,
     /// Its status, and whether gates verified the work; none if it is damaged.

@@ -1,8 +1,7 @@
-//! `refrain logs`.
-
 use std::io::{ErrorKind, Read};
 use std::process::ExitCode;
 
+use refrain_app::differences::check_iteration;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::event::Event;
 use refrain_core::gate::GateName;
@@ -16,7 +15,9 @@ use crate::render::lines::Lines;
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain logs docs-3f9c --follow
+  refrain logs docs-3f9c --iteration 3")]
 pub(crate) struct Args {
     /// The loop or plan [default: the one touched last]
     id: Option<LoopId>,
@@ -30,10 +31,6 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = iteration)]
     iteration: Option<u32>,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain logs docs-3f9c --follow
-  refrain logs docs-3f9c --iteration 3";
 
 /// How much is read at once.
 const CHUNK: usize = 64 << 10;
@@ -73,7 +70,7 @@ fn of_plan(service: &Service, id: &LoopId, args: &Args) -> Result<ExitCode, Requ
 fn of_loop(service: &Service, id: &LoopId, args: &Args) -> Result<bool, RequestError> {
     let status = service.status(id)?;
     let attempts = attempts(&status, args.iteration);
-    values::check_iteration(&status, args.iteration)?;
+    check_iteration(&status, args.iteration)?;
     if args.follow {
         return follow(service, id, args.raw);
     }

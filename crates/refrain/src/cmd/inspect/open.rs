@@ -1,5 +1,3 @@
-//! `refrain open`.
-
 use std::process::ExitCode;
 
 use camino::Utf8Path;
@@ -11,7 +9,9 @@ use refrain_engine::ByKind;
 use crate::values;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain open
+  refrain open docs-3f9c --shell")]
 pub(crate) struct Args {
     /// Which loop or plan [default: the one that was touched last]
     id: Option<LoopId>,
@@ -19,10 +19,6 @@ pub(crate) struct Args {
     #[arg(long)]
     shell: bool,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain open
-  refrain open docs-3f9c --shell";
 
 /// Opens the editor of the user, or their shell, in the folder that the loop works in.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {

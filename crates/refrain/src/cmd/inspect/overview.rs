@@ -18,7 +18,6 @@ struct Object {
     needs: Option<String>,
 }
 
-/// Prints it.
 pub(crate) fn run(context: &Context) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let rows = service.list_with(false, Detail::Object)?;

@@ -1,5 +1,3 @@
-//! `refrain report`.
-
 use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
@@ -17,7 +15,9 @@ use crate::report::{Document, document, page, plan_document, text};
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain report docs-3f9c
+  refrain report docs-3f9c --html --output report.html")]
 pub(crate) struct Args {
     /// The loop or plan [default: the one touched last]
     id: Option<LoopId>,
@@ -32,11 +32,6 @@ pub(crate) struct Args {
     output: Option<Utf8PathBuf>,
 }
 
-const EXAMPLES: &str = "Examples:
-  refrain report docs-3f9c
-  refrain report docs-3f9c --html --output report.html";
-
-/// Prints or writes the report.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = values::latest(&service, args.id.as_ref(), "refrain report")?;
@@ -73,7 +68,6 @@ fn of_plan(
     given(context, id, args, &object, &made, &|clock| plan_document(&plan, &reports, clock))
 }
 
-/// Formats times.
 type Clock = dyn Fn(Timestamp) -> String;
 
 /// Prints the document or writes it to a file, in the requested format.

@@ -1,5 +1,3 @@
-//! `refrain show`.
-
 use std::process::ExitCode;
 
 use refrain_app::{Code, Context, RequestError};
@@ -13,7 +11,9 @@ use crate::render::phrase;
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain show docs-3f9c
+  refrain show docs-3f9c --json")]
 pub(crate) struct Args {
     /// The loop or plan [default: the one touched last]
     id: Option<LoopId>,
@@ -21,10 +21,6 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain show docs-3f9c
-  refrain show docs-3f9c --json";
 
 /// Prints each event: its number, time, name and facts in a line; its lists below.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {

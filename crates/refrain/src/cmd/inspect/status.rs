@@ -1,5 +1,3 @@
-//! `refrain status`.
-
 use std::process::ExitCode;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -14,11 +12,9 @@ use refrain_engine::{ByKind, Located, LogKind, Service};
 
 use crate::cmd::state_file::{self, StateFile};
 use crate::plan::board::{self, Art};
-use crate::render::committed;
 use crate::render::event_text::{clock, words};
-use crate::render::gated;
-use crate::render::phrase;
 use crate::render::phrase::Row;
+use crate::render::{committed, gated, phrase};
 use crate::{out, values};
 
 /// How much of a goal is shown, in characters.
@@ -27,7 +23,9 @@ const GOAL: usize = 300;
 const END: u64 = 4 << 10;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain status
+  refrain status docs-3f9c --json")]
 pub(crate) struct Args {
     /// The loop or plan [default: the one touched last]
     id: Option<LoopId>,
@@ -39,11 +37,6 @@ pub(crate) struct Args {
     json: bool,
 }
 
-const EXAMPLES: &str = "Examples:
-  refrain status
-  refrain status docs-3f9c --json";
-
-/// Prints the status.
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = match &args.state_file {
@@ -133,10 +126,10 @@ fn text(
         Row::exact("branch", status.branch.clone().unwrap_or_default()),
         Row::prose("iteration", format!("{progress} ({} charged, {attempts})", status.charged)),
         Row::exact("runs", format!("{} ({})", words(status.command.iter()), status.agent)),
-        Row::exact("in", status.worktree.clone()),
+        Row::exact("in", status.working_dir.clone()),
         Row::prose("git", committed::summary(status)),
         Row::prose("gates", gated::row(&status.gates)),
-        Row::exact("proven tree", status.tree.clone().unwrap_or_default()),
+        Row::exact("verified tree", status.tree.clone().unwrap_or_default()),
         Row::prose("signature", status.signature.clone()),
         Row::prose("shared", phrase::caps(&status.caps)),
         Row::exact("started", clock(status.started_at)),

@@ -36,16 +36,14 @@ use crate::values::charset;
 const LONGEST_LOG: u64 = 512 << 10;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain top
+  refrain top --all-projects")]
 pub(crate) struct Args {
     /// Those of every project that Refrain has worked in
     #[arg(long)]
     all_projects: bool,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain top
-  refrain top --all-projects";
 
 /// Shows them until the person has seen enough.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
@@ -64,7 +62,6 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     Ok(Code::Done.into())
 }
 
-/// The verbs of the command line.
 struct Verbs {
     context: Context,
 }
@@ -86,7 +83,6 @@ impl Verbs {
         Ok(format!("{} is merged into {into}: {}", merged.name, merged.head.short()))
     }
 
-    /// Only a loop that waits for approval.
     fn send_back(&self, service: &Service, id: &LoopId, words: &str) -> Result<String, RequestError> {
         if !awaits(service, id)? {
             return Err(RequestError::new(Code::Refused, format!("{id} does not wait for approval")));

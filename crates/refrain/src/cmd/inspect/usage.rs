@@ -1,5 +1,3 @@
-//! `refrain usage`.
-
 use std::borrow::Cow;
 use std::process::ExitCode;
 
@@ -18,7 +16,9 @@ use crate::render::phrase;
 use crate::render::table::{self, Column, Cut};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain usage --since 7d
+  refrain usage --by model --all-projects")]
 pub(crate) struct Args {
     /// Only what ended since then: a date like 2026-11-01, or how long ago, like 7d or 12h
     #[arg(long, value_name = "DUR|DATE")]
@@ -39,10 +39,6 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     svg: Option<Utf8PathBuf>,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain usage --since 7d
-  refrain usage --by model --all-projects";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
@@ -157,7 +153,7 @@ fn text(report: &Report, zone: &TimeZone, width: Option<usize>) -> String {
         let cost = report.cost_per_verified_loop_usd;
         let each = view::money(cost, report.total.usage.cost_at_least);
         let each = each.map(|cost| format!(", {cost} spent for each")).unwrap_or_default();
-        line(&format!("proven by their gates: {}{each}", phrase::counted(count, "loop", "loops")));
+        line(&format!("verified by their gates: {}{each}", phrase::counted(count, "loop", "loops")));
     }
     text
 }

@@ -1,5 +1,3 @@
-//! `refrain verify`.
-
 use std::process::ExitCode;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -15,7 +13,9 @@ use crate::render::phrase;
 
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain verify docs-3f9c
+  refrain verify docs-3f9c --report report.json")]
 pub(crate) struct Args {
     /// The loop or plan [default: the one that the report is on, or the one touched last]
     id: Option<LoopId>,
@@ -26,10 +26,6 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain verify docs-3f9c
-  refrain verify docs-3f9c --report report.json";
 
 /// Prints what agrees, or fails with the differences.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
@@ -126,7 +122,7 @@ fn agrees(subject: Subject, count: u32) -> String {
             format!("{} as sealed: logs, prompts, what the agent printed", files("file", "files"))
         }
         Subject::Base => "the commit that it began at is in the repository".to_owned(),
-        Subject::Tree => "the proven tree is in the repository, with all that is in it".to_owned(),
+        Subject::Tree => "the verified tree is in the repository, with all that is in it".to_owned(),
         Subject::Commit => format!("{} in the repository, as recorded", files("commit", "commits")),
         Subject::Report => "the report says what the journal says".to_owned(),
     }
@@ -136,7 +132,7 @@ fn about(check: &Check) -> String {
     let what = match check.subject {
         Subject::File => "",
         Subject::Base => "the commit that it began at, ",
-        Subject::Tree => "the proven tree, ",
+        Subject::Tree => "the verified tree, ",
         Subject::Commit => "commit ",
         Subject::Report => "the report ",
     };

@@ -1,5 +1,3 @@
-//! `refrain watch`.
-
 use std::process::ExitCode;
 use std::thread::JoinHandle;
 
@@ -16,7 +14,9 @@ use crate::render::screen::Screen;
 use crate::values;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain watch
+  refrain watch docs-3f9c")]
 pub(crate) struct Args {
     /// The loop or plan [default: the one touched last]
     id: Option<LoopId>,
@@ -24,10 +24,6 @@ pub(crate) struct Args {
     #[arg(long, alias = "json")]
     events: bool,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain watch
-  refrain watch docs-3f9c";
 
 /// Reports a loop that ended because its runner died: the loop itself could not.
 pub(crate) fn gone(status: &Status) {

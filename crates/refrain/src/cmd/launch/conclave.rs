@@ -30,11 +30,9 @@ const RUN_NEW_TESTS: &str = "( test ! -f package.json || ! grep -q '\"test\"' pa
     ( test -z \"$(find . -name '*_test.go' | head -n 1)\" || { go test ./... && echo 'new-tests: go test passed'; } ) && \
     ( test ! -f test.sh || { sh test.sh && echo 'new-tests: test.sh passed'; } )";
 
-/// What a project without tests leads to.
 pub(super) enum WithoutTests {
     /// The task creates them: a gate runs what is there.
     Begin,
-    /// A refusal with this hint.
     Refuse(String),
 }
 
@@ -86,7 +84,6 @@ impl Rules {
         Ok(Self { environment, offer: Some(offer), timeout, notes })
     }
 
-    /// The commands that the project's files offer.
     pub(super) fn offered(&self) -> impl Iterator<Item = RepositoryCommand> {
         self.offer.iter().flat_map(|offer| of_gates(&offer.gates))
     }

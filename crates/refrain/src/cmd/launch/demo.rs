@@ -26,7 +26,9 @@ mod crash;
 mod plan;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain demo
+  refrain demo --crash")]
 pub(crate) struct Args {
     /// Kill Refrain with kill -9 while the agent works, and resume the loop
     #[arg(long, conflicts_with = "plan")]
@@ -38,10 +40,6 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     dir: Option<Utf8PathBuf>,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain demo
-  refrain demo --crash";
 
 /// The files of the loop's repository; the agent is not committed.
 const FILES: [(&str, &str); 3] = [
@@ -72,7 +70,6 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     Ok(code)
 }
 
-/// Starts the loop of the demo.
 fn begin(context: &Context, dir: &Utf8Path) -> Result<StartedLoop, RequestError> {
     let gates = GateArgs { gate: vec![read("tests=./test.sh")?], ..GateArgs::default() };
     let git_args = GitArgs {

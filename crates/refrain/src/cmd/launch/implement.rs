@@ -7,20 +7,19 @@ use refrain_app::{Context, RequestError};
 use crate::cmd::launch::start::{self, Options};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(
+    after_help = "A number alone is the maximum of iterations. All other options are those of refrain start: refrain docs modes
+
+Examples:
+  refrain implement 20 --agent claude
+  refrain implement --commit-only \\
+    --agent claude \"Build the parser.\""
+)]
 pub(crate) struct Args {
     #[command(flatten)]
     options: Options,
 }
 
-const EXAMPLES: &str = "A number alone is the maximum of iterations. All other options are those of refrain start: refrain docs modes
-
-Examples:
-  refrain implement 20 --agent claude
-  refrain implement --commit-only \\
-    --agent claude \"Build the parser.\"";
-
-/// Starts it.
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
     start::run(context, start::Args::of_mode("implement", args.options)?)
 }

@@ -25,7 +25,9 @@ use crate::run::{self, ShowArgs};
 use crate::{notifier, out, values};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain resume docs-3f9c
+  refrain resume docs-3f9c --max-iterations 40 --detach")]
 pub(crate) struct Args {
     /// The loop or plan [default: the only one that can be resumed]
     #[arg(conflicts_with_all = ["last", "all", "from"])]
@@ -47,10 +49,6 @@ pub(crate) struct Args {
     #[command(flatten)]
     show: ShowArgs,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain resume docs-3f9c
-  refrain resume docs-3f9c --max-iterations 40 --detach";
 
 impl Args {
     /// The verb's action, for [`Action::permission`]: with `--all` the caller's own loop would be among them.
@@ -104,7 +102,6 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
     }
 }
 
-/// The totals that it gets.
 fn grant(args: &Args) -> Result<Grant, RequestError> {
     let BeginArgs { max_iterations, work, .. } = &args.from.begin.args;
     Ok(Grant {
@@ -113,6 +110,7 @@ fn grant(args: &Args) -> Result<Grant, RequestError> {
         max_cost: raised("--max-cost", work.max_cost)?,
         max_tokens: raised("--max-tokens", work.max_tokens)?,
         retry_for: raised("--retry-for", work.retry_for)?,
+        no_sandbox: work.sandbox.no_sandbox,
     })
 }
 
@@ -168,7 +166,7 @@ pub(crate) fn read_grant(granted: &str) -> Result<(Grant, bool), RequestError> {
         shlex::split(granted).ok_or_else(|| RequestError::usage(format!("{granted}: a quote is open")))?;
     let GrantLine { max_iterations, max_duration, max_cost, max_tokens, retry_for, now } =
         GrantLine::try_parse_from(granted)?;
-    Ok((Grant { max_iterations, max_duration, max_cost, max_tokens, retry_for }, now))
+    Ok((Grant { max_iterations, max_duration, max_cost, max_tokens, retry_for, no_sandbox: false }, now))
 }
 
 /// How to show it, and whom to tell: a loop's own specification says nothing of that. A configuration that cannot be read

@@ -11,7 +11,7 @@ use refrain_app::options::begin::BeginArgs;
 use refrain_app::options::git::GitArgs;
 use refrain_app::options::values;
 use refrain_app::options::work::{PromiseArgs, TaskArgs, WorkArgs};
-use refrain_app::resolve::{StartLoop, Workspace, folder, note_untrusted};
+use refrain_app::resolve::{StartLoop, Workspace, folder, note_untrusted, prompt};
 use refrain_app::verbs::approve::refuse_by_accident;
 use refrain_app::verbs::resume;
 use refrain_app::verbs::start::PreparedLoop;
@@ -20,7 +20,6 @@ use refrain_core::LoopId;
 use refrain_core::event::{Ask, Urgency};
 use refrain_core::formats::mirror::Mirror;
 use refrain_core::gate::GateSpec;
-use refrain_core::git::Checkout;
 use refrain_core::r#loop::Grant;
 use refrain_core::spec::{Limits, Millis, Spec};
 use refrain_core::view::{Status, StatusWord};
@@ -109,10 +108,11 @@ Examples:
 /// How many iterations a task has (seed 004).
 const ITERATIONS: u32 = 5;
 
-/// Works on the task.
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
     let Args { task: TaskName { given, id }, prompt_file, max_iter, non_interactive, work, git, show } = args;
     let mut work = work.args;
+    // The same file is the reviewer's specification; a refusal names it as it was typed.
+    prompt::read(&format!("PROMPT_FILE {prompt_file}"), &context.dir.join(&prompt_file))?;
     let dir = folder(context, work.working_dir.as_deref())?;
     if show.detach {
         context.check(Action::Detach)?;
@@ -172,7 +172,7 @@ fn keeps_its_options(context: &Context, spec: &Spec, stored: &Spec) -> Result<()
     let reviewer = |spec: &Spec| spec.gates.iter().find_map(|gate| gate.reviewer().cloned());
     let checks =
         |spec: &Spec| spec.gates.iter().filter(|gate| !gate.is_review()).cloned().collect::<Vec<GateSpec>>();
-    let apart = |spec: &Spec| matches!(spec.git.checkout, Checkout::Worktree { .. });
+    let apart = |spec: &Spec| spec.git.checkout.is_own_worktree();
     let times = |spec: &Spec| {
         let Limits { timeout, timeout_grace, idle_timeout, pause, .. } = spec.limits;
         (timeout, timeout_grace, idle_timeout, pause)
@@ -238,7 +238,6 @@ struct Totals {
     of: Grant,
 }
 
-/// The totals that the options set.
 fn totals(work: &WorkArgs) -> Grant {
     Grant {
         max_iterations: None,
@@ -246,6 +245,7 @@ fn totals(work: &WorkArgs) -> Grant {
         max_cost: work.max_cost.and_then(Option::from),
         max_tokens: work.max_tokens.and_then(Option::from),
         retry_for: work.retry_for.and_then(Option::from),
+        no_sandbox: false,
     }
 }
 

@@ -1,5 +1,3 @@
-//! `refrain memory add`.
-
 use std::process::ExitCode;
 
 use refrain_app::{Code, Context, RequestError};
@@ -31,7 +29,6 @@ fn importance(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "accepted is a number from 0 to 1, like 0.7".to_owned())
 }
 
-/// Stores the memory, and prints its name.
 pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let words = args.words.join(" ");

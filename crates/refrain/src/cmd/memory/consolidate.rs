@@ -19,7 +19,6 @@ pub(super) struct Args {
     id: LoopId,
 }
 
-/// Does one thing after the other.
 pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     leave_terminal();

@@ -1,5 +1,3 @@
-//! `refrain memory dismiss`.
-
 use std::process::ExitCode;
 
 use refrain_app::{Code, Context, RequestError};
@@ -9,17 +7,14 @@ use crate::out;
 
 /// Dismiss a proposal
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain memory dismiss docs-3f9c
+  refrain -C ~/shop memory dismiss docs-3f9c")]
 pub(super) struct Args {
     /// The loop, as proposals shows it
     id: LoopId,
 }
 
-const EXAMPLES: &str = "Examples:
-  refrain memory dismiss docs-3f9c
-  refrain -C ~/shop memory dismiss docs-3f9c";
-
-/// Notes it.
 pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     context.service()?.dismiss_proposal(&args.id)?;
     out::print("dismissed; nothing was changed\n");

@@ -1,5 +1,3 @@
-//! `refrain memory export`.
-
 use std::process::ExitCode;
 
 use refrain_app::{Code, Context, RequestError};
@@ -10,7 +8,9 @@ use crate::{out, values};
 
 /// Print all memories as Markdown or JSON
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain memory export > memories.md
+  refrain memory export --json")]
 pub(super) struct Args {
     /// Of all projects
     #[arg(long)]
@@ -20,11 +20,6 @@ pub(super) struct Args {
     json: bool,
 }
 
-const EXAMPLES: &str = "Examples:
-  refrain memory export > memories.md
-  refrain memory export --json";
-
-/// Prints it.
 pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let memories = service.memories(&list::which(&service, None, args.all_projects))?;

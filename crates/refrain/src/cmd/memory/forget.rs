@@ -1,5 +1,3 @@
-//! `refrain memory forget`.
-
 use std::process::ExitCode;
 
 use clap::ArgGroup;
@@ -14,7 +12,9 @@ use crate::out;
 /// Delete memories for good
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("which").required(true))]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain memory forget --loop docs-3f9c
+  refrain memory forget --all --yes")]
 pub(super) struct Args {
     /// These, as list shows them
     #[arg(group = "which", value_name = "ID")]
@@ -32,10 +32,6 @@ pub(super) struct Args {
     #[arg(long)]
     yes: bool,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain memory forget --loop docs-3f9c
-  refrain memory forget --all --yes";
 
 /// Deletes them, and prints how many there were.
 pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {

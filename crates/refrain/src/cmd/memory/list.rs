@@ -1,5 +1,3 @@
-//! `refrain memory list`.
-
 use std::process::ExitCode;
 
 use refrain_app::{Code, Context, RequestError};
@@ -11,7 +9,9 @@ use crate::out;
 
 /// List the memories of this project, newest first
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain memory list
+  refrain memory list --kind fact --json")]
 pub(super) struct Args {
     /// Only these: fact, episode or procedure
     #[arg(long, value_name = "KIND")]
@@ -24,11 +24,6 @@ pub(super) struct Args {
     json: bool,
 }
 
-const EXAMPLES: &str = "Examples:
-  refrain memory list
-  refrain memory list --kind fact --json";
-
-/// Prints them.
 pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let memories = service.memories(&which(&service, args.kind, args.all_projects))?;
@@ -43,7 +38,6 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     Ok(Code::Done.into())
 }
 
-/// Those of this kind, of this project or of all.
 pub(super) fn which(service: &Service, kind: Option<Kind>, all_projects: bool) -> MemoryFilter {
     let project = (!all_projects).then(|| service.project().root.to_string());
     MemoryFilter { project, kind, source: None }

@@ -20,15 +20,13 @@ use refrain_engine::config::Chosen;
 use crate::out;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain memory search \"flaky tests\"
+  refrain memory add \"The database needs the port 5433.\"")]
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Verb,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain memory search \"flaky tests\"
-  refrain memory add \"The database needs the port 5433.\"";
 
 #[derive(Debug, clap::Subcommand)]
 enum Verb {

@@ -1,5 +1,3 @@
-//! `refrain memory proposals`.
-
 use std::fmt::Write;
 use std::process::ExitCode;
 
@@ -15,7 +13,9 @@ use crate::out;
 
 /// Show proposed changes of the instructions for agents, and their effect
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain memory proposals
+  refrain memory proposals docs-3f9c")]
 pub(super) struct Args {
     /// Only the one of this loop, with its patch and the reasons
     id: Option<LoopId>,
@@ -23,10 +23,6 @@ pub(super) struct Args {
     #[arg(long)]
     json: bool,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain memory proposals
-  refrain memory proposals docs-3f9c";
 
 /// A proposal, as `memory proposals --json` has it.
 #[derive(Serialize, JsonSchema)]
@@ -50,7 +46,6 @@ impl From<Proposed> for Row {
     }
 }
 
-/// Prints them, or one.
 pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let mut found = context.service()?.proposals()?;
     if let Some(id) = &args.id {

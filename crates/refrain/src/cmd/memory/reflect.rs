@@ -18,7 +18,6 @@ pub(super) struct Args {
     id: LoopId,
 }
 
-/// Asks the agent, and prints the result.
 pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     if service.settings(Chosen::default(), true)?.config.evolution.agent.is_none() {

@@ -1,5 +1,3 @@
-//! `refrain memory search`.
-
 use std::process::ExitCode;
 
 use refrain_app::{Code, Context, RequestError};
@@ -10,7 +8,9 @@ use crate::out;
 
 /// Search memories by their subject, best match first
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain memory search \"flaky tests\"
+  refrain memory search parser --all-projects")]
 pub(super) struct Args {
     /// What they are about
     #[arg(required = true, value_name = "QUERY")]
@@ -22,10 +22,6 @@ pub(super) struct Args {
     #[arg(long)]
     json: bool,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain memory search \"flaky tests\"
-  refrain memory search parser --all-projects";
 
 /// Prints the matches, and why some may be missing.
 pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {

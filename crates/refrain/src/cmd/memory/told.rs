@@ -41,7 +41,6 @@ pub(super) fn print(memories: &[&Memory], with_project: bool, nothing: &str) {
     }
 }
 
-/// The day on which it was first remembered.
 pub(super) fn day(memory: &Memory, zone: &TimeZone) -> String {
     memory.created_at.to_zoned(zone.clone()).strftime("%Y-%m-%d").to_string()
 }
@@ -51,7 +50,6 @@ pub(super) fn flat(text: &str) -> String {
     printable(text).replace('\n', " ")
 }
 
-/// So many memories, in words.
 pub(super) fn counted(count: usize) -> String {
     if count == 1 { "1 memory".to_owned() } else { format!("{count} memories") }
 }

@@ -1,5 +1,3 @@
-//! `refrain plan cancel`.
-
 use std::process::ExitCode;
 
 use refrain_app::verbs::Slow;
@@ -15,7 +13,9 @@ use crate::out;
 ///
 /// Merged work stays; an incomplete wave does not reach your branch.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain plan cancel
+  refrain plan cancel my-feature --now")]
 pub(crate) struct Args {
     #[command(flatten)]
     which: WhichArgs,
@@ -23,10 +23,6 @@ pub(crate) struct Args {
     #[arg(long)]
     now: bool,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain plan cancel
-  refrain plan cancel my-feature --now";
 
 /// Asks for the end; returns once the plan has received the request.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {

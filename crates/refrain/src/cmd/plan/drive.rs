@@ -10,11 +10,9 @@ use refrain_core::plan::PlanState;
 use refrain_core::view::plan as view;
 use refrain_engine::{DETACHED_READY, PlanRunner, Service, Signals};
 
-use crate::notifier;
-use crate::out;
 use crate::plan::screen::PlanScreen;
 use crate::run::{self, ShowArgs};
-use crate::telemetry;
+use crate::{notifier, out, telemetry};
 
 /// Drives the plan until it stops, showing it; answers with the exit code of its end.
 pub(super) fn in_foreground(

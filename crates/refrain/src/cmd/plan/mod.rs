@@ -24,15 +24,13 @@ use look::{check, show};
 pub(crate) use {resume::resume, watch::watch};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain plan run --tag my-feature --jobs 4
+  refrain plan status")]
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Verb,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain plan run --tag my-feature --jobs 4
-  refrain plan status";
 
 #[derive(Debug, clap::Subcommand)]
 enum Verb {

@@ -1,5 +1,3 @@
-//! `refrain plan new`.
-
 use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
@@ -16,7 +14,9 @@ use crate::out;
 /// The agent only reads the repository, at its last commit. Its plan is written to a new file and checked as refrain plan check
 /// does. No task is run.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain plan new \"Add a JSON output to every command\"
+  refrain plan new --agent codex --plan docs/port.md \"Port the parser\"")]
 pub(crate) struct Args {
     /// What is to be done, in words
     #[arg(value_name = "IDEA", required = true)]
@@ -34,10 +34,6 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     model: Option<String>,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain plan new \"Add a JSON output to every command\"
-  refrain plan new --agent codex --plan docs/port.md \"Port the parser\"";
 
 /// Has the plan written, and prints what is wrong with it.
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {

@@ -1,5 +1,3 @@
-//! `refrain plan pause`.
-
 use std::process::ExitCode;
 
 use refrain_app::verbs::Slow;
@@ -11,7 +9,9 @@ use crate::out;
 
 /// Pause a plan, after the running iterations or at once
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain plan pause
+  refrain plan pause my-feature --now")]
 pub(crate) struct Args {
     #[command(flatten)]
     which: WhichArgs,
@@ -19,10 +19,6 @@ pub(crate) struct Args {
     #[arg(long)]
     now: bool,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain plan pause
-  refrain plan pause my-feature --now";
 
 /// Asks for the pause; returns once the plan has received the request.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {

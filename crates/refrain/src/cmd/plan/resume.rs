@@ -20,7 +20,9 @@ use crate::run::ShowArgs;
 
 /// Resume a stopped or crashed plan, and retry its blocked tasks
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain plan resume
+  refrain plan resume my-feature --max-total-iterations 200 --detach")]
 pub(crate) struct Args {
     #[command(flatten)]
     which: WhichArgs,
@@ -43,10 +45,6 @@ pub(crate) struct Args {
     show: ShowArgs,
 }
 
-const EXAMPLES: &str = "Examples:
-  refrain plan resume
-  refrain plan resume my-feature --max-total-iterations 200 --detach";
-
 /// Takes the plan over and drives it, here or in a process of its own.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.open(&context.dir, args.yes)?;
@@ -64,7 +62,6 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     resume(context, &service, &id, &grant, &args.show)
 }
 
-/// Resumes this plan.
 pub(crate) fn resume(
     context: &Context,
     service: &Service,

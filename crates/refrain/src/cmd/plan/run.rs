@@ -22,7 +22,13 @@ use crate::run::ShowArgs;
 /// Each task is a loop with an agent and a worktree of its own. Verified work is merged; each complete wave becomes one commit on
 /// your branch. Without --agent or --command it runs Claude Code.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain plan run --tag my-feature \\
+    --plan docs/my-feature.md \\
+    --spec-file ARCHITECTURE.md \\
+    --verify \"cargo check && cargo test\"
+  refrain plan run --plan PLAN.md \\
+    --jobs 4 --max-cost 20 --detach")]
 pub(crate) struct Args {
     #[command(flatten)]
     source: SourceArgs,
@@ -50,14 +56,6 @@ pub(crate) struct Args {
     #[command(flatten)]
     show: ShowArgs,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain plan run --tag my-feature \\
-    --plan docs/my-feature.md \\
-    --spec-file ARCHITECTURE.md \\
-    --verify \"cargo check && cargo test\"
-  refrain plan run --plan PLAN.md \\
-    --jobs 4 --max-cost 20 --detach";
 
 // How the tasks of a plan are worked on.
 #[derive(Debug, Default, clap::Args)]
@@ -106,7 +104,6 @@ impl Difference for WithTag {
 }
 
 impl ByTag {
-    /// Whether a plan is asked for.
     pub(crate) fn asked(&self) -> bool {
         self.scud_tag.is_some() || self.plan.is_some()
     }
@@ -117,7 +114,6 @@ impl ByTag {
     }
 }
 
-/// Works on the plan.
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
     let Args { source, plan, max_iterations, name, mirror, work, show, .. } = args;
     run_plan(context, (source, plan), (name, mirror), max_iterations, work, show)

@@ -1,5 +1,3 @@
-//! `refrain plan status`.
-
 use std::process::ExitCode;
 
 use refrain_app::{Context, RequestError};
@@ -9,7 +7,9 @@ use crate::cmd::inspect::status;
 
 /// Show the waves and tasks of a plan, and what is blocked and why
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain plan status
+  refrain plan status my-feature --json")]
 pub(crate) struct Args {
     #[command(flatten)]
     which: WhichArgs,
@@ -18,11 +18,6 @@ pub(crate) struct Args {
     json: bool,
 }
 
-const EXAMPLES: &str = "Examples:
-  refrain plan status
-  refrain plan status my-feature --json";
-
-/// Prints the status.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = args.which.latest(&service)?;

@@ -30,7 +30,9 @@ use crate::run::ShowArgs;
 /// Shows the prompts, the results and the failures. An agent that can only read proposes advice for the next attempt; on a terminal
 /// you accept it, edit it in your $EDITOR, or reject it.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain plan tune 3
+  refrain plan tune 3 --words \"Use the pool of src/db.rs.\" --resume")]
 pub(crate) struct Args {
     /// The plan, then the task; each may be omitted if only one is possible
     #[arg(value_name = "ID|TASK", num_args = 0..=2)]
@@ -59,10 +61,6 @@ pub(crate) struct Args {
     #[command(flatten)]
     show: ShowArgs,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain plan tune 3
-  refrain plan tune 3 --words \"Use the pool of src/db.rs.\" --resume";
 
 /// What `--json` prints where nothing is resumed.
 #[derive(Serialize, JsonSchema)]
@@ -132,7 +130,6 @@ fn which_task(args: &Args, service: &Service) -> Result<(Option<LoopId>, Option<
     }
 }
 
-/// The task that is meant.
 fn task(named: Option<TaskId>, state: &PlanState) -> Result<TaskId, RequestError> {
     let id = &state.spec.id;
     let is_stopped = |task: &&TaskState| matches!(task.stage, Stage::Stopped(_));
@@ -203,7 +200,6 @@ fn words(
     choose(context, proposed)
 }
 
-/// Asks a person.
 fn choose(context: &Context, proposed: String) -> Result<Option<String>, RequestError> {
     loop {
         out::tell("Take it, edit it, or leave it? [t/e/L] ");
@@ -245,7 +241,6 @@ fn edited(context: &Context, proposed: &str) -> Result<String, RequestError> {
     }
 }
 
-/// The failed attempts as text.
 fn text(tried: &LastRound) -> String {
     let LastRound { task, title, reason, id_of_loop, told, attempts, diff } = tried;
     let reason = squeeze(&printable(reason));

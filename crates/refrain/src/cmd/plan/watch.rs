@@ -1,5 +1,3 @@
-//! `refrain watch` of a plan.
-
 use std::process::ExitCode;
 
 use refrain_app::{Code, RequestError};

@@ -1,5 +1,3 @@
-//! `refrain plan waves`.
-
 use std::process::ExitCode;
 
 use owo_colors::OwoColorize;
@@ -15,7 +13,9 @@ use crate::render::table::{self, Column, Cut, plain};
 
 /// Show which tasks can run in parallel, and in which order
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain plan waves --tag my-feature
+  refrain plan waves --plan PLAN.md --jobs 2")]
 pub(crate) struct Args {
     #[command(flatten)]
     source: SourceArgs,
@@ -27,11 +27,6 @@ pub(crate) struct Args {
     json: bool,
 }
 
-const EXAMPLES: &str = "Examples:
-  refrain plan waves --tag my-feature
-  refrain plan waves --plan PLAN.md --jobs 2";
-
-/// Prints the waves.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let source = args.source.read(context, &mut out::tell_note)?;
     let errors: Vec<_> = source.problems.iter().filter(|problem| problem.is_error()).collect();
@@ -70,11 +65,12 @@ pub(super) fn text(waves: &Waves) -> String {
         None => "each wave at once".to_owned(),
     };
     let rounds = counted(waves.rounds, "round", "rounds");
-    text.push_str(&format!(
-        "{}, {side_by_side}: {rounds}, {} times as fast as one after another\n",
-        counted(waves.tasks, "task", "tasks"),
-        waves.speed_up
-    ));
+    let faster = match waves.tasks == waves.rounds {
+        true => "one task after another".to_owned(),
+        false => format!("{} times as fast as one after another", waves.speed_up),
+    };
+    let tasks = counted(waves.tasks, "task", "tasks");
+    text.push_str(&format!("{tasks}, {side_by_side}: {rounds}, {faster}\n"));
     text
 }
 

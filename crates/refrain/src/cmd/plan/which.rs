@@ -99,7 +99,6 @@ fn of_tag(service: &Service, tag: Option<&str>) -> Result<Vec<PlanStatus>, Reque
     Ok(plans)
 }
 
-/// There is no plan at all.
 fn none() -> RequestError {
     let error = RequestError::new(Code::NotFound, "this project has no plan");
     error.hint("refrain plan run --tag TAG --verify CMD starts one; refrain plan waves shows its tasks")

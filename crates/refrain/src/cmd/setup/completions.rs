@@ -48,7 +48,6 @@ Examples:
 /// verb.
 const ASKS: &str = "_REFRAIN_COMPLETES";
 
-/// Prints the script.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, RequestError> {
     let failed = |error: std::io::Error| {
         RequestError::new(Code::Failed, format!("the completions of {} cannot be made: {error}", args.shell))
@@ -84,7 +83,6 @@ const HELP: usize = 60;
 /// The verbs that start a loop with the options of `start`.
 const STARTS: [&str; 3] = ["start", "research", "implement"];
 
-/// Whether a verb can mean a loop.
 type LoopMatch = fn(&Brief) -> bool;
 
 /// Which loops each verb can mean, with an ID as without one.
@@ -157,13 +155,11 @@ fn agents(kinds: &[PossibleValue]) -> Vec<CompletionCandidate> {
     own.chain(kinds).map(|(name, help)| CompletionCandidate::new(name).help(help)).collect()
 }
 
-/// The prompts that the configuration names.
 fn prompts() -> Vec<CompletionCandidate> {
     let prompts = settings().map(|settings| settings.config.prompts).unwrap_or_default();
     prompts.iter().map(|(name, prompt)| named(name, &says(prompt))).collect()
 }
 
-/// The built-in and the configured modes.
 fn modes() -> Vec<CompletionCandidate> {
     let own = settings().map(|settings| settings.config.modes).unwrap_or_default();
     let text = |name: &str| mode::built_in(name).unwrap_or_default().to_owned();

@@ -1,5 +1,3 @@
-//! `refrain config`.
-
 use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
@@ -16,15 +14,13 @@ use serde_json::Value;
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain config set start.agent claude
+  refrain config get start.max-iterations")]
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Verb,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain config set start.agent claude
-  refrain config get start.max-iterations";
 
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
@@ -102,7 +98,6 @@ struct Shared {
     trusted: bool,
 }
 
-/// Prints or changes the configuration.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let home = &context.host.config_home;
     match &args.verb {

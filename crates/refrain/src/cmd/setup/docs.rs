@@ -1,22 +1,18 @@
-//! `refrain docs`.
-
 use std::process::ExitCode;
 
-use refrain_app::{Code, Context, RequestError};
+use refrain_app::{Code, Context, RequestError, book};
 
 use crate::render::markdown;
-use crate::{book, out, pager};
+use crate::{out, pager};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain docs
+  refrain docs configuration")]
 pub(crate) struct Args {
     /// The page to read [default: a list of all pages]
     topic: Option<String>,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain docs
-  refrain docs configuration";
 
 /// The widest line of a page on a terminal, in columns.
 const WIDEST: usize = 100;

@@ -1,5 +1,3 @@
-//! `refrain doctor`.
-
 use std::process::ExitCode;
 
 use clap::ValueEnum;
@@ -90,7 +88,6 @@ fn text(checkup: &Checkup, width: Option<usize>) -> String {
 /// How far the longest grade and the longest subject reach.
 const GRADES: usize = 7;
 const SUBJECTS: usize = 13;
-/// The column of the text.
 const SAID: usize = GRADES + SUBJECTS + 4;
 
 fn lines(finding: &Finding, width: Option<usize>) -> String {

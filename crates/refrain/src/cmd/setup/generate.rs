@@ -15,8 +15,7 @@ use refrain_core::view::notice::Notice;
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::view::plugin::PluginStatus;
 use refrain_core::view::report::{Report, Verdict};
-use refrain_core::view::usage;
-use refrain_core::view::{Damaged, Status};
+use refrain_core::view::{Damaged, Status, usage};
 use refrain_engine::{Key, Trusted};
 
 use crate::cmd::inspect::report::PlanReport;

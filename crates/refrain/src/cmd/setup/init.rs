@@ -1,5 +1,3 @@
-//! `refrain init`.
-
 use std::process::ExitCode;
 
 use clap::ValueEnum;
@@ -14,7 +12,9 @@ use crate::render::gated;
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain init
+  refrain init --agent claude --git commit --yes")]
 pub(crate) struct Args {
     /// Which agent loops run: claude, codex, opencode, gemini [default: the first in PATH]
     #[arg(long, value_name = "KIND")]
@@ -38,10 +38,6 @@ pub(crate) struct Args {
     #[arg(long)]
     yes: bool,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain init
-  refrain init --agent claude --git commit --yes";
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Git {

@@ -1,5 +1,3 @@
-//! `refrain man`.
-
 use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
@@ -10,15 +8,13 @@ use refrain_app::{Code, Context, RequestError};
 use crate::out;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain man
+  refrain man ~/.local/share/man/man1")]
 pub(crate) struct Args {
     /// The folder to write all pages into; it is created if it is missing
     dir: Option<Utf8PathBuf>,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain man
-  refrain man ~/.local/share/man/man1";
 
 /// Every verb with the synopsis of its help: the one that is generated for the page names all options, but not their
 /// values.
@@ -28,7 +24,6 @@ fn with_usage(verb: Command) -> Command {
     verb.override_usage(usage.trim_start_matches("Usage: ").to_owned())
 }
 
-/// Prints or writes them.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let mut definition = crate::cli::definition().disable_help_subcommand(true);
     definition.build();

@@ -1,5 +1,3 @@
-//! `refrain promise`.
-
 use std::io::Read;
 use std::process::ExitCode;
 
@@ -11,7 +9,9 @@ use refrain_engine::config::keys::PROMISE;
 use crate::out;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain promise < message.txt
+  refrain promise --gated --completion-promise \"TESTS PASS\"")]
 pub(crate) struct Args {
     /// The words that claim the work done
     #[arg(long, value_name = "TEXT", default_value = PROMISE, value_parser = refrain_app::options::values::promise)]
@@ -26,11 +26,6 @@ pub(crate) struct Args {
     gated: bool,
 }
 
-const EXAMPLES: &str = "Examples:
-  refrain promise < message.txt
-  refrain promise --gated --completion-promise \"TESTS PASS\"";
-
-/// Scans the message.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, RequestError> {
     let mut bytes = Vec::new();
     std::io::stdin()

@@ -1,5 +1,3 @@
-//! `refrain trust`.
-
 use std::io::{IsTerminal, stdin};
 use std::process::ExitCode;
 
@@ -14,7 +12,9 @@ use refrain_engine::{EngineError, Trust};
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain trust
+  refrain trust --show")]
 pub(crate) struct Args {
     /// Show what would be trusted, with its hash, and change nothing
     #[arg(long, conflicts_with_all = ["list", "revoke", "hash"])]
@@ -34,10 +34,6 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain trust
-  refrain trust --show";
 
 impl Args {
     /// The verb's action, for [`Action::permission`].

@@ -105,7 +105,6 @@ fn a_plugin_is_put_there_once_and_taken_back_whole() {
     }
 }
 
-/// Settings as people have them.
 const ODD: &[&str] = &[
     "",
     "\n",

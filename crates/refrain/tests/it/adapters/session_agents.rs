@@ -5,7 +5,6 @@ use testkit::{Sandbox, Signal, write};
 
 use crate::sandbox;
 
-/// Begins a loop in a session of this agent.
 fn begin(sandbox: &Sandbox, agent: &str, more: &[&str]) {
     let words = ["tick", "begin", "/refrain:loop", "--agent", agent, "--session-id", "s", "--name", "job"];
     sandbox.refrain(&[&words, more].concat()).with_code(0);

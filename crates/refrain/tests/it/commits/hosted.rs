@@ -7,7 +7,7 @@ use camino::Utf8PathBuf;
 use refrain_core::event::{End, Urgency};
 use refrain_core::r#loop::{Grant, Outcome};
 use refrain_core::promise::{MatchMode, Promise, PromiseText};
-use refrain_core::spec::{AgentKind, AgentSpec, Limits, PromptMode};
+use refrain_core::spec::{AgentKind, AgentSpec, Limits};
 use refrain_core::{LoopState, Spec};
 use refrain_engine::{Host, Runner, Service, Signals};
 use testkit::{Sandbox, Signal, signal_process};
@@ -35,59 +35,9 @@ pub(crate) fn host(sandbox: &Sandbox) -> Host {
 pub(crate) fn spec(sandbox: &Sandbox, id: &str, program: String) -> Spec {
     let project = utf8(&sandbox.project()).canonicalize_utf8().unwrap();
     Spec {
-        id: id.parse().unwrap(),
-        agent: AgentSpec {
-            kind: AgentKind::Generic,
-            program,
-            args: vec![],
-            prompt_mode: PromptMode::Auto,
-            env: Default::default(),
-            clean_env: false,
-            model: None,
-            permissions: Default::default(),
-            output_format: Default::default(),
-            price: None,
-        },
-        prompt: "p".into(),
-        iteration_context: true,
         promise: Some(Promise { text: PromiseText::try_new("COMPLETE").unwrap(), mode: MatchMode::Plain }),
-        limits: Limits {
-            max_iterations: Some(5),
-            max_duration: None,
-            timeout: None,
-            idle_timeout: None,
-            pause: None,
-            max_cost: None,
-            max_tokens: None,
-            retry_for: None,
-            timeout_grace: None,
-        },
-        project: project.clone(),
-        worktree: project.clone(),
-        working_dir: project,
-        git: Default::default(),
-        gates: Vec::new(),
-        gate_env: Default::default(),
-        protect: Default::default(),
-        until: Default::default(),
-        clean_checkout: false,
-        gates_must_run: false,
-        approval: false,
-        stuck: Default::default(),
-        critique: None,
-        caps: Default::default(),
-        keep_failed: false,
-        mirrors: Vec::new(),
-        memory: None,
-        carried: None,
-        mode: None,
-        trace: None,
-        task: None,
-        session: None,
-        depth: 0,
-        parent: None,
-        sandbox: None,
-        output_cap: Spec::OUTPUT_CAP,
+        limits: Limits { max_iterations: Some(5), ..Limits::default() },
+        ..Spec::new(id.parse().unwrap(), AgentSpec::new(AgentKind::Generic, program), "p", project.clone())
     }
 }
 

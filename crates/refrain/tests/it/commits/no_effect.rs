@@ -83,7 +83,6 @@ fn what_a_loop_would_not_heed_is_refused(#[case] more: &[&str], #[case] why: &st
     assert_eq!(sandbox.snapshot(), before, "nothing was begun");
 }
 
-/// Only a typed option is refused.
 #[test]
 fn a_configured_value_may_have_no_effect() {
     let sandbox = sandbox();

@@ -17,7 +17,6 @@ const RUNNING: &[(&str, &str)] = &[("build", "in_progress")];
 struct ForgeProject {
     forge: Forge,
     sandbox: Sandbox,
-    /// Further variables of the user.
     own: Vec<(&'static str, String)>,
 }
 
@@ -85,7 +84,6 @@ printf '%s' "$*" > "$NOTES/prompt-$REFRAIN_ITERATION"
         self.sandbox.status("job")
     }
 
-    /// The effects outside, from the journal.
     fn effects(&self) -> Vec<String> {
         let of = |record: &Value| {
             let data = &record["event"]["data"];

@@ -5,7 +5,6 @@ use serde_json::json;
 
 use crate::{CLAIM, sandbox};
 
-/// An agent that needs a person.
 const ASKS: &str = "sed -i 's/^status:.*/status: blocked  # no key/' \"$REFRAIN_STATE_FILE\"";
 
 #[test]

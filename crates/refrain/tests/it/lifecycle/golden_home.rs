@@ -13,7 +13,6 @@ use testkit::{Sandbox, write};
 
 const STORED: &str = include_str!("golden/home-0.1.0.txt");
 
-/// The parts: each name and its text.
 fn parts() -> Vec<(&'static str, &'static str)> {
     let (mut rest, mut parts) = (STORED, Vec::new());
     while let Some((head, body)) = rest.strip_prefix("==> ").and_then(|rest| rest.split_once('\n')) {

@@ -248,7 +248,6 @@ fn nothing_is_done_by_saying_so(
     sandbox.nobody_survives();
 }
 
-/// A program of the gates.
 #[rstest]
 #[case::stands_earlier(
     "printf '#!/bin/sh\\nexit 0\\n' > \"$NOTES/first/check\"; chmod +x \"$NOTES/first/check\"",
@@ -388,7 +387,6 @@ fn a_gate_whose_summary_is_there_or_kept_passes(#[case] gate: &str) {
     assert_eq!(sandbox.status("job")["verified"], true);
 }
 
-/// Work that must pass.
 #[rstest]
 #[case::just_the_work("")]
 #[case::adds_a_test("; echo '. ./src/sum.sh; [ \"$(sum 2 2)\" = 4 ]' > tests/test_more.sh")]

@@ -44,14 +44,12 @@ impl Way {
     }
 }
 
-/// The result of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Refused,
     Verified,
 }
 
-/// The project of a lab, committed.
 fn project(lab: &Lab) -> Sandbox {
     let sandbox = sandbox();
     for (path, text) in lab.files {
@@ -201,7 +199,6 @@ fn there_are_sixty_cheats_and_thirty_honest_agents_and_each_cell_has_its_reason(
     }
 }
 
-/// The table of the documentation.
 fn table() -> String {
     let mut table = "| cheat | default | protect | auto | clean | auto + clean | why it stays possible |\n|---|---|---|---|---|---|---|\n".to_owned();
     for cheat in CHEATS.iter().copied().flatten() {

@@ -19,7 +19,6 @@ fn start(sandbox: &Sandbox, agent: &str, more: &[&str]) -> Run {
     sandbox.refrain(&[&words[..], more].concat())
 }
 
-/// Status, iterations, and whether it is verified.
 fn came_to(sandbox: &Sandbox) -> (Value, Value, Value) {
     let status = sandbox.status("job");
     (status["status"].clone(), status["iteration"].clone(), status["verified"].clone())

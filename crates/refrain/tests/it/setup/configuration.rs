@@ -20,7 +20,6 @@ fn user_file(sandbox: &Sandbox, text: &str) {
     testkit::write(&folder.join("config.toml"), text);
 }
 
-/// The loop's specification, from its journal.
 fn spec(sandbox: &Sandbox, id: &str) -> Value {
     sandbox.journal(id)[0]["event"]["data"]["spec"].clone()
 }

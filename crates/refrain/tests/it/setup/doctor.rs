@@ -21,7 +21,6 @@ fn doctor(sandbox: &Sandbox, args: &[&str]) -> Invocation {
     sandbox.command(&[&["doctor"], args].concat()).env("PATH", &path)
 }
 
-/// The findings.
 #[track_caller]
 fn findings(sandbox: &Sandbox, args: &[&str], code: i32) -> Vec<Value> {
     let run = doctor(sandbox, &[&["--json"], args].concat()).run().with_code(code).json();

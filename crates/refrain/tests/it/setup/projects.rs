@@ -20,7 +20,6 @@ fn start(sandbox: &Sandbox, laid: &Laid, agent: &str) -> Run {
     sandbox.command(&[&words[..], CARE].concat()).env("PATH", &laid.usual_path()).run()
 }
 
-/// Iteration and outcome of every attempt.
 fn outcomes(status: &Value) -> Vec<Value> {
     let row = |row: &Value| json!([row["n"], row["outcome"]]);
     status["iterations"].as_array().unwrap().iter().map(row).collect()

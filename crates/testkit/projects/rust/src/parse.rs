@@ -2,7 +2,6 @@ use std::fmt;
 
 use crate::UNITS;
 
-/// Why a text is no span.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Error {
     /// A unit without a number before it, or a number without a unit behind it.

@@ -1,5 +1,3 @@
-//! Anthropic Messages.
-
 use serde_json::{Value, json};
 
 use super::super::script::Stop;

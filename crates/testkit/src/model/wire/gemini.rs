@@ -1,5 +1,3 @@
-//! Gemini `generateContent` and `streamGenerateContent`.
-
 use serde_json::{Value, json};
 
 use super::super::script::Stop;

@@ -1,11 +1,8 @@
-//! Code that the protocols share.
-
 use serde_json::Value;
 
 use super::super::script::{Stop, Usage};
 use super::super::tools::{Call, Tool};
 
-/// A decoded request.
 #[derive(Debug, Default)]
 pub(in super::super) struct ModelRequest {
     pub(in super::super) model: String,
@@ -15,11 +12,9 @@ pub(in super::super) struct ModelRequest {
     pub(in super::super) tool_results: Vec<String>,
     pub(in super::super) tools: Vec<Tool>,
     pub(in super::super) wants_stream: bool,
-    /// The schema of a structured answer.
     pub(in super::super) schema: Option<Value>,
 }
 
-/// An answer.
 #[derive(Debug)]
 pub(in super::super) struct Reply {
     pub(in super::super) model: String,
@@ -39,7 +34,6 @@ impl Reply {
     }
 }
 
-/// One event of a stream.
 #[derive(Debug)]
 pub(in super::super) struct Event {
     name: Option<&'static str>,
@@ -56,7 +50,6 @@ impl Event {
         Self { name: None, data: data.to_string() }
     }
 
-    /// As it goes over the wire.
     pub(in super::super) fn frame(&self) -> String {
         let name = self.name.map(|name| format!("event: {name}\n")).unwrap_or_default();
         format!("{name}data: {}\n\n", self.data)

@@ -1,5 +1,3 @@
-//! OpenAI Responses.
-
 use serde_json::{Value, json};
 
 use super::super::script::Stop;

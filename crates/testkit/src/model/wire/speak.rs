@@ -1,11 +1,8 @@
-//! Selects the protocol.
-
 use serde_json::Value;
 
 use super::super::request::Protocol;
 use super::{Event, ModelRequest, Reply, anthropic, chat, gemini, responses};
 
-/// Decodes a request.
 pub(in super::super) fn read(protocol: Protocol, path: &str, body: &Value) -> ModelRequest {
     match protocol {
         Protocol::Anthropic => anthropic::read(body),
@@ -16,7 +13,6 @@ pub(in super::super) fn read(protocol: Protocol, path: &str, body: &Value) -> Mo
     }
 }
 
-/// A whole answer.
 pub(in super::super) fn whole(protocol: Protocol, reply: &Reply) -> Value {
     match protocol {
         Protocol::Anthropic => anthropic::whole(reply),
@@ -27,7 +23,6 @@ pub(in super::super) fn whole(protocol: Protocol, reply: &Reply) -> Value {
     }
 }
 
-/// An answer as a stream.
 pub(in super::super) fn events(protocol: Protocol, reply: &Reply) -> Vec<Event> {
     match protocol {
         Protocol::Anthropic => anthropic::events(reply),

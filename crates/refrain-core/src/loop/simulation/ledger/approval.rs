@@ -4,12 +4,9 @@
 use crate::event::{Approved, Blocked, End};
 use crate::git::Oid;
 
-/// The approval according to the records.
 #[derive(Debug, Default)]
 pub(super) struct Approval {
-    /// The last approved work.
     given: Option<Approved>,
-    /// They sent the last claim back.
     pub(super) sent_back: bool,
 }
 

@@ -4,7 +4,6 @@
 use crate::event::End;
 use crate::git::{ChecksVerdict, Effect, Oid, PublishReport, PublishResult, Workflow};
 
-/// The effects outside according to the records.
 #[derive(Debug, Default)]
 pub(super) struct ForgeLedger {
     began: Option<Oid>,
@@ -15,9 +14,7 @@ pub(super) struct ForgeLedger {
     ready: Option<Oid>,
     green: Option<Oid>,
     merged: bool,
-    /// A claim was refused from outside.
     pub(super) objected: bool,
-    /// Something is to be waited for.
     pub(super) waits: bool,
 }
 

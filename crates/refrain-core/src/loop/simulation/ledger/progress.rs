@@ -8,7 +8,6 @@ use crate::gate::GateName;
 use crate::spec::{Spec, Until};
 use crate::work::WorkDigest;
 
-/// In what ways the last iteration failed.
 #[derive(Debug)]
 pub(super) struct Failures {
     /// The required gates whose last word is no.
@@ -17,7 +16,6 @@ pub(super) struct Failures {
     pub(super) others: bool,
 }
 
-/// The progress according to the records.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     began: Option<WorkDigest>,
@@ -26,13 +24,11 @@ pub(super) struct Progress {
     same_work: u32,
     /// Iterations in a row whose agent said that it is done.
     claims: u32,
-    /// Iterations since it was looked at anew.
     turns: u32,
     /// The required gates that failed before the first iteration.
     red: Option<BTreeSet<GateName>>,
     /// Iterations in a row that each other required gate failed.
     new_failures: BTreeMap<GateName, u32>,
-    /// Iterations in a row that failed otherwise.
     other_failures: u32,
     /// The last iteration is in neither of them yet.
     is_pending: bool,
@@ -63,12 +59,10 @@ impl Progress {
         self.states.extend([before, after.clone()]);
     }
 
-    /// There is a candidate.
     pub(super) fn judge(&mut self) {
         self.is_judged = true;
     }
 
-    /// Its publication was refused.
     pub(super) fn refuse(&mut self) {
         self.fails = true;
     }

@@ -12,7 +12,6 @@ use crate::spec::Until;
 pub(super) struct Missing(BTreeSet<GateName>);
 
 impl Missing {
-    /// A gate ended by itself.
     pub(super) fn hear(&mut self, finished: &GateFinished) {
         let is_missing = finished.review.is_none() && matches!(finished.exit, Exit::Code(126 | 127));
         match is_missing {
@@ -45,7 +44,6 @@ impl Ledger {
             && hard.all(|gate| is_good(&gate.name))
     }
 
-    /// Before one more iteration begins.
     pub(super) fn assert_not_completed(&self) {
         let objected = self.approval.sent_back || self.outside.objected;
         let may_go_on = self.spec.until != Until::Complete || objected;

@@ -12,7 +12,6 @@ use crate::r#loop::{ChildId, Outcome, Step};
 use crate::spec::{AgentKind, AgentSpec, CritiqueSpec, Millis};
 use crate::view::{self, Alive};
 
-/// What a cap leaves.
 fn left(amount: u64) -> Option<Allowance> {
     let (which, day) = (CapKind::Day, date(2026, 11, 21));
     let by = CapUsage { which, day, cap: Usd(20_000_000_000), spent: Usd(19_000_000_000), reserved: Usd(0) };
@@ -51,7 +50,7 @@ fn nothing_is_begun_without_money() {
     assert_eq!(journal.next(), exceeded());
     let journal = journal.obey();
 
-    let status = view::status(&journal.state, Alive::NOBODY);
+    let status = view::status(&journal.state, Alive::NO_RUNNER);
     assert_eq!(
         status.reason,
         "$19.00 of the $20.00 a day for all loops (max-cost-per-day) spent on 2026-11-21; there is more from midnight on"
@@ -127,7 +126,7 @@ fn a_cap_needs_agents_that_say_what_they_cost() {
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 2 }, "without a cap");
     journal.live.allowance = left(1_000);
     assert_eq!(journal.next(), unknown);
-    let reason = view::status(&journal.obey().state, Alive::NOBODY).reason;
+    let reason = view::status(&journal.obey().state, Alive::NO_RUNNER).reason;
     assert_eq!(reason, "opencode does not say what it costs, so the caps of [budget] cannot be kept");
 }
 

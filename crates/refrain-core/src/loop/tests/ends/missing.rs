@@ -83,14 +83,13 @@ fn what_is_missing_is_named(#[case] code: i32, #[case] said: &str, #[case] reaso
     let journal = starting([true], |_| ()).gates();
     let journal =
         journal.answers(|finished| (finished.exit, finished.preview) = (Exit::Code(code), said.into()));
-    let status = view::status(&journal.obey().state, Alive::NOBODY);
+    let status = view::status(&journal.obey().state, Alive::NO_RUNNER);
     assert_eq!((status.status, status.charged), (StatusWord::Blocked, 0));
     assert!(status.reason.contains(reason), "{}", status.reason);
     let needs = status.needs.unwrap();
     assert!(needs.contains("then refrain resume mend") && needs.contains("--allow-missing-gates"), "{needs}");
 }
 
-/// The same, with gates that the project offered.
 fn by_default<const N: usize>(hard: [bool; N], when: GateWhen) -> Journal {
     starting(hard, |spec| {
         spec.gates.iter_mut().for_each(|gate| (gate.by_default, gate.when) = (true, when));

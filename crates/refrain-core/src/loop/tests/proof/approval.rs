@@ -32,13 +32,12 @@ fn gated(code: i32, change: impl FnOnce(&mut Spec)) -> Journal {
     if code == 0 { journal.takes(1) } else { journal }
 }
 
-/// The same, waiting for a person.
 fn waiting(change: impl FnOnce(&mut Spec)) -> Journal {
     gated(0, change).obey()
 }
 
 fn word(state: &LoopState) -> Option<ApprovalWord> {
-    view::status(state, Alive::NOBODY).approval.map(|approval| approval.state)
+    view::status(state, Alive::NO_RUNNER).approval.map(|approval| approval.state)
 }
 
 #[test]
@@ -49,16 +48,13 @@ fn a_person_is_asked_once_the_gates_passed_and_their_yes_completes_it() {
     assert_eq!(journal.next(), Step::Rest);
     let awaited = Approved { attempt: id(1, 1), tree: Some(oid(1)) };
     assert_eq!(journal.state.awaits_approval(), Some(awaited));
-    let status = view::status(&journal.state, Alive::NOBODY);
+    let status = view::status(&journal.state, Alive::NO_RUNNER);
     assert_eq!((status.status, status.approval.unwrap().state), (StatusWord::Blocked, ApprovalWord::Awaited));
     assert!(status.reason.contains("a person is to approve it"), "{}", status.reason);
     let needs = status.needs.unwrap();
-    for said in [
-        "git -C /project -c core.fsmonitor=false --no-pager diff --no-ext-diff --no-textconv --submodule=short 0000000",
-        "refrain approve mend",
-        "refrain steer mend TEXT",
-        "refrain resume mend",
-    ] {
+    for said in
+        ["refrain diff mend", "refrain approve mend", "refrain steer mend TEXT", "refrain resume mend"]
+    {
         assert!(needs.contains(said), "{said}: {needs}");
     }
     let journal = journal.after_ms(9_000).approves();
@@ -66,7 +62,7 @@ fn a_person_is_asked_once_the_gates_passed_and_their_yes_completes_it() {
     let journal = journal.takes(1);
     assert_eq!((journal.next(), journal.state.is_proven()), (DONE, true));
     let journal = journal.obey();
-    let status = view::status(&journal.state, Alive::NOBODY);
+    let status = view::status(&journal.state, Alive::NO_RUNNER);
     assert_eq!(status.approval.unwrap().at, Some(time(journal.now)));
     assert!(status.reason.ends_with("; a person approved it"), "{}", status.reason);
 }
@@ -101,10 +97,10 @@ fn nobody_is_asked_before_all_else_holds(#[case] journal: Journal) {
 #[test]
 fn where_no_gate_decides_the_claim_alone_is_asked_about() {
     let journal = Journal::ended(End::Blocked { why: Blocked::Approval });
-    let status = view::status(&journal.state, Alive::NOBODY);
+    let status = view::status(&journal.state, Alive::NO_RUNNER);
     assert!(status.reason.contains("no gate checks"), "{}", status.reason);
     let journal = journal.approves().takes(1).obey();
-    let status = view::status(&journal.state, Alive::NOBODY);
+    let status = view::status(&journal.state, Alive::NO_RUNNER);
     assert_eq!((status.status, status.verified), (StatusWord::Completed, None));
     assert!(status.reason.contains("a person approved it; unverified"), "{}", status.reason);
     // Nothing that was not claimed is looked at.
@@ -121,7 +117,7 @@ fn what_is_another_by_then_is_proven_and_asked_about_anew() {
     assert_eq!(journal.next(), ASKED);
     let journal = journal.obey();
     assert_eq!(journal.state.awaits_approval().unwrap().tree, Some(oid(2)));
-    let reason = view::status(&journal.state, Alive::NOBODY).reason;
+    let reason = view::status(&journal.state, Alive::NO_RUNNER).reason;
     assert!(reason.starts_with("what was approved, tree 0000000000, is another by now"), "{reason}");
     assert_eq!(journal.approves().takes(2).next(), DONE);
     // A gate that fails by then refuses it, and no person is asked.
@@ -208,7 +204,7 @@ fn a_cancel_needs_no_yes() {
 fn what_waits_for_no_approval_is_not_approved(#[case] journal: Journal, #[case] why: Refusal) {
     assert_eq!(journal.state.approve(&Grant::default(), None), Err(why));
     let approved = Some(Approved { attempt: id(1, 1), tree: Some(oid(1)) });
-    journal.refuses(Event::LoopResumed { limits: unlimited(), approved });
+    journal.refuses(Event::LoopResumed { limits: unlimited(), approved, no_sandbox: false });
 }
 
 #[test]
@@ -226,7 +222,7 @@ fn a_yes_is_to_the_tree_that_waits_alone() {
         "the beginning of its name will do"
     );
     let approved = Some(Approved { attempt: id(1, 1), tree: Some(oid(2)) });
-    journal.refuses(Event::LoopResumed { limits: unlimited(), approved });
+    journal.refuses(Event::LoopResumed { limits: unlimited(), approved, no_sandbox: false });
 }
 
 #[test]
@@ -238,7 +234,7 @@ fn a_yes_needs_no_iteration_and_no_money_and_a_no_does() {
         panic!("it would end at once")
     };
     assert_eq!(flag, "--max-iterations 21");
-    let needs = view::status(&journal.state, Alive::NOBODY).needs.unwrap();
+    let needs = view::status(&journal.state, Alive::NO_RUNNER).needs.unwrap();
     assert!(needs.contains("refrain resume mend --max-iterations 21"), "{needs}");
     let journal = Journal::of(Spec { approval: true, ..spec() }).taken_over().obey();
     let used = reporting(|report| report.tokens = Some((Scope::Attempt, tokens(90, 10))));

@@ -1,5 +1,3 @@
-//! Loops that continue the count of another system.
-
 use crate::event::{End, Event, Exit};
 use crate::formats::mirror::CarriedCounter;
 use crate::r#loop::tests::journal::{Journal, gates, id, spec};

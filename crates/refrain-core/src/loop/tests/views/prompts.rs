@@ -30,13 +30,11 @@ fn printed(now: &[(usize, String)], then: &[(usize, String)]) -> Vec<(Quote, Str
     now.chain(then.iter().map(|(gate, text)| (Quote::Before(run(*gate)), text.clone()))).collect()
 }
 
-/// The iterations whose failed gates are quoted.
 fn failed(state: &LoopState) -> Vec<u32> {
     let of_gate = |quote| if let Quote::Gate(run) = quote { Some(run.of.iteration) } else { None };
     quotes(state).into_iter().filter_map(|(quote, _)| of_gate(quote)).collect()
 }
 
-/// The iterations that those are compared with.
 fn compared(state: &LoopState) -> Vec<u32> {
     let of_gate = |quote| if let Quote::Before(run) = quote { Some(run.of.iteration) } else { None };
     quotes(state).into_iter().filter_map(|(quote, _)| of_gate(quote)).collect()

@@ -6,11 +6,9 @@ use crate::plan::tune::after_mark;
 use crate::prompt::fenced_as;
 use crate::text::printable;
 
-/// The mark before the plan.
 const MARK: &str = "PLAN:";
 
 /// The prompt of an agent that writes a plan for an idea. A plan that it wrote before is shown with its problems.
-#[must_use]
 pub fn question(idea: &str, before: Option<(&str, &[String])>) -> String {
     let mut text = format!(
         "Write a plan for this repository. Only read: change no file, run nothing that changes one.\n\n## Idea\n\n{}\n\n\
@@ -55,7 +53,6 @@ Depends on: Task 1
 Verify: cargo test --test cli";
 
 /// The plan in an answer; none if it has none.
-#[must_use]
 pub fn draft(answer: &str) -> Option<String> {
     let answer = printable(answer);
     let plan = after_mark(&answer, MARK)?.trim_start_matches(['*', '`', ' ']).trim();

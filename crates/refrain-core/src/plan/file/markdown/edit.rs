@@ -8,7 +8,6 @@ use crate::plan::file::edit::Edits;
 use crate::plan::file::{Change, Changed, FileError, last_words};
 use crate::plan::{TaskId, TaskStatus};
 
-/// Makes the changes.
 pub(in crate::plan::file) fn set(text: &str, changes: &[Change]) -> Result<Changed, FileError> {
     let outline = Outline::of(text)?;
     let mut by_id = HashMap::with_capacity(outline.found.len());

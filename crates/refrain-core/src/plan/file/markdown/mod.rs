@@ -49,7 +49,6 @@ pub(super) fn read(text: &str) -> Result<Tasks, FileError> {
     Ok(Tasks { name: outline.name, tasks, verification: outline.verification, odd: Vec::new() })
 }
 
-/// Whether there are headings of tasks.
 pub(super) fn has_headings(text: &str) -> bool {
     Outline::of(text).is_ok_and(|outline| outline.by_headings)
 }

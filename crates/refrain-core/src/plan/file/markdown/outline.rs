@@ -20,7 +20,6 @@ pub(super) struct Outline {
     pub(super) found: Vec<TaskItem>,
 }
 
-/// A task and its place.
 pub(super) struct TaskItem {
     pub(super) id: TaskId,
     pub(super) title: String,
@@ -30,22 +29,18 @@ pub(super) struct TaskItem {
     /// The mark that is there, its range that in the text.
     pub(super) mark: Option<Mark>,
     pub(super) boxes: Vec<Tick>,
-    /// Its parent's place in the list.
     pub(super) parent: Option<usize>,
     pub(super) has_parts: bool,
     pub(super) details: Option<String>,
     pub(super) said: TaskDetails,
 }
 
-/// A box.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tick {
-    /// The place of its content.
     pub(super) at: usize,
     pub(super) is_ticked: bool,
 }
 
-/// The parser's findings.
 #[derive(Default)]
 struct MarkdownParts {
     headings: Vec<Heading>,
@@ -57,15 +52,12 @@ struct MarkdownParts {
 struct Heading {
     level: HeadingLevel,
     range: Range<usize>,
-    /// Its words.
     inner: Range<usize>,
 }
 
-/// An item that has a box.
 struct Item {
     range: Range<usize>,
     tick: Tick,
-    /// Its first line, after the box.
     line: Range<usize>,
 }
 
@@ -147,7 +139,6 @@ impl MarkdownParts {
         seen
     }
 
-    /// The tasks, and the part of the text that each of them has.
     fn tasks(&self, text: &str) -> (Vec<TaskItem>, Vec<Range<usize>>) {
         let (mut found, mut ranges): (Vec<TaskItem>, Vec<Range<usize>>) = (Vec::new(), Vec::new());
         let mut open: Vec<(HeadingLevel, usize)> = Vec::new();
@@ -179,7 +170,6 @@ impl MarkdownParts {
         (with_parts(found), ranges)
     }
 
-    /// The items with boxes as tasks.
     fn items(&self, text: &str) -> (Vec<TaskItem>, Vec<Range<usize>>) {
         let (mut found, mut ranges): (Vec<TaskItem>, Vec<Range<usize>>) = (Vec::new(), Vec::new());
         let (mut open, mut taken): (Vec<usize>, HashSet<TaskId>) = (Vec::new(), HashSet::new());
@@ -209,7 +199,6 @@ impl MarkdownParts {
         (with_parts(found), ranges)
     }
 
-    /// Whether this place is code or HTML.
     fn is_masked(&self, at: usize) -> bool {
         let before = self.masked.partition_point(|(range, _)| range.start <= at);
         before > 0 && self.masked[before - 1].0.end > at

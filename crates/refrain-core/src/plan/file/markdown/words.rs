@@ -12,13 +12,10 @@ use crate::plan::TaskId;
 pub(super) struct TaskDetails {
     pub(super) dependencies: Vec<TaskId>,
     pub(super) files: Vec<String>,
-    /// The command that proves it.
     pub(super) verification: Option<String>,
-    /// The same in prose.
     pub(super) test_strategy: Option<String>,
 }
 
-/// The subject of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Key {
     Dependencies,
@@ -101,7 +98,6 @@ fn path(text: &str) -> &str {
     text.rsplit_once(": ").map_or(text, |(_, path)| path.trim())
 }
 
-/// The texts between single backticks.
 fn code_spans(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
@@ -117,7 +113,6 @@ fn command(value: &str) -> Option<&str> {
     (!is_prose).then_some(value)
 }
 
-/// The tasks that a line names.
 fn dependencies(value: &str) -> Vec<TaskId> {
     let parts = value.split([',', ';', '&']).flat_map(|part| part.split(" and "));
     parts.filter_map(dependency).collect()
@@ -141,7 +136,6 @@ fn dependency(part: &str) -> Option<TaskId> {
     Some(TaskId::from_words(words))
 }
 
-/// The text after the word `Task`.
 fn after_task(text: &str) -> Option<&str> {
     let rest = text.get(..4).filter(|word| word.eq_ignore_ascii_case("task")).map(|_| &text[4..])?;
     let rest = rest.strip_prefix(['s', 'S']).unwrap_or(rest);

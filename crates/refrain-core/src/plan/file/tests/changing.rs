@@ -11,7 +11,6 @@ fn change(task: &str, status: TaskStatus, note: Option<(&str, u32)>) -> Change {
     Change { task: task.parse().unwrap(), from: TaskStatus::Pending, status, note }
 }
 
-/// The changes, decided on what the text says.
 fn decided(text: &str, shape: Shape, changes: &[Change]) -> Vec<Change> {
     let tasks = read(text, shape, "auth").unwrap().tasks;
     let stood = |change: &Change| tasks.iter().find(|task| task.id == change.task).map(|task| task.status);
@@ -235,7 +234,6 @@ fn of_two_changes_of_a_task_the_last_counts() {
     assert_eq!(changed("- [ ] 1. A\n", Shape::Markdown, &changes), "- [ ] 1. A (blocked)\n");
 }
 
-/// The layout of a file.
 #[derive(Clone, Debug)]
 struct Layout {
     mark: bool,

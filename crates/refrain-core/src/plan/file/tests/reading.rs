@@ -1,5 +1,3 @@
-//! What each shape says, and what is refused.
-
 use rstest::rstest;
 
 use super::super::*;

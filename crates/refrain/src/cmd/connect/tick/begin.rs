@@ -4,15 +4,14 @@
 use std::io::Read;
 use std::process::ExitCode;
 
-use clap::{Arg, ArgGroup, CommandFactory, FromArgMatches, Parser, ValueEnum};
+use clap::{Arg, ArgGroup, Args as _, CommandFactory, FromArgMatches, Parser, ValueEnum};
 use refrain_app::effects::TypedOptions;
 use refrain_app::options::adapted::{Adapted, Difference};
 use refrain_app::options::begin::BeginArgs;
 use refrain_app::resolve::{self, Resolved, StartLoop, Words};
-use refrain_app::trust;
 use refrain_app::verbs::resume;
 use refrain_app::verbs::start::not_shown;
-use refrain_app::{Code, Context, RequestError};
+use refrain_app::{Code, Context, RequestError, trust};
 use refrain_core::r#loop::Grant;
 use refrain_core::promise::Promise;
 use refrain_core::session::{Isolation, SessionSpec};
@@ -34,7 +33,9 @@ use crate::out;
 ///
 /// Prints its id, then its promise.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain tick begin /refrain:loop --args \"Make the tests pass.\"
+  refrain tick begin /refrain:loop --name mend --max-iterations 5 --args \"Make the tests pass.\"")]
 pub(super) struct Args {
     /// The session's command that begins it, as in /refrain:loop
     #[arg(value_name = "COMMAND")]
@@ -54,10 +55,6 @@ pub(super) struct Args {
     #[command(flatten)]
     typed: Typed,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain tick begin /refrain:loop --args \"Make the tests pass.\"
-  refrain tick begin /refrain:loop --name mend --max-iterations 5 --args \"Make the tests pass.\"";
 
 // What the person may type behind the command.
 #[derive(Debug, clap::Args)]
@@ -149,7 +146,6 @@ struct Line {
 /// More is no prompt, in bytes.
 const LARGEST: u64 = 10 << 20;
 
-/// Begins it.
 pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<ExitCode, RequestError> {
     if !args.begun_by.starts_with('/') {
         return Err(RequestError::usage(format!(
@@ -162,7 +158,11 @@ pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<Ex
         Some(text) => text.trim().to_owned(),
         None => String::new(),
     };
-    let TypedLine { options, mut prompt } = typed::read(&text, &known_options())?;
+    let TypedLine { options, mut prompt } = typed::read(
+        &text,
+        &known_options(&Line::command()),
+        &known_options(&start::Args::augment_args(clap::Command::new("start"))),
+    )?;
     let (mut line, said) = line(context, options)?;
     said.check()?;
     count_alone(&mut prompt, &mut line, args.mode.is_some())?;
@@ -269,10 +269,9 @@ fn line(context: &Context, typed: Vec<String>) -> Result<(Typed, TypedOptions), 
 }
 
 /// What a line's options are called, and whether a value follows each.
-fn known_options() -> Vec<KnownOption> {
-    let line = Line::command();
+fn known_options(line: &clap::Command) -> Vec<KnownOption> {
     let named = line.get_arguments().flat_map(|option| {
-        let takes_value = option.get_action().takes_values();
+        let takes_value = option.get_action().takes_values() && !option.is_require_equals_set();
         let long = option.get_long_and_visible_aliases().unwrap_or_default();
         let short = option.get_short_and_visible_aliases().unwrap_or_default();
         let long = long.into_iter().map(|name| format!("--{name}"));

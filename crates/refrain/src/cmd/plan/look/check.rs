@@ -1,5 +1,3 @@
-//! `refrain plan check`.
-
 use std::process::ExitCode;
 
 use owo_colors::OwoColorize;
@@ -19,7 +17,9 @@ use crate::render::phrase;
 /// will not be done. The exit code is 1 if the plan cannot run as it is.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain plan check --tag my-feature
+  refrain plan check --plan PLAN.md --json")]
 pub(crate) struct Args {
     #[command(flatten)]
     look: LookArgs,
@@ -28,11 +28,6 @@ pub(crate) struct Args {
     json: bool,
 }
 
-const EXAMPLES: &str = "Examples:
-  refrain plan check --tag my-feature
-  refrain plan check --plan PLAN.md --json";
-
-/// Prints all problems.
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
     let prepared = args.look.prepare(context)?;
     let ok = checked(context, &prepared, args.json)?;

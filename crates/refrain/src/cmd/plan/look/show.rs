@@ -1,5 +1,3 @@
-//! `refrain plan show`.
-
 use std::process::ExitCode;
 
 use refrain_app::plan::Prepared;
@@ -18,7 +16,9 @@ use crate::out;
 /// also says what may be spent.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  refrain plan show 2 --tag my-feature
+  refrain plan show 2 --plan PLAN.md --json")]
 pub(crate) struct Args {
     /// The task's id
     #[arg(value_name = "TASK")]
@@ -29,10 +29,6 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 }
-
-const EXAMPLES: &str = "Examples:
-  refrain plan show 2 --tag my-feature
-  refrain plan show 2 --plan PLAN.md --json";
 
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
     let prepared = args.look.prepare(context)?;

@@ -9,7 +9,6 @@ pub(super) struct Cheat {
     pub(super) name: &'static str,
     pub(super) script: &'static str,
     pub(super) cells: &'static str,
-    /// Why it stays possible where it does.
     pub(super) reason: &'static str,
     /// It is a part of the tests that every change runs.
     pub(super) quick: bool,
@@ -65,7 +64,6 @@ const LOOKS: &str = "a process can see the machine that it runs on; a sandbox sh
 const FORGED: &str = "what the code under test prints, its runner could have printed";
 const NO_SUMMARY: &str = "a script of one's own has no summary that Refrain knows";
 
-/// The cheats, by their projects.
 pub(super) static CHEATS: &[&[Cheat]] = &[SHELLS, GITS, PYTHONS, NODES, RUSTS];
 
 const SHELLS: &[Cheat] = &[

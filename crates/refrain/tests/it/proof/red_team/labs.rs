@@ -11,11 +11,9 @@ pub(super) struct Lab {
     /// A folder that stands first in `PATH`, seen from the project.
     pub(super) path: &'static str,
     pub(super) gate: &'static str,
-    /// The options of the way that protects.
     pub(super) protect: &'static [&'static str],
     /// Options beside `--auto-gates`.
     pub(super) auto: &'static [&'static str],
-    /// The honest work.
     pub(super) mend: &'static str,
 }
 

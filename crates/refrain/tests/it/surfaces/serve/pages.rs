@@ -140,6 +140,22 @@ fn from_each_gates_result_a_link_leads_to_what_it_printed() {
 }
 
 #[test]
+fn the_documentation_is_shown_with_links_between_its_pages() {
+    let sandbox = sandbox();
+    let served = Served::begin(&sandbox, &[]);
+    let first = served.gets("/docs").with_status(200);
+    first.says("href=\"/docs/first-loop\"");
+    let page = served.gets("/docs/loops").with_status(200);
+    page.says("<h1 id=");
+    page.says("href=\"/docs/configuration");
+    page.says("aria-current=\"page\"");
+    assert_eq!(page.header("content-security-policy"), served.gets("/").header("content-security-policy"));
+    served.gets("/docs/reference/loops.md").with_status(404);
+    served.gets("/docs/%3Cb%3E").with_status(404).says("has no page &#60;b&#62;; /docs lists them");
+    served.ends();
+}
+
+#[test]
 fn what_cannot_be_started_says_why_at_its_field() {
     let sandbox = sandbox();
     let served = Served::begin(&sandbox, &[]);
