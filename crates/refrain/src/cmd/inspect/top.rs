@@ -10,7 +10,7 @@ use refrain_app::verbs::Slow;
 use refrain_app::verbs::answer::answer_detached;
 use refrain_app::verbs::approve::{Approve, approve_detached, awaits};
 use refrain_app::verbs::archive::archive;
-use refrain_app::verbs::merge::merge;
+use refrain_app::verbs::merge::{Merge, merge};
 use refrain_app::verbs::resume::{check, resume_detached};
 use refrain_app::verbs::steer::Steering;
 use refrain_app::{Code, Context, RequestError};
@@ -20,7 +20,7 @@ use refrain_core::text::printable;
 use refrain_core::view::Charset;
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::{AttemptId, LoopId, LoopState};
-use refrain_engine::{ByKind, FollowEvent, MergeOptions, Service, chain};
+use refrain_engine::{ByKind, FollowEvent, Service, chain};
 use refrain_tui::{Act, Narrator, Objection, Program};
 
 use crate::cmd::control::{cancel, pause, steer};
@@ -77,8 +77,8 @@ impl Verbs {
     }
 
     fn merge(&self, service: &Service, id: &LoopId, squash: bool) -> Result<String, RequestError> {
-        let options = MergeOptions { squash, unverified: false };
-        let merged = runtime()?.block_on(merge(&self.context, service, id, options))?;
+        let how = Merge { squash, unverified: false };
+        let merged = runtime()?.block_on(merge(&self.context, service, id, how))?;
         let into = merged.into.unwrap_or_else(|| "the detached head".to_owned());
         Ok(format!("{} is merged into {into}: {}", merged.name, merged.head.short()))
     }
