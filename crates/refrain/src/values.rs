@@ -11,7 +11,7 @@ use jiff::tz::TimeZone;
 use refrain_app::effects::TypedOptions;
 use refrain_app::{Attempt, Caller, Code, Context, RequestError};
 use refrain_core::formats::mirror::RALPH_LOOP;
-use refrain_core::view::{Charset, Status};
+use refrain_core::view::Charset;
 use refrain_core::{LoopId, Spec};
 use refrain_engine::{Brief, EngineError, Host, Listed, Service, chain, found_in, tool};
 
