@@ -221,15 +221,15 @@
 
   // The palette: the links and actions of this page, all loops that the server lists, and a search.
   async function palette() {
-    const dialog = document.getElementById("palette"), field = document.getElementById("command"), list = document.getElementById("commands");
+    const dialog = document.getElementById("palette"), field = document.getElementById("palette-field"), list = document.getElementById("palette-list");
     if (!dialog || dialog.open) return;
     const of = (selector, kind) => [...document.querySelectorAll(selector)].map((it) => ({ name: it.textContent.trim(), kind, act: () => it.click() }));
-    let all = [...of(".headbar .acts button, .headbar .acts a.button", "action"), ...of(".tabs a", "tab"), ...of(".top a", "page")], shown = [], at = 0;
+    let all = [...of(".headbar .acts button, .headbar .acts a.button", "action"), ...of(".tabs a", "tab"), ...of(".top nav a, #new", "page")], shown = [], at = 0;
     const go = (href) => () => { location.href = href; };
     const mark = (next) => {
       at = Math.max(0, Math.min(next, shown.length - 1));
       [...list.children].forEach((it, n) => it.setAttribute("aria-selected", n === at));
-      field.setAttribute("aria-activedescendant", shown.length ? `command-${at}` : "");
+      field.setAttribute("aria-activedescendant", shown.length ? `palette-${at}` : "");
       list.children[at]?.scrollIntoView({ block: "nearest" });
     };
     const draw = () => {
@@ -238,7 +238,7 @@
       if (wanted) shown.push({ name: `Search everything for “${wanted}”`, kind: "search", act: go(`/search?text=${encodeURIComponent(wanted)}`) });
       list.replaceChildren(...shown.map((it, n) => {
         const item = document.createElement("li"), kind = document.createElement("span");
-        item.id = `command-${n}`;
+        item.id = `palette-${n}`;
         item.setAttribute("role", "option");
         kind.className = "chip";
         kind.textContent = it.kind;

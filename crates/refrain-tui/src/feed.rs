@@ -8,10 +8,9 @@ use std::thread::{park_timeout, spawn};
 use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
-use refrain_core::AttemptId;
 use refrain_engine::{EngineError, FollowEvent, Service, chain};
 
-use crate::model::Key;
+use crate::model::{Key, LoopText};
 use crate::program::{Act, Objection, Program};
 use crate::update::{LoopUpdate, Message};
 
@@ -76,14 +75,18 @@ impl Feed {
         });
     }
 
-    /// Reads the output of an attempt.
-    pub(crate) fn read(&self, key: Key, attempt: AttemptId) {
+    /// Reads a text of a loop.
+    pub(crate) fn read(&self, key: Key, what: LoopText) {
         let (door, program, to) = (self.door(&key), Arc::clone(&self.program), self.to.clone());
         spawn(move || {
             let printed = door.map_err(|error| chain(&error));
-            let printed = printed.and_then(|service| program.log(&service, &key.id, attempt));
+            let printed = printed.and_then(|service| match what {
+                LoopText::Output(attempt) => program.log(&service, &key.id, Some(attempt)),
+                LoopText::LatestOutput => program.log(&service, &key.id, None),
+                LoopText::Changes => program.changes(&service, &key.id),
+            });
             // The receiver may be gone.
-            let _ = to.send(Message::Printed(key, attempt, printed));
+            let _ = to.send(Message::Printed(key, what, printed));
         });
     }
 

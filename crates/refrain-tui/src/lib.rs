@@ -81,7 +81,7 @@ fn wait(
             match effect {
                 Effect::Watch(what) => feed.watch(what),
                 Effect::Act(key, act) => feed.act(key, act),
-                Effect::Read(key, attempt) => feed.read(key, attempt),
+                Effect::Read(key, what) => feed.read(key, what),
                 Effect::Redraw => screen.forget()?,
                 Effect::Quit => return Ok(false),
             }

@@ -1,12 +1,13 @@
 //! The state of the user interface: nothing here reads or writes anything. [`crate::update`] changes it,
 //! [`crate::view`] draws it.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use ratatui::layout::Rect;
 use refrain_core::view::plan::{PlanStatus, TaskView};
-use refrain_core::view::{Charset, Iteration, Kind, Status};
+use refrain_core::view::{Charset, Group, Iteration, Kind, Status};
 use refrain_core::{AttemptId, LoopId};
 use refrain_engine::{Entry, ListRow, LiveListChange};
 
@@ -61,8 +62,78 @@ pub(crate) struct List {
     /// Why nothing can be listed any more.
     pub(crate) trouble: Option<String>,
     pub(crate) filter: String,
+    pub(crate) order: Order,
     pub(crate) cursor: Option<EntryKey>,
     pub(crate) top: usize,
+}
+
+/// The order of the list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Those that need you, those that run, and the others, the last touched first.
+    #[default]
+    Need,
+    Touched,
+    Cost,
+    Name,
+    /// By project; within one as for need.
+    Project,
+}
+
+impl Order {
+    pub(crate) fn next(self) -> Self {
+        match self {
+            Self::Need => Self::Touched,
+            Self::Touched => Self::Cost,
+            Self::Cost => Self::Name,
+            Self::Name => Self::Project,
+            Self::Project => Self::Need,
+        }
+    }
+
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::Need => "what needs you first",
+            Self::Touched => "the last touched first",
+            Self::Cost => "the dearest first",
+            Self::Name => "by name",
+            Self::Project => "by project",
+        }
+    }
+
+    fn compare(self, one: &Entry, other: &Entry) -> Ordering {
+        let (one, other) = match (one, other) {
+            (Entry::Seen(one), Entry::Seen(other)) => (one, other),
+            (Entry::Seen(_), Entry::Damaged(..)) => return Ordering::Less,
+            (Entry::Damaged(..), Entry::Seen(_)) => return Ordering::Greater,
+            (Entry::Damaged(..), Entry::Damaged(..)) => return Ordering::Equal,
+        };
+        let touched = || other.updated_at.cmp(&one.updated_at);
+        let need = || {
+            let [(group, at), (of, than)] = [one, other].map(|it| place_by_need(it));
+            group.cmp(&of).then_with(|| than.cmp(&at))
+        };
+        match self {
+            Self::Need => need(),
+            Self::Touched => touched(),
+            Self::Cost => {
+                let cost = |it: &ListRow| it.cost_usd.unwrap_or(-1.0);
+                cost(other).total_cmp(&cost(one)).then_with(touched)
+            }
+            Self::Name => one.id.as_str().cmp(other.id.as_str()),
+            Self::Project => one.project.cmp(&other.project).then_with(need),
+        }
+    }
+}
+
+/// The group of a loop by what has to happen with it, and the time that decides within it: a running loop keeps its
+/// place.
+fn place_by_need(seen: &ListRow) -> (u8, Timestamp) {
+    match Group::of(seen.status, seen.verified, false) {
+        Group::NeedsYou => (0, seen.updated_at),
+        Group::Running => (1, seen.started_at),
+        Group::Verified | Group::Unverified | Group::Stopped => (2, seen.updated_at),
+    }
 }
 
 /// Which entry of the list: its project and its name.
@@ -76,12 +147,22 @@ pub(crate) enum Opened {
     Log(Box<OneLog>),
 }
 
-/// The output of an attempt.
+/// A text of a loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LoopText {
+    /// What an attempt printed.
+    Output(AttemptId),
+    /// The same of the latest one.
+    LatestOutput,
+    /// What the loop has changed.
+    Changes,
+}
+
 #[derive(Debug)]
 pub(crate) struct OneLog {
     /// Its loop.
     pub(crate) key: Key,
-    pub(crate) attempt: AttemptId,
+    pub(crate) what: LoopText,
     /// Its text; none while it is read.
     pub(crate) text: Option<Pane>,
 }
@@ -122,6 +203,10 @@ pub(crate) enum Asking {
     Help,
     /// Whether this is to be cancelled.
     Cancel(Key),
+    /// Whether this is to be merged.
+    Merge(Key),
+    /// Whether this is to be archived.
+    Archive(Key),
     /// Whether to approve: the tree that is shown, if there is one.
     Approve(Key, Option<String>),
     Line(InputPurpose, Input),
@@ -250,19 +335,17 @@ impl List {
         self.cursor = entry.map(|entry| place(entry));
     }
 
+    pub(crate) fn sort(&mut self) {
+        let order = self.order;
+        self.entries.sort_by(|one, other| order.compare(one, other));
+    }
+
     pub(crate) fn take(&mut self, news: LiveListChange) {
         (self.is_read, self.trouble) = (true, None);
         match news {
             LiveListChange::All(entries) => {
                 self.entries = entries;
-                // A running loop keeps its place in the list.
-                self.entries.sort_by_key(|entry| match entry {
-                    Entry::Seen(seen) if !seen.status.has_stopped() => {
-                        (0, std::cmp::Reverse(Some(seen.started_at)))
-                    }
-                    Entry::Seen(seen) => (1, std::cmp::Reverse(Some(seen.updated_at))),
-                    Entry::Damaged(..) => (2, std::cmp::Reverse(None)),
-                });
+                self.sort();
             }
             LiveListChange::Some(changed) => {
                 for glimpse in changed {

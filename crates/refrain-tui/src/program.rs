@@ -41,6 +41,13 @@ pub enum Act {
     Steer { words: String },
     /// Answer its question, and continue in a process of its own.
     Answer { words: String },
+    /// Merge its branch into the branch that is checked out.
+    Merge {
+        /// As one commit.
+        squash: bool,
+    },
+    /// Put it away; its name is free again.
+    Archive,
 }
 
 /// Why something was not done.
@@ -68,11 +75,17 @@ pub trait Program: Send + Sync {
     /// Renders a loop's events, from the first one on.
     fn narrator(&self) -> Box<dyn Narrator>;
 
-    /// The output of an attempt's agent, in lines; only the end of a long one.
+    /// The output of an attempt's agent, of the latest one by default, in lines; only the end of a long one.
     ///
     /// # Errors
     /// Why it cannot be shown, in a line.
-    fn log(&self, service: &Service, id: &LoopId, attempt: AttemptId) -> Result<String, String>;
+    fn log(&self, service: &Service, id: &LoopId, attempt: Option<AttemptId>) -> Result<String, String>;
+
+    /// What a loop has changed so far, in lines.
+    ///
+    /// # Errors
+    /// Why it cannot be shown, in a line.
+    fn changes(&self, service: &Service, id: &LoopId) -> Result<String, String>;
 
     /// The status of a plan, in lines of so many columns; without its tasks.
     fn board(&self, plan: &PlanStatus, columns: usize, now: Timestamp) -> String;

@@ -17,7 +17,7 @@ use refrain_engine::{Entry, FollowEvent, ListRow, LiveListChange, Service};
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::model::{Art, Asking, InputPurpose, Key, Model, Places};
+use crate::model::{Art, Asking, InputPurpose, Key, LoopText, Model, Places};
 use crate::program::{Act, Narrator, Objection, Program};
 use crate::update::{Effect, LoopUpdate, Message, update};
 
@@ -47,7 +47,11 @@ impl Program for Nobody {
         Box::new(Silent)
     }
 
-    fn log(&self, _: &Service, _: &LoopId, _: AttemptId) -> Result<String, String> {
+    fn changes(&self, _: &Service, _: &LoopId) -> Result<String, String> {
+        Ok("+new\n".to_owned())
+    }
+
+    fn log(&self, _: &Service, _: &LoopId, _: Option<AttemptId>) -> Result<String, String> {
         unreachable!("what is to be read outside is read by nobody here")
     }
 
@@ -382,10 +386,10 @@ fn an_attempt_is_opened_and_its_log_is_searched_and_left() {
     assert_eq!(press(&mut model, "\n"), [], "the activity has the keys");
     assert_eq!(press(&mut model, "\t\n"), [], "what the last attempt says is what is seen");
     let second = AttemptId { iteration: 2, attempt: 1 };
-    let read = [Effect::Watch(None), Effect::Read(key("job"), second)];
+    let read = [Effect::Watch(None), Effect::Read(key("job"), LoopText::Output(second))];
     assert_eq!(press(&mut model, "\tk\n"), read);
     let printed = (1..=40).map(|n| format!("line {n}\n")).collect();
-    update(&mut model, Message::Printed(key("job"), second, Ok(printed)));
+    update(&mut model, Message::Printed(key("job"), LoopText::Output(second), Ok(printed)));
     let shown = screen(&mut model, 80, 24);
     assert!(shown.starts_with("─ Log of job, iteration 2 ") && shown.contains("line 40"), "{shown}");
     press(&mut model, "g");
@@ -400,7 +404,10 @@ fn an_attempt_is_opened_and_its_log_is_searched_and_left() {
     let down = MouseEventKind::Down(MouseButton::Left);
     assert_eq!(mouse(&mut model, down, row), []);
     let first = AttemptId { iteration: 1, attempt: 1 };
-    assert_eq!(mouse(&mut model, down, row), [Effect::Watch(None), Effect::Read(key("job"), first)]);
+    assert_eq!(
+        mouse(&mut model, down, row),
+        [Effect::Watch(None), Effect::Read(key("job"), LoopText::Output(first))]
+    );
 }
 
 #[test]
@@ -484,13 +491,13 @@ fn the_cursor_stays_on_its_loop_whatever_comes_and_goes() {
     let mut model = model(ART);
     drawn(&mut model, 80, 24);
     press(&mut model, "jjj");
-    assert_eq!(model.meant(), Some(key("add-an-api")));
+    assert_eq!(model.meant(), Some(key("v2-7f3a")));
     let new = Entry::Seen(Box::new(ListRow { started_at: at(0), ..glimpse("new", StatusWord::Running, 1) }));
     update(&mut model, Message::News(LiveListChange::All(entries().into_iter().chain([new]).collect())));
-    assert_eq!((model.meant(), model.list.at()), (Some(key("add-an-api")), 4));
-    let done = glimpse("add-an-api", StatusWord::Completed, 3);
+    assert_eq!((model.meant(), model.list.at()), (Some(key("v2-7f3a")), 4));
+    let done = glimpse("v2-7f3a", StatusWord::Completed, 3);
     update(&mut model, Message::News(LiveListChange::Some(vec![done])));
-    assert_eq!(model.glimpse(&key("add-an-api")).unwrap().status, StatusWord::Completed);
+    assert_eq!(model.glimpse(&key("v2-7f3a")).unwrap().status, StatusWord::Completed);
 }
 
 #[test]
@@ -499,11 +506,11 @@ fn a_click_selects_and_opens_what_is_selected_and_the_wheel_moves() {
     drawn(&mut model, 80, 24);
     let down = MouseEventKind::Down(MouseButton::Left);
     assert_eq!(mouse(&mut model, down, 5), []);
-    assert_eq!(model.meant(), Some(key("add-an-api")));
+    assert_eq!(model.meant(), Some(key("v2-7f3a")));
     mouse(&mut model, MouseEventKind::ScrollUp, 5);
     assert_eq!(model.list.at(), 0);
     mouse(&mut model, down, 5);
-    assert_eq!(mouse(&mut model, down, 5), [Effect::Watch(Some((key("add-an-api"), false)))]);
+    assert_eq!(mouse(&mut model, down, 5), [Effect::Watch(Some((key("v2-7f3a"), true)))]);
     assert_eq!(mouse(&mut model, down, 23), [], "the last line is nobody's");
 }
 
@@ -648,4 +655,31 @@ fn q_and_control_c_quit() {
     let control_c = Event::Key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL));
     assert_eq!(update(&mut model(ART), Message::Input(control_c)), [Effect::Quit]);
     assert_eq!(update(&mut model(ART), Message::Quit), [Effect::Quit]);
+}
+
+#[test]
+fn texts_are_opened_and_a_merge_is_asked_for_from_the_list_and_its_order_is_chosen() {
+    let mut model = model(ART);
+    let id = |model: &Model| model.meant().unwrap().id.to_string();
+    assert_eq!(id(&model), "add-an-api", "what needs you is first");
+    let watch = || Effect::Watch(None);
+    assert_eq!(press(&mut model, "d"), [watch(), Effect::Read(key("add-an-api"), LoopText::Changes)]);
+    let printed = Message::Printed(key("add-an-api"), LoopText::Changes, Ok("+new\n".into()));
+    update(&mut model, printed);
+    let shown = screen(&mut model, 80, 24);
+    assert!(shown.starts_with("─ Changes of add-an-api ") && shown.contains("+new"), "{shown}");
+    assert_eq!(press(&mut model, "d"), [], "it is open already");
+    assert_eq!(
+        press(&mut model, "\u{1b}l")[1..],
+        [watch(), Effect::Read(key("add-an-api"), LoopText::LatestOutput)]
+    );
+    press(&mut model, "\u{1b}");
+    assert_eq!(press(&mut model, "mn"), []);
+    assert_eq!(press(&mut model, "ms"), [Effect::Act(key("add-an-api"), Act::Merge { squash: true })]);
+    assert_eq!(press(&mut model, "xy"), [Effect::Act(key("add-an-api"), Act::Archive)]);
+    press(&mut model, "ooog");
+    assert_eq!(model.said.as_ref().map(|(words, _)| words.as_str()), None);
+    assert_eq!(id(&model), "add-an-api", "by name");
+    press(&mut model, "j");
+    assert_eq!(id(&model), "done");
 }

@@ -1,17 +1,16 @@
 //! Applies keys, the mouse and engine messages to the model, and returns the effects to run.
 
-use crossterm::event::{
-    Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
-};
-use ratatui::layout::{Position, Rect};
-use refrain_core::AttemptId;
+mod mouse;
+
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::layout::Rect;
 use refrain_core::r#loop::Grant;
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::view::{Kind, Status};
 use refrain_engine::LiveListChange;
 
 use crate::input::{Input, Typed};
-use crate::model::{Asking, InputPurpose, Key, Model, OneLog, OnePlan, Opened, seen};
+use crate::model::{Asking, InputPurpose, Key, LoopText, Model, OneLog, OnePlan, Opened, seen};
 use crate::pane::Pane;
 use crate::program::{Act, Objection};
 
@@ -29,8 +28,8 @@ pub(crate) enum Message {
     Plan(Key, Box<PlanStatus>),
     /// The updates of the opened view have ended; the reason if it is known.
     Over(Key, Option<String>),
-    /// The output of an attempt, or the error.
-    Printed(Key, AttemptId, Result<String, String>),
+    /// A text of a loop, or the error.
+    Printed(Key, LoopText, Result<String, String>),
     /// The result of an action.
     Done(Key, Act, Result<String, Objection>),
     /// A second has passed.
@@ -57,8 +56,8 @@ pub(crate) enum Effect {
     Watch(Option<(Key, bool)>),
     /// Something to be asked of a loop or a plan.
     Act(Key, Act),
-    /// Read the output of an attempt.
-    Read(Key, AttemptId),
+    /// Read a text of a loop.
+    Read(Key, LoopText),
     /// The screen is to be drawn from nothing.
     Redraw,
     Quit,
@@ -68,7 +67,7 @@ pub(crate) enum Effect {
 pub(crate) fn update(model: &mut Model, message: Message) -> Vec<Effect> {
     match message {
         Message::Input(Event::Key(key)) if key.kind != KeyEventKind::Release => press(model, key),
-        Message::Input(Event::Mouse(mouse)) => point(model, mouse),
+        Message::Input(Event::Mouse(mouse)) => mouse::point(model, mouse),
         Message::Input(Event::Paste(text)) => {
             if let Some(Asking::Line(_, line)) = &mut model.asking {
                 line.paste(&text);
@@ -104,8 +103,8 @@ pub(crate) fn update(model: &mut Model, message: Message) -> Vec<Effect> {
             // A view that was never fed is followed again once the list has its loop.
             if model.opened.last().is_some_and(Opened::is_told) { again(model) } else { Vec::new() }
         }
-        Message::Printed(key, attempt, printed) => {
-            let is_it = |one: &&mut Box<OneLog>| one.key == key && one.attempt == attempt;
+        Message::Printed(key, what, printed) => {
+            let is_it = |one: &&mut Box<OneLog>| one.key == key && one.what == what;
             if let Some(Opened::Log(one)) = model.opened.last_mut()
                 && let Some(one) = Some(one).filter(is_it)
             {
@@ -207,7 +206,23 @@ fn press(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
             Some(key) => ask(model, Asking::Line(InputPurpose::Answer(key), Input::default())),
             None => Vec::new(),
         },
-        KeyCode::Enter | KeyCode::Right | KeyCode::Char('l') => open(model),
+        KeyCode::Char('d') => read(model, LoopText::Changes),
+        KeyCode::Char('l') => read(model, LoopText::LatestOutput),
+        KeyCode::Char('m') => match model.meant() {
+            Some(key) => ask(model, Asking::Merge(key)),
+            None => Vec::new(),
+        },
+        KeyCode::Char('x') => match model.meant() {
+            Some(key) => ask(model, Asking::Archive(key)),
+            None => Vec::new(),
+        },
+        KeyCode::Char('o') if model.opened.is_empty() => {
+            model.list.order = model.list.order.next();
+            model.list.sort();
+            model.said = Some((format!("order: {}", model.list.order.words()), false));
+            Vec::new()
+        }
+        KeyCode::Enter | KeyCode::Right => open(model),
         KeyCode::Esc | KeyCode::Left | KeyCode::Backspace | KeyCode::Char('h') => leave(model),
         _ => {
             move_by(model, key);
@@ -245,6 +260,8 @@ fn act(model: &mut Model, act: Act) -> Vec<Effect> {
         Act::Cancel { .. } => "cancelling",
         Act::Steer { .. } => "telling",
         Act::Answer { .. } => "answering",
+        Act::Merge { .. } => "merging",
+        Act::Archive => "archiving",
     };
     model.said = Some((format!("{doing} {} …", key.id), false));
     vec![Effect::Act(key, act)]
@@ -257,6 +274,15 @@ fn answer(model: &mut Model, asking: Asking, key: KeyEvent) -> Vec<Effect> {
         Asking::Cancel(loop_key) => match key.code {
             KeyCode::Char('y') => done(model, loop_key, Act::Cancel { now: false }),
             KeyCode::Char('a') => done(model, loop_key, Act::Cancel { now: true }),
+            _ => Vec::new(),
+        },
+        Asking::Merge(loop_key) => match key.code {
+            KeyCode::Char('y') => done(model, loop_key, Act::Merge { squash: false }),
+            KeyCode::Char('s') => done(model, loop_key, Act::Merge { squash: true }),
+            _ => Vec::new(),
+        },
+        Asking::Archive(loop_key) => match key.code {
+            KeyCode::Char('y') => done(model, loop_key, Act::Archive),
             _ => Vec::new(),
         },
         Asking::Approve(loop_key, tree) => match key.code {
@@ -362,8 +388,25 @@ fn open_log(model: &mut Model) -> Vec<Effect> {
         return Vec::new();
     }
     let (key, attempt) = (one.key.clone(), attempt.0);
-    model.opened.push(Opened::Log(Box::new(OneLog { key: key.clone(), attempt, text: None })));
-    vec![Effect::Watch(None), Effect::Read(key, attempt)]
+    show_text(model, key, LoopText::Output(attempt))
+}
+
+/// Opens a text of the loop that is meant; a plan, and a text that is open, have none.
+fn read(model: &mut Model, what: LoopText) -> Vec<Effect> {
+    let is_loop = match model.opened.last() {
+        None => model.list.current().and_then(seen).is_some_and(|seen| seen.kind != Kind::Plan),
+        Some(Opened::Loop(_)) => true,
+        Some(Opened::Plan(_) | Opened::Log(_)) => false,
+    };
+    match model.meant().filter(|_| is_loop) {
+        Some(key) => show_text(model, key, what),
+        None => Vec::new(),
+    }
+}
+
+fn show_text(model: &mut Model, key: Key, what: LoopText) -> Vec<Effect> {
+    model.opened.push(Opened::Log(Box::new(OneLog { key: key.clone(), what, text: None })));
+    vec![Effect::Watch(None), Effect::Read(key, what)]
 }
 
 /// Returns to the previous view.
@@ -434,64 +477,4 @@ impl OnePlan {
     fn go(&mut self, at: usize) {
         self.cursor = at.min(self.tasks().len().saturating_sub(1));
     }
-}
-
-fn point(model: &mut Model, mouse: MouseEvent) -> Vec<Effect> {
-    const WHEEL: isize = 3;
-    if model.asking.is_some() {
-        return Vec::new();
-    }
-    let at = Position { x: mouse.column, y: mouse.row };
-    let places = model.places;
-    let in_text = places.text.contains(at);
-    match mouse.kind {
-        MouseEventKind::ScrollUp => scroll(model, -WHEEL, in_text),
-        MouseEventKind::ScrollDown => scroll(model, WHEEL, in_text),
-        MouseEventKind::Down(MouseButton::Left) if places.attempts.contains(at) => {
-            let row = usize::from(at.y - places.attempts.y);
-            return click(model, row);
-        }
-        MouseEventKind::Down(MouseButton::Left) if places.rows.contains(at) => {
-            let row = usize::from(at.y - places.rows.y);
-            return click(model, row);
-        }
-        _ => {}
-    }
-    Vec::new()
-}
-
-/// A click selects a row; on the selected row it opens it.
-fn click(model: &mut Model, row: usize) -> Vec<Effect> {
-    let is_selected = match model.opened.last_mut() {
-        None => {
-            let at = model.list.top + row;
-            let is_selected = at == model.list.at() && model.list.cursor.is_some();
-            if at >= model.list.shown().len() {
-                return Vec::new();
-            }
-            model.list.go(at);
-            is_selected
-        }
-        Some(Opened::Plan(one)) => {
-            let at = one.top + row;
-            let is_selected = at == one.cursor;
-            if at >= one.tasks().len() {
-                return Vec::new();
-            }
-            one.go(at);
-            is_selected
-        }
-        Some(Opened::Loop(one)) => {
-            let at = one.top + row;
-            if at >= one.attempts().len() {
-                return Vec::new();
-            }
-            let is_selected = one.at_attempts && at == one.at();
-            one.at_attempts = true;
-            one.go(at);
-            is_selected
-        }
-        Some(Opened::Log(_)) => false,
-    };
-    if is_selected { open(model) } else { Vec::new() }
 }

@@ -1,4 +1,4 @@
-//! The output of an attempt.
+//! The output of an attempt, or the changes of a loop.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -6,7 +6,7 @@ use ratatui::style::Stylize;
 use ratatui::text::Line;
 
 use super::parts::{put, split, title};
-use crate::model::{OneLog, Places};
+use crate::model::{LoopText, OneLog, Places};
 use crate::text::flat;
 
 pub(super) fn draw(one: &OneLog, buffer: &mut Buffer, area: Rect) -> Places {
@@ -19,7 +19,12 @@ pub(super) fn draw(one: &OneLog, buffer: &mut Buffer, area: Rect) -> Places {
         "" => String::new(),
         search => format!(", /{}: n and N look on", flat(search)),
     };
-    let words = format!("Log of {}, iteration {}{search}", one.key.id, one.attempt);
+    let id = &one.key.id;
+    let words = match one.what {
+        LoopText::Output(attempt) => format!("Log of {id}, iteration {attempt}{search}"),
+        LoopText::LatestOutput => format!("Log of {id}, latest iteration{search}"),
+        LoopText::Changes => format!("Changes of {id}{search}"),
+    };
     put(buffer, first, 0, &title(&words, area.width, true));
     let lines = pane.shown(area.width.into(), text.height.into());
     (0..).zip(&lines).for_each(|(row, line)| put(buffer, text, row, line));

@@ -23,6 +23,17 @@ pub(super) fn draw(model: &Model, buffer: &mut Buffer, area: Rect) -> Option<Pos
             let what = format!("cancel {}? y after its iteration, a at once, any other key no", key.id);
             put(buffer, last, 0, &Line::from(cut(&what, area.width.into()).into_owned()).yellow().bold());
         }
+        Some(Asking::Merge(key)) => {
+            let what = format!(
+                "merge {} into what is checked out? y yes, s as one commit, any other key no",
+                key.id
+            );
+            put(buffer, last, 0, &Line::from(cut(&what, area.width.into()).into_owned()).yellow().bold());
+        }
+        Some(Asking::Archive(key)) => {
+            let what = format!("archive {}? y yes, any other key no", key.id);
+            put(buffer, last, 0, &Line::from(cut(&what, area.width.into()).into_owned()).yellow().bold());
+        }
         Some(Asking::Approve(key, _)) => {
             let what = format!("approve {}? y it is good, b sends it back, any other key no", key.id);
             put(buffer, last, 0, &Line::from(cut(&what, area.width.into()).into_owned()).yellow().bold());
@@ -68,7 +79,19 @@ pub(super) fn draw(model: &Model, buffer: &mut Buffer, area: Rect) -> Option<Pos
 /// As many whole key hints as there is room for, the most needed first.
 fn keys(model: &Model, columns: usize) -> String {
     let of: &[&str] = match model.opened.last() {
-        None => &["enter opens", "/ filter", "p pause", "r resume", "c cancel", "s steer"],
+        None => &[
+            "enter opens",
+            "/ filter",
+            "d changes",
+            "l log",
+            "p pause",
+            "r resume",
+            "c cancel",
+            "s steer",
+            "m merge",
+            "x archive",
+            "o order",
+        ],
         Some(Opened::Loop(one)) if one.at_attempts => {
             &["enter opens its log", "tab", "p pause", "r resume", "c cancel", "s steer"]
         }
@@ -91,7 +114,7 @@ fn keys(model: &Model, columns: usize) -> String {
 }
 
 /// The most needed first: a low screen shows only those.
-const HELP: [(&str, &str); 18] = [
+const HELP: [(&str, &str); 22] = [
     ("q", "quit; loops go on"),
     ("esc", "back"),
     ("up down j k", "move, or scroll"),
@@ -104,6 +127,10 @@ const HELP: [(&str, &str); 18] = [
     ("A", "approve, or send back, after asking"),
     ("s", "steer: tell the agent something"),
     ("a", "answer the agent's question"),
+    ("d l", "its changes; its latest log"),
+    ("m", "merge, after asking"),
+    ("x", "archive, after asking"),
+    ("o", "the next order of the list"),
     ("f", "follow what happens, or stay here"),
     ("n N", "look on for it, back or forth"),
     ("g G", "to the beginning, to the end"),

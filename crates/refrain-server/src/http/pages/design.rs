@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::response::Response;
 use refrain_core::view::StatusWord;
 
-use super::figures::{Meter, Moment};
+use super::figures::{Chart, Meter, Moment, Point, Unit};
 use super::frame::{Frame, page};
 use super::parts::{GateChip, Label, Need, NeedForm};
 use crate::http::app_state::AppState;
@@ -22,6 +22,7 @@ struct Page {
     gates: [GateChip; 3],
     needs: Vec<Need>,
     meter: Option<Meter>,
+    charts: Vec<Chart>,
     at: Moment,
 }
 
@@ -47,6 +48,17 @@ pub(super) async fn show(State(door): State<Arc<AppState>>) -> Response {
         form,
         terminal: "refrain approve job".to_owned(),
     };
+    let point = |n: u8| Point {
+        label: n.to_string(),
+        value: Some(f64::from(n) / 2.0),
+        note: "a note".to_owned(),
+        class: if n == 5 { "failed" } else { "" },
+    };
+    let points: Vec<_> = (1..=6).map(point).collect();
+    let charts = [
+        Chart::columns("Columns", Unit::Money, "by iteration".to_owned(), &points),
+        Chart::line("Line", Unit::Money, &points, Some(5.0)),
+    ];
     page(&Page {
         frame: Frame::of_all(&door),
         colours: ["bg", "surface", "sunken", "line", "ink", "soft", "accent", "good", "warn", "bad"],
@@ -67,6 +79,7 @@ pub(super) async fn show(State(door): State<Arc<AppState>>) -> Response {
             need("c".to_owned(), "Log in with claude.", NeedForm::Continue),
         ],
         meter: Meter::of(Some(1.25), false, Some(5.0)),
+        charts: charts.into_iter().flatten().collect(),
         at: Moment(refrain_engine::now()),
     })
 }

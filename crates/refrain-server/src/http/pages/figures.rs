@@ -7,7 +7,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 use refrain_core::spec::Millis;
-use refrain_core::view::{self, sum};
+use refrain_core::view;
 use refrain_engine::now;
 
 pub(super) use self::chart::{Chart, Point, Unit};
@@ -35,7 +35,8 @@ fn ago(Millis(ms): Millis) -> String {
 }
 
 pub(super) fn money(usd: Option<f64>, at_least: bool) -> String {
-    usd.map_or_else(|| "–".to_owned(), |usd| sum(&format!("${usd:.2}"), at_least))
+    let mark = if at_least { "≥ " } else { "" };
+    usd.map_or_else(|| "–".to_owned(), |usd| format!("{mark}${usd:.2}"))
 }
 
 /// What was spent, with its limit.

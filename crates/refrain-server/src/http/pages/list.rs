@@ -79,10 +79,7 @@ impl Page {
             let href = if is_chosen { "/".to_owned() } else { format!("/?show={}", it.as_str()) };
             Counter { name: name(it), class: it.as_str(), href, count: count.to_string(), is_chosen }
         });
-        let today = today.map_or_else(
-            || "$0.00".to_owned(),
-            |(cost, more)| format!("{}{}", if more { "≥ " } else { "" }, money(Some(cost), false)),
-        );
+        let today = today.map_or_else(|| "$0.00".to_owned(), |(cost, more)| money(Some(cost), more));
         let today =
             Counter { name: "today", class: "money", href: String::new(), count: today, is_chosen: false };
         let show = group.map_or("", Group::as_str);

@@ -5,18 +5,22 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use owo_colors::OwoColorize;
 use refrain_app::verbs::Slow;
 use refrain_app::verbs::answer::answer_detached;
 use refrain_app::verbs::approve::{Approve, approve_detached, awaits};
+use refrain_app::verbs::archive::archive;
+use refrain_app::verbs::merge::{Merge, merge};
 use refrain_app::verbs::resume::{check, resume_detached};
 use refrain_app::verbs::steer::Steering;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::agent::AgentEvent;
 use refrain_core::r#loop::Grant;
+use refrain_core::text::printable;
 use refrain_core::view::Charset;
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::{AttemptId, LoopId, LoopState};
-use refrain_engine::{FollowEvent, Service, chain};
+use refrain_engine::{ByKind, FollowEvent, Service, chain};
 use refrain_tui::{Act, Narrator, Objection, Program};
 
 use crate::cmd::control::{cancel, pause, steer};
@@ -25,6 +29,7 @@ use crate::out;
 use crate::plan::board;
 use crate::render::agent_text::AgentText;
 use crate::render::narrator;
+use crate::run::runtime;
 use crate::values::charset;
 
 /// How much of a log is shown at once, in bytes.
@@ -71,6 +76,13 @@ impl Verbs {
         Ok(format!("{id} continues"))
     }
 
+    fn merge(&self, service: &Service, id: &LoopId, squash: bool) -> Result<String, RequestError> {
+        let how = Merge { squash, unverified: false };
+        let merged = runtime()?.block_on(merge(&self.context, service, id, how))?;
+        let into = merged.into.unwrap_or_else(|| "the detached head".to_owned());
+        Ok(format!("{} is merged into {into}: {}", merged.name, merged.head.short()))
+    }
+
     fn send_back(&self, service: &Service, id: &LoopId, words: &str) -> Result<String, RequestError> {
         if !awaits(service, id)? {
             return Err(RequestError::new(Code::Refused, format!("{id} does not wait for approval")));
@@ -103,6 +115,8 @@ impl Program for Verbs {
             Act::Approve { tree } => approve_detached(context, service, id, &Approve { tree: tree.clone() })
                 .map(|()| format!("{id} is approved, and finishes")),
             Act::SendBack { words } => self.send_back(service, id, words),
+            Act::Merge { squash } => self.merge(service, id, *squash),
+            Act::Archive => archive(context, service, id).map(|_| format!("{id} is archived")),
         };
         done.map_err(|error| match error.lacks() {
             Some((used, flags)) => Objection::Lacks(used.clone(), flags.clone()),
@@ -118,7 +132,24 @@ impl Program for Verbs {
         Box::new(FollowNarrator::default())
     }
 
-    fn log(&self, service: &Service, id: &LoopId, attempt: AttemptId) -> Result<String, String> {
+    fn changes(&self, service: &Service, id: &LoopId) -> Result<String, String> {
+        let found = service.differences_of(id, None).map_err(|error| chain(&error))?;
+        let line = |line: &str| match line.as_bytes().first() {
+            Some(b'+') => format!("{}\n", line.green()),
+            Some(b'-') => format!("{}\n", line.red()),
+            Some(b'@') => format!("{}\n", line.cyan()),
+            _ => format!("{line}\n"),
+        };
+        let diff: String = printable(&found.diff).lines().map(line).collect();
+        Ok(format!("{}\n{}\n{diff}", printable(&found.note), printable(&found.stat)))
+    }
+
+    fn log(&self, service: &Service, id: &LoopId, attempt: Option<AttemptId>) -> Result<String, String> {
+        let latest = || match service.standing(id) {
+            Ok(ByKind::Loop(status)) => status.iterations?.last().map(|it| it.id()),
+            Ok(ByKind::Plan(_)) | Err(_) => None,
+        };
+        let attempt = attempt.or_else(latest).ok_or_else(|| format!("no iteration of {id} has started"))?;
         let heard = service.heard(id, attempt, None, LONGEST_LOG).map_err(|error| chain(&error))?;
         let heard = heard.ok_or_else(|| format!("iteration {attempt} printed nothing"))?;
         let mut text = match heard.from {

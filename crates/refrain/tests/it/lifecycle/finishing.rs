@@ -160,7 +160,7 @@ fn a_conflict_changes_nothing_and_a_squash_is_one_commit() {
         "{}",
         refused.stderr
     );
-    for part in ["refrain start --command ", " --gate true=true --worktree "] {
+    for part in ["refrain start --command ", " --gate 'true=true' --worktree "] {
         assert!(refused.stderr.contains(part), "{}", refused.stderr);
     }
     assert_eq!((head(&sandbox, "main"), sandbox.git(&["status", "--porcelain"])), (before, String::new()));

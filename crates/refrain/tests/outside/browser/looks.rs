@@ -74,9 +74,12 @@ impl ServedProject {
         self.looks(&format!("/p/{project}/job/prompt"), "Mend all of it", &named("prompt"));
         self.looks(&format!("/p/{project}/job/report"), "Started", &named("report"));
         self.looks(&format!("/p/{project}/job/cancel"), "It stops for good", &named("cancel"));
-        for (page, shows) in
-            [("usage", "by day"), ("memory", "Memory"), ("doctor", "file-system"), ("settings", "Filter")]
-        {
+        for (page, shows) in [
+            ("usage", "by day"),
+            ("memory", "Memory"),
+            ("doctor", "file-system"),
+            ("settings", "start.max-iterations"),
+        ] {
             self.looks(&format!("/{page}"), shows, &named(page));
         }
         self.looks("/search?text=work", "at work", &named("search"));
@@ -87,8 +90,13 @@ impl ServedProject {
         self.looks(&format!("/p/{project}/floor"), "there is no oak", &named("plan"));
         browser.go(&format!("{}/", self.url));
         browser.evaluate("document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'k', ctrlKey: true, bubbles: true }))");
-        browser.fill("#command", "floor");
+        browser.fill("#palette-field", "floor");
         browser.shows("Search everything for");
+        eventually("the plan is offered first", || {
+            let first =
+                browser.evaluate("return document.querySelector('#palette-list li')?.innerText ?? ''");
+            first.as_str()?.starts_with("floor").then_some(())
+        });
         assert_eq!(browser.barriers(), [""; 0], "of the palette");
         browser.picture(&named("palette"));
         browser.press(&[Key::Enter]);

@@ -14,6 +14,8 @@ use crate::http::pages::parts::Label;
 
 /// How many of the loops touched last are searched for what their agents printed.
 const MOST_SEARCHED: usize = 30;
+/// After how many bytes of output no other loop is searched.
+const MOST_READ: u64 = 256 << 20;
 /// How many lines of one attempt, and how many attempts, are shown.
 const MOST_LINES: usize = 5;
 const MOST_ATTEMPTS: usize = 20;
@@ -75,13 +77,15 @@ fn look(desk: &Desk, wanted: &str) -> Result<Results, Refusal> {
     latest.retain(|entry| entry.facts.tag.is_none() && entry.brief.iteration > 0);
     latest.sort_by_key(|entry| std::cmp::Reverse(entry.brief.updated_at));
     latest.truncate(MOST_SEARCHED);
-    let (mut output, searched) = (Vec::new(), latest.len());
+    let (mut output, mut searched, mut read) = (Vec::new(), 0, 0);
     for entry in latest {
         // Of a loop that is gone, or printed nothing, nothing is found.
         let at = LoopAddress { project: entry.project, id: entry.brief.id.to_string() };
         let attempt = format!("{}.{}", entry.brief.iteration, entry.facts.attempt.max(1));
         let attempt = attempt.strip_suffix(".1").unwrap_or(&attempt);
         let Ok(activity) = desk.search(&at, attempt, wanted, None) else { continue };
+        searched += 1;
+        read += activity.next;
         let lines: Vec<_> = activity.lines.into_iter().take(MOST_LINES).collect();
         if !lines.is_empty() {
             output.push(Output {
@@ -90,7 +94,7 @@ fn look(desk: &Desk, wanted: &str) -> Result<Results, Refusal> {
                 lines,
             });
         }
-        if output.len() >= MOST_ATTEMPTS {
+        if output.len() >= MOST_ATTEMPTS || read > MOST_READ {
             break;
         }
     }
