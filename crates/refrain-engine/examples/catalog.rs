@@ -122,7 +122,7 @@ fn write_loop(project: &Project, number: usize, statuses: &Utf8Path) -> Result<(
     }
     journal.push(Event::LoopEnded(End::Completed { claim: ClaimSource::Promise }), at)?;
     journal.commit(Durability::Written)?;
-    let status = view::status(journal.state(), Alive::NOBODY);
+    let status = view::status(journal.state(), Alive::NO_RUNNER);
     #[expect(clippy::disallowed_methods, reason = "what is measured against needs no crash promise")]
     std::fs::write(statuses.join(format!("{id}.json")), serde_json::to_vec(&status)?)?;
     Ok(())

@@ -98,7 +98,7 @@ fn watch(mut follower: Follower) -> Result<(), refrain_engine::JournalError> {
 
 /// How it ended, in the words that `refrain status` has.
 fn ending(state: &LoopState) -> String {
-    let status = view::status(state, Alive::NOBODY);
+    let status = view::status(state, Alive::NO_RUNNER);
     format!("{} after {} iterations: {}", status.status.as_str(), status.charged, status.reason)
 }
 

@@ -29,7 +29,7 @@ use crate::candidate::submodules::look;
 use crate::candidate::{Candidate, Rules, what};
 use crate::commit::choice::choose;
 use crate::commit::history::screen_commits;
-use crate::commit::message::{IDENTITY, with_trailers};
+use crate::commit::message::{IDENTITY_ERRORS, with_trailers};
 use crate::commit::reconcile_history::{CommitAndTree, CommitOwner, ITERATION, Intent, LOOP, Since, since};
 use crate::error::GitError;
 use crate::plumbing::commit_config::is_plain;
@@ -402,7 +402,7 @@ fn ignore_no(staged: Result<(), GitError>) -> Result<Result<(), Skipped>, GitErr
 
 fn why_not(said: String) -> Skipped {
     match said {
-        said if IDENTITY.iter().any(|words| said.contains(words)) => Skipped::NoIdentity,
+        said if IDENTITY_ERRORS.iter().any(|words| said.contains(words)) => Skipped::NoIdentity,
         said if said.contains("aborted by hook") => Skipped::Hook { said },
         said => Skipped::Failed { said },
     }

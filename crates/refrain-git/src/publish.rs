@@ -23,7 +23,7 @@ use crate::candidate::Rules;
 use crate::error::GitError;
 use crate::plumbing::commit_config::configured;
 use crate::plumbing::git::{Git, said};
-use crate::publish::push::{ASKS_NOBODY, exposed, exposed_by_loop, exposed_name};
+use crate::publish::push::{WITHOUT_PROMPTS, exposed, exposed_by_loop, exposed_name};
 use crate::publish::refusal::{PushResult, Refusal, of_push, of_transport};
 use crate::repository::Repository;
 use crate::worktree::worktree_git::{is_over_half_made, past};
@@ -303,7 +303,7 @@ impl Repository {
         let run = |env: &[(OsString, OsString)]| {
             let git = self.git().until(cancel).within(Some(limit)).in_env(env);
             let git = git.with_hooks().with_settings(&destination.settings);
-            git.run(ASKS_NOBODY.iter().chain(args).copied(), &[])
+            git.run(WITHOUT_PROMPTS.iter().chain(args).copied(), &[])
         };
         match self.known_to(&upstream.url, run) {
             Ok(done) => Ok(Ok(done)),

@@ -594,7 +594,7 @@ fn what_is_used_up_is_asked_for_once() {
 #[test]
 fn a_loop_that_goes_on_again_is_followed_again() {
     let mut model = opened(ART);
-    let mut status = view::status(&state(), Alive::NOBODY);
+    let mut status = view::status(&state(), Alive::NO_RUNNER);
     status.status = StatusWord::Paused;
     let told = LoopUpdate {
         key: key("job"),

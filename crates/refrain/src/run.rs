@@ -95,7 +95,7 @@ fn in_foreground(
         // It ends with the loop; if it panicked, the loop's own result counts.
         let _ = screen.join();
     }
-    let mut driven = driven.map(|state| view::status(&state, Alive::NOBODY));
+    let mut driven = driven.map(|state| view::status(&state, Alive::NO_RUNNER));
     if let Some(status) = driven.as_mut().ok().filter(|_| show.json) {
         // The runner signs what it writes; whether that is believed is for a reader to say.
         status.signed = context.service()?.status(&id).ok().and_then(|read| read.signed);

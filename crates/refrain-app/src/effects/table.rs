@@ -376,7 +376,7 @@ const SERVE: &[Row] = &[
 ];
 
 fn is_apart(spec: &Spec) -> bool {
-    matches!(spec.git.checkout, Checkout::Worktree { .. })
+    spec.git.checkout.is_own_worktree()
 }
 
 /// Whether it may have to wait: for the provider of an agent that reports its errors, or for a remote.

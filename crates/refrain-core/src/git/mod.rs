@@ -79,6 +79,14 @@ pub enum Checkout {
     },
 }
 
+impl Checkout {
+    /// Whether the worktree is the loop's own.
+    #[must_use]
+    pub fn is_own_worktree(&self) -> bool {
+        matches!(self, Self::Worktree { .. })
+    }
+}
+
 /// Which iterations of a loop with required gates are committed (`--commit-when`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

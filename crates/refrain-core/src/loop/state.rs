@@ -16,7 +16,7 @@ use super::trouble::{Retrying, Trouble};
 use crate::agent::{FaultKind, Tokens, Usage, Usd};
 use crate::budget::Allowance;
 use crate::event::{Approved, Asker, AttemptFinished, Blocked, ClaimSource, End, Process, Wait};
-use crate::git::{Base, Checkout, CommitReport, Exposed, LeftOut, Oid, subject};
+use crate::git::{Base, CommitReport, Exposed, LeftOut, Oid, subject};
 use crate::ids::AttemptId;
 use crate::machine::Lifecycle;
 use crate::memory::goal;
@@ -337,7 +337,7 @@ impl LoopState {
 
     /// Whether it has a worktree of its own that was not given back.
     pub fn holds_worktree(&self) -> bool {
-        let is_own = matches!(self.spec.git.checkout, Checkout::Worktree { .. });
+        let is_own = self.spec.git.checkout.is_own_worktree();
         is_own && self.git.base.is_some() && !self.git.released
     }
 

@@ -90,7 +90,7 @@ impl Outcome {
 }
 
 fn episode(state: &LoopState) -> String {
-    let status = view::status(state, Alive::NOBODY);
+    let status = view::status(state, Alive::NO_RUNNER);
     let times = if state.charged == 1 { "iteration" } else { "iterations" };
     let mut text = format!(
         "\"{}\": {} after {} {times} of {}; {}",

@@ -52,7 +52,7 @@ pub fn schema() -> serde_json::Value {
 
 /// The question for an agent that looks back on a loop: `said` is its steering, `last` its agent's last message.
 pub fn question(state: &LoopState, said: &[&str], last: Option<&str>) -> String {
-    let status = view::status(state, Alive::NOBODY);
+    let status = view::status(state, Alive::NO_RUNNER);
     let mut text = format!(
         "A loop of a coding agent in this folder is over. Say what later loops should know of it. Only read: change no file.\n\n\
          It stands as {} after {} iterations: {}\n\n\

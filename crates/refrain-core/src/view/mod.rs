@@ -267,7 +267,7 @@ pub struct Alive {
 
 impl Alive {
     /// A loop without a runner.
-    pub const NOBODY: Self = Self { runner: Some(false), orphan: None, stopped: false };
+    pub const NO_RUNNER: Self = Self { runner: Some(false), orphan: None, stopped: false };
     pub const DRIVEN: Self = Self { runner: Some(true), orphan: None, stopped: false };
 }
 

@@ -162,7 +162,7 @@ fn folder(spec: &Spec) -> String {
 
 fn notice(kind: NoticeKind, record: &Record, state: &LoopState) -> Notice {
     let alive = match kind {
-        NoticeKind::Ended | NoticeKind::PlanEnded => Alive::NOBODY,
+        NoticeKind::Ended | NoticeKind::PlanEnded => Alive::NO_RUNNER,
         NoticeKind::Waits => Alive::DRIVEN,
     };
     let status = view::status(state, alive);

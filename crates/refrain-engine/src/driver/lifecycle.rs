@@ -12,7 +12,6 @@ use rand::RngExt;
 use refrain_agents::output_parser::{self};
 use refrain_agents::{environment, generic, version};
 use refrain_core::event::{Ask, Event, FORMAT, LoopStarted};
-use refrain_core::git::Checkout;
 use refrain_core::r#loop::Grant;
 use refrain_core::{LoopId, LoopState, Machine, Refusal, Spec};
 use refrain_git::Repository;
@@ -66,9 +65,7 @@ impl Service {
         let forgetful = recall(&self.host, &mut spec);
         self.with_free_name(named.as_ref(), &words, |id| {
             let mut spec = Spec { id: id.clone(), ..spec.clone() };
-            if let Checkout::Worktree { .. } = spec.git.checkout
-                && spec.agent.program.contains('/')
-            {
+            if spec.git.checkout.is_own_worktree() && spec.agent.program.contains('/') {
                 // Seen from its own worktree it may be another, or not there.
                 spec.agent.program = program.to_string_lossy().into_owned();
             }

@@ -2,7 +2,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::event::{Ask, Asker, Urgency};
-use refrain_core::git::{Base, Checkout, Oid};
+use refrain_core::git::{Base, Oid};
 use refrain_core::glob::PathGlob;
 use refrain_core::view::StatusWord;
 use refrain_core::{LoopId, LoopState, Spec};
@@ -75,7 +75,7 @@ impl Service {
             }
             None => None,
         };
-        let is_own = matches!(spec.git.checkout, Checkout::Worktree { .. });
+        let is_own = spec.git.checkout.is_own_worktree();
         let has_worktree = is_own && spec.worktree.is_dir();
         let mut kept = Vec::new();
         if let Some((branch, repository)) = &repository

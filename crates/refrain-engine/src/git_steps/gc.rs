@@ -4,7 +4,7 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_agents::environment;
 use refrain_core::LoopState;
-use refrain_core::git::{Checkout, Oid};
+use refrain_core::git::Oid;
 use refrain_core::plan::PlanState;
 use refrain_core::view::garbage::{Garbage, GarbageKind};
 use refrain_git::{GitError, Removal, Repository};
@@ -55,7 +55,7 @@ impl Service {
         if let Some(repository) = self.repository_if_any()? {
             for (state, _) in over {
                 let worktree = &state.spec.worktree;
-                let is_own = matches!(state.spec.git.checkout, Checkout::Worktree { .. });
+                let is_own = state.spec.git.checkout.is_own_worktree();
                 if is_own && worktree.is_dir() && repository.worktree_value(worktree)?.is_none() {
                     push(GarbageKind::Worktree, worktree);
                 }

@@ -352,7 +352,7 @@ impl Round {
     fn ended(&self, state: &LoopState) -> Result<TaskEnded, EngineError> {
         let task = self.task.card.id.clone();
         let branch = self.spec.branch(&task, self.running.round);
-        let status = view::status(state, Alive::NOBODY);
+        let status = view::status(state, Alive::NO_RUNNER);
         let end = TaskEnd::of(state, &status.reason, status.needs.as_deref());
         let repository = self.landing.repository(None)?;
         let found = repository.references(&[format!("refs/heads/{branch}")])?.into_values().next();

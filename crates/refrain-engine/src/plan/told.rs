@@ -141,7 +141,7 @@ fn tried(round: &Round) -> Option<Again> {
     let reason = match &round.task.again {
         Some(Return::Resumed(reason)) => reason.clone(),
         Some(Return::Tuned(_) | Return::Conflict(_) | Return::Failed(_)) | None => {
-            view::status(&state, Alive::NOBODY).reason
+            view::status(&state, Alive::NO_RUNNER).reason
         }
     };
     let failed = state.gate_results().filter_map(|result| {

@@ -77,7 +77,7 @@ impl Service {
             Ok(Turn::Proving) => SessionLoop::Proving,
             Ok(Turn::Resting { .. }) => SessionLoop::Resting,
             Ok(Turn::Stopped(state)) => {
-                let status = view::status(state, Alive::NOBODY);
+                let status = view::status(state, Alive::NO_RUNNER);
                 let stands = SessionLoop::Stopped {
                     status: status.status.as_str(),
                     reason: &status.reason,

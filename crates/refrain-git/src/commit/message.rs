@@ -4,7 +4,7 @@ use crate::error::GitError;
 use crate::plumbing::git::Git;
 
 /// Git's messages when no identity is configured.
-pub(crate) const IDENTITY: &[&str] = &[
+pub(crate) const IDENTITY_ERRORS: &[&str] = &[
     "Please tell me who you are",
     "empty ident name",
     "auto-detect email",
@@ -14,7 +14,7 @@ pub(crate) const IDENTITY: &[&str] = &[
 ];
 
 /// The identity for temporary commits that are never shown, if git has none.
-pub(crate) const NOBODY: &[&str] = &["-c", "user.name=Refrain", "-c", "user.email=refrain@localhost"];
+pub(crate) const OWN_IDENTITY: &[&str] = &["-c", "user.name=Refrain", "-c", "user.email=refrain@localhost"];
 
 /// The message with these trailers. A message of several paragraphs may already end in trailers, which ours must
 /// join: git decides what a trailer is.

@@ -9,7 +9,7 @@ use refrain_core::glob::PathGlob;
 use crate::Cancel;
 use crate::candidate::stage;
 use crate::candidate::tree::TreeRequest;
-use crate::commit::message::{IDENTITY, NOBODY};
+use crate::commit::message::{IDENTITY_ERRORS, OWN_IDENTITY};
 use crate::commit::reconcile_history::{ITERATION, LOOP};
 use crate::error::GitError;
 use crate::plumbing::git::{Git, said};
@@ -151,8 +151,8 @@ impl Job<'_> {
             return oid(String::from_utf8_lossy(&done.stdout).trim().to_owned());
         }
         let said = said(&done);
-        if IDENTITY.iter().any(|words| said.contains(words)) {
-            return oid(Git::text(git, NOBODY.iter().chain(&args), message.as_bytes())?);
+        if IDENTITY_ERRORS.iter().any(|words| said.contains(words)) {
+            return oid(Git::text(git, OWN_IDENTITY.iter().chain(&args), message.as_bytes())?);
         }
         Err(GitError::Failed { command: "git commit-tree".to_owned(), said })
     }

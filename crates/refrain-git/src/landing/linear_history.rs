@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use refrain_core::git::{Conflict, Oid};
 
 use crate::Cancel;
-use crate::commit::message::{IDENTITY, with_trailers};
+use crate::commit::message::{IDENTITY_ERRORS, with_trailers};
 use crate::error::GitError;
 use crate::landing::heads::Heads;
 use crate::landing::merge::Merged;
@@ -179,7 +179,7 @@ impl Repository {
         let is_signed = self.signs(git)?;
         let object = Object { tree: new.tree, parents: new.parents, message: &message, is_signed };
         self.add_commit(git, object)?.map_err(|said| {
-            match IDENTITY.iter().any(|words| said.contains(words)) {
+            match IDENTITY_ERRORS.iter().any(|words| said.contains(words)) {
                 true => GitError::NoIdentity,
                 false => GitError::Failed { command: "git commit-tree".to_owned(), said },
             }

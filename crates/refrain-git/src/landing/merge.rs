@@ -11,7 +11,7 @@ use refrain_core::text::cut_middle;
 
 use crate::Cancel;
 use crate::candidate::stage;
-use crate::commit::message::NOBODY;
+use crate::commit::message::OWN_IDENTITY;
 use crate::error::GitError;
 use crate::plumbing::attributes::AttributesFolder;
 use crate::plumbing::git::{Git, oid, said};
@@ -116,7 +116,7 @@ impl Repository {
         let lines: Vec<u8> = changes.iter().flat_map(stage::Change::line).collect();
         stage::put(git, &lines)?;
         let tree = oid("write-tree", &git.text(["write-tree"], &[])?)?;
-        let args = NOBODY.iter().copied().chain(["commit-tree", tree.as_str(), "-p", base.as_str()]);
+        let args = OWN_IDENTITY.iter().copied().chain(["commit-tree", tree.as_str(), "-p", base.as_str()]);
         oid("commit-tree", &git.text(args, b"Work without what is no part of it\n")?).map(Some)
     }
 

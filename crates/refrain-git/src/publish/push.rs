@@ -24,7 +24,7 @@ use refrain_secrets as secrets;
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// Options that keep git from asking for a password, besides [`Repository::env_of_push`].
-pub(crate) const ASKS_NOBODY: &[&str] = &["-c", "core.askPass=", "-c", "credential.interactive=false"];
+pub(crate) const WITHOUT_PROMPTS: &[&str] = &["-c", "core.askPass=", "-c", "credential.interactive=false"];
 
 /// The branch to push, and the rules for scanning it first.
 #[derive(Clone, Copy, Debug)]
@@ -86,7 +86,7 @@ impl Repository {
         let done = self.known_to(&upstream.url, |env| {
             let pushing = self.git().until(request.cancel).within(Some(LONGEST)).in_env(env);
             let pushing = pushing.with_hooks().with_settings(&destination.settings);
-            pushing.run(ASKS_NOBODY.iter().copied().chain(push), &[])
+            pushing.run(WITHOUT_PROMPTS.iter().copied().chain(push), &[])
         })?;
         Ok((!done.status.success()).then(|| said(&done)))
     }

@@ -125,7 +125,7 @@ impl Row {
             agent: state.spec.agent.kind,
             charged: state.charged,
             ended,
-            brief: view::status(state, Alive::NOBODY).try_into()?,
+            brief: view::status(state, Alive::NO_RUNNER).try_into()?,
             attempts: spendings(state).collect(),
         }))
     }

@@ -511,7 +511,7 @@ fn seconds_of(limit: Millis) -> i64 {
 }
 
 fn closing(state: &LoopState, size: Option<ChangeSize>) -> String {
-    let status = view::status(state, Alive::NOBODY);
+    let status = view::status(state, Alive::NO_RUNNER);
     let word = phrase::coloured(status.tone(), phrase::outcome(status.verification(), status.status));
     let took = Millis::from(state.active(state.updated_at));
     let used = phrase::after(&phrase::used(&status.usage));

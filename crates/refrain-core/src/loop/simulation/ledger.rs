@@ -17,7 +17,7 @@ use crate::event::{
     Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, Record, StopReason, Urgency,
 };
 use crate::gate::{GateName, GateSpec, Verdict};
-use crate::git::{Checkout, CommitResult, Effect, Oid, PublishResult};
+use crate::git::{CommitResult, Effect, Oid, PublishResult};
 use crate::ids::{AttemptId, RequestId};
 use crate::r#loop::LoopState;
 use crate::r#loop::proof::MAX_ROUNDS;
@@ -326,7 +326,7 @@ impl Ledger {
                 };
             }
             Event::WorktreeReleased { .. } => {
-                assert!(matches!(self.spec.git.checkout, Checkout::Worktree { .. }) && self.has_base);
+                assert!(self.spec.git.checkout.is_own_worktree() && self.has_base);
                 let claimed = self.claims() && !self.uncommitted;
                 let is_over = claimed || self.is_counted() && (!self.uncommitted || self.proves());
                 assert!(is_over || self.cancelled.is_some(), "it may need its worktree");

@@ -68,7 +68,7 @@ fn one_that_does_nothing_again_and_again_is_let_go() {
     let journal = journal.turns(idle());
     assert_eq!(journal.next(), Step::Finish(End::Blocked { why: Blocked::Idle }));
     let journal = journal.obey();
-    let status = view::status(&journal.state, Alive::NOBODY);
+    let status = view::status(&journal.state, Alive::NO_RUNNER);
     assert_eq!(status.reason, "its session ended 7 turns in a row without doing anything");
     let event = journal.state.resume(&Default::default()).unwrap().unwrap();
     let journal = journal.then(event).then(Event::SessionBound(session(Some("t"))));
@@ -128,7 +128,7 @@ fn its_status_says_whose_turn_it_is() {
     let runner = status.runner.unwrap();
     assert_eq!((runner.pid, runner.alive), (Some(9), None));
     assert_eq!(status.reason, "session s works on attempt 1");
-    let status = view::status(&journal.state, Alive::NOBODY);
+    let status = view::status(&journal.state, Alive::NO_RUNNER);
     assert_eq!(status.status, StatusWord::Crashed);
     assert!(status.reason.starts_with("its session is gone since 20"), "{}", status.reason);
 }

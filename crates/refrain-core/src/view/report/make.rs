@@ -9,7 +9,7 @@ use super::object::{
 use super::trail::Trail;
 use crate::agent::Usage;
 use crate::event::{ClaimSource, End};
-use crate::git::{Checkout, Oid};
+use crate::git::Oid;
 use crate::r#loop::{Attempt, LoopState, Proof};
 use crate::spec::Spec;
 use crate::text::cut_middle;
@@ -69,7 +69,7 @@ pub fn work<'a>(state: &'a LoopState, trail: &'a Trail) -> Work<'a> {
 /// Whether others may work in the loop's folder by now: it ended, for more than a pause, in the folder it was started
 /// in.
 pub fn is_open(state: &LoopState) -> bool {
-    let is_apart = matches!(state.spec.git.checkout, Checkout::Worktree { .. });
+    let is_apart = state.spec.git.checkout.is_own_worktree();
     !is_apart && state.ended.is_some_and(|ended| ended.end != End::Paused)
 }
 

@@ -197,7 +197,7 @@ fn say(id: &LoopId, turn: Turn) -> TickResult {
 
 /// Prints how a loop stopped, and returns the exit code for that.
 fn stopped(state: &LoopState) -> ExitCode {
-    let status = view::status(state, Alive::NOBODY);
+    let status = view::status(state, Alive::NO_RUNNER);
     out::print(&format!("{}: {}\n", status.status.as_str(), printable(&status.reason)));
     match state.ended.map(|ended| ended.end) {
         Some(End::IterationCap | End::Completed { claim: ClaimSource::Count }) => CAP.into(),

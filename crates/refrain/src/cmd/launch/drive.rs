@@ -42,7 +42,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let notifier = notifier::begin(context, runner.worktree(), &args.notify, |to| runner.notifier(to));
     let remembrance = runner.remembrance();
     let driven = run::runtime()?.block_on(runner.drive(&context.host, Signals::Detached, ready));
-    let driven = driven.map(|state| view::status(&state, Alive::NOBODY));
+    let driven = driven.map(|state| view::status(&state, Alive::NO_RUNNER));
     let concluded = match driven {
         // It was the turn of the loop's session.
         Ok(status) if !status.has_stopped() => {

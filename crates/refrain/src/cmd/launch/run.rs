@@ -20,7 +20,6 @@ use refrain_core::LoopId;
 use refrain_core::event::{Ask, Urgency};
 use refrain_core::formats::mirror::Mirror;
 use refrain_core::gate::GateSpec;
-use refrain_core::git::Checkout;
 use refrain_core::r#loop::Grant;
 use refrain_core::spec::{Limits, Millis, Spec};
 use refrain_core::view::{Status, StatusWord};
@@ -171,7 +170,7 @@ fn keeps_its_options(context: &Context, spec: &Spec, stored: &Spec) -> Result<()
     let reviewer = |spec: &Spec| spec.gates.iter().find_map(|gate| gate.reviewer().cloned());
     let checks =
         |spec: &Spec| spec.gates.iter().filter(|gate| !gate.is_review()).cloned().collect::<Vec<GateSpec>>();
-    let apart = |spec: &Spec| matches!(spec.git.checkout, Checkout::Worktree { .. });
+    let apart = |spec: &Spec| spec.git.checkout.is_own_worktree();
     let times = |spec: &Spec| {
         let Limits { timeout, timeout_grace, idle_timeout, pause, .. } = spec.limits;
         (timeout, timeout_grace, idle_timeout, pause)

@@ -1,6 +1,6 @@
 use super::{Last, Ledger};
 use crate::event::{Blocked, ClaimSource, End, Urgency};
-use crate::git::{Checkout, Oid};
+use crate::git::Oid;
 use crate::spec::{OnStuck, Until};
 
 impl Ledger {
@@ -13,7 +13,7 @@ impl Ledger {
         let held_back = self.proves() && !is_claimed;
         assert!(!self.uncommitted || at_once || held_back, "it ends before its commit");
         if matches!(end, End::Completed { .. } | End::Cancelled) && self.has_base {
-            let apart = matches!(self.spec.git.checkout, Checkout::Worktree { .. });
+            let apart = self.spec.git.checkout.is_own_worktree();
             assert_eq!(self.released, apart, "it ends before its worktree is given back");
         }
         if self.cancelled.is_some() {

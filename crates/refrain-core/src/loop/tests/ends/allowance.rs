@@ -50,7 +50,7 @@ fn nothing_is_begun_without_money() {
     assert_eq!(journal.next(), exceeded());
     let journal = journal.obey();
 
-    let status = view::status(&journal.state, Alive::NOBODY);
+    let status = view::status(&journal.state, Alive::NO_RUNNER);
     assert_eq!(
         status.reason,
         "$19.00 of the $20.00 a day for all loops (max-cost-per-day) spent on 2026-11-21; there is more from midnight on"
@@ -126,7 +126,7 @@ fn a_cap_needs_agents_that_say_what_they_cost() {
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 2 }, "without a cap");
     journal.live.allowance = left(1_000);
     assert_eq!(journal.next(), unknown);
-    let reason = view::status(&journal.obey().state, Alive::NOBODY).reason;
+    let reason = view::status(&journal.obey().state, Alive::NO_RUNNER).reason;
     assert_eq!(reason, "opencode does not say what it costs, so the caps of [budget] cannot be kept");
 }
 

@@ -30,7 +30,7 @@ fn an_agent_that_is_blocked_gets_one_more_iteration_that_is_told_so_and_then_wai
     let journal = Journal::running().attempts(blocked()).attempts(blocked());
     assert_eq!(journal.next(), BLOCKED);
     let journal = journal.obey();
-    let status = view::status(&journal.state, Alive::NOBODY);
+    let status = view::status(&journal.state, Alive::NO_RUNNER);
     assert_eq!(status.status, StatusWord::Blocked);
     assert!(status.reason.contains("status: blocked"), "{}", status.reason);
     let needs = status.needs.expect("a person has to act");

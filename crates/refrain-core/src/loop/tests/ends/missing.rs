@@ -83,7 +83,7 @@ fn what_is_missing_is_named(#[case] code: i32, #[case] said: &str, #[case] reaso
     let journal = starting([true], |_| ()).gates();
     let journal =
         journal.answers(|finished| (finished.exit, finished.preview) = (Exit::Code(code), said.into()));
-    let status = view::status(&journal.obey().state, Alive::NOBODY);
+    let status = view::status(&journal.obey().state, Alive::NO_RUNNER);
     assert_eq!((status.status, status.charged), (StatusWord::Blocked, 0));
     assert!(status.reason.contains(reason), "{}", status.reason);
     let needs = status.needs.unwrap();

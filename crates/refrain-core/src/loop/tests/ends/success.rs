@@ -47,7 +47,7 @@ fn it_completes_the_loop_whatever_the_agent_says(
     assert_eq!((journal.next(), journal.state.is_proven()), (COMPLETED, true));
     assert_eq!(journal.state.proven_tree(), Some(&oid(1)));
     assert_ne!(journal.state.attempts[0].outcome, Outcome::Claimed, "that is what the agent did");
-    let status = view::status(&journal.obey().state, Alive::NOBODY);
+    let status = view::status(&journal.obey().state, Alive::NO_RUNNER);
     assert!(
         status.reason.starts_with("the success command and every required gate passed"),
         "{}",

@@ -308,7 +308,7 @@ fn what_would_stop_it_again_is_named_at_once_and_what_is_named_is_enough() {
         "it would stop at once: 1 iteration is used up, 600 of 1000 tokens are used, and an iteration like the last \
          takes 600 more; grant it more in all with --max-iterations 21 --max-tokens 2400"
     );
-    let needs = crate::view::status(&both.state, crate::view::Alive::NOBODY).needs;
+    let needs = crate::view::status(&both.state, crate::view::Alive::NO_RUNNER).needs;
     assert_eq!(needs.as_deref(), Some("refrain resume mend --max-iterations 21 --max-tokens 2400"));
     let grant = |max_iterations| Grant { max_iterations, max_tokens: Some(2_400), ..Grant::default() };
     assert!(both.state.resume(&grant(Some(21))).is_ok() && both.state.resume(&grant(None)).is_err());
@@ -494,7 +494,7 @@ fn a_resume_grants_no_cap_that_cannot_be_kept() {
 fn numbers_from_outside_never_overflow() {
     let journal = capped(AgentKind::Codex, |limits| limits.max_tokens = Some(1_000)).spawns();
     let journal = journal.ends(reporting(|r| r.tokens = Some((Scope::Attempt, tokens(u64::MAX, 0))))).obey();
-    let _ = crate::view::status(&journal.state, crate::view::Alive::NOBODY);
+    let _ = crate::view::status(&journal.state, crate::view::Alive::NO_RUNNER);
 }
 
 #[test]
@@ -504,7 +504,7 @@ fn the_reason_names_the_cap() {
         limits.max_tokens = Some(1_000);
     });
     let journal = journal.spawns().ends(said("a", Scope::Attempt, 2_000, 500_000_000, false)).obey();
-    let status = crate::view::status(&journal.state, crate::view::Alive::NOBODY);
+    let status = crate::view::status(&journal.state, crate::view::Alive::NO_RUNNER);
     assert!(status.reason.contains("tokens"), "{}", status.reason);
 }
 

@@ -63,7 +63,7 @@ const COUNTED: Step = Step::Finish(End::Completed { claim: ClaimSource::Count })
 fn a_number_of_iterations_that_is_done_completes_it() {
     let journal = of(Until::Count, Some(3)).turns(claims()).turns(ends()).turns(ends());
     assert_eq!(journal.next(), COUNTED);
-    let status = view::status(&journal.obey().state, Alive::NOBODY);
+    let status = view::status(&journal.obey().state, Alive::NO_RUNNER);
     assert_eq!((status.status, status.verified, status.claim), (StatusWord::Completed, None, None));
     assert_eq!(
         status.reason,
@@ -154,7 +154,7 @@ fn the_count_ends_with_a_proof(#[case] journal: Journal, #[case] next: Step, #[c
     assert_eq!(journal.state.is_proven(), proven);
     if next == COUNTED {
         let journal = journal.obey();
-        let status = view::status(&journal.state, Alive::NOBODY);
+        let status = view::status(&journal.state, Alive::NO_RUNNER);
         assert_eq!(status.verified.unwrap_or_default(), proven, "{}", status.reason);
         assert_eq!(status.reason.contains("unverified"), !proven, "{}", status.reason);
         assert_eq!(journal.state.resume(&Grant::default()), Err(Refusal::Final("completed")));

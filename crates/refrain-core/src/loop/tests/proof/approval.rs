@@ -37,7 +37,7 @@ fn waiting(change: impl FnOnce(&mut Spec)) -> Journal {
 }
 
 fn word(state: &LoopState) -> Option<ApprovalWord> {
-    view::status(state, Alive::NOBODY).approval.map(|approval| approval.state)
+    view::status(state, Alive::NO_RUNNER).approval.map(|approval| approval.state)
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn a_person_is_asked_once_the_gates_passed_and_their_yes_completes_it() {
     assert_eq!(journal.next(), Step::Rest);
     let awaited = Approved { attempt: id(1, 1), tree: Some(oid(1)) };
     assert_eq!(journal.state.awaits_approval(), Some(awaited));
-    let status = view::status(&journal.state, Alive::NOBODY);
+    let status = view::status(&journal.state, Alive::NO_RUNNER);
     assert_eq!((status.status, status.approval.unwrap().state), (StatusWord::Blocked, ApprovalWord::Awaited));
     assert!(status.reason.contains("a person is to approve it"), "{}", status.reason);
     let needs = status.needs.unwrap();
@@ -65,7 +65,7 @@ fn a_person_is_asked_once_the_gates_passed_and_their_yes_completes_it() {
     let journal = journal.takes(1);
     assert_eq!((journal.next(), journal.state.is_proven()), (DONE, true));
     let journal = journal.obey();
-    let status = view::status(&journal.state, Alive::NOBODY);
+    let status = view::status(&journal.state, Alive::NO_RUNNER);
     assert_eq!(status.approval.unwrap().at, Some(time(journal.now)));
     assert!(status.reason.ends_with("; a person approved it"), "{}", status.reason);
 }
@@ -100,10 +100,10 @@ fn nobody_is_asked_before_all_else_holds(#[case] journal: Journal) {
 #[test]
 fn where_no_gate_decides_the_claim_alone_is_asked_about() {
     let journal = Journal::ended(End::Blocked { why: Blocked::Approval });
-    let status = view::status(&journal.state, Alive::NOBODY);
+    let status = view::status(&journal.state, Alive::NO_RUNNER);
     assert!(status.reason.contains("no gate checks"), "{}", status.reason);
     let journal = journal.approves().takes(1).obey();
-    let status = view::status(&journal.state, Alive::NOBODY);
+    let status = view::status(&journal.state, Alive::NO_RUNNER);
     assert_eq!((status.status, status.verified), (StatusWord::Completed, None));
     assert!(status.reason.contains("a person approved it; unverified"), "{}", status.reason);
     // Nothing that was not claimed is looked at.
@@ -120,7 +120,7 @@ fn what_is_another_by_then_is_proven_and_asked_about_anew() {
     assert_eq!(journal.next(), ASKED);
     let journal = journal.obey();
     assert_eq!(journal.state.awaits_approval().unwrap().tree, Some(oid(2)));
-    let reason = view::status(&journal.state, Alive::NOBODY).reason;
+    let reason = view::status(&journal.state, Alive::NO_RUNNER).reason;
     assert!(reason.starts_with("what was approved, tree 0000000000, is another by now"), "{reason}");
     assert_eq!(journal.approves().takes(2).next(), DONE);
     // A gate that fails by then refuses it, and no person is asked.
@@ -237,7 +237,7 @@ fn a_yes_needs_no_iteration_and_no_money_and_a_no_does() {
         panic!("it would end at once")
     };
     assert_eq!(flag, "--max-iterations 21");
-    let needs = view::status(&journal.state, Alive::NOBODY).needs.unwrap();
+    let needs = view::status(&journal.state, Alive::NO_RUNNER).needs.unwrap();
     assert!(needs.contains("refrain resume mend --max-iterations 21"), "{needs}");
     let journal = Journal::of(Spec { approval: true, ..spec() }).taken_over().obey();
     let used = reporting(|report| report.tokens = Some((Scope::Attempt, tokens(90, 10))));

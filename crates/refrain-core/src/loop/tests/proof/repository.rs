@@ -234,7 +234,7 @@ fn a_reason_names_the_iteration_that_is_not_committed() {
         journal.obey().spawns().then(asked(Ask::Pause(Urgency::Now))).ends(finished(Exit::Signal(2)));
     let journal = journal.obey();
     assert_eq!(journal.state.iteration, 2);
-    let reason = view::status(&journal.state, view::Alive::NOBODY).reason;
+    let reason = view::status(&journal.state, view::Alive::NO_RUNNER).reason;
     assert!(reason.contains("; iteration 1 is not committed: git does not know who commits"), "{reason}");
 }
 

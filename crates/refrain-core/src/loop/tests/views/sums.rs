@@ -56,7 +56,7 @@ fn a_refunded_attempt_without_tokens_makes_the_loops_sum_incomplete() {
         of(AgentKind::Codex).spawns().ends(failing(FaultKind::Connection)).asks(crate::event::Ask::Proceed);
     assert!(!view::Usage::from(journal.state.spent).at_least, "of nothing known nothing is said");
     let journal = journal.spawns().ends(reporting(used));
-    let view = view::status(&journal.state, view::Alive::NOBODY);
+    let view = view::status(&journal.state, view::Alive::NO_RUNNER);
     assert_eq!((view.usage.input_tokens, view.usage.at_least), (Some(3_430), true));
     let json = serde_json::to_value(&view).unwrap();
     assert_eq!(json["usage"]["at_least"], true);

@@ -90,7 +90,7 @@ fn whoever_gives_up_ends_the_loop_at_once_and_its_work_is_kept() {
     let journal = journal.obey();
     assert_eq!(journal.state.given_up.as_deref(), Some("there is no key"));
     assert_eq!(journal.next(), Step::Rest);
-    let status = view::status(&journal.state, Alive::NOBODY);
+    let status = view::status(&journal.state, Alive::NO_RUNNER);
     assert_eq!((status.kind, status.status), (Kind::Task, StatusWord::Blocked));
     assert_eq!(status.reason, "the agent gave the task up: there is no key; its work is on branch wip/mend");
     let journal = journal.resumes();
