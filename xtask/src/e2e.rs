@@ -25,8 +25,9 @@ pub(crate) fn is_tier(package: &str, suite: &str) -> bool {
     Tier::value_variants().iter().any(|tier| tier.suites().contains(&(package, suite)))
 }
 
-/// Parts of the names of smoke tests: the main job of each program, one proof, and one plan.
-const SMOKE: [&str; 3] = ["main_job", "proves_a_python_package", "codex_lands_a_plan_side_by_side"];
+/// Parts of the names of smoke tests: the main job of each program, one proof, one plan, and one loop in a sandbox.
+const SMOKE: [&str; 4] =
+    ["main_job", "proves_a_python_package", "codex_lands_a_plan_side_by_side", "claude_works_in_a_sandbox"];
 
 /// The options of a run.
 #[derive(clap::Args)]
@@ -36,7 +37,7 @@ pub(crate) struct Options {
     /// Only the tests that name one of these agents
     #[arg(long, value_delimiter = ',', value_name = "PROGRAM")]
     only: Vec<Program>,
-    /// Only the main job; of the agents that of each, one proof, and one plan
+    /// Only the main job; of the agents that of each, one proof, one plan, and one loop in a sandbox
     #[arg(long)]
     smoke: bool,
 }

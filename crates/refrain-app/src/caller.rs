@@ -57,6 +57,8 @@ pub enum Action {
     /// Cancel every loop and plan of a project.
     CancelAll,
     Steer,
+    /// Let the sandbox of a loop reach one more host.
+    AllowHost,
     Tune,
     /// Move a stopped loop into the archive.
     Archive,
@@ -107,7 +109,7 @@ impl Action {
         match self {
             // The sweep after an attempt ends what it started.
             Self::Detach => OutsideAttempt(
-                "--detach from inside an attempt of {own}: the runner would be ended with that attempt",
+                "{own} cannot leave a runner in the background from inside an attempt: it would be ended with that attempt",
             ),
             // An attempt that resumes its own loop would end itself.
             Self::Resume => StartedLoops("{own} cannot resume or extend this loop from inside an attempt"),
@@ -115,6 +117,7 @@ impl Action {
             Self::Extend => OutsideAttempt("{own} cannot resume or extend a loop from inside an attempt"),
             Self::ResumePlan => OutsideAttempt("{own} cannot resume or extend a plan from inside an attempt"),
             Self::Approve => OutsideAttempt("{own} cannot approve what a loop did from inside an attempt"),
+            Self::AllowHost => OutsideAttempt("{own} cannot widen a sandbox from inside an attempt"),
             Self::Tune => OutsideAttempt("{own} cannot tune a plan from inside an attempt"),
             Self::Trust => OutsideAttempt("{own} cannot say what is trusted from inside an attempt"),
             Self::Configure => OutsideAttempt("{own} cannot change the configuration from inside an attempt"),
@@ -228,6 +231,7 @@ mod tests {
     #[rstest]
     #[case(Action::Approve, [false, false, false])]
     #[case(Action::Extend, [false, false, false])]
+    #[case(Action::AllowHost, [false, false, false])]
     #[case(Action::Merge, [false, false, false])]
     #[case(Action::Configure, [false, false, false])]
     #[case(Action::Discard, [false, false, false])]

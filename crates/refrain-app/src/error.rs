@@ -208,7 +208,7 @@ impl From<EngineError> for RequestError {
             EngineError::Refused {
                 why: refrain_core::Refusal::Final(_),
                 id,
-                what: LoopRequest::Pause | LoopRequest::Steer,
+                what: LoopRequest::Pause | LoopRequest::Steer | LoopRequest::AllowHost,
             } => {
                 (Code::Refused, text(format!("nothing was changed; refrain status {id} shows how it ended")))
             }
@@ -286,6 +286,9 @@ impl From<EngineError> for RequestError {
             | EngineError::InProgress { .. }
             | EngineError::TasksTaken { .. }
             | EngineError::Refused { why: refrain_core::Refusal::NotALoop, .. } => (Code::Refused, None),
+            EngineError::Refused { why: refrain_core::Refusal::NoSandbox, .. } => {
+                (Code::Refused, words("it reaches every host that you reach"))
+            }
             EngineError::TaskGone(_) => (Code::NotFound, None),
             EngineError::UntrustedCommand(_) => (Code::Refused, None),
             EngineError::SlotTaken(_)

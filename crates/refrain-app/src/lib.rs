@@ -73,8 +73,10 @@
 //! }
 //! ```
 
+pub mod book;
 pub mod caller;
 mod context;
+pub mod differences;
 pub mod effects;
 pub mod error;
 pub mod options;
@@ -82,6 +84,7 @@ pub mod plan;
 pub mod remote;
 pub mod repository_command;
 pub mod resolve;
+pub mod sandbox;
 pub mod trust;
 pub mod verbs;
 

@@ -27,7 +27,6 @@ use crate::{Context, Note, trust};
 
 pub mod agents;
 pub mod prompt;
-pub mod sandbox;
 
 /// Where a loop is to work, and what is configured there.
 #[derive(Debug)]
@@ -241,7 +240,8 @@ pub fn common(
     };
     spec.add_default_gates(proof.default_gates);
     spec.clean_checkout = !spec.gates.is_empty() && args.gates.are_clean(start.clean_checkout);
-    spec.sandbox = sandbox::of(context, &spec, args.sandbox.resolve(&settings.config.sandbox), &mut notes)?;
+    spec.sandbox =
+        crate::sandbox::of(context, &spec, args.sandbox.resolve(&settings.config.sandbox), &mut notes)?;
     Ok(Resolved { spec, notes, offered: proof.offered, untrusted_gates: proof.untrusted_gates })
 }
 

@@ -79,7 +79,7 @@ pub enum Slow<'a> {
 
 impl Slow<'_> {
     /// Refuses to ask a runner that is stopped, if the request does not wait for it.
-    fn check(&self, service: &Service, id: &LoopId) -> Result<(), RequestError> {
+    pub(crate) fn check(&self, service: &Service, id: &LoopId) -> Result<(), RequestError> {
         let stopped = match self {
             Self::Note(_) | Self::Wait => None,
             Self::Refuse => service.stopped_runner(id),
@@ -90,7 +90,7 @@ impl Slow<'_> {
         Err(RequestError::new(Code::Refused, error))
     }
 
-    fn note(&mut self, id: &LoopId, runner: SlowRunner) {
+    pub(crate) fn note(&mut self, id: &LoopId, runner: SlowRunner) {
         if let Self::Note(note) = self {
             note(id, runner);
         }

@@ -155,7 +155,7 @@ impl<E: MachineEnd> Lifecycle<E> {
         match (self.ended.map(|ended| ended.end), ask) {
             (Some(end), _) if end.is_final() => Err(Refusal::Final(end.name())),
             (Some(end), Ask::Pause(_) | Ask::Proceed) => Err(Refusal::Stopped(end.name())),
-            (_, Ask::Cancel(_) | Ask::Pause(_) | Ask::Steer(_) | Ask::Proceed) => Ok(()),
+            (_, Ask::Cancel(_) | Ask::Pause(_) | Ask::Steer(_) | Ask::Proceed | Ask::AllowHost(_)) => Ok(()),
         }
     }
 
@@ -173,7 +173,7 @@ impl<E: MachineEnd> Lifecycle<E> {
         let (stop, asker, urgency) = match ask {
             Ask::Cancel(urgency) => (&mut self.cancel, &mut self.cancelled_by, urgency),
             Ask::Pause(urgency) => (&mut self.pause, &mut self.paused_by, urgency),
-            Ask::Steer(_) | Ask::Proceed => return Ok(()),
+            Ask::Steer(_) | Ask::Proceed | Ask::AllowHost(_) => return Ok(()),
         };
         *stop = (*stop).max(Some(*urgency));
         *asker = (*asker).max(Some(by));

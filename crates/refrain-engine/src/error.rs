@@ -33,6 +33,8 @@ pub enum LoopRequest {
     Cancel,
     /// To send the agent a message.
     Steer,
+    /// To let its sandbox reach one more host.
+    AllowHost,
     Hurry,
     /// To make room for another of its name.
     BeginAnew,
@@ -46,6 +48,7 @@ impl fmt::Display for LoopRequest {
             Self::Pause => "be paused",
             Self::Cancel => "be cancelled",
             Self::Steer => "be steered",
+            Self::AllowHost => "be allowed a host",
             Self::Hurry => "be retried now",
             Self::BeginAnew => "be started again",
         })

@@ -38,7 +38,7 @@ pub use publish::push::PushRequest;
 pub use publish::rebase::{RebaseRequest, Rebased};
 pub use publish::refusal::Refusal;
 pub use publish::{PublishRequest, Push, Upstream};
-pub use refrain_proc::tool::{Cancel, Sweeper};
+pub use refrain_proc::tool::{Cancel, Confinement, Sweeper};
 pub use repository::Repository;
 pub use version::{OLDEST, read_version, version};
 pub use worktree::Removal;

@@ -27,7 +27,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::limits;
 use crate::program::in_path;
-pub use swept::Sweeper;
+pub use swept::{Confinement, Sweeper};
 use talk::Talk;
 
 #[derive(Debug, thiserror::Error)]
@@ -90,6 +90,7 @@ pub struct Tool<'a> {
     most: usize,
     is_errand: bool,
     sweeper: Option<&'a Sweeper>,
+    is_confined: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -116,6 +117,7 @@ impl<'a> Tool<'a> {
             most: 64 << 20,
             is_errand: false,
             sweeper: None,
+            is_confined: false,
         }
     }
 
@@ -140,6 +142,12 @@ impl<'a> Tool<'a> {
     #[must_use]
     pub fn swept_by(self, sweeper: Option<&'a Sweeper>) -> Self {
         Self { sweeper, ..self }
+    }
+
+    /// In the sandbox of its sweeper, if that has one.
+    #[must_use]
+    pub fn confined(self, is_confined: bool) -> Self {
+        Self { is_confined, ..self }
     }
 
     #[must_use]

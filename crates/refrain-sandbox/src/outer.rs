@@ -59,8 +59,8 @@ fn enter(socket: &UnixStream) -> Result<Entered, Refusal> {
     }
     for folder in &policy.make {
         // In a folder that the user owns, and nothing is replaced.
-        if folder.parent().is_some_and(Utf8Path::is_dir) && !folder.exists() {
-            fs::create_dir(folder).at(Step::Plan)?;
+        if !folder.exists() {
+            fs::create_dir_all(folder).at_path(Step::Plan, folder)?;
         }
     }
     let missing = policy.read_only.iter().filter(|path| path.symlink_metadata().is_err()).cloned().collect();

@@ -163,6 +163,7 @@ fn plan(
         git: Some(GitFolders { own: git_dir.to_owned(), common: common.to_owned() }),
         modules: Vec::new(),
         own: Vec::new(),
+        credentials: Vec::new(),
         show: Vec::new(),
         agent_homes: Vec::new(),
         cache_layer: None,

@@ -193,6 +193,11 @@
   });
 
   document.addEventListener("keydown", (event) => {
+    if ((event.ctrlKey || event.metaKey) && event.key === "k") {
+      event.preventDefault();
+      palette();
+      return;
+    }
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
     if (event.key === "Escape") document.querySelector(".menu[open]")?.removeAttribute("open");
     if (event.target.closest("input, textarea, select")) {
@@ -213,6 +218,95 @@
     event.preventDefault();
     keys[event.key]();
   });
+
+  // The palette: the links and actions of this page, all loops that the server lists, and a search.
+  async function palette() {
+    const dialog = document.getElementById("palette"), field = document.getElementById("command"), list = document.getElementById("commands");
+    if (!dialog || dialog.open) return;
+    const of = (selector, kind) => [...document.querySelectorAll(selector)].map((it) => ({ name: it.textContent.trim(), kind, act: () => it.click() }));
+    let all = [...of(".headbar .acts button, .headbar .acts a.button", "action"), ...of(".tabs a", "tab"), ...of(".top a", "page")], shown = [], at = 0;
+    const go = (href) => () => { location.href = href; };
+    const mark = (next) => {
+      at = Math.max(0, Math.min(next, shown.length - 1));
+      [...list.children].forEach((it, n) => it.setAttribute("aria-selected", n === at));
+      field.setAttribute("aria-activedescendant", shown.length ? `command-${at}` : "");
+      list.children[at]?.scrollIntoView({ block: "nearest" });
+    };
+    const draw = () => {
+      const wanted = field.value.trim(), words = wanted.toLowerCase().split(/\s+/);
+      shown = all.filter((it) => words.every((word) => `${it.name} ${it.more ?? ""} ${it.kind}`.toLowerCase().includes(word))).slice(0, 40);
+      if (wanted) shown.push({ name: `Search everything for “${wanted}”`, kind: "search", act: go(`/search?text=${encodeURIComponent(wanted)}`) });
+      list.replaceChildren(...shown.map((it, n) => {
+        const item = document.createElement("li"), kind = document.createElement("span");
+        item.id = `command-${n}`;
+        item.setAttribute("role", "option");
+        kind.className = "chip";
+        kind.textContent = it.kind;
+        item.append(it.name, kind);
+        item.addEventListener("click", () => { dialog.close(); it.act(); });
+        return item;
+      }));
+      mark(0);
+    };
+    field.value = "";
+    field.oninput = draw;
+    field.onkeydown = (event) => {
+      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+      if (step) mark(at + step);
+      else if (event.key === "Enter" && shown[at]) { dialog.close(); shown[at].act(); }
+      else return;
+      event.preventDefault();
+    };
+    draw();
+    dialog.showModal();
+    try {
+      const answer = await fetch("/api/v1/loops?limit=500");
+      const loops = (await answer.json()).loops.map((it) => ({ name: it.loop.id, more: it.loop.reason, kind: it.loop.status, act: go(`/p/${it.project}/${it.loop.id}`) }));
+      all = all.concat(loops);
+      if (dialog.open) draw();
+    } catch { /* The pages and actions are there. */ }
+  }
+
+  // A click on the number of a changed line opens the comment on it.
+  document.addEventListener("click", ({ target }) => {
+    const number = target.closest?.(".diff td.n"), row = number?.parentElement, box = number?.closest(".file").querySelector(".comment");
+    if (!box) return;
+    const line = row.cells[1].textContent || row.cells[0].textContent;
+    if (!line) return;
+    const place = document.createElement("tr"), cell = place.insertCell();
+    cell.colSpan = 3;
+    const before = box.closest("tr");
+    cell.append(box);
+    before?.remove();
+    row.after(place);
+    box.open = true;
+    box.querySelector("[name=line]").value = line;
+    box.querySelector("[name=text]").focus();
+  });
+
+  // The next part of a long list follows when its end is in sight.
+  const end = document.getElementById("next"), later = document.getElementById("later");
+  if (end && later && "IntersectionObserver" in window) {
+    let loading = false;
+    const more = new IntersectionObserver(async ([seen]) => {
+      if (!seen.isIntersecting || loading) return;
+      loading = true;
+      try {
+        const answer = await fetch(end.href, { headers: { accept: "text/html" } });
+        const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+        for (const row of page.querySelectorAll("#rest .row")) if (!document.getElementById(row.querySelector(".go").id)) later.append(row);
+        later.hidden = later.childElementCount === 0;
+        document.querySelector("#pager span").textContent = page.querySelector("#pager span")?.textContent ?? "";
+        const next = page.getElementById("next");
+        if (next) end.href = next.href; else { end.remove(); more.disconnect(); }
+        choose();
+        tick();
+      } catch { /* The link stays. */ }
+      loading = false;
+      if (end.isConnected) { more.unobserve(end); more.observe(end); }
+    }, { rootMargin: "600px" });
+    more.observe(end);
+  }
 
   function listen() {
     const stream = new EventSource(`/api/v1/events?after=${encodeURIComponent(after)}`);

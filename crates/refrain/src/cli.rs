@@ -1,6 +1,7 @@
 //! The command line as a whole: all verbs and their handlers. The loop verbs stand at the top level and under `loop`,
 //! from one definition.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
@@ -64,17 +65,28 @@ enum Verb {
     Generate(cmd::setup::generate::Args),
 }
 
-impl Cli<Verb> {
-    /// Handles a command line that cannot be parsed: a hook must not disturb the session that calls it, and `tick`
-    /// has exit codes of its own.
-    fn misread(error: RequestError) -> ExitCode {
-        match std::env::args().nth(1).as_deref() {
-            Some("hook") => ExitCode::SUCCESS,
-            Some("tick") => {
-                out::report(&error);
-                cmd::connect::tick::REFUSED
-            }
-            _ => out::report(&error),
+/// The exit code of a command line that failed before its verb ran, with the error printed. A hook must not disturb the
+/// session that calls it, and `tick` has exit codes of its own.
+fn fail(error: &RequestError) -> ExitCode {
+    match typed_verb() {
+        Some(verb) if verb == "hook" => ExitCode::SUCCESS,
+        Some(verb) if verb == "tick" => {
+            out::report(error);
+            cmd::connect::tick::REFUSED
+        }
+        _ => out::report(error),
+    }
+}
+
+/// The verb as typed, after the options that all verbs have. It is known even if the rest cannot be parsed.
+fn typed_verb() -> Option<OsString> {
+    let mut words = std::env::args_os().skip(1);
+    loop {
+        let word = words.next()?;
+        match word.to_str() {
+            Some("-C") => drop(words.next()),
+            Some(option) if option.starts_with('-') => {}
+            _ => return Some(word),
         }
     }
 }
@@ -185,6 +197,8 @@ enum LoopVerb {
     Cancel(cmd::control::cancel::Args),
     /// Add a text to the next prompt of a loop, or of all agents of a plan
     Steer(cmd::control::steer::Args),
+    /// Change what the sandbox of a loop allows
+    Sandbox(cmd::control::sandbox::Args),
     /// Archive a stopped loop and free its name; resume brings it back
     Archive(cmd::control::archive::Args),
     /// Verify the journal of a loop or plan, with its logs and commits
@@ -249,20 +263,16 @@ pub(crate) fn run() -> ExitCode {
         Ok(parsed) => parsed,
         Err(error) if error.use_stderr() => {
             let unknown = unknown_verb::refusal(&error, definition());
-            return Cli::misread(unknown.unwrap_or_else(|| error.into()));
+            return fail(&unknown.unwrap_or_else(|| error.into()));
         }
         Err(asked_for) => {
             out::print(&asked_for.render().ansi().to_string());
             return ExitCode::SUCCESS;
         }
     };
-    if let Err(error) = typed.check() {
-        return Cli::misread(error);
-    }
-    match dispatch(cli, typed) {
-        Ok(code) => code,
-        Err(error) => out::report(&error),
-    }
+    let ran =
+        typed.check().and_then(|()| execute(&Context { typed, ..read_environment(cli.run_in)? }, cli.verb));
+    ran.unwrap_or_else(|error| fail(&error))
 }
 
 /// The command line, and which options were typed.
@@ -272,15 +282,6 @@ fn parse() -> Result<(Cli<Verb>, TypedOptions), clap::Error> {
     let typed = TypedOptions::of(&command, &matches);
     let cli = Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))?;
     Ok((cli, typed))
-}
-
-fn dispatch(cli: Cli<Verb>, typed: TypedOptions) -> Result<ExitCode, RequestError> {
-    if let Verb::Shown(ShownVerb::Hook(_)) = cli.verb {
-        // On any error a hook prints nothing.
-        let Ok(context) = read_environment(cli.run_in) else { return Ok(ExitCode::SUCCESS) };
-        return execute(&context, cli.verb);
-    }
-    execute(&Context { typed, ..read_environment(cli.run_in)? }, cli.verb)
 }
 
 fn execute(context: &Context, verb: Verb) -> Result<ExitCode, RequestError> {
@@ -348,6 +349,7 @@ impl LoopVerb {
             Self::Pause(_) => Action::Pause,
             Self::Cancel(args) => args.action(),
             Self::Steer(_) => Action::Steer,
+            Self::Sandbox(_) => Action::AllowHost,
             Self::Archive(_) => Action::Archive,
             Self::Status(_)
             | Self::List(_)
@@ -390,6 +392,7 @@ fn execute_loop(context: &Context, verb: LoopVerb) -> Result<ExitCode, RequestEr
         LoopVerb::Pause(args) => cmd::control::pause::run(context, &args),
         LoopVerb::Cancel(args) => cmd::control::cancel::run(context, &args),
         LoopVerb::Steer(args) => cmd::control::steer::run(context, &args),
+        LoopVerb::Sandbox(args) => cmd::control::sandbox::run(context, &args),
         LoopVerb::Archive(args) => cmd::control::archive::run(context, &args),
         LoopVerb::Verify(args) => cmd::inspect::verify::run(context, &args),
         LoopVerb::Report(args) => cmd::inspect::report::run(context, &args),

@@ -1,6 +1,5 @@
 //! The binary: under its own name the command line, under the keeper's name the keeper.
 
-mod book;
 mod cli;
 mod cmd;
 #[cfg(test)]
@@ -27,7 +26,7 @@ fn main() -> ExitCode {
     if name == refrain_engine::keeper::KEEPER_NAME {
         return ExitCode::from(u8::from(refrain_engine::keeper::run().is_err()));
     }
-    if std::env::args().nth(1).as_deref() == Some(refrain_engine::sandbox::SANDBOX_VERB) {
+    if std::env::args_os().nth(1).is_some_and(|word| word == refrain_engine::sandbox::SANDBOX_VERB) {
         let words: Vec<String> = std::env::args().skip(2).collect();
         return ExitCode::from(refrain_engine::sandbox::run_helper(&words));
     }

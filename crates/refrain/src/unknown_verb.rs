@@ -20,6 +20,7 @@ const SYNONYMS: &[(&[&str], &[&str])] = &[
     (&["inspect", "info", "describe"], &["status", "show"]),
     (&["history", "journal", "events"], &["show"]),
     (&["new", "create", "begin", "launch", "ralph-loop", "phantom_loop"], &["start"]),
+    (&["team-review", "team-implement", "review-code"], &["start"]),
     (&["randroid-loop", "randroid"], &["research", "implement"]),
     (&["tell", "say", "send", "message"], &["steer"]),
     (&["validate", "prove"], &["verify"]),

@@ -10,9 +10,10 @@ use camino::{Utf8Path, Utf8PathBuf};
 use jiff::tz::TimeZone;
 use refrain_app::effects::TypedOptions;
 use refrain_app::{Attempt, Caller, Code, Context, RequestError};
-use refrain_core::view::{Charset, Status};
+use refrain_core::formats::mirror::RALPH_LOOP;
+use refrain_core::view::Charset;
 use refrain_core::{LoopId, Spec};
-use refrain_engine::{Brief, EngineError, Host, Listed, Service, chain, tool};
+use refrain_engine::{Brief, EngineError, Host, Listed, Service, chain, found_in, tool};
 
 use crate::out;
 
@@ -141,18 +142,6 @@ pub(crate) fn open(words: &[String], last: Option<&str>, dir: &Utf8Path) -> Resu
     }
 }
 
-/// Refuses an iteration that the loop does not have.
-pub(crate) fn check_iteration(status: &Status, iteration: Option<u32>) -> Result<(), RequestError> {
-    let Some(n) = iteration.filter(|n| !status.iterations.iter().flatten().any(|it| it.n == *n)) else {
-        return Ok(());
-    };
-    let error = format!("--iteration {n}: loop {} has no such iteration; accepted are ", status.id);
-    Err(RequestError::usage(match status.iteration {
-        0 => format!("{error}none, as it has not begun one"),
-        last => format!("{error}1 to {last}"),
-    }))
-}
-
 /// The loop, or the plan, that a verb means which only reads: the one that is named, else the one that was touched last.
 pub(crate) fn latest(service: &Service, id: Option<&LoopId>, verb: &str) -> Result<LoopId, RequestError> {
     if let Some(id) = id {
@@ -170,7 +159,7 @@ pub(crate) fn latest(service: &Service, id: Option<&LoopId>, verb: &str) -> Resu
             Listed::Loop(_) => None,
         })
     };
-    readable.or_else(damaged).ok_or_else(|| no_loops(verb))
+    readable.or_else(damaged).ok_or_else(|| no_loops(service, verb))
 }
 
 /// A verb without the program's name, which stands before each refusal.
@@ -178,8 +167,17 @@ fn bare(verb: &str) -> &str {
     verb.trim_start_matches("refrain ")
 }
 
-fn no_loops(verb: &str) -> RequestError {
+/// Where other systems keep the state of the loop of a project.
+const FOREIGN_STATES: &[&str] =
+    &[".descartes/loop-state.json", ".ralph_state.json", "loop.local.md", "state/loop.local.md", RALPH_LOOP];
+
+fn no_loops(service: &Service, verb: &str) -> RequestError {
     let error = RequestError::usage(format!("{} without an ID: this project has no loops", bare(verb)));
+    let root = &service.project().root;
+    let foreign = FOREIGN_STATES.iter().filter(|file| found_in(&root.join(file)).is_ok());
+    let error = foreign.fold(error, |error, file| {
+        error.hint(format!("{file} shows one of another system: refrain resume --from {file} continues it"))
+    });
     error.hint("refrain start begins one")
 }
 
@@ -213,7 +211,7 @@ pub(crate) fn only_one(
             let damaged: Vec<_> = damaged.iter().map(|id| (id, "damaged".to_owned())).collect();
             Err(several("refrain verify", "damaged loops", &damaged))
         }
-        [] if loops.is_empty() => Err(no_loops(verb)),
+        [] if loops.is_empty() => Err(no_loops(service, verb)),
         [] => {
             let error = format!("{} needs an ID: it fits none of this project's loops", bare(verb));
             Err(RequestError::usage(error).hint("refrain list shows what there is"))

@@ -257,7 +257,8 @@ const RESUME: &[Row] = &[
     with(CHECKS, FROM, AS_STARTED),
     with(OF_CHECKS, FROM, AS_STARTED),
     with("allow-missing-gates yes", FROM, AS_STARTED),
-    with("sandbox no-sandbox sandbox-host sandbox-localhost", FROM, AS_STARTED),
+    with("sandbox sandbox-host sandbox-localhost", FROM, AS_STARTED),
+    without("no-sandbox", "all", "it has no effect with --all; resume the loop by its id"),
 ];
 
 const FROM: &str = "from state-file";

@@ -3,20 +3,35 @@
 use refrain_core::LoopId;
 use refrain_core::spec::AgentKind;
 use refrain_engine::{ByKind, MergeOptions, MergedBranch, NotMerged, Service};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use super::discard::brings_back;
 use crate::error::{Code, Message};
 use crate::{Action, Context, RequestError};
+
+/// How the work is merged.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Merge {
+    /// Make one commit of all its work.
+    pub squash: bool,
+    /// Merge it although no gate verified it.
+    pub unverified: bool,
+}
 
 /// Merges the work of the loop or plan.
 pub async fn merge(
     context: &Context,
     service: &Service,
     id: &LoopId,
-    options: MergeOptions,
+    Merge { squash, unverified }: Merge,
 ) -> Result<MergedBranch, RequestError> {
     context.check_on(Action::Merge, service, id)?;
-    service.merge(id, options).await?.map_err(|refusal| refused(service, id, refusal))
+    service
+        .merge(id, MergeOptions { squash, unverified })
+        .await?
+        .map_err(|refusal| refused(service, id, refusal))
 }
 
 fn refused(service: &Service, id: &LoopId, refusal: NotMerged) -> RequestError {
@@ -55,6 +70,7 @@ fn refused(service: &Service, id: &LoopId, refusal: NotMerged) -> RequestError {
         NotMerged::Uncommitted { worktree, files } => {
             error(format!("{id} has {} that no commit has, in {worktree}", counted(files, "file", "files")))
                 .hint(format!("commit or remove them there, then refrain merge {id} --unverified"))
+                .hint("start --git-workflow commit has Refrain commit the verified work")
         }
         NotMerged::CheckedOut(branch) => error(format!("branch {branch} of {id} is checked out here"))
             .hint("git switch BRANCH, then merge again: the work goes into the branch that is checked out"),

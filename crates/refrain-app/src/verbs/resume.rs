@@ -14,7 +14,7 @@ use super::approve::is_awaited;
 use super::{Slow, start};
 use crate::error::{Code, Message};
 use crate::options::notify::NotifyArgs;
-use crate::resolve::sandbox::refused;
+use crate::sandbox::refused;
 use crate::{Action, Context, RequestError, plan};
 
 /// What a loop, or a plan, may use from here on, in all; what is left out stays as it is.
@@ -73,9 +73,13 @@ fn read<T>(
 
 /// The totals of a plan, which has fewer of them than a loop.
 pub fn plan_grant(id: &LoopId, grant: &Grant, proceed: bool) -> Result<PlanGrant, RequestError> {
-    let Grant { max_iterations, max_duration, max_cost, max_tokens, retry_for } = grant;
-    let flags =
-        [(max_tokens.is_some(), "--max-tokens"), (retry_for.is_some(), "--retry-for"), (proceed, "--now")];
+    let Grant { max_iterations, max_duration, max_cost, max_tokens, retry_for, no_sandbox } = grant;
+    let flags = [
+        (max_tokens.is_some(), "--max-tokens"),
+        (retry_for.is_some(), "--retry-for"),
+        (*no_sandbox, "--no-sandbox"),
+        (proceed, "--now"),
+    ];
     if let Some((_, flag)) = flags.into_iter().find(|(is_given, _)| *is_given) {
         return Err(RequestError::usage(format!("{flag}: {id} is a plan, and has none"))
             .hint("refrain plan resume --help shows what it can be granted"));
@@ -110,9 +114,18 @@ pub fn resume(
     mut slow: Slow<'_>,
 ) -> Result<Resumed, RequestError> {
     check(context, service, id, grant)?;
-    let spec = service.spec(id)?;
-    if let Some(sandbox) = &spec.sandbox {
-        refrain_engine::sandbox::probe(&context.host, &spec, sandbox).map_err(|error| refused(&error))?;
+    // A loop that another runner drives has its sandbox.
+    let is_driven =
+        || service.status(id).map(|status| status.runner.and_then(|runner| runner.alive) == Some(true));
+    if !grant.no_sandbox
+        && let spec = service.spec(id)?
+        && let Some(sandbox) = &spec.sandbox
+        && !is_driven()?
+    {
+        refrain_engine::sandbox::probe(&context.host, &spec, sandbox).map_err(|error| {
+            refused(&error)
+                .hint(format!("refrain resume {id} --no-sandbox continues it with your own rights"))
+        })?;
     }
     if proceed {
         slow.check(service, id)?;

@@ -25,6 +25,7 @@ use crate::event::{Ask, Blocked, End, Event, Exit, Record};
 use crate::git::{CommitReport, CommitResult, LeftOut, Skipped};
 use crate::ids::{AttemptId, LoopId};
 use crate::machine::{Damage, Ended, Lifecycle, Machine, Refusal, SharedEvent};
+use crate::sandbox::Host;
 use crate::signature::{Signatures, Signed, SignedKind};
 use crate::stuck::Verdict;
 
@@ -297,6 +298,9 @@ impl LoopState {
                 }
                 match ask {
                     Ask::Cancel(_) | Ask::Pause(_) => {}
+                    // Any other process of the user can write a request, and an agent is one.
+                    Ask::AllowHost(host) if by.is_person() => self.allow_host(host),
+                    Ask::AllowHost(_) => {}
                     Ask::Steer(text) => self.steering.push(Steering { text: text.clone(), by: *by }),
                     Ask::Proceed => {
                         self.wait = None;
@@ -335,13 +339,16 @@ impl LoopState {
                 self.wait = None;
                 self.lifecycle.ended = Some(Ended { end: *end, at });
             }
-            Event::LoopResumed { limits, approved } => {
+            Event::LoopResumed { limits, approved, no_sandbox } => {
                 let fits = approved.is_none() || *approved == self.awaits_approval();
                 if !fits || self.is_busy() || self.is_final() || self.cancel.is_some() {
                     return Err("loop.resumed");
                 }
                 self.hear_of_approval(approved.as_ref(), at);
                 self.limits = limits.clone();
+                if *no_sandbox {
+                    self.spec.sandbox = None;
+                }
                 let was = self.lifecycle.resume();
                 (self.wait, self.rested_since) = (None, None);
                 (self.lifecycle.runner, self.session) = (None, None);
@@ -377,6 +384,12 @@ impl LoopState {
             }
         }
         Ok(())
+    }
+
+    fn allow_host(&mut self, host: &Host) {
+        if let Some(sandbox) = self.spec.sandbox.as_mut().filter(|sandbox| !sandbox.hosts.contains(host)) {
+            sandbox.hosts.push(host.clone());
+        }
     }
 
     /// The attempt in flight, if the event `what` fits it.

@@ -16,6 +16,8 @@ pub struct Grant {
     pub max_tokens: Option<u64>,
     /// How long it may wait for its provider, in a row.
     pub retry_for: Option<Millis>,
+    /// The user's rights instead of its sandbox.
+    pub no_sandbox: bool,
 }
 
 impl AgentSpec {
@@ -63,6 +65,10 @@ impl MachineEnd for End {
 
 impl LoopState {
     pub fn admits(&self, ask: &Ask) -> Result<(), Refusal> {
+        if let Ask::AllowHost(_) = ask {
+            self.lifecycle.admits(ask)?;
+            return self.spec.sandbox.as_ref().map(drop).ok_or(Refusal::NoSandbox);
+        }
         let Ask::Steer(text) = ask else { return self.lifecycle.admits(ask) };
         check_steering(text)?;
         self.lifecycle.admits(ask)?;
@@ -79,7 +85,7 @@ impl LoopState {
                 Ask::Cancel(Urgency::Now) => true,
                 Ask::Pause(Urgency::Now) => self.pause.is_some(),
                 Ask::Cancel(Urgency::AfterIteration) | Ask::Pause(Urgency::AfterIteration) => false,
-                Ask::Steer(_) | Ask::Proceed => false,
+                Ask::Steer(_) | Ask::Proceed | Ask::AllowHost(_) => false,
             }
     }
 
@@ -157,7 +163,8 @@ impl LoopState {
             .chain(self.more_of_the_rest(&limits, approved.is_some()))
             .collect();
         if lacking.is_empty() {
-            return Ok(Some(Event::LoopResumed { limits, approved }));
+            let no_sandbox = grant.no_sandbox && self.spec.sandbox.is_some();
+            return Ok(Some(Event::LoopResumed { limits, approved, no_sandbox }));
         }
         let (used, flags): (Vec<_>, Vec<_>) = lacking.into_iter().unzip();
         Err(Refusal::NothingGranted { used: used.join(", "), flag: flags.join(" ") })

@@ -18,6 +18,8 @@ pub enum Refusal {
     TooMany { asked: u32, most: u32 },
     #[error("it is a plan; its tasks are loops, which can")]
     NotALoop,
+    #[error("it has no sandbox")]
+    NoSandbox,
     #[error("{agent} does not say {what}, so {flag} could not be kept")]
     Unreported { agent: AgentKind, what: &'static str, flag: &'static str },
     #[error("it does not wait for approval: it is {0}")]

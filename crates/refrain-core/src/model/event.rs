@@ -16,6 +16,7 @@ use crate::gate::GateName;
 use crate::git::{Base, CommitReport, Effect, Oid, PublishReport, RepoPath};
 use crate::ids::{AttemptId, RequestId};
 use crate::protect::Touched;
+use crate::sandbox::Host;
 use crate::session::Session;
 use crate::signature::{Check, SignedKind};
 use crate::spec::{AgentSpec, Limits, Secret, Spec};
@@ -265,6 +266,9 @@ pub enum Event {
         /// What they approved of: the candidate that waited for it. One that waited, and continues without, was not approved.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         approved: Option<Approved>,
+        /// From here on its agent and its gates run with the user's rights.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        no_sandbox: bool,
     },
     /// The writer found an unterminated last line and moved it aside.
     #[serde(rename = "journal.torn")]
@@ -356,6 +360,8 @@ pub enum Ask {
     Steer(String),
     /// Wait no longer: try at once.
     Proceed,
+    /// Let its sandbox reach one more host.
+    AllowHost(Host),
 }
 
 /// Who asks something of a loop or a plan.

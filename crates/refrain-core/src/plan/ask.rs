@@ -24,7 +24,7 @@ impl PlanState {
         self.lifecycle.admits(ask)?;
         match ask {
             Ask::Cancel(_) | Ask::Pause(_) => Ok(()),
-            Ask::Steer(_) | Ask::Proceed => Err(Refusal::NotALoop),
+            Ask::Steer(_) | Ask::Proceed | Ask::AllowHost(_) => Err(Refusal::NotALoop),
         }
     }
 

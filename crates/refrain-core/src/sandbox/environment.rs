@@ -49,7 +49,9 @@ const PASSED_PREFIXES: [&str; 4] = ["LC_", "GIT_AUTHOR_", "GIT_COMMITTER_", "OTE
 fn prefixes(kind: AgentKind) -> &'static [&'static str] {
     match kind {
         AgentKind::Generic | AgentKind::Acp => &[],
-        AgentKind::Claude => &["ANTHROPIC_", "CLAUDE_", "DISABLE_", "BASH_", "MAX_THINKING_TOKENS", "MCP_"],
+        AgentKind::Claude => {
+            &["ANTHROPIC_", "CLAUDE_", "DISABLE_", "BASH_", "MAX_THINKING_TOKENS", "MCP_", "IS_SANDBOX"]
+        }
         AgentKind::Codex => &["OPENAI_", "CODEX_"],
         AgentKind::Opencode => &["OPENCODE_", "ANTHROPIC_API_KEY", "OPENAI_API_KEY"],
         AgentKind::Gemini => &["GEMINI_", "GOOGLE_API_KEY", "GOOGLE_GENAI_", "GOOGLE_GEMINI_"],
@@ -67,9 +69,10 @@ pub fn passes(role: Role, name: &str, is_given: bool) -> bool {
     match role {
         Role::Agent(_) if is_given => true,
         Role::Agent(kind) if prefixes(kind).iter().any(|prefix| name.starts_with(prefix)) => true,
-        Role::Gate if is_of_agents(name) => false,
-        Role::Gate if is_given => true,
-        Role::Agent(_) | Role::Gate => {
+        Role::Gate | Role::Git if is_of_agents(name) => false,
+        Role::Gate | Role::Git if is_given => true,
+        Role::Git if name.starts_with("GIT_") => true,
+        Role::Agent(_) | Role::Gate | Role::Git => {
             BASIC_VARIABLES.contains(&name)
                 || PASSED.contains(&name)
                 || PASSED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))

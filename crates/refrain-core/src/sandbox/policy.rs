@@ -13,6 +13,8 @@ pub enum Role {
     Agent(AgentKind),
     /// A gate that is a command.
     Gate,
+    /// A git of Refrain that runs hooks or filters.
+    Git,
 }
 
 /// The places of one loop on this machine. All paths are absolute.
@@ -28,6 +30,8 @@ pub struct Places {
     pub modules: Vec<Utf8PathBuf>,
     /// Refrain's data, state and configuration of the user.
     pub own: Vec<Utf8PathBuf>,
+    /// Credentials that are elsewhere than usual.
+    pub credentials: Vec<Utf8PathBuf>,
     /// Files of Refrain that the process reads, such as its prompt.
     pub show: Vec<Utf8PathBuf>,
     /// Agents' homes that the environment names, such as `CODEX_HOME`.
@@ -64,6 +68,19 @@ pub struct Policy {
     pub hosts: Vec<Host>,
     pub localhost: Vec<u16>,
     pub processes: u32,
+}
+
+impl Policy {
+    /// Whether a path is not seen: the rule that is nearest to it decides.
+    #[must_use]
+    pub fn hides(&self, path: &Utf8Path) -> bool {
+        let nearest = |lists: &[&[Utf8PathBuf]]| {
+            let rules = lists.iter().flat_map(|rules| rules.iter());
+            rules.filter(|rule| path.starts_with(rule)).map(|rule| rule.components().count()).max()
+        };
+        nearest(&[&self.hide, &self.private])
+            > nearest(&[&self.write, &self.read_only, &self.show, &self.caches])
+    }
 }
 
 /// What a git folder has that runs programs, or decides which run.
@@ -195,7 +212,14 @@ pub fn policy(spec: &SandboxSpec, role: Role, places: &Places) -> Policy {
     let home = |names: &[&str]| below(&places.home, names);
     let mut policy = Policy {
         write: spec.write.clone(),
-        hide: [home(&HIDDEN), places.own.clone(), spec.hide.clone(), paths(&HIDDEN_OF_SYSTEM)].concat(),
+        hide: [
+            home(&HIDDEN),
+            places.credentials.clone(),
+            places.own.clone(),
+            spec.hide.clone(),
+            paths(&HIDDEN_OF_SYSTEM),
+        ]
+        .concat(),
         show: [places.show.clone(), paths(&SHOWN_OF_SYSTEM)].concat(),
         caches: home(&CACHES),
         cache_layer: places.cache_layer.clone(),
@@ -204,9 +228,10 @@ pub fn policy(spec: &SandboxSpec, role: Role, places: &Places) -> Policy {
         localhost: spec.localhost.clone(),
         ..Policy::default()
     };
-    match &places.checkout {
-        Some(checkout) if role == Role::Gate => policy.write.push(checkout.clone()),
-        Some(_) | None => policy.write.push(places.worktree.clone()),
+    let checkout = places.checkout.as_ref().filter(|_| !matches!(role, Role::Agent(_)));
+    policy.write.extend(checkout.cloned());
+    if checkout.is_none() || role == Role::Git {
+        policy.write.push(places.worktree.clone());
     }
     protect_git(&mut policy, role, places);
     for kind in AgentKind::ALL {
@@ -215,7 +240,9 @@ pub fn policy(spec: &SandboxSpec, role: Role, places: &Places) -> Policy {
         homes.extend(places.agent_homes.iter().filter(|(of, _)| *of == kind).map(|(_, home)| home.clone()));
         if role == Role::Agent(kind) {
             let folders = homes.iter().filter(|home| !is_file(home));
-            policy.read_only.extend(folders.flat_map(|home| below(home, run_later)));
+            policy.read_only.extend(folders.clone().flat_map(|home| below(home, run_later)));
+            // The agent would make them when it is first run.
+            policy.make.extend(folders.cloned());
             policy.write.extend(homes);
         } else {
             policy.hide.extend(homes);
@@ -245,7 +272,7 @@ fn below(dir: &Utf8Path, names: &[&str]) -> Vec<Utf8PathBuf> {
     names.iter().map(|name| dir.join(name)).collect()
 }
 
-/// The agent commits; what runs or decides in a git folder stays as it is. A gate writes no git folder.
+/// The agent and Refrain's git commit; what runs or decides in a git folder stays as it is. A gate writes no git folder.
 fn protect_git(policy: &mut Policy, role: Role, places: &Places) {
     // A `.git` file decides which git folder may be written when the next process starts. A plain clone's is the folder itself.
     let link = places.worktree.join(".git");

@@ -11,6 +11,7 @@ fn places() -> Places {
         git: Some(GitFolders { own: "/work/project/.git".into(), common: "/work/project/.git".into() }),
         modules: vec!["/work/project/.git/modules/lib".into()],
         own: vec!["/home/ada/.local/state/refrain".into()],
+        credentials: vec!["/srv/kube".into()],
         show: vec!["/home/ada/.local/state/refrain/loop/prompt.md".into()],
         agent_homes: vec![(AgentKind::Codex, "/srv/codex".into())],
         cache_layer: Some("/home/ada/.local/state/refrain/loop/caches".into()),
@@ -86,6 +87,7 @@ const CLAUDE: Role = Role::Agent(AgentKind::Claude);
 #[case("/home/ada/.codex/auth.json", "hidden", "hidden")]
 #[case("/srv/codex/auth.json", "hidden", "hidden")]
 #[case("/home/ada/.gemini/settings.json", "hidden", "hidden")]
+#[case("/srv/kube", "hidden", "hidden")]
 #[case("/etc/shadow", "hidden", "hidden")]
 #[case("/run/user/1000/bus", "hidden", "hidden")]
 #[case("/run/docker.sock", "hidden", "hidden")]
@@ -94,6 +96,17 @@ fn the_defaults_are_those_of_the_design(#[case] path: &str, #[case] agent: &str,
     let spec = SandboxSpec::default();
     assert_eq!(access(&policy(&spec, CLAUDE, &places()), path), agent, "the agent");
     assert_eq!(access(&policy(&spec, Role::Gate, &places()), path), gate, "a gate");
+}
+
+#[rstest]
+#[case("/usr/bin/agent", false)]
+#[case("/tmp/agent", true)]
+#[case("/home/ada/.codex/bin/agent", true)]
+#[case("/home/ada/.claude/local/agent", false)]
+#[case("/tmp/project/agent", false)]
+fn a_program_in_a_hidden_folder_is_not_seen(#[case] program: &str, #[case] expected: bool) {
+    let places = Places { worktree: "/tmp/project".into(), git: None, ..places() };
+    assert_eq!(policy(&SandboxSpec::default(), CLAUDE, &places).hides(program.into()), expected);
 }
 
 #[rstest]
@@ -108,6 +121,21 @@ fn the_defaults_are_those_of_the_design(#[case] path: &str, #[case] agent: &str,
 #[case("/work/project/.git/worktrees/other/HEAD", "read-only")]
 fn a_linked_worktree_is_the_only_one_that_is_written(#[case] path: &str, #[case] expected: &str) {
     assert_eq!(access(&policy(&SandboxSpec::default(), CLAUDE, &linked()), path), expected);
+}
+
+#[rstest]
+#[case("/work/project/src/main.rs", "writable")]
+#[case("/work/project/.git/objects/ab", "writable")]
+#[case("/work/project/.git/hooks/pre-commit", "read-only")]
+#[case("/work/project/.git/config", "read-only")]
+#[case("/work/project/.git/refrain/loops", "hidden")]
+#[case("/home/ada/.claude/projects/x.jsonl", "hidden")]
+#[case("/home/ada/.codex/auth.json", "hidden")]
+#[case("/home/ada/.gnupg", "hidden")]
+#[case("/srv/checkout/tree/file", "writable")]
+fn git_writes_its_objects_and_sees_no_agent(#[case] path: &str, #[case] expected: &str) {
+    let places = Places { checkout: Some("/srv/checkout/tree".into()), ..places() };
+    assert_eq!(access(&policy(&SandboxSpec::default(), Role::Git, &places), path), expected);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The files, hunks and lines of a unified diff, for surfaces that show more than its text.
 
+mod words;
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DiffFile {
     pub path: String,
@@ -15,6 +17,8 @@ pub struct DiffLine {
     pub kind: DiffKind,
     pub numbers: (Option<u64>, Option<u64>),
     pub text: String,
+    /// The text in parts, each with whether it differs from the line on the other side; empty if there is none.
+    pub parts: Vec<(bool, String)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,12 +96,13 @@ pub fn diff_files(text: &str) -> Vec<DiffFile> {
             }
         }
     }
+    files.iter_mut().for_each(|file| words::mark(&mut file.lines));
     files
 }
 
 impl DiffFile {
     fn push(&mut self, kind: DiffKind, numbers: (Option<u64>, Option<u64>), text: &str) {
-        self.lines.push(DiffLine { kind, numbers, text: text.to_owned() });
+        self.lines.push(DiffLine { kind, numbers, text: text.to_owned(), parts: Vec::new() });
     }
 
     fn header(&mut self, line: &str) {

@@ -92,6 +92,8 @@ pub struct Status {
     pub project: String,
     /// The folder that the agent works in.
     pub worktree: String,
+    /// The folder that its agent is started in: the worktree, or one in it.
+    pub working_dir: String,
     /// The branch that the loop works on, where it commits or made it; null where the head is detached.
     pub branch: Option<String>,
     /// The tree that was proven.
@@ -345,6 +347,7 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
         command: std::iter::once(&spec.agent.program).chain(&spec.agent.args).cloned().collect(),
         project: spec.project.to_string(),
         worktree: spec.worktree.to_string(),
+        working_dir: spec.working_dir.to_string(),
         branch: branch(state),
         tree: state.proven_tree().map(ToString::to_string),
         started_at: state.started_at,

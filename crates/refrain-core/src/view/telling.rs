@@ -343,20 +343,9 @@ fn awaits_approval(state: &LoopState) -> String {
 fn decide(state: &LoopState, resume: &str) -> String {
     let id = &state.spec.id;
     let tree = state.awaits_approval().and_then(|awaited| awaited.tree);
-    let look = match (&state.git.began, tree) {
-        (Some(began), Some(tree)) => {
-            let worktree = shlex::try_quote(state.spec.worktree.as_str()).unwrap_or_default();
-            // An agent can write the repository's configuration: nothing that it names is run.
-            format!(
-                "git -C {worktree} -c core.fsmonitor=false --no-pager diff --no-ext-diff --no-textconv --submodule=short {} {}",
-                began.short(),
-                tree.short()
-            )
-        }
-        (Some(_) | None, _) => format!("refrain logs {id}"),
-    };
+    let look = if tree.is_some() { "diff" } else { "logs" };
     format!(
-        "see what it changed with {look}, then refrain approve {id}; or send it back: refrain steer {id} TEXT, then {resume}"
+        "see what it changed with refrain {look} {id}, then refrain approve {id}; or send it back: refrain steer {id} TEXT, then {resume}"
     )
 }
 
@@ -468,6 +457,7 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
             Refusal::Final(_)
             | Refusal::Stopped(_)
             | Refusal::NotALoop
+            | Refusal::NoSandbox
             | Refusal::NotAsked(_)
             | Refusal::AnotherTree { .. }
             | Refusal::TooMany { .. }

@@ -4,6 +4,8 @@
 //! An attempt counts when it ends, because only then its usage is known. An unknown value is never 0: beside a sum is
 //! the number of attempts that it lacks.
 
+mod forecast;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
@@ -18,6 +20,8 @@ use crate::budget::CapUsage;
 use crate::event::{Blocked, End};
 use crate::spec::AgentKind;
 use crate::view::{StatusWord, Usage};
+
+pub use forecast::{Forecast, PastLoop};
 
 pub const SCHEMA: u32 = 1;
 

@@ -70,9 +70,12 @@ pub(super) fn look(service: &Service) -> Vec<Diagnosis> {
         let finding = Finding::warning(Subject::Loops, format!("{more} more like these"), "refrain list");
         found.push(finding.into());
     }
-    let counted = format!("{} loops, {running} running", dirs.len());
-    let journals = if dirs.is_empty() { "no loops here yet" } else { &counted };
-    found.push(Finding::ok(Subject::Loops, journals).into());
+    let counted = match dirs.len() {
+        0 => "no loops here yet".to_owned(),
+        1 => format!("1 loop, {running} running"),
+        count => format!("{count} loops, {running} running"),
+    };
+    found.push(Finding::ok(Subject::Loops, counted).into());
     found.push(key(&signing).into());
     found.push(clock(latest, now()).into());
     found.extend(catalog::aside(&service.host().data_home).map(put_aside));

@@ -121,7 +121,7 @@ impl<'a> Drive<'a> {
         drive.account = drive.own_account();
         let state = drive.driver.journal.state();
         let env = marked(&drive.git_env(), &state.spec);
-        let sweeper = sweeper(&host.program, &state.spec, drive.driver.journal.dir());
+        let sweeper = sweeper(host, &state.spec, drive.driver.journal.dir());
         let opened = opened.map(|opened| opened.in_env(&env).with_sweeper(Some(sweeper.clone())));
         drive.seen = Some(WorkWatch::of(opened.as_ref(), Some(sweeper)));
         drive.opened = Arc::new(Mutex::new(opened));
@@ -259,8 +259,7 @@ impl<'a> Drive<'a> {
                 env: &self.git_env(),
                 opened: &self.opened,
                 ground: &self.ground,
-                state_home: &self.driver.host.state_home,
-                program: &self.driver.host.program,
+                host: &self.driver.host,
                 longest: LONGEST,
                 locks: &self.driver.locks,
                 // A session keeps working meanwhile.

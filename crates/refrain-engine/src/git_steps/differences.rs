@@ -101,7 +101,10 @@ impl Service {
         let (state, records) = (whole.state, whole.records);
         let env = marked(&self.host.env, &state.spec);
         let nothing = |note: &str| Ok(Err(note.to_owned()));
-        let work = report::work(&state, &trail);
+        let mut work = report::work(&state, &trail);
+        if work == report::Work::Folder && state.git.released && !state.spec.worktree.is_dir() {
+            work = report::tree(&state, &trail).map_or(report::Work::Gone, report::Work::Tree);
+        }
         let place = match work {
             report::Work::Folder if iteration.is_none() && !state.spec.worktree.is_dir() => {
                 return nothing("The folder that it works in is not there.");

@@ -131,16 +131,16 @@ impl Service {
             return Ok(Err(NotMerged::CheckedOut(branch)));
         }
         let work_tree = repository.tree_of(&work)?;
-        let is_verified = status.verification() == Verification::Verified;
-        let has_moved = status.tree.as_deref() != Some(work_tree.as_str());
-        if (!is_verified || has_moved) && !options.unverified {
-            return Ok(Err(NotMerged::Unverified { has_moved: is_verified }));
-        }
         if spec.worktree != self.project.worktree && spec.worktree.is_dir() {
             let files = repository::open(&spec.worktree, &env, spec)?.survey()?.dirty.len();
             if files > 0 {
                 return Ok(Err(NotMerged::Uncommitted { worktree: spec.worktree.clone(), files }));
             }
+        }
+        let is_verified = status.verification() == Verification::Verified;
+        let has_moved = status.tree.as_deref() != Some(work_tree.as_str());
+        if (!is_verified || has_moved) && !options.unverified {
+            return Ok(Err(NotMerged::Unverified { has_moved: is_verified }));
         }
         let _worktree = match refused_if_used(self)? {
             Ok(lock) => lock,

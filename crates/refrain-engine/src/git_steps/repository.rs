@@ -2,7 +2,6 @@
 //! the event that records it. What is committed and what is omitted is decided in `refrain-git`.
 
 use std::ffi::OsString;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -28,7 +27,7 @@ use crate::git_steps::failure_branch;
 use crate::git_steps::git_words::{say, stamp};
 use crate::git_steps::publish::{self, Desk};
 use crate::git_steps::worktree_setup::{self, WorktreeSetup};
-use crate::{EngineError, chain, now};
+use crate::{EngineError, Host, chain, now, sandbox};
 
 /// The loop's worktree, once git has been asked about it: it remembers what need not be asked in each iteration.
 pub(crate) type Opened = Arc<Mutex<Option<Repository>>>;
@@ -52,8 +51,7 @@ pub(crate) struct Tools<'a> {
     pub(crate) opened: &'a Opened,
     /// The folder of gates that do not run in the worktree.
     pub(crate) ground: &'a CheckoutDir,
-    pub(crate) state_home: &'a Utf8Path,
-    pub(crate) program: &'a Path,
+    pub(crate) host: &'a Host,
     pub(crate) longest: Duration,
     pub(crate) locks: &'a Locks,
     pub(crate) follows: Option<Step>,
@@ -97,8 +95,8 @@ impl Work {
             cancel: cancel.clone(),
             opened: Arc::clone(tools.opened),
             ground: Arc::clone(tools.ground),
-            state_home: tools.state_home.to_owned(),
-            sweeper: sweeper(tools.program, &state.spec, dir),
+            state_home: tools.host.state_home.clone(),
+            sweeper: sweeper(tools.host, &state.spec, dir),
             longest: tools.longest,
             follows: tools.follows,
         };
@@ -339,10 +337,11 @@ pub(crate) fn pinned(repository: Repository, spec: &Spec) -> Repository {
 }
 
 /// The process that runs a git of the loop that runs programs of the user: hooks, filters, signing.
-pub(crate) fn sweeper(program: &Path, spec: &Spec, dir: &LoopDir) -> Sweeper {
+pub(crate) fn sweeper(host: &Host, spec: &Spec, dir: &LoopDir) -> Sweeper {
     let scratch = dir.index().with_extension("tools");
-    let (program, loop_dir) = (program.to_owned(), dir.0.clone());
-    Sweeper { program, mark: environment::mark(spec), loop_dir, scratch }
+    let (program, loop_dir) = (host.program.clone(), dir.0.clone());
+    let confinement = sandbox::of_git(spec, host, &dir.0);
+    Sweeper { program, mark: environment::mark(spec), loop_dir, scratch, confinement }
 }
 
 /// Pins what git runs for a loop or plan that is about to start, and where it pushes. A task has its plan's pins.
@@ -485,6 +484,8 @@ fn own_worktree(spec: &Spec, repository: Repository) -> Option<Repository> {
 #[cfg(test)]
 mod tests {
     use refrain_proc::tool::Tool;
+
+    use std::path::Path;
 
     use super::*;
 

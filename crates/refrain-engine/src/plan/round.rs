@@ -192,7 +192,7 @@ impl Round {
             repository: there,
             dir: &dir,
             env: &self.landing.env,
-            sweeper: &repository::sweeper(&self.host.program, each, &self.plan_dir),
+            sweeper: &repository::sweeper(&self.host, each, &self.plan_dir),
             cancel: None,
             log: &self.plan_dir.0.join(format!("setup-{}.log", slot.number())),
         };

@@ -13,9 +13,39 @@ const MOST_MODULES: usize = 200;
 /// No path in a git folder is longer.
 const LONGEST_PATH: u64 = 8 << 10;
 
-/// Variables that say where an agent's home is.
-const HOMES: [(&str, AgentKind); 2] =
-    [("CLAUDE_CONFIG_DIR", AgentKind::Claude), ("CODEX_HOME", AgentKind::Codex)];
+/// Variables that say where an agent's home is, and its path in there.
+const HOMES: [(&str, &str, AgentKind); 6] = [
+    ("CLAUDE_CONFIG_DIR", "", AgentKind::Claude),
+    ("CODEX_HOME", "", AgentKind::Codex),
+    ("XDG_CONFIG_HOME", "opencode", AgentKind::Opencode),
+    ("XDG_DATA_HOME", "opencode", AgentKind::Opencode),
+    ("XDG_STATE_HOME", "opencode", AgentKind::Opencode),
+    ("XDG_CACHE_HOME", "opencode", AgentKind::Opencode),
+];
+
+/// Variables that say where credentials are, and their path in there.
+const CREDENTIALS: [(&str, &str); 20] = [
+    ("XDG_CONFIG_HOME", "gcloud"),
+    ("XDG_CONFIG_HOME", "gh"),
+    ("XDG_CONFIG_HOME", "glab-cli"),
+    ("XDG_CONFIG_HOME", "op"),
+    ("XDG_CONFIG_HOME", "git/credentials"),
+    ("XDG_DATA_HOME", "keyrings"),
+    ("GNUPGHOME", ""),
+    ("GH_CONFIG_DIR", ""),
+    ("CLOUDSDK_CONFIG", ""),
+    ("AZURE_CONFIG_DIR", ""),
+    ("AWS_SHARED_CREDENTIALS_FILE", ""),
+    ("AWS_CONFIG_FILE", ""),
+    ("GOOGLE_APPLICATION_CREDENTIALS", ""),
+    ("KUBECONFIG", ""),
+    ("DOCKER_CONFIG", ""),
+    ("NETRC", ""),
+    ("PGPASSFILE", ""),
+    ("NPM_CONFIG_USERCONFIG", ""),
+    ("CARGO_HOME", "credentials.toml"),
+    ("HISTFILE", ""),
+];
 
 /// The places, for a process that starts in `dir`. `show` are files of Refrain that it reads, and the layer over the
 /// user's caches is kept in the loop's folder.
@@ -38,13 +68,17 @@ pub(super) fn places(
     show.extend(checkout.as_deref().and_then(git_dirs).into_iter().flat_map(|git| [git.own, git.common]));
     let git = git_dirs(&spec.worktree);
     let modules = git.as_ref().map(|git| modules(&git.common.join("modules"))).unwrap_or_default();
-    let homes = HOMES.iter().filter_map(|(name, kind)| Some((*kind, variable(name)?)));
+    let place =
+        |name: &str, inside: &str| Some(variable(name)?.join(inside)).filter(|path| path.as_str() != "/");
+    let homes = HOMES.iter().filter_map(|(name, inside, kind)| Some((*kind, place(name, inside)?)));
+    let credentials = CREDENTIALS.iter().filter_map(|(name, inside)| place(name, inside));
     Places {
         home: variable("HOME").unwrap_or_else(|| "/nonexistent".into()),
         checkout,
         worktree: spec.worktree.clone(),
         git,
         modules,
+        credentials: credentials.collect(),
         own: vec![
             host.data_home.clone(),
             host.state_home.clone(),

@@ -7,6 +7,7 @@ use camino::Utf8Path;
 use refrain_agents::output_parser::Stream;
 use refrain_core::agent::AgentEvent;
 use refrain_core::gate::GateName;
+use refrain_core::prompt::mode;
 use refrain_core::text::printable;
 use refrain_core::{AttemptId, LoopId, Spec};
 use refrain_files::read_text;
@@ -61,9 +62,14 @@ impl Service {
         Ok(text.map(|text| redactor.clean(&printable(&text))))
     }
 
+    /// Of a mode's loop without a task, the mode.
     pub fn goal(&self, id: &LoopId) -> Result<String, EngineError> {
         let spec = journal::spec(&self.locate(id)?.dir)?;
-        Ok(Redactor::new(&spec, []).clean(&printable(&spec.prompt)))
+        let goal = match &spec.mode {
+            Some(mode) => mode::task(&spec.prompt).unwrap_or(mode),
+            None => &spec.prompt,
+        };
+        Ok(Redactor::new(&spec, []).clean(&printable(goal)))
     }
 
     /// The branch that was made for the loop; none if it works on another.

@@ -187,7 +187,13 @@ impl Job<'_> {
         // From here on it cannot be cancelled.
         let git = self.git.to_its_end();
         let read = ["read-tree", "-m", "-u", "--no-recurse-submodules", expected.as_str(), to.as_str()];
-        let done = git.run(read, &[])?;
+        let mut done = git.run(read, &[])?;
+        if !done.status.success() {
+            // Git compares the times in the index, which lacks them after a hand-over that was killed, and refuses before it
+            // writes anything.
+            git.run(["update-index", "-q", "--refresh"], &[])?;
+            done = git.run(read, &[])?;
+        }
         if !done.status.success() {
             let said = said(&done);
             let Some(path) = named(&said) else {

@@ -297,7 +297,10 @@ impl<'a> Git<'a> {
             || is_one_of(TALKING)
             || command_of(&args) == Some("commit-tree") && overrides.has_programs;
         let sweeper = self.guard.and_then(Guard::sweeper).filter(|_| runs_programs);
-        let mut tool = tool.args(args).input(input).cancel(self.cancel).swept_by(sweeper);
+        // A push needs the user's logins, and a signature the user's keys: neither runs what an agent can change.
+        let is_confined = !is_one_of(TALKING) && command_of(&args) != Some("commit-tree");
+        let tool = tool.args(args).input(input).cancel(self.cancel);
+        let mut tool = tool.swept_by(sweeper).confined(is_confined);
         if let Some(git_dir) = self.git_dir {
             tool = tool.with("GIT_DIR", git_dir).with("GIT_WORK_TREE", self.dir);
         }

@@ -201,6 +201,16 @@ fn what_the_person_has_already_is_in_nobodys_way() {
     it.is_done();
 }
 
+/// The index of a hand-over that was killed and finished later knows no time of the files that were there already.
+#[test]
+fn a_file_of_which_only_the_time_differs_is_in_nobodys_way() {
+    let it = Waiting::new();
+    let file = fs::File::options().append(true).open(it.place.path("src/a.rs")).unwrap();
+    file.set_modified(std::time::UNIX_EPOCH).unwrap();
+    assert_eq!(it.hand_over(), HandedOver::Done);
+    it.is_done();
+}
+
 #[test]
 fn a_folder_becomes_a_file_and_a_file_a_folder() {
     let it = Waiting::of(|place| {

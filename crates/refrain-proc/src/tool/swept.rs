@@ -1,6 +1,8 @@
 //! A tool that runs programs of the user: it runs under a keeper of its own, so that none of their processes live on,
 //! in any session or environment.
 
+use std::ffi::OsString;
+use std::fmt;
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -22,6 +24,31 @@ use crate::keeper::StopLadder;
 use crate::output::{self, Listener, Meter};
 use crate::supervisor::{Job, KeeperSpec, Report, Stdin, Supervisor};
 
+/// Puts the process of a tool into a sandbox. It gets the tool's environment, and a folder that the tool writes.
+type Confine = dyn Fn(Job<NoListener>, &[Variable], &Utf8Path) -> io::Result<Job<NoListener>> + Send + Sync;
+type Variable = (OsString, OsString);
+
+/// The sandbox of a tool.
+#[derive(Clone)]
+pub struct Confinement(Arc<Confine>);
+
+impl Confinement {
+    pub fn new(
+        confine: impl Fn(Job<NoListener>, &[Variable], &Utf8Path) -> io::Result<Job<NoListener>>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        Self(Arc::new(confine))
+    }
+}
+
+impl fmt::Debug for Confinement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Confinement")
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct Sweeper {
     pub program: PathBuf,
@@ -30,11 +57,15 @@ pub struct Sweeper {
     pub loop_dir: Utf8PathBuf,
     /// A folder for the tool's input and output.
     pub scratch: Utf8PathBuf,
+    /// None if the tool gets the user's rights.
+    pub confinement: Option<Confinement>,
 }
 
-struct Nobody;
+/// The output of a tool is read from its logs.
+#[derive(Debug)]
+pub struct NoListener;
 
-impl Listener for Nobody {
+impl Listener for NoListener {
     fn hear(&mut self, _chunk: &[u8]) {}
 }
 
@@ -69,14 +100,21 @@ impl Drop for Scratch {
 pub(super) fn run(tool: &Tool<'_>, sweeper: &Sweeper) -> Result<ToolOutput, ToolError> {
     let failed = |source: io::Error| tool.io(source);
     let scratch = Scratch::new(sweeper).map_err(failed)?;
-    let job = job(tool, &scratch, tool.input).map_err(failed)?;
+    let mut job = job(tool, &scratch, tool.input).map_err(failed)?;
     let (stdout, stderr) = (job.stdout_log.clone(), job.stderr_log.clone());
-    let env = tool.env.map_or_else(|| std::env::vars_os().collect(), <[_]>::to_vec);
+    let env: Vec<Variable> = tool.env.map_or_else(|| std::env::vars_os().collect(), <[_]>::to_vec);
+    let mut copy = None;
+    if let Some(Confinement(confine)) = sweeper.confinement.as_ref().filter(|_| tool.is_confined) {
+        let own = scratch.0.join("own");
+        fs::create_dir(&own).map_err(failed)?;
+        copy = IndexCopy::make(&mut job, &own).map_err(failed)?;
+        job = confine(job, &env, &own).map_err(failed)?;
+    }
     let (program, marks) = (sweeper.program.clone(), vec![sweeper.mark.clone()]);
     let keeper = KeeperSpec { program, env, marks, loop_dir: Some(sweeper.loop_dir.clone()) };
     let (told, tell) = UnixStream::pair().map_err(failed)?;
     let (sender, reports) = mpsc::channel();
-    let supervisor = Supervisor::start(keeper, move |report: Report<Nobody>| {
+    let supervisor = Supervisor::start(keeper, move |report: Report<NoListener>| {
         // A receiver that has stopped waiting needs no report.
         let _ = sender.send(report);
         let _ = (&tell).write(b"!");
@@ -113,6 +151,9 @@ pub(super) fn run(tool: &Tool<'_>, sweeper: &Sweeper) -> Result<ToolOutput, Tool
     if let Some(error) = stopped {
         return Err(error);
     }
+    if let Some(copy) = copy {
+        copy.bring_back().map_err(failed)?;
+    }
     let status = match exit {
         Exit::Code(code) => ExitStatus::from_raw(code << 8),
         Exit::Signal(signal) => ExitStatus::from_raw(signal),
@@ -128,6 +169,42 @@ pub(super) fn run(tool: &Tool<'_>, sweeper: &Sweeper) -> Result<ToolOutput, Tool
         return Err(ToolError::TooMuch { command: tool.command(), most: tool.most });
     }
     Ok(ToolOutput { status, stdout, stderr: read(&stderr, COMPLAINT as u64).map_err(failed)? })
+}
+
+/// The variable that names the index of git.
+const INDEX: &str = "GIT_INDEX_FILE";
+
+/// A private index lies beside what a program in a sandbox may not write: it gets a copy.
+struct IndexCopy {
+    copy: Utf8PathBuf,
+    original: Utf8PathBuf,
+}
+
+impl IndexCopy {
+    fn make<L>(job: &mut Job<L>, folder: &Utf8Path) -> io::Result<Option<Self>> {
+        let Some((_, path)) = job.env.iter_mut().find(|(name, _)| name == INDEX) else { return Ok(None) };
+        let copy = folder.join("index");
+        let original = Utf8PathBuf::from(std::mem::replace(path, copy.to_string()));
+        match refrain_files::open_regular(&original) {
+            Ok(mut file) => {
+                let mut new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&copy)?;
+                io::copy(&mut file, &mut new)?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        Ok(Some(Self { copy, original }))
+    }
+
+    /// Takes the index as the tool left it. Nothing runs in its sandbox any more.
+    fn bring_back(self) -> io::Result<()> {
+        match self.copy.symlink_metadata() {
+            Ok(metadata) if metadata.is_file() => fs::rename(self.copy, self.original),
+            Ok(_) => Err(io::Error::other("a program replaced the index of git")),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
 }
 
 /// Waits for a report; or returns why the tool has to be stopped.
@@ -156,7 +233,7 @@ fn wait(
     }
 }
 
-fn job(tool: &Tool<'_>, scratch: &Scratch, input: &[u8]) -> io::Result<Job<Nobody>> {
+fn job(tool: &Tool<'_>, scratch: &Scratch, input: &[u8]) -> io::Result<Job<NoListener>> {
     let text = |word: &std::ffi::OsStr| {
         word.to_str().map(str::to_owned).ok_or_else(|| io::Error::other(format!("{word:?} is not UTF-8")))
     };
@@ -176,7 +253,7 @@ fn job(tool: &Tool<'_>, scratch: &Scratch, input: &[u8]) -> io::Result<Job<Nobod
         stdout_log: scratch.0.join("output"),
         stderr_log: scratch.0.join("complaint"),
         cap: 4 * tool.most as u64,
-        listener: Nobody,
+        listener: NoListener,
         meter: Arc::new(Meter::new(|| ())),
     })
 }

@@ -5,17 +5,20 @@ use refrain_app::verbs::approve::{Approve, approve_detached};
 use refrain_app::verbs::archive::archive;
 use refrain_app::verbs::cancel::cancel;
 use refrain_app::verbs::discard::discard;
-use refrain_app::verbs::merge::merge;
+use refrain_app::verbs::merge::{Merge, merge};
 use refrain_app::verbs::pause::pause;
 use refrain_app::verbs::resume::{Resume, resume_detached};
 use refrain_app::verbs::steer::{Steering, steer};
 use refrain_app::verbs::tune::{Tune, tune};
 use refrain_app::verbs::{AnyStatus, Outcome, Slow, Urgent};
 use refrain_core::{LoopId, Refusal as Refused};
-use refrain_engine::{EngineError, LoopRequest, MergeOptions, Service};
+use refrain_engine::{EngineError, LoopRequest, Service};
 use tokio::runtime::Handle;
 
-use super::{Answered, Desk, LoopAddress, LoopParams, Refusal, Steer, Steered, Stop, Stopped};
+use super::{
+    Answered, Desk, Discarded, LoopAddress, LoopParams, Merged, Refusal, Steer, Steered, Stop, Stopped,
+    ToolMerge,
+};
 
 impl Desk {
     pub(crate) fn standing(&self, place: &LoopAddress) -> Result<AnyStatus, Refusal> {
@@ -111,17 +114,31 @@ impl Desk {
     }
 
     /// Merges its branch into the branch that is checked out.
-    pub(crate) fn merge(&self, place: &LoopAddress, options: MergeOptions) -> Result<(), Refusal> {
-        let (service, id) = self.open_place(place)?;
-        Handle::current().block_on(merge(&self.context, &service, &id, options))?;
-        Ok(())
+    pub(crate) fn merge(&self, place: &LoopAddress, how: Merge) -> Result<Merged, Refusal> {
+        self.merge_work(&self.open_place(place)?, how)
+    }
+
+    /// The same for a tool, of verified work only.
+    pub(crate) fn merge_loop(&self, asked: &ToolMerge) -> Result<Merged, Refusal> {
+        let found = self.of_loop(&asked.loop_id, asked.workspace.as_deref())?;
+        self.merge_work(&found, Merge { squash: asked.squash, unverified: false })
+    }
+
+    fn merge_work(&self, (service, id): &(Service, LoopId), how: Merge) -> Result<Merged, Refusal> {
+        let merged = Handle::current().block_on(merge(&self.context, service, id, how))?;
+        Ok(Merged::new(id, merged))
     }
 
     /// Archives it, and keeps its branch out of sight.
-    pub(crate) fn discard(&self, place: &LoopAddress) -> Result<(), Refusal> {
+    pub(crate) fn discard(&self, place: &LoopAddress) -> Result<Discarded, Refusal> {
         let (service, id) = self.open_place(place)?;
-        discard(&self.context, &service, &id)?;
-        Ok(())
+        Ok(Discarded::new(&id, discard(&self.context, &service, &id)?))
+    }
+
+    /// The same for a tool.
+    pub(crate) fn discard_loop(&self, asked: &LoopParams) -> Result<Discarded, Refusal> {
+        let (service, id) = self.of_loop(&asked.loop_id, asked.workspace.as_deref())?;
+        Ok(Discarded::new(&id, discard(&self.context, &service, &id)?))
     }
 
     /// Sets how a task that waits for tuning continues.

@@ -7,7 +7,7 @@ use refrain_core::prompt::state_file::WorkStatus;
 use refrain_core::spec::{AgentKind, Millis};
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::view::{Kind, StatusWord};
-use refrain_engine::DetailView;
+use refrain_engine::{DetailView, KeptWork, MergeKind, MergedBranch};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -275,4 +275,63 @@ pub(crate) struct Answered {
 pub(crate) struct Reported {
     /// The report, as `refrain report --json` prints it (docs/schema).
     pub(crate) report: Value,
+}
+
+/// What a merge did.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Merged {
+    pub(crate) loop_id: LoopId,
+    /// The loop's branch, or `plan ID`.
+    pub(crate) merged: String,
+    /// The branch that has it now; null if the head is detached.
+    pub(crate) into: Option<String>,
+    /// The commit of that branch now.
+    pub(crate) commit: String,
+    /// up-to-date, fast-forward, merge (a merge commit) or squash (one commit).
+    pub(crate) how: &'static str,
+}
+
+impl Merged {
+    pub(super) fn new(id: &LoopId, MergedBranch { name, into, head, how }: MergedBranch) -> Self {
+        let how = match how {
+            MergeKind::UpToDate => "up-to-date",
+            MergeKind::FastForward => "fast-forward",
+            MergeKind::Merge => "merge",
+            MergeKind::Squash => "squash",
+        };
+        Self { loop_id: id.clone(), merged: name, into, commit: head.to_string(), how }
+    }
+}
+
+/// What was discarded.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Discarded {
+    pub(crate) loop_id: LoopId,
+    /// What is kept of its work for 30 days.
+    pub(crate) kept: Vec<DiscardedWork>,
+}
+
+/// Discarded work.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct DiscardedWork {
+    /// The branch that was removed; null if there was none.
+    pub(crate) branch: Option<String>,
+    /// The reference that has the work: git branch NAME REFERENCE brings it back.
+    pub(crate) reference: String,
+    /// How many of its files were in no commit; the reference has them.
+    pub(crate) uncommitted: usize,
+}
+
+impl Discarded {
+    pub(super) fn new(
+        id: &LoopId,
+        refrain_engine::Discarded { kept, .. }: refrain_engine::Discarded,
+    ) -> Self {
+        let kept = kept.into_iter().map(|KeptWork { branch, reference, uncommitted }| DiscardedWork {
+            branch,
+            reference,
+            uncommitted,
+        });
+        Self { loop_id: id.clone(), kept: kept.collect() }
+    }
 }

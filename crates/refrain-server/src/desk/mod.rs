@@ -23,16 +23,16 @@ use refrain_engine::EngineError;
 
 pub(crate) use address::{Address, Part};
 pub(crate) use answer::{
-    Answered, Listing, LoopView, Progress, Reported, StartResult, Status, Steered, Stopped,
+    Answered, Discarded, Listing, LoopView, Merged, Progress, Reported, StartResult, Status, Steered, Stopped,
 };
 pub use handovers::Handovers;
 pub(crate) use hearing::{Activity, Line};
-pub(crate) use overview::{Entry, Overview, OverviewFilter};
+pub(crate) use overview::{Entry, LIST_PAGE, Overview, OverviewFilter, ProjectSettings};
 pub(crate) use reading::{Round, UsageOf, Verified, addresses};
 pub(crate) use refusal::{Refusal, RefusalKind};
 pub(crate) use seeing::name as project_name;
-pub(crate) use starting::StartOffer;
-pub(crate) use wanted::{List, LoopParams, Steer, Stop, WithWait};
+pub(crate) use starting::{COMMAND, StartOffer};
+pub(crate) use wanted::{List, LoopParams, Steer, Stop, ToolDiff, ToolMerge, WithWait};
 pub(crate) use watching::{Difference, Filter, LogPart, LoopAddress, ProjectView, SearchPage};
 
 /// The entry point of all protocols: the folders that a person opened, and the projects in them.

@@ -1,5 +1,7 @@
 //! All loops and plans by what has to happen with them, those that need you first; and their metrics for a scraper.
 
+mod whole_project;
+
 use jiff::Zoned;
 use jiff::tz::TimeZone;
 use refrain_core::text::squeeze;
@@ -8,13 +10,14 @@ use refrain_core::view::{Group, Iteration, metrics};
 use refrain_engine::{Brief, ByKind, Detail, Listed, Service, now};
 use serde::Deserialize;
 
+pub(crate) use self::whole_project::ProjectSettings;
 use super::seeing::name;
 use super::{Desk, Refusal};
 
 /// How many of the loops that need you, or run, are shown with their iterations.
 const MOST_DETAILED: usize = 40;
-/// How many others are shown.
-const MOST_LISTED: usize = 200;
+/// How many entries a page of the list has.
+pub(crate) const LIST_PAGE: usize = 100;
 /// How much of a goal is shown, in bytes.
 const SHORT_GOAL: usize = 300;
 
@@ -23,6 +26,8 @@ pub(crate) struct OverviewFilter {
     pub(crate) group: Option<Group>,
     /// Only those whose id, project, goal or reason contains this.
     pub(crate) text: String,
+    /// Which part of them, from 0.
+    pub(crate) page: usize,
 }
 
 pub(crate) struct Overview {
@@ -31,6 +36,7 @@ pub(crate) struct Overview {
     /// What all loops cost today, and whether it was more; none if nothing is known.
     pub(crate) today: Option<(f64, bool)>,
     pub(crate) entries: Vec<Entry>,
+    /// How many more there are; with a text, how many were not compared with it.
     pub(crate) more: usize,
     /// What could not be read, and why.
     pub(crate) unread: Vec<String>,
@@ -54,6 +60,8 @@ pub(crate) struct Entry {
 #[serde(default)]
 pub(crate) struct Facts {
     pub(crate) agent: String,
+    /// The latest of the iteration.
+    pub(crate) attempt: u32,
     pub(crate) model: Option<String>,
     pub(crate) waits_for: Option<String>,
     pub(crate) question: Option<String>,
@@ -119,16 +127,25 @@ impl Desk {
             }
         }
         found.sort_by_key(|(group, _, brief)| (order(*group), std::cmp::Reverse(brief.updated_at)));
-        let (mut entries, mut more, mut detailed) = (Vec::new(), 0, 0);
+        let (mut entries, mut more, mut detailed, mut matching) = (Vec::new(), 0, 0, 0);
+        let first = shown.page.saturating_mul(LIST_PAGE);
         for (group, service, brief) in found {
-            // A goal is read from disk: no further than the list goes.
-            if entries.len() >= MOST_LISTED + MOST_DETAILED {
+            // A goal is read from disk: no further than the page goes.
+            if entries.len() >= LIST_PAGE {
                 more += 1;
+                continue;
+            }
+            matching += 1;
+            if wanted.is_empty() && matching <= first {
                 continue;
             }
             let goal = service.goal(&brief.id).map(|goal| short(&goal)).unwrap_or_default();
             let text = format!("{} {} {goal} {}", brief.id, brief.project, brief.reason);
             if !wanted.is_empty() && !text.to_lowercase().contains(&wanted) {
+                matching -= 1;
+                continue;
+            }
+            if matching <= first {
                 continue;
             }
             let is_detailed = order(group) < order(Group::Verified) && detailed < MOST_DETAILED;

@@ -14,8 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::address::{Address, Part};
-use super::seeing::name;
-use super::{Desk, LoopAddress, LoopParams, LoopView, Refusal, RefusalKind};
+use super::{Desk, LoopAddress, LoopParams, LoopView, Refusal};
 
 /// What `refrain verify --json` prints.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -116,15 +115,7 @@ impl Desk {
             said.moment(&now().to_zoned(zone.clone())).map_err(|why| refused(&why))
         });
         let since = since.transpose()?;
-        let service = match &asked.project {
-            None => self.whole()?,
-            Some(project) => {
-                let named = self.services().into_iter().find(|service| name(service) == *project);
-                let nothing =
-                    || Refusal::of(RefusalKind::NotFound, format!("there is no project {project} here"));
-                named.filter(|service| self.is_whole(service)).ok_or_else(nothing)?
-            }
-        };
+        let service = self.named(asked.project.as_deref())?;
         let everywhere = asked.project.is_none() && self.everywhere;
         Ok(service.used(everywhere, since, by, &zone, false)?.report)
     }

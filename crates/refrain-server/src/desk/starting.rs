@@ -4,8 +4,12 @@ use refrain_app::remote::{self, PlanRun, Start};
 use refrain_core::LoopId;
 use refrain_core::gate::Check;
 use refrain_core::text::printable;
+use refrain_core::view::usage::Forecast;
 
 use super::{Desk, LoopParams, Refusal, StartResult};
+
+/// The agent of a loop that runs a command.
+pub(crate) const COMMAND: &str = "generic";
 
 /// What is found for a loop in a folder.
 #[derive(Default)]
@@ -14,6 +18,8 @@ pub(crate) struct StartOffer {
     pub(crate) is_repository: bool,
     /// The agents in `PATH`.
     pub(crate) agents: Vec<String>,
+    /// What loops of an agent took so far.
+    pub(crate) forecasts: Vec<(String, Forecast)>,
     /// Gates as `NAME=CMD`, and whether they are required.
     pub(crate) gates: Vec<(String, bool)>,
 }
@@ -51,10 +57,13 @@ impl Desk {
             Check::Command(command) => Some((format!("{}={command}", gate.name), gate.hard)),
             Check::Review(_) => None,
         });
+        let agents: Vec<_> = service.installed_agents().iter().map(ToString::to_string).collect();
+        let forecast = |agent: &str| Some((agent.to_owned(), self.forecast(&service, agent)?));
         Ok(StartOffer {
+            forecasts: agents.iter().map(String::as_str).chain([COMMAND]).filter_map(forecast).collect(),
             is_repository: service.project().worktree.join(".git").exists(),
             folder,
-            agents: service.installed_agents().iter().map(ToString::to_string).collect(),
+            agents,
             gates: commands.collect(),
         })
     }

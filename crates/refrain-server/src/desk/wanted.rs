@@ -86,3 +86,32 @@ pub(crate) struct List {
     #[serde(default)]
     pub(crate) include_finished: bool,
 }
+
+/// What `loop_diff` takes.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ToolDiff {
+    /// The loop's, or the plan's, id.
+    pub(crate) loop_id: String,
+    /// The folder of its project; needed only if several have a loop of that id.
+    pub(crate) workspace: Option<String>,
+    /// Only what this iteration changed [default: all changes so far].
+    #[schemars(range(min = 1))]
+    pub(crate) iteration: Option<u32>,
+    /// Only the files and how many lines of each; `diff` is empty then.
+    #[serde(default)]
+    pub(crate) stat: bool,
+}
+
+/// What `loop_merge` takes.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ToolMerge {
+    /// The loop's, or the plan's, id.
+    pub(crate) loop_id: String,
+    /// The folder of its project; needed only if several have a loop of that id.
+    pub(crate) workspace: Option<String>,
+    /// Make one commit of all its work.
+    #[serde(default)]
+    pub(crate) squash: bool,
+}

@@ -1,7 +1,10 @@
 //! Views of one loop or plan, named by its project and id, and of all of them in a list.
 
-use refrain_core::AttemptId;
+use refrain_app::differences::diff;
+use refrain_core::{AttemptId, LoopId};
+use refrain_core::fingerprint::failing_tests;
 use refrain_core::gate::GateName;
+use refrain_core::view::{Gate, Iteration, Status as LoopStatus};
 use refrain_engine::{Brief, Detail, Differences, Listed, LogKind, Service};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::address::{Address, Part};
 use super::seeing::name;
-use super::{Desk, Refusal, RefusalKind};
+use super::{Desk, Refusal, RefusalKind, ToolDiff};
 
 /// The statuses by which a list can be filtered.
 pub(crate) const STATUSES: [&str; 12] = [
@@ -32,6 +35,9 @@ const MOST_LISTED: usize = 2_000;
 /// The default and the largest part of a log per read, in bytes.
 const PART: u64 = 64 << 10;
 const MOST_PART: u64 = 1 << 20;
+/// How many iterations are read for their failing tests, and how much of each gate's output, in bytes.
+const MOST_FAILURES: usize = 30;
+const FAILURE_END: u64 = 64 << 10;
 
 /// A loop, or a plan, by name.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -223,6 +229,32 @@ impl Desk {
         Ok(LogPart { from: part.from, next: part.next, total: part.total, text: part.text })
     }
 
+    /// How many tests failed after each of the latest iterations with gates: by the output of their required gates, as
+    /// far as it says that.
+    pub(crate) fn failing_tests(
+        &self,
+        place: &LoopAddress,
+        status: &LoopStatus,
+    ) -> Result<Vec<(String, Option<u64>)>, Refusal> {
+        let (service, id) = self.open_place(place)?;
+        let all: Vec<_> = status.iterations.iter().flatten().filter(|it| !it.gates.is_empty()).collect();
+        let count = |gate: &Gate| {
+            if gate.passed {
+                return Some(0);
+            }
+            let of = (gate.ran.0, &LogKind::Gate(gate.name.parse().ok()?, gate.ran.1));
+            let part = service.printed(&id, of, None, FAILURE_END).ok()??;
+            Some(failing_tests(&part.text).count()).filter(|count| *count > 0)
+        };
+        let of_iteration = |it: &&Iteration| {
+            let failed = it.gates.iter().any(|gate| gate.hard && !gate.passed);
+            let sum = it.gates.iter().filter(|gate| gate.hard).filter_map(count).sum();
+            (it.id().to_string(), Some(sum).filter(|sum| *sum > 0 || !failed))
+        };
+        Ok(all[all.len().saturating_sub(MOST_FAILURES)..].iter().map(of_iteration).collect())
+    }
+
+    /// The branch that was made for a loop.
     pub(crate) fn own_branch(&self, place: &LoopAddress) -> Result<Option<String>, Refusal> {
         let (service, id) = self.open_place(place)?;
         Ok(service.own_branch(&id)?)
@@ -234,9 +266,21 @@ impl Desk {
         place: &LoopAddress,
         iteration: Option<u32>,
     ) -> Result<Difference, Refusal> {
-        let (service, id) = self.open_place(place)?;
-        let Differences { note, is_shown, stat, diff } = service.differences_of(&id, iteration)?;
-        Ok(Difference { note, is_shown, stat, diff })
+        Difference::of(&self.open_place(place)?, iteration)
+    }
+
+    /// The same for a tool.
+    pub(crate) fn difference_of_loop(&self, asked: &ToolDiff) -> Result<Difference, Refusal> {
+        let found = self.of_loop(&asked.loop_id, asked.workspace.as_deref())?;
+        let difference = Difference::of(&found, asked.iteration)?;
+        Ok(if asked.stat { Difference { diff: String::new(), ..difference } } else { difference })
+    }
+}
+
+impl Difference {
+    fn of((service, id): &(Service, LoopId), iteration: Option<u32>) -> Result<Self, Refusal> {
+        let Differences { note, is_shown, stat, diff } = diff(service, id, iteration)?;
+        Ok(Self { note, is_shown, stat, diff })
     }
 }
 

@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use refrain_app::remote::{PlanRun, Start};
 use refrain_app::verbs::approve::Approve;
+use refrain_app::verbs::merge::Merge;
 use refrain_app::verbs::resume::Resume;
 use refrain_app::verbs::steer::Steering;
 use refrain_app::verbs::tune::Tune;
@@ -25,8 +26,8 @@ use super::app_state::AppState;
 use super::failure::Failure;
 use super::words::{of_body, of_query};
 use crate::desk::{
-    Activity, Difference, Filter, LogPart, LoopAddress, LoopParams, ProjectView, Refusal, Round, SearchPage,
-    StartResult, UsageOf, Verified,
+    Activity, Difference, Discarded, Filter, LogPart, LoopAddress, LoopParams, Merged, ProjectView, Refusal,
+    Round, SearchPage, StartResult, UsageOf, Verified,
 };
 use crate::http::listener::stop::Stop;
 
@@ -51,6 +52,15 @@ pub(super) struct Range {
     from: Option<u64>,
     /// How many bytes, at most 1048576 [default: 65536].
     limit: Option<u64>,
+}
+
+/// Which changes of a loop.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DiffQuery {
+    /// Only what this iteration changed [default: all changes so far].
+    #[schemars(range(min = 1))]
+    iteration: Option<u32>,
 }
 
 /// As whose a loop is exported.
@@ -228,8 +238,12 @@ pub(super) async fn verify(
     door.at_desk(move |desk| desk.verify(&place)).await.map(Json)
 }
 
-pub(super) async fn difference(State(door): Shared, At(place): At<LoopAddress>) -> JsonResult<Difference> {
-    door.at_desk(move |desk| desk.difference(&place, None)).await.map(Json)
+pub(super) async fn difference(
+    State(door): Shared,
+    At(place): At<LoopAddress>,
+    Wants(DiffQuery { iteration }): Wants<DiffQuery>,
+) -> JsonResult<Difference> {
+    door.at_desk(move |desk| desk.difference(&place, iteration)).await.map(Json)
 }
 
 /// An attempt of a loop, and which of its logs.
@@ -327,6 +341,22 @@ pub(super) async fn answer(
 
 pub(super) async fn archive(State(door): Shared, At(place): At<LoopAddress>) -> JsonResult<AnyStatus> {
     door.at_desk(move |desk| desk.archive(&place)).await.map(Json)
+}
+
+pub(super) async fn merge(
+    State(door): Shared,
+    At(place): At<LoopAddress>,
+    JsonBody(how): JsonBody<Merge>,
+) -> JsonResult<Merged> {
+    door.at_desk(move |desk| desk.merge(&place, how)).await.map(Json)
+}
+
+pub(super) async fn discard(
+    State(door): Shared,
+    At(place): At<LoopAddress>,
+    JsonBody(Nothing {}): JsonBody<Nothing>,
+) -> JsonResult<Discarded> {
+    door.at_desk(move |desk| desk.discard(&place)).await.map(Json)
 }
 
 pub(super) async fn tune(

@@ -6,6 +6,7 @@ use axum::Router;
 use axum::routing::{MethodRouter, get, post};
 use refrain_app::remote::{PlanRun, Start};
 use refrain_app::verbs::approve::Approve;
+use refrain_app::verbs::merge::Merge;
 use refrain_app::verbs::resume::Resume;
 use refrain_app::verbs::steer::Steering;
 use refrain_app::verbs::tune::Tune;
@@ -16,7 +17,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use super::app_state::AppState;
 use super::{api, openapi};
 use crate::desk::{
-    Activity, Difference, Filter, LogPart, ProjectView, Round, SearchPage, StartResult, UsageOf, Verified,
+    Activity, Difference, Discarded, Filter, LogPart, Merged, ProjectView, Round, SearchPage, StartResult,
+    UsageOf, Verified,
 };
 
 /// The prefix of every path.
@@ -143,9 +145,10 @@ pub(super) fn table() -> Vec<Route> {
         ),
         Route::get::<Difference>(
             "/projects/{project}/loops/{id}/diff",
-            "What it has changed so far",
+            "What it has changed: so far, or in one iteration",
             get(api::difference),
-        ),
+        )
+        .asks::<api::DiffQuery>(),
         Route::text(
             "/projects/{project}/loops/{id}/attempts/{attempt}/prompt",
             "text/markdown",
@@ -198,6 +201,16 @@ pub(super) fn table() -> Vec<Route> {
             "/projects/{project}/loops/{id}/archive",
             "Put it aside; its name is free again",
             post(api::archive),
+        ),
+        Route::post::<Merge, Merged>(
+            "/projects/{project}/loops/{id}/merge",
+            "Merge its work into the branch that is checked out; required gates run on the merged work first",
+            post(api::merge),
+        ),
+        Route::post::<api::Nothing, Discarded>(
+            "/projects/{project}/loops/{id}/discard",
+            "Archive it, and keep its work for 30 days as a reference",
+            post(api::discard),
         ),
         Route::post::<Tune, AnyStatus>(
             "/projects/{project}/loops/{id}/tune",

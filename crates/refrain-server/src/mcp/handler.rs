@@ -9,6 +9,7 @@ use rmcp::model::{
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler, tool_handler};
+use serde_json::{Map, Value};
 
 use super::{Mcp, resources};
 use crate::desk::Refusal;
@@ -48,10 +49,14 @@ impl ServerHandler for Mcp {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        if self.tools.get(&request.name).is_none() {
+        let Some(tool) = self.tools.get(&request.name).cloned() else {
             return unknown_tool(&request, self.tools.list_all()).into_call_tool_result();
+        };
+        let answer = self.tools.call(ToolCallContext::new(self, request, context)).await?;
+        match unread(&tool, &answer) {
+            Some(refusal) => refusal.into_call_tool_result(),
+            None => Ok(answer),
         }
-        self.tools.call(ToolCallContext::new(self, request, context)).await
     }
 
     async fn on_custom_request(
@@ -145,6 +150,20 @@ fn unknown_tool(request: &CallToolRequestParams, known: Vec<Tool>) -> Refusal {
     }
     let known: Vec<_> = known.iter().map(|tool| tool.name.as_ref()).collect();
     Refusal::new(format!("{name}: unknown tool; accepted are {}", known.join(", ")))
+}
+
+/// What rmcp says before serde's words of parameters that it cannot read.
+const UNREAD: &str = "failed to deserialize parameters: ";
+
+/// The refusal of parameters that could not be read, which says what is accepted.
+fn unread(tool: &Tool, answer: &CallToolResponse) -> Option<Refusal> {
+    let CallToolResponse::Complete(result) = answer else { return None };
+    let text = &result.content.first()?.as_text()?.text;
+    let why = text.strip_prefix(UNREAD).filter(|_| result.is_error == Some(true))?;
+    let why = why.split(", expected one of").next()?.replace('`', "");
+    let accepted = tool.input_schema.get("properties").and_then(Value::as_object);
+    let accepted: Vec<_> = accepted.into_iter().flat_map(Map::keys).map(String::as_str).collect();
+    Some(Refusal::new(format!("{}: {why}; accepted are {}", tool.name, accepted.join(", "))))
 }
 
 fn failed(refusal: Refusal) -> ErrorData {

@@ -14,8 +14,8 @@ use rmcp::{ErrorData, RoleServer, tool, tool_router};
 
 use super::Mcp;
 use crate::desk::{
-    Answered, List, Listing, LoopParams, Progress, Refusal, Reported, StartResult, Status, Steer, Steered,
-    Stop, Stopped, WithWait,
+    Answered, Difference, Discarded, List, Listing, LoopParams, Merged, Progress, Refusal, Reported,
+    StartResult, Status, Steer, Steered, Stop, Stopped, ToolDiff, ToolMerge, WithWait,
 };
 
 /// How often a waiting call checks that its client still waits.
@@ -111,6 +111,37 @@ impl Mcp {
         Parameters(asked): Parameters<LoopParams>,
     ) -> Result<Json<Reported>, Refusal> {
         self.at_desk(move |desk| desk.report(&asked)).await.map(Json)
+    }
+
+    #[tool(
+        description = "What a loop, or a plan, has changed: so far, or in one iteration. With stat only the files and how many \
+                       lines of each.",
+        annotations(title = "Show the changes of a loop", read_only_hint = true, open_world_hint = false)
+    )]
+    async fn loop_diff(&self, Parameters(asked): Parameters<ToolDiff>) -> Result<Json<Difference>, Refusal> {
+        self.at_desk(move |desk| desk.difference_of_loop(&asked)).await.map(Json)
+    }
+
+    #[tool(
+        description = "Merge the verified work of a stopped loop, or of a plan, into the branch that is checked out in the \
+                       project. Required gates run on the merged work first; nothing changes if one fails or if there is a \
+                       conflict. Call it only if the user asks for it.",
+        annotations(title = "Merge a loop", read_only_hint = false, destructive_hint = true)
+    )]
+    async fn loop_merge(&self, Parameters(asked): Parameters<ToolMerge>) -> Result<Json<Merged>, Refusal> {
+        self.at_desk(move |desk| desk.merge_loop(&asked)).await.map(Json)
+    }
+
+    #[tool(
+        description = "Discard a stopped loop, or a plan: it is archived, and its branch is kept as a reference for 30 days. \
+                       Call it only if the user asks for it.",
+        annotations(title = "Discard a loop", read_only_hint = false, destructive_hint = true)
+    )]
+    async fn loop_discard(
+        &self,
+        Parameters(asked): Parameters<LoopParams>,
+    ) -> Result<Json<Discarded>, Refusal> {
+        self.at_desk(move |desk| desk.discard_loop(&asked)).await.map(Json)
     }
 
     #[tool(

@@ -159,7 +159,7 @@ impl SlackWorkspace {
                     self.complain(&format!("it does not take the token of the {token}: {why}"));
                 }
                 Err(Fault::Again(why, _)) => {
-                    return self.complain(&format!("it cannot be reached, and is tried again: {why}"));
+                    return self.complain(&format!("{why}; it is tried again"));
                 }
                 Ok(_) => {}
             }

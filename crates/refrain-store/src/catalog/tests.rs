@@ -154,7 +154,7 @@ fn it_says_what_the_journals_say_as_they_change() {
 
     let mut journal: Journal = Journal::open(c.clone(), at(10)).unwrap();
     let limits = journal.state().limits.clone();
-    journal.push(Event::LoopResumed { limits, approved: None }, at(10)).unwrap();
+    journal.push(Event::LoopResumed { limits, approved: None, no_sandbox: false }, at(10)).unwrap();
     journal.commit(Durability::Written).unwrap();
     assert_eq!(seen(&place), ["a cancelled", "b open", "c open"]);
 

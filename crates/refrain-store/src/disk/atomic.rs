@@ -73,7 +73,8 @@ pub(crate) fn replace_atomic(
 ) -> Result<bool, DiskError> {
     let dir = path.parent().unwrap_or(Utf8Path::new("."));
     let mode = std::fs::metadata(path).on("look at", path)?.permissions();
-    let mut file = tempfile::NamedTempFile::new_in(dir).on("create a file in", dir)?;
+    let prefix = unfinished_prefix(path);
+    let mut file = tempfile::Builder::new().prefix(&prefix).tempfile_in(dir).on("create a file in", dir)?;
     file.write_all(bytes).on("write", path)?;
     file.as_file().set_permissions(mode).on("set the mode of", path)?;
     file.as_file().sync_all().on("sync", path)?;
@@ -83,6 +84,21 @@ pub(crate) fn replace_atomic(
     file.persist(path).on("replace", path)?;
     sync_dir(dir)?;
     Ok(true)
+}
+
+fn unfinished_prefix(path: &Utf8Path) -> String {
+    format!(".{}.refrain-", path.file_name().unwrap_or_default())
+}
+
+/// Removes what a killed process left of [`replace_atomic`] beside `path`. The caller has a lock that each writer of the file
+/// takes.
+pub(crate) fn remove_unfinished(path: &Utf8Path) {
+    let prefix = unfinished_prefix(path);
+    let entries = path.parent().and_then(|dir| dir.read_dir_utf8().ok()).into_iter().flatten().flatten();
+    // What cannot be removed is in nobody's way.
+    entries.filter(|entry| entry.file_name().starts_with(&prefix)).for_each(|entry| {
+        let _ = std::fs::remove_file(entry.path());
+    });
 }
 
 /// Makes what a folder lists survive a power loss.

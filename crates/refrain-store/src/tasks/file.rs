@@ -11,7 +11,7 @@ use refrain_core::plan::file::{self, Change, Changed, FileError, Shape, Tasks};
 use refrain_files::OFlags;
 
 use super::TasksError;
-use crate::disk::atomic::replace_atomic;
+use crate::disk::atomic::{remove_unfinished, replace_atomic};
 use crate::{DiskError, OnPath, Project, make_dir_nofollow};
 
 /// The longest task file, in bytes: a hundred times what ten thousand tasks take.
@@ -88,6 +88,7 @@ impl TaskFile {
         let path = self.path.canonicalize_utf8().on("find", &self.path)?;
         let lock = self.lock(&path)?;
         lock.lock().on("lock", &self.locks)?;
+        remove_unfinished(&path);
         for _ in 0..TRIES {
             let (text, stamp) = whole(&path)?;
             let Changed { text: new, missing, left } =

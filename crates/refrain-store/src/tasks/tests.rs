@@ -178,6 +178,16 @@ fn the_word_of_a_person_is_not_written_over() {
 }
 
 #[test]
+fn what_a_killed_writer_left_is_removed() {
+    let place =
+        TestProject::new(&[("todo.md", "- [ ] 1. A\n"), (".todo.md.refrain-a1", ""), (".todo.md.swp", "")]);
+    let file = place.find(None, Some("todo.md")).unwrap();
+    file.set(&[done("1")]).unwrap();
+    assert!(!place.at(".todo.md.refrain-a1").exists());
+    assert!(place.at(".todo.md.swp").exists(), "another program's stays");
+}
+
+#[test]
 fn many_writers_at_once_lose_nothing() {
     const COUNT: usize = 40;
     let rows: String = (0..COUNT).map(|at| format!("- [ ] {at}. task\n")).collect();

@@ -8,4 +8,5 @@ pub(crate) mod discard;
 pub(crate) mod gc;
 pub(crate) mod merge;
 pub(crate) mod pause;
+pub(crate) mod sandbox;
 pub(crate) mod steer;

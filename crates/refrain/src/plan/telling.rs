@@ -154,7 +154,7 @@ fn line(
                 (Ask::Pause(Urgency::Now), _) => "pausing now",
                 (Ask::Cancel(Urgency::AfterIteration), _) => "asked to cancel after these iterations",
                 (Ask::Cancel(Urgency::Now), _) => "cancelling now",
-                (Ask::Steer(_) | Ask::Proceed, _) => return String::new(),
+                (Ask::Steer(_) | Ask::Proceed | Ask::AllowHost(_), _) => return String::new(),
             },
         )),
         PlanEvent::Ended(_) => closing(state),
@@ -224,9 +224,12 @@ fn size(state: &PlanState) -> String {
 fn begins(state: &PlanState, started: &TaskStarted) -> String {
     let task = state.task(&started.task);
     let title = task.map(|task| task.card.title.clone()).unwrap_or_default();
-    let wave = task.and_then(|task| task.wave).map(|wave| format!(" wave {}", wave + 1)).unwrap_or_default();
+    let place = state.graph.index(&started.task);
+    let wave = place.and_then(|place| state.wave_number(place));
+    let wave = wave.map(|wave| format!(" wave {wave}")).unwrap_or_default();
     let round = if started.round > 1 { format!(" round {}", started.round) } else { String::new() };
-    let complexity = task.map_or(0, |task| task.card.complexity);
+    let complexity = task.and_then(|task| phrase::complexity(task.card.complexity));
+    let complexity = complexity.map(|rated| format!("complexity {rated}, ")).unwrap_or_default();
     let marker = format!("[plan {}{wave} task {}{round}]", state.spec.id, started.task);
     let why = task.and_then(|task| task.again.as_ref()).map(|why| match why {
         Return::Conflict(_) => "it conflicted with what landed",
@@ -235,11 +238,7 @@ fn begins(state: &PlanState, started: &TaskStarted) -> String {
         Return::Resumed(_) => "it is tried again",
     });
     let why = why.map(|why| format!("; {why}")).unwrap_or_default();
-    format!(
-        "{} {}\n",
-        marker.bold(),
-        flat(&format!("{title} (complexity {complexity}, loop {}{why})", started.id))
-    )
+    format!("{} {}\n", marker.bold(), flat(&format!("{title} ({complexity}loop {}{why})", started.id)))
 }
 
 fn ends(state: &PlanState, ended: &TaskEnded) -> String {
@@ -248,7 +247,7 @@ fn ends(state: &PlanState, ended: &TaskEnded) -> String {
     let spent = format!("{}{cost}", phrase::iterations(ended.iterations));
     match &ended.end {
         TaskEnd::Proven { tree } => {
-            let word = if tree.is_some() { "is proven" } else { "claims to be done" };
+            let word = if tree.is_some() { "is verified" } else { "claims to be done" };
             note(&format!("task {id} {word} after {spent}"))
         }
         TaskEnd::Stopped(_) => {

@@ -37,17 +37,17 @@ fn a_plan_from_its_begin_to_its_end() {
     · 7 tasks in 4 waves
     · begins at 1111111111 on branch main
     [plan feature-x wave 1 task 1] Describe the schema (complexity 2, loop feature-x-1)
-    · task 1 is proven after 1 iteration, $0.25
+    · task 1 is verified after 1 iteration, $0.25
     · task 1 landed as 5555555555: Describe the schema
     [plan feature-x wave 1 task 2] Set up the router (complexity 1, loop feature-x-2)
-    · task 2 is proven after 1 iteration, $0.25
+    · task 2 is verified after 1 iteration, $0.25
     · task 2 landed as 5555555555: Set up the router
     [plan feature-x wave 1 of 4 complete] 2 tasks, feat(feature-x): complete wave 1 (aaaaaaaaaa)
     · main is at aaaaaaaaaa now
     [plan feature-x wave 2 task 3] Setup database (complexity 3, loop feature-x-3)
     · task 3 is blocked after 3 iterations, $0.50: not proven in 3 iterations; 2 tasks wait on what is blocked
     [plan feature-x wave 2 task 4] Implement auth middleware (complexity 5, loop feature-x-4)
-    · task 4 is proven after 1 iteration, $0.25
+    · task 4 is verified after 1 iteration, $0.25
     · task 4 conflicts with what landed, in src/a.rs: it goes back to its agent (1 of 2)
     [plan feature-x wave 2 task 4 round 2] Implement auth middleware (complexity 5, loop feature-x-4-r2; it conflicted with what landed)
     · pausing after these iterations; Ctrl-C again ends the agents now and refunds their attempts

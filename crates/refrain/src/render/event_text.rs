@@ -6,11 +6,12 @@ use std::sync::OnceLock;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use owo_colors::OwoColorize;
+use refrain_core::LoopId;
 use refrain_core::event::{
     Ask, AttemptFinished, ClaimSource, Event, Exit, Record, StopReason, Urgency, Wait, WaitKind,
 };
 use refrain_core::r#loop::{Approval, Attempt, LoopState, Outcome};
-use refrain_core::sandbox::{RefusedHost, SandboxSpec, agent_hosts};
+use refrain_core::sandbox::{Host, RefusedHost, SandboxSpec, agent_hosts};
 use refrain_core::spec::{Limits, Millis, Permissions, Spec, Until};
 use refrain_core::text::printable;
 use refrain_core::view::{self, Alive, Status, Verification};
@@ -36,19 +37,19 @@ pub(crate) fn lines(
         Event::BaseTaken(base) => notes(committed::base(base, &state.spec)),
         Event::BaseRefused { error } => note(&format!("git did not do what the loop needs: {error}")),
         Event::CommitSettled(report) => {
-            notes(committed::settled(report, &state.git)) + &notes(gated::committed(state))
+            notes(committed::settled(report, &state.git)) + &of_gates(gated::committed(state))
         }
         Event::PublishStarted { effect } => {
             published::started(*effect).map(|what| note(&what)).unwrap_or_default()
         }
         Event::PublishSettled(report) => notes(published::settled(report, state)),
-        Event::CandidateTaken { .. } => notes(gated::candidate(state)),
+        Event::CandidateTaken { .. } => of_gates(gated::candidate(state)),
         Event::CandidateRefused { error } => note(&format!("git does not say what is to be proven: {error}")),
         Event::GateStarted { gate, run } => note(&gated::started(state, gate, *run)),
         Event::GateStopRequested { because } => note(gated::stopping(*because)),
-        Event::GateSpawnFailed { error } => notes(gated::not_started(state, error)),
+        Event::GateSpawnFailed { error } => of_gates(gated::not_started(state, error)),
         Event::GateFinished(finished) => {
-            notes(gated::finished(state, finished)) + &refused(&finished.refused)
+            of_gates(gated::finished(state, finished)) + &refused(&state.spec.id, &finished.refused)
         }
         Event::CritiqueStarted { .. } => note("the critic looks at the progress so far"),
         Event::CritiqueFailed { error } => {
@@ -78,7 +79,9 @@ pub(crate) fn lines(
             };
             note(&format!("{why}, which takes {} at most", grace(state)))
         }
-        Event::AttemptFinished(finished) => git_changed(state, finished) + &refused(&finished.refused),
+        Event::AttemptFinished(finished) => {
+            git_changed(state, finished) + &refused(&state.spec.id, &finished.refused)
+        }
         Event::AttemptSwept { killed, survivors, names } => swept(state, *killed, survivors, names),
         Event::AttemptSpawnFailed { error } => note(&format!("the agent could not be started: {error}")),
         Event::Asked { request, ask, by } => note(&phrase::asked_by(
@@ -103,6 +106,9 @@ pub(crate) fn lines(
                 Ask::Cancel(Urgency::Now) => "cancelling now".to_owned(),
                 Ask::Steer(words) => format!("the next prompt will say: {words}"),
                 Ask::Proceed => "waiting no longer".to_owned(),
+                Ask::AllowHost(host) => {
+                    format!("its sandbox reaches {host} from the next run of a program on")
+                }
             },
         )),
         // The checks' results are shown above it, and they are polled every minute.
@@ -115,6 +121,7 @@ pub(crate) fn lines(
         {
             note("resumed without approval: it is sent back")
         }
+        Event::LoopResumed { no_sandbox: true, .. } => note("resumed without its sandbox"),
         Event::LoopResumed { .. } => note("resumed"),
         Event::SessionBound(session) => {
             let which = session.id.as_deref().map(|id| format!(" {}", printable(id)));
@@ -180,11 +187,12 @@ fn git_changed(state: &LoopState, finished: &AttemptFinished) -> String {
     note(&format!("changed since the start, and neither run nor used by Refrain's git: {names}"))
 }
 
-fn refused(hosts: &[RefusedHost]) -> String {
+fn refused(id: &LoopId, hosts: &[RefusedHost]) -> String {
     let line = |host: &RefusedHost| {
         let (name, times) = (printable(&host.host), phrase::counted(host.count, "time", "times"));
-        let next = "--sandbox-host or hosts of [sandbox] in your configuration allows a host";
-        note(&format!("the sandbox refused {name} ({times}); {next}"))
+        let command =
+            host.host.parse::<Host>().map(|host| format!("; refrain sandbox allow {id} {host} allows it"));
+        note(&format!("the sandbox refused {name} ({times}){}", command.unwrap_or_default()))
     };
     hosts.iter().map(line).collect()
 }
@@ -329,6 +337,18 @@ fn notes(lines: Vec<String>) -> String {
     lines.iter().map(|line| note(line)).collect()
 }
 
+/// Results with their marks, among notes.
+fn of_gates(lines: Vec<gated::Line>) -> String {
+    let line = |line: &gated::Line| match line.mark {
+        Some((tone, mark)) => {
+            let text = printable(&line.text).replace('\n', " ");
+            format!("{} {text}\n", phrase::coloured(tone, phrase::in_charset(mark)))
+        }
+        None => note(&line.text),
+    };
+    lines.iter().map(line).collect()
+}
+
 fn may(spec: &Spec) -> &'static str {
     match spec.agent.permissions {
         Permissions::Auto => "edit and run commands, confined as far as the agent confines itself (auto)",
@@ -409,7 +429,7 @@ pub(crate) fn digest(state: &LoopState, size: Option<ChangeSize>, width: Option<
     }
     for attempt in &state.attempts[earlier..] {
         text.push_str(&summary(attempt));
-        text.push_str(&notes(gated::digest(state, attempt)));
+        text.push_str(&of_gates(gated::digest(state, attempt)));
     }
     if state.ended.is_some() {
         return fit(text + &closing(state, size), width);
@@ -503,6 +523,11 @@ pub(crate) fn going_on(state: &LoopState, heard: Timestamp, now: Timestamp) -> O
         }
         (_, None) => {}
     }
+    // An agent that streams says what it used while it works.
+    let used = phrase::used(&state.spent.into());
+    if !used.is_empty() {
+        text.push_str(&format!("; {used} so far"));
+    }
     Some(text)
 }
 
@@ -520,14 +545,18 @@ fn closing(state: &LoopState, size: Option<ChangeSize>) -> String {
     let has_own_branch = state.spec.git.new_branch().is_some();
     let branch = status.branch.as_ref().filter(|_| has_own_branch || !status.commits.is_empty());
     let parts = branch.map(|branch| format!("branch {}", printable(branch)));
-    let parts: Vec<_> = parts.into_iter().chain(size.map(changed)).collect();
+    let was_dirty = state.git.base.as_ref().is_some_and(|base| !base.dirty.is_empty());
+    let parts: Vec<_> = parts.into_iter().chain(size.map(|size| changed(size, was_dirty))).collect();
     if !parts.is_empty() {
         text.push_str(&format!("  {}\n", parts.join(", ")));
     }
     text.push_str(&said(state));
     let next = match &status.needs {
         Some(needs) => needs.clone(),
-        None => next(&status, size.is_some_and(|size| size.files > 0), has_own_branch),
+        None => {
+            let is_committed = has_own_branch && state.git.kept.is_none();
+            next(&status, size.is_some_and(|size| size.files > 0), is_committed)
+        }
     };
     text.push_str(&format!("  {} {next}\n", "next:".dimmed()));
     if let Some(words) = committed::left_behind(state) {
@@ -536,17 +565,19 @@ fn closing(state: &LoopState, size: Option<ChangeSize>) -> String {
     text
 }
 
-fn changed(ChangeSize { files, added, removed }: ChangeSize) -> String {
+/// How much changed; files that had changes before the loop are not counted, as nobody can tell whose they are.
+fn changed(ChangeSize { files, added, removed }: ChangeSize, was_dirty: bool) -> String {
+    let uncounted = if was_dirty { ", not counting files that had changes before" } else { "" };
     match files {
-        0 => "no file changed".to_owned(),
-        files => format!("{}, +{added} -{removed}", phrase::counted(files, "file", "files")),
+        0 => format!("no file changed{uncounted}"),
+        files => format!("{}, +{added} -{removed}{uncounted}", phrase::counted(files, "file", "files")),
     }
 }
 
 /// At most three commands for what a person does with a loop that needs nothing.
-fn next(status: &Status, has_changes: bool, has_own_branch: bool) -> String {
+fn next(status: &Status, has_changes: bool, has_branch: bool) -> String {
     let id = &status.id;
-    match (has_changes && has_own_branch, status.verification()) {
+    match (has_changes && has_branch, status.verification()) {
         (true, Verification::Verified) => {
             format!("refrain diff {id}, refrain merge {id}, refrain report {id}")
         }

@@ -4,7 +4,20 @@ use refrain_core::r#loop::{Attempt, DroppedGate, GateResult, LoopState, Proof};
 use refrain_core::protect::Part;
 use refrain_core::spec::{Millis, ProtectSpec, Spec, Until};
 use refrain_core::text::printable;
-use refrain_core::view::Gate;
+use refrain_core::view::{Gate, Tone};
+
+/// A line about gates.
+pub(crate) struct Line {
+    /// A result's mark and its colour; none of what is only noted.
+    pub(crate) mark: Option<(Tone, &'static str)>,
+    pub(crate) text: String,
+}
+
+impl From<String> for Line {
+    fn from(text: String) -> Self {
+        Self { mark: None, text }
+    }
+}
 
 pub(crate) fn intent(spec: &Spec) -> String {
     let named = |hard: bool| {
@@ -96,7 +109,7 @@ pub(crate) fn stopping(because: StopReason) -> &'static str {
 }
 
 /// The result of a finished gate, and of all gates together.
-pub(crate) fn finished(state: &LoopState, finished: &GateFinished) -> Vec<String> {
+pub(crate) fn finished(state: &LoopState, finished: &GateFinished) -> Vec<Line> {
     let is_it = |result: &&GateResult| {
         result.duration == finished.duration
             && result.spec(&state.spec).is_some_and(|gate| gate.name == finished.gate)
@@ -110,12 +123,12 @@ pub(crate) fn finished(state: &LoopState, finished: &GateFinished) -> Vec<String
         Some((result, gate)) => lines.push(said(state, result, gate)),
         None if state.dropped.iter().any(|it| it.name == finished.gate) => {}
         None if proving.is_some_and(|proving| proving.failed > 0) => {
-            lines.push(format!("gate {} failed; it is tried again", finished.gate));
+            lines.push(format!("gate {} failed; it is tried again", finished.gate).into());
         }
-        None => lines.push(format!("gate {} was cut off; it is run again", finished.gate)),
+        None => lines.push(format!("gate {} was cut off; it is run again", finished.gate).into()),
     }
-    lines.extend(default_gates(state));
-    lines.extend(done_already(state));
+    lines.extend(default_gates(state).into_iter().map(Line::from));
+    lines.extend(done_already(state).map(Line::from));
     lines.extend(verdict(state));
     lines
 }
@@ -157,33 +170,33 @@ fn done_already(state: &LoopState) -> Option<String> {
     ))
 }
 
-pub(crate) fn not_started(state: &LoopState, error: &str) -> Vec<String> {
-    let mut lines = vec![format!("the gate could not be started, which is a failure: {error}")];
+pub(crate) fn not_started(state: &LoopState, error: &str) -> Vec<Line> {
+    let mut lines = vec![format!("the gate could not be started, which is a failure: {error}").into()];
     lines.extend(verdict(state));
     lines
 }
 
 /// A candidate is known: either the gates run now, or their earlier results count.
-pub(crate) fn candidate(state: &LoopState) -> Vec<String> {
+pub(crate) fn candidate(state: &LoopState) -> Vec<Line> {
     let Some(last) = state.attempts.last().filter(|_| state.proving().is_none()) else { return Vec::new() };
     let Some(proof) = &last.proof else { return Vec::new() };
     let is_kept = proof.results.first().is_some_and(|result| result.of != last.id);
     let mut lines = Vec::new();
     if is_kept {
-        lines.push("no changes since the last gate run: its results are reused".to_owned());
+        lines.push("no changes since the last gate run: its results are reused".to_owned().into());
     }
     lines.extend(verdict(state));
     lines
 }
 
 /// A commit is made: if a hook changed the tree each time, nothing is verified.
-pub(crate) fn committed(state: &LoopState) -> Vec<String> {
+pub(crate) fn committed(state: &LoopState) -> Vec<Line> {
     let is_restless = state.proof.as_ref().is_some_and(|proof| proof.restless);
     verdict(state).filter(|_| is_restless).into_iter().collect()
 }
 
 /// The result of all gates once they have run: a verified claim, or the failures.
-fn verdict(state: &LoopState) -> Option<String> {
+fn verdict(state: &LoopState) -> Option<Line> {
     if state.proving().is_some() {
         return None;
     }
@@ -192,7 +205,7 @@ fn verdict(state: &LoopState) -> Option<String> {
     if state.is_proven() {
         let tree = state.proven_tree().map_or_else(String::new, |tree| format!(": tree {}", tree.short()));
         let more = if state.is_proven_beyond_its_tree() { ", and changes that it does not show" } else { "" };
-        return Some(format!("proven{tree}{more}"));
+        return Some(Line { mark: Some((Tone::Good, "✔")), text: format!("verified{tree}{more}") });
     }
     let failing = failing(proof, &state.spec);
     if let Some(first) = proof.candidate.touched.first() {
@@ -201,26 +214,33 @@ fn verdict(state: &LoopState) -> Option<String> {
             all => format!(" (and {} more)", all - 1),
         };
         let claim = last.claim.map_or("no claim counts", |_| "the claim is refused");
-        return Some(format!("{claim}: {first}{more}"));
+        return Some(refusal(format!("{claim}: {first}{more}")));
     }
     match last.claim? {
-        _ if proof.restless => {
-            Some("the claim is refused: gates or hooks change each time what they are asked about".to_owned())
-        }
+        _ if proof.restless => Some(refusal(
+            "the claim is refused: gates or hooks change each time what they are asked about".to_owned(),
+        )),
         ClaimSource::Gates | ClaimSource::Result | ClaimSource::ExitCode | ClaimSource::Count => None,
         ClaimSource::Promise | ClaimSource::StateFile => {
-            (!failing.is_empty()).then(|| format!("the claim is refused: {} failed", failing.join(", ")))
+            let refused = || refusal(format!("the claim is refused: {} failed", failing.join(", ")));
+            (!failing.is_empty()).then(refused)
         }
     }
+}
+
+fn refusal(text: String) -> Line {
+    Line { mark: Some((Tone::Attention, "!")), text }
 }
 
 fn failing(proof: &Proof, spec: &Spec) -> Vec<String> {
     proof.failing(spec).filter_map(|result| Some(format!("gate {}", result.spec(spec)?.name))).collect()
 }
 
-fn said(state: &LoopState, result: &GateResult, gate: &GateSpec) -> String {
-    let mark = if gate.hard { "" } else { " (advisory)" };
-    let name = &gate.name;
+/// A gate's result. The names are one column.
+fn said(state: &LoopState, result: &GateResult, gate: &GateSpec) -> Line {
+    let advisory = if gate.hard { "" } else { ", advisory" };
+    let width = state.spec.gates.iter().map(|gate| gate.name.as_str().len()).max().unwrap_or(0);
+    let begin = format!("{:width$}  {}{advisory}", gate.name.as_str(), result.duration);
     let Some(failure) = &result.failure else {
         let flaky = if result.flaky { ", flaky: it had failed on the same files" } else { "" };
         let tests = match (gate.own_tests, result.summaries) {
@@ -228,15 +248,17 @@ fn said(state: &LoopState, result: &GateResult, gate: &GateSpec) -> String {
             (true, 0) => ": there are no tests",
             (true, _) => ": tests that the loop itself made",
         };
-        return format!("gate {name}{mark} passed in {}{flaky}{tests}", result.duration);
+        let mark = if result.flaky { (Tone::Attention, "FLAKY") } else { (Tone::Good, "PASS ") };
+        return Line { mark: Some(mark), text: format!("{begin}{flaky}{tests}") };
     };
     let is_baseline = state.iteration == state.spec.carried();
     let before = if is_baseline { String::new() } else { state.said_before(result, "iteration") };
-    format!("gate {name}{mark} failed in {}: {failure}{before}", result.duration)
+    let tone = if gate.hard { Tone::Bad } else { Tone::Attention };
+    Line { mark: Some((tone, "FAIL ")), text: format!("{begin}: {failure}{before}") }
 }
 
 /// The gate results of an attempt, for the digest of a later watcher.
-pub(crate) fn digest(state: &LoopState, attempt: &Attempt) -> Vec<String> {
+pub(crate) fn digest(state: &LoopState, attempt: &Attempt) -> Vec<Line> {
     let results = attempt.proof.iter().flat_map(|proof| &proof.results);
     results.filter_map(|result| Some(said(state, result, result.spec(&state.spec)?))).collect()
 }

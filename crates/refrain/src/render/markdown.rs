@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn every_page_of_the_book_fits() {
-        for page in crate::book::PAGES {
+        for page in refrain_app::book::PAGES {
             let shown = render(page.text, 80);
             let shown = anstream::adapter::strip_str(&shown).to_string();
             assert!(shown.starts_with(&page.title().replace('`', "")), "{}", page.topic);

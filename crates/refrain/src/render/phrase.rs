@@ -4,7 +4,7 @@ use refrain_core::budget::CapUsage;
 use refrain_core::event::Asker;
 use refrain_core::spec::Millis;
 use refrain_core::text::printable;
-use refrain_core::view::{self, StatusWord, Tone, Usage, Verification};
+use refrain_core::view::{self, Charset, StatusWord, Tone, Usage, Verification};
 use textwrap::core::display_width;
 
 pub(crate) use refrain_core::view::progress;
@@ -149,6 +149,14 @@ pub(crate) fn coloured(tone: Tone, text: &str) -> String {
         Tone::Active => text.cyan().to_string(),
         Tone::Bad => text.red().bold().to_string(),
         Tone::Attention => text.yellow().bold().to_string(),
+    }
+}
+
+/// A mark, in the characters that the surroundings can show.
+pub(crate) fn in_charset(mark: &'static str) -> &'static str {
+    match (mark, charset()) {
+        ("✔", Charset::Ascii) => "[v]",
+        _ => mark,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Shared by all cases: a sandbox, a scripted model, a real program that asks it, and the loop over that program.
 
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -24,7 +25,16 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn new(agent: Agent, script: impl IntoIterator<Item = Turn>) -> Self {
-        let sandbox = Sandbox::new(env!("CARGO_BIN_EXE_refrain"));
+        Self::over(Sandbox::new(env!("CARGO_BIN_EXE_refrain")), agent, script)
+    }
+
+    /// Outside of `/tmp`, which programs in a sandbox do not see.
+    pub(crate) fn outside_of_tmp(agent: Agent, script: impl IntoIterator<Item = Turn>) -> Self {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        Self::over(Sandbox::new_in(env!("CARGO_BIN_EXE_refrain"), folder), agent, script)
+    }
+
+    fn over(sandbox: Sandbox, agent: Agent, script: impl IntoIterator<Item = Turn>) -> Self {
         let model = Model::start(Script::new(script).then(Turn::say(CLAIM)));
         let real = Real::new(agent, &model.url(), &sandbox.root().join("home"));
         Self { sandbox, model, real }

@@ -25,6 +25,8 @@ mod proving;
 #[cfg(test)]
 mod reviewing;
 #[cfg(test)]
+mod sandboxed;
+#[cfg(test)]
 mod sessions;
 #[cfg(test)]
 mod stopping;

@@ -458,6 +458,7 @@ impl Ledger {
                         self.outside.waits = false;
                     }
                     Ask::Steer(text) => self.steering.push((text.clone(), false)),
+                    Ask::AllowHost(_) => {}
                 }
             }
             Event::WaitStarted(_) => {
@@ -470,7 +471,7 @@ impl Ledger {
                 self.waiting = true;
             }
             Event::LoopEnded(end) => self.end(*end),
-            Event::LoopResumed { limits, approved } => {
+            Event::LoopResumed { limits, approved, .. } => {
                 let is_idle = self.iteration == 0 || matches!(self.last, Some(Last::Charged { .. }));
                 self.stale |= is_idle && !self.uncommitted && self.has_base && self.settled == self.iteration;
                 assert!(self.cancelled.is_none(), "resumed after a cancel");

@@ -6,10 +6,11 @@ use rstest::rstest;
 
 use super::journal::{Journal, grant, id, pace, request, runner, spec, stop, time};
 use crate::event::{Ask, Asker, Blocked, ClaimSource, End, Event, Exit, StopReason, Urgency};
-use crate::r#loop::{ChildId, Step};
+use crate::r#loop::{ChildId, Grant, Step};
 use crate::machine::{MAX_STEERING, Refusal};
+use crate::sandbox::{Host, SandboxSpec};
 use crate::signature::Check;
-use crate::spec::{Limits, Millis};
+use crate::spec::{Limits, Millis, Spec};
 
 const COMPLETED: End = End::Completed { claim: ClaimSource::Promise };
 const BLOCKED: End = End::Blocked { why: Blocked::Churn };
@@ -120,6 +121,33 @@ fn a_stopped_loop_can_be_cancelled_and_steered_but_nothing_else(
     assert_eq!(state.admits(&Ask::Steer("left".into())), Ok(()));
 }
 
+fn sandboxed() -> Journal {
+    Journal::of(Spec { sandbox: Some(SandboxSpec::default()), ..spec() })
+}
+
+#[rstest]
+#[case(Asker::Person, &["packages.example:443"])]
+#[case(Asker::Unknown, &[])]
+#[case(Asker::Agent, &[])]
+fn only_a_person_widens_a_sandbox(#[case] by: Asker, #[case] expected: &[&str]) {
+    let host: Host = "packages.example".parse().unwrap();
+    let ask = |id| Event::Asked { request: Some(request(id)), ask: Ask::AllowHost(host.clone()), by };
+    let journal = sandboxed().then(ask("a-1")).then(ask("a-2"));
+    let hosts = journal.state.spec.sandbox.unwrap().hosts;
+    assert_eq!(hosts.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
+    assert_eq!(Journal::of(spec()).state.admits(&Ask::AllowHost(host)), Err(Refusal::NoSandbox));
+}
+
+#[test]
+fn a_loop_leaves_its_sandbox_only_when_a_person_says_so() {
+    let paused = || sandboxed().asks(Ask::Pause(Urgency::Now)).then(Event::LoopEnded(End::Paused));
+    for no_sandbox in [false, true] {
+        let journal = paused();
+        let event = journal.state.resume(&Grant { no_sandbox, ..Grant::default() }).unwrap().unwrap();
+        assert_eq!(journal.then(event).state.spec.sandbox.is_none(), no_sandbox);
+    }
+}
+
 #[test]
 fn an_answer_is_remembered_by_the_requests_id() {
     let ask = Event::Asked { request: Some(request("a-1")), ask: Ask::Proceed, by: Default::default() };
@@ -139,7 +167,7 @@ fn resume_keeps_the_totals_that_it_does_not_name() {
     let state = journal.state;
     assert_eq!(state.ended.unwrap().end, End::Paused);
     let granted = |iterations, duration| match state.resume(&grant(iterations, duration)) {
-        Ok(Some(Event::LoopResumed { limits, approved: None })) => limits,
+        Ok(Some(Event::LoopResumed { limits, approved: None, no_sandbox: false })) => limits,
         other => panic!("{other:?}"),
     };
     assert_eq!(granted(None, None), before);
@@ -225,7 +253,12 @@ fn a_pause_that_is_still_to_come_is_taken_back_by_an_event() {
         let limits = journal.state.limits.clone();
         let journal = journal.asks(Ask::Pause(Urgency::Now));
         let event = journal.state.resume(&grant(None, None)).unwrap();
-        assert_eq!(event, Some(Event::LoopResumed { limits, approved: None }), "{:?}", journal.state.phase);
+        assert_eq!(
+            event,
+            Some(Event::LoopResumed { limits, approved: None, no_sandbox: false }),
+            "{:?}",
+            journal.state.phase
+        );
         let paused = journal.taken_over();
         assert_eq!(paused.next(), Step::Finish(End::Paused), "else it would stop again at once");
         let journal = paused.then(event.unwrap()).taken_over();
@@ -305,7 +338,11 @@ fn what_is_final_is_not_resumed(#[case] end: End, #[case] name: &'static str) {
 fn a_stopped_loop_that_is_cancelled_is_not_resumed_before_its_end_is_recorded() {
     let journal = Journal::ended(End::Paused).asks(Ask::Cancel(Urgency::AfterIteration));
     assert!(matches!(journal.state.resume(&grant(None, None)), Err(Refusal::Final(_))));
-    journal.refuses(Event::LoopResumed { limits: journal.state.limits.clone(), approved: None });
+    journal.refuses(Event::LoopResumed {
+        limits: journal.state.limits.clone(),
+        approved: None,
+        no_sandbox: false,
+    });
 }
 
 #[test]

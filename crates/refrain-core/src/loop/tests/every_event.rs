@@ -97,10 +97,11 @@ rows! {
         asked(Ask::Pause(Urgency::Now)),
         asked(Ask::Cancel(Urgency::AfterIteration)),
         asked(Ask::Proceed),
+        asked(Ask::AllowHost("packages.example".parse().unwrap())),
     ],
     Event::WaitStarted(_) => [Event::WaitStarted(pace(1))],
     Event::LoopEnded(_) => every_end().map(Event::LoopEnded),
-    Event::LoopResumed { .. } => [Event::LoopResumed { limits: unlimited(), approved: None }],
+    Event::LoopResumed { .. } => [Event::LoopResumed { limits: unlimited(), approved: None, no_sandbox: false }],
     Event::JournalTorn { .. } => [Event::JournalTorn { bytes: 3, kept_as: "torn".into() }],
     Event::JournalRestored { .. } => [Event::JournalRestored { bytes: 3, kept_as: None }],
 }

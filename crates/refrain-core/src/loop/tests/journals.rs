@@ -77,7 +77,8 @@ pub(super) fn ask() -> impl Strategy<Value = Ask> {
         urgency().prop_map(Ask::Pause),
         urgency().prop_map(Ask::Cancel),
         any::<String>().prop_map(Ask::Steer),
-        Just(Ask::Proceed)
+        Just(Ask::Proceed),
+        "[a-z]{1,8}".prop_map(|name| Ask::AllowHost(name.parse().unwrap()))
     ]
 }
 
@@ -184,7 +185,7 @@ pub(super) fn any_event() -> impl Strategy<Value = Event> {
         1 => any_time().prop_map(|until| Event::WaitStarted(Wait { kind: WaitKind::Pace, until })),
         3 => end().prop_map(Event::LoopEnded),
         1 => (limits(), proptest::option::of(approved()))
-            .prop_map(|(limits, approved)| Event::LoopResumed { limits, approved }),
+            .prop_map(|(limits, approved)| Event::LoopResumed { no_sandbox: limits.timeout.is_some(), limits, approved }),
         1 => Just(base_taken()),
         1 => Just(Event::BaseRefused { error: "fatal".into() }),
         2 => (0..4u32).prop_map(commit_settled),
@@ -248,8 +249,8 @@ pub(super) fn aimed(event: Event, state: &LoopState) -> Event {
             Phase::InFlight(flight) if flight.spawned.is_none() => spawned(),
             Phase::InFlight(_) => Event::AttemptFinished(Box::new(finished(Exit::Code(0)))),
         },
-        (Event::LoopResumed { limits, approved: Some(_) }, _) => {
-            Event::LoopResumed { limits, approved: state.awaits_approval() }
+        (Event::LoopResumed { limits, approved: Some(_), no_sandbox }, _) => {
+            Event::LoopResumed { limits, approved: state.awaits_approval(), no_sandbox }
         }
         (Event::RunnerStarted { runner, .. }, _) => state.recover(runner),
         (Event::LoopEnded(_), _) if state.cancel.is_some() => Event::LoopEnded(End::Cancelled),

@@ -118,7 +118,7 @@ const BETWEEN: &str = "session.bound, work.saved, work.unsaved";
     &["runner.started", "loop.resumed", BETWEEN, "wait.started", "iteration.begun 2"]
 )]
 #[case::resumed(
-    Journal::ended(End::Paused).then(Event::LoopResumed { limits: unlimited(), approved: None }),
+    Journal::ended(End::Paused).then(Event::LoopResumed { limits: unlimited(), approved: None, no_sandbox: false }),
     &["runner.started", "loop.resumed", "session.bound"]
 )]
 #[case::paused(Journal::ended(End::Paused), &["loop.resumed"])]

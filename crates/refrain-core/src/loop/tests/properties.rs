@@ -284,6 +284,10 @@ fn names_in_the_journal_are_dotted_and_stable() {
             r#"{"type":"asked","data":{"ask":{"pause":"after-iteration"}}}"#,
         ),
         (asked(Ask::Proceed), r#"{"type":"asked","data":{"ask":"proceed"}}"#),
+        (
+            asked(Ask::AllowHost("packages.example".parse().unwrap())),
+            r#"{"type":"asked","data":{"ask":{"allow-host":"packages.example:443"}}}"#,
+        ),
         (wait, r#"{"type":"wait.started","data":{"kind":"pace","until":"2027-01-15T08:00:00Z"}}"#),
         (
             Event::LoopEnded(End::Blocked { why: Blocked::AgentMissing }),
@@ -291,7 +295,11 @@ fn names_in_the_journal_are_dotted_and_stable() {
         ),
         (Event::LoopEnded(End::Paused), r#"{"type":"loop.ended","data":{"status":"paused"}}"#),
         (
-            Event::LoopResumed { limits: Limits { timeout: Some(Millis(5)), ..unlimited() }, approved: None },
+            Event::LoopResumed {
+                limits: Limits { timeout: Some(Millis(5)), ..unlimited() },
+                approved: None,
+                no_sandbox: false,
+            },
             r#"{"type":"loop.resumed","data":{"limits":{"max_iterations":null,"max_duration_ms":null,"timeout_ms":5,"idle_timeout_ms":null,"pause_ms":null,"max_cost_usd":null,"max_tokens":null,"retry_for_ms":null,"timeout_grace_ms":null}}}"#,
         ),
     ] {

@@ -159,6 +159,7 @@ pub(super) fn needs(state: &PlanState, word: StatusWord) -> Option<String> {
             | Refusal::SteeringTooLong { .. }
             | Refusal::Unreported { .. }
             | Refusal::NotALoop
+            | Refusal::NoSandbox
             | Refusal::NotAsked(_)
             | Refusal::AnotherTree { .. },
         ) => format!("refrain plan resume {id}"),

@@ -57,7 +57,8 @@ pub enum Work<'a> {
 pub fn work<'a>(state: &'a LoopState, trail: &'a Trail) -> Work<'a> {
     let is_over = state.ended.is_some();
     let is_proven = state.attempts.last().is_some_and(|last| last.proof.is_some());
-    let has_left = state.git.released || is_over && state.spec.task.is_some();
+    let was_removed = state.git.released && state.git.kept.is_none();
+    let has_left = was_removed || is_over && state.spec.task.is_some();
     let is_open = is_open(state);
     match tree(state, trail) {
         Some(tree) if has_left || is_over && is_proven || is_open => Work::Tree(tree),

@@ -8,10 +8,10 @@ use axum::extract::{Form, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use refrain_app::verbs::Urgent;
 use refrain_app::verbs::approve::Approve;
+use refrain_app::verbs::merge::Merge;
 use refrain_app::verbs::resume::Resume;
 use refrain_app::verbs::steer::Steering;
 use refrain_app::verbs::tune::Tune;
-use refrain_engine::MergeOptions;
 use serde::Deserialize;
 
 use super::frame::{Frame, failed, page};
@@ -44,6 +44,9 @@ pub(super) struct Fields {
     task: Option<String>,
     tree: Option<String>,
     squash: Option<String>,
+    /// Of a comment: where it is about.
+    path: Option<String>,
+    line: Option<String>,
     unverified: Option<String>,
     /// `/` if the form is one of the list.
     back: Option<String>,
@@ -140,7 +143,11 @@ pub(super) async fn act(
 ) -> Response {
     let is_gone = matches!(of.action.as_str(), "archive" | "discard");
     let is_of_list = is_gone || fields.back.as_deref() == Some("/");
-    let back = if is_of_list { "/".to_owned() } else { of.place().path() };
+    let back = match of.action.as_str() {
+        _ if is_of_list => "/".to_owned(),
+        "comment" => format!("{}/diff", of.place().path()),
+        _ => of.place().path(),
+    };
     let (place, action) = (of.place(), of.action.clone());
     match door.at_desk(move |desk| done(desk, &place, &action, fields)).await {
         Ok(()) => Redirect::to(&format!("{back}?did={}", of.action)).into_response(),
@@ -156,6 +163,7 @@ fn done(desk: &Desk, place: &LoopAddress, action: &str, fields: Fields) -> Resul
         "cancel" => desk.cancel(place, how),
         "archive" => desk.archive(place),
         "steer" => desk.say(place, &Steering { text }),
+        "comment" => desk.say(place, &Steering { text: comment(fields.path, fields.line, &text)? }),
         "answer" => desk.answer(place, &Steering { text }),
         "resume" => {
             let max_iterations = number("max_iterations", fields.max_iterations)?;
@@ -170,17 +178,25 @@ fn done(desk: &Desk, place: &LoopAddress, action: &str, fields: Fields) -> Resul
         }
         "merge" => {
             let (squash, unverified) = (fields.squash.is_some(), fields.unverified.is_some());
-            return desk.merge(place, MergeOptions { squash, unverified });
+            return desk.merge(place, Merge { squash, unverified }).map(drop);
         }
-        "discard" => return desk.discard(place),
+        "discard" => return desk.discard(place).map(drop),
         other => Err(unknown(other)),
     }
     .map(drop)
 }
 
+/// A comment on a line of a file as the agent reads it.
+fn comment(path: Option<String>, line: Option<String>, text: &str) -> Result<String, Refusal> {
+    if text.trim().is_empty() {
+        return Err(Refusal::new("text: accepted is what the agent should know, 1 character or more"));
+    }
+    let line = number::<u64>("line", line)?.map(|line| format!(":{line}")).unwrap_or_default();
+    Ok(format!("About {}{line}: {text}", path.unwrap_or_default()))
+}
+
 fn unknown(action: &str) -> Refusal {
-    let accepted =
-        "accepted are pause, cancel, resume, approve, steer, answer, archive, merge, discard and tune";
+    let accepted = "accepted are pause, cancel, resume, approve, steer, comment, answer, archive, merge, discard and tune";
     Refusal::new(format!("{action}: {accepted}"))
 }
 
@@ -192,4 +208,19 @@ pub(super) fn number<T: std::str::FromStr>(
     let said = said.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
     let refused = |text: &str| Refusal::new(format!("{name} {text}: accepted are numbers")).about(name);
     said.map(|text| text.parse().map_err(|_| refused(&text))).transpose()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comment_names_its_line() {
+        let of = |path: &str, line: &str, text: &str| {
+            comment(Some(path.to_owned()), Some(line.to_owned()), text).map_err(|error| error.to_string())
+        };
+        assert_eq!(of("src/a b.rs", "12", "Too long."), Ok("About src/a b.rs:12: Too long.".to_owned()));
+        assert_eq!(of("a", "", "No."), Ok("About a: No.".to_owned()));
+        assert!(of("a", "x", "No.").is_err() && of("a", "1", " ").is_err());
+    }
 }

@@ -1,11 +1,16 @@
 //! Times and sums for pages.
 
+mod chart;
+pub(super) mod loop_charts;
+
 use std::fmt;
 
 use jiff::Timestamp;
 use refrain_core::spec::Millis;
 use refrain_core::view::{self, sum};
 use refrain_engine::now;
+
+pub(super) use self::chart::{Chart, Point, Unit};
 
 /// A moment as HTML: how long ago it was, with the time in UTC. A script keeps it current and shows the local time.
 pub(super) struct Moment(pub(super) Timestamp);

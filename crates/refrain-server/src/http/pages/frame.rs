@@ -14,6 +14,17 @@ use crate::http::failure::Failure;
 /// The parameters of a page; unknown ones are ignored.
 pub(super) type PageQuery = Query<HashMap<String, String>>;
 
+/// The pages of the head, with their addresses and names.
+pub(super) const SECTIONS: [(&str, &str, &str); 7] = [
+    ("loops", "/", "Loops"),
+    ("usage", "/usage", "Usage"),
+    ("memory", "/memory", "Memory"),
+    ("doctor", "/doctor", "Doctor"),
+    ("settings", "/settings", "Settings"),
+    ("search", "/search", "Search"),
+    ("docs", "/docs", "Docs"),
+];
+
 /// The parts that every page has.
 pub(super) struct Frame {
     /// The event id after which the page updates itself.
@@ -23,6 +34,8 @@ pub(super) struct Frame {
     pub(super) id: String,
     /// The name of the page's icon.
     pub(super) icon: &'static str,
+    /// Which of the pages of the head it is; empty for a loop.
+    pub(super) section: &'static str,
     /// What the last form did; empty if there was none.
     pub(super) notice: &'static str,
 }
@@ -30,11 +43,16 @@ pub(super) struct Frame {
 impl Frame {
     pub(super) fn of_all(door: &AppState) -> Self {
         let (project, id) = (String::new(), String::new());
-        Self { mark: door.hub.mark(), project, id, icon: "idle", notice: "" }
+        Self { mark: door.hub.mark(), project, id, icon: "idle", section: "", notice: "" }
     }
 
     pub(super) fn of(door: &AppState, place: &LoopAddress) -> Self {
         Self { project: place.project.clone(), id: place.id.clone(), ..Self::of_all(door) }
+    }
+
+    /// The same as one of the pages of the head.
+    pub(super) fn in_section(self, section: &'static str) -> Self {
+        Self { section, ..self }
     }
 
     /// The same with the notice that the parameters ask for.
@@ -52,6 +70,7 @@ fn notice(verb: &str) -> &'static str {
         "resume" => "It continues.",
         "approve" => "Approved. It finishes now.",
         "answer" => "Sent. The agent gets your answer with its next attempt.",
+        "comment" => "Sent. The agent gets your comment with its next attempt.",
         "steer" => "Sent. The agent gets your text with its next attempt.",
         "tune" => "Saved. The task continues with it.",
         "archive" => "Archived. Its name is free again.",

@@ -10,8 +10,9 @@ use refrain_core::view::{Group, Kind, progress};
 
 use super::figures::{Meter, Moment, money};
 use super::frame::{Frame, PageQuery, page, shown};
+use super::overall::address;
 use super::parts::{GateChip, Label, Need, NeedFacts, Strip};
-use crate::desk::{Entry, Overview, OverviewFilter};
+use crate::desk::{Entry, LIST_PAGE, Overview, OverviewFilter};
 use crate::http::app_state::AppState;
 
 #[derive(Template)]
@@ -26,7 +27,10 @@ struct Page {
     needs: Vec<Row>,
     running: Vec<Row>,
     rest: Vec<Row>,
-    more: usize,
+    /// The pages before and after this one, and which this is.
+    previous: Option<String>,
+    next: Option<String>,
+    place: String,
     unread: Vec<String>,
 }
 
@@ -57,17 +61,18 @@ struct Row {
 }
 
 pub(super) async fn show(State(door): State<Arc<AppState>>, asked: PageQuery) -> Response {
-    let frame = Frame::of_all(&door).after(&asked);
+    let frame = Frame::of_all(&door).in_section("loops").after(&asked);
     let of = |name: &str| asked.get(name).map(|text| text.trim().to_owned()).unwrap_or_default();
     let (show, text) = (of("show"), of("text"));
     let group = Group::ALL.into_iter().find(|group| group.as_str() == show);
-    let shown_loops = OverviewFilter { group, text: text.clone() };
+    let at = asked.get("page").and_then(|page| page.parse::<usize>().ok()).unwrap_or(1).max(1);
+    let shown_loops = OverviewFilter { group, text: text.clone(), page: at - 1 };
     let found = door.at_desk(move |desk| desk.overview(&shown_loops)).await;
-    shown(&door, found, |found| page(&Page::of(frame, found, group, text)))
+    shown(&door, found, |found| page(&Page::of(frame, found, group, text, at)))
 }
 
 impl Page {
-    fn of(frame: Frame, found: Overview, group: Option<Group>, text: String) -> Self {
+    fn of(frame: Frame, found: Overview, group: Option<Group>, text: String, at: usize) -> Self {
         let Overview { counts, today, entries, more, unread } = found;
         let counters = Group::ALL.into_iter().zip(counts).map(|(it, count)| {
             let is_chosen = group == Some(it);
@@ -80,6 +85,15 @@ impl Page {
         );
         let today =
             Counter { name: "today", class: "money", href: String::new(), count: today, is_chosen: false };
+        let show = group.map_or("", Group::as_str);
+        let link = |page: usize| {
+            let page = if page > 1 { page.to_string() } else { String::new() };
+            address("/", &[("show", show), ("text", &text), ("page", &page)])
+        };
+        let next = (more > 0).then(|| link(at + 1));
+        let pages = at + more.div_ceil(LIST_PAGE);
+        let place = if text.is_empty() { format!("Page {at} of {pages}") } else { format!("Page {at}") };
+        let previous = (at > 1).then(|| link(at - 1));
         let (mut needs, mut running, mut rest) = (Vec::new(), Vec::new(), Vec::new());
         for entry in entries {
             match entry.group {
@@ -100,11 +114,13 @@ impl Page {
             needs_you,
             is_filtered: group.is_some() || !text.is_empty(),
             text,
-            show: group.map_or("", Group::as_str),
+            show,
             needs,
             running,
             rest,
-            more,
+            previous,
+            next,
+            place,
             unread,
         }
     }

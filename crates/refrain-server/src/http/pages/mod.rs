@@ -3,6 +3,7 @@
 
 mod act;
 mod assets;
+mod book;
 #[cfg(debug_assertions)]
 mod design;
 mod figures;
@@ -11,6 +12,7 @@ mod frame;
 mod head;
 mod list;
 mod one;
+mod overall;
 mod parts;
 mod plan;
 mod start;
@@ -33,10 +35,13 @@ pub(super) fn router() -> Router<Arc<AppState>> {
         // What is read anew with the news.
         .layer(middleware::from_fn_with_state(Arc::<Copies>::default(), coalesce::share))
         .route("/start", get(start::show).post(start::start))
+        .route("/docs", get(book::index))
+        .route("/docs/{topic}", get(book::show))
         .route("/p/{project}/{id}/diff", get(tabs::changes))
         .route("/p/{project}/{id}/gates", get(tabs::gates))
         .route("/p/{project}/{id}/prompt", get(tabs::prompt))
         .route("/p/{project}/{id}/report", get(tabs::report))
+        .merge(overall::router())
         .route("/p/{project}/{id}/notes", get(text::notes))
         .route("/p/{project}/{id}/attempts/{attempt}/prompt", get(text::told))
         .route("/p/{project}/{id}/attempts/{attempt}/activity", get(found::show))

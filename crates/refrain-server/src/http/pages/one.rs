@@ -6,6 +6,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use refrain_app::verbs::AnyStatus;
+use refrain_core::fingerprint::failing_tests;
 use refrain_core::spec::Millis;
 use refrain_core::text::grouped;
 use refrain_core::view::{Iteration, Pip, Status, StatusWord, Usage, sum};
@@ -18,8 +19,9 @@ use crate::desk::{Activity, Desk, Line, LoopAddress, Refusal};
 use crate::http::api::At;
 use crate::http::app_state::AppState;
 
-/// How many lines of a failed gate are shown.
+/// How many lines, and how many tests, of a failed gate are shown.
 const LAST_LINES: usize = 30;
+const MOST_TESTS: usize = 12;
 
 #[derive(Template)]
 #[template(path = "activity.html")]
@@ -54,6 +56,8 @@ pub(super) struct Failed {
     pub(super) why: String,
     /// The last lines that it printed.
     pub(super) end: String,
+    /// The names of failing tests, if the output has them.
+    pub(super) tests: Vec<String>,
     pub(super) log: String,
 }
 
@@ -65,6 +69,11 @@ pub(super) struct LoopPage {
 }
 
 impl LoopPage {
+    /// Whether its agent may get a text with a later attempt.
+    pub(super) fn can_steer(&self) -> bool {
+        !matches!(self.status.status, StatusWord::Completed | StatusWord::Cancelled)
+    }
+
     pub(super) fn head(&self, frame: &Frame, base: &str, tab: &str) -> Head {
         Head::of(base, &self.status, &self.goal, self.own_branch, tab).noticed(frame.notice)
     }
@@ -98,7 +107,7 @@ pub(super) async fn show(
             let latest = all.last().map(|it| it.id().to_string());
             let rail = all.iter().rev().map(|it| row(&seen.status, it, attempt.as_deref())).collect();
             let head = seen.head(&frame, &base, "");
-            let can_steer = !matches!(seen.status.status, StatusWord::Completed | StatusWord::Cancelled);
+            let can_steer = seen.can_steer();
             page(&Page {
                 frame: Frame { icon: head.icon, ..frame },
                 base,
@@ -107,7 +116,7 @@ pub(super) async fn show(
                 attempt,
                 next: activity.next,
                 items: transcript(activity.lines),
-                failure,
+                failure: failure.map(|it| *it),
                 rail,
                 can_steer,
             })
@@ -117,7 +126,7 @@ pub(super) async fn show(
 
 enum PageContent {
     Plan(Box<refrain_core::view::plan::PlanStatus>),
-    Loop(LoopPage, Option<String>, Activity, Option<Failed>),
+    Loop(LoopPage, Option<String>, Activity, Option<Box<Failed>>),
 }
 
 fn look(
@@ -141,7 +150,7 @@ fn look(
     };
     let is_short = seen.status.status.has_stopped() && seen.status.status != StatusWord::Completed;
     let failure = if is_short { failed_gate(desk, place, &seen.status, base) } else { None };
-    Ok(PageContent::Loop(seen, attempt, activity, failure))
+    Ok(PageContent::Loop(seen, attempt, activity, failure.map(Box::new)))
 }
 
 /// The first required gate that failed last, with the end of its log.
@@ -158,6 +167,7 @@ pub(super) fn failed_gate(desk: &Desk, place: &LoopAddress, status: &Status, bas
     Some(Failed {
         why: format!("{}{again}", code.or_else(|| gate.why.clone()).unwrap_or_else(|| "failed".to_owned())),
         gate: gate.name.clone(),
+        tests: failing_tests(&text).names.into_iter().take(MOST_TESTS).collect(),
         end: lines[lines.len().saturating_sub(LAST_LINES)..].join("\n"),
         log: format!("{base}/attempts/{of}/logs/{kept}"),
     })

@@ -39,6 +39,8 @@ struct Card {
     title: String,
     status: &'static str,
     is_critical: bool,
+    /// 0 if it is not rated.
+    complexity: u32,
     after: String,
     /// Of a task that is worked on: its iteration and since when.
     iteration: String,
@@ -139,6 +141,7 @@ fn card(plan: &PlanStatus, task: &TaskView, critical: &[TaskId]) -> Card {
         title: task.title.clone(),
         status: task.status.as_str(),
         is_critical: critical.contains(&task.id),
+        complexity: task.complexity,
         after: joined(&task.dependencies, ", "),
         iteration,
         since: now.map(|it| Moment(it.started_at)),

@@ -11,7 +11,7 @@ use refrain_core::spec::Limits;
 
 use super::act::number;
 use super::frame::{Frame, PageQuery, page};
-use crate::desk::{Desk, Refusal, StartOffer};
+use crate::desk::{COMMAND, Desk, Refusal, StartOffer};
 use crate::http::app_state::AppState;
 use crate::http::failure::Failure;
 
@@ -42,7 +42,7 @@ struct Project {
 struct Choice {
     value: String,
     label: String,
-    says: &'static str,
+    says: String,
     is_chosen: bool,
 }
 
@@ -210,7 +210,11 @@ fn agents(offer: &StartOffer, typed: &Typed) -> Vec<Choice> {
     let choice = |value: String| Choice {
         is_chosen: typed.agent == value || first == Some(&value),
         label: value.clone(),
-        says: if is_other && value == typed.agent { "not found in PATH" } else { "found in PATH" },
+        says: match offer.forecasts.iter().find(|(agent, _)| *agent == value) {
+            Some((_, forecast)) => format!("so far {forecast}"),
+            None if is_other && value == typed.agent => "not found in PATH".to_owned(),
+            None => "found in PATH".to_owned(),
+        },
         value,
     };
     offer.agents.iter().cloned().chain(other).map(choice).collect()
@@ -223,7 +227,7 @@ fn gates(offer: &StartOffer, typed: &Typed) -> Vec<Choice> {
         Choice {
             is_chosen: if typed.is_sent { typed.chosen.contains(value) } else { *is_hard },
             label: format!("{name}: {command}"),
-            says: "",
+            says: String::new(),
             value: value.clone(),
         }
     };
@@ -233,11 +237,11 @@ fn gates(offer: &StartOffer, typed: &Typed) -> Vec<Choice> {
 fn places(offer: &StartOffer, typed: &Typed) -> Vec<Choice> {
     let default = if offer.is_repository { "worktree" } else { "folder" };
     let chosen = if typed.place.is_empty() { default } else { typed.place.as_str() };
-    let choice = |(value, label, says): (&str, &str, &'static str)| Choice {
+    let choice = |(value, label, says): (&str, &str, &str)| Choice {
         is_chosen: value == chosen,
         value: value.to_owned(),
         label: label.to_owned(),
-        says,
+        says: says.to_owned(),
     };
     let git = [
         (
@@ -260,7 +264,12 @@ fn act(desk: &Desk, typed: &Typed) -> Result<Outcome, Refusal> {
     if typed.is_preview {
         let words = desk.preview(&start)?;
         let command = words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
-        return Ok(Outcome::Preview(Preview { sentences: sentences(&start), command }));
+        let offer = desk.offer(start.workspace.as_deref())?;
+        let agent = start.agent.as_deref().unwrap_or(COMMAND);
+        let forecast = offer.forecasts.iter().find(|(of, _)| of == agent);
+        let forecast = forecast.map(|(_, it)| format!("Similar loops took: {it}."));
+        let sentences = sentences(&start).into_iter().chain(forecast).collect();
+        return Ok(Outcome::Preview(Preview { sentences, command }));
     }
     let view = desk.start(&start)?.view;
     Ok(Outcome::Started { project: view.project, id: view.id.to_string() })
@@ -300,7 +309,7 @@ fn gate_name(gate: &str) -> &str {
 }
 
 /// A path in a query.
-fn escaped(path: &str) -> String {
+pub(super) fn escaped(path: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./~".contains(&byte);
     path.bytes()
         .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })

@@ -8,7 +8,7 @@ use axum::response::Response;
 use refrain_core::view::diff::{DiffFile, diff_files};
 use refrain_core::view::{Iteration, Status};
 
-use super::figures::Moment;
+use super::figures::{Chart, Moment, loop_charts};
 use super::frame::{Frame, PageQuery, page, shown};
 use super::head::Head;
 use super::one::{Failed, LoopPage, cost, failed_gate, outcome, see, tokens, took};
@@ -35,6 +35,7 @@ struct Changes {
     /// Each iteration, and whether its changes are shown.
     iterations: Vec<(u32, bool)>,
     is_all: bool,
+    can_steer: bool,
 }
 
 pub(super) async fn changes(State(door): Shared, At(place): At<LoopAddress>, asked: PageQuery) -> Response {
@@ -57,6 +58,7 @@ pub(super) async fn changes(State(door): Shared, At(place): At<LoopAddress>, ask
             files,
             iterations: iterations.into_iter().map(|n| (n, chosen == Some(n))).collect(),
             is_all: chosen.is_none(),
+            can_steer: seen.can_steer(),
         })
     })
 }
@@ -68,6 +70,7 @@ struct Gates {
     head: Head,
     columns: Vec<String>,
     rows: Vec<GateRow>,
+    failing: Option<Chart>,
     failure: Option<Failed>,
 }
 
@@ -90,16 +93,17 @@ struct Cell {
 pub(super) async fn gates(State(door): Shared, At(place): At<LoopAddress>, asked: PageQuery) -> Response {
     let (frame, base) = (Frame::of(&door, &place).after(&asked), place.path());
     let path = base.clone();
-    let look = move |desk: &Desk| -> Result<(LoopPage, Option<Failed>), Refusal> {
+    let look = move |desk: &Desk| -> Result<(LoopPage, Option<Failed>, Option<Chart>), Refusal> {
         let seen = see(desk, &place)?;
         let failure = failed_gate(desk, &place, &seen.status, &path);
-        Ok((seen, failure))
+        let counts = desk.failing_tests(&place, &seen.status)?;
+        Ok((seen, failure, loop_charts::failing(&counts)))
     };
     let found = door.at_desk(look).await;
-    shown(&door, found, |(seen, failure)| {
+    shown(&door, found, |(seen, failure, failing)| {
         let head = seen.head(&frame, &base, "/gates");
         let (columns, rows) = matrix(&seen.status, &base);
-        page(&Gates { frame: Frame { icon: head.icon, ..frame }, head, columns, rows, failure })
+        page(&Gates { frame: Frame { icon: head.icon, ..frame }, head, columns, rows, failing, failure })
     })
 }
 
@@ -175,6 +179,7 @@ struct Report {
     facts: Vec<(&'static str, String)>,
     started: Moment,
     ended: Option<Moment>,
+    charts: Vec<Chart>,
     iterations: Vec<Row>,
 }
 
@@ -216,6 +221,10 @@ pub(super) async fn report(State(door): Shared, At(place): At<LoopAddress>, aske
             facts,
             started: Moment(status.started_at),
             ended: status.ended_at.map(Moment),
+            charts: [loop_charts::cost(status), loop_charts::tokens(status), loop_charts::time(status)]
+                .into_iter()
+                .flatten()
+                .collect(),
             iterations: status.iterations.iter().flatten().rev().map(row).collect(),
         })
     })

@@ -1,10 +1,10 @@
 use std::process::ExitCode;
 
-use refrain_app::verbs::merge::merge;
+use refrain_app::verbs::merge::{Merge, merge};
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::view::{Kind, StatusWord};
-use refrain_engine::{Brief, MergeKind, MergeOptions, MergedBranch};
+use refrain_engine::{Brief, MergeKind, MergedBranch};
 
 use crate::run::runtime;
 use crate::{out, values};
@@ -33,9 +33,8 @@ pub(crate) fn could_be(status: &Brief) -> bool {
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = values::only_one(&service, args.id.as_ref(), "refrain merge", could_be)?;
-    let options = MergeOptions { squash: args.squash, unverified: args.unverified };
-    let MergedBranch { name, into, head, how } =
-        runtime()?.block_on(merge(context, &service, &id, options))?;
+    let how = Merge { squash: args.squash, unverified: args.unverified };
+    let MergedBranch { name, into, head, how } = runtime()?.block_on(merge(context, &service, &id, how))?;
     let into = into.unwrap_or_else(|| "the detached head".to_owned());
     let at = head.short();
     out::print(&match how {

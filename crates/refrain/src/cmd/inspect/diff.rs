@@ -1,6 +1,7 @@
 use std::process::ExitCode;
 
 use owo_colors::OwoColorize;
+use refrain_app::differences::diff;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_engine::Differences;
@@ -27,10 +28,7 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = values::latest(&service, args.id.as_ref(), "refrain diff")?;
-    if args.iteration.is_some() {
-        values::check_iteration(&service.status(&id)?, args.iteration)?;
-    }
-    let Differences { note, is_shown, stat, diff } = service.differences_of(&id, args.iteration)?;
+    let Differences { note, is_shown, stat, diff } = diff(&service, &id, args.iteration)?;
     if !is_shown {
         return Err(RequestError::new(Code::Failed, format!("{id}: {note}")));
     }

@@ -1,6 +1,7 @@
 use std::io::{ErrorKind, Read};
 use std::process::ExitCode;
 
+use refrain_app::differences::check_iteration;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::event::Event;
 use refrain_core::gate::GateName;
@@ -69,7 +70,7 @@ fn of_plan(service: &Service, id: &LoopId, args: &Args) -> Result<ExitCode, Requ
 fn of_loop(service: &Service, id: &LoopId, args: &Args) -> Result<bool, RequestError> {
     let status = service.status(id)?;
     let attempts = attempts(&status, args.iteration);
-    values::check_iteration(&status, args.iteration)?;
+    check_iteration(&status, args.iteration)?;
     if args.follow {
         return follow(service, id, args.raw);
     }

@@ -153,7 +153,7 @@ fn text(report: &Report, zone: &TimeZone, width: Option<usize>) -> String {
         let cost = report.cost_per_verified_loop_usd;
         let each = view::money(cost, report.total.usage.cost_at_least);
         let each = each.map(|cost| format!(", {cost} spent for each")).unwrap_or_default();
-        line(&format!("proven by their gates: {}{each}", phrase::counted(count, "loop", "loops")));
+        line(&format!("verified by their gates: {}{each}", phrase::counted(count, "loop", "loops")));
     }
     text
 }

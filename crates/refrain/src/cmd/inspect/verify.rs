@@ -122,7 +122,7 @@ fn agrees(subject: Subject, count: u32) -> String {
             format!("{} as sealed: logs, prompts, what the agent printed", files("file", "files"))
         }
         Subject::Base => "the commit that it began at is in the repository".to_owned(),
-        Subject::Tree => "the proven tree is in the repository, with all that is in it".to_owned(),
+        Subject::Tree => "the verified tree is in the repository, with all that is in it".to_owned(),
         Subject::Commit => format!("{} in the repository, as recorded", files("commit", "commits")),
         Subject::Report => "the report says what the journal says".to_owned(),
     }
@@ -132,7 +132,7 @@ fn about(check: &Check) -> String {
     let what = match check.subject {
         Subject::File => "",
         Subject::Base => "the commit that it began at, ",
-        Subject::Tree => "the proven tree, ",
+        Subject::Tree => "the verified tree, ",
         Subject::Commit => "commit ",
         Subject::Report => "the report ",
     };

@@ -110,6 +110,7 @@ fn grant(args: &Args) -> Result<Grant, RequestError> {
         max_cost: raised("--max-cost", work.max_cost)?,
         max_tokens: raised("--max-tokens", work.max_tokens)?,
         retry_for: raised("--retry-for", work.retry_for)?,
+        no_sandbox: work.sandbox.no_sandbox,
     })
 }
 
@@ -165,7 +166,7 @@ pub(crate) fn read_grant(granted: &str) -> Result<(Grant, bool), RequestError> {
         shlex::split(granted).ok_or_else(|| RequestError::usage(format!("{granted}: a quote is open")))?;
     let GrantLine { max_iterations, max_duration, max_cost, max_tokens, retry_for, now } =
         GrantLine::try_parse_from(granted)?;
-    Ok((Grant { max_iterations, max_duration, max_cost, max_tokens, retry_for }, now))
+    Ok((Grant { max_iterations, max_duration, max_cost, max_tokens, retry_for, no_sandbox: false }, now))
 }
 
 /// How to show it, and whom to tell: a loop's own specification says nothing of that. A configuration that cannot be read

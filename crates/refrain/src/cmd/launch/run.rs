@@ -11,7 +11,7 @@ use refrain_app::options::begin::BeginArgs;
 use refrain_app::options::git::GitArgs;
 use refrain_app::options::values;
 use refrain_app::options::work::{PromiseArgs, TaskArgs, WorkArgs};
-use refrain_app::resolve::{StartLoop, Workspace, folder, note_untrusted};
+use refrain_app::resolve::{StartLoop, Workspace, folder, note_untrusted, prompt};
 use refrain_app::verbs::approve::refuse_by_accident;
 use refrain_app::verbs::resume;
 use refrain_app::verbs::start::PreparedLoop;
@@ -111,6 +111,8 @@ const ITERATIONS: u32 = 5;
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
     let Args { task: TaskName { given, id }, prompt_file, max_iter, non_interactive, work, git, show } = args;
     let mut work = work.args;
+    // The same file is the reviewer's specification; a refusal names it as it was typed.
+    prompt::read(&format!("PROMPT_FILE {prompt_file}"), &context.dir.join(&prompt_file))?;
     let dir = folder(context, work.working_dir.as_deref())?;
     if show.detach {
         context.check(Action::Detach)?;
@@ -243,6 +245,7 @@ fn totals(work: &WorkArgs) -> Grant {
         max_cost: work.max_cost.and_then(Option::from),
         max_tokens: work.max_tokens.and_then(Option::from),
         retry_for: work.retry_for.and_then(Option::from),
+        no_sandbox: false,
     }
 }
 

@@ -1,6 +1,7 @@
 //! `refrain start`: parses the command line and drives the requested loop or plan.
 
 use std::process::ExitCode;
+use std::thread::JoinHandle;
 
 use clap::ArgGroup;
 use clap::builder::NonEmptyStringValueParser;
@@ -10,6 +11,7 @@ use refrain_app::options::work::WordArgs;
 use refrain_app::resolve::{StartLoop, Words};
 use refrain_app::verbs::start::{PreparedLoop, StartedLoop, prepare};
 use refrain_app::{Action, Context, RequestError};
+use refrain_engine::sandbox;
 
 use crate::cmd::plan::run::{self as plan, ByTag};
 use crate::render::gated;
@@ -115,7 +117,23 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
     if accepts_gates(context, &request, &prepared)? {
         prepared.trust_gates(context, &request)?;
     }
-    launch(context, prepared.start(context, &mut out::tell_note)?, show)
+    let probe = probe_sandbox(context, &prepared, &show);
+    let started = prepared.start(context, &mut out::tell_note)?;
+    if probe.is_some_and(|probe| probe.join().unwrap_or_default()) {
+        out::tell("sandbox: available, add --sandbox\n");
+    }
+    launch(context, started, show)
+}
+
+/// Probes beside the start whether there could be a sandbox, for a user at the terminal who has not decided about it.
+fn probe_sandbox(context: &Context, prepared: &PreparedLoop, show: &ShowArgs) -> Option<JoinHandle<bool>> {
+    let is_decided = prepared.settings.config.sandbox.mode.is_some()
+        || ["sandbox", "no-sandbox"].into_iter().any(|option| context.typed.names(option));
+    if is_decided || show.quiet || out::terminal_width().is_none() {
+        return None;
+    }
+    let host = context.host.clone();
+    std::thread::Builder::new().spawn(move || sandbox::probe_machine(&host).is_ok()).ok()
 }
 
 /// Whether the user at the terminal, if there is one, trusts the gates that the project offers.

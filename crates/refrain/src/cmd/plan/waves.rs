@@ -65,11 +65,12 @@ pub(super) fn text(waves: &Waves) -> String {
         None => "each wave at once".to_owned(),
     };
     let rounds = counted(waves.rounds, "round", "rounds");
-    text.push_str(&format!(
-        "{}, {side_by_side}: {rounds}, {} times as fast as one after another\n",
-        counted(waves.tasks, "task", "tasks"),
-        waves.speed_up
-    ));
+    let faster = match waves.tasks == waves.rounds {
+        true => "one task after another".to_owned(),
+        false => format!("{} times as fast as one after another", waves.speed_up),
+    };
+    let tasks = counted(waves.tasks, "task", "tasks");
+    text.push_str(&format!("{tasks}, {side_by_side}: {rounds}, {faster}\n"));
     text
 }
 

@@ -1,9 +1,9 @@
 use std::process::ExitCode;
 
-use refrain_app::{Code, Context, RequestError};
+use refrain_app::{Code, Context, RequestError, book};
 
 use crate::render::markdown;
-use crate::{book, out, pager};
+use crate::{out, pager};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use testkit::Sandbox;
+use testkit::{Forge, Sandbox};
 
 use crate::sandbox;
 
@@ -38,7 +38,13 @@ fn every_command_of_a_session_begins() {
     let bin = sandbox.root().join("bin");
     fs::create_dir(&bin).unwrap();
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_refrain"), bin.join("refrain")).unwrap();
-    let usual = sandbox.env().into_iter().find(|(name, _)| *name == "PATH").unwrap().1;
+    let forge = Forge::github(sandbox.root());
+    sandbox.git(&["remote", "add", "origin", &forge.url()]);
+    let in_forge = |tool| {
+        forge.env().into_iter().fold(tool, |tool: testkit::Invocation, (name, value)| tool.env(name, &value))
+    };
+    in_forge(sandbox.tool("git", &["push", "--quiet", "origin", "main"])).run().with_code(0);
+    let usual = forge.env().into_iter().find(|(name, _)| *name == "PATH").unwrap().1;
     let path = format!("{}:{usual}", bin.display());
     let text = fs::read_to_string(root().join("docs/how-to/coming-from.md")).unwrap();
     let commands = commands(&text);
@@ -46,16 +52,17 @@ fn every_command_of_a_session_begins() {
     assert!(names.len() > 7 && commands.len() > 15, "{commands:?}");
     for (command, typed) in &commands {
         let Some(script) = script(command, typed) else { continue };
-        let shell = sandbox.tool("bash", &["-c", &script]);
+        let shell = in_forge(sandbox.tool("bash", &["-c", &script]));
         let shell = shell.env("PATH", &path).env("CLAUDECODE", "1").env("CLAUDE_CODE_SESSION_ID", "s");
         let begun = shell.run().with_code(0).stdout;
         free(&sandbox, &begun, typed);
     }
 }
 
-/// Ends a loop whose name no later line needs, so that the next has the worktree.
+/// Ends a loop whose name no later line needs, so that the next has the worktree, and its branch.
 fn free(sandbox: &Sandbox, begun: &str, typed: &str) {
     if !typed.contains("--name") && !typed.contains("--resume") && begun.lines().count() == 2 {
         sandbox.refrain(&["cancel", begun.lines().next().unwrap()]).with_code(0);
+        sandbox.git(&["switch", "--quiet", "main"]);
     }
 }

@@ -108,6 +108,8 @@ fn a_mode_is_a_verb(#[case] words: &str, #[case] mode: &str, #[case] iterations:
     let status = sandbox.status("job");
     assert_eq!((&status["status"], &status["charged"]), (&json!("completed"), &json!(iterations)));
     assert_eq!(status["mode"], mode);
+    let shown = sandbox.refrain(&["status", "job"]).with_code(0).stdout;
+    assert!(shown.lines().any(|line| line.split_whitespace().eq(["goal", mode])), "{shown}");
     let told = sandbox.kept_text("job", "0001", "prompt.md");
     assert!(
         told.contains("<promise>COMPLETE</promise> alone on its line"),

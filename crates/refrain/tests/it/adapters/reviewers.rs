@@ -76,7 +76,7 @@ fn a_claim_is_held_against_the_specification() {
         "proof  spec (review by",
         "· gate spec: review by",
         "the reviewer refuses it: 1. FAIL: work.txt says bad",
-        "proven",
+        "✔ verified: tree",
     ] {
         assert!(run.stdout.contains(shown), "{shown:?} in {}", run.stdout);
     }

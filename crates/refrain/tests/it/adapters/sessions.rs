@@ -553,7 +553,9 @@ fn the_lines_of_the_seed_work_as_they_are_printed() {
     assert_eq!(sandbox.status("five")["max_iterations"], 5);
     for (text, says) in [
         ("Fix it. --max-iteration 5", "--max-iteration: unknown option\n  did you mean --max-iterations?"),
-        ("Fix it. --jobs 4", "--jobs: unknown option"),
+        ("Fix it. --jobs 4", "--jobs: not in a session; refrain start takes it"),
+        ("Fix it. --detach", "--detach: not in a session; refrain start takes it"),
+        ("--sandbox Fix it.", "--sandbox: "),
         ("Fix it. --timeout 5m", "--timeout: not in a session, which ends its own turns"),
         ("--agent codex Fix it.", "--agent: this session's own agent works"),
         ("--worktree Fix it.", "--worktree: not in a session, which works where it is"),

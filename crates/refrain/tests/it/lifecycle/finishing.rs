@@ -182,6 +182,19 @@ fn what_cannot_be_merged_says_why() {
         assert!(refused.stderr.contains(part), "{}", refused.stderr);
     }
     std::fs::remove_file(sandbox.project().join("work.txt")).unwrap();
+    let kept = ["start", "--command", &agent, "--name", "kept", "--worktree", "p"];
+    for gate in [&[][..], &["--gate", "true"]] {
+        let run = sandbox.refrain(&[&kept[..], gate].concat()).with_code(0).stdout;
+        for part in
+            [", 1 file, +1 -0\n", "  next: refrain diff kept, refrain report kept, refrain logs kept\n"]
+        {
+            assert!(run.contains(part), "{part}: {run}");
+        }
+        assert!(sandbox.refrain(&["diff", "kept"]).with_code(0).stdout.contains("+work"));
+        let refused = sandbox.refrain(&["merge", "kept"]).with_code(17).stderr;
+        assert!(refused.contains("kept has 1 file that no commit has, in "), "{refused}");
+        sandbox.refrain(&["discard", "kept"]).with_code(0);
+    }
     let apart = ["apart", "--worktree", "--auto-commit", "p"];
     sandbox.refrain(&[&start[..], &apart].concat()).with_code(0);
     let refused = sandbox.refrain(&["merge", "apart"]).with_code(17);

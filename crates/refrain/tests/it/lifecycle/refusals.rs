@@ -215,6 +215,7 @@ const OTHERS: &[Case] = &[
     (&["resume"], 2, &["resume", "ID"]),
     (&["verify"], 2, &["verify", "ID"]),
     (&["steer"], 2, &["steer", "ID"]),
+    (&["run", "x", "nope.md"], 2, &["PROMPT_FILE nope.md"]),
     (&["resume", "--last"], 2, &["--last"]),
     (&["resume", "--last", "--all"], 2, &["--last", "--all"]),
     (&["resume", "ghost", "--all"], 2, &["--all"]),
@@ -369,7 +370,9 @@ try start --command {agent} --name inner p
     sandbox.refrain(&["start", "--command", &outer, "--name", "outer", "--env", &program, "p"]).with_code(0);
     let tried = sandbox.note("tried");
     let lines: Vec<_> = tried.lines().collect();
-    for (line, says) in lines.iter().zip(["--detach", "from inside an attempt", "from inside an attempt"]) {
+    for (line, says) in
+        lines.iter().zip(["in the background", "from inside an attempt", "from inside an attempt"])
+    {
         assert!(line.starts_with("17 ") && line.contains("outer") && line.contains(says), "{tried}");
         assert!(line.contains("outside"), "what to do: {tried}");
     }

@@ -244,6 +244,8 @@ fn dash_c_and_the_working_dir_say_where() {
     assert_eq!(sandbox.note("a").trim(), sandbox.project().to_str().unwrap());
     assert_eq!(sandbox.note("b").trim(), sub.to_str().unwrap());
     assert_eq!(sandbox.note("c").trim(), sub.to_str().unwrap());
+    let shown = outside(&["-C", "project", "status", "c"]).stdout;
+    assert!(shown.lines().any(|line| line.starts_with("in ") && line.ends_with("/project/sub")), "{shown}");
     let ids = outside(&["-C", "project/sub", "list", "--json"]).json();
     assert_eq!(ids.as_array().unwrap().len(), 3, "one project: the repository");
     assert_eq!(ids[0]["project"], sandbox.project().to_str().unwrap());

@@ -38,11 +38,17 @@ fn with_tests() -> Sandbox {
     sandbox
 }
 
-/// The finding: such a loop was completed after its first attempt, with the tests failing.
 /// What seed 001 calls the file that a loop is shown in.
 #[test]
 fn a_state_file_names_its_loop() {
     let sandbox = sandbox();
+    std::fs::create_dir(sandbox.project().join(".descartes")).unwrap();
+    put(&sandbox, ".descartes/loop-state.json", DESCARTES);
+    for verb in ["status", "resume"] {
+        let run = sandbox.refrain(&["loop", verb]).with_code(2);
+        assert!(run.stderr.contains("refrain resume --from .descartes/loop-state.json"), "{}", run.stderr);
+    }
+    std::fs::remove_dir_all(sandbox.project().join(".descartes")).unwrap();
     let agent = sandbox.agent("agent", "echo nothing yet");
     let file = ".descartes/loop-state.json";
     let words = ["start", "--command", &agent, "--name", "job", "-m", "1", "--mirror", "descartes", "p"];
@@ -56,7 +62,7 @@ fn a_state_file_names_its_loop() {
     let run = sandbox.refrain(&["loop", "cancel", "--state-file", file]).with_code(0);
     assert!(run.stdout.starts_with("job is cancelled"), "{}", run.stdout);
 
-    // One that Descartes wrote itself.
+    // One that another system wrote itself.
     let theirs =
         "---\nmode: implement\niteration: 1\niterations: 4\ncompletion_promise: COMPLETE\n---\n\nMend it.\n";
     testkit::write(&sandbox.project().join("loop.local.md"), theirs);
@@ -72,6 +78,7 @@ fn a_state_file_names_its_loop() {
     sandbox.refrain(&words).with_code(10);
 }
 
+/// The finding: such a loop was completed after its first attempt, with the tests failing.
 #[test]
 fn a_loop_of_conclave_never_ends_without_its_gates() {
     let sandbox = with_tests();

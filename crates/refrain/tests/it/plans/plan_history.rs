@@ -117,7 +117,8 @@ fn waves_keep_their_numbers_when_a_task_is_tried_again_and_go_on_in_the_next_pla
     let said = sandbox.refrain(&words(&agent, "true")).with_code(14).stdout;
     assert!(said.contains("[plan x wave 1 of 2] 1 task, feat(x): wave 1: 1 of 2 tasks"), "{said}");
     write(&sandbox.root().join("notes/mended"), "");
-    sandbox.refrain(&["plan", "resume", "x"]).with_code(0);
+    let said = sandbox.refrain(&["plan", "resume", "x"]).with_code(0).stdout;
+    assert!(said.contains("[plan x wave 1 task 2 round 2]"), "{said}");
     let state = status(&sandbox, "x");
     let waves = state["waves"].as_array().unwrap().iter();
     let waves = waves.map(|wave| (wave["wave"].as_u64().unwrap(), wave["tasks_done"].as_u64().unwrap()));

@@ -64,6 +64,7 @@ impl KilledPlan {
     }
 
     fn finish(&self, when: &str) {
+        println!("{when}");
         self.sandbox.command(&["plan", "resume", "x"]).env("PATH", &self.path).run().with_code(0);
         let log = self.sandbox.git(&["log", "--format=%s"]);
         for title in ["One", "Two", "Three"] {

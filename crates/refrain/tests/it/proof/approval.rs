@@ -38,14 +38,17 @@ fn what_is_proven_waits_for_a_person_who_approves_it() {
     assert_eq!(commits(&sandbox), before, "nothing of it is committed");
     let needs = status["needs"].as_str().unwrap();
     // The printed command shows what the loop made, and lets it finish.
-    let diff = needs.split("see what it changed with git -C ").nth(1).unwrap();
-    let diff: Vec<_> = diff.split(", then ").next().unwrap().split(' ').skip(1).collect();
+    assert!(
+        needs.contains("see what it changed with refrain diff job, then refrain approve job;"),
+        "{needs}"
+    );
     // Nothing that an agent configured is run.
     let planted = ["diff.external", "core.pager", "core.fsmonitor", "diff.evil.textconv"];
     let evil = format!("touch {}; false", sandbox.root().join("fired").display());
     planted.iter().for_each(|key| drop(sandbox.git(&["config", key, &evil])));
     write(&sandbox.project().join(".git/info/attributes"), "* diff=evil\n");
-    assert!(sandbox.git(&diff).contains("+line 1"), "{needs}");
+    let diff = sandbox.refrain(&["diff", "job"]).with_code(0).stdout;
+    assert!(diff.contains("+line 1"), "{diff}");
     assert!(!sandbox.root().join("fired").exists(), "{needs}");
     planted.iter().for_each(|key| drop(sandbox.git(&["config", "--unset", key])));
     std::fs::remove_file(sandbox.project().join(".git/info/attributes")).unwrap();

@@ -61,30 +61,30 @@ fn a_lying_agent_is_refused_until_the_gate_passes() {
     · gate tests, before the first iteration: ./test.sh
     work is bad
     1 failed
-    · gate tests failed in [took]: exit code 1
+    FAIL  tests  [took]: exit code 1
     [loop job iteration 1/20]
     <promise>COMPLETE</promise>
     · iteration 1 took [took]: it claims to be done
     · gate tests: ./test.sh
     work is bad
     1 failed
-    · gate tests failed in [took]: exit code 1; it failed before the first iteration too
-    · the claim is refused: gate tests failed
+    FAIL  tests  [took]: exit code 1; it failed before the first iteration too
+    ! the claim is refused: gate tests failed
     [loop job iteration 2/20]
     <promise>COMPLETE</promise>
     · iteration 2 took [took]: it claims to be done
     · gate tests: ./test.sh
     work is bad
     1 failed
-    · gate tests failed in [took]: exit code 1; it failed before the first iteration too
-    · the claim is refused: gate tests failed
+    FAIL  tests  [took]: exit code 1; it failed before the first iteration too
+    ! the claim is refused: gate tests failed
     [loop job iteration 3/20]
     <promise>COMPLETE</promise>
     · iteration 3 took [took]: it claims to be done
     · gate tests: ./test.sh
     1 passed
-    · gate tests passed in [took]
-    · proven: tree [tree]
+    PASS  tests  [took]
+    ✔ verified: tree [tree]
     ✔ verified after 3 iterations in [took]: the agent made its promise, and every required gate passed on tree [tree]
       2 files, +2 -0
       next: refrain diff job, refrain report job, refrain logs job
@@ -126,7 +126,7 @@ fn what_failed_before_is_told_apart_from_what_is_new() {
     let agent = sandbox.agent("breaker", "rm -f old.txt; echo x > new.txt");
     let old = "old=test -e old.txt";
     let run = sandbox.refrain(&start(&agent, &["-m", "1", "--gate", old, "--gate", TESTS])).with_code(10);
-    assert!(run.stdout.contains("gate old failed"), "{}", run.stdout);
+    assert!(run.stdout.contains("FAIL  old  "), "{}", run.stdout);
     assert!(run.stdout.contains("it passed before the first iteration"), "{}", run.stdout);
     assert!(run.stdout.contains("it failed before the first iteration too"), "{}", run.stdout);
     let status = sandbox.status("job");

@@ -10,6 +10,7 @@ use std::process::Command;
 use testkit::{Run, Sandbox};
 
 use crate::CLAIM;
+use crate::surfaces::terminal::Terminal;
 
 /// Outside of `/tmp`, which programs in a sandbox do not see. Agents may write their notes. None, which is printed, if this
 /// machine has no namespaces to give.
@@ -194,6 +195,80 @@ fn a_refused_host_is_recorded_and_told() {
     assert_eq!(finished["event"]["data"]["refused"][0]["host"], "evil.example:443");
     let prompt = sandbox.kept_text("job", "0002", "prompt.md");
     assert!(prompt.contains("It refused these hosts to the last run: evil.example:443"), "{prompt}");
+
+    assert!(run.stdout.contains("refrain sandbox allow job evil.example:443 allows it"), "{}", run.stdout);
+    let allow = ["sandbox", "allow", "job", "evil.example=127.0.0.1"];
+    sandbox.refrain(&allow).with_code(0);
+    assert!(sandbox.refrain(&["show", "job"]).stdout.contains("evil.example:443=127.0.0.1"));
+    sandbox.refrain(&["resume", "job", "--max-iterations", "3"]).with_code(10);
+    let said = sandbox.note("said");
+    assert!(said.lines().last().unwrap().starts_with("HTTP/1.1 50"), "it is dialled now: {said}");
+    sandbox.refrain(&["sandbox", "allow", "job", "127.0.0.1"]).with_code(2);
+    sandbox.refrain(&["sandbox", "allow", "ghost", "evil.example"]).with_code(3);
+}
+
+#[test]
+fn a_loop_leaves_its_sandbox_only_by_an_option() {
+    let Some(sandbox) = sandbox() else { return };
+    let look =
+        "if test -n \"$(ls $HOME/state/refrain 2> /dev/null)\"; then echo open; else echo hidden; fi >> $NOTES/said";
+    start(&sandbox, look, &[]).with_code(10);
+    sandbox.refrain(&["resume", "job", "--max-iterations", "2"]).with_code(10);
+    let run = sandbox.refrain(&["resume", "job", "--no-sandbox", "--max-iterations", "3"]).with_code(10);
+    assert!(run.stdout.contains("resumed without its sandbox"), "{}", run.stdout);
+    assert_eq!(sandbox.note("said"), "hidden\nhidden\nopen\n");
+    let journal = sandbox.journal("job");
+    let left: Vec<_> = journal.iter().filter(|event| event["event"]["data"]["no_sandbox"] == true).collect();
+    assert_eq!(left.len(), 1);
+    let refused = sandbox.refrain(&["sandbox", "allow", "job", "evil.example"]).with_code(17).stderr;
+    assert!(refused.contains("it has no sandbox"), "{refused}");
+}
+
+#[test]
+fn hooks_and_filters_run_in_the_sandbox_of_the_loop() {
+    let Some(sandbox) = sandbox() else { return };
+    let project = sandbox.project();
+    let hook = project.join(".git/hooks/pre-commit");
+    write(&hook, "#!/bin/sh\nsh ./check.sh\n");
+    fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    write(&project.join("check.sh"), "true\n");
+    write(&project.join(".gitattributes"), "*.up filter=up\n");
+    sandbox.git(&["config", "filter.up.clean", "tr a-z A-Z"]);
+    sandbox.git(&["add", "-A"]);
+    sandbox.git(&["commit", "--quiet", "--no-verify", "-m", "Ask"]);
+    // What the agent writes, the hook runs.
+    let attack = "(echo x >> $HOME/.bashrc) 2> /dev/null; test -n \"$(ls $HOME/state/refrain)\" && echo seen >> $NOTES/said; echo ran >> $NOTES/said";
+    let script = format!("echo '{attack}' > check.sh\necho work > work.up\n{CLAIM}");
+    start(&sandbox, &script, &["--git-workflow", "commit"]).with_code(0);
+    assert_eq!(sandbox.note("said"), "ran\n");
+    assert!(!sandbox.root().join("home/.bashrc").exists());
+    assert_eq!(sandbox.git(&["show", "HEAD:work.up"]).trim(), "WORK");
+    assert_eq!(sandbox.git(&["status", "--short"]).trim(), "", "the index is the new one");
+    sandbox.nobody_survives();
+}
+
+#[test]
+fn a_program_that_the_sandbox_hides_is_refused_at_the_start() {
+    let Some(sandbox) = sandbox() else { return };
+    let other = Sandbox::new(env!("CARGO_BIN_EXE_refrain"));
+    let agent = other.agent("agent", CLAIM);
+    let words = ["start", "--command", &agent, "--name", "job", "-p", "x"];
+    let refused = sandbox.refrain(&[&words[..], &["--sandbox"]].concat()).with_code(2).stderr;
+    assert!(refused.contains("the sandbox hides the program") && refused.contains(&agent), "{refused}");
+    assert!(!sandbox.loop_dir("job").exists());
+    let noted = sandbox.refrain(&[&words[..], &["--sandbox=auto"]].concat()).with_code(0).stderr;
+    assert!(noted.contains("the loop runs without a sandbox"), "{noted}");
+}
+
+#[test]
+fn a_user_at_a_terminal_reads_that_there_could_be_a_sandbox() {
+    let Some(sandbox) = sandbox() else { return };
+    let agent = sandbox.agent("agent", CLAIM);
+    for (name, more, expected) in [("one", &[][..], true), ("two", &["--no-sandbox"], false)] {
+        let words = [&["start", "--command", &agent, "--name", name, "-p", "x"], more].concat();
+        let (_, shown) = Terminal::open(&sandbox, &words, &[]).wait();
+        assert_eq!(shown.contains("sandbox: available, add --sandbox"), expected, "{shown}");
+    }
 }
 
 #[test]

@@ -83,6 +83,8 @@ fn no_environment_and_no_fork_hides_that_a_caller_is_inside_an_attempt() {
         "cancel --all".to_owned(),
         "steer waits well-done".to_owned(),
         "archive capped".to_owned(),
+        "merge capped --unverified".to_owned(),
+        "discard capped".to_owned(),
         "start --command true --yes --share-worktree p".to_owned(),
     ];
     let calls: String = verbs.iter().map(|verb| format!("washed {verb}\n")).collect();

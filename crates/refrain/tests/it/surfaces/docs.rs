@@ -93,7 +93,10 @@ impl DocsProject {
         program(&bin.join("claude"), &stream(&[claude.to_string()]));
         program(&bin.join("codex"), &stream(&codex));
         program(&bin.join("gemini"), &stream(&gemini));
-        program(&bin.join("opencode"), ACP);
+        program(
+            &bin.join("opencode"),
+            &format!("[ \"$1\" = acp ] || {{ printf '{OPENCODE}\\n'; exit; }}\n{ACP}"),
+        );
         for silent in ["curl", "notify-send", "cargo", "npm"] {
             program(&bin.join(silent), "cat > /dev/null");
         }
@@ -190,6 +193,9 @@ impl DocsProject {
     }
 }
 
+/// What `opencode run --format json` prints in a turn, as a format of `printf`.
+const OPENCODE: &str = r#"{"type":"text","sessionID":"s","part":{"text":"<promise>COMPLETE</promise>"}}\n{"type":"step_finish","sessionID":"s","part":{"reason":"stop","tokens":{"input":5,"output":5}}}"#;
+
 /// A program that speaks the Agent Client Protocol as far as one turn needs.
 const ACP: &str = r#"ask() { read -r line; id=$(printf '%s' "$line" | sed 's/.*"id":\("[^"]*"\|[0-9]*\).*/\1/'); }
 result() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
@@ -207,10 +213,9 @@ fn run_document(path: &Path) {
         return;
     }
     println!("{}", path.display());
-    let mut place = match path.ends_with("publishing.md") || path.ends_with("pull-requests.md") {
-        true => DocsProject::with_a_forge(),
-        false => DocsProject::new(),
-    };
+    let needs_forge =
+        ["publishing.md", "pull-requests.md", "coming-from.md"].iter().any(|it| path.ends_with(it));
+    let mut place = if needs_forge { DocsProject::with_a_forge() } else { DocsProject::new() };
     for line in commands {
         println!("  {line}");
         place.run(&line);

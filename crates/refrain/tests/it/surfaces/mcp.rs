@@ -58,7 +58,10 @@ fn a_client_is_told_what_there_is_and_within_which_bounds() {
         names(&tools),
         [
             "loop_answer",
+            "loop_diff",
+            "loop_discard",
             "loop_list",
+            "loop_merge",
             "loop_report",
             "loop_start",
             "loop_status",
@@ -67,7 +70,7 @@ fn a_client_is_told_what_there_is_and_within_which_bounds() {
             "plan_run"
         ]
     );
-    let start = &tools[3]["inputSchema"];
+    let start = &tools[6]["inputSchema"];
     assert_eq!((&start["required"], &start["additionalProperties"]), (&json!(["goal"]), &json!(false)));
     assert_eq!(start["properties"]["goal"]["maxLength"], 10_000);
     assert_eq!(start["properties"]["max_iterations"]["maximum"], 200);
@@ -335,7 +338,7 @@ fn several_projects_are_served_and_told_apart() {
 }
 
 #[rstest]
-#[case::inside_an_attempt(&[("REFRAIN_DEPTH", "1"), ("REFRAIN_LOOP_ID", "outer")], "inside an attempt of loop outer")]
+#[case::inside_an_attempt(&[("REFRAIN_DEPTH", "1"), ("REFRAIN_LOOP_ID", "outer")], "loop outer cannot leave a runner in the background")]
 #[case::two_deep(&[("REFRAIN_DEPTH", "2")], "inside")]
 fn a_loop_inside_a_loop_is_refused(#[case] env: &[(&str, &str)], #[case] says: &str) {
     let sandbox = sandbox();

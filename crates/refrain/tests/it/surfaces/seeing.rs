@@ -5,7 +5,7 @@ use testkit::{Sandbox, eventually};
 
 use crate::{CLAIM, sandbox};
 
-const FIELDS: [&str; 36] = [
+const FIELDS: [&str; 37] = [
     "schema",
     "id",
     "kind",
@@ -21,6 +21,7 @@ const FIELDS: [&str; 36] = [
     "model",
     "project",
     "worktree",
+    "working_dir",
     "branch",
     "tree",
     "started_at",
@@ -62,7 +63,7 @@ fn check_status(status: &Value, listed: bool) {
     for number in ["iteration", "attempt", "started", "charged"] {
         assert!(status[number].is_u64(), "{number}: {}", status[number]);
     }
-    for text in ["id", "status", "agent", "project", "worktree", "reason"] {
+    for text in ["id", "status", "agent", "project", "worktree", "working_dir", "reason"] {
         assert!(
             status[text].as_str().is_some_and(|text| !text.is_empty() && !text.contains('\n')),
             "{text}: {}",

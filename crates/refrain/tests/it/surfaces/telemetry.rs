@@ -165,7 +165,7 @@ fn sums_are_there_for_scrapers_and_as_a_picture() {
         assert!(text.lines().any(|found| found == line), "{line}: {text}");
     }
     let shown = sandbox.refrain(&["usage", "--svg", "spent.svg"]).with_code(0).stdout;
-    assert!(shown.contains("proven by their gates: 1 loop"), "{shown}");
+    assert!(shown.contains("verified by their gates: 1 loop"), "{shown}");
     assert!(fs::read_to_string(sandbox.project().join("spent.svg")).unwrap().starts_with("<svg "));
     sandbox.refrain(&["usage", "--json", "--format", "prometheus"]).with_code(2);
     let shrinks = sandbox.refrain(&["usage", "--format", "prometheus", "--since", "7d"]).with_code(2);

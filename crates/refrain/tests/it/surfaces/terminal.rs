@@ -1,11 +1,16 @@
 //! A real pseudo-terminal: Ctrl-C, a terminal that is closed, and what may be shown on one.
 
+use std::ffi::OsStr;
+use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::json;
 use testkit::{Sandbox, eventually};
 
@@ -13,9 +18,8 @@ use crate::{CLAIM, sandbox};
 
 /// A person's terminal with a program in it.
 pub(crate) struct Terminal {
-    master: Box<dyn MasterPty + Send>,
-    keys: Box<dyn Write + Send>,
-    child: Box<dyn Child + Send + Sync>,
+    master: File,
+    child: Child,
     shown: Arc<Mutex<Vec<u8>>>,
     closing: Arc<AtomicBool>,
     reader: JoinHandle<()>,
@@ -48,17 +52,29 @@ impl Terminal {
         words: &[&str],
         env: &[(&str, &str)],
     ) -> Self {
-        let size = pty_size(size);
-        let pair = native_pty_system().openpty(size).unwrap();
-        let mut command = CommandBuilder::new(program);
-        command.args(words);
-        command.env_clear();
-        sandbox.env().iter().for_each(|(name, value)| command.env(name, value));
-        command.env("TERM", "xterm-256color");
-        env.iter().for_each(|(name, value)| command.env(name, value));
-        command.cwd(sandbox.project());
-        let child = pair.slave.spawn_command(command).unwrap();
-        let mut from = pair.master.try_clone_reader().unwrap();
+        let master =
+            File::from(openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap());
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        tcsetwinsize(&master, window(size)).unwrap();
+        let name = ptsname(&master, Vec::new()).unwrap();
+        let slave =
+            OpenOptions::new().read(true).write(true).open(OsStr::from_bytes(name.to_bytes())).unwrap();
+        // It makes the terminal that of a new session, and becomes the program.
+        let child = Command::new("setsid")
+            .args(["--ctty", program])
+            .args(words)
+            .env_clear()
+            .envs(sandbox.env())
+            .env("TERM", "xterm-256color")
+            .envs(env.iter().copied())
+            .current_dir(sandbox.project())
+            .stdin(slave.try_clone().unwrap())
+            .stdout(slave.try_clone().unwrap())
+            .stderr(slave)
+            .spawn()
+            .unwrap();
+        let mut from = master.try_clone().unwrap();
         let (shown, closing) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(false)));
         let (sink, stop) = (Arc::clone(&shown), Arc::clone(&closing));
         let reader = std::thread::spawn(move || {
@@ -70,22 +86,21 @@ impl Terminal {
                 }
             }
         });
-        Self { keys: pair.master.take_writer().unwrap(), master: pair.master, child, shown, closing, reader }
+        Self { master, child, shown, closing, reader }
     }
 
     /// Another size, as when its window is drawn.
     pub(crate) fn resize(&self, size: (u16, u16)) {
-        self.master.resize(pty_size(size)).unwrap();
+        tcsetwinsize(&self.master, window(size)).unwrap();
     }
 
     /// The process in it.
     pub(crate) fn pid(&self) -> i32 {
-        self.child.process_id().unwrap().try_into().unwrap()
+        self.child.id().try_into().unwrap()
     }
 
     pub(crate) fn type_keys(&mut self, keys: &str) {
-        self.keys.write_all(keys.as_bytes()).unwrap();
-        self.keys.flush().unwrap();
+        self.master.write_all(keys.as_bytes()).unwrap();
     }
 
     pub(crate) fn text(&self) -> String {
@@ -98,25 +113,25 @@ impl Terminal {
     }
 
     #[track_caller]
-    pub(crate) fn wait(mut self) -> (u32, String) {
+    pub(crate) fn wait(mut self) -> (i32, String) {
         let status = eventually("the program ends", || self.child.try_wait().unwrap());
-        drop((self.master, self.keys));
+        drop(self.master);
         let _ = self.reader.join();
-        (status.exit_code(), String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned())
+        (status.code().unwrap(), String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned())
     }
 
     /// Closes it as its window would be. The reader holds it open too, and lets go with the next output, which `print` causes.
-    fn close(self, print: impl FnOnce()) -> Box<dyn Child + Send + Sync> {
+    fn close(self, print: impl FnOnce()) -> Child {
         self.closing.store(true, Ordering::SeqCst);
         print();
         self.reader.join().unwrap();
-        drop((self.master, self.keys));
+        drop(self.master);
         self.child
     }
 }
 
-fn pty_size((cols, rows): (u16, u16)) -> PtySize {
-    PtySize { rows, cols, pixel_width: 0, pixel_height: 0 }
+fn window((columns, rows): (u16, u16)) -> Winsize {
+    Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }
 }
 
 #[test]
@@ -183,7 +198,7 @@ fn a_closed_terminal_pauses_the_loop_and_nobody_is_left() {
     terminal.wait_for("[loop job iteration 1/20]");
     let mut child = terminal.close(|| gate.let_one_pass());
     let status = eventually("the runner ends", || child.try_wait().unwrap());
-    assert_eq!(status.exit_code(), 16);
+    assert_eq!(status.code(), Some(16));
     sandbox.nobody_survives();
     assert_eq!(sandbox.kept_text("job", "0001", "output.log"), "last words\n");
     let status = sandbox.status("job");

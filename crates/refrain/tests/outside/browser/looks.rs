@@ -74,10 +74,25 @@ impl ServedProject {
         self.looks(&format!("/p/{project}/job/prompt"), "Mend all of it", &named("prompt"));
         self.looks(&format!("/p/{project}/job/report"), "Started", &named("report"));
         self.looks(&format!("/p/{project}/job/cancel"), "It stops for good", &named("cancel"));
+        for (page, shows) in
+            [("usage", "by day"), ("memory", "Memory"), ("doctor", "file-system"), ("settings", "Filter")]
+        {
+            self.looks(&format!("/{page}"), shows, &named(page));
+        }
+        self.looks("/search?text=work", "at work", &named("search"));
+        self.looks(&format!("/compare?a={project}/job&b={project}/job"), "Tokens in", &named("compare"));
         self.looks("/_design", "Colours", &named("design"));
         self.looks(&format!("/p/{project}/job/attempts/1/logs/output"), "at work", &named("log"));
         self.looks(&format!("/p/{project}/job/attempts/1/activity?find=WORK"), "1 found", &named("found"));
         self.looks(&format!("/p/{project}/floor"), "there is no oak", &named("plan"));
+        browser.go(&format!("{}/", self.url));
+        browser.evaluate("document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'k', ctrlKey: true, bubbles: true }))");
+        browser.fill("#command", "floor");
+        browser.shows("Search everything for");
+        assert_eq!(browser.barriers(), [""; 0], "of the palette");
+        browser.picture(&named("palette"));
+        browser.press(&[Key::Enter]);
+        browser.shows("there is no oak");
         self.looks("/start", "Where it works", &named("start"));
         browser.fill("#goal", "Mend it.");
         browser.fill("#workspace", "/nowhere");

@@ -190,7 +190,7 @@ fn one_that_goes_on_for_ever_waits_longer_each_time_that_there_is_nothing_to_do(
 fn a_claim_of_what_is_not_the_last_iteration_any_more_ends_nothing() {
     let journal = of(Until::Count, Some(1)).turns(claims());
     let limits = Limits { max_iterations: Some(2), ..journal.state.limits.clone() };
-    let journal = journal.then(Event::LoopResumed { limits, approved: None }).taken_over();
+    let journal = journal.then(Event::LoopResumed { limits, approved: None, no_sandbox: false }).taken_over();
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 2 });
 }
 

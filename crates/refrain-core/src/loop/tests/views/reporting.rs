@@ -68,6 +68,9 @@ fn what_shows_its_work_is_the_folder_as_long_as_that_is_its_own() {
     // The slot may have been reassigned: it was given back before anything was proven.
     journal.state.git.released = true;
     shows(&journal, Work::Gone);
+    // It is still there, with what no commit has.
+    journal.state.git.kept = Some("it has 1 file that is not committed".to_owned());
+    shows(&journal, Work::Folder);
     let refused = |change: fn(&mut Spec)| {
         let journal = Journal::gated_by(gates([true]), change).takes(0).gates_end(&[1]);
         journal.attempts(claiming(ClaimSource::Promise)).takes(1).gates_end(&[1])

@@ -4,7 +4,7 @@
 use std::io::Read;
 use std::process::ExitCode;
 
-use clap::{Arg, ArgGroup, CommandFactory, FromArgMatches, Parser, ValueEnum};
+use clap::{Arg, ArgGroup, Args as _, CommandFactory, FromArgMatches, Parser, ValueEnum};
 use refrain_app::effects::TypedOptions;
 use refrain_app::options::adapted::{Adapted, Difference};
 use refrain_app::options::begin::BeginArgs;
@@ -158,7 +158,11 @@ pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<Ex
         Some(text) => text.trim().to_owned(),
         None => String::new(),
     };
-    let TypedLine { options, mut prompt } = typed::read(&text, &known_options())?;
+    let TypedLine { options, mut prompt } = typed::read(
+        &text,
+        &known_options(&Line::command()),
+        &known_options(&start::Args::augment_args(clap::Command::new("start"))),
+    )?;
     let (mut line, said) = line(context, options)?;
     said.check()?;
     count_alone(&mut prompt, &mut line, args.mode.is_some())?;
@@ -265,10 +269,9 @@ fn line(context: &Context, typed: Vec<String>) -> Result<(Typed, TypedOptions), 
 }
 
 /// What a line's options are called, and whether a value follows each.
-fn known_options() -> Vec<KnownOption> {
-    let line = Line::command();
+fn known_options(line: &clap::Command) -> Vec<KnownOption> {
     let named = line.get_arguments().flat_map(|option| {
-        let takes_value = option.get_action().takes_values();
+        let takes_value = option.get_action().takes_values() && !option.is_require_equals_set();
         let long = option.get_long_and_visible_aliases().unwrap_or_default();
         let short = option.get_short_and_visible_aliases().unwrap_or_default();
         let long = long.into_iter().map(|name| format!("--{name}"));

@@ -18,7 +18,12 @@ pub(super) struct KnownOption {
     pub(super) takes_value: bool,
 }
 
-pub(super) fn read(text: &str, known: &[KnownOption]) -> Result<TypedLine, RequestError> {
+/// The options that only a start outside of sessions takes are refused as such.
+pub(super) fn read(
+    text: &str,
+    known: &[KnownOption],
+    outside: &[KnownOption],
+) -> Result<TypedLine, RequestError> {
     let mut line = TypedLine { options: Vec::new(), prompt: String::new() };
     // Where the prompt lies, and the first option behind it.
     let (mut prompt, mut behind) = (None::<(usize, usize)>, None::<String>);
@@ -48,7 +53,8 @@ pub(super) fn read(text: &str, known: &[KnownOption]) -> Result<TypedLine, Reque
             continue;
         }
         let name = word.split('=').next().unwrap_or_default();
-        let option = known.iter().find(|known| known.name == name).ok_or_else(|| unknown(name, known))?;
+        let option = known.iter().find(|known| known.name == name);
+        let option = option.ok_or_else(|| unknown(name, known, outside))?;
         if prompt.is_some() {
             behind.get_or_insert_with(|| name.to_owned());
         }
@@ -68,7 +74,11 @@ pub(super) fn read(text: &str, known: &[KnownOption]) -> Result<TypedLine, Reque
 const AS_TEXT: &str =
     "to make it part of the prompt, put it in quotation marks, or type -- before the prompt";
 
-fn unknown(name: &str, known: &[KnownOption]) -> RequestError {
+fn unknown(name: &str, known: &[KnownOption], outside: &[KnownOption]) -> RequestError {
+    if outside.iter().any(|option| option.name == name) {
+        let error = format!("{name}: not in a session; refrain start takes it");
+        return RequestError::usage(error).hint(AS_TEXT);
+    }
     let meant = nearest(name, known.iter().map(|known| known.name.as_str()));
     let error = RequestError::usage(format!("{name}: unknown option"));
     let error = match meant {
@@ -177,7 +187,7 @@ mod tests {
     #[case::an_open_quotation("It's \"odd --max 3", &["--max", "3"], "It's \"odd")]
     #[case::lines_are_kept("one\n\n  two \\\n three", &[], "one\n\n  two \\\n three")]
     fn options_and_prompt_are_told_apart(#[case] text: &str, #[case] options: &[&str], #[case] prompt: &str) {
-        let line = read(text, &known()).unwrap();
+        let line = read(text, &known(), &[]).unwrap();
         assert_eq!(
             (line.options.iter().map(String::as_str).collect::<Vec<_>>().as_slice(), line.prompt.as_str()),
             (options, prompt)
@@ -192,8 +202,10 @@ mod tests {
     #[case("Explain -- --nope", "--nope: unknown option")]
     #[case("Explain --name to me.", "--name: it stands inside the prompt")]
     #[case("p --name 'a", "a quotation has no end")]
+    #[case("Mend it. --detach", "--detach: not in a session; refrain start takes it")]
     fn what_is_no_option_is_never_text(#[case] text: &str, #[case] says: &str) {
-        let error = read(text, &known()).unwrap_err().to_string();
+        let outside = [KnownOption { name: "--detach".to_owned(), takes_value: false }];
+        let error = read(text, &known(), &outside).unwrap_err().to_string();
         assert!(error.contains(says), "{error}");
     }
 }

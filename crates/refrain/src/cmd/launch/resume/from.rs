@@ -58,6 +58,7 @@ impl Difference for AtResume {
                 .value_parser(values::iteration),
             "max_duration" => total(arg, "How long the loop may take in total"),
             "max_cost" => total(arg, "How much money it may cost in total, in US dollars"),
+            "no_sandbox" => total(arg, "Continue without the sandbox of the loop, with your own rights"),
             "max_tokens" => total(arg, "How many tokens it may use in total"),
             _ => arg.hide_short_help(true),
         }

@@ -142,7 +142,19 @@ fn nobody_is_let_in_without_a_token_that_was_given_out() {
     let job = started(&sandbox, &served);
     for path in [&job, &format!("{job}/export"), "/api/v1/loops", "/api/v1/projects", "/api/v1/openapi.json"]
         .into_iter()
-        .chain(["/api/v1/events", "/api/v1/usage", "/api/v1/metrics", "/mcp", "/", "/start"])
+        .chain([
+            "/api/v1/events",
+            "/api/v1/usage",
+            "/api/v1/metrics",
+            "/mcp",
+            "/",
+            "/start",
+            "/usage",
+            "/memory",
+            "/doctor",
+            "/settings",
+            "/search?text=job",
+        ])
     {
         let refused = served.asks(&format!("GET {path} HTTP/1.1")).with_status(401);
         assert_eq!(refused.header("www-authenticate"), Some("Bearer"), "{path}");

@@ -140,6 +140,22 @@ fn from_each_gates_result_a_link_leads_to_what_it_printed() {
 }
 
 #[test]
+fn the_documentation_is_shown_with_links_between_its_pages() {
+    let sandbox = sandbox();
+    let served = Served::begin(&sandbox, &[]);
+    let first = served.gets("/docs").with_status(200);
+    first.says("href=\"/docs/first-loop\"");
+    let page = served.gets("/docs/loops").with_status(200);
+    page.says("<h1 id=");
+    page.says("href=\"/docs/configuration");
+    page.says("aria-current=\"page\"");
+    assert_eq!(page.header("content-security-policy"), served.gets("/").header("content-security-policy"));
+    served.gets("/docs/reference/loops.md").with_status(404);
+    served.gets("/docs/%3Cb%3E").with_status(404).says("has no page &#60;b&#62;; /docs lists them");
+    served.ends();
+}
+
+#[test]
 fn what_cannot_be_started_says_why_at_its_field() {
     let sandbox = sandbox();
     let served = Served::begin(&sandbox, &[]);
@@ -152,5 +168,78 @@ fn what_cannot_be_started_says_why_at_its_field() {
     let shown = served.posts_with("/start", form, "goal=Mend+it&command=true&do=preview").with_status(200);
     assert!(shown.body.find("What will run") < shown.body.find("value=\"start\""), "{shown:#?}");
     shown.says("true works in the folder as it is, without commits.");
+    served.ends();
+}
+
+#[test]
+fn pages_about_all_loops_sum_search_and_compare_them() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent(
+        "agent",
+        &format!("echo \"needle $REFRAIN_ITERATION\"; echo $REFRAIN_ITERATION > made\n[ $REFRAIN_ITERATION = 1 ] && echo no || {CLAIM}"),
+    );
+    let gate = "tests=echo 'FAILED t.py::a - b'; echo '1 failed in 1s'; exit 1";
+    for name in ["one", "two", "three"] {
+        let words =
+            ["start", "--command", &agent, "--name", name, "--quiet", "--max-iterations", "2", "--gate"];
+        sandbox.refrain(&[&words[..], &[gate, "Mend the <b>clock</b>."]].concat());
+    }
+    sandbox.refrain(&["memory", "add", "The clock is <i>late</i>."]).with_code(0);
+    sandbox.refrain(&["config", "set", "notify.ntfy", "https://ntfy.example.org/hidden-topic"]).with_code(0);
+    let served = Served::begin(&sandbox, &[]);
+    let project = project(&served);
+    let shows = |path: &str, parts: &[&str]| {
+        let page = served.gets(path).with_status(200).body;
+        let missing: Vec<_> = parts.iter().filter(|part| !page.contains(**part)).collect();
+        assert!(missing.is_empty(), "{path} lacks {missing:?}: {page}");
+        assert!(
+            !page.contains(" style=") && !page.contains("<b>clock") && !page.contains("<i>late"),
+            "{page}"
+        );
+        page
+    };
+    shows("/usage", &["Attempts by day", "<svg", "Verified loops", "iteration-cap"]);
+    shows("/usage?by=agent&since=all&x=1", &["By agent", "generic"]);
+    shows("/memory", &["The clock is", "fact"]);
+    shows("/memory?kind=fact&text=clock", &["The clock is"]);
+    shows("/doctor", &["file-system"]);
+    let settings = shows("/settings", &["start.max-iterations", "https://ntfy.example.org/…"]);
+    assert!(!settings.contains("hidden-topic"), "{settings}");
+    shows("/search?text=needle", &["one, iteration 2", "needle 2"]);
+    shows("/search?text=clock", &["two", "three"]);
+    shows("/search", &["Search all loops"]);
+    shows(&format!("/compare?a={project}/one&b={project}/two"), &["2/2", "Changes", "generic"]);
+    shows("/compare", &["Choose two loops"]);
+    shows(&format!("/p/{project}/one/gates"), &["Failing tests", "<title>1: 1</title>", "t.py::a"]);
+    shows(&format!("/p/{project}/one/report"), &["Time", "by iteration"]);
+    served.gets("/usage?project=nothing").with_status(404);
+    // What similar loops took is said before another one is started.
+    let form = "Content-Type: application/x-www-form-urlencoded\r\n";
+    let preview = served.posts_with("/start", form, "goal=Mend+it.&command=true&do=preview").with_status(200);
+    preview.says("Similar loops took: 2 iterations");
+    served.ends();
+}
+
+#[test]
+fn a_comment_on_a_line_steers_and_a_long_list_has_pages() {
+    let sandbox = sandbox();
+    at_work(&sandbox, CHANGES, &[]);
+    let served = Served::begin(&sandbox, &[]);
+    let (at, form) =
+        (format!("/p/{}/job", project(&served)), "Content-Type: application/x-www-form-urlencoded\r\n");
+    served.gets(&format!("{at}/diff")).with_status(200).says("Comment on made.rs");
+    let sent = served
+        .posts_with(&format!("{at}/comment"), form, "path=made.rs&line=1&text=Name+it.")
+        .with_status(303);
+    assert_eq!(sent.header("location"), Some(format!("{at}/diff?did=comment").as_str()));
+    assert!(
+        sandbox.journal("job").iter().any(|event| event.to_string().contains("About made.rs:1: Name it."))
+    );
+    served
+        .posts_with(&format!("{at}/comment"), form, "path=made.rs&line=x&text=No.")
+        .with_status(400)
+        .says("line x");
+    let second = served.gets("/?page=2").with_status(200).body;
+    assert!(!second.contains("/p/") && second.contains("Previous"), "{second}");
     served.ends();
 }

@@ -80,6 +80,15 @@ const TABLE: &[Row] = &[
         does: does::report,
     },
     Row {
+        verb: "diff",
+        route: "GET /projects/{project}/loops/{id}/diff",
+        tool: Ok("loop_diff"),
+        page: Ok("/p/{project}/{id}/diff"),
+        top: Err(A_READER),
+        acts: false,
+        does: does::diff,
+    },
+    Row {
         verb: "export",
         route: "GET /projects/{project}/loops/{id}/export",
         tool: Err("it is for other systems"),
@@ -216,6 +225,24 @@ const TABLE: &[Row] = &[
         does: does::archive,
     },
     Row {
+        verb: "merge",
+        route: "POST /projects/{project}/loops/{id}/merge",
+        tool: Ok("loop_merge"),
+        page: Ok("/p/{project}/{id}/merge"),
+        top: Err(A_PERSON),
+        acts: true,
+        does: does::merge,
+    },
+    Row {
+        verb: "discard",
+        route: "POST /projects/{project}/loops/{id}/discard",
+        tool: Ok("loop_discard"),
+        page: Ok("/p/{project}/{id}/discard"),
+        top: Err(A_PERSON),
+        acts: true,
+        does: does::discard,
+    },
+    Row {
         verb: "plan tune",
         route: "POST /projects/{project}/loops/{id}/tune",
         tool: Err("it is a person that is asked"),
@@ -232,7 +259,6 @@ const ROUTES_ALONE: &[(&str, &str)] = &[
     ("GET /projects", "list --all-projects names the folders"),
     ("POST /loops/preview", "whoever types a command line sees it"),
     ("GET /projects/{project}/loops/{id}/notes", "state.md lies in the worktree"),
-    ("GET /projects/{project}/loops/{id}/diff", "git shows it in the worktree"),
     ("GET /projects/{project}/loops/{id}/attempts/{attempt}/prompt", "it lies beside the logs"),
     ("GET /projects/{project}/loops/{id}/attempts/{attempt}/activity", "logs, and watch, show it"),
 ];
@@ -377,7 +403,7 @@ fn every_surface_can_do_what_the_others_can() {
 #[test]
 fn what_can_be_looked_at_is_the_same_wherever_it_is_looked_at() {
     let world = World::new(&["x"]);
-    let says = format!("echo 'at work'\n{CLAIM}");
+    let says = format!("echo 'at work'; echo x > made.txt\n{CLAIM}");
     let agent = world.sandbox.agent("agent", &says);
     let words = ["start", "Mend it.", "--command", &agent, "--name", "job", "--gate", "made=true", "--quiet"];
     world.sandbox.refrain(&words).with_code(0);

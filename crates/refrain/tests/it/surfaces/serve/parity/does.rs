@@ -56,6 +56,26 @@ pub(super) fn report(world: &World, row: &Row) {
     assert_eq!(world.tool(row, json!({"loop_id": "job"}))["report"], told);
 }
 
+pub(super) fn diff(world: &World, row: &Row) {
+    for asked in [json!({"loop_id": "job"}), json!({"loop_id": "job", "iteration": 1})] {
+        let n = asked["iteration"].as_u64().map(|n| n.to_string());
+        let words = n.iter().flat_map(|n| ["--iteration", n]);
+        let words: Vec<_> = ["diff", "job"].into_iter().chain(words).collect();
+        let told = world.sandbox.refrain(&words).with_code(0).stdout;
+        let query = n.as_ref().map(|n| format!("?iteration={n}")).unwrap_or_default();
+        let found = world.served.gets(&(world.at(row.route, "job") + &query)).with_status(200).json();
+        assert_eq!(found["diff"].as_str().unwrap().trim_end(), told.trim_end());
+        assert_eq!(world.tool(row, asked), found);
+    }
+    let stat = world.tool(row, json!({"loop_id": "job", "stat": true}));
+    assert!(stat["stat"].as_str().unwrap().contains("made.txt") && stat["diff"] == "", "{stat:#}");
+    let none = "iteration 9: loop job has no such iteration; accepted are 1 to 1";
+    world.served.gets(&(world.at(row.route, "job") + "?iteration=9")).with_status(400).says(none);
+    let asked = json!({"loop_id": "job", "iteration": 9});
+    assert_eq!(crate::surfaces::mcp::refuses(&world.sandbox, row.tool.unwrap(), asked), none);
+    world.shows(row, "job", "made.txt");
+}
+
 pub(super) fn export(world: &World, row: &Row) {
     for format in ["json", "synthex", "descartes", "ralph", "randroid"] {
         let told = world.sandbox.refrain(&["export", "job", "--as", format]).with_code(0).stdout;
@@ -237,6 +257,57 @@ pub(super) fn archive(world: &World, row: &Row) {
     let left = ids(&world.cli(&["list"]), |row| row);
     assert!(left.contains(&"c-tool".to_owned()), "{left:?}");
     assert!(!["c-cli", "c-api", "c-page"].iter().any(|id| left.contains(&(*id).to_owned())), "{left:?}");
+}
+
+/// Loops with work in a worktree of their own; `TAG-bare` has no gate.
+fn branches(world: &World, tag: &str) {
+    let script = format!("echo x > $REFRAIN_LOOP_ID.txt\n{CLAIM}");
+    let agent = world.sandbox.agent("makes", &script);
+    for id in ["cli", "api", "tool", "page", "bare"].map(|surface| format!("{tag}-{surface}")) {
+        let words = ["start", "Mend it.", "--command", &agent, "--name", &id, "--worktree", "--quiet"];
+        let gate = if id.ends_with("bare") { &[][..] } else { &["--gate", "true"] };
+        world.sandbox.refrain(&[&words[..], &["--git-workflow", "commit"], gate].concat()).with_code(0);
+    }
+}
+
+pub(super) fn merge(world: &World, row: &Row) {
+    branches(world, "m");
+    world.sandbox.refrain(&["merge", "m-cli"]).with_code(0);
+    let merged = world.posts(row, "m-api", json!({"squash": true}));
+    assert_eq!((&merged["loop_id"], &merged["how"]), (&json!("m-api"), &json!("squash")));
+    let merged = world.tool(row, json!({"loop_id": "m-tool"}));
+    assert_eq!(merged["how"], "merge");
+    assert_eq!(world.sandbox.git(&["rev-parse", "HEAD"]).trim(), merged["commit"].as_str().unwrap());
+    world.forms(row, "m-page", "");
+    for file in ["m-cli.txt", "m-api.txt", "m-tool.txt", "m-page.txt"] {
+        assert!(world.sandbox.project().join(file).exists(), "{file}");
+    }
+    // A tool merges only what is verified.
+    let bare = world.at(row.route, "m-bare");
+    world.served.posts(&bare, json!({})).with_status(409).says("m-bare is unverified");
+    let tool = row.tool.unwrap();
+    let refused = crate::surfaces::mcp::refuses(&world.sandbox, tool, json!({"loop_id": "m-bare"}));
+    assert!(refused.contains("m-bare is unverified"), "{refused}");
+    let asked = json!({"loop_id": "m-bare", "unverified": true});
+    let refused = crate::surfaces::mcp::refuses(&world.sandbox, tool, asked);
+    assert!(refused.contains("unverified"), "{refused}");
+    assert!(!world.sandbox.project().join("m-bare.txt").exists());
+    world.posts(row, "m-bare", json!({"unverified": true}));
+    assert!(world.sandbox.project().join("m-bare.txt").exists());
+}
+
+pub(super) fn discard(world: &World, row: &Row) {
+    branches(world, "d");
+    world.sandbox.refrain(&["discard", "d-cli"]).with_code(0);
+    let discarded = world.posts(row, "d-api", json!({}));
+    assert_eq!(discarded["kept"][0]["reference"], "refs/refrain/discarded/d-api");
+    let discarded = world.tool(row, json!({"loop_id": "d-tool"}));
+    assert_eq!(discarded["kept"][0]["reference"], "refs/refrain/discarded/d-tool");
+    world.forms(row, "d-page", "");
+    let left = ids(&world.cli(&["list"]), |row| row);
+    assert!(left.iter().all(|id| !id.starts_with("d-") || id == "d-bare"), "{left:?}");
+    let kept = world.sandbox.git(&["for-each-ref", "--format=%(refname)", "refs/refrain/discarded"]);
+    assert_eq!(kept.lines().count(), 4, "{kept}");
 }
 
 pub(super) fn tune(world: &World, row: &Row) {

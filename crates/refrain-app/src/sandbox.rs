@@ -1,15 +1,18 @@
-//! The sandbox of a loop: as asked for, and as this machine can make it.
+//! The sandbox of a loop: as asked for, as this machine can make it, and one host more.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_core::Spec;
-use refrain_core::sandbox::{SandboxMode, SandboxSpec};
+use refrain_core::event::Ask;
+use refrain_core::sandbox::{Host, SandboxMode, SandboxSpec};
+use refrain_core::{LoopId, Spec};
 use refrain_engine::sandbox::NoSandbox;
+use refrain_engine::{ByKind, LoopRequest, Service};
 
-use crate::Context;
-use crate::error::{Code, RequestError};
+use crate::error::{Code, Message, RequestError};
+use crate::verbs::Slow;
+use crate::{Action, Context};
 
 /// The sandbox, made once to see that this machine has it. Nothing is begun without the sandbox that was asked for.
-pub(super) fn of(
+pub(crate) fn of(
     context: &Context,
     spec: &Spec,
     (mode, sandbox): (SandboxMode, SandboxSpec),
@@ -28,6 +31,15 @@ pub(super) fn of(
         let error =
             format!("sandbox.processes = {given}: too few for a build; accepted are {fewest} and more");
         return Err(RequestError::usage(error));
+    }
+    if let Some(program) = refrain_engine::sandbox::hidden_program(&context.host, spec, &sandbox) {
+        let error = Message::from("the sandbox hides the program ").then(program.to_string());
+        if mode == SandboxMode::Auto {
+            notes.push(format!("the loop runs without a sandbox: it would hide the program {program}"));
+            return Ok(None);
+        }
+        return Err(RequestError::usage(error)
+            .hint("move it out of /tmp and of hidden folders; --no-sandbox starts it with your own rights"));
     }
     match (refrain_engine::sandbox::probe(&context.host, spec, &sandbox), mode) {
         (Ok(()), _) => Ok(Some(sandbox)),
@@ -59,4 +71,27 @@ fn paths(context: &Context, key: &str, paths: &[Utf8PathBuf]) -> Result<Vec<Utf8
 pub fn refused(error: &NoSandbox) -> RequestError {
     let text = format!("this machine cannot make the sandbox: {error}");
     RequestError::new(Code::Failed, text).hint(error.cause.remedy())
+}
+
+/// Allows the host from the next run of the agent or of a gate on; returns once the loop has taken the request.
+pub fn allow_host(
+    context: &Context,
+    service: &Service,
+    id: &LoopId,
+    host: &Host,
+    mut slow: Slow<'_>,
+) -> Result<(), RequestError> {
+    context.check_on(Action::AllowHost, service, id)?;
+    slow.check(service, id)?;
+    let ask = (Ask::AllowHost(host.clone()), context.caller.asker());
+    let answered = service.ask(id, LoopRequest::AllowHost, ask, |runner| slow.note(id, runner))?;
+    let hosts = match &answered {
+        ByKind::Loop(state) => state.spec.sandbox.as_ref().map(|sandbox| sandbox.hosts.as_slice()),
+        ByKind::Plan(_) => None,
+    };
+    if hosts.is_some_and(|hosts| hosts.contains(host)) {
+        return Ok(());
+    }
+    let error = format!("{id} does not allow {host}: the request has no valid signature");
+    Err(RequestError::new(Code::Refused, error).hint(format!("refrain verify {id} says which keys count")))
 }

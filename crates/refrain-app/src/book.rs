@@ -1,12 +1,12 @@
-//! The book below `docs/`, embedded: the pages that `refrain docs` prints.
+//! The book below `docs/`, embedded: the pages that `refrain docs` prints and `refrain serve` shows.
 
 use refrain_core::text::nearest;
 
 /// A page of the book; its topic is the name of its file.
-pub(crate) struct Page {
-    pub(crate) part: &'static str,
-    pub(crate) topic: &'static str,
-    pub(crate) text: &'static str,
+pub struct Page {
+    pub part: &'static str,
+    pub topic: &'static str,
+    pub text: &'static str,
 }
 
 macro_rules! pages {
@@ -19,8 +19,11 @@ macro_rules! pages {
     };
 }
 
+/// The first page of the book: which of the others answers what.
+pub const INDEX: &str = include_str!("../../../docs/README.md");
+
 /// All pages, in the order of reading.
-pub(crate) const PAGES: &[Page] = pages! {
+pub const PAGES: &[Page] = pages! {
     "tutorial": "first-loop" "claude-code" "first-plan" "morning-after";
     "how-to": "add-gates" "protect-tests" "merge-work" "pull-requests" "github-actions" "set-limits" "when-stuck"
         "approve-from-afar" "loops-in-slack" "own-agent" "coming-from";
@@ -31,13 +34,18 @@ pub(crate) const PAGES: &[Page] = pages! {
 };
 
 impl Page {
-    pub(crate) fn title(&self) -> &'static str {
+    /// The page's first heading.
+    #[must_use]
+    pub fn title(&self) -> &'static str {
         self.text.lines().next().unwrap_or_default().trim_start_matches("# ")
     }
 }
 
-/// The page about a topic, or the topic that was probably meant.
-pub(crate) fn find(topic: &str) -> Result<&'static Page, Option<&'static str>> {
+/// The page about a topic.
+///
+/// # Errors
+/// The topic that was probably meant.
+pub fn find(topic: &str) -> Result<&'static Page, Option<&'static str>> {
     let name = topic.trim_end_matches(".md").to_lowercase();
     let page =
         PAGES.iter().find(|page| page.topic == name || format!("{}/{}", page.part, page.topic) == name);

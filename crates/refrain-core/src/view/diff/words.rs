@@ -1,0 +1,136 @@
+//! The words that differ between a removed line and the line added for it.
+
+use super::{DiffKind, DiffLine};
+
+/// A line with more words is not compared word by word.
+const MOST_WORDS: usize = 240;
+
+/// Marks the words that differ in each removed line and the added line at the same place of its block.
+pub(super) fn mark(lines: &mut [DiffLine]) {
+    let mut at = 0;
+    while at < lines.len() {
+        let removed = run(&lines[at..], DiffKind::Removed);
+        let added = run(&lines[at + removed..], DiffKind::Added);
+        for pair in 0..removed.min(added) {
+            let (before, after) = (at + pair, at + removed + pair);
+            let marks = compare(&lines[before].text, &lines[after].text);
+            if let Some((old, new)) = marks {
+                (lines[before].parts, lines[after].parts) = (old, new);
+            }
+        }
+        at += (removed + added).max(1);
+    }
+}
+
+fn run(lines: &[DiffLine], kind: DiffKind) -> usize {
+    lines.iter().take_while(|line| line.kind == kind).count()
+}
+
+/// The parts of a line, and whether each differs.
+type Parts = Vec<(bool, String)>;
+
+/// Both lines in parts; none if they have too little in common.
+fn compare(old: &str, new: &str) -> Option<(Parts, Parts)> {
+    let (before, after) = (words(old), words(new));
+    if before.len() > MOST_WORDS || after.len() > MOST_WORDS {
+        return None;
+    }
+    let (same_before, same_after) = common(&before, &after);
+    let text = |word: &&str| !word.trim().is_empty();
+    let shared: usize = before
+        .iter()
+        .zip(&same_before)
+        .filter(|(word, same)| **same && text(word))
+        .map(|(it, _)| it.len())
+        .sum();
+    let longest = old.trim().len().max(new.trim().len());
+    (shared * 3 >= longest && shared > 0)
+        .then(|| (joined(&before, &same_before), joined(&after, &same_after)))
+}
+
+/// Runs of letters and digits, runs of spaces, and each other character by itself.
+fn words(line: &str) -> Vec<&str> {
+    let class = |c: char| match c {
+        _ if c.is_alphanumeric() || c == '_' => 0,
+        _ if c.is_whitespace() => 1,
+        _ => 2,
+    };
+    let (mut words, mut start, mut last) = (Vec::new(), 0, None);
+    for (at, c) in line.char_indices() {
+        let this = class(c);
+        if last.is_some_and(|last| last != this || this == 2) {
+            words.push(&line[start..at]);
+            start = at;
+        }
+        last = Some(this);
+    }
+    words.extend(Some(&line[start..]).filter(|rest| !rest.is_empty()));
+    words
+}
+
+/// Which words of either line are in their longest common subsequence.
+fn common(before: &[&str], after: &[&str]) -> (Vec<bool>, Vec<bool>) {
+    let width = after.len() + 1;
+    // The length for the rest of each line from these words on.
+    let mut longest = vec![0_u16; (before.len() + 1) * width];
+    for old in (0..before.len()).rev() {
+        for new in (0..after.len()).rev() {
+            longest[old * width + new] = if before[old] == after[new] {
+                longest[(old + 1) * width + new + 1] + 1
+            } else {
+                longest[(old + 1) * width + new].max(longest[old * width + new + 1])
+            };
+        }
+    }
+    let (mut same_before, mut same_after) = (vec![false; before.len()], vec![false; after.len()]);
+    let (mut old, mut new) = (0, 0);
+    while old < before.len() && new < after.len() {
+        if before[old] == after[new] {
+            (same_before[old], same_after[new]) = (true, true);
+            (old, new) = (old + 1, new + 1);
+        } else if longest[(old + 1) * width + new] >= longest[old * width + new + 1] {
+            old += 1;
+        } else {
+            new += 1;
+        }
+    }
+    (same_before, same_after)
+}
+
+fn joined(words: &[&str], same: &[bool]) -> Parts {
+    let mut parts: Parts = Vec::new();
+    for (word, same) in words.iter().zip(same) {
+        match parts.last_mut() {
+            Some((differs, text)) if *differs != *same => text.push_str(word),
+            _ => parts.push((!same, (*word).to_owned())),
+        }
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(parts: &Parts) -> String {
+        parts
+            .iter()
+            .map(|(differs, text)| if *differs { format!("[{text}]") } else { text.clone() })
+            .collect()
+    }
+
+    #[test]
+    fn changed_words_are_marked_if_the_lines_are_alike() {
+        let (old, new) = compare("let total = price(item);", "let total = price(&item) - off;").unwrap();
+        assert_eq!(shown(&old), "let total = price(item);");
+        assert_eq!(shown(&new), "let total = price([&]item)[ - off];");
+        let (old, new) = compare("fn añadir(x: u32)", "fn añadir(y: u64)").unwrap();
+        assert_eq!(
+            (shown(&old), shown(&new)),
+            ("fn añadir([x]: [u32])".into(), "fn añadir([y]: [u64])".into())
+        );
+        assert_eq!(compare("alpha beta", "something else entirely"), None);
+        assert_eq!(compare("", "x"), None);
+        assert_eq!(compare(&"a ".repeat(300), "a"), None);
+    }
+}

@@ -1,0 +1,114 @@
+//! Two loops beside each other.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use refrain_core::spec::Millis;
+use refrain_core::text::grouped;
+use refrain_core::view::diff::diff_files;
+use refrain_engine::now;
+
+use super::given;
+use crate::desk::{Desk, LoopAddress, OverviewFilter, Refusal};
+use crate::http::app_state::AppState;
+use crate::http::pages::figures::{Chart, loop_charts, money};
+use crate::http::pages::frame::{Frame, PageQuery, page, shown};
+use crate::http::pages::one::{LoopPage, see};
+use crate::http::pages::parts::{Label, Strip};
+
+#[derive(Template)]
+#[template(path = "compare.html")]
+struct Page {
+    frame: Frame,
+    /// What is compared, as `PROJECT/ID`.
+    names: [String; 2],
+    /// What can be.
+    choices: Vec<String>,
+    sides: Vec<Side>,
+    rows: Vec<Row>,
+}
+
+/// A loop.
+struct Side {
+    id: String,
+    href: String,
+    status: Label,
+    goal: String,
+    strip: Strip,
+    chart: Option<Chart>,
+}
+
+/// A fact about each.
+struct Row {
+    name: &'static str,
+    values: [String; 2],
+    differs: bool,
+}
+
+pub(super) async fn show(State(door): State<Arc<AppState>>, asked: PageQuery) -> Response {
+    let frame = Frame::of_all(&door);
+    let names = ["a", "b"].map(|name| given(&asked, name).unwrap_or_default());
+    let wanted = names.clone();
+    let found = door.at_desk(move |desk| look(desk, &wanted)).await;
+    shown(&door, found, |(choices, sides, rows)| page(&Page { frame, names, choices, sides, rows }))
+}
+
+type Compared = (Vec<String>, Vec<Side>, Vec<Row>);
+
+fn look(desk: &Desk, names: &[String; 2]) -> Result<Compared, Refusal> {
+    let entries = desk.overview(&OverviewFilter::default())?.entries;
+    let loops = entries.iter().filter(|entry| entry.facts.tag.is_none());
+    let choices = loops.map(|entry| format!("{}/{}", entry.project, entry.brief.id)).collect();
+    let [Some(one), Some(other)] = names.each_ref().map(|name| place(name)) else {
+        return Ok((choices, Vec::new(), Vec::new()));
+    };
+    let (one, other) = (side(desk, &one)?, side(desk, &other)?);
+    let rows = one.1.into_iter().zip(other.1).map(|((name, left), (_, right))| Row {
+        name,
+        differs: left != right,
+        values: [left, right],
+    });
+    let rows = rows.collect();
+    Ok((choices, vec![one.0, other.0], rows))
+}
+
+fn place(name: &str) -> Option<LoopAddress> {
+    let (project, id) = name.rsplit_once('/')?;
+    Some(LoopAddress { project: project.to_owned(), id: id.to_owned() })
+}
+
+/// The names of facts with their values.
+type Facts = Vec<(&'static str, String)>;
+
+fn side(desk: &Desk, at: &LoopAddress) -> Result<(Side, Facts), Refusal> {
+    let LoopPage { status, goal, .. } = see(desk, at)?;
+    let files = diff_files(&desk.difference(at, None)?.diff);
+    let (added, removed) = files.iter().fold((0, 0), |sum, it| (sum.0 + it.added, sum.1 + it.removed));
+    let usage = &status.usage;
+    let took = status.ended_at.unwrap_or_else(now).duration_since(status.started_at).unsigned_abs();
+    let tokens = |count: Option<u64>| count.map_or_else(|| "–".to_owned(), grouped);
+    let gates = status.gates.iter().map(|it| format!("{} {}", if it.passed { "✔" } else { "✘" }, it.name));
+    let facts = vec![
+        ("Result", status.reason.clone()),
+        ("Agent", status.agent.to_string()),
+        ("Model", status.model.clone().unwrap_or_else(|| "its own choice".to_owned())),
+        ("Iterations", status.progress()),
+        ("Cost", money(usage.cost_usd, usage.cost_at_least)),
+        ("Tokens in", tokens(usage.input_tokens)),
+        ("Tokens out", tokens(usage.output_tokens)),
+        ("Time", Millis::from(took).to_string()),
+        ("Gates", gates.collect::<Vec<_>>().join("  ")),
+        ("Changes", format!("{} files, +{added} −{removed}", files.len())),
+    ];
+    let side = Side {
+        id: status.id.to_string(),
+        href: at.path(),
+        status: Label::of(status.status, status.verified),
+        goal,
+        strip: Strip::of(status.iterations.as_deref().unwrap_or_default()),
+        chart: loop_charts::cost(&status),
+    };
+    Ok((side, facts))
+}

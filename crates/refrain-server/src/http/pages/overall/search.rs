@@ -1,0 +1,102 @@
+//! The search over all loops: their names, goals and reasons, and what the agents of the latest ones printed.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+
+use super::given;
+use crate::desk::{Desk, Entry, Line, LoopAddress, OverviewFilter, Refusal};
+use crate::http::app_state::AppState;
+use crate::http::pages::frame::{Frame, PageQuery, page, shown};
+use crate::http::pages::parts::Label;
+
+/// How many of the loops touched last are searched for what their agents printed.
+const MOST_SEARCHED: usize = 30;
+/// How many lines of one attempt, and how many attempts, are shown.
+const MOST_LINES: usize = 5;
+const MOST_ATTEMPTS: usize = 20;
+
+#[derive(Template)]
+#[template(path = "search.html")]
+struct Page {
+    frame: Frame,
+    wanted: String,
+    loops: Vec<Found>,
+    /// There are more than those.
+    has_more: bool,
+    output: Vec<Output>,
+    searched: usize,
+}
+
+/// A loop or plan.
+struct Found {
+    id: String,
+    href: String,
+    status: Label,
+    folder: String,
+    goal: String,
+}
+
+/// An attempt with lines that match.
+struct Output {
+    name: String,
+    href: String,
+    lines: Vec<Line>,
+}
+
+pub(super) async fn show(State(door): State<Arc<AppState>>, asked: PageQuery) -> Response {
+    let frame = Frame::of_all(&door).in_section("search");
+    let wanted = given(&asked, "text").unwrap_or_default();
+    let text = wanted.clone();
+    let found = door.at_desk(move |desk| look(desk, &text)).await;
+    shown(&door, found, |(loops, has_more, output, searched)| {
+        page(&Page { frame, wanted, loops, has_more, output, searched })
+    })
+}
+
+type Results = (Vec<Found>, bool, Vec<Output>, usize);
+
+fn look(desk: &Desk, wanted: &str) -> Result<Results, Refusal> {
+    if wanted.is_empty() {
+        return Ok((Vec::new(), false, Vec::new(), 0));
+    }
+    let filter = OverviewFilter { text: wanted.to_owned(), ..OverviewFilter::default() };
+    let matching = desk.overview(&filter)?;
+    let loops = matching.entries.into_iter().map(|entry| Found {
+        href: format!("/p/{}/{}", entry.project, entry.brief.id),
+        id: entry.brief.id.to_string(),
+        status: Label::of(entry.brief.status, entry.brief.verified),
+        folder: entry.folder,
+        goal: entry.goal,
+    });
+    let mut latest: Vec<Entry> = desk.overview(&OverviewFilter::default())?.entries;
+    latest.retain(|entry| entry.facts.tag.is_none() && entry.brief.iteration > 0);
+    latest.sort_by_key(|entry| std::cmp::Reverse(entry.brief.updated_at));
+    latest.truncate(MOST_SEARCHED);
+    let (mut output, searched) = (Vec::new(), latest.len());
+    for entry in latest {
+        // Of a loop that is gone, or printed nothing, nothing is found.
+        let at = LoopAddress { project: entry.project, id: entry.brief.id.to_string() };
+        let attempt = format!("{}.{}", entry.brief.iteration, entry.facts.attempt.max(1));
+        let attempt = attempt.strip_suffix(".1").unwrap_or(&attempt);
+        let Ok(activity) = desk.search(&at, attempt, wanted, None) else { continue };
+        let lines: Vec<_> = activity.lines.into_iter().take(MOST_LINES).collect();
+        if !lines.is_empty() {
+            output.push(Output {
+                name: format!("{}, iteration {attempt}", at.id),
+                href: address_of(&at, attempt, wanted),
+                lines,
+            });
+        }
+        if output.len() >= MOST_ATTEMPTS {
+            break;
+        }
+    }
+    Ok((loops.collect(), matching.more > 0, output, searched))
+}
+
+fn address_of(at: &LoopAddress, attempt: &str, wanted: &str) -> String {
+    super::address(&format!("{}/attempts/{attempt}/activity", at.path()), &[("find", wanted)])
+}
