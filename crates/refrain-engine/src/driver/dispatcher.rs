@@ -259,7 +259,7 @@ impl<'a> Drive<'a> {
                 env: &self.git_env(),
                 opened: &self.opened,
                 ground: &self.ground,
-                host: &self.driver.host,
+                host: self.driver.host,
                 longest: LONGEST,
                 locks: &self.driver.locks,
                 // A session keeps working meanwhile.

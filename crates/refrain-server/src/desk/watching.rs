@@ -1,10 +1,10 @@
 //! Views of one loop or plan, named by its project and id, and of all of them in a list.
 
 use refrain_app::differences::diff;
-use refrain_core::{AttemptId, LoopId};
 use refrain_core::fingerprint::failing_tests;
 use refrain_core::gate::GateName;
 use refrain_core::view::{Gate, Iteration, Status as LoopStatus};
+use refrain_core::{AttemptId, LoopId};
 use refrain_engine::{Brief, Detail, Differences, Listed, LogKind, Service};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

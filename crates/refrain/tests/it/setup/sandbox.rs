@@ -210,8 +210,7 @@ fn a_refused_host_is_recorded_and_told() {
 #[test]
 fn a_loop_leaves_its_sandbox_only_by_an_option() {
     let Some(sandbox) = sandbox() else { return };
-    let look =
-        "if test -n \"$(ls $HOME/state/refrain 2> /dev/null)\"; then echo open; else echo hidden; fi >> $NOTES/said";
+    let look = "if test -n \"$(ls $HOME/state/refrain 2> /dev/null)\"; then echo open; else echo hidden; fi >> $NOTES/said";
     start(&sandbox, look, &[]).with_code(10);
     sandbox.refrain(&["resume", "job", "--max-iterations", "2"]).with_code(10);
     let run = sandbox.refrain(&["resume", "job", "--no-sandbox", "--max-iterations", "3"]).with_code(10);
