@@ -2,17 +2,15 @@
 //! and history. Files that were changed or new before the loop count; so do repositories inside of it, as plain
 //! files.
 //!
-//! The first look asks git which files there are, and takes from its index what it has of those that are unchanged.
-//! Every later look compares how each file and folder looks (size, times, inode) with the look before, and reads only
-//! what differs. Git is asked again only when a name appears that it may ignore. Without a repository every file
-//! counts.
+//! Git says which files there are, and what its index has of those that are unchanged; all others are read. A file that
+//! looks (size, times, inode) as at the last look is not read again. Without a repository every file counts.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -22,8 +20,6 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::candidate::SUBMODULE;
 use crate::error::GitError;
-use crate::plumbing::disk::{FileStamp, seen};
-use crate::plumbing::git::Git;
 use crate::plumbing::object::{blob, blob_of};
 use crate::repository::{Repository, is_refrains};
 
@@ -41,10 +37,6 @@ const TICK: Duration = Duration::from_millis(100);
 pub struct WorkSnapshot {
     root: Utf8PathBuf,
     files: BTreeMap<Vec<u8>, Content>,
-    folders: BTreeMap<Vec<u8>, Folder>,
-    rules: Option<(Utf8PathBuf, FileStamp)>,
-    /// The time when the look is given up.
-    until: Option<Instant>,
 }
 
 /// The attributes of a file or folder; if it is settled, different content has a different stamp.
@@ -68,19 +60,17 @@ struct Content {
     by_stamp: bool,
 }
 
-#[derive(Debug)]
-struct Folder {
-    stamp: Stamp,
-    /// Every name in it counts: git's ignore rules do not apply.
-    is_plain: bool,
-    /// Names in it that do not count.
-    ignored: BTreeSet<Vec<u8>>,
-}
-
-/// Whether the files on disk are enough to decide.
-enum WorkScan {
-    Complete,
-    AskGit,
+/// A look at a worktree.
+struct Scan<'a> {
+    root: &'a Utf8Path,
+    /// The files at the last look.
+    known: &'a BTreeMap<Vec<u8>, Content>,
+    /// See [`settled_before`].
+    before: Duration,
+    until: Instant,
+    files: BTreeMap<Vec<u8>, Content>,
+    /// How many files and folders were seen.
+    count: usize,
 }
 
 impl Stamp {
@@ -102,7 +92,11 @@ impl Stamp {
 
     /// Whether a file with stamp `now` has the same content as with stamp `self`.
     fn is_same(&self, now: &Self) -> bool {
-        self.is_settled && Self { is_settled: true, ..*now } == *self
+        self.is_settled && self.looks(now)
+    }
+
+    fn looks(&self, now: &Self) -> bool {
+        Self { is_settled: self.is_settled, ..*now } == *self
     }
 
     fn is_folder(&self) -> bool {
@@ -132,18 +126,12 @@ impl WorkSnapshot {
         if self.root != root {
             *self = Self { root: root.to_owned(), ..Self::default() };
         }
-        self.until = Some(until);
-        let before = settled_before();
-        let is_new = self.folders.is_empty();
-        if is_new || matches!(self.look_again(before)?, WorkScan::AskGit) {
-            match repository {
-                Some(repository) => self.ask_git(repository, before)?,
-                None => {
-                    (self.files, self.folders) = Default::default();
-                    self.add_plain(Vec::new(), before)?;
-                }
-            }
-        }
+        let (known, before) = (&self.files, settled_before());
+        let scan = Scan { root, known, before, until, files: BTreeMap::new(), count: 0 };
+        self.files = match repository {
+            Some(repository) => scan.with_git(repository)?,
+            None => scan.of_folder()?,
+        };
         Ok(self.digest())
     }
 
@@ -167,194 +155,65 @@ impl WorkSnapshot {
         }
         hasher.finalize().into()
     }
+}
 
-    /// Compares the last state with the files now.
-    fn look_again(&mut self, before: Duration) -> Result<WorkScan, GitError> {
-        if self.rules.as_ref().is_some_and(|(path, looked)| seen(path) != *looked) {
-            return Ok(WorkScan::AskGit);
-        }
-        let (root, mut gone, mut rules_changed) = (self.root.clone(), Vec::new(), false);
-        let until = self.until;
-        for (path, content) in &mut self.files {
-            check_time(until)?;
-            let on_disk = join(&root, path);
-            let Ok(meta) = fs::symlink_metadata(&on_disk) else {
-                rules_changed |= is_rules(path);
-                gone.push(path.clone());
-                continue;
-            };
-            let now = Stamp::of(&meta, before);
-            if content.stamp.is_same(&now) {
-                continue;
-            }
-            if now.is_folder() {
-                return Ok(WorkScan::AskGit);
-            }
-            let looks_alike = Stamp { is_settled: content.stamp.is_settled, ..now } == content.stamp;
-            let after = Content::read(&on_disk, now, content.by_stamp && looks_alike);
-            rules_changed |= is_rules(path) && after.object != content.object;
-            *content = after;
-        }
-        gone.iter().for_each(|path| drop(self.files.remove(path)));
-        if rules_changed {
-            return Ok(WorkScan::AskGit);
-        }
-        self.look_into_folders(before)
-    }
-
-    fn look_into_folders(&mut self, before: Duration) -> Result<WorkScan, GitError> {
-        let (mut changed, mut gone) = (Vec::new(), Vec::new());
-        for (path, folder) in &mut self.folders {
-            match fs::symlink_metadata(join(&self.root, path)) {
-                Ok(meta) if meta.is_dir() => {
-                    let now = Stamp::of(&meta, before);
-                    if !folder.stamp.is_same(&now) {
-                        changed.push((path.clone(), folder.is_plain));
-                    }
-                    folder.stamp = now;
-                }
-                Ok(_) | Err(_) => gone.push(path.clone()),
-            }
-        }
-        gone.iter().for_each(|path| drop(self.folders.remove(path)));
-        for (folder, is_plain) in changed {
-            let news: Vec<_> = names(&self.root, &folder)
-                .into_iter()
-                .map(|name| below(&folder, &name))
-                .filter(|path| !self.has(&folder, path))
-                .collect();
-            if news.is_empty() {
-                continue;
-            }
-            if !is_plain {
-                return Ok(WorkScan::AskGit);
-            }
-            for path in news {
-                self.add_plain(path, before)?;
-            }
-        }
-        Ok(WorkScan::Complete)
-    }
-
-    /// Whether the path in this folder is known, as a file, folder or ignored.
-    fn has(&self, folder: &[u8], path: &[u8]) -> bool {
-        let is_ignored = || self.folders.get(folder).is_some_and(|it| it.ignored.contains(last(path)));
-        is_refrains(path) || self.files.contains_key(path) || self.folders.contains_key(path) || is_ignored()
-    }
-
-    /// Adds a path with everything below it, without ignore rules.
-    fn add_plain(&mut self, path: Vec<u8>, before: Duration) -> Result<(), GitError> {
-        let mut paths = vec![path];
-        while let Some(path) = paths.pop() {
-            if is_refrains(&path) || last(&path) == b".git" {
-                continue;
-            }
-            let on_disk = join(&self.root, &path);
-            let Ok(meta) = fs::symlink_metadata(&on_disk) else { continue };
-            let stamp = Stamp::of(&meta, before);
-            if !stamp.is_folder() {
-                self.files.insert(path, Content::read(&on_disk, stamp, true));
-            } else {
-                paths.extend(names(&self.root, &path).into_iter().map(|name| below(&path, &name)));
-                let ignored = BTreeSet::from([b".git".to_vec()]);
-                self.folders.insert(path, Folder { stamp, is_plain: true, ignored });
-            }
-            self.check_bound()?;
-        }
-        Ok(())
-    }
-
-    fn check_bound(&self) -> Result<(), GitError> {
-        check_time(self.until)?;
-        match self.files.len() + self.folders.len() > MOST {
-            true => Err(GitError::TooManyFiles { most: MOST }),
-            false => Ok(()),
-        }
+impl Scan<'_> {
+    fn of_folder(mut self) -> Result<BTreeMap<Vec<u8>, Content>, GitError> {
+        self.add(Vec::new(), None)?;
+        Ok(self.files)
     }
 
     /// Gets from git the list of files, and the objects of unchanged ones.
-    fn ask_git(&mut self, repository: &Repository, before: Duration) -> Result<(), GitError> {
-        let git = repository.git();
-        let exclude = repository.common_dir().join("info/exclude");
-        let looked = seen(&exclude);
-        let printed = git.output(LISTED, &[])?;
-        let known = std::mem::take(&mut self.files);
-        self.folders.clear();
-        self.rules = Some((exclude, looked));
+    fn with_git(mut self, repository: &Repository) -> Result<BTreeMap<Vec<u8>, Content>, GitError> {
+        let printed = repository.git().output(LISTED, &[])?;
         let listed = listed(&printed).ok_or_else(|| GitError::Answer {
             command: "ls-files",
             answer: String::from_utf8_lossy(&printed[..printed.len().min(200)]).into_owned(),
         })?;
         for (path, in_index) in listed {
-            if is_refrains(path) {
-                continue;
-            }
-            let on_disk = join(&self.root, path);
-            // A missing file is no part of the work; it may never have existed (a sparse checkout).
-            let Ok(meta) = fs::symlink_metadata(&on_disk) else { continue };
-            let stamp = Stamp::of(&meta, before);
-            if stamp.is_folder() {
-                // A nested repository, or a submodule.
-                self.add_plain(path.strip_suffix(b"/").unwrap_or(path).to_vec(), before)?;
-                continue;
-            }
-            let content = match (in_index, known.get(path)) {
-                (Some(object), _) => {
-                    Content { kind: stamp.kind(), stamp, object: object.parse().ok(), by_stamp: false }
-                }
-                (None, Some(content)) if content.stamp.is_same(&stamp) => {
-                    Content { stamp, object: content.object.clone(), ..*content }
-                }
-                (None, content) => Content::read(&on_disk, stamp, content.is_none()),
-            };
-            self.files.insert(path.to_vec(), content);
-            self.check_bound()?;
+            // The path of a nested repository ends with a slash.
+            self.add(path.strip_suffix(b"/").unwrap_or(path).to_vec(), in_index)?;
         }
-        self.watch_folders(git, before)
+        Ok(self.files)
     }
 
-    /// Watches every folder in which a relevant file may appear: all that git does not ignore as a whole.
-    fn watch_folders(&mut self, git: Git<'_>, before: Duration) -> Result<(), GitError> {
-        let mut folders: BTreeSet<Vec<u8>> = BTreeSet::from([Vec::new()]);
-        for path in self.files.keys() {
-            let mut path = parent(path);
-            while !path.is_empty() && !self.folders.contains_key(path) && folders.insert(path.to_vec()) {
-                path = parent(path);
+    /// Adds a file, or all files in a folder; `in_index` is git's object of a file that is unchanged.
+    fn add(&mut self, path: Vec<u8>, in_index: Option<&str>) -> Result<(), GitError> {
+        let mut paths = vec![path];
+        while let Some(path) = paths.pop() {
+            if is_refrains(&path) || last(&path) == b".git" {
+                continue;
             }
-        }
-        while !folders.is_empty() {
-            let mut unknown = BTreeSet::new();
-            for path in &folders {
-                let on_disk = join(&self.root, path);
-                let Ok(meta) = fs::symlink_metadata(&on_disk) else { continue };
-                let (stamp, mut ignored) = (Stamp::of(&meta, before), BTreeSet::new());
-                for entry in fs::read_dir(&on_disk).into_iter().flatten().flatten() {
-                    let name = entry.file_name().as_bytes().to_vec();
-                    let inner = below(path, &name);
-                    let is_known = self.files.contains_key(&inner)
-                        || self.folders.contains_key(&inner)
-                        || folders.contains(&inner)
-                        || is_refrains(&inner);
-                    if is_known {
-                        continue;
-                    }
-                    let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-                    if is_folder && name != b".git" {
-                        unknown.insert(inner);
-                    } else {
-                        ignored.insert(name);
-                    }
+            self.count += 1;
+            if Instant::now() >= self.until {
+                return Err(GitError::Cancelled);
+            }
+            if self.count > MOST {
+                return Err(GitError::TooManyFiles { most: MOST });
+            }
+            let on_disk = join(self.root, &path);
+            // A missing file is no part of the work; it may never have existed (a sparse checkout).
+            let Ok(meta) = fs::symlink_metadata(&on_disk) else { continue };
+            let stamp = Stamp::of(&meta, self.before);
+            if stamp.is_folder() {
+                paths.extend(names(&on_disk).into_iter().map(|name| below(&path, &name)));
+                continue;
+            }
+            let known = self.known.get(&path);
+            let content = match (known, in_index) {
+                (Some(known), _) if known.stamp.is_same(&stamp) => {
+                    Content { stamp, object: known.object.clone(), ..*known }
                 }
-                self.folders.insert(path.clone(), Folder { stamp, is_plain: false, ignored });
-                self.check_bound()?;
-            }
-            let ignored = ignored(git, &unknown)?;
-            for path in &ignored {
-                if let Some(folder) = self.folders.get_mut(parent(path)) {
-                    folder.ignored.insert(last(path).to_vec());
+                (None, Some(object)) => {
+                    Content { kind: stamp.kind(), stamp, object: object.parse().ok(), by_stamp: false }
                 }
-            }
-            folders = unknown.into_iter().filter(|path| !ignored.contains(path)).collect();
+                // Also where git says that it is unchanged: an agent can make it say so.
+                (known, _) => {
+                    let by_stamp = known.is_none_or(|it| it.by_stamp && it.stamp.looks(&stamp));
+                    Content::read(&on_disk, stamp, by_stamp)
+                }
+            };
+            self.files.insert(path, content);
         }
         Ok(())
     }
@@ -362,7 +221,7 @@ impl WorkSnapshot {
 
 impl Content {
     /// Reads a file, or the target of a link; a large one only if `by_stamp` is not set.
-    fn read(on_disk: &std::path::Path, stamp: Stamp, by_stamp: bool) -> Self {
+    fn read(on_disk: &Path, stamp: Stamp, by_stamp: bool) -> Self {
         let (kind, by_stamp) = (stamp.kind(), by_stamp && stamp.size > LARGE);
         let object = || {
             if kind == b'l' {
@@ -404,22 +263,6 @@ fn listed(printed: &[u8]) -> Option<BTreeMap<&[u8], Option<&str>>> {
     Some(listed)
 }
 
-/// The folders among these that git ignores as a whole.
-fn ignored(git: Git<'_>, folders: &BTreeSet<Vec<u8>>) -> Result<BTreeSet<Vec<u8>>, GitError> {
-    if folders.is_empty() {
-        return Ok(BTreeSet::new());
-    }
-    let mut input = Vec::new();
-    for folder in folders {
-        input.extend_from_slice(folder);
-        input.extend_from_slice(b"/\0");
-    }
-    // It exits with 1 if there is none.
-    let told = Git::run(git, ["check-ignore", "-z", "--stdin"], &input)?.stdout;
-    let paths = told.split(|byte| *byte == 0).filter(|path| !path.is_empty());
-    Ok(paths.map(|path| path.strip_suffix(b"/").unwrap_or(path).to_vec()).collect())
-}
-
 /// A file changed before this time gets another stamp if it changes again.
 fn settled_before() -> Duration {
     #[expect(clippy::disallowed_methods, reason = "compared with the times of files")]
@@ -427,12 +270,8 @@ fn settled_before() -> Duration {
     now.saturating_sub(TICK)
 }
 
-fn is_rules(path: &[u8]) -> bool {
-    last(path) == b".gitignore"
-}
-
-fn names(root: &Utf8Path, folder: &[u8]) -> Vec<Vec<u8>> {
-    let entries = fs::read_dir(join(root, folder)).into_iter().flatten().flatten();
+fn names(folder: &Path) -> Vec<Vec<u8>> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name().as_bytes().to_vec()).collect()
 }
 
@@ -444,17 +283,6 @@ fn below(folder: &[u8], name: &[u8]) -> Vec<u8> {
     if folder.is_empty() { name.to_vec() } else { [folder, b"/", name].concat() }
 }
 
-fn parent(path: &[u8]) -> &[u8] {
-    path.iter().rposition(|byte| *byte == b'/').map_or(b"", |at| &path[..at])
-}
-
 fn last(path: &[u8]) -> &[u8] {
     path.iter().rposition(|byte| *byte == b'/').map_or(path, |at| &path[at + 1..])
-}
-
-fn check_time(until: Option<Instant>) -> Result<(), GitError> {
-    match until.is_some_and(|until| Instant::now() >= until) {
-        true => Err(GitError::Cancelled),
-        false => Ok(()),
-    }
 }

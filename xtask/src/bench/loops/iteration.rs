@@ -27,8 +27,8 @@ pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
     let [_, shell, floor] = CONTESTANTS.map(Contestant::name);
     let what = "one iteration";
     Ok(vec![
-        Row::cpu(SUBJECT, what, Some(0.6), &cpu[0], (shell, &cpu[1])),
-        Row::cpu(SUBJECT, what, Some(5.0), &cpu[0], (floor, &cpu[2])).aiming_at(2.5),
+        Row::cpu(SUBJECT, what, Some(1.5), &cpu[0], (shell, &cpu[1])),
+        Row::cpu(SUBJECT, what, Some(6.0), &cpu[0], (floor, &cpu[2])),
         Row::wall(SUBJECT, what, None, &wall[0], (shell, &wall[1])),
         Row::wall(SUBJECT, what, None, &wall[0], (floor, &wall[2])),
     ])
