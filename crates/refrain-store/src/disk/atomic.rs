@@ -95,7 +95,7 @@ fn unfinished_prefix(path: &Utf8Path) -> String {
 pub(crate) fn remove_unfinished(path: &Utf8Path) {
     let prefix = unfinished_prefix(path);
     let entries = path.parent().and_then(|dir| dir.read_dir_utf8().ok()).into_iter().flatten().flatten();
-    // What cannot be removed is in nobody's way.
+    // One that cannot be removed does no harm.
     entries.filter(|entry| entry.file_name().starts_with(&prefix)).for_each(|entry| {
         let _ = std::fs::remove_file(entry.path());
     });

@@ -565,7 +565,7 @@ fn closing(state: &LoopState, size: Option<ChangeSize>) -> String {
     text
 }
 
-/// How much changed; files that had changes before the loop are not counted, as nobody can tell whose they are.
+/// How much changed, without files that had changes before the loop: those changes may be the user's.
 fn changed(ChangeSize { files, added, removed }: ChangeSize, was_dirty: bool) -> String {
     let uncounted = if was_dirty { ", not counting files that had changes before" } else { "" };
     match files {
