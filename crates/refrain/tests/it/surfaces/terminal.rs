@@ -61,7 +61,7 @@ impl Terminal {
         let slave =
             OpenOptions::new().read(true).write(true).open(OsStr::from_bytes(name.to_bytes())).unwrap();
         // It makes the terminal that of a new session, and becomes the program.
-        #[expect(clippy::disallowed_methods, reason = "it gets a terminal of its own")]
+        #[expect(clippy::disallowed_methods, reason = "only a session of its own can have this terminal")]
         let child = Command::new("setsid")
             .args(["--ctty", program])
             .args(words)
