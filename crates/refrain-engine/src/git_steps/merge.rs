@@ -111,10 +111,7 @@ pub enum UnverifiedCause {
 
 impl UnverifiedCause {
     pub(crate) fn of(word: StatusWord) -> Self {
-        match word {
-            StatusWord::Completed => Self::NoGate,
-            word => Self::NotCompleted(word),
-        }
+        if word == StatusWord::Completed { Self::NoGate } else { Self::NotCompleted(word) }
     }
 }
 

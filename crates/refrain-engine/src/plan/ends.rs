@@ -81,10 +81,8 @@ impl Service {
             return Ok(Err(NotMerged::Continues(status.status)));
         }
         // What a cancelled plan landed passed its gates, as each landing does.
-        let is_verified = match status.status {
-            StatusWord::Cancelled => state.spec.each.has_hard_gates(),
-            _ => status.verification() == Verification::Verified,
-        };
+        let is_verified = status.verification() == Verification::Verified
+            || status.status == StatusWord::Cancelled && state.spec.each.has_hard_gates();
         if !is_verified && !options.unverified {
             return Ok(Err(NotMerged::Unverified(UnverifiedCause::NoGate)));
         }
