@@ -15,8 +15,6 @@ mod main_job;
 #[cfg(test)]
 mod mcp;
 #[cfg(test)]
-mod plan_of_slugs;
-#[cfg(test)]
 mod plans;
 #[cfg(test)]
 mod plugins;

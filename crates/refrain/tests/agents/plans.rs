@@ -1,14 +1,16 @@
 //! A whole plan with each program: thirteen tasks with conflicts among them, sequentially and in parallel, with the
 //! runner killed by -9 twice; and the resulting history.
 
+mod slugs;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;
 
 use testkit::{Agent, Project, Script, Session, Signal, within, write};
 
+use self::slugs::{TAG, TASKS, Task, VERIFY, file, told, work};
 use crate::bench::Bench;
-use crate::plan_of_slugs::{TAG, TASKS, Task, VERIFY, file, told, work};
 
 /// How long a plan may take: some twenty runs of a real program, on a machine that does much else.
 const LONG: Duration = Duration::from_secs(900);

@@ -10,7 +10,7 @@ use refrain_core::view::{Group, Kind, progress};
 
 use super::figures::{Meter, Moment, money};
 use super::frame::{Frame, PageQuery, page, shown};
-use super::overall::address;
+use super::overall::links::address;
 use super::parts::{GateChip, Label, Need, NeedFacts, Strip};
 use crate::desk::{Entry, LIST_PAGE, Overview, OverviewFilter};
 use crate::http::app_state::AppState;

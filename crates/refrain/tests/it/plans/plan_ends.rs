@@ -40,11 +40,9 @@ fn what_a_cancelled_plan_landed_is_merged_on_request() {
     assert!(refused.contains("refrain plan cancel fx, then refrain merge fx"), "{refused}");
     sandbox.refrain(&["plan", "cancel", "fx"]).with_code(0);
     let refused = sandbox.refrain(&["merge", "fx"]).with_code(17).stderr;
-    assert!(refused.contains("fx is unverified"), "{refused}");
-    let refused = sandbox.refrain(&["merge", "fx", "--unverified"]).with_code(17).stderr;
     assert!(refused.contains("your own changes are in the way in 1.txt"), "{refused}");
     fs::remove_file(sandbox.project().join("1.txt")).unwrap();
-    let merged = sandbox.refrain(&["merge", "fx", "--unverified"]).with_code(0).stdout;
+    let merged = sandbox.refrain(&["merge", "fx"]).with_code(0).stdout;
     assert!(merged.starts_with("merged plan fx into main: fast-forward to "), "{merged}");
     assert_eq!(fs::read_to_string(sandbox.project().join("1.txt")).unwrap(), "1\n");
 }

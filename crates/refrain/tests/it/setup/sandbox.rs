@@ -251,8 +251,8 @@ fn hooks_and_filters_run_in_the_sandbox_of_the_loop() {
     sandbox.git(&["config", "filter.up.clean", "tr a-z A-Z"]);
     sandbox.git(&["add", "-A"]);
     sandbox.git(&["commit", "--quiet", "--no-verify", "-m", "Ask"]);
-    // What the agent writes, the hook runs.
-    let attack = "(echo x >> $HOME/.bashrc) 2> /dev/null; test -n \"$(ls $HOME/state/refrain)\" && echo seen >> $NOTES/said; echo ran >> $NOTES/said";
+    // What the agent writes, the hook runs. A worktree of the loop's own lies in the state home, of which nothing else is seen.
+    let attack = "(echo x >> $HOME/.bashrc) 2> /dev/null; test -n \"$(ls $HOME/state/refrain | grep -vx worktrees)\" && echo seen >> $NOTES/said; echo ran >> $NOTES/said";
     let script = format!("echo '{attack}' > check.sh\necho work >> work.up\n{CLAIM}");
     start(&sandbox, &script, &["--git-workflow", "commit"]).with_code(0);
     assert_eq!(sandbox.note("said"), "ran\n");

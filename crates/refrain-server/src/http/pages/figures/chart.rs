@@ -9,7 +9,7 @@ const MOST_LABELS: usize = 8;
 
 /// What the values of a chart are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::http::pages) enum Unit {
+pub(crate) enum Unit {
     Money,
     Tokens,
     /// In milliseconds.
@@ -18,20 +18,20 @@ pub(in crate::http::pages) enum Unit {
 }
 
 /// A value of a chart.
-pub(in crate::http::pages) struct Point {
+pub(crate) struct Point {
     /// On the axis below.
-    pub(in crate::http::pages) label: String,
+    pub(crate) label: String,
     /// None if it is unknown.
-    pub(in crate::http::pages) value: Option<f64>,
+    pub(crate) value: Option<f64>,
     /// What else the pointer shows.
-    pub(in crate::http::pages) note: String,
+    pub(crate) note: String,
     /// Of its colour.
-    pub(in crate::http::pages) class: &'static str,
+    pub(crate) class: &'static str,
 }
 
 #[derive(Template)]
 #[template(path = "chart.html")]
-pub(in crate::http::pages) struct Chart {
+pub(crate) struct Chart {
     title: &'static str,
     /// All of it in a sentence.
     says: String,
@@ -60,12 +60,7 @@ struct Mark {
 
 impl Chart {
     /// A column for each value; none if no value is known.
-    pub(in crate::http::pages) fn columns(
-        title: &'static str,
-        unit: Unit,
-        says: String,
-        points: &[Point],
-    ) -> Option<Self> {
+    pub(crate) fn columns(title: &'static str, unit: Unit, says: String, points: &[Point]) -> Option<Self> {
         let most = points.iter().filter_map(|point| point.value).reduce(f64::max)?;
         let scale = Scale::of(unit, most);
         let marks = marks(points, &scale);
@@ -81,12 +76,7 @@ impl Chart {
     }
 
     /// A line through values that only grow, with the limit if it is near; none if no value is known.
-    pub(in crate::http::pages) fn line(
-        title: &'static str,
-        unit: Unit,
-        points: &[Point],
-        cap: Option<f64>,
-    ) -> Option<Self> {
+    pub(crate) fn line(title: &'static str, unit: Unit, points: &[Point], cap: Option<f64>) -> Option<Self> {
         let most = points.iter().filter_map(|point| point.value).reduce(f64::max)?;
         let near = cap.filter(|cap| *cap <= most * 5.0);
         let scale = Scale::of(unit, near.map_or(most, |cap| cap.max(most)));
@@ -194,7 +184,7 @@ impl Unit {
         clippy::cast_sign_loss,
         reason = "no value is negative, or so large"
     )]
-    pub(in crate::http::pages) fn say(self, value: f64) -> String {
+    pub(crate) fn say(self, value: f64) -> String {
         match self {
             Self::Money if value > 0.0 && value < 0.1 => format!("${value:.3}"),
             Self::Money if value >= 1_000.0 => format!("${value:.0}"),

@@ -9,7 +9,7 @@ use crate::http::pages::one::outcome;
 const MOST: usize = 100;
 
 /// What the loop cost so far, and its limit.
-pub(in crate::http::pages) fn cost(status: &Status) -> Option<Chart> {
+pub(crate) fn cost(status: &Status) -> Option<Chart> {
     let mut sum = None;
     let mut points = points(status, |it| {
         sum = match (sum, it.usage.cost_usd) {
@@ -28,7 +28,7 @@ pub(in crate::http::pages) fn cost(status: &Status) -> Option<Chart> {
 }
 
 /// The tokens that each iteration read and wrote.
-pub(in crate::http::pages) fn tokens(status: &Status) -> Option<Chart> {
+pub(crate) fn tokens(status: &Status) -> Option<Chart> {
     #[expect(clippy::cast_precision_loss, reason = "no loop uses so many tokens")]
     let points = points(status, |it| match (it.usage.input_tokens, it.usage.output_tokens) {
         (None, None) => None,
@@ -38,13 +38,13 @@ pub(in crate::http::pages) fn tokens(status: &Status) -> Option<Chart> {
 }
 
 /// How long each iteration took.
-pub(in crate::http::pages) fn time(status: &Status) -> Option<Chart> {
+pub(crate) fn time(status: &Status) -> Option<Chart> {
     let points = points(status, |it| Some(it.ended_at?.duration_since(it.started_at).as_secs_f64() * 1000.0));
     several(&points).then(|| Chart::columns("Time", Unit::Time, "by iteration".to_owned(), &points))?
 }
 
 /// The tests that failed after each iteration, as far as they are known.
-pub(in crate::http::pages) fn failing(counts: &[(String, Option<u64>)]) -> Option<Chart> {
+pub(crate) fn failing(counts: &[(String, Option<u64>)]) -> Option<Chart> {
     let point = |(label, count): &(String, Option<u64>)| Point {
         label: label.clone(),
         #[expect(clippy::cast_precision_loss, reason = "no project has so many tests")]

@@ -10,7 +10,7 @@ use refrain_core::text::grouped;
 use refrain_core::view::diff::diff_files;
 use refrain_engine::now;
 
-use super::given;
+use super::links::given;
 use crate::desk::{Desk, LoopAddress, OverviewFilter, Refusal};
 use crate::http::app_state::AppState;
 use crate::http::pages::figures::{Chart, loop_charts, money};

@@ -12,7 +12,7 @@ use refrain_core::view::checkup::{Checkup, Finding, Fix, Grade};
 use refrain_engine::config::{Entry, Origin};
 use serde_json::Value;
 
-use super::{Pill, address, given, project_pills};
+use super::links::{Pill, address, given, project_pills};
 use crate::desk::{Desk, ProjectSettings};
 use crate::http::app_state::AppState;
 use crate::http::pages::figures::Moment;
@@ -110,7 +110,7 @@ fn setting(entry: &Entry) -> Setting {
     Setting { key: printable(&entry.key).into_owned(), value: printable(&value).into_owned(), origin }
 }
 
-/// Of an address only its host: the path of a webhook or a topic admits whoever knows it.
+/// Of an address only its host: the path of a webhook or a topic is a secret.
 fn without_secret(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
     let host = rest.split('/').next().unwrap_or_default();

@@ -6,7 +6,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 
-use super::given;
+use super::links::{address, given};
 use crate::desk::{Desk, Entry, Line, LoopAddress, OverviewFilter, Refusal};
 use crate::http::app_state::AppState;
 use crate::http::pages::frame::{Frame, PageQuery, page, shown};
@@ -25,7 +25,7 @@ const MOST_ATTEMPTS: usize = 20;
 struct Page {
     frame: Frame,
     wanted: String,
-    loops: Vec<Found>,
+    loops: Vec<MatchingLoop>,
     /// There are more than those.
     has_more: bool,
     output: Vec<Output>,
@@ -33,7 +33,7 @@ struct Page {
 }
 
 /// A loop or plan.
-struct Found {
+struct MatchingLoop {
     id: String,
     href: String,
     status: Label,
@@ -58,7 +58,7 @@ pub(super) async fn show(State(door): State<Arc<AppState>>, asked: PageQuery) ->
     })
 }
 
-type Results = (Vec<Found>, bool, Vec<Output>, usize);
+type Results = (Vec<MatchingLoop>, bool, Vec<Output>, usize);
 
 fn look(desk: &Desk, wanted: &str) -> Result<Results, Refusal> {
     if wanted.is_empty() {
@@ -66,7 +66,7 @@ fn look(desk: &Desk, wanted: &str) -> Result<Results, Refusal> {
     }
     let filter = OverviewFilter { text: wanted.to_owned(), ..OverviewFilter::default() };
     let matching = desk.overview(&filter)?;
-    let loops = matching.entries.into_iter().map(|entry| Found {
+    let loops = matching.entries.into_iter().map(|entry| MatchingLoop {
         href: format!("/p/{}/{}", entry.project, entry.brief.id),
         id: entry.brief.id.to_string(),
         status: Label::of(entry.brief.status, entry.brief.verified),
@@ -102,5 +102,5 @@ fn look(desk: &Desk, wanted: &str) -> Result<Results, Refusal> {
 }
 
 fn address_of(at: &LoopAddress, attempt: &str, wanted: &str) -> String {
-    super::address(&format!("{}/attempts/{attempt}/activity", at.path()), &[("find", wanted)])
+    address(&format!("{}/attempts/{attempt}/activity", at.path()), &[("find", wanted)])
 }

@@ -13,7 +13,7 @@ use refrain_core::text::grouped;
 use refrain_core::view::usage::{Group, GroupBy, Report, Sum};
 use refrain_engine::now;
 
-use super::{Pill, address, given, project_pills};
+use super::links::{Pill, address, given, project_pills};
 use crate::desk::{Desk, Refusal, UsageOf};
 use crate::http::app_state::AppState;
 use crate::http::pages::figures::{Chart, Point, Unit, money};
