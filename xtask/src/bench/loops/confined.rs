@@ -90,7 +90,7 @@ fn build(bench: &Bench, sandbox: &Sandbox) -> Result<Row> {
     Ok(Row::cpu(SUBJECT, "a build", Some(1.05), &with, ("without", &without)))
 }
 
-/// While the agent sleeps.
+/// While the agent sleeps; the prompt is an argument of its shell.
 fn processes(bench: &Bench) -> Result<Vec<Row>> {
     let [without, with] = [held(bench, false)?, held(bench, true)?];
     let memory = bench.pick(6.0, 60.0) * 1024.0;
@@ -103,7 +103,8 @@ fn processes(bench: &Bench) -> Result<Vec<Row>> {
 /// How many processes a loop has, and how much memory they use, in KiB.
 fn held(bench: &Bench, is_confined: bool) -> Result<(f64, f64)> {
     let sandbox = Sandbox::new(&bench.tools)?;
-    let running = Running::start(&sandbox, &start(bench, LOOP, "sleep 60", 1, is_confined), &[])?;
+    let running =
+        Running::start(&sandbox, &start(bench, LOOP, "sh -c 'exec sleep 60'", 1, is_confined), &[])?;
     let from = Instant::now();
     loop {
         let all = descendants(running.pid());
@@ -115,7 +116,7 @@ fn held(bench: &Bench, is_confined: bool) -> Result<(f64, f64)> {
             return Ok((all.len() as f64, memory as f64));
         }
         if from.elapsed() > PATIENCE {
-            return fail("the agent of a loop did not begin");
+            return fail(format!("the agent of a loop did not begin: {}", running.said()));
         }
         pause(Duration::from_millis(5));
     }

@@ -131,7 +131,7 @@ impl<'a> Running<'a> {
         Ok(peaks.values().sum::<u64>() as f64)
     }
 
-    fn said(&self) -> String {
+    pub(crate) fn said(&self) -> String {
         tail(&fs::read(self.sandbox.note("stderr")).unwrap_or_default())
     }
 }
