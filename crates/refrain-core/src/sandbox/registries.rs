@@ -3,7 +3,7 @@
 use super::Host;
 
 /// A program of a language that gets packages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PackageTool {
     Cargo,
     Npm,
@@ -45,13 +45,12 @@ pub fn project_files() -> impl Iterator<Item = (&'static str, PackageTool, bool)
 #[must_use]
 pub fn registries_of(file: &str, text: &str) -> Vec<Host> {
     let marks = LOCK_FILES.iter().find(|(name, ..)| *name == file).map(|(_, _, marks)| *marks);
-    let lines = text.lines().map(str::trim_start);
-    let after = |line: &str| {
-        let marks = marks.unwrap_or_default().iter();
-        // An entry of a list of files has its address behind a brace.
-        marks.filter_map(|mark| Some(line.split_once(mark)?.1.to_owned())).next()
-    };
-    hosts(lines.filter_map(after))
+    let marks = marks.unwrap_or_default();
+    // An entry of a list of files has its address after a brace.
+    hosts(
+        text.lines()
+            .filter_map(|line| marks.iter().find_map(|mark| Some(line.trim_start().split_once(mark)?.1))),
+    )
 }
 
 /// The hosts of addresses, each once: of HTTPS alone, and without a login.

@@ -101,7 +101,7 @@ impl Service {
         }
         if let Some((branch, repository)) = &repository {
             // A cancelled loop without work removes its worktree itself.
-            if has_worktree
+            if is_own
                 && spec.worktree.is_dir()
                 && let Some(why) = repository.remove_saved_worktree(&spec.worktree)?
             {

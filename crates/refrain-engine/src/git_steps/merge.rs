@@ -109,12 +109,6 @@ pub enum UnverifiedCause {
     NotCompleted(StatusWord),
 }
 
-impl UnverifiedCause {
-    pub(crate) fn of(word: StatusWord) -> Self {
-        if word == StatusWord::Completed { Self::NoGate } else { Self::NotCompleted(word) }
-    }
-}
-
 impl Service {
     /// Merges the branch of a loop, or what a plan landed, into what is checked out here: by moving the branch if that is enough, else by a commit whose
     /// tree the required gates passed on.
@@ -161,10 +155,12 @@ impl Service {
         let is_verified = status.verification() == Verification::Verified;
         let has_moved = status.tree.as_deref() != Some(work_tree.as_str());
         if (!is_verified || has_moved) && !options.unverified {
-            return Ok(Err(NotMerged::Unverified(match is_verified {
-                true => UnverifiedCause::BranchChanged,
-                false => UnverifiedCause::of(status.status),
-            })));
+            let cause = match (is_verified, status.status) {
+                (true, _) => UnverifiedCause::BranchChanged,
+                (false, StatusWord::Completed) => UnverifiedCause::NoGate,
+                (false, word) => UnverifiedCause::NotCompleted(word),
+            };
+            return Ok(Err(NotMerged::Unverified(cause)));
         }
         let _worktree = match refused_if_used(self)? {
             Ok(lock) => lock,

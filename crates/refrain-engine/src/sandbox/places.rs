@@ -1,5 +1,7 @@
 //! The places of a loop on this machine, for its sandbox.
 
+use std::ffi::OsString;
+
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::Spec;
 use refrain_core::sandbox::{GitFolders, Places};
@@ -55,10 +57,6 @@ pub(super) fn places(
     dir: &Utf8Path,
     (mut show, loop_dir): (Vec<Utf8PathBuf>, Option<&Utf8Path>),
 ) -> Places {
-    let variable = |name: &str| {
-        let (_, value) = host.env.iter().rev().find(|(set, _)| set == name)?;
-        value.to_str().filter(|value| value.starts_with('/')).map(Utf8PathBuf::from)
-    };
     let checkout = (!dir.starts_with(&spec.worktree)).then(|| {
         let depth =
             spec.working_dir.strip_prefix(&spec.worktree).map_or(0, |inside| inside.components().count());
@@ -68,12 +66,13 @@ pub(super) fn places(
     show.extend(checkout.as_deref().and_then(git_dirs).into_iter().flat_map(|git| [git.own, git.common]));
     let git = git_dirs(&spec.worktree);
     let modules = git.as_ref().map(|git| modules(&git.common.join("modules"))).unwrap_or_default();
-    let place =
-        |name: &str, inside: &str| Some(variable(name)?.join(inside)).filter(|path| path.as_str() != "/");
-    let homes = HOMES.iter().filter_map(|(name, inside, kind)| Some((*kind, place(name, inside)?)));
-    let credentials = CREDENTIALS.iter().filter_map(|(name, inside)| place(name, inside));
+    let env = host.env.as_slice();
+    let homes = HOMES
+        .iter()
+        .flat_map(|(name, inside, kind)| named_by(env, name, inside).into_iter().map(|path| (*kind, path)));
+    let credentials = CREDENTIALS.iter().flat_map(|(name, inside)| named_by(env, name, inside));
     Places {
-        home: variable("HOME").unwrap_or_else(|| "/nonexistent".into()),
+        home: variable(env, "HOME").map_or_else(|| "/nonexistent".into(), Utf8PathBuf::from),
         checkout,
         worktree: spec.worktree.clone(),
         git,
@@ -90,6 +89,21 @@ pub(super) fn places(
         agent_homes: homes.collect(),
         cache_layer: loop_dir.map(|dir| dir.join("caches")),
     }
+}
+
+fn variable<'a>(env: &'a [(OsString, OsString)], name: &str) -> Option<&'a str> {
+    let (_, value) = env.iter().rev().find(|(set, _)| set == name)?;
+    value.to_str().filter(|value| value.starts_with('/'))
+}
+
+/// The paths below those that a variable names: `KUBECONFIG` may name several. The root is none.
+fn named_by(env: &[(OsString, OsString)], name: &str, inside: &str) -> Vec<Utf8PathBuf> {
+    let value = variable(env, name).unwrap_or_default();
+    let paths = if name == "KUBECONFIG" { value.split(':').collect() } else { vec![value] };
+    let paths = paths.into_iter().map(Utf8Path::new);
+    // Without a slash at the end, with which a file is not found.
+    let below = |path: &Utf8Path| path.components().chain(Utf8Path::new(inside).components()).collect();
+    paths.filter(|path| path.is_absolute()).map(below).filter(|path: &Utf8PathBuf| path != "/").collect()
 }
 
 /// The git folders of a worktree. A plain clone's `.git` is its own whatever is in it, and a link is none: an agent could
@@ -137,6 +151,28 @@ fn modules(folder: &Utf8Path) -> Vec<Utf8PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_variable_names_files_and_folders() {
+        let env = [
+            ("KUBECONFIG".into(), "/k/one:/k/two".into()),
+            ("NETRC".into(), "/n/netrc".into()),
+            ("XDG_CONFIG_HOME".into(), "/c/".into()),
+            ("HISTFILE".into(), "/".into()),
+            ("GNUPGHOME".into(), "gnupg".into()),
+        ];
+        for (name, inside, expected) in [
+            ("KUBECONFIG", "", &["/k/one", "/k/two"][..]),
+            ("NETRC", "", &["/n/netrc"]),
+            ("XDG_CONFIG_HOME", "git/credentials", &["/c/git/credentials"]),
+            ("HISTFILE", "", &[]),
+            ("GNUPGHOME", "", &[]),
+            ("PGPASSFILE", "", &[]),
+        ] {
+            let paths: Vec<String> = named_by(&env, name, inside).into_iter().map(Into::into).collect();
+            assert_eq!(paths, expected, "{name}");
+        }
+    }
 
     #[test]
     fn an_agent_cannot_lead_a_clone_to_another_folder() {

@@ -1,5 +1,6 @@
 //! The registries of a project's packages, as its lock files and the user's tools name them when a loop starts.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -23,7 +24,7 @@ const ASK_PIP: &str = "from pip._internal.models.index import PyPI\n\
 /// if its lock file names no registry.
 #[must_use]
 pub fn registries(host: &crate::Host, spec: &Spec) -> Vec<Host> {
-    let (mut found, mut tools) = (Vec::new(), Vec::new());
+    let (mut found, mut tools) = (Vec::new(), BTreeMap::new());
     let mut folders = vec![spec.worktree.as_path(), spec.working_dir.as_path()];
     folders.dedup();
     for (folder, (name, tool, is_lock)) in
@@ -39,14 +40,11 @@ pub fn registries(host: &crate::Host, spec: &Spec) -> Vec<Host> {
             Vec::new()
         };
         let named = registries_of(name, &String::from_utf8_lossy(&text));
-        tools.push((tool, !named.is_empty()));
+        *tools.entry(tool).or_insert(false) |= !named.is_empty();
         found.extend(named);
     }
-    for tool in [PackageTool::Cargo, PackageTool::Npm, PackageTool::Pip, PackageTool::Go] {
-        let mut of_tool = tools.iter().filter(|(it, _)| *it == tool).peekable();
-        if of_tool.peek().is_some() && !of_tool.any(|(_, is_named)| *is_named) {
-            found.extend(ask(tool, &host.env, &spec.worktree));
-        }
+    for (tool, _) in tools.into_iter().filter(|(_, is_named)| !is_named) {
+        found.extend(ask(tool, &host.env, &spec.worktree));
     }
     found.sort();
     found.dedup();

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::spec::Millis;
+use crate::view::StatusWord;
 
 /// A loop that ran to its end.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,6 +23,27 @@ pub struct Forecast {
     pub duration: (Millis, Millis),
     /// Of the loops whose cost is known.
     pub cost_usd: Option<(f64, f64)>,
+}
+
+impl PastLoop {
+    /// Whether a loop with this status says what the next one may take: it ended by itself.
+    #[must_use]
+    pub fn is_basis(word: StatusWord) -> bool {
+        match word {
+            StatusWord::Completed
+            | StatusWord::IterationCap
+            | StatusWord::BudgetExceeded
+            | StatusWord::TimedOut
+            | StatusWord::Stuck => true,
+            StatusWord::Running
+            | StatusWord::Waiting
+            | StatusWord::Paused
+            | StatusWord::Blocked
+            | StatusWord::Cancelled
+            | StatusWord::Failed
+            | StatusWord::Crashed => false,
+        }
+    }
 }
 
 impl Forecast {
@@ -49,14 +71,19 @@ impl Forecast {
 
 impl fmt::Display for Forecast {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ((few, many), (short, long)) = (self.iterations, self.duration);
-        let iterations = if few == many { few.to_string() } else { format!("{few}–{many}") };
-        let s = if many == 1 { "" } else { "s" };
         if let Some((low, high)) = self.cost_usd {
-            write!(f, "${low:.2}–${high:.2}, ")?;
+            write!(f, "{}, ", range(format!("${low:.2}"), format!("${high:.2}")))?;
         }
-        write!(f, "{iterations} iteration{s}, {short}–{long}; {} of {} verified", self.verified, self.loops)
+        let (few, many) = self.iterations;
+        let s = if many == 1 { "" } else { "s" };
+        write!(f, "{} iteration{s}, ", range(few.to_string(), many.to_string()))?;
+        let time = range(self.duration.0.to_string(), self.duration.1.to_string());
+        write!(f, "{time}; {} of {} verified", self.verified, self.loops)
     }
+}
+
+fn range(least: String, most: String) -> String {
+    if least == most { least } else { format!("{least}–{most}") }
 }
 
 /// The least and the most without the lowest and the highest quarter.
@@ -84,6 +111,6 @@ mod tests {
         assert_eq!(Forecast::of(&all[..2]), None);
         let unknown = PastLoop { cost_usd: None, ..past(1) };
         let forecast = Forecast::of(&[unknown; 3]).unwrap();
-        assert_eq!(forecast.to_string(), "1 iteration, 1m 0s–1m 0s; 0 of 3 verified");
+        assert_eq!(forecast.to_string(), "1 iteration, 1m 0s; 0 of 3 verified");
     }
 }

@@ -5,9 +5,9 @@ use std::cmp::Reverse;
 use jiff::Timestamp;
 use refrain_core::memory::{Kind, Memory};
 use refrain_core::spec::Millis;
+use refrain_core::view::Kind as LoopKind;
 use refrain_core::view::checkup::Checkup;
 use refrain_core::view::usage::{Forecast, PastLoop};
-use refrain_core::view::{Kind as LoopKind, StatusWord};
 use refrain_engine::config::{Chosen, Entry, ProjectFile};
 use refrain_engine::{Brief, Detail, Listed, MemoryFilter, Service};
 use serde::Deserialize;
@@ -106,15 +106,7 @@ impl Desk {
 
 /// A loop of this agent that ended by itself.
 fn past_loop(brief: &Brief, agent: &str) -> Option<PastLoop> {
-    let ended = matches!(
-        brief.status,
-        StatusWord::Completed
-            | StatusWord::IterationCap
-            | StatusWord::BudgetExceeded
-            | StatusWord::TimedOut
-            | StatusWord::Stuck
-    );
-    if !ended || brief.kind != LoopKind::Process {
+    if !PastLoop::is_basis(brief.status) || brief.kind != LoopKind::Process {
         return None;
     }
     let facts: PastFacts = serde_json::from_str(brief.object.as_deref()?).ok()?;

@@ -17,10 +17,14 @@ pub(super) struct Moment(pub(super) Timestamp);
 
 impl fmt::Display for Moment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let full = self.0.strftime("%Y-%m-%d %H:%M:%S UTC");
+        let full = utc(self.0);
         let ago = ago(Millis::from(now().duration_since(self.0).unsigned_abs()));
         write!(f, "<time datetime=\"{}\" title=\"{full}\">{ago}</time>", self.0)
     }
+}
+
+pub(super) fn utc(moment: Timestamp) -> String {
+    moment.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
 /// In the largest unit, as lists have room for.

@@ -5,7 +5,7 @@ use refrain_core::text::{clip, squeeze};
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::view::{ApprovalWord, Group, Status, StatusWord, WaitsFor, progress};
 
-use super::figures::{Meter, Moment};
+use super::figures::{Meter, Moment, utc};
 use super::parts::{GateChip, Label, Need, NeedFacts, Strip, sentence};
 
 /// How much of a goal the head shows, in bytes.
@@ -101,7 +101,7 @@ impl Head {
         facts.extend(status.branch.clone().map(|branch| ("Branch", branch)));
         facts.extend(status.mode.clone().map(|mode| ("Mode", mode)));
         if let Some(wait) = &status.wait {
-            facts.push(("Waits until", wait.until.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()));
+            facts.push(("Waits until", utc(wait.until)));
         }
         let usage = &status.usage;
         let cap = status.limits.max_cost.map(f64::from);

@@ -8,7 +8,7 @@ use refrain_core::view::plan::{
 };
 use refrain_core::view::progress;
 
-use super::figures::{Moment, money};
+use super::figures::{Moment, money, utc};
 use super::frame::{Frame, page};
 use super::head::Head;
 
@@ -132,9 +132,7 @@ fn card(plan: &PlanStatus, task: &TaskView, critical: &[TaskId]) -> Card {
         None if task.iterations == 0 => String::new(),
         None => done,
     };
-    let waits = now
-        .and_then(|it| it.wait)
-        .map(|wait| format!("waits until {}", wait.until.strftime("%Y-%m-%d %H:%M:%S UTC")));
+    let waits = now.and_then(|it| it.wait).map(|wait| format!("waits until {}", utc(wait.until)));
     let does = now.and_then(|it| it.preview.clone().or_else(|| it.reason.clone()));
     Card {
         id: task.id.to_string(),

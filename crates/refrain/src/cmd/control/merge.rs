@@ -34,14 +34,19 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let service = context.service()?;
     let id = values::only_one(&service, args.id.as_ref(), "refrain merge", could_be)?;
     let how = Merge { squash: args.squash, unverified: args.unverified };
-    let MergedBranch { name, into, head, how } = runtime()?.block_on(merge(context, &service, &id, how))?;
-    let into = into.unwrap_or_else(|| "the detached head".to_owned());
-    let at = head.short();
-    out::print(&match how {
-        MergeKind::UpToDate => format!("{into} has all of {name} already\n"),
-        MergeKind::FastForward => format!("merged {name} into {into}: fast-forward to {at}\n"),
-        MergeKind::Merge => format!("merged {name} into {into}: merge commit {at}\n"),
-        MergeKind::Squash => format!("merged {name} into {into}: one commit, {at}\n"),
-    });
+    let merged = runtime()?.block_on(merge(context, &service, &id, how))?;
+    out::print(&format!("{}\n", merge_words(&merged)));
     Ok(Code::Done.into())
+}
+
+/// What was merged, in a sentence.
+pub(crate) fn merge_words(MergedBranch { name, into, head, how }: &MergedBranch) -> String {
+    let into = into.as_deref().unwrap_or("the detached head");
+    let at = head.short();
+    match how {
+        MergeKind::UpToDate => format!("{into} has all of {name} already"),
+        MergeKind::FastForward => format!("merged {name} into {into}: fast-forward to {at}"),
+        MergeKind::Merge => format!("merged {name} into {into}: merge commit {at}"),
+        MergeKind::Squash => format!("merged {name} into {into}: one commit, {at}"),
+    }
 }

@@ -41,7 +41,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     Ok(Code::Done.into())
 }
 
-fn coloured(patch: &str) -> String {
+/// The patch in the colours of git.
+pub(crate) fn coloured(patch: &str) -> String {
     let paint = |line: &str| match line.as_bytes() {
         [b'd', b'i', b'f', b'f', ..] | [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => {
             line.bold().to_string()

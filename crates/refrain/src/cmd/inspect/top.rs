@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use owo_colors::OwoColorize;
 use refrain_app::verbs::Slow;
 use refrain_app::verbs::answer::answer_detached;
 use refrain_app::verbs::approve::{Approve, approve_detached, awaits};
@@ -23,7 +22,9 @@ use refrain_core::{AttemptId, LoopId, LoopState};
 use refrain_engine::{ByKind, FollowEvent, Service, chain};
 use refrain_tui::{Act, Narrator, Objection, Program};
 
+use crate::cmd::control::merge::merge_words;
 use crate::cmd::control::{cancel, pause, steer};
+use crate::cmd::inspect::diff::coloured;
 use crate::cmd::launch::resume::read_grant;
 use crate::out;
 use crate::plan::board;
@@ -79,8 +80,7 @@ impl Verbs {
     fn merge(&self, service: &Service, id: &LoopId, squash: bool) -> Result<String, RequestError> {
         let how = Merge { squash, unverified: false };
         let merged = runtime()?.block_on(merge(&self.context, service, id, how))?;
-        let into = merged.into.unwrap_or_else(|| "the detached head".to_owned());
-        Ok(format!("{} is merged into {into}: {}", merged.name, merged.head.short()))
+        Ok(merge_words(&merged))
     }
 
     fn send_back(&self, service: &Service, id: &LoopId, words: &str) -> Result<String, RequestError> {
@@ -134,13 +134,7 @@ impl Program for Verbs {
 
     fn changes(&self, service: &Service, id: &LoopId) -> Result<String, String> {
         let found = service.differences_of(id, None).map_err(|error| chain(&error))?;
-        let line = |line: &str| match line.as_bytes().first() {
-            Some(b'+') => format!("{}\n", line.green()),
-            Some(b'-') => format!("{}\n", line.red()),
-            Some(b'@') => format!("{}\n", line.cyan()),
-            _ => format!("{line}\n"),
-        };
-        let diff: String = printable(&found.diff).lines().map(line).collect();
+        let diff = coloured(&printable(&found.diff));
         Ok(format!("{}\n{}\n{diff}", printable(&found.note), printable(&found.stat)))
     }
 
