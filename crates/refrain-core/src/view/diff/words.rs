@@ -1,5 +1,7 @@
 //! The words that differ between a removed line and the line added for it.
 
+use similar::{Algorithm, DiffTag, capture_diff_slices};
+
 use super::{DiffKind, DiffLine};
 
 /// A line with more words is not compared word by word.
@@ -70,28 +72,11 @@ fn words(line: &str) -> Vec<&str> {
 
 /// Which words of either line are in their longest common subsequence.
 fn common(before: &[&str], after: &[&str]) -> (Vec<bool>, Vec<bool>) {
-    let width = after.len() + 1;
-    // The length for the rest of each line from these words on.
-    let mut longest = vec![0_u16; (before.len() + 1) * width];
-    for old in (0..before.len()).rev() {
-        for new in (0..after.len()).rev() {
-            longest[old * width + new] = if before[old] == after[new] {
-                longest[(old + 1) * width + new + 1] + 1
-            } else {
-                longest[(old + 1) * width + new].max(longest[old * width + new + 1])
-            };
-        }
-    }
     let (mut same_before, mut same_after) = (vec![false; before.len()], vec![false; after.len()]);
-    let (mut old, mut new) = (0, 0);
-    while old < before.len() && new < after.len() {
-        if before[old] == after[new] {
-            (same_before[old], same_after[new]) = (true, true);
-            (old, new) = (old + 1, new + 1);
-        } else if longest[(old + 1) * width + new] >= longest[old * width + new + 1] {
-            old += 1;
-        } else {
-            new += 1;
+    for operation in capture_diff_slices(Algorithm::Myers, before, after) {
+        if operation.tag() == DiffTag::Equal {
+            same_before[operation.old_range()].fill(true);
+            same_after[operation.new_range()].fill(true);
         }
     }
     (same_before, same_after)
