@@ -1,7 +1,7 @@
 //! What a request says, as the command line has it. Flattened structs have no doc comment: clap would take it for the help
 //! of the verb.
 
-pub mod adapted;
+pub mod variants;
 pub mod begin;
 pub mod gates;
 pub mod git;

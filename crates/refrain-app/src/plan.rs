@@ -9,12 +9,12 @@ use crate::options::notify::NotifyArgs;
 use crate::verbs::start::drive_words;
 use crate::{Action, Context, Note, RequestError, trust};
 
-mod how;
+mod task_mode;
 mod prepare;
 mod source;
 mod spec_args;
 
-pub use how::HowArgs;
+pub use task_mode::HowArgs;
 pub use prepare::{Prepared, RunPlan};
 pub use source::{Source, SourceArgs};
 pub use spec_args::SpecArgs;

@@ -7,7 +7,7 @@ pub(crate) mod disk;
 pub(crate) mod git;
 pub(crate) mod git_files;
 pub(crate) mod index;
-pub(crate) mod listed;
+pub(crate) mod worktree;
 pub(crate) mod object;
 pub(crate) mod object_cache;
 pub(crate) mod overrides;

@@ -5,9 +5,9 @@
 //! [`Desk`] is what can be asked over every protocol; [`mcp`] speaks the Model Context Protocol, [`http`] serves
 //! browsers and programs, [`slack`] connects to Slack.
 
-mod desk;
+mod requests;
 pub mod http;
 pub mod mcp;
 pub mod slack;
 
-pub use desk::{Desk, DeskError, Handovers};
+pub use requests::{Desk, DeskError, Handovers};

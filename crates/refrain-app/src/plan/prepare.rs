@@ -11,7 +11,7 @@ use refrain_core::{LoopId, Spec};
 use refrain_engine::config::Settings;
 use refrain_engine::{DiskError, EngineError, GateProgramError, Service, Texts};
 
-use super::how::HowArgs;
+use super::task_mode::HowArgs;
 use super::source::{Source, SourceArgs};
 use super::spec_args::SpecArgs;
 use crate::error::{Message, RequestError};

@@ -5,10 +5,10 @@
 //! What an attempt uses counts for the day on which it began, so that it can only use what was left of that day.
 
 mod ledger;
-mod want;
+mod demand;
 
 pub use ledger::{Ledger, Reservation, VERSION};
-pub use want::to_grow;
+pub use demand::to_grow;
 
 use std::fmt;
 

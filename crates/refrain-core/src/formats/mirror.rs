@@ -6,18 +6,18 @@
 
 mod check;
 mod descartes;
-mod found;
+mod foreign_loop;
 mod parts;
 mod ralph;
 mod ralph_loop;
 mod randroid;
-mod read;
+mod reader;
 mod scud;
 mod spec;
 mod synthex;
 #[cfg(test)]
 mod tests;
-mod words;
+mod command_line;
 
 use std::fmt;
 use std::str::FromStr;
@@ -31,10 +31,10 @@ use crate::r#loop::LoopState;
 use crate::spec::Spec;
 
 pub use check::Check;
-pub use found::{CannotContinue, ForeignLoop, Promised, Prompt, Unread, admits as admits_prompt};
+pub use foreign_loop::{CannotContinue, ForeignLoop, Promised, Prompt, Unread, admits as admits_prompt};
 pub use parts::LoopPhase;
 pub use ralph_loop::{ADVISORY, PATH as RALPH_LOOP, is_active as is_ralph_loop_active};
-pub use read::read;
+pub use reader::read;
 pub use spec::{CarriedCounter, Mirror, MirrorName};
 
 use parts::Mark;

@@ -19,7 +19,7 @@ use super::state::{
     Attempt, Candidate, Child, Critiquing, Feedback, InFlight, LoopState, Outcome, Phase, Running, Saved,
     Steering,
 };
-use super::trouble::Trouble;
+use super::provider_faults::Trouble;
 use crate::agent::Usage;
 use crate::event::{Ask, Blocked, End, Event, Exit, Record};
 use crate::git::{CommitReport, CommitResult, LeftOut, Skipped};

@@ -10,7 +10,7 @@ mod progress;
 mod proof;
 mod publish;
 mod state;
-mod trouble;
+mod provider_faults;
 
 #[cfg(test)]
 mod simulation;
@@ -26,4 +26,4 @@ pub use state::{
     GitState, InFlight, Judged, Live, LoopState, Objection, Outcome, Phase, Progress, Proof, Proving,
     Published, Publishing, Running, Saved, Steering,
 };
-pub use trouble::Retrying;
+pub use provider_faults::Retrying;

@@ -2,7 +2,7 @@
 //! is remembered of a loop ([`after`], [`lessons`]), what is fit to be kept ([`fit`], [`plants`]), what matters to a
 //! goal ([`rank`]), how much of that is given ([`select`]) and in which words ([`section`]). refrain-store keeps it.
 
-mod after;
+mod loop_memories;
 mod clean;
 mod keywords;
 pub mod lessons;
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::text::squeeze;
 use crate::{LoopId, Spec};
 
-pub use after::after;
+pub use loop_memories::after;
 pub use clean::{fit, plants};
 pub use keywords::keywords;
 pub use rank::{Hit, Ranked, cosine, rank};

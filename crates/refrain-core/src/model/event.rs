@@ -2,7 +2,7 @@
 //! stable, and every change of shape is a change of [`FORMAT`]. Whether an event is synced before anything relies on it
 //! is in the table of `docs/architecture/core.md`, and nowhere else.
 
-mod finished;
+mod process_end;
 mod process;
 mod stop;
 
@@ -22,7 +22,7 @@ use crate::signature::{Check, SignedKind};
 use crate::spec::{AgentSpec, Limits, Secret, Spec};
 use crate::work::WorkDigest;
 
-pub use finished::{AttemptFinished, CritiqueFinished, Exit, GateFinished, Reviewed, Seal, Sealed};
+pub use process_end::{AttemptFinished, CritiqueFinished, Exit, GateFinished, Reviewed, Seal, Sealed};
 pub use process::{Identity, Process};
 pub use stop::StopReason;
 

@@ -9,7 +9,7 @@ use super::event::{AgentFault, FailedGate, Merged, PlanEnd, Stop};
 use super::graph::Graph;
 use super::spec::{PlanLimits, PlanSpec};
 use super::task::{Card, TaskId, TaskStatus};
-use super::turn::Ready;
+use super::schedule::Ready;
 use crate::agent::Usd;
 use crate::git::{Oid, RepoPath};
 use crate::ids::LoopId;

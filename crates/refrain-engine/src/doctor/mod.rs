@@ -8,12 +8,12 @@ mod budget;
 mod checkouts;
 mod configuration;
 mod cure;
-mod examine;
+mod checks;
 mod git;
 mod leftovers;
 mod loops;
 mod machine;
-mod places;
+mod data_folders;
 mod pool;
 mod reboot;
 

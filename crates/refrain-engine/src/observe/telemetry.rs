@@ -3,7 +3,7 @@
 
 mod exporter;
 mod runners;
-mod whole;
+mod session_export;
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::{Host, chain, http};
 
 pub use exporter::Exporter;
 pub(crate) use exporter::TaskExport;
-pub(crate) use whole::tell_of_session;
+pub(crate) use session_export::tell_of_session;
 
 /// How long a collector may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -1,7 +1,7 @@
 //! A plan's runner at work: as for a loop (`dispatcher`), one handler (`inputs`) turns every input into events, the
 //! core decides the next step, and `doing` does it. The loops of the tasks run beside it, in the same process.
 
-mod doing;
+mod steps;
 mod inputs;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,5 +1,5 @@
 //! Proposals to a project's instructions for agents, from finished loops: an agent is asked, in a process of its own
-//! (`memory/afterwards`), what it would change. Its answer passes the gates of `core::evolution` or is dropped; a
+//! (`memory/background_work`), what it would change. Its answer passes the gates of `core::evolution` or is dropped; a
 //! person applies or dismisses the proposal. None of that can change the loop.
 
 use std::fs;

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::api::exchange::{ForgeResponse, Method};
 use crate::token::FROM_FILE;
-use crate::trouble::{Trouble, of_program, of_status, told};
+use crate::error::{Trouble, of_program, of_status, told};
 
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 

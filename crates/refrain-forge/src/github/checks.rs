@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::checks::{Check, CheckState, Checks, Configured};
 use crate::github::{GitHub, path};
-use crate::trouble::Trouble;
+use crate::error::Trouble;
 
 /// The longest summary of a check, in bytes.
 const SUMMARY: usize = 4 << 10;

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::checks::{Check, CheckState, Checks, Configured};
 use crate::gitlab::GitLab;
 use crate::place::encoded;
-use crate::trouble::Trouble;
+use crate::error::Trouble;
 
 /// The longest summary of a check, in bytes.
 const SUMMARY: usize = 4 << 10;

@@ -24,8 +24,8 @@ use serde_json::Value;
 
 use super::app_state::AppState;
 use super::failure::Failure;
-use super::words::{of_body, of_query};
-use crate::desk::{
+use super::parameters::{of_body, of_query};
+use crate::requests::{
     Activity, Difference, Discarded, Filter, LogPart, LoopAddress, LoopParams, Merged, ProjectView, Refusal,
     Round, SearchPage, StartResult, UsageOf, Verified,
 };

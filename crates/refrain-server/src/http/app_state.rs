@@ -8,7 +8,7 @@ use refrain_engine::{Key, Keys, Pass, now};
 
 use super::failure::Failure;
 use super::live::EventBroadcaster;
-use crate::desk::{Desk, Refusal};
+use crate::requests::{Desk, Refusal};
 use crate::http::listener::address::Names;
 
 /// How long a code that opens the door once is good.

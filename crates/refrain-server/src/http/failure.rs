@@ -10,7 +10,7 @@ use axum::response::{Html, IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::desk::{Refusal, RefusalKind};
+use crate::requests::{Refusal, RefusalKind};
 
 /// What failed, on what, and what to do next.
 #[derive(Clone, Debug, Serialize, JsonSchema)]

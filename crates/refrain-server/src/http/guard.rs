@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 
 use super::app_state::AppState;
 use super::failure::{Failure, wants_page};
-use super::guests::{Guest, MOST_OF_ONE};
+use super::connections::{Guest, MOST_OF_ONE};
 use crate::http::listener::address::Under;
 
 /// How large a request may be, in bytes.

@@ -23,7 +23,7 @@ use refrain_engine::{JournalWatcher, News, now, recorded_since};
 use serde::Serialize;
 use tokio::sync::watch;
 
-use crate::desk::{Desk, project_name};
+use crate::requests::{Desk, project_name};
 use crate::http::listener::stop::{Stop, stopped};
 
 /// How many of the last events are kept.
@@ -370,7 +370,7 @@ fn id(beginning: &str, number: u64, at: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::desk::tests::place;
+    use crate::requests::tests::place;
 
     #[tokio::test]
     async fn who_listens_is_let_go_of_once_nobody_looks_out() {

@@ -9,14 +9,14 @@ mod app_state;
 mod coalesce;
 mod failure;
 mod guard;
-mod guests;
+mod connections;
 mod listener;
 mod live;
 mod login;
 mod openapi;
 mod pages;
 mod routes;
-mod words;
+mod parameters;
 
 pub use app_state::{new_token, revoke_token, revoke_tokens, tokens};
 pub use listener::address::{Address, AddressError, Way};

@@ -12,7 +12,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler, tool_handler};
 use serde_json::{Map, Value};
 
 use super::{Mcp, resources};
-use crate::desk::Refusal;
+use crate::requests::Refusal;
 
 /// The server instructions that a model receives with the tools.
 const INSTRUCTIONS: &str = "Refrain runs a coding agent again and again until the work is proven done. loop_start for one \

@@ -6,7 +6,7 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 
 use super::Mcp;
-use crate::desk::Desk;
+use crate::requests::Desk;
 
 /// The largest message that is read, in bytes.
 const LARGEST: usize = 1 << 20;

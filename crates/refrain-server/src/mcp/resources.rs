@@ -5,7 +5,7 @@ use rmcp::model::{
     ResourceTemplate,
 };
 
-use crate::desk::{Address, Desk, List, LoopView, Part, Refusal, addresses};
+use crate::requests::{Address, Desk, List, LoopView, Part, Refusal, addresses};
 
 const MARKDOWN: &str = "text/markdown";
 /// The type of JSON, one value a line.

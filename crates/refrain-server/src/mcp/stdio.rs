@@ -9,7 +9,7 @@ use rmcp::transport::{Transport, stdio};
 use rmcp::{RoleServer, ServiceExt};
 
 use super::Mcp;
-use crate::desk::Desk;
+use crate::requests::Desk;
 
 /// The largest message that is read, in bytes: a longer line is passed over, and never held.
 const LONGEST_LINE: usize = 1 << 20;

@@ -13,7 +13,7 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, tool, tool_router};
 
 use super::Mcp;
-use crate::desk::{
+use crate::requests::{
     Answered, Difference, Discarded, List, Listing, LoopParams, Merged, Progress, Refusal, Reported,
     StartResult, Status, Steer, Steered, Stop, Stopped, ToolDiff, ToolMerge, WithWait,
 };

@@ -13,7 +13,7 @@ use tokio::sync::mpsc::{self, Receiver};
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::Mcp;
-use crate::desk::{Address, Part, Refusal};
+use crate::requests::{Address, Part, Refusal};
 
 /// How many resources one client may follow: each costs a thread that waits.
 const MOST: usize = 64;

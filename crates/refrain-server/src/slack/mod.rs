@@ -6,13 +6,13 @@
 //! [`socket`] listens, [`api`] calls Slack, [`counter`] executes requests, [`teller`] keeps one loop's message current.
 
 mod api;
-mod counter;
-mod heard;
+mod executor;
+mod envelope;
 mod next_action;
 mod render;
 mod socket;
 mod sync;
-mod words;
+mod command_parser;
 
 #[cfg(test)]
 mod tests;
@@ -35,9 +35,9 @@ use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{MissedTickBehavior, interval};
 
 use self::api::{Api, Fault};
-use self::heard::Request;
+use self::envelope::Request;
 use self::sync::SlackSync;
-use crate::desk::{Desk, DeskError, Handovers, Refusal};
+use crate::requests::{Desk, DeskError, Handovers, Refusal};
 
 /// How often loops are searched for pending messages: resumed ones, and those of an earlier process.
 const SWEEP: Duration = Duration::from_secs(3);

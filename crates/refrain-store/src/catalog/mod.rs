@@ -11,8 +11,8 @@
 mod file;
 mod fold;
 mod rows;
-mod shelf;
-mod spent;
+mod selection;
+mod usage;
 mod stamp;
 #[cfg(test)]
 mod tests;
@@ -20,7 +20,7 @@ mod update;
 
 pub use file::{Catalog, aside, note, with};
 pub use fold::Brief;
-pub use shelf::{Detail, LoopFolder};
+pub use selection::{Detail, LoopFolder};
 pub use update::CatalogEntry;
 
 use crate::DiskError;

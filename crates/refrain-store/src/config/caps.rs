@@ -10,7 +10,7 @@ use refrain_core::budget::{CapKind, Caps};
 use serde::Deserialize;
 
 use super::file;
-use super::given::{ConfigError, Values};
+use super::setting::{ConfigError, Values};
 use super::keys::Budget;
 
 /// The caps of the user's own file, read again when it changed.

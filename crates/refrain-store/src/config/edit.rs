@@ -4,7 +4,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use toml::de::{DeTable, DeValue};
 
 use super::file::{ConfigFile, key, unknown, user_file, user_place};
-use super::given::ConfigError;
+use super::setting::ConfigError;
 use super::layers::Settings;
 use super::schema::KeySchema;
 use super::show::Entry;

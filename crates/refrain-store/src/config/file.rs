@@ -11,7 +11,7 @@ use refrain_core::spec::AgentKind;
 use rustix::fs::OFlags;
 use toml::de::{DeTable, DeValue};
 
-use super::given::{ConfigError, Origin, Setting, Values};
+use super::setting::{ConfigError, Origin, Setting, Values};
 use super::keys::{Config, Embeddings};
 use super::nearest;
 use super::schema::{KeySchema, Table};

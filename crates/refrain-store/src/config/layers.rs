@@ -13,7 +13,7 @@ use refrain_core::sandbox::SandboxMode;
 use refrain_core::spec::AgentKind;
 
 use super::caps::only_lowers;
-use super::given::{ConfigError, Origin, Setting, Values};
+use super::setting::{ConfigError, Origin, Setting, Values};
 use super::keys::Config;
 use super::memory::refuse_in_a_project;
 use super::{file, nearest, variables};

@@ -9,7 +9,7 @@
 mod caps;
 pub mod edit;
 mod file;
-mod given;
+mod setting;
 pub mod keys;
 mod layers;
 mod memory;
@@ -18,18 +18,18 @@ mod schema;
 mod show;
 mod variables;
 mod wording;
-mod written;
+mod value_text;
 
 #[cfg(test)]
 mod tests;
 
 pub use caps::UserCaps;
 pub use file::{ConfigFile, project_file, user_file};
-pub use given::{ConfigError, Origin};
+pub use setting::{ConfigError, Origin};
 pub use keys::{Config, Embeddings};
 pub use layers::{Chosen, Places, ProjectFile, Settings, load};
 pub use memory::{OwnMemory, trusted_signers};
 pub use refrain_core::text::nearest;
 pub use schema::schema;
 pub use show::Entry;
-pub use written::Command;
+pub use value_text::Command;

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::file::{ConfigFile, key};
-use super::given::{ConfigError, Origin, Setting};
+use super::setting::{ConfigError, Origin, Setting};
 use super::layers::Settings;
 use super::schema::KeySchema;
 

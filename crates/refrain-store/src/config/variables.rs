@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-use super::given::{ConfigError, Origin, Setting, Values};
+use super::setting::{ConfigError, Origin, Setting, Values};
 use super::keys::Config;
 use super::schema::KeySchema;
 

@@ -10,7 +10,7 @@ mod golang;
 mod listing;
 mod node;
 mod offer;
-mod others;
+mod simple_ecosystems;
 mod python;
 mod rust;
 mod script;

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::super::next_step::CHURN_WITHIN;
 use super::super::state::{Attempt, Cause, InFlight, LoopState, Outcome, Phase};
-use super::super::trouble::{Reaction, Trouble, answer};
+use super::super::provider_faults::{Reaction, Trouble, answer};
 use super::money::withholds_cost;
 use crate::agent::Until as ProviderUntil;
 use crate::event::{AttemptFinished, Blocked, ClaimSource, Exit, WaitKind};

@@ -2,8 +2,8 @@
 //! so that the same mistake would have to be made twice.
 
 mod approval;
-mod ending;
-mod outside;
+mod end;
+mod forge;
 mod progress;
 mod success;
 
@@ -89,7 +89,7 @@ pub(super) struct Ledger {
     /// No attempt before that, unless a person says so.
     not_before: Option<Timestamp>,
     active: Duration,
-    outside: outside::ForgeLedger,
+    outside: forge::ForgeLedger,
     approval: approval::Approval,
     progress: progress::Progress,
     /// How often the candidate of this iteration changed, since the work was made or approved.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::trouble::{Reaction, answer};
+use super::super::provider_faults::{Reaction, answer};
 use crate::agent::AgentReport;
 use crate::event::{AttemptFinished, ClaimSource, Exit, StopReason, WaitKind};
 

@@ -4,7 +4,7 @@
 
 pub mod tokens;
 
-mod again;
+mod earlier_rounds;
 mod document;
 mod prompt;
 mod size;
@@ -12,7 +12,7 @@ mod spec;
 mod template;
 mod view;
 
-pub use again::{Again, FailedCommand};
+pub use earlier_rounds::{Again, FailedCommand};
 pub use document::PlanDocument;
 pub use prompt::prompt;
 pub use size::{PartSize, Size};

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use rstest::rstest;
 
-use super::super::fixed::{LONGEST, how_it_works};
+use super::super::instructions::{LONGEST, how_it_works};
 use super::{TAGGED, assemble, finished, iteration, spec, steered};
 use crate::event::Exit;
 use crate::gate::{Check, GateSpec, GateWhen, ReviewSpec};

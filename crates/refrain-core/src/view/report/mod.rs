@@ -4,17 +4,17 @@
 //! a page.
 
 mod compare;
-mod make;
+mod builder;
 mod object;
 mod redact;
-mod trail;
+mod history;
 mod verdict;
 
 pub use compare::ReportFile;
-pub use make::{ReportFacts, Work, is_open, make, tree, work};
+pub use builder::{ReportFacts, Work, is_open, make, tree, work};
 pub use object::{
     AgentUsed, BaseReport, Change, ClaimMade, CommitMade, Critique, FileChange, Files, GateProof, GoalReport,
     JournalMark, Log, ProofReport, Protection, Refused, Report, SCHEMA, SealedFile, Spent, Versions,
 };
-pub use trail::{AttemptFile, KeptFile, Trail};
+pub use history::{AttemptFile, KeptFile, Trail};
 pub use verdict::{Check, Outcome, Subject, Verdict};

@@ -26,10 +26,10 @@ use tokio_rustls::TlsAcceptor;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::csrf::CsrfLayer;
 
-use crate::desk::Desk;
+use crate::requests::Desk;
 use crate::http::app_state::AppState;
 use crate::http::failure::{self, Failure};
-use crate::http::guests::{Guest, Guests};
+use crate::http::connections::{Guest, Guests};
 use crate::http::listener::address::{NAME, Names, Way};
 use crate::http::listener::stop::{Stop, stopped};
 use crate::http::listener::write_timeout::Paced;

@@ -7,7 +7,7 @@ use axum::extract::Query;
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Response};
 
-use crate::desk::LoopAddress;
+use crate::requests::LoopAddress;
 use crate::http::app_state::AppState;
 use crate::http::failure::Failure;
 

@@ -12,7 +12,7 @@ use super::figures::{Meter, Moment, money};
 use super::frame::{Frame, PageQuery, page, shown};
 use super::overall::links::address;
 use super::parts::{GateChip, Label, Need, NeedFacts, Strip};
-use crate::desk::{Entry, LIST_PAGE, Overview, OverviewFilter};
+use crate::requests::{Entry, LIST_PAGE, Overview, OverviewFilter};
 use crate::http::app_state::AppState;
 
 #[derive(Template)]

@@ -9,9 +9,9 @@ use refrain_app::remote::Start;
 use refrain_core::gate::GateName;
 use refrain_core::spec::Limits;
 
-use super::act::number;
+use super::forms::number;
 use super::frame::{Frame, PageQuery, page};
-use crate::desk::{COMMAND, Desk, Refusal, StartOffer};
+use crate::requests::{COMMAND, Desk, Refusal, StartOffer};
 use crate::http::app_state::AppState;
 use crate::http::failure::Failure;
 

@@ -11,8 +11,8 @@ use refrain_core::view::{Iteration, Status};
 use super::figures::{Chart, Moment, loop_charts};
 use super::frame::{Frame, PageQuery, page, shown};
 use super::head::Head;
-use super::one::{Failed, LoopPage, cost, failed_gate, outcome, see, tokens, took};
-use crate::desk::{Desk, Difference, LoopAddress, Refusal};
+use super::loop_page::{Failed, LoopPage, cost, failed_gate, outcome, see, tokens, took};
+use crate::requests::{Desk, Difference, LoopAddress, Refusal};
 use crate::http::api::At;
 use crate::http::app_state::AppState;
 

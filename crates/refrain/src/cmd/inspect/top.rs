@@ -27,7 +27,7 @@ use crate::cmd::control::{cancel, pause, steer};
 use crate::cmd::inspect::diff::coloured;
 use crate::cmd::launch::resume::read_grant;
 use crate::out;
-use crate::plan::board;
+use crate::plan::status_text;
 use crate::render::agent_text::AgentText;
 use crate::render::narrator;
 use crate::run::runtime;
@@ -162,7 +162,7 @@ impl Program for Verbs {
     }
 
     fn board(&self, plan: &PlanStatus, columns: usize, now: Timestamp) -> String {
-        board::overview(plan, columns, now)
+        status_text::overview(plan, columns, now)
     }
 }
 

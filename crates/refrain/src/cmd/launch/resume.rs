@@ -1,6 +1,6 @@
-//! `refrain resume`. Loops of other systems are in [`from`].
+//! `refrain resume`. Loops of other systems are in [`foreign_loop`].
 
-mod from;
+mod foreign_loop;
 
 use std::process::ExitCode;
 
@@ -45,7 +45,7 @@ pub(crate) struct Args {
     #[arg(long)]
     now: bool,
     #[command(flatten)]
-    from: from::FromArgs,
+    from: foreign_loop::FromArgs,
     #[command(flatten)]
     show: ShowArgs,
 }
@@ -63,14 +63,14 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
         return after_reboot(context, &args);
     }
     if let Some(file) = args.from.from.clone() {
-        return from::run(context, &file, args);
+        return foreign_loop::run(context, &file, args);
     }
     let service = context.service()?;
     let mut args = args;
     if let Some(file) = args.from.state_file.clone() {
         match state_file::read(context, &service, &file)? {
             StateFile::Own(id) => args.id = Some(id),
-            StateFile::Foreign(_) => return from::run(context, &file, args),
+            StateFile::Foreign(_) => return foreign_loop::run(context, &file, args),
         }
     }
     if args.all {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
 use clap::Arg;
-use refrain_app::options::adapted::{Adapted, Difference};
+use refrain_app::options::variants::{Adapted, Difference};
 use refrain_app::options::begin::BeginArgs;
 use refrain_app::options::git::GitArgs;
 use refrain_app::options::values;

@@ -3,7 +3,7 @@ use std::process::ExitCode;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::memory::Memory;
 
-use super::told;
+use super::table;
 use crate::out;
 
 /// Search memories by their subject, best match first
@@ -38,7 +38,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     match args.json {
         true => out::print_json(&memories)?,
         false => {
-            told::print(&memories, args.all_projects, "Nothing that is remembered has to do with that.\n")
+            table::print(&memories, args.all_projects, "Nothing that is remembered has to do with that.\n")
         }
     }
     Ok(Code::Done.into())

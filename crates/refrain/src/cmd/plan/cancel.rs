@@ -5,7 +5,7 @@ use refrain_app::{Code, Context, RequestError};
 use refrain_core::view::StatusWord;
 use refrain_core::view::plan::PlanStatus;
 
-use super::which::WhichArgs;
+use super::selection::WhichArgs;
 use crate::cmd::control::cancel::cancel;
 use crate::out;
 

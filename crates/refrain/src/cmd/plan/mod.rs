@@ -4,7 +4,7 @@ use refrain_app::{Action, Context, RequestError};
 
 mod cancel;
 pub(crate) mod drive;
-mod look;
+mod preview;
 mod new;
 mod pause;
 mod rehearsal;
@@ -14,13 +14,13 @@ mod status;
 mod tune;
 mod watch;
 mod waves;
-mod which;
+mod selection;
 
 use std::process::ExitCode;
 
 pub(crate) use {rehearsal::Rehearsal, tune::Tuned};
 
-use look::{check, show};
+use preview::{check, show};
 pub(crate) use {resume::resume, watch::watch};
 
 #[derive(Debug, clap::Args)]

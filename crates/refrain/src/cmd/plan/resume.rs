@@ -14,7 +14,7 @@ use refrain_core::{LoopId, values as core_values};
 use refrain_engine::Service;
 
 use super::drive;
-use super::which::WhichArgs;
+use super::selection::WhichArgs;
 use crate::cmd::launch::resume::configured;
 use crate::run::ShowArgs;
 

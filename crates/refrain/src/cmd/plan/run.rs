@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::str::FromStr;
 
 use camino::Utf8PathBuf;
-use refrain_app::options::adapted::{Adapted, Difference};
+use refrain_app::options::variants::{Adapted, Difference};
 use refrain_app::options::git::GitArgs;
 use refrain_app::options::heading;
 use refrain_app::options::work::{PromiseArgs, TaskArgs, WordArgs, WorkArgs};

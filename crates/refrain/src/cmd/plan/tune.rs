@@ -21,7 +21,7 @@ use refrain_engine::{Service, chain, tool};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::which;
+use super::selection;
 use crate::out;
 use crate::run::ShowArgs;
 
@@ -80,7 +80,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let service = context.service()?;
     let (plan, task_id) = which_task(args, &service)?;
     let could_be = |plan: &PlanStatus| plan.status.has_stopped() && !plan.blocked.is_empty();
-    let id = which::only(&service, (plan.as_ref(), args.tag.as_deref()), "refrain plan tune", could_be)?;
+    let id = selection::only(&service, (plan.as_ref(), args.tag.as_deref()), "refrain plan tune", could_be)?;
     let state = service.plan(&id)?;
     let task = task(task_id, &state)?;
     let tried = service

@@ -8,7 +8,7 @@ use refrain_core::text::printable;
 use refrain_engine::config::{Chosen, ProjectFile};
 use refrain_engine::{Choices, Extras, FileAction, GitUse, Prepared, Service};
 
-use crate::render::gated;
+use crate::render::gates;
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
@@ -134,7 +134,7 @@ fn ask(service: &Service, choices: Choices) -> Result<Choices, RequestError> {
     };
     let offer = service.offer(&service.project().worktree)?;
     let gates = if offer.gates.iter().any(|gate| gate.hard) {
-        out::tell(&gated::offered(&offer.gates));
+        out::tell(&gates::offered(&offer.gates));
         yes_or_no("Use these gates? yes or no", choices.gates)?
     } else {
         out::tell("No test was found that could be a gate: add one with refrain start --gate CMD.\n");

@@ -15,7 +15,7 @@ pub mod draft;
 mod edit;
 mod mark;
 mod outline;
-mod words;
+mod task_details;
 
 pub(super) use edit::{set, unmarked};
 

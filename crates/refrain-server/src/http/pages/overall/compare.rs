@@ -11,11 +11,11 @@ use refrain_core::view::diff::diff_files;
 use refrain_engine::now;
 
 use super::links::given;
-use crate::desk::{Desk, LoopAddress, OverviewFilter, Refusal};
+use crate::requests::{Desk, LoopAddress, OverviewFilter, Refusal};
 use crate::http::app_state::AppState;
 use crate::http::pages::figures::{Chart, loop_charts, money};
 use crate::http::pages::frame::{Frame, PageQuery, page, shown};
-use crate::http::pages::one::{LoopPage, see};
+use crate::http::pages::loop_page::{LoopPage, see};
 use crate::http::pages::parts::{Label, Strip};
 
 #[derive(Template)]

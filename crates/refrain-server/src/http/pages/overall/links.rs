@@ -1,6 +1,6 @@
 //! Addresses with parameters, and the links that choose what a page shows.
 
-use crate::desk::{Desk, ProjectView};
+use crate::requests::{Desk, ProjectView};
 use crate::http::pages::frame::PageQuery;
 use crate::http::pages::start::escaped;
 

@@ -13,7 +13,7 @@ use refrain_engine::config::{Entry, Origin};
 use serde_json::Value;
 
 use super::links::{Pill, address, given, project_pills};
-use crate::desk::{Desk, ProjectSettings};
+use crate::requests::{Desk, ProjectSettings};
 use crate::http::app_state::AppState;
 use crate::http::pages::figures::Moment;
 use crate::http::pages::frame::{Frame, PageQuery, page, shown};
@@ -152,7 +152,7 @@ pub(super) async fn memories(State(door): State<Arc<AppState>>, asked: PageQuery
         let (memories, trouble) = desk.memories(project.as_deref(), kind, &words)?;
         let link =
             |project: &str| address("/memory", &[("project", project), ("kind", of_kind), ("text", &words)]);
-        let name = crate::desk::project_name(&desk.named(project.as_deref())?);
+        let name = crate::requests::project_name(&desk.named(project.as_deref())?);
         Ok((name, memories, trouble, project_pills(desk, project.as_deref(), None, link)))
     };
     let found = door.at_desk(look).await;

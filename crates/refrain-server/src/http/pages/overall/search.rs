@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::response::Response;
 
 use super::links::{address, given};
-use crate::desk::{Desk, Entry, Line, LoopAddress, OverviewFilter, Refusal};
+use crate::requests::{Desk, Entry, Line, LoopAddress, OverviewFilter, Refusal};
 use crate::http::app_state::AppState;
 use crate::http::pages::frame::{Frame, PageQuery, page, shown};
 use crate::http::pages::parts::Label;

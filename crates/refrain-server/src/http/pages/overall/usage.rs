@@ -14,7 +14,7 @@ use refrain_core::view::usage::{Group, GroupBy, Report, Sum};
 use refrain_engine::now;
 
 use super::links::{Pill, address, given, project_pills};
-use crate::desk::{Desk, Refusal, UsageOf};
+use crate::requests::{Desk, Refusal, UsageOf};
 use crate::http::app_state::AppState;
 use crate::http::pages::figures::{Chart, Point, Unit, money};
 use crate::http::pages::frame::{Frame, PageQuery, page, shown};

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgGroup, Args as _, CommandFactory, FromArgMatches, Parser, ValueEnum};
 use refrain_app::effects::TypedOptions;
-use refrain_app::options::adapted::{Adapted, Difference};
+use refrain_app::options::variants::{Adapted, Difference};
 use refrain_app::options::begin::BeginArgs;
 use refrain_app::resolve::{self, Resolved, StartLoop, Words};
 use refrain_app::verbs::resume;
@@ -22,7 +22,7 @@ use refrain_core::{LoopId, Spec};
 use refrain_engine::config::{Chosen, Settings};
 use refrain_engine::{Brief, Listed, Service, hook};
 
-use super::typed::{self, KnownOption, TypedLine};
+use super::typed_line::{self, KnownOption, TypedLine};
 use crate::cmd::connect::hook::agent;
 use crate::cmd::inspect::export;
 use crate::cmd::launch::resume::could_be;
@@ -158,7 +158,7 @@ pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<Ex
         Some(text) => text.trim().to_owned(),
         None => String::new(),
     };
-    let TypedLine { options, mut prompt } = typed::read(
+    let TypedLine { options, mut prompt } = typed_line::read(
         &text,
         &known_options(&Line::command()),
         &known_options(&start::Args::augment_args(clap::Command::new("start"))),

@@ -8,7 +8,7 @@ use refrain_app::{Caller, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_engine::{EngineError, Keys, Service};
 
-use super::seeing::name;
+use super::status::name;
 use super::{Desk, DeskError, Handovers, LoopAddress, Refusal, RefusalKind};
 
 const MOST_NAMED: usize = 8;

@@ -14,7 +14,7 @@ const LARGEST_PAGE: usize = 1_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
-    /// The project, as [`name`](super::seeing::name) has it.
+    /// The project, as [`name`](super::status::name) has it.
     pub(crate) project: String,
     pub(crate) id: LoopId,
     pub(crate) part: Part,

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::{StatusWord, sum, with_yours};
 
-use super::loop_parts::published;
+use super::loop_parts::publication;
 use crate::agent::Usd;
 use crate::budget::{CapKind, CapUsage};
 use crate::event::{Asker, Blocked, ClaimSource, End, Exit, WaitKind};
@@ -41,7 +41,7 @@ fn reason_in_journal(state: &LoopState, word: StatusWord, orphan: Option<i32>) -
             why.push_str(&format!(", and {more} more"));
         }
     }
-    if let Some(there) = published::whereabouts(state) {
+    if let Some(there) = publication::whereabouts(state) {
         why.push_str(&format!("; {there}"));
     }
     match state.git.last.as_ref().map(|last| (last.iteration, &last.result)) {
@@ -186,7 +186,7 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
                 let reason = reason.unwrap_or_else(|| "it gave no reason".to_owned());
                 format!("the agent gave the task up: {reason}")
             }
-            Blocked::Publish => published::blocked(state),
+            Blocked::Publish => publication::blocked(state),
             Blocked::Approval => awaits_approval(state),
             Blocked::StateFile => match needed(state) {
                 Some(question) => format!("the agent asks: {question}"),
@@ -221,8 +221,8 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
                 }
                 WaitKind::Limit => told("waits for the provider's limit to be reset", state),
                 WaitKind::Outage => told("waits for the provider to work again", state),
-                WaitKind::Checks => published::checks(state),
-                WaitKind::Remote => published::remote(state),
+                WaitKind::Checks => publication::checks(state),
+                WaitKind::Remote => publication::remote(state),
             },
             (None, Some(flight)) if state.is_in_session() => {
                 let session = state.session.as_ref().and_then(Session::short);
@@ -235,7 +235,7 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
             (None, Some(flight)) => format!("attempt {} is running", flight.id),
             (None, None) if state.sweeping => "what the agent left running is being ended".to_owned(),
             (None, None) if let Some(proving) = state.proving() => gates(state, proving),
-            (None, None) if let Some(publishing) = state.publishing() => published::doing(state, publishing),
+            (None, None) if let Some(publishing) = state.publishing() => publication::doing(state, publishing),
             (None, None) if matches!(state.phase, Phase::Idle { uncommitted: true, .. }) => {
                 format!("iteration {} is being committed", state.iteration)
             }
@@ -506,7 +506,7 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
             Some(End::Blocked { why: Blocked::Repository }) => {
                 format!("mend the repository, then {resume}")
             }
-            Some(End::Blocked { why: Blocked::Publish }) => format!("{}, then {resume}", published::cure(state)),
+            Some(End::Blocked { why: Blocked::Publish }) => format!("{}, then {resume}", publication::cure(state)),
             Some(End::Blocked { why: Blocked::Approval }) => decide(state, &resume),
             Some(End::Blocked { why: Blocked::CostUnknown }) if state.limits.max_cost.is_none() => {
                 "start it anew with an agent that says what it costs or a price for its model, or take the caps out of \

@@ -1,6 +1,6 @@
 //! Reads a file of another system, which is recognized by its content, not by its name.
 
-use super::found::{ForeignLoop, Unread};
+use super::foreign_loop::{ForeignLoop, Unread};
 use super::parts::Mark;
 use super::{check, descartes, ralph, ralph_loop, randroid, scud, synthex};
 use crate::prompt::state_file::front_matter;

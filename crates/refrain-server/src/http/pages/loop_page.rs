@@ -15,7 +15,7 @@ use super::figures::{Moment, money};
 use super::frame::{Frame, PageQuery, page, shown};
 use super::head::Head;
 use super::plan;
-use crate::desk::{Activity, Desk, Line, LoopAddress, Refusal};
+use crate::requests::{Activity, Desk, Line, LoopAddress, Refusal};
 use crate::http::api::At;
 use crate::http::app_state::AppState;
 

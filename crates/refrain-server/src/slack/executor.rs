@@ -10,11 +10,11 @@ use refrain_engine::{Delivery, Service, StopAsked, Talk};
 use tokio::time::sleep;
 
 use super::api::Fault;
-use super::heard::Request;
+use super::envelope::Request;
 use super::render::{escaped, said};
-use super::words::{HELP, SlackRequest};
+use super::command_parser::{HELP, SlackRequest};
 use super::{SlackWorkspace, at_desk};
-use crate::desk::{Answered, List, LoopParams, LoopView, Refusal, Steer, Stop};
+use crate::requests::{Answered, List, LoopParams, LoopView, Refusal, Steer, Stop};
 
 const TRIES: u32 = 4;
 const MOST_LISTED: usize = 20;

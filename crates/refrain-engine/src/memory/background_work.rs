@@ -15,7 +15,7 @@ use refrain_store::config::OwnMemory;
 use refrain_store::config::keys::Evolution;
 use refrain_store::{LoopDir, journal, make_dir_nofollow, memory as kept};
 
-use super::after::Past;
+use super::loop_memories::Past;
 use crate::child::judge_spec;
 use crate::child::one_shot::{Question, Reply, ask};
 use crate::{EngineError, Host, MemoryError, Service, now};

@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::plan::story::{ScriptedPlan, oid};
+use crate::plan::scripted_plan::{ScriptedPlan, oid};
 
 fn said(story: &ScriptedPlan, width: Option<usize>) -> String {
     let mut telling = PlanNarrator::default();

@@ -1,18 +1,18 @@
 //! The requests that every protocol offers. They block, and belong on a thread that may block.
 
-mod acting;
+mod actions;
 mod address;
 mod answer;
 mod handovers;
-mod hearing;
+mod activity;
 mod overview;
-mod places;
-mod reading;
+mod folders;
+mod stored_data;
 mod refusal;
-mod seeing;
-mod starting;
-mod wanted;
-mod watching;
+mod status;
+mod start;
+mod parameters;
+mod views;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -26,14 +26,14 @@ pub(crate) use answer::{
     Answered, Discarded, Listing, LoopView, Merged, Progress, Reported, StartResult, Status, Steered, Stopped,
 };
 pub use handovers::Handovers;
-pub(crate) use hearing::{Activity, Line};
+pub(crate) use activity::{Activity, Line};
 pub(crate) use overview::{Entry, LIST_PAGE, Overview, OverviewFilter, ProjectSettings};
-pub(crate) use reading::{Round, UsageOf, Verified, addresses};
+pub(crate) use stored_data::{Round, UsageOf, Verified, addresses};
 pub(crate) use refusal::{Refusal, RefusalKind};
-pub(crate) use seeing::name as project_name;
-pub(crate) use starting::{COMMAND, StartOffer};
-pub(crate) use wanted::{List, LoopParams, Steer, Stop, ToolDiff, ToolMerge, WithWait};
-pub(crate) use watching::{Difference, Filter, LogPart, LoopAddress, ProjectView, SearchPage};
+pub(crate) use status::name as project_name;
+pub(crate) use start::{COMMAND, StartOffer};
+pub(crate) use parameters::{List, LoopParams, Steer, Stop, ToolDiff, ToolMerge, WithWait};
+pub(crate) use views::{Difference, Filter, LogPart, LoopAddress, ProjectView, SearchPage};
 
 /// The entry point of all protocols: the folders that a person opened, and the projects in them.
 #[derive(Clone, Debug)]

@@ -12,8 +12,8 @@ use refrain_engine::config::{Chosen, Entry, ProjectFile};
 use refrain_engine::{Brief, Detail, Listed, MemoryFilter, Service};
 use serde::Deserialize;
 
-use crate::desk::seeing::name;
-use crate::desk::{Desk, Refusal, RefusalKind};
+use crate::requests::status::name;
+use crate::requests::{Desk, Refusal, RefusalKind};
 
 /// The settings that count for a loop started in a project.
 pub(crate) struct ProjectSettings {

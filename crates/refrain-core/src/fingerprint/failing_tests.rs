@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use regex::bytes::Regex;
 
-use super::reading::Reading;
+use super::output_digest::Reading;
 use crate::text::printable;
 
 /// The tests that failed in one run of a gate.

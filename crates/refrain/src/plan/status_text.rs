@@ -13,7 +13,7 @@ use refrain_core::view::plan::{CurrentTask, PlanStatus, TaskView, TaskWord, Wave
 use textwrap::core::display_width;
 
 use crate::out;
-use crate::plan::left;
+use crate::plan::leftovers;
 use crate::render::event_text::{clock, words};
 use crate::render::phrase::{self, Row};
 use crate::render::table::{self, Column, Cut};
@@ -98,10 +98,10 @@ fn facts(view: &PlanStatus, width: Option<usize>, now: Timestamp) -> String {
         Row::exact("proof", proof),
         Row::exact("in", view.project.clone()),
         Row::prose("git", branch.into_iter().chain(commits).collect::<Vec<_>>().join(", ")),
-        Row::prose("behind", left::behind(view).unwrap_or_default()),
-        Row::prose("unlanded", left::branches(view).unwrap_or_default()),
-        Row::prose("uncommitted", left::uncommitted(view).unwrap_or_default()),
-        Row::prose("left out", left::left_out(view).unwrap_or_default()),
+        Row::prose("behind", leftovers::behind(view).unwrap_or_default()),
+        Row::prose("unlanded", leftovers::branches(view).unwrap_or_default()),
+        Row::prose("uncommitted", leftovers::uncommitted(view).unwrap_or_default()),
+        Row::prose("left out", leftovers::left_out(view).unwrap_or_default()),
         Row::prose("used", used),
         Row::prose("likely", estimate(view).unwrap_or_default()),
         Row::exact("started", clock(view.started_at)),
@@ -306,5 +306,5 @@ fn framed(title: &str, lines: &[String], width: usize) -> String {
 }
 
 #[cfg(test)]
-#[path = "board_tests.rs"]
+#[path = "status_text_tests.rs"]
 mod tests;

@@ -4,7 +4,7 @@ use refrain_core::view::checkup::Checkup;
 
 use super::cure::Diagnosis;
 use super::{
-    agents, autostart, budget, checkouts, configuration, git, leftovers, loops, machine, places, pool,
+    agents, autostart, budget, checkouts, configuration, git, leftovers, loops, machine, data_folders, pool,
 };
 use crate::Service;
 
@@ -16,7 +16,7 @@ impl Service {
             let agents = scope.spawn(|| agents::look(self));
             let mut found = configuration::look(self, variables);
             found.extend(git::look(self));
-            found.extend(places::look(self));
+            found.extend(data_folders::look(self));
             found.extend(machine::look());
             found.extend(machine::sandbox(self, variables));
             found.extend(budget::look(self.host()));

@@ -12,7 +12,7 @@ use refrain_store::project::pool::Slot;
 
 use super::PlanDrive;
 use crate::blocking::blocking;
-use crate::plan::asking::tell;
+use crate::plan::requests::tell;
 use crate::plan::landing::Landing;
 use crate::plan::round::{self, Round};
 use crate::plan::verify::{Of, Verification};

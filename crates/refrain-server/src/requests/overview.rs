@@ -11,7 +11,7 @@ use refrain_engine::{Brief, ByKind, Detail, Listed, Service, now};
 use serde::Deserialize;
 
 pub(crate) use self::whole_project::ProjectSettings;
-use super::seeing::name;
+use super::status::name;
 use super::{Desk, Refusal};
 
 /// How many of the loops that need you, or run, are shown with their iterations.

@@ -2,7 +2,7 @@
 
 use refrain_app::Context;
 use refrain_app::error::RequestError;
-use refrain_app::options::adapted::{Adapted, Difference};
+use refrain_app::options::variants::{Adapted, Difference};
 use refrain_app::options::heading;
 use refrain_app::options::work::WorkArgs;
 use refrain_app::plan::{HowArgs, Prepared, RunPlan, SourceArgs, SpecArgs};

@@ -195,7 +195,7 @@ pub(crate) fn header(spec: &PlanSpec, limits: &PlanLimits, width: Option<usize>)
     let brief = &spec.brief;
     let told: Vec<_> = brief.document.iter().chain(&brief.files).map(ToString::to_string).collect();
     let proof = match spec.verifies() {
-        true => crate::render::gated::intent(each),
+        true => crate::render::gates::intent(each),
         false => "nothing: what lands is unverified (--verify CMD)".to_owned(),
     };
     let rows = [
@@ -344,5 +344,5 @@ fn flat(text: &str) -> String {
 }
 
 #[cfg(test)]
-#[path = "telling_tests.rs"]
+#[path = "narrator_tests.rs"]
 mod tests;

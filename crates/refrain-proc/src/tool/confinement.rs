@@ -18,7 +18,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::event::Exit;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::talk::COMPLAINT;
+use super::pipe_io::COMPLAINT;
 use super::{Tool, ToolError, ToolOutput};
 use crate::keeper::StopLadder;
 use crate::output::{self, Listener, Meter};

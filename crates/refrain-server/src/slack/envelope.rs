@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::render::BUTTON;
-use super::words::SlackRequest;
+use super::command_parser::SlackRequest;
 
 /// The longest frame that is parsed, in bytes: no user types that much.
 const LONGEST: usize = 1 << 20;

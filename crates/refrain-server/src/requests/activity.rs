@@ -7,7 +7,7 @@ use refrain_core::text::clip;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::watching::{of_attempt, within};
+use super::views::{of_attempt, within};
 use super::{Desk, LoopAddress, Refusal};
 
 /// The longest line of agent output, in bytes.

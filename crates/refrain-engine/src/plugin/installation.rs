@@ -5,7 +5,7 @@ use camino::Utf8Path;
 use refrain_store::DiskError;
 use refrain_store::outbox::plugins::{self, Installed};
 
-use super::rehearse::Rehearsed;
+use super::rehearsal::Rehearsed;
 
 pub(super) fn install(plan: &Rehearsed, before: &Installed, folder: &Utf8Path) -> Result<(), DiskError> {
     if plan.noted != *before {

@@ -3,7 +3,7 @@
 use super::parts::{self, WaveView, WaveWord};
 use crate::machine::Refusal;
 use crate::plan::{PlanEnd, PlanGrant, PlanState, Stage, Stop, TaskState, TaskStatus};
-use crate::view::telling::{asked_by, by_person, gone};
+use crate::view::explanation::{asked_by, by_person, gone};
 use crate::view::{StatusWord, sum};
 
 /// How many tasks are named in a line.

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::response::Response;
 
 use super::frame::{Frame, PageQuery, page, shown};
-use crate::desk::{Activity, Desk};
+use crate::requests::{Activity, Desk};
 use crate::http::api::{At, Attempt};
 use crate::http::app_state::AppState;
 

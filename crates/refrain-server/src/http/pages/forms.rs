@@ -15,7 +15,7 @@ use refrain_app::verbs::tune::Tune;
 use serde::Deserialize;
 
 use super::frame::{Frame, failed, page};
-use crate::desk::{Desk, LoopAddress, Refusal};
+use crate::requests::{Desk, LoopAddress, Refusal};
 use crate::http::api::At;
 use crate::http::app_state::AppState;
 

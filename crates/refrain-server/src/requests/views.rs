@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::address::{Address, Part};
-use super::seeing::name;
+use super::status::name;
 use super::{Desk, Refusal, RefusalKind, ToolDiff};
 
 /// The statuses by which a list can be filtered.

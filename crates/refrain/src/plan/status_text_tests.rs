@@ -3,7 +3,7 @@
 use rstest::rstest;
 
 use super::*;
-use crate::plan::story::ScriptedPlan;
+use crate::plan::scripted_plan::ScriptedPlan;
 
 fn shown(width: Option<usize>, blocks: bool) -> String {
     let story = ScriptedPlan::feature();

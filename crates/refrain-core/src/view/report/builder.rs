@@ -6,7 +6,7 @@ use super::object::{
     BaseReport, ClaimMade, CommitMade, Files, GateProof, GoalReport, JournalMark, Log, ProofReport,
     Protection, Refused, Report, SCHEMA, SealedFile, Spent, Versions,
 };
-use super::trail::Trail;
+use super::history::Trail;
 use crate::agent::Usage;
 use crate::event::{ClaimSource, End};
 use crate::git::Oid;
