@@ -14,7 +14,7 @@ type Pass = blake3::Hash;
 
 /// The open connections.
 #[derive(Debug, Default)]
-pub(super) struct Guests(Mutex<Open>);
+pub(super) struct Connections(Mutex<Open>);
 
 #[derive(Debug, Default)]
 struct Open {
@@ -32,18 +32,18 @@ struct Connection {
 
 /// One connection, for as long as the value lives.
 #[derive(Debug)]
-pub(super) struct Guest {
+pub(super) struct ConnectionSlot {
     number: u64,
-    guests: Arc<Guests>,
+    connections: Arc<Connections>,
 }
 
-impl Guests {
+impl Connections {
     fn open(&self) -> MutexGuard<'_, Open> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Registers a connection from this address; none if it has too many.
-    pub(super) fn enter(self: &Arc<Self>, address: IpAddr, is_bounded: bool) -> Option<Guest> {
+    pub(super) fn enter(self: &Arc<Self>, address: IpAddr, is_bounded: bool) -> Option<ConnectionSlot> {
         let mut open = self.open();
         let of_it = open.connections.values().filter(|connection| connection.address == address);
         if is_bounded && !address.is_loopback() && of_it.count() >= MOST_OF_ONE {
@@ -53,7 +53,7 @@ impl Guests {
         let number = open.last;
         open.connections.insert(number, Connection { address, pass: None, close: None });
         drop(open);
-        Some(Guest { number, guests: Arc::clone(self) })
+        Some(ConnectionSlot { number, connections: Arc::clone(self) })
     }
 
     /// By this a connection is closed.
@@ -75,7 +75,7 @@ impl Guests {
     }
 }
 
-impl Guest {
+impl ConnectionSlot {
     pub(super) fn number(&self) -> u64 {
         self.number
     }
@@ -83,7 +83,7 @@ impl Guest {
     /// Notes the connection's token or cookie; false if that has too many connections.
     pub(super) fn shows(&self, pass: &str) -> bool {
         let pass = blake3::hash(pass.as_bytes());
-        let mut open = self.guests.open();
+        let mut open = self.connections.open();
         let others =
             open.connections.iter().filter(|(number, it)| **number != self.number && it.pass == Some(pass));
         let has_room = others.count() < MOST_OF_ONE;
@@ -94,8 +94,8 @@ impl Guest {
     }
 }
 
-impl Drop for Guest {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        self.guests.open().connections.remove(&self.number);
+        self.connections.open().connections.remove(&self.number);
     }
 }

@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 
 use super::app_state::AppState;
 use super::failure::{Failure, wants_page};
-use super::connections::{Guest, MOST_OF_ONE};
+use super::connections::{ConnectionSlot, MOST_OF_ONE};
 use crate::http::listener::address::Under;
 
 /// How large a request may be, in bytes.
@@ -28,7 +28,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
 /// Accepts only requests under a name of this server, against DNS rebinding. A browser that came under a name for
 /// programs is redirected to the one for browsers, as it would send its cookie to every server at this one.
 pub(super) async fn check_host(
-    State(door): State<Arc<AppState>>,
+    State(state): State<Arc<AppState>>,
     mut request: Request,
     next: Next,
 ) -> Response {
@@ -39,15 +39,15 @@ pub(super) async fn check_host(
         return Failure::new(StatusCode::BAD_REQUEST, error).into_response();
     }
     let said = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    if let Some(under) = door.names.whose(said) {
+    if let Some(under) = state.names.whose(said) {
         if under == Under::Programs && is_browser(&request) {
             let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
-            return Redirect::to(&format!("{}{path}", door.names.origin)).into_response();
+            return Redirect::to(&format!("{}{path}", state.names.origin)).into_response();
         }
         request.extensions_mut().insert(under);
         return next.run(request).await;
     }
-    let accepted = door.names.accepted();
+    let accepted = state.names.accepted();
     Failure::new(
         StatusCode::FORBIDDEN,
         format!("this server is not found under that name; accepted are {accepted}"),
@@ -87,27 +87,27 @@ pub(super) async fn take_in(largest: usize, request: Request, next: Next) -> Res
 }
 
 /// Accepts only requests with a token or cookie; a browser is redirected to the login.
-pub(super) async fn admit(State(door): State<Arc<AppState>>, request: Request, next: Next) -> Response {
+pub(super) async fn admit(State(state): State<Arc<AppState>>, request: Request, next: Next) -> Response {
     let headers = request.headers();
-    let (token, cookie) = (bearer(headers), cookie(headers, &door.cookie));
+    let (token, cookie) = (bearer(headers), cookie(headers, &state.cookie));
     let is_known = match (token, request.extensions().get()) {
-        (Some(token), _) => door.knows(token).await,
+        (Some(token), _) => state.knows(token).await,
         (None, Some(Under::People(host))) => match cookie {
-            Some(value) => door.knows_cookie(host.clone(), value.to_owned()).await,
+            Some(value) => state.knows_cookie(host.clone(), value.to_owned()).await,
             None => false,
         },
         (None, Some(Under::Programs) | None) => false,
     };
     if is_known {
-        let guest = request.extensions().get::<Arc<Guest>>();
-        let has_room = guest.zip(token.or(cookie)).is_none_or(|(guest, pass)| guest.shows(pass));
+        let slot = request.extensions().get::<Arc<ConnectionSlot>>();
+        let has_room = slot.zip(token.or(cookie)).is_none_or(|(slot, pass)| slot.shows(pass));
         return if has_room { next.run(request).await } else { too_many_connections() };
     }
     let is_page = *request.method() == Method::GET && wants_page(headers) && token.is_none();
     if is_page {
         return Redirect::to("/login").into_response();
     }
-    if (token.is_some() || cookie.is_some()) && door.was_wrong() {
+    if (token.is_some() || cookie.is_some()) && state.was_wrong() {
         return too_many();
     }
     let error = match token {
@@ -136,9 +136,9 @@ fn too_many_connections() -> Response {
 }
 
 /// The cookie that lets a browser in.
-pub(super) fn set_cookie(door: &AppState, value: &str) -> String {
-    let secure = if door.names.is_secure() { "; Secure" } else { "" };
-    format!("{}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age=2592000{secure}", door.cookie)
+pub(super) fn set_cookie(state: &AppState, value: &str) -> String {
+    let secure = if state.names.is_secure() { "; Secure" } else { "" };
+    format!("{}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age=2592000{secure}", state.cookie)
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {

@@ -40,7 +40,7 @@ impl ServerHandler for Mcp {
             .enable_resources()
             .enable_resources_subscribe()
             .build();
-        let own = Implementation::new("refrain", self.desk.version()).with_title("Refrain");
+        let own = Implementation::new("refrain", self.handler.version()).with_title("Refrain");
         ServerConfig::new(can).with_server_info(own).with_instructions(INSTRUCTIONS)
     }
 
@@ -80,7 +80,7 @@ impl ServerHandler for Mcp {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        self.at_desk(resources::listed).await.map_err(failed)
+        self.run_blocking(resources::listed).await.map_err(failed)
     }
 
     async fn list_resource_templates(
@@ -96,7 +96,7 @@ impl ServerHandler for Mcp {
         request: ReadResourceRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let read = self.at_desk(move |desk| resources::read(desk, &request.uri)).await;
+        let read = self.run_blocking(move |handler| resources::read(handler, &request.uri)).await;
         read.map(Into::into).map_err(not_found)
     }
 

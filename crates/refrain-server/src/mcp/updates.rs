@@ -96,7 +96,7 @@ impl Mcp {
     async fn news(&self, uri: &str) -> Result<Receiver<()>, Refusal> {
         let address: Address = uri.parse()?;
         let at = address.clone();
-        let mut changes: Changes = self.at_desk(move |desk| desk.changes_at(&at)).await?;
+        let mut changes: Changes = self.run_blocking(move |handler| handler.changes_at(&at)).await?;
         let (say, news) = mpsc::channel(1);
         tokio::task::spawn_blocking(move || {
             while !say.is_closed() {

@@ -16,11 +16,11 @@ use refrain_engine::{EngineError, LoopRequest, Service};
 use tokio::runtime::Handle;
 
 use super::{
-    Answered, Desk, Discarded, LoopAddress, LoopParams, Merged, Refusal, Steer, Steered, Stop, Stopped,
+    Answered, RequestHandler, Discarded, LoopAddress, LoopParams, Merged, Refusal, Steer, Steered, Stop, Stopped,
     ToolMerge,
 };
 
-impl Desk {
+impl RequestHandler {
     pub(crate) fn standing(&self, place: &LoopAddress) -> Result<AnyStatus, Refusal> {
         let (service, id) = self.open_place(place)?;
         standing(&service, &id)

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::views::{of_attempt, within};
-use super::{Desk, LoopAddress, Refusal};
+use super::{RequestHandler, LoopAddress, Refusal};
 
 /// The longest line of agent output, in bytes.
 const LONGEST_LINE: usize = 4 << 10;
@@ -45,7 +45,7 @@ pub(crate) struct Line {
     pub(crate) at: Option<u64>,
 }
 
-impl Desk {
+impl RequestHandler {
     pub(crate) fn activity(
         &self,
         place: &LoopAddress,

@@ -9,20 +9,20 @@ use refrain_core::LoopId;
 use refrain_engine::{EngineError, Keys, Service};
 
 use super::status::name;
-use super::{Desk, DeskError, Handovers, LoopAddress, Refusal, RefusalKind};
+use super::{RequestHandler, OpenError, Handovers, LoopAddress, Refusal, RefusalKind};
 
 const MOST_NAMED: usize = 8;
 
-impl Desk {
-    /// A desk for these folders, or for the project that contains `here` if there are none.
-    pub fn open(context: &Context, roots: &[Utf8PathBuf]) -> Result<Self, DeskError> {
+impl RequestHandler {
+    /// A request handler for these folders, or for the project that contains `here` if there are none.
+    pub fn open(context: &Context, roots: &[Utf8PathBuf]) -> Result<Self, OpenError> {
         let here = &context.dir;
         let own = Service::open(here, context.host.clone())?.project().worktree.clone();
         let named: Vec<_> =
             if roots.is_empty() { vec![own] } else { roots.iter().map(|root| here.join(root)).collect() };
         let open = |root: &Utf8PathBuf| match root.canonicalize_utf8() {
             Ok(root) if root.is_dir() => Ok(root),
-            _ => Err(DeskError::NoFolder(root.clone())),
+            _ => Err(OpenError::NoFolder(root.clone())),
         };
         // A loop started through this server is no part of the server's own trace.
         let mut context = context.clone();
@@ -38,7 +38,7 @@ impl Desk {
 
     /// The same, but without folders for all projects that Refrain has worked in too: only for the user who owns
     /// them.
-    pub fn open_everywhere(context: &Context, roots: &[Utf8PathBuf]) -> Result<Self, DeskError> {
+    pub fn open_everywhere(context: &Context, roots: &[Utf8PathBuf]) -> Result<Self, OpenError> {
         Ok(Self { everywhere: roots.is_empty(), ..Self::open(context, roots)? })
     }
 
@@ -109,12 +109,12 @@ impl Desk {
         })
     }
 
-    /// The door to the project that a folder lies in.
+    /// The service of the project that a folder lies in.
     pub(super) fn service(&self, folder: &Utf8Path) -> Result<Service, RequestError> {
         self.context.open(folder, false)
     }
 
-    /// The doors to the projects of the roots, and to those in them that Refrain has worked in, each once.
+    /// The services of the projects of the roots, and of those in them that Refrain has worked in, each once.
     pub(crate) fn services(&self) -> Vec<Service> {
         let own: Vec<_> = self.roots.iter().filter_map(|root| self.service(root).ok()).collect();
         let known = own.first().map(Service::known_projects).unwrap_or_default();
@@ -133,7 +133,7 @@ impl Desk {
         self.everywhere || self.roots.iter().any(|root| service.project().root.starts_with(root))
     }
 
-    /// The door to the project of the first root, for sums over all of it.
+    /// The service of the first root's project, for sums over all of it.
     pub(super) fn whole(&self) -> Result<Service, Refusal> {
         let service = self.service(&self.folder(None)?)?;
         let project = name(&service);

@@ -37,7 +37,7 @@ pub(crate) use views::{Difference, Filter, LogPart, LoopAddress, ProjectView, Se
 
 /// The entry point of all protocols: the folders that a person opened, and the projects in them.
 #[derive(Clone, Debug)]
-pub struct Desk {
+pub struct RequestHandler {
     context: Context,
     handovers: Handovers,
     /// Canonical paths, at least one; the first is used for requests that name no folder.
@@ -47,7 +47,7 @@ pub struct Desk {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum DeskError {
+pub enum OpenError {
     #[error("{0}: there is no such folder")]
     NoFolder(Utf8PathBuf),
     #[error(transparent)]

@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 pub(crate) use self::whole_project::ProjectSettings;
 use super::status::name;
-use super::{Desk, Refusal};
+use super::{RequestHandler, Refusal};
 
 /// How many of the loops that need you, or run, are shown with their iterations.
 const MOST_DETAILED: usize = 40;
@@ -104,7 +104,7 @@ pub(crate) struct ApprovalFact {
     pub(crate) tree: Option<String>,
 }
 
-impl Desk {
+impl RequestHandler {
     /// Everything that is open here, the last touched first within each group.
     pub(crate) fn overview(&self, shown: &OverviewFilter) -> Result<Overview, Refusal> {
         let wanted = shown.text.to_lowercase();

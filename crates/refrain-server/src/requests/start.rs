@@ -6,7 +6,7 @@ use refrain_core::gate::Check;
 use refrain_core::text::printable;
 use refrain_core::view::usage::Forecast;
 
-use super::{Desk, LoopParams, Refusal, StartResult};
+use super::{RequestHandler, LoopParams, Refusal, StartResult};
 
 /// The agent of a loop that runs a command.
 pub(crate) const COMMAND: &str = "generic";
@@ -24,7 +24,7 @@ pub(crate) struct StartOffer {
     pub(crate) gates: Vec<(String, bool)>,
 }
 
-impl Desk {
+impl RequestHandler {
     /// Starts a loop with a runner of its own.
     pub(crate) fn start(&self, asked: &Start) -> Result<StartResult, Refusal> {
         let (context, mut notes) = (self.context_in(asked.workspace.as_deref())?, Vec::new());

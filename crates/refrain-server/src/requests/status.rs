@@ -8,7 +8,7 @@ use refrain_engine::{Brief, ByKind, Listed, PlanReport, Service};
 use serde::Serialize;
 
 use super::answer::FrontMatter;
-use super::{Desk, List, Listing, LoopParams, LoopView, Progress, Refusal, Reported, Status};
+use super::{RequestHandler, List, Listing, LoopParams, LoopView, Progress, Refusal, Reported, Status};
 
 /// How much of `state.md` is shown (seed 003).
 const EXCERPT: usize = 40;
@@ -19,7 +19,7 @@ const MOST_LISTED: usize = 50;
 /// How much of a goal a list shows, in characters.
 const SHORT_GOAL: usize = 200;
 
-impl Desk {
+impl RequestHandler {
     pub(crate) fn status(&self, which: &LoopParams) -> Result<Status, Refusal> {
         let (service, id) = self.of_loop(&which.loop_id, which.workspace.as_deref())?;
         let project = name(&service);

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::address::{Address, Part};
-use super::{Desk, LoopAddress, LoopParams, LoopView, Refusal};
+use super::{RequestHandler, LoopAddress, LoopParams, LoopView, Refusal};
 
 /// What `refrain verify --json` prints.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -53,7 +53,7 @@ pub(crate) struct UsageOf {
 /// How much of a journal is read at once, in bytes; of a larger event only the name is returned.
 const LARGEST: usize = 1 << 20;
 
-impl Desk {
+impl RequestHandler {
     pub(crate) fn read(&self, address: &Address) -> Result<String, Refusal> {
         let (service, id) = self.at(&address.project, address.id.clone())?;
         match address.part {

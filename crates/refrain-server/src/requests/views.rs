@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::address::{Address, Part};
 use super::status::name;
-use super::{Desk, Refusal, RefusalKind, ToolDiff};
+use super::{RequestHandler, Refusal, RefusalKind, ToolDiff};
 
 /// The statuses by which a list can be filtered.
 pub(crate) const STATUSES: [&str; 12] = [
@@ -127,7 +127,7 @@ pub(crate) struct Difference {
     pub(crate) diff: String,
 }
 
-impl Desk {
+impl RequestHandler {
     pub(crate) fn projects(&self) -> Vec<ProjectView> {
         let view = |service: &Service| ProjectView {
             name: name(service),

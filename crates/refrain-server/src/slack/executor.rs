@@ -1,4 +1,4 @@
-//! Executes a request from Slack once: through the same [`Desk`](crate::Desk) as every other protocol, and only for
+//! Executes a request from Slack once: through the same [`RequestHandler`](crate::RequestHandler) as every other protocol, and only for
 //! users that the configuration names.
 
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::api::Fault;
 use super::envelope::Request;
 use super::render::{escaped, said};
 use super::command_parser::{HELP, SlackRequest};
-use super::{SlackWorkspace, at_desk};
+use super::{SlackWorkspace, run_blocking};
 use crate::requests::{Answered, List, LoopParams, LoopView, Refusal, Steer, Stop};
 
 const TRIES: u32 = 4;
@@ -68,11 +68,11 @@ impl SlackWorkspace {
             SlackRequest::Start { project, goal } => self.start(request, project.as_deref(), goal).await,
             SlackRequest::Status(Some(id)) => {
                 let which = LoopParams { loop_id: id.clone(), workspace: None };
-                at_desk(&self.desk, move |desk| Ok(Some(told(&desk.status(&which)?.view)))).await
+                run_blocking(&self.handler, move |handler| Ok(Some(told(&handler.status(&which)?.view)))).await
             }
             SlackRequest::Status(None) => {
-                at_desk(&self.desk, |desk| {
-                    let loops = desk.list(&List { workspace: None, include_finished: false })?.loops;
+                run_blocking(&self.handler, |handler| {
+                    let loops = handler.list(&List { workspace: None, include_finished: false })?.loops;
                     let lines: Vec<_> = loops.iter().rev().take(MOST_LISTED).map(listed).collect();
                     Ok(Some(if lines.is_empty() {
                         "No loop is at work.".to_owned()
@@ -85,16 +85,16 @@ impl SlackWorkspace {
             SlackRequest::Stop(id) => self.stop(request, id).await,
             SlackRequest::Steer { id, text } => {
                 let steer = Steer { loop_id: id.clone(), workspace: None, text: text.clone() };
-                at_desk(&self.desk, move |desk| {
-                    let heard = desk.steer(&steer)?;
+                run_blocking(&self.handler, move |handler| {
+                    let heard = handler.steer(&steer)?;
                     Ok(Some(format!("Loop `{}` is told with its next iteration.", heard.loop_id)))
                 })
                 .await
             }
             SlackRequest::Answer { id, text } => {
                 let answer = Steer { loop_id: id.clone(), workspace: None, text: text.clone() };
-                at_desk(&self.desk, move |desk| {
-                    let Answered { loop_id, .. } = desk.answer_loop(&answer)?;
+                run_blocking(&self.handler, move |handler| {
+                    let Answered { loop_id, .. } = handler.answer_loop(&answer)?;
                     Ok(Some(format!("Loop `{loop_id}` continues with your answer.")))
                 })
                 .await
@@ -112,7 +112,7 @@ impl SlackWorkspace {
         goal: &str,
     ) -> Result<Option<String>, Refusal> {
         let name = format!("slack-{}", &request.key[..8]);
-        let roots = self.desk.roots();
+        let roots = self.handler.roots();
         let workspace = match project {
             None => None,
             Some(name) => {
@@ -129,14 +129,14 @@ impl SlackWorkspace {
             trigger: request.trigger.clone(),
             ..Talk::default()
         };
-        let (service, id, notes) = at_desk(&self.desk, move |desk| {
-            let notes = match desk.of_loop(&name, None) {
+        let (service, id, notes) = run_blocking(&self.handler, move |handler| {
+            let notes = match handler.of_loop(&name, None) {
                 // It was begun before we broke off.
                 Ok(_) => Ok(Vec::new()),
-                Err(_) => desk.start(&start).map(|started| started.notes),
+                Err(_) => handler.start(&start).map(|started| started.notes),
             };
             // A concurrent start may have taken the name by now.
-            let (service, id) = match desk.of_loop(&name, None) {
+            let (service, id) = match handler.of_loop(&name, None) {
                 Ok(found) => found,
                 Err(_) => return Err(notes.err().unwrap_or_else(|| Refusal::new("it is gone already"))),
             };
@@ -159,12 +159,12 @@ impl SlackWorkspace {
     ) -> Result<Option<String>, Refusal> {
         let (asked, is_button) = (request.clone(), request.button.is_some());
         let stop = Stop { loop_id: id.to_owned(), workspace: None, now: true };
-        let (service, id, stopped) = at_desk(&self.desk, move |desk| {
-            let (service, id) = desk.of_loop(&stop.loop_id, None)?;
+        let (service, id, stopped) = run_blocking(&self.handler, move |handler| {
+            let (service, id) = handler.of_loop(&stop.loop_id, None)?;
             if let Some(ts) = &asked.button {
                 belongs(&service, &id, &asked.channel, ts)?;
             }
-            let stopped = desk.stop(&stop)?;
+            let stopped = handler.stop(&stop)?;
             Ok((service, id, stopped))
         })
         .await?;

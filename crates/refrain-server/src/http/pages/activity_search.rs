@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::response::Response;
 
 use super::frame::{Frame, PageQuery, page, shown};
-use crate::requests::{Activity, Desk};
+use crate::requests::{Activity, RequestHandler};
 use crate::http::api::{At, Attempt};
 use crate::http::app_state::AppState;
 
@@ -22,17 +22,17 @@ struct Page {
 }
 
 pub(super) async fn show(
-    State(door): State<Arc<AppState>>,
+    State(state): State<Arc<AppState>>,
     At(of): At<Attempt>,
     asked: PageQuery,
 ) -> Response {
     let from = asked.get("from").and_then(|from| from.parse().ok());
     let find = asked.get("find").cloned().unwrap_or_default();
     let (place, attempt, wanted) = (of.place(), of.attempt.clone(), find.clone());
-    let search = move |desk: &Desk| desk.search(&of.place(), &of.attempt, &find, from);
-    let found = door.at_desk(search).await;
-    shown(&door, found, |found| {
+    let search = move |handler: &RequestHandler| handler.search(&of.place(), &of.attempt, &find, from);
+    let found = state.run_blocking(search).await;
+    shown(&state, found, |found| {
         let back = place.path();
-        page(&Page { frame: Frame::of(&door, &place), back, attempt, wanted, found })
+        page(&Page { frame: Frame::of(&state, &place), back, attempt, wanted, found })
     })
 }

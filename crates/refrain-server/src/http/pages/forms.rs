@@ -15,7 +15,7 @@ use refrain_app::verbs::tune::Tune;
 use serde::Deserialize;
 
 use super::frame::{Frame, failed, page};
-use crate::requests::{Desk, LoopAddress, Refusal};
+use crate::requests::{RequestHandler, LoopAddress, Refusal};
 use crate::http::api::At;
 use crate::http::app_state::AppState;
 
@@ -68,21 +68,21 @@ struct Question {
     has_totals: bool,
 }
 
-pub(super) async fn ask(State(door): State<Arc<AppState>>, At(of): At<LoopAction>) -> Response {
+pub(super) async fn ask(State(state): State<Arc<AppState>>, At(of): At<LoopAction>) -> Response {
     let place = of.place();
-    let found = door.at_desk(move |desk| desk.standing(&place).map(drop)).await;
+    let found = state.run_blocking(move |handler| handler.standing(&place).map(drop)).await;
     let question = match found {
-        Ok(()) => Question::of(&door, &of),
-        Err(failure) => return failed(&door, &failure),
+        Ok(()) => Question::of(&state, &of),
+        Err(failure) => return failed(&state, &failure),
     };
     match question {
         Some(question) => page(&question),
-        None => failed(&door, &unknown(&of.action).into()),
+        None => failed(&state, &unknown(&of.action).into()),
     }
 }
 
 impl Question {
-    fn of(door: &AppState, of: &LoopAction) -> Option<Self> {
+    fn of(state: &AppState, of: &LoopAction) -> Option<Self> {
         const NOW: &[(&str, &str)] =
             &[("now", "At once: end the agent, and do not let it finish its iteration")];
         const MERGE: &[(&str, &str)] =
@@ -119,7 +119,7 @@ impl Question {
         };
         let place = of.place();
         Some(Self {
-            frame: Frame::of(door, &place),
+            frame: Frame::of(state, &place),
             base: place.path(),
             verb,
             title: format!("{what} {}?", of.id),
@@ -137,7 +137,7 @@ impl Question {
 }
 
 pub(super) async fn act(
-    State(door): State<Arc<AppState>>,
+    State(state): State<Arc<AppState>>,
     At(of): At<LoopAction>,
     Form(fields): Form<Fields>,
 ) -> Response {
@@ -149,38 +149,38 @@ pub(super) async fn act(
         _ => of.place().path(),
     };
     let (place, action) = (of.place(), of.action.clone());
-    match door.at_desk(move |desk| done(desk, &place, &action, fields)).await {
+    match state.run_blocking(move |handler| done(handler, &place, &action, fields)).await {
         Ok(()) => Redirect::to(&format!("{back}?did={}", of.action)).into_response(),
-        Err(failure) => failed(&door, &failure),
+        Err(failure) => failed(&state, &failure),
     }
 }
 
-fn done(desk: &Desk, place: &LoopAddress, action: &str, fields: Fields) -> Result<(), Refusal> {
+fn done(handler: &RequestHandler, place: &LoopAddress, action: &str, fields: Fields) -> Result<(), Refusal> {
     let how = Urgent { now: fields.now.is_some() };
     let text = fields.text.unwrap_or_default();
     match action {
-        "pause" => desk.pause(place, how),
-        "cancel" => desk.cancel(place, how),
-        "archive" => desk.archive(place),
-        "steer" => desk.say(place, &Steering { text }),
-        "comment" => desk.say(place, &Steering { text: comment(fields.path, fields.line, &text)? }),
-        "answer" => desk.answer(place, &Steering { text }),
+        "pause" => handler.pause(place, how),
+        "cancel" => handler.cancel(place, how),
+        "archive" => handler.archive(place),
+        "steer" => handler.say(place, &Steering { text }),
+        "comment" => handler.say(place, &Steering { text: comment(fields.path, fields.line, &text)? }),
+        "answer" => handler.answer(place, &Steering { text }),
         "resume" => {
             let max_iterations = number("max_iterations", fields.max_iterations)?;
             let max_cost_usd = number("max_cost_usd", fields.max_cost_usd)?;
-            desk.resume(place, &Resume { max_iterations, max_cost_usd, ..Resume::default() })
+            handler.resume(place, &Resume { max_iterations, max_cost_usd, ..Resume::default() })
         }
-        "approve" => desk.approve(place, &Approve { tree: fields.tree }),
+        "approve" => handler.approve(place, &Approve { tree: fields.tree }),
         "tune" => {
             let task = fields.task.unwrap_or_default();
             let task = task.parse().map_err(|error| Refusal::new(format!("task: {error}")))?;
-            desk.tune(place, &Tune { task, text })
+            handler.tune(place, &Tune { task, text })
         }
         "merge" => {
             let (squash, unverified) = (fields.squash.is_some(), fields.unverified.is_some());
-            return desk.merge(place, Merge { squash, unverified }).map(drop);
+            return handler.merge(place, Merge { squash, unverified }).map(drop);
         }
-        "discard" => return desk.discard(place).map(drop),
+        "discard" => return handler.discard(place).map(drop),
         other => Err(unknown(other)),
     }
     .map(drop)

@@ -15,7 +15,7 @@ use super::figures::{Moment, money};
 use super::frame::{Frame, PageQuery, page, shown};
 use super::head::Head;
 use super::plan;
-use crate::requests::{Activity, Desk, Line, LoopAddress, Refusal};
+use crate::requests::{Activity, RequestHandler, Line, LoopAddress, Refusal};
 use crate::http::api::At;
 use crate::http::app_state::AppState;
 
@@ -80,27 +80,27 @@ impl LoopPage {
 }
 
 /// The loop of an address; none if it is a plan.
-pub(super) fn see(desk: &Desk, place: &LoopAddress) -> Result<LoopPage, Refusal> {
-    match desk.standing(place)? {
-        AnyStatus::Loop(status) => seen(desk, place, status),
+pub(super) fn see(handler: &RequestHandler, place: &LoopAddress) -> Result<LoopPage, Refusal> {
+    match handler.standing(place)? {
+        AnyStatus::Loop(status) => seen(handler, place, status),
         AnyStatus::Plan(_) => Err(Refusal::new(format!("{} is a plan; its page has all of it", place.id))),
     }
 }
 
-fn seen(desk: &Desk, place: &LoopAddress, status: Box<Status>) -> Result<LoopPage, Refusal> {
-    Ok(LoopPage { status, goal: desk.goal(place)?, own_branch: desk.own_branch(place)?.is_some() })
+fn seen(handler: &RequestHandler, place: &LoopAddress, status: Box<Status>) -> Result<LoopPage, Refusal> {
+    Ok(LoopPage { status, goal: handler.goal(place)?, own_branch: handler.own_branch(place)?.is_some() })
 }
 
 pub(super) async fn show(
-    State(door): State<Arc<AppState>>,
+    State(state): State<Arc<AppState>>,
     At(place): At<LoopAddress>,
     asked: PageQuery,
 ) -> Response {
-    let frame = Frame::of(&door, &place).after(&asked);
+    let frame = Frame::of(&state, &place).after(&asked);
     let base = place.path();
     let (wanted, path) = (asked.get("at").cloned(), base.clone());
-    let found = door.at_desk(move |desk| look(desk, &place, wanted, &path)).await;
-    shown(&door, found, |found| match found {
+    let found = state.run_blocking(move |handler| look(handler, &place, wanted, &path)).await;
+    shown(&state, found, |found| match found {
         PageContent::Plan(status) => plan::show(frame, base, &status),
         PageContent::Loop(seen, attempt, activity, failure) => {
             let all = seen.status.iterations.as_deref().unwrap_or_default();
@@ -130,35 +130,35 @@ enum PageContent {
 }
 
 fn look(
-    desk: &Desk,
+    handler: &RequestHandler,
     place: &LoopAddress,
     wanted: Option<String>,
     base: &str,
 ) -> Result<PageContent, Refusal> {
-    let status = match desk.standing(place)? {
+    let status = match handler.standing(place)? {
         AnyStatus::Plan(status) => return Ok(PageContent::Plan(status)),
         AnyStatus::Loop(status) => status,
     };
-    let seen = seen(desk, place, status)?;
+    let seen = seen(handler, place, status)?;
     let mut names = seen.status.iterations.iter().flatten().map(|it| it.id().to_string());
     let latest = names.next_back();
     // Of an unknown iteration the latest is shown.
     let attempt = wanted.filter(|wanted| names.any(|name| name == *wanted)).or(latest);
     let activity = match &attempt {
-        Some(attempt) => desk.activity(place, attempt, None, None)?,
+        Some(attempt) => handler.activity(place, attempt, None, None)?,
         None => Activity { from: 0, next: 0, total: 0, lines: Vec::new() },
     };
     let is_short = seen.status.status.has_stopped() && seen.status.status != StatusWord::Completed;
-    let failure = if is_short { failed_gate(desk, place, &seen.status, base) } else { None };
+    let failure = if is_short { failed_gate(handler, place, &seen.status, base) } else { None };
     Ok(PageContent::Loop(seen, attempt, activity, failure.map(Box::new)))
 }
 
 /// The first required gate that failed last, with the end of its log.
-pub(super) fn failed_gate(desk: &Desk, place: &LoopAddress, status: &Status, base: &str) -> Option<Failed> {
+pub(super) fn failed_gate(handler: &RequestHandler, place: &LoopAddress, status: &Status, base: &str) -> Option<Failed> {
     let gate = status.gates.iter().find(|gate| gate.hard && !gate.passed)?;
     let (of, run) = gate.ran;
     let kept = format!("gate:{}:{run}", gate.name);
-    let log = desk.log(place, (&of.to_string(), &kept), None, Some(16 << 10)).ok();
+    let log = handler.log(place, (&of.to_string(), &kept), None, Some(16 << 10)).ok();
     let text = log.map(|log| log.text).unwrap_or_default();
     let lines: Vec<_> = text.trim_end().lines().collect();
     let again = status.last_failure.as_ref().filter(|it| it.count > 1);

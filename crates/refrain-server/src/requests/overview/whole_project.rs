@@ -13,7 +13,7 @@ use refrain_engine::{Brief, Detail, Listed, MemoryFilter, Service};
 use serde::Deserialize;
 
 use crate::requests::status::name;
-use crate::requests::{Desk, Refusal, RefusalKind};
+use crate::requests::{RequestHandler, Refusal, RefusalKind};
 
 /// The settings that count for a loop started in a project.
 pub(crate) struct ProjectSettings {
@@ -32,7 +32,7 @@ struct PastFacts {
     ended_at: Option<Timestamp>,
 }
 
-impl Desk {
+impl RequestHandler {
     /// A project that is open as a whole, by its name; the first one by default.
     pub(crate) fn named(&self, project: Option<&str>) -> Result<Service, Refusal> {
         let Some(project) = project else { return self.whole() };
