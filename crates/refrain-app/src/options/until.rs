@@ -60,7 +60,7 @@ impl UntilArgs {
         match (self.exact, self.infinite, most) {
             (Some(_), _, Some(_)) => refused("not with --exact, which sets the number of iterations"),
             (_, true, Some(_)) => {
-                refused("not with --infinite; accepted are --max-cost, --max-tokens and --max-duration")
+                refused("not with --infinite; accepted: --max-cost, --max-tokens and --max-duration")
             }
             (Some(count), _, None) => Ok((Until::Count, Some(count))),
             (None, true, None) => Ok((Until::Forever, None)),

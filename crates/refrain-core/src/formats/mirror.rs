@@ -184,7 +184,7 @@ impl FromStr for Mirror {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let accepted = || format!("accepted are {}", Self::ALL.map(|mirror| mirror.to_string()).join(", "));
+        let accepted = || format!("accepted: {}", Self::ALL.map(|mirror| mirror.to_string()).join(", "));
         Self::ALL.into_iter().find(|mirror| mirror.to_string() == text).ok_or_else(accepted)
     }
 }

@@ -26,7 +26,7 @@ pub struct GateName(String);
 
 /// A text that is no [`GateName`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} cannot be the name of a gate; accepted are 1 to 64 of a-z, 0-9 and '-', the first a letter")]
+#[error("{0:?} cannot be the name of a gate; accepted: 1 to 64 of a-z, 0-9 and '-', the first a letter")]
 pub struct GateNameError(String);
 
 impl GateName {

@@ -18,7 +18,7 @@ pub struct MemoryId(String);
 /// A text that is no [`MemoryId`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is no id of a memory; accepted is m- and ten of 0-9 and a-f, as refrain memory list shows them"
+    "{0:?} is no id of a memory; accepted: m- and ten of 0-9 and a-f, as refrain memory list shows them"
 )]
 pub struct MemoryIdError(String);
 
@@ -92,7 +92,7 @@ impl FromStr for Kind {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|kind| kind.as_str() == text);
-        found.ok_or_else(|| "accepted are fact, episode, procedure".to_owned())
+        found.ok_or_else(|| "accepted: fact, episode, procedure".to_owned())
     }
 }
 

@@ -106,7 +106,7 @@ impl FromStr for Since {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let ago = || text.parse::<Span>().ok().filter(|span| span.is_positive()).map(Self::Ago);
         let since = text.parse().map(Self::Date).ok().or_else(ago);
-        since.ok_or("accepted are a date like 2026-11-01, or how long ago, like 7d or 12h")
+        since.ok_or("accepted: a date like 2026-11-01, or how long ago, like 7d or 12h")
     }
 }
 

@@ -22,9 +22,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
-    #[error("{0} is no URL of a collector; accepted is one of http or https, like http://localhost:4318")]
+    #[error("{0} is no URL of a collector; accepted: one of http or https, like http://localhost:4318")]
     Url(&'static str),
-    #[error("{0} is no list of headers; accepted is NAME=VALUE, with commas between them")]
+    #[error("{0} is no list of headers; accepted: NAME=VALUE, with commas between them")]
     Headers(&'static str),
     #[error("nothing can be sent from here")]
     Client(#[source] reqwest::Error),

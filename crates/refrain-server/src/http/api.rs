@@ -91,7 +91,7 @@ pub(super) struct ActivityQuery {
 /// A search result has its own limit.
 pub(super) fn unlimited(limit: Option<u64>) -> Result<(), Refusal> {
     match limit {
-        Some(_) => Err(Refusal::new("limit: accepted is none beside find")),
+        Some(_) => Err(Refusal::new("limit: accepted: none beside find")),
         None => Ok(()),
     }
 }

@@ -74,10 +74,10 @@ impl Failure {
             }
             StatusCode::NOT_FOUND => return Self::nothing(),
             StatusCode::METHOD_NOT_ALLOWED => "that method is not accepted here; Allow says which are",
-            StatusCode::NOT_ACCEPTABLE => "accepted is Accept: application/json, text/event-stream",
-            StatusCode::UNSUPPORTED_MEDIA_TYPE if is_tools => "accepted is Content-Type: application/json",
+            StatusCode::NOT_ACCEPTABLE => "accepted: Accept: application/json, text/event-stream",
+            StatusCode::UNSUPPORTED_MEDIA_TYPE if is_tools => "accepted: Content-Type: application/json",
             StatusCode::UNSUPPORTED_MEDIA_TYPE => {
-                "accepted is Content-Type: application/x-www-form-urlencoded"
+                "accepted: Content-Type: application/x-www-form-urlencoded"
             }
             StatusCode::PAYLOAD_TOO_LARGE => "the request is too large",
             _ if status.is_server_error() => "refrain broke off in the middle of this",
@@ -85,7 +85,7 @@ impl Failure {
             _ => {
                 return Self::new(
                     StatusCode::BAD_REQUEST,
-                    "the form cannot be read: accepted is each field once, in UTF-8",
+                    "the form cannot be read: accepted: each field once, in UTF-8",
                 );
             }
         };

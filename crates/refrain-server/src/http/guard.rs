@@ -35,7 +35,7 @@ pub(super) async fn check_host(
     // A browser sends neither, and a proxy in between may take the other one for the name.
     if request.uri().authority().is_some() || request.headers().get_all(header::HOST).iter().nth(1).is_some()
     {
-        let error = "the request names more than one host; accepted is a path, and one Host";
+        let error = "the request names more than one host; accepted: a path, and one Host";
         return Failure::new(StatusCode::BAD_REQUEST, error).into_response();
     }
     let said = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
@@ -50,7 +50,7 @@ pub(super) async fn check_host(
     let accepted = state.names.accepted();
     Failure::new(
         StatusCode::FORBIDDEN,
-        format!("this server is not found under that name; accepted are {accepted}"),
+        format!("this server is not found under that name; accepted: {accepted}"),
     )
     .into_response()
 }
@@ -70,7 +70,7 @@ pub(super) async fn take_in(largest: usize, request: Request, next: Next) -> Res
     let (head, body) = request.into_parts();
     let said = head.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     let too_large = || {
-        let error = format!("the request is too large; accepted are {largest} bytes");
+        let error = format!("the request is too large; accepted: {largest} bytes");
         Failure::new(StatusCode::PAYLOAD_TOO_LARGE, error).into_response()
     };
     if said.is_some_and(|length: usize| length > largest) {
@@ -129,7 +129,7 @@ pub(super) fn too_many() -> Response {
 }
 
 fn too_many_connections() -> Response {
-    let error = format!("too many connections with this token; accepted are {MOST_OF_ONE} at a time");
+    let error = format!("too many connections with this token; accepted: {MOST_OF_ONE} at a time");
     let mut refused = Failure::new(StatusCode::TOO_MANY_REQUESTS, error).into_response();
     refused.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     refused

@@ -30,7 +30,7 @@ pub(super) fn of_query<T: DeserializeOwned + JsonSchema>(said: Vec<(String, Stri
 /// Parses a body: a JSON object, or nothing if no field is required.
 pub(super) fn of_body<T: DeserializeOwned + JsonSchema>(bytes: &[u8]) -> Result<T, String> {
     let bytes: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
-    let accepted = "accepted is a JSON object";
+    let accepted = "accepted: a JSON object";
     match serde_json::from_slice(bytes) {
         Ok(Value::Object(object)) => taken(object, &schema::<T>()),
         Ok(_) => Err(format!("the body is no object: {accepted}")),
@@ -57,20 +57,20 @@ fn taken<T: DeserializeOwned>(object: Map<String, Value>, schema: &Value) -> Res
     for (name, value) in &object {
         match properties.get(name) {
             Some(property) if !fits(value, property) => {
-                return Err(format!("{name} {}: accepted are {}", shown(value), accepted(property)));
+                return Err(format!("{name} {}: accepted: {}", shown(value), accepted(property)));
             }
             None if is_closed => {
                 let mut known: Vec<_> = properties.keys().map(String::as_str).collect();
                 known.sort_unstable();
                 let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                return Err(format!("{name}: there is no such parameter; accepted are {known}"));
+                return Err(format!("{name}: there is no such parameter; accepted: {known}"));
             }
             Some(_) | None => {}
         }
     }
     for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         if !object.contains_key(name) {
-            return Err(format!("{name} is missing; accepted are {}", accepted(&properties[name])));
+            return Err(format!("{name} is missing; accepted: {}", accepted(&properties[name])));
         }
     }
     // Remaining errors are about the syntax of a value: an id, a name.
@@ -163,17 +163,17 @@ mod tests {
     #[rstest]
     #[case("goal=x", "")]
     #[case("goal=7&from=0&most=200&cost=0.5&now=true", "")]
-    #[case("from=7", "goal is missing; accepted are texts")]
-    #[case("goal=x&from=-1", "from -1: accepted are whole numbers from 0 on")]
-    #[case("goal=x&from=", "from : accepted are whole numbers from 0 on")]
-    #[case("goal=x&most=201", "most 201: accepted are whole numbers from 1 to 200")]
-    #[case("goal=x&most=2.5", "most 2.5: accepted are whole numbers from 1 to 200")]
-    #[case("goal=x&cost=much", "cost much: accepted are numbers")]
-    #[case("goal=x&now=yes", "now yes: accepted are true and false")]
+    #[case("from=7", "goal is missing; accepted: texts")]
+    #[case("goal=x&from=-1", "from -1: accepted: whole numbers from 0 on")]
+    #[case("goal=x&from=", "from : accepted: whole numbers from 0 on")]
+    #[case("goal=x&most=201", "most 201: accepted: whole numbers from 1 to 200")]
+    #[case("goal=x&most=2.5", "most 2.5: accepted: whole numbers from 1 to 200")]
+    #[case("goal=x&cost=much", "cost much: accepted: numbers")]
+    #[case("goal=x&now=yes", "now yes: accepted: true and false")]
     #[case("goal=x&goal=y", "goal: it is said twice")]
     #[case(
         "goal=x&colour=red",
-        "colour: there is no such parameter; accepted are cost, from, gates, goal, most, now"
+        "colour: there is no such parameter; accepted: cost, from, gates, goal, most, now"
     )]
     fn a_query_is_taken_or_refused_by_name(#[case] query: &str, #[case] says: &str) {
         let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
@@ -184,16 +184,16 @@ mod tests {
 
     #[rstest]
     #[case(r#"{"goal": "x", "from": null, "gates": ["true"]}"#, "")]
-    #[case("", "goal is missing; accepted are texts")]
-    #[case("[]", "the body is no object: accepted is a JSON object")]
-    #[case(r#"{"goal": "#, "the body ends in the middle: accepted is a JSON object")]
-    #[case("{'", "the body is no JSON from line 1, column 2 on: accepted is a JSON object")]
-    #[case(r#"{"goal": 7}"#, "goal 7: accepted are texts")]
-    #[case(r#"{"goal": null}"#, "goal null: accepted are texts")]
-    #[case(r#"{"goal": "x", "most": 0}"#, "most 0: accepted are whole numbers from 1 to 200")]
-    #[case(r#"{"goal": "x", "most": "20"}"#, "most 20: accepted are whole numbers from 1 to 200")]
-    #[case(r#"{"goal": "x", "now": "true"}"#, "now true: accepted are true and false")]
-    #[case(r#"{"goal": "x", "gates": [1]}"#, "gates [1]: accepted are lists of texts")]
+    #[case("", "goal is missing; accepted: texts")]
+    #[case("[]", "the body is no object: accepted: a JSON object")]
+    #[case(r#"{"goal": "#, "the body ends in the middle: accepted: a JSON object")]
+    #[case("{'", "the body is no JSON from line 1, column 2 on: accepted: a JSON object")]
+    #[case(r#"{"goal": 7}"#, "goal 7: accepted: texts")]
+    #[case(r#"{"goal": null}"#, "goal null: accepted: texts")]
+    #[case(r#"{"goal": "x", "most": 0}"#, "most 0: accepted: whole numbers from 1 to 200")]
+    #[case(r#"{"goal": "x", "most": "20"}"#, "most 20: accepted: whole numbers from 1 to 200")]
+    #[case(r#"{"goal": "x", "now": "true"}"#, "now true: accepted: true and false")]
+    #[case(r#"{"goal": "x", "gates": [1]}"#, "gates [1]: accepted: lists of texts")]
     fn a_body_is_taken_or_refused_by_name(#[case] body: &str, #[case] says: &str) {
         assert_eq!(of_body::<SampleRequest>(body.as_bytes()).err().unwrap_or_default(), says);
     }

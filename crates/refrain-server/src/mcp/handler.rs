@@ -149,7 +149,7 @@ fn unknown_tool(request: &CallToolRequestParams, known: Vec<Tool>) -> Refusal {
         }
     }
     let known: Vec<_> = known.iter().map(|tool| tool.name.as_ref()).collect();
-    Refusal::new(format!("{name}: unknown tool; accepted are {}", known.join(", ")))
+    Refusal::new(format!("{name}: unknown tool; accepted: {}", known.join(", ")))
 }
 
 /// What rmcp says before serde's words of parameters that it cannot read.
@@ -163,7 +163,7 @@ fn unread(tool: &Tool, answer: &CallToolResponse) -> Option<Refusal> {
     let why = why.split(", expected one of").next()?.replace('`', "");
     let accepted = tool.input_schema.get("properties").and_then(Value::as_object);
     let accepted: Vec<_> = accepted.into_iter().flat_map(Map::keys).map(String::as_str).collect();
-    Some(Refusal::new(format!("{}: {why}; accepted are {}", tool.name, accepted.join(", "))))
+    Some(Refusal::new(format!("{}: {why}; accepted: {}", tool.name, accepted.join(", "))))
 }
 
 fn failed(refusal: Refusal) -> ErrorData {

@@ -75,7 +75,7 @@ impl RequestHandler {
         let (service, id) = self.open_place(place)?;
         if wanted.trim().is_empty() || wanted.chars().count() > LONGEST_WANTED {
             let length = wanted.chars().count();
-            let accepted = format!("accepted are 1 to {LONGEST_WANTED} characters that are not all blank");
+            let accepted = format!("accepted: 1 to {LONGEST_WANTED} characters that are not all blank");
             return Err(Refusal::new(format!("find of {length} characters: {accepted}")));
         }
         let (lower, from, mut found) = (wanted.to_lowercase(), from.unwrap_or(0), Vec::new());

@@ -39,7 +39,7 @@ impl FromStr for Address {
     type Err = Refusal;
 
     fn from_str(text: &str) -> Result<Self, Refusal> {
-        let accepted = "accepted are refrain://PROJECT/loops/ID/state and refrain://PROJECT/loops/ID/journal";
+        let accepted = "accepted: refrain://PROJECT/loops/ID/state and refrain://PROJECT/loops/ID/journal";
         let refused = || Refusal::new(format!("{text}: {accepted}?from=NUMBER&limit=1..{LARGEST_PAGE}"));
         let (path, query) = text.split_once('?').unwrap_or((text, ""));
         let parts: Vec<_> = path.strip_prefix("refrain://").ok_or_else(refused)?.split('/').collect();

@@ -80,7 +80,7 @@ impl RequestHandler {
         // The same text for a missing folder and for one outside: callers must not learn what exists there.
         let refused = || {
             let roots = named(&open);
-            let error = format!("workspace {asked}: accepted is a folder inside {roots}, links followed");
+            let error = format!("workspace {asked}: accepted: a folder inside {roots}, links followed");
             Refusal::new(error).about("workspace")
         };
         let found = first.join(asked).canonicalize_utf8().map_err(|_| refused())?;
@@ -105,7 +105,7 @@ impl RequestHandler {
         let found = found.filter(|found| found.is_file() && open.iter().any(|root| found.starts_with(root)));
         found.ok_or_else(|| {
             let roots = named(&self.roots);
-            Refusal::new(format!("{name} {asked}: accepted is a file inside {roots}, links followed"))
+            Refusal::new(format!("{name} {asked}: accepted: a file inside {roots}, links followed"))
         })
     }
 

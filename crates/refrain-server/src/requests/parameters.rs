@@ -38,7 +38,7 @@ impl WithWait {
     pub(crate) fn check(&self) -> Result<(), Refusal> {
         match self.wait_seconds {
             seconds if seconds > MOST_WAIT => {
-                let accepted = format!("accepted are whole numbers from 0 to {MOST_WAIT}");
+                let accepted = format!("accepted: whole numbers from 0 to {MOST_WAIT}");
                 Err(Refusal::new(format!("wait_seconds {seconds}: {accepted}")))
             }
             _ => Ok(()),

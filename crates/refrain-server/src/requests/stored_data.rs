@@ -77,7 +77,7 @@ impl RequestHandler {
             "ralph" => Some(Mirror::Ralph),
             "randroid" => Some(Mirror::Randroid),
             other => {
-                let accepted = "accepted are json, synthex, descartes, ralph and randroid";
+                let accepted = "accepted: json, synthex, descartes, ralph and randroid";
                 return Err(Refusal::new(format!("format {other}: {accepted}")));
             }
         };
@@ -106,7 +106,7 @@ impl RequestHandler {
         let wanted = asked.by.as_deref().unwrap_or(GroupBy::Day.as_str());
         let by = GroupBy::ALL.into_iter().find(|by| by.as_str() == wanted).ok_or_else(|| {
             let accepted = GroupBy::ALL.map(GroupBy::as_str).join(", ");
-            Refusal::new(format!("by {wanted}: accepted are {accepted}"))
+            Refusal::new(format!("by {wanted}: accepted: {accepted}"))
         })?;
         let zone = TimeZone::system();
         let since = asked.since.as_deref().map(|since| {

@@ -140,13 +140,13 @@ impl RequestHandler {
     pub(crate) fn find(&self, filter: &Filter) -> Result<SearchPage, Refusal> {
         let limit = filter.limit.unwrap_or(LISTED);
         if limit > MOST_LISTED {
-            return Err(Refusal::new(format!("limit {limit}: accepted are numbers up to {MOST_LISTED}")));
+            return Err(Refusal::new(format!("limit {limit}: accepted: numbers up to {MOST_LISTED}")));
         }
         let statuses = filter.status.iter().flat_map(|all| all.split(',')).map(str::trim);
         let statuses: Vec<_> = statuses.filter(|word| !word.is_empty()).collect();
         if let Some(unknown) = statuses.iter().find(|word| !STATUSES.contains(word)) {
             let accepted = STATUSES.join(", ");
-            return Err(Refusal::new(format!("status {unknown}: accepted are {accepted}")));
+            return Err(Refusal::new(format!("status {unknown}: accepted: {accepted}")));
         }
         let text = filter.text.as_deref().unwrap_or_default().to_lowercase();
         let is_wanted = |brief: &Brief| {
@@ -189,7 +189,7 @@ impl RequestHandler {
         let (service, id) = self.open_place(place)?;
         let limit = limit.unwrap_or(100);
         if !(1..=1_000).contains(&limit) {
-            return Err(Refusal::new(format!("limit {limit}: accepted are numbers from 1 to 1000")));
+            return Err(Refusal::new(format!("limit {limit}: accepted: numbers from 1 to 1000")));
         }
         self.read(&Address { project: name(&service), id, part: Part::Journal { from, limit } })
     }
@@ -289,13 +289,13 @@ pub(super) fn of_attempt(text: &str) -> Result<AttemptId, Refusal> {
     let (iteration, attempt) = text.split_once('.').unwrap_or((text, "1"));
     let parsed = iteration.parse().ok().zip(attempt.parse().ok().filter(|n| *n > 0));
     let refused =
-        || Refusal::new(format!("{text}: accepted are iterations, as 3, or attempts of them, as 3.2"));
+        || Refusal::new(format!("{text}: accepted: iterations, as 3, or attempts of them, as 3.2"));
     parsed.map(|(iteration, attempt)| AttemptId { iteration, attempt }).ok_or_else(refused)
 }
 
 fn kept(which: &str) -> Result<LogKind, Refusal> {
     let refused = || {
-        Refusal::new(format!("{which}: accepted are output, errors, critique, gate:NAME and gate:NAME:RUN"))
+        Refusal::new(format!("{which}: accepted: output, errors, critique, gate:NAME and gate:NAME:RUN"))
     };
     match which {
         "output" => Ok(LogKind::Output),
@@ -315,6 +315,6 @@ fn kept(which: &str) -> Result<LogKind, Refusal> {
 pub(super) fn within(limit: Option<u64>) -> Result<u64, Refusal> {
     match limit.unwrap_or(PART) {
         limit @ 1..=MOST_PART => Ok(limit),
-        limit => Err(Refusal::new(format!("limit {limit}: accepted are 1 to {MOST_PART} bytes"))),
+        limit => Err(Refusal::new(format!("limit {limit}: accepted: 1 to {MOST_PART} bytes"))),
     }
 }

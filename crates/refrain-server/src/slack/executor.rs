@@ -118,7 +118,7 @@ impl SlackWorkspace {
             Some(name) => {
                 let found = roots.iter().find(|root| root.file_name() == Some(name));
                 let names: Vec<_> = roots.iter().filter_map(|root| root.file_name()).collect();
-                let refused = || Refusal::new(format!("project {name}: accepted are {}", names.join(", ")));
+                let refused = || Refusal::new(format!("project {name}: accepted: {}", names.join(", ")));
                 Some(found.ok_or_else(refused)?.to_string())
             }
         };

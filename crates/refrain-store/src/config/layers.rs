@@ -143,7 +143,7 @@ impl Settings {
         let meant = nearest(name, names.iter().copied()).map(|meant| format!("; did you mean {meant}?"));
         let accepted = names.join(", ");
         let what =
-            format!("there is no agent {name:?}; accepted are {accepted}{}", meant.unwrap_or_default());
+            format!("there is no agent {name:?}; accepted: {accepted}{}", meant.unwrap_or_default());
         Err(ConfigError::Wrong { at: self.origin("agent"), what })
     }
 

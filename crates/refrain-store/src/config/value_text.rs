@@ -97,7 +97,7 @@ impl Command {
         let mut words = words.into_iter();
         match words.next().filter(|program| !program.is_empty()) {
             Some(program) => Ok(Self { program, args: words.collect() }),
-            None => Err("accepted is a program and its arguments".to_owned()),
+            None => Err("accepted: a program and its arguments".to_owned()),
         }
     }
 }
@@ -120,7 +120,7 @@ impl FromStr for Command {
 }
 
 fn words(text: &str) -> Result<Vec<String>, String> {
-    shlex::split(text).ok_or_else(|| "a quotation is not closed; accepted are words as in a shell".to_owned())
+    shlex::split(text).ok_or_else(|| "a quotation is not closed; accepted: words as in a shell".to_owned())
 }
 
 /// Words: one text, split like a shell's, or a list.

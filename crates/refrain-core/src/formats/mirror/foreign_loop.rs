@@ -71,7 +71,7 @@ pub enum Promised {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unread {
     #[error(
-        "no system that is known writes such a file; accepted are the loop states of Synthex, Descartes, Randroid, Conclave and the Ralph loop"
+        "no system that is known writes such a file; accepted: the loop states of Synthex, Descartes, Randroid, Conclave and the Ralph loop"
     )]
     Unknown,
     #[error("it is no state of {system}'s: {why}")]
@@ -91,9 +91,9 @@ pub enum Unread {
 pub enum CannotContinue {
     #[error("it is {0} there")]
     Over(&'static str),
-    #[error("its iterations are used up: {used} of {cap}; accepted is --max-iterations {} to {most}", used + 1)]
+    #[error("its iterations are used up: {used} of {cap}; accepted: --max-iterations {} to {most}", used + 1)]
     UsedUp { used: u32, cap: u32, most: u32 },
-    #[error("it may have {cap} iterations, and had {used}: at most {} more at a time; accepted is --max-iterations {} to {most}", Limits::MAX_GRANT, used + 1)]
+    #[error("it may have {cap} iterations, and had {used}: at most {} more at a time; accepted: --max-iterations {} to {most}", Limits::MAX_GRANT, used + 1)]
     TooMany { used: u32, cap: u32, most: u32 },
 }
 

@@ -325,13 +325,13 @@ fn what_is_no_state_is_refused(#[case] text: &str) {
 #[case::at_its_cap_still(
     LoopPhase::MaxIterationsReached,
     None,
-    Err("6 of 30; accepted is --max-iterations 7 to 206")
+    Err("6 of 30; accepted: --max-iterations 7 to 206")
 )]
-#[case::no_more(LoopPhase::Running, Some(6), Err("6 of 6; accepted is --max-iterations 7 to 206"))]
+#[case::no_more(LoopPhase::Running, Some(6), Err("6 of 6; accepted: --max-iterations 7 to 206"))]
 #[case::too_many(
     LoopPhase::Running,
     Some(207),
-    Err("at most 200 more at a time; accepted is --max-iterations 7 to 206")
+    Err("at most 200 more at a time; accepted: --max-iterations 7 to 206")
 )]
 fn it_goes_on_while_iterations_are_left(
     #[case] standing: LoopPhase,

@@ -189,14 +189,14 @@ fn done(handler: &RequestHandler, place: &LoopAddress, action: &str, fields: Fie
 /// A comment on a line of a file as the agent reads it.
 fn comment(path: Option<String>, line: Option<String>, text: &str) -> Result<String, Refusal> {
     if text.trim().is_empty() {
-        return Err(Refusal::new("text: accepted is what the agent should know, 1 character or more"));
+        return Err(Refusal::new("text: accepted: what the agent should know, 1 character or more"));
     }
     let line = number::<u64>("line", line)?.map(|line| format!(":{line}")).unwrap_or_default();
     Ok(format!("About {}{line}: {text}", path.unwrap_or_default()))
 }
 
 fn unknown(action: &str) -> Refusal {
-    let accepted = "accepted are pause, cancel, resume, approve, steer, comment, answer, archive, merge, discard and tune";
+    let accepted = "accepted: pause, cancel, resume, approve, steer, comment, answer, archive, merge, discard and tune";
     Refusal::new(format!("{action}: {accepted}"))
 }
 
@@ -206,7 +206,7 @@ pub(super) fn number<T: std::str::FromStr>(
     said: Option<String>,
 ) -> Result<Option<T>, Refusal> {
     let said = said.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
-    let refused = |text: &str| Refusal::new(format!("{name} {text}: accepted are numbers")).about(name);
+    let refused = |text: &str| Refusal::new(format!("{name} {text}: accepted: numbers")).about(name);
     said.map(|text| text.parse().map_err(|_| refused(&text))).transpose()
 }
 

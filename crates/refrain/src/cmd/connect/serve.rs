@@ -131,7 +131,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
 pub(crate) fn not_open(error: OpenError) -> RequestError {
     match error {
         OpenError::NoFolder(folder) => {
-            RequestError::usage(format!("--root {folder}: accepted is a folder that is there"))
+            RequestError::usage(format!("--root {folder}: accepted: a folder that is there"))
         }
         OpenError::Engine(error) => error.into(),
     }

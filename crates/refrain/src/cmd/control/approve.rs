@@ -50,7 +50,7 @@ fn confirm(context: &Context, service: &Service, id: &LoopId) -> Result<(), Requ
     let tree = tree.as_deref().unwrap_or(app::Approve::NO_TREE);
     if !stdin().is_terminal() {
         let error = format!(
-            "{id} waits with tree {tree}: without a terminal, accepted is --tree with what you looked at"
+            "{id} waits with tree {tree}: without a terminal, accepted: --tree with what you looked at"
         );
         return Err(RequestError::usage(error).hint(format!("refrain approve {id} --tree {tree}")));
     }

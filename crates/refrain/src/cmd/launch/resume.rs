@@ -120,7 +120,7 @@ fn raised<T>(flag: &str, limit: Option<Limit<T>>) -> Result<Option<T>, RequestEr
         None => Ok(None),
         Some(Limit::At(total)) => Ok(Some(total)),
         Some(Limit::None) => Err(RequestError::usage(format!(
-            "{flag} none: accepted is a total; none counts only with --from"
+            "{flag} none: accepted: a total; none counts only with --from"
         ))),
     }
 }

@@ -71,7 +71,7 @@ impl Args {
             && is_number(word)
         {
             let error = format!(
-                "{word}: accepted is a number alone, or a task; --iterations {word} sets the maximum of iterations beside a task"
+                "{word}: accepted: a number alone, or a task; --iterations {word} sets the maximum of iterations beside a task"
             );
             return Err(RequestError::usage(error));
         }

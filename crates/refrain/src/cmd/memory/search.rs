@@ -28,7 +28,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let service = context.service()?;
     let words = args.words.join(" ");
     if words.trim().is_empty() {
-        return Err(RequestError::usage("QUERY is empty; accepted is what memories are about"));
+        return Err(RequestError::usage("QUERY is empty; accepted: what memories are about"));
     }
     let found = service.search_memories(&words, args.all_projects, context.has_variables())?;
     if let Some(trouble) = &found.trouble {

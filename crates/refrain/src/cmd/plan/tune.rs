@@ -141,7 +141,7 @@ fn task(named: Option<TaskId>, state: &PlanState) -> Result<TaskId, RequestError
                 .hint(format!("refrain plan status {id} shows those that there are")))
         }
         (Some(task), stopped) if !stopped.contains(task) => {
-            let error = format!("task {task} of {id} did not stop; accepted is one that was tried in vain");
+            let error = format!("task {task} of {id} did not stop; accepted: one that was tried in vain");
             let error = RequestError::new(Code::Refused, error);
             Err(if stopped.is_empty() { error } else { error.hint(format!("those are: {}", list(stopped))) })
         }
@@ -149,7 +149,7 @@ fn task(named: Option<TaskId>, state: &PlanState) -> Result<TaskId, RequestError
         (None, [only]) => Ok(only.clone()),
         (None, []) => Err(RequestError::new(Code::Refused, format!("no task of {id} was tried in vain"))),
         (None, several) => {
-            Err(RequestError::usage(format!("TASK is needed: accepted are {}", list(several))))
+            Err(RequestError::usage(format!("TASK is needed: accepted: {}", list(several))))
         }
     }
 }
@@ -170,7 +170,7 @@ fn words(
     if let Some(words) = own {
         return match words.trim().is_empty() {
             true => {
-                Err(RequestError::usage("the words are empty; accepted is what the next agent is to be told"))
+                Err(RequestError::usage("the words are empty; accepted: what the next agent is to be told"))
             }
             false => Ok(Some(words)),
         };
@@ -226,7 +226,7 @@ fn edited(context: &Context, proposed: &str) -> Result<String, RequestError> {
     file.write_all(proposed.as_bytes()).map_err(|error| failed("it cannot be written", &error))?;
     let words = crate::values::editor(context)?.unwrap_or_else(|| vec!["vi".to_owned()]);
     let Some((program, args)) = words.split_first() else {
-        return Err(RequestError::usage("EDITOR is empty; accepted is a command line"));
+        return Err(RequestError::usage("EDITOR is empty; accepted: a command line"));
     };
     let args: Vec<&OsStr> = args.iter().map(OsStr::new).chain([file.path().as_os_str()]).collect();
     let is_well = tool::at_terminal(program, &args, context.dir.as_std_path());

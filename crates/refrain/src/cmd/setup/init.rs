@@ -114,7 +114,7 @@ fn choices(service: &Service, args: &Args) -> Result<Choices, RequestError> {
 fn agent(name: &str) -> Result<AgentKind, RequestError> {
     let known = AgentKind::named(name).filter(|kind| kind.program().is_some());
     known.ok_or_else(|| {
-        RequestError::usage(format!("--agent {name}: accepted are claude, codex, opencode, gemini"))
+        RequestError::usage(format!("--agent {name}: accepted: claude, codex, opencode, gemini"))
             .hint("refrain config set start.command CMD names another program for all your projects")
     })
 }

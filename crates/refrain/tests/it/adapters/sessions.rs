@@ -561,7 +561,7 @@ fn the_lines_of_the_seed_work_as_they_are_printed() {
         ("--worktree Fix it.", "--worktree: not in a session, which works where it is"),
         ("--max-cost 5 Fix it.", "--max-cost: a session says its tokens"),
         ("--gate 'Fix it.", "a quotation has no end"),
-        ("5 Fix it.", "5: accepted is a number alone, or a task"),
+        ("5 Fix it.", "5: accepted: a number alone, or a task"),
     ] {
         let run = types(&sandbox, COMMAND, "none", text, &["--mode", "implement"]).with_code(1);
         assert!(run.stderr.contains(says), "{text}: {}", run.stderr);

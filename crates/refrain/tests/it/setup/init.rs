@@ -106,7 +106,7 @@ fn a_terminal_asks_and_trusts_the_answers() {
     let mut terminal = Terminal::open(&sandbox, &["init"], &[]);
     terminal.wait_for("Agent: claude, codex, opencode, gemini or none?");
     terminal.type_keys("ghost\n");
-    terminal.wait_for("accepted are claude, codex, opencode, gemini");
+    terminal.wait_for("accepted: claude, codex, opencode, gemini");
     terminal.type_keys("opencode\n");
     terminal.wait_for("sh test.sh   (required)");
     terminal.wait_for("Use these gates? yes or no [yes]");

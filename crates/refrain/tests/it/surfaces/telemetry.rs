@@ -169,7 +169,7 @@ fn sums_are_there_for_scrapers_and_as_a_picture() {
     assert!(fs::read_to_string(sandbox.project().join("spent.svg")).unwrap().starts_with("<svg "));
     sandbox.refrain(&["usage", "--json", "--format", "prometheus"]).with_code(2);
     let shrinks = sandbox.refrain(&["usage", "--format", "prometheus", "--since", "7d"]).with_code(2);
-    assert!(shrinks.stderr.contains("accepted is --format table or json"), "{shrinks:?}");
+    assert!(shrinks.stderr.contains("accepted: --format table or json"), "{shrinks:?}");
     let refused = sandbox.refrain(&["usage", "--format", "yaml"]).with_code(2);
     assert!(refused.stderr.contains("prometheus"), "{refused:?}");
 }

@@ -149,7 +149,7 @@ const LARGEST: u64 = 10 << 20;
 pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<ExitCode, RequestError> {
     if !args.begun_by.starts_with('/') {
         return Err(RequestError::usage(format!(
-            "{}: accepted is a command like /refrain:loop",
+            "{}: accepted: a command like /refrain:loop",
             args.begun_by
         )));
     }
@@ -176,7 +176,7 @@ pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<Ex
     if line.resume.is_some() || line.resume_last {
         if !prompt.is_empty() {
             return Err(RequestError::usage(
-                "a loop that continues has its prompt; accepted is --resume ID alone",
+                "a loop that continues has its prompt; accepted: --resume ID alone",
             ));
         }
         let id = match line.resume {
@@ -196,7 +196,7 @@ pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<Ex
     let is_unsaid = prompt.is_empty() && !begin.task.is_given();
     if is_unsaid && args.begun_by.ends_with(":loop") {
         return Err(RequestError::usage(
-            "nothing says what is to be done: accepted are a prompt, or --prompt-file FILE",
+            "nothing says what is to be done: accepted: a prompt, or --prompt-file FILE",
         ));
     }
     let prompt = match &args.lead {
@@ -291,7 +291,7 @@ fn count_alone(prompt: &mut String, line: &mut Typed, is_mode: bool) -> Result<(
     }
     match prompt.split_whitespace().next().filter(|word| is_mode && start::is_number(word)) {
         Some(number) => Err(RequestError::usage(format!(
-            "{number}: accepted is a number alone, or a task; --iterations {number} sets the maximum of iterations beside a task"
+            "{number}: accepted: a number alone, or a task; --iterations {number} sets the maximum of iterations beside a task"
         ))),
         None => Ok(()),
     }
@@ -371,13 +371,13 @@ fn spec(
     let name = agent.to_string();
     let chosen = Chosen { agent: Some(&name), command: false };
     let mut settings = service.settings(chosen, context.has_variables())?;
-    let why = "a session waits for no person: accepted is that with refrain start";
+    let why = "a session waits for no person: accepted: that with refrain start";
     resolve::forget_approval(&mut settings, why).into_iter().for_each(out::tell_note);
     forget_limits(agent, &mut settings);
     // A session always has a promise.
     settings.config.start.promise = None;
     if begin.task.is_given() && !prompt.is_empty() {
-        return Err(RequestError::usage("a prompt and --prompt-file: accepted is one of them"));
+        return Err(RequestError::usage("a prompt and --prompt-file: accepted: one of them"));
     }
     let words = (!prompt.is_empty()).then_some(Words::Text(prompt));
     let is_asked = begin.work.gates.require_approval;
@@ -389,11 +389,11 @@ fn spec(
     resolve::refuse_approval(&spec, is_asked, &settings, why)?;
     if counts && !hook::counts_tokens(agent) {
         let error =
-            format!("--max-tokens: sessions of {agent} do not say what they use; accepted is --max-duration");
+            format!("--max-tokens: sessions of {agent} do not say what they use; accepted: --max-duration");
         return Err(RequestError::usage(error));
     }
     if spec.limits.max_cost.is_some() && spec.agent.price.is_none() && !hook::counts_cost(agent) {
-        let error = "--max-cost: a session says its tokens, and no costs; accepted is --max-tokens, or that with --model NAME and a price for the model in the configuration";
+        let error = "--max-cost: a session says its tokens, and no costs; accepted: --max-tokens, or that with --model NAME and a price for the model in the configuration";
         return Err(RequestError::usage(error));
     }
     let limits = Limits {

@@ -43,7 +43,7 @@ pub(super) fn read(
         if !is_option(word) {
             if let Some(option) = behind {
                 let error = format!(
-                    "{option}: it stands inside the prompt; accepted are options before the prompt or behind it"
+                    "{option}: it stands inside the prompt; accepted: options before the prompt or behind it"
                 );
                 return Err(RequestError::usage(error).hint(AS_TEXT));
             }
@@ -132,7 +132,7 @@ fn take(text: &str, words: &mut Vec<String>) -> Result<usize, RequestError> {
     }
     let word = &text[..end];
     let split = shlex::split(word).ok_or_else(|| {
-        RequestError::usage(format!("{word}: a quotation has no end; accepted are options, then the prompt"))
+        RequestError::usage(format!("{word}: a quotation has no end; accepted: options, then the prompt"))
     })?;
     words.extend(split);
     Ok(end)

@@ -165,7 +165,7 @@ fn set_task(
                 (Ok(root), Ok(path)) if path.starts_with(&root) => begin.task.prompt_file = Some(path),
                 _ => {
                     let error = format!(
-                        "{file}: prompt_file: {:?}: accepted is a file of this project",
+                        "{file}: prompt_file: {:?}: accepted: a file of this project",
                         clip(name, SHOWN)
                     );
                     return Err(RequestError::usage(error).hint("--prompt-file FILE names another"));
@@ -220,7 +220,7 @@ fn name(
 /// A file in a repository that another person made must not choose a program.
 fn nothing_to_run(file: &Utf8Path, found: &ForeignLoop) -> RequestError {
     let error = RequestError::usage(format!(
-        "{file}: a file does not choose what is run; accepted is --command or --agent"
+        "{file}: a file does not choose what is run; accepted: --command or --agent"
     ));
     match &found.command {
         Some(command) => error.hint(format!("there it was: {}", clip(command, SHOWN))),
