@@ -201,7 +201,7 @@ pub enum GateWhen {
     /// Behind every iteration that changed the candidate or claims.
     #[default]
     Iteration,
-    /// Only behind one that claims.
+    /// Only after one that claims.
     Claim,
     /// As iteration, or as claim if the default gates took more than 5 minutes before the first iteration.
     Auto,

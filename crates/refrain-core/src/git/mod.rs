@@ -34,7 +34,7 @@ pub enum Workflow {
     /// Nothing.
     #[default]
     None,
-    /// A commit of the loop's own changes behind each iteration that is charged.
+    /// A commit of the loop's own changes after each iteration that is charged.
     Commit,
     /// The same, and each is pushed.
     Push,
@@ -107,7 +107,7 @@ impl CommitWhen {
 /// A loop's use of git, as pinned at its start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GitSpec {
-    /// What is done behind each iteration.
+    /// What is done after each iteration.
     pub workflow: Workflow,
     /// Where the loop works.
     #[serde(default)]

@@ -77,7 +77,7 @@ pub enum PlanEvent {
         failed: Option<FailedGate>,
     },
     /// The good ones of a batch are on the line of what has landed. Where it failed, the first that made it fail is not among
-    /// them, and those behind that one are to be merged again.
+    /// them, and those after that one are to be merged again.
     #[serde(rename = "batch.landed")]
     BatchLanded {
         /// The commit of each; none for one that changed nothing.

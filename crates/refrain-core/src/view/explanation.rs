@@ -153,7 +153,7 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
                 "the agent printed no event before its time limit, and the last three attempts were lost",
                 state,
             ),
-            Blocked::Refunds => "three attempts in a row were lost with their runner or keeper".to_owned(),
+            Blocked::Refunds => "three attempts in a row were lost with their runner or supervisor".to_owned(),
             Blocked::Churn => told("the agent failed at once three times in a row", state),
             Blocked::AgentMissing => match last_error(state) {
                 Some(error) => format!("{} could not be started: {error}", state.spec.agent.program),
@@ -373,7 +373,7 @@ fn failing(state: &LoopState) -> Option<String> {
 
 fn gates(state: &LoopState, proving: &Proving) -> String {
     let about = match proving.of {
-        Some(id) => format!("behind attempt {id}"),
+        Some(id) => format!("after attempt {id}"),
         None => "before the first iteration".to_owned(),
     };
     let running = proving.running.as_ref();
@@ -443,7 +443,7 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
         return match objection.is_forged() {
             _ if word == StatusWord::Running => None,
             true => Some(format!(
-                "refrain verify {id}; refrain resume {id} puts that record and all behind it aside"
+                "refrain verify {id}; refrain resume {id} puts that record and all after it aside"
             )),
             false => Some(format!(
                 "add that key to [trust] signers in your config.toml if it is yours, then refrain verify {id}"

@@ -124,7 +124,7 @@ impl<T: DeserializeOwned + JsonSchema + Send> FromRequestParts<Arc<AppState>> fo
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, _: &Arc<AppState>) -> Result<Self, Failure> {
-        let said = Query::try_from_uri(&parts.uri).map_err(|_| bad("what stands behind ? is no UTF-8"))?;
+        let said = Query::try_from_uri(&parts.uri).map_err(|_| bad("what stands after ? is no UTF-8"))?;
         of_query(said.0).map(Self).map_err(|error| bad(&error))
     }
 }

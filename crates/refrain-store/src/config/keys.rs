@@ -212,7 +212,7 @@ pub struct Sandbox {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
 pub struct Git {
-    /// What is done behind each iteration (`--git-workflow`).
+    /// What is done after each iteration (`--git-workflow`).
     #[schemars(extend("default" = "none"))]
     pub workflow: Option<Workflow>,
     /// The message of a loop's commits.

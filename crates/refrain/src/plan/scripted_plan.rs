@@ -116,7 +116,7 @@ impl ScriptedPlan {
             iteration: 2,
             attempt: 1,
             status: StatusWord::Running,
-            reason: "gate verify is running behind attempt 2".to_owned(),
+            reason: "gate verify is running after attempt 2".to_owned(),
             wait: None,
             preview: None,
             usage: refrain_core::view::Usage::default(),

@@ -41,7 +41,7 @@ fn the_wave_view_is_seed_001s() {
     │                                                                              │
     │ Current Tasks: 1                                                             │
     │   - Task 4: Implement auth middleware                                        │
-    │     Complexity: 5, iteration 2/3 for 10s: gate verify is running behind      │
+    │     Complexity: 5, iteration 2/3 for 10s: gate verify is running after       │
     │     attempt 2                                                                │
     │                                                                              │
     │ Blocked Tasks: 1                                                             │
@@ -84,7 +84,7 @@ fn without_a_terminal_nothing_is_drawn_around_it_nor_cut_off() {
 
     Current Tasks: 1
       - Task 4: Implement auth middleware
-        Complexity: 5, iteration 2/3 for 10s: gate verify is running behind attempt 2
+        Complexity: 5, iteration 2/3 for 10s: gate verify is running after attempt 2
 
     Blocked Tasks: 1
       - Task 3: "Setup database" (not proven in 3 iterations)

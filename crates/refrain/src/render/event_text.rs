@@ -383,7 +383,7 @@ fn summary(attempt: &Attempt) -> String {
         (Outcome::LoopDuration, _) => "stopped at the loop's end".to_owned(),
         (Outcome::Cancelled, _) => "cancelled".to_owned(),
         (Outcome::Interrupted, _) => "interrupted, refunded".to_owned(),
-        (Outcome::Lost, _) => "lost with its runner or keeper, refunded".yellow().to_string(),
+        (Outcome::Lost, _) => "lost with its runner or supervisor, refunded".yellow().to_string(),
         (Outcome::NotStarted, _) => "not started".red().to_string(),
         (Outcome::Budget, _) => "stopped at its budget".yellow().to_string(),
         (Outcome::Limit, _) => "the provider's limit is used up, refunded".yellow().to_string(),

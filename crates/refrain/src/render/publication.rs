@@ -20,7 +20,7 @@ pub(crate) fn started(effect: Effect) -> Option<String> {
 pub(crate) fn settled(report: &PublishReport, state: &LoopState) -> Vec<String> {
     let claims = state.publishing().is_some_and(|publishing| publishing.claim.is_some());
     // Without a claim that waits for it, the next iteration tries again.
-    let then = if claims { "" } else { "; it is tried again behind the next iteration" };
+    let then = if claims { "" } else { "; it is tried again after the next iteration" };
     match &report.result {
         PublishResult::Pushed { remote, branch } => vec![format!("pushed to {remote}/{branch}")],
         PublishResult::Rebased { commits, .. } => {

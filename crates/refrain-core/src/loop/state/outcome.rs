@@ -27,7 +27,7 @@ pub enum Outcome {
     Cancelled,
     /// A person or a signal paused the loop while it ran. Refunded.
     Interrupted,
-    /// Its runner or its keeper died. Refunded.
+    /// Its runner or its supervisor died. Refunded.
     Lost,
     /// The agent could not be started. Refunded.
     NotStarted,

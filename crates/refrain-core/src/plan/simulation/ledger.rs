@@ -186,7 +186,7 @@ impl Ledger {
     /// An event that is about to follow on `state`.
     pub(super) fn enter(&mut self, event: &PlanEvent, state: &PlanState, git: &Git) {
         let is_done = matches!(self.ended, Some(PlanEnd::Cancelled | PlanEnd::Completed));
-        assert!(!is_done, "{event:?} behind the end");
+        assert!(!is_done, "{event:?} after the end");
         match event {
             PlanEvent::TasksTaken { tasks } => self.read(tasks),
             PlanEvent::TaskStarted(started) => self.start(started, state, git),

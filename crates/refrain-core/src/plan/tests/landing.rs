@@ -96,7 +96,7 @@ fn a_conflict_goes_back_twice_and_then_a_person_is_needed() {
     let mut plan = Plan::of(&FREE, |_| {}).start("1", 3, None);
     for round in 1..=MAX_RETURNS {
         plan = plan.proves("1").conflicts("1");
-        assert_eq!(plan.task("1").stage, Stage::Waiting(0), "behind round {round}");
+        assert_eq!(plan.task("1").stage, Stage::Waiting(0), "after round {round}");
         plan = plan.start("1", 3, None);
     }
     let plan = plan.proves("1").conflicts("1");

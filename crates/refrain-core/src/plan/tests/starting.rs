@@ -168,7 +168,7 @@ fn money_that_was_granted_is_not_gone() {
     plan = plan.start("1", 3, Some(Usd(1_000)));
     plan.live = PlanLive::default();
     let plan = plan.then(PlanEvent::RunnerStarted { runner: runner(2) });
-    assert_eq!(plan.next(), PlanStep::Drive { task: 0 }, "behind a crash it continues with what it has");
+    assert_eq!(plan.next(), PlanStep::Drive { task: 0 }, "after a crash it continues with what it has");
 }
 
 #[test]

@@ -38,7 +38,7 @@ pub enum AddressError {
     Open(IpAddr),
     /// It is no origin.
     #[error(
-        "{0}: accepted: the origin of the proxy, as https://loops.example.org, with nothing behind the host"
+        "{0}: accepted: the origin of the proxy, as https://loops.example.org, with nothing after the host"
     )]
     NoOrigin(String),
     /// The certificate names no host for the server's URL.

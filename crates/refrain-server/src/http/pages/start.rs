@@ -27,7 +27,7 @@ struct Page {
     agents: Vec<Choice>,
     gates: Vec<Choice>,
     places: Vec<Choice>,
-    typed: Typed,
+    typed: StartForm,
 }
 
 /// A project that can be chosen.
@@ -54,7 +54,7 @@ struct Preview {
 
 /// The form's fields as they were typed, to show them again.
 #[derive(Clone, Default)]
-struct Typed {
+struct StartForm {
     goal: String,
     workspace: String,
     agent: String,
@@ -89,7 +89,7 @@ const FIELDS: [&str; 10] = [
     "max_cost_usd",
 ];
 
-impl Typed {
+impl StartForm {
     fn of(fields: Vec<(String, String)>) -> Self {
         let mut typed = Self { is_sent: true, ..Self::default() };
         for (name, value) in fields {
@@ -147,14 +147,14 @@ enum Outcome {
 
 pub(super) async fn show(State(state): State<Arc<AppState>>, asked: PageQuery) -> Response {
     let workspace = asked.get("workspace").cloned().unwrap_or_default();
-    form(&state, None, None, Typed { workspace, ..Typed::default() }).await
+    form(&state, None, None, StartForm { workspace, ..StartForm::default() }).await
 }
 
 pub(super) async fn start(
     State(state): State<Arc<AppState>>,
     Form(fields): Form<Vec<(String, String)>>,
 ) -> Response {
-    let typed = Typed::of(fields);
+    let typed = StartForm::of(fields);
     let asked = typed.clone();
     match state.run_blocking(move |handler| act(handler, &asked)).await {
         Ok(Outcome::Started { project, id }) => Redirect::to(&format!("/p/{project}/{id}")).into_response(),
@@ -167,7 +167,7 @@ async fn form(
     state: &Arc<AppState>,
     failure: Option<Failure>,
     preview: Option<Preview>,
-    typed: Typed,
+    typed: StartForm,
 ) -> Response {
     let workspace = Some(typed.workspace.trim().to_owned()).filter(|text| !text.is_empty());
     let look = move |handler: &RequestHandler| {
@@ -192,7 +192,7 @@ async fn form(
         agents: agents(&offer, &typed),
         gates: gates(&offer, &typed),
         places: places(&offer, &typed),
-        typed: Typed {
+        typed: StartForm {
             workspace: match typed.workspace.is_empty() {
                 true => offer.folder.to_string(),
                 false => typed.workspace.clone(),
@@ -203,7 +203,7 @@ async fn form(
 }
 
 /// The agents that are found, and the one that was named.
-fn agents(offer: &StartOffer, typed: &Typed) -> Vec<Choice> {
+fn agents(offer: &StartOffer, typed: &StartForm) -> Vec<Choice> {
     let is_other = !typed.agent.is_empty() && !offer.agents.contains(&typed.agent);
     let other = is_other.then(|| typed.agent.clone());
     let first = offer.agents.first().filter(|_| !typed.is_sent);
@@ -221,7 +221,7 @@ fn agents(offer: &StartOffer, typed: &Typed) -> Vec<Choice> {
 }
 
 /// The gates that are found: the required ones are chosen until the form says otherwise.
-fn gates(offer: &StartOffer, typed: &Typed) -> Vec<Choice> {
+fn gates(offer: &StartOffer, typed: &StartForm) -> Vec<Choice> {
     let choice = |(value, is_hard): &(String, bool)| {
         let (name, command) = value.split_once('=').unwrap_or(("", value));
         Choice {
@@ -234,7 +234,7 @@ fn gates(offer: &StartOffer, typed: &Typed) -> Vec<Choice> {
     offer.gates.iter().map(choice).collect()
 }
 
-fn places(offer: &StartOffer, typed: &Typed) -> Vec<Choice> {
+fn places(offer: &StartOffer, typed: &StartForm) -> Vec<Choice> {
     let default = if offer.is_repository { "worktree" } else { "folder" };
     let chosen = if typed.place.is_empty() { default } else { typed.place.as_str() };
     let choice = |(value, label, says): (&str, &str, &str)| Choice {
@@ -259,7 +259,7 @@ fn places(offer: &StartOffer, typed: &Typed) -> Vec<Choice> {
     git.into_iter().filter(|_| offer.is_repository).chain([here]).map(choice).collect()
 }
 
-fn act(handler: &RequestHandler, typed: &Typed) -> Result<Outcome, Refusal> {
+fn act(handler: &RequestHandler, typed: &StartForm) -> Result<Outcome, Refusal> {
     let start = typed.start()?;
     if typed.is_preview {
         let words = handler.preview(&start)?;
@@ -345,7 +345,7 @@ mod tests {
         let fields =
             [("goal", "Fix it."), ("agent", "claude"), ("gate", "tests=cargo test"), ("place", "worktree")];
         let fields = fields.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let start = Typed::of(fields.to_vec()).start().unwrap();
+        let start = StartForm::of(fields.to_vec()).start().unwrap();
         assert_eq!(
             sentences(&start),
             [

@@ -38,7 +38,7 @@ pub(crate) struct Args {
     /// https://loops.example.org
     #[arg(long, value_name = "ORIGIN")]
     behind_proxy: Option<String>,
-    /// Speak TLS with this certificate: PEM, with those that vouch for it behind it. It is found under the names in it
+    /// Speak TLS with this certificate: PEM, followed by those that vouch for it. It is found under the names in it
     #[arg(long, value_name = "FILE", requires = "tls_key", conflicts_with = "behind_proxy", value_hint = clap::ValueHint::FilePath)]
     tls_cert: Option<Utf8PathBuf>,
     /// The key of the certificate: PEM, without a passphrase

@@ -184,7 +184,7 @@ fn words(
         Ok(words) => words,
         Err(said) => {
             let said = refrain_core::text::squeeze(&printable(&said));
-            let error = format!("{} proposed nothing behind REFINEMENT: {said}", reviewer.program);
+            let error = format!("{} proposed nothing after REFINEMENT: {said}", reviewer.program);
             return Err(RequestError::new(Code::Failed, error).hint("--words TEXT says it in your own words"));
         }
     };

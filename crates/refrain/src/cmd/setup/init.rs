@@ -180,7 +180,7 @@ fn told(Prepared { path, fate }: &Prepared, is_rehearsal: bool) -> String {
     match fate {
         FileAction::Made(text) => format!("{path}: {would}written\n{}", rehearsed(text)),
         FileAction::Added(text) => {
-            format!("{path}: {would}added to, behind what it holds\n{}", rehearsed(text))
+            format!("{path}: {would}added to, after what it holds\n{}", rehearsed(text))
         }
         FileAction::Left => format!("{path}: left as it is\n"),
         FileAction::ByHand { why, text } => {

@@ -531,7 +531,7 @@ fn a_session_that_forgot_its_loop_is_told_of_it() {
     assert_eq!(resumed.lines().next(), Some("process"), "whatever began it");
 }
 
-/// What a person types behind a session's command.
+/// What a person types after a session's command.
 fn types(sandbox: &Sandbox, command: &str, id: &str, text: &str, more: &[&str]) -> Run {
     let words =
         ["tick", "begin", command, "--agent", "claude", "--session-id", id, "--name", id, "--args", "-"];

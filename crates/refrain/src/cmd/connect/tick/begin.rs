@@ -40,7 +40,7 @@ pub(super) struct Args {
     /// The session's command that begins it, as in /refrain:loop
     #[arg(value_name = "COMMAND")]
     begun_by: String,
-    /// What the person typed behind that; `-` reads it from stdin. Options in it count as if they were given here
+    /// What the person typed after that; `-` reads it from stdin. Options in it count as if they were given here
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     args: Option<String>,
     /// What stands before that in the prompt: how the command works
@@ -53,13 +53,13 @@ pub(super) struct Args {
     #[arg(long, value_name = "ID")]
     session_id: Option<String>,
     #[command(flatten)]
-    typed: Typed,
+    typed: SessionOptions,
 }
 
-// What the person may type behind the command.
+// What the person may type after the command.
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("source"))]
-struct Typed {
+struct SessionOptions {
     #[command(flatten)]
     begin: Adapted<BeginArgs, InSession>,
     /// Where the work is done
@@ -140,7 +140,7 @@ enum ContextMode {
 )]
 struct Line {
     #[command(flatten)]
-    typed: Typed,
+    typed: SessionOptions,
 }
 
 /// More is no prompt, in bytes.
@@ -239,7 +239,7 @@ fn read() -> Result<String, RequestError> {
 }
 
 /// The options that were typed, and those given to the command itself, which count more.
-fn line(context: &Context, typed: Vec<String>) -> Result<(Typed, TypedOptions), RequestError> {
+fn line(context: &Context, typed: Vec<String>) -> Result<(SessionOptions, TypedOptions), RequestError> {
     let mut command = Line::command();
     let read = |command: &mut clap::Command, words: Vec<String>| {
         command.try_get_matches_from_mut(words).map_err(RequestError::from)
@@ -282,7 +282,7 @@ fn known_options(line: &clap::Command) -> Vec<KnownOption> {
 }
 
 /// A number alone is the maximum of iterations; before a task it may be meant as one, and a maximum that is not kept costs money.
-fn count_alone(prompt: &mut String, line: &mut Typed, is_mode: bool) -> Result<(), RequestError> {
+fn count_alone(prompt: &mut String, line: &mut SessionOptions, is_mode: bool) -> Result<(), RequestError> {
     if start::is_number(prompt) {
         let begin = &mut line.begin.args;
         begin.max_iterations = Some(begin.until.at_most(prompt, begin.max_iterations)?);

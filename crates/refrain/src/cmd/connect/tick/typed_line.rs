@@ -1,4 +1,4 @@
-//! What a person types behind a session's command: options, the prompt, options. An unknown option is an error and never
+//! What a person types after a session's command: options, the prompt, options. An unknown option is an error and never
 //! prompt text; quotation marks, and `--` before the prompt, make text of it.
 
 use refrain_app::RequestError;
@@ -25,7 +25,7 @@ pub(super) fn read(
     outside: &[KnownOption],
 ) -> Result<TypedLine, RequestError> {
     let mut line = TypedLine { options: Vec::new(), prompt: String::new() };
-    // Where the prompt lies, and the first option behind it.
+    // Where the prompt lies, and the first option after it.
     let (mut prompt, mut behind) = (None::<(usize, usize)>, None::<String>);
     let mut at = 0;
     loop {
@@ -43,7 +43,7 @@ pub(super) fn read(
         if !is_option(word) {
             if let Some(option) = behind {
                 let error = format!(
-                    "{option}: it stands inside the prompt; accepted: options before the prompt or behind it"
+                    "{option}: it stands inside the prompt; accepted: options before the prompt or after it"
                 );
                 return Err(RequestError::usage(error).hint(AS_TEXT));
             }
