@@ -17,7 +17,7 @@ use crate::options::notify::NotifyArgs;
 use crate::sandbox::refused;
 use crate::{Action, Context, RequestError, plan};
 
-/// What a loop, or a plan, may use from here on, in all; what is left out stays as it is.
+/// What a loop, or a plan, may use from here on, in all; what is omitted stays as it is.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Resume {

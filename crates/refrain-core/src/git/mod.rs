@@ -232,7 +232,7 @@ pub struct LeftOut {
     pub why: LeftOutReason,
 }
 
-/// Why a path is left out.
+/// Why a path is omitted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LeftOutReason {
@@ -424,7 +424,7 @@ pub struct CommitReport {
     /// What is in the worktree, is the loop's and is not committed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
-    /// How much more is left out than is named.
+    /// How much more is omitted than is named.
     #[serde(default, skip_serializing_if = "is_none_left")]
     pub left_out_more: u64,
 }

@@ -21,7 +21,7 @@ pub(crate) fn what_was_touched(state: &LoopState, lines: Option<&str>, excerpt: 
     let what = if are_all(|one| matches!(one, Touched::Link(_))) {
         "links lead out of the worktree"
     } else if are_all(|one| matches!(one, Touched::Hidden(_))) {
-        "git is told to pass over changes"
+        "git is configured to pass over changes"
     } else {
         "you changed what is protected"
     };

@@ -32,7 +32,7 @@ pub struct Report {
     pub schema: u32,
     /// What each group has in common.
     pub by: GroupBy,
-    /// What ended before is left out; null where nothing is.
+    /// What ended before is omitted; null where nothing is.
     #[schemars(with = "Option<String>")]
     pub since: Option<Timestamp>,
     /// The zone whose days are meant.

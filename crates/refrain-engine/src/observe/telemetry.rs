@@ -145,7 +145,7 @@ impl Variables<'_> {
                 Some(pairs) => attributes = pairs,
                 None => {
                     odd = Some(format!(
-                        "{name} is no list of NAME=VALUE with commas between them; it is left out"
+                        "{name} is no list of NAME=VALUE with commas between them; it is omitted"
                     ))
                 }
             }

@@ -86,7 +86,7 @@ impl Mcp {
     }
 
     #[tool(
-        description = "Say something to the agent of a loop: it is told with its next iteration.",
+        description = "Say something to the agent of a loop: it gets the text with its next iteration.",
         annotations(title = "Steer a loop", read_only_hint = false, destructive_hint = false)
     )]
     async fn loop_steer(&self, Parameters(asked): Parameters<Steer>) -> Result<Json<Steered>, Refusal> {

@@ -87,7 +87,7 @@ impl SlackWorkspace {
                 let steer = Steer { loop_id: id.clone(), workspace: None, text: text.clone() };
                 run_blocking(&self.handler, move |handler| {
                     let heard = handler.steer(&steer)?;
-                    Ok(Some(format!("Loop `{}` is told with its next iteration.", heard.loop_id)))
+                    Ok(Some(format!("Loop `{}` gets it with its next iteration.", heard.loop_id)))
                 })
                 .await
             }

@@ -69,7 +69,7 @@ impl SlackSync {
             match self.perform(&talk, &seen, deed).await {
                 Ok(()) => rest = RESTS.0,
                 Err(why) => {
-                    self.slack.complain(&format!("{}: {why}; it is told later", self.id));
+                    self.slack.complain(&format!("{}: {why}; it is reported later", self.id));
                     sleep(rest).await;
                     rest = (rest * 2).min(RESTS.1);
                 }

@@ -262,7 +262,7 @@ fn objection(config: &Config) -> Option<(Vec<String>, String)> {
         return at(&["slack", "api-url"], "accepted: a URL of http or https");
     }
     if slack.notify == Some(true) && slack.channels.is_empty() {
-        return at(&["slack", "notify"], "it needs channels: the first is told");
+        return at(&["slack", "notify"], "it needs channels: the first gets them");
     }
     for (key, names, first) in [
         ("channels", &slack.channels, "CDG"),

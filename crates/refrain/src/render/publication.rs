@@ -30,7 +30,7 @@ pub(crate) fn settled(report: &PublishReport, state: &LoopState) -> Vec<String> 
         }
         PublishResult::Conflict { theirs, paths } => {
             let mut lines = vec![format!(
-                "the remote has what does not go together with the work ({}); the agent is told",
+                "the remote has what does not go together with the work ({}); the agent is informed",
                 theirs.short()
             )];
             lines.extend(paths.iter().take(NAMED).map(ToString::to_string));

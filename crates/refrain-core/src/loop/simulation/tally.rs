@@ -98,7 +98,7 @@ pub(super) const COVERED: &[(&str, &str, u64)] = &[
     ("end", "stuck", 30),
     ("end", "blocked: stuck", 10),
     ("stuck", "told to do something else", 500),
-    ("stuck", "another agent goes on", 20),
+    ("stuck", "another agent continues", 20),
     ("stuck", "work is kept", 300),
     ("stuck", "the work stays the same", 100),
     ("stuck", "claims are refused", 8),

@@ -43,7 +43,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let kept = service.remember(args.kind, &words, args.importance)?;
     out::print(&format!("{}\n", kept.id));
     if kept.is_standing() && args.importance < STANDING {
-        out::tell_line("", "note: it was said before, and is told to every loop of the project from now on");
+        out::tell_line("", "note: it was said before, and every loop of the project gets it from now on");
     }
     Ok(Code::Done.into())
 }

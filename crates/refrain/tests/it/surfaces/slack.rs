@@ -171,7 +171,7 @@ fn words_are_answered_to_whoever_said_them() {
     slack.command("U2", "C1", &format!("status `{id}`"));
     slack.wait_for_told("U2", "\n");
     slack.command("U1", "C1", &format!("steer {id} use rstest"));
-    slack.wait_for_told("U1", "is told with its next iteration");
+    slack.wait_for_told("U1", "gets it with its next iteration");
     slack.command("U9", "C1", "help");
     slack.wait_for_told("U9", "`start [in PROJECT] GOAL`");
     slack.command("U1", "C1", "dance");
