@@ -295,8 +295,9 @@ impl fmt::Display for Exposed {
 }
 
 /// What git is in the middle of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Operation {
     /// `git merge`, or conflicts that are left from one.
     Merge,
@@ -308,18 +309,6 @@ pub enum Operation {
     Revert,
     /// `git bisect`.
     Bisect,
-}
-
-impl fmt::Display for Operation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Merge => "merge",
-            Self::Rebase => "rebase",
-            Self::CherryPick => "cherry-pick",
-            Self::Revert => "revert",
-            Self::Bisect => "bisect",
-        })
-    }
 }
 
 /// Why an iteration is not committed. It never ends a loop; what was to be committed stays in the worktree, and the next

@@ -38,8 +38,9 @@ pub const BUDGET: u32 = 4_000;
 pub const STANDING: f64 = 0.85;
 
 /// Whose words a memory is made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum Origin {
     /// A person's, by `memory add`.
     Person,
@@ -51,11 +52,7 @@ pub enum Origin {
 
 impl Origin {
     pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Person => "person",
-            Self::Loop => "loop",
-            Self::Judge => "judge",
-        }
+        self.into_str()
     }
 }
 

@@ -49,8 +49,9 @@ impl FromStr for MemoryId {
 checked_text!(MemoryId, MemoryIdError);
 
 /// What a memory is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr, strum::Display)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum Kind {
     /// Something that holds: a preference, a correction, how things are.
     Fact,
@@ -64,11 +65,7 @@ impl Kind {
     pub const ALL: [Self; 3] = [Self::Fact, Self::Episode, Self::Procedure];
 
     pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Fact => "fact",
-            Self::Episode => "episode",
-            Self::Procedure => "procedure",
-        }
+        self.into_str()
     }
 
     /// The longest text of this kind, in bytes.
@@ -78,12 +75,6 @@ impl Kind {
             Self::Episode => 800,
             Self::Procedure => 1_200,
         }
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
     }
 }
 

@@ -129,8 +129,9 @@ fn number<'a>(text: &mut &'a [u8]) -> &'a [u8] {
 }
 
 /// Where a task stands, in the words of its file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr, strum::Display)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum TaskStatus {
     /// To be done.
     #[default]
@@ -170,18 +171,7 @@ impl TaskStatus {
     ];
 
     pub fn word(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::InProgress => "in-progress",
-            Self::Done => "done",
-            Self::Review => "review",
-            Self::Blocked => "blocked",
-            Self::Deferred => "deferred",
-            Self::Cancelled => "cancelled",
-            Self::Expanded => "expanded",
-            Self::Failed => "failed",
-            Self::AwaitingTune => "awaiting-tune",
-        }
+        self.into()
     }
 
     /// The status of that word. An unknown one is none, and never taken for `pending`.
@@ -205,12 +195,6 @@ impl TaskStatus {
             Self::Done | Self::Review | Self::Deferred | Self::Cancelled | Self::Expanded => true,
             Self::Pending | Self::InProgress | Self::Blocked | Self::Failed | Self::AwaitingTune => false,
         }
-    }
-}
-
-impl fmt::Display for TaskStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.word())
     }
 }
 

@@ -164,8 +164,9 @@ pub enum Kind {
 }
 
 /// Where a loop stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum StatusWord {
     /// A runner drives it.
     Running,
@@ -469,19 +470,6 @@ impl StatusWord {
     }
 
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Waiting => "waiting",
-            Self::Paused => "paused",
-            Self::Blocked => "blocked",
-            Self::Crashed => "crashed",
-            Self::Completed => "completed",
-            Self::Cancelled => "cancelled",
-            Self::IterationCap => "iteration-cap",
-            Self::BudgetExceeded => "budget-exceeded",
-            Self::TimedOut => "timed-out",
-            Self::Stuck => "stuck",
-            Self::Failed => "failed",
-        }
+        self.into()
     }
 }

@@ -122,8 +122,9 @@ impl Since {
 }
 
 /// What the attempts of a group have in common.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum GroupBy {
     /// The day on which they ended.
     Day,
@@ -141,13 +142,7 @@ impl GroupBy {
     pub const ALL: [Self; 5] = [Self::Day, Self::Project, Self::Agent, Self::Model, Self::Pool];
 
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Day => "day",
-            Self::Project => "project",
-            Self::Agent => "agent",
-            Self::Model => "model",
-            Self::Pool => "pool",
-        }
+        self.into()
     }
 }
 

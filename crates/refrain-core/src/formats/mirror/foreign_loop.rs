@@ -14,19 +14,25 @@ use crate::spec::Limits;
 use crate::text::clip;
 use crate::values;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
 pub enum System {
     /// Seed 000.
+    #[strum(to_string = "Synthex")]
     Synthex,
     /// Seed 001, one loop.
+    #[strum(to_string = "Descartes")]
     Descartes,
     /// Seed 001, the tasks of a tag.
+    #[strum(to_string = "SCUD")]
     Scud,
     /// Seed 002.
+    #[strum(to_string = "Randroid")]
     Randroid,
     /// Seed 004.
+    #[strum(to_string = "Conclave")]
     Ralph,
     /// The plugin of Claude Code, whose file is read, never written.
+    #[strum(to_string = "the Ralph loop")]
     RalphLoop,
 }
 
@@ -126,19 +132,6 @@ impl ForeignLoop {
 impl System {
     pub(super) fn damaged(self, error: &dyn fmt::Display) -> Unread {
         Unread::Damaged { system: self, why: clip(&error.to_string(), SHOWN).into_owned() }
-    }
-}
-
-impl fmt::Display for System {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Synthex => "Synthex",
-            Self::Descartes => "Descartes",
-            Self::Scud => "SCUD",
-            Self::Randroid => "Randroid",
-            Self::Ralph => "Conclave",
-            Self::RalphLoop => "the Ralph loop",
-        })
     }
 }
 

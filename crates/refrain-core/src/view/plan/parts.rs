@@ -91,8 +91,9 @@ pub struct TaskView {
 }
 
 /// Where a task stands: in the words of its file, and in those that only a plan that runs has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum TaskWord {
     /// To be done.
     Pending,
@@ -122,20 +123,7 @@ pub enum TaskWord {
 
 impl TaskWord {
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::InProgress => "in-progress",
-            Self::Landing => "landing",
-            Self::Done => "done",
-            Self::Review => "review",
-            Self::Blocked => "blocked",
-            Self::WaitingOnBlocked => "waiting-on-blocked",
-            Self::AwaitingTune => "awaiting-tune",
-            Self::Deferred => "deferred",
-            Self::Cancelled => "cancelled",
-            Self::Expanded => "expanded",
-            Self::Failed => "failed",
-        }
+        self.into()
     }
 
     fn of(state: &PlanState, task: &TaskState) -> Self {
