@@ -45,7 +45,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let service = context.service()?;
     if !args.all {
         let id = match &args.state_file {
-            None => values::only_one(&service, args.id.as_ref(), "refrain cancel", could_be)?,
+            None => values::only_one(&service, args.id.as_ref(), "refrain cancel", is_candidate)?,
             Some(file) => own(context, &service, file)?,
         };
         out::print(&cancel(context, &service, &id, args.now, Slow::Note(&mut out::tell_slow))?);
@@ -55,7 +55,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let open: Vec<_> = rows
         .into_iter()
         .filter_map(|row| match row {
-            Listed::Loop(status) if could_be(&status) => Some(status.id.clone()),
+            Listed::Loop(status) if is_candidate(&status) => Some(status.id.clone()),
             Listed::Loop(_) | Listed::Damaged(_) => None,
         })
         .collect();
@@ -83,7 +83,7 @@ fn own(context: &Context, service: &Service, file: &Utf8Path) -> Result<LoopId, 
 }
 
 /// Which loops it can mean: those that are not over.
-pub(crate) fn could_be(status: &Brief) -> bool {
+pub(crate) fn is_candidate(status: &Brief) -> bool {
     !matches!(status.status, StatusWord::Completed | StatusWord::Cancelled)
 }
 

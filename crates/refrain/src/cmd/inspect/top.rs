@@ -25,7 +25,7 @@ use refrain_tui::{Act, Narrator, Objection, Program};
 use crate::cmd::control::merge::merge_words;
 use crate::cmd::control::{cancel, pause, steer};
 use crate::cmd::inspect::diff::coloured;
-use crate::cmd::launch::resume::read_grant;
+use crate::cmd::launch::resume::parse_grant;
 use crate::out;
 use crate::plan::status_text;
 use crate::render::agent_text::AgentText;
@@ -125,7 +125,7 @@ impl Program for Verbs {
     }
 
     fn grant(&self, line: &str) -> Result<(Grant, bool), String> {
-        read_grant(line).map_err(|error| error.line())
+        parse_grant(line).map_err(|error| error.line())
     }
 
     fn narrator(&self) -> Box<dyn Narrator> {

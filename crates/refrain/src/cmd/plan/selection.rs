@@ -32,14 +32,14 @@ impl WhichArgs {
         latest.map(|plan| plan.id.clone()).ok_or_else(none)
     }
 
-    /// The plan that `verb` changes: without a name, the only one that it `could_be`.
+    /// The plan that `verb` changes: without a name, the only one that it `is_candidate`.
     pub(crate) fn only(
         &self,
         service: &Service,
         verb: &str,
-        could_be: impl Fn(&PlanStatus) -> bool,
+        is_candidate: impl Fn(&PlanStatus) -> bool,
     ) -> Result<LoopId, RequestError> {
-        only(service, (self.id.as_ref(), self.tag.as_deref()), verb, could_be)
+        only(service, (self.id.as_ref(), self.tag.as_deref()), verb, is_candidate)
     }
 }
 
@@ -48,13 +48,13 @@ pub(super) fn only(
     service: &Service,
     (id, tag): (Option<&LoopId>, Option<&str>),
     verb: &str,
-    could_be: impl Fn(&PlanStatus) -> bool,
+    is_candidate: impl Fn(&PlanStatus) -> bool,
 ) -> Result<LoopId, RequestError> {
     if let Some(id) = id {
         return named(service, id);
     }
     let mut found = of_tag(service, tag)?;
-    found.retain(could_be);
+    found.retain(is_candidate);
     found.sort_by_key(|plan| std::cmp::Reverse(plan.updated_at));
     match found.as_slice() {
         [only] => Ok(only.id.clone()),

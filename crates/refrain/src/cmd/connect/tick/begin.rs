@@ -25,7 +25,7 @@ use refrain_engine::{Brief, Listed, Service, hook};
 use super::typed_line::{self, KnownOption, TypedLine};
 use crate::cmd::connect::hook::agent;
 use crate::cmd::inspect::export;
-use crate::cmd::launch::resume::could_be;
+use crate::cmd::launch::resume::is_candidate;
 use crate::cmd::launch::start;
 use crate::out;
 
@@ -311,15 +311,15 @@ fn last(service: &Service, session: Option<&str>) -> Result<LoopId, RequestError
         session.is_some() && bound.as_deref() == session
     };
     open.iter().find(is_own).or(open.first()).cloned().ok_or_else(|| {
-        RequestError::usage("--resume-last: no loop of this project can go on")
+        RequestError::usage("--resume-last: no loop of this project can continue")
             .hint("refrain list shows them")
     })
 }
 
-/// Whether a session can go on with a loop: one that stands still, or that some session drives.
+/// Whether a session can continue a loop: one that stands still, or that some session drives.
 fn can_continue(brief: &Brief) -> bool {
     let in_session = brief.kind == Kind::Session && !brief.has_stopped();
-    brief.kind != Kind::Plan && (in_session || could_be(brief))
+    brief.kind != Kind::Plan && (in_session || is_candidate(brief))
 }
 
 /// Notes other sessions whose loops have gates and the same worktree: each proves what the other left half done.
