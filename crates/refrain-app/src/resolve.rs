@@ -353,8 +353,7 @@ fn output_format(
         (format @ (OutputFormat::Text | OutputFormat::Json), kind) if kind.streams() => {
             let name = if format == OutputFormat::Text { "text" } else { "json" };
             let who = who(args.output_format.is_some(), settings, "output-format");
-            let error =
-                format!("{who} {name}: of {kind} its stream is read; accepted: auto and stream-json");
+            let error = format!("{who} {name}: of {kind} its stream is read; accepted: auto and stream-json");
             Err(RequestError::usage(error).hint("--agent generic reads what any command prints"))
         }
         (format, _) => Ok(format),
@@ -389,7 +388,9 @@ fn admits(args: &WorkArgs, settings: &Settings, agent: &AgentSpec) -> Result<(),
             let (origin, key) = (settings.origin_of_cap(which), which.key());
             let (kind, what) = (agent.kind, "does not say what it costs, so this cap could not be kept");
             let error = RequestError::usage(format!("{origin}: budget.{key}: {kind} {what}"));
-            Err(error.hint("accepted: claude, opencode, acp; and codex, gemini with --model and a price for that model"))
+            Err(error.hint(
+                "accepted: claude, opencode, acp; and codex, gemini with --model and a price for that model",
+            ))
         }
         _ => Ok(()),
     }

@@ -34,8 +34,7 @@ pub(crate) fn of(
     };
     if sandbox.processes < SandboxSpec::FEWEST_PROCESSES {
         let (given, fewest) = (sandbox.processes, SandboxSpec::FEWEST_PROCESSES);
-        let error =
-            format!("sandbox.processes = {given}: too few for a build; accepted: {fewest} and more");
+        let error = format!("sandbox.processes = {given}: too few for a build; accepted: {fewest} and more");
         return Err(RequestError::usage(error));
     }
     if let Some(program) = refrain_engine::sandbox::hidden_program(&context.host, spec, &sandbox) {

@@ -10,8 +10,8 @@ pub mod summary;
 
 mod commits;
 mod failing_tests;
-mod instructions;
 mod gates;
+mod instructions;
 mod outside_objections;
 mod parts;
 mod quote;

@@ -4,8 +4,6 @@
 
 mod stop;
 
-use std::fmt;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

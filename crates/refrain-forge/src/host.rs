@@ -11,6 +11,7 @@ use crate::api::Api;
 use crate::api::client::Client;
 use crate::api::program::Program;
 use crate::checks::{Check, Checks};
+use crate::error::Trouble;
 use crate::github::GitHub;
 use crate::gitlab::GitLab;
 use crate::kind::{Host, Opening};
@@ -18,7 +19,6 @@ use crate::mergeability::{MergeBlocker, Mergeable, Merged};
 use crate::place::RepositoryAddress;
 use crate::pull_request::{Project, PullRequest, State};
 use crate::token::{Token, is_githubs};
-use crate::error::Trouble;
 use refrain_proc::tool::Cancel;
 
 /// The longest title, in bytes: both forges allow a little more.

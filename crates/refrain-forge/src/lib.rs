@@ -10,6 +10,7 @@
 
 mod api;
 mod checks;
+mod error;
 mod github;
 mod gitlab;
 mod host;
@@ -19,13 +20,12 @@ mod mergeability;
 mod place;
 mod pull_request;
 mod token;
-mod error;
 
 pub use checks::{Check, CheckState, Checks, Configured, Verdict};
+pub use error::{RetryTime, Trouble};
 pub use host::Forge;
 pub use kind::Opening;
 pub use mergeability::{MergeBlocker, Mergeable, Merged};
 pub use place::RepositoryAddress;
 pub use pull_request::{Project, PullRequest, State};
 pub use token::{FROM_FILE, Token};
-pub use error::{RetryTime, Trouble};

@@ -9,8 +9,8 @@
 //! A program of the user that is [run as an errand](Tool::errand) is left as it is: it keeps its own language, and
 //! processes that it leaves in the background live on.
 
-mod orphans;
 mod confinement;
+mod orphans;
 mod pipe_io;
 
 use std::ffi::{OsStr, OsString};

@@ -5,9 +5,9 @@
 //! [`RequestHandler`] is what can be asked over every protocol; [`mcp`] speaks the Model Context Protocol, [`http`] serves
 //! browsers and programs, [`slack`] connects to Slack.
 
-mod requests;
 pub mod http;
 pub mod mcp;
+mod requests;
 pub mod slack;
 
-pub use requests::{RequestHandler, OpenError, Handovers};
+pub use requests::{Handovers, OpenError, RequestHandler};

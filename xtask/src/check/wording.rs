@@ -113,7 +113,10 @@ mod tests {
 
     #[test]
     fn phrases_are_found_in_any_case() {
-        assert_eq!(phrase("description = \"Is Told with the next iteration.\"").map(|it| it.0), Some("is told"));
+        assert_eq!(
+            phrase("description = \"Is Told with the next iteration.\"").map(|it| it.0),
+            Some("is told")
+        );
         assert_eq!(phrase("if is_told { None }"), None);
     }
 

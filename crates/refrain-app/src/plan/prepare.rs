@@ -11,9 +11,9 @@ use refrain_core::{LoopId, Spec};
 use refrain_engine::config::Settings;
 use refrain_engine::{DiskError, EngineError, GateProgramError, Service, Texts};
 
-use super::task_mode::HowArgs;
 use super::source::{Source, SourceArgs};
 use super::spec_args::SpecArgs;
+use super::task_mode::HowArgs;
 use crate::error::{Message, RequestError};
 use crate::options::work::WorkArgs;
 use crate::repository_command::{self, RepositoryCommand};

@@ -35,9 +35,7 @@ impl Start {
         }
         if !config.channels.is_empty() && !config.channels.contains(channel) {
             let channels = config.channels.join(", ");
-            return refused(format!(
-                "channel_id {channel}: accepted: those of [slack] channels: {channels}"
-            ));
+            return refused(format!("channel_id {channel}: accepted: those of [slack] channels: {channels}"));
         }
         Ok(Some(Talk {
             channel: channel.clone(),

@@ -34,8 +34,7 @@ pub fn agent(
             (worker.program.clone(), worker.args.clone())
         }
         (None, None) => {
-            let error =
-                format!("{who}: what is to run is missing; accepted: an agent of the configuration");
+            let error = format!("{who}: what is to run is missing; accepted: an agent of the configuration");
             return Err(RequestError::usage(error).hint("[agents.NAME] has a command"));
         }
     };

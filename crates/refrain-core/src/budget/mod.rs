@@ -4,11 +4,11 @@
 //!
 //! What an attempt uses counts for the day on which it began, so that it can only use what was left of that day.
 
-mod ledger;
 mod demand;
+mod ledger;
 
-pub use ledger::{Ledger, Reservation, VERSION};
 pub use demand::to_grow;
+pub use ledger::{Ledger, Reservation, VERSION};
 
 use std::fmt;
 

@@ -1,8 +1,6 @@
 //! What no instruction that a model wrote may say. The words are listed here and matched without regard to case, white
 //! space and punctuation. Ambiguous text is refused: a person can still write it.
 
-use std::fmt;
-
 use crate::text::squeeze;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]

@@ -5,6 +5,7 @@
 //! One module per system, each with a writer and a reader of its format; [`read`] recognizes a system by the content.
 
 mod check;
+mod command_line;
 mod descartes;
 mod foreign_loop;
 mod parts;
@@ -17,7 +18,6 @@ mod spec;
 mod synthex;
 #[cfg(test)]
 mod tests;
-mod command_line;
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,8 +1,6 @@
 //! The effects of a loop outside its own repository, and their results: pushes, pull requests, their checks and merges.
 //! What comes next is decided in `loop/publish.rs`; `refrain-git` talks to remotes and forges.
 
-use std::fmt;
-
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

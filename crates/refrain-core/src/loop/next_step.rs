@@ -5,8 +5,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::child::{self};
-use super::state::{ChildId, Live, LoopState, Phase, Proving, Publishing};
 use super::provider_faults;
+use super::state::{ChildId, Live, LoopState, Phase, Proving, Publishing};
 use crate::agent::Usage;
 use crate::event::{Blocked, End, StopReason, Urgency, Wait, WaitKind};
 use crate::gate::GateSpec;

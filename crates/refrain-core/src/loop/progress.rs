@@ -1,8 +1,8 @@
 //! What follows if the loop makes no progress: its iterations as [`IterationResult`]s, the answer of `--on-stuck`, and
 //! what is kept of unproven work. The rules of no progress are in [`crate::stuck`].
 
-use super::state::{Attempt, LoopState, Outcome, Phase, Saved};
 use super::provider_faults;
+use super::state::{Attempt, LoopState, Outcome, Phase, Saved};
 use crate::event::{Blocked, ClaimSource, End};
 use crate::fingerprint::{self, Fingerprint};
 use crate::git::Checks;

@@ -2,10 +2,10 @@
 //! is remembered of a loop ([`after`], [`lessons`]), what is fit to be kept ([`fit`], [`plants`]), what matters to a
 //! goal ([`rank`]), how much of that is given ([`select`]) and in which words ([`section`]). refrain-store keeps it.
 
-mod loop_memories;
 mod clean;
 mod keywords;
 pub mod lessons;
+mod loop_memories;
 mod rank;
 mod section;
 mod select;
@@ -22,9 +22,9 @@ use serde::{Deserialize, Serialize};
 use crate::text::squeeze;
 use crate::{LoopId, Spec};
 
-pub use loop_memories::after;
 pub use clean::{fit, plants};
 pub use keywords::keywords;
+pub use loop_memories::after;
 pub use rank::{Hit, Ranked, cosine, rank};
 pub use section::section;
 pub use select::select;

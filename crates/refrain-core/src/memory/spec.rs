@@ -1,6 +1,5 @@
 //! The part of a specification on memories, and the names of memories.
 
-use std::fmt;
 use std::str::FromStr;
 
 use crate::newtype::checked_text;
@@ -17,9 +16,7 @@ pub struct MemoryId(String);
 
 /// A text that is no [`MemoryId`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{0:?} is no id of a memory; accepted: m- and ten of 0-9 and a-f, as refrain memory list shows them"
-)]
+#[error("{0:?} is no id of a memory; accepted: m- and ten of 0-9 and a-f, as refrain memory list shows them")]
 pub struct MemoryIdError(String);
 
 impl MemoryId {
@@ -49,7 +46,21 @@ impl FromStr for MemoryId {
 checked_text!(MemoryId, MemoryIdError);
 
 /// What a memory is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr, strum::Display)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    strum::IntoStaticStr,
+    strum::Display,
+)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum Kind {

@@ -2,8 +2,8 @@
 //! stable, and every change of shape is a change of [`FORMAT`]. Whether an event is synced before anything relies on it
 //! is in the table of `docs/architecture/core.md`, and nowhere else.
 
-mod process_end;
 mod process;
+mod process_end;
 mod stop;
 
 use jiff::Timestamp;
@@ -22,8 +22,8 @@ use crate::signature::{Check, SignedKind};
 use crate::spec::{AgentSpec, Limits, Secret, Spec};
 use crate::work::WorkDigest;
 
-pub use process_end::{AttemptFinished, CritiqueFinished, Exit, GateFinished, Reviewed, Seal, Sealed};
 pub use process::{Identity, Process};
+pub use process_end::{AttemptFinished, CritiqueFinished, Exit, GateFinished, Reviewed, Seal, Sealed};
 pub use stop::StopReason;
 
 /// The journal's format: what this version writes. It reads this format and all earlier ones. New kinds of events, or

@@ -196,8 +196,7 @@ pub fn bytes(text: &str) -> Result<u64, String> {
 }
 
 pub fn promise(text: &str) -> Result<PromiseText, String> {
-    PromiseText::try_new(text)
-        .map_err(|error| format!("{error}; accepted: words without < > and backticks"))
+    PromiseText::try_new(text).map_err(|error| format!("{error}; accepted: words without < > and backticks"))
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@ pub(crate) mod task_loop;
 pub(crate) mod task_ref;
 
 use std::cmp::Ordering;
-use std::fmt;
 use std::str::FromStr;
 
 use crate::newtype::checked_text;
@@ -129,7 +128,20 @@ fn number<'a>(text: &mut &'a [u8]) -> &'a [u8] {
 }
 
 /// Where a task stands, in the words of its file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr, strum::Display)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    strum::IntoStaticStr,
+    strum::Display,
+)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum TaskStatus {

@@ -8,8 +8,8 @@ mod statement;
 use jiff::Timestamp;
 
 use self::statement::needed;
-use super::loop_parts::publication;
 pub(super) use self::statement::{asked_by, by_person};
+use super::loop_parts::publication;
 use super::{StatusWord, with_yours};
 use crate::budget::CapKind;
 use crate::event::{Blocked, End};

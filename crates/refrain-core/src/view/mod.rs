@@ -3,6 +3,7 @@
 
 pub mod checkup;
 pub mod diff;
+mod explanation;
 pub mod garbage;
 mod group;
 mod loop_parts;
@@ -12,7 +13,6 @@ pub mod plan;
 pub mod plugin;
 pub mod report;
 pub mod seal;
-mod explanation;
 pub mod trace;
 pub mod usage;
 mod verification;

@@ -4,7 +4,7 @@ use refrain_core::view::checkup::Checkup;
 
 use super::cure::Diagnosis;
 use super::{
-    agents, autostart, budget, checkouts, configuration, git, leftovers, loops, machine, data_folders, pool,
+    agents, autostart, budget, checkouts, configuration, data_folders, git, leftovers, loops, machine, pool,
 };
 use crate::Service;
 

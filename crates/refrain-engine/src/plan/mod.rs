@@ -1,11 +1,11 @@
 //! Plans: their journal, the loops of their tasks, all in this process, and their git steps. The next step is decided
 //! in `refrain_core::plan`; here it is done, and recorded.
 
-mod requests;
 mod drive;
-mod outcome;
-pub(crate) mod landing;
 mod history;
+pub(crate) mod landing;
+mod outcome;
+mod requests;
 mod round;
 mod runner;
 mod service;

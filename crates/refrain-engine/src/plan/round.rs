@@ -21,8 +21,8 @@ use refrain_store::tasks::TaskFile;
 use refrain_store::{LoopDir, journal};
 use tokio::sync::Semaphore;
 
-use super::requests::tell;
 use super::landing::Landing;
+use super::requests::tell;
 use super::task_prompt;
 use crate::blocking::blocking;
 use crate::git_steps::repository;

@@ -25,11 +25,11 @@ use serde_json::Value;
 use super::app_state::AppState;
 use super::failure::Failure;
 use super::parameters::{of_body, of_query};
+use crate::http::listener::stop::Stop;
 use crate::requests::{
     Activity, Difference, Discarded, Filter, LogPart, LoopAddress, LoopParams, Merged, ProjectView, Refusal,
     Round, SearchPage, StartResult, UsageOf, Verified,
 };
-use crate::http::listener::stop::Stop;
 
 type Shared = State<Arc<AppState>>;
 type JsonResult<T> = Result<Json<T>, Failure>;
@@ -271,8 +271,9 @@ pub(super) async fn log(
     At(of): At<Attempt>,
     Wants(range): Wants<Range>,
 ) -> JsonResult<LogPart> {
-    let read =
-        state.run_blocking(move |handler| handler.log(&of.place(), (&of.attempt, &of.log), range.from, range.limit));
+    let read = state.run_blocking(move |handler| {
+        handler.log(&of.place(), (&of.attempt, &of.log), range.from, range.limit)
+    });
     read.await.map(Json)
 }
 

@@ -8,8 +8,8 @@ use refrain_engine::{Key, Keys, Pass, now};
 
 use super::failure::Failure;
 use super::live::EventBroadcaster;
-use crate::requests::{RequestHandler, Refusal};
 use crate::http::listener::address::Names;
+use crate::requests::{Refusal, RequestHandler};
 
 /// How long the one-time login code is valid.
 const CODE: Duration = Duration::from_mins(10);

@@ -76,9 +76,7 @@ impl Failure {
             StatusCode::METHOD_NOT_ALLOWED => "that method is not accepted here; Allow says which are",
             StatusCode::NOT_ACCEPTABLE => "accepted: Accept: application/json, text/event-stream",
             StatusCode::UNSUPPORTED_MEDIA_TYPE if is_tools => "accepted: Content-Type: application/json",
-            StatusCode::UNSUPPORTED_MEDIA_TYPE => {
-                "accepted: Content-Type: application/x-www-form-urlencoded"
-            }
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => "accepted: Content-Type: application/x-www-form-urlencoded",
             StatusCode::PAYLOAD_TOO_LARGE => "the request is too large",
             _ if status.is_server_error() => "refrain broke off in the middle of this",
             _ if is_tools => "what was sent is no message of the protocol, or its session is missing",

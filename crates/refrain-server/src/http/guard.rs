@@ -11,8 +11,8 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
 
 use super::app_state::AppState;
-use super::failure::{Failure, wants_page};
 use super::connections::{ConnectionSlot, MOST_OF_ONE};
+use super::failure::{Failure, wants_page};
 use crate::http::listener::address::Under;
 
 /// How large a request may be, in bytes.

@@ -23,8 +23,8 @@ use refrain_engine::{JournalWatcher, News, now, recorded_since};
 use serde::Serialize;
 use tokio::sync::watch;
 
-use crate::requests::{RequestHandler, project_name};
 use crate::http::listener::stop::{Stop, stopped};
+use crate::requests::{RequestHandler, project_name};
 
 /// How many of the last events are kept.
 const KEPT: usize = 4_096;
@@ -144,7 +144,8 @@ impl EventBroadcaster {
             stop,
         };
         if begins {
-            let looking = RunningWatch { broadcaster: Arc::clone(self), beginning: listener.beginning.clone() };
+            let looking =
+                RunningWatch { broadcaster: Arc::clone(self), beginning: listener.beginning.clone() };
             let (ready, is_ready) = tokio::sync::oneshot::channel();
             // A detached thread, which sleeps until something happens. If it cannot be started, the watch ends at
             // once.
@@ -386,8 +387,10 @@ mod tests {
             changed: broadcaster.last.subscribe(),
             stop,
         };
-        let looking =
-            |beginning: &str| RunningWatch { broadcaster: Arc::clone(&broadcaster), beginning: beginning.to_owned() };
+        let looking = |beginning: &str| RunningWatch {
+            broadcaster: Arc::clone(&broadcaster),
+            beginning: beginning.to_owned(),
+        };
         drop(looking("a0"));
         assert!(broadcaster.kept().beginning.is_some(), "another looks out");
         let own = looking("a1");

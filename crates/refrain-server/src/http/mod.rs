@@ -7,16 +7,16 @@
 mod api;
 mod app_state;
 mod coalesce;
+mod connections;
 mod failure;
 mod guard;
-mod connections;
 mod listener;
 mod live;
 mod login;
 mod openapi;
 mod pages;
-mod routes;
 mod parameters;
+mod routes;
 
 pub use app_state::{new_token, revoke_token, revoke_tokens, tokens};
 pub use listener::address::{Address, AddressError, Way};

@@ -16,7 +16,7 @@ use rmcp::handler::server::router::tool::ToolRouter;
 pub(crate) use self::http::over_http;
 pub use self::stdio::serve_stdio;
 use self::updates::Subscriptions;
-use crate::requests::{RequestHandler, Refusal};
+use crate::requests::{Refusal, RequestHandler};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Mcp {

@@ -5,7 +5,7 @@ use rmcp::model::{
     ResourceTemplate,
 };
 
-use crate::requests::{Address, RequestHandler, List, LoopView, Part, Refusal, addresses};
+use crate::requests::{Address, List, LoopView, Part, Refusal, RequestHandler, addresses};
 
 const MARKDOWN: &str = "text/markdown";
 /// The type of JSON, one value a line.

@@ -16,8 +16,8 @@ use refrain_engine::{EngineError, LoopRequest, Service};
 use tokio::runtime::Handle;
 
 use super::{
-    Answered, RequestHandler, Discarded, LoopAddress, LoopParams, Merged, Refusal, Steer, Steered, Stop, Stopped,
-    ToolMerge,
+    Answered, Discarded, LoopAddress, LoopParams, Merged, Refusal, RequestHandler, Steer, Steered, Stop,
+    Stopped, ToolMerge,
 };
 
 impl RequestHandler {

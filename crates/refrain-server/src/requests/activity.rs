@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::views::{of_attempt, within};
-use super::{RequestHandler, LoopAddress, Refusal};
+use super::{LoopAddress, Refusal, RequestHandler};
 
 /// The longest line of agent output, in bytes.
 const LONGEST_LINE: usize = 4 << 10;

@@ -9,7 +9,7 @@ use refrain_core::LoopId;
 use refrain_engine::{EngineError, Keys, Service};
 
 use super::status::name;
-use super::{RequestHandler, OpenError, Handovers, LoopAddress, Refusal, RefusalKind};
+use super::{Handovers, LoopAddress, OpenError, Refusal, RefusalKind, RequestHandler};
 
 const MOST_NAMED: usize = 8;
 

@@ -1,17 +1,17 @@
 //! The requests that every protocol offers. They block, and belong on a thread that may block.
 
 mod actions;
+mod activity;
 mod address;
 mod answer;
-mod handovers;
-mod activity;
-mod overview;
 mod folders;
-mod stored_data;
-mod refusal;
-mod status;
-mod start;
+mod handovers;
+mod overview;
 mod parameters;
+mod refusal;
+mod start;
+mod status;
+mod stored_data;
 mod views;
 
 #[cfg(test)]
@@ -21,18 +21,18 @@ use camino::Utf8PathBuf;
 use refrain_app::Context;
 use refrain_engine::EngineError;
 
+pub(crate) use activity::{Activity, Line};
 pub(crate) use address::{Address, Part};
 pub(crate) use answer::{
     Answered, Discarded, Listing, LoopView, Merged, Progress, Reported, StartResult, Status, Steered, Stopped,
 };
 pub use handovers::Handovers;
-pub(crate) use activity::{Activity, Line};
 pub(crate) use overview::{Entry, LIST_PAGE, Overview, OverviewFilter, ProjectSettings};
-pub(crate) use stored_data::{Round, UsageOf, Verified, addresses};
-pub(crate) use refusal::{Refusal, RefusalKind};
-pub(crate) use status::name as project_name;
-pub(crate) use start::{COMMAND, StartOffer};
 pub(crate) use parameters::{List, LoopParams, Steer, Stop, ToolDiff, ToolMerge, WithWait};
+pub(crate) use refusal::{Refusal, RefusalKind};
+pub(crate) use start::{COMMAND, StartOffer};
+pub(crate) use status::name as project_name;
+pub(crate) use stored_data::{Round, UsageOf, Verified, addresses};
 pub(crate) use views::{Difference, Filter, LogPart, LoopAddress, ProjectView, SearchPage};
 
 /// The entry point of all protocols: the folders that a person opened, and the projects in them.

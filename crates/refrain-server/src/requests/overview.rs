@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 pub(crate) use self::whole_project::ProjectSettings;
 use super::status::name;
-use super::{RequestHandler, Refusal};
+use super::{Refusal, RequestHandler};
 
 /// How many of the loops that need you, or run, are shown with their iterations.
 const MOST_DETAILED: usize = 40;

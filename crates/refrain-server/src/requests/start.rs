@@ -6,7 +6,7 @@ use refrain_core::gate::Check;
 use refrain_core::text::printable;
 use refrain_core::view::usage::Forecast;
 
-use super::{RequestHandler, LoopParams, Refusal, StartResult};
+use super::{LoopParams, Refusal, RequestHandler, StartResult};
 
 /// The agent of a loop that runs a command.
 pub(crate) const COMMAND: &str = "generic";

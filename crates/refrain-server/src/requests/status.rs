@@ -8,7 +8,7 @@ use refrain_engine::{Brief, ByKind, Listed, PlanReport, Service};
 use serde::Serialize;
 
 use super::answer::FrontMatter;
-use super::{RequestHandler, List, Listing, LoopParams, LoopView, Progress, Refusal, Reported, Status};
+use super::{List, Listing, LoopParams, LoopView, Progress, Refusal, Reported, RequestHandler, Status};
 
 /// How much of `state.md` is shown (seed 003).
 const EXCERPT: usize = 40;

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::address::{Address, Part};
-use super::{RequestHandler, LoopAddress, LoopParams, LoopView, Refusal};
+use super::{LoopAddress, LoopParams, LoopView, Refusal, RequestHandler};
 
 /// What `refrain verify --json` prints.
 #[derive(Clone, Debug, Serialize, JsonSchema)]

@@ -4,7 +4,7 @@ use camino::Utf8PathBuf;
 use refrain_app::{Caller, Context};
 use refrain_engine::Host;
 
-use super::{RequestHandler, RefusalKind, UsageOf};
+use super::{RefusalKind, RequestHandler, UsageOf};
 
 /// A project that nothing was done in yet, and a request handler for it.
 pub(crate) fn place() -> (tempfile::TempDir, RequestHandler) {

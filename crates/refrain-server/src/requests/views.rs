@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::address::{Address, Part};
 use super::status::name;
-use super::{RequestHandler, Refusal, RefusalKind, ToolDiff};
+use super::{Refusal, RefusalKind, RequestHandler, ToolDiff};
 
 /// The statuses by which a list can be filtered.
 pub(crate) const STATUSES: [&str; 12] = [
@@ -288,15 +288,13 @@ impl Difference {
 pub(super) fn of_attempt(text: &str) -> Result<AttemptId, Refusal> {
     let (iteration, attempt) = text.split_once('.').unwrap_or((text, "1"));
     let parsed = iteration.parse().ok().zip(attempt.parse().ok().filter(|n| *n > 0));
-    let refused =
-        || Refusal::new(format!("{text}: accepted: iterations, as 3, or attempts of them, as 3.2"));
+    let refused = || Refusal::new(format!("{text}: accepted: iterations, as 3, or attempts of them, as 3.2"));
     parsed.map(|(iteration, attempt)| AttemptId { iteration, attempt }).ok_or_else(refused)
 }
 
 fn kept(which: &str) -> Result<LogKind, Refusal> {
-    let refused = || {
-        Refusal::new(format!("{which}: accepted: output, errors, critique, gate:NAME and gate:NAME:RUN"))
-    };
+    let refused =
+        || Refusal::new(format!("{which}: accepted: output, errors, critique, gate:NAME and gate:NAME:RUN"));
     match which {
         "output" => Ok(LogKind::Output),
         "errors" => Ok(LogKind::Errors),

@@ -3,8 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::render::BUTTON;
 use super::command_parser::SlackRequest;
+use super::render::BUTTON;
 
 /// The longest frame that is parsed, in bytes: no user types that much.
 const LONGEST: usize = 1 << 20;

@@ -10,9 +10,9 @@ use refrain_engine::{Delivery, Service, StopAsked, Talk};
 use tokio::time::sleep;
 
 use super::api::Fault;
+use super::command_parser::{HELP, SlackRequest};
 use super::envelope::Request;
 use super::render::{escaped, said};
-use super::command_parser::{HELP, SlackRequest};
 use super::{SlackWorkspace, run_blocking};
 use crate::requests::{Answered, List, LoopParams, LoopView, Refusal, Steer, Stop};
 
@@ -68,7 +68,8 @@ impl SlackWorkspace {
             SlackRequest::Start { project, goal } => self.start(request, project.as_deref(), goal).await,
             SlackRequest::Status(Some(id)) => {
                 let which = LoopParams { loop_id: id.clone(), workspace: None };
-                run_blocking(&self.handler, move |handler| Ok(Some(told(&handler.status(&which)?.view)))).await
+                run_blocking(&self.handler, move |handler| Ok(Some(told(&handler.status(&which)?.view))))
+                    .await
             }
             SlackRequest::Status(None) => {
                 run_blocking(&self.handler, |handler| {

@@ -7,13 +7,13 @@
 //! [`socket`] listens, [`api`] calls Slack, [`executor`] executes requests, [`sync`] keeps one loop's message current.
 
 mod api;
-mod executor;
+mod command_parser;
 mod envelope;
+mod executor;
 mod next_action;
 mod render;
 mod socket;
 mod sync;
-mod command_parser;
 
 #[cfg(test)]
 mod tests;
@@ -38,7 +38,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use self::api::{Api, Fault};
 use self::envelope::Request;
 use self::sync::SlackSync;
-use crate::requests::{RequestHandler, OpenError, Handovers, Refusal};
+use crate::requests::{Handovers, OpenError, Refusal, RequestHandler};
 
 /// How often loops are searched for pending messages: resumed ones, and those of an earlier process.
 const SWEEP: Duration = Duration::from_secs(3);

@@ -12,11 +12,11 @@ mod file;
 mod fold;
 mod rows;
 mod selection;
-mod usage;
 mod stamp;
 #[cfg(test)]
 mod tests;
 mod update;
+mod usage;
 
 pub use file::{Catalog, aside, note, with};
 pub use fold::Brief;

@@ -4,9 +4,9 @@ use camino::{Utf8Path, Utf8PathBuf};
 use toml::de::{DeTable, DeValue};
 
 use super::file::{ConfigFile, key, unknown, user_file, user_place};
-use super::setting::ConfigError;
 use super::layers::Settings;
 use super::schema::KeySchema;
+use super::setting::ConfigError;
 use super::show::Entry;
 use crate::disk::atomic::{create, make_dir, replace_atomic};
 use crate::{DiskError, OnPath};

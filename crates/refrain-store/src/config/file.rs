@@ -11,10 +11,10 @@ use refrain_core::spec::AgentKind;
 use rustix::fs::OFlags;
 use toml::de::{DeTable, DeValue};
 
-use super::setting::{ConfigError, Origin, Setting, Values};
 use super::keys::{Config, Embeddings};
 use super::nearest;
 use super::schema::{KeySchema, Table};
+use super::setting::{ConfigError, Origin, Setting, Values};
 use crate::project::layout::Project;
 
 /// The largest configuration file, in bytes.

@@ -300,10 +300,7 @@ fn a_gate_may_be_called_env() {
     "[start]\ntimeout = 'soon'",
     ":2: start.timeout: \"soon\": accepted: seconds, or like 90s, 5m, 1h30m, up to 366d, or none"
 )]
-#[case(
-    "[start]\nmax-iterations = 500",
-    ":2: start.max-iterations: 500: accepted: whole numbers in 1..=200"
-)]
+#[case("[start]\nmax-iterations = 500", ":2: start.max-iterations: 500: accepted: whole numbers in 1..=200")]
 #[case("[start]\nmax-cost = -1", ":2: start.max-cost: -1: accepted: an amount of US dollars above 0")]
 #[case("[start]\nclean-env = 'yes'", ":2: start.clean-env: \"yes\": accepted: true and false")]
 #[case("[start]\npermissions = 'all'", ":2: start.permissions: \"all\": accepted: auto, full, agent")]

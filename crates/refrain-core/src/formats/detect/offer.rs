@@ -2,7 +2,7 @@
 
 use super::draft::{Draft, Offer};
 use super::listing::Listing;
-use super::{golang, node, simple_ecosystems, python, rust, tasks};
+use super::{golang, node, python, rust, simple_ecosystems, tasks};
 
 /// Protected files of any repository: those that run in continuous integration, before commits, and around tests.
 const PROTECT: &[&str] = &[

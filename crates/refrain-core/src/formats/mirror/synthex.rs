@@ -2,9 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::foreign_loop::{ForeignLoop, Promised, Prompt, System, Unread, counted, id, present, value, words};
-use super::parts::{LoopPhase, Mark, pretty};
 use super::command_line::{Line, line};
+use super::foreign_loop::{
+    ForeignLoop, Promised, Prompt, System, Unread, counted, id, present, value, words,
+};
+use super::parts::{LoopPhase, Mark, pretty};
 use crate::r#loop::LoopState;
 use crate::session::Isolation;
 use crate::spec::Limits;

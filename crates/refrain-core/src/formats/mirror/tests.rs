@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::foreign_loop::System;
 use super::command_line::line;
+use super::foreign_loop::System;
 use super::*;
 use crate::event::{
     Ask, AttemptFinished, ClaimSource, End, Event, Exit, FORMAT, LoopStarted, Record, Urgency,

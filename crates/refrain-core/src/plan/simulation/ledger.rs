@@ -10,7 +10,7 @@ use crate::git::Oid;
 use crate::ids::LoopId;
 use crate::plan::{
     Card, PlanEnd, PlanEvent, PlanSpec, PlanState, Stage, Stop, TaskEnd, TaskEnded, TaskId, TaskStarted,
-    TaskStatus,
+    TaskStatus, WaveNumber,
 };
 
 /// The phase of a task, as far as its plan is concerned.
@@ -433,9 +433,16 @@ impl Ledger {
         self.send_back(culprit);
     }
 
-    fn complete(&mut self, wave: u32, commit: Option<&Oid>, tasks: &[TaskId], state: &PlanState, git: &Git) {
+    fn complete(
+        &mut self,
+        wave: WaveNumber,
+        commit: Option<&Oid>,
+        tasks: &[TaskId],
+        state: &PlanState,
+        git: &Git,
+    ) {
         self.waves += 1;
-        assert_eq!(wave, self.waves, "waves are completed in order");
+        assert_eq!(wave.0, self.waves, "waves are completed in order");
         let mut content = git.content(state.trunk.as_ref().expect("a base")).clone();
         for id in tasks.iter().map(number) {
             assert_eq!(self.tasks[&id].phase, Phase::Landed, "{id} is in wave {wave}");

@@ -205,7 +205,7 @@ fn what_is_under_way_or_landed_is_never_lost_from_the_plan() {
         let proven = proven.reads(cards.clone());
         assert_eq!(proven.next(), PlanStep::Merge { tasks: vec![0] }, "{cards:?}");
         let landed = proven.merges(&["1"]).verified(1, true).lands(1, 2).reads(cards);
-        assert_eq!(landed.next(), PlanStep::CompleteWave { wave: 1 });
+        assert_eq!(landed.next(), PlanStep::CompleteWave { wave: WaveNumber(1) });
     }
 }
 

@@ -9,9 +9,7 @@ use crate::view::loop_parts::publication;
 pub(super) fn why(state: &LoopState) -> String {
     match (state.wait, state.in_flight()) {
         (Some(wait), _) => match wait.kind {
-            WaitKind::Pace if state.unneeded > 0 => {
-                "found nothing to do, and looks again later".to_owned()
-            }
+            WaitKind::Pace if state.unneeded > 0 => "found nothing to do, and looks again later".to_owned(),
             WaitKind::Pace => "rests before the next iteration".to_owned(),
             // It also waits for the account's sake, without a fault of its own.
             WaitKind::Limit if state.provider_wait().is_none() => {

@@ -1,13 +1,13 @@
 //! The view of a plan: the object that `plan status --json` prints and every surface reads. Made from the plan's state,
 //! from the loops of its tasks, and from what only the shell can know; never stored, never read back.
 
-mod unmerged;
 mod estimate;
+mod explanation;
 mod parts;
 mod path;
-mod explanation;
 #[cfg(test)]
 mod tests;
+mod unmerged;
 
 use std::collections::BTreeMap;
 
@@ -21,9 +21,9 @@ use crate::ids::LoopId;
 use crate::plan::{PlanEnd, PlanLimits, PlanState, Stage, TaskId};
 use crate::spec::{AgentKind, Millis};
 
-pub use unmerged::Behind;
 pub use parts::{BlockedTask, CurrentTask, TaskView, TaskWord, WaveCommit, WaveView, WaveWord};
 pub use path::critical_path;
+pub use unmerged::Behind;
 
 /// One plan, for people and scripts.
 #[derive(Clone, Debug, Serialize, JsonSchema)]

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use super::history::Trail;
 use super::object::{
     BaseReport, ClaimMade, CommitMade, Files, GateProof, GoalReport, JournalMark, Log, ProofReport,
     Protection, Refused, Report, SCHEMA, SealedFile, Spent, Versions,
 };
-use super::history::Trail;
 use crate::agent::Usage;
 use crate::event::{ClaimSource, End};
 use crate::git::Oid;

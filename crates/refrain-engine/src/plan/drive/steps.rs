@@ -12,8 +12,8 @@ use refrain_store::project::pool::Slot;
 
 use super::PlanDrive;
 use crate::blocking::blocking;
-use crate::plan::requests::tell;
 use crate::plan::landing::Landing;
+use crate::plan::requests::tell;
 use crate::plan::round::{self, Round};
 use crate::plan::verify::{Of, Verification};
 use crate::plan::work::Work;

@@ -26,15 +26,15 @@ use tokio_rustls::TlsAcceptor;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::csrf::CsrfLayer;
 
-use crate::requests::RequestHandler;
 use crate::http::app_state::AppState;
-use crate::http::failure::{self, Failure};
 use crate::http::connections::{ConnectionSlot, Connections};
+use crate::http::failure::{self, Failure};
 use crate::http::listener::address::{NAME, Names, Way};
 use crate::http::listener::stop::{Stop, stopped};
 use crate::http::listener::write_timeout::Paced;
 use crate::http::{Address, guard, login, pages, routes};
 use crate::mcp;
+use crate::requests::RequestHandler;
 
 /// The most connections at a time. At the limit the oldest unauthenticated one is closed; new ones wait in the system's
 /// queue.
@@ -255,7 +255,12 @@ fn app(state: &Arc<AppState>, stop: Stop) -> Router {
 }
 
 /// Serves one connection to its end; one without TLS is closed at once if TLS is required.
-async fn answer(stream: TcpStream, tls: Option<Handshake>, app: (Router, Arc<ConnectionSlot>), mut stop: Stop) {
+async fn answer(
+    stream: TcpStream,
+    tls: Option<Handshake>,
+    app: (Router, Arc<ConnectionSlot>),
+    mut stop: Stop,
+) {
     // Responses are small and must arrive at once.
     let _ = stream.set_nodelay(true);
     let Some(Handshake { acceptor, places }) = tls else { return converse(stream, app, stop).await };

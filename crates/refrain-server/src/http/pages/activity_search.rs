@@ -7,9 +7,9 @@ use axum::extract::State;
 use axum::response::Response;
 
 use super::frame::{Frame, PageQuery, page, shown};
-use crate::requests::{Activity, RequestHandler};
 use crate::http::api::{At, Attempt};
 use crate::http::app_state::AppState;
+use crate::requests::{Activity, RequestHandler};
 
 #[derive(Template)]
 #[template(path = "found.html")]

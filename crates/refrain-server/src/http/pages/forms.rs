@@ -15,9 +15,9 @@ use refrain_app::verbs::tune::Tune;
 use serde::Deserialize;
 
 use super::frame::{Frame, failed, page};
-use crate::requests::{RequestHandler, LoopAddress, Refusal};
 use crate::http::api::At;
 use crate::http::app_state::AppState;
+use crate::requests::{LoopAddress, Refusal, RequestHandler};
 
 /// A loop, and what is to be done with it.
 #[derive(Deserialize)]
@@ -196,7 +196,8 @@ fn comment(path: Option<String>, line: Option<String>, text: &str) -> Result<Str
 }
 
 fn unknown(action: &str) -> Refusal {
-    let accepted = "accepted: pause, cancel, resume, approve, steer, comment, answer, archive, merge, discard and tune";
+    let accepted =
+        "accepted: pause, cancel, resume, approve, steer, comment, answer, archive, merge, discard and tune";
     Refusal::new(format!("{action}: {accepted}"))
 }
 

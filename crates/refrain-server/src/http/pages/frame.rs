@@ -7,9 +7,9 @@ use axum::extract::Query;
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Response};
 
-use crate::requests::LoopAddress;
 use crate::http::app_state::AppState;
 use crate::http::failure::Failure;
+use crate::requests::LoopAddress;
 
 /// The parameters of a page; unknown ones are ignored.
 pub(super) type PageQuery = Query<HashMap<String, String>>;

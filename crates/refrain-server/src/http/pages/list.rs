@@ -12,8 +12,8 @@ use super::figures::{Meter, Moment, money};
 use super::frame::{Frame, PageQuery, page, shown};
 use super::overall::links::address;
 use super::parts::{GateChip, Label, Need, NeedFacts, Strip};
-use crate::requests::{Entry, LIST_PAGE, Overview, OverviewFilter};
 use crate::http::app_state::AppState;
+use crate::requests::{Entry, LIST_PAGE, Overview, OverviewFilter};
 
 #[derive(Template)]
 #[template(path = "list.html")]

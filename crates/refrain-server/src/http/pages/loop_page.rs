@@ -15,9 +15,9 @@ use super::figures::{Moment, money};
 use super::frame::{Frame, PageQuery, page, shown};
 use super::head::Head;
 use super::plan;
-use crate::requests::{Activity, RequestHandler, Line, LoopAddress, Refusal};
 use crate::http::api::At;
 use crate::http::app_state::AppState;
+use crate::requests::{Activity, Line, LoopAddress, Refusal, RequestHandler};
 
 /// How many lines, and how many tests, of a failed gate are shown.
 const LAST_LINES: usize = 30;
@@ -154,7 +154,12 @@ fn look(
 }
 
 /// The first required gate that failed last, with the end of its log.
-pub(super) fn failed_gate(handler: &RequestHandler, place: &LoopAddress, status: &Status, base: &str) -> Option<Failed> {
+pub(super) fn failed_gate(
+    handler: &RequestHandler,
+    place: &LoopAddress,
+    status: &Status,
+    base: &str,
+) -> Option<Failed> {
     let gate = status.gates.iter().find(|gate| gate.hard && !gate.passed)?;
     let (of, run) = gate.ran;
     let kept = format!("gate:{}:{run}", gate.name);

@@ -1,13 +1,13 @@
 //! The dashboard: pages that are complete without a script, and update themselves with one. Templates escape every
 //! text.
 
-mod forms;
+mod activity_search;
 mod assets;
 mod book;
 #[cfg(debug_assertions)]
 mod design;
 mod figures;
-mod activity_search;
+mod forms;
 mod frame;
 mod head;
 mod list;

@@ -11,9 +11,9 @@ use refrain_core::spec::Limits;
 
 use super::forms::number;
 use super::frame::{Frame, PageQuery, page};
-use crate::requests::{COMMAND, RequestHandler, Refusal, StartOffer};
 use crate::http::app_state::AppState;
 use crate::http::failure::Failure;
+use crate::requests::{COMMAND, Refusal, RequestHandler, StartOffer};
 
 #[derive(Template)]
 #[template(path = "start.html")]

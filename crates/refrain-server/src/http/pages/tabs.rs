@@ -12,9 +12,9 @@ use super::figures::{Chart, Moment, loop_charts};
 use super::frame::{Frame, PageQuery, page, shown};
 use super::head::Head;
 use super::loop_page::{Failed, LoopPage, cost, failed_gate, outcome, see, tokens, took};
-use crate::requests::{RequestHandler, Difference, LoopAddress, Refusal};
 use crate::http::api::At;
 use crate::http::app_state::AppState;
+use crate::requests::{Difference, LoopAddress, Refusal, RequestHandler};
 
 /// How many iterations the table of gates has.
 const MOST_COLUMNS: usize = 30;
@@ -41,7 +41,9 @@ struct Changes {
 pub(super) async fn changes(State(state): Shared, At(place): At<LoopAddress>, asked: PageQuery) -> Response {
     let (frame, base) = (Frame::of(&state, &place).after(&asked), place.path());
     let chosen = asked.get("iteration").and_then(|text| text.parse::<u32>().ok());
-    let found = state.run_blocking(move |handler| Ok((see(handler, &place)?, handler.difference(&place, chosen)?))).await;
+    let found = state
+        .run_blocking(move |handler| Ok((see(handler, &place)?, handler.difference(&place, chosen)?)))
+        .await;
     shown(&state, found, |(seen, difference)| {
         let Difference { note, is_shown, diff, .. } = difference;
         let files = diff_files(&diff);

@@ -7,9 +7,9 @@ use axum::extract::State;
 use axum::response::Response;
 
 use super::frame::{Frame, PageQuery, page, shown};
-use crate::requests::LoopAddress;
 use crate::http::api::{At, Attempt};
 use crate::http::app_state::AppState;
+use crate::requests::LoopAddress;
 
 /// How much of a log a page shows, in bytes.
 const PART: u64 = 128 << 10;
@@ -51,8 +51,9 @@ pub(super) async fn log(
 ) -> Response {
     let from = asked.get("from").and_then(|from| from.parse().ok());
     let (place, title) = (of.place(), format!("{} of iteration {}", of.log, of.attempt));
-    let found =
-        state.run_blocking(move |handler| handler.log(&of.place(), (&of.attempt, &of.log), from, Some(PART))).await;
+    let found = state
+        .run_blocking(move |handler| handler.log(&of.place(), (&of.attempt, &of.log), from, Some(PART)))
+        .await;
     shown(&state, found, |found| {
         let before = found.from.saturating_sub(PART);
         let part = Some(Part { from: found.from, before, next: found.next, total: found.total });

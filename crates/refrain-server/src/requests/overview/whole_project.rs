@@ -13,7 +13,7 @@ use refrain_engine::{Brief, Detail, Listed, MemoryFilter, Service};
 use serde::Deserialize;
 
 use crate::requests::status::name;
-use crate::requests::{RequestHandler, Refusal, RefusalKind};
+use crate::requests::{Refusal, RefusalKind, RequestHandler};
 
 /// The settings that count for a loop started in a project.
 pub(crate) struct ProjectSettings {

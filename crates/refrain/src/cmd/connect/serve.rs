@@ -12,7 +12,7 @@ use refrain_engine::tool::Tool;
 use refrain_engine::{Key, chain};
 use refrain_server::http::{self, Address, Server, Tls, Way};
 use refrain_server::slack::Slack;
-use refrain_server::{RequestHandler, OpenError};
+use refrain_server::{OpenError, RequestHandler};
 use serde::Serialize;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -115,7 +115,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     }
     let address = Address::new(args.host, args.port, way(context, args)?);
     let address = address.map_err(|error| RequestError::usage(error.to_string()))?;
-    let handler = RequestHandler::open_everywhere(context, &args.root).map_err(not_open)?.called_by(Caller::Token);
+    let handler =
+        RequestHandler::open_everywhere(context, &args.root).map_err(not_open)?.called_by(Caller::Token);
     let slack = slack::open(context);
     let handovers = [Some(handler.handovers()), slack.as_ref().map(Slack::handovers)];
     let runtime = run::runtime()?;

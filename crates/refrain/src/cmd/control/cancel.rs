@@ -128,7 +128,10 @@ fn of_plan(id: &LoopId, ended: bool, now: bool, view: &PlanStatus) -> String {
     };
     let landed = format!("{} of {} tasks have landed", view.tasks_done, view.tasks_total);
     let mut words = format!("{id} {when}; {landed}\n");
-    for left in [leftovers::behind(view), leftovers::branches(view), leftovers::uncommitted(view)].into_iter().flatten() {
+    for left in [leftovers::behind(view), leftovers::branches(view), leftovers::uncommitted(view)]
+        .into_iter()
+        .flatten()
+    {
         words.push_str(&format!("  {left}\n"));
     }
     words

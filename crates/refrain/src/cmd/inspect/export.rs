@@ -61,9 +61,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
             return Err(error.hint(format!("refrain list --plan {id} shows the loops of its tasks")));
         }
         (false, _) if is_scud => {
-            let error = format!(
-                "--as scud: {id} is a loop; accepted: synthex, descartes, ralph, randroid and json"
-            );
+            let error =
+                format!("--as scud: {id} is a loop; accepted: synthex, descartes, ralph, randroid and json");
             return Err(RequestError::usage(error));
         }
         (false, mirror) => service.export(&id, mirror)?,

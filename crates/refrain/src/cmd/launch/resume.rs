@@ -119,9 +119,9 @@ fn new_total<T>(flag: &str, limit: Option<Limit<T>>) -> Result<Option<T>, Reques
     match limit {
         None => Ok(None),
         Some(Limit::At(total)) => Ok(Some(total)),
-        Some(Limit::None) => Err(RequestError::usage(format!(
-            "{flag} none: accepted: a total; none counts only with --from"
-        ))),
+        Some(Limit::None) => {
+            Err(RequestError::usage(format!("{flag} none: accepted: a total; none counts only with --from")))
+        }
     }
 }
 
@@ -182,7 +182,12 @@ pub(crate) fn with_configuration(context: &Context, service: &Service, show: &Sh
 }
 
 /// Resumes a plan: its tasks wait by themselves, and it takes only some of a loop's limits.
-fn resume_plan(context: &Context, service: &Service, id: &LoopId, args: &Args) -> Result<ExitCode, RequestError> {
+fn resume_plan(
+    context: &Context,
+    service: &Service,
+    id: &LoopId,
+    args: &Args,
+) -> Result<ExitCode, RequestError> {
     let grant = app::plan_grant(id, &typed_grant(args)?, args.now)?;
     crate::cmd::plan::resume(context, service, id, &grant, &args.show)
 }

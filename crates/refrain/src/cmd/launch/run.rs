@@ -6,10 +6,10 @@ use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
 use clap::Arg;
-use refrain_app::options::variants::{Adapted, Difference};
 use refrain_app::options::begin::BeginArgs;
 use refrain_app::options::git::GitArgs;
 use refrain_app::options::values;
+use refrain_app::options::variants::{Adapted, Difference};
 use refrain_app::options::work::{PromiseArgs, TaskArgs, WorkArgs};
 use refrain_app::resolve::{StartLoop, Workspace, folder, note_untrusted, prompt};
 use refrain_app::verbs::approve::refuse_by_accident;

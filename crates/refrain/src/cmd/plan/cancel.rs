@@ -27,7 +27,8 @@ pub(crate) struct Args {
 /// Asks for the end; returns once the plan has received the request.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
-    let is_candidate = |plan: &PlanStatus| !matches!(plan.status, StatusWord::Completed | StatusWord::Cancelled);
+    let is_candidate =
+        |plan: &PlanStatus| !matches!(plan.status, StatusWord::Completed | StatusWord::Cancelled);
     let id = args.which.only(&service, "refrain plan cancel", is_candidate)?;
     out::print(&cancel(context, &service, &id, args.now, Slow::Note(&mut out::tell_slow))?);
     Ok(Code::Done.into())

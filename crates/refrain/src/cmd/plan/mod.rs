@@ -4,17 +4,17 @@ use refrain_app::{Action, Context, RequestError};
 
 mod cancel;
 pub(crate) mod drive;
-mod preview;
 mod new;
 mod pause;
+mod preview;
 mod rehearsal;
 mod resume;
 pub(crate) mod run;
+mod selection;
 mod status;
 mod tune;
 mod watch;
 mod waves;
-mod selection;
 
 use std::process::ExitCode;
 

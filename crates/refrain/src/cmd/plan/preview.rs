@@ -2,8 +2,8 @@
 
 use refrain_app::Context;
 use refrain_app::error::RequestError;
-use refrain_app::options::variants::{Adapted, Difference};
 use refrain_app::options::heading;
+use refrain_app::options::variants::{Adapted, Difference};
 use refrain_app::options::work::WorkArgs;
 use refrain_app::plan::{HowArgs, Prepared, RunPlan, SourceArgs, SpecArgs};
 use refrain_core::LoopId;

@@ -80,7 +80,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let service = context.service()?;
     let (plan, task_id) = which_task(args, &service)?;
     let is_candidate = |plan: &PlanStatus| plan.status.has_stopped() && !plan.blocked.is_empty();
-    let id = selection::only(&service, (plan.as_ref(), args.tag.as_deref()), "refrain plan tune", is_candidate)?;
+    let id =
+        selection::only(&service, (plan.as_ref(), args.tag.as_deref()), "refrain plan tune", is_candidate)?;
     let state = service.plan(&id)?;
     let task = task(task_id, &state)?;
     let tried = service
@@ -148,9 +149,7 @@ fn task(named: Option<TaskId>, state: &PlanState) -> Result<TaskId, RequestError
         (Some(task), _) => Ok(task.clone()),
         (None, [only]) => Ok(only.clone()),
         (None, []) => Err(RequestError::new(Code::Refused, format!("no task of {id} was tried in vain"))),
-        (None, several) => {
-            Err(RequestError::usage(format!("TASK is needed: accepted: {}", list(several))))
-        }
+        (None, several) => Err(RequestError::usage(format!("TASK is needed: accepted: {}", list(several)))),
     }
 }
 

@@ -6,8 +6,8 @@ use refrain_core::view::StatusWord;
 use refrain_engine::{PlanFollower, Service};
 
 use crate::out::{self, Target};
-use crate::plan::status_text::{self, Art};
 use crate::plan::screen::PlanScreen;
+use crate::plan::status_text::{self, Art};
 use crate::render::phrase;
 
 /// Shows the plan's status, and then its events until it has stopped; scripts get every event.

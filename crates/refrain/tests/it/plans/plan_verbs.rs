@@ -218,10 +218,7 @@ fn verbs_that_only_loops_have_say_what_it_is_and_no_loop_takes_the_name_of_a_pla
     run(&sandbox, &agent, &[]).with_code(14);
     for verb in [&["archive", "fx"][..], &["approve", "fx", "--tree", "none"]] {
         let said = sandbox.refrain(verb).with_code(2).stderr;
-        assert!(
-            said.contains("fx is a plan; accepted: loops") && said.contains("list --plan fx"),
-            "{said}"
-        );
+        assert!(said.contains("fx is a plan; accepted: loops") && said.contains("list --plan fx"), "{said}");
     }
     let start = ["start", "Mend it.", "--command", &agent, "--name", "fx"];
     let said = sandbox.refrain(&start).with_code(17).stderr;

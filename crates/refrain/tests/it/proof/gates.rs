@@ -405,8 +405,7 @@ fn variables_that_gates_are_to_have_are_given_or_passed_on() {
     assert!(shown.contains("ONE=[redacted]") && !shown.contains(&value), "{shown}");
 
     let before = sandbox.snapshot();
-    for (bad, says) in [("=x", "accepted: NAME or NAME=VALUE"), ("A B=x", "accepted: NAME or NAME=VALUE")]
-    {
+    for (bad, says) in [("=x", "accepted: NAME or NAME=VALUE"), ("A B=x", "accepted: NAME or NAME=VALUE")] {
         let run = sandbox.refrain(&start(&agent, &["--gate", "true", "--gate-env", bad])).with_code(2);
         assert!(run.stderr.contains(says), "{}", run.stderr);
     }

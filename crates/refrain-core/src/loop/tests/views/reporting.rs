@@ -16,7 +16,7 @@ use crate::r#loop::tests::journal::{
 use crate::protect::{OtherProgram, Touched};
 use crate::spec::{AgentKind, AgentSpec, CritiqueSpec, OnStuck, Spec};
 use crate::view::report::{
-    AttemptFile, JournalMark, Report, ReportFacts, ReportFile, SealedFile, Trail, Work, builder, work,
+    AttemptFile, JournalMark, Report, ReportFacts, ReportFile, SealedFile, Trail, Work, make, work,
 };
 
 fn report(journal: &Journal) -> Report {

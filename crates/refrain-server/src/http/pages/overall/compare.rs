@@ -11,12 +11,12 @@ use refrain_core::view::diff::diff_files;
 use refrain_engine::now;
 
 use super::links::given;
-use crate::requests::{RequestHandler, LoopAddress, OverviewFilter, Refusal};
 use crate::http::app_state::AppState;
 use crate::http::pages::figures::{Chart, loop_charts, money};
 use crate::http::pages::frame::{Frame, PageQuery, page, shown};
 use crate::http::pages::loop_page::{LoopPage, see};
 use crate::http::pages::parts::{Label, Strip};
+use crate::requests::{LoopAddress, OverviewFilter, Refusal, RequestHandler};
 
 #[derive(Template)]
 #[template(path = "compare.html")]

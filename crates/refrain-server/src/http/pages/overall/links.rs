@@ -1,8 +1,8 @@
 //! Addresses with parameters, and the links that choose what a page shows.
 
-use crate::requests::{RequestHandler, ProjectView};
 use crate::http::pages::frame::PageQuery;
 use crate::http::pages::start::escaped;
+use crate::requests::{ProjectView, RequestHandler};
 
 /// A link that chooses what a page shows.
 pub(super) struct Pill {

@@ -13,10 +13,10 @@ use refrain_engine::config::{Entry, Origin};
 use serde_json::Value;
 
 use super::links::{Pill, address, given, project_pills};
-use crate::requests::{RequestHandler, ProjectSettings};
 use crate::http::app_state::AppState;
 use crate::http::pages::figures::Moment;
 use crate::http::pages::frame::{Frame, PageQuery, page, shown};
+use crate::requests::{ProjectSettings, RequestHandler};
 
 #[derive(Template)]
 #[template(path = "doctor.html")]

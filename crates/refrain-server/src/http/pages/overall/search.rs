@@ -7,10 +7,10 @@ use axum::extract::State;
 use axum::response::Response;
 
 use super::links::{address, given};
-use crate::requests::{RequestHandler, Entry, Line, LoopAddress, OverviewFilter, Refusal};
 use crate::http::app_state::AppState;
 use crate::http::pages::frame::{Frame, PageQuery, page, shown};
 use crate::http::pages::parts::Label;
+use crate::requests::{Entry, Line, LoopAddress, OverviewFilter, Refusal, RequestHandler};
 
 /// How many of the loops touched last are searched for what their agents printed.
 const MOST_SEARCHED: usize = 30;

@@ -14,10 +14,10 @@ use refrain_core::view::usage::{Group, GroupBy, Report, Sum};
 use refrain_engine::now;
 
 use super::links::{Pill, address, given, project_pills};
-use crate::requests::{RequestHandler, Refusal, UsageOf};
 use crate::http::app_state::AppState;
 use crate::http::pages::figures::{Chart, Point, Unit, money};
 use crate::http::pages::frame::{Frame, PageQuery, page, shown};
+use crate::requests::{Refusal, RequestHandler, UsageOf};
 
 /// The most days that a chart shows.
 const MOST_DAYS: usize = 92;

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgGroup, Args as _, CommandFactory, FromArgMatches, Parser, ValueEnum};
 use refrain_app::effects::TypedOptions;
-use refrain_app::options::variants::{Adapted, Difference};
 use refrain_app::options::begin::BeginArgs;
+use refrain_app::options::variants::{Adapted, Difference};
 use refrain_app::resolve::{self, Resolved, StartLoop, Words};
 use refrain_app::verbs::resume;
 use refrain_app::verbs::start::not_shown;

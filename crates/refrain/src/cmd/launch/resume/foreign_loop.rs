@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::Arg;
-use refrain_app::options::variants::{Adapted, Difference};
 use refrain_app::options::begin::BeginArgs;
+use refrain_app::options::variants::{Adapted, Difference};
 use refrain_app::options::work::PromiseArgs;
 use refrain_app::options::{heading, values};
 use refrain_app::resolve::{StartLoop, Workspace, folder, note_untrusted};
