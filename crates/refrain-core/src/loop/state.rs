@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::trouble::{Retrying, Trouble};
+use super::provider_faults::{Retrying, Trouble};
 use crate::agent::{FaultKind, Tokens, Usage, Usd};
 use crate::budget::Allowance;
 use crate::event::{Approved, Asker, AttemptFinished, Blocked, ClaimSource, End, Process, Wait};

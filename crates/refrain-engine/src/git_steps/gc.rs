@@ -12,7 +12,7 @@ use refrain_store::project::pool::{self, Slot};
 use refrain_store::project::{archive, checkout};
 use refrain_store::{LoopDir, RunnerLock, journal};
 
-use crate::git_steps::discarded::KEPT;
+use crate::git_steps::discard_refs::KEPT;
 use crate::git_steps::pool::folder;
 use crate::git_steps::repository::{marked, pinned};
 use crate::{EngineError, Service, now};

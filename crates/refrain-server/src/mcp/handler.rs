@@ -12,7 +12,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler, tool_handler};
 use serde_json::{Map, Value};
 
 use super::{Mcp, resources};
-use crate::desk::Refusal;
+use crate::requests::Refusal;
 
 /// The server instructions that a model receives with the tools.
 const INSTRUCTIONS: &str = "Refrain runs a coding agent again and again until the work is proven done. loop_start for one \
@@ -40,7 +40,7 @@ impl ServerHandler for Mcp {
             .enable_resources()
             .enable_resources_subscribe()
             .build();
-        let own = Implementation::new("refrain", self.desk.version()).with_title("Refrain");
+        let own = Implementation::new("refrain", self.handler.version()).with_title("Refrain");
         ServerConfig::new(can).with_server_info(own).with_instructions(INSTRUCTIONS)
     }
 
@@ -80,7 +80,7 @@ impl ServerHandler for Mcp {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        self.at_desk(resources::listed).await.map_err(failed)
+        self.run_blocking(resources::listed).await.map_err(failed)
     }
 
     async fn list_resource_templates(
@@ -96,7 +96,7 @@ impl ServerHandler for Mcp {
         request: ReadResourceRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let read = self.at_desk(move |desk| resources::read(desk, &request.uri)).await;
+        let read = self.run_blocking(move |handler| resources::read(handler, &request.uri)).await;
         read.map(Into::into).map_err(not_found)
     }
 
@@ -149,7 +149,7 @@ fn unknown_tool(request: &CallToolRequestParams, known: Vec<Tool>) -> Refusal {
         }
     }
     let known: Vec<_> = known.iter().map(|tool| tool.name.as_ref()).collect();
-    Refusal::new(format!("{name}: unknown tool; accepted are {}", known.join(", ")))
+    Refusal::new(format!("{name}: unknown tool; accepted: {}", known.join(", ")))
 }
 
 /// What rmcp says before serde's words of parameters that it cannot read.
@@ -163,7 +163,7 @@ fn unread(tool: &Tool, answer: &CallToolResponse) -> Option<Refusal> {
     let why = why.split(", expected one of").next()?.replace('`', "");
     let accepted = tool.input_schema.get("properties").and_then(Value::as_object);
     let accepted: Vec<_> = accepted.into_iter().flat_map(Map::keys).map(String::as_str).collect();
-    Some(Refusal::new(format!("{}: {why}; accepted are {}", tool.name, accepted.join(", "))))
+    Some(Refusal::new(format!("{}: {why}; accepted: {}", tool.name, accepted.join(", "))))
 }
 
 fn failed(refusal: Refusal) -> ErrorData {

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::TaskLoop;
 use crate::git::LeftOut;
 use crate::ids::LoopId;
-use crate::plan::{PlanState, Priority, Return, Running, Stage, TaskId, TaskState, TaskStatus};
+use crate::plan::{PlanState, Priority, Return, Running, Stage, TaskId, TaskState, TaskStatus, WaveNumber};
 use crate::view::{StatusWord, Usage, WaitView};
 
 /// A wave: tasks whose dependencies lie in the waves before it.
@@ -91,8 +91,9 @@ pub struct TaskView {
 }
 
 /// Where a task stands: in the words of its file, and in those that only a plan that runs has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum TaskWord {
     /// To be done.
     Pending,
@@ -122,20 +123,7 @@ pub enum TaskWord {
 
 impl TaskWord {
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::InProgress => "in-progress",
-            Self::Landing => "landing",
-            Self::Done => "done",
-            Self::Review => "review",
-            Self::Blocked => "blocked",
-            Self::WaitingOnBlocked => "waiting-on-blocked",
-            Self::AwaitingTune => "awaiting-tune",
-            Self::Deferred => "deferred",
-            Self::Cancelled => "cancelled",
-            Self::Expanded => "expanded",
-            Self::Failed => "failed",
-        }
+        self.into()
     }
 
     fn of(state: &PlanState, place: usize, waiting: &BTreeSet<usize>) -> Self {
@@ -302,16 +290,16 @@ fn wave(state: &PlanState, number: u32, tasks: &[usize], waiting: &BTreeSet<usiz
 }
 
 pub(super) fn wave_commits(state: &PlanState) -> Vec<WaveCommit> {
-    let commit = |(number, wave): (u32, &crate::plan::Wave)| {
+    let commit = |(place, wave): (usize, &crate::plan::Wave)| {
         let landed = wave.tasks.iter().filter(|task| has_landed(state, **task));
         Some(WaveCommit {
-            wave: state.number_of_wave(number),
+            wave: state.shown_wave(WaveNumber::of_place(place)),
             commit_hash: wave.completed.as_ref()?.as_ref()?.to_string(),
             timestamp: wave.completed_at,
             tasks_completed: landed.map(|task| state.tasks[*task].card.id.clone()).collect(),
         })
     };
-    (1..).zip(&state.waves).filter_map(commit).collect()
+    (0..).zip(&state.waves).filter_map(commit).collect()
 }
 
 pub(super) fn task(state: &PlanState, place: usize, waiting: &BTreeSet<usize>) -> TaskView {

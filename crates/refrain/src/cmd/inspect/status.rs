@@ -11,10 +11,10 @@ use refrain_core::view::{Status, Tone};
 use refrain_engine::{ByKind, Located, LogKind, Service};
 
 use crate::cmd::state_file::{self, StateFile};
-use crate::plan::board::{self, Art};
+use crate::plan::status_text::{self, Art};
 use crate::render::event_text::{clock, words};
 use crate::render::phrase::Row;
-use crate::render::{committed, gated, phrase};
+use crate::render::{commits, gates, phrase};
 use crate::{out, values};
 
 /// How much of a goal is shown, in characters.
@@ -66,7 +66,7 @@ pub(crate) fn show(service: &Service, id: &LoopId, json: bool) -> Result<ExitCod
             out::print(&text(&status, &service.locate(id)?, (&goal, failure), out::terminal_width()));
         }
         ByKind::Plan(status) => {
-            out::print(&board::text(&status, Art::current(), refrain_engine::now()));
+            out::print(&status_text::text(&status, Art::current(), refrain_engine::now()));
         }
     }
     Ok(Code::Done.into())
@@ -128,8 +128,8 @@ fn text(
         Row::prose("iteration", format!("{progress} ({} charged, {attempts})", status.charged)),
         Row::exact("runs", format!("{} ({})", words(status.command.iter()), status.agent)),
         Row::exact("in", format!("{}{gone}", status.working_dir)),
-        Row::prose("git", committed::summary(status)),
-        Row::prose("gates", gated::row(&status.gates)),
+        Row::prose("git", commits::summary(status)),
+        Row::prose("gates", gates::row(&status.gates)),
         Row::exact("verified tree", status.tree.clone().unwrap_or_default()),
         Row::prose("signature", status.signature.clone()),
         Row::prose("shared", phrase::caps(&status.caps)),
