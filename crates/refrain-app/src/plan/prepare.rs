@@ -227,7 +227,10 @@ fn prove(
         work.gates.add(gate.name.as_str(), &gate.check.to_string())?;
     }
     let chosen = chosen.join("; ");
-    Ok((vec![format!("no gate is given; the project's files offer {chosen}")], commands))
+    Ok((
+        vec![format!("no gate is given; the gate of each task is what the project's files offer: {chosen}")],
+        commands,
+    ))
 }
 
 /// The commands of the tasks to do that have one of their own.

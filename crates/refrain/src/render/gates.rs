@@ -3,7 +3,7 @@ use refrain_core::gate::{DefaultGates, GateName, GateSpec, GateWhen};
 use refrain_core::r#loop::{Attempt, DroppedGate, GateResult, LoopState, Proof};
 use refrain_core::protect::Part;
 use refrain_core::spec::{Millis, ProtectSpec, Spec, Until};
-use refrain_core::text::printable;
+use refrain_core::text::{cut, printable, squeeze};
 use refrain_core::view::{Gate, Tone};
 
 /// A line about gates.
@@ -19,11 +19,18 @@ impl From<String> for Line {
     }
 }
 
+/// What the gate runs, in a line; the report has all of it.
+fn short_command(gate: &GateSpec) -> String {
+    cut(&squeeze(&gate.check.to_string()), LONGEST_COMMAND).into_owned()
+}
+
+const LONGEST_COMMAND: usize = 200;
+
 pub(crate) fn intent(spec: &Spec) -> String {
     let named = |hard: bool| {
         let gates = spec.gates.iter().filter(|gate| gate.hard == hard);
         let completes = |gate: &GateSpec| if gate.completes { ", completes the loop" } else { "" };
-        let one = |gate: &GateSpec| format!("{} ({}{})", gate.name, gate.check, completes(gate));
+        let one = |gate: &GateSpec| format!("{} ({}{})", gate.name, short_command(gate), completes(gate));
         gates.map(one).collect::<Vec<_>>().join(", ")
     };
     let (hard, soft) = (named(true), named(false));
@@ -85,7 +92,7 @@ pub(crate) fn protected(spec: &Spec) -> String {
 }
 
 pub(crate) fn started(state: &LoopState, name: &GateName, run: u32) -> String {
-    let command = state.spec.gates.iter().find(|gate| gate.name == *name).map(|gate| gate.check.to_string());
+    let command = state.spec.gates.iter().find(|gate| gate.name == *name).map(short_command);
     let before = match state.proving().map(|proving| proving.of) {
         Some(None) => ", before the first iteration",
         _ => "",

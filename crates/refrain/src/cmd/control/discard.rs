@@ -24,6 +24,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let id = values::only_one(&service, args.id.as_ref(), "refrain discard", is_candidate)?;
     let Discarded { archived, kept } = discard(context, &service, &id)?;
     out::print(&format!("{archived}\n"));
+    if kept.is_empty() {
+        out::tell_note(format!("{id} is archived; it left no branch to remove"));
+    }
     for KeptWork { branch, reference, uncommitted } in kept {
         let back = brings_back(&id, branch.as_deref(), &reference);
         let removed = branch.map(|branch| format!("branch {branch} is removed; ")).unwrap_or_default();

@@ -114,6 +114,7 @@ fn text(
 ) -> String {
     let progress = phrase::progress(status.iteration, status.max_iterations);
     let attempts = phrase::counted(status.started, "attempt", "attempts");
+    let gone = if Utf8Path::new(&status.working_dir).is_dir() { "" } else { " (removed)" };
     let mut rows = vec![
         Row::exact("loop", status.id.to_string()),
         Row::prose("status", format!("{}: {}", status.status.as_str(), status.reason)),
@@ -126,7 +127,7 @@ fn text(
         Row::exact("branch", status.branch.clone().unwrap_or_default()),
         Row::prose("iteration", format!("{progress} ({} charged, {attempts})", status.charged)),
         Row::exact("runs", format!("{} ({})", words(status.command.iter()), status.agent)),
-        Row::exact("in", status.working_dir.clone()),
+        Row::exact("in", format!("{}{gone}", status.working_dir)),
         Row::prose("git", commits::summary(status)),
         Row::prose("gates", gates::row(&status.gates)),
         Row::exact("verified tree", status.tree.clone().unwrap_or_default()),
