@@ -5,7 +5,7 @@ use crate::r#loop::LoopState;
 use crate::text::{printable, squeeze};
 
 /// The source of a stop request; `person` are the words for a person.
-pub(in crate::view) fn asked_by(by: Option<Asker>, person: &'static str) -> &'static str {
+pub(crate) fn asked_by(by: Option<Asker>, person: &'static str) -> &'static str {
     match by {
         Some(Asker::Agent) => "by an agent",
         Some(Asker::Unknown) => "by an unknown sender",
@@ -14,7 +14,7 @@ pub(in crate::view) fn asked_by(by: Option<Asker>, person: &'static str) -> &'st
 }
 
 /// How a person paused it: by a request, or with a signal to the runner.
-pub(in crate::view) fn by_person(is_requested: bool) -> &'static str {
+pub(crate) fn by_person(is_requested: bool) -> &'static str {
     if is_requested { "by a person" } else { "by a signal to its runner (Ctrl-C or SIGTERM)" }
 }
 
