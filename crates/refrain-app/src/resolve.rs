@@ -108,7 +108,7 @@ pub struct StartLoop {
 
 /// The specification of a request, and notes on it.
 #[derive(Debug)]
-pub struct Resolved {
+pub struct ResolvedStart {
     pub spec: Spec,
     /// What the user should know about its gates.
     pub notes: Vec<String>,
@@ -125,7 +125,7 @@ pub fn spec(
     settings: &Settings,
     service: &Service,
     dir: &Utf8Path,
-) -> Result<Resolved, RequestError> {
+) -> Result<ResolvedStart, RequestError> {
     let (start, options) = (&settings.config.start, &request.options);
     let gates = GateChoice {
         // Research changes no code.
@@ -135,7 +135,7 @@ pub fn spec(
         ..GateChoice::default()
     };
     let resolved = common(context, &options.work, gates, settings, service, dir)?;
-    let Resolved { spec, notes, offered, untrusted_gates } = resolved;
+    let ResolvedStart { spec, notes, offered, untrusted_gates } = resolved;
     let prompt = prompt::prompt(context, request, settings)?;
     if matches!(spec.agent.prompt_mode, PromptMode::Arg | PromptMode::Env) {
         prompt_limit::check(&prompt).map_err(|error| {
@@ -180,7 +180,7 @@ pub fn spec(
         return Err(RequestError::usage(Message::from(error).then(accepted))
             .hint("without --no-promise, or with --completion-promise TEXT, the agent claims"));
     }
-    Ok(Resolved { spec, notes, offered, untrusted_gates })
+    Ok(ResolvedStart { spec, notes, offered, untrusted_gates })
 }
 
 /// The part of a specification that does not depend on the goal, and notes on its gates: the agent, the folder, the
@@ -192,7 +192,7 @@ pub fn common(
     settings: &Settings,
     service: &Service,
     dir: &Utf8Path,
-) -> Result<Resolved, RequestError> {
+) -> Result<ResolvedStart, RequestError> {
     let project = service.project();
     let start = &settings.config.start;
     let agent = agent(args, settings)?;
@@ -241,7 +241,7 @@ pub fn common(
     spec.add_default_gates(proof.default_gates);
     spec.clean_checkout = !spec.gates.is_empty() && args.gates.are_clean(start.clean_checkout);
     spec.sandbox = crate::sandbox::of(context, &spec, (&args.sandbox, &settings.config.sandbox), &mut notes)?;
-    Ok(Resolved { spec, notes, offered: proof.offered, untrusted_gates: proof.untrusted_gates })
+    Ok(ResolvedStart { spec, notes, offered: proof.offered, untrusted_gates: proof.untrusted_gates })
 }
 
 /// The use of memories: as typed, as configured, else on for a known agent. A command may be anything, and its prompt

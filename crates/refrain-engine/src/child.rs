@@ -20,4 +20,4 @@ mod supervisor_reports;
 pub(crate) use event::ChildEvent;
 pub(crate) use output::{AgentRole, ChildOutput};
 pub(crate) use start::{AgentStart, command_job, takes_schema};
-pub(crate) use supervisor_reports::{Supervised, supervise};
+pub(crate) use supervisor_reports::{SupervisorReports, supervise};

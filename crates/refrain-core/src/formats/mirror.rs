@@ -41,7 +41,7 @@ use parts::Mark;
 
 /// The files that a mirror keeps of one loop, and which loop that is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mirrored {
+pub struct MirrorFiles {
     pub mirror: Mirror,
     /// Each by its name below [`Mirror::root`], and its content; none if it is deleted. The first says which loop owns
     /// them all.
@@ -99,7 +99,7 @@ impl Mirror {
     }
 
     /// The files of a loop in this standing; `context` is the content of `context.md`.
-    pub fn files(self, state: &LoopState, standing: LoopPhase, context: Option<&str>) -> Mirrored {
+    pub fn files(self, state: &LoopState, standing: LoopPhase, context: Option<&str>) -> MirrorFiles {
         // Seed 004: a successful loop leaves no file. Seed 002's file has no word for an end.
         let stays = match self {
             Self::Synthex | Self::Descartes => true,
@@ -111,11 +111,11 @@ impl Mirror {
             let context = context.filter(|_| stays).map(ralph::context);
             files.push((ralph::FILES[1].into(), context));
         }
-        Mirrored { mirror: self, files, mark: Mark::of(state) }
+        MirrorFiles { mirror: self, files, mark: Mark::of(state) }
     }
 }
 
-impl Mirrored {
+impl MirrorFiles {
     /// Which loop owns an existing file with this content.
     pub fn owner(&self, there: &str) -> Owner {
         match Mark::found(there) {

@@ -198,9 +198,10 @@ pub struct TaskCommit {
 }
 
 /// A wave by its number in the events, from 1: they number waves in the order in which these are completed. People see
-/// [`PlanState::shown_wave`](super::PlanState::shown_wave).
+/// another number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
+#[schemars(inline)]
 pub struct WaveNumber(pub u32);
 
 impl WaveNumber {

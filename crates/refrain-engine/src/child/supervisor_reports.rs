@@ -18,7 +18,7 @@ use crate::host::Host;
 use crate::service::shared_files::SharedFiles;
 
 /// The supervisor of one loop, and both ends of what it reports.
-pub(crate) struct Supervised {
+pub(crate) struct SupervisorReports {
     /// Dropped first: a sender must not wait for a receiver that is gone.
     pub(crate) news: mpsc::Receiver<ChildEvent>,
     pub(crate) supervisor: Supervisor<ChildOutput>,
@@ -33,7 +33,7 @@ pub(crate) fn supervise(
     dir: Option<&LoopDir>,
     live_progress: &Arc<LiveProgress>,
     files: &SharedFiles,
-) -> Result<Supervised, EngineError> {
+) -> Result<SupervisorReports, EngineError> {
     let keeper = KeeperSpec {
         program: host.program.clone(),
         env: environment::base(spec, host.env.iter().cloned()),
@@ -66,5 +66,5 @@ pub(crate) fn supervise(
         let _ = reports.blocking_send(event);
     })
     .map_err(|error| EngineError::Process("the supervisor cannot be started", error))?;
-    Ok(Supervised { news, supervisor, sender })
+    Ok(SupervisorReports { news, supervisor, sender })
 }

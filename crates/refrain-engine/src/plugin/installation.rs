@@ -5,9 +5,9 @@ use camino::Utf8Path;
 use refrain_store::DiskError;
 use refrain_store::outbox::plugins::{self, Installed};
 
-use super::rehearsal::Rehearsed;
+use super::rehearsal::Rehearsal;
 
-pub(super) fn install(plan: &Rehearsed, before: &Installed, folder: &Utf8Path) -> Result<(), DiskError> {
+pub(super) fn install(plan: &Rehearsal, before: &Installed, folder: &Utf8Path) -> Result<(), DiskError> {
     if plan.noted != *before {
         plan.noted.write(folder)?;
     }
@@ -17,7 +17,7 @@ pub(super) fn install(plan: &Rehearsed, before: &Installed, folder: &Utf8Path) -
     if done != plan.noted { done.write(folder) } else { Ok(()) }
 }
 
-pub(super) fn remove(plan: &Rehearsed, before: &Installed, folder: &Utf8Path) -> Result<(), DiskError> {
+pub(super) fn remove(plan: &Rehearsal, before: &Installed, folder: &Utf8Path) -> Result<(), DiskError> {
     change(plan)?;
     let mut noted = plan.noted.clone();
     let files = before.files.keys().filter(|path| !plan.noted.files.contains_key(*path));
@@ -37,7 +37,7 @@ pub(super) fn remove(plan: &Rehearsed, before: &Installed, folder: &Utf8Path) ->
     Ok(())
 }
 
-fn change(plan: &Rehearsed) -> Result<(), DiskError> {
+fn change(plan: &Rehearsal) -> Result<(), DiskError> {
     plan.changes.iter().try_for_each(|change| match &change.after {
         Some(text) => plugins::write(&change.path, change.before.as_deref(), text),
         None => plugins::remove(&change.path),

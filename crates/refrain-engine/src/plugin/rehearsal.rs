@@ -9,7 +9,7 @@ use refrain_store::outbox::plugins::{self, Installed, OwnFile, OwnSettings};
 
 use super::{PluginChange, PluginError, is_noted};
 
-pub(super) struct Rehearsed {
+pub(super) struct Rehearsal {
     pub(super) changes: Vec<PluginChange>,
     pub(super) kept: Vec<Utf8PathBuf>,
     pub(super) noted: Installed,
@@ -21,7 +21,7 @@ pub(super) fn install(
     plugin: &Plugin,
     before: &Installed,
     own: &Utf8Path,
-) -> Result<Rehearsed, PluginError> {
+) -> Result<Rehearsal, PluginError> {
     let (mut changes, mut kept, mut noted) = (Vec::new(), Vec::new(), before.clone());
     for file in &plugin.files {
         let present = read(&file.path)?;
@@ -54,7 +54,7 @@ pub(super) fn install(
     }
     let made = changes.iter().flat_map(|change| change.path.ancestors().skip(1));
     noted.folders.extend(made.filter(|folder| !own.starts_with(folder) && !folder.exists()).map(Into::into));
-    Ok(Rehearsed { changes, kept, noted })
+    Ok(Rehearsal { changes, kept, noted })
 }
 
 /// The person's file with what is ours, and what is noted of that; none if it is there already.
@@ -92,7 +92,7 @@ pub(super) fn remove(
     agent: AgentKind,
     plugin: &Plugin,
     before: &Installed,
-) -> Result<Rehearsed, PluginError> {
+) -> Result<Rehearsal, PluginError> {
     let (mut changes, mut kept, mut noted) = (Vec::new(), Vec::new(), before.clone());
     noted.settings.retain(|_, own| own.agent != agent);
     noted.files.retain(|_, own| own.agent != agent);
@@ -115,7 +115,7 @@ pub(super) fn remove(
             kept.push(path.clone());
         }
     }
-    Ok(Rehearsed { changes, kept, noted })
+    Ok(Rehearsal { changes, kept, noted })
 }
 
 /// The user's file without what is ours; gone if it was made for that and holds nothing else.

@@ -54,7 +54,7 @@ pub enum EvolutionError {
 }
 
 #[derive(Clone, Debug)]
-pub struct Proposed {
+pub struct ProposalEffect {
     pub proposal: Proposal,
     /// What it changes, as a patch; none if the file is another by now.
     pub patch: Option<String>,
@@ -159,7 +159,7 @@ impl Service {
     }
 
     /// The proposals to the instructions of this project, newest first.
-    pub fn proposals(&self) -> Result<Vec<Proposed>, EngineError> {
+    pub fn proposals(&self) -> Result<Vec<ProposalEffect>, EngineError> {
         let found = proposals::list(&self.project)?;
         let mut loops = Vec::new();
         // Only what was taken over is measured.
@@ -172,7 +172,7 @@ impl Service {
         let shown = |proposal: Proposal| {
             let at = proposal.decided_at.filter(|_| proposal.standing == ProposalState::Applied);
             let patch = self.current(&proposal).ok().map(|old| diff(&proposal.file, &old, &proposal.changes));
-            Proposed { patch, measured: at.map(|at| measured(at, &loops)), proposal }
+            ProposalEffect { patch, measured: at.map(|at| measured(at, &loops)), proposal }
         };
         Ok(found.into_iter().map(shown).collect())
     }

@@ -12,7 +12,7 @@ use std::path::Path;
 use camino::Utf8Path;
 use refrain_core::git::Oid;
 
-use crate::candidate::memory::{ReadStamps, Staged};
+use crate::candidate::memory::{ReadStamps, StagedWork};
 use crate::candidate::status::{Kind, Status};
 use crate::candidate::{Candidate, submodules};
 use crate::error::GitError;
@@ -55,7 +55,7 @@ impl Status {
     }
 }
 
-impl Staged {
+impl StagedWork {
     /// Caches the content of the private index `index`, if it contains all changes of the loop.
     pub(crate) fn keep(
         repository: &Repository,

@@ -31,7 +31,7 @@ use crate::http::connections::{ConnectionSlot, Connections};
 use crate::http::failure::{self, Failure};
 use crate::http::listener::address::{NAME, Names, Way};
 use crate::http::listener::stop::{Stop, stopped};
-use crate::http::listener::write_timeout::Paced;
+use crate::http::listener::write_timeout::WriteTimeout;
 use crate::http::{Address, guard, login, pages, routes};
 use crate::mcp;
 use crate::requests::RequestHandler;
@@ -289,7 +289,7 @@ async fn converse(
         request.extensions_mut().insert(Arc::clone(&slot));
         app.call(request)
     });
-    let talk = builder.serve_connection(TokioIo::new(Paced::new(stream, TAKE)), service);
+    let talk = builder.serve_connection(TokioIo::new(WriteTimeout::new(stream, TAKE)), service);
     let mut talk = std::pin::pin!(talk);
     // The result is ignored: the client is gone.
     tokio::select! {

@@ -8,7 +8,7 @@ use clap::{Arg, ArgGroup, Args as _, CommandFactory, FromArgMatches, Parser, Val
 use refrain_app::effects::TypedOptions;
 use refrain_app::options::begin::BeginArgs;
 use refrain_app::options::variants::{Adapted, Difference};
-use refrain_app::resolve::{self, Resolved, StartLoop, Words};
+use refrain_app::resolve::{self, ResolvedStart, StartLoop, Words};
 use refrain_app::verbs::resume;
 use refrain_app::verbs::start::not_shown;
 use refrain_app::{Code, Context, RequestError, trust};
@@ -384,7 +384,8 @@ fn spec(
     let counts = begin.work.max_cost.is_some() || begin.work.max_tokens.is_some();
     begin.work.agent = Some(name);
     let request = StartLoop { words, mode, options: begin, ..StartLoop::default() };
-    let Resolved { spec, offered, .. } = resolve::spec(context, &request, &settings, service, &context.dir)?;
+    let ResolvedStart { spec, offered, .. } =
+        resolve::spec(context, &request, &settings, service, &context.dir)?;
     trust::check(context, service, &offered, None)?;
     resolve::refuse_approval(&spec, is_asked, &settings, why)?;
     if counts && !hook::counts_tokens(agent) {
