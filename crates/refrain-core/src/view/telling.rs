@@ -33,6 +33,9 @@ pub(super) fn reason(state: &LoopState, word: StatusWord, orphan: Option<i32>) -
 
 fn reason_in_journal(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
     let mut why = why(state, word, orphan);
+    if !state.spec.untrusted.is_empty() && (word != StatusWord::Completed || state.spec.has_hard_gates()) {
+        why.push_str("; without gates that are not trusted");
+    }
     why.push_str(&kept(state));
     if let Some(secret) = state.git.exposed.first() {
         why.push_str(&format!("; a secret seems to be in the history: {secret}"));
@@ -130,7 +133,7 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
                 false if state.spec.has_hard_gates() => {
                     format!("{who}{}{}", approved(state), without_tests(state))
                 }
-                false => format!("{who}{}; unverified, as no gate checks it", approved(state)),
+                false => format!("{who}{}; {}", approved(state), unverified(&state.spec)),
             }
         }
         (Some(End::Stuck), _) => stuck(state),
@@ -294,7 +297,15 @@ fn counted(state: &LoopState) -> String {
         (false, _) if state.spec.has_hard_gates() => {
             format!("{done}; unverified, as not every required gate passed")
         }
-        (false, _) => format!("{done}{approved}; unverified, as no gate checks it"),
+        (false, _) => format!("{done}{approved}; {}", unverified(&state.spec)),
+    }
+}
+
+/// Why no gate verified the work of a loop without required gates.
+fn unverified(spec: &Spec) -> &'static str {
+    match spec.untrusted.is_empty() {
+        true => "unverified, as no gate checks it",
+        false => "unverified, as its gates are not trusted and were left out",
     }
 }
 
@@ -485,8 +496,10 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
         | StatusWord::Paused
         | StatusWord::IterationCap
         | StatusWord::BudgetExceeded
-        | StatusWord::Stuck
         | StatusWord::TimedOut => Some(resume),
+        StatusWord::Stuck => {
+            Some(format!("say what it overlooks with refrain steer {id} TEXT, then {resume}"))
+        }
         StatusWord::Blocked => Some(match state.ended.map(|ended| ended.end) {
             Some(End::Blocked { why: Blocked::AgentMissing }) => {
                 format!("see why with refrain show {id}, make it start, then {resume}")

@@ -129,6 +129,7 @@ fn text(
         Row::exact("in", status.working_dir.clone()),
         Row::prose("git", committed::summary(status)),
         Row::prose("gates", gated::row(&status.gates)),
+        Row::prose("untrusted", gated::untrusted(&status.untrusted)).with_tone(Tone::Attention),
         Row::exact("verified tree", status.tree.clone().unwrap_or_default()),
         Row::prose("signature", status.signature.clone()),
         Row::prose("shared", phrase::caps(&status.caps)),
