@@ -111,7 +111,7 @@ fn a_plan_that_is_sound_is_told_so() {
     let stored = json!("stored-waves");
     assert_eq!(kinds, [&stored, &stored, &stored, &stored, &stored, &json!("no-verification")]);
     testkit::write(&odd.project().join("Cargo.toml"), "[package]\nname = \"x\"\n");
-    let chosen = odd.refrain(&["plan", "check", "--json"]).with_code(0);
+    let chosen = odd.refrain(&["plan", "check", "--json", "--yes"]).with_code(0);
     assert_eq!(chosen.json()["problems"].as_array().unwrap().len(), 5, "as a run would choose it");
     assert!(chosen.stderr.contains("the gate is cargo check && cargo test"), "{}", chosen.stderr);
     let proven = odd.refrain(&["plan", "check", "--verify", "make check", "--json"]).with_code(0).json();
