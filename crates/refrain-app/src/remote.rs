@@ -10,7 +10,7 @@ use std::ops::RangeInclusive;
 
 use refrain_core::LoopId;
 use refrain_core::spec::Limits;
-use refrain_core::values::MOST_JOBS;
+use refrain_core::values::{MOST_JOBS, whole_numbers};
 use refrain_engine::Service;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -251,7 +251,7 @@ fn within(
     match value {
         Some(value) if !accepted.contains(&value) => {
             let (least, most) = accepted.clone().into_inner();
-            Err(refused(option, value, format!("whole numbers from {least} to {most}")))
+            Err(refused(option, value, whole_numbers(least.into(), most.into())))
         }
         _ => Ok(()),
     }

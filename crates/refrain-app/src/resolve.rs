@@ -11,14 +11,16 @@ use refrain_core::promise::{MatchMode, Promise};
 use refrain_core::spec::{
     AgentKind, AgentSpec, Limits, OutputFormat, Permissions, PromptMode, Secret, Until,
 };
+use refrain_core::text::printable;
 use refrain_core::values::{self, Limit};
 use refrain_core::{LoopId, Spec};
 use refrain_engine::config::keys::{Gate, Memory, PROMISE, Start};
-use refrain_engine::config::{Chosen, ProjectFile, Settings};
+use refrain_engine::config::{self, Chosen, Origin, ProjectFile, Settings};
 use refrain_engine::{Service, objection, prompt_limit};
 
 use crate::error::{Message, RequestError};
 use crate::options::begin::BeginArgs;
+use crate::options::gates::GateArgs;
 use crate::options::kinds::OnOff;
 use crate::options::review;
 use crate::options::work::{PromiseArgs, WorkArgs};
@@ -180,6 +182,7 @@ pub fn spec(
         return Err(RequestError::usage(Message::from(error).then(accepted))
             .hint("without --no-promise, or with --completion-promise TEXT, the agent claims"));
     }
+    check_caps(settings, &spec.agent)?;
     Ok(ResolvedStart { spec, notes, offered, untrusted_gates })
 }
 
@@ -216,6 +219,7 @@ pub fn common(
     let critique = args.reviews.critique(worker, settings)?;
     let memory = memory(args.memory, &agent, &settings.config.memory);
     let mut notes = proof.notes;
+    notes.extend(uncovered(service, &args.gates)?);
     // The id is replaced if no name is given: the service makes one up that is free.
     let id = LoopId::derived(&agent.program, 0);
     let mut spec = Spec {
@@ -225,6 +229,7 @@ pub fn common(
         gate_env: proof.env,
         protect: proof.protect,
         gates_must_run: !args.gates.allow_missing_gates,
+        untrusted: untrusted_file(settings, service).into_iter().collect(),
         approval: args.gates.require_approval || start.require_approval.unwrap_or_default(),
         critique,
         caps: settings.project_caps,
@@ -242,6 +247,23 @@ pub fn common(
     spec.clean_checkout = !spec.gates.is_empty() && args.gates.are_clean(start.clean_checkout);
     spec.sandbox = crate::sandbox::of(context, &spec, (&args.sandbox, &settings.config.sandbox), &mut notes)?;
     Ok(ResolvedStart { spec, notes, offered: proof.offered, untrusted_gates: proof.untrusted_gates })
+}
+
+/// The given protections that cover no file.
+fn uncovered(service: &Service, args: &GateArgs) -> Result<Option<String>, RequestError> {
+    let globs = service.globs_without_files(args.protect.iter().chain(&args.protect_existing))?;
+    let list = printable(&globs.join(", ")).into_owned();
+    Ok((!globs.is_empty()).then(|| format!("no file matches what is to be protected: {list}")))
+}
+
+/// The name of the project's file, if it is not trusted and names gates, or may name some as it cannot be read.
+fn untrusted_file(settings: &Settings, service: &Service) -> Option<String> {
+    let ProjectFile::Untrusted(path) = &settings.project_file else { return None };
+    let file = config::project_file(service.project()).ok()??;
+    let names_gates = file.parse().map_or(true, |config| {
+        config.gates.named().next().is_some() || config.start.auto_gates == Some(true)
+    });
+    names_gates.then(|| path.file_name().unwrap_or(path.as_str()).to_owned())
 }
 
 /// The use of memories: as typed, as configured, else on for a known agent. A command may be anything, and its prompt
@@ -382,18 +404,28 @@ fn admits(args: &WorkArgs, settings: &Settings, agent: &AgentSpec) -> Result<(),
             if is_option { error } else { error.hint(Message::own(&format!("--{name} none takes it back"))) }
         })?;
     }
+    Ok(())
+}
+
+/// Refuses an agent that could not keep the shared caps on money. Asked last, as it hides no other fault of a request.
+pub fn check_caps(settings: &Settings, agent: &AgentSpec) -> Result<(), RequestError> {
     let caps = Caps::from(&settings.config.budget);
-    match CapKind::ALL.into_iter().find(|which| caps.of(*which).is_some()) {
-        Some(which) if !agent.tells_cost() => {
-            let (origin, key) = (settings.origin_of_cap(which), which.key());
-            let (kind, what) = (agent.kind, "does not say what it costs, so this cap could not be kept");
-            let error = RequestError::usage(format!("{origin}: budget.{key}: {kind} {what}"));
-            Err(error.hint(
-                "accepted: claude, opencode, acp; and codex, gemini with --model and a price for that model",
-            ))
-        }
-        _ => Ok(()),
+    let Some(which) = CapKind::ALL.into_iter().find(|which| caps.of(*which).is_some()) else { return Ok(()) };
+    if agent.tells_cost() {
+        return Ok(());
     }
+    let (origin, key, kind) = (settings.origin_of_cap(which), which.key(), agent.kind);
+    let error = format!(
+        "{origin}: budget.{key}: {kind} does not say what it costs, so this cap could not be kept; accepted: claude, \
+         opencode, acp; and codex, gemini with --model and a price for that model"
+    );
+    let cure = match &origin {
+        Origin::File { path, .. } if *path == settings.user_file => {
+            format!("refrain config set budget.{key} none takes the cap back, for all loops")
+        }
+        _ => format!("remove budget.{key} there to start it without the cap"),
+    };
+    Err(RequestError::usage(Message::own(&error)).hint(Message::own(&cure)))
 }
 
 fn limit<T: Copy>(option: Option<Limit<T>>, configured: Option<Limit<T>>) -> Option<T> {

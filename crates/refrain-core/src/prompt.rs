@@ -39,6 +39,7 @@ pub(crate) use parts::{Excerpt, charged, fenced, fenced_as, last_iteration, outc
 pub(crate) use touched_paths::what_was_touched;
 
 use parts::separate;
+use state_file::StatusFault;
 
 /// The first prompt of a loop that a runner drives, unless gates fail before it.
 pub fn first(spec: &Spec) -> String {
@@ -81,7 +82,7 @@ pub fn assemble(state: &LoopState, quoted: Quoted<'_>) -> String {
         outside_objections::objection(state, quoted.outside(), excerpt),
         blocked(state),
         last.and_then(what_was_nearly_said),
-        what_was_not_asked(state, quoted.notes()),
+        last.and_then(|last| what_did_not_count(state, last)),
         committed.and_then(commits::what_was_not_committed),
         feedback(state),
         directive(state, quoted),
@@ -180,14 +181,14 @@ fn what_was_nearly_said(last: &Attempt) -> Option<String> {
     Some(format!("CLAIM NOT HEARD: {}.", miss.hint()))
 }
 
-/// Says that a question outside the front matter, without a status, asks nothing.
-fn what_was_not_asked(state: &LoopState, notes: Option<&str>) -> Option<String> {
-    let file = state_file_path(&state.spec);
-    let text = format!(
-        "QUESTION NOT ASKED: a `question:` outside the front matter of {file} asks nothing. If you need an answer, set \
-         `status: blocked` and `question: ...` in its front matter. Else remove that line."
-    );
-    (state.blocked == 0 && state_file::has_question_in_body(notes?)).then_some(text)
+/// Says that what the agent wrote into its state file does not count.
+fn what_did_not_count(state: &LoopState, last: &Attempt) -> Option<String> {
+    let fault = last.finished.as_ref()?.state_fault?;
+    let what = match fault {
+        StatusFault::QuestionAlone => "QUESTION NOT ASKED",
+        StatusFault::NoFrontMatter | StatusFault::OtherLoop | StatusFault::UnknownStatus => "STATUS NOT READ",
+    };
+    Some(format!("{what}: {}: {}.", state_file_path(&state.spec), fault.hint()))
 }
 
 fn feedback(state: &LoopState) -> Option<String> {

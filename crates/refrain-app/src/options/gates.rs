@@ -48,7 +48,7 @@ pub struct GateArgs {
     #[arg(long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration)]
     pub gate_timeout: Option<Millis>,
     /// How often a failing gate is tried again, 0 to 100; if it then passes, it counts as passed and as flaky
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..=100))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = |text: &str| values::whole_number(text, 0u32..=100))]
     pub gate_retries: Option<u32>,
     /// When gates run, besides once before the first iteration [default: iteration]
     #[arg(long, value_enum, value_name = "WHEN")]
@@ -99,9 +99,8 @@ impl FromStr for GateOption {
         };
         match word.parse::<GateName>() {
             Ok(name) => Ok(Self { name: Some(name), command: command(rest)? }),
-            // A name was meant that is none: `=./check`, `Unit-Tests=./check`, `Tests=./check`, which a shell takes for a
-            // variable, and is content.
-            Err(error) if is_word(word) && !is_variable(word) => Err(error.to_string()),
+            // A name was meant that is none: `=./check`, `Unit-Tests=./check`, `unit/tests=./check`.
+            Err(error) if is_name(word) && !is_variable(word) => Err(error.to_string()),
             Err(error) if only_sets(text) => Err(format!("it checks nothing: {error}")),
             // A variable that the command gets.
             Err(_) => Ok(Self { name: None, command: command(text)? }),
@@ -116,15 +115,14 @@ fn command(text: &str) -> Result<String, String> {
     }
 }
 
-/// Whether `text` may have been meant as a name.
-fn is_word(text: &str) -> bool {
-    text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
+/// Whether `text` may have been meant as a name: it is one word, and a shell finds nothing to expand in it.
+fn is_name(text: &str) -> bool {
+    !text.contains(|c: char| c.is_whitespace() || "$`\"'\\|&;<>(){}[]*?~!#%".contains(c))
 }
 
 /// Whether a shell can set `text` as a variable.
 fn is_variable(text: &str) -> bool {
-    is_word(text)
-        && !text.contains('-')
+    text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         && !text.starts_with(|c: char| c.is_ascii_digit())
         && !text.is_empty()
 }

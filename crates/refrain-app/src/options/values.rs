@@ -5,7 +5,7 @@ use refrain_core::agent::Usd;
 use refrain_core::spec::Millis;
 use refrain_core::values::{Limit, limit};
 
-pub use refrain_core::values::{duration, iteration, iterations, pause, promise, tokens, usd};
+pub use refrain_core::values::{duration, iteration, iterations, pause, promise, tokens, usd, whole_number};
 
 /// A duration or `none`.
 pub fn duration_limit(text: &str) -> Result<Limit<Millis>, String> {

@@ -70,6 +70,7 @@ impl Prepared {
         commands.extend(resolved.offered);
         let each = resolved.spec;
         resolve::refuse_approval(&each, is_asked, &settings, why)?;
+        resolve::check_caps(&settings, &each.agent)?;
         let config = &settings.config.plan;
         let spec = PlanSpec {
             id: name.unwrap_or_else(|| LoopId::derived(&source.file.tag, 0)),
@@ -122,7 +123,7 @@ impl Prepared {
         Ok(prepared)
     }
 
-    /// Refuses commands of the repository that are not trusted: what only looks at a plan runs none.
+    /// Refuses commands of the repository that are not trusted.
     pub fn check_trust(&self, context: &Context) -> Result<(), RequestError> {
         trust::check(context, &self.service, &self.commands, Some(&self.source_args))
     }

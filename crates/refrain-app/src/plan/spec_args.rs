@@ -8,6 +8,7 @@ use refrain_engine::read_told;
 use super::source::SourceArgs;
 use crate::Context;
 use crate::error::RequestError;
+use crate::options::values;
 
 // What agents are told besides their task.
 #[derive(Debug, clap::Args)]
@@ -16,7 +17,7 @@ pub struct SpecArgs {
     #[arg(long, value_name = "FILE")]
     pub spec_file: Vec<Utf8PathBuf>,
     /// Warn if a specification has more tokens; nothing is cut
-    #[arg(long, value_name = "N", default_value_t = MAX_TOKENS)]
+    #[arg(long, value_name = "N", default_value_t = MAX_TOKENS, allow_negative_numbers = true, value_parser = values::tokens)]
     pub max_spec_tokens: u64,
     /// A template of the specification, with {task}, {plan}, {custom} and {verification}
     #[arg(long, value_name = "FILE")]

@@ -40,6 +40,7 @@ pub fn new_plan(context: &Context, request: &NewPlan, note: Note<'_>) -> Result<
     resolve::note_untrusted(&settings, note);
     let resolved = resolve::common(context, &work, GateChoice::default(), &settings, &service, &context.dir)?;
     let spec = resolved.spec;
+    resolve::check_caps(&settings, &spec.agent)?;
     note(format!("{} writes the plan", spec.agent.program));
     let (prepared, text) = write(context, request, (&service, &spec), None, note)?;
     let problems = errors(&prepared);

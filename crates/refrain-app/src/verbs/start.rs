@@ -67,6 +67,7 @@ impl PreparedLoop {
         trust::check(context, &service, &offered, None)?;
         notes.extend(service.drop_missing_gates(&mut spec));
         notes.extend(not_trusted(&untrusted_gates));
+        spec.untrusted.extend(untrusted_gates.gates.iter().map(|gate| gate.check.to_string()));
         // A loop that needs a worktree for itself has it.
         let is_shared = spec.git.shared || spec.needs_worktree_alone();
         notes.extend(context.typed.short_timeout());

@@ -1,6 +1,7 @@
 //! What people write, turned into values: the same on the command line, in variables and in configuration. A refusal
 //! says what is accepted; the caller names the value and where it is.
 
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -137,16 +138,32 @@ pub fn pause(text: &str) -> Result<Limit<Millis>, String> {
     if text.trim() == "0" { Ok(Limit::None) } else { limit(text, duration) }
 }
 
+/// The whole numbers of a range, in words.
+pub fn whole_numbers(least: u64, most: u64) -> String {
+    match most < u64::from(u32::MAX) {
+        true => format!("whole numbers from {least} to {most}"),
+        false => format!("whole numbers from {least} on"),
+    }
+}
+
+/// A whole number in a range.
+pub fn whole_number<T>(text: &str, accepted: RangeInclusive<T>) -> Result<T, String>
+where
+    T: Copy + PartialOrd + FromStr + Into<u64>,
+{
+    let number = text.trim().parse().ok().filter(|number| accepted.contains(number));
+    number.ok_or_else(|| {
+        format!("accepted: {}", whole_numbers((*accepted.start()).into(), (*accepted.end()).into()))
+    })
+}
+
 pub fn iteration(text: &str) -> Result<u32, String> {
-    let number = text.parse().ok().filter(|number| *number > 0);
-    number.ok_or_else(|| format!("accepted: whole numbers in 1..={}", u32::MAX))
+    whole_number(text, 1..=u32::MAX)
 }
 
 /// How many iterations one start may grant.
 pub fn iterations(text: &str) -> Result<u32, String> {
-    let accepted = 1..=Limits::MAX_GRANT;
-    let number = text.parse().ok().filter(|number| accepted.contains(number));
-    number.ok_or_else(|| format!("accepted: whole numbers in {}..={}", accepted.start(), accepted.end()))
+    whole_number(text, 1..=Limits::MAX_GRANT)
 }
 
 /// The most tasks that a plan works on at a time.
@@ -154,8 +171,7 @@ pub const MOST_JOBS: u32 = 64;
 
 /// How many tasks a plan works on at a time.
 pub fn jobs(text: &str) -> Result<u32, String> {
-    let number = text.parse().ok().filter(|number| (1..=MOST_JOBS).contains(number));
-    number.ok_or_else(|| format!("accepted: whole numbers in 1..={MOST_JOBS}"))
+    whole_number(text, 1..=MOST_JOBS)
 }
 
 pub fn usd(text: &str) -> Result<Usd, String> {

@@ -32,6 +32,9 @@ pub(super) fn reason(state: &LoopState, word: StatusWord, orphan: Option<i32>) -
 
 fn reason_in_journal(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
     let mut why = why(state, word, orphan);
+    if !state.spec.untrusted.is_empty() && (word != StatusWord::Completed || state.spec.has_hard_gates()) {
+        why.push_str("; without gates that are not trusted");
+    }
     why.push_str(&kept(state));
     if let Some(secret) = state.git.exposed.first() {
         why.push_str(&format!("; a secret seems to be in the history: {secret}"));
@@ -127,8 +130,10 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
         | StatusWord::Paused
         | StatusWord::IterationCap
         | StatusWord::BudgetExceeded
-        | StatusWord::Stuck
         | StatusWord::TimedOut => Some(resume),
+        StatusWord::Stuck => {
+            Some(format!("say what it overlooks with refrain steer {id} TEXT, then {resume}"))
+        }
         StatusWord::Blocked => Some(match state.ended.map(|ended| ended.end) {
             Some(End::Blocked { why }) => block::cure(state, why, resume),
             Some(_) | None => block::see_why(state, &resume),

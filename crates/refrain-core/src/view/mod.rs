@@ -130,6 +130,9 @@ pub struct Status {
     pub caps: Vec<CapUsage>,
     /// The last result of each gate.
     pub gates: Vec<Gate>,
+    /// What names gates and was left out at its start, as the user does not trust it; left out where there is nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub untrusted: Vec<String>,
     /// A person's answer to its claim, asked for last of all; left out if no person was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
@@ -365,6 +368,7 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
         limits: limits.clone(),
         caps: Vec::new(),
         gates: state.gate_results().filter_map(|result| Gate::of(state, result)).collect(),
+        untrusted: spec.untrusted.clone(),
         approval: Approval::of(state),
         last_failure: last_failure(state),
         saved: SavedWork::of(state),

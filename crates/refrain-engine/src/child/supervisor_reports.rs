@@ -7,7 +7,6 @@ use refrain_core::Spec;
 use refrain_core::event::{Event, Exit};
 use refrain_proc::{KeeperSpec, Report, Supervisor};
 use refrain_store::LoopDir;
-use refrain_store::project::worktree;
 use tokio::sync::mpsc;
 
 use super::conclusion::Ending;
@@ -51,10 +50,11 @@ pub(crate) fn supervise(
             Report::Exited { exit, stdout, stderr, listener, left, output_error } => {
                 let output_error = output_error.map(|error| error.to_string());
                 let mut event = listener.conclude(Ending { exit, stdout, stderr, left, output_error });
-                if let Event::AttemptFinished(finished) = &mut event {
-                    let says = || shared.lock().unwrap_or_else(PoisonError::into_inner).says(&spec);
-                    finished.state = if exit == Exit::Lost { None } else { says() };
-                    finished.needs = worktree::needs(&spec, finished.state);
+                if let Event::AttemptFinished(finished) = &mut event
+                    && exit != Exit::Lost
+                {
+                    let mut files = shared.lock().unwrap_or_else(PoisonError::into_inner);
+                    files.read_into(finished, &spec);
                 }
                 ChildEvent::Finished(Box::new(event))
             }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
+use refrain_core::values::whole_numbers;
 use schemars::{JsonSchema, schema_for};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -113,8 +114,7 @@ fn bounds(property: &Value) -> (u64, u64) {
 fn accepted(property: &Value) -> String {
     if is(property, "integer") {
         let (least, most) = bounds(property);
-        let most = if most == u64::MAX { " on".to_owned() } else { format!(" to {most}") };
-        return format!("whole numbers from {least}{most}");
+        return whole_numbers(least, most);
     }
     let words = [
         ("number", "numbers"),

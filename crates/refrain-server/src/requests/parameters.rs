@@ -1,6 +1,7 @@
 //! The requests that callers may send about existing loops, each named by its id (seed 003).
 
 use refrain_core::MAX_STEERING;
+use refrain_core::values::whole_numbers;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -38,7 +39,7 @@ impl WithWait {
     pub(crate) fn check(&self) -> Result<(), Refusal> {
         match self.wait_seconds {
             seconds if seconds > MOST_WAIT => {
-                let accepted = format!("accepted: whole numbers from 0 to {MOST_WAIT}");
+                let accepted = format!("accepted: {}", whole_numbers(0, MOST_WAIT.into()));
                 Err(Refusal::new(format!("wait_seconds {seconds}: {accepted}")))
             }
             _ => Ok(()),

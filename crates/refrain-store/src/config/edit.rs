@@ -1,10 +1,12 @@
 //! One key of the user's file: its value as it holds, and a change of it that keeps all else byte for byte.
 
 use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::values::OnStuck;
 use toml::de::{DeTable, DeValue};
 
 use super::file::{ConfigFile, key, unknown, user_file, user_place};
-use super::layers::Settings;
+use super::keys::Config;
+use super::layers::{Settings, unknown_agent};
 use super::schema::KeySchema;
 use super::setting::ConfigError;
 use super::show::Entry;
@@ -134,7 +136,11 @@ fn changed(place: &Utf8Path, old: &str, path: &[String], text: &str) -> Result<S
     for value in as_toml.into_iter().chain([as_text]) {
         let Some(new) = with(old, path, &value) else { return Err(KeyError::Form(place.to_owned())) };
         match (ConfigFile { path: place.to_owned(), text: new.clone() }).parse() {
-            Ok(_) => return Ok(new),
+            Ok(config) => {
+                let refused = refused_agent(&config, path);
+                return refused
+                    .map_or(Ok(new), |what| Err(KeyError::Value(format!("{}: {what}", key(path)))));
+            }
             Err(error) => refusal = refusal.or(Some(error)),
         }
     }
@@ -145,6 +151,17 @@ fn changed(place: &Utf8Path, old: &str, path: &[String], text: &str) -> Result<S
         None => format!("{} takes no such value", key(path)),
     };
     Err(KeyError::Value(why))
+}
+
+/// Why the key cannot name the agent that it names.
+fn refused_agent(config: &Config, path: &[String]) -> Option<String> {
+    let name = match (key(path).as_str(), &config.start.on_stuck) {
+        ("start.agent", _) => config.start.agent.as_deref()?,
+        ("start.on-stuck", Some(OnStuck::Agent(name))) => name,
+        _ => return None,
+    };
+    let why = unknown_agent(name, config)?;
+    Some(format!("{why}; refrain config set agents.NAME.command CMD adds one"))
 }
 
 /// The text with the value at the path, and nothing else changed; none if no simple edit does that.

@@ -1,6 +1,7 @@
 //! Why a value is not accepted, in words for people: by the schema, which knows of each key what is accepted. What the
 //! schema cannot say, like which durations there are, the readers of the values say themselves.
 
+use refrain_core::values::whole_numbers;
 use serde_json::Value as Json;
 use toml::Value;
 
@@ -53,7 +54,7 @@ impl Table<'_> {
         } else if takes("integer") {
             match value {
                 Value::Integer(number) if u32::try_from(*number).is_ok() => return None,
-                _ => format!("accepted: whole numbers from 0 to {}", u32::MAX),
+                _ => format!("accepted: {}", whole_numbers(0, u32::MAX.into())),
             }
         } else if takes("array") {
             match value {

@@ -14,7 +14,7 @@ use refrain_core::r#loop::{Approval, Attempt, LoopState, Outcome};
 use refrain_core::sandbox::{Host, RefusedHost, SandboxSpec, agent_hosts};
 use refrain_core::spec::{Limits, Millis, Permissions, Spec, Until};
 use refrain_core::text::printable;
-use refrain_core::view::{self, Alive, Status, Verification};
+use refrain_core::view::{self, Alive, Status, Tone, Verification};
 use refrain_engine::{ChangeSize, ladder};
 
 use crate::render::phrase::{self, Row};
@@ -296,6 +296,7 @@ fn header(spec: &Spec, limits: &Limits, width: Option<usize>) -> String {
         Row::exact("in", spec.working_dir.to_string()),
         Row::prose("until", until),
         Row::prose("proof", gates::intent(spec)),
+        Row::prose("lacks", gates::untrusted(&spec.untrusted)).with_tone(Tone::Attention),
         Row::prose("keeps", gates::protected(spec)),
     ]);
     if let Some(words) = commits::intent(spec) {
@@ -412,6 +413,9 @@ fn remarks(attempt: &Attempt, told: &str) -> String {
     }
     if let Some(miss) = finished.near_miss.filter(|_| attempt.claim.is_none()) {
         text.push_str(&note(&format!("nearly a claim: {}", miss.hint())));
+    }
+    if let Some(fault) = finished.state_fault {
+        text.push_str(&note(&format!("state.md: {}", fault.hint())));
     }
     text
 }
@@ -577,19 +581,25 @@ fn changed(ChangeSize { files, added, removed }: ChangeSize, was_dirty: bool) ->
 /// At most three commands for what a person does with a loop that needs nothing.
 fn next(status: &Status, has_changes: bool, has_branch: bool) -> String {
     let id = &status.id;
-    match (has_changes && has_branch, status.verification()) {
+    let mut next = match (has_changes && has_branch, status.verification()) {
         (true, Verification::Verified) => {
-            format!("refrain diff {id}, refrain merge {id}, refrain report {id}")
+            vec![format!("diff {id}"), format!("merge {id}"), format!("report {id}")]
         }
         (true, Verification::Unverified) => {
-            format!("refrain diff {id}, refrain merge {id} --unverified, refrain discard {id}")
+            vec![format!("diff {id}"), format!("merge {id} --unverified"), format!("discard {id}")]
         }
         (true, Verification::No | Verification::Pending) => {
-            format!("refrain diff {id}, refrain discard {id}, refrain logs {id}")
+            vec![format!("diff {id}"), format!("discard {id}"), format!("logs {id}")]
         }
-        (false, _) if has_changes => format!("refrain diff {id}, refrain report {id}, refrain logs {id}"),
-        (false, _) => format!("refrain report {id}, refrain logs {id}"),
+        (false, _) if has_changes => {
+            vec![format!("diff {id}"), format!("report {id}"), format!("logs {id}")]
+        }
+        (false, _) => vec![format!("report {id}"), format!("logs {id}")],
+    };
+    if !status.untrusted.is_empty() {
+        next.insert(0, "trust".to_owned());
     }
+    next.iter().take(3).map(|verb| format!("refrain {verb}")).collect::<Vec<_>>().join(", ")
 }
 
 /// How many iterations are told of at the end.

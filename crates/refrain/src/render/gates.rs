@@ -58,6 +58,19 @@ pub(crate) fn intent(spec: &Spec) -> String {
     text
 }
 
+/// What names gates and was left out, and what to do about it; empty if there is nothing.
+pub(crate) fn untrusted(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        names => {
+            let names = printable(&names.join(", ")).replace('\n', " ");
+            format!(
+                "gates of {names} are left out, as you do not trust them: refrain trust, then start again"
+            )
+        }
+    }
+}
+
 /// The gates that a project offers, for the question whether to use them.
 pub(crate) fn offered(gates: &[GateSpec]) -> String {
     let line = |gate: &GateSpec| {

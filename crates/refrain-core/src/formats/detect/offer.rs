@@ -58,7 +58,7 @@ pub fn offer(listing: &Listing) -> Offer {
             .note(format!("no gate is offered for {}{more}: inputs of tests, or examples", first.join(", ")));
     }
     let mut offer = draft.finish();
-    if !offer.gates.iter().any(|gate| gate.hard) {
+    if !offer.has_required() {
         offer.notes.insert(0, "no test was found that could be a gate: give one with --gate CMD".to_owned());
     }
     offer

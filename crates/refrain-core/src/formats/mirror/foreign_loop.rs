@@ -156,7 +156,8 @@ pub(super) fn words(text: &str) -> Result<PromiseText, Unread> {
 
 /// A number of iterations that a loop can continue from.
 pub(super) fn counted(iteration: u32) -> Result<u32, Unread> {
-    let accepted = || value("iteration", &iteration, format!("are whole numbers in 0..={MOST_COUNTED}"));
+    let accepted =
+        || value("iteration", &iteration, format!("are {}", values::whole_numbers(0, MOST_COUNTED.into())));
     Some(iteration).filter(|iteration| *iteration <= MOST_COUNTED).ok_or_else(accepted)
 }
 

@@ -10,6 +10,7 @@ use super::parts::{LoopPhase, Mark, pretty};
 use crate::r#loop::LoopState;
 use crate::session::Isolation;
 use crate::spec::Limits;
+use crate::values::whole_numbers;
 
 /// The folder of its files in a project, one per loop.
 pub(super) const FOLDER: &str = ".synthex/loops";
@@ -118,7 +119,8 @@ pub(super) fn read(text: &str) -> Result<ForeignLoop, Unread> {
         return Err(value("command", &state.command, "are commands that begin with /"));
     }
     if !(1..=Limits::MAX_GRANT).contains(&state.max_iterations) {
-        return Err(value("max_iterations", &state.max_iterations, "are whole numbers in 1..=200"));
+        let accepted = format!("are {}", whole_numbers(1, Limits::MAX_GRANT.into()));
+        return Err(value("max_iterations", &state.max_iterations, accepted));
     }
     let times = [("started_at", Some(&state.started_at)), ("last_updated", Some(&state.last_updated))];
     for (key, time) in times.into_iter().chain([("exited_at", state.exited_at.as_ref())]) {

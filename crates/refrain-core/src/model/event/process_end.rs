@@ -7,7 +7,7 @@ use crate::agent::AgentReport;
 use crate::fingerprint::Fingerprint;
 use crate::gate::{GateName, Verdict};
 use crate::promise::NearMiss;
-use crate::prompt::state_file::WorkStatus;
+use crate::prompt::state_file::{StatusFault, WorkStatus};
 use crate::sandbox::RefusedHost;
 use crate::spec::Millis;
 use crate::work::WorkDigest;
@@ -40,6 +40,9 @@ pub struct AttemptFinished {
     /// What a person has to do in its own words, where it left `blocked` there with some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs: Option<String>,
+    /// Why what it wrote there does not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state_fault: Option<StatusFault>,
     /// What git would run, or where it would push, that is not as it was when the loop started: the names of settings and
     /// files. Refrain's git does not run or use it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -87,6 +90,7 @@ impl AttemptFinished {
             work: None,
             state: None,
             needs: None,
+            state_fault: None,
             git_changed: Vec::new(),
             refused: Vec::new(),
             idle: false,

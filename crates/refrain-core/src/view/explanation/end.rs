@@ -42,7 +42,7 @@ fn completed(state: &LoopState, claim: ClaimSource) -> String {
         false if state.spec.has_hard_gates() => {
             format!("{who}{}{}", approved(state), without_tests(state))
         }
-        false => format!("{who}{}; unverified, as no gate checks it", approved(state)),
+        false => format!("{who}{}; {}", approved(state), unverified(&state.spec)),
     }
 }
 
@@ -79,7 +79,15 @@ fn counted(state: &LoopState) -> String {
         (false, _) if state.spec.has_hard_gates() => {
             format!("{done}; unverified, as not every required gate passed")
         }
-        (false, _) => format!("{done}{approved}; unverified, as no gate checks it"),
+        (false, _) => format!("{done}{approved}; {}", unverified(&state.spec)),
+    }
+}
+
+/// Why no gate verified the work of a loop without required gates.
+fn unverified(spec: &Spec) -> &'static str {
+    match spec.untrusted.is_empty() {
+        true => "unverified, as no gate checks it",
+        false => "unverified, as its gates are not trusted and were left out",
     }
 }
 

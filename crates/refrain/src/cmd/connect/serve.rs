@@ -8,6 +8,7 @@ use camino::Utf8PathBuf;
 use jiff::Timestamp;
 use refrain_app::{Caller, Code, Context, RequestError};
 use refrain_core::text::printable;
+use refrain_core::values::whole_number;
 use refrain_engine::tool::Tool;
 use refrain_engine::{Key, chain};
 use refrain_server::http::{self, Address, Server, Tls, Way};
@@ -29,10 +30,10 @@ pub(crate) struct Args {
     #[command(subcommand)]
     verb: Option<Verb>,
     /// The port; 0 is any that is free
-    #[arg(long, value_name = "N", default_value_t = 7773, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 7773, allow_negative_numbers = true, value_parser = |text: &str| whole_number(text, 0..=u16::MAX))]
     port: u16,
     /// The address to listen on; one that others can reach needs --tls-cert and --tls-key, or --behind-proxy
-    #[arg(long, value_name = "ADDR", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    #[arg(long, value_name = "ADDR", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST), value_parser = address)]
     host: IpAddr,
     /// A proxy stands in front that speaks TLS and asks people who they are; ORIGIN is how they reach it, as
     /// https://loops.example.org
@@ -94,6 +95,10 @@ enum TokenVerb {
         /// Its id, as refrain serve token list prints it
         id: String,
     },
+}
+
+fn address(text: &str) -> Result<IpAddr, String> {
+    text.parse().map_err(|_| "accepted: an IP address, like 127.0.0.1 or ::1".to_owned())
 }
 
 /// How long a server that ends waits for loops that it is just handing to their runners.

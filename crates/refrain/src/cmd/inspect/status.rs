@@ -130,6 +130,7 @@ fn text(
         Row::exact("in", format!("{}{gone}", status.working_dir)),
         Row::prose("git", commits::summary(status)),
         Row::prose("gates", gates::row(&status.gates)),
+        Row::prose("untrusted", gates::untrusted(&status.untrusted)).with_tone(Tone::Attention),
         Row::exact("verified tree", status.tree.clone().unwrap_or_default()),
         Row::prose("signature", status.signature.clone()),
         Row::prose("shared", phrase::caps(&status.caps)),

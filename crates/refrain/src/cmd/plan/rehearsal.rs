@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use refrain_app::plan::Prepared;
-use refrain_app::{Code, RequestError};
+use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::plan::TaskId;
 use refrain_core::plan::view::{Checked, Waves};
@@ -42,8 +42,9 @@ struct TaskPreview {
     tokens: u64,
 }
 
-/// Prints it, unless a run would be refused.
+/// Prints it; refuses what a run would refuse.
 pub(super) fn show(
+    context: &Context,
     prepared: &Prepared,
     texts: &Texts<'_>,
     name: Option<&LoopId>,
@@ -63,6 +64,7 @@ pub(super) fn show(
     };
     if json {
         out::print_json(&rehearsal)?;
+        prepared.check_trust(context)?;
         return Ok(Code::Done.into());
     }
     let mut text = narrator::header(spec, &spec.limits, out::terminal_width());
@@ -79,6 +81,7 @@ pub(super) fn show(
     out::print(&text);
     let notes = notes.iter().cloned().chain(prepared.over_budget(texts));
     notes.for_each(|note| out::tell_line("", &format!("note: {note}")));
+    prepared.check_trust(context)?;
     out::tell_line("", "nothing was begun; without --dry-run it is");
     Ok(Code::Done.into())
 }

@@ -137,7 +137,7 @@ pub(in crate::cmd) fn run_plan(
     let prepared = Prepared::runnable(context, request, &mut out::tell_note)?;
     let texts = prepared.texts(context)?;
     if dry_run {
-        return rehearsal::show(&prepared, &texts, name.as_ref(), show.json);
+        return rehearsal::show(context, &prepared, &texts, name.as_ref(), show.json);
     }
     prepared.check_trust(context)?;
     let too_long = prepared.over_budget(&texts);

@@ -342,6 +342,9 @@ fn a_short_timeout_without_a_unit_is_named() {
     assert!(start("a", "20").contains("--timeout 20 is 20 seconds for each attempt"));
     assert!(!start("b", "20s").contains("seconds for each"));
     assert!(!start("c", "600").contains("seconds for each"));
+    let hasty = ["start", "--command", &agent, "--name", "d", "--timeout", "1ms", "-m", "1", "p"];
+    let said = sandbox.refrain(&hasty).stderr;
+    assert!(said.contains("--timeout 1ms ends each attempt in less than a second"), "{said}");
 }
 
 #[test]

@@ -128,7 +128,7 @@ fn what_proves_it_where_nobody_says() {
     let shown = sandbox.refrain(&words).with_code(0);
     assert!(shown.stderr.contains("unverified (--verify CMD)"), "{}", shown.stderr);
     testkit::write(&sandbox.project().join("Cargo.toml"), "[package]\nname = \"x\"\n");
-    let shown = sandbox.refrain(&words).with_code(0);
+    let shown = sandbox.refrain(&[&words[..], &["--yes"]].concat()).with_code(0);
     assert!(
         shown.stderr.contains("as there is a Cargo.toml, the gate is cargo check && cargo test"),
         "{}",
@@ -285,7 +285,7 @@ fn the_configuration_has_defaults_for_plans() {
     assert_eq!(given["waves"]["jobs"], 1);
     testkit::write(&file, "[plan]\njobs = 65\n");
     let said = sandbox.refrain(&["trust", "--show"]).with_code(2).stderr;
-    assert!(said.contains("plan.jobs") && said.contains("1..=64"), "{said}");
+    assert!(said.contains("plan.jobs") && said.contains("1 to 64"), "{said}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 use testkit::Sandbox;
 
+use crate::adapters::agents::claude;
 use crate::surfaces::terminal::Terminal;
 use crate::{CLAIM, plain_folder, sandbox};
 
@@ -47,7 +48,8 @@ fn a_project_is_made_ready_once() {
     let said = sandbox.refrain(&ALL).with_code(0).stdout;
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines[..4], names.map(|name| format!("{name}: written")), "{said}");
-    assert!(lines[4].contains("refrain trust"), "{said}");
+    let hash = lines[4].split_once("next: refrain trust --show, then refrain trust --hash ").unwrap().1;
+    let hash = hash.split(';').next().unwrap().to_owned();
     // The dry run showed exactly what was written.
     let shown: String = rehearsed
         .lines()
@@ -62,6 +64,19 @@ fn a_project_is_made_ready_once() {
     let again = sandbox.refrain(&ALL).with_code(0).stdout;
     assert_eq!(again, names.map(|name| format!("{name}: left as it is\n")).concat());
     assert_eq!(sandbox.snapshot(), with, "twice is once");
+    sandbox.refrain(&["trust", "--hash", &hash]).with_code(0);
+}
+
+#[test]
+fn the_start_that_is_proposed_works_without_a_test() {
+    let sandbox = sandbox();
+    let said = sandbox.refrain(&["init", "--yes", "--agent", "claude"]).with_code(0).stdout;
+    let goal = said.split_once("next: refrain start \"").unwrap().1.trim_end_matches(['"', '\n']);
+    assert!(read(&sandbox, "refrain.toml").contains("\n# No test was found"), "{said}");
+    sandbox.git(&["add", "."]);
+    sandbox.git(&["commit", "-qm", "Refrain"]);
+    let claude = claude(&sandbox, "says '<promise>COMPLETE</promise>'");
+    sandbox.refrain(&["start", "--command", &claude, goal]).with_code(0);
 }
 
 #[test]

@@ -212,7 +212,7 @@ fn name(
     if is_behind_it || found.began == Some(state.started_at) {
         let error = format!("{file}: it is loop {id} of this project, which continues as it is");
         let error = RequestError::new(Code::Refused, error).hint(format!("refrain resume {id}"));
-        return Err(error.hint(format!("where it is to begin anew: refrain archive {id} frees its name")));
+        return Err(error.hint(format!("to begin anew, free its name: refrain archive {id}")));
     }
     Ok(None)
 }

@@ -36,6 +36,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
     }
     // The tasks are well, and cannot begin here all the same.
     prepared.service.admit_repository(&prepared.spec)?;
+    prepared.check_trust(context)?;
     Ok(Code::Done.into())
 }
 
