@@ -7,11 +7,12 @@ use refrain_core::git::Oid;
 use refrain_core::plan::{PlanEnd, PlanEvent, PlanState, Stage, TaskStarted, TaskState};
 use refrain_core::view::report::{Check, Subject, Verdict};
 use refrain_core::{LoopId, Record};
+use refrain_git::Repository;
 use refrain_store::{JournalError, journal};
 
-use crate::{EngineError, Service, chain};
-
+use super::landing::Landing;
 use crate::git_steps::repository;
+use crate::{EngineError, Service, chain};
 
 impl Service {
     pub(crate) fn plan_events(&self, id: &LoopId) -> Result<Vec<Record<PlanEvent>>, EngineError> {
@@ -53,6 +54,37 @@ impl Service {
             .flat_map(|task| (1..=task.rounds).map(|round| state.spec.branch(&task.card.id, round)))
             .collect();
         found.unwrap_or_default().into_iter().filter(|branch| !empty.contains(branch)).collect()
+    }
+
+    /// The plans that are over and still have branches of tasks that landed, with these branches: their runner was killed
+    /// before it removed them.
+    pub(crate) fn uncleared_plans(
+        &self,
+        repository: &Repository,
+    ) -> Result<Vec<(PlanState, Vec<String>)>, EngineError> {
+        let mut all = Vec::new();
+        for dir in self.project().plan_dirs()? {
+            let Ok(state) = journal::read_as::<PlanState>(&dir).map(|read| read.state) else { continue };
+            if !state.is_final() {
+                continue;
+            }
+            let landed = state.tasks.iter().filter(|task| matches!(task.stage, Stage::Landed { .. }));
+            let rounds = landed.flat_map(|task| (1..=task.rounds).map(|round| (&task.card.id, round)));
+            let names: Vec<_> =
+                rounds.map(|(id, round)| format!("refs/heads/{}", state.spec.branch(id, round))).collect();
+            let found = repository.references(&names)?.into_keys();
+            let found: Vec<_> =
+                found.filter_map(|name| Some(name.strip_prefix("refs/heads/")?.to_owned())).collect();
+            if !found.is_empty() {
+                all.push((state, found));
+            }
+        }
+        Ok(all)
+    }
+
+    pub(crate) fn clear_plan(&self, state: &PlanState) {
+        let env = environment::of_git(&state.spec.each, self.host().env.iter().cloned());
+        Landing::of(self, state.spec.each.git.pins.clone(), env).clear(state);
     }
 
     /// Whether the commits of a completed plan are on a branch.

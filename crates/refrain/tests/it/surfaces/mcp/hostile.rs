@@ -16,8 +16,8 @@ use crate::{CLAIM, sandbox};
 #[case::an_empty_goal(json!({"goal": " "}), "goal")]
 #[case::too_many_iterations(json!({"goal": "p", "max_iterations": 201}), "max_iterations 201: accepted:")]
 #[case::none(json!({"goal": "p", "max_iterations": 0}), "max_iterations 0")]
-#[case::less_than_none(json!({"goal": "p", "max_iterations": -1}), "-1")]
-#[case::a_word_for_a_number(json!({"goal": "p", "max_iterations": "many"}), "many")]
+#[case::less_than_none(json!({"goal": "p", "max_iterations": -1}), "loop_start: max_iterations: -1 is too small; accepted: 1 or more")]
+#[case::a_word_for_a_number(json!({"goal": "p", "max_iterations": "many"}), "max_iterations: \"many\" is of type string; accepted: integer")]
 #[case::too_much_money(json!({"goal": "p", "max_cost_usd": 51}), "max_cost_usd 51: accepted:")]
 #[case::no_money(json!({"goal": "p", "max_cost_usd": 0}), "max_cost_usd 0")]
 #[case::money_that_cannot_be_counted(json!({"goal": "p", "max_cost_usd": 3}), "max_cost_usd 3: generic does not say")]
@@ -31,6 +31,7 @@ use crate::{CLAIM, sandbox};
 #[case::a_command_that_is_not_there(json!({"goal": "p", "command": "/no/such/agent"}), "/no/such/agent")]
 #[case::a_command_that_cannot_be_read(json!({"goal": "p", "command": "'half"}), "command")]
 #[case::a_name_with_a_nul(json!({"goal": "p", "name": "a\u{0}b"}), "name")]
+#[case::a_word_for_a_list(json!({"goal": "p", "gates": "true"}), "gates: \"true\" is of type string; accepted: array")]
 #[case::a_gate_without_a_command(json!({"goal": "p", "gates": [" "]}), "gates")]
 fn what_is_out_of_bounds_is_refused_by_name(#[case] mut asked: Value, #[case] says: &str) {
     let sandbox = sandbox();
