@@ -289,7 +289,7 @@ fn agent(args: &WorkArgs, settings: &Settings) -> Result<AgentSpec, RequestError
         args.prompt_mode.map(PromptMode::from).or(start.prompt_mode).unwrap_or(PromptMode::Auto);
     if kind == AgentKind::Acp && !matches!(prompt_mode, PromptMode::Auto | PromptMode::Stdin) {
         let who = who(args.prompt_mode.is_some(), settings, "prompt-mode");
-        let error = format!("{who}: an ACP agent gets its prompt in the protocol; accepted is auto");
+        let error = format!("{who}: an ACP agent gets its prompt in the protocol; accepted: auto");
         return Err(RequestError::usage(error));
     }
     // Defaults for agents in general do not apply to a command, which has no such options.
@@ -297,7 +297,7 @@ fn agent(args: &WorkArgs, settings: &Settings) -> Result<AgentSpec, RequestError
     for (is_given, flag) in [(args.model.is_some(), "--model"), (args.permissions.is_some(), "--permissions")]
     {
         if is_given && !tellable {
-            let error = ": a generic command cannot be told; accepted are known agents";
+            let error = ": a generic command cannot be told; accepted: known agents";
             return Err(RequestError::usage(Message::from(flag).then(error))
                 .hint("--agent-arg passes an argument of its own"));
         }
@@ -330,13 +330,13 @@ fn program(args: &WorkArgs, settings: &Settings) -> Result<(AgentKind, String, V
         return Ok((kind, command.program.clone(), command.args.clone()));
     }
     let Some(kind) = asked else {
-        let error = "what is to run is missing; accepted is --command or --agent";
+        let error = "what is to run is missing; accepted: --command or --agent";
         return Err(
             RequestError::usage(error).hint("start.command or start.agent of the configuration says it too")
         );
     };
     let program = kind.program().ok_or_else(|| {
-        let accepted = ": accepted is that with --command, which says what to run";
+        let accepted = ": accepted: that with --command, which says what to run";
         RequestError::usage(Message::from("--agent ").then(kind.to_string()).then(accepted))
     })?;
     Ok((kind, program.to_owned(), Vec::new()))
@@ -353,8 +353,7 @@ fn output_format(
         (format @ (OutputFormat::Text | OutputFormat::Json), kind) if kind.streams() => {
             let name = if format == OutputFormat::Text { "text" } else { "json" };
             let who = who(args.output_format.is_some(), settings, "output-format");
-            let error =
-                format!("{who} {name}: of {kind} its stream is read; accepted are auto and stream-json");
+            let error = format!("{who} {name}: of {kind} its stream is read; accepted: auto and stream-json");
             Err(RequestError::usage(error).hint("--agent generic reads what any command prints"))
         }
         (format, _) => Ok(format),
@@ -389,7 +388,9 @@ fn admits(args: &WorkArgs, settings: &Settings, agent: &AgentSpec) -> Result<(),
             let (origin, key) = (settings.origin_of_cap(which), which.key());
             let (kind, what) = (agent.kind, "does not say what it costs, so this cap could not be kept");
             let error = RequestError::usage(format!("{origin}: budget.{key}: {kind} {what}"));
-            Err(error.hint("accepted are claude, opencode, acp; and codex, gemini with --model and a price for that model"))
+            Err(error.hint(
+                "accepted: claude, opencode, acp; and codex, gemini with --model and a price for that model",
+            ))
         }
         _ => Ok(()),
     }

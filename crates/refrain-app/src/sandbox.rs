@@ -42,8 +42,7 @@ pub(crate) fn of(
     };
     if sandbox.processes < SandboxSpec::FEWEST_PROCESSES {
         let (given, fewest) = (sandbox.processes, SandboxSpec::FEWEST_PROCESSES);
-        let error =
-            format!("sandbox.processes = {given}: too few for a build; accepted are {fewest} and more");
+        let error = format!("sandbox.processes = {given}: too few for a build; accepted: {fewest} and more");
         return Err(RequestError::usage(error));
     }
     for Hidden { owner, path, is_program } in refrain_engine::sandbox::hidden(&context.host, spec, &sandbox) {
@@ -93,7 +92,7 @@ fn paths(context: &Context, key: &str, paths: &[Utf8PathBuf]) -> Result<Vec<Utf8
         Ok(inside) => Ok(Utf8Path::new(home).join(inside)),
         Err(_) if path.is_absolute() => Ok(path.clone()),
         Err(_) => {
-            let error = format!("sandbox.{key}: {path:?} is relative; accepted are absolute paths and ~/");
+            let error = format!("sandbox.{key}: {path:?} is relative; accepted: absolute paths and ~/");
             Err(RequestError::usage(error))
         }
     };

@@ -13,7 +13,7 @@ pub(crate) mod intent;
 pub(crate) mod message;
 pub(crate) mod reconcile_history;
 pub(crate) mod save;
-pub(crate) mod staged;
+pub(crate) mod staging_cache;
 
 use camino::Utf8Path;
 use refrain_core::LoopId;
@@ -21,7 +21,7 @@ use refrain_core::git::{Base, CommitReport, CommitResult, Exposed, Oid, Operatio
 use refrain_core::glob::PathGlob;
 
 use crate::Cancel;
-use crate::candidate::before::Before;
+use crate::candidate::initial_changes::Before;
 use crate::candidate::memory::Staged;
 use crate::candidate::stage::{bring_back, stage};
 use crate::candidate::status::{Status, has_conflicts};

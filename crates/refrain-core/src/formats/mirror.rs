@@ -5,19 +5,19 @@
 //! One module per system, each with a writer and a reader of its format; [`read`] recognizes a system by the content.
 
 mod check;
+mod command_line;
 mod descartes;
-mod found;
+mod foreign_loop;
 mod parts;
 mod ralph;
 mod ralph_loop;
 mod randroid;
-mod read;
+mod reader;
 mod scud;
 mod spec;
 mod synthex;
 #[cfg(test)]
 mod tests;
-mod words;
 
 use std::fmt;
 use std::str::FromStr;
@@ -31,10 +31,10 @@ use crate::r#loop::LoopState;
 use crate::spec::Spec;
 
 pub use check::Check;
-pub use found::{CannotContinue, ForeignLoop, Promised, Prompt, Unread, admits as admits_prompt};
+pub use foreign_loop::{CannotContinue, ForeignLoop, Promised, Prompt, Unread, admits as admits_prompt};
 pub use parts::LoopPhase;
 pub use ralph_loop::{ADVISORY, PATH as RALPH_LOOP, is_active as is_ralph_loop_active};
-pub use read::read;
+pub use reader::read;
 pub use spec::{CarriedCounter, Mirror, MirrorName};
 
 use parts::Mark;
@@ -184,7 +184,7 @@ impl FromStr for Mirror {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let accepted = || format!("accepted are {}", Self::ALL.map(|mirror| mirror.to_string()).join(", "));
+        let accepted = || format!("accepted: {}", Self::ALL.map(|mirror| mirror.to_string()).join(", "));
         Self::ALL.into_iter().find(|mirror| mirror.to_string() == text).ok_or_else(accepted)
     }
 }

@@ -1,5 +1,5 @@
 //! Proposals to a project's instructions for agents, from finished loops: an agent is asked, in a process of its own
-//! (`memory/afterwards`), what it would change. Its answer passes the gates of `core::evolution` or is dropped; a
+//! (`memory/background_work`), what it would change. Its answer passes the gates of `core::evolution` or is dropped; a
 //! person applies or dismisses the proposal. None of that can change the loop.
 
 use std::fs;
@@ -160,7 +160,7 @@ impl Service {
 
     /// The proposals to the instructions of this project, newest first.
     pub fn proposals(&self) -> Result<Vec<Proposed>, EngineError> {
-        let found = proposals::list(&self.project);
+        let found = proposals::list(&self.project)?;
         let mut loops = Vec::new();
         // Only what was taken over is measured.
         if found.iter().any(|proposal| proposal.standing == ProposalState::Applied) {
@@ -210,7 +210,7 @@ impl Service {
     }
 
     fn open_proposal(&self, id: &LoopId) -> Result<Proposal, EvolutionError> {
-        let found = proposals::read(&self.project, id).ok_or_else(|| EvolutionError::None(id.clone()))?;
+        let found = proposals::read(&self.project, id)?.ok_or_else(|| EvolutionError::None(id.clone()))?;
         let what = match found.standing {
             ProposalState::Open => return Ok(found),
             ProposalState::Applied => "applied",

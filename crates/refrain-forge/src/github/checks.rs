@@ -6,8 +6,8 @@ use refrain_core::text::{clip, printable};
 use serde::Deserialize;
 
 use crate::checks::{Check, CheckState, Checks, Configured};
+use crate::error::Trouble;
 use crate::github::{GitHub, path};
-use crate::trouble::Trouble;
 
 /// The longest summary of a check, in bytes.
 const SUMMARY: usize = 4 << 10;

@@ -4,7 +4,7 @@
 use camino::Utf8Path;
 use refrain_core::git::{LeftOut, Oid, RepoPath};
 
-use crate::candidate::before::Before;
+use crate::candidate::initial_changes::Before;
 use crate::candidate::{Candidate, ChosenFile, Rules, next_object, screen, why};
 use crate::error::GitError;
 use crate::plumbing::git::Git;

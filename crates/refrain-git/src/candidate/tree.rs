@@ -6,7 +6,7 @@ use refrain_core::glob::PathGlob;
 
 use crate::Cancel;
 use crate::candidate::Rules;
-use crate::candidate::before::Before;
+use crate::candidate::initial_changes::Before;
 use crate::candidate::memory::{ReadStamps, Staged};
 use crate::candidate::stage::stage;
 use crate::candidate::submodules::look;

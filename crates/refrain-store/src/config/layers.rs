@@ -13,9 +13,9 @@ use refrain_core::sandbox::SandboxMode;
 use refrain_core::spec::AgentKind;
 
 use super::caps::only_lowers;
-use super::given::{ConfigError, Origin, Setting, Values};
 use super::keys::Config;
 use super::memory::refuse_in_a_project;
+use super::setting::{ConfigError, Origin, Setting, Values};
 use super::{file, nearest, variables};
 use crate::access::trust::{Content, Trust};
 use crate::project::layout::Project;
@@ -144,8 +144,7 @@ impl Settings {
         let names: Vec<&str> = names.collect();
         let meant = nearest(name, names.iter().copied()).map(|meant| format!("; did you mean {meant}?"));
         let accepted = names.join(", ");
-        let what =
-            format!("there is no agent {name:?}; accepted are {accepted}{}", meant.unwrap_or_default());
+        let what = format!("there is no agent {name:?}; accepted: {accepted}{}", meant.unwrap_or_default());
         Err(ConfigError::Wrong { at: self.origin("agent"), what })
     }
 

@@ -94,7 +94,7 @@ impl Post {
             return None;
         }
         let why = self.trouble.unwrap_or_else(|| "there was no time".to_owned());
-        Some(format!("{why}; it is told by the loop's next runner, or by refrain resume --all"))
+        Some(format!("{why}; the loop's next runner sends it, or refrain resume --all"))
     }
 }
 
