@@ -109,7 +109,6 @@ const FILTERING: &[&str] = &[
     "status",
     "switch",
     "update-index",
-    "worktree",
     "write-tree",
 ];
 
