@@ -446,7 +446,7 @@ impl From<RememberError> for RequestError {
     fn from(error: RememberError) -> Self {
         match error {
             RememberError::File(error) => error.into(),
-            RememberError::Empty => Self::usage("TEXT has no words; accepted is what is to be remembered"),
+            RememberError::Empty => Self::usage("TEXT has no words; accepted: what is to be remembered"),
             RememberError::Secret(_) => Self::usage(chain(&error)).hint("say it without the secret"),
         }
     }

@@ -110,7 +110,7 @@ pub struct StartLoop {
 
 /// The specification of a request, and notes on it.
 #[derive(Debug)]
-pub struct Resolved {
+pub struct ResolvedStart {
     pub spec: Spec,
     /// What the user should know about its gates.
     pub notes: Vec<String>,
@@ -127,7 +127,7 @@ pub fn spec(
     settings: &Settings,
     service: &Service,
     dir: &Utf8Path,
-) -> Result<Resolved, RequestError> {
+) -> Result<ResolvedStart, RequestError> {
     let (start, options) = (&settings.config.start, &request.options);
     let gates = GateChoice {
         // Research changes no code.
@@ -137,7 +137,7 @@ pub fn spec(
         ..GateChoice::default()
     };
     let resolved = common(context, &options.work, gates, settings, service, dir)?;
-    let Resolved { spec, notes, offered, untrusted_gates } = resolved;
+    let ResolvedStart { spec, notes, offered, untrusted_gates } = resolved;
     let prompt = prompt::prompt(context, request, settings)?;
     if matches!(spec.agent.prompt_mode, PromptMode::Arg | PromptMode::Env) {
         prompt_limit::check(&prompt).map_err(|error| {
@@ -183,7 +183,7 @@ pub fn spec(
             .hint("without --no-promise, or with --completion-promise TEXT, the agent claims"));
     }
     check_caps(settings, &spec.agent)?;
-    Ok(Resolved { spec, notes, offered, untrusted_gates })
+    Ok(ResolvedStart { spec, notes, offered, untrusted_gates })
 }
 
 /// The part of a specification that does not depend on the goal, and notes on its gates: the agent, the folder, the
@@ -195,7 +195,7 @@ pub fn common(
     settings: &Settings,
     service: &Service,
     dir: &Utf8Path,
-) -> Result<Resolved, RequestError> {
+) -> Result<ResolvedStart, RequestError> {
     let project = service.project();
     let start = &settings.config.start;
     let agent = agent(args, settings)?;
@@ -246,7 +246,7 @@ pub fn common(
     spec.add_default_gates(proof.default_gates);
     spec.clean_checkout = !spec.gates.is_empty() && args.gates.are_clean(start.clean_checkout);
     spec.sandbox = crate::sandbox::of(context, &spec, (&args.sandbox, &settings.config.sandbox), &mut notes)?;
-    Ok(Resolved { spec, notes, offered: proof.offered, untrusted_gates: proof.untrusted_gates })
+    Ok(ResolvedStart { spec, notes, offered: proof.offered, untrusted_gates: proof.untrusted_gates })
 }
 
 /// The given protections that cover no file.
@@ -311,7 +311,7 @@ fn agent(args: &WorkArgs, settings: &Settings) -> Result<AgentSpec, RequestError
         args.prompt_mode.map(PromptMode::from).or(start.prompt_mode).unwrap_or(PromptMode::Auto);
     if kind == AgentKind::Acp && !matches!(prompt_mode, PromptMode::Auto | PromptMode::Stdin) {
         let who = who(args.prompt_mode.is_some(), settings, "prompt-mode");
-        let error = format!("{who}: an ACP agent gets its prompt in the protocol; accepted is auto");
+        let error = format!("{who}: an ACP agent gets its prompt in the protocol; accepted: auto");
         return Err(RequestError::usage(error));
     }
     // Defaults for agents in general do not apply to a command, which has no such options.
@@ -319,7 +319,7 @@ fn agent(args: &WorkArgs, settings: &Settings) -> Result<AgentSpec, RequestError
     for (is_given, flag) in [(args.model.is_some(), "--model"), (args.permissions.is_some(), "--permissions")]
     {
         if is_given && !tellable {
-            let error = ": a generic command cannot be told; accepted are known agents";
+            let error = ": a generic command cannot be told; accepted: known agents";
             return Err(RequestError::usage(Message::from(flag).then(error))
                 .hint("--agent-arg passes an argument of its own"));
         }
@@ -352,13 +352,13 @@ fn program(args: &WorkArgs, settings: &Settings) -> Result<(AgentKind, String, V
         return Ok((kind, command.program.clone(), command.args.clone()));
     }
     let Some(kind) = asked else {
-        let error = "what is to run is missing; accepted is --command or --agent";
+        let error = "what is to run is missing; accepted: --command or --agent";
         return Err(
             RequestError::usage(error).hint("start.command or start.agent of the configuration says it too")
         );
     };
     let program = kind.program().ok_or_else(|| {
-        let accepted = ": accepted is that with --command, which says what to run";
+        let accepted = ": accepted: that with --command, which says what to run";
         RequestError::usage(Message::from("--agent ").then(kind.to_string()).then(accepted))
     })?;
     Ok((kind, program.to_owned(), Vec::new()))
@@ -375,8 +375,7 @@ fn output_format(
         (format @ (OutputFormat::Text | OutputFormat::Json), kind) if kind.streams() => {
             let name = if format == OutputFormat::Text { "text" } else { "json" };
             let who = who(args.output_format.is_some(), settings, "output-format");
-            let error =
-                format!("{who} {name}: of {kind} its stream is read; accepted are auto and stream-json");
+            let error = format!("{who} {name}: of {kind} its stream is read; accepted: auto and stream-json");
             Err(RequestError::usage(error).hint("--agent generic reads what any command prints"))
         }
         (format, _) => Ok(format),
@@ -417,7 +416,7 @@ pub fn check_caps(settings: &Settings, agent: &AgentSpec) -> Result<(), RequestE
     }
     let (origin, key, kind) = (settings.origin_of_cap(which), which.key(), agent.kind);
     let error = format!(
-        "{origin}: budget.{key}: {kind} does not say what it costs, so this cap could not be kept; accepted are claude, \
+        "{origin}: budget.{key}: {kind} does not say what it costs, so this cap could not be kept; accepted: claude, \
          opencode, acp; and codex, gemini with --model and a price for that model"
     );
     let cure = match &origin {

@@ -9,14 +9,14 @@ pub mod state_file;
 pub mod summary;
 
 mod commits;
-mod failing;
-mod fixed;
+mod failing_tests;
 mod gates;
-mod outside;
+mod instructions;
+mod outside_objections;
 mod parts;
 mod quote;
 mod run;
-mod touching;
+mod touched_paths;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
@@ -36,7 +36,7 @@ pub use parts::{FAILURE_EXCERPT, NOTES_EXCERPT};
 
 pub(crate) use gates::what_gates_said;
 pub(crate) use parts::{Excerpt, charged, fenced, fenced_as, last_iteration, outcome};
-pub(crate) use touching::what_was_touched;
+pub(crate) use touched_paths::what_was_touched;
 
 use parts::separate;
 use state_file::StatusFault;
@@ -57,7 +57,7 @@ pub fn first(spec: &Spec) -> String {
 fn beginning(spec: &Spec, in_session: bool) -> String {
     let mut prompt = spec.prompt.clone();
     separate(&mut prompt);
-    prompt.push_str(&fixed::how_it_works(spec, in_session));
+    prompt.push_str(&instructions::how_it_works(spec, in_session));
     if let Some(section) = spec.memory.as_ref().and_then(|memory| memory::section(&memory.recalled)) {
         separate(&mut prompt);
         prompt.push_str(&section);
@@ -73,13 +73,13 @@ pub fn assemble(state: &LoopState, quoted: Quoted<'_>) -> String {
     let last = last_iteration(state);
     let committed = state.git.last.as_ref().filter(|report| report.iteration + 1 == state.iteration);
     let failed = last.and_then(|last| what_failed(last, quoted.attempt(), excerpt));
-    let touched = touching::what_was_touched(state, quoted.protected(), excerpt);
+    let touched = touched_paths::what_was_touched(state, quoted.protected(), excerpt);
     let gates = what_gates_said(state, quoted, excerpt);
     let failures: Vec<_> = failed.into_iter().chain(touched).chain(gates).collect();
     let more = (!failures.is_empty() && quoted.has_output()).then(|| where_more_is(state));
     let others = [
         gates::what_a_person_said(state),
-        outside::objection(state, quoted.outside(), excerpt),
+        outside_objections::objection(state, quoted.outside(), excerpt),
         blocked(state),
         last.and_then(what_was_nearly_said),
         last.and_then(|last| what_did_not_count(state, last)),

@@ -71,9 +71,9 @@ pub enum EngineError {
         /// The plan of that project that was probably meant.
         nearest: Option<LoopId>,
     },
-    #[error("{0} is a plan; accepted are loops, such as those of its tasks")]
+    #[error("{0} is a plan; accepted: loops, such as those of its tasks")]
     IsPlan(LoopId),
-    #[error("{0} is a loop; accepted are plans")]
+    #[error("{0} is a loop; accepted: plans")]
     IsLoop(LoopId),
     #[error("{0} is archived already")]
     Archived(LoopId),

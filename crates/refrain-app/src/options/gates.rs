@@ -110,7 +110,7 @@ impl FromStr for GateOption {
 
 fn command(text: &str) -> Result<String, String> {
     match text.trim().is_empty() || text.contains('\0') {
-        true => Err("accepted is a shell command".to_owned()),
+        true => Err("accepted: a shell command".to_owned()),
         false => Ok(text.to_owned()),
     }
 }
@@ -241,8 +241,9 @@ impl GateArgs {
             }
             if gates.is_empty() {
                 let error = format!("--auto-gates: {}", offer.notes.join("; "));
-                return Err(RequestError::usage(error)
-                    .hint("accepted is a project with tests, or --gate CMD with it"));
+                return Err(
+                    RequestError::usage(error).hint("accepted: a project with tests, or --gate CMD with it")
+                );
             }
             gates.sort_by_key(GateSpec::is_review);
             protect.frozen.extend(offer.protect);
@@ -287,9 +288,7 @@ impl GateArgs {
         let mut names: Vec<GateName> = Vec::new();
         for name in given.iter().filter_map(|(asked, ..)| asked.name.as_ref()) {
             if names.contains(name) {
-                return Err(RequestError::usage(format!(
-                    "{name}: two gates have this name; accepted is one"
-                )));
+                return Err(RequestError::usage(format!("{name}: two gates have this name; accepted: one")));
             }
             names.push(name.clone());
         }

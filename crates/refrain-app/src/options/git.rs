@@ -117,8 +117,7 @@ impl GitArgs {
         if (apart || on_branch)
             && ["{iteration}", "{max}", "{summary}"].iter().any(|name| branch.contains(name))
         {
-            let error =
-                format!("a branch cannot be named {branch:?}: accepted are {{loop}} and {{timestamp}}");
+            let error = format!("a branch cannot be named {branch:?}: accepted: {{loop}} and {{timestamp}}");
             return Err(RequestError::usage(error));
         }
         let from = self.base.clone().or_else(|| config.base.clone()).unwrap_or_else(|| "HEAD".to_owned());

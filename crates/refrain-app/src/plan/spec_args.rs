@@ -37,7 +37,7 @@ impl SpecArgs {
     /// The same, as a plan keeps it: where the files are, as they are read anew for each task.
     pub fn brief(&self, context: &Context, plan: &SourceArgs) -> Result<BriefSpec, RequestError> {
         if self.verify.as_ref().is_some_and(|command| command.trim().is_empty()) {
-            return Err(RequestError::usage("--verify is empty; accepted is a shell command"));
+            return Err(RequestError::usage("--verify is empty; accepted: a shell command"));
         }
         Ok(BriefSpec {
             document: plan.path(context).filter(is_document),
@@ -51,7 +51,7 @@ impl SpecArgs {
         let template = self.spec_template.as_ref().map(|path| {
             let refused = |why: String| RequestError::usage(format!("--spec-template {path}: {why}"));
             let template = read_told(&context.dir.join(path)).map_err(|error| {
-                refused(format!("{}; accepted is a readable file of UTF-8 text", error.source))
+                refused(format!("{}; accepted: a readable file of UTF-8 text", error.source))
             })?;
             template.parse().map_err(|error: SpecTemplateError| refused(error.to_string()))
         });

@@ -59,7 +59,7 @@ impl StatusFault {
                  line"
             }
             Self::UnknownStatus => {
-                "its front matter has no readable status; accepted are `status: in-progress`, `done` and `blocked`"
+                "its front matter has no readable status; accepted: `status: in-progress`, `done` and `blocked`"
             }
             Self::QuestionAlone => {
                 "a `question:` asks nothing without `status: blocked`; set both at the top of the file, or remove it"

@@ -5,10 +5,10 @@ use refrain_core::values::OnStuck;
 use toml::de::{DeTable, DeValue};
 
 use super::file::{ConfigFile, key, unknown, user_file, user_place};
-use super::given::ConfigError;
 use super::keys::Config;
 use super::layers::{Settings, unknown_agent};
 use super::schema::KeySchema;
+use super::setting::ConfigError;
 use super::show::Entry;
 use crate::disk::atomic::{create, make_dir, replace_atomic};
 use crate::{DiskError, OnPath};
@@ -22,7 +22,7 @@ pub enum KeyError {
     Value(String),
     /// The file holds the key in a form that is not changed here.
     #[error(
-        "{0}: this key cannot be set without rewriting the file; accepted is an editor: refrain config edit"
+        "{0}: this key cannot be set without rewriting the file; accepted: an editor: refrain config edit"
     )]
     Form(Utf8PathBuf),
     #[error("{0} was changed meanwhile; nothing was written, try again")]
@@ -39,7 +39,7 @@ pub struct KeyPath(Vec<String>);
 
 impl KeyPath {
     pub fn parse(text: &str) -> Result<Self, KeyError> {
-        let no_key = || KeyError::Unknown(format!("{text:?} is no key; accepted is one like start.agent"));
+        let no_key = || KeyError::Unknown(format!("{text:?} is no key; accepted: one like start.agent"));
         if text.contains(char::is_control) {
             return Err(no_key());
         }
@@ -67,13 +67,13 @@ impl KeyPath {
                     let names = below.names().join(", ");
                     let keys = if names.is_empty() { "names of your own".to_owned() } else { names };
                     return Err(KeyError::Unknown(format!(
-                        "{} is a table; accepted is one of its keys: {keys}",
+                        "{} is a table; accepted: one of its keys: {keys}",
                         key(&path)
                     )));
                 }
                 None if at + 1 < path.len() => {
                     let above = key(&path[..=at]);
-                    return Err(KeyError::Unknown(format!("{above} has no keys; accepted is {above}")));
+                    return Err(KeyError::Unknown(format!("{above} has no keys; accepted: {above}")));
                 }
                 None => {}
             }
@@ -298,13 +298,13 @@ mod tests {
     #[case("strat.agent", "x", "did you mean start?")]
     #[case("start.agnet", "x", "did you mean agent?")]
     #[case("max-iterations", "5", "it belongs into [start]")]
-    #[case("start", "5", "start is a table; accepted is one of its keys: agent, ")]
+    #[case("start", "5", "start is a table; accepted: one of its keys: agent, ")]
     #[case("start.agent.x", "5", "start.agent has no keys")]
     #[case("", "5", "is no key")]
     #[case("start.agent\n[x]", "5", "is no key")]
     #[case("start.max-iterations", "500", "start.max-iterations: ")]
     #[case("git.worktree", "maybe", "git.worktree: ")]
-    #[case("notify.webhook", "ftp://x", "accepted is a URL of http or https")]
+    #[case("notify.webhook", "ftp://x", "accepted: a URL of http or https")]
     fn what_cannot_be_set_is_refused_by_name(#[case] name: &str, #[case] value: &str, #[case] says: &str) {
         let refused = edit("", name, value).unwrap_err();
         assert!(refused.contains(says), "{refused}");

@@ -13,9 +13,9 @@ use refrain_core::sandbox::SandboxMode;
 use refrain_core::spec::AgentKind;
 
 use super::caps::only_lowers;
-use super::given::{ConfigError, Origin, Setting, Values};
 use super::keys::Config;
 use super::memory::refuse_in_a_project;
+use super::setting::{ConfigError, Origin, Setting, Values};
 use super::{file, nearest, variables};
 use crate::access::trust::{Content, Trust};
 use crate::project::layout::Project;
@@ -156,7 +156,7 @@ pub(super) fn unknown_agent(name: &str, config: &Config) -> Option<String> {
     let names: Vec<&str> = kinds.iter().chain(config.agents.keys()).map(String::as_str).collect();
     let meant = nearest(name, names.iter().copied()).map(|meant| format!("; did you mean {meant}?"));
     let accepted = names.join(", ");
-    Some(format!("there is no agent {name:?}; accepted are {accepted}{}", meant.unwrap_or_default()))
+    Some(format!("there is no agent {name:?}; accepted: {accepted}{}", meant.unwrap_or_default()))
 }
 
 /// Keys of `[start]` that describe an agent.

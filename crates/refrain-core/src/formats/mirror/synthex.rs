@@ -2,9 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::found::{ForeignLoop, Promised, Prompt, System, Unread, counted, id, present, value, words};
+use super::command_line::{Line, line};
+use super::foreign_loop::{
+    ForeignLoop, Promised, Prompt, System, Unread, counted, id, present, value, words,
+};
 use super::parts::{LoopPhase, Mark, pretty};
-use super::words::{Line, line};
 use crate::r#loop::LoopState;
 use crate::session::Isolation;
 use crate::spec::Limits;
@@ -139,7 +141,7 @@ pub(super) fn read(text: &str) -> Result<ForeignLoop, Unread> {
     let Line { prompt, file } = line(&state.command, &state.args);
     let prompt = match state.prompt_file.or(file) {
         Some(file) => Prompt::File(file),
-        None => super::found::prompt(&prompt)?,
+        None => super::foreign_loop::prompt(&prompt)?,
     };
     Ok(ForeignLoop {
         system,

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::waves;
 use crate::out;
-use crate::plan::telling;
+use crate::plan::narrator;
 
 /// What `plan run --dry-run --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -67,7 +67,7 @@ pub(super) fn show(
         prepared.check_trust(context)?;
         return Ok(Code::Done.into());
     }
-    let mut text = telling::header(spec, &spec.limits, out::terminal_width());
+    let mut text = narrator::header(spec, &spec.limits, out::terminal_width());
     text.push_str(&waves::text(&rehearsal.waves));
     let all: u64 = rehearsal.told.iter().map(|told| told.tokens).sum();
     if let Some(longest) = rehearsal.told.iter().max_by_key(|told| told.tokens) {

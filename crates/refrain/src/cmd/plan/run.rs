@@ -4,9 +4,9 @@ use std::process::ExitCode;
 use std::str::FromStr;
 
 use camino::Utf8PathBuf;
-use refrain_app::options::adapted::{Adapted, Difference};
 use refrain_app::options::git::GitArgs;
 use refrain_app::options::heading;
+use refrain_app::options::variants::{Adapted, Difference};
 use refrain_app::options::work::{PromiseArgs, TaskArgs, WordArgs, WorkArgs};
 use refrain_app::plan::{HowArgs, Prepared, RunPlan, SourceArgs, SpecArgs};
 use refrain_app::{Action, Context, RequestError, trust};

@@ -42,7 +42,7 @@ fn unknown(topic: &str, nearest: Option<&str>) -> RequestError {
         "contributing" => refusal.hint("it is in the source code, for developers: CONTRIBUTING.md"),
         _ => match nearest {
             Some(meant) => refusal.hint(format!("did you mean refrain docs {meant}?")),
-            None => refusal.hint(format!("accepted are index, {}", topics.join(", "))),
+            None => refusal.hint(format!("accepted: index, {}", topics.join(", "))),
         },
     }
     .hint("refrain docs lists all topics")

@@ -11,7 +11,7 @@ use refrain_core::text::printable;
 use refrain_engine::config::{Chosen, ProjectFile};
 use refrain_engine::{Choices, Extras, FileAction, GitUse, Prepared, Service};
 
-use crate::render::gated;
+use crate::render::gates;
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
@@ -139,7 +139,7 @@ fn choices(service: &Service, args: &Args) -> Result<Choices, RequestError> {
 fn agent(name: &str) -> Result<AgentKind, RequestError> {
     let known = AgentKind::named(name).filter(|kind| kind.program().is_some());
     known.ok_or_else(|| {
-        RequestError::usage(format!("--agent {name}: accepted are claude, codex, opencode, gemini"))
+        RequestError::usage(format!("--agent {name}: accepted: claude, codex, opencode, gemini"))
             .hint("refrain config set start.command CMD names another program for all your projects")
     })
 }
@@ -158,7 +158,7 @@ fn ask(offer: &Offer, choices: Choices) -> Result<Choices, RequestError> {
         }
     };
     let gates = if offer.has_required() {
-        out::tell(&gated::offered(&offer.gates));
+        out::tell(&gates::offered(&offer.gates));
         yes_or_no("Use these gates? yes or no", choices.gates)?
     } else {
         out::tell("No test was found that could be a gate: add one with refrain start --gate CMD.\n");
@@ -204,7 +204,7 @@ fn told(Prepared { path, fate }: &Prepared, is_rehearsal: bool) -> String {
     match fate {
         FileAction::Made(text) => format!("{path}: {would}written\n{}", rehearsed(text)),
         FileAction::Added(text) => {
-            format!("{path}: {would}added to, behind what it holds\n{}", rehearsed(text))
+            format!("{path}: {would}added to, after what it holds\n{}", rehearsed(text))
         }
         FileAction::Left => format!("{path}: left as it is\n"),
         FileAction::ByHand { why, text } => {

@@ -197,7 +197,7 @@ fn an_agent_that_does_not_say_what_it_costs_is_not_started_under_a_cap() {
         refused.stderr
     );
     let cure = "refrain config set budget.max-cost-per-day none takes the cap back";
-    assert!(refused.stderr.contains(cure) && refused.stderr.contains("accepted are claude"), "{refused:?}");
+    assert!(refused.stderr.contains(cure) && refused.stderr.contains("accepted: claude"), "{refused:?}");
     for (words, fault) in [
         (&["start", "--command", &command][..], "nothing says what it is to do"),
         (&["start", "--agent", "nosuch", "p"], "there is no agent \"nosuch\""),

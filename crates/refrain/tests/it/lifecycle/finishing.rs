@@ -136,6 +136,8 @@ fn gates_decide_about_a_merge_with_what_was_committed_meanwhile() {
         "{}",
         refused.stderr
     );
+    let next = "--gate 'test=test ! -f broken' --worktree --git-workflow commit 'Merge work-job and make gate test pass.'";
+    assert!(refused.stderr.contains(next), "{}", refused.stderr);
     assert_eq!(head(&sandbox, "main"), before);
     sandbox.git(&["rm", "--quiet", "broken"]);
     sandbox.git(&["commit", "--quiet", "--message", "Mend it"]);

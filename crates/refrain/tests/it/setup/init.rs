@@ -121,7 +121,7 @@ fn a_terminal_asks_and_trusts_the_answers() {
     let mut terminal = Terminal::open(&sandbox, &["init"], &[]);
     terminal.wait_for("Agent: claude, codex, opencode, gemini or none?");
     terminal.type_keys("ghost\n");
-    terminal.wait_for("accepted are claude, codex, opencode, gemini");
+    terminal.wait_for("accepted: claude, codex, opencode, gemini");
     terminal.type_keys("opencode\n");
     terminal.wait_for("sh test.sh   (required)");
     terminal.wait_for("Use these gates? yes or no [yes]");
@@ -172,7 +172,7 @@ fn make_runs_loops() {
 #[case::included("include refrain.mk\n", &["refrain.mk: written", "Makefile: left as it is"])]
 #[case::with_all_others("-include make/*.mk\n", &["refrain.mk: written", "Makefile: left as it is"])]
 #[case::targets_of_that_name("loop-implement:\n\ttrue\n", &["Makefile: left as it is"])]
-#[case::empty("", &["refrain.mk: written", "Makefile: added to, behind what it holds"])]
+#[case::empty("", &["refrain.mk: written", "Makefile: added to, after what it holds"])]
 #[case::a_line_that_goes_on("A = b \\\n", &["refrain.mk: written", "Makefile: left as it is, as its last line continues; to be added by hand:", "  + include refrain.mk"])]
 fn a_makefile_stays_as_it_is(#[case] text: &str, #[case] said: &[&str]) {
     let sandbox = sandbox();
