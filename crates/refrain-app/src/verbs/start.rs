@@ -45,6 +45,7 @@ impl PreparedLoop {
             request.options.work.command.is_some() || start.command.is_some() || start.agent.is_some();
         let ResolvedStart { spec, notes, offered, untrusted_gates } =
             resolved.map_err(|error| if has_agent { error } else { error.hint(to_choose(&service)) })?;
+        crate::sandbox::check_worktree(&spec)?;
         let named = request.options.name.clone();
         Ok(Self { service, settings, dir, spec, offered, untrusted_gates, named, notes })
     }

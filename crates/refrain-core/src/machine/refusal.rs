@@ -18,7 +18,7 @@ pub enum Refusal {
     TooMany { asked: u32, most: u32 },
     #[error("it is a plan; its tasks are loops, which can")]
     NotALoop,
-    #[error("it has no sandbox")]
+    #[error("it has no sandbox that limits its network")]
     NoSandbox,
     #[error("{agent} does not say {what}, so {flag} could not be kept")]
     Unreported { agent: AgentKind, what: &'static str, flag: &'static str },

@@ -400,14 +400,18 @@ pub(crate) fn release(
 
 /// Makes the worktree of a loop that is to be resumed anew, from its branch, if the folder is gone; says whether it
 /// was. What was not committed in it is lost: the user who deleted it wanted that, or it cannot be helped.
-pub(crate) fn restore(state: &LoopState, env: &[(OsString, OsString)]) -> Result<bool, EngineError> {
+pub(crate) fn restore(
+    state: &LoopState,
+    env: &[(OsString, OsString)],
+    sweeper: Sweeper,
+) -> Result<bool, EngineError> {
     let Checkout::Worktree { branch, .. } = &state.spec.git.checkout else { return Ok(false) };
     let worktree = &state.spec.worktree;
     // A crash while it was made anew left it half made.
     if !state.holds_worktree() || (worktree.exists() && !refrain_git::is_half_made(worktree)) {
         return Ok(false);
     }
-    let repository = open(&state.spec.project, env, &state.spec)?;
+    let repository = open(&state.spec.project, env, &state.spec)?.with_sweeper(Some(sweeper));
     repository.restore_worktree(worktree, branch, state.git.head.as_ref())?;
     Ok(true)
 }

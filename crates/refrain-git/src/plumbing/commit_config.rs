@@ -71,6 +71,9 @@ impl Guard for Repository {
 
     fn overrides(&self, git: Git<'_>) -> Result<Overrides, GitError> {
         git_files::check(self.git_dir(), self.common_dir())?;
+        if self.is_confined() {
+            git_files::check_links(self.git_dir(), self.common_dir())?;
+        }
         configured(self, git, |it| it.overrides(self.pins()))?
     }
 }

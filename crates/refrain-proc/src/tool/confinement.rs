@@ -82,12 +82,12 @@ impl Scratch {
         DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
         Ok(Self(folder))
     }
+}
 
-    fn write(&self, name: &str, bytes: &[u8]) -> io::Result<Utf8PathBuf> {
-        let path = self.0.join(name);
-        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?.write_all(bytes)?;
-        Ok(path)
-    }
+fn write_input(folder: &Utf8Path, bytes: &[u8]) -> io::Result<Utf8PathBuf> {
+    let path = folder.join("input");
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?.write_all(bytes)?;
+    Ok(path)
 }
 
 impl Drop for Scratch {
@@ -100,13 +100,20 @@ impl Drop for Scratch {
 pub(super) fn run(tool: &Tool<'_>, sweeper: &Sweeper) -> Result<ToolOutput, ToolError> {
     let failed = |source: io::Error| tool.io(source);
     let scratch = Scratch::new(sweeper).map_err(failed)?;
-    let mut job = job(tool, &scratch, tool.input).map_err(failed)?;
+    let confinement = sweeper.confinement.as_ref().filter(|_| tool.is_confined);
+    let own = scratch.0.join("own");
+    let inputs = if confinement.is_some() {
+        fs::create_dir(&own).map_err(failed)?;
+        // Where a program in a sandbox can open it once more.
+        &own
+    } else {
+        &scratch.0
+    };
+    let mut job = job(tool, &scratch, inputs).map_err(failed)?;
     let (stdout, stderr) = (job.stdout_log.clone(), job.stderr_log.clone());
     let env: Vec<Variable> = tool.env.map_or_else(|| std::env::vars_os().collect(), <[_]>::to_vec);
     let mut copy = None;
-    if let Some(Confinement(confine)) = sweeper.confinement.as_ref().filter(|_| tool.is_confined) {
-        let own = scratch.0.join("own");
-        fs::create_dir(&own).map_err(failed)?;
+    if let Some(Confinement(confine)) = confinement {
         copy = IndexCopy::make(&mut job, &own).map_err(failed)?;
         job = confine(job, &env, &own).map_err(failed)?;
     }
@@ -233,7 +240,8 @@ fn wait(
     }
 }
 
-fn job(tool: &Tool<'_>, scratch: &Scratch, input: &[u8]) -> io::Result<Job<NoListener>> {
+/// The job of a tool, whose input is written in a folder.
+fn job(tool: &Tool<'_>, scratch: &Scratch, inputs: &Utf8Path) -> io::Result<Job<NoListener>> {
     let text = |word: &std::ffi::OsStr| {
         word.to_str().map(str::to_owned).ok_or_else(|| io::Error::other(format!("{word:?} is not UTF-8")))
     };
@@ -246,9 +254,9 @@ fn job(tool: &Tool<'_>, scratch: &Scratch, input: &[u8]) -> io::Result<Job<NoLis
         argv: argv.collect::<io::Result<_>>()?,
         dir,
         env: env.collect::<io::Result<_>>()?,
-        stdin: match input {
+        stdin: match tool.input {
             [] => Stdin::Closed,
-            input => Stdin::File(scratch.write("input", input)?),
+            input => Stdin::File(write_input(inputs, input)?),
         },
         stdout_log: scratch.0.join("output"),
         stderr_log: scratch.0.join("complaint"),

@@ -184,7 +184,7 @@ pub struct Start {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
 pub struct Sandbox {
-    /// Whether agents and gates run in a sandbox (`--sandbox`): "on", "auto" or "off".
+    /// Whether agents and gates run in a sandbox (`--sandbox`): "on", "auto", "files" or "off".
     #[schemars(extend("default" = "off"))]
     pub mode: Option<SandboxMode>,
     /// Hosts that agents and gates may reach besides those of the agent's provider: NAME, NAME:PORT or

@@ -92,7 +92,9 @@ pub fn load(places: Places<'_>, chosen: Chosen<'_>) -> Result<Settings, ConfigEr
             });
             // It may ask for a sandbox, and not do without one.
             let asked = layer.config.sandbox.mode.unwrap_or_default();
-            layer.given.retain(|path, _| *path != ["sandbox", "mode"] || asked > user_sandbox);
+            layer
+                .given
+                .retain(|path, _| *path != ["sandbox", "mode"] || asked.is_stricter_than(user_sandbox));
             layers.push(layer.given);
             ProjectFile::Trusted(file.path)
         }

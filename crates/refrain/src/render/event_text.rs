@@ -11,7 +11,7 @@ use refrain_core::event::{
     Ask, AttemptFinished, ClaimSource, Event, Exit, Record, StopReason, Urgency, Wait, WaitKind,
 };
 use refrain_core::r#loop::{Approval, Attempt, LoopState, Outcome};
-use refrain_core::sandbox::{Host, RefusedHost, SandboxSpec, agent_hosts};
+use refrain_core::sandbox::{Host, Mechanism, RefusedHost, SandboxSpec, agent_hosts};
 use refrain_core::spec::{Limits, Millis, Permissions, Spec, Until};
 use refrain_core::text::printable;
 use refrain_core::view::{self, Alive, Status, Tone, Verification};
@@ -311,9 +311,13 @@ fn header(spec: &Spec, limits: &Limits, width: Option<usize>) -> String {
 
 /// The sandbox of the agent and its gates.
 fn confined(spec: &Spec, sandbox: &SandboxSpec) -> String {
-    let hosts = agent_hosts(spec.agent.kind).into_iter().chain(sandbox.hosts.iter().cloned());
-    let hosts: Vec<String> = hosts.map(|host| host.to_string()).collect();
-    let mut text = "a sandbox of namespaces, Landlock and seccomp; writes its worktree and caches".to_owned();
+    let mut text = match sandbox.mechanism {
+        Mechanism::Namespaces => {
+            "a sandbox of namespaces, Landlock and seccomp; writes its worktree and caches"
+        }
+        Mechanism::Files => "a sandbox of Landlock and seccomp; writes its worktree",
+    }
+    .to_owned();
     if !sandbox.write.is_empty() {
         text.push_str(&format!(
             " and {}",
@@ -324,6 +328,11 @@ fn confined(spec: &Spec, sandbox: &SandboxSpec) -> String {
             )
         ));
     }
+    if !sandbox.has_network() {
+        return text + "; reaches every host";
+    }
+    let hosts = agent_hosts(spec.agent.kind).into_iter().chain(sandbox.hosts.iter().cloned());
+    let hosts: Vec<String> = hosts.map(|host| host.to_string()).collect();
     match hosts.is_empty() {
         true => text.push_str("; reaches no host"),
         false => text.push_str(&format!("; reaches {}", hosts.join(", "))),

@@ -11,6 +11,7 @@ use refrain_app::options::work::WordArgs;
 use refrain_app::resolve::{StartLoop, Words};
 use refrain_app::verbs::start::{PreparedLoop, StartedLoop, prepare};
 use refrain_app::{Action, Context, RequestError};
+use refrain_core::sandbox::Mechanism;
 use refrain_engine::sandbox;
 
 use crate::cmd::plan::run::{self as plan, ByTag};
@@ -133,7 +134,9 @@ fn probe_sandbox(context: &Context, prepared: &PreparedLoop, show: &ShowArgs) ->
         return None;
     }
     let host = context.host.clone();
-    std::thread::Builder::new().spawn(move || sandbox::probe_machine(&host).is_ok()).ok()
+    std::thread::Builder::new()
+        .spawn(move || sandbox::probe_machine(&host, Mechanism::default()).is_ok())
+        .ok()
 }
 
 /// Whether the user at the terminal, if there is one, trusts the gates that the project offers.
