@@ -3,6 +3,7 @@
 pub(crate) mod agent_text;
 pub(crate) mod committed;
 pub(crate) mod event_text;
+pub(crate) mod folding;
 pub(crate) mod gated;
 pub(crate) mod lines;
 pub(crate) mod live;
