@@ -31,7 +31,7 @@ pub(crate) use overview::{Entry, LIST_PAGE, Overview, OverviewFilter, ProjectSet
 pub(crate) use reading::{Round, UsageOf, Verified, addresses};
 pub(crate) use refusal::{Refusal, RefusalKind};
 pub(crate) use seeing::name as project_name;
-pub(crate) use starting::{COMMAND, StartOffer};
+pub(crate) use starting::{COMMAND, Forecasts};
 pub(crate) use wanted::{List, LoopParams, Steer, Stop, ToolDiff, ToolMerge, WithWait};
 pub(crate) use watching::{Difference, Filter, LogPart, LoopAddress, ProjectView, SearchPage};
 
