@@ -3,11 +3,12 @@
 //! loop is driven here: each has a runner of its own, which outlives this process.
 //!
 //! [`Desk`] is what can be asked over every protocol; [`mcp`] speaks the Model Context Protocol, [`http`] serves
-//! browsers and programs, [`slack`] connects to Slack.
+//! browsers and programs, [`slack`] connects to Slack, [`ntfy`] reads replies to notifications.
 
 mod desk;
 pub mod http;
 pub mod mcp;
+pub mod ntfy;
 pub mod slack;
 
 pub use desk::{Desk, DeskError, Handovers};

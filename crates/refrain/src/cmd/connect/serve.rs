@@ -11,6 +11,7 @@ use refrain_core::text::printable;
 use refrain_engine::tool::Tool;
 use refrain_engine::{Key, chain};
 use refrain_server::http::{self, Address, Server, Tls, Way};
+use refrain_server::ntfy::Replies;
 use refrain_server::slack::Slack;
 use refrain_server::{Desk, DeskError};
 use serde::Serialize;
@@ -18,7 +19,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::{out, run, slack};
+use crate::{ntfy, out, run, slack};
 
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -116,10 +117,11 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let address = Address::new(args.host, args.port, way(context, args)?);
     let address = address.map_err(|error| RequestError::usage(error.to_string()))?;
     let desk = Desk::open_everywhere(context, &args.root).map_err(not_open)?.called_by(Caller::Token);
-    let slack = slack::open(context);
-    let handovers = [Some(desk.handovers()), slack.as_ref().map(Slack::handovers)];
+    let (slack, replies) = (slack::open(context), ntfy::open(context, &args.root));
+    let others = [slack.as_ref().map(Slack::handovers), replies.as_ref().map(Replies::handovers)];
+    let handovers = [&[Some(desk.handovers())][..], &others].concat();
     let runtime = run::runtime()?;
-    let served = runtime.block_on(serve(context, args, (desk, slack), address));
+    let served = runtime.block_on(serve(context, args, (desk, slack, replies), address));
     handovers.iter().flatten().for_each(|at_work| at_work.wait(HANDOVER));
     // The clients are gone: requests that still wait for a loop are dropped.
     runtime.shutdown_background();
@@ -193,7 +195,7 @@ fn listed(tokens: &[Key]) -> String {
 async fn serve(
     context: &Context,
     args: &Args,
-    (desk, slack): (Desk, Option<Slack>),
+    (desk, slack, replies): (Desk, Option<Slack>, Option<Replies>),
     address: Address,
 ) -> Result<(), RequestError> {
     // Before the address is announced: a client that knows it may end this process.
@@ -210,7 +212,10 @@ async fn serve(
     let mut parts = JoinSet::new();
     parts.spawn(server.run(stop.clone()));
     if let Some(slack) = slack {
-        parts.spawn(slack.run(stop));
+        parts.spawn(slack.run(stop.clone()));
+    }
+    if let Some(replies) = replies {
+        parts.spawn(replies.run(stop));
     }
     tokio::select! {
         _ = interrupt.recv() => {}
