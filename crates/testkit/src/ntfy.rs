@@ -5,12 +5,14 @@ use std::io::{BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{JoinHandle, spawn};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
 
 use crate::eventually;
 use crate::model::http::{Incoming, Whole};
+
+/// When every message was sent, by its own word: after the start of every program.
+const LATER: u64 = 4_000_000_000;
 
 #[derive(Clone, Debug)]
 pub struct NtfyMessage {
@@ -18,7 +20,6 @@ pub struct NtfyMessage {
     pub title: String,
     pub actions: String,
     pub message: String,
-    time: u64,
 }
 
 /// A server. It is gone, with its port, when it is dropped.
@@ -105,9 +106,8 @@ impl Shared {
     }
 
     fn put(&self, topic: &str, title: String, actions: String, message: &str) {
-        let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let (topic, message) = (topic.to_owned(), message.to_owned());
-        self.lock().messages.push(NtfyMessage { topic, title, actions, message, time });
+        self.lock().messages.push(NtfyMessage { topic, title, actions, message });
         self.changed.notify_all();
     }
 
@@ -142,7 +142,7 @@ impl Shared {
                 continue;
             };
             if message.topic == topic {
-                let line = json!({"id": next.to_string(), "time": message.time, "event": "message", "topic": topic,
+                let line = json!({"id": next.to_string(), "time": LATER, "event": "message", "topic": topic,
                     "message": message.message});
                 if writeln!(stream, "{line}").is_err() {
                     break;
