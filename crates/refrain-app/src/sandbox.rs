@@ -34,8 +34,7 @@ pub(crate) fn of(
     };
     if sandbox.processes < SandboxSpec::FEWEST_PROCESSES {
         let (given, fewest) = (sandbox.processes, SandboxSpec::FEWEST_PROCESSES);
-        let error =
-            format!("sandbox.processes = {given}: too few for a build; accepted are {fewest} and more");
+        let error = format!("sandbox.processes = {given}: too few for a build; accepted: {fewest} and more");
         return Err(RequestError::usage(error));
     }
     if let Some(program) = refrain_engine::sandbox::hidden_program(&context.host, spec, &sandbox) {
@@ -66,7 +65,7 @@ fn paths(context: &Context, key: &str, paths: &[Utf8PathBuf]) -> Result<Vec<Utf8
         Ok(inside) => Ok(Utf8Path::new(home).join(inside)),
         Err(_) if path.is_absolute() => Ok(path.clone()),
         Err(_) => {
-            let error = format!("sandbox.{key}: {path:?} is relative; accepted are absolute paths and ~/");
+            let error = format!("sandbox.{key}: {path:?} is relative; accepted: absolute paths and ~/");
             Err(RequestError::usage(error))
         }
     };

@@ -72,7 +72,7 @@ pub enum GitError {
     BadBranch(String),
     #[error("a branch {0:?} exists already; choose another name, or delete it")]
     BranchTaken(String),
-    #[error("{0} has no commit yet; make a first one: git commit --allow-empty -m Begin")]
+    #[error("the repository at {0} has no commit yet; make the first one: git add . && git commit -m Begin")]
     Unborn(Utf8PathBuf),
     #[error("git does not know who commits; git config user.name and user.email say it")]
     NoIdentity,

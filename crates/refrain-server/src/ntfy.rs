@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
-use crate::desk::{Desk, DeskError, Handovers};
+use crate::requests::{Handovers, OpenError, RequestHandler};
 use crate::slack::ProblemSink;
 
 /// The longest line that is read, in bytes.
@@ -30,14 +30,14 @@ pub enum RepliesError {
     #[error("[notify] ntfy-replies is no URL of a topic")]
     Url,
     #[error(transparent)]
-    Desk(#[from] DeskError),
+    Open(#[from] OpenError),
     #[error("nothing can be asked from here")]
     Client(#[source] reqwest::Error),
 }
 
 /// The reader of a topic.
 pub struct Replies {
-    desk: Arc<Desk>,
+    handler: Arc<RequestHandler>,
     url: Url,
     client: Client,
     /// Messages of before are not commented on.
@@ -66,14 +66,14 @@ impl Replies {
     ) -> Result<Self, RepliesError> {
         let mut url: Url = url.parse().map_err(|_| RepliesError::Url)?;
         url.path_segments_mut().map_err(|()| RepliesError::Url)?.pop_if_empty().push("json");
-        let desk = Arc::new(Desk::open_everywhere(context, roots)?.called_by(Caller::Ntfy));
+        let handler = Arc::new(RequestHandler::open_everywhere(context, roots)?.called_by(Caller::Ntfy));
         let client = http::client("refrain").build().map_err(RepliesError::Client)?;
-        Ok(Self { desk, url, client, since: now().as_second(), say, said: Mutex::default() })
+        Ok(Self { handler, url, client, since: now().as_second(), say, said: Mutex::default() })
     }
 
     /// The requests that hand loops to runners of their own.
     pub fn handovers(&self) -> Handovers {
-        self.desk.handovers()
+        self.handler.handovers()
     }
 
     /// Reads until `stop` is set.
@@ -124,9 +124,9 @@ impl Replies {
             return;
         }
         *last = event.id;
-        let (desk, is_old) = (Arc::clone(&self.desk), event.time < self.since);
+        let (handler, is_old) = (Arc::clone(&self.handler), event.time < self.since);
         let message = event.message.clone();
-        match spawn_blocking(move || desk.take_reply(&message)).await {
+        match spawn_blocking(move || handler.take_reply(&message)).await {
             Ok(Ok(Some(id))) => (self.say)(&format!("ntfy: {id} has its reply")),
             Ok(Ok(None)) if is_old => {}
             Ok(Ok(None)) => {

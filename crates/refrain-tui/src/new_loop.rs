@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crossterm::event::{KeyCode, KeyEvent};
 use refrain_engine::StartOffer;
 
-use crate::input::{Input, Typed};
+use crate::input::{Input, InputOutcome};
 use crate::program::NewLoop;
 
 /// Where a loop can work, as `place` of the request.
@@ -55,10 +55,10 @@ impl LoopForm {
         [FormRow::Goal, FormRow::Agent].into_iter().chain(gates).chain([FormRow::Place]).collect()
     }
 
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Typed {
+    pub(crate) fn key(&mut self, key: KeyEvent) -> InputOutcome {
         let step = match key.code {
-            KeyCode::Enter => return Typed::Entered,
-            KeyCode::Esc => return Typed::Left,
+            KeyCode::Enter => return InputOutcome::Submit,
+            KeyCode::Esc => return InputOutcome::Cancel,
             KeyCode::Tab | KeyCode::Down => Some(1),
             KeyCode::BackTab | KeyCode::Up => Some(-1),
             _ => None,
@@ -67,7 +67,7 @@ impl LoopForm {
             let rows = self.rows();
             let at = rows.iter().position(|row| *row == self.row).unwrap_or_default();
             self.row = rows[at.saturating_add_signed(step).min(rows.len() - 1)];
-            return Typed::Edited;
+            return InputOutcome::Continue;
         }
         let turn = |at: usize, count: usize| match key.code {
             KeyCode::Right | KeyCode::Char(' ') if count > 0 => (at + 1) % count,
@@ -84,7 +84,7 @@ impl LoopForm {
                 }
             }
         }
-        Typed::Edited
+        InputOutcome::Continue
     }
 
     /// The loop that is asked for, or what is missing.

@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 use refrain_core::sandbox::{Host, SandboxMode, SandboxSpec};
 use refrain_engine::config::keys::Sandbox;
 
-use super::heading;
+use super::{heading, values};
 
 // The sandbox of the agent and its gates.
 #[derive(Debug, Default, Args)]
@@ -24,7 +24,7 @@ pub struct SandboxArgs {
     #[arg(long, value_name = "HOST")]
     pub sandbox_host: Vec<Host>,
     /// Let the sandbox reach this port of the machine's own loopback address
-    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "PORT", value_parser = |text: &str| values::whole_number(text, 1..=u16::MAX))]
     pub sandbox_localhost: Vec<u16>,
 }
 

@@ -26,7 +26,7 @@ pub enum Refusal {
     NotAsked(&'static str),
     #[error("{waits} waits for approval, not tree {asked}")]
     AnotherTree { waits: String, asked: String },
-    #[error("{asked} bytes of steering are too many; accepted are 1 to {MAX_STEERING}")]
+    #[error("{asked} bytes of steering are too many; accepted: 1 to {MAX_STEERING}")]
     SteeringTooLong {
         /// How many were asked for, in bytes.
         asked: usize,

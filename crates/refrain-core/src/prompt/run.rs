@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::failing::still_failing;
+use super::failing_tests::still_failing;
 use super::parts::{charged, last_iteration, outcome};
 use super::quote::Quoted;
 use crate::git::{CommitResult, Skipped};

@@ -25,7 +25,7 @@ use crate::child::checkout_dir::{CheckoutDir, Ready};
 use crate::driver::locks::Locks;
 use crate::git_steps::failure_branch;
 use crate::git_steps::git_words::{say, stamp};
-use crate::git_steps::publish::{self, Desk};
+use crate::git_steps::publish::{self, Publisher};
 use crate::git_steps::worktree_setup::{self, WorktreeSetup};
 use crate::{EngineError, Host, chain, now, sandbox};
 
@@ -297,7 +297,7 @@ impl Job {
     fn publish(&self, effect: Effect) -> Event {
         let result = self.repository(&self.state.spec.worktree).and_then(|repository| {
             let Self { state, dir, env, cancel, .. } = self;
-            Desk { state, dir, env, cancel, repository: &repository }.publish(effect)
+            Publisher { state, dir, env, cancel, repository: &repository }.publish(effect)
         });
         let result = result
             .unwrap_or_else(|error| PublishResult::Refused { why: Refusal::Other, said: self.say(&error) });

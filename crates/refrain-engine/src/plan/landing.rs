@@ -8,7 +8,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::git::{GitPins, Oid, RepoPath};
 use refrain_core::plan::{
     Merged, PlanEvent, PlanSpec, PlanState, RemadeWave, Return, Stage, TaskCommit, TaskId, TaskState,
-    Unmerged,
+    Unmerged, WaveNumber,
 };
 use refrain_core::text::{clip, printable};
 use refrain_git::{
@@ -263,15 +263,14 @@ impl Landing {
     pub(super) fn complete_wave(
         &self,
         state: &PlanState,
-        wave: u32,
+        wave: WaveNumber,
         cancel: &Cancel,
     ) -> Result<PlanEvent, GitError> {
-        let place = wave as usize - 1;
-        let is_its = |id: &TaskId| state.task(id).is_some_and(|task| task.wave == Some(place));
+        let place = wave.place();
+        let is_its = |id: &TaskId| state.task(id).is_some_and(|task| task.wave == place);
         let (mut its, mut later): (Vec<_>, Vec<_>) =
             state.line.iter().cloned().partition(|(id, _)| is_its(id));
-        let landed =
-            |task: &&TaskState| task.wave == Some(place) && matches!(task.stage, Stage::Landed { .. });
+        let landed = |task: &&TaskState| task.wave == place && matches!(task.stage, Stage::Landed { .. });
         let mut tasks: Vec<TaskId> =
             state.tasks.iter().filter(landed).map(|task| task.card.id.clone()).collect();
         let made_of = state.trunk.as_ref().zip(state.tip.as_ref()).filter(|_| !its.is_empty());
@@ -305,7 +304,7 @@ impl Landing {
         &self,
         repository: &Repository,
         state: &PlanState,
-        (wave, its): (u32, &[(TaskId, Oid)]),
+        (wave, its): (WaveNumber, &[(TaskId, Oid)]),
         stand: &Oid,
         cancel: &Cancel,
     ) -> Result<Option<RemadeWave>, GitError> {
@@ -480,7 +479,7 @@ pub(super) fn refused(why: impl Into<Option<String>>) -> PlanEvent {
     PlanEvent::HandedOver { head: None, rest: Vec::new(), waves: Vec::new(), refused: why.into() }
 }
 
-fn remade(wave: u32, its: &[(TaskId, Oid)], commit: Oid, chain: Vec<Oid>) -> RemadeWave {
+fn remade(wave: WaveNumber, its: &[(TaskId, Oid)], commit: Oid, chain: Vec<Oid>) -> RemadeWave {
     let pairs = its.iter().zip(chain);
     let commits = pairs.map(|((task, _), commit)| TaskCommit { task: task.clone(), commit }).collect();
     RemadeWave { wave, commit, commits }

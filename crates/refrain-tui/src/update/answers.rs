@@ -3,7 +3,7 @@
 use crossterm::event::{KeyCode, KeyEvent};
 
 use super::{Effect, all_done, ask, forms, search};
-use crate::input::{Input, Typed};
+use crate::input::{Input, InputOutcome};
 use crate::model::{Asking, InputPurpose, Key, Model};
 use crate::program::Act;
 
@@ -35,7 +35,7 @@ pub(super) fn answer(model: &mut Model, asking: Asking, key: KeyEvent) -> Vec<Ef
             _ => Vec::new(),
         },
         Asking::Line(wanted, mut line) => match line.key(key) {
-            Typed::Edited => {
+            InputOutcome::Continue => {
                 let text = line.text();
                 // A filter is seen at work while it is typed.
                 if wanted == InputPurpose::Filter {
@@ -43,7 +43,7 @@ pub(super) fn answer(model: &mut Model, asking: Asking, key: KeyEvent) -> Vec<Ef
                 }
                 ask(model, Asking::Line(wanted, line))
             }
-            Typed::Left => {
+            InputOutcome::Cancel => {
                 match wanted {
                     InputPurpose::Filter => model.list.filter.clear(),
                     InputPurpose::Search => search(model, ""),
@@ -54,7 +54,7 @@ pub(super) fn answer(model: &mut Model, asking: Asking, key: KeyEvent) -> Vec<Ef
                 }
                 Vec::new()
             }
-            Typed::Entered => entered(model, wanted, &line.text()),
+            InputOutcome::Submit => entered(model, wanted, &line.text()),
         },
     }
 }

@@ -6,7 +6,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use refrain_engine::StartOffer;
 
 use super::{Effect, ask, press};
-use crate::input::{Input, Typed};
+use crate::input::{Input, InputOutcome};
 use crate::model::{Asking, Key, Model, Opened};
 use crate::new_loop::LoopForm;
 use crate::palette::{PaletteEntry, entries};
@@ -35,9 +35,9 @@ pub(super) fn started(model: &mut Model, key: Key) {
 
 pub(super) fn press_in_form(model: &mut Model, mut form: LoopForm, key: KeyEvent) -> Vec<Effect> {
     match form.key(key) {
-        Typed::Edited => ask(model, Asking::New(form)),
-        Typed::Left => Vec::new(),
-        Typed::Entered => match form.request() {
+        InputOutcome::Continue => ask(model, Asking::New(form)),
+        InputOutcome::Cancel => Vec::new(),
+        InputOutcome::Submit => match form.request() {
             Ok(new) => {
                 model.said = Some(("starting …".to_owned(), false));
                 vec![Effect::Start(form.project, new)]
@@ -63,9 +63,9 @@ pub(super) fn press_in_palette(
         _ => {}
     }
     match line.key(key) {
-        Typed::Edited => ask(model, Asking::Palette(line, 0)),
-        Typed::Left => Vec::new(),
-        Typed::Entered => match found.get(at) {
+        InputOutcome::Continue => ask(model, Asking::Palette(line, 0)),
+        InputOutcome::Cancel => Vec::new(),
+        InputOutcome::Submit => match found.get(at) {
             Some(PaletteEntry::Command(_, 'n')) => new_loop(model),
             Some(PaletteEntry::Command(_, key)) => {
                 press(model, KeyEvent::new(KeyCode::Char(*key), KeyModifiers::NONE))

@@ -12,8 +12,8 @@ use super::figures::{Meter, Moment, money};
 use super::frame::{Frame, PageQuery, page, shown};
 use super::overall::links::{Pill, address, project_pills};
 use super::parts::{GateChip, Label, Need, NeedFacts, Strip};
-use crate::desk::{Desk, Entry, LIST_PAGE, Overview, OverviewFilter};
 use crate::http::app_state::AppState;
+use crate::requests::{Entry, LIST_PAGE, Overview, OverviewFilter, RequestHandler};
 
 #[derive(Template)]
 #[template(path = "list.html")]
@@ -63,8 +63,8 @@ struct Row {
     need: Option<Need>,
 }
 
-pub(super) async fn show(State(door): State<Arc<AppState>>, asked: PageQuery) -> Response {
-    let frame = Frame::of_all(&door).in_section("loops").after(&asked);
+pub(super) async fn show(State(state): State<Arc<AppState>>, asked: PageQuery) -> Response {
+    let frame = Frame::of_all(&state).in_section("loops").after(&asked);
     let of = |name: &str| asked.get(name).map(|text| text.trim().to_owned()).unwrap_or_default();
     let (show, text, project) = (of("show"), of("text"), of("project"));
     let group = Group::ALL.into_iter().find(|group| group.as_str() == show);
@@ -72,14 +72,14 @@ pub(super) async fn show(State(door): State<Arc<AppState>>, asked: PageQuery) ->
     let named = Some(project.clone()).filter(|name| !name.is_empty());
     let shown_loops = OverviewFilter { group, project: named.clone(), text: text.clone(), page: at - 1 };
     let kept = (show, text.clone());
-    let look = move |desk: &Desk| {
+    let look = move |handler: &RequestHandler| {
         let link =
             |project: &str| address("/", &[("show", &kept.0), ("text", &kept.1), ("project", project)]);
-        let pills = project_pills(desk, named.as_deref(), Some("All projects"), link);
-        Ok((desk.overview(&shown_loops)?, pills))
+        let pills = project_pills(handler, named.as_deref(), Some("All projects"), link);
+        Ok((handler.overview(&shown_loops)?, pills))
     };
-    let found = door.at_desk(look).await;
-    shown(&door, found, |(found, projects)| {
+    let found = state.run_blocking(look).await;
+    shown(&state, found, |(found, projects)| {
         page(&Page { projects, ..Page::of(frame, found, group, (text, project), at) })
     })
 }

@@ -14,7 +14,7 @@ use refrain_app::{Action, Context, RequestError};
 use refrain_engine::sandbox;
 
 use crate::cmd::plan::run::{self as plan, ByTag};
-use crate::render::gated;
+use crate::render::gates;
 use crate::run::{self, ShowArgs};
 use crate::{out, values};
 
@@ -71,7 +71,7 @@ impl Args {
             && is_number(word)
         {
             let error = format!(
-                "{word}: accepted is a number alone, or a task; --iterations {word} sets the maximum of iterations beside a task"
+                "{word}: accepted: a number alone, or a task; --iterations {word} sets the maximum of iterations beside a task"
             );
             return Err(RequestError::usage(error));
         }
@@ -146,7 +146,7 @@ fn accepts_gates(
     if gates.is_empty() || !values::can_ask(context) || matches!(request.words, Some(Words::Stdin)) {
         return Ok(false);
     }
-    out::tell(&gated::offered(gates));
+    out::tell(&gates::offered(gates));
     values::confirm("Trust these commands and use them as gates? [y/N] ")
 }
 
