@@ -134,7 +134,8 @@ fn what_waits_for_a_person_is_sent_back_and_approved() {
     sandbox.wait_for_status("job", "blocked");
     let mut top = Top::open(&sandbox, (120, 40), &[]);
     top.wait_for("blocked");
-    top.press("\r", "a person is to approve it");
+    // The list shows why it waits already; its goal only the opened loop.
+    top.press("\r", "goal  Mend it.");
     top.press("r", "job waits for approval");
     top.press("A", "approve job?");
     top.press("b", "send job back");
