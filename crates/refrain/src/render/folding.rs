@@ -52,7 +52,7 @@ impl Folding {
         !self.held.is_empty()
     }
 
-    /// Ends the output: the text that was held back. `command` prints what is left out.
+    /// Ends the output: the text that was held back. `command` prints what is omitted.
     pub(crate) fn end(&mut self, command: &str) -> String {
         let Self { held, left_out, .. } = std::mem::take(self);
         let last: String = held.into_iter().collect();

@@ -26,7 +26,7 @@ impl RequestHandler {
                 approve_detached(&self.context, &service, &id, &Approve { tree })?;
             }
             ReplyKind::Approve { .. } => {
-                let error = format!("{id} waits for approval: accepted is its code alone");
+                let error = format!("{id} waits for approval: accepted: its code alone");
                 return Err(Refusal::new(error));
             }
             ReplyKind::Answer => {

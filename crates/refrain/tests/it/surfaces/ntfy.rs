@@ -61,7 +61,7 @@ fn a_reply_with_its_code_approves_one_tree_once() {
     }
     says(&serve, "no loop waits with the code of");
     ntfy.publish("back", &format!("{right} but with tests"));
-    says(&serve, "job waits for approval: accepted is its code alone");
+    says(&serve, "job waits for approval: accepted: its code alone");
     assert_eq!(sandbox.status("job")["status"], "blocked");
     // A message that came while the connection was down is read, too.
     ntfy.cut();
