@@ -13,9 +13,9 @@ use landlock::{
 use refrain_core::sandbox::Policy;
 use refrain_proc::sweep::end_descendants;
 
+use crate::messages::{Plan, complain};
 use crate::program::{self, Options};
 use crate::refusal::{At, Refusal, Step};
-use crate::{Plan, complain};
 
 /// Without it a program could move files between folders, or cut them off.
 const NEEDED: ABI = ABI::V3;

@@ -9,9 +9,10 @@ use refrain_proc::keeper::{FrameReader, send};
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions, wait};
 use rustix::thread::UnshareFlags;
 
+use crate::messages::{FromInit, NO_SANDBOX, Plan, Reply, parent_socket};
 use crate::outer::read;
 use crate::refusal::{At, Refusal, Step};
-use crate::{FromInit, NO_SANDBOX, Plan, Reply, loopback, mounts, parent_socket, program, system};
+use crate::{loopback, mounts, program, system};
 
 pub(crate) const WORD: &str = "init";
 

@@ -19,10 +19,10 @@ use rustix::process::{Resource, Rlimit, Signal, getegid, geteuid, setrlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
+use crate::messages::{FromInit, HELPER_VERB, NO_SANDBOX, Plan, Reply, complain, parent_socket};
+use crate::originals::Originals;
 use crate::refusal::{At, Refusal, Step};
-use crate::{
-    FromInit, HELPER_VERB, NO_SANDBOX, Originals, Plan, Reply, complain, files, init, parent_socket, system,
-};
+use crate::{files, init, system};
 
 /// What process 1 needs to make the sandbox. They are dropped before the program starts.
 const NEEDED: CapabilitySet = CapabilitySet::SYS_ADMIN

@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 
 use refrain_proc::keeper::{FrameReader, send};
 
+use crate::messages::{HELPER_VERB, Plan, Reply};
 use crate::refusal::{At, Cause, Machine, Refusal, Step, kernel};
-use crate::{HELPER_VERB, Plan, Reply};
 
 /// Makes the sandbox of a plan, with a program that does nothing. Nothing is left.
 ///

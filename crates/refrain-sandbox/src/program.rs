@@ -15,7 +15,8 @@ use rustix::fs::StatVfsMountFlags;
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
-use crate::{HELPER_VERB, NO_SANDBOX, Plan, complain, files, filter, system};
+use crate::messages::{HELPER_VERB, NO_SANDBOX, Plan, complain};
+use crate::{files, filter, system};
 
 pub(crate) const WORD: &str = "program";
 
