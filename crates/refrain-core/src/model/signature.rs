@@ -27,6 +27,10 @@ pub enum SignedKind {
     Resumed { approves: bool },
     /// `loop.ended`.
     End,
+    /// `loop.left`.
+    Departure,
+    /// `loop.moved`: its signer accepted the key of the machine that the loop left, and so vouches for all before it.
+    Arrival,
 }
 
 impl SignedKind {
@@ -36,12 +40,14 @@ impl SignedKind {
             Self::Runner => "runner",
             Self::Resumed { .. } => "approval",
             Self::End => "end",
+            Self::Departure => "departure",
+            Self::Arrival => "arrival",
         }
     }
 
     /// Whether the loop is believed only with a valid signature at such a record.
     fn is_needed(self) -> bool {
-        matches!(self, Self::End | Self::Resumed { approves: true })
+        matches!(self, Self::End | Self::Resumed { approves: true } | Self::Departure | Self::Arrival)
     }
 }
 
@@ -127,14 +133,20 @@ impl Signatures {
         }
         // An end that the loop went on from decides nothing any more.
         let last_end = records.iter().rposition(|record| record.kind == SignedKind::End).filter(|_| is_ended);
+        let is_accepted =
+            |record: &Signed| record.kind == SignedKind::Arrival && record.check == Check::Valid;
+        let vouched = records.iter().rposition(is_accepted).unwrap_or(0);
         let counts = |place: usize, record: &Signed| match record.kind {
             SignedKind::Start => record.check == Check::Invalid,
             SignedKind::End => last_end == Some(place),
-            SignedKind::Runner | SignedKind::Resumed { .. } => record.kind.is_needed(),
+            SignedKind::Runner | SignedKind::Resumed { .. } | SignedKind::Departure | SignedKind::Arrival => {
+                record.kind.is_needed()
+            }
         };
         let found = records
             .iter()
             .enumerate()
+            .filter(|(place, record)| *place >= vouched || !matches!(record.check, Check::Unknown(_)))
             .find(|(place, record)| counts(*place, record) && record.check != Check::Valid);
         match (found, is_ended) {
             (Some((_, Signed { kind, seq, check })), _) => {
@@ -186,6 +198,8 @@ mod tests {
     const YES: SignedKind = SignedKind::Resumed { approves: true };
     const GOES_ON: SignedKind = SignedKind::Resumed { approves: false };
     const END: SignedKind = SignedKind::End;
+    const LEFT: SignedKind = SignedKind::Departure;
+    const MOVED: SignedKind = SignedKind::Arrival;
 
     fn unknown() -> Check {
         Check::Unknown("ab".repeat(32).parse().unwrap())
@@ -217,6 +231,23 @@ mod tests {
         "signed"
     )]
     #[case::started_elsewhere(&[(START, unknown()), (RUNNER, Check::Valid), (END, Check::Valid)], true, "signed")]
+    #[case::moved(
+        &[(START, unknown()), (YES, unknown()), (END, unknown()), (LEFT, unknown()), (MOVED, Check::Valid)], true,
+        "signed"
+    )]
+    #[case::moved_twice(
+        &[(START, Check::Valid), (END, Check::Valid), (LEFT, Check::Valid), (MOVED, unknown()), (LEFT, unknown()),
+          (MOVED, Check::Valid), (END, Check::Valid)], true,
+        "signed"
+    )]
+    #[case::forged_before_it_moved(
+        &[(START, unknown()), (YES, Check::Missing), (END, unknown()), (LEFT, unknown()), (MOVED, Check::Valid)], true,
+        "unsigned: its approval (record 2) has no signature"
+    )]
+    #[case::forged_move(
+        &[(START, Check::Valid), (END, Check::Valid), (LEFT, Check::Missing), (MOVED, Check::Missing)], true,
+        "unsigned: its departure (record 3) has no signature"
+    )]
     #[case::another_start(
         &[(START, Check::Invalid), (END, Check::Valid)], true,
         "unsigned: the signature of its start (record 1) does not fit"

@@ -110,6 +110,9 @@ pub(super) fn by_person(is_requested: bool) -> &'static str {
 
 fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
     let flight = state.in_flight();
+    if let Some(departure) = &state.tenure.departure {
+        return format!("moved to {}", printable(&departure.to));
+    }
     match (state.ended.map(|ended| ended.end), word) {
         (Some(End::Completed { claim }), _) => {
             let who = match claim {
@@ -458,6 +461,8 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
             | Refusal::Stopped(_)
             | Refusal::NotALoop
             | Refusal::NoSandbox
+            | Refusal::Moved { .. }
+            | Refusal::Immovable(_)
             | Refusal::NotAsked(_)
             | Refusal::AnotherTree { .. }
             | Refusal::TooMany { .. }
@@ -480,6 +485,9 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
         });
     }
     match word {
+        StatusWord::Moved => state.tenure.departure.as_ref().map(|departure| {
+            format!("refrain move {id} --from {} takes it back, unless another machine has taken it over", printable(&departure.to))
+        }),
         StatusWord::Crashed if state.cancel.is_some() => Some(format!("refrain cancel {id}")),
         StatusWord::Crashed
         | StatusWord::Paused

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use crate::git_steps::repository::{self, marked};
 use crate::plan::landing::{self, Landing};
 use crate::plan::verify::{GateOutcome, TreeVerification};
-use crate::{ByKind, EngineError, Service};
+use crate::{ByKind, EngineError, LoopRequest, Service};
 
 /// How the branch of a loop is merged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -130,6 +130,8 @@ impl Service {
         }
         let lock = Arc::new(self.lock_of_ended::<LoopState>(id, &dir)?);
         let state = journal::read_signed(&dir, &self.host().signing())?.state;
+        let moved = |why| EngineError::Refused { id: id.clone(), what: LoopRequest::Merge, why };
+        state.check_here().map_err(moved)?;
         let spec = &state.spec;
         let Some(branch) = spec.git.new_branch().map(str::to_owned) else {
             let there = repository::open(&spec.worktree, &marked(&self.host.env, spec), spec);

@@ -160,6 +160,8 @@ pub(super) fn needs(state: &PlanState, word: StatusWord) -> Option<String> {
             | Refusal::Unreported { .. }
             | Refusal::NotALoop
             | Refusal::NoSandbox
+            | Refusal::Moved { .. }
+            | Refusal::Immovable(_)
             | Refusal::NotAsked(_)
             | Refusal::AnotherTree { .. },
         ) => format!("refrain plan resume {id}"),
@@ -176,6 +178,7 @@ pub(super) fn needs(state: &PlanState, word: StatusWord) -> Option<String> {
         | StatusWord::Waiting
         | StatusWord::Completed
         | StatusWord::Cancelled
+        | StatusWord::Moved
         | StatusWord::Stuck
         | StatusWord::Failed => None,
     }

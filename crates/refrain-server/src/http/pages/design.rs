@@ -31,6 +31,7 @@ pub(super) async fn show(State(door): State<Arc<AppState>>) -> Response {
         StatusWord::Running,
         StatusWord::Waiting,
         StatusWord::Paused,
+        StatusWord::Moved,
         StatusWord::Blocked,
         StatusWord::Crashed,
         StatusWord::Completed,
