@@ -12,7 +12,7 @@ pub struct Tenure {
     /// That of this machine: 1 where the loop was started.
     pub fence: u64,
     /// The remote that has the loop, while no machine that this journal knows has it.
-    pub departure: Option<Departure>,
+    pub departure: Option<Box<Departure>>,
     /// The address of the remote that the loop came from, and the commit that claimed it there.
     pub claim: Option<(String, Oid)>,
 }
@@ -148,7 +148,7 @@ impl LoopState {
         if !fits {
             return Err("loop.left");
         }
-        self.tenure.departure = Some(departure.clone());
+        self.tenure.departure = Some(Box::new(departure.clone()));
         Ok(())
     }
 

@@ -67,10 +67,8 @@ impl Service {
         }
         // A runner that has recorded the end may still be leaving.
         drop(self.lock_of_ended::<LoopState>(id, dir)?);
-        let state = journal::read_signed(dir, &self.host.signing())?.state;
-        let moved = |why| EngineError::Refused { id: id.clone(), what: LoopRequest::Discard, why };
-        state.check_here().map_err(moved)?;
-        let spec = state.spec;
+        self.refuse_moved(id, dir, LoopRequest::Discard)?;
+        let spec = journal::read_signed(dir, &self.host.signing())?.state.spec;
         let repository = match spec.git.new_branch() {
             Some(branch) => {
                 let env = marked(&self.host.env, &spec);

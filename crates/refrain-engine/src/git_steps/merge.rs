@@ -125,13 +125,14 @@ impl Service {
         if !status.has_stopped() {
             return Ok(Err(NotMerged::Running));
         }
+        if status.status == StatusWord::Moved {
+            self.refuse_moved(id, &dir, LoopRequest::Merge)?;
+        }
         if status.waits_for == Some(WaitsFor::Approval) && !options.unverified {
             return Ok(Err(NotMerged::AwaitsApproval));
         }
         let lock = Arc::new(self.lock_of_ended::<LoopState>(id, &dir)?);
         let state = journal::read_signed(&dir, &self.host().signing())?.state;
-        let moved = |why| EngineError::Refused { id: id.clone(), what: LoopRequest::Merge, why };
-        state.check_here().map_err(moved)?;
         let spec = &state.spec;
         let Some(branch) = spec.git.new_branch().map(str::to_owned) else {
             let there = repository::open(&spec.worktree, &marked(&self.host.env, spec), spec);

@@ -144,6 +144,17 @@ impl Service {
         Ok(MovedAway { url, key })
     }
 
+    /// Refuses what is asked of a loop that was moved away.
+    pub(crate) fn refuse_moved(
+        &self,
+        id: &LoopId,
+        dir: &LoopDir,
+        what: LoopRequest,
+    ) -> Result<(), EngineError> {
+        let refused = |why| EngineError::Refused { id: id.clone(), what, why };
+        journal::read(dir)?.state.check_here().map_err(refused)
+    }
+
     /// The repository of the project, as the loop's git uses it.
     fn repository_of(&self, spec: &Spec) -> Result<Repository, EngineError> {
         Ok(pinned(Repository::open(&self.project.root, &marked(&self.host.git_env(spec), spec))?, spec))

@@ -31,12 +31,12 @@ fn of_two_machines_that_claim_a_loop_one_succeeds() {
     let object = at.store(b"journal\n").unwrap();
     let files = [(Utf8PathBuf::from("journal.jsonl"), object.clone())];
     let (head, index) = (place.head(), place.top().join("index"));
-    let tree = one.tree_of(&head).unwrap();
+    let trees = [one.tree_of(&head).unwrap()];
     let new = |previous| NewJournalCommit {
         previous,
         head: &head,
         files: &files,
-        trees: &[tree.clone()],
+        trees: &trees,
         fence: 1,
         seq: 9,
         index: &index,
@@ -50,7 +50,7 @@ fn of_two_machines_that_claim_a_loop_one_succeeds() {
     assert_eq!(found.files, [("journal.jsonl".into(), object.clone(), 8)]);
     let from = two.journal_ref(at.url(), two.root(), &id).unwrap();
     assert_eq!(from.content(&object).unwrap(), b"journal\n");
-    assert!(two.has_whole(&tree).unwrap() && two.is_behind(&head, &first).unwrap());
+    assert!(two.has_whole(&trees[0]).unwrap() && two.is_behind(&head, &first).unwrap());
 
     for fence in 2..2 + RACES {
         let start = Barrier::new(2);

@@ -94,7 +94,7 @@ fn what_cannot_move_says_why() {
 /// Its tenure by this machine's journal: with this fence, gone to that remote or not, and claimed by this commit there.
 fn tenure(fence: u64, to: Option<&str>, claim: Option<u32>) -> Tenure {
     let Event::LoopLeft(departure) = left(fence) else { panic!("another event") };
-    let departure = to.map(|to| crate::event::Departure { to: to.into(), ..*departure });
+    let departure = to.map(|to| Box::new(crate::event::Departure { to: to.into(), ..*departure }));
     Tenure { fence, departure, claim: claim.map(|claim| ("there".into(), oid(claim))) }
 }
 
@@ -169,7 +169,7 @@ impl World {
             return;
         };
         let Event::LoopLeft(departure) = left(tenure.fence) else { panic!("another event") };
-        tenure.departure = Some(*departure);
+        tenure.departure = Some(departure);
         let (expected, fence) = (tenure.before("there").cloned(), tenure.fence);
         self.push(expected, fence, None);
     }

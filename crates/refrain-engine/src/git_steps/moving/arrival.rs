@@ -85,7 +85,7 @@ struct Incoming {
     there: JournalCommit,
     journal: Vec<u8>,
     state: LoopState,
-    departure: Departure,
+    departure: Box<Departure>,
     key: PublicKey,
     /// What it is asked to do here.
     spec: Spec,
