@@ -36,7 +36,7 @@ impl<'a> UserArgs<'a> {
     pub(crate) fn objection(self, program: &str, format: &[&str], stream: &str) -> Option<String> {
         let flag = format.first()?;
         let other = self.values(format).find(|value| *value != stream)?;
-        Some(format!("{flag} {other}: of {program} its stream is read; accepted is {flag} {stream}"))
+        Some(format!("{flag} {other}: of {program} its stream is read; accepted: {flag} {stream}"))
     }
 
     /// All but these: flags alone, and flags with their values up to the next flag.

@@ -19,7 +19,7 @@ pub fn check_iteration(status: &Status, iteration: Option<u32>) -> Result<(), Re
     let Some(n) = iteration.filter(|n| !status.iterations.iter().flatten().any(|it| it.n == *n)) else {
         return Ok(());
     };
-    let error = format!("iteration {n}: loop {} has no such iteration; accepted are ", status.id);
+    let error = format!("iteration {n}: loop {} has no such iteration; accepted: ", status.id);
     Err(RequestError::usage(match status.iteration {
         0 => format!("{error}none, as it has not begun one"),
         last => format!("{error}1 to {last}"),

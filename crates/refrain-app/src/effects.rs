@@ -9,9 +9,11 @@ use std::collections::BTreeMap;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
 use refrain_core::Spec;
+use refrain_core::spec::Millis;
 
 pub use self::table::TABLE;
 use crate::error::{Message, RequestError};
+use crate::options::values;
 
 /// When some options have an effect. Where there are several rows for an option of a verb, all must hold.
 pub struct Row {
@@ -156,14 +158,20 @@ impl TypedOptions {
         })
     }
 
-    /// What the user should know of `--timeout`: a number alone is seconds, and few of them are hardly meant.
+    /// What the user should know of `--timeout`: a number alone is seconds, and few of them are hardly meant; and in
+    /// less than a second no agent does anything.
     pub fn short_timeout(&self) -> Option<String> {
         let text = self.levels.iter().find_map(|level| level.value("timeout"))?;
-        let seconds: f64 = text.trim().parse().ok()?;
-        let is_short = seconds > 0.0 && seconds < 60.0;
-        is_short.then(|| {
-            format!("--timeout {text} is {text} seconds for each attempt; --timeout {text}m is minutes")
-        })
+        let is_without_unit = text.trim().parse::<f64>().is_ok();
+        match values::duration(text).ok()? {
+            limit if is_without_unit && limit < Millis(60_000) => Some(format!(
+                "--timeout {text} is {text} seconds for each attempt; --timeout {text}m is minutes"
+            )),
+            limit if limit < Millis(1_000) => {
+                Some(format!("--timeout {text} ends each attempt in less than a second"))
+            }
+            _ => None,
+        }
     }
 
     fn refuse(&self, holds: impl Fn(&Level, &Condition) -> bool) -> Result<(), RequestError> {

@@ -170,12 +170,15 @@ impl From<EngineError> for RequestError {
             EngineError::IsPlan(id) => {
                 (Code::Usage, text(format!("refrain list --plan {id} shows the loops of its tasks")))
             }
+            EngineError::Archived(id) => {
+                (Code::NotFound, text(format!("its name is free; refrain status {id} shows it")))
+            }
             EngineError::IsLoop(id) => (Code::NotFound, text(format!("refrain status {id} shows it"))),
             EngineError::NameTaken(id) => (
                 Code::Refused,
                 Some(
                     Message::from("take another --name; ")
-                        .then(format!("where {id} is a loop, refrain archive {id} frees its name")),
+                        .then(format!("refrain archive {id} frees the name of a stopped loop")),
                 ),
             ),
             EngineError::Driven { id, .. } => {
@@ -221,7 +224,9 @@ impl From<EngineError> for RequestError {
             }
             EngineError::Refused { why: refrain_core::Refusal::Final(_), id, .. } => (
                 Code::Refused,
-                text(format!("start another; where {id} is a loop, refrain archive {id} frees its name")),
+                text(format!(
+                    "start another; refrain archive {id} frees its name if it is a loop and not archived yet"
+                )),
             ),
             EngineError::NotStopped(id) => {
                 (Code::Refused, text(format!("refrain cancel {id}, or refrain pause {id}, stops it")))
@@ -254,7 +259,6 @@ impl From<EngineError> for RequestError {
             EngineError::Git(GitError::BranchGone { .. } | GitError::BranchInUse { .. }) => {
                 (Code::Refused, words("the loop is as it was; refrain cancel ends it for good"))
             }
-            EngineError::Git(_) => (Code::Failed, None),
             EngineError::NoProgram(NoProgram::NotExecutable(program)) => {
                 (Code::Failed, text(format!("chmod +x {program}; nothing was begun")))
             }
@@ -289,13 +293,14 @@ impl From<EngineError> for RequestError {
             EngineError::Plugin(PluginError::Misfit { .. } | PluginError::Unread(_)) => {
                 (Code::Usage, words("nothing was changed; mend that file, and try again"))
             }
-            EngineError::Unborn(_)
+            EngineError::Git(GitError::Unborn(_))
             | EngineError::InProgress { .. }
             | EngineError::TasksTaken { .. }
             | EngineError::Refused { why: refrain_core::Refusal::NotALoop, .. } => (Code::Refused, None),
             EngineError::Refused { why: refrain_core::Refusal::NoSandbox, .. } => {
                 (Code::Refused, words("it reaches every host that you reach"))
             }
+            EngineError::Git(_) => (Code::Failed, None),
             EngineError::TaskGone(_) => (Code::NotFound, None),
             EngineError::UntrustedCommand(_) => (Code::Refused, None),
             EngineError::SlotTaken(_)
@@ -448,7 +453,7 @@ impl From<RememberError> for RequestError {
     fn from(error: RememberError) -> Self {
         match error {
             RememberError::File(error) => error.into(),
-            RememberError::Empty => Self::usage("TEXT has no words; accepted is what is to be remembered"),
+            RememberError::Empty => Self::usage("TEXT has no words; accepted: what is to be remembered"),
             RememberError::Secret(_) => Self::usage(chain(&error)).hint("say it without the secret"),
         }
     }

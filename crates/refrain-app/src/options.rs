@@ -1,7 +1,6 @@
 //! What a request says, as the command line has it. Flattened structs have no doc comment: clap would take it for the help
 //! of the verb.
 
-pub mod adapted;
 pub mod begin;
 pub mod gates;
 pub mod git;
@@ -13,4 +12,5 @@ pub mod sandbox;
 pub mod stuck;
 pub mod until;
 pub mod values;
+pub mod variants;
 pub mod work;

@@ -9,15 +9,15 @@ use crate::options::notify::NotifyArgs;
 use crate::verbs::start::drive_words;
 use crate::{Action, Context, Note, RequestError, trust};
 
-mod how;
 mod prepare;
 mod source;
 mod spec_args;
+mod task_mode;
 
-pub use how::HowArgs;
 pub use prepare::{Prepared, RunPlan};
 pub use source::{Source, SourceArgs};
 pub use spec_args::SpecArgs;
+pub use task_mode::HowArgs;
 
 /// Hands a plan to a process of its own: `refrain drive ID`. Returns the plan's state once that has taken over.
 pub fn detach(

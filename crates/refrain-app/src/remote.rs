@@ -10,7 +10,7 @@ use std::ops::RangeInclusive;
 
 use refrain_core::LoopId;
 use refrain_core::spec::Limits;
-use refrain_core::values::MOST_JOBS;
+use refrain_core::values::{MOST_JOBS, whole_numbers};
 use refrain_engine::Service;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -251,7 +251,7 @@ fn within(
     match value {
         Some(value) if !accepted.contains(&value) => {
             let (least, most) = accepted.clone().into_inner();
-            Err(refused(option, value, format!("whole numbers from {least} to {most}")))
+            Err(refused(option, value, whole_numbers(least.into(), most.into())))
         }
         _ => Ok(()),
     }
@@ -294,7 +294,7 @@ fn commands(option: &'static str, given: &[String]) -> Result<(), RequestError> 
 }
 
 fn refused(option: &'static str, value: impl Display, accepted: impl Display) -> RequestError {
-    RequestError::usage(Message::option(option).then(format!(" {value}: accepted are {accepted}")))
+    RequestError::usage(Message::option(option).then(format!(" {value}: accepted: {accepted}")))
 }
 
 #[cfg(test)]
@@ -332,14 +332,14 @@ mod tests {
     #[case(json!({"goal": ""}), "goal")]
     #[case(json!({"goal": " \n"}), "goal")]
     #[case(json!({"goal": "a\u{0}b"}), "goal")]
-    #[case(json!({"goal": "x".repeat(10_001)}), "goal of 10001 characters: accepted are 1 to 10000 characters")]
+    #[case(json!({"goal": "x".repeat(10_001)}), "goal of 10001 characters: accepted: 1 to 10000 characters")]
     #[case(json!({"goal": 7}), "integer `7`")]
-    #[case(json!({"max_iterations": 0}), "max_iterations 0: accepted are whole numbers from 1 to 200")]
+    #[case(json!({"max_iterations": 0}), "max_iterations 0: accepted: whole numbers from 1 to 200")]
     #[case(json!({"max_iterations": 201}), "max_iterations 201")]
     #[case(json!({"max_iterations": -1}), "`-1`")]
     #[case(json!({"max_iterations": 2.5}), "`2.5`")]
     #[case(json!({"max_iterations": "20"}), "\"20\"")]
-    #[case(json!({"max_cost_usd": 0}), "max_cost_usd 0: accepted are more than 0, and at most 50")]
+    #[case(json!({"max_cost_usd": 0}), "max_cost_usd 0: accepted: more than 0, and at most 50")]
     #[case(json!({"max_cost_usd": -3}), "max_cost_usd -3")]
     #[case(json!({"max_cost_usd": 50.01}), "max_cost_usd 50.01")]
     #[case(json!({"max_tick_duration_minutes": 61}), "max_tick_duration_minutes 61")]

@@ -11,14 +11,16 @@ use refrain_core::promise::{MatchMode, Promise};
 use refrain_core::spec::{
     AgentKind, AgentSpec, Limits, OutputFormat, Permissions, PromptMode, Secret, Until,
 };
+use refrain_core::text::printable;
 use refrain_core::values::{self, Limit};
 use refrain_core::{LoopId, Spec};
 use refrain_engine::config::keys::{Gate, Memory, PROMISE, Start};
-use refrain_engine::config::{Chosen, ProjectFile, Settings};
+use refrain_engine::config::{self, Chosen, Origin, ProjectFile, Settings};
 use refrain_engine::{Service, objection, prompt_limit};
 
 use crate::error::{Message, RequestError};
 use crate::options::begin::BeginArgs;
+use crate::options::gates::GateArgs;
 use crate::options::kinds::OnOff;
 use crate::options::review;
 use crate::options::work::{PromiseArgs, WorkArgs};
@@ -108,7 +110,7 @@ pub struct StartLoop {
 
 /// The specification of a request, and notes on it.
 #[derive(Debug)]
-pub struct Resolved {
+pub struct ResolvedStart {
     pub spec: Spec,
     /// What the user should know about its gates.
     pub notes: Vec<String>,
@@ -125,7 +127,7 @@ pub fn spec(
     settings: &Settings,
     service: &Service,
     dir: &Utf8Path,
-) -> Result<Resolved, RequestError> {
+) -> Result<ResolvedStart, RequestError> {
     let (start, options) = (&settings.config.start, &request.options);
     let gates = GateChoice {
         // Research changes no code.
@@ -135,7 +137,7 @@ pub fn spec(
         ..GateChoice::default()
     };
     let resolved = common(context, &options.work, gates, settings, service, dir)?;
-    let Resolved { spec, notes, offered, untrusted_gates } = resolved;
+    let ResolvedStart { spec, notes, offered, untrusted_gates } = resolved;
     let prompt = prompt::prompt(context, request, settings)?;
     if matches!(spec.agent.prompt_mode, PromptMode::Arg | PromptMode::Env) {
         prompt_limit::check(&prompt).map_err(|error| {
@@ -180,7 +182,8 @@ pub fn spec(
         return Err(RequestError::usage(Message::from(error).then(accepted))
             .hint("without --no-promise, or with --completion-promise TEXT, the agent claims"));
     }
-    Ok(Resolved { spec, notes, offered, untrusted_gates })
+    check_caps(settings, &spec.agent)?;
+    Ok(ResolvedStart { spec, notes, offered, untrusted_gates })
 }
 
 /// The part of a specification that does not depend on the goal, and notes on its gates: the agent, the folder, the
@@ -192,7 +195,7 @@ pub fn common(
     settings: &Settings,
     service: &Service,
     dir: &Utf8Path,
-) -> Result<Resolved, RequestError> {
+) -> Result<ResolvedStart, RequestError> {
     let project = service.project();
     let start = &settings.config.start;
     let agent = agent(args, settings)?;
@@ -216,6 +219,7 @@ pub fn common(
     let critique = args.reviews.critique(worker, settings)?;
     let memory = memory(args.memory, &agent, &settings.config.memory);
     let mut notes = proof.notes;
+    notes.extend(uncovered(service, &args.gates)?);
     // The id is replaced if no name is given: the service makes one up that is free.
     let id = LoopId::derived(&agent.program, 0);
     let mut spec = Spec {
@@ -225,6 +229,7 @@ pub fn common(
         gate_env: proof.env,
         protect: proof.protect,
         gates_must_run: !args.gates.allow_missing_gates,
+        untrusted: untrusted_file(settings, service).into_iter().collect(),
         approval: args.gates.require_approval || start.require_approval.unwrap_or_default(),
         critique,
         caps: settings.project_caps,
@@ -241,7 +246,24 @@ pub fn common(
     spec.add_default_gates(proof.default_gates);
     spec.clean_checkout = !spec.gates.is_empty() && args.gates.are_clean(start.clean_checkout);
     spec.sandbox = crate::sandbox::of(context, &spec, (&args.sandbox, &settings.config.sandbox), &mut notes)?;
-    Ok(Resolved { spec, notes, offered: proof.offered, untrusted_gates: proof.untrusted_gates })
+    Ok(ResolvedStart { spec, notes, offered: proof.offered, untrusted_gates: proof.untrusted_gates })
+}
+
+/// The given protections that cover no file.
+fn uncovered(service: &Service, args: &GateArgs) -> Result<Option<String>, RequestError> {
+    let globs = service.globs_without_files(args.protect.iter().chain(&args.protect_existing))?;
+    let list = printable(&globs.join(", ")).into_owned();
+    Ok((!globs.is_empty()).then(|| format!("no file matches what is to be protected: {list}")))
+}
+
+/// The name of the project's file, if it is not trusted and names gates, or may name some as it cannot be read.
+fn untrusted_file(settings: &Settings, service: &Service) -> Option<String> {
+    let ProjectFile::Untrusted(path) = &settings.project_file else { return None };
+    let file = config::project_file(service.project()).ok()??;
+    let names_gates = file.parse().map_or(true, |config| {
+        config.gates.named().next().is_some() || config.start.auto_gates == Some(true)
+    });
+    names_gates.then(|| path.file_name().unwrap_or(path.as_str()).to_owned())
 }
 
 /// The use of memories: as typed, as configured, else on for a known agent. A command may be anything, and its prompt
@@ -289,7 +311,7 @@ fn agent(args: &WorkArgs, settings: &Settings) -> Result<AgentSpec, RequestError
         args.prompt_mode.map(PromptMode::from).or(start.prompt_mode).unwrap_or(PromptMode::Auto);
     if kind == AgentKind::Acp && !matches!(prompt_mode, PromptMode::Auto | PromptMode::Stdin) {
         let who = who(args.prompt_mode.is_some(), settings, "prompt-mode");
-        let error = format!("{who}: an ACP agent gets its prompt in the protocol; accepted is auto");
+        let error = format!("{who}: an ACP agent gets its prompt in the protocol; accepted: auto");
         return Err(RequestError::usage(error));
     }
     // Defaults for agents in general do not apply to a command, which has no such options.
@@ -297,7 +319,7 @@ fn agent(args: &WorkArgs, settings: &Settings) -> Result<AgentSpec, RequestError
     for (is_given, flag) in [(args.model.is_some(), "--model"), (args.permissions.is_some(), "--permissions")]
     {
         if is_given && !tellable {
-            let error = ": a generic command cannot be told; accepted are known agents";
+            let error = ": a generic command cannot be told; accepted: known agents";
             return Err(RequestError::usage(Message::from(flag).then(error))
                 .hint("--agent-arg passes an argument of its own"));
         }
@@ -330,13 +352,13 @@ fn program(args: &WorkArgs, settings: &Settings) -> Result<(AgentKind, String, V
         return Ok((kind, command.program.clone(), command.args.clone()));
     }
     let Some(kind) = asked else {
-        let error = "what is to run is missing; accepted is --command or --agent";
+        let error = "what is to run is missing; accepted: --command or --agent";
         return Err(
             RequestError::usage(error).hint("start.command or start.agent of the configuration says it too")
         );
     };
     let program = kind.program().ok_or_else(|| {
-        let accepted = ": accepted is that with --command, which says what to run";
+        let accepted = ": accepted: that with --command, which says what to run";
         RequestError::usage(Message::from("--agent ").then(kind.to_string()).then(accepted))
     })?;
     Ok((kind, program.to_owned(), Vec::new()))
@@ -353,8 +375,7 @@ fn output_format(
         (format @ (OutputFormat::Text | OutputFormat::Json), kind) if kind.streams() => {
             let name = if format == OutputFormat::Text { "text" } else { "json" };
             let who = who(args.output_format.is_some(), settings, "output-format");
-            let error =
-                format!("{who} {name}: of {kind} its stream is read; accepted are auto and stream-json");
+            let error = format!("{who} {name}: of {kind} its stream is read; accepted: auto and stream-json");
             Err(RequestError::usage(error).hint("--agent generic reads what any command prints"))
         }
         (format, _) => Ok(format),
@@ -383,16 +404,28 @@ fn admits(args: &WorkArgs, settings: &Settings, agent: &AgentSpec) -> Result<(),
             if is_option { error } else { error.hint(Message::own(&format!("--{name} none takes it back"))) }
         })?;
     }
+    Ok(())
+}
+
+/// Refuses an agent that could not keep the shared caps on money. Asked last, as it hides no other fault of a request.
+pub fn check_caps(settings: &Settings, agent: &AgentSpec) -> Result<(), RequestError> {
     let caps = Caps::from(&settings.config.budget);
-    match CapKind::ALL.into_iter().find(|which| caps.of(*which).is_some()) {
-        Some(which) if !agent.tells_cost() => {
-            let (origin, key) = (settings.origin_of_cap(which), which.key());
-            let (kind, what) = (agent.kind, "does not say what it costs, so this cap could not be kept");
-            let error = RequestError::usage(format!("{origin}: budget.{key}: {kind} {what}"));
-            Err(error.hint("accepted are claude, opencode, acp; and codex, gemini with --model and a price for that model"))
-        }
-        _ => Ok(()),
+    let Some(which) = CapKind::ALL.into_iter().find(|which| caps.of(*which).is_some()) else { return Ok(()) };
+    if agent.tells_cost() {
+        return Ok(());
     }
+    let (origin, key, kind) = (settings.origin_of_cap(which), which.key(), agent.kind);
+    let error = format!(
+        "{origin}: budget.{key}: {kind} does not say what it costs, so this cap could not be kept; accepted: claude, \
+         opencode, acp; and codex, gemini with --model and a price for that model"
+    );
+    let cure = match &origin {
+        Origin::File { path, .. } if *path == settings.user_file => {
+            format!("refrain config set budget.{key} none takes the cap back, for all loops")
+        }
+        _ => format!("remove budget.{key} there to start it without the cap"),
+    };
+    Err(RequestError::usage(Message::own(&error)).hint(Message::own(&cure)))
 }
 
 fn limit<T: Copy>(option: Option<Limit<T>>, configured: Option<Limit<T>>) -> Option<T> {

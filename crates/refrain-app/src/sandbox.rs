@@ -2,10 +2,10 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::event::Ask;
-use refrain_core::sandbox::{Host, SandboxMode, SandboxSpec};
+use refrain_core::sandbox::{Host, Mechanism, SandboxMode, SandboxSpec};
 use refrain_core::{LoopId, Spec};
 use refrain_engine::config::keys::Sandbox;
-use refrain_engine::sandbox::NoSandbox;
+use refrain_engine::sandbox::{Hidden, NoSandbox, Registries};
 use refrain_engine::{ByKind, LoopRequest, Service};
 
 use crate::error::{Code, Message, RequestError};
@@ -24,8 +24,16 @@ pub(crate) fn of(
     if mode == SandboxMode::Off {
         return Ok(None);
     }
-    if config.registries.unwrap_or(true) {
-        sandbox.hosts.extend(refrain_engine::sandbox::registries(&context.host, spec));
+    if mode == SandboxMode::Files && args.has_network() {
+        let error = "--sandbox-host and --sandbox-localhost have no effect with --sandbox=files, which does not limit the network";
+        return Err(RequestError::usage(error).hint("leave them out, or use --sandbox"));
+    }
+    if sandbox.has_network() && config.registries.unwrap_or(true) {
+        let Registries { hosts, unknown } = refrain_engine::sandbox::registries(&context.host, spec);
+        sandbox.hosts.extend(hosts);
+        notes.extend(unknown.into_iter().map(|(host, file)| {
+            format!("the sandbox reaches {host}: {file} names it, and your own tools do not; registries = false in [sandbox] leaves such hosts out")
+        }));
     }
     let sandbox = SandboxSpec {
         write: paths(context, "write", &sandbox.write)?,
@@ -34,29 +42,47 @@ pub(crate) fn of(
     };
     if sandbox.processes < SandboxSpec::FEWEST_PROCESSES {
         let (given, fewest) = (sandbox.processes, SandboxSpec::FEWEST_PROCESSES);
-        let error =
-            format!("sandbox.processes = {given}: too few for a build; accepted are {fewest} and more");
+        let error = format!("sandbox.processes = {given}: too few for a build; accepted: {fewest} and more");
         return Err(RequestError::usage(error));
     }
-    if let Some(program) = refrain_engine::sandbox::hidden_program(&context.host, spec, &sandbox) {
-        let error = Message::from("the sandbox hides the program ").then(program.to_string());
+    for Hidden { owner, path, is_program } in refrain_engine::sandbox::hidden(&context.host, spec, &sandbox) {
+        if !is_program {
+            notes.push(format!("{owner} names {path}, which the sandbox hides"));
+            continue;
+        }
         if mode == SandboxMode::Auto {
-            notes.push(format!("the loop runs without a sandbox: it would hide the program {program}"));
+            notes.push(format!(
+                "the loop runs without a sandbox: it would hide the program {path} of {owner}"
+            ));
             return Ok(None);
         }
+        let error = Message::from("the sandbox hides the program ").then(format!("{path} of {owner}"));
         return Err(RequestError::usage(error)
             .hint("move it out of /tmp and of hidden folders; --no-sandbox starts it with your own rights"));
     }
-    match (refrain_engine::sandbox::probe(&context.host, spec, &sandbox), mode) {
-        (Ok(()), _) => Ok(Some(sandbox)),
-        (Err(error), SandboxMode::Auto) => {
-            notes.push(format!("the loop runs without a sandbox: {error}"));
-            Ok(None)
-        }
-        (Err(error), SandboxMode::On | SandboxMode::Off) => {
-            Err(refused(&error).hint("--no-sandbox starts it with your own rights"))
-        }
+    let Err(error) = refrain_engine::sandbox::probe(&context.host, spec, &sandbox) else {
+        return Ok(Some(sandbox));
+    };
+    if mode == SandboxMode::Auto {
+        notes.push(format!("the loop runs without a sandbox: {error}"));
+        return Ok(None);
     }
+    let has_less = mode == SandboxMode::On
+        && refrain_engine::sandbox::probe_machine(&context.host, Mechanism::Files).is_ok();
+    let less = has_less.then_some("--sandbox=files --worktree limits files and not the network; ");
+    let none = "--no-sandbox starts it with your own rights";
+    Err(refused(&error).hint(format!("{}{none}", less.unwrap_or_default())))
+}
+
+/// Refuses a loop whose sandbox needs a worktree of its own, and that has none.
+pub(crate) fn check_worktree(spec: &Spec) -> Result<(), RequestError> {
+    let is_files = spec.sandbox.as_ref().is_some_and(|sandbox| sandbox.mechanism == Mechanism::Files);
+    if !is_files || spec.git.checkout.is_own_worktree() {
+        return Ok(());
+    }
+    let error =
+        "--sandbox=files needs a worktree of the loop's own: it cannot protect the .git folder of a clone";
+    Err(RequestError::usage(error).hint("add --worktree"))
 }
 
 /// Absolute paths of `[sandbox]`; `~/` is the user's home.
@@ -66,7 +92,7 @@ fn paths(context: &Context, key: &str, paths: &[Utf8PathBuf]) -> Result<Vec<Utf8
         Ok(inside) => Ok(Utf8Path::new(home).join(inside)),
         Err(_) if path.is_absolute() => Ok(path.clone()),
         Err(_) => {
-            let error = format!("sandbox.{key}: {path:?} is relative; accepted are absolute paths and ~/");
+            let error = format!("sandbox.{key}: {path:?} is relative; accepted: absolute paths and ~/");
             Err(RequestError::usage(error))
         }
     };

@@ -9,14 +9,14 @@ pub mod state_file;
 pub mod summary;
 
 mod commits;
-mod failing;
-mod fixed;
+mod failing_tests;
 mod gates;
-mod outside;
+mod instructions;
+mod outside_objections;
 mod parts;
 mod quote;
 mod run;
-mod touching;
+mod touched_paths;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
@@ -36,9 +36,10 @@ pub use parts::{FAILURE_EXCERPT, NOTES_EXCERPT};
 
 pub(crate) use gates::what_gates_said;
 pub(crate) use parts::{Excerpt, charged, fenced, fenced_as, last_iteration, outcome};
-pub(crate) use touching::what_was_touched;
+pub(crate) use touched_paths::what_was_touched;
 
 use parts::separate;
+use state_file::StatusFault;
 
 /// The first prompt of a loop that a runner drives, unless gates fail before it.
 pub fn first(spec: &Spec) -> String {
@@ -56,7 +57,7 @@ pub fn first(spec: &Spec) -> String {
 fn beginning(spec: &Spec, in_session: bool) -> String {
     let mut prompt = spec.prompt.clone();
     separate(&mut prompt);
-    prompt.push_str(&fixed::how_it_works(spec, in_session));
+    prompt.push_str(&instructions::how_it_works(spec, in_session));
     if let Some(section) = spec.memory.as_ref().and_then(|memory| memory::section(&memory.recalled)) {
         separate(&mut prompt);
         prompt.push_str(&section);
@@ -72,16 +73,16 @@ pub fn assemble(state: &LoopState, quoted: Quoted<'_>) -> String {
     let last = last_iteration(state);
     let committed = state.git.last.as_ref().filter(|report| report.iteration + 1 == state.iteration);
     let failed = last.and_then(|last| what_failed(last, quoted.attempt(), excerpt));
-    let touched = touching::what_was_touched(state, quoted.protected(), excerpt);
+    let touched = touched_paths::what_was_touched(state, quoted.protected(), excerpt);
     let gates = what_gates_said(state, quoted, excerpt);
     let failures: Vec<_> = failed.into_iter().chain(touched).chain(gates).collect();
     let more = (!failures.is_empty() && quoted.has_output()).then(|| where_more_is(state));
     let others = [
         gates::what_a_person_said(state),
-        outside::objection(state, quoted.outside(), excerpt),
+        outside_objections::objection(state, quoted.outside(), excerpt),
         blocked(state),
         last.and_then(what_was_nearly_said),
-        what_was_not_asked(state, quoted.notes()),
+        last.and_then(|last| what_did_not_count(state, last)),
         committed.and_then(commits::what_was_not_committed),
         feedback(state),
         directive(state, quoted),
@@ -180,14 +181,14 @@ fn what_was_nearly_said(last: &Attempt) -> Option<String> {
     Some(format!("CLAIM NOT HEARD: {}.", miss.hint()))
 }
 
-/// Says that a question outside the front matter, without a status, asks nothing.
-fn what_was_not_asked(state: &LoopState, notes: Option<&str>) -> Option<String> {
-    let file = state_file_path(&state.spec);
-    let text = format!(
-        "QUESTION NOT ASKED: a `question:` outside the front matter of {file} asks nothing. If you need an answer, set \
-         `status: blocked` and `question: ...` in its front matter. Else remove that line."
-    );
-    (state.blocked == 0 && state_file::has_question_in_body(notes?)).then_some(text)
+/// Says that what the agent wrote into its state file does not count.
+fn what_did_not_count(state: &LoopState, last: &Attempt) -> Option<String> {
+    let fault = last.finished.as_ref()?.state_fault?;
+    let what = match fault {
+        StatusFault::QuestionAlone => "QUESTION NOT ASKED",
+        StatusFault::NoFrontMatter | StatusFault::OtherLoop | StatusFault::UnknownStatus => "STATUS NOT READ",
+    };
+    Some(format!("{what}: {}: {}.", state_file_path(&state.spec), fault.hint()))
 }
 
 fn feedback(state: &LoopState) -> Option<String> {

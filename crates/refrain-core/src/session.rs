@@ -4,8 +4,6 @@
 
 mod stop;
 
-use std::fmt;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -43,23 +41,15 @@ impl SessionSpec {
 }
 
 /// Where the iterations of a session's loop are done (`--loop-shared`, `--loop-isolated`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Isolation {
     /// In the session itself, whose context holds all iterations.
     #[default]
     SharedContext,
     /// Each in a fresh agent below the session, which only counts and hears claims.
     Subagent,
-}
-
-impl fmt::Display for Isolation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::SharedContext => "shared-context",
-            Self::Subagent => "subagent",
-        })
-    }
 }
 
 /// The session that drives a loop.

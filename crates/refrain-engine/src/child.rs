@@ -15,9 +15,9 @@ pub(crate) mod conclusion;
 mod event;
 mod output;
 mod start;
-mod supervised;
+mod supervisor_reports;
 
 pub(crate) use event::ChildEvent;
 pub(crate) use output::{AgentRole, ChildOutput};
 pub(crate) use start::{AgentStart, command_job, takes_schema};
-pub(crate) use supervised::{Supervised, supervise};
+pub(crate) use supervisor_reports::{SupervisorReports, supervise};

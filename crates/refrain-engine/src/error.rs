@@ -80,10 +80,12 @@ pub enum EngineError {
         /// The plan of that project that was probably meant.
         nearest: Option<LoopId>,
     },
-    #[error("{0} is a plan; accepted are loops, such as those of its tasks")]
+    #[error("{0} is a plan; accepted: loops, such as those of its tasks")]
     IsPlan(LoopId),
-    #[error("{0} is a loop; accepted are plans")]
+    #[error("{0} is a loop; accepted: plans")]
     IsLoop(LoopId),
+    #[error("{0} is archived already")]
+    Archived(LoopId),
     #[error("{0} exists already")]
     NameTaken(LoopId),
     /// One of several files could not be written.
@@ -111,11 +113,6 @@ pub enum EngineError {
         /// Whether it is the new loop that needs it for itself.
         needs_alone: bool,
     },
-    /// There is no commit at which tasks could begin.
-    #[error(
-        "the repository at {0} has no commit yet, so that tasks could not begin at one; make one with `git commit`"
-    )]
-    Unborn(Utf8PathBuf),
     /// The person is in the middle of something in the checkout that a plan would bring forward.
     #[error(
         "a {operation} is in progress in {worktree}; finish it, or give it up with `git {operation} --abort`"

@@ -3,7 +3,7 @@
 
 pub(crate) mod differences;
 pub(crate) mod discard;
-pub(crate) mod discarded;
+pub(crate) mod discard_refs;
 pub(crate) mod failure_branch;
 pub(crate) mod gc;
 pub(crate) mod git_words;

@@ -1,9 +1,9 @@
 //! Installs and removes the plugins of agents. `refrain_agents::plugin` has their files and places; what is installed
 //! is noted first (`refrain_store::outbox::plugins`), and everything is checked before anything is changed.
 
-mod carry;
+mod installation;
 mod program;
-mod rehearse;
+mod rehearsal;
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -50,9 +50,9 @@ impl Host {
             return Err(PluginError::NotCallable { program, why }.into());
         }
         let noted = Installed::read(&self.plugins())?;
-        let plan = rehearse::install((agent, &program), &plugin, &noted, &self.plugins())?;
+        let plan = rehearsal::install((agent, &program), &plugin, &noted, &self.plugins())?;
         if !is_rehearsal {
-            carry::install(&plan, &noted, &self.plugins())?;
+            installation::install(&plan, &noted, &self.plugins())?;
         }
         Ok(PluginWork { changes: plan.changes, kept: plan.kept, program, then: plugin.then })
     }
@@ -61,9 +61,9 @@ impl Host {
     pub fn remove_plugin(&self, agent: AgentKind, is_rehearsal: bool) -> Result<PluginWork, EngineError> {
         let (program, plugin) = self.plugin_of(agent)?;
         let noted = Installed::read(&self.plugins())?;
-        let plan = rehearse::remove(agent, &plugin, &noted)?;
+        let plan = rehearsal::remove(agent, &plugin, &noted)?;
         if !is_rehearsal {
-            carry::remove(&plan, &noted, &self.plugins())?;
+            installation::remove(&plan, &noted, &self.plugins())?;
         }
         Ok(PluginWork { changes: plan.changes, kept: plan.kept, program, then: &[] })
     }

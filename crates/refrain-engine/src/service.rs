@@ -129,7 +129,9 @@ impl Service {
 
     /// Moves a stopped loop into the archive; returns where it lies then.
     pub fn archive(&self, id: &LoopId) -> Result<Utf8PathBuf, EngineError> {
-        let Located { dir, archived: false } = self.locate(id)? else { return Err(self.no_loop(id)) };
+        let Located { dir, archived: false } = self.locate(id)? else {
+            return Err(EngineError::Archived(id.clone()));
+        };
         let _lock = self.lock_of_ended::<LoopState>(id, &dir)?;
         let signing = self.host.signing();
         let ended = journal::read_believed::<LoopState>(&dir, &signing)?.ended;

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::api::client::Client;
 use crate::api::exchange::{ForgeResponse, Method};
 use crate::api::program::Program;
-use crate::trouble::Trouble;
+use crate::error::Trouble;
 
 /// The page size of lists: the maximum of both forges.
 const PAGE: usize = 100;

@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 use crate::api::exchange::Method;
 use crate::api::{Api, not_understood};
 use crate::checks::Checks;
+use crate::error::{RetryTime, SECONDARY, Trouble};
 use crate::kind::{Host, Opening};
-use crate::merging::{MergeBlocker, Mergeable};
+use crate::mergeability::{MergeBlocker, Mergeable};
 use crate::place::encoded;
 use crate::pull_request::{Project, PullRequest, State};
-use crate::trouble::{RetryTime, SECONDARY, Trouble};
 
 #[derive(Debug)]
 pub(super) struct GitHub {

@@ -9,11 +9,11 @@ use serde_json::json;
 use crate::api::Api;
 use crate::api::exchange::Method;
 use crate::checks::Checks;
+use crate::error::Trouble;
 use crate::kind::{Host, Opening};
-use crate::merging::{MergeBlocker, Mergeable};
+use crate::mergeability::{MergeBlocker, Mergeable};
 use crate::place::encoded;
 use crate::pull_request::{Project, PullRequest, State};
-use crate::trouble::Trouble;
 
 /// The title prefix that makes a merge request a draft in GitLab.
 const DRAFT: &str = "Draft: ";

@@ -11,14 +11,14 @@ use crate::api::Api;
 use crate::api::client::Client;
 use crate::api::program::Program;
 use crate::checks::{Check, Checks};
+use crate::error::Trouble;
 use crate::github::GitHub;
 use crate::gitlab::GitLab;
 use crate::kind::{Host, Opening};
-use crate::merging::{MergeBlocker, Mergeable, Merged};
+use crate::mergeability::{MergeBlocker, Mergeable, Merged};
 use crate::place::RepositoryAddress;
 use crate::pull_request::{Project, PullRequest, State};
 use crate::token::{Token, is_githubs};
-use crate::trouble::Trouble;
 use refrain_proc::tool::Cancel;
 
 /// The longest title, in bytes: both forges allow a little more.

@@ -3,9 +3,9 @@ use std::fmt::Debug;
 use refrain_core::git::Oid;
 
 use crate::checks::Checks;
-use crate::merging::Mergeable;
+use crate::error::Trouble;
+use crate::mergeability::Mergeable;
 use crate::pull_request::{Project, PullRequest};
-use crate::trouble::Trouble;
 
 /// The operations of each kind of forge. Nothing here retries.
 pub(super) trait Host: Debug + Send + Sync {

@@ -10,22 +10,22 @@
 
 mod api;
 mod checks;
+mod error;
 mod github;
 mod gitlab;
 mod host;
 pub mod http;
 mod kind;
-mod merging;
+mod mergeability;
 mod place;
 mod pull_request;
 mod token;
-mod trouble;
 
 pub use checks::{Check, CheckState, Checks, Configured, Verdict};
+pub use error::{RetryTime, Trouble};
 pub use host::Forge;
 pub use kind::Opening;
-pub use merging::{MergeBlocker, Mergeable, Merged};
+pub use mergeability::{MergeBlocker, Mergeable, Merged};
 pub use place::RepositoryAddress;
 pub use pull_request::{Project, PullRequest, State};
 pub use token::{FROM_FILE, Token};
-pub use trouble::{RetryTime, Trouble};

@@ -1,10 +1,10 @@
 //! The content to commit, the user's rules for it, and the scan for secrets.
 
-pub(crate) mod before;
+pub(crate) mod files;
 pub(crate) mod folder_snapshot;
+pub(crate) mod initial_changes;
 pub(crate) mod integrity;
 pub(crate) mod links;
-pub(crate) mod listing;
 pub(crate) mod memory;
 pub(crate) mod protect;
 pub(crate) mod stage;

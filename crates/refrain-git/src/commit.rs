@@ -13,7 +13,7 @@ pub(crate) mod intent;
 pub(crate) mod message;
 pub(crate) mod reconcile_history;
 pub(crate) mod save;
-pub(crate) mod staged;
+pub(crate) mod staging_cache;
 
 use camino::Utf8Path;
 use refrain_core::LoopId;
@@ -21,8 +21,8 @@ use refrain_core::git::{Base, CommitReport, CommitResult, Exposed, Oid, Operatio
 use refrain_core::glob::PathGlob;
 
 use crate::Cancel;
-use crate::candidate::before::Before;
-use crate::candidate::memory::Staged;
+use crate::candidate::initial_changes::Before;
+use crate::candidate::memory::StagedWork;
 use crate::candidate::stage::{bring_back, stage};
 use crate::candidate::status::{Status, has_conflicts};
 use crate::candidate::submodules::look;
@@ -35,7 +35,7 @@ use crate::error::GitError;
 use crate::plumbing::commit_config::is_plain;
 use crate::plumbing::disk::FileStamp;
 use crate::plumbing::git::{Git, said};
-use crate::plumbing::index::{Index, Locked};
+use crate::plumbing::index::{Index, IndexLock};
 use crate::plumbing::object::Object;
 use crate::repository::Repository;
 
@@ -81,13 +81,15 @@ impl Repository {
         let git = self.git().until(request.cancel);
         let (is_still, _) = self.last_look();
         let known = match request.base.dirty.is_empty() {
-            true if is_still => Staged::take_again(self, git, request.index, request.largest_file)?,
-            true => Staged::take(self, git, request.index, request.largest_file)?,
+            true if is_still => StagedWork::take_again(self, git, request.index, request.largest_file)?,
+            true => StagedWork::take(self, git, request.index, request.largest_file)?,
             false => None,
         };
         let git = git.with_index(request.index);
         let (seen, status, staged) = match known {
-            Some(Staged { person, status, candidate, tree, .. }) => (person, status, Some((candidate, tree))),
+            Some(StagedWork { person, status, candidate, tree, .. }) => {
+                (person, status, Some((candidate, tree)))
+            }
             None => (index.copy_to(request.index)?, look(self, git)?, None),
         };
         let head = status.head.as_ref();
@@ -364,7 +366,7 @@ impl Job<'_> {
     /// If nothing was staged except the committed changes, the private index replaces the user's.
     fn bring_back(
         &self,
-        lock: Locked<'_>,
+        lock: IndexLock<'_>,
         made: &CommitAndTree,
         candidate: &Candidate,
         before: &Before,
@@ -377,7 +379,7 @@ impl Job<'_> {
 
     fn bring_back_paths(
         &self,
-        lock: Locked<'_>,
+        lock: IndexLock<'_>,
         parent: Option<&Oid>,
         made: &CommitAndTree,
         before: &Before,

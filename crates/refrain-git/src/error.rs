@@ -72,7 +72,7 @@ pub enum GitError {
     BadBranch(String),
     #[error("a branch {0:?} exists already; choose another name, or delete it")]
     BranchTaken(String),
-    #[error("{0} has no commit yet; make a first one: git commit --allow-empty -m Begin")]
+    #[error("the repository at {0} has no commit yet; make the first one: git add . && git commit -m Begin")]
     Unborn(Utf8PathBuf),
     #[error("git does not know who commits; git config user.name and user.email say it")]
     NoIdentity,
@@ -116,6 +116,8 @@ pub enum GitError {
         "{0} is no regular file, and git would wait for it; remove it and put the file back (`git reset` writes a new index)"
     )]
     NoFile(Utf8PathBuf),
+    #[error("{0} is a symbolic link that leads out of the git folder, and git would write there; remove it")]
+    Link(Utf8PathBuf),
     #[error("{path} has more than {} MiB, which is no index of git; remove it, and `git reset` writes a new one", .most >> 20)]
     LargeIndex {
         path: Utf8PathBuf,

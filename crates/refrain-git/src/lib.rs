@@ -32,7 +32,7 @@ pub use landing::handover::{HandOverRequest, HandedOver};
 pub use landing::linear_history::{LinearBranch, RemakeRequest};
 pub use landing::merge::{MergeRequest, Merged};
 pub use landing::{LandRequest, Landed, Wave, WaveRequest, Work};
-pub use plumbing::listed::Worktree;
+pub use plumbing::worktree::Worktree;
 pub use publish::base_return::BaseReturn;
 pub use publish::journal_ref::{JournalCommit, JournalRef, NewJournalCommit, Swap};
 pub use publish::push::PushRequest;

@@ -194,6 +194,11 @@ impl Repository {
             return Ok(Push::Refused(Refusal::Secret(secret)));
         }
         let refname = format!("refs/heads/{}", upstream.branch);
+        if let Err(said) =
+            self.ask_pre_push(upstream, (head.as_str(), head), (&refname, theirs.as_ref()), cancel)?
+        {
+            return Ok(Push::Refused(Refusal::HookDeclined { said }));
+        }
         let refspec = format!("{head}:{refname}");
         let words =
             ["push", "--porcelain", "--no-progress", "--no-follow-tags", "--recurse-submodules=no", "--"];
@@ -295,6 +300,38 @@ impl Repository {
         Ok(done.status.success())
     }
 
+    /// A git that connects needs the user's logins and runs outside of the sandbox, if the loop has one: without hooks.
+    pub(crate) fn with_hooks_outside<'a>(&self, git: Git<'a>) -> Git<'a> {
+        if self.is_confined() { git } else { git.with_hooks() }
+    }
+
+    pub(crate) fn is_confined(&self) -> bool {
+        self.sweeper.as_ref().is_some_and(|sweeper| sweeper.confinement.is_some())
+    }
+
+    /// Runs the hook of a push in the sandbox of the loop, before a push that does not run it. It gets what git gives it
+    /// (githooks(5)). Returns what it said if it refuses.
+    pub(crate) fn ask_pre_push(
+        &self,
+        upstream: &Upstream,
+        (name, head): (&str, &Oid),
+        (there, theirs): (&str, Option<&Oid>),
+        cancel: Option<&Cancel>,
+    ) -> Result<Result<(), String>, GitError> {
+        if !self.is_confined() {
+            return Ok(Ok(()));
+        }
+        let nothing = "0".repeat(head.as_str().len());
+        let theirs = theirs.map_or(nothing.as_str(), Oid::as_str);
+        let line = format!("{name} {head} {there} {theirs}\n");
+        let (remote, url) = (upstream.remote.as_str(), without_password(&upstream.url));
+        let words =
+            ["hook", "run", "--ignore-missing", "--to-stdin=/dev/stdin", "pre-push", "--", remote, &url];
+        let git = self.git().until(cancel).within(Some(BRINGING)).with_hooks();
+        let done = git.run(words, line.as_bytes())?;
+        Ok(if done.status.success() { Ok(()) } else { Err(said(&done)) })
+    }
+
     /// Lets git connect to a remote without prompting.
     fn talk(
         &self,
@@ -305,7 +342,7 @@ impl Repository {
     ) -> Result<Result<ToolOutput, Refusal>, GitError> {
         let run = |env: &[(OsString, OsString)]| {
             let git = self.git().until(cancel).within(Some(limit)).in_env(env);
-            let git = if destination.runs_hooks { git.with_hooks() } else { git };
+            let git = if destination.runs_hooks { self.with_hooks_outside(git) } else { git };
             let git = git.with_settings(&destination.settings);
             git.run(WITHOUT_PROMPTS.iter().chain(args).copied(), &[])
         };

@@ -19,7 +19,7 @@ use crate::error::{GitError, OnPath};
 use crate::operation;
 use crate::plumbing::disk::text;
 use crate::plumbing::git::{Git, said};
-use crate::plumbing::listed::{Worktree, real};
+use crate::plumbing::worktree::{Worktree, real};
 use crate::plumbing::worktree_list::has_modules;
 use crate::repository::{Repository, is_refrains};
 use crate::worktree::worktree_git::is_half_made;

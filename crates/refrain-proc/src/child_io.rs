@@ -12,11 +12,11 @@ use crate::system::is_gone_within;
 
 /// A program with a pipe at each end. Its standard error is ours. It is ended on drop.
 #[derive(Debug)]
-pub struct Piped {
+pub struct ChildPipes {
     child: Child,
 }
 
-impl Piped {
+impl ChildPipes {
     /// Starts `program` in our working folder and environment.
     pub fn start(program: &str, args: &[String]) -> io::Result<(Self, ChildStdin, ChildStdout)> {
         #[expect(clippy::disallowed_methods, reason = "this crate is the home of starting processes")]
@@ -47,7 +47,7 @@ impl Piped {
     }
 }
 
-impl Drop for Piped {
+impl Drop for ChildPipes {
     fn drop(&mut self) {
         let _ = self.end(Duration::ZERO);
     }
@@ -59,8 +59,8 @@ mod tests {
 
     use super::*;
 
-    fn sh(script: &str) -> (Piped, ChildStdin, ChildStdout) {
-        Piped::start("sh", &["-c".to_owned(), script.to_owned()]).unwrap()
+    fn sh(script: &str) -> (ChildPipes, ChildStdin, ChildStdout) {
+        ChildPipes::start("sh", &["-c".to_owned(), script.to_owned()]).unwrap()
     }
 
     #[test]

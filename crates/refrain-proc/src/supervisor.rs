@@ -2,7 +2,7 @@
 //! agent. It takes jobs and reports their results; meanwhile it drains, writes and polls.
 
 mod attempt;
-mod overdue;
+mod deadline;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -29,7 +29,7 @@ use crate::sweep::{Mark, sweep};
 use crate::{identity, limits, system};
 
 use attempt::{Attempt, CHUNK, Stream, end_of, pipe};
-use overdue::{Deadline, PROMPTLY, proceed};
+use deadline::{Deadline, PROMPTLY, proceed};
 
 /// The pipe of an agent's standard output, in bytes: fewer, larger reads (perf.md section 7).
 const PIPE: usize = 1 << 20;

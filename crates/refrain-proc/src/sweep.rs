@@ -47,7 +47,7 @@ fn count(ended: &BTreeSet<(i32, u64)>) -> u32 {
 }
 
 /// Ends every descendant of this process. Returns how many there were. The caller reaps its children.
-pub(crate) fn end_descendants() -> u32 {
+pub fn end_descendants() -> u32 {
     count(&end_all(own_descendants))
 }
 

@@ -9,9 +9,9 @@
 //! A program of the user that is [run as an errand](Tool::errand) is left as it is: it keeps its own language, and
 //! processes that it leaves in the background live on.
 
+mod confinement;
 mod orphans;
-mod swept;
-mod talk;
+mod pipe_io;
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, PipeReader, PipeWriter};
@@ -27,8 +27,8 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::limits;
 use crate::program::in_path;
-pub use swept::{Confinement, Sweeper};
-use talk::Talk;
+pub use confinement::{Confinement, Sweeper};
+use pipe_io::Talk;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ToolError {
@@ -206,7 +206,7 @@ impl<'a> Tool<'a> {
     /// Runs it to its end, with any exit code.
     pub fn run(&self) -> Result<ToolOutput, ToolError> {
         if let Some(sweeper) = self.sweeper {
-            return swept::run(self, sweeper);
+            return confinement::run(self, sweeper);
         }
         let stdin = if self.input.is_empty() { Stdio::null() } else { Stdio::piped() };
         self.finish(self.start(stdin)?, self.input)
@@ -309,7 +309,7 @@ fn pid_of(child: &Child) -> Option<Pid> {
 mod tests {
     use std::time::Instant;
 
-    use super::talk::COMPLAINT;
+    use super::pipe_io::COMPLAINT;
     use super::*;
 
     fn sh(script: &str) -> Tool<'_> {

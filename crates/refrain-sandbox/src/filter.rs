@@ -44,7 +44,7 @@ const REFUSED: [i64; 31] = [
     libc::SYS_kcmp,
 ];
 /// Said not to exist, so that programs do without.
-const MISSING: [i64; 8] = [
+const MISSING: [i64; 9] = [
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
@@ -52,8 +52,9 @@ const MISSING: [i64; 8] = [
     libc::SYS_keyctl,
     libc::SYS_add_key,
     libc::SYS_request_key,
-    // Its flags are in memory, where a filter cannot look. Libraries use `clone` then.
+    // Their flags are in memory, where a filter cannot look. Libraries use `clone` and `openat` then.
     libc::SYS_clone3,
+    libc::SYS_openat2,
 ];
 /// The kinds of sockets that there are: local, IPv4, IPv6, and questions about the network.
 const FAMILIES: [i32; 4] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
@@ -61,8 +62,35 @@ const FAMILIES: [i32; 4] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::
 const TRACING: [u32; 2] = [libc::PTRACE_ATTACH, libc::PTRACE_SEIZE];
 /// Typing into a terminal in the name of the user.
 const TYPING: [u64; 2] = [libc::TIOCSTI, 0x541c];
-/// System calls of the x32 interface have this bit.
+/// System calls of the x32 interface have this bit, and some have numbers of their own.
 const X32: i64 = 0x4000_0000;
+const OWN_OF_X32: [(i64, i64); 5] = [
+    (libc::SYS_ioctl, 514),
+    (libc::SYS_ptrace, 521),
+    (libc::SYS_kexec_load, 528),
+    (libc::SYS_process_vm_readv, 539),
+    (libc::SYS_process_vm_writev, 540),
+];
+/// A file that runs as its owner would outlive the sandbox.
+const SET_UID: u64 = 0o4000;
+const FCHMODAT2: i64 = 452;
+/// Which argument of a system call is the mode of a file, and which says if a file is created.
+const MODES: [(i64, u8, Option<u8>); 5] = [
+    (libc::SYS_fchmod, 1, None),
+    (libc::SYS_fchmodat, 2, None),
+    (FCHMODAT2, 2, None),
+    (libc::SYS_mknodat, 2, None),
+    (libc::SYS_openat, 3, Some(2)),
+];
+#[cfg(target_arch = "x86_64")]
+const OLD_MODES: [(i64, u8, Option<u8>); 4] = [
+    (libc::SYS_chmod, 1, None),
+    (libc::SYS_creat, 1, None),
+    (libc::SYS_mknod, 1, None),
+    (libc::SYS_open, 2, Some(1)),
+];
+#[cfg(not(target_arch = "x86_64"))]
+const OLD_MODES: [(i64, u8, Option<u8>); 0] = [];
 
 /// Restricts this process and all that it starts.
 pub(crate) fn apply() -> io::Result<()> {
@@ -93,6 +121,21 @@ fn refused() -> io::Result<Rules> {
     );
     let tracing = TRACING.map(|request| rule([(0, Dword, Eq, u64::from(request))]));
     rules.insert(libc::SYS_ptrace, tracing.into_iter().collect::<io::Result<_>>()?);
+    for (call, mode, flags) in MODES.into_iter().chain(OLD_MODES) {
+        let set = (mode, Dword, MaskedEq(SET_UID), SET_UID);
+        let creating =
+            [libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY].map(|flag| u64::from(flag.unsigned_abs()));
+        let created = |flags, flag| rule([set.clone(), (flags, Dword, MaskedEq(flag), flag)]);
+        rules.insert(
+            call,
+            match flags {
+                None => vec![rule([set])?],
+                Some(flags) => {
+                    creating.map(|flag| created(flags, flag)).into_iter().collect::<io::Result<_>>()?
+                }
+            },
+        );
+    }
     Ok(with_x32(rules))
 }
 
@@ -103,7 +146,9 @@ fn missing() -> Rules {
 fn with_x32(mut rules: Rules) -> Rules {
     if cfg!(target_arch = "x86_64") {
         let more: Vec<_> = rules.iter().map(|(call, rule)| (call | X32, rule.clone())).collect();
-        rules.extend(more);
+        let own = OWN_OF_X32.iter().filter_map(|(call, own)| Some((own | X32, rules.get(call)?.clone())));
+        let own: Vec<_> = own.collect();
+        rules.extend(more.into_iter().chain(own));
     }
     rules
 }

@@ -1,22 +1,17 @@
 //! Process 1 of the sandbox: mounts, starts the program, reaps, and ends everything when the program has ended.
 
-use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use refrain_proc::OWN_PROGRAM;
 use refrain_proc::keeper::{FrameReader, send};
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions, wait};
-use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags};
+use rustix::thread::UnshareFlags;
 
 use crate::outer::read;
 use crate::refusal::{At, Refusal, Step};
-use crate::{
-    FromInit, HELPER_VERB, NO_SANDBOX, Plan, Reply, loopback, mounts, parent_socket, program, system,
-};
+use crate::{FromInit, NO_SANDBOX, Plan, Reply, loopback, mounts, parent_socket, program, system};
 
 pub(crate) const WORD: &str = "init";
 
@@ -53,38 +48,12 @@ fn start(socket: &UnixStream) -> Result<Pid, Refusal> {
     }
     system::unshare(UnshareFlags::NEWNS).at(Step::Mounts)?;
     let writable = mounts::enter(&plan.policy)?;
-    give_up_capabilities().at(Step::Capabilities)?;
-    let options = program::Options { writable, processes: plan.policy.processes };
-    let options = serde_json::to_string(&options).map_err(io::Error::other).at(Step::Plan)?;
+    system::give_up_capabilities().at(Step::Capabilities)?;
     send(socket, &FromInit::Reply(Reply::Ready), &[]).at(Step::Plan)?;
-    #[expect(clippy::disallowed_methods, reason = "it starts itself once more, to become the program")]
-    let child = Command::new(OWN_PROGRAM)
-        .args([HELPER_VERB, program::WORD, &options])
-        .args(&plan.argv)
-        .env_clear()
-        .envs(plan.env)
-        .current_dir(&plan.dir)
-        .stdin(Stdio::from(stdin))
-        .spawn()
-        .at_path(Step::Program, &plan.dir)?;
+    let (dir, processes) = (plan.dir.clone(), plan.policy.processes);
+    let child = program::spawn(plan, stdin, |_| program::Options::Namespaces { writable, processes })
+        .at_path(Step::Program, &dir)?;
     Ok(Pid::from_child(&child))
-}
-
-fn give_up_capabilities() -> io::Result<()> {
-    for bit in 0..u64::BITS {
-        let capability = CapabilitySet::from_bits_retain(1 << bit);
-        match rustix::thread::remove_capability_from_bounding_set(capability) {
-            Ok(()) => {}
-            // Past the last one that this kernel has.
-            Err(rustix::io::Errno::INVAL) => break,
-            Err(error) => return Err(error.into()),
-        }
-    }
-    rustix::thread::clear_ambient_capability_set()?;
-    let none = CapabilitySet::empty();
-    let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
-    rustix::thread::set_capabilities(None, sets)?;
-    Ok(rustix::thread::set_no_new_privs(true)?)
 }
 
 /// Waits for the program, and reaps whatever ends before it.

@@ -9,6 +9,8 @@
 //! over the same socket it sends back the listening sockets of the sandbox, which the runner serves.
 
 #[cfg(target_os = "linux")]
+mod files;
+#[cfg(target_os = "linux")]
 mod filter;
 #[cfg(target_os = "linux")]
 mod init;
@@ -16,6 +18,7 @@ mod init;
 mod loopback;
 #[cfg(target_os = "linux")]
 mod mounts;
+mod originals;
 #[cfg(target_os = "linux")]
 mod outer;
 mod probe;
@@ -32,6 +35,7 @@ use camino::Utf8PathBuf;
 use refrain_core::sandbox::Policy;
 use serde::{Deserialize, Serialize};
 
+pub use originals::Originals;
 pub use probe::probe;
 pub use refusal::{Cause, Refusal, Step};
 

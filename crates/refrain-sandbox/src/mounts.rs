@@ -19,6 +19,7 @@ use rustix::mount::{
     unmount,
 };
 
+use crate::originals;
 use crate::refusal::{At, Refusal, Step, kernel};
 use crate::system::set_attributes;
 
@@ -80,7 +81,7 @@ pub(crate) fn enter(policy: &Policy) -> Result<Writable, Refusal> {
         writable.push(path.clone());
         places.insert(path, MountSource::Tree(tree));
     }
-    for path in policy.read_only.iter().chain(&policy.show) {
+    for path in policy.read_only.iter().chain(&originals::programs(policy)).chain(&policy.show) {
         for path in with_targets(path).at_path(Step::Mounts, path)? {
             let tree = tree(&path, HARMLESS | READ_ONLY).at_path(Step::Mounts, &path)?;
             places.insert(path, MountSource::Tree(tree));
@@ -99,7 +100,11 @@ pub(crate) fn enter(policy: &Policy) -> Result<Writable, Refusal> {
         }
         let (mount, is_fresh) = match place {
             MountSource::Tree(tree) => (tree, false),
-            MountSource::Private => (empty("1777", None).at_path(Step::Mounts, &path)?, true),
+            MountSource::Private => {
+                // They share the machine's memory: alone each would get half of it.
+                let size = if path == "/tmp" { "50%" } else { "10%" };
+                (empty("1777", Some(size)).at_path(Step::Mounts, &path)?, true)
+            }
             MountSource::HiddenFolder => {
                 sealed.push(path.clone());
                 (empty("755", Some("64k")).at_path(Step::Mounts, &path)?, true)
@@ -253,7 +258,7 @@ fn mount_devices(devices: Vec<(&str, io::Result<OwnedFd>)>) -> io::Result<()> {
     for name in ["pts", "shm"] {
         fs::create_dir(Utf8Path::new("/dev").join(name))?;
     }
-    attach(new_file_system("tmpfs", &[("mode", "1777")], HARMLESS)?, "/dev/shm".into())?;
+    attach(empty("1777", Some("25%"))?, "/dev/shm".into())?;
     let options = [("ptmxmode", "0666"), ("mode", "0620")];
     let terminals = new_file_system("devpts", &options, NO_SUID | MountAttrFlags::MOUNT_ATTR_NOEXEC)?;
     attach(terminals, "/dev/pts".into())

@@ -1,16 +1,18 @@
-//! The outer process: makes the namespaces, starts process 1, and ends as the program ended.
+//! The outer process: makes the namespaces, starts process 1, and ends as the program ended. Without namespaces it starts
+//! the program itself.
 
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use camino::{Utf8Path, Utf8PathBuf};
-use refrain_core::sandbox::Policy;
+use camino::Utf8Path;
+use refrain_core::sandbox::Mechanism;
 use refrain_proc::OWN_PROGRAM;
 use refrain_proc::keeper::{FrameReader, send};
 use rustix::process::{Resource, Rlimit, Signal, getegid, geteuid, setrlimit};
@@ -18,7 +20,9 @@ use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
 use crate::refusal::{At, Refusal, Step};
-use crate::{FromInit, HELPER_VERB, NO_SANDBOX, Plan, Reply, complain, init, parent_socket, system};
+use crate::{
+    FromInit, HELPER_VERB, NO_SANDBOX, Originals, Plan, Reply, complain, files, init, parent_socket, system,
+};
 
 /// What process 1 needs to make the sandbox. They are dropped before the program starts.
 const NEEDED: CapabilitySet = CapabilitySet::SYS_ADMIN
@@ -28,26 +32,14 @@ const NEEDED: CapabilitySet = CapabilitySet::SYS_ADMIN
 
 pub(crate) fn run() -> u8 {
     let Some(socket) = parent_socket() else { return NO_SANDBOX };
-    match enter(&socket) {
-        Ok((init, channel, policy, missing)) => {
-            let code = wait(init, &channel, &socket);
-            put_aside(&missing);
-            if let Some(layer) = &policy.cache_layer {
-                remove_work_folders(layer);
-            }
-            code
-        }
-        Err(refusal) => {
-            complain(&refusal);
-            let _ = send(&socket, &Reply::Refused(refusal), &[]);
-            NO_SANDBOX
-        }
-    }
+    run_plan(&socket).unwrap_or_else(|refusal| {
+        complain(&refusal);
+        let _ = send(&socket, &Reply::Refused(refusal), &[]);
+        NO_SANDBOX
+    })
 }
 
-type Entered = (Child, UnixStream, Policy, Vec<Utf8PathBuf>);
-
-fn enter(socket: &UnixStream) -> Result<Entered, Refusal> {
+fn run_plan(socket: &UnixStream) -> Result<u8, Refusal> {
     let mut reader = FrameReader::default();
     let plan: Plan = read(socket, &mut reader).at(Step::Plan)?;
     let [stdin] = reader.take_fds().at(Step::Plan)?;
@@ -63,7 +55,40 @@ fn enter(socket: &UnixStream) -> Result<Entered, Refusal> {
             fs::create_dir_all(folder).at_path(Step::Plan, folder)?;
         }
     }
-    let missing = policy.read_only.iter().filter(|path| path.symlink_metadata().is_err()).cloned().collect();
+    let originals = Originals::read(&policy);
+    let end = match policy.mechanism {
+        Mechanism::Namespaces => {
+            let (init, channel) = enter(plan, &stdin)?;
+            wait(init, &channel, socket)
+        }
+        Mechanism::Files => {
+            let program = files::start(plan, stdin)?;
+            let _ = send(socket, &Reply::Ready, &[]);
+            files::wait(program, &policy).map_or(End::Code(None), |status| match status.signal() {
+                Some(signal) => End::Signal(signal),
+                None => End::Code(status.code()),
+            })
+        }
+    };
+    originals.restore().iter().for_each(|line| complain(line));
+    if let Some(layer) = &policy.cache_layer {
+        remove_work_folders(layer);
+    }
+    Ok(match end {
+        End::Code(Some(code)) => u8::try_from(code).unwrap_or(u8::MAX),
+        End::Code(None) => NO_SANDBOX,
+        End::Signal(signal) => end_by(signal),
+    })
+}
+
+/// How the program ended; without a code if it was not started, or was lost.
+enum End {
+    Code(Option<i32>),
+    Signal(i32),
+}
+
+/// Makes the namespaces, and starts process 1 in them.
+fn enter(plan: Plan, stdin: &OwnedFd) -> Result<(Child, UnixStream), Refusal> {
     let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
     let parent = rustix::process::getppid();
     system::unshare(UnshareFlags::NEWUSER).at(Step::UserNamespace)?;
@@ -93,7 +118,7 @@ fn enter(socket: &UnixStream) -> Result<Entered, Refusal> {
         .spawn()
         .at(Step::Namespaces)?;
     send(&channel, &plan, &[stdin.as_fd()]).at(Step::Plan)?;
-    Ok((child, channel, policy, missing))
+    Ok((child, channel))
 }
 
 /// Reads one message.
@@ -116,9 +141,8 @@ fn write(path: &str, text: &str) -> io::Result<()> {
     fs::write(path, text)
 }
 
-/// Hands on what process 1 sends, until it is gone. Returns the program's exit code, or ends by the signal that ended the
-/// program.
-fn wait(mut init: Child, channel: &UnixStream, runner: &UnixStream) -> u8 {
+/// Hands on what process 1 sends, until it is gone.
+fn wait(mut init: Child, channel: &UnixStream, runner: &UnixStream) -> End {
     let mut reader = FrameReader::default();
     let mut end = None;
     // The socket closes when process 1 is gone, however it ended.
@@ -141,9 +165,9 @@ fn wait(mut init: Child, channel: &UnixStream, runner: &UnixStream) -> u8 {
     }
     let _ = init.wait();
     match end {
-        Some(FromInit::Exited(Some(code))) => u8::try_from(code).unwrap_or(u8::MAX),
-        Some(FromInit::Killed(signal)) => end_by(signal),
-        Some(FromInit::Exited(None) | FromInit::Reply(_)) | None => NO_SANDBOX,
+        Some(FromInit::Exited(code)) => End::Code(code),
+        Some(FromInit::Killed(signal)) => End::Signal(signal),
+        Some(FromInit::Reply(_)) | None => End::Code(None),
     }
 }
 
@@ -155,21 +179,6 @@ fn end_by(signal: i32) -> u8 {
         let _ = rustix::process::kill_process(rustix::process::getpid(), signal);
     }
     u8::try_from(signal.saturating_add(128)).unwrap_or(u8::MAX)
-}
-
-/// Renames what the program created at protected places that were empty: a later program would run it, or believe it.
-fn put_aside(missing: &[Utf8PathBuf]) {
-    for path in missing.iter().filter(|path| path.symlink_metadata().is_ok()) {
-        let name = path.file_name().unwrap_or_default();
-        let free = (1..100).map(|number| path.with_file_name(format!("{name}.refrain-refused-{number}")));
-        let Some(aside) = free.into_iter().find(|aside| aside.symlink_metadata().is_err()) else { continue };
-        match fs::rename(path, &aside) {
-            Ok(()) => complain(&format_args!("{path} is protected; what was created there is now {aside}")),
-            Err(error) => {
-                complain(&format_args!("{path} is protected, and what was created there stays: {error}"))
-            }
-        }
-    }
 }
 
 /// The kernel leaves folders that their owner cannot list in the layer of the caches: nothing could remove the loop.

@@ -1,18 +1,21 @@
 //! The last step: the process restricts itself and becomes the program.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use camino::Utf8PathBuf;
 use landlock::{
     ABI, Access, AccessFs, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, Scope,
 };
+use refrain_core::sandbox::Policy;
+use refrain_proc::OWN_PROGRAM;
 use rustix::fs::StatVfsMountFlags;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
-use crate::{NO_SANDBOX, complain, filter};
+use crate::{HELPER_VERB, NO_SANDBOX, Plan, complain, files, filter, system};
 
 pub(crate) const WORD: &str = "program";
 
@@ -21,9 +24,27 @@ const NOT_EXECUTABLE: u8 = 126;
 const NOT_FOUND: u8 = 127;
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Options {
-    pub(crate) writable: Vec<Utf8PathBuf>,
-    pub(crate) processes: u32,
+pub(crate) enum Options {
+    Namespaces { writable: Vec<Utf8PathBuf>, processes: u32 },
+    Files(Box<Policy>),
+}
+
+/// Starts the binary once more, to become the program of the plan.
+pub(crate) fn spawn(
+    plan: Plan,
+    stdin: OwnedFd,
+    options: impl FnOnce(Policy) -> Options,
+) -> io::Result<Child> {
+    let options = serde_json::to_string(&options(plan.policy)).map_err(io::Error::other)?;
+    #[expect(clippy::disallowed_methods, reason = "it starts itself")]
+    Command::new(OWN_PROGRAM)
+        .args([HELPER_VERB, WORD, &options])
+        .args(&plan.argv)
+        .env_clear()
+        .envs(plan.env)
+        .current_dir(&plan.dir)
+        .stdin(Stdio::from(stdin))
+        .spawn()
 }
 
 pub(crate) fn run(options: &str, argv: &[String]) -> u8 {
@@ -40,17 +61,27 @@ pub(crate) fn run(options: &str, argv: &[String]) -> u8 {
 }
 
 fn restrict(options: Options) -> io::Result<()> {
-    // Mounts that do not hold would be worse than none: nothing may run as if they did.
-    if !rustix::fs::statvfs("/")?.f_flag.contains(StatVfsMountFlags::RDONLY) {
-        return Err(io::Error::other("its root is not read-only"));
+    system::close_others_on_exec()?;
+    match options {
+        Options::Namespaces { writable, processes } => {
+            // Mounts that do not hold would be worse than none: nothing may run as if they did.
+            if !rustix::fs::statvfs("/")?.f_flag.contains(StatVfsMountFlags::RDONLY) {
+                return Err(io::Error::other("its root is not read-only"));
+            }
+            let most = Some(u64::from(processes));
+            let limit = getrlimit(Resource::Nproc);
+            if limit.current.is_none_or(|current| current > u64::from(processes)) {
+                setrlimit(Resource::Nproc, Rlimit { current: most, maximum: most })?;
+            }
+            rustix::thread::set_no_new_privs(true)?;
+            write_only(&writable).map_err(io::Error::other)?;
+        }
+        Options::Files(policy) => {
+            rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+            system::give_up_capabilities()?;
+            files::restrict(&policy)?;
+        }
     }
-    let processes = Some(u64::from(options.processes));
-    let limit = getrlimit(Resource::Nproc);
-    if limit.current.is_none_or(|current| current > u64::from(options.processes)) {
-        setrlimit(Resource::Nproc, Rlimit { current: processes, maximum: processes })?;
-    }
-    rustix::thread::set_no_new_privs(true)?;
-    write_only(&options.writable).map_err(io::Error::other)?;
     filter::apply()
 }
 

@@ -20,6 +20,8 @@ pub enum Step {
     Proc,
     Devices,
     Program,
+    /// The rules for files, without namespaces.
+    Landlock,
     /// The process that makes it could not be started, or ended without a word.
     Helper,
 }
@@ -38,6 +40,7 @@ impl Step {
             Self::Proc => "/proc",
             Self::Devices => "/dev",
             Self::Program => "the start of the program",
+            Self::Landlock => "the rules for files",
             Self::Helper => "its process",
         }
     }
@@ -105,11 +108,12 @@ pub enum Cause {
     SeccompFilter,
     RootWithoutCapabilities,
     MaskedProc,
+    NoLandlock,
     Unknown,
 }
 
 impl Cause {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::NotLinux,
         Self::OldKernel,
         Self::NoUserNamespaces,
@@ -118,6 +122,7 @@ impl Cause {
         Self::SeccompFilter,
         Self::RootWithoutCapabilities,
         Self::MaskedProc,
+        Self::NoLandlock,
         Self::Unknown,
     ];
 
@@ -127,6 +132,7 @@ impl Cause {
         let is_denied = is(1) || is(13);
         match refusal.step {
             _ if !machine.is_linux => Self::NotLinux,
+            Step::Landlock => Self::NoLandlock,
             _ if machine.kernel < (5, 12) => Self::OldKernel,
             Step::UserNamespace if machine.most_namespaces == Some(0) => Self::NoUserNamespaces,
             Step::UserNamespace if machine.may_clone == Some(0) && !machine.is_root => {
@@ -166,6 +172,7 @@ impl Cause {
             Self::SeccompFilter => "a seccomp filter refuses namespaces, as in a Docker container",
             Self::RootWithoutCapabilities => "root lacks the capability CAP_SETFCAP, as in a container",
             Self::MaskedProc => "parts of /proc are masked, as in a container, so it cannot be mounted again",
+            Self::NoLandlock => "the kernel has no Landlock, or an old one (before Linux 6.2)",
             Self::Unknown => "the system refuses it",
         }
     }
@@ -186,6 +193,7 @@ impl Cause {
             }
             Self::RootWithoutCapabilities => "run Refrain as another user, or docker run --cap-add SETFCAP",
             Self::MaskedProc => "docker run --security-opt systempaths=unconfined",
+            Self::NoLandlock => "use Linux 6.2 or later, with landlock in its parameter lsm",
             Self::Unknown => "refrain doctor",
         }
     }

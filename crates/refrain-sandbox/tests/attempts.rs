@@ -12,6 +12,7 @@
 )]
 
 mod attack;
+mod causes;
 
 use std::fs;
 use std::io::Read;
@@ -24,7 +25,9 @@ use std::process::{Command, ExitCode, Stdio};
 
 use attack::{ATTEMPTS, Outcome};
 use camino::Utf8Path;
-use refrain_core::sandbox::{GitFolders, Places, Role, SandboxSpec, policy};
+use refrain_core::sandbox::{
+    GitFolders, Mechanism, PROXY_PORT, Places, Role, SandboxSpec, policy, temporary_variables,
+};
 use refrain_core::spec::AgentKind;
 use refrain_proc::keeper::send;
 use refrain_sandbox::{HELPER_VERB, Plan};
@@ -37,6 +40,8 @@ fn main() -> ExitCode {
         [HELPER_VERB, ..] => ExitCode::from(refrain_sandbox::run(&words[1..])),
         ["attempt", name, place, port] => attack::run(name, Utf8Path::new(place), port.parse().unwrap()),
         ["in", dir] => matrix(Utf8Path::new(dir)),
+        ["filtered", call, words @ ..] => causes::run_without(call, words),
+        ["probe", mechanism] => causes::print_cause(mechanism),
         ["--list", ..] => ExitCode::SUCCESS,
         _ => everyone(),
     }
@@ -53,6 +58,7 @@ fn everyone() -> ExitCode {
     let own = dir.path().join("own");
     let mut code = matrix(Utf8Path::from_path(&own).unwrap());
     let is_root = rustix::process::geteuid().is_root();
+    causes::check(is_root);
     if is_root && Command::new("setpriv").arg("--version").output().is_ok() {
         let plain = dir.path().join("plain");
         fs::create_dir(&plain).unwrap();
@@ -75,11 +81,11 @@ fn everyone() -> ExitCode {
 }
 
 fn git(dir: &Utf8Path, words: &[&str]) {
-    let git = Command::new("git").args(words).current_dir(dir).envs(git_env(dir)).output().unwrap();
+    let git = Command::new("git").args(words).current_dir(dir).envs(git_env()).output().unwrap();
     assert!(git.status.success(), "{words:?}: {}", String::from_utf8_lossy(&git.stderr));
 }
 
-fn git_env(_dir: &Utf8Path) -> Vec<(String, String)> {
+fn git_env() -> Vec<(String, String)> {
     let names = ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"];
     names.map(|name| (name.to_owned(), "a@example.org".to_owned())).into()
 }
@@ -118,18 +124,40 @@ fn matrix(dir: &Utf8Path) -> ExitCode {
     let _by_path = UnixListener::bind(&by_path).unwrap();
     let mut failed = 0;
     let user = rustix::process::geteuid().as_raw();
-    for (worktree, git_dir) in
-        [(&project, project.join(".git")), (&linked, project.join(".git/worktrees/linked"))]
-    {
-        for (name, expected) in ATTEMPTS {
-            if linked == *worktree && !name.starts_with("git-") {
+    let places = |worktree: &Utf8Path, own: &Utf8Path| Places {
+        home: home.clone(),
+        checkout: None,
+        checkout_git: None,
+        worktree: worktree.to_owned(),
+        git: Some(GitFolders { own: own.to_owned(), common: project.join(".git") }),
+        modules: Vec::new(),
+        own: Vec::new(),
+        credentials: Vec::new(),
+        show: Vec::new(),
+        agent_homes: Vec::new(),
+        agent_caches: Vec::new(),
+        cache_layer: None,
+        temporary: Some(home.join("tmp/1")),
+    };
+    let own = project.join(".git/worktrees/linked");
+    let (clone, worktree) = (places(&project, &project.join(".git")), places(&linked, &own));
+    for (kind, places, mechanism) in [
+        ("clone", &clone, Mechanism::Namespaces),
+        ("linked", &worktree, Mechanism::Namespaces),
+        ("files", &worktree, Mechanism::Files),
+    ] {
+        for (name, in_namespaces, with_files) in ATTEMPTS {
+            let expected = match mechanism {
+                Mechanism::Namespaces => Some(*in_namespaces),
+                Mechanism::Files => *with_files,
+            };
+            let Some(expected) = expected.filter(|_| kind != "linked" || name.starts_with("git-")) else {
                 continue;
-            }
-            let plan = plan(&home, worktree, (&git_dir, &project.join(".git")), name, port);
-            let (outcome, said) = run(&plan);
-            let is_right = outcome == *expected;
+            };
+            let links = protected(&own, &linked);
+            let (outcome, said) = run(&plan(places, mechanism, Role::Agent(AgentKind::Generic), name, port));
+            let is_right = outcome == expected && links == protected(&own, &linked);
             failed += u32::from(!is_right);
-            let kind = worktree.file_name().unwrap();
             println!(
                 "uid {user} {kind:8} {name:24} {outcome:?}{}",
                 if is_right { "" } else { "  <-- WRONG" }
@@ -138,6 +166,7 @@ fn matrix(dir: &Utf8Path) -> ExitCode {
                 println!("{said}");
             }
         }
+        failed += logins(&home, places, mechanism, port);
     }
     let left: Vec<_> =
         ["hooks", "info"].iter().filter(|name| !project.join(".git").join(name).is_dir()).collect();
@@ -149,45 +178,64 @@ fn matrix(dir: &Utf8Path) -> ExitCode {
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn plan(
-    home: &Utf8Path,
-    worktree: &Utf8Path,
-    (git_dir, common): (&Utf8Path, &Utf8Path),
-    attempt: &str,
-    port: u16,
-) -> Plan {
-    let places = Places {
-        home: home.to_owned(),
-        checkout: None,
-        worktree: worktree.to_owned(),
-        git: Some(GitFolders { own: git_dir.to_owned(), common: common.to_owned() }),
-        modules: Vec::new(),
-        own: Vec::new(),
-        credentials: Vec::new(),
-        show: Vec::new(),
-        agent_homes: Vec::new(),
-        cache_layer: None,
-    };
-    let spec = SandboxSpec { processes: SandboxSpec::FEWEST_PROCESSES, ..SandboxSpec::default() };
+/// What leads from and to a linked worktree.
+fn protected(own: &Utf8Path, worktree: &Utf8Path) -> Vec<Option<String>> {
+    let paths =
+        [own.join("gitdir"), own.join("commondir"), own.join("config.worktree"), worktree.join(".git")];
+    paths.iter().map(|path| fs::read_to_string(path).ok()).collect()
+}
+
+/// Where each agent keeps its login.
+const LOGINS: [(AgentKind, &str); 4] = [
+    (AgentKind::Claude, ".claude/.credentials.json"),
+    (AgentKind::Codex, ".codex/auth.json"),
+    (AgentKind::Opencode, ".local/share/opencode/auth.json"),
+    (AgentKind::Gemini, ".gemini/oauth_creds.json"),
+];
+
+/// A login that its agent replaces is replaced in the user's home; a program that settings may name is not.
+fn logins(home: &Utf8Path, places: &Places, mechanism: Mechanism, port: u16) -> u32 {
+    let mut failed = 0;
+    for (kind, login) in LOGINS {
+        let path = home.join(login);
+        write(&path, "old");
+        let statusline = path.with_file_name("statusline.sh");
+        write(&statusline, "mine");
+        let (outcome, said) = run(&plan(places, mechanism, Role::Agent(kind), login, port));
+        let now = fs::read_to_string(&path).unwrap();
+        let is_kept = fs::read_to_string(&statusline).unwrap() == "mine";
+        let is_right = outcome == Outcome::Open && now == "new" && is_kept;
+        failed += u32::from(!is_right);
+        println!(
+            "{mechanism:?} {login}: {now}{}",
+            if is_right { String::new() } else { format!(" <-- WRONG\n{said}") }
+        );
+    }
+    failed
+}
+
+fn plan(places: &Places, mechanism: Mechanism, role: Role, attempt: &str, port: u16) -> Plan {
+    let home = &places.home;
+    let spec = SandboxSpec { mechanism, processes: SandboxSpec::FEWEST_PROCESSES, ..SandboxSpec::default() };
     let program = std::env::current_exe().unwrap();
     let argv = [program.to_str().unwrap(), "attempt", attempt, home.as_str(), &port.to_string()];
-    let mut env = git_env(worktree);
+    let policy = policy(&spec, role, places);
+    let mut env = git_env();
     env.push(("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned()));
     env.push(("HOME".to_owned(), home.to_string()));
-    Plan {
-        argv: argv.map(str::to_owned).into(),
-        dir: worktree.to_owned(),
-        env,
-        policy: policy(&spec, Role::Agent(AgentKind::Generic), &places),
-        listen: vec![refrain_core::sandbox::PROXY_PORT],
-    }
+    env.extend(temporary_variables(&policy));
+    let listen = if spec.has_network() { vec![PROXY_PORT] } else { Vec::new() };
+    Plan { argv: argv.map(str::to_owned).into(), dir: places.worktree.clone(), env, policy, listen }
 }
 
 fn run(plan: &Plan) -> (Outcome, String) {
     let (socket, theirs) = UnixStream::pair().unwrap();
     let stdin = fs::File::open("/dev/null").unwrap();
     send(&socket, plan, &[stdin.as_fd()]).unwrap();
-    let output = Command::new("/proc/self/exe")
+    // With a folder that is open, as some terminals leave it.
+    let output = Command::new("sh")
+        .args(["-c", "exec 9< /; exec \"$@\"", "sh"])
+        .arg(std::env::current_exe().unwrap())
         .arg(HELPER_VERB)
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         .output()

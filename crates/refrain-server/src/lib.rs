@@ -2,12 +2,12 @@
 //! is checked against its limits and the folders that the person opened, and passed to [`refrain_engine::Service`]. No
 //! loop is driven here: each has a runner of its own, which outlives this process.
 //!
-//! [`Desk`] is what can be asked over every protocol; [`mcp`] speaks the Model Context Protocol, [`http`] serves
+//! [`RequestHandler`] is what can be asked over every protocol; [`mcp`] speaks the Model Context Protocol, [`http`] serves
 //! browsers and programs, [`slack`] connects to Slack.
 
-mod desk;
 pub mod http;
 pub mod mcp;
+mod requests;
 pub mod slack;
 
-pub use desk::{Desk, DeskError, Handovers};
+pub use requests::{Handovers, OpenError, RequestHandler};

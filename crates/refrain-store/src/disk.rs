@@ -5,4 +5,4 @@ pub mod fs_probe;
 pub mod lock;
 pub(crate) mod migration;
 pub mod notice;
-pub(crate) mod numbered;
+pub(crate) mod numbered_folders;

@@ -6,7 +6,7 @@
 
 mod disk;
 mod line;
-mod read;
+mod reader;
 mod write;
 
 #[cfg(test)]
@@ -16,8 +16,8 @@ pub(crate) mod tests;
 
 pub use disk::{Committed, Durability, Restored};
 pub(crate) use line::Hash;
-pub(crate) use read::SignedLine;
-pub use read::{
+pub(crate) use reader::SignedLine;
+pub use reader::{
     Departed, Mark, Snapshot, Tail, Whole, departed, marks, read, read_as, read_believed, read_signed,
     records, records_as, spec, whole,
 };

@@ -6,44 +6,44 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Input {
     before: String,
-    behind: String,
+    after: String,
 }
 
 /// The effect of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Typed {
+pub(crate) enum InputOutcome {
     /// It may be another now.
-    Edited,
+    Continue,
     /// It is done.
-    Entered,
+    Submit,
     /// It is not wanted any more.
-    Left,
+    Cancel,
 }
 
 impl Input {
     pub(crate) fn of(text: &str) -> Self {
-        Self { before: text.to_owned(), behind: String::new() }
+        Self { before: text.to_owned(), after: String::new() }
     }
 
     pub(crate) fn text(&self) -> String {
-        format!("{}{}", self.before, self.behind)
+        format!("{}{}", self.before, self.after)
     }
 
     /// The text before and after the cursor.
     pub(crate) fn parts(&self) -> (&str, &str) {
-        (&self.before, &self.behind)
+        (&self.before, &self.after)
     }
 
     pub(crate) fn paste(&mut self, text: &str) {
         self.before.extend(text.chars().filter(|c| !c.is_control()));
     }
 
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Typed {
+    pub(crate) fn key(&mut self, key: KeyEvent) -> InputOutcome {
         let with_control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
-            KeyCode::Enter => return Typed::Entered,
-            KeyCode::Esc => return Typed::Left,
-            KeyCode::Char('c') if with_control => return Typed::Left,
+            KeyCode::Enter => return InputOutcome::Submit,
+            KeyCode::Esc => return InputOutcome::Cancel,
+            KeyCode::Char('c') if with_control => return InputOutcome::Cancel,
             KeyCode::Char('u') if with_control => self.before.clear(),
             KeyCode::Char('w') if with_control => {
                 let kept = self.before.trim_end().rfind(' ').map_or(0, |at| at + 1);
@@ -53,31 +53,31 @@ impl Input {
             KeyCode::Char('e') if with_control => self.end(),
             KeyCode::Char(c) if !with_control => self.before.push(c),
             KeyCode::Backspace => drop(self.before.pop()),
-            KeyCode::Delete => drop((!self.behind.is_empty()).then(|| self.behind.remove(0))),
+            KeyCode::Delete => drop((!self.after.is_empty()).then(|| self.after.remove(0))),
             KeyCode::Left => {
                 if let Some(c) = self.before.pop() {
-                    self.behind.insert(0, c);
+                    self.after.insert(0, c);
                 }
             }
-            KeyCode::Right if !self.behind.is_empty() => {
-                let c = self.behind.remove(0);
+            KeyCode::Right if !self.after.is_empty() => {
+                let c = self.after.remove(0);
                 self.before.push(c);
             }
             KeyCode::Home => self.home(),
             KeyCode::End => self.end(),
             _ => {}
         }
-        Typed::Edited
+        InputOutcome::Continue
     }
 
     fn home(&mut self) {
-        self.behind = self.text();
+        self.after = self.text();
         self.before.clear();
     }
 
     fn end(&mut self) {
         self.before = self.text();
-        self.behind.clear();
+        self.after.clear();
     }
 }
 
@@ -97,8 +97,8 @@ mod tests {
         press(KeyCode::Backspace, KeyModifiers::NONE);
         press(KeyCode::Home, KeyModifiers::NONE);
         press(KeyCode::Delete, KeyModifiers::NONE);
-        assert_eq!(press(KeyCode::Char('O'), KeyModifiers::SHIFT), Typed::Edited);
-        assert_eq!(press(KeyCode::Enter, KeyModifiers::NONE), Typed::Entered);
+        assert_eq!(press(KeyCode::Char('O'), KeyModifiers::SHIFT), InputOutcome::Continue);
+        assert_eq!(press(KeyCode::Enter, KeyModifiers::NONE), InputOutcome::Submit);
         assert_eq!((line.text(), line.parts()), ("One !".to_owned(), ("O", "ne !")));
         line.paste("a\nb\u{1b}[2J");
         assert_eq!(line.text(), "Oab[2Jne !");

@@ -9,7 +9,7 @@ use refrain_core::view::plan::PlanStatus;
 use refrain_core::view::{Kind, Status};
 use refrain_engine::LiveListChange;
 
-use crate::input::{Input, Typed};
+use crate::input::{Input, InputOutcome};
 use crate::model::{Asking, InputPurpose, Key, LoopText, Model, OneLog, OnePlan, Opened, seen};
 use crate::pane::Pane;
 use crate::program::{Act, Objection};
@@ -293,7 +293,7 @@ fn answer(model: &mut Model, asking: Asking, key: KeyEvent) -> Vec<Effect> {
             _ => Vec::new(),
         },
         Asking::Line(wanted, mut line) => match line.key(key) {
-            Typed::Edited => {
+            InputOutcome::Continue => {
                 let text = line.text();
                 // A filter is seen at work while it is typed.
                 if wanted == InputPurpose::Filter {
@@ -301,7 +301,7 @@ fn answer(model: &mut Model, asking: Asking, key: KeyEvent) -> Vec<Effect> {
                 }
                 ask(model, Asking::Line(wanted, line))
             }
-            Typed::Left => {
+            InputOutcome::Cancel => {
                 match wanted {
                     InputPurpose::Filter => model.list.filter.clear(),
                     InputPurpose::Search => search(model, ""),
@@ -312,7 +312,7 @@ fn answer(model: &mut Model, asking: Asking, key: KeyEvent) -> Vec<Effect> {
                 }
                 Vec::new()
             }
-            Typed::Entered => entered(model, wanted, &line.text()),
+            InputOutcome::Submit => entered(model, wanted, &line.text()),
         },
     }
 }

@@ -2,8 +2,8 @@
 
 mod list;
 mod log;
-mod one;
-mod over;
+mod loop_page;
+mod overlay;
 mod parts;
 mod plan;
 mod preview;
@@ -22,11 +22,11 @@ pub(crate) fn view(model: &Model, frame: &mut Frame<'_>) -> Places {
     let buffer = frame.buffer_mut();
     let places = match model.opened.last() {
         None => list::draw(model, buffer, body),
-        Some(Opened::Loop(one)) => one::draw(model, one, buffer, body),
+        Some(Opened::Loop(one)) => loop_page::draw(model, one, buffer, body),
         Some(Opened::Plan(one)) => plan::draw(model, one, buffer, body),
         Some(Opened::Log(one)) => log::draw(one, buffer, body),
     };
-    let cursor = over::draw(model, buffer, area);
+    let cursor = overlay::draw(model, buffer, area);
     plain(model.art, buffer);
     if let Some(cursor) = cursor {
         frame.set_cursor_position(cursor);

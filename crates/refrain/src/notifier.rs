@@ -77,7 +77,7 @@ fn longest(config: &Notify) -> Option<Millis> {
 fn webhook(context: &Context, config: &Notify) -> Option<Webhook> {
     let made = Webhook::configured(config, &context.host, context.has_variables())?;
     made.inspect_err(|error| {
-        out::tell_line("", &format!("note: the webhook is told nothing: {}", chain(error)));
+        out::tell_line("", &format!("note: the webhook gets nothing: {}", chain(error)));
     })
     .ok()
 }

@@ -9,7 +9,7 @@ use crate::out;
 
 /// The connection to Slack, if it is configured and possible.
 pub(crate) fn open(context: &Context) -> Option<Slack> {
-    let note = |why: String| out::tell_line("", &format!("note: Slack is told nothing: {why}"));
+    let note = |why: String| out::tell_line("", &format!("note: Slack gets nothing: {why}"));
     let service = Service::open(&context.dir, context.host.clone()).ok()?;
     let config = match service.settings(Chosen::default(), context.has_variables()) {
         Ok(settings) => settings.config.slack,

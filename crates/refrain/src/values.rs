@@ -189,7 +189,7 @@ pub(crate) fn only_one(
     service: &Service,
     id: Option<&LoopId>,
     verb: &str,
-    could_be: impl Fn(&Brief) -> bool,
+    is_candidate: impl Fn(&Brief) -> bool,
 ) -> Result<LoopId, RequestError> {
     if let Some(id) = id {
         return Ok(id.clone());
@@ -198,7 +198,7 @@ pub(crate) fn only_one(
     let (mut candidates, mut damaged) = (Vec::new(), Vec::new());
     for row in &loops {
         match row {
-            Listed::Loop(status) if could_be(status) => candidates.push(status.as_ref()),
+            Listed::Loop(status) if is_candidate(status) => candidates.push(status.as_ref()),
             Listed::Loop(_) => {}
             Listed::Damaged(row) => damaged.extend(row.id.parse::<LoopId>()),
         }

@@ -51,10 +51,13 @@ deleted many files, a build or another run too: until then each new file is dear
 The sources are in `xtask/src/bench/` (a file a subject) and `xtask/bench/` (the stand-in agent and the launcher).
 ";
 
-pub(crate) fn write(bench: &Bench, rows: &[Row], load_before: &str) -> Result<()> {
+pub(crate) fn write(bench: &Bench, rows: &[Row], not_measured: &[&str], load_before: &str) -> Result<()> {
     let count = |verdict: Verdict| rows.iter().filter(|row| row.verdict == verdict).count();
-    let judged =
+    let mut judged =
         format!("\n{} goals met, {} missed in this run.\n", count(Verdict::Pass), count(Verdict::Missed));
+    if !not_measured.is_empty() {
+        judged.push_str(&format!("Not measured in this run: {}.\n", not_measured.join(", ")));
+    }
     let machine = machine(&bench.workspace.root, &bench.tools.scratch, load_before);
     let text = format!("{INTRODUCTION}{judged}{}{machine}{REPEAT}", markdown(rows));
     write_file(&bench.workspace.root.join("docs/explanation/performance.md"), text)?;

@@ -24,7 +24,7 @@ pub(crate) struct Options {
     #[arg(long)]
     smoke: bool,
     /// Renew docs/explanation/performance.md with the figures of this run
-    #[arg(long, conflicts_with_all = ["smoke", "subjects"])]
+    #[arg(long, conflicts_with = "smoke")]
     write: bool,
     /// Only these subjects
     #[arg(value_name = "SUBJECT", value_parser = names())]
@@ -67,9 +67,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let tools = Tools::prepare(&workspace, options.smoke)?;
     let bench = Bench { workspace, tools, smoke: options.smoke };
     let before = page::load_average();
-    let (mut rows, mut broken) = (Vec::new(), Vec::new());
+    let (mut rows, mut broken, mut not_measured) = (Vec::new(), Vec::new(), Vec::new());
     for (name, subject) in SUBJECTS {
         if !options.subjects.is_empty() && !options.subjects.iter().any(|asked| asked == name) {
+            not_measured.push(*name);
             continue;
         }
         eprint!("bench {name} … ");
@@ -110,7 +111,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         println!("{missed} goal(s) MISSED in this run");
     }
     if options.write {
-        page::write(&bench, &rows, &before)?;
+        page::write(&bench, &rows, &not_measured, &before)?;
     }
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! Names of types: a noun that says what the value is, not a pronoun or a participle that needs its surroundings.
+//! Names of types and files: a noun that says what the value is, or what the file holds, not a pronoun or a participle
+//! that needs its surroundings.
 
 use std::path::Path;
 
@@ -13,10 +14,58 @@ const REFUSED: [&str; 34] = [
     "Sought", "Standing", "Struck", "Told", "Took", "Wanted", "What", "Which", "Who", "Why", "Written",
 ];
 
-/// Every type of the repository's Rust files with such a name.
+/// Words that name no file: the contents cannot be guessed from them.
+const FILES: [&str; 40] = [
+    "acting",
+    "after",
+    "afterwards",
+    "again",
+    "asked",
+    "asking",
+    "before",
+    "behind",
+    "carry",
+    "deciding",
+    "doing",
+    "ends",
+    "failing",
+    "fixed",
+    "found",
+    "from",
+    "given",
+    "handling",
+    "heard",
+    "hearing",
+    "how",
+    "keeping",
+    "left",
+    "looking",
+    "others",
+    "outside",
+    "published",
+    "reading",
+    "seeing",
+    "spent",
+    "standing",
+    "starting",
+    "taken",
+    "telling",
+    "told",
+    "wanted",
+    "watching",
+    "which",
+    "whole",
+    "written",
+];
+
+/// Every type and shipped file of the repository with such a name.
 pub(crate) fn check(root: &Path) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for name in rust_files(root)? {
+        let stem = Path::new(&name).file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        if FILES.contains(&stem) && name.starts_with("crates/") && !name.contains("/tests/") {
+            findings.push(Finding::error(&name, "its name does not say what it holds", "name it by a noun"));
+        }
         for (at, line) in read(&root.join(&name))?.lines().enumerate() {
             if let Some(word) = refused(line) {
                 let what = format!("calls a type `{word}`");

@@ -1,6 +1,7 @@
 //! Private words: a text names the caller, the runner or the user, and no pronoun that stands for one of them. Comments
-//! are read for the words, and what the user reads for the phrases too: the book with the generated help, the schemas, the pages
-//! of the server, the plugins, and the accepted snapshots.
+//! are read for the words, and what the user reads for the phrases too: every shipped Rust file, as its texts are there (help,
+//! errors, descriptions of MCP tools), the book, the schemas, the pages of the server, the plugins, and the accepted
+//! snapshots.
 
 use std::path::Path;
 
@@ -11,9 +12,12 @@ use crate::files::{read, rust_files, tracked};
 /// Words that are no subject of a sentence here.
 const WORDS: [&str; 4] = ["whoever", "somebody", "nobody", "anybody"];
 /// Phrases of the house that a reader has to learn, and what to write.
-const PHRASES: [(&str, &str); 5] = [
+const PHRASES: [(&str, &str); 8] = [
+    ("accepted is", "accepted: …"),
+    ("accepted are", "accepted: …"),
     ("goes on", "continues, resumes"),
     ("is told", "gets, receives, is notified"),
+    ("is left out", "is omitted"),
     ("saw it end", "its end was not observed"),
     ("where it is left out", "[default: …]"),
     ("that did not go", "something went wrong"),
@@ -30,15 +34,19 @@ const TEXTS: [(&str, &str); 8] = [
     ("crates/", ".snap"),
 ];
 
-/// Every comment of the repository's Rust files with a private word, and every text with such a word or phrase.
+/// Every comment of the repository's Rust files with a private word, every line of shipped Rust with a phrase, and every
+/// text with such a word or phrase.
 pub(crate) fn check(root: &Path) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for name in rust_files(root)? {
+        let is_shipped = name.starts_with("crates/") && name.contains("/src/");
         for (at, line) in read(&root.join(&name))?.lines().enumerate() {
+            let place = || format!("{name}:{}", at + 1);
             if let Some(word) = comment(line).and_then(private) {
                 let remedy = "name the caller, the runner, the user, the other process";
-                findings.push(Finding::error(format!("{name}:{}", at + 1), format!("says `{word}`"), remedy));
+                findings.push(Finding::error(place(), format!("says `{word}`"), remedy));
             }
+            findings.extend(phrase(line).filter(|_| is_shipped).map(|phrase| of_house(place(), phrase)));
         }
     }
     for name in tracked(root, "*")?.iter().filter(|name| is_text(name)) {
@@ -51,17 +59,20 @@ pub(crate) fn check(root: &Path) -> Result<Vec<Finding>> {
                     "name the person or the program",
                 ));
             }
-            let phrase = PHRASES.iter().find(|(phrase, _)| line.to_lowercase().contains(phrase));
-            if let Some((phrase, better)) = phrase {
-                findings.push(Finding::error(
-                    place(),
-                    format!("says `{phrase}`"),
-                    format!("write: {better}"),
-                ));
-            }
+            findings.extend(phrase(line).map(|phrase| of_house(place(), phrase)));
         }
     }
     Ok(findings)
+}
+
+fn of_house(place: String, (phrase, better): (&str, &str)) -> Finding {
+    Finding::error(place, format!("says `{phrase}`"), format!("write: {better}"))
+}
+
+/// The first phrase of the house in a line, and what to write.
+fn phrase(line: &str) -> Option<(&'static str, &'static str)> {
+    let line = line.to_lowercase();
+    PHRASES.into_iter().find(|(phrase, _)| line.contains(phrase))
 }
 
 /// Whether a file has a text for the user.
@@ -98,6 +109,15 @@ mod tests {
         ] {
             assert_eq!(comment(line).and_then(private), word, "{line}");
         }
+    }
+
+    #[test]
+    fn phrases_are_found_in_any_case() {
+        assert_eq!(
+            phrase("description = \"Is Told with the next iteration.\"").map(|it| it.0),
+            Some("is told")
+        );
+        assert_eq!(phrase("if is_told { None }"), None);
     }
 
     #[test]

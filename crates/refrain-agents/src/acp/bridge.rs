@@ -8,7 +8,7 @@ use std::time::Duration;
 use agent_client_protocol::{Client, Lines, UntypedMessage};
 use refrain_core::agent::{AgentEvent, Fault, FaultKind};
 use refrain_core::spec::Permissions;
-use refrain_proc::child_io::Piped;
+use refrain_proc::child_io::ChildPipes;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -71,7 +71,7 @@ impl Bridge {
         stops: mpsc::UnboundedReceiver<()>,
         say: &mut dyn FnMut(AgentEvent),
     ) -> bool {
-        let (mut piped, stdin, stdout) = match Piped::start(&self.program, &self.args) {
+        let (mut piped, stdin, stdout) = match ChildPipes::start(&self.program, &self.args) {
             Ok(started) => started,
             Err(error) => {
                 let message = format!("{} cannot be started: {error}", self.program);

@@ -24,7 +24,7 @@ use tokio::time::{Instant, sleep_until};
 use super::bridge::Bridge;
 use super::faults::{self, Phase};
 use super::map::Map;
-use super::wire::{Choice, ChoiceKind, Initialized, NewSession, Prompted, Question, ToolStatus};
+use super::wire::{Choice, ChoiceKind, InitializeResult, NewSession, PromptResult, Question, ToolStatus};
 use crate::summarize;
 
 /// How long opening and setting up a session may take: tool servers are started then.
@@ -71,7 +71,7 @@ impl Conversation<'_> {
         &mut self,
         agent: &ConnectionTo<Agent>,
         prompt: &str,
-    ) -> Result<Prompted, ConversationError> {
+    ) -> Result<PromptResult, ConversationError> {
         let result = self.talk(agent, prompt).await;
         // The receiver is gone, so no sender may wait for it.
         self.hearing.close();
@@ -82,13 +82,13 @@ impl Conversation<'_> {
         &mut self,
         agent: &ConnectionTo<Agent>,
         prompt: &str,
-    ) -> Result<Prompted, ConversationError> {
+    ) -> Result<PromptResult, ConversationError> {
         let client = Implementation::new("refrain", env!("CARGO_PKG_VERSION"));
         // No files and no terminals are offered: the agent then uses its own.
         let hello = InitializeRequest::new(ProtocolVersion::V1)
             .client_capabilities(ClientCapabilities::new())
             .client_info(client);
-        let initialized: Initialized =
+        let initialized: InitializeResult =
             self.ask(agent, &hello, ReplyDeadline::within(self.bridge.patience)).await?;
         if initialized.protocol_version != 1 {
             let version = &initialized.protocol_version;

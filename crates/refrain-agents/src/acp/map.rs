@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::wire::{
-    Initialized, NewSession, Notification, PlanEntry, Prompted, StopReason, ToolCall, ToolStatus, Update,
-    UpdateKind, Usage,
+    InitializeResult, NewSession, Notification, PlanEntry, PromptResult, StopReason, ToolCall, ToolStatus,
+    Update, UpdateKind, Usage,
 };
 use crate::message::Message;
 use crate::summarize;
@@ -52,7 +52,7 @@ enum Stage {
 }
 
 impl Map {
-    pub(super) fn introduce(&mut self, initialized: Initialized) {
+    pub(super) fn introduce(&mut self, initialized: InitializeResult) {
         self.is_introduced = true;
         let Some(info) = initialized.agent_info else { return };
         // Seen: 1300 in and 7 out reported for three calls of 3400 and 77. Its cost covers all of them.
@@ -168,7 +168,7 @@ impl Map {
     }
 
     /// The prompt is answered. Returns whether it ended normally.
-    pub(super) fn end(&mut self, prompted: &Prompted, say: OutputSink<'_>) -> bool {
+    pub(super) fn end(&mut self, prompted: &PromptResult, say: OutputSink<'_>) -> bool {
         if let Some(tokens) = used(prompted).filter(|_| !self.is_miscounting) {
             say(AgentEvent::Tokens { of: Scope::Attempt, tokens });
         }
@@ -251,7 +251,7 @@ fn plan(entries: &[PlanEntry]) -> String {
 }
 
 /// The usage of the prompt, which is that of the whole attempt.
-fn used(prompted: &Prompted) -> Option<Tokens> {
+fn used(prompted: &PromptResult) -> Option<Tokens> {
     let of_meta = || {
         let count = prompted.meta.pointer("/quota/token_count")?;
         let number = |name| count.get(name).and_then(Value::as_u64);

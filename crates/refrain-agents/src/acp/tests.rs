@@ -10,7 +10,7 @@ use super::faults::{self, Phase};
 use super::launch::Acp;
 use super::map::Map;
 use super::testing::{self, recording, spec};
-use super::wire::{Initialized, NewSession, Prompted};
+use super::wire::{InitializeResult, NewSession, PromptResult};
 use crate::adapter::StreamDecoder;
 
 #[derive(Debug, Default)]
@@ -73,9 +73,9 @@ fn replay(recorded: &[u8]) -> AttemptTrace {
                 let request = asked.iter().find(|request| request["id"] == message["id"]).unwrap();
                 let result = &message["result"];
                 match request["method"].as_str().unwrap() {
-                    "initialize" => map.introduce(Initialized::deserialize(result).unwrap()),
+                    "initialize" => map.introduce(InitializeResult::deserialize(result).unwrap()),
                     "session/new" => map.open(&NewSession::deserialize(result).unwrap(), say),
-                    "session/prompt" => assert!(map.end(&Prompted::deserialize(result).unwrap(), say)),
+                    "session/prompt" => assert!(map.end(&PromptResult::deserialize(result).unwrap(), say)),
                     _ => {}
                 }
             }
@@ -147,8 +147,8 @@ fn final_message(mut map: Map) -> Option<String> {
     heard.last_word.unwrap().1
 }
 
-fn prompted(result: Value) -> Prompted {
-    Prompted::deserialize(&result).unwrap()
+fn prompted(result: Value) -> PromptResult {
+    PromptResult::deserialize(&result).unwrap()
 }
 
 #[test]

@@ -16,7 +16,7 @@ fn lenient<'de, D: Deserializer<'de>, T: serde::de::DeserializeOwned>(
 /// The answer to `initialize`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Initialized {
+pub(super) struct InitializeResult {
     pub(super) protocol_version: Value,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) agent_info: Option<AgentInfo>,
@@ -211,7 +211,7 @@ pub(super) enum ChoiceKind {
 /// The answer to `session/prompt`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Prompted {
+pub(super) struct PromptResult {
     pub(super) stop_reason: StopReason,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) usage: Option<Usage>,

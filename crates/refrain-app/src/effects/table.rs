@@ -163,7 +163,7 @@ const DRY_RUN: &str = "it has no effect with --dry-run, which runs nothing; leav
 const PROMPTS: &str = "not with a plan: the tasks are its prompts; add text for every agent with --plan FILE or --spec-file FILE";
 const PROMISES: &str = "not with a plan: the agents of its tasks claim with TASK_COMPLETE";
 const SUCCESS: &str =
-    "not with a plan: the agents of its tasks claim with TASK_COMPLETE; accepted are --verify and --gate";
+    "not with a plan: the agents of its tasks claim with TASK_COMPLETE; accepted: --verify and --gate";
 const OWN: &str = "not with a plan: each task has its own worktree and branch, and Refrain merges the result into your branch";
 
 /// Options that `start --scud-tag` refuses.
@@ -263,7 +263,7 @@ const RESUME: &[Row] = &[
 ];
 
 const FROM: &str = "from state-file";
-const AS_STARTED: &str = "it has no effect without --from FILE: a loop keeps the options it was started with; accepted are --max-iterations, --max-duration, --max-cost, --max-tokens and --retry-for";
+const AS_STARTED: &str = "it has no effect without --from FILE: a loop keeps the options it was started with; accepted: --max-iterations, --max-duration, --max-cost, --max-tokens and --retry-for";
 
 /// What a session begins a loop with, or continues one.
 const SESSION: &[Row] = &[

@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn options_have_the_names_of_the_surface() {
         for (text, shown) in [
-            ("--max-iterations: accepted are 1 to 200", "max_iterations: accepted are 1 to 200"),
+            ("--max-iterations: accepted: 1 to 200", "max_iterations: accepted: 1 to 200"),
             (
                 "--gate-timeout stays, -- too, and --gate CMD goes",
                 "--gate-timeout stays, -- too, and gates CMD goes",

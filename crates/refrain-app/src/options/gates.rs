@@ -48,7 +48,7 @@ pub struct GateArgs {
     #[arg(long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration)]
     pub gate_timeout: Option<Millis>,
     /// How often a failing gate is tried again, 0 to 100; if it then passes, it counts as passed and as flaky
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..=100))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = |text: &str| values::whole_number(text, 0u32..=100))]
     pub gate_retries: Option<u32>,
     /// When gates run, besides once before the first iteration [default: iteration]
     #[arg(long, value_enum, value_name = "WHEN")]
@@ -99,9 +99,8 @@ impl FromStr for GateOption {
         };
         match word.parse::<GateName>() {
             Ok(name) => Ok(Self { name: Some(name), command: command(rest)? }),
-            // A name was meant that is none: `=./check`, `Unit-Tests=./check`, `Tests=./check`, which a shell takes for a
-            // variable, and is content.
-            Err(error) if is_word(word) && !is_variable(word) => Err(error.to_string()),
+            // A name was meant that is none: `=./check`, `Unit-Tests=./check`, `unit/tests=./check`.
+            Err(error) if is_name(word) && !is_variable(word) => Err(error.to_string()),
             Err(error) if only_sets(text) => Err(format!("it checks nothing: {error}")),
             // A variable that the command gets.
             Err(_) => Ok(Self { name: None, command: command(text)? }),
@@ -111,20 +110,19 @@ impl FromStr for GateOption {
 
 fn command(text: &str) -> Result<String, String> {
     match text.trim().is_empty() || text.contains('\0') {
-        true => Err("accepted is a shell command".to_owned()),
+        true => Err("accepted: a shell command".to_owned()),
         false => Ok(text.to_owned()),
     }
 }
 
-/// Whether `text` may have been meant as a name.
-fn is_word(text: &str) -> bool {
-    text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
+/// Whether `text` may have been meant as a name: it is one word, and a shell finds nothing to expand in it.
+fn is_name(text: &str) -> bool {
+    !text.contains(|c: char| c.is_whitespace() || "$`\"'\\|&;<>(){}[]*?~!#%".contains(c))
 }
 
 /// Whether a shell can set `text` as a variable.
 fn is_variable(text: &str) -> bool {
-    is_word(text)
-        && !text.contains('-')
+    text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         && !text.starts_with(|c: char| c.is_ascii_digit())
         && !text.is_empty()
 }
@@ -243,8 +241,9 @@ impl GateArgs {
             }
             if gates.is_empty() {
                 let error = format!("--auto-gates: {}", offer.notes.join("; "));
-                return Err(RequestError::usage(error)
-                    .hint("accepted is a project with tests, or --gate CMD with it"));
+                return Err(
+                    RequestError::usage(error).hint("accepted: a project with tests, or --gate CMD with it")
+                );
             }
             gates.sort_by_key(GateSpec::is_review);
             protect.frozen.extend(offer.protect);
@@ -289,9 +288,7 @@ impl GateArgs {
         let mut names: Vec<GateName> = Vec::new();
         for name in given.iter().filter_map(|(asked, ..)| asked.name.as_ref()) {
             if names.contains(name) {
-                return Err(RequestError::usage(format!(
-                    "{name}: two gates have this name; accepted is one"
-                )));
+                return Err(RequestError::usage(format!("{name}: two gates have this name; accepted: one")));
             }
             names.push(name.clone());
         }

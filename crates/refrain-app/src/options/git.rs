@@ -31,19 +31,19 @@ pub struct GitArgs {
     #[arg(long, value_enum, value_name = "WHEN", hide_possible_values = true)]
     pub commit_when: Option<Commits>,
     /// Work on a new branch, from what is checked out
-    #[arg(long, overrides_with = "no_create_branch")]
+    #[arg(long)]
     pub create_branch: bool,
     /// Work on the branch that is checked out, whatever is configured
-    #[arg(long, overrides_with = "create_branch")]
+    #[arg(long, conflicts_with = "create_branch")]
     pub no_create_branch: bool,
     /// The name of its new branch, with {loop} and {timestamp} [default: loop/{timestamp}-{loop}]
     #[arg(long, value_name = "TEMPLATE")]
     pub branch_template: Option<Template>,
     /// Work in a worktree of its own, on a new branch; the worktree is removed at the end if nothing is lost
-    #[arg(long, overrides_with = "no_worktree")]
+    #[arg(long)]
     pub worktree: bool,
     /// Work where it is started, whatever is configured
-    #[arg(long, overrides_with = "worktree")]
+    #[arg(long, conflicts_with = "worktree")]
     pub no_worktree: bool,
     /// Where that branch begins [default: what is checked out]
     #[arg(long, value_name = "REVISION")]
@@ -117,8 +117,7 @@ impl GitArgs {
         if (apart || on_branch)
             && ["{iteration}", "{max}", "{summary}"].iter().any(|name| branch.contains(name))
         {
-            let error =
-                format!("a branch cannot be named {branch:?}: accepted are {{loop}} and {{timestamp}}");
+            let error = format!("a branch cannot be named {branch:?}: accepted: {{loop}} and {{timestamp}}");
             return Err(RequestError::usage(error));
         }
         let from = self.base.clone().or_else(|| config.base.clone()).unwrap_or_else(|| "HEAD".to_owned());

@@ -64,7 +64,7 @@ impl NotifyArgs {
     pub fn notes(&self, context: &Context, settings: &Settings, watched: bool) -> Vec<String> {
         let webhook = Webhook::configured(&settings.config.notify, &context.host, context.has_variables());
         let webhook = webhook.and_then(Result::err);
-        let webhook = webhook.map(|error| format!("the webhook is told nothing: {}", chain(&error)));
+        let webhook = webhook.map(|error| format!("the webhook gets nothing: {}", chain(&error)));
         self.objection(context, watched).into_iter().chain(webhook).collect()
     }
 

@@ -36,7 +36,7 @@ pub struct ReviewArgs {
 }
 
 fn every(text: &str) -> Result<Limit<NonZeroU32>, String> {
-    values::limit(text, |text| text.parse().map_err(|_| "accepted are whole numbers above 0".to_owned()))
+    values::limit(text, |text| text.parse().map_err(|_| "accepted: whole numbers above 0".to_owned()))
 }
 
 impl ReviewArgs {
@@ -92,7 +92,7 @@ pub fn configured(
 /// The specification the work is compared with: read once, so that it cannot change while the loop runs.
 fn specification(who: &str, path: &Utf8Path) -> Result<String, RequestError> {
     let refuse = |why: String| {
-        let accepted = format!("accepted is a file of UTF-8 text, at most {LONGEST_SPEC} bytes");
+        let accepted = format!("accepted: a file of UTF-8 text, at most {LONGEST_SPEC} bytes");
         RequestError::usage(format!("{who} cannot be read as a specification: {why}; {accepted}"))
     };
     let meta = std::fs::metadata(path).map_err(|error| refuse(error.to_string()))?;

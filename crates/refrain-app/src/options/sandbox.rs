@@ -2,19 +2,20 @@
 
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
-use refrain_core::sandbox::{Host, SandboxMode, SandboxSpec};
+use refrain_core::sandbox::{Host, Mechanism, SandboxMode, SandboxSpec};
 use refrain_engine::config::keys::Sandbox;
 
-use super::heading;
+use super::{heading, values};
 
 // The sandbox of the agent and its gates.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = heading::PLACE)]
 pub struct SandboxArgs {
-    /// Run the agent and its gates in a sandbox: on, auto or off; on without a value, and off by default
+    /// Run the agent and its gates in a sandbox: on (also without a value), auto, files or off, the default
     ///
     /// They write the worktree and the caches of build tools, do not see your credentials, and reach the hosts of the
-    /// agent's provider alone. With `auto` the loop starts without a sandbox where the machine has none.
+    /// agent's provider alone. With `auto` the loop starts without a sandbox where the machine has none. `files` is for
+    /// containers without namespaces: it limits which files they read and write, and not the network; it needs --worktree.
     #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "on", overrides_with = "no_sandbox")]
     pub sandbox: Option<When>,
     /// Run them with your own rights, whatever is configured
@@ -24,7 +25,7 @@ pub struct SandboxArgs {
     #[arg(long, value_name = "HOST")]
     pub sandbox_host: Vec<Host>,
     /// Let the sandbox reach this port of the machine's own loopback address
-    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "PORT", value_parser = |text: &str| values::whole_number(text, 1..=u16::MAX))]
     pub sandbox_localhost: Vec<u16>,
 }
 
@@ -34,7 +35,7 @@ pub struct When(SandboxMode);
 
 impl ValueEnum for When {
     fn value_variants<'a>() -> &'a [Self] {
-        &[Self(SandboxMode::On), Self(SandboxMode::Auto), Self(SandboxMode::Off)]
+        &[Self(SandboxMode::On), Self(SandboxMode::Auto), Self(SandboxMode::Files), Self(SandboxMode::Off)]
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
@@ -48,13 +49,28 @@ impl SandboxArgs {
     pub fn resolve(&self, config: &Sandbox) -> (SandboxMode, SandboxSpec) {
         let asked =
             if self.no_sandbox { Some(SandboxMode::Off) } else { self.sandbox.map(|When(mode)| mode) };
+        let mode = asked.or(config.mode).unwrap_or_default();
+        let (hosts, localhost) = match mode {
+            // Its network is not limited.
+            SandboxMode::Files => (Vec::new(), Vec::new()),
+            SandboxMode::Off | SandboxMode::Auto | SandboxMode::On => (
+                [&*self.sandbox_host, config.hosts.as_deref().unwrap_or_default()].concat(),
+                [&*self.sandbox_localhost, config.localhost.as_deref().unwrap_or_default()].concat(),
+            ),
+        };
         let spec = SandboxSpec {
-            hosts: [&*self.sandbox_host, config.hosts.as_deref().unwrap_or_default()].concat(),
-            localhost: [&*self.sandbox_localhost, config.localhost.as_deref().unwrap_or_default()].concat(),
+            mechanism: if mode == SandboxMode::Files { Mechanism::Files } else { Mechanism::Namespaces },
+            hosts,
+            localhost,
             write: config.write.clone().unwrap_or_default(),
             hide: config.hide.clone().unwrap_or_default(),
             processes: config.processes.unwrap_or(SandboxSpec::PROCESSES),
         };
-        (asked.or(config.mode).unwrap_or_default(), spec)
+        (mode, spec)
+    }
+
+    /// Whether they say what is reached.
+    pub(crate) fn has_network(&self) -> bool {
+        !self.sandbox_host.is_empty() || !self.sandbox_localhost.is_empty()
     }
 }

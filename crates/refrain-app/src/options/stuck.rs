@@ -6,7 +6,7 @@ use refrain_core::spec::{AgentSpec, OnStuck, StuckSpec};
 use refrain_core::values::OnStuck as Answer;
 use refrain_engine::config::Settings;
 
-use super::heading;
+use super::{heading, values};
 use crate::error::RequestError;
 use crate::resolve::agents;
 
@@ -18,7 +18,7 @@ pub struct StuckArgs {
     ///
     /// 1 to 100, default 3. The loop is stuck after N + 2. Both are doubled for the same failure over changed work without a
     /// claim. A gate that failed before the first iteration never ends such a loop.
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = |text: &str| values::whole_number(text, 1u32..=100))]
     pub stuck_threshold: Option<u32>,
     /// What to do with a stuck loop: stop, ask, model=NAME, agent=NAME [default: stop]
     #[arg(long, value_name = "WHAT", value_parser = Answer::from_str)]

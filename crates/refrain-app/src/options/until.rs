@@ -17,8 +17,8 @@ pub struct UntilArgs {
     /// The loop is completed after them; verified if its required gates pass then. It is never stuck.
     #[arg(long, value_name = "N", conflicts_with = "infinite", allow_negative_numbers = true, value_parser = values::iterations)]
     pub exact: Option<u32>,
-    /// Go on for ever, less what time and money allow: a claim says that there is nothing to do now, and is waited behind,
-    /// 5s at first and 10m at most
+    /// Run without end, as far as time and money allow: a claim says that there is nothing to do now, and the loop waits
+    /// after it, 5s at first and 10m at most
     #[arg(long)]
     pub infinite: bool,
 }
@@ -60,7 +60,7 @@ impl UntilArgs {
         match (self.exact, self.infinite, most) {
             (Some(_), _, Some(_)) => refused("not with --exact, which sets the number of iterations"),
             (_, true, Some(_)) => {
-                refused("not with --infinite; accepted are --max-cost, --max-tokens and --max-duration")
+                refused("not with --infinite; accepted: --max-cost, --max-tokens and --max-duration")
             }
             (Some(count), _, None) => Ok((Until::Count, Some(count))),
             (None, true, None) => Ok((Until::Forever, None)),

@@ -5,7 +5,7 @@ use refrain_core::agent::Usd;
 use refrain_core::spec::Millis;
 use refrain_core::values::{Limit, limit};
 
-pub use refrain_core::values::{duration, iteration, iterations, pause, promise, tokens, usd};
+pub use refrain_core::values::{duration, iteration, iterations, pause, promise, tokens, usd, whole_number};
 
 /// A duration or `none`.
 pub fn duration_limit(text: &str) -> Result<Limit<Millis>, String> {
@@ -24,7 +24,7 @@ pub fn tokens_limit(text: &str) -> Result<Limit<u64>, String> {
 
 /// `K=V`.
 pub fn variable(text: &str) -> Result<(String, String), String> {
-    let accepted = "accepted is NAME=VALUE, its name without white space";
+    let accepted = "accepted: NAME=VALUE, its name without white space";
     let (name, value) = text.split_once('=').ok_or(accepted)?;
     if name.is_empty() || name.contains(|c: char| c.is_whitespace() || c.is_control()) || value.contains('\0')
     {
@@ -38,5 +38,5 @@ pub fn variable(text: &str) -> Result<(String, String), String> {
 
 /// A folder. An empty path would name the current folder, which is hardly meant.
 pub fn folder(text: &str) -> Result<Utf8PathBuf, String> {
-    if text.is_empty() { Err("accepted is a folder that is there".to_owned()) } else { Ok(text.into()) }
+    if text.is_empty() { Err("accepted: a folder that is there".to_owned()) } else { Ok(text.into()) }
 }

@@ -11,9 +11,9 @@ use refrain_core::{LoopId, Spec};
 use refrain_engine::config::Settings;
 use refrain_engine::{DiskError, EngineError, GateProgramError, Service, Texts};
 
-use super::how::HowArgs;
 use super::source::{Source, SourceArgs};
 use super::spec_args::SpecArgs;
+use super::task_mode::HowArgs;
 use crate::error::{Message, RequestError};
 use crate::options::work::WorkArgs;
 use crate::repository_command::{self, RepositoryCommand};
@@ -58,7 +58,7 @@ impl Prepared {
         let service = context.open(&dir, work.yes)?;
         let mut settings = resolve::settings_or_claude(context, &service, &mut work)?;
         resolve::note_untrusted(&settings, note);
-        let why = "the tasks of a plan wait for no person: accepted are loops";
+        let why = "the tasks of a plan wait for no person: accepted: loops";
         resolve::forget_approval(&mut settings, why).into_iter().for_each(&mut *note);
         let source = source_args.read(context, note)?;
         let brief = spec.brief(context, &source_args)?;
@@ -70,6 +70,7 @@ impl Prepared {
         commands.extend(resolved.offered);
         let each = resolved.spec;
         resolve::refuse_approval(&each, is_asked, &settings, why)?;
+        resolve::check_caps(&settings, &each.agent)?;
         let config = &settings.config.plan;
         let spec = PlanSpec {
             id: name.unwrap_or_else(|| LoopId::derived(&source.file.tag, 0)),
@@ -122,7 +123,7 @@ impl Prepared {
         Ok(prepared)
     }
 
-    /// Refuses commands of the repository that are not trusted: what only looks at a plan runs none.
+    /// Refuses commands of the repository that are not trusted.
     pub fn check_trust(&self, context: &Context) -> Result<(), RequestError> {
         trust::check(context, &self.service, &self.commands, Some(&self.source_args))
     }
@@ -178,7 +179,7 @@ fn unreadable(context: &Context, spec: &PlanSpec, error: &DiskError) -> RequestE
     let flag = if spec.brief.document.as_ref() == Some(&error.path) { "--plan" } else { "--spec-file" };
     let path = error.path.strip_prefix(&context.dir).unwrap_or(&error.path);
     let path = if path.as_str().is_empty() { Utf8Path::new(".") } else { path };
-    let why = format!(" {path}: {}; accepted is a readable file of UTF-8 text", error.source);
+    let why = format!(" {path}: {}; accepted: a readable file of UTF-8 text", error.source);
     RequestError::usage(Message::from(flag).then(why))
 }
 
@@ -227,7 +228,10 @@ fn prove(
         work.gates.add(gate.name.as_str(), &gate.check.to_string())?;
     }
     let chosen = chosen.join("; ");
-    Ok((vec![format!("no gate is given; the project's files offer {chosen}")], commands))
+    Ok((
+        vec![format!("no gate is given; the gate of each task is what the project's files offer: {chosen}")],
+        commands,
+    ))
 }
 
 /// The commands of the tasks to do that have one of their own.

@@ -8,6 +8,7 @@ use refrain_engine::read_told;
 use super::source::SourceArgs;
 use crate::Context;
 use crate::error::RequestError;
+use crate::options::values;
 
 // What agents are told besides their task.
 #[derive(Debug, clap::Args)]
@@ -16,7 +17,7 @@ pub struct SpecArgs {
     #[arg(long, value_name = "FILE")]
     pub spec_file: Vec<Utf8PathBuf>,
     /// Warn if a specification has more tokens; nothing is cut
-    #[arg(long, value_name = "N", default_value_t = MAX_TOKENS)]
+    #[arg(long, value_name = "N", default_value_t = MAX_TOKENS, allow_negative_numbers = true, value_parser = values::tokens)]
     pub max_spec_tokens: u64,
     /// A template of the specification, with {task}, {plan}, {custom} and {verification}
     #[arg(long, value_name = "FILE")]
@@ -36,7 +37,7 @@ impl SpecArgs {
     /// The same, as a plan keeps it: where the files are, as they are read anew for each task.
     pub fn brief(&self, context: &Context, plan: &SourceArgs) -> Result<BriefSpec, RequestError> {
         if self.verify.as_ref().is_some_and(|command| command.trim().is_empty()) {
-            return Err(RequestError::usage("--verify is empty; accepted is a shell command"));
+            return Err(RequestError::usage("--verify is empty; accepted: a shell command"));
         }
         Ok(BriefSpec {
             document: plan.path(context).filter(is_document),
@@ -50,7 +51,7 @@ impl SpecArgs {
         let template = self.spec_template.as_ref().map(|path| {
             let refused = |why: String| RequestError::usage(format!("--spec-template {path}: {why}"));
             let template = read_told(&context.dir.join(path)).map_err(|error| {
-                refused(format!("{}; accepted is a readable file of UTF-8 text", error.source))
+                refused(format!("{}; accepted: a readable file of UTF-8 text", error.source))
             })?;
             template.parse().map_err(|error: SpecTemplateError| refused(error.to_string()))
         });

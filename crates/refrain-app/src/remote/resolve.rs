@@ -42,7 +42,7 @@ impl Start {
         let workspace = Workspace::open(context, &work, &mut |note| untrusted.push(note))?;
         let kind = kind(&work, &workspace.settings).ok_or_else(|| {
             RequestError::usage(
-                "nothing says who works: accepted are --agent (claude, codex, opencode, gemini) or --command, \
+                "nothing says who works: accepted: --agent (claude, codex, opencode, gemini) or --command, \
                  or start.agent of the configuration",
             )
         })?;
@@ -77,7 +77,7 @@ impl Start {
             Some("worktree") => Ok(GitArgs { worktree: true, ..commits }),
             Some("branch") => Ok(GitArgs { create_branch: true, ..commits }),
             Some(other) => {
-                Err(refused("worktree", format!(" {other}: accepted are worktree, branch and folder")))
+                Err(refused("worktree", format!(" {other}: accepted: worktree, branch and folder")))
             }
         }
     }
@@ -203,7 +203,7 @@ fn bound(
     let why = format!("{kind} does not say what it costs");
     match cost {
         Some(cost) if !tells => {
-            let accepted = "accepted are agents that do (claude, opencode, acp; codex and gemini with a model that the \
+            let accepted = "accepted: agents that do (claude, opencode, acp; codex and gemini with a model that the \
                             configuration has a price for), or leaving it out";
             return Err(refused("max-cost", format!(" {cost}: {why}; {accepted}")));
         }

@@ -19,25 +19,23 @@ impl Start {
             let Some(value) = value else { continue };
             if !is_within(value, |c| c.is_ascii_digit() || c == '.') {
                 return refused(format!(
-                    "{name} {value:?}: accepted are time stamps of Slack, as 1712345678.123456"
+                    "{name} {value:?}: accepted: time stamps of Slack, as 1712345678.123456"
                 ));
             }
             if self.channel_id.is_none() {
-                return refused(format!("{name} {value}: accepted is that with channel_id"));
+                return refused(format!("{name} {value}: accepted: that with channel_id"));
             }
         }
         let Some(channel) = &self.channel_id else { return Ok(None) };
         if !is_within(channel, |c| c.is_ascii_alphanumeric()) {
-            return refused(format!("channel_id {channel:?}: accepted are ids of Slack, as C0123ABCD"));
+            return refused(format!("channel_id {channel:?}: accepted: ids of Slack, as C0123ABCD"));
         }
         if *config == keys::Slack::default() {
-            return refused(format!("channel_id {channel}: accepted is that where [slack] is configured"));
+            return refused(format!("channel_id {channel}: accepted: that where [slack] is configured"));
         }
         if !config.channels.is_empty() && !config.channels.contains(channel) {
             let channels = config.channels.join(", ");
-            return refused(format!(
-                "channel_id {channel}: accepted are those of [slack] channels: {channels}"
-            ));
+            return refused(format!("channel_id {channel}: accepted: those of [slack] channels: {channels}"));
         }
         Ok(Some(Talk {
             channel: channel.clone(),
@@ -67,11 +65,11 @@ mod tests {
     }
 
     #[rstest]
-    #[case(json!({"conversation_id": "1.2"}), json!({"notify": true}), "conversation_id 1.2: accepted is that with channel_id")]
-    #[case(json!({"channel_id": "C1", "trigger_message_ts": "now"}), json!({"notify": true}), "trigger_message_ts \"now\": accepted are time stamps")]
-    #[case(json!({"channel_id": "#general"}), json!({"notify": true}), "channel_id \"#general\": accepted are ids")]
-    #[case(json!({"channel_id": "C1"}), json!({}), "channel_id C1: accepted is that where [slack] is configured")]
-    #[case(json!({"channel_id": "C1"}), json!({"channels": ["C2", "C3"]}), "channel_id C1: accepted are those of [slack] channels: C2, C3")]
+    #[case(json!({"conversation_id": "1.2"}), json!({"notify": true}), "conversation_id 1.2: accepted: that with channel_id")]
+    #[case(json!({"channel_id": "C1", "trigger_message_ts": "now"}), json!({"notify": true}), "trigger_message_ts \"now\": accepted: time stamps")]
+    #[case(json!({"channel_id": "#general"}), json!({"notify": true}), "channel_id \"#general\": accepted: ids")]
+    #[case(json!({"channel_id": "C1"}), json!({}), "channel_id C1: accepted: that where [slack] is configured")]
+    #[case(json!({"channel_id": "C1"}), json!({"channels": ["C2", "C3"]}), "channel_id C1: accepted: those of [slack] channels: C2, C3")]
     fn a_place_that_is_never_told_is_refused(#[case] more: Value, #[case] config: Value, #[case] why: &str) {
         let refused = talk(more, config).unwrap_err();
         assert!(refused.contains(why), "{refused}");

@@ -22,7 +22,7 @@ pub fn agent(
     }) else {
         let names: Vec<_> =
             AgentKind::ALL.iter().map(ToString::to_string).chain(agents.keys().cloned()).collect();
-        let error = format!("{who}: there is no such agent; accepted are {}", names.join(", "));
+        let error = format!("{who}: there is no such agent; accepted: {}", names.join(", "));
         return Err(RequestError::usage(error));
     };
     let command = configured.and_then(|agent| agent.command.clone());
@@ -34,8 +34,7 @@ pub fn agent(
             (worker.program.clone(), worker.args.clone())
         }
         (None, None) => {
-            let error =
-                format!("{who}: what is to run is missing; accepted is an agent of the configuration");
+            let error = format!("{who}: what is to run is missing; accepted: an agent of the configuration");
             return Err(RequestError::usage(error).hint("[agents.NAME] has a command"));
         }
     };
@@ -64,7 +63,7 @@ pub fn with_model(
     settings: &Settings,
 ) -> Result<AgentSpec, RequestError> {
     if worker.kind == AgentKind::Generic {
-        let error = format!("{who}: a generic command cannot be told its model; accepted are known agents");
+        let error = format!("{who}: a generic command cannot be told its model; accepted: known agents");
         return Err(
             RequestError::usage(error).hint("an agent of the configuration can have a command of its own")
         );

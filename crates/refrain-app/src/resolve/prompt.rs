@@ -63,7 +63,7 @@ fn said(
 
 fn configured(settings: &Settings) -> Result<String, RequestError> {
     let Some(name) = &settings.config.start.prompt_name else {
-        let error = "nothing says what it is to do; accepted is PROMPT, --prompt, --prompt-file, --prompt-name or --mode";
+        let error = "nothing says what it is to do; accepted: PROMPT, --prompt, --prompt-file, --prompt-name or --mode";
         return Err(RequestError::usage(error));
     };
     not_empty(named_prompt(&format!("{} {name}", who(false, settings, "prompt-name")), name, settings)?)
@@ -71,7 +71,7 @@ fn configured(settings: &Settings) -> Result<String, RequestError> {
 
 fn not_empty(prompt: String) -> Result<String, RequestError> {
     match prompt.trim().is_empty() {
-        true => Err(RequestError::usage("the prompt is empty; accepted is what the agent is to do")),
+        true => Err(RequestError::usage("the prompt is empty; accepted: what the agent is to do")),
         false => Ok(prompt),
     }
 }
@@ -82,8 +82,8 @@ fn named_prompt(who: &str, name: &str, settings: &Settings) -> Result<String, Re
         let names: Vec<_> = prompts.keys().map(String::as_str).collect();
         let advice = match (nearest(name, names.iter().copied()), names.is_empty()) {
             (Some(meant), _) => format!("did you mean {meant}?"),
-            (None, false) => format!("accepted are {}", names.join(", ")),
-            (None, true) => "the configuration has none; accepted is a [prompts.NAME] of it".to_owned(),
+            (None, false) => format!("accepted: {}", names.join(", ")),
+            (None, true) => "the configuration has none; accepted: a [prompts.NAME] of it".to_owned(),
         };
         return Err(RequestError::usage(format!("{who}: there is no such prompt; {advice}")));
     };
@@ -102,7 +102,7 @@ fn of_mode(name: &str, settings: &Settings) -> Result<String, RequestError> {
         let meant = nearest(name, names.iter().copied()).map(|meant| format!("; did you mean {meant}?"));
         let accepted = names.join(", ");
         let error =
-            format!("{who}: there is no such mode; accepted are {accepted}{}", meant.unwrap_or_default());
+            format!("{who}: there is no such mode; accepted: {accepted}{}", meant.unwrap_or_default());
         RequestError::usage(error).hint("[modes.NAME] of the configuration makes one")
     })
 }
@@ -123,7 +123,7 @@ fn text(who: &str, prompt: &Prompt) -> Result<String, RequestError> {
 
 fn unreadable(name: &str, error: &std::io::Error) -> RequestError {
     RequestError::usage(format!(
-        "{name} cannot be read as a prompt: {error}; accepted is a readable file of UTF-8 text"
+        "{name} cannot be read as a prompt: {error}; accepted: a readable file of UTF-8 text"
     ))
 }
 

@@ -31,7 +31,7 @@ impl Approve {
         let is_name = (4..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         match is_name {
             true => Ok(text.to_ascii_lowercase()),
-            false => Err("accepted is a tree's name, at least 4 hexadecimal digits of it, or none for work without a repository".to_owned()),
+            false => Err("accepted: a tree's name, at least 4 hexadecimal digits of it, or none for work without a repository".to_owned()),
         }
     }
 }

@@ -100,23 +100,34 @@ fn refused(service: &Service, id: &LoopId, refusal: NotMerged) -> RequestError {
             let more = paths.len().saturating_sub(5);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             let text = format!("{revision} conflicts in {}{more}; nothing was changed", first.join(", "));
-            RequestError::new(Code::Failed, text).hint(Message::from("a loop resolves them: ").then(format!(
-                "refrain start{}{} --worktree --git-workflow commit \"Merge {revision} and resolve the conflicts.\"",
-                agent(service, id),
-                gates.iter().filter_map(gate).collect::<String>()
-            )))
+            RequestError::new(Code::Failed, text).hint(Message::from("a loop resolves them: ").then(
+                mending_loop(service, id, &gates, &format!("Merge {revision} and resolve the conflicts.")),
+            ))
         }
-        NotMerged::GateFailed { gate, log } => RequestError::new(
-            Code::Failed,
-            format!("gate {gate} fails on the merged work; nothing was changed"),
-        )
-        .hint(format!("{log} has what it printed")),
+        NotMerged::GateFailed { revision, gate, log, gates } => {
+            let text = format!("gate {gate} fails on the merged work; nothing was changed");
+            RequestError::new(Code::Failed, text).hint(format!("{log} has what it printed")).hint(
+                Message::from("a loop mends it: ").then(mending_loop(
+                    service,
+                    id,
+                    &gates,
+                    &format!("Merge {revision} and make gate {gate} pass."),
+                )),
+            )
+        }
         NotMerged::Refused(why) => error(format!("{id} was not merged: {why}")),
     }
 }
 
 fn counted(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
+}
+
+/// The command of a loop that merges, with the agent and the gates of the one that cannot be merged.
+fn mending_loop(service: &Service, id: &LoopId, gates: &[GateSpec], goal: &str) -> String {
+    let (agent, gates) = (agent(service, id), gates.iter().filter_map(gate).collect::<String>());
+    let goal = shlex::try_quote(goal).unwrap_or_default();
+    format!("refrain start{agent}{gates} --worktree --git-workflow commit {goal}")
 }
 
 /// The option that requires a gate; none for a reviewer.

@@ -23,13 +23,13 @@ pub struct NewPlan {
 pub fn new_plan(context: &Context, request: &NewPlan, note: Note<'_>) -> Result<Prepared, RequestError> {
     context.check(Action::Start)?;
     if request.idea.trim().is_empty() {
-        return Err(RequestError::usage("the idea is empty; accepted is what is to be done, in words"));
+        return Err(RequestError::usage("the idea is empty; accepted: what is to be done, in words"));
     }
     let file = &request.file;
     let path = context.dir.join(file);
     let is_markdown = path.extension().is_some_and(|it| it == "md" || it == "markdown");
     if !is_markdown || path.symlink_metadata().is_ok() {
-        let error = format!("--plan {file}: accepted is a new Markdown file");
+        let error = format!("--plan {file}: accepted: a new Markdown file");
         return Err(
             RequestError::usage(error).hint("refrain plan check --plan FILE looks at one that is there")
         );
@@ -40,6 +40,7 @@ pub fn new_plan(context: &Context, request: &NewPlan, note: Note<'_>) -> Result<
     resolve::note_untrusted(&settings, note);
     let resolved = resolve::common(context, &work, GateChoice::default(), &settings, &service, &context.dir)?;
     let spec = resolved.spec;
+    resolve::check_caps(&settings, &spec.agent)?;
     note(format!("{} writes the plan", spec.agent.program));
     let (prepared, text) = write(context, request, (&service, &spec), None, note)?;
     let problems = errors(&prepared);

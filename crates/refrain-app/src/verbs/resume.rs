@@ -17,7 +17,7 @@ use crate::options::notify::NotifyArgs;
 use crate::sandbox::refused;
 use crate::{Action, Context, RequestError, plan};
 
-/// What a loop, or a plan, may use from here on, in all; what is left out stays as it is.
+/// What a loop, or a plan, may use from here on, in all; what is omitted stays as it is.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Resume {
@@ -39,7 +39,7 @@ impl Resume {
     pub fn grant(&self) -> Result<Grant, RequestError> {
         Ok(Grant {
             max_iterations: self.iterations()?,
-            max_duration: read("--max-duration", self.max_duration.as_deref(), values::duration)?,
+            max_duration: parse_limit("--max-duration", self.max_duration.as_deref(), values::duration)?,
             max_cost: self.cost()?,
             max_tokens: self.tokens()?,
             ..Grant::default()
@@ -48,21 +48,21 @@ impl Resume {
 
     fn iterations(&self) -> Result<Option<u32>, RequestError> {
         let text = self.max_iterations.map(|count| count.to_string());
-        read("--max-iterations", text.as_deref(), values::iteration)
+        parse_limit("--max-iterations", text.as_deref(), values::iteration)
     }
 
     fn tokens(&self) -> Result<Option<u64>, RequestError> {
         let text = self.max_tokens.map(|count| count.to_string());
-        read("--max-tokens", text.as_deref(), values::tokens)
+        parse_limit("--max-tokens", text.as_deref(), values::tokens)
     }
 
     fn cost(&self) -> Result<Option<Usd>, RequestError> {
         let text = self.max_cost_usd.map(|cost| cost.to_string());
-        read("--max-cost", text.as_deref(), values::usd)
+        parse_limit("--max-cost", text.as_deref(), values::usd)
     }
 }
 
-fn read<T>(
+fn parse_limit<T>(
     flag: &'static str,
     text: Option<&str>,
     parse: impl Fn(&str) -> Result<T, String>,

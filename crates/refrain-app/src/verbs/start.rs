@@ -9,7 +9,7 @@ use crate::caller::Action;
 use crate::error::{Code, RequestError};
 use crate::options::notify::NotifyArgs;
 use crate::repository_command::RepositoryCommand;
-use crate::resolve::{self, Resolved, StartLoop, Workspace};
+use crate::resolve::{self, ResolvedStart, StartLoop, Workspace};
 use crate::{Context, Note, trust};
 
 /// A loop that can be started: nothing is begun yet.
@@ -43,8 +43,9 @@ impl PreparedLoop {
         let start = &settings.config.start;
         let has_agent =
             request.options.work.command.is_some() || start.command.is_some() || start.agent.is_some();
-        let Resolved { spec, notes, offered, untrusted_gates } =
+        let ResolvedStart { spec, notes, offered, untrusted_gates } =
             resolved.map_err(|error| if has_agent { error } else { error.hint(to_choose(&service)) })?;
+        crate::sandbox::check_worktree(&spec)?;
         let named = request.options.name.clone();
         Ok(Self { service, settings, dir, spec, offered, untrusted_gates, named, notes })
     }
@@ -67,6 +68,7 @@ impl PreparedLoop {
         trust::check(context, &service, &offered, None)?;
         notes.extend(service.drop_missing_gates(&mut spec));
         notes.extend(not_trusted(&untrusted_gates));
+        spec.untrusted.extend(untrusted_gates.gates.iter().map(|gate| gate.check.to_string()));
         // A loop that needs a worktree for itself has it.
         let is_shared = spec.git.shared || spec.needs_worktree_alone();
         notes.extend(context.typed.short_timeout());

@@ -24,7 +24,7 @@ impl Steering {
     pub fn check(&self) -> Result<(), RequestError> {
         if self.text.trim().is_empty() || self.text.contains('\0') {
             let what = "TEXT is empty or has a NUL";
-            return Err(RequestError::usage(format!("{what}; accepted is the text that the agent is given")));
+            return Err(RequestError::usage(format!("{what}; accepted: the text that the agent is given")));
         }
         check_steering(&self.text).map_err(|refusal| RequestError::usage(refusal.to_string()))
     }

@@ -31,7 +31,7 @@ impl Tune {
             return Ok(());
         }
         let text = format!("the text for task {} has {length} characters", self.task);
-        Err(RequestError::usage(format!("{text}; accepted are 1 to {LONGEST}, not all blank, and no NUL")))
+        Err(RequestError::usage(format!("{text}; accepted: 1 to {LONGEST}, not all blank, and no NUL")))
     }
 }
 

@@ -4,11 +4,11 @@
 //!
 //! What an attempt uses counts for the day on which it began, so that it can only use what was left of that day.
 
+mod demand;
 mod ledger;
-mod want;
 
+pub use demand::to_grow;
 pub use ledger::{Ledger, Reservation, VERSION};
-pub use want::to_grow;
 
 use std::fmt;
 

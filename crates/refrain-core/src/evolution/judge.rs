@@ -30,9 +30,9 @@ pub enum Fault {
     Nothing,
     #[error("the change at line {0} lies outside of the file, or in front of the one before it")]
     Place(usize),
-    #[error("the file would have {0} lines; accepted are {LONGEST}, and {MOST_GAINED} more than now")]
+    #[error("the file would have {0} lines; accepted: {LONGEST}, and {MOST_GAINED} more than now")]
     Size(usize),
-    #[error("only {0} of 100 lines would stay as they are; accepted are {KEPT}")]
+    #[error("only {0} of 100 lines would stay as they are; accepted: {KEPT}")]
     Drift(usize),
     #[error("the change at line {0} names no reason, or no iteration that there was")]
     Evidence(usize),

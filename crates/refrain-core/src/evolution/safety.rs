@@ -1,45 +1,36 @@
 //! What no instruction that a model wrote may say. The words are listed here and matched without regard to case, white
 //! space and punctuation. Ambiguous text is refused: a person can still write it.
 
-use std::fmt;
-
 use crate::text::squeeze;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
 pub enum Unsafe {
     /// Something in it is not seen.
+    #[strum(to_string = "has something in it that is not seen")]
     Hidden,
     /// Letters of another script pass for Latin ones.
+    #[strum(to_string = "has letters that pass for others")]
     LookAlike,
     /// Too long for a person to read.
+    #[strum(to_string = "is longer than anybody reads")]
     Long,
     /// Foreign code would be run, or files deleted.
+    #[strum(to_string = "would have something run from elsewhere, or something deleted")]
     Runs,
     /// Gates, tests, checks or reviews would be weakened.
+    #[strum(to_string = "would weaken tests, gates, checks or reviews")]
     Weakens,
     /// An agent would be let do more.
+    #[strum(to_string = "would let agents do more than they may")]
     Permits,
     /// It mentions how work is claimed, or Refrain itself.
+    #[strum(to_string = "speaks of how work is claimed")]
     Claims,
+    #[strum(to_string = "speaks of secrets")]
     Secrets,
     /// A rule would be taken away.
+    #[strum(to_string = "would take a rule away")]
     Unrules,
-}
-
-impl fmt::Display for Unsafe {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Hidden => "has something in it that is not seen",
-            Self::LookAlike => "has letters that pass for others",
-            Self::Long => "is longer than anybody reads",
-            Self::Runs => "would have something run from elsewhere, or something deleted",
-            Self::Weakens => "would weaken tests, gates, checks or reviews",
-            Self::Permits => "would let agents do more than they may",
-            Self::Claims => "speaks of how work is claimed",
-            Self::Secrets => "speaks of secrets",
-            Self::Unrules => "would take a rule away",
-        })
-    }
 }
 
 const LESS: &str = "\

@@ -17,9 +17,9 @@
 //! A reading takes time in proportion to the text (and to sort its lines), and memory of a few times its size: the
 //! caller cuts a log to 256 KiB first, with [`crate::text::cut_middle`].
 
-mod failing;
+mod failing_tests;
 mod normal;
-mod reading;
+mod output_digest;
 mod shapes;
 
 #[cfg(test)]
@@ -31,8 +31,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::hex::Hex;
-pub use failing::{FailingTests, failing_tests};
-use reading::Reading;
+pub use failing_tests::{FailingTests, failing_tests};
+use output_digest::Reading;
 
 /// Raised with every change of the rules: failures under different rules are never the same.
 const RULES: &str = "refrain fingerprint 2";

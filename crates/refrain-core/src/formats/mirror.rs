@@ -5,19 +5,19 @@
 //! One module per system, each with a writer and a reader of its format; [`read`] recognizes a system by the content.
 
 mod check;
+mod command_line;
 mod descartes;
-mod found;
+mod foreign_loop;
 mod parts;
 mod ralph;
 mod ralph_loop;
 mod randroid;
-mod read;
+mod reader;
 mod scud;
 mod spec;
 mod synthex;
 #[cfg(test)]
 mod tests;
-mod words;
 
 use std::fmt;
 use std::str::FromStr;
@@ -31,17 +31,17 @@ use crate::r#loop::LoopState;
 use crate::spec::Spec;
 
 pub use check::Check;
-pub use found::{CannotContinue, ForeignLoop, Promised, Prompt, Unread, admits as admits_prompt};
+pub use foreign_loop::{CannotContinue, ForeignLoop, Promised, Prompt, Unread, admits as admits_prompt};
 pub use parts::LoopPhase;
 pub use ralph_loop::{ADVISORY, PATH as RALPH_LOOP, is_active as is_ralph_loop_active};
-pub use read::read;
+pub use reader::read;
 pub use spec::{CarriedCounter, Mirror, MirrorName};
 
 use parts::Mark;
 
 /// The files that a mirror keeps of one loop, and which loop that is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mirrored {
+pub struct MirrorFiles {
     pub mirror: Mirror,
     /// Each by its name below [`Mirror::root`], and its content; none if it is deleted. The first says which loop owns
     /// them all.
@@ -99,7 +99,7 @@ impl Mirror {
     }
 
     /// The files of a loop in this standing; `context` is the content of `context.md`.
-    pub fn files(self, state: &LoopState, standing: LoopPhase, context: Option<&str>) -> Mirrored {
+    pub fn files(self, state: &LoopState, standing: LoopPhase, context: Option<&str>) -> MirrorFiles {
         // Seed 004: a successful loop leaves no file. Seed 002's file has no word for an end.
         let stays = match self {
             Self::Synthex | Self::Descartes => true,
@@ -111,11 +111,11 @@ impl Mirror {
             let context = context.filter(|_| stays).map(ralph::context);
             files.push((ralph::FILES[1].into(), context));
         }
-        Mirrored { mirror: self, files, mark: Mark::of(state) }
+        MirrorFiles { mirror: self, files, mark: Mark::of(state) }
     }
 }
 
-impl Mirrored {
+impl MirrorFiles {
     /// Which loop owns an existing file with this content.
     pub fn owner(&self, there: &str) -> Owner {
         match Mark::found(there) {
@@ -184,7 +184,7 @@ impl FromStr for Mirror {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let accepted = || format!("accepted are {}", Self::ALL.map(|mirror| mirror.to_string()).join(", "));
+        let accepted = || format!("accepted: {}", Self::ALL.map(|mirror| mirror.to_string()).join(", "));
         Self::ALL.into_iter().find(|mirror| mirror.to_string() == text).ok_or_else(accepted)
     }
 }

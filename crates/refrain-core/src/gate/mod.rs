@@ -26,7 +26,7 @@ pub struct GateName(String);
 
 /// A text that is no [`GateName`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} cannot be the name of a gate; accepted are 1 to 64 of a-z, 0-9 and '-', the first a letter")]
+#[error("{0:?} cannot be the name of a gate; accepted: 1 to 64 of a-z, 0-9 and '-', the first a letter")]
 pub struct GateNameError(String);
 
 impl GateName {
@@ -201,7 +201,7 @@ pub enum GateWhen {
     /// Behind every iteration that changed the candidate or claims.
     #[default]
     Iteration,
-    /// Only behind one that claims.
+    /// Only after one that claims.
     Claim,
     /// As iteration, or as claim if the default gates took more than 5 minutes before the first iteration.
     Auto,

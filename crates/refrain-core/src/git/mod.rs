@@ -34,7 +34,7 @@ pub enum Workflow {
     /// Nothing.
     #[default]
     None,
-    /// A commit of the loop's own changes behind each iteration that is charged.
+    /// A commit of the loop's own changes after each iteration that is charged.
     Commit,
     /// The same, and each is pushed.
     Push,
@@ -107,7 +107,7 @@ impl CommitWhen {
 /// A loop's use of git, as pinned at its start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GitSpec {
-    /// What is done behind each iteration.
+    /// What is done after each iteration.
     pub workflow: Workflow,
     /// Where the loop works.
     #[serde(default)]
@@ -232,7 +232,7 @@ pub struct LeftOut {
     pub why: LeftOutReason,
 }
 
-/// Why a path is left out.
+/// Why a path is omitted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LeftOutReason {
@@ -295,8 +295,9 @@ impl fmt::Display for Exposed {
 }
 
 /// What git is in the middle of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Operation {
     /// `git merge`, or conflicts that are left from one.
     Merge,
@@ -308,18 +309,6 @@ pub enum Operation {
     Revert,
     /// `git bisect`.
     Bisect,
-}
-
-impl fmt::Display for Operation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Merge => "merge",
-            Self::Rebase => "rebase",
-            Self::CherryPick => "cherry-pick",
-            Self::Revert => "revert",
-            Self::Bisect => "bisect",
-        })
-    }
 }
 
 /// Why an iteration is not committed. It never ends a loop; what was to be committed stays in the worktree, and the next
@@ -424,7 +413,7 @@ pub struct CommitReport {
     /// What is in the worktree, is the loop's and is not committed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
-    /// How much more is left out than is named.
+    /// How much more is omitted than is named.
     #[serde(default, skip_serializing_if = "is_none_left")]
     pub left_out_more: u64,
 }

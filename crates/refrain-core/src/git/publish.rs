@@ -1,8 +1,6 @@
 //! The effects of a loop outside its own repository, and their results: pushes, pull requests, their checks and merges.
 //! What comes next is decided in `loop/publish.rs`; `refrain-git` talks to remotes and forges.
 
-use std::fmt;
-
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,20 +9,26 @@ use super::{Conflict, Oid};
 
 /// Something that is done outside. Each is looked for at the other end before it is done: it may have been done, and its
 /// runner died before it could say so.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, strum::Display)]
 #[serde(rename_all = "kebab-case")]
 pub enum Effect {
     /// The branch is sent to its remote; what the remote has and the loop has not comes first, underneath the loop's own.
+    #[strum(to_string = "push")]
     Push,
     /// A pull request is opened, as a draft.
+    #[strum(to_string = "open a pull request")]
     Open,
     /// The pull request says what was proven, and is a draft no more.
+    #[strum(to_string = "say in the pull request what was proven")]
     Ready,
     /// The checks of the head are looked at. It changes nothing outside.
+    #[strum(to_string = "look at the checks")]
     Look,
     /// The pull request is merged, with exactly this head.
+    #[strum(to_string = "merge the pull request")]
     Merge,
     /// The branch is done with: the worktree goes back to the base, and the branch away.
+    #[strum(to_string = "go back to the base")]
     Return,
 }
 
@@ -35,19 +39,6 @@ impl Effect {
             Self::Push | Self::Open | Self::Ready | Self::Merge | Self::Return => true,
             Self::Look => false,
         }
-    }
-}
-
-impl fmt::Display for Effect {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Push => "push",
-            Self::Open => "open a pull request",
-            Self::Ready => "say in the pull request what was proven",
-            Self::Look => "look at the checks",
-            Self::Merge => "merge the pull request",
-            Self::Return => "go back to the base",
-        })
     }
 }
 

@@ -15,11 +15,11 @@ use jiff::Timestamp;
 
 use attempt::after;
 
+use super::provider_faults::Trouble;
 use super::state::{
     Attempt, Candidate, Child, Critiquing, Feedback, InFlight, LoopState, Outcome, Phase, Running, Saved,
     Steering,
 };
-use super::trouble::Trouble;
 use crate::agent::Usage;
 use crate::event::{Ask, Blocked, End, Event, Exit, Record};
 use crate::git::{CommitReport, CommitResult, LeftOut, Skipped};

@@ -5,6 +5,7 @@ use crate::agent::Usd;
 use crate::event::{Approved, Ask, End, Event, Identity, Urgency};
 use crate::git::Oid;
 use crate::machine::{MAX_STEERING, MachineEnd, Refusal, check_steering};
+use crate::sandbox::SandboxSpec;
 use crate::spec::{AgentSpec, Limits, Millis, OutputFormat};
 
 /// What `resume` grants: totals, not additions; a total that is not named stays.
@@ -68,7 +69,8 @@ impl LoopState {
         self.check_here()?;
         if let Ask::AllowHost(_) = ask {
             self.lifecycle.admits(ask)?;
-            return self.spec.sandbox.as_ref().map(drop).ok_or(Refusal::NoSandbox);
+            let has_network = self.spec.sandbox.as_ref().is_some_and(SandboxSpec::has_network);
+            return if has_network { Ok(()) } else { Err(Refusal::NoSandbox) };
         }
         let Ask::Steer(text) = ask else { return self.lifecycle.admits(ask) };
         check_steering(text)?;

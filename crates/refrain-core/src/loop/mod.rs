@@ -9,9 +9,9 @@ mod moving;
 mod next_step;
 mod progress;
 mod proof;
+mod provider_faults;
 mod publish;
 mod state;
-mod trouble;
 
 #[cfg(test)]
 mod simulation;
@@ -22,10 +22,10 @@ pub use ask::Grant;
 pub use moving::{NotTaken, RemoteLoop, Takeover, Tenure, take_over};
 pub use next_step::{CHURN_WITHIN, MAX_CHURN, MAX_REFUNDS, Step, next_step};
 pub use proof::{CHANGED, MAX_ROUNDS};
+pub use provider_faults::Retrying;
 pub use publish::MAX_CONFLICTS;
 pub use state::{
     Approval, Attempt, Candidate, Child, ChildId, Critiquing, DroppedGate, Feedback, GateFailure, GateResult,
     GitState, InFlight, Judged, Live, LoopState, Objection, Outcome, Phase, Progress, Proof, Proving,
     Published, Publishing, Running, Saved, Steering,
 };
-pub use trouble::Retrying;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::child::{self};
+use super::provider_faults;
 use super::state::{ChildId, Live, LoopState, Phase, Proving, Publishing};
-use super::trouble;
 use crate::agent::Usage;
 use crate::event::{Blocked, End, StopReason, Urgency, Wait, WaitKind};
 use crate::gate::GateSpec;
@@ -164,7 +164,7 @@ fn publishing_next(state: &LoopState, publishing: &Publishing, now: Timestamp) -
 
 /// When a program that waits for its provider itself is ended.
 pub(super) fn ends_sleep(live: &Live) -> Option<Timestamp> {
-    trouble::ends_sleep(live.retrying.as_ref()?)
+    provider_faults::ends_sleep(live.retrying.as_ref()?)
 }
 
 fn is_review(state: &LoopState, proving: &Proving) -> bool {
@@ -338,5 +338,5 @@ fn remaining(all: Millis, used: Duration) -> Millis {
 }
 
 pub(super) fn plus(at: Timestamp, span: Millis) -> Timestamp {
-    trouble::plus(at, span.into())
+    provider_faults::plus(at, span.into())
 }

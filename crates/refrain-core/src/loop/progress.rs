@@ -1,8 +1,8 @@
 //! What follows if the loop makes no progress: its iterations as [`IterationResult`]s, the answer of `--on-stuck`, and
 //! what is kept of unproven work. The rules of no progress are in [`crate::stuck`].
 
+use super::provider_faults;
 use super::state::{Attempt, LoopState, Outcome, Phase, Saved};
-use super::trouble;
 use crate::event::{Blocked, ClaimSource, End};
 use crate::fingerprint::{self, Fingerprint};
 use crate::git::Checks;
@@ -142,7 +142,7 @@ impl LoopState {
     /// How long a loop waits that found nothing to do: longer each time in a row.
     pub(super) fn back_off(&self) -> Option<Millis> {
         let times = self.unneeded.checked_sub(1)?;
-        Some(Millis::from(trouble::doubled(times)))
+        Some(Millis::from(provider_faults::doubled(times)))
     }
 
     /// The failure of an iteration: the agent itself, the first required gate that failed, or why its claim was

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::provider_faults::{OUTAGE_BOUND, doubled, plus};
 use super::state::{LoopState, Objection, Phase, Publishing};
-use super::trouble::{OUTAGE_BOUND, doubled, plus};
 use crate::event::{ClaimSource, Wait, WaitKind};
 use crate::git::{
     Checks, ChecksVerdict, CommitResult, Conflict, Effect, Oid, PublishReport, PublishResult, Refusal,

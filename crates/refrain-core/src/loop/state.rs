@@ -13,7 +13,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::moving::Tenure;
-use super::trouble::{Retrying, Trouble};
+use super::provider_faults::{Retrying, Trouble};
 use crate::agent::{FaultKind, Tokens, Usage, Usd};
 use crate::budget::Allowance;
 use crate::event::{Approved, Asker, AttemptFinished, Blocked, ClaimSource, End, Process, Wait};
@@ -406,6 +406,9 @@ impl LoopState {
     pub fn said_before(&self, failed: &GateResult, iteration: &str) -> String {
         match self.baseline.as_ref().and_then(|proof| proof.of_gate(failed.gate)) {
             None => String::new(),
+            Some(before) if before.summaries == 0 && self.spec.gates[failed.gate].own_tests => {
+                format!("; there were no tests before the first {iteration}")
+            }
             Some(before) if before.passed() => format!("; it passed before the first {iteration}"),
             // A test that broke since is not to pass for one that always failed.
             Some(before) if before.fingerprint != failed.fingerprint => {

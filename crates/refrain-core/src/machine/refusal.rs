@@ -23,7 +23,7 @@ pub enum Refusal {
     TooMany { asked: u32, most: u32 },
     #[error("it is a plan; its tasks are loops, which can")]
     NotALoop,
-    #[error("it has no sandbox")]
+    #[error("it has no sandbox that limits its network")]
     NoSandbox,
     #[error("{agent} does not say {what}, so {flag} could not be kept")]
     Unreported { agent: AgentKind, what: &'static str, flag: &'static str },
@@ -31,7 +31,7 @@ pub enum Refusal {
     NotAsked(&'static str),
     #[error("{waits} waits for approval, not tree {asked}")]
     AnotherTree { waits: String, asked: String },
-    #[error("{asked} bytes of steering are too many; accepted are 1 to {MAX_STEERING}")]
+    #[error("{asked} bytes of steering are too many; accepted: 1 to {MAX_STEERING}")]
     SteeringTooLong {
         /// How many were asked for, in bytes.
         asked: usize,

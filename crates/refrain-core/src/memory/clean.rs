@@ -28,7 +28,7 @@ fn is_invisible(c: char) -> bool {
 }
 
 /// The begins of parts of our own prompts, and of an agent's messages to us.
-const HEADINGS: [&str; 21] = [
+const HEADINGS: [&str; 22] = [
     "How this loop works",
     "RECALLED MEMORIES",
     "STEERING",
@@ -37,6 +37,7 @@ const HEADINGS: [&str; 21] = [
     "CLAIM REFUSED",
     "CLAIM NOT HEARD",
     "QUESTION NOT ASKED",
+    "STATUS NOT READ",
     "GATE FAILED",
     "FAILED TOO",
     "PROTECTED",

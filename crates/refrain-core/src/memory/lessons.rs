@@ -95,7 +95,7 @@ pub fn lessons(state: &LoopState, answer: &str) -> Result<Vec<Memory>, String> {
     let Some(ended) = state.ended else { return Err("the loop continues".to_owned()) };
     let text = answer.trim();
     if text.len() > LONGEST_ANSWER {
-        return Err(format!("it answered with {} bytes; accepted are {LONGEST_ANSWER}", text.len()));
+        return Err(format!("it answered with {} bytes; accepted: {LONGEST_ANSWER}", text.len()));
     }
     let text = text.strip_prefix("```json").or_else(|| text.strip_prefix("```")).unwrap_or(text);
     let text = text.trim_end().strip_suffix("```").unwrap_or(text);
@@ -104,7 +104,7 @@ pub fn lessons(state: &LoopState, answer: &str) -> Result<Vec<Memory>, String> {
     let Lessons { facts, lessons } = answer;
     if facts.len() > MOST || lessons.len() > MOST {
         return Err(format!(
-            "it answered with {} facts and {} lessons; accepted are {MOST}",
+            "it answered with {} facts and {} lessons; accepted: {MOST}",
             facts.len(),
             lessons.len()
         ));

@@ -2,10 +2,10 @@
 //! is remembered of a loop ([`after`], [`lessons`]), what is fit to be kept ([`fit`], [`plants`]), what matters to a
 //! goal ([`rank`]), how much of that is given ([`select`]) and in which words ([`section`]). refrain-store keeps it.
 
-mod after;
 mod clean;
 mod keywords;
 pub mod lessons;
+mod loop_memories;
 mod rank;
 mod section;
 mod select;
@@ -22,9 +22,9 @@ use serde::{Deserialize, Serialize};
 use crate::text::squeeze;
 use crate::{LoopId, Spec};
 
-pub use after::after;
 pub use clean::{fit, plants};
 pub use keywords::keywords;
+pub use loop_memories::after;
 pub use rank::{Hit, Ranked, cosine, rank};
 pub use section::section;
 pub use select::select;
@@ -38,8 +38,9 @@ pub const BUDGET: u32 = 4_000;
 pub const STANDING: f64 = 0.85;
 
 /// Whose words a memory is made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum Origin {
     /// A person's, by `memory add`.
     Person,
@@ -51,11 +52,7 @@ pub enum Origin {
 
 impl Origin {
     pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Person => "person",
-            Self::Loop => "loop",
-            Self::Judge => "judge",
-        }
+        self.into_str()
     }
 }
 

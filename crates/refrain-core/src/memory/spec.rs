@@ -1,6 +1,5 @@
 //! The part of a specification on memories, and the names of memories.
 
-use std::fmt;
 use std::str::FromStr;
 
 use crate::newtype::checked_text;
@@ -17,9 +16,7 @@ pub struct MemoryId(String);
 
 /// A text that is no [`MemoryId`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{0:?} is no id of a memory; accepted is m- and ten of 0-9 and a-f, as refrain memory list shows them"
-)]
+#[error("{0:?} is no id of a memory; accepted: m- and ten of 0-9 and a-f, as refrain memory list shows them")]
 pub struct MemoryIdError(String);
 
 impl MemoryId {
@@ -49,8 +46,23 @@ impl FromStr for MemoryId {
 checked_text!(MemoryId, MemoryIdError);
 
 /// What a memory is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    strum::IntoStaticStr,
+    strum::Display,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum Kind {
     /// Something that holds: a preference, a correction, how things are.
     Fact,
@@ -64,11 +76,7 @@ impl Kind {
     pub const ALL: [Self; 3] = [Self::Fact, Self::Episode, Self::Procedure];
 
     pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Fact => "fact",
-            Self::Episode => "episode",
-            Self::Procedure => "procedure",
-        }
+        self.into_str()
     }
 
     /// The longest text of this kind, in bytes.
@@ -81,18 +89,12 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
 impl FromStr for Kind {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|kind| kind.as_str() == text);
-        found.ok_or_else(|| "accepted are fact, episode, procedure".to_owned())
+        found.ok_or_else(|| "accepted: fact, episode, procedure".to_owned())
     }
 }
 

@@ -2,9 +2,9 @@
 //! stable, and every change of shape is a change of [`FORMAT`]. Whether an event is synced before anything relies on it
 //! is in the table of `docs/architecture/core.md`, and nowhere else.
 
-mod finished;
 mod moving;
 mod process;
+mod process_end;
 mod stop;
 
 use jiff::Timestamp;
@@ -23,9 +23,9 @@ use crate::signature::{Check, SignedKind};
 use crate::spec::{AgentSpec, Limits, Secret, Spec};
 use crate::work::WorkDigest;
 
-pub use finished::{AttemptFinished, CritiqueFinished, Exit, GateFinished, Reviewed, Seal, Sealed};
 pub use moving::{Arrival, Departure};
 pub use process::{Identity, Process};
+pub use process_end::{AttemptFinished, CritiqueFinished, Exit, GateFinished, Reviewed, Seal, Sealed};
 pub use stop::StopReason;
 
 /// The journal's format: what this version writes. It reads this format and all earlier ones. New kinds of events, or
@@ -134,7 +134,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         names: Vec<String>,
     },
-    /// What the gates are to prove is known: before the first iteration, behind one, or once more when all have spoken.
+    /// What the gates are to prove is known: before the first iteration, after one, or once more when all have spoken.
     #[serde(rename = "candidate.taken")]
     CandidateTaken {
         /// Its tree; none where there is no repository.
@@ -161,7 +161,7 @@ pub enum Event {
     GateStarted {
         /// Which.
         gate: GateName,
-        /// Which of its runs behind this attempt, from 1.
+        /// Which of its runs after this attempt, from 1.
         run: u32,
     },
     /// The gate could not be started at all: it failed.
@@ -395,7 +395,7 @@ impl Asker {
     #[must_use]
     pub fn checked(self, signature: &Check) -> Self {
         match (self, signature) {
-            (Self::Person, Check::Valid) => Self::Person,
+            (Self::Person, Ok(())) => Self::Person,
             (Self::Person | Self::Unknown, _) => Self::Unknown,
             (Self::Agent, _) => Self::Agent,
         }
@@ -544,7 +544,7 @@ pub enum Blocked {
     Idle,
     /// What it did cannot be published.
     Publish,
-    /// Its agent said `status: blocked` in `state.md`, and it still stood there behind one more iteration.
+    /// Its agent said `status: blocked` in `state.md`, and it still stood there after one more iteration.
     StateFile,
     /// What it claims is proven as far as gates can, and a person is to approve it.
     Approval,

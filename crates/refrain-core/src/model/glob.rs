@@ -33,8 +33,14 @@ impl PathGlob {
     /// Whether the glob covers the path, given in git's bytes.
     pub fn matches(&self, path: &[u8]) -> bool {
         // Compiled at each use: that is seldom, as it is asked only of what was found.
+        self.matches_any([path])
+    }
+
+    /// Whether the glob covers one of the paths.
+    pub fn matches_any<'a>(&self, paths: impl IntoIterator<Item = &'a [u8]>) -> bool {
         let globs = compile(&self.0, true).and_then(|globs| set(&[&self.0], &globs));
-        globs.is_ok_and(|set| set.is_match_candidate(&Candidate::from_bytes(path)))
+        let covers = |set: &GlobSet, path| set.is_match_candidate(&Candidate::from_bytes(path));
+        globs.is_ok_and(|set| paths.into_iter().any(|path| covers(&set, path)))
     }
 }
 

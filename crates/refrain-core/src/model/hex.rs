@@ -14,7 +14,7 @@ pub struct Hex<const N: usize>(String);
 
 /// A text that is no [`Hex`] of this length.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no hash; accepted are {digits} hexadecimal digits in lower case")]
+#[error("{text:?} is no hash; accepted: {digits} hexadecimal digits in lower case")]
 pub struct HexError {
     text: String,
     digits: usize,

@@ -19,11 +19,11 @@ pub struct LoopId(String);
 /// Why a text is no [`LoopId`]; names the first offending character.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LoopIdError {
-    #[error("an id cannot be empty; accepted are 1 to 64 of a-z, 0-9 and, not first, '-'")]
+    #[error("an id cannot be empty; accepted: 1 to 64 of a-z, 0-9 and, not first, '-'")]
     Empty,
-    #[error("{0:?} has {1} characters; accepted are at most 64")]
+    #[error("{0:?} has {1} characters; accepted: at most 64")]
     TooLong(String, usize),
-    #[error("{0:?} has {1:?}; accepted are a-z, 0-9 and, not first, '-'")]
+    #[error("{0:?} has {1:?}; accepted: a-z, 0-9 and, not first, '-'")]
     BadCharacter(String, char),
 }
 

@@ -62,10 +62,12 @@ pub fn request_statement(of: &str, id: &RequestId, ask: &str) -> Vec<u8> {
     format!("refrain request\n{of}\n{}\n{ask}\n", id.as_str()).into_bytes()
 }
 
+/// Whether a signature is valid: by a key of this home, or by one that the user trusts.
+pub type Check = Result<(), Flaw>;
+
+/// Why a signature is not valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Check {
-    /// It is by a key of this home, or by one that the user trusts.
-    Valid,
+pub enum Flaw {
     Missing,
     /// It is not one of this record.
     Invalid,
@@ -84,23 +86,23 @@ pub struct Signed {
 pub struct Objection {
     kind: SignedKind,
     pub seq: u64,
-    check: Check,
+    flaw: Flaw,
 }
 
 impl Objection {
     /// Whether no key made the signature: the record is not believed then, and the next runner sets it aside.
     pub fn is_forged(&self) -> bool {
-        matches!(self.check, Check::Missing | Check::Invalid)
+        matches!(self.flaw, Flaw::Missing | Flaw::Invalid)
     }
 }
 
 impl fmt::Display for Objection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, seq) = (self.kind.name(), self.seq);
-        match &self.check {
-            Check::Valid | Check::Missing => write!(f, "its {kind} (record {seq}) has no signature"),
-            Check::Invalid => write!(f, "the signature of its {kind} (record {seq}) does not fit"),
-            Check::Unknown(key) => write!(
+        match &self.flaw {
+            Flaw::Missing => write!(f, "its {kind} (record {seq}) has no signature"),
+            Flaw::Invalid => write!(f, "the signature of its {kind} (record {seq}) does not fit"),
+            Flaw::Unknown(key) => write!(
                 f,
                 "its {kind} (record {seq}) is signed with key {key}, which is neither yours nor one of [trust] signers"
             ),
@@ -127,31 +129,28 @@ pub enum Signatures {
 impl Signatures {
     /// Those of a journal with these records, the first first.
     pub fn of(records: &[Signed], is_ended: bool) -> Self {
-        let is_signed = |record: &Signed| record.check != Check::Missing;
+        let is_signed = |record: &Signed| record.check != Err(Flaw::Missing);
         if !records.first().is_some_and(|first| first.kind == SignedKind::Start && is_signed(first)) {
             return Self::Before;
         }
         // An end that the loop went on from decides nothing any more.
         let last_end = records.iter().rposition(|record| record.kind == SignedKind::End).filter(|_| is_ended);
-        let is_accepted =
-            |record: &Signed| record.kind == SignedKind::Arrival && record.check == Check::Valid;
+        let is_accepted = |record: &Signed| record.kind == SignedKind::Arrival && record.check.is_ok();
         let vouched = records.iter().rposition(is_accepted).unwrap_or(0);
         let counts = |place: usize, record: &Signed| match record.kind {
-            SignedKind::Start => record.check == Check::Invalid,
+            SignedKind::Start => record.check == Err(Flaw::Invalid),
             SignedKind::End => last_end == Some(place),
             SignedKind::Runner | SignedKind::Resumed { .. } | SignedKind::Departure | SignedKind::Arrival => {
                 record.kind.is_needed()
             }
         };
-        let found = records
-            .iter()
-            .enumerate()
-            .filter(|(place, record)| *place >= vouched || !matches!(record.check, Check::Unknown(_)))
-            .find(|(place, record)| counts(*place, record) && record.check != Check::Valid);
-        match (found, is_ended) {
-            (Some((_, Signed { kind, seq, check })), _) => {
-                Self::Unsigned(Objection { kind: *kind, seq: *seq, check: check.clone() })
-            }
+        let objection = records.iter().enumerate().find_map(|(place, record)| {
+            let is_vouched = place < vouched && matches!(record.check, Err(Flaw::Unknown(_)));
+            let flaw = record.check.as_ref().err().filter(|_| counts(place, record) && !is_vouched)?.clone();
+            Some(Objection { kind: record.kind, seq: record.seq, flaw })
+        });
+        match (objection, is_ended) {
+            (Some(objection), _) => Self::Unsigned(objection),
             (None, true) => Self::Signed,
             (None, false) => Self::Open,
         }
@@ -202,54 +201,54 @@ mod tests {
     const MOVED: SignedKind = SignedKind::Arrival;
 
     fn unknown() -> Check {
-        Check::Unknown("ab".repeat(32).parse().unwrap())
+        Err(Flaw::Unknown("ab".repeat(32).parse().unwrap()))
     }
 
     #[rstest]
-    #[case::runs(&[(START, Check::Valid), (RUNNER, Check::Valid)], false, "")]
-    #[case::ended(&[(START, Check::Valid), (RUNNER, Check::Valid), (END, Check::Valid)], true, "signed")]
-    #[case::of_0_1_0(&[(START, Check::Missing), (END, Check::Missing)], true, "made before signatures")]
-    #[case::of_0_1_0_goes_on(&[(START, Check::Missing), (END, Check::Valid)], true, "made before signatures")]
+    #[case::runs(&[(START, Ok(())), (RUNNER, Ok(()))], false, "")]
+    #[case::ended(&[(START, Ok(())), (RUNNER, Ok(())), (END, Ok(()))], true, "signed")]
+    #[case::of_0_1_0(&[(START, Err(Flaw::Missing)), (END, Err(Flaw::Missing))], true, "made before signatures")]
+    #[case::of_0_1_0_goes_on(&[(START, Err(Flaw::Missing)), (END, Ok(()))], true, "made before signatures")]
     #[case::forged_end(
-        &[(START, Check::Valid), (RUNNER, Check::Missing), (END, Check::Missing)], true,
+        &[(START, Ok(())), (RUNNER, Err(Flaw::Missing)), (END, Err(Flaw::Missing))], true,
         "unsigned: its end (record 3) has no signature"
     )]
     #[case::of_another_record(
-        &[(START, Check::Valid), (END, Check::Invalid)], true,
+        &[(START, Ok(())), (END, Err(Flaw::Invalid))], true,
         "unsigned: the signature of its end (record 2) does not fit"
     )]
     #[case::forged_yes(
-        &[(START, Check::Valid), (END, Check::Valid), (YES, Check::Missing)], false,
+        &[(START, Ok(())), (END, Ok(())), (YES, Err(Flaw::Missing))], false,
         "unsigned: its approval (record 3) has no signature"
     )]
     #[case::forged_yes_and_a_signed_end(
-        &[(START, Check::Valid), (YES, Check::Missing), (END, Check::Valid)], true,
+        &[(START, Ok(())), (YES, Err(Flaw::Missing)), (END, Ok(()))], true,
         "unsigned: its approval (record 2) has no signature"
     )]
     #[case::resumed_with_more(
-        &[(START, Check::Valid), (END, Check::Missing), (GOES_ON, Check::Missing), (END, Check::Valid)], true,
+        &[(START, Ok(())), (END, Err(Flaw::Missing)), (GOES_ON, Err(Flaw::Missing)), (END, Ok(()))], true,
         "signed"
     )]
-    #[case::started_elsewhere(&[(START, unknown()), (RUNNER, Check::Valid), (END, Check::Valid)], true, "signed")]
+    #[case::started_elsewhere(&[(START, unknown()), (RUNNER, Ok(())), (END, Ok(()))], true, "signed")]
     #[case::moved(
-        &[(START, unknown()), (YES, unknown()), (END, unknown()), (LEFT, unknown()), (MOVED, Check::Valid)], true,
+        &[(START, unknown()), (YES, unknown()), (END, unknown()), (LEFT, unknown()), (MOVED, Ok(()))], true,
         "signed"
     )]
     #[case::moved_twice(
-        &[(START, Check::Valid), (END, Check::Valid), (LEFT, Check::Valid), (MOVED, unknown()), (LEFT, unknown()),
-          (MOVED, Check::Valid), (END, Check::Valid)], true,
+        &[(START, Ok(())), (END, Ok(())), (LEFT, Ok(())), (MOVED, unknown()), (LEFT, unknown()),
+          (MOVED, Ok(())), (END, Ok(()))], true,
         "signed"
     )]
     #[case::forged_before_it_moved(
-        &[(START, unknown()), (YES, Check::Missing), (END, unknown()), (LEFT, unknown()), (MOVED, Check::Valid)], true,
+        &[(START, unknown()), (YES, Err(Flaw::Missing)), (END, unknown()), (LEFT, unknown()), (MOVED, Ok(()))], true,
         "unsigned: its approval (record 2) has no signature"
     )]
     #[case::forged_move(
-        &[(START, Check::Valid), (END, Check::Valid), (LEFT, Check::Missing), (MOVED, Check::Missing)], true,
+        &[(START, Ok(())), (END, Ok(())), (LEFT, Err(Flaw::Missing)), (MOVED, Err(Flaw::Missing))], true,
         "unsigned: its departure (record 3) has no signature"
     )]
     #[case::another_start(
-        &[(START, Check::Invalid), (END, Check::Valid)], true,
+        &[(START, Err(Flaw::Invalid)), (END, Ok(()))], true,
         "unsigned: the signature of its start (record 1) does not fit"
     )]
     fn what_a_missing_signature_means(

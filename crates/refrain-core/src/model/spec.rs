@@ -79,6 +79,10 @@ pub struct Spec {
     /// A gate that cannot run blocks the loop before its first attempt. False with `--allow-missing-gates`, and for loops of 0.1.0.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gates_must_run: bool,
+    /// What names gates and was left out at its start, as the user does not trust it: `refrain.toml`, or commands that the
+    /// project's files offer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub untrusted: Vec<String>,
     /// A claim that its gates proved ends it only once a person approved that very candidate (`--require-approval`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub approval: bool,
@@ -152,6 +156,7 @@ impl Spec {
             protect: ProtectSpec::default(),
             clean_checkout: false,
             gates_must_run: false,
+            untrusted: Vec::new(),
             approval: false,
             stuck: StuckSpec::default(),
             critique: None,

@@ -1,6 +1,7 @@
 //! What people write, turned into values: the same on the command line, in variables and in configuration. A refusal
 //! says what is accepted; the caller names the value and where it is.
 
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -61,7 +62,7 @@ impl FromStr for OnStuck {
             ("ask", _) => Ok(Self::Ask),
             (_, Some(("model", name))) => Ok(Self::Model(name.trim().to_owned())),
             (_, Some(("agent", name))) => Ok(Self::Agent(name.trim().to_owned())),
-            (_, _) => Err("accepted are stop, ask, model=NAME and agent=NAME".to_owned()),
+            (_, _) => Err("accepted: stop, ask, model=NAME and agent=NAME".to_owned()),
         }
     }
 }
@@ -92,7 +93,7 @@ impl FromStr for GateVariable {
         let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
         let is_name = !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c.is_control());
         if !is_name || value.is_some_and(|value| value.contains('\0')) {
-            return Err("accepted is NAME or NAME=VALUE, its name without white space".to_owned());
+            return Err("accepted: NAME or NAME=VALUE, its name without white space".to_owned());
         }
         Ok(Self { name: name.to_owned(), value: value.map(|value| Secret::new(value.to_owned())) })
     }
@@ -113,7 +114,7 @@ const MOST_MONEY: f64 = 1_000_000.0;
 
 /// A duration: a bare number is seconds, else like `90s`, `5m`, `1h 30m`.
 pub fn duration(text: &str) -> Result<Millis, String> {
-    let accepted = "accepted are seconds, or like 90s, 5m, 1h30m, up to 366d";
+    let accepted = "accepted: seconds, or like 90s, 5m, 1h30m, up to 366d";
     let parsed = match text.trim().parse::<f64>() {
         Ok(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| accepted.to_owned())?,
         Err(_) => {
@@ -137,16 +138,32 @@ pub fn pause(text: &str) -> Result<Limit<Millis>, String> {
     if text.trim() == "0" { Ok(Limit::None) } else { limit(text, duration) }
 }
 
+/// The whole numbers of a range, in words.
+pub fn whole_numbers(least: u64, most: u64) -> String {
+    match most < u64::from(u32::MAX) {
+        true => format!("whole numbers from {least} to {most}"),
+        false => format!("whole numbers from {least} on"),
+    }
+}
+
+/// A whole number in a range.
+pub fn whole_number<T>(text: &str, accepted: RangeInclusive<T>) -> Result<T, String>
+where
+    T: Copy + PartialOrd + FromStr + Into<u64>,
+{
+    let number = text.trim().parse().ok().filter(|number| accepted.contains(number));
+    number.ok_or_else(|| {
+        format!("accepted: {}", whole_numbers((*accepted.start()).into(), (*accepted.end()).into()))
+    })
+}
+
 pub fn iteration(text: &str) -> Result<u32, String> {
-    let number = text.parse().ok().filter(|number| *number > 0);
-    number.ok_or_else(|| format!("accepted are whole numbers in 1..={}", u32::MAX))
+    whole_number(text, 1..=u32::MAX)
 }
 
 /// How many iterations one start may grant.
 pub fn iterations(text: &str) -> Result<u32, String> {
-    let accepted = 1..=Limits::MAX_GRANT;
-    let number = text.parse().ok().filter(|number| accepted.contains(number));
-    number.ok_or_else(|| format!("accepted are whole numbers in {}..={}", accepted.start(), accepted.end()))
+    whole_number(text, 1..=Limits::MAX_GRANT)
 }
 
 /// The most tasks that a plan works on at a time.
@@ -154,13 +171,12 @@ pub const MOST_JOBS: u32 = 64;
 
 /// How many tasks a plan works on at a time.
 pub fn jobs(text: &str) -> Result<u32, String> {
-    let number = text.parse().ok().filter(|number| (1..=MOST_JOBS).contains(number));
-    number.ok_or_else(|| format!("accepted are whole numbers in 1..={MOST_JOBS}"))
+    whole_number(text, 1..=MOST_JOBS)
 }
 
 pub fn usd(text: &str) -> Result<Usd, String> {
     let accepted =
-        || format!("accepted is an amount of US dollars above 0, like 5 or 0.50, up to {MOST_MONEY}");
+        || format!("accepted: an amount of US dollars above 0, like 5 or 0.50, up to {MOST_MONEY}");
     price(text).ok().filter(|usd| (Usd(1)..=Usd::from(MOST_MONEY)).contains(usd)).ok_or_else(accepted)
 }
 
@@ -168,7 +184,7 @@ pub fn usd(text: &str) -> Result<Usd, String> {
 pub fn price(text: &str) -> Result<Usd, String> {
     let amount = text.strip_prefix('$').unwrap_or(text).parse::<f64>().ok();
     let amount = amount.filter(|amount| amount.is_finite() && *amount >= 0.0);
-    amount.map(Usd::from).ok_or_else(|| "accepted is an amount of US dollars, like 0.25".to_owned())
+    amount.map(Usd::from).ok_or_else(|| "accepted: an amount of US dollars, like 0.25".to_owned())
 }
 
 /// A number of tokens: `500000`, `500k`, `2M`.
@@ -181,7 +197,7 @@ pub fn tokens(text: &str) -> Result<u64, String> {
     let count =
         digits.parse::<u64>().ok().and_then(|count| count.checked_mul(unit)).filter(|count| *count > 0);
     count.ok_or_else(|| {
-        format!("accepted is a number of tokens above 0, like 500000, 500k or 2M, up to {}", u64::MAX)
+        format!("accepted: a number of tokens above 0, like 500000, 500k or 2M, up to {}", u64::MAX)
     })
 }
 
@@ -192,12 +208,11 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     let (digits, shift) = unit.unwrap_or((text, 0));
     let count = digits.parse::<u64>().ok().and_then(|count| count.checked_mul(1 << shift));
     let count = count.filter(|count| *count > 0);
-    count.ok_or_else(|| "accepted is a number of bytes above 0, like 1048576, 512KiB or 10MiB".to_owned())
+    count.ok_or_else(|| "accepted: a number of bytes above 0, like 1048576, 512KiB or 10MiB".to_owned())
 }
 
 pub fn promise(text: &str) -> Result<PromiseText, String> {
-    PromiseText::try_new(text)
-        .map_err(|error| format!("{error}; accepted are words without < > and backticks"))
+    PromiseText::try_new(text).map_err(|error| format!("{error}; accepted: words without < > and backticks"))
 }
 
 #[cfg(test)]

@@ -172,9 +172,8 @@ impl PlanState {
             PlanEvent::HandedOver { head: Some(head), rest, waves, .. } => {
                 self.follow(head, self.line.clone(), rest)?;
                 for RemadeWave { wave, commit, commits } in waves {
-                    let place = (*wave as usize).checked_sub(1);
-                    let wave =
-                        place.and_then(|place| self.waves.get_mut(place)).ok_or("there is no such wave")?;
+                    let wave = wave.place().and_then(|place| self.waves.get_mut(place));
+                    let wave = wave.ok_or("there is no such wave")?;
                     wave.completed = Some(Some(commit.clone()));
                     self.replace_commits(commits)?;
                 }

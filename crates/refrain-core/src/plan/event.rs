@@ -1,6 +1,8 @@
 //! What happens to a plan, in the past tense, as its journal records it; stored, like [`crate::event`]. Whether an
 //! event is synced before anything relies on it is in the table of `docs/architecture/core.md`.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -77,7 +79,7 @@ pub enum PlanEvent {
         failed: Option<FailedGate>,
     },
     /// The good ones of a batch are on the line of what has landed. Where it failed, the first that made it fail is not among
-    /// them, and those behind that one are to be merged again.
+    /// them, and those after that one are to be merged again.
     #[serde(rename = "batch.landed")]
     BatchLanded {
         /// The commit of each; none for one that changed nothing.
@@ -92,7 +94,7 @@ pub enum PlanEvent {
     #[serde(rename = "wave.completed")]
     WaveCompleted {
         /// Which, from 1.
-        wave: u32,
+        wave: WaveNumber,
         /// The commit; none where nothing of the wave changed anything.
         commit: Option<Oid>,
         /// Its tasks that landed.
@@ -195,11 +197,36 @@ pub struct TaskCommit {
     pub commit: Oid,
 }
 
+/// A wave by its number in the events, from 1: they number waves in the order in which these are completed. People see
+/// another number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(inline)]
+pub struct WaveNumber(pub u32);
+
+impl WaveNumber {
+    /// The number of the wave at this place in the plan's state.
+    pub fn of_place(place: usize) -> Self {
+        Self(u32::try_from(place + 1).unwrap_or(u32::MAX))
+    }
+
+    /// Its place in the plan's state; none for 0, which is no number.
+    pub fn place(self) -> Option<usize> {
+        (self.0 as usize).checked_sub(1)
+    }
+}
+
+impl fmt::Display for WaveNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 /// A wave on top of other commits than those that it was made on first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RemadeWave {
     /// Which, from 1.
-    pub wave: u32,
+    pub wave: WaveNumber,
     /// Its commit.
     pub commit: Oid,
     /// The commits of its tasks.

@@ -14,7 +14,7 @@ use std::collections::{HashMap, VecDeque};
 
 use super::graph::edges::Edges;
 use super::graph::links::{index, needs, parents};
-use super::standing::standings;
+use super::readiness::standings;
 use super::{Problem, Task, TaskId, TaskReadiness, TaskStatus};
 
 /// The tasks of a plan, by the order of their file, and what follows from their dependencies.

@@ -10,26 +10,26 @@ mod graph;
 mod next_step;
 mod outcome;
 mod problem;
+mod readiness;
+mod schedule;
 mod spec;
-mod standing;
 mod state;
 mod task;
 pub mod tune;
-mod turn;
 pub mod view;
 
 pub use apply::MAX_RETURNS;
 pub use ask::PlanGrant;
 pub use event::{
     AgentFault, FailedGate, Merged, PlanEnd, PlanEvent, PlanStarted, RemadeWave, Stop, TaskCommit, TaskEnd,
-    TaskEnded, TaskStarted, Unmerged,
+    TaskEnded, TaskStarted, Unmerged, WaveNumber,
 };
 pub use graph::Graph;
 pub use next_step::{PlanLive, PlanStep, next_step};
 pub use outcome::failed_gate;
 pub use problem::Problem;
+pub use readiness::TaskReadiness;
 pub use spec::{BriefSpec, PlanLimits, PlanSpec, jobs};
-pub use standing::TaskReadiness;
 pub use state::{Batch, Halt, HandOver, PlanState, Return, Running, Stage, TaskState, Wave};
 pub use task::task_loop::task_loop;
 pub use task::task_ref::TaskRef;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::event::PlanEnd;
+use super::event::{PlanEnd, WaveNumber};
 use super::state::{Halt, PlanState, Stage, TaskState};
 use crate::agent::Usd;
 use crate::event::Urgency;
@@ -49,7 +49,7 @@ pub enum PlanStep {
     },
     /// Make the commit of a wave, and record it.
     CompleteWave {
-        wave: u32,
+        wave: WaveNumber,
     },
     /// Bring the branch that the plan began on to the last complete wave, and record the result.
     HandOver,
@@ -191,7 +191,7 @@ fn landing(state: &PlanState) -> Option<PlanStep> {
         return Some(PlanStep::Merge { tasks });
     }
     let wave = state.current_wave();
-    is_over(state, wave).then(|| PlanStep::CompleteWave { wave: u32::try_from(wave + 1).unwrap_or(u32::MAX) })
+    is_over(state, wave).then(|| PlanStep::CompleteWave { wave: WaveNumber::of_place(wave) })
 }
 
 /// Whether a wave has nothing left to do. If nothing of it has landed, and nothing after it can, it is left open, for

@@ -136,7 +136,7 @@ impl fmt::Display for Problem {
                 let (tokens, budget, of_it) = (grouped(*tokens), grouped(*budget), grouped(*of_it));
                 write!(
                     f,
-                    "what is told of task {task} has {tokens} tokens, more than {budget}; the largest part is {largest}: \
+                    "the brief of task {task} has {tokens} tokens, more than {budget}; the largest part is {largest}: \
                      {of_it} of {tokens} tokens"
                 )
             }

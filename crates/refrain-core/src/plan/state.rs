@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::event::{AgentFault, FailedGate, Merged, PlanEnd, Stop};
+use super::event::{AgentFault, FailedGate, Merged, PlanEnd, Stop, WaveNumber};
 use super::graph::Graph;
+use super::schedule::Ready;
 use super::spec::{PlanLimits, PlanSpec};
 use super::task::{Card, TaskId, TaskStatus};
-use super::turn::Ready;
 use crate::agent::Usd;
 use crate::git::{Oid, RepoPath};
 use crate::ids::LoopId;
@@ -164,7 +164,7 @@ pub struct Wave {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HandOver {
     /// The waves that it does not have, each with the commits of its tasks.
-    pub due: Vec<(u32, Vec<(TaskId, Oid)>)>,
+    pub due: Vec<(WaveNumber, Vec<(TaskId, Oid)>)>,
     /// Why it does not, when that was tried last.
     pub refused: Option<String>,
 }

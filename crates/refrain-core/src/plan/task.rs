@@ -1,11 +1,10 @@
 //! One task, from any kind of file (seed 001, SCUD; seed-systems.md section 4.3).
 
-pub(crate) mod taken;
+pub(crate) mod selection;
 pub(crate) mod task_loop;
 pub(crate) mod task_ref;
 
 use std::cmp::Ordering;
-use std::fmt;
 use std::str::FromStr;
 
 use crate::newtype::checked_text;
@@ -129,8 +128,22 @@ fn number<'a>(text: &mut &'a [u8]) -> &'a [u8] {
 }
 
 /// Where a task stands, in the words of its file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    strum::IntoStaticStr,
+    strum::Display,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum TaskStatus {
     /// To be done.
     #[default]
@@ -170,18 +183,7 @@ impl TaskStatus {
     ];
 
     pub fn word(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::InProgress => "in-progress",
-            Self::Done => "done",
-            Self::Review => "review",
-            Self::Blocked => "blocked",
-            Self::Deferred => "deferred",
-            Self::Cancelled => "cancelled",
-            Self::Expanded => "expanded",
-            Self::Failed => "failed",
-            Self::AwaitingTune => "awaiting-tune",
-        }
+        self.into()
     }
 
     /// The status of that word. An unknown one is none, and never taken for `pending`.
@@ -205,12 +207,6 @@ impl TaskStatus {
             Self::Done | Self::Review | Self::Deferred | Self::Cancelled | Self::Expanded => true,
             Self::Pending | Self::InProgress | Self::Blocked | Self::Failed | Self::AwaitingTune => false,
         }
-    }
-}
-
-impl fmt::Display for TaskStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.word())
     }
 }
 

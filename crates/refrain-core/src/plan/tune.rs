@@ -37,7 +37,7 @@ pub struct TriedAttempt {
     pub attempt: String,
     /// What the agent said last.
     pub said: String,
-    /// The gates that failed behind it.
+    /// The gates that failed after it.
     pub failed: Vec<TriedGate>,
 }
 

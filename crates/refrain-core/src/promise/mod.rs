@@ -9,9 +9,9 @@
 
 mod block;
 mod echo;
-mod giving_up;
+mod give_up_line;
 mod line;
-mod plain;
+mod plain_lines;
 mod scanner;
 #[cfg(test)]
 mod tests;
@@ -21,8 +21,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use giving_up::{GIVES_UP, PLACEHOLDER};
-pub(crate) use plain::plain_lines;
+pub(crate) use give_up_line::{GIVES_UP, PLACEHOLDER};
+pub(crate) use plain_lines::plain_lines;
 pub use scanner::{PREVIEW, Scanner, scan};
 
 use crate::text::squeeze;

@@ -8,7 +8,7 @@ use memchr::{memchr, memchr2};
 
 use super::block::{Block, LineKind};
 use super::echo::{Echo, EchoMatch};
-use super::giving_up::{GIVES_UP, given_up};
+use super::give_up_line::{GIVES_UP, given_up};
 use super::line::{self, LineMeaning};
 use super::{Finding, MatchMode, NearMiss, OPEN, Promise};
 use crate::prompt::summary;

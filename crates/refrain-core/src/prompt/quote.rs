@@ -1,6 +1,6 @@
 //! Which output the prompt and `context.md` quote. It is named here; the runner reads it.
 
-use super::failing;
+use super::failing_tests;
 use super::gates::failed_gates;
 use crate::event::Exit;
 use crate::gate::{Check, GateName};
@@ -85,7 +85,7 @@ pub fn quotes(state: &LoopState) -> Vec<(Quote, Vec<Source>)> {
         result.spec(&state.spec).is_some_and(|gate| matches!(gate.check, Check::Command(_)))
     };
     let gates = failed_gates(state).filter(by_command).map(|result| Quote::Gate(result.into()));
-    let before = failing::compared(state).filter(by_command).map(|result| Quote::Before(result.into()));
+    let before = failing_tests::compared(state).filter(by_command).map(|result| Quote::Before(result.into()));
     let is_touched =
         |last: &&Attempt| last.proof.as_ref().is_some_and(|proof| !proof.candidate.touched.is_empty());
     let protected = last.filter(is_touched).map(|last| Quote::Protected(last.id));

@@ -3,11 +3,12 @@
 
 use std::fmt::Write;
 
-use super::failing::still_failing;
+use super::failing_tests::still_failing;
 use super::parts::{charged, last_iteration, outcome};
 use super::quote::Quoted;
 use crate::git::{CommitResult, Skipped};
 use crate::r#loop::{Attempt, LoopState, Outcome};
+use crate::sandbox::Mechanism;
 use crate::spec::Millis;
 use crate::text::{clip, grouped, squeeze};
 
@@ -59,10 +60,15 @@ fn left(state: &LoopState) -> Option<String> {
 
 /// What the agent has to know of its sandbox, and the hosts that it refused to the last run.
 fn sandboxed(state: &LoopState) -> Vec<String> {
-    if state.spec.sandbox.is_none() {
-        return Vec::new();
-    }
-    let general = "You run in a sandbox: no DNS and no ssh; HTTPS works through the proxy in HTTPS_PROXY, to allowed hosts.";
+    let Some(sandbox) = &state.spec.sandbox else { return Vec::new() };
+    let general = match sandbox.mechanism {
+        Mechanism::Namespaces => {
+            "You run in a sandbox: no DNS and no ssh; HTTPS works through the proxy in HTTPS_PROXY, to allowed hosts."
+        }
+        Mechanism::Files => {
+            "You run in a sandbox: you can write the worktree and the folder in TMPDIR, and not /tmp; caches of build tools are read-only, and git cannot delete branches."
+        }
+    };
     let last = state.attempts.last().and_then(|attempt| attempt.finished.as_ref());
     let refused = last.map(|finished| finished.refused.as_slice()).unwrap_or_default();
     let names: Vec<&str> = refused.iter().take(MOST_HOSTS).map(|refused| refused.host.as_str()).collect();

@@ -33,8 +33,44 @@ struct FrontMatter {
     status: WorkStatus,
 }
 
+/// Why a status or a question in the file does not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum StatusFault {
+    /// `status: done` without front matter: that claims nothing.
+    NoFrontMatter,
+    /// The front matter is another loop's.
+    OtherLoop,
+    /// The front matter has no status that can be read.
+    UnknownStatus,
+    /// A `question:` that no `status: blocked` goes with.
+    QuestionAlone,
+}
+
+impl StatusFault {
+    /// What is wrong, and what counts.
+    pub fn hint(self) -> &'static str {
+        match self {
+            Self::NoFrontMatter => {
+                "`status: done` counts only in front matter, between two lines `---` at the top of the file"
+            }
+            Self::OtherLoop => {
+                "its front matter has the `loop_id` of another loop, so its status does not count; correct or remove that \
+                 line"
+            }
+            Self::UnknownStatus => {
+                "its front matter has no readable status; accepted: `status: in-progress`, `done` and `blocked`"
+            }
+            Self::QuestionAlone => {
+                "a `question:` asks nothing without `status: blocked`; set both at the top of the file, or remove it"
+            }
+        }
+    }
+}
+
 /// The key of what an agent that is blocked asks, in words that need not be YAML.
 const QUESTION: &str = "question:";
+const STATUS: &str = "status:";
 
 /// The file as Refrain writes it, once, before this iteration.
 pub fn initial(id: &LoopId, iteration: u32, goal: &str) -> String {
@@ -50,19 +86,44 @@ fn goal_section(goal: &str) -> String {
 }
 
 /// What the file says; nothing if it has no readable front matter of this loop. Tolerant, because a model wrote it:
-/// quotes, comments, other keys and their order are fine.
+/// quotes, comments, other keys and their order are fine, and an agent that is blocked needs no front matter.
 pub fn status(text: &str, id: &LoopId) -> Option<WorkStatus> {
-    let (matter, _) = front_matter(text)?;
+    read(text, id).unwrap_or_default()
+}
+
+/// Why what the file says does not count; none if it counts, or says nothing.
+pub fn fault(text: &str, id: &LoopId) -> Option<StatusFault> {
+    match read(text, id) {
+        Err(fault) => Some(fault),
+        Ok(Some(WorkStatus::Blocked)) => None,
+        // One among the keys may have been answered.
+        Ok(_) => {
+            let notes = keys(text).map_or(text, |keys| &text[keys.end..]);
+            question(notes).map(|_| StatusFault::QuestionAlone)
+        }
+    }
+}
+
+fn read(text: &str, id: &LoopId) -> Result<Option<WorkStatus>, StatusFault> {
+    let has_matter = front_matter(text).is_some();
+    let Some(keys) = keys(text) else { return Ok(None) };
     let is_yaml = |line: &&str| !line.starts_with(QUESTION);
-    let matter: String = text[matter].split_inclusive('\n').filter(is_yaml).collect();
-    let matter: FrontMatter = serde_saphyr::from_str(&matter).ok()?;
-    matter.loop_id.is_none_or(|named| named == id.as_str()).then_some(matter.status)
+    let yaml: String = text[keys].split_inclusive('\n').filter(is_yaml).collect();
+    match serde_saphyr::from_str::<FrontMatter>(&yaml) {
+        Err(_) if has_matter => Err(StatusFault::UnknownStatus),
+        Err(_) => Ok(None),
+        Ok(FrontMatter { status: WorkStatus::InProgress, .. }) => Ok(Some(WorkStatus::InProgress)),
+        Ok(FrontMatter { loop_id: Some(named), .. }) if named != id.as_str() => Err(StatusFault::OtherLoop),
+        // It grants one more iteration, so it may be said in fewer words than a claim.
+        Ok(FrontMatter { status: WorkStatus::Done, .. }) if !has_matter => Err(StatusFault::NoFrontMatter),
+        Ok(FrontMatter { status, .. }) => Ok(Some(status)),
+    }
 }
 
 /// What an agent that is blocked says that it needs, on one line: its `question:` (also outside the front matter), else its notes, else its next action;
 /// none if it wrote none of them.
 pub fn needs(text: &str) -> Option<String> {
-    let in_matter = front_matter(text).and_then(|(matter, _)| question(&text[matter]));
+    let in_matter = keys(text).and_then(|keys| question(&text[keys]));
     if let Some(question) = in_matter.or_else(|| question(body(text))) {
         return Some(clip(&question, LONGEST_NEED).into_owned());
     }
@@ -86,11 +147,6 @@ fn question(text: &str) -> Option<String> {
     (!words.is_empty()).then_some(words)
 }
 
-/// Whether there is a question outside the front matter.
-pub fn has_question_in_body(text: &str) -> bool {
-    question(body(text)).is_some()
-}
-
 /// The file with another status, every other byte as it was; nothing if there is no status line.
 pub fn with_status(text: &str, status: WorkStatus) -> Option<String> {
     let word = match status {
@@ -98,7 +154,7 @@ pub fn with_status(text: &str, status: WorkStatus) -> Option<String> {
         WorkStatus::Done => "done",
         WorkStatus::Blocked => "blocked",
     };
-    with_value(text, "status:", word)
+    with_value(text, STATUS, word)
 }
 
 /// The file with the number of the iteration that is about to begin, every other byte as it was; nothing if it has no
@@ -108,9 +164,9 @@ pub fn with_iteration(text: &str, iteration: u32) -> Option<String> {
 }
 
 fn with_value(text: &str, key: &str, value: &str) -> Option<String> {
-    let (matter, _) = front_matter(text)?;
-    let mut at = matter.start;
-    for line in text[matter].split_inclusive('\n') {
+    let keys = keys(text)?;
+    let mut at = keys.start;
+    for line in text[keys].split_inclusive('\n') {
         if let Some(rest) = line.strip_prefix(key) {
             let old = rest.trim_end_matches(['\n', '\r']);
             let start = at + key.len();
@@ -154,9 +210,30 @@ pub fn body(text: &str) -> &str {
     front_matter(text).map_or(text, |(_, body)| &text[body..])
 }
 
+/// The place of the keys: the front matter, or in a file without it the lines `key: value` that it begins with, if one
+/// is the status.
+fn keys(text: &str) -> Option<std::ops::Range<usize>> {
+    if let Some((matter, _)) = front_matter(text) {
+        return Some(matter);
+    }
+    let is_key = |line: &&str| {
+        let key = line.split_once(':').map_or("", |(key, _)| key);
+        !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    let start = bom(text);
+    let lines = || text[start..].split_inclusive('\n').take_while(is_key);
+    let length: usize = lines().map(str::len).sum();
+    lines().any(|line| line.starts_with(STATUS)).then_some(start..start + length)
+}
+
+/// The length of the byte order mark.
+fn bom(text: &str) -> usize {
+    if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 }
+}
+
 /// The place of the front matter, and the begin of the body.
 pub(crate) fn front_matter(text: &str) -> Option<(std::ops::Range<usize>, usize)> {
-    let skip = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+    let skip = bom(text);
     let mut at = skip;
     let mut lines = text[skip..].split_inclusive('\n');
     let first = lines.next().filter(|line| line.trim_end() == "---")?;
@@ -192,6 +269,17 @@ mod tests {
     )]
     #[case::crlf("---\r\nloop_id: a\r\nstatus: done\r\n---\r\n", Some(WorkStatus::Done))]
     #[case::no_front_matter("status: done", None)]
+    #[case::blocked_without_front_matter(
+        "status: blocked # help\nquestion: A: B?\n",
+        Some(WorkStatus::Blocked)
+    )]
+    #[case::blocked_above_the_front_matter(
+        "status: blocked\n---\nloop_id: a\nstatus: done\n---\n",
+        Some(WorkStatus::Blocked)
+    )]
+    #[case::blocked_in_prose("status: blocked by CI\n", None)]
+    #[case::blocked_below_a_heading("# Notes\nstatus: blocked\n", None)]
+    #[case::blocked_in_another_loop("loop_id: b\nstatus: blocked\n", None)]
     #[case::not_at_the_start("\n---\nloop_id: a\nstatus: done\n---\n", None)]
     #[case::unterminated("---\nloop_id: a\nstatus: done\n", None)]
     #[case::bad_status("---\nloop_id: a\nstatus: finished\n---\n", None)]
@@ -208,10 +296,26 @@ mod tests {
         assert_eq!(status(text, &id()), Some(WorkStatus::Blocked));
         assert_eq!(needs(text).as_deref(), Some("Which: A or \"B\"? {"));
         assert_eq!(needs(&text.replace("Which: A or \"B\"? {", "\"\"")).as_deref(), Some("x"));
-        assert!(!has_question_in_body(text));
         let outside = "---\nloop_id: a\nstatus: blocked\n---\n\n# Notes\n\nx\nquestion: A or B?\n";
         assert_eq!(needs(outside).as_deref(), Some("A or B?"));
-        assert!(has_question_in_body(outside) && has_question_in_body("question: A or B?"));
+    }
+
+    #[rstest]
+    #[case::it_counts("---\nloop_id: a\nstatus: done\n---\n", None)]
+    #[case::blocked("status: blocked\nquestion: A or B?\n", None)]
+    #[case::nothing("Half done.\n", None)]
+    #[case::a_claim_without_front_matter("status: done\n", Some(StatusFault::NoFrontMatter))]
+    #[case::another_loop("---\nloop_id: b\nstatus: blocked\n---\n", Some(StatusFault::OtherLoop))]
+    #[case::another_word("---\nstatus: finished\n---\n", Some(StatusFault::UnknownStatus))]
+    #[case::a_question_in_notes(
+        "---\nloop_id: a\nstatus: in-progress\n---\n\n# Notes\n\nquestion: A or B?\n",
+        Some(StatusFault::QuestionAlone)
+    )]
+    #[case::a_question_alone("question: A or B?\n", Some(StatusFault::QuestionAlone))]
+    #[case::a_question_that_was_answered("status: in-progress\nquestion: A or B?\n", None)]
+    #[case::a_question_in_words("---\nstatus: in-progress\n---\n\nA question: none.\n", None)]
+    fn what_does_not_count_is_a_fault(#[case] text: &str, #[case] expected: Option<StatusFault>) {
+        assert_eq!(fault(text, &id()), expected);
     }
 
     #[rstest]
@@ -248,6 +352,7 @@ mod tests {
     #[case::words("---\niteration: none\n---\n", Some("---\niteration: 10\n---\n"))]
     #[case::the_same("---\niteration: 10\n---\n", None)]
     #[case::no_such_line("---\nloop_id: a\n---\niteration: 9\n", None)]
+    #[case::keys_alone("status: blocked\niteration: 9\n", Some("status: blocked\niteration: 10\n"))]
     #[case::no_front_matter("iteration: 9\n", None)]
     fn the_iteration_is_kept_true(#[case] text: &str, #[case] changed: Option<&str>) {
         assert_eq!(with_iteration(text, 10).as_deref(), changed);

@@ -136,7 +136,7 @@ mod tests {
 
         let line = format!("{OPEN}{}{CLOSE}\n", "x".repeat(10 << 20));
         assert_eq!(heard(&line).unwrap().chars().count(), LONGEST);
-        let lines = format!("{OPEN}{}", "so it goes on\n".repeat(800_000));
+        let lines = format!("{OPEN}{}", "so it continues\n".repeat(800_000));
         assert_eq!(heard(&format!("{lines}{CLOSE}")), None);
         assert_eq!(heard(&format!("{lines}\nSdoneE\n")).as_deref(), Some("done"));
     }

@@ -53,7 +53,7 @@ impl fmt::Display for Touched {
             Self::Link(link) => link.fmt(f),
             Self::Hidden(path) => write!(
                 f,
-                "git is told to pass over changes of {path}; git update-index --no-skip-worktree and --no-assume-unchanged undo it"
+                "git is configured to pass over changes of {path}; git update-index --no-skip-worktree and --no-assume-unchanged undo it"
             ),
         }
     }

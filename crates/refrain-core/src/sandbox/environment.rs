@@ -1,6 +1,6 @@
 //! The environment in the sandbox: an allow-list.
 
-use super::policy::Role;
+use super::policy::{Policy, Role};
 use crate::spec::AgentKind;
 
 /// The port of the proxy on the sandbox's own loopback address. Nothing else listens in a sandbox that starts.
@@ -101,4 +101,12 @@ pub fn proxy_variables() -> Vec<(String, String)> {
     ]
     .map(|(name, value)| (name.to_owned(), value.to_owned()))
     .into()
+}
+
+/// The variables by which programs find their folder for temporary files.
+#[must_use]
+pub fn temporary_variables(policy: &Policy) -> Vec<(String, String)> {
+    let folder = policy.temporary.iter();
+    let names = ["TMPDIR", "TMP", "TEMP", "CLAUDE_CODE_TMPDIR"];
+    folder.flat_map(|folder| names.map(|name| (name.to_owned(), folder.to_string()))).collect()
 }

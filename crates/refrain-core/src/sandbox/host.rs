@@ -23,7 +23,7 @@ pub struct Host {
 /// Why a text is no host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is not a host; accepted are NAME, NAME:PORT and NAME:PORT=ADDRESS, with a name and not an address"
+    "{0:?} is not a host; accepted: NAME, NAME:PORT and NAME:PORT=ADDRESS, with a name and not an address"
 )]
 pub struct HostError(String);
 

@@ -9,21 +9,39 @@ mod request;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
-
 use camino::Utf8PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use environment::{BASIC_VARIABLES, PROXY_PORT, passes, proxy_variables};
+pub use environment::{BASIC_VARIABLES, PROXY_PORT, passes, proxy_variables, temporary_variables};
 pub use host::{Host, HostError, agent_hosts};
 pub use policy::{GitFolders, Places, Policy, Role, policy};
 pub use registries::{PackageTool, hosts, project_files, registries_of};
 pub use request::{ProxyDecision, RefusedHost, Request, answer, is_public};
 
+/// What holds a process in its sandbox.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mechanism {
+    /// Namespaces, Landlock and seccomp.
+    #[default]
+    Namespaces,
+    /// Landlock and seccomp, for machines without namespaces: files are limited, the network is not.
+    Files,
+}
+
+impl Mechanism {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_namespaces(&self) -> bool {
+        *self == Self::Namespaces
+    }
+}
+
 /// The sandbox of a loop, pinned when the loop starts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SandboxSpec {
+    #[serde(default, skip_serializing_if = "Mechanism::is_namespaces")]
+    pub mechanism: Mechanism,
     /// Hosts that the agent may reach besides those of its provider.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<Host>,
@@ -38,7 +56,7 @@ pub struct SandboxSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>")]
     pub hide: Vec<Utf8PathBuf>,
-    /// How many processes there may be at a time.
+    /// How many processes there may be at a time; not limited by [`Mechanism::Files`].
     pub processes: u32,
 }
 
@@ -46,11 +64,18 @@ impl SandboxSpec {
     pub const PROCESSES: u32 = 4096;
     /// Fewer are refused: a shell with a build would not run.
     pub const FEWEST_PROCESSES: u32 = 320;
+
+    /// Whether it limits the network.
+    #[must_use]
+    pub fn has_network(&self) -> bool {
+        self.mechanism == Mechanism::Namespaces
+    }
 }
 
 impl Default for SandboxSpec {
     fn default() -> Self {
         Self {
+            mechanism: Mechanism::default(),
             hosts: Vec::new(),
             localhost: Vec::new(),
             write: Vec::new(),
@@ -61,34 +86,50 @@ impl Default for SandboxSpec {
 }
 
 /// Whether a loop gets a sandbox.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    strum::IntoStaticStr,
+    strum::Display,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum SandboxMode {
     /// No sandbox.
     #[default]
     Off,
     /// A sandbox if this machine can have one; otherwise none, and a note.
     Auto,
+    /// A sandbox that limits files, and not the network; without one the loop is not started.
+    Files,
     /// A sandbox; without one the loop is not started.
     On,
 }
 
 impl SandboxMode {
-    pub const ALL: [Self; 3] = [Self::Off, Self::Auto, Self::On];
+    pub const ALL: [Self; 4] = [Self::Off, Self::Auto, Self::Files, Self::On];
+
+    /// Whether it protects more than the other, on every machine.
+    #[must_use]
+    pub fn is_stricter_than(self, other: Self) -> bool {
+        let rank = |mode| match mode {
+            Self::Off => 0,
+            Self::Auto | Self::Files => 1,
+            Self::On => 2,
+        };
+        rank(self) > rank(other)
+    }
 
     /// Its name in options and in the configuration.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::Auto => "auto",
-            Self::On => "on",
-        }
-    }
-}
-
-impl fmt::Display for SandboxMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        self.into()
     }
 }

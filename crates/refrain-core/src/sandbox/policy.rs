@@ -3,7 +3,7 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 
-use super::{Host, SandboxSpec, agent_hosts};
+use super::{Host, Mechanism, SandboxSpec, agent_hosts};
 use crate::spec::AgentKind;
 
 /// A kind of process of a loop.
@@ -17,12 +17,24 @@ pub enum Role {
     Git,
 }
 
+impl Role {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Agent(_) => "agent",
+            Self::Gate => "gate",
+            Self::Git => "git",
+        }
+    }
+}
+
 /// The places of one loop on this machine. All paths are absolute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Places {
     pub home: Utf8PathBuf,
     /// The folder that the process works in, if it is a checkout of its own that is not `worktree`.
     pub checkout: Option<Utf8PathBuf>,
+    /// Its git folder, if it is a linked worktree of the project: what Refrain's git checks out for a task of a plan.
+    pub checkout_git: Option<Utf8PathBuf>,
     pub worktree: Utf8PathBuf,
     /// None outside of a repository.
     pub git: Option<GitFolders>,
@@ -36,8 +48,12 @@ pub struct Places {
     pub show: Vec<Utf8PathBuf>,
     /// Agents' homes that the environment names, such as `CODEX_HOME`.
     pub agent_homes: Vec<(AgentKind, Utf8PathBuf)>,
+    /// Agents' caches that the environment names.
+    pub agent_caches: Vec<(AgentKind, Utf8PathBuf)>,
     /// The folder of the loop that keeps what it writes into caches.
     pub cache_layer: Option<Utf8PathBuf>,
+    /// A folder for temporary files, where the process has no `/tmp` of its own.
+    pub temporary: Option<Utf8PathBuf>,
 }
 
 /// The git folders of a worktree.
@@ -51,16 +67,24 @@ pub struct GitFolders {
 /// What one process may do. Deeper paths count before those that contain them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
+    pub mechanism: Mechanism,
     pub write: Vec<Utf8PathBuf>,
-    /// Cannot be written, renamed or removed. One that is missing, and that the process creates, is put aside when it
-    /// has ended.
+    /// Cannot be written, renamed or removed; without namespaces, files are put back when the process has ended. One that
+    /// is missing, and that the process creates, is put aside then.
     pub read_only: Vec<Utf8PathBuf>,
+    /// Folders whose programs are protected likewise: settings of the agent may name them.
+    pub programs_in: Vec<Utf8PathBuf>,
+    /// Folders in which no new symbolic link stays, and whether it is looked for below them: a program outside would write
+    /// where it leads.
+    pub no_links: Vec<(Utf8PathBuf, bool)>,
     pub hide: Vec<Utf8PathBuf>,
     /// Can be read although they are in a hidden folder.
     pub show: Vec<Utf8PathBuf>,
     /// Written as a layer of the loop's own over the user's folder.
     pub caches: Vec<Utf8PathBuf>,
     pub cache_layer: Option<Utf8PathBuf>,
+    /// The folder for temporary files, made before the process and removed after it.
+    pub temporary: Option<Utf8PathBuf>,
     /// Empty folders of the process's own.
     pub private: Vec<Utf8PathBuf>,
     /// Folders that are made if they are missing, so that they can be protected.
@@ -88,11 +112,15 @@ const GIT_PROTECTED: [&str; 7] =
     ["hooks", "config", "config.worktree", "info", "commondir", "gitdir", "worktrees"];
 /// Those that are made where they are missing.
 const GIT_MADE: [&str; 2] = ["hooks", "info"];
+/// What git writes in a git folder, and whether in its folders too.
+const GIT_WRITTEN: [(&str, bool); 3] = [("objects", false), ("logs", true), ("refs", true)];
+/// What commits in a linked worktree write in the common folder.
+const GIT_OF_COMMITS: [&str; 3] = ["objects", "refs", "logs"];
 /// What decides about a linked worktree.
 const WORKTREE_PROTECTED: [&str; 3] = ["commondir", "gitdir", "config.worktree"];
 
 /// Credentials and private data in the user's home.
-const HIDDEN: [&str; 43] = [
+const HIDDEN: [&str; 49] = [
     ".ssh",
     ".gnupg",
     ".aws",
@@ -136,12 +164,30 @@ const HIDDEN: [&str; 43] = [
     ".lesshst",
     ".env",
     ".local/share/fish/fish_history",
+    // Sockets of programs that have more rights.
+    ".1password",
+    ".bitwarden-ssh-agent.sock",
+    ".colima",
+    ".lima",
+    ".orbstack",
+    ".rd",
 ];
 /// Secrets and sockets of the system.
-const HIDDEN_OF_SYSTEM: [&str; 6] =
-    ["/etc/shadow", "/etc/gshadow", "/etc/ssh", "/run", "/var/run", "/var/lib/docker"];
+const HIDDEN_OF_SYSTEM: [&str; 9] = [
+    "/etc/shadow",
+    "/etc/gshadow",
+    "/etc/ssh",
+    "/run",
+    "/var/run",
+    "/var/lib/docker",
+    "/var/lib/incus",
+    "/var/lib/lxd",
+    "/var/snap/lxd",
+];
 /// What programs read in `/run`.
 const SHOWN_OF_SYSTEM: [&str; 3] = ["/run/current-system", "/run/opengl-driver", "/run/booted-system"];
+/// Where the addresses of names are asked for, by a process that has the machine's network.
+const SHOWN_TO_RESOLVE: [&str; 1] = ["/etc/resolv.conf"];
 const PRIVATE: [&str; 2] = ["/tmp", "/var/tmp"];
 
 /// Caches of build tools in the user's home.
@@ -175,6 +221,7 @@ fn agent_home(kind: AgentKind) -> (&'static [&'static str], &'static [&'static s
                 CLAUDE_CONFIG,
                 "settings.json",
                 "settings.local.json",
+                "remote-settings.json",
                 "hooks",
                 "commands",
                 "agents",
@@ -208,7 +255,7 @@ fn agent_home(kind: AgentKind) -> (&'static [&'static str], &'static [&'static s
             ],
         ),
         AgentKind::Opencode => (
-            &[".config/opencode", ".local/share/opencode", ".local/state/opencode", ".cache/opencode"],
+            &[".config/opencode", ".local/share/opencode", ".local/state/opencode"],
             &[
                 "opencode.json",
                 "opencode.jsonc",
@@ -248,6 +295,14 @@ fn agent_home(kind: AgentKind) -> (&'static [&'static str], &'static [&'static s
     }
 }
 
+/// An agent's own caches in the user's home: programs that it has installed, and runs later.
+fn agent_caches(kind: AgentKind) -> &'static [&'static str] {
+    match kind {
+        AgentKind::Opencode => &[".cache/opencode"],
+        AgentKind::Generic | AgentKind::Acp | AgentKind::Claude | AgentKind::Codex | AgentKind::Gemini => &[],
+    }
+}
+
 /// The policy of a process of that kind.
 #[must_use]
 pub fn policy(spec: &SandboxSpec, role: Role, places: &Places) -> Policy {
@@ -264,7 +319,8 @@ pub fn policy(spec: &SandboxSpec, role: Role, places: &Places) -> Policy {
         .concat(),
         show: [places.show.clone(), paths(&SHOWN_OF_SYSTEM)].concat(),
         caches: home(&CACHES),
-        cache_layer: places.cache_layer.clone(),
+        // What an agent writes into a cache, no gate runs.
+        cache_layer: places.cache_layer.as_ref().map(|layer| layer.join(role.name())),
         private: paths(&PRIVATE),
         processes: spec.processes,
         localhost: spec.localhost.clone(),
@@ -276,17 +332,35 @@ pub fn policy(spec: &SandboxSpec, role: Role, places: &Places) -> Policy {
         policy.write.push(places.worktree.clone());
     }
     protect_git(&mut policy, role, places);
+    if let (Role::Git, Some(own), Some(checkout)) = (role, &places.checkout_git, checkout) {
+        policy.show.retain(|path| path != own);
+        policy.write.push(own.clone());
+        policy.read_only.extend(below(own, &WORKTREE_PROTECTED));
+        policy.read_only.push(checkout.join(".git"));
+    }
     for kind in AgentKind::ALL {
         let (names, run_later) = agent_home(kind);
-        let mut homes = home(names);
-        homes.extend(places.agent_homes.iter().filter(|(of, _)| *of == kind).map(|(_, home)| home.clone()));
+        let with_own = |names, more: &[(AgentKind, Utf8PathBuf)]| {
+            let own = more.iter().filter(|(of, _)| *of == kind).map(|(_, path)| path.clone());
+            home(names).into_iter().chain(own).collect::<Vec<_>>()
+        };
+        let homes = with_own(names, &places.agent_homes);
+        let caches = with_own(agent_caches(kind), &places.agent_caches);
         if role == Role::Agent(kind) {
+            policy.make.extend(caches.iter().cloned());
+            match spec.mechanism {
+                Mechanism::Namespaces => policy.caches.extend(caches),
+                Mechanism::Files => policy.write.extend(caches),
+            }
             policy.read_only.extend(homes.iter().flat_map(|home| below(home, run_later)));
+            policy.programs_in.clone_from(&homes);
+            policy.no_links.extend(homes.iter().map(|home| (home.clone(), false)));
             // The agent would make them when it is first run.
             policy.make.extend(homes.iter().cloned());
             policy.write.extend(homes);
         } else {
             policy.hide.extend(homes);
+            policy.hide.extend(caches);
         }
     }
     if role != Role::Agent(AgentKind::Claude) {
@@ -296,6 +370,9 @@ pub fn policy(spec: &SandboxSpec, role: Role, places: &Places) -> Policy {
         policy.hosts = [agent_hosts(kind), spec.hosts.clone()].concat();
     } else {
         policy.hosts.clone_from(&spec.hosts);
+    }
+    if spec.mechanism == Mechanism::Files {
+        limit_to_files(&mut policy, role, places);
     }
     for list in [&mut policy.write, &mut policy.read_only, &mut policy.hide, &mut policy.show] {
         list.sort();
@@ -310,6 +387,36 @@ fn paths(names: &[&str]) -> Vec<Utf8PathBuf> {
 
 fn below(dir: &Utf8Path, names: &[&str]) -> Vec<Utf8PathBuf> {
     names.iter().map(|name| dir.join(name)).collect()
+}
+
+/// The same without namespaces: there are no mounts, so nothing lies over a folder, and no part of a folder that may be
+/// written is protected. Of a git folder only what commits need is written.
+fn limit_to_files(policy: &mut Policy, role: Role, places: &Places) {
+    policy.mechanism = Mechanism::Files;
+    policy.hide.append(&mut policy.private);
+    policy.show.extend(paths(&SHOWN_TO_RESOLVE));
+    policy.caches.clear();
+    policy.cache_layer = None;
+    policy.hosts.clear();
+    policy.localhost.clear();
+    if let Some(git) = &places.git {
+        policy.write.retain(|path| *path != git.common && !places.modules.contains(path));
+        policy.make.retain(|path| !path.starts_with(&git.common));
+        if role != Role::Gate {
+            policy.write.extend(below(&git.common, &GIT_OF_COMMITS));
+            policy.make.push(git.common.join("logs"));
+        }
+    } else {
+        // A `.git` of its own could not be protected.
+        policy.write.retain(|path| *path != places.worktree);
+    }
+    policy.temporary.clone_from(&places.temporary);
+    policy.write.extend(places.temporary.clone());
+    policy.make.extend(places.temporary.clone());
+    // The process could replace a folder in another one by a link.
+    let all = policy.write.clone();
+    policy.write.retain(|path| !all.iter().any(|other| path != other && path.starts_with(other)));
+    policy.read_only.retain(|path| policy.write.iter().any(|folder| path.starts_with(folder)));
 }
 
 /// The agent and Refrain's git commit; what runs or decides in a git folder stays as it is. A gate writes no git folder.
@@ -335,6 +442,10 @@ fn protect_git(policy: &mut Policy, role: Role, places: &Places) {
         policy.read_only.extend(below(own, &WORKTREE_PROTECTED));
         // What the user has checked out.
         policy.read_only.extend(below(common, &["HEAD", "index"]));
+    }
+    for folder in [common, own].into_iter().chain(&places.modules) {
+        policy.no_links.push((folder.clone(), false));
+        policy.no_links.extend(GIT_WRITTEN.map(|(name, is_deep)| (folder.join(name), is_deep)));
     }
     for module in &places.modules {
         policy.write.push(module.clone());

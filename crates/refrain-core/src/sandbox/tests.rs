@@ -7,6 +7,7 @@ fn places() -> Places {
     Places {
         home: "/home/ada".into(),
         checkout: None,
+        checkout_git: None,
         worktree: "/work/project".into(),
         git: Some(GitFolders { own: "/work/project/.git".into(), common: "/work/project/.git".into() }),
         modules: vec!["/work/project/.git/modules/lib".into()],
@@ -14,7 +15,9 @@ fn places() -> Places {
         credentials: vec!["/srv/kube".into()],
         show: vec!["/home/ada/.local/state/refrain/loop/prompt.md".into()],
         agent_homes: vec![(AgentKind::Codex, "/srv/codex".into())],
+        agent_caches: vec![(AgentKind::Opencode, "/srv/cache/opencode".into())],
         cache_layer: Some("/home/ada/.local/state/refrain/loop/caches".into()),
+        temporary: Some("/home/ada/.local/state/refrain/loop/tmp/1".into()),
     }
 }
 
@@ -89,15 +92,28 @@ const CLAUDE: Role = Role::Agent(AgentKind::Claude);
 #[case("/home/ada/.codex/auth.json", "hidden", "hidden")]
 #[case("/srv/codex/auth.json", "hidden", "hidden")]
 #[case("/home/ada/.gemini/settings.json", "hidden", "hidden")]
+#[case("/home/ada/.cache/opencode/bin/x", "hidden", "hidden")]
 #[case("/srv/kube", "hidden", "hidden")]
 #[case("/etc/shadow", "hidden", "hidden")]
 #[case("/run/user/1000/bus", "hidden", "hidden")]
 #[case("/run/docker.sock", "hidden", "hidden")]
+#[case("/var/lib/lxd/unix.socket", "hidden", "hidden")]
+#[case("/home/ada/.colima/default/docker.sock", "hidden", "hidden")]
 #[case("/run/current-system/sw/bin/sh", "shown", "shown")]
 fn the_defaults_are_those_of_the_design(#[case] path: &str, #[case] agent: &str, #[case] gate: &str) {
     let spec = SandboxSpec::default();
     assert_eq!(access(&policy(&spec, CLAUDE, &places()), path), agent, "the agent");
     assert_eq!(access(&policy(&spec, Role::Gate, &places()), path), gate, "a gate");
+}
+
+#[rstest]
+#[case("/home/ada/.cache/opencode/packages/x", "cache")]
+#[case("/srv/cache/opencode/bin/x", "cache")]
+#[case("/home/ada/.local/share/opencode/auth.json", "writable")]
+#[case("/home/ada/.config/opencode/opencode.json", "read-only")]
+fn what_opencode_installs_stays_in_the_loop(#[case] path: &str, #[case] expected: &str) {
+    let policy = policy(&SandboxSpec::default(), Role::Agent(AgentKind::Opencode), &places());
+    assert_eq!(access(&policy, path), expected);
 }
 
 #[rstest]
@@ -126,6 +142,56 @@ fn a_linked_worktree_is_the_only_one_that_is_written(#[case] path: &str, #[case]
 }
 
 #[rstest]
+#[case("/work/linked/src", "writable", "writable")]
+#[case("/work/linked/.git", "put back", "put back")]
+#[case("/work/project/src", "read-only", "read-only")]
+#[case("/work/project/.git/objects/ab", "writable", "read-only")]
+#[case("/work/project/.git/refs/heads/x", "writable", "read-only")]
+#[case("/work/project/.git/logs/HEAD", "writable", "read-only")]
+#[case("/work/project/.git/HEAD", "read-only", "read-only")]
+#[case("/work/project/.git/config", "read-only", "read-only")]
+#[case("/work/project/.git/hooks/pre-commit", "read-only", "read-only")]
+#[case("/work/project/.git/packed-refs", "read-only", "read-only")]
+#[case("/work/project/.git/worktrees/other/HEAD", "read-only", "read-only")]
+#[case("/work/project/.git/worktrees/linked/index.lock", "writable", "read-only")]
+#[case("/work/project/.git/worktrees/linked/gitdir", "put back", "read-only")]
+#[case("/work/project/.git/worktrees/linked/config.worktree", "put back", "read-only")]
+#[case("/work/project/.git/modules/lib/objects/ab", "read-only", "read-only")]
+#[case("/work/project/.git/refrain/loops", "hidden", "hidden")]
+#[case("/tmp/x", "hidden", "hidden")]
+#[case("/etc/resolv.conf", "shown", "shown")]
+#[case("/home/ada/.ssh/id_ed25519", "hidden", "hidden")]
+#[case("/home/ada/.bashrc", "read-only", "read-only")]
+#[case("/home/ada/.cargo/registry/cache", "read-only", "read-only")]
+#[case("/home/ada/.local/state/refrain/loop/journal", "hidden", "hidden")]
+#[case("/home/ada/.local/state/refrain/loop/tmp/1/x", "writable", "writable")]
+#[case("/home/ada/.claude/projects/x.jsonl", "writable", "hidden")]
+#[case("/home/ada/.claude/settings.json", "put back", "hidden")]
+#[case("/home/ada/.claude.json", "read-only", "hidden")]
+#[case("/home/ada/.codex/auth.json", "hidden", "hidden")]
+fn without_namespaces_files_are_limited(#[case] path: &str, #[case] agent: &str, #[case] gate: &str) {
+    let spec = SandboxSpec { mechanism: Mechanism::Files, ..SandboxSpec::default() };
+    for (role, expected) in [(CLAUDE, agent), (Role::Gate, gate)] {
+        let policy = policy(&spec, role, &linked());
+        let is_put_back = policy.read_only.iter().any(|rule| path.starts_with(rule.as_str()));
+        let is = if is_put_back { "put back" } else { access(&policy, path) };
+        assert_eq!(is, expected, "{role:?}");
+        assert!(policy.hosts.is_empty() && policy.caches.is_empty() && policy.private.is_empty());
+    }
+}
+
+#[test]
+fn only_a_stricter_mode_of_a_project_counts() {
+    use SandboxMode::{Auto, Files, Off, On};
+    let stricter: Vec<_> = SandboxMode::ALL
+        .into_iter()
+        .flat_map(|mode| SandboxMode::ALL.map(|other| (mode, other)))
+        .filter(|(mode, other)| mode.is_stricter_than(*other))
+        .collect();
+    assert_eq!(stricter, [(Auto, Off), (Files, Off), (On, Off), (On, Auto), (On, Files)]);
+}
+
+#[rstest]
 #[case("/work/project/src/main.rs", "writable")]
 #[case("/work/project/.git/objects/ab", "writable")]
 #[case("/work/project/.git/hooks/pre-commit", "read-only")]
@@ -135,8 +201,18 @@ fn a_linked_worktree_is_the_only_one_that_is_written(#[case] path: &str, #[case]
 #[case("/home/ada/.codex/auth.json", "hidden")]
 #[case("/home/ada/.gnupg", "hidden")]
 #[case("/srv/checkout/tree/file", "writable")]
+#[case("/srv/checkout/tree/.git", "read-only")]
+#[case("/work/project/.git/worktrees/slot/index.lock", "writable")]
+#[case("/work/project/.git/worktrees/slot/commondir", "read-only")]
+#[case("/work/project/.git/worktrees/other/index", "read-only")]
 fn git_writes_its_objects_and_sees_no_agent(#[case] path: &str, #[case] expected: &str) {
-    let places = Places { checkout: Some("/srv/checkout/tree".into()), ..places() };
+    let own = "/work/project/.git/worktrees/slot";
+    let places = Places {
+        checkout: Some("/srv/checkout/tree".into()),
+        checkout_git: Some(own.into()),
+        show: vec![own.into()],
+        ..places()
+    };
     assert_eq!(access(&policy(&SandboxSpec::default(), Role::Git, &places), path), expected);
 }
 
@@ -146,6 +222,12 @@ fn a_gate_writes_the_checkout_that_it_runs_in() {
     let policy = policy(&SandboxSpec::default(), Role::Gate, &places);
     assert_eq!(access(&policy, "/home/ada/.local/state/refrain/checkout/tree/target"), "writable");
     assert_eq!(access(&policy, "/work/project/src"), "read-only");
+}
+
+#[test]
+fn a_gate_has_another_layer_over_the_caches_than_the_agent() {
+    let layer = |role| policy(&SandboxSpec::default(), role, &places()).cache_layer.unwrap();
+    assert_ne!(layer(CLAUDE), layer(Role::Gate));
 }
 
 #[test]

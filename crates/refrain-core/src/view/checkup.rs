@@ -75,8 +75,9 @@ impl Finding {
 }
 
 /// What kind of thing was looked at, in the order in which they are told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum Subject {
     /// What is configured.
     Configuration,
@@ -116,31 +117,14 @@ pub enum Subject {
 
 impl Subject {
     pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Configuration => "configuration",
-            Self::Agent => "agent",
-            Self::Login => "login",
-            Self::Permissions => "permissions",
-            Self::Git => "git",
-            Self::Disk => "disk",
-            Self::FileSystem => "file-system",
-            Self::Privacy => "privacy",
-            Self::Limits => "limits",
-            Self::Sandbox => "sandbox",
-            Self::Clock => "clock",
-            Self::Budget => "budget",
-            Self::Loops => "loops",
-            Self::Requests => "requests",
-            Self::Processes => "processes",
-            Self::Worktrees => "worktrees",
-            Self::Autostart => "autostart",
-        }
+        self.into_str()
     }
 }
 
 /// How something stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum Grade {
     /// As it should be, or of no consequence.
     Ok,
@@ -152,11 +136,7 @@ pub enum Grade {
 
 impl Grade {
     pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Warning => "warning",
-            Self::Problem => "problem",
-        }
+        self.into_str()
     }
 }
 

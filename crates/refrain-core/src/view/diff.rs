@@ -1,6 +1,6 @@
 //! The files, hunks and lines of a unified diff, for surfaces that show more than its text.
 
-mod words;
+mod word_diff;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DiffFile {
@@ -96,7 +96,7 @@ pub fn diff_files(text: &str) -> Vec<DiffFile> {
             }
         }
     }
-    files.iter_mut().for_each(|file| words::mark(&mut file.lines));
+    files.iter_mut().for_each(|file| word_diff::mark(&mut file.lines));
     files
 }
 

@@ -3,7 +3,8 @@
 use super::{StatusWord, Verification};
 
 /// A group of a list, in its order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Group {
     NeedsYou,
     Running,
@@ -39,13 +40,7 @@ impl Group {
     }
 
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::NeedsYou => "needs-you",
-            Self::Running => "running",
-            Self::Verified => "verified",
-            Self::Unverified => "unverified",
-            Self::Stopped => "stopped",
-        }
+        self.into()
     }
 }
 

@@ -1,11 +1,11 @@
 //! Parts of the status of a loop, each from its state alone.
 
 pub(crate) mod approval;
-pub(crate) mod damaged;
+pub(crate) mod damage;
 pub(crate) mod iteration;
-pub(crate) mod overran;
+pub(crate) mod overrun;
 pub(crate) mod pip;
 pub(crate) mod progress;
-pub(crate) mod published;
-pub(crate) mod saved;
-pub(crate) mod spent;
+pub(crate) mod publication;
+pub(crate) mod saved_work;
+pub(crate) mod usage;

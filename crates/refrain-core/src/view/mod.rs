@@ -3,6 +3,7 @@
 
 pub mod checkup;
 pub mod diff;
+mod explanation;
 pub mod garbage;
 mod group;
 mod loop_parts;
@@ -12,7 +13,6 @@ pub mod plan;
 pub mod plugin;
 pub mod report;
 pub mod seal;
-mod telling;
 pub mod trace;
 pub mod usage;
 mod verification;
@@ -34,14 +34,14 @@ use crate::spec::{AgentKind, Limits};
 
 pub use group::Group;
 pub use loop_parts::approval::{Approval, ApprovalWord};
-pub use loop_parts::damaged::{Damaged, DamagedWord};
+pub use loop_parts::damage::{Damaged, DamagedWord};
 pub use loop_parts::iteration::{Failure, Gate, Iteration};
-pub use loop_parts::overran::Overrun;
+pub use loop_parts::overrun::Overrun;
 pub use loop_parts::pip::Pip;
 pub use loop_parts::progress::progress;
-pub use loop_parts::published::Publication;
-pub use loop_parts::saved::{SavedWork, with_yours};
-pub use loop_parts::spent::{Usage, money, sum};
+pub use loop_parts::publication::Publication;
+pub use loop_parts::saved_work::{SavedWork, with_yours};
+pub use loop_parts::usage::{Usage, money, sum};
 pub use verification::{Charset, Tone, Verification};
 pub use waits_for::WaitsFor;
 
@@ -130,6 +130,9 @@ pub struct Status {
     pub caps: Vec<CapUsage>,
     /// The last result of each gate.
     pub gates: Vec<Gate>,
+    /// What names gates and was left out at its start, as the user does not trust it; left out where there is nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub untrusted: Vec<String>,
     /// A person's answer to its claim, asked for last of all; left out if no person was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
@@ -164,8 +167,9 @@ pub enum Kind {
 }
 
 /// Where a loop stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum StatusWord {
     /// A runner drives it.
     Running,
@@ -355,10 +359,10 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
         started_at: state.started_at,
         updated_at: state.updated_at,
         ended_at: ended.filter(|_| word.has_stopped()).map(|ended| ended.at),
-        reason: telling::reason(state, word, alive.orphan),
-        needs: telling::needs(state, word),
+        reason: explanation::reason(state, word, alive.orphan),
+        needs: explanation::needs(state, word),
         waits_for: waits_for::waits_for(state, word),
-        question: telling::question(state, word),
+        question: explanation::question(state, word),
         wait: state.wait.map(|wait| WaitView { kind: wait.kind, until: wait.until }),
         completion_promise: spec.promise.as_ref().map(|promise| promise.text.to_string()),
         claim,
@@ -366,6 +370,7 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
         limits: limits.clone(),
         caps: Vec::new(),
         gates: state.gate_results().filter_map(|result| Gate::of(state, result)).collect(),
+        untrusted: spec.untrusted.clone(),
         approval: Approval::of(state),
         last_failure: last_failure(state),
         saved: SavedWork::of(state),
@@ -472,20 +477,6 @@ impl StatusWord {
     }
 
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Waiting => "waiting",
-            Self::Paused => "paused",
-            Self::Moved => "moved",
-            Self::Blocked => "blocked",
-            Self::Crashed => "crashed",
-            Self::Completed => "completed",
-            Self::Cancelled => "cancelled",
-            Self::IterationCap => "iteration-cap",
-            Self::BudgetExceeded => "budget-exceeded",
-            Self::TimedOut => "timed-out",
-            Self::Stuck => "stuck",
-            Self::Failed => "failed",
-        }
+        self.into()
     }
 }

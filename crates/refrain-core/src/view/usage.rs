@@ -32,7 +32,7 @@ pub struct Report {
     pub schema: u32,
     /// What each group has in common.
     pub by: GroupBy,
-    /// What ended before is left out; null where nothing is.
+    /// What ended before is omitted; null where nothing is.
     #[schemars(with = "Option<String>")]
     pub since: Option<Timestamp>,
     /// The zone whose days are meant.
@@ -106,7 +106,7 @@ impl FromStr for Since {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let ago = || text.parse::<Span>().ok().filter(|span| span.is_positive()).map(Self::Ago);
         let since = text.parse().map(Self::Date).ok().or_else(ago);
-        since.ok_or("accepted are a date like 2026-11-01, or how long ago, like 7d or 12h")
+        since.ok_or("accepted: a date like 2026-11-01, or how long ago, like 7d or 12h")
     }
 }
 
@@ -122,8 +122,9 @@ impl Since {
 }
 
 /// What the attempts of a group have in common.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum GroupBy {
     /// The day on which they ended.
     Day,
@@ -141,13 +142,7 @@ impl GroupBy {
     pub const ALL: [Self; 5] = [Self::Day, Self::Project, Self::Agent, Self::Model, Self::Pool];
 
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Day => "day",
-            Self::Project => "project",
-            Self::Agent => "agent",
-            Self::Model => "model",
-            Self::Pool => "pool",
-        }
+        self.into()
     }
 }
 

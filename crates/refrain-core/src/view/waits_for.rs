@@ -8,8 +8,9 @@ use crate::event::{Blocked, End, WaitKind};
 use crate::r#loop::LoopState;
 
 /// What a loop or plan waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum WaitsFor {
     /// A person approves its result.
     Approval,
@@ -29,15 +30,7 @@ pub enum WaitsFor {
 
 impl WaitsFor {
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Approval => "approval",
-            Self::Answer => "answer",
-            Self::Login => "login",
-            Self::Setup => "setup",
-            Self::Provider => "provider",
-            Self::Repository => "repository",
-            Self::Tasks => "tasks",
-        }
+        self.into()
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 
 use refrain_agents::environment;
 use refrain_core::budget::Allowance;
-use refrain_core::formats::mirror::Mirrored;
+use refrain_core::formats::mirror::MirrorFiles;
 use refrain_core::prompt::{Quoted, context};
 use refrain_core::view::trace::traceparent;
 use refrain_core::{AttemptId, LoopState, prompt};
@@ -26,7 +26,7 @@ pub(crate) struct AttemptStart {
     iteration: u32,
     context: Option<String>,
     is_blocked: bool,
-    mirrored: Vec<Mirrored>,
+    mirrored: Vec<MirrorFiles>,
 }
 
 impl AttemptStart {

@@ -94,6 +94,6 @@ impl Brief {
         };
         start
             .job(meter, |call| ChildOutput::of_agent(role, call, logs, news))
-            .map_err(|error| EngineError::Process("what it is told cannot be written", error))
+            .map_err(|error| EngineError::Process("its prompt cannot be written", error))
     }
 }

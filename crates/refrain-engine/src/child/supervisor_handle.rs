@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 use crate::EngineError;
-use crate::child::{ChildEvent, ChildOutput, Supervised, supervise};
+use crate::child::{ChildEvent, ChildOutput, SupervisorReports, supervise};
 use crate::driver::locks::Locks;
 use crate::driver::progress::LiveProgress;
 use crate::host::Host;
@@ -20,7 +20,7 @@ use crate::service::shared_files::SharedFiles;
 /// The supervisor, if there is one, and the loop's locks, which stay held until all processes are gone. Dropping this
 /// ends all processes without waiting for them: many may be dropped at once, on a thread that others need.
 pub(crate) struct SupervisorHandle {
-    at_work: Option<(Supervised, Locks)>,
+    at_work: Option<(SupervisorReports, Locks)>,
     runtime: Handle,
 }
 

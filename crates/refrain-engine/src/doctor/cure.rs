@@ -12,7 +12,7 @@ use refrain_store::project::layout::LoopDir;
 use refrain_store::project::pool as slots;
 use refrain_store::{Project, RunnerLock};
 
-use super::places::size;
+use super::data_folders::size;
 use crate::chain;
 use crate::git_steps::pool;
 use crate::git_steps::pool::Cleanup;

@@ -1,6 +1,6 @@
 //! The system's limits for a loop and its agents.
 
-use refrain_core::sandbox::SandboxMode;
+use refrain_core::sandbox::{Mechanism, SandboxMode};
 use refrain_core::view::checkup::{Finding, Subject};
 use refrain_proc::limits;
 use refrain_store::config::Chosen;
@@ -17,17 +17,30 @@ const PROCESSES: (u64, u64) = (128, 1024);
 pub(super) fn sandbox(service: &Service, variables: bool) -> Vec<Diagnosis> {
     let settings = service.settings(Chosen::default(), variables).ok();
     let mode = settings.and_then(|settings| settings.config.sandbox.mode).unwrap_or_default();
-    let finding = match sandbox::probe_machine(service.host()) {
-        Ok(()) => {
-            let found =
-                "agents can run in a sandbox: namespaces, seccomp, and Landlock as far as the kernel has it";
-            Finding::ok(Subject::Sandbox, found)
+    let probe = |mechanism| sandbox::probe_machine(service.host(), mechanism);
+    let (namespaces, files) = (probe(Mechanism::Namespaces), probe(Mechanism::Files));
+    let finding = match (namespaces, files, mode) {
+        (_, Err(error), SandboxMode::Files) => {
+            let found = format!("no sandbox for files can be made: {error}");
+            Finding::problem(Subject::Sandbox, found, error.cause.remedy())
         }
-        Err(error) => {
-            let (found, advice) = (format!("no sandbox can be made: {error}"), error.cause.remedy());
+        (_, Ok(()), SandboxMode::Files) => Finding::ok(
+            Subject::Sandbox,
+            "agents can run in a sandbox for files (--sandbox=files): Landlock and seccomp",
+        ),
+        (Ok(()), ..) => Finding::ok(
+            Subject::Sandbox,
+            "agents can run in a sandbox: namespaces, seccomp, and Landlock as far as the kernel has it",
+        ),
+        (Err(error), files, mode) => {
+            let less =
+                if files.is_ok() { "; --sandbox=files can be made, which limits files alone" } else { "" };
+            let (found, advice) = (format!("no sandbox can be made: {error}{less}"), error.cause.remedy());
             match mode {
                 SandboxMode::On => Finding::problem(Subject::Sandbox, found, advice),
-                SandboxMode::Auto | SandboxMode::Off => Finding::warning(Subject::Sandbox, found, advice),
+                SandboxMode::Auto | SandboxMode::Files | SandboxMode::Off => {
+                    Finding::warning(Subject::Sandbox, found, advice)
+                }
             }
         }
     };

@@ -6,14 +6,14 @@ mod agents;
 mod autostart;
 mod budget;
 mod checkouts;
+mod checks;
 mod configuration;
 mod cure;
-mod examine;
+mod data_folders;
 mod git;
 mod leftovers;
 mod loops;
 mod machine;
-mod places;
 mod pool;
 mod reboot;
 

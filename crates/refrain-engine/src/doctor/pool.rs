@@ -12,7 +12,7 @@ use refrain_store::config::{Chosen, keys::Worktrees};
 use refrain_store::project::pool::{self as slots, SlotEntry as Slot};
 
 use super::cure::{Cure, Diagnosis};
-use super::places::size;
+use super::data_folders::size;
 use crate::Service;
 use crate::git_steps::pool;
 

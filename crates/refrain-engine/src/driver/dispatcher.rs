@@ -1,10 +1,10 @@
 //! A loop's runner at work: one handler turns every input ([`crate::driver::input`]) into events, and the core decides
 //! the next step.
 
-mod deciding;
-mod handling;
-mod keeping;
-mod starting;
+mod child_start;
+mod decision;
+mod input_handler;
+mod worktree_guard;
 
 use std::ffi::OsString;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -187,7 +187,8 @@ impl Service {
         let past = state.seq;
         let share = self.share(&state.spec)?;
         let git_env = environment::of_git(&state.spec, self.host.env.iter().cloned());
-        let is_restored = repository::restore(&state, &git_env)?;
+        let sweeper = repository::sweeper(&self.host, &state.spec, &dir);
+        let is_restored = repository::restore(&state, &git_env, sweeper)?;
         if archived {
             let back = archive::bring_back(&self.project, &dir, id)?;
             self.host.signing().moved(&dir, &back);

@@ -13,7 +13,7 @@ use refrain_core::{LoopState, Spec};
 use refrain_files::read_text;
 use refrain_proc::{identity, output};
 use refrain_store::project::layout::LoopDir;
-use refrain_store::project::worktree::{self, WorktreeFiles};
+use refrain_store::project::worktree::WorktreeFiles;
 
 use crate::child::conclusion::finished;
 use crate::child::judge_spec;
@@ -68,15 +68,16 @@ fn adopt(state: &LoopState, dir: &LoopDir) -> Option<AttemptFinished> {
         heard if heard.report.as_ref().is_some_and(|report| report.is_final) => (Exit::Unseen, heard),
         heard => (Exit::Lost, heard),
     };
-    let said = if exit == Exit::Unseen { WorktreeFiles::default().says(&state.spec) } else { None };
-    Some(AttemptFinished {
+    let mut adopted = AttemptFinished {
         stdout_bytes: total,
         stderr_bytes: fs::metadata(dir.stderr()).map_or(0, |meta| meta.len()),
-        state: said,
-        needs: worktree::needs(&state.spec, said),
         sealed: seal::attempt(&dir, &stdout),
         ..finished(exit, heard)
-    })
+    };
+    if exit == Exit::Unseen {
+        WorktreeFiles::default().read_into(&mut adopted, &state.spec);
+    }
+    Some(adopted)
 }
 
 /// The usage of a judging agent of which no runner saw the end.

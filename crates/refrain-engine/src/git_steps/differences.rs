@@ -43,7 +43,7 @@ pub struct ChangeSize {
 }
 
 /// Two states of the work of a loop.
-struct Compared {
+struct Comparison {
     repository: Repository,
     state: LoopState,
     /// A commit or a tree; none before the first commit.
@@ -69,7 +69,7 @@ impl Service {
             Ok(compared) => compared,
             Err(note) => return Ok(Differences { note, ..Differences::default() }),
         };
-        let Compared { repository, state, from, tree, note, .. } = compared;
+        let Comparison { repository, state, from, tree, note, .. } = compared;
         let Changes { stat, diff, .. } = repository.changes(from.as_ref(), &tree)?;
         let redactor = Redactor::new(&state.spec, []);
         Ok(Differences {
@@ -82,7 +82,7 @@ impl Service {
 
     /// How much the loop has changed; none if that is not on record.
     pub fn change_size(&self, id: &LoopId) -> Result<Option<ChangeSize>, EngineError> {
-        let Ok(Compared { repository, from, is_known: true, tree, .. }) = self.compare(id, None)? else {
+        let Ok(Comparison { repository, from, is_known: true, tree, .. }) = self.compare(id, None)? else {
             return Ok(None);
         };
         let files = repository.changed_files(from.as_ref(), &tree)?;
@@ -94,7 +94,11 @@ impl Service {
     }
 
     /// The two states that are compared, or why there is nothing to compare.
-    fn compare(&self, id: &LoopId, iteration: Option<u32>) -> Result<Result<Compared, String>, EngineError> {
+    fn compare(
+        &self,
+        id: &LoopId,
+        iteration: Option<u32>,
+    ) -> Result<Result<Comparison, String>, EngineError> {
         let dir = self.locate(id)?.dir;
         let whole = journal::whole(&dir, &self.host().signing())?;
         let trail = Trail::of(&whole.records);
@@ -131,7 +135,7 @@ impl Service {
             let before = trees.iter().rfind(|(of, _)| *of < iteration).map(|(_, tree)| tree.clone());
             let (from, tree) = (before.or(began), tree.clone());
             let note = format!("Iteration {iteration}.");
-            return Ok(Ok(Compared { repository, state, from, is_known, tree, note }));
+            return Ok(Ok(Comparison { repository, state, from, is_known, tree, note }));
         }
         let (tree, left_out) = match work {
             report::Work::Tree(tree) => (tree.clone(), None),
@@ -159,7 +163,7 @@ impl Service {
             }
         };
         let note = note(began.as_ref(), is_known, left_out.as_deref(), report::is_open(&state));
-        Ok(Ok(Compared { repository, state, from: began, is_known, tree, note }))
+        Ok(Ok(Comparison { repository, state, from: began, is_known, tree, note }))
     }
 }
 

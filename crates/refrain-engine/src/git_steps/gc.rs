@@ -12,7 +12,7 @@ use refrain_store::project::pool::{self, Slot};
 use refrain_store::project::{archive, checkout};
 use refrain_store::{LoopDir, RunnerLock, journal};
 
-use crate::git_steps::discarded::KEPT;
+use crate::git_steps::discard_refs::KEPT;
 use crate::git_steps::pool::folder;
 use crate::git_steps::repository::{marked, pinned};
 use crate::{EngineError, Service, now};
@@ -32,6 +32,8 @@ impl Service {
         let mut all = self.on_disk(&over)?;
         if let Some(repository) = self.repository_if_any()? {
             all.extend(self.merged_branches(&repository, &over)?);
+            let landed = self.uncleared_plans(&repository)?.into_iter().flat_map(|(_, branches)| branches);
+            all.extend(landed.map(|name| Garbage { kind: GarbageKind::Branch, name, bytes: 0 }));
         }
         let now = now().as_second();
         let old = self.discarded_refs().into_iter().filter(|it| it.is_old(now));
@@ -96,6 +98,11 @@ impl Service {
             }
             GarbageKind::Branch => {
                 let repository = self.repository_if_any()?.ok_or(GitError::NotARepository(path))?;
+                let mut plans = self.uncleared_plans(&repository)?.into_iter();
+                if let Some((plan, _)) = plans.find(|(_, branches)| branches.iter().any(|it| it == name)) {
+                    self.clear_plan(&plan);
+                    return Ok(repository.branch_head(name)?.map(|_| in_use(name)));
+                }
                 let found = self
                     .merged_branches(&repository, &self.loops_that_are_over()?)?
                     .into_iter()

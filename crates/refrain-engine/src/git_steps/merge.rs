@@ -91,8 +91,10 @@ pub enum NotMerged {
         gates: Vec<GateSpec>,
     },
     GateFailed {
+        revision: String,
         gate: String,
         log: Utf8PathBuf,
+        gates: Vec<GateSpec>,
     },
     /// The user's branch or files are in the way: why.
     Refused(String),
@@ -236,7 +238,8 @@ impl Service {
             if let GateOutcome::Failed(FailedGate { gate, log }) =
                 gates.verify(tree.clone(), cancel, stopped).await?
             {
-                return Ok(Err(NotMerged::GateFailed { gate: gate.to_string(), log: dir.0.join(log) }));
+                let (gate, log, gates) = (gate.to_string(), dir.0.join(log), spec.gates.clone());
+                return Ok(Err(NotMerged::GateFailed { revision, gate, log, gates }));
             }
         }
         let (to, how) = match (options.squash, base == ours) {

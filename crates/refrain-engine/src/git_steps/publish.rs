@@ -33,7 +33,7 @@ const MOST_CHECKS: usize = 5;
 const MOST_OF_A_LOG: usize = 4 << 10;
 
 /// A loop's connection to its remote and forge.
-pub(crate) struct Desk<'a> {
+pub(crate) struct Publisher<'a> {
     pub(crate) state: &'a LoopState,
     pub(crate) dir: &'a LoopDir,
     pub(crate) env: &'a [(OsString, OsString)],
@@ -86,7 +86,7 @@ fn instant(until: RetryTime, now: Timestamp) -> Option<Timestamp> {
     }
 }
 
-impl Desk<'_> {
+impl Publisher<'_> {
     /// Does it, unless it is done; what git says if it fails is the error.
     pub(crate) fn publish(&self, effect: Effect) -> Result<PublishResult, GitError> {
         let done = match effect {

@@ -25,7 +25,7 @@ use crate::child::checkout_dir::{CheckoutDir, Ready};
 use crate::driver::locks::Locks;
 use crate::git_steps::failure_branch;
 use crate::git_steps::git_words::{say, stamp};
-use crate::git_steps::publish::{self, Desk};
+use crate::git_steps::publish::{self, Publisher};
 use crate::git_steps::worktree_setup::{self, WorktreeSetup};
 use crate::{EngineError, Host, chain, now, sandbox};
 
@@ -297,7 +297,7 @@ impl Job {
     fn publish(&self, effect: Effect) -> Event {
         let result = self.repository(&self.state.spec.worktree).and_then(|repository| {
             let Self { state, dir, env, cancel, .. } = self;
-            Desk { state, dir, env, cancel, repository: &repository }.publish(effect)
+            Publisher { state, dir, env, cancel, repository: &repository }.publish(effect)
         });
         let result = result
             .unwrap_or_else(|error| PublishResult::Refused { why: Refusal::Other, said: self.say(&error) });
@@ -400,14 +400,18 @@ pub(crate) fn release(
 
 /// Makes the worktree of a loop that is to be resumed anew, from its branch, if the folder is gone; says whether it
 /// was. What was not committed in it is lost: the user who deleted it wanted that, or it cannot be helped.
-pub(crate) fn restore(state: &LoopState, env: &[(OsString, OsString)]) -> Result<bool, EngineError> {
+pub(crate) fn restore(
+    state: &LoopState,
+    env: &[(OsString, OsString)],
+    sweeper: Sweeper,
+) -> Result<bool, EngineError> {
     let Checkout::Worktree { branch, .. } = &state.spec.git.checkout else { return Ok(false) };
     let worktree = &state.spec.worktree;
     // A crash while it was made anew left it half made.
     if !state.holds_worktree() || (worktree.exists() && !refrain_git::is_half_made(worktree)) {
         return Ok(false);
     }
-    let repository = open(&state.spec.project, env, &state.spec)?;
+    let repository = open(&state.spec.project, env, &state.spec)?.with_sweeper(Some(sweeper));
     repository.restore_worktree(worktree, branch, state.git.head.as_ref())?;
     Ok(true)
 }

@@ -44,6 +44,8 @@ impl WorktreeSetup<'_> {
             .args(["-c", &script])
             .env(env)
             .swept_by(Some(sweeper))
+            // It runs the project's code, which agents of earlier tasks may have written.
+            .confined(true)
             .cancel(*cancel)
             .limit(LONGEST)
             .most(MOST);

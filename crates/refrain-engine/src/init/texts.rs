@@ -21,7 +21,10 @@ pub(super) fn configuration(choices: &Choices, offer: &Offer) -> String {
     if let Some(agent) = &choices.agent {
         text.push_str(&format!("agent = {}\n", toml_text(agent)));
     }
-    text.push_str(&format!("auto-gates = {}{}\n", choices.gates, remark(choices, offer)));
+    text.push_str(&match choices.gates && !offer.has_required() {
+        true => "# No test was found that could be a gate; refrain start --gate CMD adds one.\n".to_owned(),
+        false => format!("auto-gates = {}{}\n", choices.gates, remark(choices, offer)),
+    });
     let (workflow, worktree) = match choices.git {
         GitUse::Worktree => ("commit", true),
         GitUse::Commit => ("commit", false),

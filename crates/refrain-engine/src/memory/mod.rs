@@ -1,10 +1,10 @@
 //! Memories of finished loops: for surfaces ([`Service`]), for a loop that begins ([`recall`]) and for one that has
-//! ended ([`after`]). If anything is wrong with them, a loop begins, runs and ends as without them, and the problem is
+//! ended ([`loop_memories`]). If anything is wrong with them, a loop begins, runs and ends as without them, and the problem is
 //! reported. The file is written by `refrain_store::memory`.
 
-mod after;
-mod afterwards;
-mod embed;
+mod background_work;
+mod embeddings;
+mod loop_memories;
 mod recall;
 
 use jiff::Timestamp;
@@ -12,11 +12,11 @@ use refrain_core::memory::{Kind, Memory, MemoryId, Origin, Ranked, fit, rank};
 use refrain_secrets as secrets;
 use refrain_store::memory::{self, JudgesAsked, MemoryError, MemoryFilter, Vector};
 
-pub use self::after::Remembrance;
-pub(crate) use self::after::remember;
-pub use self::afterwards::ReflectionOutcome;
-pub(crate) use self::afterwards::begin as look_back_on;
-use self::embed::{Embedder, catch_up};
+pub use self::background_work::ReflectionOutcome;
+pub(crate) use self::background_work::begin as look_back_on;
+use self::embeddings::{Embedder, catch_up};
+pub use self::loop_memories::Remembrance;
+pub(crate) use self::loop_memories::remember;
 pub(crate) use self::recall::{note_use, recall};
 use crate::{Service, chain, now};
 

@@ -5,7 +5,7 @@ use refrain_core::Spec;
 use refrain_core::memory::{MemorySpec, goal, rank, select};
 use refrain_store::memory::{self, Vector};
 
-use super::embed::{Embedder, catch_up};
+use super::embeddings::{Embedder, catch_up};
 use crate::{Host, chain, now};
 
 /// Recalls what has to do with the loop's goal, if its prompt is to have memories. Answers with what went wrong: the

@@ -349,7 +349,7 @@ impl Log {
         self.shown += read as u64;
         if is_bounded && self.shown > MOST_SHOWN {
             let more = format!(
-                "\n[... what is printed from here on is left out here; all of it: {} ...]\n",
+                "\n[... what is printed from here on is omitted here; all of it: {} ...]\n",
                 self.path
             );
             bytes.extend_from_slice(more.as_bytes());

@@ -3,7 +3,7 @@
 
 mod exporter;
 mod runners;
-mod whole;
+mod session_export;
 
 use std::time::Duration;
 
@@ -15,16 +15,16 @@ use crate::{Host, chain, http};
 
 pub use exporter::Exporter;
 pub(crate) use exporter::TaskExport;
-pub(crate) use whole::tell_of_session;
+pub(crate) use session_export::tell_of_session;
 
 /// How long a collector may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
-    #[error("{0} is no URL of a collector; accepted is one of http or https, like http://localhost:4318")]
+    #[error("{0} is no URL of a collector; accepted: one of http or https, like http://localhost:4318")]
     Url(&'static str),
-    #[error("{0} is no list of headers; accepted is NAME=VALUE, with commas between them")]
+    #[error("{0} is no list of headers; accepted: NAME=VALUE, with commas between them")]
     Headers(&'static str),
     #[error("nothing can be sent from here")]
     Client(#[source] reqwest::Error),
@@ -145,7 +145,7 @@ impl Variables<'_> {
                 Some(pairs) => attributes = pairs,
                 None => {
                     odd = Some(format!(
-                        "{name} is no list of NAME=VALUE with commas between them; it is left out"
+                        "{name} is no list of NAME=VALUE with commas between them; it is omitted"
                     ))
                 }
             }

@@ -63,7 +63,7 @@ enum Form {
 }
 
 #[derive(Debug)]
-pub(crate) enum Undelivered {
+pub(crate) enum DeliveryError {
     /// It may be accepted later; not before this time, if the receiver named one.
     Again(String, Option<Duration>),
     /// The receiver does not want it.
@@ -108,8 +108,8 @@ impl Webhook {
     }
 
     /// Posts the notice, once.
-    pub(crate) async fn post(&self, notice: &Notice, patience: Duration) -> Result<(), Undelivered> {
-        let refused = |error: serde_json::Error| Undelivered::Refused(error.to_string());
+    pub(crate) async fn post(&self, notice: &Notice, patience: Duration) -> Result<(), DeliveryError> {
+        let refused = |error: serde_json::Error| DeliveryError::Refused(error.to_string());
         let request = self.client.post(self.url.clone()).timeout(patience);
         let request = match &self.form {
             Form::Signed(key) => {
@@ -131,7 +131,7 @@ impl Webhook {
         match request.send().await {
             Ok(answer) => judged(&answer),
             // The URL may hold secrets.
-            Err(error) => Err(Undelivered::Again(chain(&error.without_url()), None)),
+            Err(error) => Err(DeliveryError::Again(chain(&error.without_url()), None)),
         }
     }
 }
@@ -180,7 +180,7 @@ impl Message {
 }
 
 /// The meaning of an answer: accepted, maybe later, or never.
-fn judged(answer: &Response) -> Result<(), Undelivered> {
+fn judged(answer: &Response) -> Result<(), DeliveryError> {
     let status = answer.status();
     let said = || format!("it answered {}", status.as_u16());
     let again = [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_EARLY, StatusCode::TOO_MANY_REQUESTS];
@@ -190,9 +190,9 @@ fn judged(answer: &Response) -> Result<(), Undelivered> {
     if status.is_server_error() || again.contains(&status) {
         let rest = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
         let rest = rest.map(|seconds| Duration::from_secs(seconds).min(LONGEST_REST));
-        return Err(Undelivered::Again(said(), rest));
+        return Err(DeliveryError::Again(said(), rest));
     }
-    Err(Undelivered::Refused(said()))
+    Err(DeliveryError::Refused(said()))
 }
 
 #[cfg(test)]

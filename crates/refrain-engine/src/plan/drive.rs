@@ -1,8 +1,8 @@
 //! A plan's runner at work: as for a loop (`dispatcher`), one handler (`inputs`) turns every input into events, the
 //! core decides the next step, and `doing` does it. The loops of the tasks run beside it, in the same process.
 
-mod doing;
 mod inputs;
+mod steps;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -8,16 +8,17 @@ use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::git::{GitPins, Oid, RepoPath};
 use refrain_core::plan::{
     Merged, PlanEvent, PlanSpec, PlanState, RemadeWave, Return, Stage, TaskCommit, TaskId, TaskState,
-    Unmerged,
+    Unmerged, WaveNumber,
 };
 use refrain_core::text::{clip, printable};
 use refrain_git::{
     Cancel, GitError, HandOverRequest, HandedOver, LandRequest, Landed, LinearBranch, MergeRequest,
-    Merged as Merge, RemakeRequest, Repository, Wave, WaveRequest, Work, Worktree,
+    Merged as Merge, RemakeRequest, Repository, Sweeper, Wave, WaveRequest, Work, Worktree,
 };
 use refrain_store::project::pool::Slot;
 use refrain_store::{LoopDir, Project};
 
+use crate::git_steps::repository;
 use crate::{Host, Service, chain};
 
 /// The longest subject of a commit that a title makes, in bytes.
@@ -29,6 +30,8 @@ pub(crate) struct Landing {
     pub(super) state_home: Utf8PathBuf,
     pub(super) env: Vec<(OsString, OsString)>,
     pins: Option<Box<GitPins>>,
+    /// The sandbox of what git runs for a plan that has one.
+    sweeper: Option<Sweeper>,
     /// The repository, once it was found: it is asked something again and again, and stays where it is.
     found: Arc<OnceLock<Repository>>,
 }
@@ -41,13 +44,16 @@ impl Landing {
         env: Vec<(OsString, OsString)>,
     ) -> Self {
         let state_home = host.state_home.clone();
-        Self { state_home, ..Self::of(service, state.spec.each.git.pins.clone(), env) }
+        let each = &state.spec.each;
+        let dir = service.project().plan_dir(&state.spec.id);
+        let sweeper = each.sandbox.as_ref().map(|_| repository::sweeper(host, each, &dir));
+        Self { state_home, sweeper, ..Self::of(service, each.git.pins.clone(), env) }
     }
 
     /// Of a repository whose git runs what was pinned.
     pub(crate) fn of(service: &Service, pins: Option<Box<GitPins>>, env: Vec<(OsString, OsString)>) -> Self {
         let (project, state_home) = (service.project().clone(), service.host().state_home.clone());
-        Self { project, state_home, env, pins, found: Arc::default() }
+        Self { project, state_home, env, pins, sweeper: None, found: Arc::default() }
     }
 
     fn open(&self, folder: &Utf8Path) -> Result<Repository, GitError> {
@@ -69,7 +75,8 @@ impl Landing {
                 let opened = self.open(&self.project.root)?;
                 self.found.get_or_init(|| opened).again()
             }
-        };
+        }
+        .with_sweeper(self.sweeper.clone());
         Ok(match cancel {
             Some(cancel) => repository.with_cancel(cancel.clone()),
             None => repository,
@@ -83,7 +90,7 @@ impl Landing {
         if repository.root() == at {
             return Ok(repository);
         }
-        let there = self.open(at)?;
+        let there = self.open(at)?.with_sweeper(self.sweeper.clone());
         Ok(match cancel {
             Some(cancel) => there.with_cancel(cancel.clone()),
             None => there,
@@ -263,15 +270,14 @@ impl Landing {
     pub(super) fn complete_wave(
         &self,
         state: &PlanState,
-        wave: u32,
+        wave: WaveNumber,
         cancel: &Cancel,
     ) -> Result<PlanEvent, GitError> {
-        let place = wave as usize - 1;
-        let is_its = |id: &TaskId| state.task(id).is_some_and(|task| task.wave == Some(place));
+        let place = wave.place();
+        let is_its = |id: &TaskId| state.task(id).is_some_and(|task| task.wave == place);
         let (mut its, mut later): (Vec<_>, Vec<_>) =
             state.line.iter().cloned().partition(|(id, _)| is_its(id));
-        let landed =
-            |task: &&TaskState| task.wave == Some(place) && matches!(task.stage, Stage::Landed { .. });
+        let landed = |task: &&TaskState| task.wave == place && matches!(task.stage, Stage::Landed { .. });
         let mut tasks: Vec<TaskId> =
             state.tasks.iter().filter(landed).map(|task| task.card.id.clone()).collect();
         let made_of = state.trunk.as_ref().zip(state.tip.as_ref()).filter(|_| !its.is_empty());
@@ -305,7 +311,7 @@ impl Landing {
         &self,
         repository: &Repository,
         state: &PlanState,
-        (wave, its): (u32, &[(TaskId, Oid)]),
+        (wave, its): (WaveNumber, &[(TaskId, Oid)]),
         stand: &Oid,
         cancel: &Cancel,
     ) -> Result<Option<RemadeWave>, GitError> {
@@ -480,7 +486,7 @@ pub(super) fn refused(why: impl Into<Option<String>>) -> PlanEvent {
     PlanEvent::HandedOver { head: None, rest: Vec::new(), waves: Vec::new(), refused: why.into() }
 }
 
-fn remade(wave: u32, its: &[(TaskId, Oid)], commit: Oid, chain: Vec<Oid>) -> RemadeWave {
+fn remade(wave: WaveNumber, its: &[(TaskId, Oid)], commit: Oid, chain: Vec<Oid>) -> RemadeWave {
     let pairs = its.iter().zip(chain);
     let commits = pairs.map(|((task, _), commit)| TaskCommit { task: task.clone(), commit }).collect();
     RemadeWave { wave, commit, commits }

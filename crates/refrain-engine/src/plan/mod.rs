@@ -1,17 +1,17 @@
 //! Plans: their journal, the loops of their tasks, all in this process, and their git steps. The next step is decided
 //! in `refrain_core::plan`; here it is done, and recorded.
 
-mod asking;
 mod drive;
-mod ends;
+mod history;
 pub(crate) mod landing;
-mod looking;
+mod outcome;
+mod requests;
 mod round;
 mod runner;
 mod service;
 mod status;
 mod statuses;
-mod told;
+mod task_prompt;
 mod tuner;
 pub(crate) mod verify;
 mod work;
@@ -22,7 +22,7 @@ use crate::observe::journal_reader::JournalReader;
 
 pub use runner::PlanRunner;
 pub use status::usual_jobs;
-pub use told::{Texts, read_told};
+pub use task_prompt::{Texts, read_told};
 
 /// Follows a plan: its events, read from disk, for the terminal that started it and for `watch` alike.
 pub type PlanFollower = JournalReader<PlanEvent>;

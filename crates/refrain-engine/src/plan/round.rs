@@ -21,9 +21,9 @@ use refrain_store::tasks::TaskFile;
 use refrain_store::{LoopDir, journal};
 use tokio::sync::Semaphore;
 
-use super::asking::tell;
 use super::landing::Landing;
-use super::told;
+use super::requests::tell;
+use super::task_prompt;
 use crate::blocking::blocking;
 use crate::git_steps::repository;
 use crate::git_steps::worktree_setup::WorktreeSetup;
@@ -313,7 +313,7 @@ impl Round {
             }
         };
         let (graph, _) = Graph::build(tasks);
-        let prompt = told::prompt(self, &graph, id, (repository, begin))?;
+        let prompt = task_prompt::prompt(self, &graph, id, (repository, begin))?;
         let at = graph.index(id).ok_or_else(|| EngineError::TaskGone(id.clone()))?;
         let task = &graph.tasks()[at];
         // The file may name another command than when the plan was started: another agent can have written it.

@@ -8,7 +8,7 @@ use refrain_core::event::FORMAT;
 use refrain_core::plan::{PlanEvent, PlanGrant, PlanSpec, PlanStarted, PlanState, TaskId};
 use refrain_core::text::nearest;
 use refrain_core::{LoopId, Spec};
-use refrain_git::Repository;
+use refrain_git::{GitError, Repository};
 use refrain_proc::detach::Detached;
 use refrain_store::project::archive;
 use refrain_store::{Journal, LoopDir, PlansLock, RunnerLock, journal};
@@ -91,7 +91,7 @@ impl Service {
         repository.check_version()?;
         let base = repository.survey()?;
         if base.head.is_none() {
-            return Err(EngineError::Unborn(self.project.worktree.clone()));
+            return Err(GitError::Unborn(self.project.worktree.clone()).into());
         }
         if let Some(operation) = base.operation {
             return Err(EngineError::InProgress { operation, worktree: self.project.worktree.clone() });

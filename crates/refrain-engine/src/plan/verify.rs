@@ -23,7 +23,7 @@ use tokio::time::{Instant, sleep_until};
 use super::landing::{HandingOver, Landing, refused};
 use crate::blocking::blocking;
 use crate::child::checkout_dir::CleanCheckout;
-use crate::child::{ChildEvent, Supervised, command_job, supervise};
+use crate::child::{ChildEvent, SupervisorReports, command_job, supervise};
 use crate::sandbox::Confined;
 use crate::{EngineError, Host, chain, now};
 
@@ -194,7 +194,7 @@ impl TreeVerification<'_> {
 
     async fn run_gates(
         &self,
-        supervised: &mut Supervised,
+        supervised: &mut SupervisorReports,
         spec: Spec,
         stopped: &mut watch::Receiver<bool>,
     ) -> Result<GateOutcome<FailedGate>, EngineError> {
@@ -243,7 +243,7 @@ fn check_out(landing: &Landing, tree: &Oid, cancel: &Cancel) -> Result<CleanChec
 }
 
 async fn run_gate(
-    supervised: &mut Supervised,
+    supervised: &mut SupervisorReports,
     of: &LoopState,
     (gate, command): (&GateSpec, &str),
     (run, dir, host): (u32, &LoopDir, &Host),

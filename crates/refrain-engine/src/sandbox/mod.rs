@@ -14,8 +14,11 @@ use std::os::unix::net::UnixStream;
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_agents::{environment, generic};
 use refrain_core::Spec;
-use refrain_core::sandbox::{self, PROXY_PORT, Policy, Role, SandboxSpec};
+use refrain_core::gate::Check;
+use refrain_core::protect::first_program;
+use refrain_core::sandbox::{self, Mechanism, PROXY_PORT, Policy, Role, SandboxSpec};
 use refrain_core::spec::Permissions;
+use refrain_proc::program::in_path;
 use refrain_proc::tool::Confinement;
 use refrain_proc::{Job, OWN_PROGRAM, Stdin};
 use refrain_sandbox::{Cause, HELPER_VERB, Plan, Refusal};
@@ -24,7 +27,7 @@ use crate::Host;
 
 pub(crate) use proxy::RefusedHosts;
 pub use refrain_sandbox::run as run_helper;
-pub use registries::registries;
+pub use registries::{Registries, registries};
 
 /// The first word of the command line of a helper of the sandbox.
 pub const SANDBOX_VERB: &str = HELPER_VERB;
@@ -81,11 +84,15 @@ impl Confined<'_> {
             let is_given = self.spec.agent.env.contains_key(&name);
             sandbox::passes(self.role, &name, is_given).then_some((name, value))
         });
-        let env = of_user.chain(sandbox::proxy_variables()).chain(job.env.iter().cloned()).collect();
         let is_shown = |word: &&String| Utf8Path::new(word).starts_with(self.loop_dir);
         let show = job.argv.iter().filter(is_shown).map(Utf8PathBuf::from).collect();
         let places = places::places(self.spec, self.host, &job.dir, (show, Some(self.loop_dir)));
         let policy = sandbox::policy(sandbox, self.role, &places);
+        let own = match policy.mechanism {
+            Mechanism::Namespaces => sandbox::proxy_variables(),
+            Mechanism::Files => sandbox::temporary_variables(&policy),
+        };
+        let env = of_user.chain(own).chain(job.env.iter().cloned()).collect();
         plan(job.argv.clone(), job.dir.clone(), env, policy)
     }
 }
@@ -101,7 +108,8 @@ pub(crate) fn of_git(spec: &Spec, host: &Host, loop_dir: &Utf8Path) -> Option<Co
 }
 
 fn plan(argv: Vec<String>, dir: Utf8PathBuf, env: Vec<(String, String)>, policy: Policy) -> Plan {
-    let listen = std::iter::once(PROXY_PORT).chain(policy.localhost.iter().copied()).collect();
+    let proxy = (policy.mechanism == Mechanism::Namespaces).then_some(PROXY_PORT);
+    let listen = proxy.into_iter().chain(policy.localhost.iter().copied()).collect();
     Plan { argv, dir, env, policy, listen }
 }
 
@@ -114,26 +122,65 @@ pub fn probe(host: &Host, spec: &Spec, sandbox: &SandboxSpec) -> Result<(), NoSa
 }
 
 fn agent_policy(host: &Host, spec: &Spec, sandbox: &SandboxSpec) -> Policy {
-    let places = places::places(spec, host, &spec.working_dir, (Vec::new(), None));
-    sandbox::policy(sandbox, Role::Agent(spec.agent.kind), &places)
+    role_policy(host, spec, sandbox, Role::Agent(spec.agent.kind))
 }
 
-/// The agent's program, if the sandbox of the loop hides it.
+fn role_policy(host: &Host, spec: &Spec, sandbox: &SandboxSpec, role: Role) -> Policy {
+    let spec = Spec { sandbox: Some(sandbox.clone()), ..spec.clone() };
+    let places = places::places(&spec, host, &spec.working_dir, (Vec::new(), None));
+    sandbox::policy(sandbox, role, &places)
+}
+
+/// What a command of the loop needs, and its sandbox hides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hidden {
+    /// `the agent`, or `gate NAME`.
+    pub owner: String,
+    pub path: Utf8PathBuf,
+    /// Whether it is the program of the command, which cannot be started without it.
+    pub is_program: bool,
+}
+
+/// What the commands of a loop need, and its sandbox would hide.
 #[must_use]
-pub fn hidden_program(host: &Host, spec: &Spec, sandbox: &SandboxSpec) -> Option<Utf8PathBuf> {
+pub fn hidden(host: &Host, spec: &Spec, sandbox: &SandboxSpec) -> Vec<Hidden> {
     let env = environment::base(spec, host.env.iter().cloned());
-    let program = Utf8PathBuf::try_from(generic::locate(spec, &env).ok()?).ok()?;
-    let policy = agent_policy(host, spec, sandbox);
-    let target = program.canonicalize_utf8().unwrap_or_else(|_| program.clone());
-    [program, target].into_iter().find(|path| policy.hides(path))
+    let program = generic::locate(spec, &env).ok().and_then(|path| Utf8PathBuf::try_from(path).ok());
+    let agent = agent_policy(host, spec, sandbox);
+    let gate = role_policy(host, spec, sandbox, Role::Gate);
+    let row = |owner: String, is_program| move |path| Hidden { owner, path, is_program };
+    let of_agent = program.and_then(|path| hidden_path(&agent, path)).map(row("the agent".to_owned(), true));
+    let of_gates = spec.gates.iter().flat_map(|it| {
+        let Check::Command(command) = &it.check else { return Vec::new() };
+        let owner = format!("gate {}", it.name);
+        let first = first_program(command);
+        let program = first.as_ref().and_then(|name| match name.contains('/') {
+            true => Some(spec.working_dir.join(name)),
+            false => Utf8PathBuf::try_from(in_path(name, &env)?).ok(),
+        });
+        let words = shlex::split(command).unwrap_or_default().into_iter();
+        let words = words.filter(|word| word.starts_with('/') && Some(word) != first.as_ref());
+        let words = words.map(Utf8PathBuf::from).filter(|path| path.is_file());
+        let program = program.into_iter().map(|path| (path, true));
+        let all = program.chain(words.map(|path| (path, false)));
+        all.filter_map(|(path, is_program)| Some(row(owner.clone(), is_program)(hidden_path(&gate, path)?)))
+            .collect()
+    });
+    of_agent.into_iter().chain(of_gates).collect()
 }
 
-/// Whether this machine can have any sandbox: nothing in it may be written.
+/// The path, or what it leads to, if the policy hides it.
+fn hidden_path(policy: &Policy, path: Utf8PathBuf) -> Option<Utf8PathBuf> {
+    let target = path.canonicalize_utf8().unwrap_or_else(|_| path.clone());
+    [path, target].into_iter().find(|path| policy.hides(path))
+}
+
+/// Whether this machine can have any sandbox of that kind: nothing in it may be written.
 ///
 /// # Errors
 /// Why not, for a person.
-pub fn probe_machine(host: &Host) -> Result<(), NoSandbox> {
-    let policy = Policy { processes: SandboxSpec::PROCESSES, ..Policy::default() };
+pub fn probe_machine(host: &Host, mechanism: Mechanism) -> Result<(), NoSandbox> {
+    let policy = Policy { mechanism, processes: SandboxSpec::PROCESSES, ..Policy::default() };
     probe_policy(host, policy, "/".into())
 }
 

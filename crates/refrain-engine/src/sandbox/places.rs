@@ -1,10 +1,11 @@
 //! The places of a loop on this machine, for its sandbox.
 
 use std::ffi::OsString;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::Spec;
-use refrain_core::sandbox::{GitFolders, Places};
+use refrain_core::sandbox::{GitFolders, Mechanism, Places};
 use refrain_core::spec::AgentKind;
 
 use crate::Host;
@@ -16,14 +17,15 @@ const MOST_MODULES: usize = 200;
 const LONGEST_PATH: u64 = 8 << 10;
 
 /// Variables that say where an agent's home is, and its path in there.
-const HOMES: [(&str, &str, AgentKind); 6] = [
+const HOMES: [(&str, &str, AgentKind); 5] = [
     ("CLAUDE_CONFIG_DIR", "", AgentKind::Claude),
     ("CODEX_HOME", "", AgentKind::Codex),
     ("XDG_CONFIG_HOME", "opencode", AgentKind::Opencode),
     ("XDG_DATA_HOME", "opencode", AgentKind::Opencode),
     ("XDG_STATE_HOME", "opencode", AgentKind::Opencode),
-    ("XDG_CACHE_HOME", "opencode", AgentKind::Opencode),
 ];
+/// The same of an agent's caches.
+const CACHES: [(&str, &str, AgentKind); 1] = [("XDG_CACHE_HOME", "opencode", AgentKind::Opencode)];
 
 /// Variables that say where credentials are, and their path in there.
 const CREDENTIALS: [(&str, &str); 20] = [
@@ -62,18 +64,25 @@ pub(super) fn places(
             spec.working_dir.strip_prefix(&spec.worktree).map_or(0, |inside| inside.components().count());
         dir.ancestors().nth(depth).unwrap_or(dir).to_owned()
     });
+    let checkout_git = checkout.as_deref().and_then(git_dirs);
+    let linked = checkout_git.clone().filter(|git| is_linked_to(&spec.project, git));
     // A gate in a checkout of its own reads its history.
-    show.extend(checkout.as_deref().and_then(git_dirs).into_iter().flat_map(|git| [git.own, git.common]));
-    let git = git_dirs(&spec.worktree);
+    show.extend(checkout_git.into_iter().flat_map(|git| [git.own, git.common]));
+    let is_files = spec.sandbox.as_ref().is_some_and(|sandbox| sandbox.mechanism == Mechanism::Files);
+    let git = git_dirs(&spec.worktree).filter(|git| !is_files || is_linked_to(&spec.project, git));
     let modules = git.as_ref().map(|git| modules(&git.common.join("modules"))).unwrap_or_default();
     let env = host.env.as_slice();
-    let homes = HOMES
-        .iter()
-        .flat_map(|(name, inside, kind)| named_by(env, name, inside).into_iter().map(|path| (*kind, path)));
+    let of_agents = |rows: &[(&str, &str, AgentKind)]| {
+        let named = rows.iter().flat_map(|(name, inside, kind)| {
+            named_by(env, name, inside).into_iter().map(|path| (*kind, path))
+        });
+        named.collect()
+    };
     let credentials = CREDENTIALS.iter().flat_map(|(name, inside)| named_by(env, name, inside));
     Places {
         home: variable(env, "HOME").map_or_else(|| "/nonexistent".into(), Utf8PathBuf::from),
         checkout,
+        checkout_git: linked.map(|git| git.own),
         worktree: spec.worktree.clone(),
         git,
         modules,
@@ -86,9 +95,24 @@ pub(super) fn places(
             spec.project.join(".refrain/data"),
         ],
         show,
-        agent_homes: homes.collect(),
+        agent_homes: of_agents(&HOMES),
+        agent_caches: of_agents(&CACHES),
         cache_layer: loop_dir.map(|dir| dir.join("caches")),
+        temporary: loop_dir.map(|dir| dir.join("tmp").join(unique())),
     }
+}
+
+/// A name that no other process of this machine has now.
+fn unique() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Whether these are the folders of a linked worktree of the project: without namespaces, an agent can write what leads
+/// to them.
+fn is_linked_to(project: &Utf8Path, git: &GitFolders) -> bool {
+    let common = git_dirs(project).and_then(|of_project| of_project.common.canonicalize_utf8().ok());
+    common.is_some_and(|common| git.common == common && git.own.parent() == Some(&common.join("worktrees")))
 }
 
 fn variable<'a>(env: &'a [(OsString, OsString)], name: &str) -> Option<&'a str> {

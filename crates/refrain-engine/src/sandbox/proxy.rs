@@ -14,7 +14,7 @@ use refrain_core::sandbox::{
     Host, PROXY_PORT, Policy, ProxyDecision, RefusedHost, Request, answer, is_public,
 };
 use refrain_proc::keeper::{FrameReader, send};
-use refrain_sandbox::{Plan, Reply};
+use refrain_sandbox::{Originals, Plan, Reply};
 use rustls::server::Acceptor;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream, lookup_host};
@@ -98,6 +98,7 @@ pub(super) fn serve(
         refused,
         connections: Arc::new(Semaphore::new(MOST_CONNECTIONS)),
     });
+    let originals = Originals::read(&plan.policy);
     let run = move || {
         // A sandbox that is gone reads nothing, and its end is reported by its process.
         if send(&socket, &plan, &[stdin.as_fd()]).is_err() {
@@ -105,6 +106,8 @@ pub(super) fn serve(
         }
         drop((plan, stdin));
         let _ = attend(socket, &network);
+        // The sandbox does this itself, unless it was killed.
+        let _ = originals.restore();
     };
     std::thread::Builder::new().name("sandbox".to_owned()).stack_size(1 << 20).spawn(run).map(drop)
 }
@@ -182,10 +185,10 @@ async fn proxy(mut client: TcpStream, network: &Network) -> io::Result<()> {
     let name = format!("{}:{}", host.name, host.port);
     let mut server = match timeout(PATIENCE, dial(&host, network)).await {
         Ok(Ok(server)) => server,
-        Ok(Err(Undialled::Private)) => {
+        Ok(Err(DialError::Private)) => {
             return refuse(client, network, &name, "it resolves to a private address").await;
         }
-        Ok(Err(Undialled::Io(error))) => {
+        Ok(Err(DialError::Io(error))) => {
             return respond(client, "502 Bad Gateway", &format!("{name}: {error}")).await;
         }
         Err(_) => return respond(client, "504 Gateway Timeout", &format!("{name} does not answer")).await,
@@ -230,20 +233,20 @@ async fn respond(mut client: TcpStream, status: &str, text: &str) -> io::Result<
     client.shutdown().await
 }
 
-enum Undialled {
+enum DialError {
     /// The name leads into a network that is not public.
     Private,
     Io(io::Error),
 }
 
-impl From<io::Error> for Undialled {
+impl From<io::Error> for DialError {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
     }
 }
 
 /// Resolves the name once, and connects to that address.
-async fn dial(host: &Host, network: &Network) -> Result<TcpStream, Undialled> {
+async fn dial(host: &Host, network: &Network) -> Result<TcpStream, DialError> {
     if let Some(address) = host.address {
         return Ok(TcpStream::connect(SocketAddr::new(address, host.port)).await?);
     }
@@ -254,7 +257,7 @@ async fn dial(host: &Host, network: &Network) -> Result<TcpStream, Undialled> {
     let is_any = !addresses.is_empty();
     let public: Vec<_> = addresses.into_iter().filter(|address| is_public(address.ip())).collect();
     if public.is_empty() && is_any {
-        return Err(Undialled::Private);
+        return Err(DialError::Private);
     }
     Ok(TcpStream::connect(&*public).await?)
 }

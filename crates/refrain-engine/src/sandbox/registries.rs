@@ -20,11 +20,20 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const ASK_PIP: &str = "from pip._internal.models.index import PyPI\n\
                        print(PyPI.simple_url)\nprint('https://' + PyPI.file_storage_domain + '/')";
 
-/// The hosts of the registries, each once. Tools are asked outside of the project, so that it configures none of them, and only
-/// if its lock file names no registry.
+/// The registries of a project.
+#[derive(Debug, Default)]
+pub struct Registries {
+    /// Their hosts, each once.
+    pub hosts: Vec<Host>,
+    /// Those that only a lock file names, with the name of the file: it comes with the repository.
+    pub unknown: Vec<(Host, &'static str)>,
+}
+
+/// The registries that lock files name; if none of a tool does, those that the tool says. Tools are asked outside of the
+/// project, so that it configures none of them.
 #[must_use]
-pub fn registries(host: &crate::Host, spec: &Spec) -> Vec<Host> {
-    let (mut found, mut tools) = (Vec::new(), BTreeMap::new());
+pub fn registries(host: &crate::Host, spec: &Spec) -> Registries {
+    let (mut named, mut tools) = (Vec::new(), BTreeMap::new());
     let mut folders = vec![spec.worktree.as_path(), spec.working_dir.as_path()];
     folders.dedup();
     for (folder, (name, tool, is_lock)) in
@@ -39,15 +48,24 @@ pub fn registries(host: &crate::Host, spec: &Spec) -> Vec<Host> {
         } else {
             Vec::new()
         };
-        let named = registries_of(name, &String::from_utf8_lossy(&text));
-        *tools.entry(tool).or_insert(false) |= !named.is_empty();
-        found.extend(named);
+        let hosts = registries_of(name, &String::from_utf8_lossy(&text));
+        *tools.entry(tool).or_insert(false) |= !hosts.is_empty();
+        named.extend(hosts.into_iter().map(|host| (host, name)));
     }
-    for (tool, _) in tools.into_iter().filter(|(_, is_named)| !is_named) {
-        found.extend(ask(tool, &host.env, &spec.worktree));
+    let mut found = Registries::default();
+    let mut known = Vec::new();
+    for (tool, is_named) in tools {
+        let said = ask(tool, &host.env, &spec.worktree);
+        if !is_named {
+            found.hosts.extend(said.iter().cloned());
+        }
+        known.extend(said);
     }
-    found.sort();
-    found.dedup();
+    found.hosts.extend(named.iter().map(|(host, _)| host.clone()));
+    found.unknown = named.into_iter().filter(|(host, _)| !known.contains(host)).collect();
+    found.hosts.sort();
+    found.hosts.dedup();
+    found.unknown.dedup_by(|a, b| a.0 == b.0);
     found
 }
 

@@ -8,6 +8,7 @@ use camino::Utf8Path;
 use refrain_agents::environment;
 use refrain_core::formats::detect::{Listing, Offer, READ_AT_MOST, offer, wanted};
 use refrain_core::gate::Check;
+use refrain_core::glob::PathGlob;
 use refrain_git::{GitError, Repository};
 
 use crate::{EngineError, Service};
@@ -23,12 +24,7 @@ impl Service {
     /// Errors: [`EngineError`] if git cannot be asked, or a folder without a repository holds more than 50,000 files.
     pub fn offer(&self, working_dir: &Utf8Path) -> Result<Offer, EngineError> {
         let worktree = &self.project.worktree;
-        let env = environment::of_person(self.host.env.iter().cloned());
-        let (paths, is_repository) = match Repository::open(worktree, &env) {
-            Ok(repository) => (repository.files()?, true),
-            Err(GitError::NotARepository(_) | GitError::Missing(_)) => (walk(worktree)?, false),
-            Err(error) => return Err(error.into()),
-        };
+        let (paths, is_repository) = self.files()?;
         let text = |path: &str| Some((path.to_owned(), read(&worktree.join(path))?));
         let mut texts: Vec<_> =
             wanted(paths.iter().map(String::as_str)).into_iter().filter_map(text).collect();
@@ -57,6 +53,36 @@ impl Service {
             }
         }
         Ok(offer)
+    }
+
+    /// The globs that cover no file of the worktree, as git lists them; a path without wildcards may also be one that git
+    /// ignores.
+    pub fn globs_without_files<'g>(
+        &self,
+        globs: impl IntoIterator<Item = &'g String>,
+    ) -> Result<Vec<&'g str>, EngineError> {
+        let globs: Vec<_> = globs.into_iter().map(String::as_str).collect();
+        if globs.is_empty() {
+            return Ok(globs);
+        }
+        let (paths, _) = self.files()?;
+        let covers = |glob: &PathGlob| glob.matches_any(paths.iter().map(String::as_bytes));
+        let is_there = |glob: &str| {
+            let path = self.project.worktree.join(glob.trim_matches('/'));
+            path.symlink_metadata().is_ok() || glob.parse::<PathGlob>().is_ok_and(|glob| covers(&glob))
+        };
+        Ok(globs.into_iter().filter(|glob| !is_there(glob)).collect())
+    }
+
+    /// The files of the worktree, and whether git listed them.
+    fn files(&self) -> Result<(BTreeSet<String>, bool), EngineError> {
+        let worktree = &self.project.worktree;
+        let env = environment::of_person(self.host.env.iter().cloned());
+        match Repository::open(worktree, &env) {
+            Ok(repository) => Ok((repository.files()?, true)),
+            Err(GitError::NotARepository(_) | GitError::Missing(_)) => Ok((walk(worktree)?, false)),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 

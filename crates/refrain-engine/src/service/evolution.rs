@@ -1,5 +1,5 @@
 //! Proposals to a project's instructions for agents, from finished loops: an agent is asked, in a process of its own
-//! (`memory/afterwards`), what it would change. Its answer passes the gates of `core::evolution` or is dropped; a
+//! (`memory/background_work`), what it would change. Its answer passes the gates of `core::evolution` or is dropped; a
 //! person applies or dismisses the proposal. None of that can change the loop.
 
 use std::fs;
@@ -54,7 +54,7 @@ pub enum EvolutionError {
 }
 
 #[derive(Clone, Debug)]
-pub struct Proposed {
+pub struct ProposalEffect {
     pub proposal: Proposal,
     /// What it changes, as a patch; none if the file is another by now.
     pub patch: Option<String>,
@@ -159,8 +159,8 @@ impl Service {
     }
 
     /// The proposals to the instructions of this project, newest first.
-    pub fn proposals(&self) -> Result<Vec<Proposed>, EngineError> {
-        let found = proposals::list(&self.project);
+    pub fn proposals(&self) -> Result<Vec<ProposalEffect>, EngineError> {
+        let found = proposals::list(&self.project)?;
         let mut loops = Vec::new();
         // Only what was taken over is measured.
         if found.iter().any(|proposal| proposal.standing == ProposalState::Applied) {
@@ -172,7 +172,7 @@ impl Service {
         let shown = |proposal: Proposal| {
             let at = proposal.decided_at.filter(|_| proposal.standing == ProposalState::Applied);
             let patch = self.current(&proposal).ok().map(|old| diff(&proposal.file, &old, &proposal.changes));
-            Proposed { patch, measured: at.map(|at| measured(at, &loops)), proposal }
+            ProposalEffect { patch, measured: at.map(|at| measured(at, &loops)), proposal }
         };
         Ok(found.into_iter().map(shown).collect())
     }
@@ -210,7 +210,7 @@ impl Service {
     }
 
     fn open_proposal(&self, id: &LoopId) -> Result<Proposal, EvolutionError> {
-        let found = proposals::read(&self.project, id).ok_or_else(|| EvolutionError::None(id.clone()))?;
+        let found = proposals::read(&self.project, id)?.ok_or_else(|| EvolutionError::None(id.clone()))?;
         let what = match found.standing {
             ProposalState::Open => return Ok(found),
             ProposalState::Applied => "applied",

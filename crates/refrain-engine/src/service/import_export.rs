@@ -28,7 +28,7 @@ const LARGEST: u64 = 32 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum ForeignError {
     #[error(
-        "it cannot be read as the state of a loop: {0}; accepted is a file of UTF-8 text of at most {LARGEST} bytes"
+        "it cannot be read as the state of a loop: {0}; accepted: a file of UTF-8 text of at most {LARGEST} bytes"
     )]
     File(io::Error),
     /// It says something that cannot be taken over.

@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{self, ErrorKind};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_core::formats::mirror::{LoopPhase, Mirror, Mirrored, Owner, shown_by};
+use refrain_core::formats::mirror::{LoopPhase, Mirror, MirrorFiles, Owner, shown_by};
 use refrain_core::plan::PlanSpec;
 use refrain_core::{LoopState, Spec};
 use refrain_files::{Folder, read_text, remove, split};
@@ -20,17 +20,17 @@ use crate::service::notes::close_notes;
 const LARGEST: u64 = 64 << 20;
 
 /// What the mirrors of a driven or ended loop hold; `context` is the content of `context.md`.
-pub(crate) fn files(state: &LoopState, context: Option<&str>) -> Vec<Mirrored> {
+pub(crate) fn files(state: &LoopState, context: Option<&str>) -> Vec<MirrorFiles> {
     as_it_stands(state, true, context)
 }
 
-fn as_it_stands(state: &LoopState, is_driven: bool, context: Option<&str>) -> Vec<Mirrored> {
+fn as_it_stands(state: &LoopState, is_driven: bool, context: Option<&str>) -> Vec<MirrorFiles> {
     let standing = LoopPhase::of(state, is_driven);
     state.spec.mirrors.iter().map(|mirror| mirror.files(state, standing, context)).collect()
 }
 
 /// Writes these files. Nothing depends on them: what cannot be written is not.
-pub(crate) fn write(spec: &Spec, mirrored: &[Mirrored]) {
+pub(crate) fn write(spec: &Spec, mirrored: &[MirrorFiles]) {
     mirrored.iter().for_each(|mirrored| put(spec, mirrored));
 }
 
@@ -64,7 +64,7 @@ fn lock(spec: &Spec) -> Utf8PathBuf {
     spec.working_dir.canonicalize_utf8().unwrap_or_else(|_| spec.working_dir.clone()).join(Mirror::LOCK)
 }
 
-fn put(spec: &Spec, mirrored: &Mirrored) {
+fn put(spec: &Spec, mirrored: &MirrorFiles) {
     let Some((first, _)) = mirrored.files.first() else { return };
     // A loop's own worktree may be gone by now.
     let Ok(root) = mirrored.mirror.root(spec).canonicalize_utf8() else { return };

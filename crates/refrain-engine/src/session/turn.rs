@@ -8,7 +8,7 @@ use refrain_core::prompt::{self, Quoted, context};
 use refrain_core::work::WorkDigest;
 use refrain_core::{AttemptId, ChildId, Live, LoopState, Spec, Step, next_step};
 use refrain_files::Folder;
-use refrain_store::project::worktree::{self, WorktreeFiles};
+use refrain_store::project::worktree::WorktreeFiles;
 use refrain_store::{Journal, LoopDir};
 
 use super::Turn;
@@ -62,14 +62,11 @@ pub(super) fn over(
         Activity::Idle => true,
         Activity::Unread => state.has_changed_work(work.as_ref()) != Some(true),
     };
-    let state = WorktreeFiles::default().says(spec);
-    AttemptFinished {
+    let mut ended = AttemptFinished {
         promised: finding.claimed || said.claims,
         near_miss: finding.near_miss,
         gave_up: finding.gave_up,
         work,
-        state,
-        needs: worktree::needs(spec, state),
         git_changed,
         idle,
         stdout_bytes: said.message.len() as u64,
@@ -77,7 +74,9 @@ pub(super) fn over(
         summary: finding.summary,
         report: said.report.clone().map(Box::new),
         ..AttemptFinished::new(Exit::Unseen)
-    }
+    };
+    WorktreeFiles::default().read_into(&mut ended, spec);
+    ended
 }
 
 fn keep(path: &Utf8Path, text: &str) {

@@ -15,9 +15,9 @@ use tokio::runtime::Builder;
 
 use crate::api::exchange::{ForgeResponse, Method};
 use crate::api::program::LIMIT;
+use crate::error::{Trouble, of_status, told};
 use crate::http::{self, BodyError};
 use crate::token::{Token, host_of, is_private, variable};
-use crate::trouble::{Trouble, of_status, told};
 use refrain_proc::tool::Cancel;
 
 /// The longest answer that is read, in bytes.

@@ -11,8 +11,8 @@ use refrain_proc::tool::{Cancel, Tool, ToolError};
 use serde_json::Value;
 
 use crate::api::exchange::{ForgeResponse, Method};
+use crate::error::{Trouble, of_program, of_status, told};
 use crate::token::FROM_FILE;
-use crate::trouble::{Trouble, of_program, of_status, told};
 
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 

@@ -6,8 +6,8 @@ use refrain_core::text::{clip, printable};
 use serde::Deserialize;
 
 use crate::checks::{Check, CheckState, Checks, Configured};
+use crate::error::Trouble;
 use crate::github::{GitHub, path};
-use crate::trouble::Trouble;
 
 /// The longest summary of a check, in bytes.
 const SUMMARY: usize = 4 << 10;
@@ -43,7 +43,7 @@ struct Output {
 }
 
 #[derive(Debug, Deserialize)]
-struct Combined {
+struct CombinedStatus {
     statuses: Vec<Status>,
 }
 
@@ -84,11 +84,11 @@ struct Branch {
 
 #[derive(Debug, Deserialize)]
 struct Protection {
-    required_status_checks: Option<Required>,
+    required_status_checks: Option<RequiredChecks>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Required {
+struct RequiredChecks {
     #[serde(default)]
     contexts: Vec<String>,
 }
@@ -115,7 +115,7 @@ impl GitHub {
     pub(crate) fn all_checks(&self, head: &Oid, base: &str) -> Result<Checks, Trouble> {
         let commit = |rest: &str| self.at(&format!("commits/{head}/{rest}"));
         let runs = self.api.all(&commit("check-runs?filter=latest"), |page: Runs| page.check_runs)?;
-        let statuses = self.api.all(&commit("status"), |page: Combined| page.statuses)?;
+        let statuses = self.api.all(&commit("status"), |page: CombinedStatus| page.statuses)?;
         let required = self.required(base)?;
         let mut list: Vec<Check> = runs.into_iter().map(Check::from).collect();
         list.extend(statuses.into_iter().map(Check::from));

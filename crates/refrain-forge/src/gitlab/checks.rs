@@ -9,9 +9,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::checks::{Check, CheckState, Checks, Configured};
+use crate::error::Trouble;
 use crate::gitlab::GitLab;
 use crate::place::encoded;
-use crate::trouble::Trouble;
 
 /// The longest summary of a check, in bytes.
 const SUMMARY: usize = 4 << 10;

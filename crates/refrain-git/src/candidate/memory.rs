@@ -10,7 +10,7 @@ use crate::plumbing::disk::FileStamp;
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     /// The content of the private index.
-    pub(crate) staged: Option<Staged>,
+    pub(crate) staged: Option<StagedWork>,
     /// The head at the last survey, if nothing was changed then.
     pub(crate) clean: Option<Oid>,
     /// Nothing has run since git's last look.
@@ -18,7 +18,7 @@ pub(crate) struct Memory {
 }
 
 #[derive(Debug)]
-pub(crate) struct Staged {
+pub(crate) struct StagedWork {
     pub(crate) status: Status,
     /// Nothing in it is omitted or needs to be reported.
     pub(crate) candidate: Candidate,

@@ -4,11 +4,11 @@
 use camino::Utf8Path;
 use refrain_core::git::{LeftOut, Oid, RepoPath};
 
-use crate::candidate::before::Before;
+use crate::candidate::initial_changes::Before;
 use crate::candidate::{Candidate, ChosenFile, Rules, next_object, screen, why};
 use crate::error::GitError;
 use crate::plumbing::git::Git;
-use crate::plumbing::index::Locked;
+use crate::plumbing::index::IndexLock;
 use crate::repository::Repository;
 use refrain_secrets::SecretMatch;
 
@@ -108,7 +108,7 @@ pub(crate) fn put(git: Git<'_>, lines: &[u8]) -> Result<(), GitError> {
 /// changes stay staged, also if a hook added them to the commit. `scratch` is a path for temporary files.
 pub(crate) fn bring_back(
     git: Git<'_>,
-    lock: Locked<'_>,
+    lock: IndexLock<'_>,
     scratch: &Utf8Path,
     (parent, commit): (Option<&Oid>, &Oid),
     before: &Before,

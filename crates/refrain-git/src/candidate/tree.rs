@@ -6,8 +6,8 @@ use refrain_core::glob::PathGlob;
 
 use crate::Cancel;
 use crate::candidate::Rules;
-use crate::candidate::before::Before;
-use crate::candidate::memory::{ReadStamps, Staged};
+use crate::candidate::initial_changes::Before;
+use crate::candidate::memory::{ReadStamps, StagedWork};
 use crate::candidate::stage::stage;
 use crate::candidate::submodules::look;
 use crate::commit::choice::choose;
@@ -43,7 +43,7 @@ impl Repository {
             return Ok((self.tree_by(git, &head)?, Vec::new()));
         }
         if before.is_empty()
-            && let Some(staged) = Staged::take(self, git, index, largest_file)?
+            && let Some(staged) = StagedWork::take(self, git, index, largest_file)?
         {
             let tree = staged.tree.clone();
             staged.keep_on(self);
@@ -65,7 +65,7 @@ impl Repository {
         let answer = git.text(["write-tree"], &[])?;
         let tree = answer.parse().map_err(|_| GitError::Answer { command: "write-tree", answer })?;
         let left_out = candidate.left_out.clone();
-        Staged::keep(self, (index, person), (status, looks), (candidate, &tree), largest_file);
+        StagedWork::keep(self, (index, person), (status, looks), (candidate, &tree), largest_file);
         Ok((tree, left_out))
     }
 }

@@ -10,7 +10,7 @@ use refrain_core::git::{LeftOut, LeftOutReason};
 use refrain_core::protect::is_compiled_python;
 use rustix::fs::{Mode, OFlags};
 
-use crate::candidate::before::Before;
+use crate::candidate::initial_changes::Before;
 use crate::candidate::status::{Entry, Kind, Status, TrackedFile};
 use crate::candidate::{Candidate, ChosenFile, Rules, screen, why, why_not_named};
 use crate::error::GitError;

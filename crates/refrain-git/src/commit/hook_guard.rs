@@ -7,7 +7,7 @@
 
 use refrain_core::git::{LeftOut, Oid, RepoPath, Skipped};
 
-use crate::candidate::before::Before;
+use crate::candidate::initial_changes::Before;
 use crate::candidate::stage::{Change, changed};
 use crate::commit::reconcile_history::CommitAndTree;
 use crate::commit::{Job, Outcome};

@@ -19,7 +19,7 @@ use crate::error::{GitError, OnPath};
 use crate::landing::handover_disk::{Disk, Step};
 use crate::plumbing::disk::{remove, text};
 use crate::plumbing::git::{Git, said};
-use crate::plumbing::index::{Index, Locked};
+use crate::plumbing::index::{Index, IndexLock};
 use crate::plumbing::worktree_list::head_of;
 use crate::repository::Repository;
 
@@ -161,7 +161,7 @@ pub(crate) struct Job<'a> {
 }
 
 impl Job<'_> {
-    fn run(&self, lock: Locked<'_>) -> Result<HandedOver, GitError> {
+    fn run(&self, lock: IndexLock<'_>) -> Result<HandedOver, GitError> {
         let HandOverRequest { expected, to, index, .. } = self.request;
         lock.copy_to(index)?;
         // The two questions run in parallel.
@@ -226,7 +226,7 @@ impl Job<'_> {
     fn take_back(
         &self,
         git: Git<'_>,
-        lock: &Locked<'_>,
+        lock: &IndexLock<'_>,
         steps: &[Step],
         disk: &Disk,
     ) -> Result<(), GitError> {

@@ -15,7 +15,7 @@ use refrain_proc::program::in_path;
 use refrain_proc::tool::Sweeper;
 
 use crate::error::GitError;
-use crate::plumbing::configuration::{Configured, PROGRAM, is_no};
+use crate::plumbing::configuration::{GitSettings, PROGRAM, is_no};
 use crate::plumbing::disk::seen;
 use crate::plumbing::git::{Git, Guard};
 use crate::plumbing::git_files;
@@ -71,11 +71,14 @@ impl Guard for Repository {
 
     fn overrides(&self, git: Git<'_>) -> Result<Overrides, GitError> {
         git_files::check(self.git_dir(), self.common_dir())?;
+        if self.is_confined() {
+            git_files::check_links(self.git_dir(), self.common_dir())?;
+        }
         configured(self, git, |it| it.overrides(self.pins()))?
     }
 }
 
-impl Configured {
+impl GitSettings {
     pub(crate) fn read(repository: &Repository, git: Git<'_>) -> Result<Self, GitError> {
         let printed = git.bare().output(["config", "--list", "--show-origin", "-z"], &[])?;
         let mut files: BTreeSet<Utf8PathBuf> = usual_files(repository).collect();
@@ -112,7 +115,7 @@ pub(crate) fn is_plain(repository: &Repository, git: Git<'_>) -> Result<bool, Gi
 pub(crate) fn configured<T>(
     repository: &Repository,
     git: Git<'_>,
-    ask: impl FnOnce(&mut Configured) -> T,
+    ask: impl FnOnce(&mut GitSettings) -> T,
 ) -> Result<T, GitError> {
     // Every entry is correct or absent, even if a holder of the lock panicked.
     let mut known = repository.configured.lock().unwrap_or_else(PoisonError::into_inner);
@@ -120,7 +123,7 @@ pub(crate) fn configured<T>(
     let own = Some(repository.git_dir().to_owned());
     let mut of = [None, own.clone()].into_iter().find(|of| known.contains_key(of));
     if of.is_none() {
-        let read = Configured::read(repository, git)?;
+        let read = GitSettings::read(repository, git)?;
         let its = own.filter(|_| !read.is_common);
         known.insert(its.clone(), read);
         of = Some(its);

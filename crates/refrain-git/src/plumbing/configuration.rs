@@ -14,7 +14,7 @@ pub(crate) const PROGRAM: &str = "git";
 
 /// The settings, and the stamps of their files.
 #[derive(Debug)]
-pub(crate) struct Configured {
+pub(crate) struct GitSettings {
     pub(crate) files: Vec<(Utf8PathBuf, FileStamp)>,
     pub(crate) settings: Vec<Setting>,
     /// The files of the hooks folder, and of attributes outside of the work.
@@ -26,9 +26,9 @@ pub(crate) struct Configured {
 }
 
 /// The configurations that were read: by the git folder of a worktree, or without one if all have the same.
-pub(crate) type Configurations = BTreeMap<Option<Utf8PathBuf>, Configured>;
+pub(crate) type Configurations = BTreeMap<Option<Utf8PathBuf>, GitSettings>;
 
-impl Configured {
+impl GitSettings {
     #[cfg(test)]
     pub(crate) fn of(settings: &[(&str, &str)]) -> Self {
         let setting =

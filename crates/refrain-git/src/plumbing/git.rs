@@ -96,7 +96,8 @@ const SET: &[(&str, &str)] = &[
     ("GIT_NO_REPLACE_OBJECTS", "1"),
 ];
 
-/// The commands that run filters or merge drivers, if any exist.
+/// The commands that run filters or merge drivers, if any exist: those that write files or compare them, and those that write
+/// an index, which compares files whose times are not old enough.
 const FILTERING: &[&str] = &[
     "checkout-index",
     "diff-files",
@@ -108,6 +109,7 @@ const FILTERING: &[&str] = &[
     "status",
     "switch",
     "update-index",
+    "write-tree",
 ];
 
 /// The commands that connect to a remote. A remote that is a local folder has hooks and a configuration that an agent

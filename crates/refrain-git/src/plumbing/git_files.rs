@@ -34,6 +34,27 @@ pub(crate) fn check(git_dir: &Utf8Path, common_dir: &Utf8Path) -> Result<(), Git
     }
 }
 
+/// Files of a git folder that git writes besides those of a branch, and their folders.
+const WRITTEN: [&str; 7] = ["index", "HEAD", "objects", "refs", "logs", "logs/HEAD", "COMMIT_EDITMSG"];
+
+/// Refuses a git folder in which git would write where a link leads. What an agent in a sandbox made is removed after it; this
+/// is for another loop whose agent runs.
+pub(crate) fn check_links(git_dir: &Utf8Path, common_dir: &Utf8Path) -> Result<(), GitError> {
+    let head = text(&git_dir.join("HEAD")).unwrap_or_default();
+    let branch = head.strip_prefix("ref: ").map(str::trim_end).unwrap_or_default();
+    let of_branch = Utf8Path::new(branch).ancestors().filter(|path| !path.as_str().is_empty());
+    let of_branch = of_branch.flat_map(|path| [path.to_owned(), Utf8Path::new("logs").join(path)]);
+    let all = [git_dir, common_dir].into_iter().flat_map(|folder| WRITTEN.map(|name| folder.join(name)));
+    let leads_out = |path: &Utf8PathBuf| {
+        let target = path.is_symlink().then(|| path.canonicalize_utf8().ok());
+        target.is_some_and(|target| {
+            target.is_none_or(|target| ![git_dir, common_dir].iter().any(|folder| target.starts_with(folder)))
+        })
+    };
+    let mut all = all.chain(of_branch.map(|path| common_dir.join(path)));
+    all.find(leads_out).map_or(Ok(()), |path| Err(GitError::Link(path)))
+}
+
 /// The same for the repository that contains a folder, before anything is known of it.
 pub(crate) fn check_above(folder: &Utf8Path) -> Result<(), GitError> {
     let dot_git = folder.ancestors().map(|folder| folder.join(".git"));
@@ -129,6 +150,23 @@ mod tests {
         assert!(check_above(&root.join("inner")).is_ok());
         make_fifo(&git_dir.join("HEAD"));
         assert!(matches!(check_above(&root.join("inner")), Err(GitError::NoFile(_))));
+    }
+
+    #[test]
+    fn a_link_through_which_git_would_write_is_refused_by_name() {
+        for name in ["index", "logs", "logs/HEAD", "logs/refs/heads/main", "refs/heads", "logs/refs"] {
+            let (_dir, root) = folder();
+            let git = root.join(".git");
+            assert!(check_links(&git, &git).is_ok());
+            let path = git.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path));
+            std::os::unix::fs::symlink(root.join("inner"), &path).unwrap();
+            assert!(matches!(check_links(&git, &git), Err(GitError::Link(named)) if named == path), "{name}");
+            fs::remove_file(&path).unwrap();
+            std::os::unix::fs::symlink(git.join("info"), &path).unwrap();
+            assert!(check_links(&git, &git).is_ok(), "{name}");
+        }
     }
 
     #[test]

@@ -90,7 +90,7 @@ impl Index {
     }
 
     /// Takes the lock; none if another process holds it. A lock that this loop left when it was killed is taken over.
-    pub(crate) fn lock(&self, id: &LoopId) -> Result<Option<Locked<'_>>, GitError> {
+    pub(crate) fn lock(&self, id: &LoopId) -> Result<Option<IndexLock<'_>>, GitError> {
         if self.is_left_by(id) {
             fs::remove_file(&self.lock).on("take away", &self.lock)?;
         }
@@ -109,7 +109,7 @@ impl Index {
         };
         let _ = fs::remove_file(&beside);
         match taken {
-            Ok(()) => Ok(Some(Locked { index: self })),
+            Ok(()) => Ok(Some(IndexLock { index: self })),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(None),
             Err(error) => Err(error).on("create", &self.lock),
         }
@@ -130,11 +130,11 @@ fn write_new(path: &Utf8Path, id: &LoopId) -> io::Result<()> {
 }
 
 #[derive(Debug)]
-pub(crate) struct Locked<'a> {
+pub(crate) struct IndexLock<'a> {
     index: &'a Index,
 }
 
-impl Locked<'_> {
+impl IndexLock<'_> {
     pub(crate) fn seen(&self) -> FileStamp {
         self.index.seen()
     }
@@ -160,7 +160,7 @@ impl Locked<'_> {
     }
 }
 
-impl Drop for Locked<'_> {
+impl Drop for IndexLock<'_> {
     fn drop(&mut self) {
         // If that fails, the next commit of this loop finds its own lock and takes it over.
         let _ = fs::remove_file(&self.index.lock);

@@ -73,6 +73,14 @@ impl Repository {
             let next = format!("look at it, and git push {remote} {} once it may be seen", request.branch);
             return Ok(Some(format!("{secret}; {next}")));
         }
+        if self.is_confined()
+            && let Some(head) = self.branch_head(request.branch)?
+        {
+            let asked = self.ask_pre_push(upstream, (&refname, &head), (&refname, None), request.cancel)?;
+            if let Err(said) = asked {
+                return Ok(Some(format!("a hook declined the push: {said}")));
+            }
+        }
         let destination = self.destination(upstream)?;
         let push = [
             "push",
@@ -85,7 +93,7 @@ impl Repository {
         ];
         let done = self.known_to(&upstream.url, |env| {
             let pushing = self.git().until(request.cancel).within(Some(LONGEST)).in_env(env);
-            let pushing = pushing.with_hooks().with_settings(&destination.settings);
+            let pushing = self.with_hooks_outside(pushing).with_settings(&destination.settings);
             pushing.run(WITHOUT_PROMPTS.iter().copied().chain(push), &[])
         })?;
         Ok((!done.status.success()).then(|| said(&done)))

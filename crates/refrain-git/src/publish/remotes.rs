@@ -3,10 +3,10 @@
 
 use refrain_core::git::PushTarget;
 
-use crate::plumbing::configuration::Configured;
+use crate::plumbing::configuration::GitSettings;
 use crate::publish::without_password;
 
-impl Configured {
+impl GitSettings {
     /// The push target of a branch: the remote that git would push to, else `origin`, else the only one; none
     /// without. It has the same name there, unless git pushes to the tracked branch (`push.default=upstream`).
     pub(crate) fn push_target(&self, branch: &str) -> Option<PushTarget> {
@@ -120,7 +120,7 @@ mod tests {
         #[case] settings: &[(&str, &str)],
         #[case] expected: Option<&str>,
     ) {
-        let target = Configured::of(settings).push_target("main");
+        let target = GitSettings::of(settings).push_target("main");
         let told = target.map(|target| format!("{} {} {}", target.remote, target.to, target.url));
         assert_eq!(told.as_deref(), expected);
     }

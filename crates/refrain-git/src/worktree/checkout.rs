@@ -38,7 +38,10 @@ impl Repository {
         // With --end-of-options it also prints the option itself.
         let answer = String::from_utf8_lossy(&done.stdout);
         let found = answer.lines().last().and_then(|line| line.parse().ok());
-        found.filter(|_| done.status.success()).ok_or_else(|| GitError::NoCommit(from.to_owned()))
+        found.filter(|_| done.status.success()).ok_or_else(|| match from {
+            "HEAD" => GitError::Unborn(self.root().to_owned()),
+            _ => GitError::NoCommit(from.to_owned()),
+        })
     }
 
     /// Whether a commit has this folder: an ignored or new folder is missing in a worktree that starts there.

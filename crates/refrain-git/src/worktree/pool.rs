@@ -18,7 +18,7 @@ use crate::commit::save::Saved;
 use crate::error::{GitError, OnPath};
 use crate::plumbing::disk::remove;
 use crate::plumbing::git::Git;
-use crate::plumbing::listed::Worktree;
+use crate::plumbing::worktree::Worktree;
 use crate::repository::Repository;
 use crate::worktree::Removal;
 use crate::worktree::slot_place::{Folder, folder, forget_mending, git_dir, mend};

@@ -12,7 +12,7 @@ use crate::error::{GitError, OnPath};
 use crate::plumbing::disk::text;
 use crate::plumbing::git::Git;
 use crate::plumbing::git_files::named;
-use crate::plumbing::listed::{Worktree, parse, real};
+use crate::plumbing::worktree::{Worktree, parse, real};
 use crate::repository::Repository;
 
 /// Git's reason for the lock of a worktree while it makes that worktree.

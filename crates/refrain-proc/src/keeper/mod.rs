@@ -6,12 +6,12 @@
 //! rest. Its standard input is a socket to the runner: when that closes, for any reason, it ends all of them and
 //! exits.
 
-mod enclosing;
+mod ancestors;
 mod process;
 pub(crate) mod wire;
 
-pub(crate) use enclosing::is_keeper;
-pub use enclosing::{EnclosingSupervisor, enclosing};
+pub(crate) use ancestors::is_keeper;
+pub use ancestors::{EnclosingSupervisor, enclosing};
 pub(crate) use process::LEFTOVER_BOUND;
 pub use process::run;
 pub use wire::{FrameReader, Rung, StopLadder, send};

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use camino::Utf8Path;
 
+const SHARED_MEMORY: &str = "/dev/shm/refrain-attack";
 pub(crate) const GOT_THROUGH: i32 = 40;
 pub(crate) const WAS_REFUSED: i32 = 41;
 
@@ -23,61 +24,66 @@ pub(crate) enum Outcome {
 
 use Outcome::{Open, Refused};
 
-/// Each attempt, and how it has to end.
-pub(crate) const ATTEMPTS: &[(&str, Outcome)] = &[
-    ("write-worktree", Open),
-    ("write-tmp", Open),
-    ("open-terminal", Open),
-    ("serve-loopback", Open),
-    ("trace-child", Open),
-    ("git-commit", Open),
-    ("git-branch-and-stash", Open),
-    ("write-bashrc", Refused),
-    ("write-etc", Refused),
-    ("write-sibling", Refused),
-    ("write-cron", Refused),
-    ("read-ssh", Refused),
-    ("read-netrc", Refused),
-    ("link-ssh", Refused),
-    ("read-other-agent", Refused),
-    ("read-shadow", Refused),
-    ("git-hooks", Refused),
-    ("git-config", Refused),
-    ("git-info", Refused),
-    ("git-linked-file", Refused),
-    ("git-read-refrain", Refused),
-    ("git-write-refrain", Refused),
-    ("git-rename", Refused),
-    ("git-remove-protected", Refused),
-    ("git-replace-hooks", Refused),
-    ("git-worktree-link", Refused),
-    ("git-commondir", Open),
-    ("host-loopback", Refused),
-    ("metadata-address", Refused),
-    ("udp-out", Refused),
-    ("ipv6-out", Refused),
-    ("raw-socket", Refused),
-    ("vsock", Refused),
-    ("abstract-socket", Refused),
-    ("socket-by-path", Refused),
-    ("see-processes", Refused),
-    ("signal-process-1", Refused),
-    ("trace-other", Refused),
-    ("io-uring", Refused),
-    ("mount", Refused),
-    ("user-namespace", Refused),
-    ("clone3-namespace", Refused),
-    ("unmount-mask", Refused),
-    ("type-into-terminal", Refused),
-    ("open-disk", Refused),
-    ("core-pattern", Refused),
-    ("sysrq", Refused),
-    ("kernel-keys", Refused),
-    ("chroot", Refused),
-    ("set-user", Refused),
-    ("remount", Refused),
-    ("fork-bomb", Refused),
-    ("cgroup", Refused),
+/// Each attempt, and how it has to end: in namespaces, and without them; none if that depends on the machine's network.
+pub(crate) const ATTEMPTS: &[(&str, Outcome, Option<Outcome>)] = &[
+    ("write-worktree", Open, Some(Open)),
+    ("write-tmp", Open, Some(Open)),
+    ("write-machine-tmp", Refused, Some(Refused)),
+    ("open-terminal", Open, Some(Open)),
+    ("serve-loopback", Open, Some(Open)),
+    ("trace-child", Open, Some(Open)),
+    ("git-commit", Open, Some(Open)),
+    ("git-branch-and-stash", Open, Some(Open)),
+    ("git-delete-branch", Open, Some(Refused)),
+    ("write-bashrc", Refused, Some(Refused)),
+    ("write-etc", Refused, Some(Refused)),
+    ("write-sibling", Refused, Some(Refused)),
+    ("write-cron", Refused, Some(Refused)),
+    ("read-ssh", Refused, Some(Refused)),
+    ("read-netrc", Refused, Some(Refused)),
+    ("link-ssh", Refused, Some(Refused)),
+    ("read-other-agent", Refused, Some(Refused)),
+    ("read-shadow", Refused, Some(Refused)),
+    ("git-hooks", Refused, Some(Refused)),
+    ("git-config", Refused, Some(Refused)),
+    ("git-info", Refused, Some(Refused)),
+    ("git-linked-file", Refused, Some(Refused)),
+    ("git-read-refrain", Refused, Some(Refused)),
+    ("git-write-refrain", Refused, Some(Refused)),
+    ("git-rename", Refused, Some(Refused)),
+    ("git-remove-protected", Refused, Some(Refused)),
+    ("git-replace-hooks", Refused, Some(Refused)),
+    ("git-worktree-link", Refused, Some(Open)),
+    ("git-commondir", Open, Some(Refused)),
+    ("host-loopback", Refused, Some(Open)),
+    ("metadata-address", Refused, None),
+    ("udp-out", Refused, None),
+    ("ipv6-out", Refused, None),
+    ("raw-socket", Refused, Some(Refused)),
+    ("vsock", Refused, Some(Refused)),
+    ("abstract-socket", Refused, Some(Refused)),
+    ("socket-by-path", Refused, Some(Open)),
+    ("see-processes", Refused, Some(Open)),
+    ("signal-process-1", Refused, Some(Refused)),
+    ("trace-other", Refused, Some(Refused)),
+    ("io-uring", Refused, Some(Refused)),
+    ("mount", Refused, Some(Refused)),
+    ("user-namespace", Refused, Some(Refused)),
+    ("clone3-namespace", Refused, Some(Refused)),
+    ("unmount-mask", Refused, Some(Refused)),
+    ("type-into-terminal", Refused, Some(Refused)),
+    ("open-disk", Refused, Some(Refused)),
+    ("core-pattern", Refused, Some(Refused)),
+    ("sysrq", Refused, Some(Refused)),
+    ("kernel-keys", Refused, Some(Refused)),
+    ("chroot", Refused, Some(Refused)),
+    ("set-user", Refused, Some(Refused)),
+    ("remount", Refused, Some(Refused)),
+    ("leave-set-uid", Refused, Some(Refused)),
+    ("inherited-files", Refused, Some(Refused)),
+    ("write-git-through-proc", Refused, Some(Refused)),
+    ("fork-bomb", Refused, Some(Open)),
+    ("cgroup", Refused, Some(Refused)),
 ];
 
 pub(crate) fn run(name: &str, home: &Utf8Path, port: u16) -> ExitCode {
@@ -136,7 +142,17 @@ fn attempt(name: &str, home: &Utf8Path, port: u16) -> io::Result<()> {
     let text = |text: &'static std::ffi::CStr| text.as_ptr() as usize;
     match name {
         "write-worktree" => write("new"),
-        "write-tmp" => write("/tmp/new").and_then(|()| write("/dev/shm/new")),
+        "write-tmp" => {
+            let folder = std::env::var("TMPDIR").unwrap_or_else(|_| "/tmp".to_owned());
+            write(format!("{folder}/new"))?;
+            write(SHARED_MEMORY)?;
+            fs::remove_file(SHARED_MEMORY)
+        }
+        // Beside a socket that is outside: a folder of the sandbox's own has none.
+        "write-machine-tmp" => {
+            fs::metadata(format!("/tmp/refrain-test-{port}.sock"))?;
+            write(format!("/tmp/refrain-attack-{port}"))
+        }
         "open-terminal" => OpenOptions::new().read(true).write(true).open("/dev/ptmx").map(drop),
         "serve-loopback" => {
             let server = TcpListener::bind("127.0.0.1:0")?;
@@ -147,8 +163,11 @@ fn attempt(name: &str, home: &Utf8Path, port: u16) -> io::Result<()> {
             "echo x >> file; git add -A; git commit -qm second; git commit -q --amend -m again; git log -1",
         ),
         "git-branch-and-stash" => shell(
-            "git branch -f other; git branch -D other; echo y >> file; git stash -q; git stash pop -q; git checkout -q -- file; git repack -adq",
+            "git branch -f other; echo y >> file; git stash -q; git stash apply -q; git checkout -q -- file; git repack -adq",
         ),
+        "git-delete-branch" => {
+            shell("git branch -f gone; git branch -D gone; echo y >> file; git stash -q; git stash pop -q")
+        }
         "write-bashrc" => write(home.join(".bashrc")),
         "write-etc" => write("/etc/refrain-attack"),
         "write-cron" => {
@@ -254,6 +273,40 @@ fn attempt(name: &str, home: &Utf8Path, port: u16) -> io::Result<()> {
         "kernel-keys" => call(libc::SYS_keyctl, [0; 5]).map(drop),
         "chroot" => call(libc::SYS_chroot, [text(c"/tmp"), 0, 0, 0, 0]).map(drop),
         "set-user" => call(libc::SYS_setuid, [1, 0, 0, 0, 0]).map(drop),
+        "leave-set-uid" => {
+            write("left")?;
+            let mode = |mode| fs::set_permissions("left", std::os::unix::fs::PermissionsExt::from_mode(mode));
+            let open = || {
+                let mut options = OpenOptions::new();
+                std::os::unix::fs::OpenOptionsExt::mode(options.write(true).create_new(true), 0o4755);
+                options.open("left-too").map(drop)
+            };
+            let make =
+                || call(libc::SYS_mknodat, [libc::AT_FDCWD as usize, text(c"left-node"), 0o104_755, 0, 0]);
+            let change = || call(452, [libc::AT_FDCWD as usize, text(c"left"), 0o4755, 0, 0]);
+            mode(0o4755)
+                .or_else(|_| open())
+                .or_else(|_| make().map(drop))
+                .or_else(|_| change().map(drop))
+                .inspect_err(|_| mode(0o755).expect("other modes work"))
+        }
+        "inherited-files" => {
+            let open: Vec<_> = fs::read_dir("/proc/self/fd")?
+                .filter_map(|entry| {
+                    Some((entry.as_ref().ok()?.file_name(), fs::read_link(entry.ok()?.path()).ok()?))
+                })
+                .filter(|(fd, target)| {
+                    let fd: i32 = fd.to_str().and_then(|fd| fd.parse().ok()).unwrap_or_default();
+                    fd > 2 && !target.starts_with("/proc")
+                })
+                .collect();
+            if open.is_empty() { Err(io::Error::other("there are none")) } else { Ok(()) }
+        }
+        "write-git-through-proc" => fs::read_dir("/proc")?
+            .flatten()
+            .map(|entry| entry.path().join("root").join(git().strip_prefix("/").unwrap()).join("config"))
+            .find_map(|path| write(path).ok())
+            .ok_or_else(|| io::Error::other("through none")),
         "fork-bomb" => {
             let mut children = Vec::new();
             let result = (0..600).try_for_each(|_| {
@@ -269,6 +322,12 @@ fn attempt(name: &str, home: &Utf8Path, port: u16) -> io::Result<()> {
         "cgroup" => fs::create_dir("/sys/fs/cgroup/refrain-attack")
             .or_else(|_| fs::create_dir("/sys/fs/cgroup/unified/refrain-attack"))
             .or_else(|_| fs::create_dir("/sys/fs/cgroup/pids/refrain-attack")),
+        login if login.ends_with(".json") => {
+            let path = home.join(login);
+            let new = path.with_extension("new");
+            let _ = write(path.with_file_name("statusline.sh"));
+            fs::write(&new, "new").and_then(|()| fs::rename(new, path))
+        }
         _ => panic!("there is no attempt {name}"),
     }
 }

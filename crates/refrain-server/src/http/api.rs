@@ -1,4 +1,4 @@
-//! The handlers of the API's routes: each parses its parameters, calls the desk and renders the result.
+//! The handlers of the API's routes: each parses its parameters, calls the request handler and renders the result.
 
 use std::sync::Arc;
 
@@ -24,12 +24,12 @@ use serde_json::Value;
 
 use super::app_state::AppState;
 use super::failure::Failure;
-use super::words::{of_body, of_query};
-use crate::desk::{
+use super::parameters::{of_body, of_query};
+use crate::http::listener::stop::Stop;
+use crate::requests::{
     Activity, Difference, Discarded, Filter, LogPart, LoopAddress, LoopParams, Merged, ProjectView, Refusal,
     Round, SearchPage, StartResult, UsageOf, Verified,
 };
-use crate::http::listener::stop::Stop;
 
 type Shared = State<Arc<AppState>>;
 type JsonResult<T> = Result<Json<T>, Failure>;
@@ -91,7 +91,7 @@ pub(super) struct ActivityQuery {
 /// A search result has its own limit.
 pub(super) fn unlimited(limit: Option<u64>) -> Result<(), Refusal> {
     match limit {
-        Some(_) => Err(Refusal::new("limit: accepted is none beside find")),
+        Some(_) => Err(Refusal::new("limit: accepted: none beside find")),
         None => Ok(()),
     }
 }
@@ -110,9 +110,9 @@ pub(super) struct At<T>(pub(super) T);
 impl<T: DeserializeOwned + Send> FromRequestParts<Arc<AppState>> for At<T> {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, door: &Arc<AppState>) -> Result<Self, Failure> {
+    async fn from_request_parts(parts: &mut Parts, state: &Arc<AppState>) -> Result<Self, Failure> {
         let Path(found) =
-            Path::<T>::from_request_parts(parts, door).await.map_err(|_| bad("the path is no UTF-8"))?;
+            Path::<T>::from_request_parts(parts, state).await.map_err(|_| bad("the path is no UTF-8"))?;
         Ok(Self(found))
     }
 }
@@ -124,7 +124,7 @@ impl<T: DeserializeOwned + JsonSchema + Send> FromRequestParts<Arc<AppState>> fo
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, _: &Arc<AppState>) -> Result<Self, Failure> {
-        let said = Query::try_from_uri(&parts.uri).map_err(|_| bad("what stands behind ? is no UTF-8"))?;
+        let said = Query::try_from_uri(&parts.uri).map_err(|_| bad("what stands after ? is no UTF-8"))?;
         of_query(said.0).map(Self).map_err(|error| bad(&error))
     }
 }
@@ -135,8 +135,8 @@ pub(super) struct JsonBody<T>(pub(super) T);
 impl<T: DeserializeOwned + JsonSchema + Send> FromRequest<Arc<AppState>> for JsonBody<T> {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, door: &Arc<AppState>) -> Result<Self, Failure> {
-        let bytes = Bytes::from_request(request, door).await.map_err(|_| bad("the body broke off"))?;
+    async fn from_request(request: Request, state: &Arc<AppState>) -> Result<Self, Failure> {
+        let bytes = Bytes::from_request(request, state).await.map_err(|_| bad("the body broke off"))?;
         of_body(&bytes).map(Self).map_err(|error| bad(&error))
     }
 }
@@ -146,104 +146,104 @@ fn bad(error: &str) -> Failure {
     Failure::new(StatusCode::BAD_REQUEST, clip(&line, 500))
 }
 
-pub(super) async fn projects(State(door): Shared) -> JsonResult<Vec<ProjectView>> {
-    door.at_desk(|desk| Ok(desk.projects())).await.map(Json)
+pub(super) async fn projects(State(state): Shared) -> JsonResult<Vec<ProjectView>> {
+    state.run_blocking(|handler| Ok(handler.projects())).await.map(Json)
 }
 
-pub(super) async fn find(State(door): Shared, Wants(filter): Wants<Filter>) -> JsonResult<SearchPage> {
-    door.at_desk(move |desk| desk.find(&filter)).await.map(Json)
+pub(super) async fn find(State(state): Shared, Wants(filter): Wants<Filter>) -> JsonResult<SearchPage> {
+    state.run_blocking(move |handler| handler.find(&filter)).await.map(Json)
 }
 
-pub(super) async fn start(State(door): Shared, JsonBody(asked): JsonBody<Start>) -> JsonResult<StartResult> {
-    door.at_desk(move |desk| desk.start(&asked)).await.map(Json)
+pub(super) async fn start(State(state): Shared, JsonBody(asked): JsonBody<Start>) -> JsonResult<StartResult> {
+    state.run_blocking(move |handler| handler.start(&asked)).await.map(Json)
 }
 
 pub(super) async fn preview(
-    State(door): Shared,
+    State(state): Shared,
     JsonBody(asked): JsonBody<Start>,
 ) -> JsonResult<Vec<String>> {
-    door.at_desk(move |desk| desk.preview(&asked)).await.map(Json)
+    state.run_blocking(move |handler| handler.preview(&asked)).await.map(Json)
 }
 
 pub(super) async fn run_plan(
-    State(door): Shared,
+    State(state): Shared,
     JsonBody(asked): JsonBody<PlanRun>,
 ) -> JsonResult<StartResult> {
-    door.at_desk(move |desk| desk.run_plan(asked)).await.map(Json)
+    state.run_blocking(move |handler| handler.run_plan(asked)).await.map(Json)
 }
 
 pub(super) async fn events(
-    State(door): Shared,
+    State(state): Shared,
     axum::Extension(stop): axum::Extension<Stop>,
     headers: HeaderMap,
     Wants(After { after }): Wants<After>,
 ) -> Response {
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
-    door.hub.listen(last.or(after), stop).await
+    state.broadcaster.listen(last.or(after), stop).await
 }
 
-pub(super) async fn metrics(State(door): Shared) -> Result<impl IntoResponse, Failure> {
-    let text = door.at_desk(|desk| desk.metrics()).await?;
+pub(super) async fn metrics(State(state): Shared) -> Result<impl IntoResponse, Failure> {
+    let text = state.run_blocking(|handler| handler.metrics()).await?;
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text))
 }
 
-pub(super) async fn standing(State(door): Shared, At(place): At<LoopAddress>) -> JsonResult<AnyStatus> {
-    door.at_desk(move |desk| desk.standing(&place)).await.map(Json)
+pub(super) async fn standing(State(state): Shared, At(place): At<LoopAddress>) -> JsonResult<AnyStatus> {
+    state.run_blocking(move |handler| handler.standing(&place)).await.map(Json)
 }
 
 pub(super) async fn journal(
-    State(door): Shared,
+    State(state): Shared,
     At(place): At<LoopAddress>,
     Wants(page): Wants<Page>,
 ) -> Result<Response, Failure> {
-    let lines = door.at_desk(move |desk| desk.journal(&place, page.from, page.limit)).await?;
+    let lines = state.run_blocking(move |handler| handler.journal(&place, page.from, page.limit)).await?;
     Ok(text("application/x-ndjson", lines))
 }
 
-pub(super) async fn notes(State(door): Shared, At(place): At<LoopAddress>) -> Result<Response, Failure> {
-    Ok(text(MARKDOWN, door.at_desk(move |desk| desk.notes(&place)).await?))
+pub(super) async fn notes(State(state): Shared, At(place): At<LoopAddress>) -> Result<Response, Failure> {
+    Ok(text(MARKDOWN, state.run_blocking(move |handler| handler.notes(&place)).await?))
 }
 
-pub(super) async fn report(State(door): Shared, At(place): At<LoopAddress>) -> JsonResult<Value> {
-    let report = door.at_desk(move |desk| {
-        let (service, id) = desk.open_place(&place)?;
+pub(super) async fn report(State(state): Shared, At(place): At<LoopAddress>) -> JsonResult<Value> {
+    let report = state.run_blocking(move |handler| {
+        let (service, id) = handler.open_place(&place)?;
         let workspace = Some(service.project().worktree.to_string());
-        Ok(desk.report(&LoopParams { loop_id: id.to_string(), workspace })?.report)
+        Ok(handler.report(&LoopParams { loop_id: id.to_string(), workspace })?.report)
     });
     report.await.map(Json)
 }
 
-pub(super) async fn usage(State(door): Shared, Wants(asked): Wants<UsageOf>) -> JsonResult<Report> {
-    door.at_desk(move |desk| desk.usage(&asked)).await.map(Json)
+pub(super) async fn usage(State(state): Shared, Wants(asked): Wants<UsageOf>) -> JsonResult<Report> {
+    state.run_blocking(move |handler| handler.usage(&asked)).await.map(Json)
 }
 
 pub(super) async fn export(
-    State(door): Shared,
+    State(state): Shared,
     At(place): At<LoopAddress>,
     Wants(Export { format }): Wants<Export>,
 ) -> Result<Response, Failure> {
-    let exported = door.at_desk(move |desk| desk.export(&place, format.as_deref())).await?;
+    let exported = state.run_blocking(move |handler| handler.export(&place, format.as_deref())).await?;
     Ok(text("text/plain; charset=utf-8", exported))
 }
 
-pub(super) async fn rounds(State(door): Shared, At(place): At<LoopAddress>) -> JsonResult<Vec<Round>> {
-    door.at_desk(move |desk| desk.rounds(&place)).await.map(Json)
+pub(super) async fn rounds(State(state): Shared, At(place): At<LoopAddress>) -> JsonResult<Vec<Round>> {
+    state.run_blocking(move |handler| handler.rounds(&place)).await.map(Json)
 }
 
 pub(super) async fn verify(
-    State(door): Shared,
+    State(state): Shared,
     At(place): At<LoopAddress>,
     JsonBody(Nothing {}): JsonBody<Nothing>,
 ) -> JsonResult<Verified> {
-    door.at_desk(move |desk| desk.verify(&place)).await.map(Json)
+    state.run_blocking(move |handler| handler.verify(&place)).await.map(Json)
 }
 
 pub(super) async fn difference(
-    State(door): Shared,
+    State(state): Shared,
     At(place): At<LoopAddress>,
     Wants(DiffQuery { iteration }): Wants<DiffQuery>,
 ) -> JsonResult<Difference> {
-    door.at_desk(move |desk| desk.difference(&place, iteration)).await.map(Json)
+    state.run_blocking(move |handler| handler.difference(&place, iteration)).await.map(Json)
 }
 
 /// An attempt of a loop, and which of its logs.
@@ -262,109 +262,110 @@ impl Attempt {
     }
 }
 
-pub(super) async fn told(State(door): Shared, At(of): At<Attempt>) -> Result<Response, Failure> {
-    Ok(text(MARKDOWN, door.at_desk(move |desk| desk.told(&of.place(), &of.attempt)).await?))
+pub(super) async fn told(State(state): Shared, At(of): At<Attempt>) -> Result<Response, Failure> {
+    Ok(text(MARKDOWN, state.run_blocking(move |handler| handler.told(&of.place(), &of.attempt)).await?))
 }
 
 pub(super) async fn log(
-    State(door): Shared,
+    State(state): Shared,
     At(of): At<Attempt>,
     Wants(range): Wants<Range>,
 ) -> JsonResult<LogPart> {
-    let read =
-        door.at_desk(move |desk| desk.log(&of.place(), (&of.attempt, &of.log), range.from, range.limit));
+    let read = state.run_blocking(move |handler| {
+        handler.log(&of.place(), (&of.attempt, &of.log), range.from, range.limit)
+    });
     read.await.map(Json)
 }
 
 pub(super) async fn activity(
-    State(door): Shared,
+    State(state): Shared,
     At(of): At<Attempt>,
     Wants(ActivityQuery { from, limit, find }): Wants<ActivityQuery>,
 ) -> JsonResult<Activity> {
-    let read = door.at_desk(move |desk| match find {
+    let read = state.run_blocking(move |handler| match find {
         Some(find) => {
             unlimited(limit)?;
-            desk.search(&of.place(), &of.attempt, &find, from)
+            handler.search(&of.place(), &of.attempt, &find, from)
         }
-        None => desk.activity(&of.place(), &of.attempt, from, limit),
+        None => handler.activity(&of.place(), &of.attempt, from, limit),
     });
     read.await.map(Json)
 }
 
 pub(super) async fn pause(
-    State(door): Shared,
+    State(state): Shared,
     At(place): At<LoopAddress>,
     JsonBody(how): JsonBody<Urgent>,
 ) -> JsonResult<AnyStatus> {
-    door.at_desk(move |desk| desk.pause(&place, how)).await.map(Json)
+    state.run_blocking(move |handler| handler.pause(&place, how)).await.map(Json)
 }
 
 pub(super) async fn cancel(
-    State(door): Shared,
+    State(state): Shared,
     At(place): At<LoopAddress>,
     JsonBody(how): JsonBody<Urgent>,
 ) -> JsonResult<AnyStatus> {
-    door.at_desk(move |desk| desk.cancel(&place, how)).await.map(Json)
+    state.run_blocking(move |handler| handler.cancel(&place, how)).await.map(Json)
 }
 
 pub(super) async fn resume(
-    State(door): Shared,
+    State(state): Shared,
     At(place): At<LoopAddress>,
     JsonBody(asked): JsonBody<Resume>,
 ) -> JsonResult<AnyStatus> {
-    door.at_desk(move |desk| desk.resume(&place, &asked)).await.map(Json)
+    state.run_blocking(move |handler| handler.resume(&place, &asked)).await.map(Json)
 }
 
 pub(super) async fn approve(
-    State(door): Shared,
+    State(state): Shared,
     At(place): At<LoopAddress>,
     JsonBody(asked): JsonBody<Approve>,
 ) -> JsonResult<AnyStatus> {
-    door.at_desk(move |desk| desk.approve(&place, &asked)).await.map(Json)
+    state.run_blocking(move |handler| handler.approve(&place, &asked)).await.map(Json)
 }
 
 pub(super) async fn steer(
-    State(door): Shared,
+    State(state): Shared,
     At(place): At<LoopAddress>,
     JsonBody(asked): JsonBody<Steering>,
 ) -> JsonResult<AnyStatus> {
-    door.at_desk(move |desk| desk.say(&place, &asked)).await.map(Json)
+    state.run_blocking(move |handler| handler.say(&place, &asked)).await.map(Json)
 }
 
 pub(super) async fn answer(
-    State(door): Shared,
+    State(state): Shared,
     At(place): At<LoopAddress>,
     JsonBody(asked): JsonBody<Steering>,
 ) -> JsonResult<AnyStatus> {
-    door.at_desk(move |desk| desk.answer(&place, &asked)).await.map(Json)
+    state.run_blocking(move |handler| handler.answer(&place, &asked)).await.map(Json)
 }
 
-pub(super) async fn archive(State(door): Shared, At(place): At<LoopAddress>) -> JsonResult<AnyStatus> {
-    door.at_desk(move |desk| desk.archive(&place)).await.map(Json)
+pub(super) async fn archive(State(state): Shared, At(place): At<LoopAddress>) -> JsonResult<AnyStatus> {
+    state.run_blocking(move |handler| handler.archive(&place)).await.map(Json)
 }
 
 pub(super) async fn merge(
-    State(door): Shared,
+    State(state): Shared,
     At(place): At<LoopAddress>,
     JsonBody(how): JsonBody<Merge>,
 ) -> JsonResult<Merged> {
-    door.at_desk(move |desk| desk.merge(&place, how)).await.map(Json)
+    state.run_blocking(move |handler| handler.merge(&place, how)).await.map(Json)
 }
 
 pub(super) async fn discard(
-    State(door): Shared,
+    State(state): Shared,
     At(place): At<LoopAddress>,
     JsonBody(Nothing {}): JsonBody<Nothing>,
 ) -> JsonResult<Discarded> {
-    door.at_desk(move |desk| desk.discard(&place)).await.map(Json)
+    state.run_blocking(move |handler| handler.discard(&place)).await.map(Json)
 }
 
 pub(super) async fn tune(
-    State(door): Shared,
+    State(state): Shared,
     At(place): At<LoopAddress>,
     JsonBody(asked): JsonBody<Tune>,
 ) -> JsonResult<AnyStatus> {
-    door.at_desk(move |desk| desk.tune(&place, &asked)).await.map(Json)
+    state.run_blocking(move |handler| handler.tune(&place, &asked)).await.map(Json)
 }
 
 /// The type of Markdown, which no browser makes anything of.

@@ -1,4 +1,4 @@
-//! The shared state of all requests: the desk, the credentials, and the names of the server.
+//! The shared state of all requests: the request handler, the credentials, and the names of the server.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,46 +8,46 @@ use refrain_engine::{Key, Keys, Pass, now};
 
 use super::failure::Failure;
 use super::live::EventBroadcaster;
-use crate::desk::{Desk, Refusal};
 use crate::http::listener::address::Names;
+use crate::requests::{Refusal, RequestHandler};
 
-/// How long a code that opens the door once is good.
+/// How long the one-time login code is valid.
 const CODE: Duration = Duration::from_mins(10);
 /// How many wrong tokens are looked at in a minute.
 const TRIES: u32 = 20;
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// The door.
+/// The state that all HTTP requests share.
 #[derive(Debug)]
 pub(super) struct AppState {
-    pub(super) desk: Arc<Desk>,
-    pub(super) hub: Arc<EventBroadcaster>,
+    pub(super) handler: Arc<RequestHandler>,
+    pub(super) broadcaster: Arc<EventBroadcaster>,
     keys: Keys,
     pub(super) names: Names,
     /// The cookie's name, which contains the port: browsers keep cookies by host, for all ports.
     pub(super) cookie: String,
-    /// A code that opens the door once, and until when.
+    /// The one-time login code, and until when it is valid.
     code: Mutex<Option<(String, Instant)>>,
     /// Wrong tokens since then.
     wrong: Mutex<(u32, Instant)>,
 }
 
 impl AppState {
-    pub(super) fn new(desk: Arc<Desk>, port: u16, names: Names) -> Self {
+    pub(super) fn new(handler: Arc<RequestHandler>, port: u16, names: Names) -> Self {
         // Browsers accept this prefix only from this host and over TLS, so no other host can set the cookie.
         let prefix = if names.is_secure() { "__Host-" } else { "" };
         Self {
-            hub: Arc::new(EventBroadcaster::new(Arc::clone(&desk))),
-            keys: desk.keys(),
+            broadcaster: Arc::new(EventBroadcaster::new(Arc::clone(&handler))),
+            keys: handler.keys(),
             names,
             cookie: format!("{prefix}refrain_{port}"),
             code: Mutex::new(None),
             wrong: Mutex::new((0, Instant::now())),
-            desk,
+            handler,
         }
     }
 
-    /// A code that opens the door once.
+    /// A new one-time login code.
     pub(super) fn make_code(&self) -> String {
         let code = random();
         *lock(&self.code) = Some((code.clone(), Instant::now() + CODE));
@@ -100,12 +100,12 @@ impl AppState {
     }
 
     /// Runs blocking work on a thread that may block.
-    pub(super) async fn at_desk<T: Send + 'static>(
+    pub(super) async fn run_blocking<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Desk) -> Result<T, Refusal> + Send + 'static,
+        work: impl FnOnce(&RequestHandler) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Failure> {
-        let desk = Arc::clone(&self.desk);
-        match tokio::task::spawn_blocking(move || work(&desk)).await {
+        let handler = Arc::clone(&self.handler);
+        match tokio::task::spawn_blocking(move || work(&handler)).await {
             Ok(done) => done.map_err(Failure::from),
             Err(error) => Err(Failure::new(
                 axum::http::StatusCode::INTERNAL_SERVER_ERROR,
@@ -125,9 +125,9 @@ fn random() -> String {
 ///
 /// # Errors
 /// The system's error if it cannot be stored.
-pub fn new_token(desk: &Desk) -> Result<String, refrain_engine::DiskError> {
+pub fn new_token(handler: &RequestHandler) -> Result<String, refrain_engine::DiskError> {
     let token = random();
-    desk.keys().add(Pass::Token(&token), now())?;
+    handler.keys().add(Pass::Token(&token), now())?;
     Ok(token)
 }
 
@@ -135,22 +135,22 @@ pub fn new_token(desk: &Desk) -> Result<String, refrain_engine::DiskError> {
 ///
 /// # Errors
 /// The system's error if one of them cannot be removed.
-pub fn revoke_tokens(desk: &Desk) -> Result<usize, refrain_engine::DiskError> {
-    desk.keys().revoke()
+pub fn revoke_tokens(handler: &RequestHandler) -> Result<usize, refrain_engine::DiskError> {
+    handler.keys().revoke()
 }
 
 /// The valid tokens and cookies.
 #[must_use]
-pub fn tokens(desk: &Desk) -> Vec<Key> {
-    desk.keys().list(now())
+pub fn tokens(handler: &RequestHandler) -> Vec<Key> {
+    handler.keys().list(now())
 }
 
 /// Revokes the token or cookie with this id; returns whether it existed.
 ///
 /// # Errors
 /// The system's error if it cannot be removed.
-pub fn revoke_token(desk: &Desk, id: &str) -> Result<bool, refrain_engine::DiskError> {
-    desk.keys().revoke_one(id)
+pub fn revoke_token(handler: &RequestHandler, id: &str) -> Result<bool, refrain_engine::DiskError> {
+    handler.keys().revoke_one(id)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -10,7 +10,7 @@ use axum::response::{Html, IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::desk::{Refusal, RefusalKind};
+use crate::requests::{Refusal, RefusalKind};
 
 /// What failed, on what, and what to do next.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -74,18 +74,16 @@ impl Failure {
             }
             StatusCode::NOT_FOUND => return Self::nothing(),
             StatusCode::METHOD_NOT_ALLOWED => "that method is not accepted here; Allow says which are",
-            StatusCode::NOT_ACCEPTABLE => "accepted is Accept: application/json, text/event-stream",
-            StatusCode::UNSUPPORTED_MEDIA_TYPE if is_tools => "accepted is Content-Type: application/json",
-            StatusCode::UNSUPPORTED_MEDIA_TYPE => {
-                "accepted is Content-Type: application/x-www-form-urlencoded"
-            }
+            StatusCode::NOT_ACCEPTABLE => "accepted: Accept: application/json, text/event-stream",
+            StatusCode::UNSUPPORTED_MEDIA_TYPE if is_tools => "accepted: Content-Type: application/json",
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => "accepted: Content-Type: application/x-www-form-urlencoded",
             StatusCode::PAYLOAD_TOO_LARGE => "the request is too large",
             _ if status.is_server_error() => "refrain broke off in the middle of this",
             _ if is_tools => "what was sent is no message of the protocol, or its session is missing",
             _ => {
                 return Self::new(
                     StatusCode::BAD_REQUEST,
-                    "the form cannot be read: accepted is each field once, in UTF-8",
+                    "the form cannot be read: accepted: each field once, in UTF-8",
                 );
             }
         };

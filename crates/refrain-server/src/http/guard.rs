@@ -11,8 +11,8 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
 
 use super::app_state::AppState;
+use super::connections::{ConnectionSlot, MOST_OF_ONE};
 use super::failure::{Failure, wants_page};
-use super::guests::{Guest, MOST_OF_ONE};
 use crate::http::listener::address::Under;
 
 /// How large a request may be, in bytes.
@@ -28,29 +28,29 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
 /// Accepts only requests under a name of this server, against DNS rebinding. A browser that came under a name for
 /// programs is redirected to the one for browsers, as it would send its cookie to every server at this one.
 pub(super) async fn check_host(
-    State(door): State<Arc<AppState>>,
+    State(state): State<Arc<AppState>>,
     mut request: Request,
     next: Next,
 ) -> Response {
     // A browser sends neither, and a proxy in between may take the other one for the name.
     if request.uri().authority().is_some() || request.headers().get_all(header::HOST).iter().nth(1).is_some()
     {
-        let error = "the request names more than one host; accepted is a path, and one Host";
+        let error = "the request names more than one host; accepted: a path, and one Host";
         return Failure::new(StatusCode::BAD_REQUEST, error).into_response();
     }
     let said = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    if let Some(under) = door.names.whose(said) {
+    if let Some(under) = state.names.whose(said) {
         if under == Under::Programs && is_browser(&request) {
             let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
-            return Redirect::to(&format!("{}{path}", door.names.origin)).into_response();
+            return Redirect::to(&format!("{}{path}", state.names.origin)).into_response();
         }
         request.extensions_mut().insert(under);
         return next.run(request).await;
     }
-    let accepted = door.names.accepted();
+    let accepted = state.names.accepted();
     Failure::new(
         StatusCode::FORBIDDEN,
-        format!("this server is not found under that name; accepted are {accepted}"),
+        format!("this server is not found under that name; accepted: {accepted}"),
     )
     .into_response()
 }
@@ -70,7 +70,7 @@ pub(super) async fn take_in(largest: usize, request: Request, next: Next) -> Res
     let (head, body) = request.into_parts();
     let said = head.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     let too_large = || {
-        let error = format!("the request is too large; accepted are {largest} bytes");
+        let error = format!("the request is too large; accepted: {largest} bytes");
         Failure::new(StatusCode::PAYLOAD_TOO_LARGE, error).into_response()
     };
     if said.is_some_and(|length: usize| length > largest) {
@@ -87,27 +87,27 @@ pub(super) async fn take_in(largest: usize, request: Request, next: Next) -> Res
 }
 
 /// Accepts only requests with a token or cookie; a browser is redirected to the login.
-pub(super) async fn admit(State(door): State<Arc<AppState>>, request: Request, next: Next) -> Response {
+pub(super) async fn admit(State(state): State<Arc<AppState>>, request: Request, next: Next) -> Response {
     let headers = request.headers();
-    let (token, cookie) = (bearer(headers), cookie(headers, &door.cookie));
+    let (token, cookie) = (bearer(headers), cookie(headers, &state.cookie));
     let is_known = match (token, request.extensions().get()) {
-        (Some(token), _) => door.knows(token).await,
+        (Some(token), _) => state.knows(token).await,
         (None, Some(Under::People(host))) => match cookie {
-            Some(value) => door.knows_cookie(host.clone(), value.to_owned()).await,
+            Some(value) => state.knows_cookie(host.clone(), value.to_owned()).await,
             None => false,
         },
         (None, Some(Under::Programs) | None) => false,
     };
     if is_known {
-        let guest = request.extensions().get::<Arc<Guest>>();
-        let has_room = guest.zip(token.or(cookie)).is_none_or(|(guest, pass)| guest.shows(pass));
+        let slot = request.extensions().get::<Arc<ConnectionSlot>>();
+        let has_room = slot.zip(token.or(cookie)).is_none_or(|(slot, pass)| slot.shows(pass));
         return if has_room { next.run(request).await } else { too_many_connections() };
     }
     let is_page = *request.method() == Method::GET && wants_page(headers) && token.is_none();
     if is_page {
         return Redirect::to("/login").into_response();
     }
-    if (token.is_some() || cookie.is_some()) && door.was_wrong() {
+    if (token.is_some() || cookie.is_some()) && state.was_wrong() {
         return too_many();
     }
     let error = match token {
@@ -129,16 +129,16 @@ pub(super) fn too_many() -> Response {
 }
 
 fn too_many_connections() -> Response {
-    let error = format!("too many connections with this token; accepted are {MOST_OF_ONE} at a time");
+    let error = format!("too many connections with this token; accepted: {MOST_OF_ONE} at a time");
     let mut refused = Failure::new(StatusCode::TOO_MANY_REQUESTS, error).into_response();
     refused.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     refused
 }
 
 /// The cookie that lets a browser in.
-pub(super) fn set_cookie(door: &AppState, value: &str) -> String {
-    let secure = if door.names.is_secure() { "; Secure" } else { "" };
-    format!("{}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age=2592000{secure}", door.cookie)
+pub(super) fn set_cookie(state: &AppState, value: &str) -> String {
+    let secure = if state.names.is_secure() { "; Secure" } else { "" };
+    format!("{}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age=2592000{secure}", state.cookie)
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {

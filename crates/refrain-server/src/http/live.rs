@@ -23,8 +23,8 @@ use refrain_engine::{JournalWatcher, News, now, recorded_since};
 use serde::Serialize;
 use tokio::sync::watch;
 
-use crate::desk::{Desk, project_name};
 use crate::http::listener::stop::{Stop, stopped};
+use crate::requests::{RequestHandler, project_name};
 
 /// How many of the last events are kept.
 const KEPT: usize = 4_096;
@@ -64,7 +64,7 @@ enum LiveEvent {
 /// Sends events to all subscribers.
 #[derive(Debug)]
 pub(super) struct EventBroadcaster {
-    desk: Arc<Desk>,
+    handler: Arc<RequestHandler>,
     kept: Mutex<History>,
     /// The number of the last event.
     last: watch::Sender<u64>,
@@ -83,13 +83,13 @@ struct History {
 
 /// The running watch; its drop, for any reason, disconnects all subscribers, and they return.
 struct RunningWatch {
-    hub: Arc<EventBroadcaster>,
+    broadcaster: Arc<EventBroadcaster>,
     beginning: String,
 }
 
 /// A subscriber.
 struct Listener {
-    hub: Arc<EventBroadcaster>,
+    broadcaster: Arc<EventBroadcaster>,
     beginning: String,
     /// The number of its last event.
     heard: u64,
@@ -100,8 +100,8 @@ struct Listener {
 }
 
 impl EventBroadcaster {
-    pub(super) fn new(desk: Arc<Desk>) -> Self {
-        Self { desk, kept: Mutex::default(), last: watch::channel(0).0 }
+    pub(super) fn new(handler: Arc<RequestHandler>) -> Self {
+        Self { handler, kept: Mutex::default(), last: watch::channel(0).0 }
     }
 
     /// The id after which a client that reads the state now subscribes.
@@ -136,7 +136,7 @@ impl EventBroadcaster {
         };
         // From here on `Drop` unsubscribes it.
         let mut listener = Listener {
-            hub: Arc::clone(self),
+            broadcaster: Arc::clone(self),
             beginning,
             heard,
             first: VecDeque::new(),
@@ -144,11 +144,12 @@ impl EventBroadcaster {
             stop,
         };
         if begins {
-            let looking = RunningWatch { hub: Arc::clone(self), beginning: listener.beginning.clone() };
+            let looking =
+                RunningWatch { broadcaster: Arc::clone(self), beginning: listener.beginning.clone() };
             let (ready, is_ready) = tokio::sync::oneshot::channel();
             // A detached thread, which sleeps until something happens. If it cannot be started, the watch ends at
             // once.
-            let _ = std::thread::Builder::new().spawn(move || looking.hub.look_out(ready));
+            let _ = std::thread::Builder::new().spawn(move || looking.broadcaster.look_out(ready));
             // Events from here on are not missed.
             let _ = is_ready.await;
         }
@@ -173,8 +174,8 @@ impl EventBroadcaster {
 
     /// The events in the journals since then.
     async fn missed(self: &Arc<Self>, since: Option<Timestamp>, listener: &Listener) -> Vec<Event> {
-        let hub = Arc::clone(self);
-        let read = move || recorded_since(hub.desk.services(), since?, MOST);
+        let broadcaster = Arc::clone(self);
+        let read = move || recorded_since(broadcaster.handler.services(), since?, MOST);
         let found = tokio::task::spawn_blocking(read);
         let caught_up = || id(&listener.beginning, listener.heard, now());
         match found.await {
@@ -198,8 +199,8 @@ impl EventBroadcaster {
 
     /// Watches while there are subscribers. Blocks.
     fn look_out(&self, ready: tokio::sync::oneshot::Sender<()>) {
-        let desk = Arc::clone(&self.desk);
-        let mut lookout = JournalWatcher::new(move || desk.services(), true).ok();
+        let handler = Arc::clone(&self.handler);
+        let mut lookout = JournalWatcher::new(move || handler.services(), true).ok();
         let _ = ready.send(());
         let mut printed = BTreeMap::<(String, String), (LiveEvent, Instant)>::new();
         while let Some(lookout) = &mut lookout {
@@ -266,7 +267,7 @@ impl Listener {
                 return Some(event);
             }
             {
-                let kept = self.hub.kept();
+                let kept = self.broadcaster.kept();
                 if kept.beginning.as_deref() != Some(self.beginning.as_str()) {
                     // The watch has ended: the client subscribes again.
                     return None;
@@ -294,19 +295,19 @@ impl Listener {
 
 impl Drop for RunningWatch {
     fn drop(&mut self) {
-        let mut kept = self.hub.kept();
+        let mut kept = self.broadcaster.kept();
         // Another may have begun.
         if kept.beginning.as_ref() == Some(&self.beginning) {
             kept.beginning = None;
         }
         drop(kept);
-        self.hub.last.send_modify(|_| {});
+        self.broadcaster.last.send_modify(|_| {});
     }
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        let mut kept = self.hub.kept();
+        let mut kept = self.broadcaster.kept();
         kept.listeners = kept.listeners.saturating_sub(1);
         kept.left = Some(Instant::now());
     }
@@ -370,33 +371,35 @@ fn id(beginning: &str, number: u64, at: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::desk::tests::place;
+    use crate::requests::tests::place;
 
     #[tokio::test]
     async fn who_listens_is_let_go_of_once_nobody_looks_out() {
-        let (_dir, desk) = place();
-        let hub = Arc::new(EventBroadcaster::new(Arc::new(desk)));
-        hub.kept().beginning = Some("a1".to_owned());
+        let (_dir, handler) = place();
+        let broadcaster = Arc::new(EventBroadcaster::new(Arc::new(handler)));
+        broadcaster.kept().beginning = Some("a1".to_owned());
         let (_stopper, stop) = watch::channel(false);
         let mut listener = Listener {
-            hub: Arc::clone(&hub),
+            broadcaster: Arc::clone(&broadcaster),
             beginning: "a1".to_owned(),
             heard: 0,
             first: VecDeque::new(),
-            changed: hub.last.subscribe(),
+            changed: broadcaster.last.subscribe(),
             stop,
         };
-        let looking =
-            |beginning: &str| RunningWatch { hub: Arc::clone(&hub), beginning: beginning.to_owned() };
+        let looking = |beginning: &str| RunningWatch {
+            broadcaster: Arc::clone(&broadcaster),
+            beginning: beginning.to_owned(),
+        };
         drop(looking("a0"));
-        assert!(hub.kept().beginning.is_some(), "another looks out");
+        assert!(broadcaster.kept().beginning.is_some(), "another looks out");
         let own = looking("a1");
         let broken = std::thread::spawn(move || {
             let _own = own;
             panic!("it breaks off");
         });
         assert!(listener.next().await.is_none());
-        assert!(broken.join().is_err() && hub.kept().beginning.is_none());
+        assert!(broken.join().is_err() && broadcaster.kept().beginning.is_none());
     }
 
     #[test]

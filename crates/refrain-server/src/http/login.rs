@@ -38,13 +38,13 @@ pub(super) struct Token {
 
 /// Lets the browser in that has the code, and leads it on, so that no code stays in an address.
 pub(super) async fn open(
-    State(door): State<Arc<AppState>>,
+    State(state): State<Arc<AppState>>,
     Extension(under): Extension<Under>,
     Wants(Code { code }): Wants<Code>,
 ) -> Response {
-    match door.takes(&code) {
-        true => let_in(&door, under).await,
-        false if door.was_wrong() => too_many(),
+    match state.takes(&code) {
+        true => let_in(&state, under).await,
+        false if state.was_wrong() => too_many(),
         false => page(Some("that link was used already, or is old")),
     }
 }
@@ -55,24 +55,24 @@ pub(super) async fn show() -> Response {
 
 /// Lets the browser in whose person shows a token.
 pub(super) async fn login(
-    State(door): State<Arc<AppState>>,
+    State(state): State<Arc<AppState>>,
     Extension(under): Extension<Under>,
     Form(Token { token }): Form<Token>,
 ) -> Response {
-    if door.knows(token.trim()).await {
-        return let_in(&door, under).await;
+    if state.knows(token.trim()).await {
+        return let_in(&state, under).await;
     }
-    if door.was_wrong() { too_many() } else { page(Some("that token is not known here")) }
+    if state.was_wrong() { too_many() } else { page(Some("that token is not known here")) }
 }
 
-async fn let_in(door: &AppState, under: Under) -> Response {
+async fn let_in(state: &AppState, under: Under) -> Response {
     let baked = match under {
-        Under::People(host) => door.bake(host).await,
+        Under::People(host) => state.bake(host).await,
         // They are sent on before they come here.
         Under::Programs => None,
     };
     match baked {
-        Some(value) => ([(header::SET_COOKIE, set_cookie(door, &value))], Redirect::to("/")).into_response(),
+        Some(value) => ([(header::SET_COOKIE, set_cookie(state, &value))], Redirect::to("/")).into_response(),
         None => Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "a cookie cannot be kept").into_response(),
     }
 }

@@ -16,7 +16,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::app_state::AppState;
 use super::{api, openapi};
-use crate::desk::{
+use crate::requests::{
     Activity, Difference, Discarded, Filter, LogPart, Merged, ProjectView, Round, SearchPage, StartResult,
     UsageOf, Verified,
 };

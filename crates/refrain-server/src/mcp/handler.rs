@@ -1,5 +1,6 @@
 //! The server's description of itself, and the dispatch of requests.
 
+use refrain_core::text::cut;
 use rmcp::handler::server::tool::{IntoCallToolResult, ToolCallContext};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, Implementation,
@@ -12,7 +13,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler, tool_handler};
 use serde_json::{Map, Value};
 
 use super::{Mcp, resources};
-use crate::desk::Refusal;
+use crate::requests::Refusal;
 
 /// The server instructions that a model receives with the tools.
 const INSTRUCTIONS: &str = "Refrain runs a coding agent again and again until the work is proven done. loop_start for one \
@@ -40,7 +41,7 @@ impl ServerHandler for Mcp {
             .enable_resources()
             .enable_resources_subscribe()
             .build();
-        let own = Implementation::new("refrain", self.desk.version()).with_title("Refrain");
+        let own = Implementation::new("refrain", self.handler.version()).with_title("Refrain");
         ServerConfig::new(can).with_server_info(own).with_instructions(INSTRUCTIONS)
     }
 
@@ -52,8 +53,9 @@ impl ServerHandler for Mcp {
         let Some(tool) = self.tools.get(&request.name).cloned() else {
             return unknown_tool(&request, self.tools.list_all()).into_call_tool_result();
         };
+        let arguments = request.arguments.clone().unwrap_or_default();
         let answer = self.tools.call(ToolCallContext::new(self, request, context)).await?;
-        match unread(&tool, &answer) {
+        match unread(&tool, &arguments, &answer) {
             Some(refusal) => refusal.into_call_tool_result(),
             None => Ok(answer),
         }
@@ -80,7 +82,7 @@ impl ServerHandler for Mcp {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        self.at_desk(resources::listed).await.map_err(failed)
+        self.run_blocking(resources::listed).await.map_err(failed)
     }
 
     async fn list_resource_templates(
@@ -96,7 +98,7 @@ impl ServerHandler for Mcp {
         request: ReadResourceRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let read = self.at_desk(move |desk| resources::read(desk, &request.uri)).await;
+        let read = self.run_blocking(move |handler| resources::read(handler, &request.uri)).await;
         read.map(Into::into).map_err(not_found)
     }
 
@@ -149,21 +151,49 @@ fn unknown_tool(request: &CallToolRequestParams, known: Vec<Tool>) -> Refusal {
         }
     }
     let known: Vec<_> = known.iter().map(|tool| tool.name.as_ref()).collect();
-    Refusal::new(format!("{name}: unknown tool; accepted are {}", known.join(", ")))
+    Refusal::new(format!("{name}: unknown tool; accepted: {}", known.join(", ")))
 }
 
 /// What rmcp says before serde's words of parameters that it cannot read.
 const UNREAD: &str = "failed to deserialize parameters: ";
 
 /// The refusal of parameters that could not be read, which says what is accepted.
-fn unread(tool: &Tool, answer: &CallToolResponse) -> Option<Refusal> {
+fn unread(tool: &Tool, arguments: &Map<String, Value>, answer: &CallToolResponse) -> Option<Refusal> {
     let CallToolResponse::Complete(result) = answer else { return None };
     let text = &result.content.first()?.as_text()?.text;
     let why = text.strip_prefix(UNREAD).filter(|_| result.is_error == Some(true))?;
-    let why = why.split(", expected one of").next()?.replace('`', "");
-    let accepted = tool.input_schema.get("properties").and_then(Value::as_object);
-    let accepted: Vec<_> = accepted.into_iter().flat_map(Map::keys).map(String::as_str).collect();
-    Some(Refusal::new(format!("{}: {why}; accepted are {}", tool.name, accepted.join(", "))))
+    let properties = tool.input_schema.get("properties").and_then(Value::as_object)?;
+    let misfit = arguments.iter().find_map(|(name, value)| misfit(name, value, properties.get(name)?));
+    let refusal = misfit.unwrap_or_else(|| {
+        let known = why.split_once(", expected one of").map_or(why, |(known, _)| known).replace('`', "");
+        let accepted: Vec<_> = properties.keys().map(String::as_str).collect();
+        format!("{known}; accepted: {}", accepted.join(", "))
+    });
+    Some(Refusal::new(format!("{}: {refusal}", tool.name)))
+}
+
+/// How a value differs from the type and the least value in the schema of its parameter.
+fn misfit(name: &str, value: &Value, schema: &Value) -> Option<String> {
+    let types: Vec<&str> = match schema.get("type")? {
+        Value::Array(types) => types.iter().filter_map(Value::as_str).collect(),
+        one => one.as_str().into_iter().collect(),
+    };
+    let of_value = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    let shown = cut(&value.to_string(), 60).into_owned();
+    if !types.iter().any(|it| *it == of_value || (*it == "number" && of_value == "integer")) {
+        let accepted: Vec<_> = types.into_iter().filter(|it| *it != "null").collect();
+        return Some(format!("{name}: {shown} is of type {of_value}; accepted: {}", accepted.join(", ")));
+    }
+    let least = schema.get("minimum")?.as_i64()?;
+    (value.as_i64()? < least).then(|| format!("{name}: {shown} is too small; accepted: {least} or more"))
 }
 
 fn failed(refusal: Refusal) -> ErrorData {

@@ -1,5 +1,5 @@
 //! The Model Context Protocol: the tools and resources by which an agent starts loops and watches them. It translates
-//! between the protocol and [`Desk`]. A cancelled request, or a client that disconnects, ends only the response, not
+//! between the protocol and [`RequestHandler`]. A cancelled request, or a client that disconnects, ends only the response, not
 //! the loop.
 
 mod handler;
@@ -16,27 +16,27 @@ use rmcp::handler::server::router::tool::ToolRouter;
 pub(crate) use self::http::over_http;
 pub use self::stdio::serve_stdio;
 use self::updates::Subscriptions;
-use crate::desk::{Desk, Refusal};
+use crate::requests::{Refusal, RequestHandler};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Mcp {
-    desk: Arc<Desk>,
+    handler: Arc<RequestHandler>,
     tools: ToolRouter<Self>,
     subscriptions: Arc<Subscriptions>,
 }
 
 impl Mcp {
-    fn new(desk: Arc<Desk>) -> Self {
-        Self { desk, tools: Self::tool_router(), subscriptions: Arc::default() }
+    fn new(handler: Arc<RequestHandler>) -> Self {
+        Self { handler, tools: Self::tool_router(), subscriptions: Arc::default() }
     }
 
     /// Runs blocking work on a thread that may block.
-    async fn at_desk<T: Send + 'static>(
+    async fn run_blocking<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Desk) -> Result<T, Refusal> + Send + 'static,
+        work: impl FnOnce(&RequestHandler) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Refusal> {
-        let desk = self.desk.clone();
-        let done = tokio::task::spawn_blocking(move || work(&desk)).await;
+        let handler = self.handler.clone();
+        let done = tokio::task::spawn_blocking(move || work(&handler)).await;
         done.unwrap_or_else(|error| {
             Err(Refusal::new(format!("refrain broke off in the middle of this: {error}")))
         })

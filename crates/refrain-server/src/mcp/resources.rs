@@ -5,14 +5,14 @@ use rmcp::model::{
     ResourceTemplate,
 };
 
-use crate::desk::{Address, Desk, List, LoopView, Part, Refusal, addresses};
+use crate::requests::{Address, List, LoopView, Part, Refusal, RequestHandler, addresses};
 
 const MARKDOWN: &str = "text/markdown";
 /// The type of JSON, one value a line.
 const LINES: &str = "application/x-ndjson";
 
-pub(super) fn listed(desk: &Desk) -> Result<ListResourcesResult, Refusal> {
-    let loops = desk.list(&List { workspace: None, include_finished: true })?.loops;
+pub(super) fn listed(handler: &RequestHandler) -> Result<ListResourcesResult, Refusal> {
+    let loops = handler.list(&List { workspace: None, include_finished: true })?.loops;
     let of = |view: &LoopView| addresses(view).iter().map(resource).collect::<Vec<_>>();
     Ok(ListResourcesResult::with_all_items(loops.iter().flat_map(of).collect()))
 }
@@ -35,9 +35,9 @@ pub(super) fn templates() -> ListResourceTemplatesResult {
     ])
 }
 
-pub(super) fn read(desk: &Desk, uri: &str) -> Result<ReadResourceResult, Refusal> {
+pub(super) fn read(handler: &RequestHandler, uri: &str) -> Result<ReadResourceResult, Refusal> {
     let address: Address = uri.parse()?;
-    let text = desk.read(&address)?;
+    let text = handler.read(&address)?;
     let (_, mime) = described(address.part);
     Ok(ReadResourceResult::new(vec![ResourceContents::text(text, uri).with_mime_type(mime)]))
 }

@@ -9,16 +9,16 @@ use rmcp::transport::{Transport, stdio};
 use rmcp::{RoleServer, ServiceExt};
 
 use super::Mcp;
-use crate::desk::Desk;
+use crate::requests::RequestHandler;
 
 /// The largest message that is read, in bytes: a longer line is passed over, and never held.
 const LONGEST_LINE: usize = 1 << 20;
 
 /// Serves one client on standard input and output until it goes away. Loops do not notice.
-pub async fn serve_stdio(desk: Desk) -> Result<(), Box<ServerInitializeError>> {
+pub async fn serve_stdio(handler: RequestHandler) -> Result<(), Box<ServerInitializeError>> {
     let (input, output) = stdio();
     let transport = AsyncRwTransport::new_server(input, output).with_max_line_length(LONGEST_LINE);
-    match Mcp::new(Arc::new(desk)).serve(Patient { transport, has_begun: false }).await {
+    match Mcp::new(Arc::new(handler)).serve(Patient { transport, has_begun: false }).await {
         Ok(session) => {
             // The result is ignored: the client is gone.
             let _ = session.waiting().await;

@@ -13,7 +13,7 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, tool, tool_router};
 
 use super::Mcp;
-use crate::desk::{
+use crate::requests::{
     Answered, Difference, Discarded, List, Listing, LoopParams, Merged, Progress, Refusal, Reported,
     StartResult, Status, Steer, Steered, Stop, Stopped, ToolDiff, ToolMerge, WithWait,
 };
@@ -43,7 +43,7 @@ impl Mcp {
         )
     )]
     async fn loop_start(&self, Parameters(asked): Parameters<Start>) -> Result<Json<StartResult>, Refusal> {
-        self.at_desk(move |desk| desk.start(&asked)).await.map(Json)
+        self.run_blocking(move |handler| handler.start(&asked)).await.map(Json)
     }
 
     #[tool(
@@ -61,7 +61,7 @@ impl Mcp {
         if asked.wait_seconds > 0 {
             self.wait(which.clone(), Duration::from_secs(asked.wait_seconds.into()), context).await?;
         }
-        self.at_desk(move |desk| desk.status(&which)).await.map(Json)
+        self.run_blocking(move |handler| handler.status(&which)).await.map(Json)
     }
 
     #[tool(
@@ -74,7 +74,7 @@ impl Mcp {
         )
     )]
     async fn loop_stop(&self, Parameters(asked): Parameters<Stop>) -> Result<Json<Stopped>, Refusal> {
-        self.at_desk(move |desk| desk.stop(&asked)).await.map(Json)
+        self.run_blocking(move |handler| handler.stop(&asked)).await.map(Json)
     }
 
     #[tool(
@@ -82,15 +82,15 @@ impl Mcp {
         annotations(title = "List loops", read_only_hint = true, open_world_hint = false)
     )]
     async fn loop_list(&self, Parameters(asked): Parameters<List>) -> Result<Json<Listing>, Refusal> {
-        self.at_desk(move |desk| desk.list(&asked)).await.map(Json)
+        self.run_blocking(move |handler| handler.list(&asked)).await.map(Json)
     }
 
     #[tool(
-        description = "Say something to the agent of a loop: it is told with its next iteration.",
+        description = "Say something to the agent of a loop: it gets the text with its next iteration.",
         annotations(title = "Steer a loop", read_only_hint = false, destructive_hint = false)
     )]
     async fn loop_steer(&self, Parameters(asked): Parameters<Steer>) -> Result<Json<Steered>, Refusal> {
-        self.at_desk(move |desk| desk.steer(&asked)).await.map(Json)
+        self.run_blocking(move |handler| handler.steer(&asked)).await.map(Json)
     }
 
     #[tool(
@@ -99,7 +99,7 @@ impl Mcp {
         annotations(title = "Answer a loop", read_only_hint = false, destructive_hint = false)
     )]
     async fn loop_answer(&self, Parameters(asked): Parameters<Steer>) -> Result<Json<Answered>, Refusal> {
-        self.at_desk(move |desk| desk.answer_loop(&asked)).await.map(Json)
+        self.run_blocking(move |handler| handler.answer_loop(&asked)).await.map(Json)
     }
 
     #[tool(
@@ -110,7 +110,7 @@ impl Mcp {
         &self,
         Parameters(asked): Parameters<LoopParams>,
     ) -> Result<Json<Reported>, Refusal> {
-        self.at_desk(move |desk| desk.report(&asked)).await.map(Json)
+        self.run_blocking(move |handler| handler.report(&asked)).await.map(Json)
     }
 
     #[tool(
@@ -119,7 +119,7 @@ impl Mcp {
         annotations(title = "Show the changes of a loop", read_only_hint = true, open_world_hint = false)
     )]
     async fn loop_diff(&self, Parameters(asked): Parameters<ToolDiff>) -> Result<Json<Difference>, Refusal> {
-        self.at_desk(move |desk| desk.difference_of_loop(&asked)).await.map(Json)
+        self.run_blocking(move |handler| handler.difference_of_loop(&asked)).await.map(Json)
     }
 
     #[tool(
@@ -129,7 +129,7 @@ impl Mcp {
         annotations(title = "Merge a loop", read_only_hint = false, destructive_hint = true)
     )]
     async fn loop_merge(&self, Parameters(asked): Parameters<ToolMerge>) -> Result<Json<Merged>, Refusal> {
-        self.at_desk(move |desk| desk.merge_loop(&asked)).await.map(Json)
+        self.run_blocking(move |handler| handler.merge_loop(&asked)).await.map(Json)
     }
 
     #[tool(
@@ -141,7 +141,7 @@ impl Mcp {
         &self,
         Parameters(asked): Parameters<LoopParams>,
     ) -> Result<Json<Discarded>, Refusal> {
-        self.at_desk(move |desk| desk.discard_loop(&asked)).await.map(Json)
+        self.run_blocking(move |handler| handler.discard_loop(&asked)).await.map(Json)
     }
 
     #[tool(
@@ -155,7 +155,7 @@ impl Mcp {
         )
     )]
     async fn plan_run(&self, Parameters(asked): Parameters<PlanRun>) -> Result<Json<StartResult>, Refusal> {
-        self.at_desk(move |desk| desk.run_plan(asked)).await.map(Json)
+        self.run_blocking(move |handler| handler.run_plan(asked)).await.map(Json)
     }
 }
 
@@ -170,11 +170,11 @@ impl Mcp {
         let until = Instant::now() + at_most;
         let (token, asked) = (context.meta.get_progress_token(), which.clone());
         // Subscribe before the first look, so that no change is missed.
-        let mut changes = self.at_desk(move |desk| desk.changes(&asked)).await?;
+        let mut changes = self.run_blocking(move |handler| handler.changes(&asked)).await?;
         let (mut begun, mut heard) = (None::<Progress>, 0);
         loop {
             let asked = which.clone();
-            let now = self.at_desk(move |desk| desk.progress(&asked)).await?;
+            let now = self.run_blocking(move |handler| handler.progress(&asked)).await?;
             if let Some(token) = &token {
                 // A client that does not listen is not waited for longer than it waits.
                 let _ = context.peer.notify_progress(notice(token.clone(), &now, heard)).await;
@@ -187,7 +187,7 @@ impl Mcp {
             if stands || has_got_on || left.is_zero() || context.ct.is_cancelled() {
                 return Ok(());
             }
-            changes = self.at_desk(move |_| Ok(next(changes, until))).await?;
+            changes = self.run_blocking(move |_| Ok(next(changes, until))).await?;
             heard += 1;
         }
     }

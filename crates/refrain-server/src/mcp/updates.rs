@@ -13,7 +13,7 @@ use tokio::sync::mpsc::{self, Receiver};
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::Mcp;
-use crate::desk::{Address, Part, Refusal};
+use crate::requests::{Address, Part, Refusal};
 
 /// How many resources one client may follow: each costs a thread that waits.
 const MOST: usize = 64;
@@ -96,7 +96,7 @@ impl Mcp {
     async fn news(&self, uri: &str) -> Result<Receiver<()>, Refusal> {
         let address: Address = uri.parse()?;
         let at = address.clone();
-        let mut changes: Changes = self.at_desk(move |desk| desk.changes_at(&at)).await?;
+        let mut changes: Changes = self.run_blocking(move |handler| handler.changes_at(&at)).await?;
         let (say, news) = mpsc::channel(1);
         tokio::task::spawn_blocking(move || {
             while !say.is_closed() {

@@ -133,8 +133,8 @@ impl Api {
         Ok(found.and_then(|message| message["ts"].as_str()).map(str::to_owned))
     }
 
-    pub(super) async fn edit(&self, channel: &str, ts: &str, face: &MessageView) -> Result<(), Fault> {
-        let asked = json!({"channel": channel, "ts": ts, "text": face.text, "blocks": face.blocks, "parse": "none",
+    pub(super) async fn edit(&self, channel: &str, ts: &str, view: &MessageView) -> Result<(), Fault> {
+        let asked = json!({"channel": channel, "ts": ts, "text": view.text, "blocks": view.blocks, "parse": "none",
             "link_names": false});
         self.post("chat.update", &asked).await.map(drop)
     }

@@ -1,18 +1,19 @@
 //! Slack: users start loops there and see them, each in one message that changes with the loop (seed-systems 6.5). It
-//! is a surface like every other: requests go to the [`Desk`], messages come from the journals by a cursor that is kept
+//! is a surface like every other: requests go to the [`RequestHandler`], messages come from the journals by a cursor that is kept
 //! beside each. If Slack or this process is down, no loop is harmed and no message is lost.
 //!
-//! [`words`] and [`heard`] parse what comes in, [`face`] renders a loop, [`owed`] finds the next message: all pure.
-//! [`socket`] listens, [`api`] calls Slack, [`counter`] executes requests, [`teller`] keeps one loop's message current.
+//! [`command_parser`] and [`envelope`] parse what comes in, [`render`] renders a loop, [`next_action`] finds the next message: all
+//! pure.
+//! [`socket`] listens, [`api`] calls Slack, [`executor`] executes requests, [`sync`] keeps one loop's message current.
 
 mod api;
-mod counter;
-mod heard;
+mod command_parser;
+mod envelope;
+mod executor;
 mod next_action;
 mod render;
 mod socket;
 mod sync;
-mod words;
 
 #[cfg(test)]
 mod tests;
@@ -35,9 +36,9 @@ use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{MissedTickBehavior, interval};
 
 use self::api::{Api, Fault};
-use self::heard::Request;
+use self::envelope::Request;
 use self::sync::SlackSync;
-use crate::desk::{Desk, DeskError, Handovers, Refusal};
+use crate::requests::{Handovers, OpenError, Refusal, RequestHandler};
 
 /// How often loops are searched for pending messages: resumed ones, and those of an earlier process.
 const SWEEP: Duration = Duration::from_secs(3);
@@ -54,7 +55,7 @@ pub enum SlackError {
     #[error(transparent)]
     Token(#[from] SlackTokenError),
     #[error("[slack] projects cannot be opened")]
-    Desk(#[from] DeskError),
+    RequestHandler(#[from] OpenError),
     /// The folder for pending requests cannot be made.
     #[error(transparent)]
     Disk(#[from] DiskError),
@@ -68,7 +69,7 @@ pub struct Slack(SlackWorkspace);
 
 struct SlackWorkspace {
     api: Api,
-    desk: Arc<Desk>,
+    handler: Arc<RequestHandler>,
     asked: Arc<Pending>,
     config: keys::Slack,
     since: Timestamp,
@@ -77,7 +78,7 @@ struct SlackWorkspace {
     /// Held while the notes of a loop are changed.
     pen: tokio::sync::Mutex<()>,
     /// The loops that are reported, by the place of their journals.
-    tellers: Mutex<BTreeMap<LoopKey, Arc<AtomicBool>>>,
+    syncs: Mutex<BTreeMap<LoopKey, Arc<AtomicBool>>>,
     /// The loops that are not reported.
     passed_over: Mutex<BTreeSet<LoopKey>>,
     tasks: mpsc::UnboundedSender<SlackSync>,
@@ -95,19 +96,19 @@ impl Slack {
     pub fn open(context: &Context, config: keys::Slack, say: ProblemSink) -> Result<Self, SlackError> {
         let tokens = SlackTokens::of(&context.host)?;
         let asked = Pending::open(&context.host.state_home)?.ok_or(SlackError::Taken)?;
-        let desk = Desk::open(context, &config.projects)?.called_by(Caller::Slack);
+        let handler = RequestHandler::open(context, &config.projects)?.called_by(Caller::Slack);
         let api = Api::new(config.api_url.as_deref(), tokens).map_err(SlackError::Client)?;
         let (tasks, news) = mpsc::unbounded_channel();
         Ok(Self(SlackWorkspace {
             api,
-            desk: Arc::new(desk),
+            handler: Arc::new(handler),
             asked: Arc::new(asked),
             config,
             since: now(),
             say,
             said: Mutex::default(),
             pen: tokio::sync::Mutex::default(),
-            tellers: Mutex::default(),
+            syncs: Mutex::default(),
             passed_over: Mutex::default(),
             tasks,
             news: Mutex::new(Some(news)),
@@ -116,28 +117,28 @@ impl Slack {
 
     /// The requests that hand loops to runners of their own.
     pub fn handovers(&self) -> Handovers {
-        self.0.desk.handovers()
+        self.0.handler.handovers()
     }
 
     /// Listens and posts until `stop` is set. Loops are not affected.
     pub async fn run(self, mut stop: watch::Receiver<bool>) {
-        let office = Arc::new(self.0);
-        let news = office.news.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let slack = Arc::new(self.0);
+        let news = slack.news.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(mut news) = news else { return };
         let (heard, mut requests) = mpsc::unbounded_channel();
         // Requests that an earlier process acknowledged but did not execute.
-        for request in office.asked.kept().unwrap_or_default() {
+        for request in slack.asked.kept().unwrap_or_default() {
             let _ = heard.send(request);
         }
         let mut work = JoinSet::new();
-        work.spawn(Arc::clone(&office).greet());
-        work.spawn(Arc::clone(&office).listen(heard));
-        work.spawn(Arc::clone(&office).sweep());
+        work.spawn(Arc::clone(&slack).greet());
+        work.spawn(Arc::clone(&slack).listen(heard));
+        work.spawn(Arc::clone(&slack).sweep());
         loop {
             tokio::select! {
                 () = async { drop(stop.wait_for(|stop| *stop).await) } => break,
-                Some(request) = requests.recv() => drop(work.spawn(Arc::clone(&office).serve(request))),
-                Some(teller) = news.recv() => drop(work.spawn(SlackWorkspace::tell(teller))),
+                Some(request) = requests.recv() => drop(work.spawn(Arc::clone(&slack).serve(request))),
+                Some(sync) = news.recv() => drop(work.spawn(SlackWorkspace::tell(sync))),
                 Some(_) = work.join_next() => {}
             }
         }
@@ -166,25 +167,25 @@ impl SlackWorkspace {
         }
     }
 
-    /// Looks again and again for loops that something is owed of.
+    /// Looks again and again for loops whose message is not current.
     async fn sweep(self: Arc<Self>) {
         let mut rounds = interval(SWEEP);
         rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             rounds.tick().await;
-            let office = Arc::clone(&self);
-            let Ok(owed) = spawn_blocking(move || office.owed()).await else { return };
-            for (service, id) in owed {
+            let slack = Arc::clone(&self);
+            let Ok(unsynced) = spawn_blocking(move || slack.unsynced()).await else { return };
+            for (service, id) in unsynced {
                 self.follow(service, id);
             }
         }
     }
 
     /// The loops with pending messages; others are skipped from then on.
-    fn owed(&self) -> Vec<(Service, LoopId)> {
+    fn unsynced(&self) -> Vec<(Service, LoopId)> {
         let (all, mut found) = (self.config.notify == Some(true), Vec::new());
         let mut passed_over = self.passed_over.lock().unwrap_or_else(PoisonError::into_inner);
-        for service in self.desk.services() {
+        for service in self.handler.services() {
             for (id, talk) in service.untold(all).unwrap_or_default() {
                 let place = (service.project().data.clone(), id.clone());
                 if passed_over.contains(&place) {
@@ -226,20 +227,20 @@ impl SlackWorkspace {
         let poked = Arc::new(AtomicBool::new(false));
         let place = (service.project().data.clone(), id.clone());
         {
-            let mut tellers = self.tellers.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(told) = tellers.get(&place) {
+            let mut syncs = self.syncs.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(told) = syncs.get(&place) {
                 return told.store(true, Ordering::SeqCst);
             }
-            tellers.insert(place, Arc::clone(&poked));
+            syncs.insert(place, Arc::clone(&poked));
         }
-        let _ = self.tasks.send(SlackSync { office: Arc::clone(self), service, id, poked });
+        let _ = self.tasks.send(SlackSync { slack: Arc::clone(self), service, id, poked });
     }
 
-    async fn tell(teller: SlackSync) {
-        let office = Arc::clone(&teller.office);
-        let place = (teller.service.project().data.clone(), teller.id.clone());
-        teller.run().await;
-        office.tellers.lock().unwrap_or_else(PoisonError::into_inner).remove(&place);
+    async fn tell(sync: SlackSync) {
+        let slack = Arc::clone(&sync.slack);
+        let place = (sync.service.project().data.clone(), sync.id.clone());
+        sync.run().await;
+        slack.syncs.lock().unwrap_or_else(PoisonError::into_inner).remove(&place);
     }
 
     /// Changes the notes of a loop, if there is a change.
@@ -278,12 +279,12 @@ async fn blocking<T: Send + 'static, E: std::error::Error + 'static>(
     spawn_blocking(move || work().ok()).await.ok().flatten()
 }
 
-async fn at_desk<T: Send + 'static>(
-    desk: &Arc<Desk>,
-    work: impl FnOnce(&Desk) -> Result<T, Refusal> + Send + 'static,
+async fn run_blocking<T: Send + 'static>(
+    handler: &Arc<RequestHandler>,
+    work: impl FnOnce(&RequestHandler) -> Result<T, Refusal> + Send + 'static,
 ) -> Result<T, Refusal> {
-    let desk = Arc::clone(desk);
-    let done = spawn_blocking(move || work(&desk)).await;
+    let handler = Arc::clone(handler);
+    let done = spawn_blocking(move || work(&handler)).await;
     done.unwrap_or_else(|error| {
         Err(Refusal::new(format!("refrain broke off in the middle of this: {error}")))
     })

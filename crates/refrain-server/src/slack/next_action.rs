@@ -23,16 +23,16 @@ pub(super) fn next(talk: &Talk, seen: &LoopSummary) -> Option<NextAction> {
     if talk.only_ends && talk.message == Delivery::Not && !seen.status.has_stopped() {
         return None;
     }
-    let face = seen.face(talk.stop.as_ref());
+    let view = seen.view(talk.stop.as_ref());
     match &talk.message {
         // A loop that is reported only at its end has no first message.
-        Delivery::Not | Delivery::Intended if talk.only_ends => return Some(NextAction::Post(face.text)),
+        Delivery::Not | Delivery::Intended if talk.only_ends => return Some(NextAction::Post(view.text)),
         Delivery::Not | Delivery::Intended => return Some(NextAction::Post(seen.first_words())),
         Delivery::At(_) => {}
         Delivery::Refused => return None,
     }
-    if talk.shown.as_deref() != Some(face.mark().as_str()) {
-        return Some(NextAction::Edit(face));
+    if talk.shown.as_deref() != Some(view.mark().as_str()) {
+        return Some(NextAction::Edit(view));
     }
     if talk.reaction.as_deref() != Some(seen.reaction()) {
         let remove = seen.old_reactions(talk.reaction.as_deref()).into_iter().map(str::to_owned).collect();
@@ -44,7 +44,7 @@ pub(super) fn next(talk: &Talk, seen: &LoopSummary) -> Option<NextAction> {
     if is_told { None } else { seen.state().map(NextAction::Reply) }
 }
 
-/// Whether nothing more is owed until something happens to the loop.
+/// Whether nothing more is to be sent until something happens to the loop.
 pub(super) fn is_settled(talk: &Talk, seen: &LoopSummary) -> bool {
     seen.status.has_stopped() && next(talk, seen).is_none()
 }

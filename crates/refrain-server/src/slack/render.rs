@@ -104,7 +104,7 @@ pub(super) enum Notes {
 
 impl LoopSummary {
     /// Renders the message of a running or stopped loop.
-    pub(super) fn face(&self, stop: Option<&StopAsked>) -> MessageView {
+    pub(super) fn view(&self, stop: Option<&StopAsked>) -> MessageView {
         let text = match (self.status.has_stopped(), self.charged) {
             (true, _) => self.last_words(stop),
             (false, 0) => self.first_words(),

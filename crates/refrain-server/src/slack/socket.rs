@@ -15,7 +15,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 use super::api::Api;
-use super::heard::{self, Request, SocketFrame};
+use super::envelope::{self, Request, SocketFrame};
 
 /// A connection that was shorter is not opened again at once.
 const SHORT: Duration = Duration::from_secs(5);
@@ -77,7 +77,7 @@ impl Listener {
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return,
                 Some(Ok(_)) => continue,
             };
-            match heard::read(&text) {
+            match envelope::read(&text) {
                 SocketFrame::Disconnect => {
                     let _ = socket.close(None).await;
                     return;

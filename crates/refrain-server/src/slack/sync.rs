@@ -35,7 +35,7 @@ const OF_THE_APP: [&str; 8] = [
 
 /// One loop, and the task that reports it.
 pub(super) struct SlackSync {
-    pub(super) office: Arc<SlackWorkspace>,
+    pub(super) slack: Arc<SlackWorkspace>,
     pub(super) service: Service,
     pub(super) id: LoopId,
     /// Set when the task should look at once.
@@ -49,7 +49,7 @@ impl SlackSync {
         let (mut has_turn, mut rest) = (false, RESTS.0);
         while let Some((talk, seen)) = self.look().await {
             // An agent may have written the file beside its journal: other channels are refused.
-            let is_unwanted = talk.message == Delivery::Refused || !self.office.hears(&talk.channel);
+            let is_unwanted = talk.message == Delivery::Refused || !self.slack.hears(&talk.channel);
             if is_unwanted || next_action::is_settled(&talk, &seen) {
                 let _ = self.note(move |talk| (talk.bytes, talk.seq) = (seen.bytes, seen.seq)).await;
                 return;
@@ -60,7 +60,7 @@ impl SlackSync {
             };
             let writes = !matches!(deed, NextAction::React { .. });
             if writes && !has_turn {
-                self.office.api.turn(&talk.channel).await;
+                self.slack.api.turn(&talk.channel).await;
                 // Post the current state.
                 has_turn = true;
                 continue;
@@ -69,7 +69,7 @@ impl SlackSync {
             match self.perform(&talk, &seen, deed).await {
                 Ok(()) => rest = RESTS.0,
                 Err(why) => {
-                    self.office.complain(&format!("{}: {why}; it is told later", self.id));
+                    self.slack.complain(&format!("{}: {why}; it is reported later", self.id));
                     sleep(rest).await;
                     rest = (rest * 2).min(RESTS.1);
                 }
@@ -108,14 +108,14 @@ impl SlackSync {
     }
 
     async fn note(&self, change: impl FnOnce(&mut Talk) + Send + 'static) -> Result<(), String> {
-        let noted = self.office.note(&self.service, &self.id, change).await;
+        let noted = self.slack.note(&self.service, &self.id, change).await;
         noted.then_some(()).ok_or_else(|| "it cannot be noted".to_owned())
     }
 
     async fn perform(&self, talk: &Talk, seen: &LoopSummary, deed: NextAction) -> Result<(), String> {
         match deed {
             NextAction::Post(text) => self.post(talk, seen, &text).await,
-            NextAction::Edit(face) => self.edit(talk, face).await,
+            NextAction::Edit(view) => self.edit(talk, view).await,
             NextAction::React { remove, add } => self.react(talk, &remove, add).await,
             NextAction::Reply(notes) => self.reply(talk, seen, notes).await,
         }
@@ -133,25 +133,25 @@ impl SlackSync {
         };
         let posted = match found {
             Some(ts) => Delivery::At(ts),
-            None => self.sent(self.office.api.say(&talk.channel, thread, text, &mark).await)?,
+            None => self.sent(self.slack.api.say(&talk.channel, thread, text, &mark).await)?,
         };
         self.note(|talk| talk.message = posted).await?;
         Ok(())
     }
 
-    async fn edit(&self, talk: &Talk, face: MessageView) -> Result<(), String> {
+    async fn edit(&self, talk: &Talk, view: MessageView) -> Result<(), String> {
         let Delivery::At(ts) = &talk.message else { return Ok(()) };
-        self.given_up(self.office.api.edit(&talk.channel, ts, &face).await)?;
-        self.note(move |talk| talk.shown = Some(face.mark())).await?;
+        self.given_up(self.slack.api.edit(&talk.channel, ts, &view).await)?;
+        self.note(move |talk| talk.shown = Some(view.mark())).await?;
         Ok(())
     }
 
     async fn react(&self, talk: &Talk, remove: &[String], add: &'static str) -> Result<(), String> {
         let Some(to) = next_action::reacted(talk) else { return Ok(()) };
         for name in remove {
-            self.given_up(self.office.api.react(&talk.channel, to, name, false).await)?;
+            self.given_up(self.slack.api.react(&talk.channel, to, name, false).await)?;
         }
-        self.given_up(self.office.api.react(&talk.channel, to, add, true).await)?;
+        self.given_up(self.slack.api.react(&talk.channel, to, add, true).await)?;
         self.note(move |talk| talk.reaction = Some(add.to_owned())).await?;
         Ok(())
     }
@@ -166,7 +166,7 @@ impl SlackSync {
                 None
             }
         };
-        let api = &self.office.api;
+        let api = &self.slack.api;
         let sent = match (found, notes) {
             (Some(ts), _) => Delivery::At(ts),
             (None, Notes::Said(text)) => self.sent(api.say(&talk.channel, thread, &text, &name).await)?,
@@ -174,7 +174,7 @@ impl SlackSync {
                 match api.upload(&talk.channel, thread, &name, &comment, &content).await {
                     Ok(()) => Delivery::At(String::new()),
                     Err(Fault::Refused(why)) if !OF_THE_APP.contains(&why.as_str()) => {
-                        self.office.complain(&format!("{}: no file: {why}", self.id));
+                        self.slack.complain(&format!("{}: no file: {why}", self.id));
                         self.sent(api.say(&talk.channel, thread, &instead, &name).await)?
                     }
                     Err(fault) => return Err(why(fault)),
@@ -187,7 +187,7 @@ impl SlackSync {
 
     /// The message, or the file, that may have been posted.
     async fn find(&self, talk: &Talk, thread: Option<&str>, mark: &str) -> Result<Option<String>, String> {
-        match self.office.api.find(&talk.channel, thread, mark).await {
+        match self.slack.api.find(&talk.channel, thread, mark).await {
             // If it cannot be looked up, rather post it twice than never.
             Err(Fault::Refused(why)) if !OF_THE_APP.contains(&why.as_str()) => Ok(None),
             found => found.map_err(why),
@@ -206,7 +206,7 @@ impl SlackSync {
     fn given_up(&self, done: Result<(), Fault>) -> Result<(), String> {
         match done {
             Err(Fault::Refused(why)) if !OF_THE_APP.contains(&why.as_str()) => {
-                self.office.complain(&format!("{}: {why}", self.id));
+                self.slack.complain(&format!("{}: {why}", self.id));
                 Ok(())
             }
             done => done.map_err(why),

@@ -55,8 +55,8 @@ fn stopped(status: StatusWord) -> LoopSummary {
 #[case::more_than_there_are(30, Some(20), "[██████████] · 30/20")]
 #[case::without_a_cap(7, None, "[░░░░░░░░░░] · 7/∞")]
 fn the_bar_has_ten_cells(#[case] charged: u32, #[case] of: Option<u32>, #[case] shows: &str) {
-    let face = at_work(charged, of).face(None);
-    assert_eq!(face.text, format!(":repeat: Loop `slack-1a2b3c4d` · {shows} · $0.00/$5.00 · running"));
+    let view = at_work(charged, of).view(None);
+    assert_eq!(view.text, format!(":repeat: Loop `slack-1a2b3c4d` · {shows} · $0.00/$5.00 · running"));
 }
 
 #[rstest]
@@ -69,7 +69,7 @@ fn what_is_not_known_is_not_nothing(
     #[case] max: Option<f64>,
     #[case] shows: &str,
 ) {
-    let text = LoopSummary { cost, max_cost: max, ..at_work(2, Some(20)) }.face(None).text;
+    let text = LoopSummary { cost, max_cost: max, ..at_work(2, Some(20)) }.view(None).text;
     assert!(text.contains(shows), "{text}");
 }
 
@@ -104,9 +104,9 @@ fn an_end_has_its_reaction_and_no_button(
     #[case] emoji: &str,
     #[case] word: &str,
 ) {
-    let face = stopped(status).face(None);
+    let view = stopped(status).view(None);
     let line = format!(":{emoji}: Loop `slack-1a2b3c4d` · [██░░░░░░░░] · 3/20 · $0.1234/$5.00 · {word}");
-    assert_eq!((face.text, face.blocks), (format!("{line}\nso it is"), vec![]));
+    assert_eq!((view.text, view.blocks), (format!("{line}\nso it is"), vec![]));
     assert_eq!(stopped(status).reaction(), emoji);
     let old = stopped(status).old_reactions(Some("arrows_counterclockwise"));
     assert_eq!(old, ["hourglass_flowing_sand", "arrows_counterclockwise"]);
@@ -115,32 +115,32 @@ fn an_end_has_its_reaction_and_no_button(
 #[test]
 fn what_a_person_has_to_do_is_shown_and_so_is_what_proved_the_work() {
     let needs = Some("answer <its> question".to_owned());
-    let text = LoopSummary { needs, ..stopped(StatusWord::Blocked) }.face(None).text;
+    let text = LoopSummary { needs, ..stopped(StatusWord::Blocked) }.view(None).text;
     assert!(text.ends_with("\n:raised_hand: answer &lt;its&gt; question"), "{text}");
-    let text = LoopSummary { verified: Some(true), ..stopped(StatusWord::Completed) }.face(None).text;
+    let text = LoopSummary { verified: Some(true), ..stopped(StatusWord::Completed) }.view(None).text;
     assert!(text.contains("· completed, ✔ verified\n"), "{text}");
-    let text = LoopSummary { says: Some(WorkStatus::Blocked), ..at_work(2, Some(20)) }.face(None).text;
+    let text = LoopSummary { says: Some(WorkStatus::Blocked), ..at_work(2, Some(20)) }.view(None).text;
     assert!(text.ends_with("· running, its agent says blocked"), "{text}");
 }
 
 #[test]
 fn the_button_goes_with_every_edit_until_it_is_pressed() {
     for seen in [seen(), at_work(1, Some(20)), at_work(2, Some(20))] {
-        let face = seen.face(None);
-        assert_eq!(face.blocks[0]["text"]["text"], json!(face.text));
-        let button = &face.blocks[1]["elements"][0];
-        assert_eq!(face.blocks[1]["block_id"], "refrain_actions_slack-1a2b3c4d");
+        let view = seen.view(None);
+        assert_eq!(view.blocks[0]["text"]["text"], json!(view.text));
+        let button = &view.blocks[1]["elements"][0];
+        assert_eq!(view.blocks[1]["block_id"], "refrain_actions_slack-1a2b3c4d");
         assert_eq!((&button["style"], &button["value"]), (&json!("danger"), &json!("slack-1a2b3c4d")));
         assert_eq!(button["action_id"], "refrain:loop_stop:slack-1a2b3c4d");
     }
     let stop = StopAsked { user: "U1".to_owned(), was_running: true };
-    let face = seen().face(Some(&stop));
-    assert_eq!(face.blocks[1]["elements"][0]["text"], "Stop requested by <@U1> · it was running");
-    assert_eq!(face.blocks.len(), 2);
-    let face = stopped(StatusWord::Cancelled).face(Some(&stop));
-    assert!(face.text.ends_with("\nso it is\nStop requested by <@U1> · it was running"), "{}", face.text);
+    let view = seen().view(Some(&stop));
+    assert_eq!(view.blocks[1]["elements"][0]["text"], "Stop requested by <@U1> · it was running");
+    assert_eq!(view.blocks.len(), 2);
+    let view = stopped(StatusWord::Cancelled).view(Some(&stop));
+    assert!(view.text.ends_with("\nso it is\nStop requested by <@U1> · it was running"), "{}", view.text);
     assert!(
-        face.blocks.is_empty() && stopped(StatusWord::Completed).face(Some(&stop)).text.ends_with("so it is")
+        view.blocks.is_empty() && stopped(StatusWord::Completed).view(Some(&stop)).text.ends_with("so it is")
     );
 }
 
@@ -182,9 +182,9 @@ fn told(talk: &mut Talk, seen: &LoopSummary) -> Vec<String> {
                 done.push(format!("post {}", text.lines().next().unwrap()));
                 talk.message = Delivery::At("5.5".to_owned());
             }
-            NextAction::Edit(face) => {
-                done.push(format!("edit, {} blocks", face.blocks.len()));
-                talk.shown = Some(face.mark());
+            NextAction::Edit(view) => {
+                done.push(format!("edit, {} blocks", view.blocks.len()));
+                talk.shown = Some(view.mark());
             }
             NextAction::React { remove, add } => {
                 done.push(format!("-{} +{add}", remove.join(" -")));

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::signature::{
-    Check, PublicKey, Signature, Signatures, Signed, SignedKind, request_statement, statement,
+    Check, Flaw, PublicKey, Signature, Signatures, Signed, SignedKind, request_statement, statement,
 };
 use refrain_core::{LoopId, Machine};
 use refrain_files::{Folder, split};
@@ -106,7 +106,7 @@ impl Signing {
             check: check_line(id, line, &trusts),
         };
         let signed: Vec<_> = snapshot.signed.iter().filter(counts).map(signed).collect();
-        if let Some(Signed { kind: SignedKind::Start, check: Check::Invalid, .. }) = signed.first() {
+        if let Some(Signed { kind: SignedKind::Start, check: Err(Flaw::Invalid), .. }) = signed.first() {
             return Err(JournalError::damaged(dir.journal(), 1, "its signature does not fit"));
         }
         Ok(snapshot.state.judge(&signed))
@@ -115,9 +115,9 @@ impl Signing {
     /// The key that signed a line, and whether the user trusts it; none without a valid signature.
     pub(crate) fn signer(&self, id: &LoopId, line: &SignedLine) -> Option<(PublicKey, bool)> {
         match (check_line(id, line, &self.trusts()), &line.signature) {
-            (Check::Valid, Some(signature)) => Some((signature.key.clone(), true)),
-            (Check::Unknown(key), _) => Some((key, false)),
-            (Check::Valid | Check::Missing | Check::Invalid, _) => None,
+            (Ok(()), Some(signature)) => Some((signature.key.clone(), true)),
+            (Err(Flaw::Unknown(key)), _) => Some((key, false)),
+            (Ok(()) | Err(Flaw::Missing | Flaw::Invalid), _) => None,
         }
     }
 
@@ -244,15 +244,15 @@ fn statement_of(dir: &LoopDir, request: &Request) -> Vec<u8> {
 }
 
 fn check(signature: Option<&Signature>, statement: &[u8], trusts: &impl Fn(&PublicKey) -> bool) -> Check {
-    let Some(Signature { key, value }) = signature else { return Check::Missing };
+    let Some(Signature { key, value }) = signature else { return Err(Flaw::Missing) };
     let is_valid = || {
         let (public, value) = (unhex(key.as_str())?, unhex(value.as_str())?);
         UnparsedPublicKey::new(&ED25519, public).verify(statement, &value).ok()
     };
     match is_valid() {
-        None => Check::Invalid,
-        Some(()) if trusts(key) => Check::Valid,
-        Some(()) => Check::Unknown(key.clone()),
+        None => Err(Flaw::Invalid),
+        Some(()) if trusts(key) => Ok(()),
+        Some(()) => Err(Flaw::Unknown(key.clone())),
     }
 }
 

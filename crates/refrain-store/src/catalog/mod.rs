@@ -11,16 +11,16 @@
 mod file;
 mod fold;
 mod rows;
-mod shelf;
-mod spent;
+mod selection;
 mod stamp;
 #[cfg(test)]
 mod tests;
 mod update;
+mod usage;
 
 pub use file::{Catalog, aside, note, with};
 pub use fold::Brief;
-pub use shelf::{Detail, LoopFolder};
+pub use selection::{Detail, LoopFolder};
 pub use update::CatalogEntry;
 
 use crate::DiskError;

@@ -10,7 +10,7 @@ use refrain_core::{LoopId, LoopState};
 use rustix::fs::{Dir, DirEntry, FileType};
 
 use super::fold::{Brief, Row};
-use super::shelf::{Detail, LoopFolder};
+use super::selection::{Detail, LoopFolder};
 use super::stamp::Stamp;
 use super::{Catalog, CatalogError, rows};
 use crate::OnPath;

@@ -1,12 +1,14 @@
 //! One key of the user's file: its value as it holds, and a change of it that keeps all else byte for byte.
 
 use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::values::OnStuck;
 use toml::de::{DeTable, DeValue};
 
 use super::file::{ConfigFile, key, unknown, user_file, user_place};
-use super::given::ConfigError;
-use super::layers::Settings;
+use super::keys::Config;
+use super::layers::{Settings, unknown_agent};
 use super::schema::KeySchema;
+use super::setting::ConfigError;
 use super::show::Entry;
 use crate::disk::atomic::{create, make_dir, replace_atomic};
 use crate::{DiskError, OnPath};
@@ -20,7 +22,7 @@ pub enum KeyError {
     Value(String),
     /// The file holds the key in a form that is not changed here.
     #[error(
-        "{0}: this key cannot be set without rewriting the file; accepted is an editor: refrain config edit"
+        "{0}: this key cannot be set without rewriting the file; accepted: an editor: refrain config edit"
     )]
     Form(Utf8PathBuf),
     #[error("{0} was changed meanwhile; nothing was written, try again")]
@@ -37,7 +39,7 @@ pub struct KeyPath(Vec<String>);
 
 impl KeyPath {
     pub fn parse(text: &str) -> Result<Self, KeyError> {
-        let no_key = || KeyError::Unknown(format!("{text:?} is no key; accepted is one like start.agent"));
+        let no_key = || KeyError::Unknown(format!("{text:?} is no key; accepted: one like start.agent"));
         if text.contains(char::is_control) {
             return Err(no_key());
         }
@@ -65,13 +67,13 @@ impl KeyPath {
                     let names = below.names().join(", ");
                     let keys = if names.is_empty() { "names of your own".to_owned() } else { names };
                     return Err(KeyError::Unknown(format!(
-                        "{} is a table; accepted is one of its keys: {keys}",
+                        "{} is a table; accepted: one of its keys: {keys}",
                         key(&path)
                     )));
                 }
                 None if at + 1 < path.len() => {
                     let above = key(&path[..=at]);
-                    return Err(KeyError::Unknown(format!("{above} has no keys; accepted is {above}")));
+                    return Err(KeyError::Unknown(format!("{above} has no keys; accepted: {above}")));
                 }
                 None => {}
             }
@@ -134,7 +136,11 @@ fn changed(place: &Utf8Path, old: &str, path: &[String], text: &str) -> Result<S
     for value in as_toml.into_iter().chain([as_text]) {
         let Some(new) = with(old, path, &value) else { return Err(KeyError::Form(place.to_owned())) };
         match (ConfigFile { path: place.to_owned(), text: new.clone() }).parse() {
-            Ok(_) => return Ok(new),
+            Ok(config) => {
+                let refused = refused_agent(&config, path);
+                return refused
+                    .map_or(Ok(new), |what| Err(KeyError::Value(format!("{}: {what}", key(path)))));
+            }
             Err(error) => refusal = refusal.or(Some(error)),
         }
     }
@@ -145,6 +151,17 @@ fn changed(place: &Utf8Path, old: &str, path: &[String], text: &str) -> Result<S
         None => format!("{} takes no such value", key(path)),
     };
     Err(KeyError::Value(why))
+}
+
+/// Why the key cannot name the agent that it names.
+fn refused_agent(config: &Config, path: &[String]) -> Option<String> {
+    let name = match (key(path).as_str(), &config.start.on_stuck) {
+        ("start.agent", _) => config.start.agent.as_deref()?,
+        ("start.on-stuck", Some(OnStuck::Agent(name))) => name,
+        _ => return None,
+    };
+    let why = unknown_agent(name, config)?;
+    Some(format!("{why}; refrain config set agents.NAME.command CMD adds one"))
 }
 
 /// The text with the value at the path, and nothing else changed; none if no simple edit does that.
@@ -281,13 +298,13 @@ mod tests {
     #[case("strat.agent", "x", "did you mean start?")]
     #[case("start.agnet", "x", "did you mean agent?")]
     #[case("max-iterations", "5", "it belongs into [start]")]
-    #[case("start", "5", "start is a table; accepted is one of its keys: agent, ")]
+    #[case("start", "5", "start is a table; accepted: one of its keys: agent, ")]
     #[case("start.agent.x", "5", "start.agent has no keys")]
     #[case("", "5", "is no key")]
     #[case("start.agent\n[x]", "5", "is no key")]
     #[case("start.max-iterations", "500", "start.max-iterations: ")]
     #[case("git.worktree", "maybe", "git.worktree: ")]
-    #[case("notify.webhook", "ftp://x", "accepted is a URL of http or https")]
+    #[case("notify.webhook", "ftp://x", "accepted: a URL of http or https")]
     fn what_cannot_be_set_is_refused_by_name(#[case] name: &str, #[case] value: &str, #[case] says: &str) {
         let refused = edit("", name, value).unwrap_err();
         assert!(refused.contains(says), "{refused}");

@@ -11,10 +11,10 @@ use refrain_core::spec::AgentKind;
 use rustix::fs::OFlags;
 use toml::de::{DeTable, DeValue};
 
-use super::given::{ConfigError, Origin, Setting, Values};
 use super::keys::{Config, Embeddings};
 use super::nearest;
 use super::schema::{KeySchema, Table};
+use super::setting::{ConfigError, Origin, Setting, Values};
 use crate::project::layout::Project;
 
 /// The largest configuration file, in bytes.
@@ -67,7 +67,7 @@ fn read(
             return Ok(None);
         }
         Err(_) if fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink()) => {
-            return refuse("it is a symbolic link; accepted is the file itself".to_owned());
+            return refuse("it is a symbolic link; accepted: the file itself".to_owned());
         }
         Err(error) => return refuse(error.to_string()),
     };
@@ -199,7 +199,7 @@ pub(super) fn unknown(root: Table<'_>, path: &[String]) -> Option<String> {
     let advice = match (nearest(name, table.names()), elsewhere) {
         (Some(meant), _) => format!("did you mean {meant}?"),
         (None, Some(table)) => format!("it belongs into [{table}]"),
-        (None, None) => format!("accepted are {}", table.names().join(", ")),
+        (None, None) => format!("accepted: {}", table.names().join(", ")),
     };
     Some(format!("{name} is no key of {place}; {advice}"))
 }
@@ -226,7 +226,7 @@ fn objection(config: &Config) -> Option<(Vec<String>, String)> {
     ];
     for (table, names) in tables {
         if let Some(name) = names.into_iter().find(|name| !is_name(name)) {
-            return at(&[table, name], "accepted are names of a-z, 0-9 and -, with a letter first");
+            return at(&[table, name], "accepted: names of a-z, 0-9 and -, with a letter first");
         }
     }
     for (name, agent) in &config.agents {
@@ -245,24 +245,24 @@ fn objection(config: &Config) -> Option<(Vec<String>, String)> {
     }
     for (table, texts) in [("prompts", &config.prompts), ("modes", &config.modes)] {
         if let Some((name, _)) = texts.iter().find(|(_, it)| it.text.is_some() == it.file.is_some()) {
-            return at(&[table, name], "accepted is either text or file");
+            return at(&[table, name], "accepted: either text or file");
         }
     }
     if config.notify.webhook.as_ref().is_some_and(|url| !is_web(url)) {
-        return at(&["notify", "webhook"], "accepted is a URL of http or https");
+        return at(&["notify", "webhook"], "accepted: a URL of http or https");
     }
     if config.notify.ntfy.as_ref().is_some_and(|url| !is_web(url)) {
-        return at(&["notify", "ntfy"], "accepted is the URL of a topic, as https://ntfy.sh/TOPIC");
+        return at(&["notify", "ntfy"], "accepted: the URL of a topic, as https://ntfy.sh/TOPIC");
     }
     if config.notify.ntfy.is_some() && config.notify.webhook.is_some() {
-        return at(&["notify", "ntfy"], "accepted is either ntfy or webhook");
+        return at(&["notify", "ntfy"], "accepted: either ntfy or webhook");
     }
     let slack = &config.slack;
     if slack.api_url.as_ref().is_some_and(|url| !is_web(url)) {
-        return at(&["slack", "api-url"], "accepted is a URL of http or https");
+        return at(&["slack", "api-url"], "accepted: a URL of http or https");
     }
     if slack.notify == Some(true) && slack.channels.is_empty() {
-        return at(&["slack", "notify"], "it needs channels: the first is told");
+        return at(&["slack", "notify"], "it needs channels: the first gets them");
     }
     for (key, names, first) in [
         ("channels", &slack.channels, "CDG"),
@@ -270,27 +270,27 @@ fn objection(config: &Config) -> Option<(Vec<String>, String)> {
         ("may-stop", &slack.may_stop, "UW"),
     ] {
         if names.iter().any(|name| !is_of_slack(name, first)) {
-            return at(&["slack", key], "accepted are ids as Slack has them, like C0123ABCD or U0123ABCD");
+            return at(&["slack", key], "accepted: ids as Slack has them, like C0123ABCD or U0123ABCD");
         }
     }
     if config.memory.budget.is_some_and(|tokens| !(200..=50_000).contains(&tokens)) {
         return at(
             &["memory", "budget"],
-            "accepted are 200 to 50000 tokens; memory.recall = \"off\" tells none",
+            "accepted: 200 to 50000 tokens; memory.recall = \"off\" tells none",
         );
     }
     if let Some(Embeddings { url, model }) = &config.memory.embeddings {
         if !is_web(url) || !["/embeddings", "/api/embed"].iter().any(|end| url.ends_with(end)) {
             let accepted =
-                "accepted is a URL of http or https that ends in /embeddings, or in /api/embed as Ollama's";
+                "accepted: a URL of http or https that ends in /embeddings, or in /api/embed as Ollama's";
             return at(&["memory", "embeddings", "url"], accepted);
         }
         if model.trim().is_empty() {
-            return at(&["memory", "embeddings", "model"], "it is empty; accepted is the name of a model");
+            return at(&["memory", "embeddings", "model"], "it is empty; accepted: the name of a model");
         }
     }
     if config.telemetry.endpoint.as_ref().is_some_and(|url| !is_web(url)) {
-        return at(&["telemetry", "endpoint"], "accepted is a URL of http or https");
+        return at(&["telemetry", "endpoint"], "accepted: a URL of http or https");
     }
     for (name, globs) in [("frozen", &config.protect.frozen), ("existing", &config.protect.existing)] {
         if let Err(error) = Protected::new(globs, &[]) {
@@ -299,10 +299,10 @@ fn objection(config: &Config) -> Option<(Vec<String>, String)> {
     }
     for (name, gate) in config.gates.named() {
         if gate.command.is_some() == gate.spec.is_some() {
-            return at(&["gates", name], "accepted is either command or spec");
+            return at(&["gates", name], "accepted: either command or spec");
         }
         if gate.command.as_ref().is_some_and(|command| command.trim().is_empty()) {
-            return at(&["gates", name, "command"], "it is empty; accepted is a shell command");
+            return at(&["gates", name, "command"], "it is empty; accepted: a shell command");
         }
         let reviews = [("reviewer", &gate.reviewer), ("model", &gate.model)];
         if let Some((key, _)) = reviews.iter().find(|(_, value)| gate.spec.is_none() && value.is_some()) {
@@ -312,7 +312,7 @@ fn objection(config: &Config) -> Option<(Vec<String>, String)> {
     None
 }
 
-const VARIABLES: &str = "accepted are names of variables, but those that begin with REFRAIN_";
+const VARIABLES: &str = "accepted: names of variables, but those that begin with REFRAIN_";
 
 fn is_variable(name: &str) -> bool {
     !name.is_empty() && !name.contains(['=', '\0']) && !name.starts_with("REFRAIN_")

@@ -24,7 +24,7 @@ use refrain_core::values::{self, GateVariable, Limit, OnStuck};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::written::{self, Command, ValueText};
+use super::value_text::{self, Command, ValueText};
 
 /// The words that claim the work done where nothing else is said.
 pub const PROMISE: &str = "COMPLETE";
@@ -82,7 +82,7 @@ pub struct Start {
     /// What to run: one text, split like a shell's, or a list of words.
     pub command: Option<Command>,
     /// More arguments for it.
-    #[serde(deserialize_with = "written::args")]
+    #[serde(deserialize_with = "value_text::args")]
     #[schemars(with = "Option<Command>")]
     pub agent_arg: Option<Vec<String>>,
     /// Variables set for it.
@@ -112,40 +112,40 @@ pub struct Start {
     /// Where the promise counts; without it `tag` for known agents, `plain` for commands.
     pub promise_match: Option<MatchMode>,
     /// How many iterations at most.
-    #[serde(deserialize_with = "written::iterations")]
+    #[serde(deserialize_with = "value_text::iterations")]
     #[schemars(with = "Option<ValueText>", extend("minimum" = 1, "maximum" = 200, "default" = Limits::DEFAULT_ITERATIONS))]
     pub max_iterations: Option<u32>,
     /// How long the loop may take, less pauses and waits: seconds, or like "90s", "1h30m"; or "none".
-    #[serde(deserialize_with = "written::duration_limit")]
+    #[serde(deserialize_with = "value_text::duration_limit")]
     #[schemars(with = "Option<ValueText>", extend("default" = "none"))]
     pub max_duration: Option<Limit<Millis>>,
     /// How much money the loop may cost, in US dollars; or "none".
-    #[serde(deserialize_with = "written::cost_limit")]
+    #[serde(deserialize_with = "value_text::cost_limit")]
     #[schemars(with = "Option<ValueText>", extend("default" = "none"))]
     pub max_cost: Option<Limit<Usd>>,
     /// How many tokens the loop may use, in and out: 500000, "500k", "2M"; or "none".
-    #[serde(deserialize_with = "written::token_limit")]
+    #[serde(deserialize_with = "value_text::token_limit")]
     #[schemars(with = "Option<ValueText>", extend("default" = "none"))]
     pub max_tokens: Option<Limit<u64>>,
     /// How long the loop may wait for a provider in a row; without it 24h for a limit and 2h for an outage.
-    #[serde(deserialize_with = "written::duration_limit")]
+    #[serde(deserialize_with = "value_text::duration_limit")]
     #[schemars(with = "Option<ValueText>")]
     pub retry_for: Option<Limit<Millis>>,
     /// How long one attempt may take; or "none".
-    #[serde(deserialize_with = "written::duration_limit")]
+    #[serde(deserialize_with = "value_text::duration_limit")]
     #[schemars(with = "Option<ValueText>", extend("default" = "none"))]
     pub timeout: Option<Limit<Millis>>,
     /// How long an attempt that took too long has to come to an end once it was asked to, before it is made to; without it
     /// 3s for most agents.
-    #[serde(deserialize_with = "written::duration")]
+    #[serde(deserialize_with = "value_text::duration")]
     #[schemars(with = "Option<ValueText>")]
     pub timeout_grace: Option<Millis>,
     /// How long one attempt may print nothing, or "none"; without it 30m for known agents.
-    #[serde(deserialize_with = "written::duration_limit")]
+    #[serde(deserialize_with = "value_text::duration_limit")]
     #[schemars(with = "Option<ValueText>")]
     pub idle_timeout: Option<Limit<Millis>>,
     /// How long to rest between iterations; or "none".
-    #[serde(deserialize_with = "written::pause")]
+    #[serde(deserialize_with = "value_text::pause")]
     #[schemars(with = "Option<ValueText>", extend("default" = "none"))]
     pub pause: Option<Limit<Millis>>,
     /// How often the same failure comes in a row before the prompt asks the agent to try something else; two more, and the loop is
@@ -171,11 +171,11 @@ pub struct Start {
     #[schemars(extend("default" = true))]
     pub iteration_context: Option<bool>,
     /// The systems in whose files a loop is shown (`--mirror`).
-    #[serde(deserialize_with = "written::mirrors")]
+    #[serde(deserialize_with = "value_text::mirrors")]
     #[schemars(with = "Option<Command>", extend("default" = []))]
     pub mirrors: Option<Vec<Mirror>>,
     /// How much of one stream of an attempt is kept, in bytes or like "512MiB"; past it the middle is dropped.
-    #[serde(deserialize_with = "written::bytes")]
+    #[serde(deserialize_with = "value_text::bytes")]
     #[schemars(with = "Option<ValueText>", extend("default" = Spec::OUTPUT_CAP))]
     pub output_cap: Option<u64>,
 }
@@ -184,7 +184,7 @@ pub struct Start {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
 pub struct Sandbox {
-    /// Whether agents and gates run in a sandbox (`--sandbox`): "on", "auto" or "off".
+    /// Whether agents and gates run in a sandbox (`--sandbox`): "on", "auto", "files" or "off".
     #[schemars(extend("default" = "off"))]
     pub mode: Option<SandboxMode>,
     /// Hosts that agents and gates may reach besides those of the agent's provider: NAME, NAME:PORT or
@@ -212,7 +212,7 @@ pub struct Sandbox {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
 pub struct Git {
-    /// What is done behind each iteration (`--git-workflow`).
+    /// What is done after each iteration (`--git-workflow`).
     #[schemars(extend("default" = "none"))]
     pub workflow: Option<Workflow>,
     /// The message of a loop's commits.
@@ -234,11 +234,11 @@ pub struct Git {
     #[schemars(extend("default" = "HEAD"))]
     pub base: Option<String>,
     /// The largest file that is committed, in bytes or like "10MiB".
-    #[serde(deserialize_with = "written::bytes")]
+    #[serde(deserialize_with = "value_text::bytes")]
     #[schemars(with = "Option<ValueText>", extend("default" = git::largest_file()))]
     pub largest_file: Option<u64>,
     /// Files that may be committed though they look like secrets: patterns as in .gitignore.
-    #[serde(deserialize_with = "written::globs")]
+    #[serde(deserialize_with = "value_text::globs")]
     #[schemars(with = "Option<Command>", extend("default" = []))]
     pub allow_secrets: Option<Vec<PathGlob>>,
 }
@@ -250,7 +250,7 @@ pub struct Worktrees {
     /// The largest size of a project's unused worktrees, in bytes or like "20GiB". Above it, files that git ignores
     /// are removed from those unused for longest, then those worktrees themselves; never one with work in it that
     /// is nowhere else.
-    #[serde(deserialize_with = "written::bytes")]
+    #[serde(deserialize_with = "value_text::bytes")]
     #[schemars(with = "Option<ValueText>", extend("default" = Worktrees::DISK_BUDGET))]
     pub disk_budget: Option<u64>,
     /// A shell command that prepares a new worktree before an agent works in it, such as "npm ci". It counts only in trusted
@@ -274,15 +274,15 @@ impl Worktrees {
 pub struct Budget {
     /// How much money all loops of the user may cost in one day, in US dollars; or "none". Days are those of the machine's
     /// time zone.
-    #[serde(deserialize_with = "written::cost_limit")]
+    #[serde(deserialize_with = "value_text::cost_limit")]
     #[schemars(with = "Option<ValueText>", extend("default" = "none"))]
     pub max_cost_per_day: Option<Limit<Usd>>,
     /// How much all loops of one project may cost in one day; or "none".
-    #[serde(deserialize_with = "written::cost_limit")]
+    #[serde(deserialize_with = "value_text::cost_limit")]
     #[schemars(with = "Option<ValueText>", extend("default" = "none"))]
     pub project_max_cost_per_day: Option<Limit<Usd>>,
     /// How much all loops of one project may cost in all; or "none".
-    #[serde(deserialize_with = "written::cost_limit")]
+    #[serde(deserialize_with = "value_text::cost_limit")]
     #[schemars(with = "Option<ValueText>", extend("default" = "none"))]
     pub project_max_cost: Option<Limit<Usd>>,
 }
@@ -359,7 +359,7 @@ pub struct Notify {
     /// A topic of an ntfy server, in place of a webhook: `https://ntfy.sh/TOPIC`, or `https://:TOKEN@HOST/TOPIC`.
     pub ntfy: Option<String>,
     /// Waits for a provider that are longer are told too: like "30m"; or "none".
-    #[serde(deserialize_with = "written::duration_limit")]
+    #[serde(deserialize_with = "value_text::duration_limit")]
     #[schemars(with = "Option<ValueText>", extend("default" = "none"))]
     pub wait_longer_than: Option<Limit<Millis>>,
 }
@@ -418,7 +418,7 @@ pub struct Agent {
     /// What to run, as one text, split like a shell's, or as a list; without it the program of its kind.
     pub command: Option<Command>,
     /// More arguments for it.
-    #[serde(deserialize_with = "written::args")]
+    #[serde(deserialize_with = "value_text::args")]
     #[schemars(with = "Option<Command>")]
     pub args: Option<Vec<String>>,
     /// Which model it uses.
@@ -499,7 +499,7 @@ pub struct Gate {
     #[serde(default = "is_hard")]
     pub hard: bool,
     /// How long it may take.
-    #[serde(default, deserialize_with = "written::duration")]
+    #[serde(default, deserialize_with = "value_text::duration")]
     #[schemars(with = "Option<ValueText>")]
     pub timeout: Option<Millis>,
     /// How often it is tried again before it counts as failed.
@@ -515,18 +515,18 @@ pub struct Gate {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
 pub struct Plan {
     /// How many tasks are worked on at a time; without it as many as cores and memory allow, 8 at most.
-    #[serde(deserialize_with = "written::jobs")]
+    #[serde(deserialize_with = "value_text::jobs")]
     #[schemars(with = "Option<ValueText>", extend("minimum" = 1, "maximum" = values::MOST_JOBS))]
     pub jobs: Option<u32>,
     /// Whether a task starts as soon as its own dependencies have landed, and not with its wave.
     #[schemars(extend("default" = false))]
     pub pipeline: Option<bool>,
     /// How many iterations one task may take.
-    #[serde(deserialize_with = "written::iterations")]
+    #[serde(deserialize_with = "value_text::iterations")]
     #[schemars(with = "Option<ValueText>", extend("minimum" = 1, "maximum" = 200, "default" = PlanLimits::PER_TASK))]
     pub max_iterations_per_task: Option<u32>,
     /// How many iterations all tasks may take together.
-    #[serde(deserialize_with = "written::iteration")]
+    #[serde(deserialize_with = "value_text::iteration")]
     #[schemars(with = "Option<ValueText>", extend("minimum" = 1, "default" = PlanLimits::TOTAL))]
     pub max_total_iterations: Option<u32>,
     /// Whether a task that is used up waits for words of the user, in place of being blocked.
@@ -548,7 +548,7 @@ pub struct Critique {
     /// Which model it uses.
     pub model: Option<String>,
     /// How long it may take.
-    #[serde(deserialize_with = "written::duration")]
+    #[serde(deserialize_with = "value_text::duration")]
     #[schemars(with = "Option<ValueText>", extend("default" = "5m"))]
     pub timeout: Option<Millis>,
 }
@@ -562,7 +562,7 @@ pub struct Evolution {
     /// Which model it uses.
     pub model: Option<String>,
     /// How much money it may spend on one loop, where it can be held to that.
-    #[serde(deserialize_with = "written::cost_limit")]
+    #[serde(deserialize_with = "value_text::cost_limit")]
     #[schemars(with = "Option<ValueText>", extend("default" = "none"))]
     pub max_cost: Option<Limit<Usd>>,
 }
@@ -596,15 +596,15 @@ pub struct Protect {
 #[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
 pub struct ModelPrice {
     /// In.
-    #[serde(deserialize_with = "written::price")]
+    #[serde(deserialize_with = "value_text::price")]
     #[schemars(with = "ValueText")]
     pub input: Usd,
     /// In, read from a cache; without it as dear as any.
-    #[serde(default, deserialize_with = "written::some_price")]
+    #[serde(default, deserialize_with = "value_text::some_price")]
     #[schemars(with = "Option<ValueText>")]
     pub cached_input: Option<Usd>,
     /// Out.
-    #[serde(deserialize_with = "written::price")]
+    #[serde(deserialize_with = "value_text::price")]
     #[schemars(with = "ValueText")]
     pub output: Usd,
 }

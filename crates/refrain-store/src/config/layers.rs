@@ -13,9 +13,9 @@ use refrain_core::sandbox::SandboxMode;
 use refrain_core::spec::AgentKind;
 
 use super::caps::only_lowers;
-use super::given::{ConfigError, Origin, Setting, Values};
 use super::keys::Config;
 use super::memory::refuse_in_a_project;
+use super::setting::{ConfigError, Origin, Setting, Values};
 use super::{file, nearest, variables};
 use crate::access::trust::{Content, Trust};
 use crate::project::layout::Project;
@@ -92,7 +92,9 @@ pub fn load(places: Places<'_>, chosen: Chosen<'_>) -> Result<Settings, ConfigEr
             });
             // It may ask for a sandbox, and not do without one.
             let asked = layer.config.sandbox.mode.unwrap_or_default();
-            layer.given.retain(|path, _| *path != ["sandbox", "mode"] || asked > user_sandbox);
+            layer
+                .given
+                .retain(|path, _| *path != ["sandbox", "mode"] || asked.is_stricter_than(user_sandbox));
             layers.push(layer.given);
             ProjectFile::Trusted(file.path)
         }
@@ -136,20 +138,27 @@ impl Settings {
     /// Refuses a name that no agent has.
     fn knows_its_agent(&self) -> Result<(), ConfigError> {
         let agent = self.config.start.agent.as_deref();
-        let Some(name) = agent.filter(|name| AgentKind::named(name).is_none()) else { return Ok(()) };
-        let kinds = AgentKind::ALL.map(|kind| kind.to_string());
-        let names = kinds.iter().chain(self.config.agents.keys()).map(String::as_str);
-        let names: Vec<&str> = names.collect();
-        let meant = nearest(name, names.iter().copied()).map(|meant| format!("; did you mean {meant}?"));
-        let accepted = names.join(", ");
-        let what =
-            format!("there is no agent {name:?}; accepted are {accepted}{}", meant.unwrap_or_default());
-        Err(ConfigError::Wrong { at: self.origin("agent"), what })
+        match agent.and_then(|name| unknown_agent(name, &self.config)) {
+            Some(what) => Err(ConfigError::Wrong { at: self.origin("agent"), what }),
+            None => Ok(()),
+        }
     }
 
     pub fn price(&self, model: &str) -> Option<Price> {
         self.config.prices.get(model).copied().map(Price::from)
     }
+}
+
+/// Why there is no agent of this name, if there is none.
+pub(super) fn unknown_agent(name: &str, config: &Config) -> Option<String> {
+    if AgentKind::named(name).is_some() {
+        return None;
+    }
+    let kinds = AgentKind::ALL.map(|kind| kind.to_string());
+    let names: Vec<&str> = kinds.iter().chain(config.agents.keys()).map(String::as_str).collect();
+    let meant = nearest(name, names.iter().copied()).map(|meant| format!("; did you mean {meant}?"));
+    let accepted = names.join(", ");
+    Some(format!("there is no agent {name:?}; accepted: {accepted}{}", meant.unwrap_or_default()))
 }
 
 /// Keys of `[start]` that describe an agent.

@@ -5,8 +5,8 @@ use refrain_core::signature::PublicKey;
 use serde::Deserialize;
 
 use super::file;
-use super::given::{ConfigError, Values};
 use super::keys::{Embeddings, Evolution, Signers};
+use super::setting::{ConfigError, Values};
 
 /// Tables and keys that a project's file may not have, trusted or not, and why: its authors would decide for all who
 /// work in it.

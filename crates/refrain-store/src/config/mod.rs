@@ -9,27 +9,27 @@
 mod caps;
 pub mod edit;
 mod file;
-mod given;
 pub mod keys;
 mod layers;
 mod memory;
 mod objection;
 mod schema;
+mod setting;
 mod show;
+mod value_text;
 mod variables;
 mod wording;
-mod written;
 
 #[cfg(test)]
 mod tests;
 
 pub use caps::UserCaps;
 pub use file::{ConfigFile, project_file, user_file};
-pub use given::{ConfigError, Origin};
 pub use keys::{Config, Embeddings};
 pub use layers::{Chosen, Places, ProjectFile, Settings, load};
 pub use memory::{OwnMemory, trusted_signers};
 pub use refrain_core::text::nearest;
 pub use schema::schema;
+pub use setting::{ConfigError, Origin};
 pub use show::Entry;
-pub use written::Command;
+pub use value_text::Command;

@@ -1,6 +1,7 @@
 //! Why a value is not accepted, in words for people: by the schema, which knows of each key what is accepted. What the
 //! schema cannot say, like which durations there are, the readers of the values say themselves.
 
+use refrain_core::values::whole_numbers;
 use serde_json::Value as Json;
 use toml::Value;
 
@@ -31,7 +32,7 @@ impl Table<'_> {
             }
             let meant = text.and_then(|text| nearest(text, words.iter().copied()));
             let meant = meant.map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
-            return Some(format!("{shown}: accepted are {}{meant}", words.join(", ")));
+            return Some(format!("{shown}: accepted: {}{meant}", words.join(", ")));
         }
         let takes = |kind: &str| match &schema["type"] {
             Json::Array(kinds) => kinds.iter().any(|it| it == kind),
@@ -40,31 +41,31 @@ impl Table<'_> {
         let accepted = if takes("object") {
             match value {
                 Value::Table(table) => return lacking(schema, table),
-                _ => "accepted is a table".to_owned(),
+                _ => "accepted: a table".to_owned(),
             }
         } else if takes("boolean") {
             match value {
                 Value::Boolean(_) => return None,
                 Value::String(text) if text.parse::<bool>().is_ok() => {
-                    format!("accepted is {text}, without quotes")
+                    format!("accepted: {text}, without quotes")
                 }
-                _ => "accepted are true and false".to_owned(),
+                _ => "accepted: true and false".to_owned(),
             }
         } else if takes("integer") {
             match value {
                 Value::Integer(number) if u32::try_from(*number).is_ok() => return None,
-                _ => format!("accepted are whole numbers from 0 to {}", u32::MAX),
+                _ => format!("accepted: {}", whole_numbers(0, u32::MAX.into())),
             }
         } else if takes("array") {
             match value {
                 Value::String(_) => return None,
                 Value::Array(items) if items.iter().all(Value::is_str) => return None,
-                _ => "accepted is one text, or a list of texts, in quotes".to_owned(),
+                _ => "accepted: one text, or a list of texts, in quotes".to_owned(),
             }
         } else if takes("string") && !takes("number") {
             match value {
                 Value::String(_) => return None,
-                _ => "accepted is a text in quotes".to_owned(),
+                _ => "accepted: a text in quotes".to_owned(),
             }
         } else {
             return None;

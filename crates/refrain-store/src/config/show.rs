@@ -6,9 +6,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::file::{ConfigFile, key};
-use super::given::{ConfigError, Origin, Setting};
 use super::layers::Settings;
 use super::schema::KeySchema;
+use super::setting::{ConfigError, Origin, Setting};
 
 /// One key.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-use super::given::{ConfigError, Origin, Setting, Values};
 use super::keys::Config;
 use super::schema::KeySchema;
+use super::setting::{ConfigError, Origin, Setting, Values};
 
 /// Which tables have variables, and how their names begin.
 const TABLES: [(&str, &str); 2] = [("start", "REFRAIN_"), ("git", "REFRAIN_GIT_")];

@@ -396,7 +396,7 @@ fn a_tail_sees_whole_lines_as_they_come() {
     let length = journal.batch(Durability::Written).write().unwrap().length;
     journal.push(Event::AttemptSwept { killed: 0, survivors: vec![], names: vec![] }, at(5)).unwrap();
     journal.commit(Durability::Written).unwrap();
-    assert!(tail.next(length).unwrap().is_empty(), "not beyond what it is told is committed");
+    assert!(tail.next(length).unwrap().is_empty(), "not beyond what is committed");
     assert_eq!(tail.next(u64::MAX).unwrap()[0].seq, 6);
 }
 

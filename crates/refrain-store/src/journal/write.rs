@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::JournalError;
 use super::disk::{Committed, Disk, Durability, FileState, SharedFile, Stamp, folder, open};
 use super::line::{self, Hash, ROOT};
-use super::read::{Snapshot, fold};
+use super::reader::{Snapshot, fold};
 use crate::access::signing::{LastSigned, Signing};
 use crate::disk::lock::AppendLock;
 use crate::project::layout::LoopDir;

@@ -5,16 +5,16 @@
 //! a second, and none fails by it. It is opened for a query, and made for the first memory. Which memories matter to a
 //! goal, and how duplicates are treated, is decided in `core::memory`.
 
-mod asked;
 mod file;
 mod find;
+mod judge_calls;
 mod rows;
 #[cfg(test)]
 mod tests;
 
-pub use asked::JudgesAsked;
 pub use file::{MemoryFile, aside, look, make};
 pub use find::Vector;
+pub use judge_calls::JudgesAsked;
 pub use rows::MemoryFilter;
 
 use camino::Utf8PathBuf;

@@ -123,15 +123,15 @@ pub(super) fn memory(row: &Row<'_>) -> rusqlite::Result<Memory> {
     let at = |column| -> rusqlite::Result<Option<Timestamp>> {
         Ok(row.get::<_, Option<At>>(column)?.map(|at| at.0))
     };
-    let said = |column| row.get::<_, Parsed<_>>(column).map(|said| said.0);
+    let said = |column| row.get::<_, ParsedText<_>>(column).map(|said| said.0);
     Ok(Memory {
         id: said(0)?,
-        kind: row.get::<_, Parsed<_>>(1)?.0,
+        kind: row.get::<_, ParsedText<_>>(1)?.0,
         text: row.get(2)?,
         project: row.get(3)?,
-        origin: row.get::<_, Parsed<_>>(4)?.0,
+        origin: row.get::<_, ParsedText<_>>(4)?.0,
         importance: row.get(5)?,
-        source: row.get::<_, Option<Parsed<_>>>(6)?.map(|said| said.0),
+        source: row.get::<_, Option<ParsedText<_>>>(6)?.map(|said| said.0),
         created_at: row.get::<_, At>(7)?.0,
         used_at: at(8)?,
         uses: row.get(9)?,
@@ -139,9 +139,9 @@ pub(super) fn memory(row: &Row<'_>) -> rusqlite::Result<Memory> {
 }
 
 /// A word that one of our types has a meaning for.
-struct Parsed<T>(T);
+struct ParsedText<T>(T);
 
-impl<T: std::str::FromStr> FromSql for Parsed<T> {
+impl<T: std::str::FromStr> FromSql for ParsedText<T> {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         value.as_str()?.parse().map(Self).map_err(|_| FromSqlError::InvalidType)
     }

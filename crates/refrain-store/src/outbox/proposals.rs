@@ -34,28 +34,43 @@ pub fn note(project: &Project, proposal: &Proposal) -> Result<(), DiskError> {
     write_nofollow(&path, format!("{text}\n").as_bytes())
 }
 
-/// A proposal; none if there is none of that name, or it cannot be understood.
-pub fn read(project: &Project, id: &LoopId) -> Option<Proposal> {
-    let text = fs::read(place(project, id).join("proposal.json")).ok()?;
-    serde_json::from_slice::<Proposal>(&text).ok().filter(|proposal| proposal.id == *id)
+/// A proposal; none if there is none of that name.
+pub fn read(project: &Project, id: &LoopId) -> Result<Option<Proposal>, DiskError> {
+    let path = place(project, id).join("proposal.json");
+    let Some(text) = if_there(fs::read(&path)).on("read", &path)? else { return Ok(None) };
+    let proposal: Proposal = serde_json::from_slice(&text).map_err(std::io::Error::from).on("read", &path)?;
+    match proposal.id == *id {
+        true => Ok(Some(proposal)),
+        false => Err(std::io::Error::other(format!("it is of {}", proposal.id))).on("read", &path),
+    }
 }
 
-/// All that there are, the newest first.
-pub fn list(project: &Project) -> Vec<Proposal> {
-    let entries = fs::read_dir(folder(project)).into_iter().flatten().flatten();
-    let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let mut found: Vec<_> = ids.filter_map(|id| read(project, &id)).collect();
+/// All proposals, the newest first.
+pub fn list(project: &Project) -> Result<Vec<Proposal>, DiskError> {
+    let folder = folder(project);
+    let mut found = Vec::new();
+    for entry in if_there(fs::read_dir(&folder)).on("list", &folder)?.into_iter().flatten() {
+        if let Some(id) = entry.on("list", &folder)?.file_name().to_str().and_then(|name| name.parse().ok()) {
+            found.extend(read(project, &id)?);
+        }
+    }
     found.sort_by_key(|proposal| std::cmp::Reverse(proposal.at));
-    found
+    Ok(found)
+}
+
+fn if_there<T>(read: std::io::Result<T>) -> std::io::Result<Option<T>> {
+    match read {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        read => read.map(Some),
+    }
 }
 
 /// What a file of the person's says; none if nothing is there. A link, or what is no text, is an error.
 pub fn text_of(path: &Utf8Path) -> Result<Option<String>, DiskError> {
-    match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Ok(meta) if meta.is_file() => fs::read_to_string(path).on("read", path).map(Some),
-        Ok(_) => Err(std::io::Error::other("it is no file")).on("read", path),
-        Err(error) => Err(error).on("look at", path),
+    match if_there(fs::symlink_metadata(path)).on("look at", path)? {
+        None => Ok(None),
+        Some(meta) if meta.is_file() => fs::read_to_string(path).on("read", path).map(Some),
+        Some(_) => Err(std::io::Error::other("it is no file")).on("read", path),
     }
 }
 

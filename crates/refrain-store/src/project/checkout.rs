@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::disk::atomic::make_dir;
-use crate::disk::numbered::{self, lock, numbers};
+use crate::disk::numbered_folders::{self, lock, numbers};
 use crate::project::layout::Project;
 use crate::{DiskError, OnPath};
 
@@ -28,7 +28,7 @@ impl CleanPlace {
     /// The first folder of this project that no other loop has.
     pub fn take(project: &Project, state_home: &Utf8Path) -> Result<Self, DiskError> {
         let home = project.checkouts(state_home);
-        numbered::make_home(&home, project)?;
+        numbered_folders::make_home(&home, project)?;
         for number in 1..=MOST {
             if let Some(lock) = lock(&home, number)? {
                 let name = project.root.file_name().unwrap_or("project").to_owned();
@@ -97,12 +97,12 @@ pub fn remove(project: &Project, state_home: &Utf8Path, dir: &Utf8Path) -> Resul
 
 /// Folders of projects that no longer exist, each with the project's; the first process to lock one may remove it.
 pub fn orphaned(state_home: &Utf8Path) -> Vec<(Utf8PathBuf, Utf8PathBuf)> {
-    numbered::orphaned(&state_home.join("checkouts"), "")
+    numbered_folders::orphaned(&state_home.join("checkouts"), "")
 }
 
 /// Removes the folders of a project, but for those that a loop has.
 pub fn remove_all(home: &Utf8Path) -> Result<(), DiskError> {
-    numbered::remove_all(home)
+    numbered_folders::remove_all(home)
 }
 
 #[cfg(test)]

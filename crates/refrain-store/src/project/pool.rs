@@ -12,7 +12,7 @@ use std::time::SystemTime;
 use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::disk::atomic::{make_dir, write_atomic};
-use crate::disk::numbered::{self, lock, lock_file, numbers};
+use crate::disk::numbered_folders::{self, lock, lock_file, numbers};
 use crate::project::layout::{POOL, Project};
 use crate::{DiskError, OnPath};
 
@@ -31,7 +31,7 @@ impl Slot {
     /// The first that is free and not held.
     pub fn take(project: &Project, state_home: &Utf8Path) -> Result<Self, DiskError> {
         let home = project.pool(state_home);
-        numbered::make_home(&home, project)?;
+        numbered_folders::make_home(&home, project)?;
         for number in 1..=MOST {
             if held(&home, number).is_empty()
                 && let Some(slot) = Self::try_take(&home, project, number)?
@@ -49,7 +49,7 @@ impl Slot {
         number: u32,
     ) -> Result<Option<Self>, DiskError> {
         let home = project.pool(state_home);
-        numbered::make_home(&home, project)?;
+        numbered_folders::make_home(&home, project)?;
         Self::try_take(&home, project, number)
     }
 
@@ -138,7 +138,7 @@ pub fn found(project: &Project, state_home: &Utf8Path) -> Vec<SlotEntry> {
 
 /// The pools of projects that are not there any more, each with the project's folder.
 pub fn orphaned(state_home: &Utf8Path) -> Vec<(Utf8PathBuf, Utf8PathBuf)> {
-    numbered::orphaned(&state_home.join("worktrees"), POOL)
+    numbered_folders::orphaned(&state_home.join("worktrees"), POOL)
 }
 
 /// Removes a pool of a project that is gone: not while a worktree of it is used, or held.
@@ -146,7 +146,7 @@ pub fn remove_all(home: &Utf8Path) -> Result<(), DiskError> {
     if let Some(number) = numbers(home).into_iter().find(|number| !held(home, *number).is_empty()) {
         return Err(ErrorKind::ResourceBusy).on("remove, as it is held,", &home.join(number.to_string()));
     }
-    numbered::remove_all(home)
+    numbered_folders::remove_all(home)
 }
 
 /// The size of a folder, in bytes, and whether that is all of it: at most `most` files and folders are counted. A file

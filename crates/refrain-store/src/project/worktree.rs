@@ -6,6 +6,7 @@ use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::{FileExt, MetadataExt};
 
 use refrain_core::Spec;
+use refrain_core::event::AttemptFinished;
 use refrain_core::prompt::state_file::{self, WorkStatus};
 use refrain_files::{Folder, OFlags};
 
@@ -85,21 +86,24 @@ impl WorktreeFiles {
         Ok(folder)
     }
 
-    /// The agent's own status of its work: `done` if it has written so since the last look, `blocked` if that is
-    /// written. A file that is gone or unreadable says nothing.
-    pub fn says(&mut self, spec: &Spec) -> Option<WorkStatus> {
-        let folder = opened(spec)?;
-        let now = folder.file(STATE, OFlags::RDONLY).and_then(|file| file.metadata()).ok()?;
-        let now = stamp(&now);
+    /// Adds what the agent left in the state file: `done` if it has written so since the last look, `blocked` if that is
+    /// written, or why that does not count. A file that is gone or unreadable says nothing.
+    pub fn read_into(&mut self, finished: &mut AttemptFinished, spec: &Spec) {
+        let Some(folder) = opened(spec) else { return };
+        let now = folder.file(STATE, OFlags::RDONLY).and_then(|file| file.metadata());
+        let Ok(now) = now.map(|meta| stamp(&meta)) else { return };
         let is_new = self.seen.replace(now) != Some(now);
-        let status = read(&folder).and_then(|text| state_file::status(&text, &spec.id));
-        let said = status.filter(|status| match status {
+        let text = read(&folder).unwrap_or_default();
+        let status = state_file::status(&text, &spec.id).filter(|status| match status {
             WorkStatus::InProgress => false,
             WorkStatus::Done => is_new,
             WorkStatus::Blocked => true,
         });
-        self.said = said;
-        said
+        self.said = status;
+        finished.state = status;
+        finished.needs =
+            status.filter(|status| *status == WorkStatus::Blocked).and_then(|_| state_file::needs(&text));
+        finished.state_fault = state_file::fault(&text, &spec.id);
     }
 
     fn take_back(&mut self, folder: &Folder, spec: &Spec, is_blocked: bool) -> Result<(), DiskError> {
@@ -134,12 +138,6 @@ fn number(folder: &Folder, iteration: u32) -> io::Result<()> {
         Ok(Some(file)) => file.write_all_at(&changed.as_bytes()[start..=end], start as u64),
         Ok(None) | Err(_) => folder.replace(STATE, changed.as_bytes()),
     }
-}
-
-/// What an agent says there that it needs, if it says that it is blocked.
-pub fn needs(spec: &Spec, said: Option<WorkStatus>) -> Option<String> {
-    said.filter(|said| *said == WorkStatus::Blocked)?;
-    state_file::needs(&read(&opened(spec)?)?)
 }
 
 /// What the agent noted in `state.md`; none if there is no such file.

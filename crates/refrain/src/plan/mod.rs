@@ -1,9 +1,9 @@
-//! How a plan is shown to people: its status ([`board`]) and its events ([`telling`]), as text. When they are shown is
+//! How a plan is shown to people: its status ([`status_text`]) and its events ([`narrator`]), as text. When they are shown is
 //! decided in `cmd::plan` and [`screen`].
 
-pub(crate) mod board;
-pub(crate) mod left;
+pub(crate) mod leftovers;
+pub(crate) mod narrator;
 pub(crate) mod screen;
 #[cfg(test)]
-mod story;
-pub(crate) mod telling;
+mod scripted_plan;
+pub(crate) mod status_text;

@@ -11,7 +11,7 @@ use refrain_core::plan::{PlanEvent, PlanState, TaskId};
 use refrain_core::{LoopId, LoopState};
 use refrain_engine::{EngineError, FollowEvent, Follower, PlanFollower, Service, chain};
 
-use super::telling::PlanNarrator;
+use super::narrator::PlanNarrator;
 use crate::out::{self, Target};
 use crate::render::{event_text, phrase};
 

@@ -11,14 +11,14 @@ use refrain_core::event::{
     Ask, AttemptFinished, ClaimSource, Event, Exit, Record, StopReason, Urgency, Wait, WaitKind,
 };
 use refrain_core::r#loop::{Approval, Attempt, LoopState, Outcome};
-use refrain_core::sandbox::{Host, RefusedHost, SandboxSpec, agent_hosts};
+use refrain_core::sandbox::{Host, Mechanism, RefusedHost, SandboxSpec, agent_hosts};
 use refrain_core::spec::{Limits, Millis, Permissions, Spec, Until};
 use refrain_core::text::printable;
-use refrain_core::view::{self, Alive, Status, Verification};
+use refrain_core::view::{self, Alive, Status, Tone, Verification};
 use refrain_engine::{ChangeSize, ladder};
 
 use crate::render::phrase::{self, Row};
-use crate::render::{committed, gated, progress, published};
+use crate::render::{commits, gates, progress, publication};
 
 /// What one event says to a person, in lines that fit into `width` where there is one. `settled` is the attempt that it
 /// ended, `told` what its agent said last: no fault is said twice. `size` is what an ended loop changed.
@@ -34,22 +34,22 @@ pub(crate) fn lines(
     let mut text = match &record.event {
         Event::LoopStarted(_) => header(&state.spec, &state.limits, width),
         Event::IterationBegun { iteration, .. } => marker(state, *iteration),
-        Event::BaseTaken(base) => notes(committed::base(base, &state.spec)),
+        Event::BaseTaken(base) => notes(commits::base(base, &state.spec)),
         Event::BaseRefused { error } => note(&format!("git did not do what the loop needs: {error}")),
         Event::CommitSettled(report) => {
-            notes(committed::settled(report, &state.git)) + &of_gates(gated::committed(state))
+            notes(commits::settled(report, &state.git)) + &of_gates(gates::committed(state))
         }
         Event::PublishStarted { effect } => {
-            published::started(*effect).map(|what| note(&what)).unwrap_or_default()
+            publication::started(*effect).map(|what| note(&what)).unwrap_or_default()
         }
-        Event::PublishSettled(report) => notes(published::settled(report, state)),
-        Event::CandidateTaken { .. } => of_gates(gated::candidate(state)),
+        Event::PublishSettled(report) => notes(publication::settled(report, state)),
+        Event::CandidateTaken { .. } => of_gates(gates::candidate(state)),
         Event::CandidateRefused { error } => note(&format!("git does not say what is to be proven: {error}")),
-        Event::GateStarted { gate, run } => note(&gated::started(state, gate, *run)),
-        Event::GateStopRequested { because } => note(gated::stopping(*because)),
-        Event::GateSpawnFailed { error } => of_gates(gated::not_started(state, error)),
+        Event::GateStarted { gate, run } => note(&gates::started(state, gate, *run)),
+        Event::GateStopRequested { because } => note(gates::stopping(*because)),
+        Event::GateSpawnFailed { error } => of_gates(gates::not_started(state, error)),
         Event::GateFinished(finished) => {
-            of_gates(gated::finished(state, finished)) + &refused(&state.spec.id, &finished.refused)
+            of_gates(gates::finished(state, finished)) + &refused(&state.spec.id, &finished.refused)
         }
         Event::CritiqueStarted { .. } => note("the critic looks at the progress so far"),
         Event::CritiqueFailed { error } => {
@@ -62,7 +62,7 @@ pub(crate) fn lines(
             notes(progress::saved(branch, commit, pushed.as_ref(), mixed))
         }
         Event::WorkUnsaved { why } => note(&format!("its work is on no branch: {why}")),
-        Event::WorktreeReleased { kept } => note(&committed::released(kept.as_deref(), &state.spec)),
+        Event::WorktreeReleased { kept } => note(&commits::released(kept.as_deref(), &state.spec)),
         Event::AttemptStarted(attempt) if attempt.attempt > 1 => note(&format!("attempt {attempt}")),
         Event::AttemptStopRequested { because } => {
             let why = match because {
@@ -301,10 +301,11 @@ fn header(spec: &Spec, limits: &Limits, width: Option<usize>) -> String {
     rows.extend([
         Row::exact("in", spec.working_dir.to_string()),
         Row::prose("until", until),
-        Row::prose("proof", gated::intent(spec)),
-        Row::prose("keeps", gated::protected(spec)),
+        Row::prose("proof", gates::intent(spec)),
+        Row::prose("lacks", gates::untrusted(&spec.untrusted)).with_tone(Tone::Attention),
+        Row::prose("keeps", gates::protected(spec)),
     ]);
-    if let Some(words) = committed::intent(spec) {
+    if let Some(words) = commits::intent(spec) {
         rows.push(Row::prose("git", words));
     }
     if let Some(sandbox) = &spec.sandbox {
@@ -316,9 +317,13 @@ fn header(spec: &Spec, limits: &Limits, width: Option<usize>) -> String {
 
 /// The sandbox of the agent and its gates.
 fn confined(spec: &Spec, sandbox: &SandboxSpec) -> String {
-    let hosts = agent_hosts(spec.agent.kind).into_iter().chain(sandbox.hosts.iter().cloned());
-    let hosts: Vec<String> = hosts.map(|host| host.to_string()).collect();
-    let mut text = "a sandbox of namespaces, Landlock and seccomp; writes its worktree and caches".to_owned();
+    let mut text = match sandbox.mechanism {
+        Mechanism::Namespaces => {
+            "a sandbox of namespaces, Landlock and seccomp; writes its worktree and caches"
+        }
+        Mechanism::Files => "a sandbox of Landlock and seccomp; writes its worktree",
+    }
+    .to_owned();
     if !sandbox.write.is_empty() {
         text.push_str(&format!(
             " and {}",
@@ -329,6 +334,11 @@ fn confined(spec: &Spec, sandbox: &SandboxSpec) -> String {
             )
         ));
     }
+    if !sandbox.has_network() {
+        return text + "; reaches every host";
+    }
+    let hosts = agent_hosts(spec.agent.kind).into_iter().chain(sandbox.hosts.iter().cloned());
+    let hosts: Vec<String> = hosts.map(|host| host.to_string()).collect();
     match hosts.is_empty() {
         true => text.push_str("; reaches no host"),
         false => text.push_str(&format!("; reaches {}", hosts.join(", "))),
@@ -344,8 +354,8 @@ fn notes(lines: Vec<String>) -> String {
 }
 
 /// Results with their marks, among notes.
-fn of_gates(lines: Vec<gated::Line>) -> String {
-    let line = |line: &gated::Line| match line.mark {
+fn of_gates(lines: Vec<gates::Line>) -> String {
+    let line = |line: &gates::Line| match line.mark {
         Some((tone, mark)) => {
             let text = printable(&line.text).replace('\n', " ");
             format!("{} {text}\n", phrase::coloured(tone, phrase::in_charset(mark)))
@@ -389,7 +399,7 @@ fn summary(attempt: &Attempt) -> String {
         (Outcome::LoopDuration, _) => "stopped at the loop's end".to_owned(),
         (Outcome::Cancelled, _) => "cancelled".to_owned(),
         (Outcome::Interrupted, _) => "interrupted, refunded".to_owned(),
-        (Outcome::Lost, _) => "lost with its runner or keeper, refunded".yellow().to_string(),
+        (Outcome::Lost, _) => "lost with its runner or supervisor, refunded".yellow().to_string(),
         (Outcome::NotStarted, _) => "not started".red().to_string(),
         (Outcome::Budget, _) => "stopped at its budget".yellow().to_string(),
         (Outcome::Limit, _) => "the provider's limit is used up, refunded".yellow().to_string(),
@@ -419,6 +429,9 @@ fn remarks(attempt: &Attempt, told: &str) -> String {
     if let Some(miss) = finished.near_miss.filter(|_| attempt.claim.is_none()) {
         text.push_str(&note(&format!("nearly a claim: {}", miss.hint())));
     }
+    if let Some(fault) = finished.state_fault {
+        text.push_str(&note(&format!("state.md: {}", fault.hint())));
+    }
     text
 }
 
@@ -435,7 +448,7 @@ pub(crate) fn digest(state: &LoopState, size: Option<ChangeSize>, width: Option<
     }
     for attempt in &state.attempts[earlier..] {
         text.push_str(&summary(attempt));
-        text.push_str(&of_gates(gated::digest(state, attempt)));
+        text.push_str(&of_gates(gates::digest(state, attempt)));
     }
     if state.ended.is_some() {
         return fit(text + &closing(state, size), width);
@@ -565,7 +578,7 @@ fn closing(state: &LoopState, size: Option<ChangeSize>) -> String {
         }
     };
     text.push_str(&format!("  {} {next}\n", "next:".dimmed()));
-    if let Some(words) = committed::left_behind(state) {
+    if let Some(words) = commits::left_behind(state) {
         text.push_str(&format!("  {} {words}\n", "note".dimmed()));
     }
     text
@@ -583,19 +596,25 @@ fn changed(ChangeSize { files, added, removed }: ChangeSize, was_dirty: bool) ->
 /// At most three commands for what a person does with a loop that needs nothing.
 fn next(status: &Status, has_changes: bool, has_branch: bool) -> String {
     let id = &status.id;
-    match (has_changes && has_branch, status.verification()) {
+    let mut next = match (has_changes && has_branch, status.verification()) {
         (true, Verification::Verified) => {
-            format!("refrain diff {id}, refrain merge {id}, refrain report {id}")
+            vec![format!("diff {id}"), format!("merge {id}"), format!("report {id}")]
         }
         (true, Verification::Unverified) => {
-            format!("refrain diff {id}, refrain merge {id} --unverified, refrain discard {id}")
+            vec![format!("diff {id}"), format!("merge {id} --unverified"), format!("discard {id}")]
         }
         (true, Verification::No | Verification::Pending) => {
-            format!("refrain diff {id}, refrain discard {id}, refrain logs {id}")
+            vec![format!("diff {id}"), format!("discard {id}"), format!("logs {id}")]
         }
-        (false, _) if has_changes => format!("refrain diff {id}, refrain report {id}, refrain logs {id}"),
-        (false, _) => format!("refrain report {id}, refrain logs {id}"),
+        (false, _) if has_changes => {
+            vec![format!("diff {id}"), format!("report {id}"), format!("logs {id}")]
+        }
+        (false, _) => vec![format!("report {id}"), format!("logs {id}")],
+    };
+    if !status.untrusted.is_empty() {
+        next.insert(0, "trust".to_owned());
     }
+    next.iter().take(3).map(|verb| format!("refrain {verb}")).collect::<Vec<_>>().join(", ")
 }
 
 /// How many iterations are told of at the end.

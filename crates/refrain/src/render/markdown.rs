@@ -2,7 +2,7 @@ use owo_colors::OwoColorize;
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 use unicode_width::UnicodeWidthStr;
 
-/// A Markdown text in styles for a terminal, wrapped at a width. HTML is left out, and so are the targets of links.
+/// A Markdown text in styles for a terminal, wrapped at a width. HTML is omitted, and so are the targets of links.
 pub(crate) fn render(text: &str, width: usize) -> String {
     let mut page = Page { width, ..Page::default() };
     for event in Parser::new_ext(text, Options::ENABLE_TABLES) {

@@ -10,3 +10,4 @@ pub(crate) mod init;
 pub(crate) mod memory;
 pub(crate) mod projects;
 pub(crate) mod sandbox;
+pub(crate) mod sandbox_git;

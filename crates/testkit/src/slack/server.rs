@@ -184,7 +184,7 @@ impl Slack {
     /// Waits until this user alone has received such a message.
     #[track_caller]
     pub fn wait_for_told(&self, user: &str, part: &str) -> String {
-        eventually(&format!("{user} is told {part:?}"), || {
+        eventually(&format!("{user} gets {part:?}"), || {
             self.told(user).into_iter().find(|text| text.contains(part))
         })
     }

@@ -27,6 +27,12 @@ pub struct Offer {
     pub notes: Vec<String>,
 }
 
+impl Offer {
+    pub fn has_required(&self) -> bool {
+        self.gates.iter().any(|gate| gate.hard)
+    }
+}
+
 /// How many scripts are followed: a gate that has more of them is a project of its own.
 const MOST_SCRIPTS: usize = 100;
 

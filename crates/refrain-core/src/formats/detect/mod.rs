@@ -10,10 +10,10 @@ mod golang;
 mod listing;
 mod node;
 mod offer;
-mod others;
 mod python;
 mod rust;
 mod script;
+mod simple_ecosystems;
 mod tasks;
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 
 use super::draft::{Draft, Offer};
 use super::listing::Listing;
-use super::{golang, node, others, python, rust, tasks};
+use super::{golang, node, python, rust, simple_ecosystems, tasks};
 
 /// Protected files of any repository: those that run in continuous integration, before commits, and around tests.
 const PROTECT: &[&str] = &[
@@ -46,7 +46,7 @@ pub fn offer(listing: &Listing) -> Offer {
     node::detect(&mut draft);
     python::detect(&mut draft);
     golang::detect(&mut draft);
-    others::detect(&mut draft);
+    simple_ecosystems::detect(&mut draft);
     // Last: they ask whether others cover what they would.
     tasks::detect(&mut draft);
     draft.protect(PROTECT);
@@ -58,7 +58,7 @@ pub fn offer(listing: &Listing) -> Offer {
             .note(format!("no gate is offered for {}{more}: inputs of tests, or examples", first.join(", ")));
     }
     let mut offer = draft.finish();
-    if !offer.gates.iter().any(|gate| gate.hard) {
+    if !offer.has_required() {
         offer.notes.insert(0, "no test was found that could be a gate: give one with --gate CMD".to_owned());
     }
     offer

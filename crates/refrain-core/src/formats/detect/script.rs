@@ -12,7 +12,7 @@ use crate::gate::shows_output;
 use crate::protect::{Simple, simple_commands};
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Called {
+pub(super) struct ScriptCall {
     /// Relative to the folder that the script runs in, or to its own.
     pub(super) path: String,
     /// It is read into the script's own shell.
@@ -85,7 +85,7 @@ const BEFORE: &[&str] =
     &["!", "do", "elif", "else", "if", "then", "time", "until", "while", "{", "command", "exec", "env"];
 
 /// Every file that the script names as one that it reads or runs.
-pub(super) fn called(text: &str) -> BTreeSet<Called> {
+pub(super) fn called(text: &str) -> BTreeSet<ScriptCall> {
     let text = without_folders(text);
     let commands = simple_commands(&text);
     let mut found = BTreeSet::new();
@@ -106,7 +106,7 @@ pub(super) fn called(text: &str) -> BTreeSet<Called> {
             let Some(path) = path.and_then(plain) else { return };
             let redirected = rest.iter().position(|word| word.contains(['>', '<'])).unwrap_or(rest.len());
             let has_arguments = redirected > 0;
-            found.insert(Called { path, is_sourced, is_taken: is_taken && !is_sourced, has_arguments });
+            found.insert(ScriptCall { path, is_sourced, is_taken: is_taken && !is_sourced, has_arguments });
         };
         match split(first).1 {
             "." | "source" => add(words.next(), true, Vec::new()),
@@ -128,7 +128,7 @@ pub(super) fn called(text: &str) -> BTreeSet<Called> {
 
 /// Whether a file that a script calls decides with it, and is not what it tests. `text` is the file's, if known,
 /// `callers` those of all scripts.
-pub(super) fn decides(called: &Called, path: &str, text: Option<&str>, callers: &[&str]) -> bool {
+pub(super) fn decides(called: &ScriptCall, path: &str, text: Option<&str>, callers: &[&str]) -> bool {
     let folder = split(path).0;
     let in_one_of = |names: &[&str]| folder.split('/').any(|part| names.contains(&part));
     if called.is_taken || in_one_of(SOURCES) {
@@ -262,7 +262,7 @@ fn is_condition(script: &str, function: &str) -> bool {
 }
 
 /// Where a called file may be: relative to the folder that the gate runs in, and to that of the script.
-pub(super) fn places(called: &Called, folder: &str, script: &str) -> Vec<String> {
+pub(super) fn places(called: &ScriptCall, folder: &str, script: &str) -> Vec<String> {
     let mut places = vec![join(folder, &called.path), join(split(script).0, &called.path)];
     places.dedup();
     places
@@ -274,8 +274,8 @@ mod tests {
 
     use super::*;
 
-    fn call(path: &str, is_sourced: bool, is_taken: bool) -> Called {
-        Called { path: path.to_owned(), is_sourced, is_taken, has_arguments: false }
+    fn call(path: &str, is_sourced: bool, is_taken: bool) -> ScriptCall {
+        ScriptCall { path: path.to_owned(), is_sourced, is_taken, has_arguments: false }
     }
 
     #[rstest]
@@ -287,7 +287,7 @@ mod tests {
     #[case::a_variable_in_front("source \"$DIR/lib.sh\"", Some(call("lib.sh", true, false)))]
     #[case::one_of_bash("source \"${BASH_SOURCE%/*}/lib.sh\"", Some(call("lib.sh", true, false)))]
     #[case::a_shell("bash -eu ci/run", Some(call("ci/run", false, false)))]
-    #[case::with_arguments("bash ci/run x", Some(Called { has_arguments: true, ..call("ci/run", false, false) }))]
+    #[case::with_arguments("bash ci/run x", Some(ScriptCall { has_arguments: true, ..call("ci/run", false, false) }))]
     #[case::the_shells_path("/bin/sh check.sh || exit 1", Some(call("check.sh", false, false)))]
     #[case::by_its_path("if ./ci/check; then :; fi", Some(call("ci/check", false, false)))]
     #[case::with_a_variable("A=1 ./ci/check", Some(call("ci/check", false, false)))]
@@ -304,7 +304,7 @@ mod tests {
     #[case::a_comment("# . ./lib.sh", None)]
     #[case::a_program("cargo test", None)]
     #[case::no_file("bash", None)]
-    fn scripts_name_files(#[case] text: &str, #[case] expected: Option<Called>) {
+    fn scripts_name_files(#[case] text: &str, #[case] expected: Option<ScriptCall>) {
         assert_eq!(called(text).into_iter().collect::<Vec<_>>(), expected.into_iter().collect::<Vec<_>>());
     }
 
@@ -339,9 +339,9 @@ mod tests {
     #[test]
     fn a_script_whose_output_is_taken_is_under_test() {
         assert!(!decides(&call("check.sh", false, true), "check.sh", FUNCTION, &[]));
-        let with = Called { has_arguments: true, ..call("is_even.sh", false, false) };
+        let with = ScriptCall { has_arguments: true, ..call("is_even.sh", false, false) };
         assert!(!decides(&with, "is_even.sh", None, &[]), "it may be asked about its argument");
-        let with = Called { has_arguments: true, ..call("ci/run", false, false) };
+        let with = ScriptCall { has_arguments: true, ..call("ci/run", false, false) };
         assert!(decides(&with, "ci/run", None, &[]));
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::found::{ForeignLoop, Promised, System, Unread, counted, prompt, value, words};
+use super::foreign_loop::{ForeignLoop, Promised, System, Unread, counted, prompt, value, words};
 use super::parts::{LoopPhase, Mark, pretty};
 use crate::event::Exit;
 use crate::git::Checkout;

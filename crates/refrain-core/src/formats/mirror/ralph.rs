@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::check::Check;
-use super::found::{ForeignLoop, Promised, Prompt, System, Unread, counted, id};
+use super::foreign_loop::{ForeignLoop, Promised, Prompt, System, Unread, counted, id};
 use super::parts::{LoopPhase, Mark, pretty};
 use crate::event::Exit;
 use crate::r#loop::{Attempt, LoopState};
@@ -25,7 +25,7 @@ pub(super) fn document(state: &LoopState, mark: Mark) -> String {
 struct MirrorFile {
     task_id: String,
     iteration: u32,
-    #[serde(deserialize_with = "super::found::present")]
+    #[serde(deserialize_with = "super::foreign_loop::present")]
     max_iterations: Option<u32>,
 }
 

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::LoopPhase;
-use super::found::{ForeignLoop, Promised, System, Unread, counted, prompt, words};
+use super::foreign_loop::{ForeignLoop, Promised, System, Unread, counted, prompt, words};
 use crate::prompt::state_file::front_matter;
 
 pub const PATH: &str = ".claude/ralph-loop.local.md";

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Deserialize;
 
-use super::found::{ForeignLoop, Promised, System, Unread, counted, prompt, value, words};
+use super::foreign_loop::{ForeignLoop, Promised, System, Unread, counted, prompt, value, words};
 use super::parts::{LoopPhase, Mark};
 use crate::git::Workflow;
 use crate::r#loop::LoopState;

@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use super::found::{ForeignLoop, System, Unread};
+use super::foreign_loop::{ForeignLoop, System, Unread};
 
 pub(super) const FILE: &str = ".scud/loop-state.json";
 

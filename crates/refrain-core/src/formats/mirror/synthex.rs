@@ -2,12 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::found::{ForeignLoop, Promised, Prompt, System, Unread, counted, id, present, value, words};
+use super::command_line::{Line, line};
+use super::foreign_loop::{
+    ForeignLoop, Promised, Prompt, System, Unread, counted, id, present, value, words,
+};
 use super::parts::{LoopPhase, Mark, pretty};
-use super::words::{Line, line};
 use crate::r#loop::LoopState;
 use crate::session::Isolation;
 use crate::spec::Limits;
+use crate::values::whole_numbers;
 
 /// The folder of its files in a project, one per loop.
 pub(super) const FOLDER: &str = ".synthex/loops";
@@ -116,7 +119,8 @@ pub(super) fn read(text: &str) -> Result<ForeignLoop, Unread> {
         return Err(value("command", &state.command, "are commands that begin with /"));
     }
     if !(1..=Limits::MAX_GRANT).contains(&state.max_iterations) {
-        return Err(value("max_iterations", &state.max_iterations, "are whole numbers in 1..=200"));
+        let accepted = format!("are {}", whole_numbers(1, Limits::MAX_GRANT.into()));
+        return Err(value("max_iterations", &state.max_iterations, accepted));
     }
     let times = [("started_at", Some(&state.started_at)), ("last_updated", Some(&state.last_updated))];
     for (key, time) in times.into_iter().chain([("exited_at", state.exited_at.as_ref())]) {
@@ -137,7 +141,7 @@ pub(super) fn read(text: &str) -> Result<ForeignLoop, Unread> {
     let Line { prompt, file } = line(&state.command, &state.args);
     let prompt = match state.prompt_file.or(file) {
         Some(file) => Prompt::File(file),
-        None => super::found::prompt(&prompt)?,
+        None => super::foreign_loop::prompt(&prompt)?,
     };
     Ok(ForeignLoop {
         system,

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::found::System;
-use super::words::line;
+use super::command_line::line;
+use super::foreign_loop::System;
 use super::*;
 use crate::event::{
     Ask, AttemptFinished, ClaimSource, End, Event, Exit, FORMAT, LoopStarted, Record, Urgency,
@@ -325,13 +325,13 @@ fn what_is_no_state_is_refused(#[case] text: &str) {
 #[case::at_its_cap_still(
     LoopPhase::MaxIterationsReached,
     None,
-    Err("6 of 30; accepted is --max-iterations 7 to 206")
+    Err("6 of 30; accepted: --max-iterations 7 to 206")
 )]
-#[case::no_more(LoopPhase::Running, Some(6), Err("6 of 6; accepted is --max-iterations 7 to 206"))]
+#[case::no_more(LoopPhase::Running, Some(6), Err("6 of 6; accepted: --max-iterations 7 to 206"))]
 #[case::too_many(
     LoopPhase::Running,
     Some(207),
-    Err("at most 200 more at a time; accepted is --max-iterations 7 to 206")
+    Err("at most 200 more at a time; accepted: --max-iterations 7 to 206")
 )]
 fn it_goes_on_while_iterations_are_left(
     #[case] standing: LoopPhase,

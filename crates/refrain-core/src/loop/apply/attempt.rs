@@ -5,8 +5,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::super::next_step::CHURN_WITHIN;
+use super::super::provider_faults::{Reaction, Trouble, answer};
 use super::super::state::{Attempt, Cause, InFlight, LoopState, Outcome, Phase};
-use super::super::trouble::{Reaction, Trouble, answer};
 use super::money::withholds_cost;
 use crate::agent::Until as ProviderUntil;
 use crate::event::{AttemptFinished, Blocked, ClaimSource, Exit, WaitKind};

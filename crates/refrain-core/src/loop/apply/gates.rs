@@ -6,10 +6,10 @@ use std::mem;
 use jiff::Timestamp;
 
 use super::super::proof::MAX_ROUNDS;
+use super::super::provider_faults::{Reaction, Trouble, answer};
 use super::super::state::{
     Attempt, Candidate, Child, GateFailure, GateResult, LoopState, Outcome, Phase, Proof, Proving, Running,
 };
-use super::super::trouble::{Reaction, Trouble, answer};
 use super::attempt::says_blocked;
 use crate::agent::{Fault, Usage};
 use crate::event::{Blocked, ClaimSource, Exit, GateFinished, StopReason, WaitKind};

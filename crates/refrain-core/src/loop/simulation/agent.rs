@@ -272,6 +272,7 @@ impl Agent {
             state: writes,
             gave_up: gives_up.then(|| "no".to_owned()),
             needs: None,
+            state_fault: None,
             left: leaves.is_some(),
             report: (self.uses.is_some() || fault.is_some()).then(|| Box::new(report)),
             // They all fail in the same way.

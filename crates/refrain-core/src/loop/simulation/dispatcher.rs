@@ -217,7 +217,7 @@ impl World {
                 Step::Publish(_) => {}
                 Step::ReleaseWorktree => tally.add("git", "worktree released"),
                 Step::Start(ChildId::Critic { .. }) => self.start_critic(tally)?,
-                Step::ChangeAgent => tally.add("stuck", "another agent goes on"),
+                Step::ChangeAgent => tally.add("stuck", "another agent continues"),
                 Step::SaveWork => tally.add("stuck", "work is kept"),
             }
         }

@@ -2,8 +2,8 @@
 //! so that the same mistake would have to be made twice.
 
 mod approval;
-mod ending;
-mod outside;
+mod end;
+mod forge;
 mod progress;
 mod success;
 
@@ -89,7 +89,7 @@ pub(super) struct Ledger {
     /// No attempt before that, unless a person says so.
     not_before: Option<Timestamp>,
     active: Duration,
-    outside: outside::ForgeLedger,
+    outside: forge::ForgeLedger,
     approval: approval::Approval,
     progress: progress::Progress,
     /// How often the candidate of this iteration changed, since the work was made or approved.
@@ -419,7 +419,7 @@ impl Ledger {
                 assert_eq!(*iteration, self.iteration + 1, "the counter moves by one");
                 self.assert_may_go_on();
                 self.assert_not_completed();
-                assert!(self.instant_failures < 3, "it goes on though the agent only fails");
+                assert!(self.instant_failures < 3, "it continues though the agent only fails");
                 (self.iteration, self.waiting) = (*iteration, false);
             }
             Event::AttemptStarted(id) => {
@@ -430,7 +430,7 @@ impl Ledger {
                 assert!(self.not_before.is_none_or(|time| *at >= time), "it does not wait for its provider");
                 assert!(
                     self.limits.max_tokens.is_none_or(|cap| self.tokens < cap),
-                    "it goes on past its budget"
+                    "it continues past its budget"
                 );
                 self.assert_may_go_on();
                 self.waiting = false;
@@ -523,22 +523,22 @@ impl Ledger {
 
     fn assert_may_go_on(&self) {
         assert!(self.driven, "nobody drives it");
-        assert!(self.ended.is_none(), "it goes on after its end");
-        assert!(self.cancelled.is_none(), "it goes on after a cancel");
-        assert!(self.paused.is_none(), "it goes on after a pause");
-        assert!(!self.gave_up, "it goes on though the agent gave up");
-        assert!(self.blocked < 2, "it goes on though nobody but a person can help");
+        assert!(self.ended.is_none(), "it continues after its end");
+        assert!(self.cancelled.is_none(), "it continues after a cancel");
+        assert!(self.paused.is_none(), "it continues after a pause");
+        assert!(!self.gave_up, "it continues though the agent gave up");
+        assert!(self.blocked < 2, "it continues though nobody but a person can help");
         assert!(self.refunds < 3, "a fourth attempt after three refunds");
-        assert!(self.limits.max_iterations.is_none_or(|cap| self.charged < cap), "it goes on past its cap");
+        assert!(self.limits.max_iterations.is_none_or(|cap| self.charged < cap), "it continues past its cap");
         let over = self.limits.max_duration.is_some_and(|all| self.active >= all.into());
-        assert!(!over, "it goes on past its duration");
+        assert!(!over, "it continues past its duration");
         assert!(!matches!(self.last, Some(Last::CouldNotStart)), "it starts an agent that cannot be");
-        assert!(!matches!(self.last, Some(Last::NeedsAPerson)), "it goes on though a person is needed");
+        assert!(!matches!(self.last, Some(Last::NeedsAPerson)), "it continues though a person is needed");
         assert!(!matches!(self.last, Some(Last::DiskFull)), "it starts an agent whose output cannot be kept");
         if let Some(Last::Charged { claim: Some(_) }) = self.last {
             // By the last word, without retries and rounds, of which more can only refuse.
             let may = self.may_be_refused() || self.outside.objected || self.spec.until != Until::Complete;
-            assert!(may, "it goes on after a claim");
+            assert!(may, "it continues after a claim");
         }
     }
 

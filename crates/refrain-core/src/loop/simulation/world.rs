@@ -256,7 +256,7 @@ impl World {
     /// The runner dies, and its agent with it; what was not synced may be gone with the power.
     fn crash(&mut self, tally: &mut Tally) {
         let last = self.records.last().expect("a loop has a first record");
-        tally.add("crash behind", kind(&last.event));
+        tally.add("crash after", kind(&last.event));
         self.crashes += 1;
         let before =
             (self.crashes < MANY_CRASHES && self.random.once_in(2)).then(|| self.random.between(1, 12));

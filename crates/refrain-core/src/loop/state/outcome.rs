@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::trouble::{Reaction, answer};
+use super::super::provider_faults::{Reaction, answer};
 use crate::agent::AgentReport;
 use crate::event::{AttemptFinished, ClaimSource, Exit, StopReason, WaitKind};
 
@@ -27,7 +27,7 @@ pub enum Outcome {
     Cancelled,
     /// A person or a signal paused the loop while it ran. Refunded.
     Interrupted,
-    /// Its runner or its keeper died. Refunded.
+    /// Its runner or its supervisor died. Refunded.
     Lost,
     /// The agent could not be started. Refunded.
     NotStarted,

@@ -9,19 +9,19 @@ use crate::event::{Ask, Asker, Blocked, ClaimSource, End, Event, Exit, StopReaso
 use crate::r#loop::{ChildId, Grant, Step};
 use crate::machine::{MAX_STEERING, Refusal};
 use crate::sandbox::{Host, SandboxSpec};
-use crate::signature::Check;
+use crate::signature::{Check, Flaw};
 use crate::spec::{Limits, Millis, Spec};
 
 const COMPLETED: End = End::Completed { claim: ClaimSource::Promise };
 const BLOCKED: End = End::Blocked { why: Blocked::Churn };
 
 #[rstest]
-#[case::a_persons(Asker::Person, Check::Valid, Asker::Person)]
-#[case::of_0_1_0(Asker::Person, Check::Missing, Asker::Unknown)]
-#[case::forged(Asker::Person, Check::Invalid, Asker::Unknown)]
-#[case::of_another_home(Asker::Person, Check::Unknown("ab".repeat(32).parse().unwrap()), Asker::Unknown)]
-#[case::an_agents(Asker::Agent, Check::Missing, Asker::Agent)]
-#[case::nothing_makes_it_a_persons(Asker::Unknown, Check::Valid, Asker::Unknown)]
+#[case::a_persons(Asker::Person, Ok(()), Asker::Person)]
+#[case::of_0_1_0(Asker::Person, Err(Flaw::Missing), Asker::Unknown)]
+#[case::forged(Asker::Person, Err(Flaw::Invalid), Asker::Unknown)]
+#[case::of_another_home(Asker::Person, Err(Flaw::Unknown("ab".repeat(32).parse().unwrap())), Asker::Unknown)]
+#[case::an_agents(Asker::Agent, Err(Flaw::Missing), Asker::Agent)]
+#[case::nothing_makes_it_a_persons(Asker::Unknown, Ok(()), Asker::Unknown)]
 fn only_a_signature_shows_a_person(#[case] named: Asker, #[case] check: Check, #[case] from: Asker) {
     assert_eq!(named.checked(&check), from);
 }

@@ -98,8 +98,9 @@ pub enum Permissions {
 }
 
 /// The adapters that exist.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum AgentKind {
     /// Any command; its message is all of its standard output.
     Generic,
@@ -161,19 +162,6 @@ impl AgentKind {
         match self {
             Self::Codex | Self::Gemini | Self::Acp => true,
             Self::Claude | Self::Opencode | Self::Generic => false,
-        }
-    }
-}
-
-impl fmt::Display for AgentKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Generic => f.write_str("generic"),
-            Self::Claude => f.write_str("claude"),
-            Self::Codex => f.write_str("codex"),
-            Self::Opencode => f.write_str("opencode"),
-            Self::Gemini => f.write_str("gemini"),
-            Self::Acp => f.write_str("acp"),
         }
     }
 }

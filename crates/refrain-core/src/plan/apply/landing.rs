@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::MAX_RETURNS;
 use crate::git::Oid;
-use crate::plan::event::{Merged, Stop, TaskCommit, Unmerged};
+use crate::plan::event::{Merged, Stop, TaskCommit, Unmerged, WaveNumber};
 use crate::plan::state::{Batch, PlanState, Return, Stage};
 use crate::plan::task::TaskId;
 
@@ -95,13 +95,13 @@ impl PlanState {
 
     pub(super) fn complete_wave(
         &mut self,
-        number: u32,
+        number: WaveNumber,
         commit: Option<&Oid>,
         (tasks, rest): (&[TaskId], &[Oid]),
         at: Timestamp,
     ) -> Result<(), &'static str> {
         let current = self.current_wave();
-        if current + 1 != number as usize {
+        if number.place() != Some(current) {
             return Err("waves are completed one after the other");
         }
         if self.waves.len() <= current {

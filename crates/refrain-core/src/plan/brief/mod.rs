@@ -4,16 +4,16 @@
 
 pub mod tokens;
 
-mod again;
 mod document;
+mod earlier_rounds;
 mod prompt;
 mod size;
 mod spec;
 mod template;
 mod view;
 
-pub use again::{Again, FailedCommand};
 pub use document::PlanDocument;
+pub use earlier_rounds::{Again, FailedCommand};
 pub use prompt::prompt;
 pub use size::{PartSize, Size};
 pub use spec::{Brief, MAX_TOKENS, Part, PartKind, Sources, SpecFile, verification};

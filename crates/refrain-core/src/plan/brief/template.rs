@@ -24,7 +24,7 @@ pub struct SpecTemplate(String);
 pub enum SpecTemplateError {
     /// A name that stands for nothing.
     #[error(
-        "{{{0}}} stands for nothing; accepted are {{task}}, {{plan}}, {{custom}} and {{verification}}, and {{{{{0}}}}} for \
+        "{{{0}}} stands for nothing; accepted: {{task}}, {{plan}}, {{custom}} and {{verification}}, and {{{{{0}}}}} for \
          the word in braces"
     )]
     Unknown(String),
@@ -123,7 +123,7 @@ mod tests {
         for (template, complaint) in [
             (
                 "{taks}",
-                "{taks} stands for nothing; accepted are {task}, {plan}, {custom} and {verification}, and {{taks}} for the \
+                "{taks} stands for nothing; accepted: {task}, {plan}, {custom} and {verification}, and {{taks}} for the \
                  word in braces",
             ),
             ("", "it does not name {task}, so the agent would not be told what to do"),

@@ -170,7 +170,7 @@ fn a_large_specification_is_told_with_its_largest_part_and_never_cut() {
     let warning = brief.over_budget(&bare().id, 5_000).unwrap().to_string();
     assert!(size.tokens > 6_000 && size.parts[1].tokens > 6_000, "{size:?}");
     assert!(
-        warning.starts_with("what is told of task 2 has 6,") && warning.contains(", more than 5,000; "),
+        warning.starts_with("the brief of task 2 has 6,") && warning.contains(", more than 5,000; "),
         "{warning}"
     );
     assert!(warning.contains("; the largest part is the plan's section: 6,"), "{warning}");

@@ -32,7 +32,7 @@ impl fmt::Display for Position {
 pub enum FileError {
     #[error("{place}: {why}")]
     Malformed { place: Position, why: String },
-    #[error("{place}: task {task}: `{field}` is {found}; accepted is {accepted}")]
+    #[error("{place}: task {task}: `{field}` is {found}; accepted: {accepted}")]
     Field { place: Position, task: String, field: &'static str, found: String, accepted: String },
     #[error("there is no tag {tag:?}{}", others(.tag, .known))]
     NoTag { tag: String, known: Vec<String> },

@@ -10,7 +10,7 @@ use crate::git::Oid;
 use crate::ids::LoopId;
 use crate::plan::{
     Card, PlanEnd, PlanEvent, PlanSpec, PlanState, Stage, Stop, TaskEnd, TaskEnded, TaskId, TaskStarted,
-    TaskStatus,
+    TaskStatus, WaveNumber,
 };
 
 /// The phase of a task, as far as its plan is concerned.
@@ -186,7 +186,7 @@ impl Ledger {
     /// An event that is about to follow on `state`.
     pub(super) fn enter(&mut self, event: &PlanEvent, state: &PlanState, git: &Git) {
         let is_done = matches!(self.ended, Some(PlanEnd::Cancelled | PlanEnd::Completed));
-        assert!(!is_done, "{event:?} behind the end");
+        assert!(!is_done, "{event:?} after the end");
         match event {
             PlanEvent::TasksTaken { tasks } => self.read(tasks),
             PlanEvent::TaskStarted(started) => self.start(started, state, git),
@@ -433,9 +433,16 @@ impl Ledger {
         self.send_back(culprit);
     }
 
-    fn complete(&mut self, wave: u32, commit: Option<&Oid>, tasks: &[TaskId], state: &PlanState, git: &Git) {
+    fn complete(
+        &mut self,
+        wave: WaveNumber,
+        commit: Option<&Oid>,
+        tasks: &[TaskId],
+        state: &PlanState,
+        git: &Git,
+    ) {
         self.waves += 1;
-        assert_eq!(wave, self.waves, "waves are completed in order");
+        assert_eq!(wave.0, self.waves, "waves are completed in order");
         let mut content = git.content(state.trunk.as_ref().expect("a base")).clone();
         for id in tasks.iter().map(number) {
             assert_eq!(self.tasks[&id].phase, Phase::Landed, "{id} is in wave {wave}");

@@ -27,7 +27,7 @@ const COVERED: &[(&str, &str, u64)] = &[
     ("batch", "landed", 20_000),
     ("batch", "passed", 5_000),
     ("crash", "before an event", 4_000),
-    ("crash", "behind an event", 4_000),
+    ("crash", "after an event", 4_000),
     ("crash", "while git works", 1_000),
     ("end", "blocked", 5_000),
     ("end", "budget-exceeded", 200),

@@ -14,7 +14,7 @@ use crate::r#loop::tests::journal::runner;
 use crate::machine::MachineEnd;
 use crate::plan::{
     FailedGate, Merged, PlanEnd, PlanEvent, PlanStep, Running, Stage, TaskEnd, TaskEnded, TaskId,
-    TaskStarted, Unmerged, next_step,
+    TaskStarted, Unmerged, WaveNumber, next_step,
 };
 use crate::simulation::Crash;
 use crate::simulation::tally::Tally;
@@ -412,8 +412,8 @@ impl World {
         PlanEvent::BatchMerged { merged, refused }
     }
 
-    fn complete(&mut self, wave: u32, tally: &mut Tally) -> PlanEvent {
-        let places = &self.state.waves[wave as usize - 1].tasks;
+    fn complete(&mut self, wave: WaveNumber, tally: &mut Tally) -> PlanEvent {
+        let places = &self.state.waves[wave.place().expect("a number from 1")].tasks;
         let landed: Vec<_> = places
             .iter()
             .copied()

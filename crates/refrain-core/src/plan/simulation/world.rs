@@ -198,9 +198,9 @@ impl World {
     /// The runner dies, and all that it drove with it.
     fn crash(&mut self, tally: &mut Tally) {
         if self.aloud {
-            println!("{:>8} crash {}", self.clock, if self.crashes.before { "before" } else { "behind" });
+            println!("{:>8} crash {}", self.clock, if self.crashes.before { "before" } else { "after" });
         }
-        tally.add("crash", if self.crashes.before { "before an event" } else { "behind an event" });
+        tally.add("crash", if self.crashes.before { "before an event" } else { "after an event" });
         if self.job.is_some() {
             tally.add("crash", "while git works");
         }

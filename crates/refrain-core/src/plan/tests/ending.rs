@@ -160,7 +160,13 @@ fn what_cannot_follow_is_refused_and_changes_nothing() {
         (&batch, PlanEvent::BatchVerified { upto: 2, failed: None }, "that was not asked"),
         (
             &plan,
-            PlanEvent::WaveCompleted { wave: 2, commit: None, tasks: vec![], rest: vec![], commits: vec![] },
+            PlanEvent::WaveCompleted {
+                wave: WaveNumber(2),
+                commit: None,
+                tasks: vec![],
+                rest: vec![],
+                commits: vec![],
+            },
             "waves are completed one after the other",
         ),
         (

@@ -96,7 +96,7 @@ fn a_conflict_goes_back_twice_and_then_a_person_is_needed() {
     let mut plan = Plan::of(&FREE, |_| {}).start("1", 3, None);
     for round in 1..=MAX_RETURNS {
         plan = plan.proves("1").conflicts("1");
-        assert_eq!(plan.task("1").stage, Stage::Waiting(0), "behind round {round}");
+        assert_eq!(plan.task("1").stage, Stage::Waiting(0), "after round {round}");
         plan = plan.start("1", 3, None);
     }
     let plan = plan.proves("1").conflicts("1");
@@ -118,7 +118,7 @@ fn what_comes_back_waits_for_what_its_file_names_since() {
 #[test]
 fn a_wave_is_one_commit_and_is_handed_over() {
     let plan = Plan::of(&[("1", &[]), ("2", &["1"])], |_| {}).does("1", 2);
-    assert_eq!(plan.next(), PlanStep::CompleteWave { wave: 1 });
+    assert_eq!(plan.next(), PlanStep::CompleteWave { wave: WaveNumber(1) });
     let plan = plan.completes(1, 3);
     assert_eq!((&plan.state.tip, &plan.state.trunk), (&Some(oid(3)), &Some(oid(3))));
     assert_eq!(plan.next(), PlanStep::HandOver);
@@ -161,24 +161,30 @@ fn what_was_left_out_of_a_wave_is_the_rest_of_it() {
     let tasks: [(&str, &[&str]); 5] = [("1", &[]), ("2", &[]), ("3", &["1"]), ("4", &["2"]), ("5", &["4"])];
     let plan = Plan::of(&tasks, |_| {}).does("2", 2).start("1", 3, None).stops("1", Stop::UsedUp);
     let left = |plan: &Plan, wave| -> Vec<String> {
-        plan.state.left_out(wave).map(|task| task.card.id.to_string()).collect()
+        plan.state.left_out(WaveNumber(wave)).map(|task| task.card.id.to_string()).collect()
     };
-    assert_eq!((plan.state.wave_name(1).as_str(), left(&plan, 1)), ("wave 1", vec!["1".to_owned()]));
-    assert_eq!(plan.state.wave_subject(1, 1), "wave 1: 1 of 2 tasks");
+    assert_eq!(
+        (plan.state.wave_name(WaveNumber(1)).as_str(), left(&plan, 1)),
+        ("wave 1", vec!["1".to_owned()])
+    );
+    assert_eq!(plan.state.wave_subject(WaveNumber(1), 1), "wave 1: 1 of 2 tasks");
     let plan = plan.lands_wave(1, 3).does("4", 4);
-    assert_eq!((plan.state.wave_name(2).as_str(), left(&plan, 2)), ("wave 2", vec!["3".to_owned()]));
+    assert_eq!(
+        (plan.state.wave_name(WaveNumber(2)).as_str(), left(&plan, 2)),
+        ("wave 2", vec!["3".to_owned()])
+    );
     let plan = plan.lands_wave(2, 5).does("5", 6).lands_wave(3, 7).ends().resumed(|_| {}).does("1", 8);
-    assert_eq!(plan.state.wave_name(4), "the rest of wave 1");
-    assert_eq!(plan.state.wave_subject(4, 1), "complete the rest of wave 1");
+    assert_eq!(plan.state.wave_name(WaveNumber(4)), "the rest of wave 1");
+    assert_eq!(plan.state.wave_subject(WaveNumber(4), 1), "complete the rest of wave 1");
     let plan = plan.lands_wave(4, 9).does("3", 10);
-    assert_eq!(plan.state.wave_name(5), "the rest of wave 2");
+    assert_eq!(plan.state.wave_name(WaveNumber(5)), "the rest of wave 2");
     assert_eq!(left(&plan, 5), Vec::<String>::new());
 }
 
 #[test]
 fn a_task_that_is_new_in_a_wave_while_its_commit_is_made_comes_with_the_next() {
     let plan = Plan::of(&[("1", &[])], |_| {}).does("1", 2);
-    assert_eq!(plan.next(), PlanStep::CompleteWave { wave: 1 });
+    assert_eq!(plan.next(), PlanStep::CompleteWave { wave: WaveNumber(1) });
     let plan = plan.reads(vec![card("1", &[]), card("2", &[])]).completes(1, 3).hands_over(3);
     assert_eq!(plan.started().1, ["2"]);
 }
@@ -188,5 +194,5 @@ fn a_wave_in_which_nothing_landed_is_left_open_for_when_it_is_resumed() {
     let plan = Plan::of(&[("1", &[]), ("2", &["1"])], |_| {}).starts().stops("1", Stop::UsedUp);
     assert_eq!(plan.next(), PlanStep::Finish(PlanEnd::Blocked));
     let plan = plan.ends().resumed(|_| {}).does("1", 2);
-    assert_eq!(plan.next(), PlanStep::CompleteWave { wave: 1 });
+    assert_eq!(plan.next(), PlanStep::CompleteWave { wave: WaveNumber(1) });
 }

@@ -244,7 +244,8 @@ impl Plan {
     }
 
     fn completes(self, wave: u32, commit: u32) -> Self {
-        let tasks = self.state.tasks.iter().filter(|task| task.wave == Some(wave as usize - 1));
+        let wave = WaveNumber(wave);
+        let tasks = self.state.tasks.iter().filter(|task| task.wave == wave.place());
         let tasks: Vec<_> = tasks.map(|task| task.card.id.clone()).collect();
         let is_later = |(id, _): &&(TaskId, Oid)| !tasks.contains(id);
         let rest =
@@ -257,7 +258,7 @@ impl Plan {
         let tasks = self.state.line.iter().map(|(id, _)| id.clone()).collect();
         let commit = oid(commit);
         self.then(PlanEvent::WaveCompleted {
-            wave,
+            wave: WaveNumber(wave),
             commit: Some(commit.clone()),
             tasks,
             rest: vec![],

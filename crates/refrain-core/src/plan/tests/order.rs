@@ -62,6 +62,7 @@ fn handed(head: Option<u32>, rest: &[u32], refused: Option<&str>) -> PlanEvent {
 fn completed(wave: u32, tasks: &[&str], rest: &[u32]) -> PlanEvent {
     let (tasks, rest) =
         (tasks.iter().map(|task| id(task)).collect(), rest.iter().copied().map(oid).collect());
+    let wave = WaveNumber(wave);
     PlanEvent::WaveCompleted { wave, commit: Some(oid(9)), tasks, rest, commits: vec![] }
 }
 

@@ -43,7 +43,7 @@ fn a_wave_is_a_barrier() {
     let plan = Plan::of(&tasks, |_| {}).starts().proves("1").merges(&["1"]).verified(1, true).lands(1, 2);
     assert_eq!(plan.next(), PlanStep::Await { until: None }, "the second still runs");
     let plan = plan.stops("2", Stop::Stuck);
-    assert_eq!(plan.next(), PlanStep::CompleteWave { wave: 1 });
+    assert_eq!(plan.next(), PlanStep::CompleteWave { wave: WaveNumber(1) });
     let plan = plan.completes(1, 3).hands_over(3);
     assert_eq!(plan.started().1, ["3"]);
 }
@@ -168,7 +168,7 @@ fn money_that_was_granted_is_not_gone() {
     plan = plan.start("1", 3, Some(Usd(1_000)));
     plan.live = PlanLive::default();
     let plan = plan.then(PlanEvent::RunnerStarted { runner: runner(2) });
-    assert_eq!(plan.next(), PlanStep::Drive { task: 0 }, "behind a crash it continues with what it has");
+    assert_eq!(plan.next(), PlanStep::Drive { task: 0 }, "after a crash it continues with what it has");
 }
 
 #[test]

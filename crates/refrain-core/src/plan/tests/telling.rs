@@ -160,7 +160,7 @@ fn what_is_gone_from_the_file_is_gone_unless_it_is_under_way() {
 fn a_file_that_became_invalid_leaves_everything_as_it_was() {
     let plan = waiting().then(PlanEvent::TasksRefused { error: "a cycle: 1, 2, 1".into() });
     let plan = plan.does("1", 2).completes(1, 3).hands_over(3).does("2", 4).completes(2, 5).hands_over(5);
-    assert_eq!(plan.next(), PlanStep::Finish(PlanEnd::Blocked), "who edited it is told");
+    assert_eq!(plan.next(), PlanStep::Finish(PlanEnd::Blocked), "the editor is informed");
     assert_eq!(plan.sets("1", Done).next(), PlanStep::Finish(PlanEnd::Completed));
 }
 
@@ -205,7 +205,7 @@ fn what_is_under_way_or_landed_is_never_lost_from_the_plan() {
         let proven = proven.reads(cards.clone());
         assert_eq!(proven.next(), PlanStep::Merge { tasks: vec![0] }, "{cards:?}");
         let landed = proven.merges(&["1"]).verified(1, true).lands(1, 2).reads(cards);
-        assert_eq!(landed.next(), PlanStep::CompleteWave { wave: 1 });
+        assert_eq!(landed.next(), PlanStep::CompleteWave { wave: WaveNumber(1) });
     }
 }
 

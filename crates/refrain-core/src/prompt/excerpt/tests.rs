@@ -207,7 +207,7 @@ fn passing_tests_and_foreign_frames_are_not_quoted() {
         assert_eq!(without_noise(output).as_deref(), Some(quoted));
         assert_eq!(without_noise(quoted), None, "there is nothing more to leave out");
         let names = |text| fingerprint::failing_tests(text).names;
-        assert_eq!(names(output), names(quoted), "no failing test is left out");
+        assert_eq!(names(output), names(quoted), "no failing test is omitted");
     }
 }
 

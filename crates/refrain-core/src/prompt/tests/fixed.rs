@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use rstest::rstest;
 
-use super::super::fixed::{LONGEST, how_it_works};
+use super::super::instructions::{LONGEST, how_it_works};
 use super::{TAGGED, assemble, finished, iteration, spec, steered};
 use crate::event::Exit;
 use crate::gate::{Check, GateSpec, GateWhen, ReviewSpec};
@@ -227,7 +227,7 @@ fn it_says_how_to_claim(#[case] change: fn(&mut Spec), #[case] told: &str) {
     let is_left_out = told.contains("<promise>");
     let without: String =
         text.lines().filter(|line| !line.contains("<promise>")).collect::<Vec<_>>().join("\n");
-    assert_eq!(tagged, if is_left_out { without } else { text }, "that line alone is left out");
+    assert_eq!(tagged, if is_left_out { without } else { text }, "that line alone is omitted");
 }
 
 #[test]

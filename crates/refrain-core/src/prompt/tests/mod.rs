@@ -16,6 +16,7 @@ use crate::r#loop::LoopState;
 use crate::r#loop::tests::journal::{self, finished};
 use crate::memory::{self, MemorySpec, Recalled};
 use crate::promise::NearMiss;
+use crate::prompt::state_file::StatusFault;
 use crate::spec::{Limits, Millis, Spec};
 
 const FIRST: AttemptId = AttemptId { iteration: 1, attempt: 1 };
@@ -258,16 +259,17 @@ fn a_near_miss_is_told_beside_a_failure_and_steering_comes_last() {
 }
 
 #[test]
-fn a_question_outside_the_front_matter_is_told_to_ask_nothing() {
-    let state = after(spec(TAGGED), [(None, finished(Exit::Code(0)))]);
-    let told = |text: &str| {
-        let prompt = super::assemble(&state, Quoted(&[(Quote::Notes, text.to_owned())]));
-        prompt.contains("\n\nQUESTION NOT ASKED: a `question:` outside the front matter of .refrain/")
-    };
-    assert!(told("---\nloop_id: a\nstatus: in-progress\n---\n\n# Notes\n\nquestion: A or B?\n"));
-    assert!(!told(
-        "---\nloop_id: a\nstatus: in-progress\nquestion: A or B?\n---\n\n# Notes\n\nA question: none.\n"
-    ));
+fn what_does_not_count_in_the_state_file_is_told_once() {
+    for (fault, told) in [
+        (StatusFault::QuestionAlone, "\n\nQUESTION NOT ASKED: .refrain/"),
+        (StatusFault::NoFrontMatter, "\n\nSTATUS NOT READ: .refrain/"),
+    ] {
+        let odd = AttemptFinished { state_fault: Some(fault), ..finished(Exit::Code(0)) };
+        let prompt = assemble(&after(spec(TAGGED), [(None, odd.clone())]), None);
+        assert!(prompt.contains(told) && prompt.contains(fault.hint()), "{prompt}");
+        let ends = [(None, odd), (None, finished(Exit::Code(0)))];
+        assert!(!assemble(&after(spec(TAGGED), ends), None).contains(told));
+    }
 }
 
 #[test]

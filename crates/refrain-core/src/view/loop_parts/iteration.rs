@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::overran::Overrun;
-use super::spent::Usage;
+use super::overrun::Overrun;
+use super::usage::Usage;
 use crate::event::{ClaimSource, Exit};
 use crate::ids::AttemptId;
 use crate::r#loop::{Attempt, GateResult, LoopState, Outcome};

@@ -1,7 +1,8 @@
 use super::iteration::Iteration;
 use crate::r#loop::Outcome;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Pip {
     Running,
     Passed,
@@ -27,13 +28,6 @@ impl Pip {
     }
 
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Passed => "passed",
-            Self::Failed => "failed",
-            Self::Advisory => "advisory",
-            Self::Ended => "ended",
-            Self::Broken => "broken",
-        }
+        self.into()
     }
 }

@@ -1,13 +1,13 @@
 //! The view of a plan: the object that `plan status --json` prints and every surface reads. Made from the plan's state,
 //! from the loops of its tasks, and from what only the shell can know; never stored, never read back.
 
-mod behind;
 mod estimate;
+mod explanation;
 mod parts;
 mod path;
-mod telling;
 #[cfg(test)]
 mod tests;
+mod unmerged;
 
 use std::collections::BTreeMap;
 
@@ -21,9 +21,9 @@ use crate::ids::LoopId;
 use crate::plan::{PlanEnd, PlanLimits, PlanState, Stage, TaskId};
 use crate::spec::{AgentKind, Millis};
 
-pub use behind::Behind;
 pub use parts::{BlockedTask, CurrentTask, TaskView, TaskWord, WaveCommit, WaveView, WaveWord};
 pub use path::critical_path;
+pub use unmerged::Behind;
 
 /// One plan, for people and scripts.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -211,6 +211,7 @@ pub fn status(
         Some((head, branch)) => (Some(head.to_string()), branch.clone()),
         None => (None, None),
     };
+    let waiting = parts::waiting_on_blocked(state);
     let at_work: Vec<Usage> =
         state.running().filter_map(|(n, _)| Some(loops.get(&state.tasks[n].card.id)?.usage)).collect();
     let costs = state.spent.map(f64::from).into_iter();
@@ -223,8 +224,8 @@ pub fn status(
         kind: Kind::Plan,
         status: word,
         verified: spec.verifies().then_some(word == StatusWord::Completed && has_landed(state)),
-        reason: telling::reason(state, word),
-        needs: telling::needs(state, word),
+        reason: explanation::reason(state, word),
+        needs: explanation::needs(state, word),
         waits_for: waits_for(state),
         agent: spec.each.agent.kind,
         model: spec.each.agent.model.clone(),
@@ -251,12 +252,12 @@ pub fn status(
         },
         tasks_total: state.waves.iter().map(|wave| wave.tasks.len()).sum(),
         tasks_done: state.tasks.iter().filter(|task| matches!(task.stage, Stage::Landed { .. })).count(),
-        waves: parts::waves(state),
-        tasks: (0..state.tasks.len()).map(|n| parts::task(state, n)).collect(),
+        waves: parts::waves(state, &waiting),
+        tasks: (0..state.tasks.len()).map(|n| parts::task(state, n, &waiting)).collect(),
         current: state.running().map(|(n, running)| parts::current(state, n, running, loops)).collect(),
         blocked: state.tasks.iter().filter_map(|task| parts::blocked(state, task)).collect(),
         wave_commits: parts::wave_commits(state),
-        behind: behind::of(state),
+        behind: unmerged::of(state),
         branches: Vec::new(),
         uncommitted: Vec::new(),
         estimate: estimate::of(state, alive != Some(false), now),

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::TaskLoop;
 use crate::git::LeftOut;
 use crate::ids::LoopId;
-use crate::plan::{PlanState, Priority, Return, Running, Stage, TaskId, TaskState, TaskStatus};
+use crate::plan::{PlanState, Priority, Return, Running, Stage, TaskId, TaskState, TaskStatus, WaveNumber};
 use crate::view::{StatusWord, Usage, WaitView};
 
 /// A wave: tasks whose dependencies lie in the waves before it.
@@ -91,8 +91,9 @@ pub struct TaskView {
 }
 
 /// Where a task stands: in the words of its file, and in those that only a plan that runs has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum TaskWord {
     /// To be done.
     Pending,
@@ -122,26 +123,14 @@ pub enum TaskWord {
 
 impl TaskWord {
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::InProgress => "in-progress",
-            Self::Landing => "landing",
-            Self::Done => "done",
-            Self::Review => "review",
-            Self::Blocked => "blocked",
-            Self::WaitingOnBlocked => "waiting-on-blocked",
-            Self::AwaitingTune => "awaiting-tune",
-            Self::Deferred => "deferred",
-            Self::Cancelled => "cancelled",
-            Self::Expanded => "expanded",
-            Self::Failed => "failed",
-        }
+        self.into()
     }
 
-    fn of(state: &PlanState, task: &TaskState) -> Self {
+    fn of(state: &PlanState, place: usize, waiting: &BTreeSet<usize>) -> Self {
+        let task = &state.tasks[place];
         match &task.stage {
             Stage::Proven { .. } if !state.is_final() => return Self::Landing,
-            Stage::Waiting(_) if task.is_hopeless => return Self::WaitingOnBlocked,
+            Stage::Waiting(_) if waiting.contains(&place) => return Self::WaitingOnBlocked,
             Stage::Out
             | Stage::Waiting(_)
             | Stage::Running(_)
@@ -237,24 +226,45 @@ fn has_landed(state: &PlanState, task: usize) -> bool {
     matches!(state.tasks[task].stage, Stage::Landed { .. })
 }
 
+/// The tasks that wait for something that a person has to settle. A task that was only stopped with its plan is none:
+/// it is still to be done.
+pub(super) fn waiting_on_blocked(state: &PlanState) -> BTreeSet<usize> {
+    let is_blocked = |task: &TaskState| match task.stage {
+        Stage::Out => !task.is_met(),
+        Stage::Stopped(_) => state.status_of(task) != TaskStatus::Pending,
+        Stage::Waiting(_) | Stage::Running(_) | Stage::Proven { .. } | Stage::Landed { .. } => false,
+    };
+    let blocked = state.tasks.iter().enumerate().filter(|(_, task)| is_blocked(task));
+    let mut reached: Vec<_> = blocked.flat_map(|(place, _)| state.graph.dependents(place)).collect();
+    let mut waiting = BTreeSet::new();
+    while let Some(task) = reached.pop() {
+        if matches!(state.tasks[task].stage, Stage::Waiting(_)) && waiting.insert(task) {
+            reached.extend(state.graph.dependents(task));
+        }
+    }
+    waiting
+}
+
 /// The waves of the graph: a task that is tried again stays in its wave.
-pub(super) fn waves(state: &PlanState) -> Vec<WaveView> {
+pub(super) fn waves(state: &PlanState, waiting: &BTreeSet<usize>) -> Vec<WaveView> {
     let mut waves: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     for task in 0..state.tasks.len() {
         if let Some(number) = state.wave_number(task) {
             waves.entry(number).or_default().push(task);
         }
     }
-    waves.into_iter().map(|(number, tasks)| wave(state, number, &tasks)).collect()
+    waves.into_iter().map(|(number, tasks)| wave(state, number, &tasks, waiting)).collect()
 }
 
-fn wave(state: &PlanState, number: u32, tasks: &[usize]) -> WaveView {
+fn wave(state: &PlanState, number: u32, tasks: &[usize], waiting: &BTreeSet<usize>) -> WaveView {
     let done = tasks.iter().filter(|task| has_landed(state, **task)).count();
     let places: BTreeSet<usize> = tasks.iter().filter_map(|task| state.tasks[*task].wave).collect();
     let places: Vec<_> = places.iter().filter_map(|place| state.waves.get(*place)).collect();
     let is_over = |task: &usize| match state.tasks[*task].stage {
-        Stage::Landed { .. } | Stage::Stopped(_) => true,
-        Stage::Waiting(_) => state.tasks[*task].is_hopeless,
+        Stage::Landed { .. } => true,
+        // A task that was stopped with its plan is still to be done.
+        Stage::Stopped(_) => state.status_of(&state.tasks[*task]) != TaskStatus::Pending,
+        Stage::Waiting(_) => waiting.contains(task),
         Stage::Out | Stage::Running(_) | Stage::Proven { .. } => false,
     };
     let is_begun = tasks.iter().any(|task| state.tasks[*task].rounds > 0);
@@ -268,8 +278,8 @@ fn wave(state: &PlanState, number: u32, tasks: &[usize]) -> WaveView {
             (true, _) => WaveWord::Blocked,
             // Tried in vain: no event says that it is over.
             (false, true) if done < tasks.len() && tasks.iter().all(is_over) => WaveWord::Blocked,
-            (false, true) => WaveWord::InProgress,
-            (false, false) => WaveWord::Pending,
+            (false, true) if !state.is_final() => WaveWord::InProgress,
+            (false, _) => WaveWord::Pending,
         },
         tasks_total: tasks.len(),
         tasks_done: done,
@@ -280,19 +290,19 @@ fn wave(state: &PlanState, number: u32, tasks: &[usize]) -> WaveView {
 }
 
 pub(super) fn wave_commits(state: &PlanState) -> Vec<WaveCommit> {
-    let commit = |(number, wave): (u32, &crate::plan::Wave)| {
+    let commit = |(place, wave): (usize, &crate::plan::Wave)| {
         let landed = wave.tasks.iter().filter(|task| has_landed(state, **task));
         Some(WaveCommit {
-            wave: state.number_of_wave(number),
+            wave: state.shown_wave(WaveNumber::of_place(place)),
             commit_hash: wave.completed.as_ref()?.as_ref()?.to_string(),
             timestamp: wave.completed_at,
             tasks_completed: landed.map(|task| state.tasks[*task].card.id.clone()).collect(),
         })
     };
-    (1..).zip(&state.waves).filter_map(commit).collect()
+    (0..).zip(&state.waves).filter_map(commit).collect()
 }
 
-pub(super) fn task(state: &PlanState, place: usize) -> TaskView {
+pub(super) fn task(state: &PlanState, place: usize, waiting: &BTreeSet<usize>) -> TaskView {
     let task = &state.tasks[place];
     let (commit, slot) = match &task.stage {
         Stage::Landed { commit } => (commit.as_ref().map(ToString::to_string), None),
@@ -306,7 +316,7 @@ pub(super) fn task(state: &PlanState, place: usize) -> TaskView {
         id: task.card.id.clone(),
         title: task.card.title.clone(),
         wave: state.wave_number(place),
-        status: TaskWord::of(state, task),
+        status: TaskWord::of(state, place, waiting),
         complexity: task.card.complexity,
         priority: task.card.priority,
         dependencies: task.card.dependencies.clone(),

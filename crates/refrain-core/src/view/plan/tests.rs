@@ -196,8 +196,13 @@ fn every_task_has_a_word() {
     let blocked = &view.blocked[0];
     assert_eq!((blocked.reason.as_str(), blocked.attempts), ("the API is gone", 2));
     assert_eq!(view.reason, "wave 1 of 2: 1 task at work, 1 to land");
-    let cancelled = story.then("asked", json!({"ask": {"cancel": "now"}})).stops("cancelled").view();
-    assert_eq!(cancelled.tasks[4].status, TaskWord::Pending, "nobody works on it any more");
+    let cancelled = story
+        .then("asked", json!({"ask": {"cancel": "now"}}))
+        .ends("5", json!({"stopped": "cancelled"}), 1)
+        .stops("cancelled")
+        .view();
+    let ended: Vec<_> = [4, 5, 6, 7].map(|at| cancelled.tasks[at].status.as_str()).into();
+    assert_eq!(ended, ["pending", "pending", "blocked", "waiting-on-blocked"], "5 was stopped with the plan");
 }
 
 #[rstest]

@@ -3,18 +3,18 @@
 //! logs). Made again from the same journal it is the same, so it can be checked. The binary renders it on a terminal or
 //! a page.
 
+mod builder;
 mod compare;
-mod make;
+mod history;
 mod object;
 mod redact;
-mod trail;
 mod verdict;
 
+pub use builder::{ReportFacts, Work, is_open, make, tree, work};
 pub use compare::ReportFile;
-pub use make::{ReportFacts, Work, is_open, make, tree, work};
+pub use history::{AttemptFile, KeptFile, Trail};
 pub use object::{
     AgentUsed, BaseReport, Change, ClaimMade, CommitMade, Critique, FileChange, Files, GateProof, GoalReport,
     JournalMark, Log, ProofReport, Protection, Refused, Report, SCHEMA, SealedFile, Spent, Versions,
 };
-pub use trail::{AttemptFile, KeptFile, Trail};
 pub use verdict::{Check, Outcome, Subject, Verdict};

@@ -91,7 +91,7 @@ fn a_loop_holds_its_iterations_and_they_their_agents() {
     let mut ids: Vec<_> = spans.iter().map(|span| span.id.to_string()).collect();
     ids.sort();
     ids.dedup();
-    assert_eq!(ids.len(), spans.len(), "none is told twice");
+    assert_eq!(ids.len(), spans.len(), "none is exported twice");
     assert!(spans.iter().all(|span| span.trace == spans[0].trace));
     assert_eq!(spans[3].error.as_deref(), Some("failed"));
 }

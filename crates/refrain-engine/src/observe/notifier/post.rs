@@ -10,7 +10,7 @@ use refrain_store::LoopDir;
 use refrain_store::outbox::webhook::DeliveredUpTo;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::observe::webhook::{PATIENCE, Undelivered, Webhook};
+use crate::observe::webhook::{DeliveryError, PATIENCE, Webhook};
 
 /// How long a runner keeps trying once its loop has stopped.
 const AT_THE_END: Duration = Duration::from_secs(5);
@@ -64,13 +64,13 @@ impl Post {
                     self.owed.pop_front();
                     (self.delays, self.trouble) = (delays(), None);
                 }
-                Err(Undelivered::Again(why, rest)) => {
+                Err(DeliveryError::Again(why, rest)) => {
                     let delay = self.delays.next().unwrap_or_default();
                     self.next = Instant::now() + rest.unwrap_or_default().max(delay);
                     self.trouble = Some(why);
                     return;
                 }
-                Err(Undelivered::Refused(why)) => {
+                Err(DeliveryError::Refused(why)) => {
                     (self.trouble, self.is_refused) = (Some(why), true);
                     return;
                 }
@@ -94,7 +94,7 @@ impl Post {
             return None;
         }
         let why = self.trouble.unwrap_or_else(|| "there was no time".to_owned());
-        Some(format!("{why}; it is told by the loop's next runner, or by refrain resume --all"))
+        Some(format!("{why}; the loop's next runner sends it, or refrain resume --all"))
     }
 }
 

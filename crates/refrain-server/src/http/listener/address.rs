@@ -32,18 +32,18 @@ pub enum Way {
 pub enum AddressError {
     /// Others could reach it and read the traffic.
     #[error(
-        "{0} can be reached from outside, where others read what passes: accepted are loopback addresses; --tls-cert FILE \
+        "{0} can be reached from outside, where others read what passes: accepted: loopback addresses; --tls-cert FILE \
          with --tls-key FILE; or --behind-proxy ORIGIN for a proxy that speaks TLS and asks people who they are"
     )]
     Open(IpAddr),
     /// It is no origin.
     #[error(
-        "{0}: accepted is the origin of the proxy, as https://loops.example.org, with nothing behind the host"
+        "{0}: accepted: the origin of the proxy, as https://loops.example.org, with nothing after the host"
     )]
     NoOrigin(String),
     /// The certificate names no host for the server's URL.
     #[error(
-        "the certificate names no host, nor {0}: accepted is one that has a name in its subjectAltName (one with a wildcard \
+        "the certificate names no host, nor {0}: accepted: one that has a name in its subjectAltName (one with a wildcard \
          says none), or the address that is given to --host"
     )]
     NoName(IpAddr),

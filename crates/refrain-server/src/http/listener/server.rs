@@ -26,15 +26,15 @@ use tokio_rustls::TlsAcceptor;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::csrf::CsrfLayer;
 
-use crate::desk::Desk;
 use crate::http::app_state::AppState;
+use crate::http::connections::{ConnectionSlot, Connections};
 use crate::http::failure::{self, Failure};
-use crate::http::guests::{Guest, Guests};
 use crate::http::listener::address::{NAME, Names, Way};
 use crate::http::listener::stop::{Stop, stopped};
-use crate::http::listener::write_timeout::Paced;
+use crate::http::listener::write_timeout::WriteTimeout;
 use crate::http::{Address, guard, login, pages, routes};
 use crate::mcp;
+use crate::requests::RequestHandler;
 
 /// The most connections at a time. At the limit the oldest unauthenticated one is closed; new ones wait in the system's
 /// queue.
@@ -62,7 +62,7 @@ pub struct Server {
     listener: TcpListener,
     /// The other loopback address, which the browsers' name resolves to as well.
     other: Option<TcpListener>,
-    door: Arc<AppState>,
+    state: Arc<AppState>,
     tls: Option<Handshake>,
 }
 
@@ -99,7 +99,7 @@ pub enum HttpError {
 
 impl Server {
     /// Listens; nothing is answered before [`Self::run`].
-    pub async fn listen(desk: Desk, address: Address) -> Result<Self, HttpError> {
+    pub async fn listen(handler: RequestHandler, address: Address) -> Result<Self, HttpError> {
         let (listener, other) = bind(&address).await?;
         let at = listener.local_addr().map_err(|source| HttpError::Listen { at: address.listen, source })?;
         let tls = match &address.way {
@@ -109,32 +109,32 @@ impl Server {
             }
             Way::Loopback | Way::Proxy(_) => None,
         };
-        let door = AppState::new(Arc::new(desk), at.port(), Names::new(address.way, at));
-        Ok(Self { listener, other, door: Arc::new(door), tls })
+        let state = AppState::new(Arc::new(handler), at.port(), Names::new(address.way, at));
+        Ok(Self { listener, other, state: Arc::new(state), tls })
     }
 
     /// The origin under which browsers find it.
     #[must_use]
     pub fn url(&self) -> &str {
-        &self.door.names.origin
+        &self.state.names.origin
     }
 
     /// The valid tokens and cookies.
     #[must_use]
     pub fn tokens(&self) -> Vec<Key> {
-        crate::http::app_state::tokens(&self.door.desk)
+        crate::http::app_state::tokens(&self.state.handler)
     }
 
     /// The origin under which programs on this machine find it, that know nothing of names as browsers do.
     #[must_use]
     pub fn direct(&self) -> &str {
-        &self.door.names.direct
+        &self.state.names.direct
     }
 
     /// An address that lets one browser in, once and for ten minutes.
     #[must_use]
     pub fn invitation(&self) -> String {
-        format!("{}/open?code={}", self.url(), self.door.make_code())
+        format!("{}/open?code={}", self.url(), self.state.make_code())
     }
 
     async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
@@ -152,12 +152,12 @@ impl Server {
 
     /// Serves until it is to stop; running responses then get a grace time.
     pub async fn run(self, mut stop: Stop) {
-        let app = app(&self.door, stop.clone());
+        let app = app(&self.state, stop.clone());
         let (places, mut open) = (Arc::new(Semaphore::new(MOST)), JoinSet::new());
-        let guests = Arc::new(Guests::default());
+        let connections = Arc::new(Connections::default());
         loop {
             if places.available_permits() == 0 {
-                guests.make_room();
+                connections.make_room();
             }
             // Take a connection slot first; without one no connection is accepted.
             let place = tokio::select! {
@@ -174,13 +174,13 @@ impl Server {
             };
             let (app, tls, stop) = (app.clone(), self.tls.clone(), stop.clone());
             // All connections through a proxy come from one address.
-            let Some(guest) = guests.enter(from.ip(), self.tls.is_some()) else { continue };
-            let number = guest.number();
+            let Some(slot) = connections.enter(from.ip(), self.tls.is_some()) else { continue };
+            let number = slot.number();
             let close = open.spawn(async move {
-                answer(stream, tls, (app, Arc::new(guest)), stop).await;
+                answer(stream, tls, (app, Arc::new(slot)), stop).await;
                 drop(place);
             });
-            guests.can_close(number, close);
+            connections.can_close(number, close);
             // Forget finished connections.
             while open.try_join_next().is_some() {}
         }
@@ -216,17 +216,17 @@ fn is_taken(error: &io::Error) -> bool {
 }
 
 /// All routes, with their checks in front.
-fn app(door: &Arc<AppState>, stop: Stop) -> Router {
-    let tools = mcp::over_http(Arc::clone(&door.desk));
+fn app(state: &Arc<AppState>, stop: Stop) -> Router {
+    let tools = mcp::over_http(Arc::clone(&state.handler));
     let inside = routes::router()
         .merge(pages::router())
         .method_not_allowed_fallback(failure::no_method)
         .nest_service("/mcp", tools)
         .layer(middleware::from_fn(|request, next| guard::take_in(guard::LARGEST, request, next)))
-        .layer(middleware::from_fn_with_state(Arc::clone(door), guard::admit));
+        .layer(middleware::from_fn_with_state(Arc::clone(state), guard::admit));
     let same_origin = CsrfLayer::new();
     // The origin was validated before.
-    let same_origin = same_origin.clone().add_trusted_origin(&door.names.origin).unwrap_or(same_origin);
+    let same_origin = same_origin.clone().add_trusted_origin(&state.names.origin).unwrap_or(same_origin);
     let foreign = |_| {
         let error = "the request comes from another origin";
         Failure::new(axum::http::StatusCode::FORBIDDEN, error).into_response()
@@ -247,15 +247,20 @@ fn app(door: &Arc<AppState>, stop: Stop) -> Router {
         .fallback(|| async { Failure::nothing() })
         .layer(Extension(stop))
         .layer(same_origin.with_rejection_response(foreign))
-        .layer(middleware::from_fn_with_state(Arc::clone(door), guard::check_host))
+        .layer(middleware::from_fn_with_state(Arc::clone(state), guard::check_host))
         .layer(CatchPanicLayer::custom(broke))
         .layer(middleware::from_fn(failure::speak))
         .layer(middleware::map_response(guard::seal))
-        .with_state(Arc::clone(door))
+        .with_state(Arc::clone(state))
 }
 
 /// Serves one connection to its end; one without TLS is closed at once if TLS is required.
-async fn answer(stream: TcpStream, tls: Option<Handshake>, app: (Router, Arc<Guest>), mut stop: Stop) {
+async fn answer(
+    stream: TcpStream,
+    tls: Option<Handshake>,
+    app: (Router, Arc<ConnectionSlot>),
+    mut stop: Stop,
+) {
     // Responses are small and must arrive at once.
     let _ = stream.set_nodelay(true);
     let Some(Handshake { acceptor, places }) = tls else { return converse(stream, app, stop).await };
@@ -274,17 +279,17 @@ async fn answer(stream: TcpStream, tls: Option<Handshake>, app: (Router, Arc<Gue
 
 async fn converse(
     stream: impl AsyncRead + AsyncWrite + Unpin,
-    (app, guest): (Router, Arc<Guest>),
+    (app, slot): (Router, Arc<ConnectionSlot>),
     mut stop: Stop,
 ) {
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(LARGEST_HEAD);
     let app = TowerToHyperService::new(app);
     let service = service_fn(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(Arc::clone(&guest));
+        request.extensions_mut().insert(Arc::clone(&slot));
         app.call(request)
     });
-    let talk = builder.serve_connection(TokioIo::new(Paced::new(stream, TAKE)), service);
+    let talk = builder.serve_connection(TokioIo::new(WriteTimeout::new(stream, TAKE)), service);
     let mut talk = std::pin::pin!(talk);
     // The result is ignored: the client is gone.
     tokio::select! {

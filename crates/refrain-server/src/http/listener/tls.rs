@@ -28,22 +28,22 @@ pub struct Tls {
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// One cannot be read.
-    #[error("{0}: it cannot be read; accepted is a file in PEM")]
+    #[error("{0}: it cannot be read; accepted: a file in PEM")]
     Unread(Utf8PathBuf, #[source] io::Error),
     /// There is no certificate.
     #[error(
-        "{0}: there is no certificate in it that can be used; accepted is PEM (BEGIN CERTIFICATE), the server's own first, \
+        "{0}: there is no certificate in it that can be used; accepted: PEM (BEGIN CERTIFICATE), the server's own first, \
          then those that vouch for it"
     )]
     NoCertificate(Utf8PathBuf),
     /// There is no key.
     #[error(
-        "{0}: there is no key in it that can be used; accepted is PEM without a passphrase (BEGIN PRIVATE KEY, BEGIN EC \
+        "{0}: there is no key in it that can be used; accepted: PEM without a passphrase (BEGIN PRIVATE KEY, BEGIN EC \
          PRIVATE KEY or BEGIN RSA PRIVATE KEY)"
     )]
     NoKey(Utf8PathBuf),
     /// They do not belong together, or are of a kind that is not known.
-    #[error("{certificate} and {key} cannot be used together; accepted is a certificate with its own key")]
+    #[error("{certificate} and {key} cannot be used together; accepted: a certificate with its own key")]
     Apart {
         /// The one file.
         certificate: Utf8PathBuf,

@@ -9,14 +9,14 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
 /// Such a connection.
-pub(crate) struct Paced<S> {
+pub(crate) struct WriteTimeout<S> {
     stream: S,
     limit: Duration,
     over: Pin<Box<Sleep>>,
     is_waiting: bool,
 }
 
-impl<S> Paced<S> {
+impl<S> WriteTimeout<S> {
     /// A stream that fails after no byte could be written for this long.
     pub(crate) fn new(stream: S, limit: Duration) -> Self {
         Self { stream, limit, over: Box::pin(sleep(limit)), is_waiting: false }
@@ -36,7 +36,7 @@ impl<S> Paced<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -46,7 +46,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -95,7 +95,7 @@ mod tests {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let reader = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
             let (stream, _) = listener.accept().await.unwrap();
-            let mut paced = Paced::new(stream, Duration::from_millis(50));
+            let mut paced = WriteTimeout::new(stream, Duration::from_millis(50));
             let bytes = vec![0; 1 << 20];
             let ended = loop {
                 let written = poll_fn(|context| Pin::new(&mut paced).poll_write(context, &bytes)).await;

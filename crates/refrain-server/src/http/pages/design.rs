@@ -26,7 +26,7 @@ struct Page {
     at: Moment,
 }
 
-pub(super) async fn show(State(door): State<Arc<AppState>>) -> Response {
+pub(super) async fn show(State(state): State<Arc<AppState>>) -> Response {
     let all = [
         StatusWord::Running,
         StatusWord::Waiting,
@@ -61,7 +61,7 @@ pub(super) async fn show(State(door): State<Arc<AppState>>) -> Response {
         Chart::line("Line", Unit::Money, &points, Some(5.0)),
     ];
     page(&Page {
-        frame: Frame::of_all(&door),
+        frame: Frame::of_all(&state),
         colours: ["bg", "surface", "sunken", "line", "ink", "soft", "accent", "good", "warn", "bad"],
         labels: all
             .into_iter()

@@ -7,9 +7,9 @@ use axum::extract::Query;
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Response};
 
-use crate::desk::LoopAddress;
 use crate::http::app_state::AppState;
 use crate::http::failure::Failure;
+use crate::requests::LoopAddress;
 
 /// The parameters of a page; unknown ones are ignored.
 pub(super) type PageQuery = Query<HashMap<String, String>>;
@@ -41,13 +41,13 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    pub(super) fn of_all(door: &AppState) -> Self {
+    pub(super) fn of_all(state: &AppState) -> Self {
         let (project, id) = (String::new(), String::new());
-        Self { mark: door.hub.mark(), project, id, icon: "idle", section: "", notice: "" }
+        Self { mark: state.broadcaster.mark(), project, id, icon: "idle", section: "", notice: "" }
     }
 
-    pub(super) fn of(door: &AppState, place: &LoopAddress) -> Self {
-        Self { project: place.project.clone(), id: place.id.clone(), ..Self::of_all(door) }
+    pub(super) fn of(state: &AppState, place: &LoopAddress) -> Self {
+        Self { project: place.project.clone(), id: place.id.clone(), ..Self::of_all(state) }
     }
 
     /// The same as one of the pages of the head.
@@ -95,19 +95,19 @@ pub(super) fn page(page: &impl Template) -> Response {
     }
 }
 
-pub(super) fn failed(door: &AppState, failure: &Failure) -> Response {
-    let shown = page(&Failed { frame: Frame::of_all(door), error: failure.error.clone() });
+pub(super) fn failed(state: &AppState, failure: &Failure) -> Response {
+    let shown = page(&Failed { frame: Frame::of_all(state), error: failure.error.clone() });
     (failure.status(), shown).into_response()
 }
 
 /// Renders a page from the result, or from the error.
 pub(super) fn shown<T>(
-    door: &AppState,
+    state: &AppState,
     found: Result<T, Failure>,
     show: impl FnOnce(T) -> Response,
 ) -> Response {
     match found {
         Ok(found) => show(found),
-        Err(failure) => failed(door, &failure),
+        Err(failure) => failed(state, &failure),
     }
 }

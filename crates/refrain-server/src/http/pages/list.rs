@@ -12,8 +12,8 @@ use super::figures::{Meter, Moment, money};
 use super::frame::{Frame, PageQuery, page, shown};
 use super::overall::links::address;
 use super::parts::{GateChip, Label, Need, NeedFacts, Strip};
-use crate::desk::{Entry, LIST_PAGE, Overview, OverviewFilter};
 use crate::http::app_state::AppState;
+use crate::requests::{Entry, LIST_PAGE, Overview, OverviewFilter};
 
 #[derive(Template)]
 #[template(path = "list.html")]
@@ -60,15 +60,15 @@ struct Row {
     need: Option<Need>,
 }
 
-pub(super) async fn show(State(door): State<Arc<AppState>>, asked: PageQuery) -> Response {
-    let frame = Frame::of_all(&door).in_section("loops").after(&asked);
+pub(super) async fn show(State(state): State<Arc<AppState>>, asked: PageQuery) -> Response {
+    let frame = Frame::of_all(&state).in_section("loops").after(&asked);
     let of = |name: &str| asked.get(name).map(|text| text.trim().to_owned()).unwrap_or_default();
     let (show, text) = (of("show"), of("text"));
     let group = Group::ALL.into_iter().find(|group| group.as_str() == show);
     let at = asked.get("page").and_then(|page| page.parse::<usize>().ok()).unwrap_or(1).max(1);
     let shown_loops = OverviewFilter { group, text: text.clone(), page: at - 1 };
-    let found = door.at_desk(move |desk| desk.overview(&shown_loops)).await;
-    shown(&door, found, |found| page(&Page::of(frame, found, group, text, at)))
+    let found = state.run_blocking(move |handler| handler.overview(&shown_loops)).await;
+    shown(&state, found, |found| page(&Page::of(frame, found, group, text, at)))
 }
 
 impl Page {

@@ -1,17 +1,17 @@
 //! The dashboard: pages that are complete without a script, and update themselves with one. Templates escape every
 //! text.
 
-mod act;
+mod activity_search;
 mod assets;
 mod book;
 #[cfg(debug_assertions)]
 mod design;
 mod figures;
-mod found;
+mod forms;
 mod frame;
 mod head;
 mod list;
-mod one;
+mod loop_page;
 mod overall;
 mod parts;
 mod plan;
@@ -31,7 +31,7 @@ use super::coalesce::{self, Copies};
 pub(super) fn router() -> Router<Arc<AppState>> {
     let router = Router::new()
         .route("/", get(list::show))
-        .route("/p/{project}/{id}", get(one::show))
+        .route("/p/{project}/{id}", get(loop_page::show))
         // What is read anew with the news.
         .layer(middleware::from_fn_with_state(Arc::<Copies>::default(), coalesce::share))
         .route("/start", get(start::show).post(start::start))
@@ -44,9 +44,9 @@ pub(super) fn router() -> Router<Arc<AppState>> {
         .merge(overall::router())
         .route("/p/{project}/{id}/notes", get(text::notes))
         .route("/p/{project}/{id}/attempts/{attempt}/prompt", get(text::told))
-        .route("/p/{project}/{id}/attempts/{attempt}/activity", get(found::show))
+        .route("/p/{project}/{id}/attempts/{attempt}/activity", get(activity_search::show))
         .route("/p/{project}/{id}/attempts/{attempt}/logs/{log}", get(text::log))
-        .route("/p/{project}/{id}/{action}", get(act::ask).post(act::act));
+        .route("/p/{project}/{id}/{action}", get(forms::ask).post(forms::act));
     #[cfg(debug_assertions)]
     let router = router.route("/_design", get(design::show));
     router

@@ -9,11 +9,11 @@ use refrain_app::remote::Start;
 use refrain_core::gate::GateName;
 use refrain_core::spec::Limits;
 
-use super::act::number;
+use super::forms::number;
 use super::frame::{Frame, PageQuery, page};
-use crate::desk::{COMMAND, Desk, Refusal, StartOffer};
 use crate::http::app_state::AppState;
 use crate::http::failure::Failure;
+use crate::requests::{COMMAND, Refusal, RequestHandler, StartOffer};
 
 #[derive(Template)]
 #[template(path = "start.html")]
@@ -27,7 +27,7 @@ struct Page {
     agents: Vec<Choice>,
     gates: Vec<Choice>,
     places: Vec<Choice>,
-    typed: Typed,
+    typed: StartForm,
 }
 
 /// A project that can be chosen.
@@ -54,7 +54,7 @@ struct Preview {
 
 /// The form's fields as they were typed, to show them again.
 #[derive(Clone, Default)]
-struct Typed {
+struct StartForm {
     goal: String,
     workspace: String,
     agent: String,
@@ -89,7 +89,7 @@ const FIELDS: [&str; 10] = [
     "max_cost_usd",
 ];
 
-impl Typed {
+impl StartForm {
     fn of(fields: Vec<(String, String)>) -> Self {
         let mut typed = Self { is_sent: true, ..Self::default() };
         for (name, value) in fields {
@@ -145,37 +145,37 @@ enum Outcome {
     Preview(Preview),
 }
 
-pub(super) async fn show(State(door): State<Arc<AppState>>, asked: PageQuery) -> Response {
+pub(super) async fn show(State(state): State<Arc<AppState>>, asked: PageQuery) -> Response {
     let workspace = asked.get("workspace").cloned().unwrap_or_default();
-    form(&door, None, None, Typed { workspace, ..Typed::default() }).await
+    form(&state, None, None, StartForm { workspace, ..StartForm::default() }).await
 }
 
 pub(super) async fn start(
-    State(door): State<Arc<AppState>>,
+    State(state): State<Arc<AppState>>,
     Form(fields): Form<Vec<(String, String)>>,
 ) -> Response {
-    let typed = Typed::of(fields);
+    let typed = StartForm::of(fields);
     let asked = typed.clone();
-    match door.at_desk(move |desk| act(desk, &asked)).await {
+    match state.run_blocking(move |handler| act(handler, &asked)).await {
         Ok(Outcome::Started { project, id }) => Redirect::to(&format!("/p/{project}/{id}")).into_response(),
-        Ok(Outcome::Preview(preview)) => form(&door, None, Some(preview), typed).await,
-        Err(failure) => (failure.status(), form(&door, Some(failure), None, typed).await).into_response(),
+        Ok(Outcome::Preview(preview)) => form(&state, None, Some(preview), typed).await,
+        Err(failure) => (failure.status(), form(&state, Some(failure), None, typed).await).into_response(),
     }
 }
 
 async fn form(
-    door: &Arc<AppState>,
+    state: &Arc<AppState>,
     failure: Option<Failure>,
     preview: Option<Preview>,
-    typed: Typed,
+    typed: StartForm,
 ) -> Response {
     let workspace = Some(typed.workspace.trim().to_owned()).filter(|text| !text.is_empty());
-    let look = move |desk: &Desk| {
+    let look = move |handler: &RequestHandler| {
         // A folder that is refused has its error already.
-        let offer = desk.offer(workspace.as_deref()).or_else(|_| desk.offer(None)).unwrap_or_default();
-        Ok((desk.projects(), offer))
+        let offer = handler.offer(workspace.as_deref()).or_else(|_| handler.offer(None)).unwrap_or_default();
+        Ok((handler.projects(), offer))
     };
-    let (projects, offer) = door.at_desk(look).await.unwrap_or_default();
+    let (projects, offer) = state.run_blocking(look).await.unwrap_or_default();
     let projects = projects.into_iter().map(|project| Project {
         name: project.folder.rsplit('/').next().unwrap_or_default().to_owned(),
         href: format!("/start?workspace={}", escaped(&project.folder)),
@@ -184,7 +184,7 @@ async fn form(
     });
     let at = failure.as_ref().and_then(|it| it.parameter).filter(|at| FIELDS.contains(at)).unwrap_or("");
     page(&Page {
-        frame: Frame::of_all(door),
+        frame: Frame::of_all(state),
         error: failure.map(|failure| failure.error).unwrap_or_default(),
         at,
         preview,
@@ -192,7 +192,7 @@ async fn form(
         agents: agents(&offer, &typed),
         gates: gates(&offer, &typed),
         places: places(&offer, &typed),
-        typed: Typed {
+        typed: StartForm {
             workspace: match typed.workspace.is_empty() {
                 true => offer.folder.to_string(),
                 false => typed.workspace.clone(),
@@ -203,7 +203,7 @@ async fn form(
 }
 
 /// The agents that are found, and the one that was named.
-fn agents(offer: &StartOffer, typed: &Typed) -> Vec<Choice> {
+fn agents(offer: &StartOffer, typed: &StartForm) -> Vec<Choice> {
     let is_other = !typed.agent.is_empty() && !offer.agents.contains(&typed.agent);
     let other = is_other.then(|| typed.agent.clone());
     let first = offer.agents.first().filter(|_| !typed.is_sent);
@@ -221,7 +221,7 @@ fn agents(offer: &StartOffer, typed: &Typed) -> Vec<Choice> {
 }
 
 /// The gates that are found: the required ones are chosen until the form says otherwise.
-fn gates(offer: &StartOffer, typed: &Typed) -> Vec<Choice> {
+fn gates(offer: &StartOffer, typed: &StartForm) -> Vec<Choice> {
     let choice = |(value, is_hard): &(String, bool)| {
         let (name, command) = value.split_once('=').unwrap_or(("", value));
         Choice {
@@ -234,7 +234,7 @@ fn gates(offer: &StartOffer, typed: &Typed) -> Vec<Choice> {
     offer.gates.iter().map(choice).collect()
 }
 
-fn places(offer: &StartOffer, typed: &Typed) -> Vec<Choice> {
+fn places(offer: &StartOffer, typed: &StartForm) -> Vec<Choice> {
     let default = if offer.is_repository { "worktree" } else { "folder" };
     let chosen = if typed.place.is_empty() { default } else { typed.place.as_str() };
     let choice = |(value, label, says): (&str, &str, &str)| Choice {
@@ -259,19 +259,19 @@ fn places(offer: &StartOffer, typed: &Typed) -> Vec<Choice> {
     git.into_iter().filter(|_| offer.is_repository).chain([here]).map(choice).collect()
 }
 
-fn act(desk: &Desk, typed: &Typed) -> Result<Outcome, Refusal> {
+fn act(handler: &RequestHandler, typed: &StartForm) -> Result<Outcome, Refusal> {
     let start = typed.start()?;
     if typed.is_preview {
-        let words = desk.preview(&start)?;
+        let words = handler.preview(&start)?;
         let command = words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
-        let offer = desk.offer(start.workspace.as_deref())?;
+        let offer = handler.offer(start.workspace.as_deref())?;
         let agent = start.agent.as_deref().unwrap_or(COMMAND);
         let forecast = offer.forecasts.iter().find(|(of, _)| of == agent);
         let forecast = forecast.map(|(_, it)| format!("Similar loops took: {it}."));
         let sentences = sentences(&start).into_iter().chain(forecast).collect();
         return Ok(Outcome::Preview(Preview { sentences, command }));
     }
-    let view = desk.start(&start)?.view;
+    let view = handler.start(&start)?.view;
     Ok(Outcome::Started { project: view.project, id: view.id.to_string() })
 }
 
@@ -345,7 +345,7 @@ mod tests {
         let fields =
             [("goal", "Fix it."), ("agent", "claude"), ("gate", "tests=cargo test"), ("place", "worktree")];
         let fields = fields.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let start = Typed::of(fields.to_vec()).start().unwrap();
+        let start = StartForm::of(fields.to_vec()).start().unwrap();
         assert_eq!(
             sentences(&start),
             [

@@ -11,10 +11,10 @@ use refrain_core::view::{Iteration, Status};
 use super::figures::{Chart, Moment, loop_charts};
 use super::frame::{Frame, PageQuery, page, shown};
 use super::head::Head;
-use super::one::{Failed, LoopPage, cost, failed_gate, outcome, see, tokens, took};
-use crate::desk::{Desk, Difference, LoopAddress, Refusal};
+use super::loop_page::{Failed, LoopPage, cost, failed_gate, outcome, see, tokens, took};
 use crate::http::api::At;
 use crate::http::app_state::AppState;
+use crate::requests::{Difference, LoopAddress, Refusal, RequestHandler};
 
 /// How many iterations the table of gates has.
 const MOST_COLUMNS: usize = 30;
@@ -38,11 +38,13 @@ struct Changes {
     can_steer: bool,
 }
 
-pub(super) async fn changes(State(door): Shared, At(place): At<LoopAddress>, asked: PageQuery) -> Response {
-    let (frame, base) = (Frame::of(&door, &place).after(&asked), place.path());
+pub(super) async fn changes(State(state): Shared, At(place): At<LoopAddress>, asked: PageQuery) -> Response {
+    let (frame, base) = (Frame::of(&state, &place).after(&asked), place.path());
     let chosen = asked.get("iteration").and_then(|text| text.parse::<u32>().ok());
-    let found = door.at_desk(move |desk| Ok((see(desk, &place)?, desk.difference(&place, chosen)?))).await;
-    shown(&door, found, |(seen, difference)| {
+    let found = state
+        .run_blocking(move |handler| Ok((see(handler, &place)?, handler.difference(&place, chosen)?)))
+        .await;
+    shown(&state, found, |(seen, difference)| {
         let Difference { note, is_shown, diff, .. } = difference;
         let files = diff_files(&diff);
         let mut iterations: Vec<_> = seen.status.iterations.iter().flatten().map(|it| it.n).collect();
@@ -90,17 +92,17 @@ struct Cell {
     log: String,
 }
 
-pub(super) async fn gates(State(door): Shared, At(place): At<LoopAddress>, asked: PageQuery) -> Response {
-    let (frame, base) = (Frame::of(&door, &place).after(&asked), place.path());
+pub(super) async fn gates(State(state): Shared, At(place): At<LoopAddress>, asked: PageQuery) -> Response {
+    let (frame, base) = (Frame::of(&state, &place).after(&asked), place.path());
     let path = base.clone();
-    let look = move |desk: &Desk| -> Result<(LoopPage, Option<Failed>, Option<Chart>), Refusal> {
-        let seen = see(desk, &place)?;
-        let failure = failed_gate(desk, &place, &seen.status, &path);
-        let counts = desk.failing_tests(&place, &seen.status)?;
+    let look = move |handler: &RequestHandler| -> Result<(LoopPage, Option<Failed>, Option<Chart>), Refusal> {
+        let seen = see(handler, &place)?;
+        let failure = failed_gate(handler, &place, &seen.status, &path);
+        let counts = handler.failing_tests(&place, &seen.status)?;
         Ok((seen, failure, loop_charts::failing(&counts)))
     };
-    let found = door.at_desk(look).await;
-    shown(&door, found, |(seen, failure, failing)| {
+    let found = state.run_blocking(look).await;
+    shown(&state, found, |(seen, failure, failing)| {
         let head = seen.head(&frame, &base, "/gates");
         let (columns, rows) = matrix(&seen.status, &base);
         page(&Gates { frame: Frame { icon: head.icon, ..frame }, head, columns, rows, failing, failure })
@@ -154,17 +156,17 @@ struct Prompt {
     attempts: Vec<String>,
 }
 
-pub(super) async fn prompt(State(door): Shared, At(place): At<LoopAddress>, asked: PageQuery) -> Response {
-    let (frame, base) = (Frame::of(&door, &place).after(&asked), place.path());
-    let look = move |desk: &Desk| {
-        let seen = see(desk, &place)?;
+pub(super) async fn prompt(State(state): Shared, At(place): At<LoopAddress>, asked: PageQuery) -> Response {
+    let (frame, base) = (Frame::of(&state, &place).after(&asked), place.path());
+    let look = move |handler: &RequestHandler| {
+        let seen = see(handler, &place)?;
         let attempts: Vec<_> =
             seen.status.iterations.iter().flatten().map(|it| it.id().to_string()).collect();
-        let prompt = attempts.last().and_then(|last| Some((last.clone(), desk.told(&place, last).ok()?)));
-        Ok((seen, attempts, prompt, desk.notes(&place).ok()))
+        let prompt = attempts.last().and_then(|last| Some((last.clone(), handler.told(&place, last).ok()?)));
+        Ok((seen, attempts, prompt, handler.notes(&place).ok()))
     };
-    let found = door.at_desk(look).await;
-    shown(&door, found, |(seen, attempts, prompt, notes)| {
+    let found = state.run_blocking(look).await;
+    shown(&state, found, |(seen, attempts, prompt, notes)| {
         let head = seen.head(&frame, &base, "/prompt");
         let frame = Frame { icon: head.icon, ..frame };
         page(&Prompt { frame, base, head, goal: seen.goal, prompt, notes, attempts })
@@ -193,10 +195,10 @@ struct Row {
     said: String,
 }
 
-pub(super) async fn report(State(door): Shared, At(place): At<LoopAddress>, asked: PageQuery) -> Response {
-    let (frame, base) = (Frame::of(&door, &place).after(&asked), place.path());
-    let found = door.at_desk(move |desk| see(desk, &place)).await;
-    shown(&door, found, |seen| {
+pub(super) async fn report(State(state): Shared, At(place): At<LoopAddress>, asked: PageQuery) -> Response {
+    let (frame, base) = (Frame::of(&state, &place).after(&asked), place.path());
+    let found = state.run_blocking(move |handler| see(handler, &place)).await;
+    shown(&state, found, |seen| {
         let head = seen.head(&frame, &base, "/report");
         let status = &seen.status;
         let mut facts = vec![

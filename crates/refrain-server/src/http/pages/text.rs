@@ -7,9 +7,9 @@ use axum::extract::State;
 use axum::response::Response;
 
 use super::frame::{Frame, PageQuery, page, shown};
-use crate::desk::LoopAddress;
 use crate::http::api::{At, Attempt};
 use crate::http::app_state::AppState;
+use crate::requests::LoopAddress;
 
 /// How much of a log a page shows, in bytes.
 const PART: u64 = 128 << 10;
@@ -32,37 +32,38 @@ struct Part {
     total: u64,
 }
 
-pub(super) async fn notes(State(door): State<Arc<AppState>>, At(place): At<LoopAddress>) -> Response {
+pub(super) async fn notes(State(state): State<Arc<AppState>>, At(place): At<LoopAddress>) -> Response {
     let of = place.clone();
-    let found = door.at_desk(move |desk| desk.notes(&of)).await;
-    shown(&door, found, |text| page(&Page::of(&door, &place, "Notes".to_owned(), text)))
+    let found = state.run_blocking(move |handler| handler.notes(&of)).await;
+    shown(&state, found, |text| page(&Page::of(&state, &place, "Notes".to_owned(), text)))
 }
 
-pub(super) async fn told(State(door): State<Arc<AppState>>, At(of): At<Attempt>) -> Response {
+pub(super) async fn told(State(state): State<Arc<AppState>>, At(of): At<Attempt>) -> Response {
     let (place, title) = (of.place(), format!("Prompt of iteration {}", of.attempt));
-    let found = door.at_desk(move |desk| desk.told(&of.place(), &of.attempt)).await;
-    shown(&door, found, |text| page(&Page::of(&door, &place, title, text)))
+    let found = state.run_blocking(move |handler| handler.told(&of.place(), &of.attempt)).await;
+    shown(&state, found, |text| page(&Page::of(&state, &place, title, text)))
 }
 
 pub(super) async fn log(
-    State(door): State<Arc<AppState>>,
+    State(state): State<Arc<AppState>>,
     At(of): At<Attempt>,
     asked: PageQuery,
 ) -> Response {
     let from = asked.get("from").and_then(|from| from.parse().ok());
     let (place, title) = (of.place(), format!("{} of iteration {}", of.log, of.attempt));
-    let found =
-        door.at_desk(move |desk| desk.log(&of.place(), (&of.attempt, &of.log), from, Some(PART))).await;
-    shown(&door, found, |found| {
+    let found = state
+        .run_blocking(move |handler| handler.log(&of.place(), (&of.attempt, &of.log), from, Some(PART)))
+        .await;
+    shown(&state, found, |found| {
         let before = found.from.saturating_sub(PART);
         let part = Some(Part { from: found.from, before, next: found.next, total: found.total });
-        page(&Page { part, ..Page::of(&door, &place, title, found.text) })
+        page(&Page { part, ..Page::of(&state, &place, title, found.text) })
     })
 }
 
 impl Page {
-    fn of(door: &AppState, place: &LoopAddress, title: String, text: String) -> Self {
+    fn of(state: &AppState, place: &LoopAddress, title: String, text: String) -> Self {
         let back = place.path();
-        Self { frame: Frame::of(door, place), title, back, part: None, text }
+        Self { frame: Frame::of(state, place), title, back, part: None, text }
     }
 }

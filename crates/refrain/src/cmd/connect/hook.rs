@@ -41,7 +41,7 @@ const LARGEST: u64 = 16 << 20;
 
 pub(crate) fn agent(text: &str) -> Result<AgentKind, String> {
     let known = AgentKind::named(text).filter(|kind| kind.program().is_some());
-    known.ok_or_else(|| "accepted are claude, codex, gemini and opencode".to_owned())
+    known.ok_or_else(|| "accepted: claude, codex, gemini and opencode".to_owned())
 }
 
 pub(crate) fn run(context: &Context, args: &Args) -> ExitCode {

@@ -2,7 +2,7 @@ use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
 use refrain_app::{Code, Context, RequestError};
-use refrain_server::{Desk, mcp};
+use refrain_server::{RequestHandler, mcp};
 
 use crate::cmd::connect::serve::{HANDOVER, not_open};
 use crate::run;
@@ -19,9 +19,9 @@ pub(crate) struct Args {
 
 /// Serves one client until it goes away.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
-    let desk = Desk::open(context, &args.root).map_err(not_open)?;
-    let (runtime, handovers) = (run::runtime()?, desk.handovers());
-    let served = runtime.block_on(mcp::serve_stdio(desk));
+    let handler = RequestHandler::open(context, &args.root).map_err(not_open)?;
+    let (runtime, handovers) = (run::runtime()?, handler.handovers());
+    let served = runtime.block_on(mcp::serve_stdio(handler));
     handovers.wait(HANDOVER);
     // The client is gone: requests that still wait for a loop are dropped.
     runtime.shutdown_background();

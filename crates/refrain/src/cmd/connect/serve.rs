@@ -8,11 +8,12 @@ use camino::Utf8PathBuf;
 use jiff::Timestamp;
 use refrain_app::{Caller, Code, Context, RequestError};
 use refrain_core::text::printable;
+use refrain_core::values::whole_number;
 use refrain_engine::tool::Tool;
 use refrain_engine::{Key, chain};
 use refrain_server::http::{self, Address, Server, Tls, Way};
 use refrain_server::slack::Slack;
-use refrain_server::{Desk, DeskError};
+use refrain_server::{OpenError, RequestHandler};
 use serde::Serialize;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -29,16 +30,16 @@ pub(crate) struct Args {
     #[command(subcommand)]
     verb: Option<Verb>,
     /// The port; 0 is any that is free
-    #[arg(long, value_name = "N", default_value_t = 7773, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 7773, allow_negative_numbers = true, value_parser = |text: &str| whole_number(text, 0..=u16::MAX))]
     port: u16,
     /// The address to listen on; one that others can reach needs --tls-cert and --tls-key, or --behind-proxy
-    #[arg(long, value_name = "ADDR", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    #[arg(long, value_name = "ADDR", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST), value_parser = address)]
     host: IpAddr,
     /// A proxy stands in front that speaks TLS and asks people who they are; ORIGIN is how they reach it, as
     /// https://loops.example.org
     #[arg(long, value_name = "ORIGIN")]
     behind_proxy: Option<String>,
-    /// Speak TLS with this certificate: PEM, with those that vouch for it behind it. It is found under the names in it
+    /// Speak TLS with this certificate: PEM, followed by those that vouch for it. It is found under the names in it
     #[arg(long, value_name = "FILE", requires = "tls_key", conflicts_with = "behind_proxy", value_hint = clap::ValueHint::FilePath)]
     tls_cert: Option<Utf8PathBuf>,
     /// The key of the certificate: PEM, without a passphrase
@@ -96,6 +97,10 @@ enum TokenVerb {
     },
 }
 
+fn address(text: &str) -> Result<IpAddr, String> {
+    text.parse().map_err(|_| "accepted: an IP address, like 127.0.0.1 or ::1".to_owned())
+}
+
 /// How long a server that ends waits for loops that it is just handing to their runners.
 pub(crate) const HANDOVER: Duration = Duration::from_mins(1);
 
@@ -115,11 +120,12 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     }
     let address = Address::new(args.host, args.port, way(context, args)?);
     let address = address.map_err(|error| RequestError::usage(error.to_string()))?;
-    let desk = Desk::open_everywhere(context, &args.root).map_err(not_open)?.called_by(Caller::Token);
+    let handler =
+        RequestHandler::open_everywhere(context, &args.root).map_err(not_open)?.called_by(Caller::Token);
     let slack = slack::open(context);
-    let handovers = [Some(desk.handovers()), slack.as_ref().map(Slack::handovers)];
+    let handovers = [Some(handler.handovers()), slack.as_ref().map(Slack::handovers)];
     let runtime = run::runtime()?;
-    let served = runtime.block_on(serve(context, args, (desk, slack), address));
+    let served = runtime.block_on(serve(context, args, (handler, slack), address));
     handovers.iter().flatten().for_each(|at_work| at_work.wait(HANDOVER));
     // The clients are gone: requests that still wait for a loop are dropped.
     runtime.shutdown_background();
@@ -128,12 +134,12 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
 }
 
 /// A folder that cannot be served.
-pub(crate) fn not_open(error: DeskError) -> RequestError {
+pub(crate) fn not_open(error: OpenError) -> RequestError {
     match error {
-        DeskError::NoFolder(folder) => {
-            RequestError::usage(format!("--root {folder}: accepted is a folder that is there"))
+        OpenError::NoFolder(folder) => {
+            RequestError::usage(format!("--root {folder}: accepted: a folder that is there"))
         }
-        DeskError::Engine(error) => error.into(),
+        OpenError::Engine(error) => error.into(),
     }
 }
 
@@ -155,13 +161,13 @@ fn way(context: &Context, args: &Args) -> Result<Way, RequestError> {
 
 impl TokenArgs {
     fn run(&self, context: &Context) -> Result<ExitCode, RequestError> {
-        let desk = Desk::open(context, &[]).map_err(not_open)?;
+        let handler = RequestHandler::open(context, &[]).map_err(not_open)?;
         let failed = |error| RequestError::new(Code::Failed, chain(&error));
         match &self.verb {
-            Some(TokenVerb::List { json: true }) => out::print_json(&http::tokens(&desk))?,
-            Some(TokenVerb::List { json: false }) => out::print(&listed(&http::tokens(&desk))),
+            Some(TokenVerb::List { json: true }) => out::print_json(&http::tokens(&handler))?,
+            Some(TokenVerb::List { json: false }) => out::print(&listed(&http::tokens(&handler))),
             Some(TokenVerb::Revoke { id }) => {
-                if !http::revoke_token(&desk, id).map_err(failed)? {
+                if !http::revoke_token(&handler, id).map_err(failed)? {
                     let error = format!("no token {}", printable(id).replace('\n', " "));
                     let hint = "refrain serve token list shows them";
                     return Err(RequestError::new(Code::NotFound, error).hint(hint));
@@ -169,10 +175,10 @@ impl TokenArgs {
                 out::print(&format!("token {id} is revoked\n"));
             }
             None if self.revoke => {
-                let count = http::revoke_tokens(&desk).map_err(failed)?;
+                let count = http::revoke_tokens(&handler).map_err(failed)?;
                 out::print(&format!("tokens and browsers that are let in no more: {count}\n"));
             }
-            None => out::print(&format!("{}\n", http::new_token(&desk).map_err(failed)?)),
+            None => out::print(&format!("{}\n", http::new_token(&handler).map_err(failed)?)),
         }
         Ok(Code::Done.into())
     }
@@ -193,14 +199,14 @@ fn listed(tokens: &[Key]) -> String {
 async fn serve(
     context: &Context,
     args: &Args,
-    (desk, slack): (Desk, Option<Slack>),
+    (handler, slack): (RequestHandler, Option<Slack>),
     address: Address,
 ) -> Result<(), RequestError> {
     // Before the address is announced: a client that knows it may end this process.
     let mut interrupt = heed(SignalKind::interrupt())?;
     let mut terminate = heed(SignalKind::terminate())?;
     let mut hangup = heed(SignalKind::hangup())?;
-    let server = Server::listen(desk, address).await;
+    let server = Server::listen(handler, address).await;
     let server = server.map_err(|error| {
         RequestError::new(Code::Failed, chain(&error)).hint("--port 0 takes any port that is free")
     })?;

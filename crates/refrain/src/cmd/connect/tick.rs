@@ -2,7 +2,7 @@
 //! can run a command; its exit codes are seed 000's, not those of the other verbs.
 
 mod begin;
-mod typed;
+mod typed_line;
 
 use std::process::ExitCode;
 use std::time::Duration;

@@ -32,7 +32,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     }
     let (id, text) = (&args.id, args.words.join(" "));
     match answer(context, &service, id, &Steering { text }, Slow::Note(&mut out::tell_slow))? {
-        Answered::Runner(runner) => resume::drive(context, &service, *runner, &args.show),
+        Answered::Runner(runner) => resume::drive_resumed(context, &service, *runner, &args.show),
         Answered::Sent => {
             out::print(&format!("{id} gets the answer with its next attempt\n"));
             Ok(Code::Done.into())

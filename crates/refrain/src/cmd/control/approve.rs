@@ -35,7 +35,7 @@ pub(crate) struct Args {
 }
 
 /// Candidates without an id: a blocked loop may wait for approval.
-pub(crate) fn could_be(status: &Brief) -> bool {
+pub(crate) fn is_candidate(status: &Brief) -> bool {
     status.status == StatusWord::Blocked
 }
 
@@ -50,7 +50,7 @@ fn confirm(context: &Context, service: &Service, id: &LoopId) -> Result<(), Requ
     let tree = tree.as_deref().unwrap_or(app::Approve::NO_TREE);
     if !stdin().is_terminal() {
         let error = format!(
-            "{id} waits with tree {tree}: without a terminal, accepted is --tree with what you looked at"
+            "{id} waits with tree {tree}: without a terminal, accepted: --tree with what you looked at"
         );
         return Err(RequestError::usage(error).hint(format!("refrain approve {id} --tree {tree}")));
     }
@@ -64,12 +64,12 @@ fn confirm(context: &Context, service: &Service, id: &LoopId) -> Result<(), Requ
 /// Records the approval, and drives the loop to its end, here or in a process of its own.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
-    let id = values::only_one(&service, args.id.as_ref(), "refrain approve", could_be)?;
+    let id = values::only_one(&service, args.id.as_ref(), "refrain approve", is_candidate)?;
     let grant = Grant { max_duration: args.max_duration, ..Grant::default() };
     if args.tree.is_none() {
         confirm(context, &service, &id)?;
     }
     let request = app::Approve { tree: args.tree.clone() };
     let runner = app::approve(context, &service, &id, &request, &grant)?;
-    resume::drive(context, &service, runner, &args.show)
+    resume::drive_resumed(context, &service, runner, &args.show)
 }

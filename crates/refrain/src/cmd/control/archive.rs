@@ -18,14 +18,14 @@ pub(crate) struct Args {
 }
 
 /// Which loops it can mean; a plan is none.
-pub(crate) fn could_be(status: &Brief) -> bool {
+pub(crate) fn is_candidate(status: &Brief) -> bool {
     status.kind != Kind::Plan && status.has_stopped() && status.status != StatusWord::Crashed
 }
 
 /// Archives the loop, and prints its new path.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
-    let id = values::only_one(&service, args.id.as_ref(), "refrain archive", could_be)?;
+    let id = values::only_one(&service, args.id.as_ref(), "refrain archive", is_candidate)?;
     let path = app::archive(context, &service, &id)?;
     out::print(&format!("{path}\n"));
     Ok(Code::Done.into())

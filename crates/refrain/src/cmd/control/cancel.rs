@@ -10,8 +10,8 @@ use refrain_core::{LoopId, LoopState};
 use refrain_engine::{Brief, ByKind, Listed, Service};
 
 use crate::cmd::state_file::{self, StateFile};
-use crate::plan::left;
-use crate::render::{committed, phrase};
+use crate::plan::leftovers;
+use crate::render::{commits, phrase};
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
@@ -45,7 +45,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let service = context.service()?;
     if !args.all {
         let id = match &args.state_file {
-            None => values::only_one(&service, args.id.as_ref(), "refrain cancel", could_be)?,
+            None => values::only_one(&service, args.id.as_ref(), "refrain cancel", is_candidate)?,
             Some(file) => own(context, &service, file)?,
         };
         out::print(&cancel(context, &service, &id, args.now, Slow::Note(&mut out::tell_slow))?);
@@ -55,7 +55,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let open: Vec<_> = rows
         .into_iter()
         .filter_map(|row| match row {
-            Listed::Loop(status) if could_be(&status) => Some(status.id.clone()),
+            Listed::Loop(status) if is_candidate(&status) => Some(status.id.clone()),
             Listed::Loop(_) | Listed::Damaged(_) => None,
         })
         .collect();
@@ -83,7 +83,7 @@ fn own(context: &Context, service: &Service, file: &Utf8Path) -> Result<LoopId, 
 }
 
 /// Which loops it can mean: those that are not over.
-pub(crate) fn could_be(status: &Brief) -> bool {
+pub(crate) fn is_candidate(status: &Brief) -> bool {
     !matches!(status.status, StatusWord::Completed | StatusWord::Cancelled)
 }
 
@@ -114,7 +114,7 @@ fn of_loop(id: &LoopId, state: &LoopState, now: bool) -> String {
     let progress = phrase::progress(state.iteration, state.limits.max_iterations);
     let mut words = format!("{id} {when}; it was at iteration {progress}\n");
     if state.git.released {
-        let released = committed::released(state.git.kept.as_deref(), &state.spec);
+        let released = commits::released(state.git.kept.as_deref(), &state.spec);
         words.push_str(&format!("{}\n", printable(&released)));
     }
     words
@@ -128,7 +128,10 @@ fn of_plan(id: &LoopId, ended: bool, now: bool, view: &PlanStatus) -> String {
     };
     let landed = format!("{} of {} tasks have landed", view.tasks_done, view.tasks_total);
     let mut words = format!("{id} {when}; {landed}\n");
-    for left in [left::behind(view), left::branches(view), left::uncommitted(view)].into_iter().flatten() {
+    for left in [leftovers::behind(view), leftovers::branches(view), leftovers::uncommitted(view)]
+        .into_iter()
+        .flatten()
+    {
         words.push_str(&format!("  {left}\n"));
     }
     words

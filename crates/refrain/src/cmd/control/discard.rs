@@ -5,7 +5,7 @@ use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_engine::{Discarded, KeptWork};
 
-use super::archive::could_be;
+use super::archive::is_candidate;
 use crate::render::phrase;
 use crate::{out, values};
 
@@ -21,9 +21,12 @@ pub(crate) struct Args {
 /// Discards the loop or plan, and says how to get its work back.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
-    let id = values::only_one(&service, args.id.as_ref(), "refrain discard", could_be)?;
+    let id = values::only_one(&service, args.id.as_ref(), "refrain discard", is_candidate)?;
     let Discarded { archived, kept } = discard(context, &service, &id)?;
     out::print(&format!("{archived}\n"));
+    if kept.is_empty() {
+        out::tell_note(format!("{id} is archived; it left no branch to remove"));
+    }
     for KeptWork { branch, reference, uncommitted } in kept {
         let back = brings_back(&id, branch.as_deref(), &reference);
         let removed = branch.map(|branch| format!("branch {branch} is removed; ")).unwrap_or_default();

@@ -25,14 +25,14 @@ pub(crate) struct Args {
 }
 
 /// Which loops it can mean without an ID; a completed plan has handed over its work itself.
-pub(crate) fn could_be(status: &Brief) -> bool {
+pub(crate) fn is_candidate(status: &Brief) -> bool {
     status.kind != Kind::Plan && status.status == StatusWord::Completed
 }
 
 /// Merges the branch, and says what was done.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
-    let id = values::only_one(&service, args.id.as_ref(), "refrain merge", could_be)?;
+    let id = values::only_one(&service, args.id.as_ref(), "refrain merge", is_candidate)?;
     let how = Merge { squash: args.squash, unverified: args.unverified };
     let merged = runtime()?.block_on(merge(context, &service, &id, how))?;
     out::print(&format!("{}\n", merge_words(&merged)));

@@ -33,7 +33,7 @@ pub(crate) struct Args {
 }
 
 /// Which loops it can mean.
-pub(crate) fn could_be(status: &Brief) -> bool {
+pub(crate) fn is_candidate(status: &Brief) -> bool {
     let can_continue = !matches!(status.status, StatusWord::Completed | StatusWord::Cancelled);
     status.kind == Kind::Process && status.has_stopped() && can_continue
 }

@@ -19,14 +19,14 @@ pub(crate) struct Args {
     now: bool,
 }
 
-pub(crate) fn could_be(status: &Brief) -> bool {
+pub(crate) fn is_candidate(status: &Brief) -> bool {
     !status.has_stopped()
 }
 
 /// Asks for the pause; returns once the loop has received the request.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
-    let id = values::only_one(&service, args.id.as_ref(), "refrain pause", could_be)?;
+    let id = values::only_one(&service, args.id.as_ref(), "refrain pause", is_candidate)?;
     out::print(&pause(context, &service, &id, args.now, Slow::Note(&mut out::tell_slow))?);
     Ok(Code::Done.into())
 }

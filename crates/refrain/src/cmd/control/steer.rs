@@ -22,14 +22,14 @@ pub(crate) struct Args {
 }
 
 /// Candidates without an id: loops that will or may have a next attempt.
-pub(crate) fn could_be(status: &Brief) -> bool {
+pub(crate) fn is_candidate(status: &Brief) -> bool {
     !matches!(status.status, StatusWord::Completed | StatusWord::Cancelled)
 }
 
 /// Sends the text; returns once the loop has received it.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
-    let id = values::only_one(&service, args.id.as_ref(), "refrain steer", could_be)?;
+    let id = values::only_one(&service, args.id.as_ref(), "refrain steer", is_candidate)?;
     let text = args.words.join(" ");
     out::print(&steer(context, &service, &id, Steering { text }, Slow::Note(&mut out::tell_slow))?);
     Ok(Code::Done.into())

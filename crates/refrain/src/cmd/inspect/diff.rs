@@ -4,6 +4,7 @@ use owo_colors::OwoColorize;
 use refrain_app::differences::diff;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
+use refrain_core::values::iteration;
 use refrain_engine::Differences;
 
 use crate::pager::page;
@@ -20,7 +21,7 @@ pub(crate) struct Args {
     #[arg(long)]
     stat: bool,
     /// Show what this iteration changed, as far as it was committed or verified
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = iteration)]
     iteration: Option<u32>,
 }
 

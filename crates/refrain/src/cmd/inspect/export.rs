@@ -57,13 +57,12 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         (true, None) => service.export_plan(&id, is_scud)?,
         (true, Some(mirror)) => {
             let error =
-                RequestError::usage(format!("--as {mirror}: {id} is a plan; accepted are scud and json"));
+                RequestError::usage(format!("--as {mirror}: {id} is a plan; accepted: scud and json"));
             return Err(error.hint(format!("refrain list --plan {id} shows the loops of its tasks")));
         }
         (false, _) if is_scud => {
-            let error = format!(
-                "--as scud: {id} is a loop; accepted are synthex, descartes, ralph, randroid and json"
-            );
+            let error =
+                format!("--as scud: {id} is a loop; accepted: synthex, descartes, ralph, randroid and json");
             return Err(RequestError::usage(error));
         }
         (false, mirror) => service.export(&id, mirror)?,

@@ -9,6 +9,7 @@ use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::spec::Millis;
 use refrain_core::text::printable;
+use refrain_core::values::whole_number;
 use refrain_core::view::{DamagedWord, Kind, StatusWord, Tone, Verification};
 use refrain_engine::{Brief, Detail, Listed};
 
@@ -28,8 +29,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ID", conflicts_with = "all_projects")]
     plan: Option<LoopId>,
     /// Show at most N, those that run first
-    #[arg(long, value_name = "N")]
-    limit: Option<usize>,
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = |text: &str| whole_number(text, 0..=u32::MAX))]
+    limit: Option<u32>,
     /// Print an array of status objects, one a line
     #[arg(long)]
     json: bool,
@@ -46,8 +47,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     if !args.json {
         rows.sort_by_key(|row| !matches!(row, Listed::Loop(brief) if !brief.has_stopped()));
     }
-    let more = rows.len().saturating_sub(args.limit.unwrap_or(usize::MAX));
-    rows.truncate(args.limit.unwrap_or(usize::MAX));
+    let limit = args.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
+    let more = rows.len().saturating_sub(limit);
+    rows.truncate(limit);
     if args.json {
         rows.iter().for_each(tell_damaged);
         out::print_json_array(rows.iter().filter_map(object))?;

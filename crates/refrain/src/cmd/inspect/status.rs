@@ -11,10 +11,10 @@ use refrain_core::view::{Status, Tone};
 use refrain_engine::{ByKind, Located, LogKind, Service};
 
 use crate::cmd::state_file::{self, StateFile};
-use crate::plan::board::{self, Art};
+use crate::plan::status_text::{self, Art};
 use crate::render::event_text::{clock, words};
 use crate::render::phrase::Row;
-use crate::render::{committed, gated, phrase};
+use crate::render::{commits, gates, phrase};
 use crate::{out, values};
 
 /// How much of a goal is shown, in characters.
@@ -66,7 +66,7 @@ pub(crate) fn show(service: &Service, id: &LoopId, json: bool) -> Result<ExitCod
             out::print(&text(&status, &service.locate(id)?, (&goal, failure), out::terminal_width()));
         }
         ByKind::Plan(status) => {
-            out::print(&board::text(&status, Art::current(), refrain_engine::now()));
+            out::print(&status_text::text(&status, Art::current(), refrain_engine::now()));
         }
     }
     Ok(Code::Done.into())
@@ -114,6 +114,7 @@ fn text(
 ) -> String {
     let progress = phrase::progress(status.iteration, status.max_iterations);
     let attempts = phrase::counted(status.started, "attempt", "attempts");
+    let gone = if Utf8Path::new(&status.working_dir).is_dir() { "" } else { " (removed)" };
     let mut rows = vec![
         Row::exact("loop", status.id.to_string()),
         Row::prose("status", format!("{}: {}", status.status.as_str(), status.reason)),
@@ -126,9 +127,10 @@ fn text(
         Row::exact("branch", status.branch.clone().unwrap_or_default()),
         Row::prose("iteration", format!("{progress} ({} charged, {attempts})", status.charged)),
         Row::exact("runs", format!("{} ({})", words(status.command.iter()), status.agent)),
-        Row::exact("in", status.working_dir.clone()),
-        Row::prose("git", committed::summary(status)),
-        Row::prose("gates", gated::row(&status.gates)),
+        Row::exact("in", format!("{}{gone}", status.working_dir)),
+        Row::prose("git", commits::summary(status)),
+        Row::prose("gates", gates::row(&status.gates)),
+        Row::prose("untrusted", gates::untrusted(&status.untrusted)).with_tone(Tone::Attention),
         Row::exact("verified tree", status.tree.clone().unwrap_or_default()),
         Row::prose("signature", status.signature.clone()),
         Row::prose("shared", phrase::caps(&status.caps)),

@@ -25,9 +25,9 @@ use refrain_tui::{Act, Narrator, Objection, Program};
 use crate::cmd::control::merge::merge_words;
 use crate::cmd::control::{cancel, pause, steer};
 use crate::cmd::inspect::diff::coloured;
-use crate::cmd::launch::resume::read_grant;
+use crate::cmd::launch::resume::parse_grant;
 use crate::out;
-use crate::plan::board;
+use crate::plan::status_text;
 use crate::render::agent_text::AgentText;
 use crate::render::narrator;
 use crate::run::runtime;
@@ -125,7 +125,7 @@ impl Program for Verbs {
     }
 
     fn grant(&self, line: &str) -> Result<(Grant, bool), String> {
-        read_grant(line).map_err(|error| error.line())
+        parse_grant(line).map_err(|error| error.line())
     }
 
     fn narrator(&self) -> Box<dyn Narrator> {
@@ -162,7 +162,7 @@ impl Program for Verbs {
     }
 
     fn board(&self, plan: &PlanStatus, columns: usize, now: Timestamp) -> String {
-        board::overview(plan, columns, now)
+        status_text::overview(plan, columns, now)
     }
 }
 

@@ -81,7 +81,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let is_scraped = args.format == Format::Prometheus;
     if is_scraped && args.since.is_some() {
         let error = "--since goes with no --format prometheus: what was used since then shrinks, and its counters may not";
-        return Err(RequestError::usage(error).hint("accepted is --format table or json with --since"));
+        return Err(RequestError::usage(error).hint("accepted: --format table or json with --since"));
     }
     let service = context.service()?;
     // Unlike elsewhere its name is wanted, so it is looked up.

@@ -35,7 +35,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let id = values::latest(&service, id, "refrain verify")?;
     let found = service.verify(&id, given.as_ref()).map_err(|error| match error {
         EngineError::IsPlan(id) => {
-            RequestError::usage(format!("--report: {id} is a plan; accepted is that with a loop"))
+            RequestError::usage(format!("--report: {id} is a plan; accepted: that with a loop"))
                 .hint(format!("refrain list --plan {id} shows those of its tasks"))
         }
         error => error.into(),
@@ -76,7 +76,7 @@ fn code(agrees: bool) -> ExitCode {
 fn read(path: &Utf8Path, given: &Utf8Path) -> Result<ReportFile, RequestError> {
     let refused = |why: String| {
         RequestError::usage(format!("--report {given}: {why}"))
-            .hint("accepted is what refrain report --json prints")
+            .hint("accepted: what refrain report --json prints")
     };
     let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
     ReportFile::read(&text).map_err(|why| refused(format!("it is no report: {why}")))

@@ -135,7 +135,7 @@ fn together(offer: &Offer, hard: bool) -> Option<String> {
 fn no_tests(dir: &Utf8Path, offer: &Offer) -> RequestError {
     let found = offer.notes.iter().map(|note| format!(" ({note})")).collect::<String>();
     RequestError::usage(format!(
-        "{dir}: nothing there says how to test it{found}; accepted is a project with tests"
+        "{dir}: nothing there says how to test it{found}; accepted: a project with tests"
     ))
 }
 
@@ -164,13 +164,13 @@ impl Environment {
         let time = |name: &str, seconds: u64| match context.variable(name) {
             None => Ok(Millis(seconds * 1000)),
             Some(text) => values::duration(text).ok().filter(|time| time.0 > 0).ok_or_else(|| {
-                RequestError::usage(format!("{name}: {text:?}: accepted are seconds, or like 90s, 20m"))
+                RequestError::usage(format!("{name}: {text:?}: accepted: seconds, or like 90s, 20m"))
             }),
         };
         let threshold = match context.variable("RALPH_STUCK_THRESHOLD") {
             None => refrain_core::spec::StuckSpec::THRESHOLD,
             Some(text) => text.parse().ok().filter(|n| (1..=100).contains(n)).ok_or_else(|| {
-                RequestError::usage(format!("RALPH_STUCK_THRESHOLD: {text:?}: accepted are 1 to 100"))
+                RequestError::usage(format!("RALPH_STUCK_THRESHOLD: {text:?}: accepted: 1 to 100"))
             })?,
         };
         Ok(Self {

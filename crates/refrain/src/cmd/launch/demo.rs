@@ -131,7 +131,7 @@ fn folder(context: &Context, named: Option<&Utf8Path>) -> Result<Utf8PathBuf, Re
     if let Some(dir) = named {
         let dir = context.dir.join(dir);
         fs::create_dir(&dir).map_err(|error| {
-            RequestError::usage(format!("--dir {dir}: {error}; accepted is a new folder that you may make"))
+            RequestError::usage(format!("--dir {dir}: {error}; accepted: a new folder that you may make"))
         })?;
         return Ok(dir);
     }

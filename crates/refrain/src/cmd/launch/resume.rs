@@ -1,6 +1,6 @@
-//! `refrain resume`. Loops of other systems are in [`from`].
+//! `refrain resume`. Loops of other systems are in [`foreign_loop`].
 
-mod from;
+mod foreign_loop;
 
 use std::process::ExitCode;
 
@@ -45,7 +45,7 @@ pub(crate) struct Args {
     #[arg(long)]
     now: bool,
     #[command(flatten)]
-    from: from::FromArgs,
+    from: foreign_loop::FromArgs,
     #[command(flatten)]
     show: ShowArgs,
 }
@@ -60,41 +60,41 @@ impl Args {
 /// Takes the loop over and drives it, here or in a process of its own.
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
     if args.after_reboot {
-        return after_reboot(context, &args);
+        return resume_after_reboot(context, &args);
     }
     if let Some(file) = args.from.from.clone() {
-        return from::run(context, &file, args);
+        return foreign_loop::run(context, &file, args);
     }
     let service = context.service()?;
     let mut args = args;
     if let Some(file) = args.from.state_file.clone() {
         match state_file::read(context, &service, &file)? {
             StateFile::Own(id) => args.id = Some(id),
-            StateFile::Foreign(_) => return from::run(context, &file, args),
+            StateFile::Foreign(_) => return foreign_loop::run(context, &file, args),
         }
     }
     if args.all {
-        return all(context, &service, &args);
+        return resume_all(context, &service, &args);
     }
     let id = if args.last {
-        last(&service)?
+        last_resumable(&service)?
     } else {
-        values::only_one(&service, args.id.as_ref(), "refrain resume", could_be)?
+        values::only_one(&service, args.id.as_ref(), "refrain resume", is_candidate)?
     };
     if let ByKind::Plan(_) = service.find(&id)? {
-        return plan(context, &service, &id, &args);
+        return resume_plan(context, &service, &id, &args);
     }
     if args.id.is_none() {
         refuse_by_accident(&service.status(&id)?)?;
     }
-    let grant = grant(&args)?;
+    let grant = typed_grant(&args)?;
     if args.show.detach {
         // Refuse a caller that may not resume it before detaching.
         app::check(context, &service, &id, &grant)?;
         context.check(Action::Detach)?;
     }
     match app::resume(context, &service, &id, (&grant, args.now), Slow::Note(&mut out::tell_slow))? {
-        Resumed::Runner(runner) => drive(context, &service, *runner, &args.show),
+        Resumed::Runner(runner) => drive_resumed(context, &service, *runner, &args.show),
         Resumed::Hurried => {
             out::print(&format!("{id} waits no longer; refrain watch {id}\n"));
             Ok(Code::Done.into())
@@ -102,37 +102,37 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
     }
 }
 
-fn grant(args: &Args) -> Result<Grant, RequestError> {
+fn typed_grant(args: &Args) -> Result<Grant, RequestError> {
     let BeginArgs { max_iterations, work, .. } = &args.from.begin.args;
     Ok(Grant {
         max_iterations: *max_iterations,
-        max_duration: raised("--max-duration", work.max_duration)?,
-        max_cost: raised("--max-cost", work.max_cost)?,
-        max_tokens: raised("--max-tokens", work.max_tokens)?,
-        retry_for: raised("--retry-for", work.retry_for)?,
+        max_duration: new_total("--max-duration", work.max_duration)?,
+        max_cost: new_total("--max-cost", work.max_cost)?,
+        max_tokens: new_total("--max-tokens", work.max_tokens)?,
+        retry_for: new_total("--retry-for", work.retry_for)?,
         no_sandbox: work.sandbox.no_sandbox,
     })
 }
 
 /// A new total: a limit that a loop has is raised, and not taken away.
-fn raised<T>(flag: &str, limit: Option<Limit<T>>) -> Result<Option<T>, RequestError> {
+fn new_total<T>(flag: &str, limit: Option<Limit<T>>) -> Result<Option<T>, RequestError> {
     match limit {
         None => Ok(None),
         Some(Limit::At(total)) => Ok(Some(total)),
-        Some(Limit::None) => Err(RequestError::usage(format!(
-            "{flag} none: accepted is a total; none counts only with --from"
-        ))),
+        Some(Limit::None) => {
+            Err(RequestError::usage(format!("{flag} none: accepted: a total; none counts only with --from")))
+        }
     }
 }
 
 /// Drives a resumed loop, here or in a process of its own.
-pub(crate) fn drive(
+pub(crate) fn drive_resumed(
     context: &Context,
     service: &Service,
     runner: Runner,
     show: &ShowArgs,
 ) -> Result<ExitCode, RequestError> {
-    let show = configured(context, service, show);
+    let show = with_configuration(context, service, show);
     if runner.is_restored() && !show.quiet {
         let worktree = runner.worktree();
         out::tell(&format!(
@@ -161,7 +161,7 @@ struct GrantLine {
 }
 
 /// Parses new limits for a loop or a plan, and whether to end its wait.
-pub(crate) fn read_grant(granted: &str) -> Result<(Grant, bool), RequestError> {
+pub(crate) fn parse_grant(granted: &str) -> Result<(Grant, bool), RequestError> {
     let granted =
         shlex::split(granted).ok_or_else(|| RequestError::usage(format!("{granted}: a quote is open")))?;
     let GrantLine { max_iterations, max_duration, max_cost, max_tokens, retry_for, now } =
@@ -170,8 +170,8 @@ pub(crate) fn read_grant(granted: &str) -> Result<(Grant, bool), RequestError> {
 }
 
 /// How to show it, and whom to tell: a loop's own specification says nothing of that. A configuration that cannot be read
-/// keeps no loop from going on.
-pub(crate) fn configured(context: &Context, service: &Service, show: &ShowArgs) -> ShowArgs {
+/// keeps no loop from continuing.
+pub(crate) fn with_configuration(context: &Context, service: &Service, show: &ShowArgs) -> ShowArgs {
     match service.settings(Chosen::default(), context.has_variables()) {
         Ok(settings) => show.clone().or_configured(&settings.config.notify),
         Err(error) => {
@@ -182,13 +182,18 @@ pub(crate) fn configured(context: &Context, service: &Service, show: &ShowArgs) 
 }
 
 /// Resumes a plan: its tasks wait by themselves, and it takes only some of a loop's limits.
-fn plan(context: &Context, service: &Service, id: &LoopId, args: &Args) -> Result<ExitCode, RequestError> {
-    let grant = app::plan_grant(id, &grant(args)?, args.now)?;
+fn resume_plan(
+    context: &Context,
+    service: &Service,
+    id: &LoopId,
+    args: &Args,
+) -> Result<ExitCode, RequestError> {
+    let grant = app::plan_grant(id, &typed_grant(args)?, args.now)?;
     crate::cmd::plan::resume(context, service, id, &grant, &args.show)
 }
 
 /// Candidates without an id: loops that can be resumed.
-pub(crate) fn could_be(status: &Brief) -> bool {
+pub(crate) fn is_candidate(status: &Brief) -> bool {
     matches!(
         status.status,
         StatusWord::Paused
@@ -201,19 +206,19 @@ pub(crate) fn could_be(status: &Brief) -> bool {
     )
 }
 
-fn last(service: &Service) -> Result<LoopId, RequestError> {
+fn last_resumable(service: &Service) -> Result<LoopId, RequestError> {
     let found = service.list()?.into_iter().find_map(|row| match row {
-        Listed::Loop(status) if could_be(&status) => Some(status.id.clone()),
+        Listed::Loop(status) if is_candidate(&status) => Some(status.id.clone()),
         Listed::Loop(_) | Listed::Damaged(_) => None,
     });
     let id = found.ok_or_else(|| {
-        RequestError::usage("--last: no loop of this project can go on").hint("refrain list shows them")
+        RequestError::usage("--last: no loop of this project can continue").hint("refrain list shows them")
     })?;
     out::tell(&format!("resuming {id}\n"));
     Ok(id)
 }
 
-fn all(context: &Context, service: &Service, args: &Args) -> Result<ExitCode, RequestError> {
+fn resume_all(context: &Context, service: &Service, args: &Args) -> Result<ExitCode, RequestError> {
     let rows = service.list()?.into_iter();
     let stopped = rows.filter_map(|row| match row {
         Listed::Loop(status) if matches!(status.status, StatusWord::Paused | StatusWord::Crashed) => {
@@ -221,20 +226,20 @@ fn all(context: &Context, service: &Service, args: &Args) -> Result<ExitCode, Re
         }
         Listed::Loop(_) | Listed::Damaged(_) => None,
     });
-    let code = each(context, stopped.collect(), args);
+    let code = resume_each(context, stopped.collect(), args);
     notifier::deliver_owed(context, service);
     Ok(code.into())
 }
 
-fn after_reboot(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
-    let code = each(context, interrupted_by_reboot(&context.host), args);
+fn resume_after_reboot(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
+    let code = resume_each(context, interrupted_by_reboot(&context.host), args);
     // A loop that was not resumed has reported why, and waits for a person.
     remember_this_boot(&context.host)?;
     Ok(code.into())
 }
 
 /// Resumes each in a process of its own; an error of one does not affect the others.
-fn each(context: &Context, loops: Vec<(Service, LoopId)>, args: &Args) -> Code {
+fn resume_each(context: &Context, loops: Vec<(Service, LoopId)>, args: &Args) -> Code {
     let mut code = Code::Done;
     if loops.is_empty() && !args.show.quiet && !args.show.json {
         out::print("Nothing to resume.\n");
@@ -245,7 +250,7 @@ fn each(context: &Context, loops: Vec<(Service, LoopId)>, args: &Args) -> Code {
             ByKind::Plan(_) => crate::cmd::plan::resume(context, &service, &id, &PlanGrant::default(), &show),
             ByKind::Loop(_) => {
                 let runner = service.resume(&id, &Grant::default(), args.now)?;
-                let show = configured(context, &service, &show);
+                let show = with_configuration(context, &service, &show);
                 run::drive(context, &service, runner, &service.project().worktree, &show)
             }
         };
@@ -263,10 +268,10 @@ mod tests {
 
     #[test]
     fn a_grant_is_totals_and_nothing_else() {
-        let (grant, now) = read_grant("--max-iterations 40 --max-cost 3 --now").unwrap();
+        let (grant, now) = parse_grant("--max-iterations 40 --max-cost 3 --now").unwrap();
         assert_eq!((grant.max_iterations, grant.max_cost, now), (Some(40), Some(Usd::from(3.0)), true));
         for refused in ["--notify=off", "--from x", "other", "--max-iterations", "'"] {
-            assert!(read_grant(refused).is_err(), "{refused}");
+            assert!(parse_grant(refused).is_err(), "{refused}");
         }
     }
 }

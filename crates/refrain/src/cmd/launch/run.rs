@@ -6,10 +6,10 @@ use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
 use clap::Arg;
-use refrain_app::options::adapted::{Adapted, Difference};
 use refrain_app::options::begin::BeginArgs;
 use refrain_app::options::git::GitArgs;
 use refrain_app::options::values;
+use refrain_app::options::variants::{Adapted, Difference};
 use refrain_app::options::work::{PromiseArgs, TaskArgs, WorkArgs};
 use refrain_app::resolve::{StartLoop, Workspace, folder, note_untrusted, prompt};
 use refrain_app::verbs::approve::refuse_by_accident;
@@ -62,7 +62,7 @@ struct TaskName {
 
 fn task_id(text: &str) -> Result<TaskName, String> {
     let id = text.parse().ok().or_else(|| LoopId::of_words(text));
-    let id = id.ok_or("accepted is an id with a letter of a-z, or a digit")?;
+    let id = id.ok_or("accepted: an id with a letter of a-z, or a digit")?;
     Ok(TaskName { given: text.to_owned(), id })
 }
 
@@ -142,7 +142,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
     let spec = &prepared.spec;
     context.typed.check_loop(spec)?;
     if let Some(pid) = foreign_lock(spec) {
-        let error = format!("{}: process {pid} works there; accepted is one run at a time", Mirror::LOCK);
+        let error = format!("{}: process {pid} works there; accepted: one run at a time", Mirror::LOCK);
         return Err(RequestError::new(Code::Refused, error).hint("end it, or wait for it"));
     }
     let left = service.status(&id).ok();
@@ -259,7 +259,7 @@ impl Totals {
             (Some(total), _) if total <= used => {
                 let next = used.saturating_add(1);
                 let error = format!(
-                    "-n {total}: {task} has used {used} iterations, and -n is the total; accepted is {next} or more"
+                    "-n {total}: {task} has used {used} iterations, and -n is the total; accepted: {next} or more"
                 );
                 let total = used.saturating_add(ITERATIONS);
                 return Err(RequestError::usage(error)

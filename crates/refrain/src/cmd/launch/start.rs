@@ -11,10 +11,11 @@ use refrain_app::options::work::WordArgs;
 use refrain_app::resolve::{StartLoop, Words};
 use refrain_app::verbs::start::{PreparedLoop, StartedLoop, prepare};
 use refrain_app::{Action, Context, RequestError};
+use refrain_core::sandbox::Mechanism;
 use refrain_engine::sandbox;
 
 use crate::cmd::plan::run::{self as plan, ByTag};
-use crate::render::gated;
+use crate::render::gates;
 use crate::run::{self, ShowArgs};
 use crate::{out, values};
 
@@ -71,7 +72,7 @@ impl Args {
             && is_number(word)
         {
             let error = format!(
-                "{word}: accepted is a number alone, or a task; --iterations {word} sets the maximum of iterations beside a task"
+                "{word}: accepted: a number alone, or a task; --iterations {word} sets the maximum of iterations beside a task"
             );
             return Err(RequestError::usage(error));
         }
@@ -133,7 +134,9 @@ fn probe_sandbox(context: &Context, prepared: &PreparedLoop, show: &ShowArgs) ->
         return None;
     }
     let host = context.host.clone();
-    std::thread::Builder::new().spawn(move || sandbox::probe_machine(&host).is_ok()).ok()
+    std::thread::Builder::new()
+        .spawn(move || sandbox::probe_machine(&host, Mechanism::default()).is_ok())
+        .ok()
 }
 
 /// Whether the user at the terminal, if there is one, trusts the gates that the project offers.
@@ -146,7 +149,7 @@ fn accepts_gates(
     if gates.is_empty() || !values::can_ask(context) || matches!(request.words, Some(Words::Stdin)) {
         return Ok(false);
     }
-    out::tell(&gated::offered(gates));
+    out::tell(&gates::offered(gates));
     values::confirm("Trust these commands and use them as gates? [y/N] ")
 }
 

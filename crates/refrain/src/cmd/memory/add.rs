@@ -26,7 +26,7 @@ pub(super) struct Args {
 
 fn importance(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|number| (0.0..=1.0).contains(number));
-    number.ok_or_else(|| "accepted is a number from 0 to 1, like 0.7".to_owned())
+    number.ok_or_else(|| "accepted: a number from 0 to 1, like 0.7".to_owned())
 }
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
@@ -35,7 +35,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let longest = args.kind.longest();
     if words.len() > longest {
         let error =
-            format!("TEXT has {} bytes; accepted are at most {longest} for a {}", words.len(), args.kind);
+            format!("TEXT has {} bytes; accepted: at most {longest} for a {}", words.len(), args.kind);
         return Err(
             RequestError::usage(error).hint("several short memories are found better than a long one")
         );
@@ -43,7 +43,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let kept = service.remember(args.kind, &words, args.importance)?;
     out::print(&format!("{}\n", kept.id));
     if kept.is_standing() && args.importance < STANDING {
-        out::tell_line("", "note: it was said before, and is told to every loop of the project from now on");
+        out::tell_line("", "note: it was said before, and every loop of the project gets it from now on");
     }
     Ok(Code::Done.into())
 }

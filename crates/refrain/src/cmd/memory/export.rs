@@ -3,7 +3,7 @@ use std::process::ExitCode;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::memory::{Kind, Memory};
 
-use super::{list, told};
+use super::{list, table};
 use crate::{out, values};
 
 /// Print all memories as Markdown or JSON
@@ -37,7 +37,7 @@ fn markdown(memories: &[Memory]) -> String {
     projects.sort_unstable();
     projects.dedup();
     for project in projects {
-        text.push_str(&format!("\n## {}\n", told::flat(project)));
+        text.push_str(&format!("\n## {}\n", table::flat(project)));
         for kind in Kind::ALL {
             let of: Vec<_> = memories.iter().filter(|it| it.project == project && it.kind == kind).collect();
             if of.is_empty() {
@@ -46,8 +46,8 @@ fn markdown(memories: &[Memory]) -> String {
             text.push_str(&format!("\n### {}\n\n", heading(kind)));
             for it in of {
                 let source = it.source.as_ref().map(|id| format!(", loop {id}")).unwrap_or_default();
-                let words = told::flat(&it.text);
-                text.push_str(&format!("- {words} ({}, {}{source})\n", it.id, told::day(it, &zone)));
+                let words = table::flat(&it.text);
+                text.push_str(&format!("- {words} ({}, {}{source})\n", it.id, table::day(it, &zone)));
             }
         }
     }

@@ -6,7 +6,7 @@ use refrain_core::LoopId;
 use refrain_core::memory::{Memory, MemoryId};
 use refrain_engine::{MemoryFilter, Service};
 
-use super::{list, told};
+use super::{list, table};
 use crate::out;
 
 /// Delete memories for good
@@ -38,11 +38,11 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let service = context.service()?;
     let meant = meant(&service, args)?;
     if args.all && !args.yes {
-        let error = format!("--all would forget {} for good", told::counted(meant.len()));
+        let error = format!("--all would forget {} for good", table::counted(meant.len()));
         return Err(RequestError::usage(error).hint("--all --yes does; refrain memory export keeps a copy"));
     }
     let gone = service.forget(&meant)?;
-    out::print(&format!("{} forgotten\n", told::counted(gone)));
+    out::print(&format!("{} forgotten\n", table::counted(gone)));
     Ok(Code::Done.into())
 }
 

@@ -4,7 +4,7 @@ use refrain_app::{Code, Context, RequestError};
 use refrain_core::memory::{Kind, Memory};
 use refrain_engine::{MemoryFilter, Service};
 
-use super::told;
+use super::table;
 use crate::out;
 
 /// List the memories of this project, newest first
@@ -29,7 +29,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let memories = service.memories(&which(&service, args.kind, args.all_projects))?;
     match args.json {
         true => out::print_json(&memories)?,
-        false => told::print(
+        false => table::print(
             &memories.iter().collect::<Vec<&Memory>>(),
             args.all_projects,
             "Nothing is remembered.\n",

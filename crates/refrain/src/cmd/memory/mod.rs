@@ -10,7 +10,7 @@ mod list;
 pub(super) mod proposals;
 mod reflect;
 mod search;
-mod told;
+mod table;
 
 use std::process::ExitCode;
 

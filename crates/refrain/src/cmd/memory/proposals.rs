@@ -5,7 +5,7 @@ use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::evolution::{FirstPass, Proposal, ProposalState};
 use refrain_core::text::{printable, squeeze};
-use refrain_engine::{EvolutionError, Proposed};
+use refrain_engine::{EvolutionError, ProposalEffect};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -38,9 +38,9 @@ pub(in crate::cmd) struct Row {
     after: Option<FirstPass>,
 }
 
-impl From<Proposed> for Row {
-    fn from(proposed: Proposed) -> Self {
-        let Proposed { proposal, patch, measured } = proposed;
+impl From<ProposalEffect> for Row {
+    fn from(proposed: ProposalEffect) -> Self {
+        let ProposalEffect { proposal, patch, measured } = proposed;
         let (before, after) = measured.unzip();
         Self { proposal, patch, before, after }
     }
@@ -67,8 +67,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
 }
 
 /// A proposal in a line; in full if it was asked for by name.
-fn told(proposed: &Proposed, is_whole: bool) -> String {
-    let Proposed { proposal, patch, measured } = proposed;
+fn told(proposed: &ProposalEffect, is_whole: bool) -> String {
+    let ProposalEffect { proposal, patch, measured } = proposed;
     let line = |text: &str| squeeze(&printable(text));
     let standing = match (proposal.standing, patch) {
         (ProposalState::Open, Some(_)) => "open",

@@ -3,7 +3,7 @@ use std::process::ExitCode;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::memory::Memory;
 
-use super::told;
+use super::table;
 use crate::out;
 
 /// Search memories by their subject, best match first
@@ -28,7 +28,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let service = context.service()?;
     let words = args.words.join(" ");
     if words.trim().is_empty() {
-        return Err(RequestError::usage("QUERY is empty; accepted is what memories are about"));
+        return Err(RequestError::usage("QUERY is empty; accepted: what memories are about"));
     }
     let found = service.search_memories(&words, args.all_projects, context.has_variables())?;
     if let Some(trouble) = &found.trouble {
@@ -38,7 +38,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     match args.json {
         true => out::print_json(&memories)?,
         false => {
-            told::print(&memories, args.all_projects, "Nothing that is remembered has to do with that.\n")
+            table::print(&memories, args.all_projects, "Nothing that is remembered has to do with that.\n")
         }
     }
     Ok(Code::Done.into())

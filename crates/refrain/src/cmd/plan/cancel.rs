@@ -5,7 +5,7 @@ use refrain_app::{Code, Context, RequestError};
 use refrain_core::view::StatusWord;
 use refrain_core::view::plan::PlanStatus;
 
-use super::which::WhichArgs;
+use super::selection::WhichArgs;
 use crate::cmd::control::cancel::cancel;
 use crate::out;
 
@@ -27,8 +27,9 @@ pub(crate) struct Args {
 /// Asks for the end; returns once the plan has received the request.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
-    let could_be = |plan: &PlanStatus| !matches!(plan.status, StatusWord::Completed | StatusWord::Cancelled);
-    let id = args.which.only(&service, "refrain plan cancel", could_be)?;
+    let is_candidate =
+        |plan: &PlanStatus| !matches!(plan.status, StatusWord::Completed | StatusWord::Cancelled);
+    let id = args.which.only(&service, "refrain plan cancel", is_candidate)?;
     out::print(&cancel(context, &service, &id, args.now, Slow::Note(&mut out::tell_slow))?);
     Ok(Code::Done.into())
 }

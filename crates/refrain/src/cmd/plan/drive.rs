@@ -24,7 +24,7 @@ pub(super) fn in_foreground(
     let (id, follower) = (runner.id().clone(), runner.follow());
     run::note_objection(context, show, out::is_watched());
     let progress = show.progress();
-    // What was said when it was started need not be said again when it goes on.
+    // What was said when it was started need not be said again when it continues.
     let seq = runner.state().seq;
     let past = if seq > 1 { seq.saturating_sub(1) } else { 0 };
     let screen = (progress.is_some() || show.events).then(|| {

@@ -4,23 +4,23 @@ use refrain_app::{Action, Context, RequestError};
 
 mod cancel;
 pub(crate) mod drive;
-mod look;
 mod new;
 mod pause;
+mod preview;
 mod rehearsal;
 mod resume;
 pub(crate) mod run;
+mod selection;
 mod status;
 mod tune;
 mod watch;
 mod waves;
-mod which;
 
 use std::process::ExitCode;
 
 pub(crate) use {rehearsal::Rehearsal, tune::Tuned};
 
-use look::{check, show};
+use preview::{check, show};
 pub(crate) use {resume::resume, watch::watch};
 
 #[derive(Debug, clap::Args)]

@@ -6,7 +6,7 @@ use refrain_app::verbs::new_plan::{NewPlan, new_plan};
 use refrain_app::{Code, Context, RequestError};
 use refrain_engine::config::Command;
 
-use super::look::check;
+use super::preview::check;
 use crate::out;
 
 /// Have an agent write a plan for you to edit

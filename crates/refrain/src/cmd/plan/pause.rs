@@ -3,7 +3,7 @@ use std::process::ExitCode;
 use refrain_app::verbs::Slow;
 use refrain_app::{Code, Context, RequestError};
 
-use super::which::WhichArgs;
+use super::selection::WhichArgs;
 use crate::cmd::control::pause::pause;
 use crate::out;
 

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use refrain_app::plan::Prepared;
-use refrain_app::{Code, RequestError};
+use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::plan::TaskId;
 use refrain_core::plan::view::{Checked, Waves};
@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::waves;
 use crate::out;
-use crate::plan::telling;
+use crate::plan::narrator;
 
 /// What `plan run --dry-run --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -42,8 +42,9 @@ struct TaskPreview {
     tokens: u64,
 }
 
-/// Prints it, unless a run would be refused.
+/// Prints it; refuses what a run would refuse.
 pub(super) fn show(
+    context: &Context,
     prepared: &Prepared,
     texts: &Texts<'_>,
     name: Option<&LoopId>,
@@ -63,9 +64,10 @@ pub(super) fn show(
     };
     if json {
         out::print_json(&rehearsal)?;
+        prepared.check_trust(context)?;
         return Ok(Code::Done.into());
     }
-    let mut text = telling::header(spec, &spec.limits, out::terminal_width());
+    let mut text = narrator::header(spec, &spec.limits, out::terminal_width());
     text.push_str(&waves::text(&rehearsal.waves));
     let all: u64 = rehearsal.told.iter().map(|told| told.tokens).sum();
     if let Some(longest) = rehearsal.told.iter().max_by_key(|told| told.tokens) {
@@ -79,6 +81,7 @@ pub(super) fn show(
     out::print(&text);
     let notes = notes.iter().cloned().chain(prepared.over_budget(texts));
     notes.for_each(|note| out::tell_line("", &format!("note: {note}")));
+    prepared.check_trust(context)?;
     out::tell_line("", "nothing was begun; without --dry-run it is");
     Ok(Code::Done.into())
 }

@@ -14,8 +14,8 @@ use refrain_core::{LoopId, values as core_values};
 use refrain_engine::Service;
 
 use super::drive;
-use super::which::WhichArgs;
-use crate::cmd::launch::resume::configured;
+use super::selection::WhichArgs;
+use crate::cmd::launch::resume::with_configuration;
 use crate::run::ShowArgs;
 
 /// Resume a stopped or crashed plan, and retry its blocked tasks
@@ -48,11 +48,11 @@ pub(crate) struct Args {
 /// Takes the plan over and drives it, here or in a process of its own.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.open(&context.dir, args.yes)?;
-    let could_be = |plan: &PlanStatus| {
+    let is_candidate = |plan: &PlanStatus| {
         let is_over = matches!(plan.status, StatusWord::Completed | StatusWord::Cancelled);
         plan.status.has_stopped() && !is_over
     };
-    let id = args.which.only(&service, "refrain plan resume", could_be)?;
+    let id = args.which.only(&service, "refrain plan resume", is_candidate)?;
     let grant = PlanGrant {
         per_task: args.max_iterations_per_task,
         total: args.max_total_iterations,
@@ -70,7 +70,7 @@ pub(crate) fn resume(
     show: &ShowArgs,
 ) -> Result<ExitCode, RequestError> {
     let runner = app::resume_plan(context, service, id, grant)?;
-    let show = configured(context, service, show);
+    let show = with_configuration(context, service, show);
     match show.detach {
         true => {
             context.check(Action::Detach)?;

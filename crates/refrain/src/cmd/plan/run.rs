@@ -4,9 +4,9 @@ use std::process::ExitCode;
 use std::str::FromStr;
 
 use camino::Utf8PathBuf;
-use refrain_app::options::adapted::{Adapted, Difference};
 use refrain_app::options::git::GitArgs;
 use refrain_app::options::heading;
+use refrain_app::options::variants::{Adapted, Difference};
 use refrain_app::options::work::{PromiseArgs, TaskArgs, WordArgs, WorkArgs};
 use refrain_app::plan::{HowArgs, Prepared, RunPlan, SourceArgs, SpecArgs};
 use refrain_app::{Action, Context, RequestError, trust};
@@ -137,7 +137,7 @@ pub(in crate::cmd) fn run_plan(
     let prepared = Prepared::runnable(context, request, &mut out::tell_note)?;
     let texts = prepared.texts(context)?;
     if dry_run {
-        return rehearsal::show(&prepared, &texts, name.as_ref(), show.json);
+        return rehearsal::show(context, &prepared, &texts, name.as_ref(), show.json);
     }
     prepared.check_trust(context)?;
     let too_long = prepared.over_budget(&texts);

@@ -2,7 +2,7 @@ use std::process::ExitCode;
 
 use refrain_app::{Context, RequestError};
 
-use super::which::WhichArgs;
+use super::selection::WhichArgs;
 use crate::cmd::inspect::status;
 
 /// Show the waves and tasks of a plan, and what is blocked and why

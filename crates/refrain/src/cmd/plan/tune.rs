@@ -21,7 +21,7 @@ use refrain_engine::{Service, chain, tool};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::which;
+use super::selection;
 use crate::out;
 use crate::run::ShowArgs;
 
@@ -79,8 +79,9 @@ pub(crate) struct Tuned {
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let (plan, task_id) = which_task(args, &service)?;
-    let could_be = |plan: &PlanStatus| plan.status.has_stopped() && !plan.blocked.is_empty();
-    let id = which::only(&service, (plan.as_ref(), args.tag.as_deref()), "refrain plan tune", could_be)?;
+    let is_candidate = |plan: &PlanStatus| plan.status.has_stopped() && !plan.blocked.is_empty();
+    let id =
+        selection::only(&service, (plan.as_ref(), args.tag.as_deref()), "refrain plan tune", is_candidate)?;
     let state = service.plan(&id)?;
     let task = task(task_id, &state)?;
     let tried = service
@@ -141,16 +142,14 @@ fn task(named: Option<TaskId>, state: &PlanState) -> Result<TaskId, RequestError
                 .hint(format!("refrain plan status {id} shows those that there are")))
         }
         (Some(task), stopped) if !stopped.contains(task) => {
-            let error = format!("task {task} of {id} did not stop; accepted is one that was tried in vain");
+            let error = format!("task {task} of {id} did not stop; accepted: one that was tried in vain");
             let error = RequestError::new(Code::Refused, error);
             Err(if stopped.is_empty() { error } else { error.hint(format!("those are: {}", list(stopped))) })
         }
         (Some(task), _) => Ok(task.clone()),
         (None, [only]) => Ok(only.clone()),
         (None, []) => Err(RequestError::new(Code::Refused, format!("no task of {id} was tried in vain"))),
-        (None, several) => {
-            Err(RequestError::usage(format!("TASK is needed: accepted are {}", list(several))))
-        }
+        (None, several) => Err(RequestError::usage(format!("TASK is needed: accepted: {}", list(several)))),
     }
 }
 
@@ -170,7 +169,7 @@ fn words(
     if let Some(words) = own {
         return match words.trim().is_empty() {
             true => {
-                Err(RequestError::usage("the words are empty; accepted is what the next agent is to be told"))
+                Err(RequestError::usage("the words are empty; accepted: what the next agent is to be told"))
             }
             false => Ok(Some(words)),
         };
@@ -184,7 +183,7 @@ fn words(
         Ok(words) => words,
         Err(said) => {
             let said = refrain_core::text::squeeze(&printable(&said));
-            let error = format!("{} proposed nothing behind REFINEMENT: {said}", reviewer.program);
+            let error = format!("{} proposed nothing after REFINEMENT: {said}", reviewer.program);
             return Err(RequestError::new(Code::Failed, error).hint("--words TEXT says it in your own words"));
         }
     };
@@ -226,7 +225,7 @@ fn edited(context: &Context, proposed: &str) -> Result<String, RequestError> {
     file.write_all(proposed.as_bytes()).map_err(|error| failed("it cannot be written", &error))?;
     let words = crate::values::editor(context)?.unwrap_or_else(|| vec!["vi".to_owned()]);
     let Some((program, args)) = words.split_first() else {
-        return Err(RequestError::usage("EDITOR is empty; accepted is a command line"));
+        return Err(RequestError::usage("EDITOR is empty; accepted: a command line"));
     };
     let args: Vec<&OsStr> = args.iter().map(OsStr::new).chain([file.path().as_os_str()]).collect();
     let is_well = tool::at_terminal(program, &args, context.dir.as_std_path());

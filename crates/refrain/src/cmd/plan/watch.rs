@@ -6,8 +6,8 @@ use refrain_core::view::StatusWord;
 use refrain_engine::{PlanFollower, Service};
 
 use crate::out::{self, Target};
-use crate::plan::board::{self, Art};
 use crate::plan::screen::PlanScreen;
+use crate::plan::status_text::{self, Art};
 use crate::render::phrase;
 
 /// Shows the plan's status, and then its events until it has stopped; scripts get every event.
@@ -20,7 +20,7 @@ pub(crate) fn watch(
     let progress = (!events).then_some(Target::Stdout);
     let past = if events { 0 } else { state.seq };
     if !events {
-        out::print(&board::text(&service.plan_status(id)?, Art::current(), refrain_engine::now()));
+        out::print(&status_text::text(&service.plan_status(id)?, Art::current(), refrain_engine::now()));
     }
     let mut screen = PlanScreen::new(progress, events, past);
     screen.join(service, &state);

@@ -87,23 +87,23 @@ type LoopMatch = fn(&Brief) -> bool;
 
 /// Which loops each verb can mean, with an ID as without one.
 const MEANT: [(&str, LoopMatch); 19] = [
-    ("answer", steer::could_be),
-    ("approve", approve::could_be),
-    ("archive", archive::could_be),
-    ("cancel", cancel::could_be),
+    ("answer", steer::is_candidate),
+    ("approve", approve::is_candidate),
+    ("archive", archive::is_candidate),
+    ("cancel", cancel::is_candidate),
     ("diff", any),
-    ("discard", archive::could_be),
+    ("discard", archive::is_candidate),
     ("export", any),
     ("logs", any),
-    ("merge", merge::could_be),
-    ("move", move_loop::could_be),
+    ("merge", merge::is_candidate),
+    ("move", move_loop::is_candidate),
     ("open", any),
-    ("pause", pause::could_be),
+    ("pause", pause::is_candidate),
     ("report", any),
-    ("resume", resume::could_be),
+    ("resume", resume::is_candidate),
     ("show", any),
     ("status", any),
-    ("steer", steer::could_be),
+    ("steer", steer::is_candidate),
     ("verify", any),
     ("watch", any),
 ];
@@ -137,8 +137,8 @@ fn with_values(verbs: Command) -> Command {
             })
         })
     });
-    MEANT.iter().fold(verbs, |verbs, (verb, could_be)| {
-        let ids = ArgValueCandidates::new(|| ids(*could_be));
+    MEANT.iter().fold(verbs, |verbs, (verb, is_candidate)| {
+        let ids = ArgValueCandidates::new(|| ids(*is_candidate));
         let with_ids = |arg: Arg| if arg.get_id() == "id" { arg.add(ids.clone()) } else { arg };
         verbs.mut_subcommand(verb, |verb| verb.mut_args(with_ids))
     })
@@ -185,13 +185,13 @@ fn settings() -> Option<Settings> {
 }
 
 /// The ids of possible loops, last touched first, each with its status.
-fn ids(could_be: LoopMatch) -> Vec<CompletionCandidate> {
+fn ids(is_candidate: LoopMatch) -> Vec<CompletionCandidate> {
     let list = || {
         let context = values::read_environment(run_in()).ok()?;
         Service::open(&context.dir, context.host).ok()?.list().ok()
     };
     let meant = list().into_iter().flatten().filter_map(|row| match row {
-        Listed::Loop(status) if could_be(&status) => Some(status),
+        Listed::Loop(status) if is_candidate(&status) => Some(status),
         Listed::Loop(_) | Listed::Damaged(_) => None,
     });
     meant.enumerate().map(|(place, status)| candidate(&status).display_order(Some(place))).collect()

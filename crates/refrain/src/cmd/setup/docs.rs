@@ -19,18 +19,11 @@ const WIDEST: usize = 100;
 
 /// Prints a page, or the list of all: on a terminal in styles and through the pager, elsewhere the Markdown text.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
-    let text = match &args.topic {
-        None => list(),
+    let text = match args.topic.as_deref() {
+        None | Some("index") => list(),
         Some(topic) => match book::find(topic) {
             Ok(page) => without_comments(page.text),
-            Err(nearest) => {
-                let refusal = RequestError::usage(format!("unknown topic '{topic}'"));
-                let refusal = match nearest {
-                    Some(meant) => refusal.hint(format!("did you mean refrain docs {meant}?")),
-                    None => refusal,
-                };
-                return Err(refusal.hint("refrain docs lists all topics"));
-            }
+            Err(nearest) => return Err(unknown(topic, nearest)),
         },
     };
     match out::terminal_width() {
@@ -38,6 +31,21 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         None => out::print_whole(&text)?,
     }
     Ok(Code::Done.into())
+}
+
+fn unknown(topic: &str, nearest: Option<&str>) -> RequestError {
+    let topics: Vec<_> = book::PAGES.iter().map(|page| page.topic).collect();
+    let refusal = RequestError::usage(format!("unknown topic '{topic}'"));
+    match topic {
+        "cli" => refusal.hint("refrain --help lists all verbs, refrain VERB --help explains one"),
+        "architecture" => refusal.hint("it is in the source code, for developers: docs/architecture.md"),
+        "contributing" => refusal.hint("it is in the source code, for developers: CONTRIBUTING.md"),
+        _ => match nearest {
+            Some(meant) => refusal.hint(format!("did you mean refrain docs {meant}?")),
+            None => refusal.hint(format!("accepted: index, {}", topics.join(", "))),
+        },
+    }
+    .hint("refrain docs lists all topics")
 }
 
 /// The text without the comments of its authors, which say which examples a test runs.

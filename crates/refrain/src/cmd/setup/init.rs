@@ -1,14 +1,17 @@
 use std::process::ExitCode;
 
 use clap::ValueEnum;
+use refrain_app::plan::SourceArgs;
+use refrain_app::trust::Trustable;
 use refrain_app::verbs::initialize::{Initialize, initialize};
 use refrain_app::{Code, Context, RequestError};
+use refrain_core::formats::detect::Offer;
 use refrain_core::spec::AgentKind;
 use refrain_core::text::printable;
 use refrain_engine::config::{Chosen, ProjectFile};
 use refrain_engine::{Choices, Extras, FileAction, GitUse, Prepared, Service};
 
-use crate::render::gated;
+use crate::render::gates;
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
@@ -66,9 +69,10 @@ impl From<Git> for GitUse {
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let mut choices = choices(&service, args)?;
+    let offer = service.offer(&service.project().worktree)?;
     let asks = values::can_ask(context) && !args.yes && !args.dry_run && has_no_file(context, &service)?;
     if asks {
-        choices = ask(&service, choices)?;
+        choices = ask(&offer, choices)?;
     }
     let request = Initialize {
         extras: Extras { make: args.make, vscode: args.vscode },
@@ -79,13 +83,34 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let (files, is_trusted) = initialize(context, &service, &request)?;
     let mut text: String = files.iter().map(|file| told(file, args.dry_run)).collect();
     if !args.dry_run && files.iter().any(Prepared::is_new_configuration) {
-        text.push_str(match is_trusted {
-            true => "next: refrain start \"Fix the tests.\"\n",
-            false => "next: refrain trust, which shows refrain.toml and asks; until then it does not count\n",
+        text.push_str(&match is_trusted {
+            true => format!("next: {}\n", first_start(&request.choices, &offer)),
+            false => format!("next: {}\n", how_to_trust(context, &service)?),
         });
     }
     out::print(&text);
     Ok(Code::Done.into())
+}
+
+/// A start that works here.
+fn first_start(choices: &Choices, offer: &Offer) -> String {
+    let goal = if offer.has_required() { "Fix the tests." } else { "Write the first test." };
+    match choices.agent {
+        Some(_) => format!("refrain start \"{goal}\""),
+        None => format!(
+            "install an agent, then refrain start --agent claude \"{goal}\"; refrain demo needs no agent"
+        ),
+    }
+}
+
+/// What the user types to trust the new file: at a terminal a question, elsewhere the hash of what is there.
+fn how_to_trust(context: &Context, service: &Service) -> Result<String, RequestError> {
+    let until = "until then refrain.toml does not count";
+    if values::can_ask(context) {
+        return Ok(format!("refrain trust, which shows refrain.toml and asks; {until}"));
+    }
+    let hash = Trustable::of(context, service, &SourceArgs::default())?.hash();
+    Ok(format!("refrain trust --show, then refrain trust --hash {hash}; {until}"))
 }
 
 fn has_no_file(context: &Context, service: &Service) -> Result<bool, RequestError> {
@@ -114,13 +139,13 @@ fn choices(service: &Service, args: &Args) -> Result<Choices, RequestError> {
 fn agent(name: &str) -> Result<AgentKind, RequestError> {
     let known = AgentKind::named(name).filter(|kind| kind.program().is_some());
     known.ok_or_else(|| {
-        RequestError::usage(format!("--agent {name}: accepted are claude, codex, opencode, gemini"))
+        RequestError::usage(format!("--agent {name}: accepted: claude, codex, opencode, gemini"))
             .hint("refrain config set start.command CMD names another program for all your projects")
     })
 }
 
 /// Asks the questions; the choices so far are the defaults.
-fn ask(service: &Service, choices: Choices) -> Result<Choices, RequestError> {
+fn ask(offer: &Offer, choices: Choices) -> Result<Choices, RequestError> {
     let default = choices.agent.as_deref().unwrap_or("none");
     let agent = loop {
         let answer = values::ask("Agent: claude, codex, opencode, gemini or none?", default)?;
@@ -132,9 +157,8 @@ fn ask(service: &Service, choices: Choices) -> Result<Choices, RequestError> {
             },
         }
     };
-    let offer = service.offer(&service.project().worktree)?;
-    let gates = if offer.gates.iter().any(|gate| gate.hard) {
-        out::tell(&gated::offered(&offer.gates));
+    let gates = if offer.has_required() {
+        out::tell(&gates::offered(&offer.gates));
         yes_or_no("Use these gates? yes or no", choices.gates)?
     } else {
         out::tell("No test was found that could be a gate: add one with refrain start --gate CMD.\n");
@@ -180,7 +204,7 @@ fn told(Prepared { path, fate }: &Prepared, is_rehearsal: bool) -> String {
     match fate {
         FileAction::Made(text) => format!("{path}: {would}written\n{}", rehearsed(text)),
         FileAction::Added(text) => {
-            format!("{path}: {would}added to, behind what it holds\n{}", rehearsed(text))
+            format!("{path}: {would}added to, after what it holds\n{}", rehearsed(text))
         }
         FileAction::Left => format!("{path}: left as it is\n"),
         FileAction::ByHand { why, text } => {

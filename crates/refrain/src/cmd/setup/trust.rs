@@ -86,7 +86,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     if args.hash.is_none() {
         if !stdin().is_terminal() {
             let error =
-                "refrain trust without a terminal: accepted is --hash with what refrain trust --show prints";
+                "refrain trust without a terminal: accepted: --hash with what refrain trust --show prints";
             return Err(RequestError::usage(error).hint(format!("refrain trust --hash {hash}")));
         }
         if !values::confirm("Trust it? [y/N] ")? {

@@ -12,7 +12,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_owned()
 }
 
-/// The commands of Refrain's in the tables, each with what is typed behind it.
+/// The commands of Refrain's in the tables, each with what is typed after it.
 fn commands(text: &str) -> Vec<(String, String)> {
     let cells =
         text.lines().filter(|line| line.starts_with("| `/")).filter_map(|line| line.split(" | ").nth(1));

@@ -164,11 +164,11 @@ fn the_configuration_has_modes_of_its_own_and_in_place_of_built_in_ones() {
     for (words, said) in [
         (
             ["--mode", "polsh"].as_slice(),
-            "--mode polsh: there is no such mode; accepted are empty, implement, polish, research; did you mean polish?",
+            "--mode polsh: there is no such mode; accepted: empty, implement, polish, research; did you mean polish?",
         ),
         (
             &["--mode", "zzz"],
-            "--mode zzz: there is no such mode; accepted are empty, implement, polish, research\n",
+            "--mode zzz: there is no such mode; accepted: empty, implement, polish, research\n",
         ),
         (&["--mode", "empty"], "the prompt is empty"),
         (&["--mode", ""], "a value is required for '--mode <NAME>'"),
@@ -180,8 +180,8 @@ fn the_configuration_has_modes_of_its_own_and_in_place_of_built_in_ones() {
         assert!(refused.stderr.contains(said), "{words:?}: {}", refused.stderr);
     }
     for (words, said) in [
-        (["research", "0"].as_slice(), "0: accepted are whole numbers in 1..=200"),
-        (&["research", "201"], "201: accepted are whole numbers in 1..=200"),
+        (["research", "0"].as_slice(), "0: accepted: whole numbers from 1 to 200"),
+        (&["research", "201"], "201: accepted: whole numbers from 1 to 200"),
         (&["implement", "9", "--infinite"], "--infinite: not with the number 9"),
         (&["implement", "9", "--exact", "3"], "--exact: not with the number 9"),
         (&["implement", "9", "-m", "3"], "--max-iterations: not with the number 9"),

@@ -531,7 +531,7 @@ fn a_session_that_forgot_its_loop_is_told_of_it() {
     assert_eq!(resumed.lines().next(), Some("process"), "whatever began it");
 }
 
-/// What a person types behind a session's command.
+/// What a person types after a session's command.
 fn types(sandbox: &Sandbox, command: &str, id: &str, text: &str, more: &[&str]) -> Run {
     let words =
         ["tick", "begin", command, "--agent", "claude", "--session-id", id, "--name", id, "--args", "-"];
@@ -561,7 +561,7 @@ fn the_lines_of_the_seed_work_as_they_are_printed() {
         ("--worktree Fix it.", "--worktree: not in a session, which works where it is"),
         ("--max-cost 5 Fix it.", "--max-cost: a session says its tokens"),
         ("--gate 'Fix it.", "a quotation has no end"),
-        ("5 Fix it.", "5: accepted is a number alone, or a task"),
+        ("5 Fix it.", "5: accepted: a number alone, or a task"),
     ] {
         let run = types(&sandbox, COMMAND, "none", text, &["--mode", "implement"]).with_code(1);
         assert!(run.stderr.contains(says), "{text}: {}", run.stderr);

@@ -185,7 +185,7 @@ fn what_cannot_be_meant_is_refused() {
     let agent = helpless(&sandbox);
     for (more, words) in [
         (&["--stuck-threshold", "0"][..], "--stuck-threshold"),
-        (&["--on-stuck", "panic"], "accepted are stop, ask, model=NAME and agent=NAME"),
+        (&["--on-stuck", "panic"], "accepted: stop, ask, model=NAME and agent=NAME"),
         (&["--on-stuck", "agent=nobody"], "--on-stuck agent=nobody: there is no such agent"),
         (&["--on-stuck", "model=big"], "a generic command cannot be told its model"),
     ] {

@@ -5,10 +5,10 @@ use crate::{CLAIM, sandbox};
 
 /// A command line, and the words of its message: the value, and what is accepted.
 const CASES: &[(&[&str], &[&str])] = &[
-    (&["start", "--command", "true", "--exact", "0", "p"], &["'0'", "1..=200"]),
-    (&["research", "--iterations", "0"], &["'0'", "1..=200"]),
-    (&["implement", "0"], &["0", "1..=200", "--infinite has no maximum"]),
-    (&["run", "task", "README.md", "-n", "0"], &["'0'", "1..=200"]),
+    (&["start", "--command", "true", "--exact", "0", "p"], &["'0'", "1 to 200"]),
+    (&["research", "--iterations", "0"], &["'0'", "1 to 200"]),
+    (&["implement", "0"], &["0", "1 to 200", "--infinite has no maximum"]),
+    (&["run", "task", "README.md", "-n", "0"], &["'0'", "1 to 200"]),
     (&["run", "!!", "README.md"], &["'!!'", "a-z"]),
     (&["run", "task", "missing.md"], &["missing.md"]),
     (&["resume", "job", "--max-cost", "free"], &["'free'", "--max-cost"]),
@@ -34,27 +34,42 @@ const CASES: &[(&[&str], &[&str])] = &[
     (&["open", "Bad"], &["'Bad'", "a-z"]),
     (&["report", "Bad"], &["'Bad'", "a-z"]),
     (&["export", "job", "--as", "yaml"], &["'yaml'", "synthex", "json"]),
-    (&["plan", "run", "--jobs", "0"], &["'0'", "1..=64"]),
+    (&["plan", "run", "--jobs", "0"], &["'0'", "1 to 64"]),
     (&["plan", "check", "--plan", "missing.md"], &["missing.md"]),
-    (&["plan", "waves", "--jobs", "many"], &["'many'", "1..=64"]),
+    (&["plan", "waves", "--jobs", "many"], &["'many'", "1 to 64"]),
     (&["plan", "show", "1", "--max-spec-tokens", "x"], &["'x'", "--max-spec-tokens"]),
     (&["plan", "status", "Bad"], &["'Bad'", "a-z"]),
-    (&["plan", "resume", "-n", "0"], &["'0'", "1..="]),
+    (&["plan", "resume", "-n", "0"], &["'0'", "from 1 on"]),
     (&["plan", "pause", "Bad"], &["'Bad'", "a-z"]),
     (&["plan", "cancel", "Bad"], &["'Bad'", "a-z"]),
     (&["plan", "tune", "--name", "Bad", "1"], &["'Bad'", "a-z"]),
     (&["plugin", "install", "cursor"], &["'cursor'", "claude"]),
     (&["mcp", "--root", "nowhere"], &["--root", "nowhere"]),
-    (&["serve", "--port", "99999"], &["'99999'", "65535"]),
-    (&["serve", "--host", "somewhere"], &["somewhere"]),
+    (&["serve", "--port", "99999"], &["'99999'", "0 to 65535"]),
+    (&["serve", "--port", "x"], &["'x'", "0 to 65535"]),
+    (&["serve", "--host", "somewhere"], &["somewhere", "127.0.0.1"]),
+    (&["list", "--limit", "x"], &["'x'", "whole numbers"]),
+    (&["diff", "job", "--iteration", "x"], &["'x'", "from 1 on"]),
+    (&["start", "--command", "true", "--worktree", "--no-worktree", "p"], &["--worktree", "--no-worktree"]),
+    (&["start", "--command", "true", "--gate", "unit/tests=true", "p"], &["unit/tests", "a-z, 0-9 and '-'"]),
+    (&["start", "--command", "true", "--gate", "a\u{1}b=true", "p"], &["a-z, 0-9 and '-'"]),
+    (&["start", "--command", "true", "--gate-retries", "101", "p"], &["'101'", "0 to 100"]),
+    (&["start", "--command", "true", "--stuck-threshold", "x", "p"], &["'x'", "1 to 100"]),
+    (&["start", "--command", "true", "--sandbox-localhost", "0", "p"], &["'0'", "1 to 65535"]),
     (&["memory", "list", "--kind", "rumour"], &["'rumour'", "fact"]),
     (&["memory", "add", "--importance", "11", "x"], &["'11'"]),
     (&["memory", "forget", "--loop", "Bad"], &["'Bad'", "a-z"]),
     (&["config", "show", "--colour"], &["--colour"]),
     (&["config", "get", "start.nonsense"], &["nonsense", "max-iterations"]),
-    (&["config", "set", "start.max-iterations", "201"], &["201", "1..=200"]),
+    (&["config", "set", "start.max-iterations", "201"], &["201", "1 to 200"]),
+    (&["config", "set", "start.agent", "cluade"], &["cluade", "acp", "did you mean claude?"]),
+    (&["config", "set", "start.on-stuck", "agent=nosuch"], &["nosuch", "claude", "agents.NAME.command"]),
+    (&["config", "set", "start.agnt", "claude"], &["agnt", "did you mean agent?"]),
     (&["gc", "--colour"], &["--colour"]),
-    (&["docs", "nonsense"], &["nonsense"]),
+    (&["docs", "nonsense"], &["nonsense", "first-loop", "glossary"]),
+    (&["docs", "cli"], &["cli", "refrain VERB --help"]),
+    (&["docs", "architecture"], &["architecture", "docs/architecture.md"]),
+    (&["docs", "contributing"], &["contributing", "CONTRIBUTING.md"]),
     (&["plan", "new", " "], &["the idea is empty", "accepted"]),
     (&["init", "--colour"], &["--colour"]),
     (&["trust", "--hash", "xyz"], &["refrain.toml"]),
@@ -78,6 +93,11 @@ fn each_verb_refuses_a_bad_value_and_touches_nothing() {
         if run.code != 2 {
             say(format!("exit code {}", run.code));
         }
+        // Words of Rust's own parsers.
+        let rust = ["..=", "in string", "address syntax", "literal"];
+        rust.iter()
+            .filter(|word| run.stderr.contains(*word))
+            .for_each(|word| say(format!("{word:?} is no plain word")));
         names
             .iter()
             .filter(|name| !run.stderr.contains(*name))

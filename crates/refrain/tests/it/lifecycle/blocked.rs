@@ -1,6 +1,7 @@
 //! `status: blocked` in `state.md` between two iterations, which is granted one more; and an iteration's time limit,
 //! with the grace time after it.
 
+use rstest::rstest;
 use serde_json::json;
 
 use crate::{CLAIM, sandbox};
@@ -53,6 +54,47 @@ fn what_it_needs_is_told_in_its_own_words() {
         reason.starts_with("the agent asks: The key is in the safe.") && !reason.contains('\u{1b}'),
         "{reason}"
     );
+}
+
+/// An agent that knows only that its state file has keys.
+#[test]
+fn an_agent_that_is_blocked_needs_no_front_matter() {
+    let sandbox = sandbox();
+    let script = format!(
+        "test -e key && {CLAIM} && exit\nprintf 'status: blocked\\nquestion: Which key?\\n' > \"$REFRAIN_STATE_FILE\""
+    );
+    let agent = sandbox.agent("agent", &script);
+    let run = sandbox.refrain(&["start", "--command", &agent, "--name", "job", "Open it."]).with_code(14);
+    assert!(run.stdout.contains("the agent asks: Which key?"), "{}", run.stdout);
+    let status = sandbox.status("job");
+    assert_eq!((&status["question"], &status["charged"]), (&json!("Which key?"), &json!(2)));
+    testkit::write(&sandbox.project().join("key"), "");
+    sandbox.refrain(&["answer", "job", "The red one."]).with_code(0);
+    let state = std::fs::read_to_string(sandbox.project().join(".refrain/job/state.md")).unwrap();
+    assert!(state.starts_with("status: done\nquestion: Which key?\n"), "its claim came true: {state}");
+}
+
+#[rstest]
+#[case::a_claim("status: done\\n", "STATUS NOT READ", "`status: done` counts only in front matter")]
+#[case::another_loop(
+    "---\\nloop_id: other\\nstatus: blocked\\n---\\n",
+    "STATUS NOT READ",
+    "has the `loop_id` of another loop"
+)]
+#[case::another_word("---\\nstatus: stuck\\n---\\n", "STATUS NOT READ", "no readable status; accepted are")]
+#[case::a_question("question: A or B?\\n", "QUESTION NOT ASKED", "asks nothing without `status: blocked`")]
+fn what_does_not_count_in_the_state_file_is_said(
+    #[case] text: &str,
+    #[case] heading: &str,
+    #[case] hint: &str,
+) {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", &format!("printf -- '{text}' > \"$REFRAIN_STATE_FILE\""));
+    let words = ["start", "--command", &agent, "--name", "job", "-m", "2", "Open it."];
+    let run = sandbox.refrain(&words).with_code(10);
+    assert!(run.stdout.lines().any(|line| line.contains("state.md: ") && line.contains(hint)), "{run:?}");
+    let prompt = sandbox.kept_text("job", "0002", "prompt.md");
+    assert!(prompt.contains(heading) && prompt.contains(hint), "{prompt}");
 }
 
 #[test]

@@ -196,7 +196,19 @@ fn an_agent_that_does_not_say_what_it_costs_is_not_started_under_a_cap() {
         "{}",
         refused.stderr
     );
+    let cure = "refrain config set budget.max-cost-per-day none takes the cap back";
+    assert!(refused.stderr.contains(cure) && refused.stderr.contains("accepted: claude"), "{refused:?}");
+    for (words, fault) in [
+        (&["start", "--command", &command][..], "nothing says what it is to do"),
+        (&["start", "--agent", "nosuch", "p"], "there is no agent \"nosuch\""),
+    ] {
+        let refused = sandbox.refrain(words).with_code(2);
+        assert!(refused.stderr.contains(fault) && !refused.stderr.contains("budget."), "{refused:?}");
+    }
     assert_eq!(sandbox.snapshot(), before);
+    sandbox.refrain(&["config", "set", "budget.max-cost-per-day", "none"]).with_code(0);
+    sandbox.refrain(&["start", "--command", &command, "p"]).with_code(0);
+    sandbox.refrain(&["config", "set", "budget.max-cost-per-day", "10"]).with_code(0);
 
     // An agent that should report its cost, and does not.
     let silent = opencode(&sandbox, "says 'not yet' 0");

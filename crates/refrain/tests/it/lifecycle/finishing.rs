@@ -136,6 +136,8 @@ fn gates_decide_about_a_merge_with_what_was_committed_meanwhile() {
         "{}",
         refused.stderr
     );
+    let next = "--gate 'test=test ! -f broken' --worktree --git-workflow commit 'Merge work-job and make gate test pass.'";
+    assert!(refused.stderr.contains(next), "{}", refused.stderr);
     assert_eq!(head(&sandbox, "main"), before);
     sandbox.git(&["rm", "--quiet", "broken"]);
     sandbox.git(&["commit", "--quiet", "--message", "Mend it"]);
@@ -340,6 +342,9 @@ fn a_short_timeout_without_a_unit_is_named() {
     assert!(start("a", "20").contains("--timeout 20 is 20 seconds for each attempt"));
     assert!(!start("b", "20s").contains("seconds for each"));
     assert!(!start("c", "600").contains("seconds for each"));
+    let hasty = ["start", "--command", &agent, "--name", "d", "--timeout", "1ms", "-m", "1", "p"];
+    let said = sandbox.refrain(&hasty).stderr;
+    assert!(said.contains("--timeout 1ms ends each attempt in less than a second"), "{said}");
 }
 
 #[test]

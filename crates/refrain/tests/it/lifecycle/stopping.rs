@@ -59,7 +59,7 @@ fn more_steering_than_a_prompt_takes_is_wrong_usage() {
     let long = "x".repeat(8_193);
     let refused = sandbox.refrain(&["steer", "job", &long]).with_code(2);
     assert!(
-        refused.stderr.contains("8193 bytes of steering are too many; accepted are 1 to 8192"),
+        refused.stderr.contains("8193 bytes of steering are too many; accepted: 1 to 8192"),
         "{refused:?}"
     );
     sandbox.refrain(&["steer", "job", &long[..8_192]]).with_code(0);

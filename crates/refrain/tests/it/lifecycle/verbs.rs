@@ -214,6 +214,8 @@ fn an_archived_loop_is_out_of_the_list_its_name_is_free_and_resume_brings_it_bac
     assert!(std::path::Path::new(path.trim()).join("journal.jsonl").is_file(), "{path}");
     assert_eq!(sandbox.refrain(&["list", "--json"]).json(), json!([]));
     assert_eq!(sandbox.status("job")["status"], "iteration-cap", "it can still be read");
+    let again = sandbox.refrain(&["archive", "job"]).with_code(3).stderr;
+    assert!(again.contains("job is archived already") && again.contains("its name is free"), "{again}");
     let archived =
         |text: &str| text.lines().any(|line| line.starts_with("archived ") && line.ends_with(path.trim()));
     let text = sandbox.refrain(&["status", "job"]).with_code(0).stdout;

@@ -228,5 +228,5 @@ fn a_limit_of_a_loop_is_raised_and_not_taken_away() {
     let agent = sandbox.agent("silent", "echo x");
     sandbox.refrain(&["start", "--command", &agent, "--name", "job", "-m", "1", "p"]).with_code(10);
     let refused = sandbox.refrain(&["resume", "job", "--max-duration", "none"]).with_code(2);
-    assert!(refused.stderr.contains("--max-duration none: accepted is a total"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("--max-duration none: accepted: a total"), "{}", refused.stderr);
 }

@@ -156,7 +156,7 @@ fn what_is_not_refrains_stays_as_it_is() {
 fn a_mirror_that_there_is_none_of_is_refused() {
     let sandbox = sandbox();
     for (words, says) in [
-        (["start", "--mirror", "smoke", "p"].as_slice(), "accepted are ralph, synthex, descartes, randroid"),
+        (["start", "--mirror", "smoke", "p"].as_slice(), "accepted: ralph, synthex, descartes, randroid"),
         (&["start", "--scud-tag", "t", "--mirror", "synthex"], "accepted for a plan is scud"),
     ] {
         let refused = sandbox.refrain(words).with_code(2);
@@ -285,8 +285,8 @@ fn no_file_chooses_what_is_run() {
 #[case::long(json!({ "status": "x".repeat(1 << 20) }), "xxxx")]
 #[case::status(json!({ "status": "paused" }), "paused")]
 #[case::name(json!({ "loop_id": "../../up" }), "../../up")]
-#[case::path(json!({ "prompt_file": "../../../../etc/passwd" }), "accepted is a file of this project")]
-#[case::absolute(json!({ "prompt_file": "/etc/passwd" }), "accepted is a file of this project")]
+#[case::path(json!({ "prompt_file": "../../../../etc/passwd" }), "accepted: a file of this project")]
+#[case::absolute(json!({ "prompt_file": "/etc/passwd" }), "accepted: a file of this project")]
 #[case::control(json!({ "args": "--prompt 'a\u{1b}[2Jb'" }), "control characters")]
 #[case::option(json!({ "args": "--prompt '--settings {}'" }), "begin with a word")]
 #[case::option_in_a_file(json!({ "prompt_file": "option.md" }), "begin with a word")]

@@ -19,7 +19,7 @@ fn a_plan_that_handed_over_its_work_has_nothing_to_merge() {
 
     let before = sandbox.git(&["rev-parse", "main"]);
     let discarded = sandbox.refrain(&["discard", "fx"]).with_code(0);
-    assert_eq!(discarded.stderr, "");
+    assert_eq!(discarded.stderr, "note: fx is archived; it left no branch to remove\n");
     assert_eq!(sandbox.git(&["rev-parse", "main"]), before);
     assert_eq!(sandbox.git(&["for-each-ref", "refs/refrain", "refs/heads/refrain"]), "");
     assert_eq!(sandbox.refrain(&["list", "--json"]).json().as_array().unwrap().len(), 0);

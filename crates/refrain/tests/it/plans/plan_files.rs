@@ -102,7 +102,7 @@ fn waves_are_shown_with_what_each_task_comes_after() {
 #[test]
 fn a_plan_that_is_sound_is_told_so() {
     let sandbox = with("plan.md", PLAN);
-    let run = sandbox.refrain(&["plan", "check", "--plan", "plan.md"]).with_code(0);
+    let run = sandbox.refrain(&["plan", "check", "--plan", "plan.md", "--yes"]).with_code(0);
     assert_eq!(run.stdout, "plan: 6 tasks, 5 of them to do, in 3 waves\n  nothing is wrong with it\n");
     let odd = with(".scud/tasks/auth.json", AUTH);
     let run = odd.refrain(&["plan", "check", "--json"]).with_code(0).json();
@@ -111,7 +111,7 @@ fn a_plan_that_is_sound_is_told_so() {
     let stored = json!("stored-waves");
     assert_eq!(kinds, [&stored, &stored, &stored, &stored, &stored, &json!("no-verification")]);
     testkit::write(&odd.project().join("Cargo.toml"), "[package]\nname = \"x\"\n");
-    let chosen = odd.refrain(&["plan", "check", "--json"]).with_code(0);
+    let chosen = odd.refrain(&["plan", "check", "--json", "--yes"]).with_code(0);
     assert_eq!(chosen.json()["problems"].as_array().unwrap().len(), 5, "as a run would choose it");
     assert!(chosen.stderr.contains("the gate is cargo check && cargo test"), "{}", chosen.stderr);
     let proven = odd.refrain(&["plan", "check", "--verify", "make check", "--json"]).with_code(0).json();
@@ -148,7 +148,7 @@ fn what_waits_on_a_cancelled_task_is_told_and_shown() {
     let text = r#"{"tasks": [{"id": 1, "title": "Gone", "status": "cancelled"}, {"id": 2, "title": "Late", "depends_on": [1]},
         {"id": 3, "title": "Later", "depends_on": [2], "status": "pending", "verification": "make"}]}"#;
     let sandbox = with(".scud/tasks/a.json", text);
-    let run = sandbox.refrain(&["plan", "check"]).with_code(0);
+    let run = sandbox.refrain(&["plan", "check", "--yes"]).with_code(0);
     assert!(
         run.stdout.contains("warning: task 2 waits on task 1, which is cancelled: it cannot begin"),
         "{}",
@@ -222,6 +222,9 @@ fn what_cannot_begin_here_is_told_before_it_is_tried() {
         let said = unborn.refrain(&[words, &["--plan", "plan.md"]].concat()).with_code(17).stderr;
         assert!(said.contains("no commit"), "{said}");
     }
+    let words = ["start", "--command", "true", "--worktree", "--git-workflow", "commit", "p"];
+    let said = unborn.refrain(&words).with_code(17).stderr;
+    assert!(said.contains("has no commit yet") && said.contains("git add . && git commit -m"), "{said}");
     let sandbox = with("plan.md", PLAN);
     let run = ["plan", "run", "--plan", "plan.md", "--dry-run", "--command"];
     let said = sandbox.refrain(&[&run[..], &["no-such-agent"]].concat()).with_code(1).stderr;

@@ -174,7 +174,7 @@ fn the_object_has_the_parts_and_their_tokens() {
     let warning = told["warning"].as_str().unwrap();
     let largest = format!("the largest part is the task itself: {task} of {all} tokens");
     assert!(warning.contains(&largest), "{warning}");
-    assert!(run.stderr.contains("refrain: warning: what is told of task 10 has "), "{}", run.stderr);
+    assert!(run.stderr.contains("refrain: warning: the brief of task 10 has "), "{}", run.stderr);
     // What is too long is still sent whole.
     assert_eq!(told["prompt"].as_str().unwrap(), show(&sandbox, &["10"]));
     assert_eq!(sandbox.refrain(&[&SHOW[..], &["10"]].concat()).stderr, "");

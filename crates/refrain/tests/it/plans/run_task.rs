@@ -222,7 +222,7 @@ fn the_variables_of_the_seed_set_its_limits() {
     );
     let bad =
         sandbox.command(&words(&agent, &reviewer, &[])).env("RALPH_TIMEOUT_TEST", "soon").run().with_code(2);
-    assert!(bad.stderr.contains("RALPH_TIMEOUT_TEST: \"soon\": accepted are seconds"), "{}", bad.stderr);
+    assert!(bad.stderr.contains("RALPH_TIMEOUT_TEST: \"soon\": accepted: seconds"), "{}", bad.stderr);
 }
 
 #[test]

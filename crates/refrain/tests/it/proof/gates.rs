@@ -185,7 +185,7 @@ fn whoever_a_gate_leaves_behind_is_ended_before_the_next_step() {
     assert!(run.stdout.contains("left behind"), "{}", run.stdout);
     let names = sandbox.event_names("job");
     let swept = names.iter().filter(|name| *name == "attempt.swept").count();
-    assert_eq!(swept, 2, "before the first iteration and behind it: {names:?}");
+    assert_eq!(swept, 2, "before the first iteration and after it: {names:?}");
     sandbox.nobody_survives();
 }
 
@@ -255,7 +255,7 @@ fn an_unchanged_candidate_is_not_gated_again() {
     );
     let run = sandbox.refrain(&start(&agent, &["--gate", TESTS])).with_code(0);
     assert!(run.stdout.contains("its results are reused"), "{}", run.stdout);
-    assert_eq!(runs(&sandbox, "tests"), 2, "before the first iteration and behind it");
+    assert_eq!(runs(&sandbox, "tests"), 2, "before the first iteration and after it");
     assert_eq!(sandbox.status("job")["verified"], true);
 }
 
@@ -405,8 +405,7 @@ fn variables_that_gates_are_to_have_are_given_or_passed_on() {
     assert!(shown.contains("ONE=[redacted]") && !shown.contains(&value), "{shown}");
 
     let before = sandbox.snapshot();
-    for (bad, says) in [("=x", "accepted is NAME or NAME=VALUE"), ("A B=x", "accepted is NAME or NAME=VALUE")]
-    {
+    for (bad, says) in [("=x", "accepted: NAME or NAME=VALUE"), ("A B=x", "accepted: NAME or NAME=VALUE")] {
         let run = sandbox.refrain(&start(&agent, &["--gate", "true", "--gate-env", bad])).with_code(2);
         assert!(run.stderr.contains(says), "{}", run.stderr);
     }
@@ -425,7 +424,7 @@ fn what_a_gate_prints_is_seen_while_it_runs() {
     let watcher = sandbox.spawn(&["watch", "job"]);
     watcher.wait_for_output("half way");
     assert!(
-        sandbox.status("job")["reason"].as_str().unwrap().contains("gate slow is running behind attempt 1")
+        sandbox.status("job")["reason"].as_str().unwrap().contains("gate slow is running after attempt 1")
     );
     held.let_one_pass();
     session.wait().with_code(0);

@@ -78,6 +78,19 @@ fn offered_gates_run_at_the_top_wherever_the_agent_works() {
 }
 
 #[test]
+fn a_protection_that_covers_no_file_is_named() {
+    let sandbox = project();
+    write(&sandbox.project().join(".gitignore"), "/local\n");
+    write(&sandbox.project().join("local"), "x\n");
+    let agent = sandbox.agent("agent", CLAIM);
+    let covering = ["--protect", "test.sh", "--protect", "local", "--protect-existing", "tests/*.sh"];
+    let wrong = ["--protect", "test/**", "--protect-existing", "spec/"];
+    let run = sandbox.refrain(&start(&agent, &[&covering[..], &wrong].concat())).with_code(0);
+    let note = "note: no file matches what is to be protected: test/**, spec/\n";
+    assert!(run.stderr.contains(note), "{}", run.stderr);
+}
+
+#[test]
 fn the_configuration_says_it_too() {
     let sandbox = project();
     write(

@@ -190,7 +190,7 @@ fn usage_is_of_the_days_of_the_persons_zone_and_since_when_they_say() {
     assert_eq!((&future["total"]["attempts"], &future["stops"]), (&json!(0), &json!([])));
     for bad in ["yesterday", "2026-13-01", "7", "", "-3d"] {
         let refused = sandbox.refrain(&["usage", &format!("--since={bad}")]).with_code(2);
-        assert!(refused.stderr.contains("accepted are a date"), "{}", refused.stderr);
+        assert!(refused.stderr.contains("accepted: a date"), "{}", refused.stderr);
     }
     let empty = sandbox.command(&["usage"]).dir(sandbox.root()).run().with_code(0).stdout;
     assert!(empty.ends_with("Nothing was used.\n"), "{empty}");

@@ -175,7 +175,7 @@ fn a_wrong_value_is_refused_wherever_it_stands_and_nothing_is_begun() {
         run.stderr
     );
     let run = sandbox.command(&["start", "--command", &agent, "p"]).env("REFRAIN_MAX_ITERATIONS", "0").run();
-    assert!(run.with_code(2).stderr.contains("REFRAIN_MAX_ITERATIONS: \"0\": accepted are"));
+    assert!(run.with_code(2).stderr.contains("REFRAIN_MAX_ITERATIONS: \"0\": accepted:"));
     sandbox.refrain(&["start", "--command", &agent, "--max-cost", "none", "p"]).with_code(0);
 }
 

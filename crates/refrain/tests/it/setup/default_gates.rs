@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use testkit::{Sandbox, write};
 
 use crate::adapters::agents::claude;
-use crate::sandbox;
 use crate::surfaces::mcp::does;
 use crate::surfaces::terminal::Terminal;
+use crate::{CLAIM, sandbox};
 
 /// A project with a test that fails until the file `done` is there.
 fn project() -> Sandbox {
@@ -66,12 +66,46 @@ fn without_trust_the_loop_starts_without_them_and_says_so() {
     let says = "the loop starts without gates that the project offers and you do not trust yet (sh test.sh)";
     assert!(run.stderr.contains(says), "{}", run.stderr);
     assert!(run.stdout.contains("unverified; --gate CMD adds one"), "{}", run.stdout);
+    let lacks = "lacks  gates of sh test.sh are left out, as you do not trust them: refrain trust";
+    assert!(run.stdout.contains(lacks), "{}", run.stdout);
+    assert!(run.stdout.contains("next: refrain trust, refrain report job, "), "{}", run.stdout);
     assert_eq!((gates(&sandbox, "job"), sandbox.status("job")["verified"].clone()), (vec![], json!(null)));
     // --yes trusts them for one start.
     let run =
         sandbox.refrain(&["start", "--yes", "--command", &agent, "--name", "once", "Do it."]).with_code(0);
     assert!(!run.stderr.contains("starts without gates"), "{}", run.stderr);
     assert_eq!(gates(&sandbox, "once"), ["test"]);
+}
+
+/// A configuration that nobody trusts has gates too, and a generic command has no others.
+#[test]
+fn gates_of_an_untrusted_configuration_are_said_to_be_missing_wherever_the_loop_is_shown() {
+    let sandbox = project();
+    let gates = "[gates.tests]\ncommand = \"sh test.sh\"\n";
+    write(&sandbox.project().join("refrain.toml"), gates);
+    let go = sandbox.gate("go");
+    let agent = sandbox.agent("agent", &format!("read -r _ < $GATES/go; {CLAIM}"));
+    sandbox.refrain(&["start", "--command", &agent, "--name", "job", "--detach", "Do it."]).with_code(0);
+    sandbox.wait_for_event("job", "attempt.spawned");
+    let listed = || sandbox.refrain(&["list"]).with_code(0).stdout;
+    assert!(listed().contains("running; without gates that are not trusted"), "{}", listed());
+    let watch = sandbox.spawn(&["watch", "job"]);
+    go.let_one_pass();
+    let watched = watch.wait().with_code(0).stdout;
+    let left = "gates of refrain.toml are left out, as you do not trust them: refrain trust";
+    assert!(watched.contains(&format!("lacks  {left}")), "{watched}");
+    assert!(watched.contains("next: refrain trust, "), "{watched}");
+    let reason = "unverified, as its gates are not trusted and were left out";
+    assert!(watched.contains(reason) && listed().contains(reason), "{watched}");
+    let shown = sandbox.refrain(&["status", "job"]).with_code(0).stdout;
+    assert!(shown.contains(left) && shown.contains(reason), "{shown}");
+    assert_eq!(sandbox.status("job")["untrusted"], json!(["refrain.toml"]));
+
+    // A file without gates hides nothing.
+    write(&sandbox.project().join("refrain.toml"), "[start]\nmax-iterations = 3\n");
+    let agent = sandbox.agent("agent", CLAIM);
+    let run = sandbox.refrain(&["start", "--command", &agent, "--name", "other", "Do it."]).with_code(0);
+    assert!(!run.stdout.contains("lacks") && run.stdout.contains("as no gate checks it"), "{}", run.stdout);
 }
 
 #[rstest]

@@ -8,6 +8,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 use testkit::Sandbox;
 
+use crate::adapters::agents::claude;
 use crate::surfaces::terminal::Terminal;
 use crate::{CLAIM, plain_folder, sandbox};
 
@@ -47,7 +48,8 @@ fn a_project_is_made_ready_once() {
     let said = sandbox.refrain(&ALL).with_code(0).stdout;
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines[..4], names.map(|name| format!("{name}: written")), "{said}");
-    assert!(lines[4].contains("refrain trust"), "{said}");
+    let hash = lines[4].split_once("next: refrain trust --show, then refrain trust --hash ").unwrap().1;
+    let hash = hash.split(';').next().unwrap().to_owned();
     // The dry run showed exactly what was written.
     let shown: String = rehearsed
         .lines()
@@ -62,6 +64,19 @@ fn a_project_is_made_ready_once() {
     let again = sandbox.refrain(&ALL).with_code(0).stdout;
     assert_eq!(again, names.map(|name| format!("{name}: left as it is\n")).concat());
     assert_eq!(sandbox.snapshot(), with, "twice is once");
+    sandbox.refrain(&["trust", "--hash", &hash]).with_code(0);
+}
+
+#[test]
+fn the_start_that_is_proposed_works_without_a_test() {
+    let sandbox = sandbox();
+    let said = sandbox.refrain(&["init", "--yes", "--agent", "claude"]).with_code(0).stdout;
+    let goal = said.split_once("next: refrain start \"").unwrap().1.trim_end_matches(['"', '\n']);
+    assert!(read(&sandbox, "refrain.toml").contains("\n# No test was found"), "{said}");
+    sandbox.git(&["add", "."]);
+    sandbox.git(&["commit", "-qm", "Refrain"]);
+    let claude = claude(&sandbox, "says '<promise>COMPLETE</promise>'");
+    sandbox.refrain(&["start", "--command", &claude, goal]).with_code(0);
 }
 
 #[test]
@@ -106,7 +121,7 @@ fn a_terminal_asks_and_trusts_the_answers() {
     let mut terminal = Terminal::open(&sandbox, &["init"], &[]);
     terminal.wait_for("Agent: claude, codex, opencode, gemini or none?");
     terminal.type_keys("ghost\n");
-    terminal.wait_for("accepted are claude, codex, opencode, gemini");
+    terminal.wait_for("accepted: claude, codex, opencode, gemini");
     terminal.type_keys("opencode\n");
     terminal.wait_for("sh test.sh   (required)");
     terminal.wait_for("Use these gates? yes or no [yes]");
@@ -157,7 +172,7 @@ fn make_runs_loops() {
 #[case::included("include refrain.mk\n", &["refrain.mk: written", "Makefile: left as it is"])]
 #[case::with_all_others("-include make/*.mk\n", &["refrain.mk: written", "Makefile: left as it is"])]
 #[case::targets_of_that_name("loop-implement:\n\ttrue\n", &["Makefile: left as it is"])]
-#[case::empty("", &["refrain.mk: written", "Makefile: added to, behind what it holds"])]
+#[case::empty("", &["refrain.mk: written", "Makefile: added to, after what it holds"])]
 #[case::a_line_that_goes_on("A = b \\\n", &["refrain.mk: written", "Makefile: left as it is, as its last line continues; to be added by hand:", "  + include refrain.mk"])]
 fn a_makefile_stays_as_it_is(#[case] text: &str, #[case] said: &[&str]) {
     let sandbox = sandbox();

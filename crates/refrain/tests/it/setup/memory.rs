@@ -224,8 +224,8 @@ fn projects_keep_to_themselves_unless_asked() {
 #[rstest]
 #[case::no_text(&["memory", "add", " "], "no words")]
 #[case::no_words(&["memory", "add", "*** ###"], "no words")]
-#[case::a_kind(&["memory", "add", "--kind", "rumour", "x"], "accepted are fact, episode, procedure")]
-#[case::importance(&["memory", "add", "--importance", "7", "x"], "accepted is a number from 0 to 1")]
+#[case::a_kind(&["memory", "add", "--kind", "rumour", "x"], "accepted: fact, episode, procedure")]
+#[case::importance(&["memory", "add", "--importance", "7", "x"], "accepted: a number from 0 to 1")]
 #[case::an_id(&["memory", "forget", "../../etc"], "is no id of a memory")]
 #[case::nothing_meant(&["memory", "forget"], "")]
 #[case::both(&["memory", "forget", "m-0123456789", "--all"], "")]
@@ -250,7 +250,7 @@ fn a_text_that_is_too_long_or_a_secret_is_not_remembered() {
         secret.stderr
     );
     let long = sandbox.refrain(&["memory", "add", &"x ".repeat(300)]).with_code(2);
-    assert!(long.stderr.contains("accepted are at most 400 for a fact"), "{}", long.stderr);
+    assert!(long.stderr.contains("accepted: at most 400 for a fact"), "{}", long.stderr);
     let says = format!("echo '<iteration-summary>logged in with {token}</iteration-summary>'");
     run(&sandbox, "leaks", &says, &format!("Mend the login.\nThe token is {token}")).with_code(10);
     let bytes = fs::read(file(&sandbox)).unwrap();

@@ -15,7 +15,7 @@ use crate::surfaces::terminal::Terminal;
 /// Outside of `/tmp`, which programs in a sandbox do not see. Agents may write their notes. None, which is printed, if this
 /// machine has no namespaces to give.
 #[expect(clippy::disallowed_methods, reason = "asked before there is a sandbox of the test")]
-fn sandbox() -> Option<Sandbox> {
+pub(super) fn sandbox() -> Option<Sandbox> {
     let words = ["--user", "--map-root-user", "--mount", "--pid", "--net", "--fork", "true"];
     if !Command::new("unshare").args(words).output().is_ok_and(|made| made.status.success()) {
         eprintln!("skipped: no namespaces can be made here");
@@ -27,21 +27,22 @@ fn sandbox() -> Option<Sandbox> {
 }
 
 /// Writes a file, with its folders.
-fn write(path: &Path, text: impl AsRef<[u8]>) {
+pub(super) fn write(path: &Path, text: impl AsRef<[u8]>) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     testkit::write(path, text);
 }
 
-fn configure(sandbox: &Sandbox, more: &str) {
+pub(super) fn configure(sandbox: &Sandbox, more: &str) {
     let notes = sandbox.root().join("notes");
     let text = format!("[start]\nenv = {{ NOTES = {notes:?} }}\n[sandbox]\nwrite = [{notes:?}]\n{more}");
     write(&sandbox.root().join("home/config/refrain/config.toml"), text);
 }
 
-fn start(sandbox: &Sandbox, script: &str, more: &[&str]) -> Run {
+pub(super) fn start(sandbox: &Sandbox, script: &str, more: &[&str]) -> Run {
     let agent = sandbox.agent("agent", script);
     let words = ["start", "--command", &agent, "--name", "job", "-p", "Mend it.", "--max-iterations", "1"];
-    sandbox.refrain(&[&words[..], &["--sandbox"], more].concat())
+    let usual = if more.iter().any(|word| word.starts_with("--sandbox=")) { &[][..] } else { &["--sandbox"] };
+    sandbox.refrain(&[&words[..], usual, more].concat())
 }
 
 #[test]
@@ -214,12 +215,28 @@ fn registries_of_the_lock_file_are_allowed_and_shown() {
         "resolved": "https://packages.example/a/-/a-1.tgz"
     }}}"#;
     write(&sandbox.project().join("package-lock.json"), lock);
-    let shown = start(&sandbox, CLAIM, &[]).with_code(0).stdout;
-    assert!(shown.contains("packages.example:443"), "{shown}");
+    let run = start(&sandbox, CLAIM, &[]).with_code(0);
+    assert!(run.stdout.contains("packages.example:443"), "{}", run.stdout);
+    let warning =
+        "the sandbox reaches packages.example:443: package-lock.json names it, and your own tools do not";
+    assert!(run.stderr.contains(warning), "{}", run.stderr);
     configure(&sandbox, "registries = false\n");
     sandbox.refrain(&["archive", "job"]).with_code(0);
     let shown = start(&sandbox, CLAIM, &[]).with_code(0).stdout;
     assert!(!shown.contains("packages.example"), "{shown}");
+}
+
+#[test]
+fn a_gate_that_the_sandbox_would_break_is_named_at_the_start() {
+    let Some(sandbox) = sandbox() else { return };
+    let other = Sandbox::new(env!("CARGO_BIN_EXE_refrain"));
+    let program = other.agent("check", "true");
+    let refused = start(&sandbox, CLAIM, &["--gate", &format!("tests={program} --all")]).with_code(2).stderr;
+    assert!(refused.contains(&format!("the sandbox hides the program {program} of gate tests")), "{refused}");
+    assert!(!sandbox.loop_dir("job").exists());
+    let gate = format!("tests=sh {program} || true");
+    let noted = start(&sandbox, CLAIM, &["--gate", &gate]).with_code(0).stderr;
+    assert!(noted.contains(&format!("gate tests names {program}, which the sandbox hides")), "{noted}");
 }
 
 #[test]
@@ -236,36 +253,6 @@ fn a_loop_leaves_its_sandbox_only_by_an_option() {
     assert_eq!(left.len(), 1);
     let refused = sandbox.refrain(&["sandbox", "allow", "job", "evil.example"]).with_code(17).stderr;
     assert!(refused.contains("it has no sandbox"), "{refused}");
-}
-
-#[test]
-fn hooks_and_filters_run_in_the_sandbox_of_the_loop() {
-    let Some(sandbox) = sandbox() else { return };
-    let project = sandbox.project();
-    let hook = project.join(".husky/pre-commit");
-    write(&hook, "#!/bin/sh\nsh ./check.sh\n");
-    fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    write(&project.join("check.sh"), "true\n");
-    write(&project.join(".gitattributes"), "*.up filter=up\n");
-    sandbox.git(&["config", "core.hooksPath", ".husky"]);
-    sandbox.git(&["config", "filter.up.clean", "tr a-z A-Z"]);
-    sandbox.git(&["add", "-A"]);
-    sandbox.git(&["commit", "--quiet", "--no-verify", "-m", "Ask"]);
-    // What the agent writes, the hook runs. A worktree of the loop's own lies in the state home, of which nothing else is seen.
-    let attack = "(echo x >> $HOME/.bashrc) 2> /dev/null; test -n \"$(ls $HOME/state/refrain | grep -vx worktrees)\" && echo seen >> $NOTES/said; echo ran >> $NOTES/said";
-    let script = format!("echo '{attack}' > check.sh\necho work >> work.up\n{CLAIM}");
-    start(&sandbox, &script, &["--git-workflow", "commit"]).with_code(0);
-    assert_eq!(sandbox.note("said"), "ran\n");
-    assert_eq!(sandbox.git(&["show", "HEAD:work.up"]), "WORK\n");
-    assert_eq!(sandbox.git(&["status", "--short"]).trim(), "", "the index is the new one");
-    sandbox.refrain(&["archive", "job"]).with_code(0);
-    start(&sandbox, &script, &["--worktree", "--git-workflow", "commit"]).with_code(0);
-    assert_eq!(sandbox.note("said"), "ran\nran\n");
-    let branches = sandbox.git(&["for-each-ref", "--format=%(refname)", "refs/heads"]);
-    let own = branches.lines().find(|name| *name != "refs/heads/main").unwrap();
-    assert_eq!(sandbox.git(&["show", &format!("{own}:work.up")]), "WORK\nWORK\n");
-    assert!(!sandbox.root().join("home/.bashrc").exists());
-    sandbox.nobody_survives();
 }
 
 #[test]
@@ -308,10 +295,78 @@ fn a_machine_without_namespaces_refuses_the_start_and_says_why() {
     }
     assert!(!sandbox.loop_dir("job").exists());
     assert_eq!(sandbox.note("ran"), "");
+    assert!(refused.contains("--sandbox=files --worktree"), "{refused}");
     let auto = none(&words.replace("--sandbox", "--sandbox=auto")).with_code(0);
     assert!(auto.stderr.contains("the loop runs without a sandbox"), "{}", auto.stderr);
     let doctor = none("doctor --json");
     assert!(doctor.stdout.contains("user.max_user_namespaces = 0"), "{}", doctor.stdout);
+    assert!(doctor.stdout.contains("--sandbox=files can be made"), "{}", doctor.stdout);
+    let files = words.replace("--sandbox", "--sandbox=files --worktree").replace("job", "files");
+    assert!(none(&files).with_code(0).stdout.contains("a sandbox of Landlock and seccomp"));
+}
+
+#[test]
+fn without_namespaces_a_loop_in_its_own_worktree_reads_and_writes_what_its_policy_says() {
+    let Some(sandbox) = sandbox() else { return };
+    let home = sandbox.root().join("home");
+    write(&home.join(".ssh/id"), "key");
+    write(&home.join(".bashrc"), "# mine\n");
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = format!("PORT={}", server.local_addr().unwrap().port());
+    let project = format!("PROJECT={}", sandbox.project().display());
+    let script = r#"
+    try() { if bash -c "$2" 2> /dev/null; then echo "$1 open"; else echo "$1 refused"; fi >> $NOTES/said; }
+    try worktree 'echo work > work && git add work && git commit -qm Work'
+    try temporary 'f=$(mktemp) && echo x > $f && grep -q x $f'
+    try tmp 'echo x > /tmp/refrain-test-$PORT'
+    try bashrc 'echo x >> $HOME/.bashrc'
+    try project 'echo x >> $PROJECT/file'
+    try ssh 'cat $HOME/.ssh/id'
+    try hook 'echo x > $PROJECT/.git/hooks/pre-commit'
+    try config 'git config core.fsmonitor ./x'
+    try own 'cat $PROJECT/.git/refrain/loops/job/journal.jsonl'
+    try network 'exec 3<>/dev/tcp/127.0.0.1/$PORT'
+    try environment 'cat /proc/$PPID/environ > /dev/null && cat /proc/1/environ'
+    try link 'echo "gitdir: /nowhere" > .git'
+    (setsid sleep 600 &)
+    "#;
+    let gate = "tests=grep -q work work && ! (echo x >> $HOME/.bashrc) && ! cat $HOME/.ssh/id";
+    let more = ["--sandbox=files", "--worktree", "--gate", gate, "--env", &port, "--env", &project];
+    let run = start(&sandbox, &format!("{script}\n{CLAIM}"), &more).with_code(0);
+    let header =
+        "a sandbox of Landlock and seccomp; writes its worktree and 1 place more; reaches every host";
+    assert!(run.stdout.split_whitespace().collect::<Vec<_>>().join(" ").contains(header), "{}", run.stdout);
+    let expected = "worktree open\ntemporary open\ntmp refused\nbashrc refused\nproject refused\nssh refused\n\
+        hook refused\nconfig refused\nown refused\nnetwork open\nenvironment refused\nlink open\n";
+    assert_eq!(sandbox.note("said"), expected);
+    assert_eq!(fs::read_to_string(home.join(".bashrc")).unwrap(), "# mine\n");
+    assert_eq!(sandbox.status("job")["verified"], true);
+    let prompt = sandbox.kept_text("job", "0001", "prompt.md");
+    assert!(prompt.contains("the folder in TMPDIR"), "{prompt}");
+    let worktree = sandbox.status("job")["worktree"].as_str().unwrap().to_owned();
+    let log = ["-C", &worktree, "log", "-1", "--format=%s"];
+    assert_eq!(sandbox.git(&log).trim(), "Work", "the link to the git folder is as it was");
+    assert_eq!(fs::read_dir(sandbox.loop_dir("job").join("tmp")).unwrap().count(), 0);
+    sandbox.nobody_survives();
+}
+
+#[test]
+fn a_sandbox_without_namespaces_needs_a_worktree_and_limits_no_network() {
+    let Some(sandbox) = sandbox() else { return };
+    let files = ["start", "--sandbox=files", "--command", "true", "--name", "job", "-p", "x"];
+    let refused = sandbox.refrain(&files).with_code(2).stderr;
+    assert!(
+        refused.contains("needs a worktree of the loop's own") && refused.contains("--worktree"),
+        "{refused}"
+    );
+    let words = [&files[..], &["--worktree", "--sandbox-host", "evil.example"]].concat();
+    let refused = sandbox.refrain(&words).with_code(2).stderr;
+    assert!(refused.contains("no effect with --sandbox=files"), "{refused}");
+    configure(&sandbox, &format!("hide = [{:?}]\n", sandbox.root().join("notes/secret")));
+    write(&sandbox.root().join("notes/secret"), "key");
+    let refused = sandbox.refrain(&[&files[..], &["--worktree"]].concat()).with_code(1).stderr;
+    assert!(refused.contains("cannot be hidden in"), "{refused}");
+    assert!(!sandbox.loop_dir("job").exists());
 }
 
 #[test]

@@ -242,9 +242,13 @@ fn a_clone_runs_no_command_of_its_own_before_it_is_trusted() {
     let run = sandbox.refrain(&start).with_code(2);
     assert!(run.stderr.contains("\"sh test.sh\" of the project's files is not trusted"), "{}", run.stderr);
     assert!(sandbox.snapshot() == before && !ran("pwn") && !ran("tested"), "nothing was run or begun");
-    // A look needs no trust.
-    sandbox.refrain(&["plan", "check", "--tag", "x", "--command", &agent]).with_code(0);
-    sandbox.refrain(&[&plan[..], &["--dry-run"]].concat()).with_code(0);
+    // A look refuses what a run would refuse, after it has shown it.
+    let check = ["plan", "check", "--tag", "x", "--command", &agent];
+    for words in [&check[..], &[&plan[..], &["--dry-run"]].concat()] {
+        let run = sandbox.refrain(words).with_code(2);
+        assert!(run.stdout.contains("1 task") && run.stderr.contains(&hash), "{run:?}");
+    }
+    assert!(sandbox.snapshot() == before, "nothing was begun");
 
     let once = sandbox.refrain(&[&start[..], &["--yes"]].concat()).with_code(0);
     assert!(ran("tested") && !ran("pwn"), "{}", once.stdout);

@@ -93,7 +93,7 @@ fn an_unknown_tool_is_answered_with_the_one_to_call() {
     let told = client.refuses("phantom_loop", json!({}));
     assert!(["loop_start", "loop_status", "loop_list"].iter().all(|tool| told.contains(tool)), "{told}");
     let told = client.refuses("dance", json!({}));
-    assert!(told.starts_with("dance: unknown tool; accepted are loop_answer, "), "{told}");
+    assert!(told.starts_with("dance: unknown tool; accepted: loop_answer, "), "{told}");
     client.leaves().with_code(0);
 }
 
@@ -287,7 +287,7 @@ fn a_plan_is_run() {
     let agent = sandbox.agent("agent", "echo made > made\necho '<promise>TASK_COMPLETE</promise>'");
     let client = Client::of(&sandbox);
     let outside = client.refuses("plan_run", json!({"plan": "/etc/passwd", "command": agent}));
-    assert!(outside.contains("plan /etc/passwd: accepted is a file inside"), "{outside}");
+    assert!(outside.contains("plan /etc/passwd: accepted: a file inside"), "{outside}");
     let asked =
         json!({"plan": "PLAN.md", "command": agent, "name": "all", "verify": "test -e made", "jobs": 1});
     let started = client.does("plan_run", asked);

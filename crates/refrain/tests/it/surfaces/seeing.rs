@@ -439,7 +439,7 @@ fn what_an_agent_prints_is_shown_up_to_a_bound_and_kept_whole() {
     assert!(run.stdout.contains("◐ unverified after"), "the loop's own words are shown");
     assert!((1_000_000..1_600_000).contains(&run.stdout.len()), "{}", run.stdout.len());
     let log = sandbox.loop_dir("job").join("iterations/0001/output.log");
-    let said = format!("what is printed from here on is left out here; all of it: {}", log.display());
+    let said = format!("what is printed from here on is omitted here; all of it: {}", log.display());
     assert!(run.stdout.contains(&said));
     assert!(sandbox.kept("job", "0001", "output.log").len() > 3_300_000);
     let all = sandbox.refrain(&["logs", "job"]).with_code(0);

@@ -67,7 +67,7 @@ fn a_loop_is_started_seen_steered_and_stopped_and_outlives_the_server() {
     let listed = served.gets("/api/v1/loops?status=running,waiting&text=JOB").with_status(200).json();
     assert_eq!(listed["loops"][0]["loop"]["id"], "job");
     assert_eq!(served.gets("/api/v1/loops?status=completed").json()["loops"], json!([]));
-    served.gets("/api/v1/loops?status=bogus").with_status(400).says("accepted are running, waiting");
+    served.gets("/api/v1/loops?status=bogus").with_status(400).says("accepted: running, waiting");
 
     let activity = served.gets(&format!("{job}/attempts/1/activity")).with_status(200).json();
     assert!(activity["lines"][0]["text"].as_str().unwrap().contains("at work, iteration 1"), "{activity:#}");
@@ -113,7 +113,7 @@ fn what_happens_is_told_as_it_happens_and_nothing_is_missed_in_between() {
     served.posts(&format!("{job}/steer"), json!({"text": "Mind the dates."})).with_status(200);
 
     let long = served.posts(&format!("{job}/steer"), json!({"text": "x".repeat(8_193)}));
-    long.with_status(400).says("8193 bytes of steering are too many; accepted are 1 to 8192");
+    long.with_status(400).says("8193 bytes of steering are too many; accepted: 1 to 8192");
 
     let mut stream = served.listens(Some(&left_off.id));
     let next = stream.until("recorded", |_| true);
@@ -221,8 +221,8 @@ fn a_trick_in_a_parameter_gets_a_clear_answer(#[case] path: &str, #[case] status
 #[case(r#"{"goal": ""}"#, "goal")]
 #[case(r#"{"goal": "x", "max_iterations": 0}"#, "max_iterations 0")]
 #[case(r#"{"goal": "x", "workspace": "/etc"}"#, "workspace /etc")]
-#[case(r#"{"goal": "x", "budget": 1}"#, "budget: there is no such parameter; accepted are agent, ")]
-#[case(r#"{"goal": 7}"#, "goal 7: accepted are texts")]
+#[case(r#"{"goal": "x", "budget": 1}"#, "budget: there is no such parameter; accepted: agent, ")]
+#[case(r#"{"goal": 7}"#, "goal 7: accepted: texts")]
 #[case("{}", "goal is missing")]
 #[case(r#"{"goal": "x""#, "the body ends in the middle")]
 #[case("[]", "the body is no object")]
@@ -295,7 +295,7 @@ fn a_damaged_loop_is_named_and_the_others_are_shown() {
 #[case(&["--host", "nowhere"], "nowhere")]
 #[case(&["--port", "65536"], "65536")]
 #[case(&["--behind-proxy", "loops.example.org"], "https://loops.example.org")]
-#[case(&["--root", "nowhere"], "accepted is a folder that is there")]
+#[case(&["--root", "nowhere"], "accepted: a folder that is there")]
 fn what_cannot_be_served_is_refused_and_touches_nothing(#[case] more: &[&str], #[case] says: &str) {
     let sandbox = sandbox();
     let before = sandbox.snapshot();

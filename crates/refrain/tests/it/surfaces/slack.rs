@@ -171,13 +171,13 @@ fn words_are_answered_to_whoever_said_them() {
     slack.command("U2", "C1", &format!("status `{id}`"));
     slack.wait_for_told("U2", "\n");
     slack.command("U1", "C1", &format!("steer {id} use rstest"));
-    slack.wait_for_told("U1", "is told with its next iteration");
+    slack.wait_for_told("U1", "gets it with its next iteration");
     slack.command("U9", "C1", "help");
     slack.wait_for_told("U9", "`start [in PROJECT] GOAL`");
     slack.command("U1", "C1", "dance");
     slack.wait_for_told("U1", "`dance` is nothing that I know.");
     slack.command("U1", "C1", "start in elsewhere Mend it.");
-    slack.wait_for_told("U1", "project elsewhere: accepted are project");
+    slack.wait_for_told("U1", "project elsewhere: accepted: project");
     slack.command("U2", "C1", &format!("stop {id}"));
     slack.wait_for_told("U2", "is asked to stop");
     sandbox.wait_for_status(&id, "cancelled");
@@ -255,7 +255,7 @@ fn a_loop_that_an_agent_starts_is_shown_where_its_call_says() {
     slack.wait_for("the reaction", |said| said.ts == asked && said.reactions.contains("large_yellow_circle"));
     let elsewhere = json!({ "goal": "Mend it.", "channel_id": "C9" });
     let refused = mcp::refuses(&sandbox, "loop_start", elsewhere);
-    assert!(refused.contains("channel_id C9: accepted are those of [slack] channels: C1, C2"), "{refused}");
+    assert!(refused.contains("channel_id C9: accepted: those of [slack] channels: C1, C2"), "{refused}");
 }
 
 #[test]

@@ -169,7 +169,7 @@ fn sums_are_there_for_scrapers_and_as_a_picture() {
     assert!(fs::read_to_string(sandbox.project().join("spent.svg")).unwrap().starts_with("<svg "));
     sandbox.refrain(&["usage", "--json", "--format", "prometheus"]).with_code(2);
     let shrinks = sandbox.refrain(&["usage", "--format", "prometheus", "--since", "7d"]).with_code(2);
-    assert!(shrinks.stderr.contains("accepted is --format table or json"), "{shrinks:?}");
+    assert!(shrinks.stderr.contains("accepted: --format table or json"), "{shrinks:?}");
     let refused = sandbox.refrain(&["usage", "--format", "yaml"]).with_code(2);
     assert!(refused.stderr.contains("prometheus"), "{refused:?}");
 }
@@ -190,7 +190,7 @@ fn metrics_say_what_is_new_and_add_up_to_the_whole() {
     assert!(run.stderr.contains("says \"grpc\"; what is sent is http/json all the same"), "{run:?}");
     let received = receiver.wait_for(4);
     let (metrics, traces) = (sent(&received, "/v1/metrics"), sent(&received, "/v1/traces"));
-    assert_eq!((metrics.len(), traces.len()), (2, 2), "behind each iteration one of each");
+    assert_eq!((metrics.len(), traces.len()), (2, 2), "after each iteration one of each");
     assert_eq!(sum(&metrics, "gen_ai.client.token.usage", "\"input\""), 1800.0);
     assert_eq!(sum(&metrics, "gen_ai.client.token.usage", "\"output\""), 100.0);
     assert_eq!(sum(&metrics, "refrain.cost", "anthropic"), 1.0);

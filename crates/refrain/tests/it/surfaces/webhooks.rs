@@ -248,7 +248,7 @@ fn without_a_secret_that_is_its_owners_alone_nothing_is_sent() {
         put_secret(&sandbox, secret, mode);
         let run = sandbox.refrain(&start).with_code(0);
         assert!(
-            run.stderr.contains("note: the webhook is told nothing") && run.stderr.contains(says),
+            run.stderr.contains("note: the webhook gets nothing") && run.stderr.contains(says),
             "{}",
             run.stderr
         );

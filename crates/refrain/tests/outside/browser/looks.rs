@@ -105,7 +105,7 @@ impl ServedProject {
         browser.fill("#goal", "Mend it.");
         browser.fill("#workspace", "/nowhere");
         browser.click("button[value=start]");
-        browser.shows("accepted is a folder");
+        browser.shows("accepted: a folder");
         assert_eq!(browser.evaluate("return document.activeElement.id"), "workspace", "where it is wrong");
         assert_eq!(browser.barriers(), [""; 0], "of a form with an error");
         browser.picture(&named("start-wrong"));

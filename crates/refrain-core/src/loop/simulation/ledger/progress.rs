@@ -45,7 +45,7 @@ impl Progress {
         }
         self.red.get_or_insert_with(|| failures.gates.clone());
         let stands_still = self.same_work >= spec.stuck.threshold.max(1) + 2;
-        assert!(!stands_still || spec.until != Until::Complete, "it goes on though nothing changes");
+        assert!(!stands_still || spec.until != Until::Complete, "it continues though nothing changes");
         self.began = work.cloned();
     }
 

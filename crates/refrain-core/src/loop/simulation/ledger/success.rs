@@ -47,7 +47,7 @@ impl Ledger {
     pub(super) fn assert_not_completed(&self) {
         let objected = self.approval.sent_back || self.outside.objected;
         let may_go_on = self.spec.until != Until::Complete || objected;
-        assert!(may_go_on || !self.is_completed_by_gates(), "it goes on though its success command passed");
+        assert!(may_go_on || !self.is_completed_by_gates(), "it continues though its success command passed");
         let first = self.iteration == 0 && self.spec.gates_must_run;
         assert!(!first || self.missing.is_none(), "it begins with a gate that cannot run");
     }

@@ -47,7 +47,7 @@ fn protected(journal: &Journal) -> Option<&Oid> {
 fn a_claim_over_something_touched_goes_on_also_where_all_gates_pass() {
     let journal = protecting::<1>(Workflow::None).takes(0).gates_end(&[1]).attempts(claiming(PROMISE));
     let journal = journal.then(touching(1)).gates_end(&[0]);
-    assert_eq!(journal.next(), Step::TakeCandidate, "once more behind gates that pass");
+    assert_eq!(journal.next(), Step::TakeCandidate, "once more after gates that pass");
     let kept = journal.clone().then(touching(1));
     assert_eq!(kept.next(), Step::BeginIteration { iteration: 2 });
     let put_back_by_the_gates = journal.then(candidate_taken(Some(1)));

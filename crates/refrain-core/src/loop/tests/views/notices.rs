@@ -37,7 +37,7 @@ fn outages(journal: Journal, count: usize) -> Journal {
 #[case(End::Blocked { why: Blocked::Login }, StatusWord::Blocked)]
 fn every_end_is_told(#[case] end: End, #[case] status: StatusWord) {
     let journal = Journal::ended(end);
-    let [notice] = &told(&journal, None)[..] else { panic!("it is told once") };
+    let [notice] = &told(&journal, None)[..] else { panic!("it is reported once") };
     assert_eq!((notice.kind, notice.status, notice.seq), (NoticeKind::Ended, status, journal.state.seq));
     let began = journal.state.started_at.as_millisecond();
     assert_eq!(notice.key, format!("{}_{began}_{}", journal.state.spec.id, journal.state.seq));

@@ -140,7 +140,7 @@ fn what_is_no_such_answer_is_not_taken(#[case] answer: &str) {
     assert!(lessons(&journal.state, answer).is_err());
     let many =
         format!("{{\"facts\": [{}], \"lessons\": []}}", [r#"{"text": "x", "importance": 0}"#; 9].join(","));
-    assert!(lessons(&journal.state, &many).unwrap_err().contains("accepted are 8"));
+    assert!(lessons(&journal.state, &many).unwrap_err().contains("accepted: 8"));
     assert!(lessons(&journal.state, &" x".repeat(20_000)).is_err());
 }
 

@@ -15,7 +15,7 @@ pub mod draft;
 mod edit;
 mod mark;
 mod outline;
-mod words;
+mod task_details;
 
 pub(super) use edit::{set, unmarked};
 
@@ -26,7 +26,7 @@ use super::error::FileError;
 use crate::plan::{Task, TaskStatus};
 use outline::{Outline, TaskItem};
 
-const NOTHING: &str = "accepted are headings `## Task 1: …`, or a list of `- [ ] …`";
+const NOTHING: &str = "accepted: headings `## Task 1: …`, or a list of `- [ ] …`";
 
 pub(super) fn read(text: &str) -> Result<Tasks, FileError> {
     let outline = Outline::of(text)?;

@@ -6,7 +6,7 @@ use std::ops::Range;
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use super::mark::Mark;
-use super::words::{self, TaskDetails};
+use super::task_details::{self, TaskDetails};
 use crate::plan::TaskId;
 use crate::plan::file::edit::lines;
 use crate::plan::file::error::FileError;
@@ -67,7 +67,7 @@ impl Outline {
         let name = seen.headings.iter().find(|heading| heading.level == HeadingLevel::H1);
         let name = name
             .map(|heading| squeeze(&text[heading.inner.clone()]))
-            .filter(|name| words::heading(name).is_none());
+            .filter(|name| task_details::heading(name).is_none());
         let (mut found, ranges) = seen.tasks(text);
         let by_headings = found.first().is_some_and(|found| found.is_heading);
         let mut owned: Vec<Vec<(Range<usize>, &str)>> = vec![Vec::new(); found.len() + 1];
@@ -148,7 +148,7 @@ impl MarkdownParts {
             }
             let line = trimmed(text, heading.inner.clone());
             let (mark, title) = marked(text, &line);
-            let Some((id, title)) = words::heading(&squeeze(title)) else { continue };
+            let Some((id, title)) = task_details::heading(&squeeze(title)) else { continue };
             // Levels of headings mean too many things: a part of a task is known by its number.
             let is_part = |of: &TaskItem| id.as_str().starts_with(&format!("{}.", of.id));
             let parent = open.iter().rev().map(|(_, parent)| *parent).find(|parent| is_part(&found[*parent]));
@@ -176,7 +176,7 @@ impl MarkdownParts {
         for Item { range, tick, line } in &self.items {
             while open.pop_if(|at: &mut usize| ranges[*at].end <= range.start).is_some() {}
             let (mark, title) = marked(text, line);
-            let (id, title) = words::item(title).unwrap_or_else(|| {
+            let (id, title) = task_details::item(title).unwrap_or_else(|| {
                 // Each of several items with one title is still a task.
                 let id = TaskId::from_words(title);
                 let tries = (2..).map_while(|number| format!("{id}-{number}").parse::<TaskId>().ok());

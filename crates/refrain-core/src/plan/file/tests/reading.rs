@@ -115,26 +115,26 @@ fn a_shape_is_known_by_its_name_and_text() {
 #[case::no_id(r#"{"tasks": [{"title": "a"}]}"#, "line 1, column 12: a task has no `id`")]
 #[case::bad_id(
     r#"{"tasks": [{"id": "a b"}]}"#,
-    "line 1, column 19: task ?: `id` is \"a b\"; accepted is 1 to 100 letters"
+    "line 1, column 19: task ?: `id` is \"a b\"; accepted: 1 to 100 letters"
 )]
 #[case::negative(r#"{"tasks": [{"id": -1}]}"#, "`id` is -1")]
 #[case::status(
     "{\"tasks\": [\n {\"id\": 1, \"status\": \"wip\"}]}",
-    "line 2, column 22: task 1: `status` is \"wip\"; accepted is pending, in-progress"
+    "line 2, column 22: task 1: `status` is \"wip\"; accepted: pending, in-progress"
 )]
 #[case::status_kind(r#"{"tasks": [{"id": 1, "status": 3}]}"#, "task 1: `status` is 3")]
-#[case::title(r#"{"tasks": [{"id": 1, "title": []}]}"#, "task 1: `title` is []; accepted is a text")]
+#[case::title(r#"{"tasks": [{"id": 1, "title": []}]}"#, "task 1: `title` is []; accepted: a text")]
 #[case::complexity(
     r#"{"tasks": [{"id": 1, "complexity": -2}]}"#,
-    "task 1: `complexity` is -2; accepted is a whole number"
+    "task 1: `complexity` is -2; accepted: a whole number"
 )]
 #[case::priority(
     r#"{"tasks": [{"id": 1, "priority": "urgent"}]}"#,
-    "`priority` is \"urgent\"; accepted is critical, high"
+    "`priority` is \"urgent\"; accepted: critical, high"
 )]
 #[case::depends(
     r#"{"tasks": [{"id": 1, "depends_on": "2"}]}"#,
-    "task 1: `depends_on` is \"2\"; accepted is a list"
+    "task 1: `depends_on` is \"2\"; accepted: a list"
 )]
 #[case::depends_on_what(r#"{"tasks": [{"id": 1, "dependencies": [[2]]}]}"#, "task 1: `dependencies` is [2]")]
 fn json_that_is_none_names_the_place(#[case] text: &str, #[case] says: &str) {
@@ -165,7 +165,7 @@ fn objects_in_objects_end_where_ids_do() {
     let deep =
         (0..60).fold(r#"{"id": 1}"#.to_owned(), |inner, _| format!(r#"{{"id": 1, "subtasks": [{inner}]}}"#));
     let said = refused(&format!(r#"{{"tasks": [{deep}]}}"#), Shape::TagJson);
-    assert!(said.contains("accepted is a shorter one"), "{said}");
+    assert!(said.contains("accepted: a shorter one"), "{said}");
 }
 
 const SCG: &str = r"# SCUD Graph v1
@@ -264,7 +264,7 @@ fn scuds_graph_format_with_all_its_sections() {
 )]
 #[case::letter(
     "# SCUD Graph v1\n# Phase: auth\n@nodes\n1 | a | W | 1 | M\n",
-    "line 4, column 9: task 1: `status` is \"W\"; accepted is P (pending)"
+    "line 4, column 9: task 1: `status` is \"W\"; accepted: P (pending)"
 )]
 #[case::complexity(
     "# SCUD Graph v1\n# Phase: auth\n@nodes\n1 | a | P | x | M\n",

@@ -29,21 +29,21 @@ struct BookPage {
 }
 
 impl BookPage {
-    fn new(door: &AppState, (title, topic): (&'static str, &'static str), html: String) -> Self {
+    fn new(state: &AppState, (title, topic): (&'static str, &'static str), html: String) -> Self {
         let parts = PAGES.chunk_by(|a, b| a.part == b.part);
         let parts = parts.filter_map(|pages| Some((pages.first()?.part, pages))).collect();
-        Self { frame: Frame::of_all(door).in_section("docs"), title, topic, parts, html }
+        Self { frame: Frame::of_all(state).in_section("docs"), title, topic, parts, html }
     }
 }
 
-pub(super) async fn index(State(door): State<Arc<AppState>>) -> Response {
-    page(&BookPage::new(&door, ("Where to begin", ""), html::render("", INDEX)))
+pub(super) async fn index(State(state): State<Arc<AppState>>) -> Response {
+    page(&BookPage::new(&state, ("Where to begin", ""), html::render("", INDEX)))
 }
 
-pub(super) async fn show(State(door): State<Arc<AppState>>, At(topic): At<String>) -> Response {
+pub(super) async fn show(State(state): State<Arc<AppState>>, At(topic): At<String>) -> Response {
     let Ok(found) = find(&topic) else {
         let error = format!("the documentation has no page {}; /docs lists them", printable(&topic));
-        return failed(&door, &Failure::new(StatusCode::NOT_FOUND, error));
+        return failed(&state, &Failure::new(StatusCode::NOT_FOUND, error));
     };
-    page(&BookPage::new(&door, (found.title(), found.topic), html::render(found.part, found.text)))
+    page(&BookPage::new(&state, (found.title(), found.topic), html::render(found.part, found.text)))
 }

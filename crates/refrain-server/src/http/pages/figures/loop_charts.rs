@@ -3,7 +3,7 @@
 use refrain_core::view::{Iteration, Status};
 
 use super::{Chart, Point, Unit};
-use crate::http::pages::one::outcome;
+use crate::http::pages::loop_page::outcome;
 
 /// How many iterations a chart has: the latest.
 const MOST: usize = 100;

@@ -11,12 +11,12 @@ use refrain_core::view::diff::diff_files;
 use refrain_engine::now;
 
 use super::links::given;
-use crate::desk::{Desk, LoopAddress, OverviewFilter, Refusal};
 use crate::http::app_state::AppState;
 use crate::http::pages::figures::{Chart, loop_charts, money};
 use crate::http::pages::frame::{Frame, PageQuery, page, shown};
-use crate::http::pages::one::{LoopPage, see};
+use crate::http::pages::loop_page::{LoopPage, see};
 use crate::http::pages::parts::{Label, Strip};
+use crate::requests::{LoopAddress, OverviewFilter, Refusal, RequestHandler};
 
 #[derive(Template)]
 #[template(path = "compare.html")]
@@ -47,24 +47,24 @@ struct Row {
     differs: bool,
 }
 
-pub(super) async fn show(State(door): State<Arc<AppState>>, asked: PageQuery) -> Response {
-    let frame = Frame::of_all(&door);
+pub(super) async fn show(State(state): State<Arc<AppState>>, asked: PageQuery) -> Response {
+    let frame = Frame::of_all(&state);
     let names = ["a", "b"].map(|name| given(&asked, name).unwrap_or_default());
     let wanted = names.clone();
-    let found = door.at_desk(move |desk| look(desk, &wanted)).await;
-    shown(&door, found, |(choices, sides, rows)| page(&Page { frame, names, choices, sides, rows }))
+    let found = state.run_blocking(move |handler| look(handler, &wanted)).await;
+    shown(&state, found, |(choices, sides, rows)| page(&Page { frame, names, choices, sides, rows }))
 }
 
 type Compared = (Vec<String>, Vec<Side>, Vec<Row>);
 
-fn look(desk: &Desk, names: &[String; 2]) -> Result<Compared, Refusal> {
-    let entries = desk.overview(&OverviewFilter::default())?.entries;
+fn look(handler: &RequestHandler, names: &[String; 2]) -> Result<Compared, Refusal> {
+    let entries = handler.overview(&OverviewFilter::default())?.entries;
     let loops = entries.iter().filter(|entry| entry.facts.tag.is_none());
     let choices = loops.map(|entry| format!("{}/{}", entry.project, entry.brief.id)).collect();
     let [Some(one), Some(other)] = names.each_ref().map(|name| place(name)) else {
         return Ok((choices, Vec::new(), Vec::new()));
     };
-    let (one, other) = (side(desk, &one)?, side(desk, &other)?);
+    let (one, other) = (side(handler, &one)?, side(handler, &other)?);
     let rows = one.1.into_iter().zip(other.1).map(|((name, left), (_, right))| Row {
         name,
         differs: left != right,
@@ -82,9 +82,9 @@ fn place(name: &str) -> Option<LoopAddress> {
 /// The names of facts with their values.
 type Facts = Vec<(&'static str, String)>;
 
-fn side(desk: &Desk, at: &LoopAddress) -> Result<(Side, Facts), Refusal> {
-    let LoopPage { status, goal, .. } = see(desk, at)?;
-    let files = diff_files(&desk.difference(at, None)?.diff);
+fn side(handler: &RequestHandler, at: &LoopAddress) -> Result<(Side, Facts), Refusal> {
+    let LoopPage { status, goal, .. } = see(handler, at)?;
+    let files = diff_files(&handler.difference(at, None)?.diff);
     let (added, removed) = files.iter().fold((0, 0), |sum, it| (sum.0 + it.added, sum.1 + it.removed));
     let usage = &status.usage;
     let took = status.ended_at.unwrap_or_else(now).duration_since(status.started_at).unsigned_abs();

@@ -1,8 +1,8 @@
 //! Addresses with parameters, and the links that choose what a page shows.
 
-use crate::desk::{Desk, ProjectView};
 use crate::http::pages::frame::PageQuery;
 use crate::http::pages::start::escaped;
+use crate::requests::{ProjectView, RequestHandler};
 
 /// A link that chooses what a page shows.
 pub(super) struct Pill {
@@ -25,12 +25,12 @@ pub(crate) fn address(path: &str, parameters: &[(&str, &str)]) -> String {
 
 /// The projects to choose from, if there are several; the first links to the page without one.
 pub(super) fn project_pills(
-    desk: &Desk,
+    handler: &RequestHandler,
     chosen: Option<&str>,
     first: Option<&str>,
     link: impl Fn(&str) -> String,
 ) -> Vec<Pill> {
-    let projects = desk.projects();
+    let projects = handler.projects();
     if projects.len() < 2 {
         return Vec::new();
     }

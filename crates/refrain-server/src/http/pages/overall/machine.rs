@@ -13,10 +13,10 @@ use refrain_engine::config::{Entry, Origin};
 use serde_json::Value;
 
 use super::links::{Pill, address, given, project_pills};
-use crate::desk::{Desk, ProjectSettings};
 use crate::http::app_state::AppState;
 use crate::http::pages::figures::Moment;
 use crate::http::pages::frame::{Frame, PageQuery, page, shown};
+use crate::requests::{ProjectSettings, RequestHandler};
 
 #[derive(Template)]
 #[template(path = "doctor.html")]
@@ -31,16 +31,16 @@ struct Doctor {
     fine: Vec<Finding>,
 }
 
-pub(super) async fn checkup(State(door): State<Arc<AppState>>, asked: PageQuery) -> Response {
-    let frame = Frame::of_all(&door).in_section("doctor");
+pub(super) async fn checkup(State(state): State<Arc<AppState>>, asked: PageQuery) -> Response {
+    let frame = Frame::of_all(&state).in_section("doctor");
     let project = given(&asked, "project");
-    let look = move |desk: &Desk| {
-        let checkup = desk.checkup(project.as_deref())?;
+    let look = move |handler: &RequestHandler| {
+        let checkup = handler.checkup(project.as_deref())?;
         let link = |project: &str| address("/doctor", &[("project", project)]);
-        Ok((checkup, project_pills(desk, project.as_deref(), None, link)))
+        Ok((checkup, project_pills(handler, project.as_deref(), None, link)))
     };
-    let found = door.at_desk(look).await;
-    shown(&door, found, |(checkup, projects)| {
+    let found = state.run_blocking(look).await;
+    shown(&state, found, |(checkup, projects)| {
         let Checkup { problems, warnings, findings, .. } = checkup;
         let fixable = findings.iter().filter(|finding| finding.fix == Some(Fix::Possible)).count();
         let (fine, mut open): (Vec<_>, Vec<_>) =
@@ -69,16 +69,16 @@ struct Setting {
     origin: String,
 }
 
-pub(super) async fn settings(State(door): State<Arc<AppState>>, asked: PageQuery) -> Response {
-    let frame = Frame::of_all(&door).in_section("settings");
+pub(super) async fn settings(State(state): State<Arc<AppState>>, asked: PageQuery) -> Response {
+    let frame = Frame::of_all(&state).in_section("settings");
     let project = given(&asked, "project");
-    let look = move |desk: &Desk| {
-        let settings = desk.settings(project.as_deref())?;
+    let look = move |handler: &RequestHandler| {
+        let settings = handler.settings(project.as_deref())?;
         let link = |project: &str| address("/settings", &[("project", project)]);
-        Ok((settings, project_pills(desk, project.as_deref(), None, link)))
+        Ok((settings, project_pills(handler, project.as_deref(), None, link)))
     };
-    let found = door.at_desk(look).await;
-    shown(&door, found, |(settings, projects)| {
+    let found = state.run_blocking(look).await;
+    shown(&state, found, |(settings, projects)| {
         let ProjectSettings { user_file, project_file, entries } = settings;
         let (mut chosen, mut tables): (_, Vec<(String, Vec<Setting>)>) = (Vec::new(), Vec::new());
         for entry in entries {
@@ -141,22 +141,22 @@ struct Row {
     at: Moment,
 }
 
-pub(super) async fn memories(State(door): State<Arc<AppState>>, asked: PageQuery) -> Response {
-    let frame = Frame::of_all(&door).in_section("memory");
+pub(super) async fn memories(State(state): State<Arc<AppState>>, asked: PageQuery) -> Response {
+    let frame = Frame::of_all(&state).in_section("memory");
     let (project, words) = (given(&asked, "project"), given(&asked, "text").unwrap_or_default());
     let kind = given(&asked, "kind");
     let kind = Kind::ALL.into_iter().find(|it| kind.as_deref() == Some(it.as_str()));
     let (of_kind, shown_words) = (kind.map_or("", Kind::as_str), words.clone());
     let of_project = project.clone().unwrap_or_default();
-    let look = move |desk: &Desk| {
-        let (memories, trouble) = desk.memories(project.as_deref(), kind, &words)?;
+    let look = move |handler: &RequestHandler| {
+        let (memories, trouble) = handler.memories(project.as_deref(), kind, &words)?;
         let link =
             |project: &str| address("/memory", &[("project", project), ("kind", of_kind), ("text", &words)]);
-        let name = crate::desk::project_name(&desk.named(project.as_deref())?);
-        Ok((name, memories, trouble, project_pills(desk, project.as_deref(), None, link)))
+        let name = crate::requests::project_name(&handler.named(project.as_deref())?);
+        Ok((name, memories, trouble, project_pills(handler, project.as_deref(), None, link)))
     };
-    let found = door.at_desk(look).await;
-    shown(&door, found, |(name, memories, trouble, projects)| {
+    let found = state.run_blocking(look).await;
+    shown(&state, found, |(name, memories, trouble, projects)| {
         let pill = |label: &str, kind: &str| Pill {
             label: label.to_owned(),
             href: address("/memory", &[("project", &of_project), ("kind", kind), ("text", &shown_words)]),

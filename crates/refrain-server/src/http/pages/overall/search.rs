@@ -7,10 +7,10 @@ use axum::extract::State;
 use axum::response::Response;
 
 use super::links::{address, given};
-use crate::desk::{Desk, Entry, Line, LoopAddress, OverviewFilter, Refusal};
 use crate::http::app_state::AppState;
 use crate::http::pages::frame::{Frame, PageQuery, page, shown};
 use crate::http::pages::parts::Label;
+use crate::requests::{Entry, Line, LoopAddress, OverviewFilter, Refusal, RequestHandler};
 
 /// How many of the loops touched last are searched for what their agents printed.
 const MOST_SEARCHED: usize = 30;
@@ -48,24 +48,24 @@ struct Output {
     lines: Vec<Line>,
 }
 
-pub(super) async fn show(State(door): State<Arc<AppState>>, asked: PageQuery) -> Response {
-    let frame = Frame::of_all(&door).in_section("search");
+pub(super) async fn show(State(state): State<Arc<AppState>>, asked: PageQuery) -> Response {
+    let frame = Frame::of_all(&state).in_section("search");
     let wanted = given(&asked, "text").unwrap_or_default();
     let text = wanted.clone();
-    let found = door.at_desk(move |desk| look(desk, &text)).await;
-    shown(&door, found, |(loops, has_more, output, searched)| {
+    let found = state.run_blocking(move |handler| look(handler, &text)).await;
+    shown(&state, found, |(loops, has_more, output, searched)| {
         page(&Page { frame, wanted, loops, has_more, output, searched })
     })
 }
 
 type Results = (Vec<MatchingLoop>, bool, Vec<Output>, usize);
 
-fn look(desk: &Desk, wanted: &str) -> Result<Results, Refusal> {
+fn look(handler: &RequestHandler, wanted: &str) -> Result<Results, Refusal> {
     if wanted.is_empty() {
         return Ok((Vec::new(), false, Vec::new(), 0));
     }
     let filter = OverviewFilter { text: wanted.to_owned(), ..OverviewFilter::default() };
-    let matching = desk.overview(&filter)?;
+    let matching = handler.overview(&filter)?;
     let loops = matching.entries.into_iter().map(|entry| MatchingLoop {
         href: format!("/p/{}/{}", entry.project, entry.brief.id),
         id: entry.brief.id.to_string(),
@@ -73,7 +73,7 @@ fn look(desk: &Desk, wanted: &str) -> Result<Results, Refusal> {
         folder: entry.folder,
         goal: entry.goal,
     });
-    let mut latest: Vec<Entry> = desk.overview(&OverviewFilter::default())?.entries;
+    let mut latest: Vec<Entry> = handler.overview(&OverviewFilter::default())?.entries;
     latest.retain(|entry| entry.facts.tag.is_none() && entry.brief.iteration > 0);
     latest.sort_by_key(|entry| std::cmp::Reverse(entry.brief.updated_at));
     latest.truncate(MOST_SEARCHED);
@@ -83,7 +83,7 @@ fn look(desk: &Desk, wanted: &str) -> Result<Results, Refusal> {
         let at = LoopAddress { project: entry.project, id: entry.brief.id.to_string() };
         let attempt = format!("{}.{}", entry.brief.iteration, entry.facts.attempt.max(1));
         let attempt = attempt.strip_suffix(".1").unwrap_or(&attempt);
-        let Ok(activity) = desk.search(&at, attempt, wanted, None) else { continue };
+        let Ok(activity) = handler.search(&at, attempt, wanted, None) else { continue };
         searched += 1;
         read += activity.next;
         let lines: Vec<_> = activity.lines.into_iter().take(MOST_LINES).collect();

@@ -14,10 +14,10 @@ use refrain_core::view::usage::{Group, GroupBy, Report, Sum};
 use refrain_engine::now;
 
 use super::links::{Pill, address, given, project_pills};
-use crate::desk::{Desk, Refusal, UsageOf};
 use crate::http::app_state::AppState;
 use crate::http::pages::figures::{Chart, Point, Unit, money};
 use crate::http::pages::frame::{Frame, PageQuery, page, shown};
+use crate::requests::{Refusal, RequestHandler, UsageOf};
 
 /// The most days that a chart shows.
 const MOST_DAYS: usize = 92;
@@ -52,26 +52,26 @@ struct Row {
     tokens: String,
 }
 
-pub(super) async fn show(State(door): State<Arc<AppState>>, asked: PageQuery) -> Response {
-    let frame = Frame::of_all(&door).in_section("usage");
+pub(super) async fn show(State(state): State<Arc<AppState>>, asked: PageQuery) -> Response {
+    let frame = Frame::of_all(&state).in_section("usage");
     let (project, period) = (given(&asked, "project"), given(&asked, "since"));
     let by = given(&asked, "by");
     let by = TABLES.into_iter().find(|it| by.as_deref() == Some(it.as_str())).unwrap_or(TABLES[0]);
     let (period, _) =
         PERIODS.into_iter().find(|(name, _)| period.as_deref() == Some(*name)).unwrap_or(PERIODS[0]);
-    let look = move |desk: &Desk| -> Result<_, Refusal> {
+    let look = move |handler: &RequestHandler| -> Result<_, Refusal> {
         let of = |by: GroupBy| UsageOf {
             since: (period != "all").then(|| period.to_owned()),
             by: Some(by.as_str().to_owned()),
             project: project.clone(),
         };
-        let days = desk.usage(&of(GroupBy::Day))?;
-        let table = if by == GroupBy::Day { days.clone() } else { desk.usage(&of(by))? };
+        let days = handler.usage(&of(GroupBy::Day))?;
+        let table = if by == GroupBy::Day { days.clone() } else { handler.usage(&of(by))? };
         let link = |project: &str, period: &str, by: &str| {
             address("/usage", &[("since", period), ("by", by), ("project", project)])
         };
         let chosen = project.as_deref().unwrap_or_default();
-        let projects = project_pills(desk, project.as_deref(), Some("All projects"), |project| {
+        let projects = project_pills(handler, project.as_deref(), Some("All projects"), |project| {
             link(project, period, by.as_str())
         });
         let periods = PERIODS.map(|(name, label)| Pill {
@@ -86,8 +86,8 @@ pub(super) async fn show(State(door): State<Arc<AppState>>, asked: PageQuery) ->
         });
         Ok((days, table, projects, Vec::from(periods), Vec::from(tables)))
     };
-    let found = door.at_desk(look).await;
-    shown(&door, found, |(days, table, projects, periods, tables)| {
+    let found = state.run_blocking(look).await;
+    shown(&state, found, |(days, table, projects, periods, tables)| {
         page(&Page {
             frame,
             periods,

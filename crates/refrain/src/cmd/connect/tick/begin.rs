@@ -6,9 +6,9 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgGroup, Args as _, CommandFactory, FromArgMatches, Parser, ValueEnum};
 use refrain_app::effects::TypedOptions;
-use refrain_app::options::adapted::{Adapted, Difference};
 use refrain_app::options::begin::BeginArgs;
-use refrain_app::resolve::{self, Resolved, StartLoop, Words};
+use refrain_app::options::variants::{Adapted, Difference};
+use refrain_app::resolve::{self, ResolvedStart, StartLoop, Words};
 use refrain_app::verbs::resume;
 use refrain_app::verbs::start::not_shown;
 use refrain_app::{Code, Context, RequestError, trust};
@@ -22,10 +22,10 @@ use refrain_core::{LoopId, Spec};
 use refrain_engine::config::{Chosen, Settings};
 use refrain_engine::{Brief, Listed, Service, hook};
 
-use super::typed::{self, KnownOption, TypedLine};
+use super::typed_line::{self, KnownOption, TypedLine};
 use crate::cmd::connect::hook::agent;
 use crate::cmd::inspect::export;
-use crate::cmd::launch::resume::could_be;
+use crate::cmd::launch::resume::is_candidate;
 use crate::cmd::launch::start;
 use crate::out;
 
@@ -40,7 +40,7 @@ pub(super) struct Args {
     /// The session's command that begins it, as in /refrain:loop
     #[arg(value_name = "COMMAND")]
     begun_by: String,
-    /// What the person typed behind that; `-` reads it from stdin. Options in it count as if they were given here
+    /// What the person typed after that; `-` reads it from stdin. Options in it count as if they were given here
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     args: Option<String>,
     /// What stands before that in the prompt: how the command works
@@ -53,13 +53,13 @@ pub(super) struct Args {
     #[arg(long, value_name = "ID")]
     session_id: Option<String>,
     #[command(flatten)]
-    typed: Typed,
+    typed: SessionOptions,
 }
 
-// What the person may type behind the command.
+// What the person may type after the command.
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("source"))]
-struct Typed {
+struct SessionOptions {
     #[command(flatten)]
     begin: Adapted<BeginArgs, InSession>,
     /// Where the work is done
@@ -140,7 +140,7 @@ enum ContextMode {
 )]
 struct Line {
     #[command(flatten)]
-    typed: Typed,
+    typed: SessionOptions,
 }
 
 /// More is no prompt, in bytes.
@@ -149,7 +149,7 @@ const LARGEST: u64 = 10 << 20;
 pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<ExitCode, RequestError> {
     if !args.begun_by.starts_with('/') {
         return Err(RequestError::usage(format!(
-            "{}: accepted is a command like /refrain:loop",
+            "{}: accepted: a command like /refrain:loop",
             args.begun_by
         )));
     }
@@ -158,7 +158,7 @@ pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<Ex
         Some(text) => text.trim().to_owned(),
         None => String::new(),
     };
-    let TypedLine { options, mut prompt } = typed::read(
+    let TypedLine { options, mut prompt } = typed_line::read(
         &text,
         &known_options(&Line::command()),
         &known_options(&start::Args::augment_args(clap::Command::new("start"))),
@@ -176,7 +176,7 @@ pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<Ex
     if line.resume.is_some() || line.resume_last {
         if !prompt.is_empty() {
             return Err(RequestError::usage(
-                "a loop that continues has its prompt; accepted is --resume ID alone",
+                "a loop that continues has its prompt; accepted: --resume ID alone",
             ));
         }
         let id = match line.resume {
@@ -196,7 +196,7 @@ pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<Ex
     let is_unsaid = prompt.is_empty() && !begin.task.is_given();
     if is_unsaid && args.begun_by.ends_with(":loop") {
         return Err(RequestError::usage(
-            "nothing says what is to be done: accepted are a prompt, or --prompt-file FILE",
+            "nothing says what is to be done: accepted: a prompt, or --prompt-file FILE",
         ));
     }
     let prompt = match &args.lead {
@@ -239,7 +239,7 @@ fn read() -> Result<String, RequestError> {
 }
 
 /// The options that were typed, and those given to the command itself, which count more.
-fn line(context: &Context, typed: Vec<String>) -> Result<(Typed, TypedOptions), RequestError> {
+fn line(context: &Context, typed: Vec<String>) -> Result<(SessionOptions, TypedOptions), RequestError> {
     let mut command = Line::command();
     let read = |command: &mut clap::Command, words: Vec<String>| {
         command.try_get_matches_from_mut(words).map_err(RequestError::from)
@@ -282,7 +282,7 @@ fn known_options(line: &clap::Command) -> Vec<KnownOption> {
 }
 
 /// A number alone is the maximum of iterations; before a task it may be meant as one, and a maximum that is not kept costs money.
-fn count_alone(prompt: &mut String, line: &mut Typed, is_mode: bool) -> Result<(), RequestError> {
+fn count_alone(prompt: &mut String, line: &mut SessionOptions, is_mode: bool) -> Result<(), RequestError> {
     if start::is_number(prompt) {
         let begin = &mut line.begin.args;
         begin.max_iterations = Some(begin.until.at_most(prompt, begin.max_iterations)?);
@@ -291,7 +291,7 @@ fn count_alone(prompt: &mut String, line: &mut Typed, is_mode: bool) -> Result<(
     }
     match prompt.split_whitespace().next().filter(|word| is_mode && start::is_number(word)) {
         Some(number) => Err(RequestError::usage(format!(
-            "{number}: accepted is a number alone, or a task; --iterations {number} sets the maximum of iterations beside a task"
+            "{number}: accepted: a number alone, or a task; --iterations {number} sets the maximum of iterations beside a task"
         ))),
         None => Ok(()),
     }
@@ -311,15 +311,15 @@ fn last(service: &Service, session: Option<&str>) -> Result<LoopId, RequestError
         session.is_some() && bound.as_deref() == session
     };
     open.iter().find(is_own).or(open.first()).cloned().ok_or_else(|| {
-        RequestError::usage("--resume-last: no loop of this project can go on")
+        RequestError::usage("--resume-last: no loop of this project can continue")
             .hint("refrain list shows them")
     })
 }
 
-/// Whether a session can go on with a loop: one that stands still, or that some session drives.
+/// Whether a session can continue a loop: one that stands still, or that some session drives.
 fn can_continue(brief: &Brief) -> bool {
     let in_session = brief.kind == Kind::Session && !brief.has_stopped();
-    brief.kind != Kind::Plan && (in_session || could_be(brief))
+    brief.kind != Kind::Plan && (in_session || is_candidate(brief))
 }
 
 /// Notes other sessions whose loops have gates and the same worktree: each proves what the other left half done.
@@ -371,29 +371,30 @@ fn spec(
     let name = agent.to_string();
     let chosen = Chosen { agent: Some(&name), command: false };
     let mut settings = service.settings(chosen, context.has_variables())?;
-    let why = "a session waits for no person: accepted is that with refrain start";
+    let why = "a session waits for no person: accepted: that with refrain start";
     resolve::forget_approval(&mut settings, why).into_iter().for_each(out::tell_note);
     forget_limits(agent, &mut settings);
     // A session always has a promise.
     settings.config.start.promise = None;
     if begin.task.is_given() && !prompt.is_empty() {
-        return Err(RequestError::usage("a prompt and --prompt-file: accepted is one of them"));
+        return Err(RequestError::usage("a prompt and --prompt-file: accepted: one of them"));
     }
     let words = (!prompt.is_empty()).then_some(Words::Text(prompt));
     let is_asked = begin.work.gates.require_approval;
     let counts = begin.work.max_cost.is_some() || begin.work.max_tokens.is_some();
     begin.work.agent = Some(name);
     let request = StartLoop { words, mode, options: begin, ..StartLoop::default() };
-    let Resolved { spec, offered, .. } = resolve::spec(context, &request, &settings, service, &context.dir)?;
+    let ResolvedStart { spec, offered, .. } =
+        resolve::spec(context, &request, &settings, service, &context.dir)?;
     trust::check(context, service, &offered, None)?;
     resolve::refuse_approval(&spec, is_asked, &settings, why)?;
     if counts && !hook::counts_tokens(agent) {
         let error =
-            format!("--max-tokens: sessions of {agent} do not say what they use; accepted is --max-duration");
+            format!("--max-tokens: sessions of {agent} do not say what they use; accepted: --max-duration");
         return Err(RequestError::usage(error));
     }
     if spec.limits.max_cost.is_some() && spec.agent.price.is_none() && !hook::counts_cost(agent) {
-        let error = "--max-cost: a session says its tokens, and no costs; accepted is --max-tokens, or that with --model NAME and a price for the model in the configuration";
+        let error = "--max-cost: a session says its tokens, and no costs; accepted: --max-tokens, or that with --model NAME and a price for the model in the configuration";
         return Err(RequestError::usage(error));
     }
     let limits = Limits {

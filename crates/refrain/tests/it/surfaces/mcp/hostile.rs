@@ -12,18 +12,18 @@ use crate::{CLAIM, sandbox};
 
 #[rstest]
 #[case::a_goal_that_is_too_long(json!({"goal": "x".repeat(10_001)}), "goal of 10001 characters")]
-#[case::no_goal(json!({}), "loop_start: missing field goal; accepted are ")]
+#[case::no_goal(json!({}), "loop_start: missing field goal; accepted: ")]
 #[case::an_empty_goal(json!({"goal": " "}), "goal")]
-#[case::too_many_iterations(json!({"goal": "p", "max_iterations": 201}), "max_iterations 201: accepted are")]
+#[case::too_many_iterations(json!({"goal": "p", "max_iterations": 201}), "max_iterations 201: accepted:")]
 #[case::none(json!({"goal": "p", "max_iterations": 0}), "max_iterations 0")]
-#[case::less_than_none(json!({"goal": "p", "max_iterations": -1}), "-1")]
-#[case::a_word_for_a_number(json!({"goal": "p", "max_iterations": "many"}), "many")]
-#[case::too_much_money(json!({"goal": "p", "max_cost_usd": 51}), "max_cost_usd 51: accepted are")]
+#[case::less_than_none(json!({"goal": "p", "max_iterations": -1}), "loop_start: max_iterations: -1 is too small; accepted: 1 or more")]
+#[case::a_word_for_a_number(json!({"goal": "p", "max_iterations": "many"}), "max_iterations: \"many\" is of type string; accepted: integer")]
+#[case::too_much_money(json!({"goal": "p", "max_cost_usd": 51}), "max_cost_usd 51: accepted:")]
 #[case::no_money(json!({"goal": "p", "max_cost_usd": 0}), "max_cost_usd 0")]
 #[case::money_that_cannot_be_counted(json!({"goal": "p", "max_cost_usd": 3}), "max_cost_usd 3: generic does not say")]
 #[case::too_long_a_tick(json!({"goal": "p", "max_tick_duration_minutes": 61}), "max_tick_duration_minutes 61")]
 #[case::too_rare_a_critic(json!({"goal": "p", "checkpoint_interval": 201}), "checkpoint_interval 201")]
-#[case::an_unknown_word(json!({"goal": "p", "budget": 1}), "loop_start: unknown field budget; accepted are ")]
+#[case::an_unknown_word(json!({"goal": "p", "budget": 1}), "loop_start: unknown field budget; accepted: ")]
 #[case::an_option_for_a_name(json!({"goal": "p", "name": "--share-worktree"}), "--share-worktree")]
 #[case::a_path_for_a_name(json!({"goal": "p", "name": "../other"}), "../other")]
 #[case::an_agent_that_is_none(json!({"goal": "p", "agent": "nobody", "command": null}), "nobody")]
@@ -31,6 +31,7 @@ use crate::{CLAIM, sandbox};
 #[case::a_command_that_is_not_there(json!({"goal": "p", "command": "/no/such/agent"}), "/no/such/agent")]
 #[case::a_command_that_cannot_be_read(json!({"goal": "p", "command": "'half"}), "command")]
 #[case::a_name_with_a_nul(json!({"goal": "p", "name": "a\u{0}b"}), "name")]
+#[case::a_word_for_a_list(json!({"goal": "p", "gates": "true"}), "gates: \"true\" is of type string; accepted: array")]
 #[case::a_gate_without_a_command(json!({"goal": "p", "gates": [" "]}), "gates")]
 fn what_is_out_of_bounds_is_refused_by_name(#[case] mut asked: Value, #[case] says: &str) {
     let sandbox = sandbox();
@@ -80,7 +81,7 @@ fn a_workspace_lies_inside_with_links_followed() {
         let refused = client.refuses("loop_start", asked);
         assert!(refused.starts_with("workspace "), "{workspace}: {refused}");
         if !workspace.is_empty() {
-            assert!(refused.contains("accepted is a folder inside"), "{workspace}: {refused}");
+            assert!(refused.contains("accepted: a folder inside"), "{workspace}: {refused}");
         }
     }
     assert!(fs::read_dir(&outside).unwrap().count() == 1, "nothing was begun there");

@@ -245,7 +245,7 @@ fn one_token_has_so_many_connections_and_another_is_let_in() {
     let sandbox = sandbox();
     let served = Served::begin(&sandbox, &[]);
     let streams: Vec<_> = (0..64).map(|_| served.listens(None)).collect();
-    served.gets("/api/v1/loops").with_status(429).says("accepted are 64 at a time");
+    served.gets("/api/v1/loops").with_status(429).says("accepted: 64 at a time");
     let other = sandbox.refrain(&["serve", "token"]).with_code(0).stdout;
     let asks = format!("GET /api/v1/loops HTTP/1.1\r\nAuthorization: Bearer {}", other.trim());
     assert_eq!(served.asks(&asks).status, 200);
@@ -267,7 +267,7 @@ fn what_somebody_sends_who_is_not_let_in_is_not_taken_in() {
     post("/mcp", "Content-Length: 900000").with_status(401);
     post("/start", "Content-Length: 900000\r\nAuthorization: Bearer nobody").with_status(401);
     let login = format!("POST /login HTTP/1.1\r\nHost: {}\r\nContent-Length: 5000\r\n\r\n", served.name());
-    served.says(&login).with_status(413).says("accepted are 4096 bytes");
+    served.says(&login).with_status(413).says("accepted: 4096 bytes");
     served.ends();
 }
 
@@ -279,20 +279,20 @@ fn what_somebody_sends_who_is_not_let_in_is_not_taken_in() {
 #[case("DELETE /api/v1/loops", "", 405, "DELETE is not accepted here")]
 #[case("DELETE /login", "", 405, "DELETE is not accepted here")]
 #[case("GET /api/v1/loops/preview", "", 405, "GET is not accepted here")]
-#[case("GET /api/v1/loops?limit=x", "", 400, "limit x: accepted are whole numbers from 0 on")]
+#[case("GET /api/v1/loops?limit=x", "", 400, "limit x: accepted: whole numbers from 0 on")]
 #[case(
     "GET /api/v1/loops?colour=red",
     "",
     400,
-    "colour: there is no such parameter; accepted are limit, project, status, text"
+    "colour: there is no such parameter; accepted: limit, project, status, text"
 )]
 #[case(
     "POST /start",
     "Content-Type: text/csv",
     415,
-    "accepted is Content-Type: application/x-www-form-urlencoded"
+    "accepted: Content-Type: application/x-www-form-urlencoded"
 )]
-#[case("POST /mcp", "Content-Type: text/csv", 406, "accepted is Accept: application/json, text/event-stream")]
+#[case("POST /mcp", "Content-Type: text/csv", 406, "accepted: Accept: application/json, text/event-stream")]
 #[case("POST /api/v1/loops", "Origin: http://evil.example", 403, "another origin")]
 fn what_fails_is_a_page_for_browsers_and_json_for_programs(
     #[case] asked: &str,

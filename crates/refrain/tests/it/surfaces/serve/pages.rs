@@ -162,7 +162,7 @@ fn what_cannot_be_started_says_why_at_its_field() {
     let form = "Content-Type: application/x-www-form-urlencoded\r\n";
     let page = served.posts_with("/start", form, "goal=Mend+it&command=true&max_iterations=900&do=start");
     let page = page.with_status(400);
-    page.says("id=\"max_iterations-wrong\" class=\"bad\" role=\"alert\">max_iterations 900: accepted are");
+    page.says("id=\"max_iterations-wrong\" class=\"bad\" role=\"alert\">max_iterations 900: accepted:");
     page.says("aria-invalid=\"true\" aria-describedby=\"max_iterations-wrong\" autofocus");
     page.says("value=\"true\"");
     let shown = served.posts_with("/start", form, "goal=Mend+it&command=true&do=preview").with_status(200);

@@ -83,7 +83,7 @@ fn with_a_certificate_it_is_found_from_anywhere_under_the_names_in_it() {
     certificate.says(&served, "loops.example.org", &bearer, "").with_status(200);
     for host in ["evil.example", "a.b.lan.example.org", "refrain.localhost", "127.0.0.2", "lan.example.org"] {
         let refused = certificate.says(&served, &format!("{host}:{port}"), &bearer, "").with_status(403);
-        refused.says("not found under that name; accepted are loops.example.org");
+        refused.says("not found under that name; accepted: loops.example.org");
     }
 
     // A person types a token from another machine; the cookie goes over TLS alone, and to this host alone.
@@ -143,7 +143,7 @@ fn a_key_that_others_can_read_is_warned_of() {
 #[case(&["--tls-cert", "CERT"], "--tls-key")]
 #[case(&["--tls-key", "KEY"], "--tls-cert")]
 #[case(&["--tls-cert", "CERT", "--tls-key", "KEY", "--behind-proxy", "https://a.example"], "--behind-proxy")]
-#[case(&["--tls-cert", "nowhere.pem", "--tls-key", "KEY"], "nowhere.pem: it cannot be read; accepted is a file in PEM")]
+#[case(&["--tls-cert", "nowhere.pem", "--tls-key", "KEY"], "nowhere.pem: it cannot be read; accepted: a file in PEM")]
 #[case(&["--tls-cert", "CERT", "--tls-key", "nowhere.pem"], "nowhere.pem: it cannot be read")]
 #[case(&["--tls-cert", "KEY", "--tls-key", "KEY"], "key.pem: there is no certificate in it")]
 #[case(&["--tls-cert", "README.md", "--tls-key", "KEY"], "README.md: there is no certificate in it")]

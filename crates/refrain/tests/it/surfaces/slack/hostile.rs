@@ -34,7 +34,7 @@ fn what_is_out_of_bounds_is_refused_in_plain_words() {
     let sandbox = connected(&slack, "command = \"true\"");
     let _serve = serve(&sandbox, &slack);
     slack.mention("U1", "C1", None, &format!("start {}", "x".repeat(10_001)));
-    slack.wait_for_told("U1", "Refused: goal of 10001 characters: accepted are 1 to 10000 characters");
+    slack.wait_for_told("U1", "Refused: goal of 10001 characters: accepted: 1 to 10000 characters");
     slack.command("U1", "C1", "start");
     slack.wait_for_told("U1", "Refused: goal that is empty");
     slack.command("U2", "C1", "stop ../../etc");
@@ -42,7 +42,7 @@ fn what_is_out_of_bounds_is_refused_in_plain_words() {
     slack.command("U2", "C1", "stop nobody");
     slack.wait_for_told("U2", "Refused: no loop nobody");
     slack.command("U1", "C1", "start in ../.. Mend it.");
-    slack.wait_for_told("U1", "Refused: project ../..: accepted are project");
+    slack.wait_for_told("U1", "Refused: project ../..: accepted: project");
     slack.command("U1", "C1", "<!channel> <https://evil.example|docs> @here");
     let echo = slack.wait_for_told("U1", "nothing that I know");
     assert!(echo.contains("&lt;!channel&gt;") && !echo.contains("://") && !echo.contains("@here"), "{echo}");

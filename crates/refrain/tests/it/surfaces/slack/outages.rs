@@ -29,7 +29,7 @@ fn what_happens_while_slack_is_down_is_told_when_it_is_back() {
     assert!(reactions.iter().eq(["large_yellow_circle"]), "{reactions:?}");
     assert_eq!(posted(&slack).len(), 2);
     assert!(
-        serve.stderr().contains("Slack: ") && serve.stderr().contains("it is told later"),
+        serve.stderr().contains("Slack: ") && serve.stderr().contains("it is reported later"),
         "{}",
         serve.stderr()
     );

@@ -69,7 +69,7 @@ pub(super) fn diff(world: &World, row: &Row) {
     }
     let stat = world.tool(row, json!({"loop_id": "job", "stat": true}));
     assert!(stat["stat"].as_str().unwrap().contains("made.txt") && stat["diff"] == "", "{stat:#}");
-    let none = "iteration 9: loop job has no such iteration; accepted are 1 to 1";
+    let none = "iteration 9: loop job has no such iteration; accepted: 1 to 1";
     world.served.gets(&(world.at(row.route, "job") + "?iteration=9")).with_status(400).says(none);
     let asked = json!({"loop_id": "job", "iteration": 9});
     assert_eq!(crate::surfaces::mcp::refuses(&world.sandbox, row.tool.unwrap(), asked), none);
@@ -83,7 +83,7 @@ pub(super) fn export(world: &World, row: &Row) {
         assert_eq!(world.served.gets(&path).with_status(200).body, told, "{format}");
     }
     let bad = world.at(row.route, "job") + "?format=toml";
-    world.served.gets(&bad).with_status(400).says("format toml: accepted are json, synthex");
+    world.served.gets(&bad).with_status(400).says("format toml: accepted: json, synthex");
     world.served.gets(&world.at(row.route, "x")).with_status(400).says("x is a plan");
 }
 
@@ -104,10 +104,10 @@ pub(super) fn usage(world: &World, row: &Row) {
         assert_eq!(world.served.gets(&(world.at(row.route, "") + &query)).with_status(200).json(), told);
     }
     for (query, says) in [
-        ("by=hour", "by hour: accepted are day, project, agent, model, pool"),
-        ("since=yesterday", "since yesterday: accepted are a date like 2026-11-01"),
+        ("by=hour", "by hour: accepted: day, project, agent, model, pool"),
+        ("since=yesterday", "since yesterday: accepted: a date like 2026-11-01"),
         ("project=nowhere", "there is no project nowhere"),
-        ("until=now", "until: there is no such parameter; accepted are by, project, since"),
+        ("until=now", "until: there is no such parameter; accepted: by, project, since"),
     ] {
         let refused = world.served.gets(&(world.at(row.route, "") + "?" + query));
         assert!(matches!(refused.status, 400 | 404) && refused.body.contains(says), "{refused:#?}");

@@ -1,0 +1,227 @@
+//! Why a loop is blocked, and what its user does about it.
+
+use super::statement::{needed, told};
+use crate::event::{Blocked, Exit};
+use crate::gate::{NOT_FOUND, missing_program};
+use crate::r#loop::{GateFailure, LoopState, Outcome};
+use crate::protect::Touched;
+use crate::session::MAX_IDLE_TURNS;
+use crate::stuck::{Pattern, Verdict};
+use crate::text::{printable, squeeze};
+use crate::view::loop_parts::publication;
+
+pub(super) fn why(state: &LoopState, why: Blocked) -> String {
+    match why {
+        Blocked::Refunds if is_unresponsive(state) => told(
+            "the agent printed no event before its time limit, and the last three attempts were lost",
+            state,
+        ),
+        Blocked::Refunds => "three attempts in a row were lost with their runner or supervisor".to_owned(),
+        Blocked::Churn => told("the agent failed at once three times in a row", state),
+        Blocked::AgentMissing => match last_error(state) {
+            Some(error) => format!("{} could not be started: {error}", state.spec.agent.program),
+            None => format!("{} could not be started", state.spec.agent.program),
+        },
+        Blocked::GateMissing => cannot_run(state).unwrap_or_else(|| "a gate cannot run".to_owned()),
+        Blocked::Login => told("the agent is not logged in", state),
+        Blocked::Forbidden => told("refused by the provider (403)", state),
+        Blocked::Credit => told("there is no money left at the provider", state),
+        Blocked::Model => told("there is no such model", state),
+        Blocked::Setup => told("the agent refused to start", state),
+        Blocked::Session => told("the session to continue does not exist", state),
+        Blocked::Limit => told("the provider's limit is reset too late to wait for it", state),
+        Blocked::Outage => told("the provider did not work for too long", state),
+        Blocked::Stuck => stuck(state),
+        Blocked::Repository => match &state.git.refused {
+            Some(error) => format!("git did not do what the loop needs: {error}"),
+            None => "git did not do what the loop needs".to_owned(),
+        },
+        Blocked::CostUnknown if state.limits.max_cost.is_some() => {
+            format!("{} did not say what it cost, so --max-cost cannot be kept", state.spec.agent.kind)
+        }
+        Blocked::CostUnknown => {
+            let kind =
+                state.spec.agents().find(|agent| !agent.tells_cost()).unwrap_or(&state.spec.agent).kind;
+            format!("{kind} does not say what it costs, so the caps of [budget] cannot be kept")
+        }
+        Blocked::GaveUp => {
+            let reason = state.given_up.as_deref().map(|why| squeeze(&printable(why)));
+            let reason = reason.unwrap_or_else(|| "it gave no reason".to_owned());
+            format!("the agent gave the task up: {reason}")
+        }
+        Blocked::Publish => publication::blocked(state),
+        Blocked::Approval => awaits_approval(state),
+        Blocked::StateFile => match needed(state) {
+            Some(question) => format!("the agent asks: {question}"),
+            None => format!("the agent left status: blocked in {}", state.spec.state_file()),
+        },
+        Blocked::Idle => {
+            format!("its session ended {MAX_IDLE_TURNS} turns in a row without doing anything")
+        }
+        Blocked::OutputLost => match last_error(state) {
+            Some(error) => format!("what the agent prints cannot be kept: {error}"),
+            None => "what the agent prints cannot be kept".to_owned(),
+        },
+    }
+}
+
+/// What the user does; `resume` is the command that continues the loop.
+pub(super) fn cure(state: &LoopState, why: Blocked, resume: String) -> String {
+    let id = &state.spec.id;
+    match why {
+        Blocked::AgentMissing => {
+            format!("see why with refrain show {id}, make it start, then {resume}")
+        }
+        Blocked::OutputLost => format!("make room, then {resume}"),
+        Blocked::GateMissing => make_it_run(state, &resume).unwrap_or(resume),
+        Blocked::Login => {
+            format!("log in with {}, then {resume}", state.spec.agent.program)
+        }
+        Blocked::Limit | Blocked::Outage => {
+            let hours = state.hours_to_wait();
+            format!("{resume} when it works again, or {resume} --retry-for {hours}h to wait that long")
+        }
+        Blocked::Forbidden => {
+            format!("find out what refuses it (the provider, a proxy, a firewall), then {resume}")
+        }
+        Blocked::Repository => {
+            format!("mend the repository, then {resume}")
+        }
+        Blocked::Publish => format!("{}, then {resume}", publication::cure(state)),
+        Blocked::Approval => decide(state, &resume),
+        Blocked::CostUnknown if state.limits.max_cost.is_none() => {
+            "start it anew with an agent that says what it costs or a price for its model, or take the caps out of \
+             the configuration"
+                .to_owned()
+        }
+        Blocked::CostUnknown => {
+            "start it anew with --max-tokens in place of --max-cost".to_owned()
+        }
+        Blocked::Credit => format!("pay the provider, then {resume}"),
+        Blocked::Setup | Blocked::Model | Blocked::Session => {
+            format!("mend what {} was told or configured to, then {resume}", state.spec.agent.program)
+        }
+        Blocked::StateFile => {
+            format!("answer it and continue with refrain answer {id} TEXT")
+        }
+        Blocked::Stuck | Blocked::GaveUp | Blocked::Idle => {
+            format!("tell it what to do and continue with refrain answer {id} TEXT")
+        }
+        Blocked::Refunds | Blocked::Churn => see_why(state, &resume),
+    }
+}
+
+pub(super) fn see_why(state: &LoopState, resume: &str) -> String {
+    format!("see why with refrain logs {}, mend it, then {resume}", state.spec.id)
+}
+
+/// The gate that cannot run, and what it lacks.
+fn cannot_run(state: &LoopState) -> Option<String> {
+    let result = state.missing_gate()?;
+    let name = &result.spec(&state.spec)?.name;
+    let Some(GateFailure::Exit(Exit::Code(code))) = result.failure else { return None };
+    let what = if code == NOT_FOUND { "was not found" } else { "may not be executed" };
+    Some(match missing_program(&result.preview) {
+        Some(program) => format!("gate {name} cannot run: {} {what} (exit code {code})", printable(program)),
+        None => {
+            let said = printable(&result.preview);
+            let said = if said.is_empty() { said } else { format!(": {said}").into() };
+            format!("gate {name} cannot run: its command {what} (exit code {code}){said}")
+        }
+    })
+}
+
+/// How to make the gate run that cannot.
+fn make_it_run(state: &LoopState, resume: &str) -> Option<String> {
+    let result = state.missing_gate()?;
+    let program = missing_program(&result.preview).map_or("its program".into(), printable);
+    Some(format!(
+        "make {program} available to gate {}, then {resume}; or start the loop anew with a correct gate, or with \
+         --allow-missing-gates if the agent is to create it",
+        result.spec(&state.spec)?.name
+    ))
+}
+
+/// The question for the person who has to approve.
+fn awaits_approval(state: &LoopState) -> String {
+    let tree = state.awaits_approval().and_then(|awaited| awaited.tree);
+    let is_partial = state.proof.as_ref().is_some_and(|proof| proof.candidate.partial);
+    let more = if is_partial { " and changes that it does not show" } else { "" };
+    let tree = tree.map_or_else(String::new, |tree| format!(" on tree {}{more}", tree.short()));
+    let before = state.approved.as_ref().filter(|(approved, _)| {
+        state.awaits_approval().is_some_and(|awaited| awaited.attempt == approved.attempt)
+    });
+    let before = before.and_then(|(approved, _)| approved.tree.as_ref());
+    let before = before.map_or_else(String::new, |tree| {
+        format!("what was approved, tree {}, is another by now: ", tree.short())
+    });
+    before
+        + &match state.spec.has_hard_gates() {
+            true => format!(
+                "it claims to be done, and every required gate passed{tree}: a person is to approve it"
+            ),
+            false => format!("it claims to be done{tree}, which no gate checks: a person is to approve it"),
+        }
+}
+
+/// What the person does who has to approve.
+fn decide(state: &LoopState, resume: &str) -> String {
+    let id = &state.spec.id;
+    let tree = state.awaits_approval().and_then(|awaited| awaited.tree);
+    let look = if tree.is_some() { "diff" } else { "logs" };
+    format!(
+        "see what it changed with refrain {look} {id}, then refrain approve {id}; or send it back: refrain steer {id} TEXT, then {resume}"
+    )
+}
+
+/// The system's message when the last attempt failed to start.
+fn last_error(state: &LoopState) -> Option<String> {
+    let last = state.attempts.last()?;
+    let kept = last.finished.as_ref().and_then(|finished| finished.output_error.clone());
+    last.error.clone().or(kept)
+}
+
+/// Whether the last attempt was stopped before its program printed an event.
+fn is_unresponsive(state: &LoopState) -> bool {
+    state.attempts.last().is_some_and(|last| last.outcome == Outcome::Unresponsive)
+}
+
+/// In what way it makes no progress.
+pub(super) fn stuck(state: &LoopState) -> String {
+    let (Verdict::Stuck(pattern) | Verdict::Shift(pattern)) = state.verdict() else {
+        return "it makes no progress".to_owned();
+    };
+    let count = state.progress.stuck.count_of(pattern);
+    match pattern {
+        Pattern::SameWork if state.progress.stuck.is_back() => {
+            format!(
+                "{count} iterations in a row did not change the work, or took it back to an earlier state"
+            )
+        }
+        Pattern::SameWork => format!("{count} iterations in a row did not change the work"),
+        Pattern::RefusedClaim | Pattern::NewFailure | Pattern::OldFailure => {
+            match state.proof.as_ref().and_then(|proof| proof.failing(&state.spec).next()) {
+                Some(failing) if let Some(gate) = failing.spec(&state.spec) => {
+                    format!("gate {} failed in the same way {count} times in a row", gate.name)
+                }
+                None if let Some(refused) =
+                    touched(state).or_else(|| state.proof.as_ref()?.instability()) =>
+                {
+                    format!("{refused}, {count} times in a row")
+                }
+                Some(_) | None => format!("the same failure came {count} times in a row"),
+            }
+        }
+    }
+}
+
+pub(super) fn touched(state: &LoopState) -> Option<String> {
+    let touched = &state.proof.as_ref()?.candidate.touched;
+    let more = if touched.len() > 1 { format!(" (and {} more)", touched.len() - 1) } else { String::new() };
+    Some(match touched.first()? {
+        one @ (Touched::Link(_) | Touched::Hidden(_)) => format!("{one}{more}"),
+        one @ (Touched::Path(_) | Touched::Part(_) | Touched::Program(_)) => {
+            format!("what is protected is touched: {one}{more}")
+        }
+    })
+}

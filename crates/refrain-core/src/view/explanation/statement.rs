@@ -1,0 +1,43 @@
+//! Words that name the sender of a request, and what the agent or its program said.
+
+use crate::event::Asker;
+use crate::r#loop::LoopState;
+use crate::text::{printable, squeeze};
+
+/// The source of a stop request; `person` are the words for a person.
+pub(crate) fn asked_by(by: Option<Asker>, person: &'static str) -> &'static str {
+    match by {
+        Some(Asker::Agent) => "by an agent",
+        Some(Asker::Unknown) => "by an unknown sender",
+        Some(Asker::Person) | None => person,
+    }
+}
+
+/// How a person paused it: by a request, or with a signal to the runner.
+pub(crate) fn by_person(is_requested: bool) -> &'static str {
+    if is_requested { "by a person" } else { "by a signal to its runner (Ctrl-C or SIGTERM)" }
+}
+
+/// The words, and what the agent's program said last.
+pub(super) fn told(words: &str, state: &LoopState) -> String {
+    match state.said_of_trouble() {
+        Some(said) => format!("{words}: {}", squeeze(&printable(said))),
+        None => words.to_owned(),
+    }
+}
+
+/// What the agent that is blocked says that it needs, else the last sentence of its message.
+pub(super) fn needed(state: &LoopState) -> Option<String> {
+    let finished = state.last_charged()?.finished.as_ref()?;
+    let said = match &finished.needs {
+        Some(needs) => squeeze(&printable(needs)),
+        None => last_sentence(&squeeze(&printable(&finished.preview))).to_owned(),
+    };
+    (!said.is_empty()).then_some(said)
+}
+
+fn last_sentence(line: &str) -> &str {
+    let end = line.trim_end_matches(['.', '!', '?', ' ']).len();
+    let begins = [". ", "! ", "? "].iter().filter_map(|mark| Some(line[..end].rfind(mark)? + mark.len()));
+    &line[begins.max().unwrap_or(0)..]
+}

@@ -1,0 +1,206 @@
+//! Sentences for people: why a plan has its status, and what they have to do.
+
+use super::parts::{self, WaveView, WaveWord};
+use crate::machine::Refusal;
+use crate::plan::{PlanEnd, PlanGrant, PlanState, Stage, Stop, TaskState, TaskStatus};
+use crate::view::explanation::{asked_by, by_person, gone};
+use crate::view::{StatusWord, sum};
+
+/// How many tasks are named in a line.
+const NAMED: usize = 5;
+
+fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+fn tasks(count: usize) -> String {
+    counted(count, "task", "tasks")
+}
+
+/// Why it has its status, in one line.
+pub(super) fn reason(state: &PlanState, word: StatusWord) -> String {
+    let landed = state.tasks.iter().filter(|task| matches!(task.stage, Stage::Landed { .. })).count();
+    let all: usize = state.waves.iter().map(|wave| wave.tasks.len()).sum();
+    match state.ended.map(|ended| ended.end) {
+        Some(PlanEnd::Completed) if all == 0 => format!("nothing was to be done{}", left_alone(state)),
+        Some(PlanEnd::Completed) => {
+            let waves =
+                counted(parts::waves(state, &parts::waiting_on_blocked(state)).len(), "wave", "waves");
+            let unproven = if state.spec.verifies() { "" } else { "; unverified, as nothing checks it" };
+            format!("{} landed in {waves}{unproven}{}", tasks(landed), left_alone(state))
+        }
+        Some(PlanEnd::Cancelled) => {
+            let by = asked_by(state.cancelled_by, "by a person");
+            format!("{by}, with {landed} of {} landed", tasks(all))
+        }
+        Some(PlanEnd::Paused) => {
+            let by = asked_by(state.paused_by, by_person(state.is_pause_requested));
+            format!("{by}, with {landed} of {} landed", tasks(all))
+        }
+        Some(PlanEnd::TimedOut) => {
+            format!("the plan's own duration is over, with {landed} of {} landed", tasks(all))
+        }
+        Some(PlanEnd::IterationCap) => {
+            let used = counted(state.used as usize, "iteration", "iterations");
+            format!("{used} used, and {} not done", tasks(all - landed.min(all)))
+        }
+        Some(PlanEnd::BudgetExceeded) => {
+            let (spent, cap) = (state.spent.unwrap_or_default(), state.limits.max_cost.unwrap_or_default());
+            let spent = sum(&spent.to_string(), state.spent_at_least);
+            format!("{spent} of {cap} spent, and {} not done", tasks(all - landed.min(all)))
+        }
+        Some(PlanEnd::Blocked) => blocked(state),
+        None if word == StatusWord::Crashed => gone("its runner", state.updated_at),
+        None => at_work(state, all),
+    }
+}
+
+fn at_work(state: &PlanState, all: usize) -> String {
+    if all == 0 {
+        return "the tasks are being read".to_owned();
+    }
+    let last = state.last_wave_number();
+    let is_over = |wave: &WaveView| matches!(wave.status, WaveWord::Complete | WaveWord::Blocked);
+    let wave = parts::waves(state, &parts::waiting_on_blocked(state))
+        .into_iter()
+        .find(|wave| !is_over(wave))
+        .map_or(last, |wave| wave.wave);
+    let working = state.running().count();
+    let landing = state.tasks.iter().filter(|task| matches!(task.stage, Stage::Proven { .. })).count();
+    let mut doing = Vec::new();
+    if working > 0 {
+        doing.push(format!("{} at work", tasks(working)));
+    }
+    if landing > 0 {
+        doing.push(format!("{landing} to land"));
+    }
+    if doing.is_empty() {
+        doing.push("between two tasks".to_owned());
+    }
+    let asked = match (state.cancel, state.pause) {
+        (Some(_), _) => "; it is being cancelled",
+        (None, Some(_)) => "; it will pause",
+        (None, None) => "",
+    };
+    format!("wave {wave} of {last}: {}{asked}", doing.join(", "))
+}
+
+/// Why it waits for a person: the first thing, and how many more there are.
+fn blocked(state: &PlanState) -> String {
+    if let Some(error) = &state.hindered {
+        return error.clone();
+    }
+    if let Some(task) = stopped(state).next() {
+        let more = match stopped(state).count() - 1 {
+            0 => String::new(),
+            more => format!(", and {more} more"),
+        };
+        let waiting = match waiting(state).count() {
+            0 => String::new(),
+            1 => "; 1 task waits on that".to_owned(),
+            count => format!("; {count} tasks wait on that"),
+        };
+        let why = state.blocked_because(task).unwrap_or_default();
+        return format!("task {}: {why}{more}{waiting}", task.card.id);
+    }
+    if let Some(why) = &state.handover.refused {
+        return format!("what landed could not be handed over: {why}");
+    }
+    match waiting(state).next() {
+        Some(task) => match waiting(state).count() - 1 {
+            0 => waited_for(state, task),
+            more => {
+                format!("{}; {} more", waited_for(state, task), counted(more, "task waits", "tasks wait"))
+            }
+        },
+        None => "it waits for a person".to_owned(),
+    }
+}
+
+fn stopped(state: &PlanState) -> impl Iterator<Item = &TaskState> {
+    state.tasks.iter().filter(|task| matches!(task.stage, Stage::Stopped(_)))
+}
+
+fn waiting(state: &PlanState) -> impl Iterator<Item = &TaskState> {
+    state.tasks.iter().filter(|task| matches!(task.stage, Stage::Waiting(_)) && task.is_hopeless)
+}
+
+/// The tasks that their file took off the plan although they are not done.
+fn left_alone(state: &PlanState) -> String {
+    let is_it = |task: &&TaskState| {
+        let status = task.card.status;
+        task.stage == Stage::Out
+            && matches!(status, TaskStatus::Blocked | TaskStatus::Failed | TaskStatus::AwaitingTune)
+    };
+    let named = |task: &TaskState| format!("task {} is {}", task.card.id, task.card.status);
+    let all: Vec<_> = state.tasks.iter().filter(is_it).map(named).collect();
+    let first = &all[..all.len().min(NAMED)];
+    match all.len() - first.len() {
+        _ if all.is_empty() => String::new(),
+        0 => format!("; not tried: {}", first.join(", ")),
+        more => format!("; not tried: {} and {more} more", first.join(", ")),
+    }
+}
+
+fn waited_for(state: &PlanState, task: &TaskState) -> String {
+    let of = |id| state.task(id).filter(|before| !before.is_met());
+    let unmet = task.card.dependencies.iter().filter_map(of);
+    let named = unmet.map(|before| format!("task {} is {}", before.card.id, state.status_of(before)));
+    format!("task {} waits: {}", task.card.id, named.collect::<Vec<_>>().join(", "))
+}
+
+/// What a person has to do for it to continue.
+pub(super) fn needs(state: &PlanState, word: StatusWord) -> Option<String> {
+    let id = &state.spec.id;
+    let resume = match state.resume(&PlanGrant::default()) {
+        Err(Refusal::NothingGranted { flag, .. }) => format!("refrain plan resume {id} {flag}"),
+        Ok(_)
+        | Err(
+            Refusal::Final(_)
+            | Refusal::Stopped(_)
+            | Refusal::TooMany { .. }
+            | Refusal::TooLong { .. }
+            | Refusal::SteeringTooLong { .. }
+            | Refusal::Unreported { .. }
+            | Refusal::NotALoop
+            | Refusal::NoSandbox
+            | Refusal::Moved { .. }
+            | Refusal::Immovable(_)
+            | Refusal::NotAsked(_)
+            | Refusal::AnotherTree { .. },
+        ) => format!("refrain plan resume {id}"),
+    };
+    match word {
+        StatusWord::Crashed if state.cancel.is_some() => Some(format!("refrain plan cancel {id}")),
+        StatusWord::Crashed
+        | StatusWord::Paused
+        | StatusWord::IterationCap
+        | StatusWord::BudgetExceeded
+        | StatusWord::TimedOut => Some(resume),
+        StatusWord::Blocked => Some(unblocked(state, &resume)),
+        StatusWord::Running
+        | StatusWord::Waiting
+        | StatusWord::Completed
+        | StatusWord::Cancelled
+        | StatusWord::Moved
+        | StatusWord::Stuck
+        | StatusWord::Failed => None,
+    }
+}
+
+fn unblocked(state: &PlanState, resume: &str) -> String {
+    let id = &state.spec.id;
+    if state.hindered.is_some() {
+        return format!("mend that, then {resume}");
+    }
+    let tried = |task: &&TaskState| {
+        matches!(task.stage, Stage::Stopped(Stop::UsedUp | Stop::Stuck | Stop::Unfit | Stop::GaveUp { .. }))
+    };
+    if let Some(task) = stopped(state).find(tried) {
+        return format!("refrain plan tune {} --name {id}, then {resume}", task.card.id);
+    }
+    if stopped(state).next().is_some() || state.handover.refused.is_some() {
+        return format!("mend that, then {resume}");
+    }
+    format!("say in {} what becomes of it, then {resume}", state.spec.tasks)
+}

@@ -1,0 +1,227 @@
+//! The forms of the pages: each calls the API's action and returns to the page. An action that needs details, or to be
+//! confirmed, has a page that asks; a script shows that page as a dialog.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{Form, State};
+use axum::response::{IntoResponse, Redirect, Response};
+use refrain_app::verbs::Urgent;
+use refrain_app::verbs::approve::Approve;
+use refrain_app::verbs::merge::Merge;
+use refrain_app::verbs::resume::Resume;
+use refrain_app::verbs::steer::Steering;
+use refrain_app::verbs::tune::Tune;
+use serde::Deserialize;
+
+use super::frame::{Frame, failed, page};
+use crate::http::api::At;
+use crate::http::app_state::AppState;
+use crate::requests::{LoopAddress, Refusal, RequestHandler};
+
+/// A loop, and what is to be done with it.
+#[derive(Deserialize)]
+pub(super) struct LoopAction {
+    project: String,
+    id: String,
+    action: String,
+}
+
+impl LoopAction {
+    fn place(&self) -> LoopAddress {
+        LoopAddress { project: self.project.clone(), id: self.id.clone() }
+    }
+}
+
+/// All fields of a form; those that it does not ask for are missing or empty.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Fields {
+    now: Option<String>,
+    max_iterations: Option<String>,
+    max_cost_usd: Option<String>,
+    text: Option<String>,
+    task: Option<String>,
+    tree: Option<String>,
+    squash: Option<String>,
+    /// Of a comment: where it is about.
+    path: Option<String>,
+    line: Option<String>,
+    unverified: Option<String>,
+    /// `/` if the form is one of the list.
+    back: Option<String>,
+}
+
+/// The page that asks before something is done.
+#[derive(Template)]
+#[template(path = "ask.html")]
+struct Question {
+    frame: Frame,
+    base: String,
+    verb: &'static str,
+    title: String,
+    text: &'static str,
+    button: &'static str,
+    is_danger: bool,
+    /// Names and labels.
+    boxes: &'static [(&'static str, &'static str)],
+    has_totals: bool,
+}
+
+pub(super) async fn ask(State(state): State<Arc<AppState>>, At(of): At<LoopAction>) -> Response {
+    let place = of.place();
+    let found = state.run_blocking(move |handler| handler.standing(&place).map(drop)).await;
+    let question = match found {
+        Ok(()) => Question::of(&state, &of),
+        Err(failure) => return failed(&state, &failure),
+    };
+    match question {
+        Some(question) => page(&question),
+        None => failed(&state, &unknown(&of.action).into()),
+    }
+}
+
+impl Question {
+    fn of(state: &AppState, of: &LoopAction) -> Option<Self> {
+        const NOW: &[(&str, &str)] =
+            &[("now", "At once: end the agent, and do not let it finish its iteration")];
+        const MERGE: &[(&str, &str)] =
+            &[("squash", "As one commit"), ("unverified", "Also if no gate verified it")];
+        let (verb, what, text, button) = match of.action.as_str() {
+            "pause" => ("pause", "Pause", "It can continue later, exactly where it stopped.", "Pause"),
+            "cancel" => (
+                "cancel",
+                "Cancel",
+                "It stops for good and cannot continue. Its branch and its commits stay.",
+                "Cancel the loop",
+            ),
+            "resume" => (
+                "resume",
+                "Continue",
+                "New totals, if it may use more. Empty fields stay as they are.",
+                "Continue",
+            ),
+            "merge" => (
+                "merge",
+                "Merge",
+                "Its branch is merged into the branch that is checked out in the project. Required gates run on the \
+                 merged work first; nothing changes if one fails.",
+                "Merge",
+            ),
+            "discard" => (
+                "discard",
+                "Discard",
+                "It is archived, and its branch is removed from the list of branches. Its commits are kept for 30 days as \
+                 refs/refrain/discarded.",
+                "Discard",
+            ),
+            _ => return None,
+        };
+        let place = of.place();
+        Some(Self {
+            frame: Frame::of(state, &place),
+            base: place.path(),
+            verb,
+            title: format!("{what} {}?", of.id),
+            text,
+            button,
+            is_danger: matches!(verb, "cancel" | "discard"),
+            boxes: match verb {
+                "pause" | "cancel" => NOW,
+                "merge" => MERGE,
+                _ => &[],
+            },
+            has_totals: verb == "resume",
+        })
+    }
+}
+
+pub(super) async fn act(
+    State(state): State<Arc<AppState>>,
+    At(of): At<LoopAction>,
+    Form(fields): Form<Fields>,
+) -> Response {
+    let is_gone = matches!(of.action.as_str(), "archive" | "discard");
+    let is_of_list = is_gone || fields.back.as_deref() == Some("/");
+    let back = match of.action.as_str() {
+        _ if is_of_list => "/".to_owned(),
+        "comment" => format!("{}/diff", of.place().path()),
+        _ => of.place().path(),
+    };
+    let (place, action) = (of.place(), of.action.clone());
+    match state.run_blocking(move |handler| done(handler, &place, &action, fields)).await {
+        Ok(()) => Redirect::to(&format!("{back}?did={}", of.action)).into_response(),
+        Err(failure) => failed(&state, &failure),
+    }
+}
+
+fn done(handler: &RequestHandler, place: &LoopAddress, action: &str, fields: Fields) -> Result<(), Refusal> {
+    let how = Urgent { now: fields.now.is_some() };
+    let text = fields.text.unwrap_or_default();
+    match action {
+        "pause" => handler.pause(place, how),
+        "cancel" => handler.cancel(place, how),
+        "archive" => handler.archive(place),
+        "steer" => handler.say(place, &Steering { text }),
+        "comment" => handler.say(place, &Steering { text: comment(fields.path, fields.line, &text)? }),
+        "answer" => handler.answer(place, &Steering { text }),
+        "resume" => {
+            let max_iterations = number("max_iterations", fields.max_iterations)?;
+            let max_cost_usd = number("max_cost_usd", fields.max_cost_usd)?;
+            handler.resume(place, &Resume { max_iterations, max_cost_usd, ..Resume::default() })
+        }
+        "approve" => handler.approve(place, &Approve { tree: fields.tree }),
+        "tune" => {
+            let task = fields.task.unwrap_or_default();
+            let task = task.parse().map_err(|error| Refusal::new(format!("task: {error}")))?;
+            handler.tune(place, &Tune { task, text })
+        }
+        "merge" => {
+            let (squash, unverified) = (fields.squash.is_some(), fields.unverified.is_some());
+            return handler.merge(place, Merge { squash, unverified }).map(drop);
+        }
+        "discard" => return handler.discard(place).map(drop),
+        other => Err(unknown(other)),
+    }
+    .map(drop)
+}
+
+/// A comment on a line of a file as the agent reads it.
+fn comment(path: Option<String>, line: Option<String>, text: &str) -> Result<String, Refusal> {
+    if text.trim().is_empty() {
+        return Err(Refusal::new("text: accepted: what the agent should know, 1 character or more"));
+    }
+    let line = number::<u64>("line", line)?.map(|line| format!(":{line}")).unwrap_or_default();
+    Ok(format!("About {}{line}: {text}", path.unwrap_or_default()))
+}
+
+fn unknown(action: &str) -> Refusal {
+    let accepted =
+        "accepted: pause, cancel, resume, approve, steer, comment, answer, archive, merge, discard and tune";
+    Refusal::new(format!("{action}: {accepted}"))
+}
+
+/// A number from a form field, which may be empty.
+pub(super) fn number<T: std::str::FromStr>(
+    name: &'static str,
+    said: Option<String>,
+) -> Result<Option<T>, Refusal> {
+    let said = said.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+    let refused = |text: &str| Refusal::new(format!("{name} {text}: accepted: numbers")).about(name);
+    said.map(|text| text.parse().map_err(|_| refused(&text))).transpose()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comment_names_its_line() {
+        let of = |path: &str, line: &str, text: &str| {
+            comment(Some(path.to_owned()), Some(line.to_owned()), text).map_err(|error| error.to_string())
+        };
+        assert_eq!(of("src/a b.rs", "12", "Too long."), Ok("About src/a b.rs:12: Too long.".to_owned()));
+        assert_eq!(of("a", "", "No."), Ok("About a: No.".to_owned()));
+        assert!(of("a", "x", "No.").is_err() && of("a", "1", " ").is_err());
+    }
+}

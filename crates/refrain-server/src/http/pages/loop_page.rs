@@ -1,0 +1,256 @@
+//! The page of one loop, with the activity of an iteration; a plan has a page of its own kind.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use refrain_app::verbs::AnyStatus;
+use refrain_core::fingerprint::failing_tests;
+use refrain_core::spec::Millis;
+use refrain_core::text::grouped;
+use refrain_core::view::{Iteration, Pip, Status, StatusWord, Usage, sum};
+
+use super::figures::{Moment, money};
+use super::frame::{Frame, PageQuery, page, shown};
+use super::head::Head;
+use super::plan;
+use crate::http::api::At;
+use crate::http::app_state::AppState;
+use crate::requests::{Activity, Line, LoopAddress, Refusal, RequestHandler};
+
+/// How many lines, and how many tests, of a failed gate are shown.
+const LAST_LINES: usize = 30;
+const MOST_TESTS: usize = 12;
+
+#[derive(Template)]
+#[template(path = "activity.html")]
+struct Page {
+    frame: Frame,
+    base: String,
+    head: Head,
+    attempt: Option<String>,
+    /// Whether it is the latest one.
+    is_latest: bool,
+    next: u64,
+    items: Vec<Item>,
+    failure: Option<Failed>,
+    rail: Vec<Row>,
+    can_steer: bool,
+}
+
+/// An attempt in the list of iterations.
+struct Row {
+    name: String,
+    pip: &'static str,
+    took: String,
+    outcome: String,
+    cost: String,
+    said: String,
+    is_shown: bool,
+}
+
+/// Why a loop stopped short: a gate that failed.
+pub(super) struct Failed {
+    pub(super) gate: String,
+    pub(super) why: String,
+    /// The last lines that it printed.
+    pub(super) end: String,
+    /// The names of failing tests, if the output has them.
+    pub(super) tests: Vec<String>,
+    pub(super) log: String,
+}
+
+/// A loop with what every tab of it shows.
+pub(super) struct LoopPage {
+    pub(super) status: Box<Status>,
+    pub(super) goal: String,
+    pub(super) own_branch: bool,
+}
+
+impl LoopPage {
+    /// Whether its agent may get a text with a later attempt.
+    pub(super) fn can_steer(&self) -> bool {
+        !matches!(self.status.status, StatusWord::Completed | StatusWord::Cancelled)
+    }
+
+    pub(super) fn head(&self, frame: &Frame, base: &str, tab: &str) -> Head {
+        Head::of(base, &self.status, &self.goal, self.own_branch, tab).noticed(frame.notice)
+    }
+}
+
+/// The loop of an address; none if it is a plan.
+pub(super) fn see(handler: &RequestHandler, place: &LoopAddress) -> Result<LoopPage, Refusal> {
+    match handler.standing(place)? {
+        AnyStatus::Loop(status) => seen(handler, place, status),
+        AnyStatus::Plan(_) => Err(Refusal::new(format!("{} is a plan; its page has all of it", place.id))),
+    }
+}
+
+fn seen(handler: &RequestHandler, place: &LoopAddress, status: Box<Status>) -> Result<LoopPage, Refusal> {
+    Ok(LoopPage { status, goal: handler.goal(place)?, own_branch: handler.own_branch(place)?.is_some() })
+}
+
+pub(super) async fn show(
+    State(state): State<Arc<AppState>>,
+    At(place): At<LoopAddress>,
+    asked: PageQuery,
+) -> Response {
+    let frame = Frame::of(&state, &place).after(&asked);
+    let base = place.path();
+    let (wanted, path) = (asked.get("at").cloned(), base.clone());
+    let found = state.run_blocking(move |handler| look(handler, &place, wanted, &path)).await;
+    shown(&state, found, |found| match found {
+        PageContent::Plan(status) => plan::show(frame, base, &status),
+        PageContent::Loop(seen, attempt, activity, failure) => {
+            let all = seen.status.iterations.as_deref().unwrap_or_default();
+            let latest = all.last().map(|it| it.id().to_string());
+            let rail = all.iter().rev().map(|it| row(&seen.status, it, attempt.as_deref())).collect();
+            let head = seen.head(&frame, &base, "");
+            let can_steer = seen.can_steer();
+            page(&Page {
+                frame: Frame { icon: head.icon, ..frame },
+                base,
+                head,
+                is_latest: attempt == latest,
+                attempt,
+                next: activity.next,
+                items: transcript(activity.lines),
+                failure: failure.map(|it| *it),
+                rail,
+                can_steer,
+            })
+        }
+    })
+}
+
+enum PageContent {
+    Plan(Box<refrain_core::view::plan::PlanStatus>),
+    Loop(LoopPage, Option<String>, Activity, Option<Box<Failed>>),
+}
+
+fn look(
+    handler: &RequestHandler,
+    place: &LoopAddress,
+    wanted: Option<String>,
+    base: &str,
+) -> Result<PageContent, Refusal> {
+    let status = match handler.standing(place)? {
+        AnyStatus::Plan(status) => return Ok(PageContent::Plan(status)),
+        AnyStatus::Loop(status) => status,
+    };
+    let seen = seen(handler, place, status)?;
+    let mut names = seen.status.iterations.iter().flatten().map(|it| it.id().to_string());
+    let latest = names.next_back();
+    // Of an unknown iteration the latest is shown.
+    let attempt = wanted.filter(|wanted| names.any(|name| name == *wanted)).or(latest);
+    let activity = match &attempt {
+        Some(attempt) => handler.activity(place, attempt, None, None)?,
+        None => Activity { from: 0, next: 0, total: 0, lines: Vec::new() },
+    };
+    let is_short = seen.status.status.has_stopped() && seen.status.status != StatusWord::Completed;
+    let failure = if is_short { failed_gate(handler, place, &seen.status, base) } else { None };
+    Ok(PageContent::Loop(seen, attempt, activity, failure.map(Box::new)))
+}
+
+/// The first required gate that failed last, with the end of its log.
+pub(super) fn failed_gate(
+    handler: &RequestHandler,
+    place: &LoopAddress,
+    status: &Status,
+    base: &str,
+) -> Option<Failed> {
+    let gate = status.gates.iter().find(|gate| gate.hard && !gate.passed)?;
+    let (of, run) = gate.ran;
+    let kept = format!("gate:{}:{run}", gate.name);
+    let log = handler.log(place, (&of.to_string(), &kept), None, Some(16 << 10)).ok();
+    let text = log.map(|log| log.text).unwrap_or_default();
+    let lines: Vec<_> = text.trim_end().lines().collect();
+    let again = status.last_failure.as_ref().filter(|it| it.count > 1);
+    let again = again.map(|it| format!("; {} times in a row", it.count)).unwrap_or_default();
+    let code = gate.exit_code.map(|code| format!("exit code {code}"));
+    Some(Failed {
+        why: format!("{}{again}", code.or_else(|| gate.why.clone()).unwrap_or_else(|| "failed".to_owned())),
+        gate: gate.name.clone(),
+        tests: failing_tests(&text).names.into_iter().take(MOST_TESTS).collect(),
+        end: lines[lines.len().saturating_sub(LAST_LINES)..].join("\n"),
+        log: format!("{base}/attempts/{of}/logs/{kept}"),
+    })
+}
+
+pub(super) fn cost(usage: &Usage) -> String {
+    money(usage.cost_usd, usage.cost_at_least)
+}
+
+pub(super) fn tokens(usage: &Usage) -> String {
+    match (usage.input_tokens, usage.output_tokens) {
+        (None, None) => "–".to_owned(),
+        (read, said) => {
+            let words = format!("{} in, {} out", grouped(read.unwrap_or(0)), grouped(said.unwrap_or(0)));
+            sum(&words, usage.tokens_at_least)
+        }
+    }
+}
+
+/// How long it took, or since when it runs.
+pub(super) fn took(status: &Status, it: &Iteration) -> String {
+    match it.ended_at {
+        Some(ended) => Millis::from(ended.duration_since(it.started_at).unsigned_abs()).to_string(),
+        None if status.is_interrupted(it) => String::new(),
+        None => Moment(it.started_at).to_string(),
+    }
+}
+
+pub(super) fn outcome(status: &Status, it: &Iteration) -> String {
+    let Some(outcome) = it.outcome else {
+        return if status.is_interrupted(it) { "interrupted" } else { "running" }.to_owned();
+    };
+    let word = serde_json::to_value(outcome).ok().and_then(|word| Some(word.as_str()?.to_owned()));
+    let code = match (it.exit_code, it.signal) {
+        (Some(0) | None, None) => String::new(),
+        (Some(code), _) => format!(", exit {code}"),
+        (None, Some(signal)) => format!(", signal {signal}"),
+    };
+    format!("{}{code}", word.unwrap_or_default())
+}
+
+fn row(status: &Status, it: &Iteration, at: Option<&str>) -> Row {
+    let name = it.id().to_string();
+    Row {
+        pip: Pip::of(it).as_str(),
+        took: took(status, it),
+        outcome: outcome(status, it),
+        cost: it.usage.cost_usd.map(|_| cost(&it.usage)).unwrap_or_default(),
+        said: it.said().unwrap_or_default().to_owned(),
+        is_shown: at == Some(name.as_str()),
+        name,
+    }
+}
+
+/// A line of a transcript.
+struct Item {
+    kind: &'static str,
+    text: String,
+    /// Of a call of a tool.
+    results: Vec<Line>,
+}
+
+impl Item {
+    fn is_tool(&self) -> bool {
+        self.kind == "tool"
+    }
+}
+
+/// Puts the results of tools below the call before them, where they are folded.
+fn transcript(lines: Vec<Line>) -> Vec<Item> {
+    let mut items: Vec<Item> = Vec::new();
+    for line in lines {
+        match items.last_mut() {
+            Some(last) if last.is_tool() && matches!(line.kind, "result" | "failed") => {
+                last.results.push(line);
+            }
+            _ => items.push(Item { kind: line.kind, text: line.text, results: Vec::new() }),
+        }
+    }
+    items
+}

@@ -1,0 +1,200 @@
+//! Parses request parameters against the schema that describes them, so that an error names the parameter and what is
+//! accepted.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use refrain_core::values::whole_numbers;
+use schemars::{JsonSchema, schema_for};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+/// Parses the parameters of a query string.
+pub(super) fn of_query<T: DeserializeOwned + JsonSchema>(said: Vec<(String, String)>) -> Result<T, String> {
+    let schema = schema::<T>();
+    let mut object = Map::new();
+    for (name, text) in said {
+        let property = &schema["properties"][&name];
+        let value = match text.parse() {
+            Ok(number) if is(property, "integer") || is(property, "number") => Value::Number(number),
+            _ if is(property, "boolean") && text == "true" => Value::Bool(true),
+            _ if is(property, "boolean") && text == "false" => Value::Bool(false),
+            _ => Value::String(text),
+        };
+        if object.insert(name.clone(), value).is_some() {
+            return Err(format!("{name}: it is said twice"));
+        }
+    }
+    taken(object, &schema)
+}
+
+/// Parses a body: a JSON object, or nothing if no field is required.
+pub(super) fn of_body<T: DeserializeOwned + JsonSchema>(bytes: &[u8]) -> Result<T, String> {
+    let bytes: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
+    let accepted = "accepted: a JSON object";
+    match serde_json::from_slice(bytes) {
+        Ok(Value::Object(object)) => taken(object, &schema::<T>()),
+        Ok(_) => Err(format!("the body is no object: {accepted}")),
+        Err(error) if error.is_eof() => Err(format!("the body ends in the middle: {accepted}")),
+        Err(error) => Err(format!(
+            "the body is no JSON from line {}, column {} on: {accepted}",
+            error.line(),
+            error.column()
+        )),
+    }
+}
+
+/// The schema of a type, made once.
+fn schema<T: JsonSchema>() -> Arc<Value> {
+    static MADE: LazyLock<Mutex<BTreeMap<String, Arc<Value>>>> = LazyLock::new(Mutex::default);
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    let schema = made.entry(T::schema_id().into_owned());
+    Arc::clone(schema.or_insert_with(|| Arc::new(schema_for!(T).to_value())))
+}
+
+fn taken<T: DeserializeOwned>(object: Map<String, Value>, schema: &Value) -> Result<T, String> {
+    let properties = schema["properties"].as_object().cloned().unwrap_or_default();
+    let is_closed = schema["additionalProperties"] == Value::Bool(false);
+    for (name, value) in &object {
+        match properties.get(name) {
+            Some(property) if !fits(value, property) => {
+                return Err(format!("{name} {}: accepted: {}", shown(value), accepted(property)));
+            }
+            None if is_closed => {
+                let mut known: Vec<_> = properties.keys().map(String::as_str).collect();
+                known.sort_unstable();
+                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                return Err(format!("{name}: there is no such parameter; accepted: {known}"));
+            }
+            Some(_) | None => {}
+        }
+    }
+    for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        if !object.contains_key(name) {
+            return Err(format!("{name} is missing; accepted: {}", accepted(&properties[name])));
+        }
+    }
+    // Remaining errors are about the syntax of a value: an id, a name.
+    serde_json::from_value(Value::Object(object)).map_err(|error| error.to_string())
+}
+
+/// Whether a property may be of this type.
+fn is(property: &Value, kind: &str) -> bool {
+    match &property["type"] {
+        Value::Array(kinds) => kinds.iter().any(|known| known == kind),
+        only => only == kind,
+    }
+}
+
+fn fits(value: &Value, property: &Value) -> bool {
+    match value {
+        Value::Null => is(property, "null"),
+        Value::Bool(_) => is(property, "boolean"),
+        Value::Number(number) if is(property, "integer") => {
+            let (least, most) = bounds(property);
+            number.as_u64().is_some_and(|number| (least..=most).contains(&number))
+        }
+        Value::Number(_) => is(property, "number"),
+        Value::String(_) => is(property, "string"),
+        Value::Array(items) => is(property, "array") && items.iter().all(|it| fits(it, &property["items"])),
+        Value::Object(_) => is(property, "object"),
+    }
+}
+
+/// Which whole numbers there may be: all are counts.
+fn bounds(property: &Value) -> (u64, u64) {
+    let most = match property["format"].as_str() {
+        Some("uint16") => u64::from(u16::MAX),
+        Some("uint32") => u64::from(u32::MAX),
+        Some(_) | None => u64::MAX,
+    };
+    (property["minimum"].as_u64().unwrap_or(0), property["maximum"].as_u64().unwrap_or(most))
+}
+
+fn accepted(property: &Value) -> String {
+    if is(property, "integer") {
+        let (least, most) = bounds(property);
+        return whole_numbers(least, most);
+    }
+    let words = [
+        ("number", "numbers"),
+        ("boolean", "true and false"),
+        ("array", "lists of texts"),
+        ("object", "objects"),
+        ("string", "texts"),
+    ];
+    words
+        .iter()
+        .find(|(kind, _)| is(property, kind))
+        .map_or("what its schema says", |(_, word)| word)
+        .to_owned()
+}
+
+/// A value as an error message quotes it; text as it was sent.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "they are only read")]
+    struct SampleRequest {
+        goal: String,
+        from: Option<u64>,
+        #[schemars(range(min = 1, max = 200))]
+        most: Option<u32>,
+        cost: Option<f64>,
+        #[serde(default)]
+        now: bool,
+        #[serde(default)]
+        gates: Vec<String>,
+    }
+
+    #[rstest]
+    #[case("goal=x", "")]
+    #[case("goal=7&from=0&most=200&cost=0.5&now=true", "")]
+    #[case("from=7", "goal is missing; accepted: texts")]
+    #[case("goal=x&from=-1", "from -1: accepted: whole numbers from 0 on")]
+    #[case("goal=x&from=", "from : accepted: whole numbers from 0 on")]
+    #[case("goal=x&most=201", "most 201: accepted: whole numbers from 1 to 200")]
+    #[case("goal=x&most=2.5", "most 2.5: accepted: whole numbers from 1 to 200")]
+    #[case("goal=x&cost=much", "cost much: accepted: numbers")]
+    #[case("goal=x&now=yes", "now yes: accepted: true and false")]
+    #[case("goal=x&goal=y", "goal: it is said twice")]
+    #[case(
+        "goal=x&colour=red",
+        "colour: there is no such parameter; accepted: cost, from, gates, goal, most, now"
+    )]
+    fn a_query_is_taken_or_refused_by_name(#[case] query: &str, #[case] says: &str) {
+        let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+        let read =
+            of_query::<SampleRequest>(pairs.map(|(name, text)| (name.to_owned(), text.to_owned())).collect());
+        assert_eq!(read.err().unwrap_or_default(), says);
+    }
+
+    #[rstest]
+    #[case(r#"{"goal": "x", "from": null, "gates": ["true"]}"#, "")]
+    #[case("", "goal is missing; accepted: texts")]
+    #[case("[]", "the body is no object: accepted: a JSON object")]
+    #[case(r#"{"goal": "#, "the body ends in the middle: accepted: a JSON object")]
+    #[case("{'", "the body is no JSON from line 1, column 2 on: accepted: a JSON object")]
+    #[case(r#"{"goal": 7}"#, "goal 7: accepted: texts")]
+    #[case(r#"{"goal": null}"#, "goal null: accepted: texts")]
+    #[case(r#"{"goal": "x", "most": 0}"#, "most 0: accepted: whole numbers from 1 to 200")]
+    #[case(r#"{"goal": "x", "most": "20"}"#, "most 20: accepted: whole numbers from 1 to 200")]
+    #[case(r#"{"goal": "x", "now": "true"}"#, "now true: accepted: true and false")]
+    #[case(r#"{"goal": "x", "gates": [1]}"#, "gates [1]: accepted: lists of texts")]
+    fn a_body_is_taken_or_refused_by_name(#[case] body: &str, #[case] says: &str) {
+        assert_eq!(of_body::<SampleRequest>(body.as_bytes()).err().unwrap_or_default(), says);
+    }
+}

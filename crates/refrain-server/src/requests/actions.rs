@@ -1,0 +1,161 @@
+//! Actions on one loop or plan, named by its project and id: the same as on the command line.
+
+use refrain_app::verbs::answer::answer_detached;
+use refrain_app::verbs::approve::{Approve, approve_detached};
+use refrain_app::verbs::archive::archive;
+use refrain_app::verbs::cancel::cancel;
+use refrain_app::verbs::discard::discard;
+use refrain_app::verbs::merge::{Merge, merge};
+use refrain_app::verbs::pause::pause;
+use refrain_app::verbs::resume::{Resume, resume_detached};
+use refrain_app::verbs::steer::{Steering, steer};
+use refrain_app::verbs::tune::{Tune, tune};
+use refrain_app::verbs::{AnyStatus, Outcome, Slow, Urgent};
+use refrain_core::{LoopId, Refusal as Refused};
+use refrain_engine::{EngineError, LoopRequest, Service};
+use tokio::runtime::Handle;
+
+use super::{
+    Answered, Discarded, LoopAddress, LoopParams, Merged, Refusal, RequestHandler, Steer, Steered, Stop,
+    Stopped, ToolMerge,
+};
+
+impl RequestHandler {
+    pub(crate) fn standing(&self, place: &LoopAddress) -> Result<AnyStatus, Refusal> {
+        let (service, id) = self.open_place(place)?;
+        standing(&service, &id)
+    }
+
+    pub(crate) fn pause(&self, place: &LoopAddress, how: Urgent) -> Result<AnyStatus, Refusal> {
+        let (service, id) = self.open_place(place)?;
+        pause(&self.context, &service, &id, how, Slow::Refuse)?;
+        standing(&service, &id)
+    }
+
+    pub(crate) fn cancel(&self, place: &LoopAddress, how: Urgent) -> Result<AnyStatus, Refusal> {
+        let (service, id) = self.open_place(place)?;
+        match cancel(&self.context, &service, &id, how, Slow::Refuse)? {
+            Outcome::Answered(_) => standing(&service, &id),
+            Outcome::Over(word) => Err(is_over(&id, word)),
+        }
+    }
+
+    /// Cancels a loop or a plan. One that has stopped already stays as it is: that is no error, and a pending
+    /// approval or question is kept.
+    pub(crate) fn stop(&self, asked: &Stop) -> Result<Stopped, Refusal> {
+        let which = LoopParams { loop_id: asked.loop_id.clone(), workspace: asked.workspace.clone() };
+        let (service, id) = self.of_loop(&which.loop_id, which.workspace.as_deref())?;
+        let before = self.status(&which)?.view;
+        if before.has_stopped() {
+            return Ok(Stopped { stop_requested: false, loop_id: id, status: before.status });
+        }
+        let how = Urgent { now: asked.now };
+        // A loop that ended meanwhile counts as stopped.
+        let outcome = cancel(&self.context, &service, &id, how, Slow::Refuse)?;
+        let stop_requested = !matches!(outcome, Outcome::Over(_));
+        Ok(Stopped { stop_requested, loop_id: id, status: self.status(&which)?.view.status })
+    }
+
+    /// Steers its agent with the next iteration.
+    pub(crate) fn say(&self, place: &LoopAddress, asked: &Steering) -> Result<AnyStatus, Refusal> {
+        asked.check()?;
+        let (service, id) = self.open_place(place)?;
+        steer(&self.context, &service, &id, asked, Slow::Refuse)?;
+        standing(&service, &id)
+    }
+
+    pub(crate) fn steer(&self, asked: &Steer) -> Result<Steered, Refusal> {
+        let steering = Steering { text: asked.text.clone() };
+        steering.check()?;
+        let (service, id) = self.of_loop(&asked.loop_id, asked.workspace.as_deref())?;
+        steer(&self.context, &service, &id, &steering, Slow::Refuse)?;
+        Ok(Steered { steered: true, loop_id: id })
+    }
+
+    /// Passes an answer to its agent; a loop that has stopped continues with a runner of its own.
+    pub(crate) fn answer(&self, place: &LoopAddress, asked: &Steering) -> Result<AnyStatus, Refusal> {
+        asked.check()?;
+        let (service, id) = self.open_place(place)?;
+        let _handover = self.handovers.begin();
+        answer_detached(&self.context, &service, &id, asked, Slow::Refuse)?;
+        standing(&service, &id)
+    }
+
+    pub(crate) fn answer_loop(&self, asked: &Steer) -> Result<Answered, Refusal> {
+        let steering = Steering { text: asked.text.clone() };
+        steering.check()?;
+        let (service, id) = self.of_loop(&asked.loop_id, asked.workspace.as_deref())?;
+        let _handover = self.handovers.begin();
+        answer_detached(&self.context, &service, &id, &steering, Slow::Refuse)?;
+        Ok(Answered { answered: true, loop_id: id })
+    }
+
+    /// Resumes it with a runner of its own.
+    pub(crate) fn resume(&self, place: &LoopAddress, asked: &Resume) -> Result<AnyStatus, Refusal> {
+        let (service, id) = self.open_place(place)?;
+        let grant = (&asked.grant()?, asked.now);
+        let _handover = self.handovers.begin();
+        resume_detached(&self.context, &service, &id, grant, Slow::Refuse)?;
+        standing(&service, &id)
+    }
+
+    /// Approves the tree that waits, and lets the loop finish with a runner of its own.
+    pub(crate) fn approve(&self, place: &LoopAddress, asked: &Approve) -> Result<AnyStatus, Refusal> {
+        let (service, id) = self.open_place(place)?;
+        let _handover = self.handovers.begin();
+        approve_detached(&self.context, &service, &id, asked)?;
+        standing(&service, &id)
+    }
+
+    pub(crate) fn archive(&self, place: &LoopAddress) -> Result<AnyStatus, Refusal> {
+        let (service, id) = self.open_place(place)?;
+        archive(&self.context, &service, &id)?;
+        standing(&service, &id)
+    }
+
+    /// Merges its branch into the branch that is checked out.
+    pub(crate) fn merge(&self, place: &LoopAddress, how: Merge) -> Result<Merged, Refusal> {
+        self.merge_work(&self.open_place(place)?, how)
+    }
+
+    /// The same for a tool, of verified work only.
+    pub(crate) fn merge_loop(&self, asked: &ToolMerge) -> Result<Merged, Refusal> {
+        let found = self.of_loop(&asked.loop_id, asked.workspace.as_deref())?;
+        self.merge_work(&found, Merge { squash: asked.squash, unverified: false })
+    }
+
+    fn merge_work(&self, (service, id): &(Service, LoopId), how: Merge) -> Result<Merged, Refusal> {
+        let merged = Handle::current().block_on(merge(&self.context, service, id, how))?;
+        Ok(Merged::new(id, merged))
+    }
+
+    /// Archives it, and keeps its branch out of sight.
+    pub(crate) fn discard(&self, place: &LoopAddress) -> Result<Discarded, Refusal> {
+        let (service, id) = self.open_place(place)?;
+        Ok(Discarded::new(&id, discard(&self.context, &service, &id)?))
+    }
+
+    /// The same for a tool.
+    pub(crate) fn discard_loop(&self, asked: &LoopParams) -> Result<Discarded, Refusal> {
+        let (service, id) = self.of_loop(&asked.loop_id, asked.workspace.as_deref())?;
+        Ok(Discarded::new(&id, discard(&self.context, &service, &id)?))
+    }
+
+    /// Sets how a task that waits for tuning continues.
+    pub(crate) fn tune(&self, place: &LoopAddress, asked: &Tune) -> Result<AnyStatus, Refusal> {
+        asked.check()?;
+        let (service, id) = self.open_place(place)?;
+        tune(&self.context, &service, &id, asked)?;
+        standing(&service, &id)
+    }
+}
+
+/// The refusal of a request to cancel a loop that has ended.
+fn is_over(id: &LoopId, word: &'static str) -> Refusal {
+    let (id, what) = (id.clone(), LoopRequest::Cancel);
+    EngineError::Refused { id, what, why: Refused::Final(word) }.into()
+}
+
+pub(super) fn standing(service: &Service, id: &LoopId) -> Result<AnyStatus, Refusal> {
+    Ok(AnyStatus::of(service, id)?)
+}

@@ -1,0 +1,221 @@
+//! All loops and plans by what has to happen with them, those that need you first; and their metrics for a scraper.
+
+mod whole_project;
+
+use jiff::Zoned;
+use jiff::tz::TimeZone;
+use refrain_core::text::squeeze;
+use refrain_core::view::usage::GroupBy;
+use refrain_core::view::{Group, Iteration, metrics};
+use refrain_engine::{Brief, ByKind, Detail, Listed, Service, now};
+use serde::Deserialize;
+
+pub(crate) use self::whole_project::ProjectSettings;
+use super::status::name;
+use super::{Refusal, RequestHandler};
+
+/// How many of the loops that need you, or run, are shown with their iterations.
+const MOST_DETAILED: usize = 40;
+/// How many entries a page of the list has.
+pub(crate) const LIST_PAGE: usize = 100;
+/// How much of a goal is shown, in bytes.
+const SHORT_GOAL: usize = 300;
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OverviewFilter {
+    pub(crate) group: Option<Group>,
+    /// Only those whose id, project, goal or reason contains this.
+    pub(crate) text: String,
+    /// Which part of them, from 0.
+    pub(crate) page: usize,
+}
+
+pub(crate) struct Overview {
+    /// How many loops each group has, in the order of [`Group::ALL`].
+    pub(crate) counts: [usize; 5],
+    /// What all loops cost today, and whether it was more; none if nothing is known.
+    pub(crate) today: Option<(f64, bool)>,
+    pub(crate) entries: Vec<Entry>,
+    /// How many more there are; with a text, how many were not compared with it.
+    pub(crate) more: usize,
+    /// What could not be read, and why.
+    pub(crate) unread: Vec<String>,
+}
+
+pub(crate) struct Entry {
+    pub(crate) group: Group,
+    /// The project's name in addresses, and its folder's name.
+    pub(crate) project: String,
+    pub(crate) folder: String,
+    /// In one line, cut; empty for a plan.
+    pub(crate) goal: String,
+    pub(crate) brief: Box<Brief>,
+    pub(crate) facts: Facts,
+    /// Of a loop that needs you or runs.
+    pub(crate) iterations: Vec<Iteration>,
+}
+
+/// The fields of a status object that a list shows.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Facts {
+    pub(crate) agent: String,
+    /// The latest of the iteration.
+    pub(crate) attempt: u32,
+    pub(crate) model: Option<String>,
+    pub(crate) waits_for: Option<String>,
+    pub(crate) question: Option<String>,
+    pub(crate) needs: Option<String>,
+    pub(crate) usage: Used,
+    pub(crate) limits: Caps,
+    pub(crate) gates: Vec<GateFact>,
+    pub(crate) approval: Option<ApprovalFact>,
+    pub(crate) tag: Option<String>,
+    pub(crate) tasks_done: usize,
+    pub(crate) tasks_total: usize,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Used {
+    pub(crate) cost_usd: Option<f64>,
+    /// Of a loop: its cost is not known in full.
+    pub(crate) cost_at_least: bool,
+    /// Of a plan: the same. Of a loop it may be about tokens alone.
+    pub(crate) at_least: bool,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Caps {
+    pub(crate) max_cost_usd: Option<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct GateFact {
+    pub(crate) name: String,
+    pub(crate) hard: bool,
+    pub(crate) passed: bool,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct ApprovalFact {
+    pub(crate) state: String,
+    pub(crate) tree: Option<String>,
+}
+
+impl RequestHandler {
+    /// Everything that is open here, the last touched first within each group.
+    pub(crate) fn overview(&self, shown: &OverviewFilter) -> Result<Overview, Refusal> {
+        let wanted = shown.text.to_lowercase();
+        let (mut found, mut unread, mut counts) = (Vec::new(), Vec::new(), [0; 5]);
+        let services = self.services();
+        for (service, rows) in services.iter().zip(Service::list_each(&services, Detail::Object)?) {
+            let is_whole = self.is_whole(service);
+            for row in rows {
+                match row {
+                    Listed::Loop(brief) if is_whole || self.sees(service, &brief.id) => {
+                        let group = group(&brief);
+                        counts[group as usize] += 1;
+                        if shown.group.is_none_or(|wanted| wanted == group) {
+                            found.push((group, service, brief));
+                        }
+                    }
+                    Listed::Loop(_) => {}
+                    Listed::Damaged(damaged) => unread.push(format!("{}: {}", damaged.id, damaged.reason)),
+                }
+            }
+        }
+        found.sort_by_key(|(group, _, brief)| (order(*group), std::cmp::Reverse(brief.updated_at)));
+        let (mut entries, mut more, mut detailed, mut matching) = (Vec::new(), 0, 0, 0);
+        let first = shown.page.saturating_mul(LIST_PAGE);
+        for (group, service, brief) in found {
+            // A goal is read from disk: no further than the page goes.
+            if entries.len() >= LIST_PAGE {
+                more += 1;
+                continue;
+            }
+            matching += 1;
+            if wanted.is_empty() && matching <= first {
+                continue;
+            }
+            let goal = service.goal(&brief.id).map(|goal| short(&goal)).unwrap_or_default();
+            let text = format!("{} {} {goal} {}", brief.id, brief.project, brief.reason);
+            if !wanted.is_empty() && !text.to_lowercase().contains(&wanted) {
+                matching -= 1;
+                continue;
+            }
+            if matching <= first {
+                continue;
+            }
+            let is_detailed = order(group) < order(Group::Verified) && detailed < MOST_DETAILED;
+            detailed += usize::from(is_detailed);
+            entries.push(entry(service, group, brief, goal, is_detailed));
+        }
+        Ok(Overview { counts, today: self.today(&services), entries, more, unread })
+    }
+
+    /// Usage and status of all loops in the text format of Prometheus: of all projects if all are open, else of the
+    /// first. An unreadable project is omitted.
+    pub(crate) fn metrics(&self) -> Result<String, Refusal> {
+        let service = self.whole()?;
+        let used = service.used(self.everywhere, None, GroupBy::Agent, &TimeZone::UTC, true)?;
+        let listed = service.list_with(self.everywhere, Detail::Line)?;
+        let words = listed.iter().filter_map(|row| match row {
+            Listed::Loop(brief) => Some(brief.status),
+            Listed::Damaged(_) => None,
+        });
+        Ok(metrics::prometheus(&used.report, &used.series, words))
+    }
+
+    fn today(&self, services: &[Service]) -> Option<(f64, bool)> {
+        let zone = TimeZone::system();
+        let midnight = Zoned::new(now(), zone.clone()).start_of_day().ok()?.timestamp();
+        let is_everywhere = self.everywhere;
+        let services = if is_everywhere { services.get(..1)? } else { services };
+        let mut total: Option<(f64, bool)> = None;
+        for service in services.iter().filter(|service| is_everywhere || self.is_whole(service)) {
+            let sum =
+                service.used(is_everywhere, Some(midnight), GroupBy::Day, &zone, false).ok()?.report.total;
+            if let Some(cost) = sum.usage.cost_usd {
+                let (known, at_least) = total.unwrap_or_default();
+                total = Some((known + cost, at_least || sum.usage.cost_at_least));
+            }
+        }
+        total
+    }
+}
+
+fn facts(brief: &Brief) -> Facts {
+    brief.object.as_deref().and_then(|object| serde_json::from_str(object).ok()).unwrap_or_default()
+}
+
+fn group(brief: &Brief) -> Group {
+    // Only of a loop that runs its object is needed.
+    let is_asking = !brief.has_stopped() && facts(brief).waits_for.as_deref() == Some("answer");
+    Group::of(brief.status, brief.verified, is_asking)
+}
+
+/// What has stopped is one list, whatever it came to.
+fn order(group: Group) -> u8 {
+    match group {
+        Group::NeedsYou => 0,
+        Group::Running => 1,
+        Group::Verified | Group::Unverified | Group::Stopped => 2,
+    }
+}
+
+fn entry(service: &Service, group: Group, brief: Box<Brief>, goal: String, is_detailed: bool) -> Entry {
+    let facts = facts(&brief);
+    let iterations = match is_detailed.then(|| service.standing(&brief.id)) {
+        Some(Ok(ByKind::Loop(status))) => status.iterations.unwrap_or_default(),
+        _ => Vec::new(),
+    };
+    let folder = service.project().root.file_name().unwrap_or_default().to_owned();
+    Entry { group, project: name(service), folder, goal, brief, facts, iterations }
+}
+
+fn short(goal: &str) -> String {
+    let goal = goal.trim_start().trim_start_matches('#');
+    refrain_core::text::clip(&squeeze(goal), SHORT_GOAL).into_owned()
+}

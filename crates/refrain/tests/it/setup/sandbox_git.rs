@@ -1,0 +1,187 @@
+//! `--sandbox` and git: whatever Refrain's git runs of the repository runs in the sandbox of the loop.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use testkit::Sandbox;
+
+use super::sandbox::{configure, sandbox, start, write};
+use crate::CLAIM;
+
+/// What a program of the repository does: it says that it ran, and in a sandbox it cannot write the home.
+const ATTACK: &str = "(echo x > $HOME/escaped) 2> /dev/null; echo ran $0 $* >> $NOTES/said";
+
+fn hook(sandbox: &Sandbox, name: &str, script: &str) {
+    let path = sandbox.project().join(".husky").join(name);
+    write(&path, format!("#!/bin/sh\n{script}\n"));
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+fn commit_all(sandbox: &Sandbox) {
+    sandbox.git(&["add", "-A"]);
+    sandbox.git(&["commit", "--quiet", "--no-verify", "-m", "Begin"]);
+}
+
+#[track_caller]
+fn nothing_escaped(sandbox: &Sandbox) {
+    assert!(!sandbox.root().join("home/escaped").exists(), "{}", sandbox.note("said"));
+    sandbox.nobody_survives();
+}
+
+#[test]
+fn hooks_and_filters_run_in_the_sandbox_of_the_loop() {
+    let Some(sandbox) = sandbox() else { return };
+    hook(&sandbox, "pre-commit", "sh ./check.sh");
+    write(&sandbox.project().join("check.sh"), "true\n");
+    write(&sandbox.project().join(".gitattributes"), "*.up filter=up\n");
+    sandbox.git(&["config", "core.hooksPath", ".husky"]);
+    sandbox.git(&["config", "filter.up.clean", "tr a-z A-Z"]);
+    commit_all(&sandbox);
+    // What the agent writes, the hook runs. A worktree of the loop's own lies in the state home, of which nothing else is seen.
+    let attack = format!(
+        "test -n \"$(ls $HOME/state/refrain | grep -vx worktrees)\" && echo seen >> $NOTES/said; {ATTACK}"
+    );
+    let script = format!("cat > check.sh <<'END'\n{attack}\nEND\necho work >> work.up\n{CLAIM}");
+    start(&sandbox, &script, &["--git-workflow", "commit"]).with_code(0);
+    assert_eq!(sandbox.note("said"), "ran ./check.sh\n");
+    assert_eq!(sandbox.git(&["show", "HEAD:work.up"]), "WORK\n");
+    assert_eq!(sandbox.git(&["status", "--short"]).trim(), "", "the index is the new one");
+    sandbox.refrain(&["archive", "job"]).with_code(0);
+    start(&sandbox, &script, &["--worktree", "--git-workflow", "commit"]).with_code(0);
+    assert_eq!(sandbox.note("said"), "ran ./check.sh\nran ./check.sh\n");
+    let branches = sandbox.git(&["for-each-ref", "--format=%(refname)", "refs/heads"]);
+    let own = branches.lines().find(|name| *name != "refs/heads/main").unwrap();
+    assert_eq!(sandbox.git(&["show", &format!("{own}:work.up")]), "WORK\nWORK\n");
+    nothing_escaped(&sandbox);
+}
+
+#[test]
+fn the_hook_of_a_push_runs_in_the_sandbox_and_can_refuse_it() {
+    let Some(sandbox) = sandbox() else { return };
+    let remote = sandbox.root().join("remote.git");
+    let remote = remote.to_str().unwrap();
+    sandbox.git(&["init", "--quiet", "--bare", remote]);
+    sandbox.git(&["remote", "add", "origin", remote]);
+    hook(&sandbox, "pre-push", "cat >> $NOTES/said; sh ./check.sh $1");
+    write(&sandbox.project().join("check.sh"), "true\n");
+    sandbox.git(&["config", "core.hooksPath", ".husky"]);
+    commit_all(&sandbox);
+    sandbox.git(&["push", "--quiet", "--no-verify", "origin", "main"]);
+    let begin = sandbox.git(&["rev-parse", "HEAD"]).trim().to_owned();
+    let script = |end: &str| format!("cat > check.sh <<'END'\n{ATTACK}\n{end}\nEND\n{CLAIM}");
+    let push = ["--git-workflow", "push"];
+    start(&sandbox, &script("exit 1"), &push);
+    let head = sandbox.git(&["rev-parse", "HEAD"]).trim().to_owned();
+    let line = format!("{head} {head} refs/heads/main {begin}\nran ./check.sh origin\n");
+    assert!(sandbox.note("said").starts_with(&line), "{}", sandbox.note("said"));
+    let there = || sandbox.git(&["--git-dir", remote, "rev-parse", "main"]).trim().to_owned();
+    assert_eq!(there(), begin);
+    let journal = format!("{:?}", sandbox.journal("job"));
+    assert!(journal.contains("hook"), "{journal}");
+    sandbox.refrain(&["cancel", "job"]);
+    sandbox.refrain(&["archive", "job"]).with_code(0);
+    start(&sandbox, &script("exit 0"), &push).with_code(0);
+    assert_eq!(there(), sandbox.git(&["rev-parse", "HEAD"]).trim());
+    nothing_escaped(&sandbox);
+}
+
+#[test]
+fn what_git_runs_for_a_plan_stays_in_its_sandbox() {
+    let Some(sandbox) = sandbox() else { return };
+    for name in ["post-checkout", "reference-transaction"] {
+        hook(&sandbox, name, "test -e check.sh || exit 0; sh ./check.sh > /dev/null");
+    }
+    let tasks = r#"{"tag": "x", "tasks": [
+        {"id": 1, "title": "One", "status": "pending", "depends_on": []},
+        {"id": 2, "title": "Two", "status": "pending", "depends_on": [1]}
+    ]}"#;
+    write(&sandbox.project().join(".scud/tasks/x.json"), tasks);
+    write(&sandbox.project().join("check.sh"), "true\n");
+    write(&sandbox.project().join(".gitattributes"), "*.up filter=up\n");
+    sandbox.git(&["config", "core.hooksPath", ".husky"]);
+    sandbox.git(&["config", "filter.up.clean", "sh ./check.sh; cat"]);
+    sandbox.git(&["config", "filter.up.smudge", "sh ./check.sh; cat"]);
+    write(&sandbox.project().join("setup.sh"), ATTACK);
+    commit_all(&sandbox);
+    configure(&sandbox, "[worktrees]\nsetup = \"sh ./setup.sh\"\n");
+    let script = format!(
+        "cat > check.sh <<'END'\n{ATTACK}\nEND\ntask=$(git branch --show-current)\necho $task > $(basename $task).up\necho TASK_COMPLETE"
+    );
+    let agent = sandbox.agent("worker", &script);
+    let words = ["plan", "run", "--tag", "x", "--command", &agent, "--name", "x", "--sandbox"];
+    sandbox.refrain(&[&words[..], &["--verify", "sh ./check.sh"]].concat()).with_code(0);
+    let files = sandbox.git(&["ls-files", "*.up"]);
+    assert_eq!(files.lines().count(), 2, "{files}");
+    let said = sandbox.note("said");
+    assert!(said.contains("ran ./setup.sh") && said.contains("ran ./check.sh"), "{said}");
+    nothing_escaped(&sandbox);
+}
+
+/// Git would run the filter and the monitor of a repository in the repository.
+#[test]
+fn what_a_nested_repository_names_never_runs_outside() {
+    let Some(sandbox) = sandbox() else { return };
+    let script = format!(
+        "git init -q nested && cd nested\necho '* filter=evil' > .gitattributes\n\
+         git config filter.evil.clean 'sh -c \"{ATTACK}; cat\"'\n\
+         git config core.fsmonitor 'sh -c \"{ATTACK}\"'\necho x > file\ncd ..\necho work > work\n{CLAIM}"
+    );
+    start(&sandbox, &script, &["--git-workflow", "commit", "--gate", "tests=test -e work"]).with_code(0);
+    sandbox.refrain(&["diff", "job"]);
+    nothing_escaped(&sandbox);
+}
+
+#[test]
+fn a_link_in_the_place_of_refrains_folder_is_not_followed() {
+    let Some(sandbox) = sandbox() else { return };
+    let target = sandbox.root().join("target");
+    write(&target.join("state.md"), "mine\n");
+    let variable = format!("TARGET={}", target.display());
+    let script = format!("rm -rf .refrain/job && ln -s $TARGET .refrain/job\necho work > work\n{CLAIM}");
+    let more = ["--gate", "tests=test -e work", "--env", &variable, "--git-workflow", "commit"];
+    start(&sandbox, &script, &more).with_code(0);
+    assert_eq!(fs::read_to_string(target.join("state.md")).unwrap(), "mine\n");
+    assert_eq!(fs::read_dir(&target).unwrap().count(), 1);
+    nothing_escaped(&sandbox);
+}
+
+/// What is created at an empty protected place is put aside, however the program ends.
+#[test]
+fn what_a_killed_agent_planted_is_put_aside() {
+    let Some(sandbox) = sandbox() else { return };
+    let plant = "mkdir -p $NOTES/other; echo $NOTES/other > .git/commondir";
+    for (end, limits) in [
+        ("kill -KILL $$", &[][..]),
+        ("trap '' TERM INT; sleep 600", &["--timeout", "1s", "--timeout-grace", "1s"]),
+    ] {
+        start(&sandbox, &format!("{plant}; {end}"), limits).with_code(10);
+        assert!(!sandbox.project().join(".git/commondir").exists(), "{end}");
+        sandbox.refrain(&["archive", "job"]).with_code(0);
+    }
+    nothing_escaped(&sandbox);
+}
+
+/// Git appends to its logs where a link leads, and writes there.
+#[test]
+fn git_writes_through_no_link_that_an_agent_made() {
+    let Some(sandbox) = sandbox() else { return };
+    let home = sandbox.root().join("home");
+    write(&home.join(".bashrc"), "# mine\n");
+    for plant in [
+        "rm -f .git/logs/HEAD; ln -s $HOME/.bashrc .git/logs/HEAD",
+        "mv .git/logs .git/moved; ln -s $HOME .git/logs; ln -s $HOME/.bashrc .git/moved/refs/heads/main",
+        "ln -s $HOME/.bashrc .git/COMMIT_EDITMSG; ln -sf $HOME/.bashrc .git/index",
+    ] {
+        let script = format!("date +%N > work\n{plant}\n{CLAIM}");
+        start(&sandbox, &script, &["--git-workflow", "commit", "--gate", "tests=test -e work"]);
+        sandbox.refrain(&["cancel", "job"]);
+        sandbox.refrain(&["archive", "job"]).with_code(0);
+        let links = sandbox.tool("find", &[".git", "-type", "l"]).run().stdout;
+        assert_eq!(links, "", "{plant}");
+        assert_eq!(fs::read_to_string(home.join(".bashrc")).unwrap(), "# mine\n", "{plant}");
+        let left = fs::read_dir(&home).unwrap().map(|entry| entry.unwrap().file_name());
+        assert!(left.into_iter().all(|name| name != "HEAD" && name != "refs"), "{plant}");
+        let _ = sandbox.tool("git", &["reset", "--quiet", "--hard"]).run();
+    }
+    nothing_escaped(&sandbox);
+}
