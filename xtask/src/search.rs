@@ -150,7 +150,7 @@ mod tests {
             load(&Workspace::load().unwrap()).unwrap().iter().flat_map(entries).collect();
         let mut wrong = Vec::new();
         for (question, file) in [
-            ("how long Refrain waits after an outage", "refrain-core/src/loop/trouble.rs"),
+            ("how long Refrain waits after an outage", "refrain-core/src/loop/provider_faults.rs"),
             ("which files are protected", "refrain-core/src/protect/paths.rs"),
             ("what the agent's prompt contains", "refrain-core/src/prompt.rs"),
             ("exit codes", "refrain-app/src/error.rs"),
@@ -168,7 +168,7 @@ mod tests {
             ("format of a journal line", "refrain-store/src/journal/line.rs"),
             ("what a key does in top", "refrain-tui/src/update.rs"),
             ("commit message", "refrain-git/src/commit/message.rs"),
-            ("next task of a plan", "refrain-core/src/plan/turn.rs"),
+            ("next task of a plan", "refrain-core/src/plan/schedule.rs"),
             ("how long a gate may run", "refrain-core/src/loop/child.rs"),
             ("add a setting", "refrain-store/src/config/keys.rs"),
             ("add a subcommand", "refrain/src/cli.rs"),

@@ -19,6 +19,8 @@ pub enum Caller {
     /// A program or a browser with a token of `refrain serve`.
     Token,
     Slack,
+    /// A reply that came by a topic of ntfy, with a code of the loop that it is for.
+    Ntfy,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -164,14 +166,14 @@ impl Caller {
     pub fn loop_dir(&self) -> Option<&Utf8Path> {
         match self {
             Self::Attempt(attempt) => attempt.loop_dir(),
-            Self::Person | Self::Token | Self::Slack => None,
+            Self::Person | Self::Token | Self::Slack | Self::Ntfy => None,
         }
     }
 
     pub fn asker(&self) -> Asker {
         match self {
             Self::Attempt(_) => Asker::Agent,
-            Self::Person | Self::Token | Self::Slack => Asker::Person,
+            Self::Person | Self::Token | Self::Slack | Self::Ntfy => Asker::Person,
         }
     }
 
@@ -253,7 +255,7 @@ mod tests {
         let attempt = Caller::Attempt(Attempt { named: Some("own".to_owned()), supervisor: None });
         let relations = [Relation::Own, Relation::Started, Relation::Other];
         assert_eq!(relations.map(|with| may(&attempt, with)), allowed);
-        for caller in [Caller::Person, Caller::Token, Caller::Slack] {
+        for caller in [Caller::Person, Caller::Token, Caller::Slack, Caller::Ntfy] {
             assert!(may(&caller, Relation::Other), "{caller:?}");
         }
     }

@@ -3,10 +3,11 @@
 //! loop is driven here: each has a runner of its own, which outlives this process.
 //!
 //! [`RequestHandler`] is what can be asked over every protocol; [`mcp`] speaks the Model Context Protocol, [`http`] serves
-//! browsers and programs, [`slack`] connects to Slack.
+//! browsers and programs, [`slack`] connects to Slack, [`ntfy`] reads replies to notifications.
 
 pub mod http;
 pub mod mcp;
+pub mod ntfy;
 mod requests;
 pub mod slack;
 

@@ -11,7 +11,7 @@ use camino::Utf8Path;
 use refrain_engine::{EngineError, FollowEvent, Service, chain};
 
 use crate::model::{Key, LoopText};
-use crate::program::{Act, Objection, Program};
+use crate::program::{Act, NewLoop, Objection, Program};
 use crate::update::{LoopUpdate, Message};
 
 /// The shortest time between two updates.
@@ -50,7 +50,7 @@ impl Feed {
         let ended = Arc::<AtomicBool>::default();
         std::mem::replace(&mut self.told, Arc::clone(&ended)).store(true, Ordering::Relaxed);
         let Some((key, is_plan)) = what else { return };
-        let (door, program, to) = (self.door(&key), Arc::clone(&self.program), self.to.clone());
+        let (door, program, to) = (self.door(&key.project), Arc::clone(&self.program), self.to.clone());
         spawn(move || {
             let teller = JournalFeed { key, to, ended };
             let told = match (door, is_plan) {
@@ -64,7 +64,7 @@ impl Feed {
 
     /// Sends a request; its result comes as a message.
     pub(crate) fn act(&self, key: Key, act: Act) {
-        let (door, program, to) = (self.door(&key), Arc::clone(&self.program), self.to.clone());
+        let (door, program, to) = (self.door(&key.project), Arc::clone(&self.program), self.to.clone());
         spawn(move || {
             let became = match door {
                 Ok(service) => program.act(&service, &key.id, &act),
@@ -77,7 +77,7 @@ impl Feed {
 
     /// Reads a text of a loop.
     pub(crate) fn read(&self, key: Key, what: LoopText) {
-        let (door, program, to) = (self.door(&key), Arc::clone(&self.program), self.to.clone());
+        let (door, program, to) = (self.door(&key.project), Arc::clone(&self.program), self.to.clone());
         spawn(move || {
             let printed = door.map_err(|error| chain(&error));
             let printed = printed.and_then(|service| match what {
@@ -90,12 +90,37 @@ impl Feed {
         });
     }
 
-    /// The door to the project that it is of.
-    fn door(&self, key: &Key) -> Result<Service, EngineError> {
-        if self.service.project().root.as_str() == &*key.project {
+    /// Looks what a new loop in a project can be like.
+    pub(crate) fn offer(&self, project: Arc<str>) {
+        let (door, to) = (self.door(&project), self.to.clone());
+        spawn(move || {
+            let folder = |service: &Service| service.project().worktree.clone();
+            let offer = door.map(|service| service.start_offer(folder(&service)));
+            let offer = offer.map_err(|error| chain(&error));
+            // The receiver may be gone.
+            let _ = to.send(Message::Offered(project, offer));
+        });
+    }
+
+    /// Starts a loop in a project.
+    pub(crate) fn start(&self, project: Arc<str>, new: NewLoop) {
+        let (door, program, to) = (self.door(&project), Arc::clone(&self.program), self.to.clone());
+        spawn(move || {
+            let started = door.map_err(|error| chain(&error)).and_then(|service| {
+                let id = program.start(&service, &new)?;
+                Ok(Key { project: service.project().root.as_str().into(), id })
+            });
+            // The receiver may be gone.
+            let _ = to.send(Message::Started(started));
+        });
+    }
+
+    /// The door to a project; the empty name is that of this program.
+    fn door(&self, project: &str) -> Result<Service, EngineError> {
+        if project.is_empty() || self.service.project().root.as_str() == project {
             return Ok(self.service.clone());
         }
-        Service::open(Utf8Path::new(&*key.project), self.service.host().clone())
+        Service::open(Utf8Path::new(project), self.service.host().clone())
     }
 }
 

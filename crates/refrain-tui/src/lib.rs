@@ -8,6 +8,9 @@
 mod feed;
 mod input;
 mod model;
+mod new_loop;
+mod order;
+mod palette;
 mod pane;
 mod program;
 mod terminal;
@@ -27,7 +30,7 @@ use refrain_engine::{Service, now};
 use feed::{Feed, GAP};
 pub use model::Art;
 use model::{Model, Places};
-pub use program::{Act, Narrator, Objection, Program};
+pub use program::{Act, Narrator, NewLoop, Objection, Program};
 use terminal::Screen;
 use update::{Effect, Message, update};
 
@@ -76,12 +79,14 @@ fn wait(
     // A key is answered at once.
     let mut is_urgent = false;
     while let Ok(message) = next {
-        is_urgent |= matches!(message, Message::Input(_) | Message::Done(..));
+        is_urgent |= matches!(message, Message::Input(_) | Message::Done(..) | Message::Offered(..));
         for effect in update(model, message) {
             match effect {
                 Effect::Watch(what) => feed.watch(what),
                 Effect::Act(key, act) => feed.act(key, act),
                 Effect::Read(key, what) => feed.read(key, what),
+                Effect::Offer(project) => feed.offer(project),
+                Effect::Start(project, new) => feed.start(project, new),
                 Effect::Redraw => screen.forget()?,
                 Effect::Quit => return Ok(false),
             }

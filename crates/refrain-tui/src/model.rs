@@ -1,17 +1,18 @@
 //! The state of the user interface: nothing here reads or writes anything. [`crate::update`] changes it,
 //! [`crate::view`] draws it.
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use ratatui::layout::Rect;
 use refrain_core::view::plan::{PlanStatus, TaskView};
-use refrain_core::view::{Charset, Group, Iteration, Kind, Status};
+use refrain_core::view::{Charset, Iteration, Kind, Status};
 use refrain_core::{AttemptId, LoopId};
 use refrain_engine::{Entry, ListRow, LiveListChange};
 
 use crate::input::Input;
+use crate::new_loop::LoopForm;
+use crate::order::Order;
 use crate::pane::Pane;
 use crate::program::Program;
 
@@ -21,6 +22,8 @@ pub struct Art {
     pub colour: bool,
     /// More than ASCII.
     pub blocks: bool,
+    /// Its background is light.
+    pub light: bool,
 }
 
 impl Art {
@@ -64,76 +67,9 @@ pub(crate) struct List {
     pub(crate) filter: String,
     pub(crate) order: Order,
     pub(crate) cursor: Option<EntryKey>,
+    /// The entries that the next action is for; none is the one under the cursor.
+    pub(crate) marked: Vec<EntryKey>,
     pub(crate) top: usize,
-}
-
-/// The order of the list.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Order {
-    /// Those that need you, those that run, and the others, the last touched first.
-    #[default]
-    Need,
-    Touched,
-    Cost,
-    Name,
-    /// By project; within one as for need.
-    Project,
-}
-
-impl Order {
-    pub(crate) fn next(self) -> Self {
-        match self {
-            Self::Need => Self::Touched,
-            Self::Touched => Self::Cost,
-            Self::Cost => Self::Name,
-            Self::Name => Self::Project,
-            Self::Project => Self::Need,
-        }
-    }
-
-    pub(crate) fn words(self) -> &'static str {
-        match self {
-            Self::Need => "what needs you first",
-            Self::Touched => "the last touched first",
-            Self::Cost => "the dearest first",
-            Self::Name => "by name",
-            Self::Project => "by project",
-        }
-    }
-
-    fn compare(self, one: &Entry, other: &Entry) -> Ordering {
-        let (one, other) = match (one, other) {
-            (Entry::Seen(one), Entry::Seen(other)) => (one, other),
-            (Entry::Seen(_), Entry::Damaged(..)) => return Ordering::Less,
-            (Entry::Damaged(..), Entry::Seen(_)) => return Ordering::Greater,
-            (Entry::Damaged(..), Entry::Damaged(..)) => return Ordering::Equal,
-        };
-        let touched = || other.updated_at.cmp(&one.updated_at);
-        let need = || {
-            let [(group, at), (of, than)] = [one, other].map(|it| place_by_need(it));
-            group.cmp(&of).then_with(|| than.cmp(&at))
-        };
-        match self {
-            Self::Need => need(),
-            Self::Touched => touched(),
-            Self::Cost => {
-                let cost = |it: &ListRow| it.cost_usd.unwrap_or(-1.0);
-                cost(other).total_cmp(&cost(one)).then_with(touched)
-            }
-            Self::Name => one.id.as_str().cmp(other.id.as_str()),
-            Self::Project => one.project.cmp(&other.project).then_with(need),
-        }
-    }
-}
-
-/// The group of a loop by what has to happen with it, and the time that decides within it: a running loop keeps its
-/// place.
-fn place_by_need(seen: &ListRow) -> (u8, Timestamp) {
-    match Group::of(seen.status, seen.verified, false) {
-        Group::NeedsYou => (0, seen.updated_at),
-        Group::Running => (1, seen.started_at),
-        Group::Verified | Group::Unverified | Group::Stopped => (2, seen.updated_at),
-    }
 }
 
 /// Which entry of the list: its project and its name.
@@ -201,15 +137,19 @@ pub(crate) struct OnePlan {
 pub(crate) enum Asking {
     /// Which keys there are.
     Help,
-    /// Whether this is to be cancelled.
-    Cancel(Key),
+    /// Whether these are to be cancelled.
+    Cancel(Vec<Key>),
     /// Whether this is to be merged.
     Merge(Key),
-    /// Whether this is to be archived.
-    Archive(Key),
+    /// Whether these are to be archived.
+    Archive(Vec<Key>),
     /// Whether to approve: the tree that is shown, if there is one.
     Approve(Key, Option<String>),
     Line(InputPurpose, Input),
+    /// What a new loop is to be like.
+    New(LoopForm),
+    /// A command or a loop, by its name, and which of those that are found.
+    Palette(Input, usize),
 }
 
 /// The purpose of an input line.
@@ -279,6 +219,19 @@ impl Model {
         }
     }
 
+    /// The loops that a key acts on: those that are marked, or the one that is meant.
+    pub(crate) fn all_meant(&self) -> Vec<Key> {
+        let is_marked = |seen: &&ListRow| {
+            let mut marked = self.list.marked.iter();
+            marked.any(|(project, id)| *project == seen.project && id == seen.id.as_str())
+        };
+        let marked: Vec<_> = match self.opened.is_empty() {
+            true => self.list.entries.iter().filter_map(seen).filter(is_marked).map(Key::of).collect(),
+            false => Vec::new(),
+        };
+        if marked.is_empty() { self.meant().into_iter().collect() } else { marked }
+    }
+
     /// The same as the list has it.
     pub(crate) fn glimpse(&self, key: &Key) -> Option<&ListRow> {
         self.list
@@ -303,7 +256,7 @@ pub(crate) fn seen(entry: &Entry) -> Option<&ListRow> {
     }
 }
 
-fn place(entry: &Entry) -> EntryKey {
+pub(crate) fn place(entry: &Entry) -> EntryKey {
     match entry {
         Entry::Seen(seen) => (Arc::clone(&seen.project), seen.id.to_string()),
         Entry::Damaged(name, _) => ("".into(), name.clone()),
@@ -322,6 +275,17 @@ impl List {
     pub(crate) fn at(&self) -> usize {
         let found = self.shown().iter().position(|entry| Some(place(entry)) == self.cursor);
         found.unwrap_or_default()
+    }
+
+    /// Marks the entry under the cursor, or takes its mark away, and moves on.
+    pub(crate) fn mark(&mut self) {
+        let at = self.at();
+        let Some(entry) = self.current().map(place) else { return };
+        match self.marked.iter().position(|marked| *marked == entry) {
+            Some(found) => drop(self.marked.remove(found)),
+            None => self.marked.push(entry),
+        }
+        self.go(at + 1);
     }
 
     pub(crate) fn current(&self) -> Option<&Entry> {

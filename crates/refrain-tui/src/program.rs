@@ -50,6 +50,17 @@ pub enum Act {
     Archive,
 }
 
+/// A loop to be started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewLoop {
+    pub goal: String,
+    pub agent: String,
+    /// Gates as `NAME=CMD`.
+    pub gates: Vec<String>,
+    /// worktree, branch or folder.
+    pub place: &'static str,
+}
+
 /// Why something was not done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Objection {
@@ -65,6 +76,12 @@ pub trait Program: Send + Sync {
     /// # Errors
     /// [`Objection`]; nothing was done then.
     fn act(&self, service: &Service, id: &LoopId, act: &Act) -> Result<String, Objection>;
+
+    /// Starts a loop in the project of `service`, in a process of its own.
+    ///
+    /// # Errors
+    /// Why it was not started, in a line.
+    fn start(&self, service: &Service, new: &NewLoop) -> Result<LoopId, String>;
 
     /// Parses new limits from a line; also whether to end the loop's wait.
     ///

@@ -18,13 +18,19 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::model::{Art, Asking, InputPurpose, Key, LoopText, Model, Places};
-use crate::program::{Act, Narrator, Objection, Program};
+use crate::program::{Act, Narrator, NewLoop, Objection, Program};
 use crate::update::{Effect, LoopUpdate, Message, update};
+
+mod forms;
 
 struct Nobody;
 
 impl Program for Nobody {
     fn act(&self, _: &Service, _: &LoopId, _: &Act) -> Result<String, Objection> {
+        unreachable!("what is to be done outside is done by nobody here")
+    }
+
+    fn start(&self, _: &Service, _: &NewLoop) -> Result<LoopId, String> {
         unreachable!("what is to be done outside is done by nobody here")
     }
 
@@ -68,7 +74,7 @@ fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + seconds).unwrap()
 }
 
-const ART: Art = Art { colour: true, blocks: true };
+const ART: Art = Art { colour: true, blocks: true, light: false };
 
 fn glimpse(id: &str, status: StatusWord, iteration: u32) -> ListRow {
     ListRow {
@@ -221,8 +227,8 @@ fn opened(art: Art) -> Model {
 #[rstest]
 #[case(80, 24)]
 #[case(120, 40)]
-#[case(40, 12)]
-#[case(200, 60)]
+#[case(60, 15)]
+#[case(300, 80)]
 fn the_list_fits_its_screen(#[case] width: u16, #[case] height: u16) {
     insta::assert_snapshot!(format!("list_{width}x{height}"), screen(&mut model(ART), width, height));
 }
@@ -230,8 +236,8 @@ fn the_list_fits_its_screen(#[case] width: u16, #[case] height: u16) {
 #[rstest]
 #[case(80, 24)]
 #[case(120, 40)]
-#[case(40, 12)]
-#[case(200, 60)]
+#[case(60, 15)]
+#[case(300, 80)]
 fn a_loop_fits_its_screen(#[case] width: u16, #[case] height: u16) {
     insta::assert_snapshot!(format!("loop_{width}x{height}"), screen(&mut opened(ART), width, height));
 }
@@ -353,8 +359,8 @@ fn opened_plan(art: Art) -> Model {
 #[rstest]
 #[case(80, 24)]
 #[case(120, 40)]
-#[case(40, 12)]
-#[case(200, 60)]
+#[case(60, 15)]
+#[case(300, 80)]
 fn a_plan_fits_its_screen(#[case] width: u16, #[case] height: u16) {
     insta::assert_snapshot!(format!("plan_{width}x{height}"), screen(&mut opened_plan(ART), width, height));
 }
@@ -436,7 +442,7 @@ fn help_lies_over_it() {
 
 #[test]
 fn without_colour_and_without_blocks_it_says_the_same() {
-    let plain = drawn(&mut opened(Art { colour: false, blocks: false }), 80, 24);
+    let plain = drawn(&mut opened(Art { colour: false, blocks: false, light: false }), 80, 24);
     assert!(plain.buffer().content.iter().all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset));
     assert!(plain.to_string().is_ascii(), "{plain}");
     let coloured = drawn(&mut opened(ART), 80, 24);
@@ -561,7 +567,7 @@ fn a_yes_is_to_the_tree_that_was_shown_when_it_was_asked_for() {
 fn what_cannot_be_undone_is_asked_first() {
     let mut model = opened(ART);
     assert_eq!(press(&mut model, "c"), []);
-    assert_eq!(model.asking, Some(Asking::Cancel(key("job"))));
+    assert_eq!(model.asking, Some(Asking::Cancel(vec![key("job")])));
     assert_eq!(press(&mut model, "x"), []);
     assert_eq!(press(&mut model, "cy"), [Effect::Act(key("job"), Act::Cancel { now: false })]);
     assert_eq!(press(&mut model, "Ay"), [Effect::Act(key("job"), Act::Approve { tree: None })]);

@@ -1,18 +1,22 @@
 //! Applies keys, the mouse and engine messages to the model, and returns the effects to run.
 
+mod answers;
+mod forms;
 mod mouse;
+
+use std::sync::Arc;
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::layout::Rect;
 use refrain_core::r#loop::Grant;
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::view::{Kind, Status};
-use refrain_engine::LiveListChange;
+use refrain_engine::{LiveListChange, StartOffer};
 
-use crate::input::{Input, InputOutcome};
+use crate::input::Input;
 use crate::model::{Asking, InputPurpose, Key, LoopText, Model, OneLog, OnePlan, Opened, seen};
 use crate::pane::Pane;
-use crate::program::{Act, Objection};
+use crate::program::{Act, NewLoop, Objection};
 
 /// Something that happened.
 #[derive(Debug)]
@@ -32,6 +36,10 @@ pub(crate) enum Message {
     Printed(Key, LoopText, Result<String, String>),
     /// The result of an action.
     Done(Key, Act, Result<String, Objection>),
+    /// What a new loop in a project can be like, or the error.
+    Offered(Arc<str>, Result<StartOffer, String>),
+    /// The loop that was started, or why it was not.
+    Started(Result<Key, String>),
     /// A second has passed.
     Tick,
     /// The program is to end.
@@ -58,6 +66,10 @@ pub(crate) enum Effect {
     Act(Key, Act),
     /// Read a text of a loop.
     Read(Key, LoopText),
+    /// Look what a new loop in a project can be like.
+    Offer(Arc<str>),
+    /// Start a loop in a project.
+    Start(Arc<str>, NewLoop),
     /// The screen is to be drawn from nothing.
     Redraw,
     Quit,
@@ -69,8 +81,10 @@ pub(crate) fn update(model: &mut Model, message: Message) -> Vec<Effect> {
         Message::Input(Event::Key(key)) if key.kind != KeyEventKind::Release => press(model, key),
         Message::Input(Event::Mouse(mouse)) => mouse::point(model, mouse),
         Message::Input(Event::Paste(text)) => {
-            if let Some(Asking::Line(_, line)) = &mut model.asking {
-                line.paste(&text);
+            match &mut model.asking {
+                Some(Asking::Line(_, line) | Asking::Palette(line, _)) => line.paste(&text),
+                Some(Asking::New(form)) => form.goal.paste(&text),
+                Some(_) | None => {}
             }
             Vec::new()
         }
@@ -114,8 +128,22 @@ pub(crate) fn update(model: &mut Model, message: Message) -> Vec<Effect> {
             }
             Vec::new()
         }
+        Message::Offered(project, Ok(offer)) => {
+            forms::offered(model, project, offer);
+            Vec::new()
+        }
+        Message::Started(Ok(key)) => {
+            forms::started(model, key);
+            Vec::new()
+        }
+        Message::Offered(_, Err(why)) | Message::Started(Err(why)) => {
+            model.said = Some((why, true));
+            Vec::new()
+        }
         Message::Done(key, act, became) => {
             match became {
+                // Of many, the refusal is what matters.
+                Ok(_) if model.said.as_ref().is_some_and(|(_, is_refused)| *is_refused) => {}
                 Ok(words) => model.said = Some((words, false)),
                 Err(Objection::Refused(why)) => model.said = Some((why, true)),
                 // Asked for once: more of it is the person's to say.
@@ -172,12 +200,19 @@ fn tell(model: &mut Model, told: LoopUpdate) {
 fn press(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
     model.said = None;
     if let Some(asking) = model.asking.take() {
-        return answer(model, asking, key);
+        return answers::answer(model, asking, key);
     }
     let with_control = key.modifiers.contains(KeyModifiers::CONTROL);
     match key.code {
         KeyCode::Char('c') if with_control => vec![Effect::Quit],
         KeyCode::Char('l') if with_control => vec![Effect::Redraw],
+        KeyCode::Char('k') if with_control => ask(model, Asking::Palette(Input::default(), 0)),
+        KeyCode::Char(':') => ask(model, Asking::Palette(Input::default(), 0)),
+        KeyCode::Char('n') if model.opened.is_empty() => forms::new_loop(model),
+        KeyCode::Char(' ') if model.opened.is_empty() => {
+            model.list.mark();
+            Vec::new()
+        }
         KeyCode::Char('q') => vec![Effect::Quit],
         KeyCode::Char('?') => ask(model, Asking::Help),
         KeyCode::Char('/') => {
@@ -193,9 +228,9 @@ fn press(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
         KeyCode::Char('p') => act(model, Act::Pause { now: false }),
         KeyCode::Char('P') => act(model, Act::Pause { now: true }),
         KeyCode::Char('r') => act(model, Act::Resume { grant: Grant::default(), now: false }),
-        KeyCode::Char('c') => match model.meant() {
-            Some(key) => ask(model, Asking::Cancel(key)),
-            None => Vec::new(),
+        KeyCode::Char('c') => match model.all_meant() {
+            keys if keys.is_empty() => Vec::new(),
+            keys => ask(model, Asking::Cancel(keys)),
         },
         KeyCode::Char('A') => ask_for_approval(model),
         KeyCode::Char('s') => match model.meant() {
@@ -212,9 +247,9 @@ fn press(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
             Some(key) => ask(model, Asking::Merge(key)),
             None => Vec::new(),
         },
-        KeyCode::Char('x') => match model.meant() {
-            Some(key) => ask(model, Asking::Archive(key)),
-            None => Vec::new(),
+        KeyCode::Char('x') => match model.all_meant() {
+            keys if keys.is_empty() => Vec::new(),
+            keys => ask(model, Asking::Archive(keys)),
         },
         KeyCode::Char('o') if model.opened.is_empty() => {
             model.list.order = model.list.order.next();
@@ -250,8 +285,12 @@ fn ask_for_approval(model: &mut Model) -> Vec<Effect> {
     }
 }
 
+/// Asks it of all that are meant; the marks are used up.
 fn act(model: &mut Model, act: Act) -> Vec<Effect> {
-    let Some(key) = model.meant() else { return Vec::new() };
+    let keys = model.all_meant();
+    if keys.is_empty() {
+        return Vec::new();
+    }
     let doing = match &act {
         Act::Pause { .. } => "pausing",
         Act::Resume { .. } => "resuming",
@@ -263,82 +302,21 @@ fn act(model: &mut Model, act: Act) -> Vec<Effect> {
         Act::Merge { .. } => "merging",
         Act::Archive => "archiving",
     };
-    model.said = Some((format!("{doing} {} …", key.id), false));
-    vec![Effect::Act(key, act)]
+    all_done(model, doing, keys, &act)
 }
 
-/// Handles a key while a question is open.
-fn answer(model: &mut Model, asking: Asking, key: KeyEvent) -> Vec<Effect> {
-    match asking {
-        Asking::Help => Vec::new(),
-        Asking::Cancel(loop_key) => match key.code {
-            KeyCode::Char('y') => done(model, loop_key, Act::Cancel { now: false }),
-            KeyCode::Char('a') => done(model, loop_key, Act::Cancel { now: true }),
-            _ => Vec::new(),
-        },
-        Asking::Merge(loop_key) => match key.code {
-            KeyCode::Char('y') => done(model, loop_key, Act::Merge { squash: false }),
-            KeyCode::Char('s') => done(model, loop_key, Act::Merge { squash: true }),
-            _ => Vec::new(),
-        },
-        Asking::Archive(loop_key) => match key.code {
-            KeyCode::Char('y') => done(model, loop_key, Act::Archive),
-            _ => Vec::new(),
-        },
-        Asking::Approve(loop_key, tree) => match key.code {
-            KeyCode::Char('y') => done(model, loop_key, Act::Approve { tree }),
-            KeyCode::Char('b') => {
-                ask(model, Asking::Line(InputPurpose::SendBack(loop_key), Input::default()))
-            }
-            _ => Vec::new(),
-        },
-        Asking::Line(wanted, mut line) => match line.key(key) {
-            InputOutcome::Continue => {
-                let text = line.text();
-                // A filter is seen at work while it is typed.
-                if wanted == InputPurpose::Filter {
-                    model.list.filter = text;
-                }
-                ask(model, Asking::Line(wanted, line))
-            }
-            InputOutcome::Cancel => {
-                match wanted {
-                    InputPurpose::Filter => model.list.filter.clear(),
-                    InputPurpose::Search => search(model, ""),
-                    InputPurpose::Steer(_)
-                    | InputPurpose::Answer(_)
-                    | InputPurpose::SendBack(_)
-                    | InputPurpose::Grant(..) => {}
-                }
-                Vec::new()
-            }
-            InputOutcome::Submit => entered(model, wanted, &line.text()),
-        },
+fn all_done(model: &mut Model, doing: &str, keys: Vec<Key>, act: &Act) -> Vec<Effect> {
+    model.said = Some((format!("{doing} {} …", named(&keys)), false));
+    model.list.marked.clear();
+    keys.into_iter().map(|key| Effect::Act(key, act.clone())).collect()
+}
+
+/// One loop by its name, more by their number.
+pub(crate) fn named(keys: &[Key]) -> String {
+    match keys {
+        [key] => key.id.to_string(),
+        keys => format!("{} loops", keys.len()),
     }
-}
-
-fn entered(model: &mut Model, wanted: InputPurpose, text: &str) -> Vec<Effect> {
-    match wanted {
-        InputPurpose::Filter => text.clone_into(&mut model.list.filter),
-        InputPurpose::Search => search(model, text),
-        InputPurpose::Steer(_) | InputPurpose::Answer(_) | InputPurpose::Grant(..)
-            if text.trim().is_empty() => {}
-        InputPurpose::Steer(key) => return done(model, key, Act::Steer { words: text.to_owned() }),
-        InputPurpose::Answer(key) => return done(model, key, Act::Answer { words: text.to_owned() }),
-        InputPurpose::SendBack(key) => {
-            return done(model, key, Act::SendBack { words: text.trim().to_owned() });
-        }
-        InputPurpose::Grant(key, _) => match model.program.grant(text) {
-            Ok((grant, now)) => return done(model, key, Act::Resume { grant, now }),
-            Err(why) => model.said = Some((why, true)),
-        },
-    }
-    Vec::new()
-}
-
-fn done(model: &mut Model, key: Key, act: Act) -> Vec<Effect> {
-    model.said = Some((format!("asking {} …", key.id), false));
-    vec![Effect::Act(key, act)]
 }
 
 fn search(model: &mut Model, text: &str) {
@@ -413,6 +391,7 @@ fn show_text(model: &mut Model, key: Key, what: LoopText) -> Vec<Effect> {
 fn leave(model: &mut Model) -> Vec<Effect> {
     if model.opened.pop().is_none() {
         model.list.filter.clear();
+        model.list.marked.clear();
         return Vec::new();
     }
     let back = model.opened.last().map(|opened| (opened.key().clone(), opened.is_plan()));

@@ -1,5 +1,6 @@
 //! Draws the model at the screen's size. What does not fit is omitted, the most useful parts last.
 
+mod forms;
 mod list;
 mod log;
 mod loop_page;
@@ -40,9 +41,16 @@ fn body(area: Rect) -> Option<Rect> {
     Some(Rect { height: rows, ..area })
 }
 
-/// Replaces characters that the terminal cannot show.
+/// Replaces characters that the terminal cannot show, and colours that a light background swallows.
 fn plain(art: Art, buffer: &mut Buffer) {
     for cell in &mut buffer.content {
+        if art.light {
+            cell.fg = match cell.fg {
+                Color::Yellow => Color::Magenta,
+                Color::Cyan => Color::Blue,
+                other => other,
+            };
+        }
         if !art.colour {
             (cell.fg, cell.bg) = (Color::Reset, Color::Reset);
         }
@@ -58,6 +66,7 @@ fn plain(art: Art, buffer: &mut Buffer) {
                 "✓" => "+",
                 "✗" => "x",
                 "→" | "▸" | "›" => ">",
+                "●" => "*",
                 "∞" => "-",
                 _ => "?",
             };

@@ -8,6 +8,7 @@ mod effects;
 mod help;
 mod notifier;
 mod notify;
+mod ntfy;
 mod out;
 mod pager;
 mod plan;

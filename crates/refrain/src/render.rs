@@ -3,6 +3,7 @@
 pub(crate) mod agent_text;
 pub(crate) mod commits;
 pub(crate) mod event_text;
+pub(crate) mod folding;
 pub(crate) mod gates;
 pub(crate) mod lines;
 pub(crate) mod live;

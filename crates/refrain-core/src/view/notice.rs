@@ -13,7 +13,7 @@ use crate::ids::LoopId;
 use crate::r#loop::LoopState;
 use crate::plan::{PlanEvent, PlanState};
 use crate::spec::{Millis, Spec};
-use crate::view::{self, Alive, StatusWord};
+use crate::view::{self, Alive, StatusWord, WaitsFor};
 use crate::{Machine, Record};
 
 /// The version of [`Notice`]; it rises when a reader of the last one would be misled.
@@ -55,6 +55,47 @@ pub struct Notice {
     pub max_iterations: Option<u32>,
     /// What the agent said of its last iteration in one line, where it did.
     pub summary: Option<String>,
+    /// What a person can reply.
+    #[serde(skip)]
+    pub reply: Option<Reply>,
+}
+
+/// What a person can reply to a loop that waits for them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    pub kind: ReplyKind,
+    /// The loop, the moment at which it stopped, and the tree that it waits with: a code that is made of it is good for
+    /// nothing else.
+    pub binding: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReplyKind {
+    /// A yes to the tree that waits; none without a repository.
+    Approve { tree: Option<String> },
+    /// An answer to its question.
+    Answer,
+}
+
+impl Reply {
+    /// None for a loop that waits for nothing that a message can say.
+    pub fn to(state: &LoopState) -> Option<Self> {
+        let ended = state.ended?;
+        let status = view::status(state, Alive::NO_RUNNER);
+        let kind = match status.waits_for? {
+            WaitsFor::Approval => ReplyKind::Approve {
+                tree: state.awaits_approval()?.tree.map(|tree| tree.as_str().to_owned()),
+            },
+            WaitsFor::Answer => ReplyKind::Answer,
+            WaitsFor::Login
+            | WaitsFor::Setup
+            | WaitsFor::Provider
+            | WaitsFor::Repository
+            | WaitsFor::Tasks => return None,
+        };
+        let binding = format!("{}\n{}\n{}\n{kind:?}\n", status.id, status.started_at, ended.at);
+        Some(Self { kind, binding })
+    }
 }
 
 /// What happened.
@@ -142,6 +183,7 @@ impl NoticeCheck for PlanState {
             iteration: None,
             max_iterations: None,
             summary: None,
+            reply: None,
             id: status.id,
         })
     }
@@ -182,6 +224,7 @@ fn notice(kind: NoticeKind, record: &Record, state: &LoopState) -> Notice {
         iteration: Some(status.iteration),
         max_iterations: status.max_iterations,
         summary: last.and_then(|finished| finished.summary.clone()),
+        reply: Reply::to(state).filter(|_| kind == NoticeKind::Ended),
         id: status.id,
     }
 }

@@ -9,7 +9,8 @@ use camino::Utf8PathBuf;
 use jiff::Timestamp;
 use refrain_core::text::{clip, printable};
 use refrain_core::view::Group;
-use refrain_core::view::notice::Notice;
+use refrain_core::view::notice::{Notice, ReplyKind};
+use refrain_store::access::signing::Signing;
 use refrain_store::config::keys::Notify;
 use refrain_store::outbox::webhook::{SecretError, secret};
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
@@ -58,8 +59,8 @@ pub struct Webhook {
 #[derive(Clone, Debug)]
 enum Form {
     Signed(hmac::Key),
-    /// As a message of ntfy (docs.ntfy.sh/publish).
-    Ntfy,
+    /// As a message of ntfy (docs.ntfy.sh/publish), with what can be replied.
+    Ntfy(Option<ReplyTopic>),
 }
 
 #[derive(Debug)]
@@ -74,15 +75,17 @@ impl Webhook {
     pub fn configured(config: &Notify, host: &Host, variables: bool) -> Option<Result<Self, WebhookError>> {
         match (&config.webhook, &config.ntfy) {
             (Some(url), _) => Some(Self::new(url, host, variables)),
-            (None, Some(url)) => Some(Self::ntfy(url, host)),
+            (None, Some(url)) => Some(Self::ntfy(url, config.ntfy_replies.as_deref(), host)),
             (None, None) => None,
         }
     }
 
-    /// The topic at `url` of a server that speaks ntfy.
-    pub fn ntfy(url: &str, host: &Host) -> Result<Self, WebhookError> {
+    /// The topic at `url` of a server that speaks ntfy, and the topic for replies.
+    pub fn ntfy(url: &str, replies: Option<&str>, host: &Host) -> Result<Self, WebhookError> {
         let url: Url = url.parse().map_err(|_| WebhookError::Url)?;
-        Ok(Self { url, form: Form::Ntfy, client: client(host)? })
+        let replies = replies.map(|url| url.parse().map_err(|_| WebhookError::Url)).transpose()?;
+        let replies = replies.map(|url| ReplyTopic { url, signing: host.signing() });
+        Ok(Self { url, form: Form::Ntfy(replies), client: client(host)? })
     }
 
     /// The webhook at `url`, with the host's secret: that of the variable, where variables count, else that of the file
@@ -122,10 +125,13 @@ impl Webhook {
                     .header("webhook-signature", signature(key, id, at, &body))
                     .body(body)
             }
-            Form::Ntfy => {
+            Form::Ntfy(replies) => {
                 let Message { title, text, tag, priority } = Message::of(notice);
                 let request = request.header("Title", title).header("Tags", tag).header("Priority", priority);
-                request.body(text)
+                let reply = replies.as_ref().and_then(|topic| topic.reply_to(notice));
+                let (more, button) = reply.unwrap_or_default();
+                let request = button.into_iter().fold(request, |it, button| it.header("Actions", button));
+                request.body(text + &more)
             }
         };
         match request.send().await {
@@ -133,6 +139,33 @@ impl Webhook {
             // The URL may hold secrets.
             Err(error) => Err(DeliveryError::Again(chain(&error.without_url()), None)),
         }
+    }
+}
+
+/// The topic that a person's replies are sent to.
+#[derive(Clone, Debug)]
+struct ReplyTopic {
+    url: Url,
+    signing: Signing,
+}
+
+impl ReplyTopic {
+    /// How a person replies, in a line, and a button that approves. The button is for all who can read the message: it
+    /// holds no password.
+    fn reply_to(&self, notice: &Notice) -> Option<(String, Option<String>)> {
+        let reply = notice.reply.as_ref()?;
+        let code = self.signing.code(&reply.binding)?;
+        let topic = self.url.path().trim_matches('/');
+        Some(match reply.kind {
+            ReplyKind::Answer => (format!("\nto answer: send {code} and your answer to {topic}"), None),
+            ReplyKind::Approve { .. } => {
+                let has_password = self.url.password().is_some() || !self.url.username().is_empty();
+                let is_plain = !self.url.as_str().contains(['\'', '"', ',', ';']);
+                let url = Some(&self.url).filter(|_| is_plain && !has_password);
+                let button = |url| format!("http, Approve, {url}, method=POST, body={code}, clear=true");
+                (format!("\nto approve: send {code} to {topic}"), url.map(button))
+            }
+        })
     }
 }
 

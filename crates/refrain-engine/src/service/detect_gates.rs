@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use refrain_agents::environment;
 use refrain_core::formats::detect::{Listing, Offer, READ_AT_MOST, offer, wanted};
 use refrain_core::gate::Check;
@@ -19,7 +19,32 @@ const MOST: usize = 50_000;
 /// Folders that are skipped in a plain folder: what was installed or built.
 const PASSED_OVER: [&str; 4] = [".refrain", "node_modules", "target", "__pycache__"];
 
+/// What a form offers for a new loop in a folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StartOffer {
+    pub folder: Utf8PathBuf,
+    /// The agents in `PATH`.
+    pub agents: Vec<String>,
+    /// The gates that the project offers as `NAME=CMD`, and whether they are required.
+    pub gates: Vec<(String, bool)>,
+    pub is_repository: bool,
+}
+
 impl Service {
+    pub fn start_offer(&self, folder: Utf8PathBuf) -> StartOffer {
+        let gates = self.offer(&folder).map(|offer| offer.gates).unwrap_or_default();
+        let commands = gates.into_iter().filter_map(|gate| match gate.check {
+            Check::Command(command) => Some((format!("{}={command}", gate.name), gate.hard)),
+            Check::Review(_) => None,
+        });
+        StartOffer {
+            agents: self.installed_agents().iter().map(ToString::to_string).collect(),
+            gates: commands.collect(),
+            is_repository: self.project.worktree.join(".git").exists(),
+            folder,
+        }
+    }
+
     /// The gates and protections that the project offers, for a loop that works in `working_dir`.
     /// Errors: [`EngineError`] if git cannot be asked, or a folder without a repository holds more than 50,000 files.
     pub fn offer(&self, working_dir: &Utf8Path) -> Result<Offer, EngineError> {

@@ -1,5 +1,7 @@
 //! Actions on one loop or plan, named by its project and id: the same as on the command line.
 
+mod replies;
+
 use refrain_app::verbs::answer::answer_detached;
 use refrain_app::verbs::approve::{Approve, approve_detached};
 use refrain_app::verbs::archive::archive;

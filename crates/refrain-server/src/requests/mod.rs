@@ -30,7 +30,7 @@ pub use handovers::Handovers;
 pub(crate) use overview::{Entry, LIST_PAGE, Overview, OverviewFilter, ProjectSettings};
 pub(crate) use parameters::{List, LoopParams, Steer, Stop, ToolDiff, ToolMerge, WithWait};
 pub(crate) use refusal::{Refusal, RefusalKind};
-pub(crate) use start::{COMMAND, StartOffer};
+pub(crate) use start::{COMMAND, Forecasts};
 pub(crate) use status::name as project_name;
 pub(crate) use stored_data::{Round, UsageOf, Verified, addresses};
 pub(crate) use views::{Difference, Filter, LogPart, LoopAddress, ProjectView, SearchPage};

@@ -24,6 +24,8 @@ const SHORT_GOAL: usize = 300;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OverviewFilter {
     pub(crate) group: Option<Group>,
+    /// Only those of this project, by its name in addresses.
+    pub(crate) project: Option<String>,
     /// Only those whose id, project, goal or reason contains this.
     pub(crate) text: String,
     /// Which part of them, from 0.
@@ -110,7 +112,9 @@ impl RequestHandler {
         let wanted = shown.text.to_lowercase();
         let (mut found, mut unread, mut counts) = (Vec::new(), Vec::new(), [0; 5]);
         let services = self.services();
-        for (service, rows) in services.iter().zip(Service::list_each(&services, Detail::Object)?) {
+        let is_shown = |service: &Service| shown.project.as_ref().is_none_or(|it| *it == name(service));
+        let listed: Vec<_> = services.iter().filter(|service| is_shown(service)).cloned().collect();
+        for (service, rows) in listed.iter().zip(Service::list_each(&listed, Detail::Object)?) {
             let is_whole = self.is_whole(service);
             for row in rows {
                 match row {

@@ -1,28 +1,18 @@
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 use refrain_app::Context;
 use refrain_app::remote::{self, PlanRun, Start};
 use refrain_core::LoopId;
-use refrain_core::gate::Check;
 use refrain_core::text::printable;
 use refrain_core::view::usage::Forecast;
+use refrain_engine::StartOffer;
 
 use super::{LoopParams, Refusal, RequestHandler, StartResult};
 
 /// The agent of a loop that runs a command.
 pub(crate) const COMMAND: &str = "generic";
 
-/// What is found for a loop in a folder.
-#[derive(Default)]
-pub(crate) struct StartOffer {
-    pub(crate) folder: Utf8PathBuf,
-    pub(crate) is_repository: bool,
-    /// The agents in `PATH`.
-    pub(crate) agents: Vec<String>,
-    /// What loops of an agent took so far.
-    pub(crate) forecasts: Vec<(String, Forecast)>,
-    /// Gates as `NAME=CMD`, and whether they are required.
-    pub(crate) gates: Vec<(String, bool)>,
-}
+/// What loops of an agent took so far.
+pub(crate) type Forecasts = Vec<(String, Forecast)>;
 
 impl RequestHandler {
     /// Starts a loop with a runner of its own.
@@ -49,23 +39,14 @@ impl RequestHandler {
     }
 
     /// What a form offers for a loop in that folder.
-    pub(crate) fn offer(&self, workspace: Option<&str>) -> Result<StartOffer, Refusal> {
+    pub(crate) fn offer(&self, workspace: Option<&str>) -> Result<(StartOffer, Forecasts), Refusal> {
         let folder = self.folder(workspace)?;
         let service = self.service(&folder)?;
-        let gates = service.offer(&folder).map(|offer| offer.gates).unwrap_or_default();
-        let commands = gates.into_iter().filter_map(|gate| match gate.check {
-            Check::Command(command) => Some((format!("{}={command}", gate.name), gate.hard)),
-            Check::Review(_) => None,
-        });
-        let agents: Vec<_> = service.installed_agents().iter().map(ToString::to_string).collect();
+        let offer = service.start_offer(folder);
         let forecast = |agent: &str| Some((agent.to_owned(), self.forecast(&service, agent)?));
-        Ok(StartOffer {
-            forecasts: agents.iter().map(String::as_str).chain([COMMAND]).filter_map(forecast).collect(),
-            is_repository: service.project().worktree.join(".git").exists(),
-            folder,
-            agents,
-            gates: commands.collect(),
-        })
+        let forecasts =
+            offer.agents.iter().map(String::as_str).chain([COMMAND]).filter_map(forecast).collect();
+        Ok((offer, forecasts))
     }
 
     /// The surroundings of a request in the folder that it names.

@@ -23,6 +23,9 @@ use crate::project::inbox;
 use crate::project::layout::LoopDir;
 use crate::{DiskError, OnPath, Request, config};
 
+/// How many letters a code has, of 5 bits each.
+const CODE: usize = 12;
+
 /// The state home as far as it concerns signatures.
 #[derive(Clone, Debug)]
 pub struct Signing {
@@ -79,6 +82,15 @@ impl Signing {
         let own = self.own.get_or_init(|| Own::read(&path).or_else(|| Own::make(&path).ok()?)).as_ref()?;
         let value = hex(own.pair.sign(statement).as_ref()).parse().ok()?;
         Some(Signature { key: own.public.clone(), value })
+    }
+
+    /// A short code that only the holder of the user's key can make of these words; none if there is no key.
+    pub fn code(&self, words: &str) -> Option<String> {
+        const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+        let signature = self.sign(format!("refrain code\n{words}").as_bytes())?;
+        let hash = blake3::hash(signature.value.to_string().as_bytes());
+        let letter = |byte: &u8| char::from(LETTERS[usize::from(*byte) % LETTERS.len()]);
+        Some(hash.as_bytes().iter().take(CODE).map(letter).collect())
     }
 
     /// Checks the signatures of the loop in `dir`, and that its journal holds what was signed last.

@@ -254,6 +254,12 @@ fn objection(config: &Config) -> Option<(Vec<String>, String)> {
     if config.notify.ntfy.as_ref().is_some_and(|url| !is_web(url)) {
         return at(&["notify", "ntfy"], "accepted: the URL of a topic, as https://ntfy.sh/TOPIC");
     }
+    if config.notify.ntfy_replies.as_ref().is_some_and(|url| !is_web(url)) {
+        return at(&["notify", "ntfy-replies"], "accepted is the URL of a topic, as https://ntfy.sh/TOPIC");
+    }
+    if config.notify.ntfy_replies.is_some() && config.notify.ntfy_replies == config.notify.ntfy {
+        return at(&["notify", "ntfy-replies"], "accepted is another topic than that of notify.ntfy");
+    }
     if config.notify.ntfy.is_some() && config.notify.webhook.is_some() {
         return at(&["notify", "ntfy"], "accepted: either ntfy or webhook");
     }

@@ -358,6 +358,8 @@ pub struct Notify {
     pub webhook: Option<String>,
     /// A topic of an ntfy server, in place of a webhook: `https://ntfy.sh/TOPIC`, or `https://:TOKEN@HOST/TOPIC`.
     pub ntfy: Option<String>,
+    /// The topic that `refrain serve` reads answers and approvals from, another one than `ntfy`. Only in the user's own file.
+    pub ntfy_replies: Option<String>,
     /// Waits for a provider that are longer are told too: like "30m"; or "none".
     #[serde(deserialize_with = "value_text::duration_limit")]
     #[schemars(with = "Option<ValueText>", extend("default" = "none"))]

@@ -10,7 +10,8 @@ use super::setting::{ConfigError, Values};
 
 /// Tables and keys that a project's file may not have, trusted or not, and why: its authors would decide for all who
 /// work in it.
-const THE_USERS: [(&[&str], &str); 12] = [
+const THE_USERS: [(&[&str], &str); 13] = [
+    (&["notify", "ntfy-replies"], "it says who answers your loops"),
     (&["slack"], "it says who commands your loops"),
     (&["telemetry"], "it says where what your loops do is sent"),
     (&["trust"], "it says whose signatures you believe"),

@@ -352,6 +352,10 @@ fn a_gate_may_be_called_env() {
 #[case("[notify]\nwebhook='ftp://x'", ":2: notify.webhook: accepted: a URL of http or https")]
 #[case("[notify]\nntfy='topic'", ":2: notify.ntfy: accepted: the URL of a topic, as https://ntfy.sh/TOPIC")]
 #[case(
+    "[notify]\nntfy='https://y.org/t'\nntfy-replies='https://y.org/t'",
+    ":3: notify.ntfy-replies: accepted is another topic than that of notify.ntfy"
+)]
+#[case(
     "[notify]\nwebhook='https://x.org'\nntfy='https://y.org/t'",
     ":3: notify.ntfy: accepted: either ntfy or webhook"
 )]

@@ -11,12 +11,15 @@ use refrain_core::view::progress;
 
 use super::parts::{bar, fitting, gates, money, of_tone, put, took, top};
 use super::preview;
-use crate::model::{Model, Places, seen};
+use crate::model::{Model, Places, place, seen};
+use crate::order::Order;
 use crate::text::{cut, fill, flat};
 
 /// The columns of a row; those after the name are shown if there is room.
 #[derive(Clone, Copy, Debug, Default)]
 struct Columns {
+    /// Of the marks, if there are any.
+    mark: usize,
     name: usize,
     project: usize,
     status: usize,
@@ -36,7 +39,8 @@ impl Columns {
         };
         let longest = entries.iter().map(named).max().unwrap_or(0);
         let name = longest.clamp(6, 28.min(columns / 4).max(10));
-        let mut left = columns.saturating_sub(name);
+        let mark = if model.list.marked.is_empty() { 0 } else { 2 };
+        let mut left = columns.saturating_sub(mark + name);
         let mut take = |wide: usize, behind: usize| {
             let fits = left >= wide + 1 + behind;
             left -= if fits { wide + 1 } else { 0 };
@@ -49,7 +53,7 @@ impl Columns {
         let gates = take(16, 20);
         // A narrower reason is useless.
         let said = Some(left.saturating_sub(1)).filter(|wide| *wide >= 8).unwrap_or_default();
-        Self { name, project, status, bar, iteration, time, cost, gates, said }
+        Self { mark, name, project, status, bar, iteration, time, cost, gates, said }
     }
 }
 
@@ -68,10 +72,15 @@ pub(super) fn draw(model: &Model, buffer: &mut Buffer, area: Rect) -> Places {
     let at = model.list.at();
     let top = top(model.list.top, at, rows.height.into(), entries.len());
     for (row, entry) in (0..rows.height).zip(entries.iter().skip(top)) {
-        let line = match entry {
-            Entry::Seen(seen) => line(model, seen, columns),
+        let before = (top + usize::from(row)).checked_sub(1).filter(|_| row > 0).map(|at| entries[at]);
+        let mut line = match entry {
+            Entry::Seen(seen) => line(model, seen, before, columns),
             Entry::Damaged(name, why) => damaged(name, why, columns),
         };
+        if columns.mark > 0 {
+            let is_marked = model.list.marked.contains(&place(entry));
+            line.spans.insert(0, Span::from(if is_marked { "● " } else { "  " }).bold());
+        }
         put(buffer, rows, row, &line);
         if top + usize::from(row) == at {
             buffer.set_style(Rect { y: rows.y + row, height: 1, ..rows }, Style::new().reversed());
@@ -137,7 +146,7 @@ fn wants(seen: &ListRow) -> bool {
 }
 
 fn header(columns: Columns) -> Line<'static> {
-    let mut text = fill("LOOP", columns.name);
+    let mut text = " ".repeat(columns.mark) + &fill("LOOP", columns.name);
     let parts = [
         (columns.project, "PROJECT"),
         (columns.status, "STATUS"),
@@ -154,7 +163,7 @@ fn header(columns: Columns) -> Line<'static> {
     Line::from(text).dim()
 }
 
-fn line(model: &Model, seen: &ListRow, columns: Columns) -> Line<'static> {
+fn line(model: &Model, seen: &ListRow, before: Option<&Entry>, columns: Columns) -> Line<'static> {
     let mut spans = vec![Span::from(fill(seen.id.as_str(), columns.name))];
     let mut add = |wide: usize, text: String, style: Style| {
         if wide > 0 {
@@ -170,7 +179,15 @@ fn line(model: &Model, seen: &ListRow, columns: Columns) -> Line<'static> {
     };
     let style = of_tone(Tone::of(seen.status, seen.verified));
     let name = seen.project.rsplit('/').next().unwrap_or_default();
-    add(columns.project, flat(name), plain.dim());
+    // In the order of projects, a project is named once.
+    let is_same = |before: &Entry| matches!(before, Entry::Seen(other) if other.project == seen.project);
+    match (model.list.order, before.is_some_and(is_same)) {
+        (Order::Project, true) => add(columns.project, String::new(), plain),
+        (Order::Project, false) => add(columns.project, flat(name), plain.bold()),
+        (Order::Need | Order::Touched | Order::Cost | Order::Name, _) => {
+            add(columns.project, flat(name), plain.dim());
+        }
+    }
     add(columns.status, word, style);
     let all = seen.max_iterations.map(u64::from);
     add(columns.bar, bar(seen.iteration.into(), all, columns.bar), style);

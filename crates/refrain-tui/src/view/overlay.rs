@@ -7,9 +7,11 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Clear, Widget};
 use unicode_width::UnicodeWidthStr;
 
+use super::forms;
 use super::parts::put;
 use crate::model::{Asking, InputPurpose, Model, Opened};
 use crate::text::{cut, fill, flat, wrapped};
+use crate::update::named;
 
 /// Draws it; returns the cursor's place in an input line.
 pub(super) fn draw(model: &Model, buffer: &mut Buffer, area: Rect) -> Option<Position> {
@@ -19,8 +21,17 @@ pub(super) fn draw(model: &Model, buffer: &mut Buffer, area: Rect) -> Option<Pos
             help(model, buffer, area);
             put(buffer, last, 0, &Line::from("any key goes back").dim());
         }
-        Some(Asking::Cancel(key)) => {
-            let what = format!("cancel {}? y after its iteration, a at once, any other key no", key.id);
+        Some(Asking::New(form)) => {
+            let keys = "enter starts  tab next  space and arrows choose  esc back";
+            bottom(model, keys, buffer, area);
+            return forms::new_loop(form, buffer, area);
+        }
+        Some(Asking::Palette(line, at)) => {
+            bottom(model, "enter does it  up down choose  esc back", buffer, area);
+            return forms::palette(model, (line, *at), buffer, area);
+        }
+        Some(Asking::Cancel(keys)) => {
+            let what = format!("cancel {}? y after its iteration, a at once, any other key no", named(keys));
             put(buffer, last, 0, &Line::from(cut(&what, area.width.into()).into_owned()).yellow().bold());
         }
         Some(Asking::Merge(key)) => {
@@ -30,8 +41,8 @@ pub(super) fn draw(model: &Model, buffer: &mut Buffer, area: Rect) -> Option<Pos
             );
             put(buffer, last, 0, &Line::from(cut(&what, area.width.into()).into_owned()).yellow().bold());
         }
-        Some(Asking::Archive(key)) => {
-            let what = format!("archive {}? y yes, any other key no", key.id);
+        Some(Asking::Archive(keys)) => {
+            let what = format!("archive {}? y yes, any other key no", named(keys));
             put(buffer, last, 0, &Line::from(cut(&what, area.width.into()).into_owned()).yellow().bold());
         }
         Some(Asking::Approve(key, _)) => {
@@ -76,12 +87,23 @@ pub(super) fn draw(model: &Model, buffer: &mut Buffer, area: Rect) -> Option<Pos
     None
 }
 
+/// The bottom line of a form: why it was refused, else its keys.
+fn bottom(model: &Model, keys: &str, buffer: &mut Buffer, area: Rect) {
+    let last = Rect { y: area.bottom().saturating_sub(1), height: 1, ..area };
+    let line = match &model.said {
+        Some((why, true)) => Line::from(flat(why)).red(),
+        Some(_) | None => Line::from(keys.to_owned()).dim(),
+    };
+    put(buffer, last, 0, &line);
+}
+
 /// As many whole key hints as there is room for, the most needed first.
 fn keys(model: &Model, columns: usize) -> String {
     let of: &[&str] = match model.opened.last() {
         None => &[
             "enter opens",
             "/ filter",
+            "n new",
             "d changes",
             "l log",
             "p pause",
@@ -91,6 +113,7 @@ fn keys(model: &Model, columns: usize) -> String {
             "m merge",
             "x archive",
             "o order",
+            "space mark",
         ],
         Some(Opened::Loop(one)) if one.at_attempts => {
             &["enter opens its log", "tab", "p pause", "r resume", "c cancel", "s steer"]
@@ -114,13 +137,16 @@ fn keys(model: &Model, columns: usize) -> String {
 }
 
 /// The most needed first: a low screen shows only those.
-const HELP: [(&str, &str); 22] = [
+const HELP: [(&str, &str); 25] = [
     ("q", "quit; loops go on"),
     ("esc", "back"),
     ("up down j k", "move, or scroll"),
     ("enter", "open a loop, a plan, a task, a log"),
     ("tab", "the other part of a loop or a plan"),
     ("/", "filter the list, search the text"),
+    (": ctrl-k", "commands and loops by their names"),
+    ("n", "a new loop, from the list"),
+    ("space", "mark it: p r c x then act on all that are marked"),
     ("p P", "pause after the iteration, or at once"),
     ("r", "resume, in a process of its own"),
     ("c", "cancel, after asking"),
@@ -132,7 +158,7 @@ const HELP: [(&str, &str); 22] = [
     ("x", "archive, after asking"),
     ("o", "the next order of the list"),
     ("f", "follow what happens, or stay here"),
-    ("n N", "look on for it, back or forth"),
+    ("n N", "look on in a text, forth or back"),
     ("g G", "to the beginning, to the end"),
     ("page up, page down", "a screen at a time"),
     ("mouse", "click selects, again opens; the wheel scrolls"),

@@ -46,9 +46,11 @@ impl AgentText {
             AgentEvent::Thought(text) => folded("~ thinks:", text),
             AgentEvent::ToolCall { name, about, by } => {
                 let mark = if *by == Speaker::Agent { "→" } else { "  →" };
-                folded(mark, &format!("{name} {about}"))
+                format!("{}\n", line(mark, &format!("{name} {about}")).cyan())
             }
-            AgentEvent::ToolResult { ok: Some(false), output } => folded("  failed:", output),
+            AgentEvent::ToolResult { ok: Some(false), output } => {
+                format!("{}\n", line("  failed:", output).red())
+            }
             AgentEvent::ToolResult { output, .. } => result(output),
             AgentEvent::Retry(fault) => folded("· it tries again:", &fault.message),
             AgentEvent::Fault(fault) => format!("{}\n", line("! fault:", &fault.message).red()),

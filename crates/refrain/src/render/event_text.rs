@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use owo_colors::OwoColorize;
 use refrain_core::LoopId;
+use refrain_core::agent::Usage;
 use refrain_core::event::{
     Ask, AttemptFinished, ClaimSource, Event, Exit, Record, StopReason, Urgency, Wait, WaitKind,
 };
@@ -33,7 +34,10 @@ pub(crate) fn lines(
     let is_ending = state.in_flight().is_some_and(|flight| flight.child.stopping.is_some());
     let mut text = match &record.event {
         Event::LoopStarted(_) => header(&state.spec, &state.limits, width),
-        Event::IterationBegun { iteration, .. } => marker(state, *iteration),
+        Event::IterationBegun { iteration, .. } => {
+            let apart = if width.is_some() { "\n" } else { "" };
+            apart.to_owned() + &marker(state, *iteration)
+        }
         Event::BaseTaken(base) => notes(commits::base(base, &state.spec)),
         Event::BaseRefused { error } => note(&format!("git did not do what the loop needs: {error}")),
         Event::CommitSettled(report) => {
@@ -477,9 +481,14 @@ pub(crate) fn digest(state: &LoopState, size: Option<ChangeSize>, width: Option<
 /// How long an agent may be silent before that is worth a word.
 const SILENT: i64 = 10;
 
-/// What is waited for, and the time left; nothing for a wait too short to mention. `heard` is when the agent last
-/// printed something.
-pub(crate) fn going_on(state: &LoopState, heard: Timestamp, now: Timestamp) -> Option<String> {
+/// What runs or is waited for, and the time left. `heard` is when the agent last printed something, `used` what its
+/// running attempt reported. In a log, nothing for an agent that is not silent.
+pub(crate) fn going_on(
+    state: &LoopState,
+    (heard, used): (Timestamp, Usage),
+    is_log: bool,
+    now: Timestamp,
+) -> Option<String> {
     let id = &state.spec.id;
     let since = |then: Timestamp| now.duration_since(then).as_secs().max(0);
     if state.ended.is_some() {
@@ -521,18 +530,26 @@ pub(crate) fn going_on(state: &LoopState, heard: Timestamp, now: Timestamp) -> O
         return state.sweeping.then(|| "what the agent left running is being ended".to_owned());
     };
     let (ran, silent) = (since(flight.child.started_at), since(heard.max(flight.child.started_at)));
-    if silent < SILENT {
+    if silent < SILENT && is_log {
         return None;
     }
     let mut text = format!("iteration {} runs for {}", flight.id, phrase::seconds(ran));
-    if silent < ran {
-        text.push_str(&format!(", silent for {}", phrase::seconds(silent)));
-    } else {
-        text.push_str(" in silence");
+    match silent {
+        ..SILENT => {}
+        _ if silent < ran => text.push_str(&format!(", silent for {}", phrase::seconds(silent))),
+        _ => text.push_str(" in silence"),
+    }
+    let used = state.spent + used;
+    let tokens = Some(used.tokens.counted()).filter(|count| *count > 0);
+    let tokens = tokens.map(|count| format!("{} tokens", phrase::thousands(count)));
+    let parts: Vec<_> = tokens.into_iter().chain(used.cost.map(|cost| cost.to_string())).collect();
+    if !parts.is_empty() {
+        text.push_str(&format!("; {}", parts.join(", ")));
     }
     let left =
         |limit: Option<Millis>, used: i64| limit.map(|limit| seconds_of(limit).saturating_sub(used).max(0));
-    match (left(state.limits.timeout, ran), left(state.limits.idle_timeout, silent)) {
+    let patience = state.limits.idle_timeout.filter(|_| silent >= SILENT);
+    match (left(state.limits.timeout, ran), left(patience, silent)) {
         _ if flight.child.stopping.is_some() => text.push_str("; it is being ended"),
         (Some(time), silence) if silence.is_none_or(|silence| time <= silence) => {
             text.push_str(&format!("; it has {} more", phrase::seconds(time)));
@@ -541,11 +558,6 @@ pub(crate) fn going_on(state: &LoopState, heard: Timestamp, now: Timestamp) -> O
             text.push_str(&format!("; ended in {} unless it speaks", phrase::seconds(silence)));
         }
         (_, None) => {}
-    }
-    // An agent that streams says what it used while it works.
-    let used = phrase::used(&state.spent.into());
-    if !used.is_empty() {
-        text.push_str(&format!("; {used} so far"));
     }
     Some(text)
 }

@@ -1,12 +1,15 @@
-//! The status line of a quiet loop: renewed in place on a terminal, or a line of a log now and then. Its only terminal
-//! control is the carriage return, so it is the same without colour.
+//! The status line of a running loop: below its output on a terminal, renewed in place, or a line of a log now and
+//! then. Its only terminal control is the carriage return, so it is the same without colour.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use owo_colors::OwoColorize;
 use refrain_app::Context;
+use refrain_core::agent::{AgentEvent, Scope, Usage};
+use refrain_core::event::Event;
 use refrain_core::r#loop::LoopState;
+use refrain_engine::FollowEvent;
 use textwrap::core::display_width;
 
 use crate::out::Target;
@@ -40,16 +43,19 @@ impl StatusStyle {
 #[derive(Debug)]
 pub(crate) struct Live {
     manner: StatusStyle,
-    /// How many columns of the terminal's line it covers.
+    /// What it shows, and how many columns of the terminal's line it covers.
+    line: String,
     covered: usize,
     shown: Timestamp,
     /// When the agent printed something last.
     heard: Timestamp,
+    /// What its running attempt reported.
+    used: Usage,
 }
 
 impl Live {
     pub(crate) fn new(manner: StatusStyle, now: Timestamp) -> Self {
-        Self { manner, covered: 0, shown: now, heard: now }
+        Self { manner, line: String::new(), covered: 0, shown: now, heard: now, used: Usage::default() }
     }
 
     /// After how long without anything else to be seen it wants to be renewed.
@@ -61,7 +67,22 @@ impl Live {
         }
     }
 
-    pub(crate) fn heard(&mut self, now: Timestamp) {
+    /// Notes what the agent printed or used.
+    pub(crate) fn hear(&mut self, sight: &FollowEvent, now: Timestamp) {
+        match sight {
+            FollowEvent::Event(record) | FollowEvent::Past(record) => {
+                if let Event::AttemptStarted(_) | Event::AttemptFinished(_) = record.event {
+                    self.used = Usage::default();
+                }
+                return;
+            }
+            FollowEvent::Joined | FollowEvent::Quiet => return,
+            FollowEvent::Said(AgentEvent::Tokens { of: Scope::Attempt, tokens }) => {
+                self.used.tokens = *tokens
+            }
+            FollowEvent::Said(AgentEvent::Cost { of: Scope::Attempt, usd }) => self.used.cost = Some(*usd),
+            FollowEvent::Said(_) | FollowEvent::Output { .. } => {}
+        }
         self.heard = now;
     }
 
@@ -71,7 +92,9 @@ impl Live {
 
     /// The bytes that update the line on a terminal of that width.
     pub(crate) fn renew(&mut self, state: &LoopState, width: Option<usize>, now: Timestamp) -> String {
-        let Some(text) = event_text::going_on(state, self.heard, now) else { return self.erase() };
+        let is_log = self.manner == StatusStyle::Lines;
+        let text = event_text::going_on(state, (self.heard, self.used), is_log, now);
+        let Some(text) = text else { return self.erase() };
         match (self.manner, width) {
             (StatusStyle::InPlace, Some(width)) => self.over(&text, width),
             (StatusStyle::Lines, _) if now.duration_since(self.shown).as_secs() >= IN_LOG.1 => {
@@ -85,6 +108,10 @@ impl Live {
     /// Overwrites the line. The terminal's last column stays free: past it, a line would wrap.
     fn over(&mut self, text: &str, width: usize) -> String {
         let line = phrase::cut(&format!("· {text}"), width.saturating_sub(1));
+        if self.covered > 0 && line == self.line {
+            return String::new();
+        }
+        line.clone_into(&mut self.line);
         let columns = display_width(&line);
         let rest = self.covered.saturating_sub(columns);
         self.covered = columns + rest;
@@ -105,6 +132,7 @@ impl Live {
 #[cfg(test)]
 mod tests {
     use refrain_core::Record;
+    use refrain_core::agent::{Tokens, Usd};
     use serde_json::{Value, json};
 
     use super::*;
@@ -156,15 +184,21 @@ mod tests {
         for width in [20, 40, 80, 200] {
             let mut live = Live::new(StatusStyle::InPlace, at(0));
             let renew = |live: &mut Live, seconds| live.renew(&state, Some(width), at(seconds));
-            assert_eq!(renew(&mut live, 9), "", "a short silence is none");
+            assert!(line(&[renew(&mut live, 9)], width).starts_with("· iteration 1 runs"), "{width}");
             let mut writes = vec![renew(&mut live, 599)];
             assert!(line(&writes, width).starts_with("· iteration 1 runs"), "{writes:?}");
             assert!(
                 width < 60 || line(&writes, width).ends_with("runs for 9m 59s in silence; it has 1s more")
             );
-            live.heard(at(585));
+            let tokens = Tokens { input: Some(146_000), cached_input: Some(90_000), output: Some(5_000) };
+            let cost = AgentEvent::Cost { of: Scope::Attempt, usd: Usd::from(0.65) };
+            for event in [AgentEvent::Tokens { of: Scope::Attempt, tokens }, cost] {
+                live.hear(&FollowEvent::Said(event), at(585));
+            }
             writes.push(renew(&mut live, 600));
-            assert!(width < 200 || line(&writes, width).ends_with("10m 0s, silent for 15s; it has 0s more"));
+            let whole = "· iteration 1 runs for 10m 0s, silent for 15s; 151.0k tokens, $0.65; it has 0s more";
+            assert!(width < 200 || line(&writes, width) == whole, "{}", line(&writes, width));
+            assert!(width < 80 || line(&writes, width).contains("$0.65"), "{}", line(&writes, width));
             writes.push(live.erase());
             assert_eq!(line(&writes, width), "", "{writes:?}");
             assert_eq!(live.erase(), "");

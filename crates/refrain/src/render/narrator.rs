@@ -3,13 +3,15 @@
 //!
 //! Agent output is data: control characters never reach the terminal.
 
-use refrain_core::agent::AgentEvent;
+use owo_colors::OwoColorize;
+use refrain_core::agent::{AgentEvent, Speaker};
 use refrain_core::event::Record;
 use refrain_core::r#loop::LoopState;
 use refrain_engine::{ChangeSize, FollowEvent};
 
 use crate::render::agent_text::AgentText;
 use crate::render::event_text;
+use crate::render::folding::Folding;
 use crate::render::lines::Lines;
 
 #[derive(Debug, Default)]
@@ -17,6 +19,8 @@ pub(crate) struct Narrator {
     state: Option<LoopState>,
     streams: [Lines; 2],
     said: AgentText,
+    /// The output or text that is being shown, on a terminal.
+    folding: Folding,
     /// How much the loop changed, once it ended.
     size: Option<ChangeSize>,
 }
@@ -34,7 +38,7 @@ impl Narrator {
 
     /// Whether a line was begun that has not come to its end.
     pub(crate) fn is_open(&self) -> bool {
-        self.said.is_open()
+        self.said.is_open() && !self.folding.is_holding()
     }
 
     /// The text for an event: whole lines, or the next part of one.
@@ -51,16 +55,51 @@ impl Narrator {
                 .map(|state| event_text::digest(state, self.size, width))
                 .unwrap_or_default(),
             // What ended an attempt its summary says.
-            FollowEvent::Said(AgentEvent::Fault(_)) | FollowEvent::Quiet => String::new(),
-            FollowEvent::Said(event) => self.said.show(event),
+            FollowEvent::Said(AgentEvent::Fault(_)) => String::new(),
+            // A burst of output is over.
+            FollowEvent::Quiet => self.unfolded(),
+            FollowEvent::Said(event) => {
+                let text = self.said.show(event);
+                let is_part = matches!(event, AgentEvent::Text { part: true, by: Speaker::Agent, .. });
+                match width {
+                    Some(_) if is_part => self.folding.push(&text),
+                    Some(_) if !text.is_empty() => {
+                        let before = self.unfolded();
+                        before + &self.folding.push(&text) + &self.unfolded()
+                    }
+                    Some(_) | None => text,
+                }
+            }
             // Whole lines as they come; a line without an end waits for its end or for the next event.
-            FollowEvent::Output { stderr, bytes } => self.streams[usize::from(*stderr)].push(bytes),
+            FollowEvent::Output { stderr, bytes } => {
+                let text = self.streams[usize::from(*stderr)].push(bytes);
+                self.printed(text, width)
+            }
         }
+    }
+
+    /// An agent's or a gate's output; on a terminal a long one is folded, and a gate's is set apart.
+    fn printed(&mut self, text: String, width: Option<usize>) -> String {
+        if width.is_none() {
+            return text;
+        }
+        let is_of_gate = self.state.as_ref().is_some_and(|state| state.running_gate().is_some());
+        let apart = |line: &str| format!("    {}\n", line.dimmed());
+        let text = if is_of_gate { text.lines().map(apart).collect() } else { text };
+        self.folding.push(&text)
+    }
+
+    /// The last lines of a folded output, and how to see it whole.
+    fn unfolded(&mut self) -> String {
+        let Some(state) = &self.state else { return self.folding.end("refrain logs") };
+        let of = Some(state.iteration).filter(|it| *it > 0).map(|it| format!(" --iteration {it}"));
+        self.folding.end(&format!("refrain logs {}{}", state.spec.id, of.unwrap_or_default()))
     }
 
     fn event(&mut self, record: &Record, width: Option<usize>) -> String {
         let told = self.said.last().to_owned();
-        let mut text = self.streams.each_mut().map(Lines::end).concat() + &self.said.end();
+        let rest = self.streams.each_mut().map(Lines::end).concat();
+        let mut text = self.printed(rest, width) + &self.unfolded() + &self.said.end();
         let settled = self.fold(record);
         if let Some(state) = &self.state {
             let settled = settled.then(|| state.attempts.last()).flatten();

@@ -1,5 +1,5 @@
-//! A person's view of a running loop. Plain lines, so that a log reads the same; only the status line is renewed in
-//! place, on a terminal.
+//! A person's view of a running loop. Plain lines, so that a log reads the same; only the status line below them is
+//! renewed in place, on a terminal.
 
 use refrain_core::event::{Event, Record};
 use refrain_engine::{FollowEvent, Follower, Service, chain, now};
@@ -37,11 +37,11 @@ impl Screen {
         };
         while !self.closed {
             match follower.look() {
-                Ok(Some(FollowEvent::Quiet)) => self.wait(),
                 Ok(Some(sight)) => self.see(&sight),
                 Ok(None) => break,
                 Err(error) => {
-                    self.show("");
+                    let erased = self.live.erase();
+                    self.write(&erased);
                     return out::tell_line("", &format!("refrain: {}", chain(&error)));
                 }
             }
@@ -51,14 +51,17 @@ impl Screen {
     }
 
     fn see(&mut self, sight: &FollowEvent) {
-        match sight {
-            FollowEvent::Event(record) if self.events => self.print(record),
-            FollowEvent::Said(_) | FollowEvent::Output { .. } => self.live.heard(now()),
-            FollowEvent::Event(_) | FollowEvent::Past(_) | FollowEvent::Joined | FollowEvent::Quiet => {}
+        if let FollowEvent::Event(record) = sight
+            && self.events
+        {
+            self.print(record);
         }
+        self.live.hear(sight, now());
         self.measure(sight);
         let text = self.narrator.tell(sight, self.width());
-        self.show(&text);
+        if !matches!(sight, FollowEvent::Past(_)) {
+            self.show(&text);
+        }
     }
 
     /// Looks how much the loop changed before its end is shown.
@@ -86,20 +89,23 @@ impl Screen {
         }
     }
 
-    /// Shows the status line while nothing happens, unless that would tear a line of the agent's.
-    fn wait(&mut self) {
-        if let Some(state) = self.narrator.state().filter(|_| !self.narrator.is_open()) {
-            let text = self.live.renew(state, self.width(), now());
-            self.write(&text);
+    /// The status line, unless it would tear a line of the agent's.
+    fn status_line(&mut self) -> String {
+        let width = self.width();
+        match self.narrator.state().filter(|_| !self.narrator.is_open()) {
+            Some(state) => self.live.renew(state, width, now()),
+            None => String::new(),
         }
     }
 
     fn show(&mut self, text: &str) {
+        let mut shown = String::new();
         if !text.is_empty() {
-            let erased = self.live.erase();
+            shown = self.live.erase() + text;
             self.live.shown(now());
-            self.write(&(erased + text));
         }
+        shown.push_str(&self.status_line());
+        self.write(&shown);
     }
 
     fn write(&mut self, text: &str) {

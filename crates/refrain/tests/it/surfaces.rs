@@ -5,6 +5,7 @@ pub(crate) mod completions;
 pub(crate) mod docs;
 pub(crate) mod mcp;
 pub(crate) mod notifications;
+pub(crate) mod ntfy;
 pub(crate) mod report;
 pub(crate) mod seeing;
 pub(crate) mod serve;

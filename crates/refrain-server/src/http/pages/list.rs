@@ -10,16 +10,19 @@ use refrain_core::view::{Group, Kind, progress};
 
 use super::figures::{Meter, Moment, money};
 use super::frame::{Frame, PageQuery, page, shown};
-use super::overall::links::address;
+use super::overall::links::{Pill, address, project_pills};
 use super::parts::{GateChip, Label, Need, NeedFacts, Strip};
 use crate::http::app_state::AppState;
-use crate::requests::{Entry, LIST_PAGE, Overview, OverviewFilter};
+use crate::requests::{Entry, LIST_PAGE, Overview, OverviewFilter, RequestHandler};
 
 #[derive(Template)]
 #[template(path = "list.html")]
 struct Page {
     frame: Frame,
     counters: Vec<Counter>,
+    /// Chips that filter by project, if there are several.
+    projects: Vec<Pill>,
+    project: String,
     needs_you: usize,
     text: String,
     show: &'static str,
@@ -63,20 +66,37 @@ struct Row {
 pub(super) async fn show(State(state): State<Arc<AppState>>, asked: PageQuery) -> Response {
     let frame = Frame::of_all(&state).in_section("loops").after(&asked);
     let of = |name: &str| asked.get(name).map(|text| text.trim().to_owned()).unwrap_or_default();
-    let (show, text) = (of("show"), of("text"));
+    let (show, text, project) = (of("show"), of("text"), of("project"));
     let group = Group::ALL.into_iter().find(|group| group.as_str() == show);
     let at = asked.get("page").and_then(|page| page.parse::<usize>().ok()).unwrap_or(1).max(1);
-    let shown_loops = OverviewFilter { group, text: text.clone(), page: at - 1 };
-    let found = state.run_blocking(move |handler| handler.overview(&shown_loops)).await;
-    shown(&state, found, |found| page(&Page::of(frame, found, group, text, at)))
+    let named = Some(project.clone()).filter(|name| !name.is_empty());
+    let shown_loops = OverviewFilter { group, project: named.clone(), text: text.clone(), page: at - 1 };
+    let kept = (show, text.clone());
+    let look = move |handler: &RequestHandler| {
+        let link =
+            |project: &str| address("/", &[("show", &kept.0), ("text", &kept.1), ("project", project)]);
+        let pills = project_pills(handler, named.as_deref(), Some("All projects"), link);
+        Ok((handler.overview(&shown_loops)?, pills))
+    };
+    let found = state.run_blocking(look).await;
+    shown(&state, found, |(found, projects)| {
+        page(&Page { projects, ..Page::of(frame, found, group, (text, project), at) })
+    })
 }
 
 impl Page {
-    fn of(frame: Frame, found: Overview, group: Option<Group>, text: String, at: usize) -> Self {
+    fn of(
+        frame: Frame,
+        found: Overview,
+        group: Option<Group>,
+        (text, project): (String, String),
+        at: usize,
+    ) -> Self {
         let Overview { counts, today, entries, more, unread } = found;
         let counters = Group::ALL.into_iter().zip(counts).map(|(it, count)| {
             let is_chosen = group == Some(it);
-            let href = if is_chosen { "/".to_owned() } else { format!("/?show={}", it.as_str()) };
+            let show = if is_chosen { "" } else { it.as_str() };
+            let href = address("/", &[("show", show), ("text", &text), ("project", &project)]);
             Counter { name: name(it), class: it.as_str(), href, count: count.to_string(), is_chosen }
         });
         let today = today.map_or_else(|| "$0.00".to_owned(), |(cost, more)| money(Some(cost), more));
@@ -85,7 +105,7 @@ impl Page {
         let show = group.map_or("", Group::as_str);
         let link = |page: usize| {
             let page = if page > 1 { page.to_string() } else { String::new() };
-            address("/", &[("show", show), ("text", &text), ("page", &page)])
+            address("/", &[("show", show), ("text", &text), ("project", &project), ("page", &page)])
         };
         let next = (more > 0).then(|| link(at + 1));
         let pages = at + more.div_ceil(LIST_PAGE);
@@ -109,8 +129,10 @@ impl Page {
             frame: Frame { icon, ..frame },
             counters: counters.chain([today]).collect(),
             needs_you,
-            is_filtered: group.is_some() || !text.is_empty(),
+            is_filtered: group.is_some() || !text.is_empty() || !project.is_empty(),
+            projects: Vec::new(),
             text,
+            project,
             show,
             needs,
             running,

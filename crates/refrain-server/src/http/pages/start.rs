@@ -8,12 +8,13 @@ use axum::response::{IntoResponse, Redirect, Response};
 use refrain_app::remote::Start;
 use refrain_core::gate::GateName;
 use refrain_core::spec::Limits;
+use refrain_engine::StartOffer;
 
 use super::forms::number;
 use super::frame::{Frame, PageQuery, page};
 use crate::http::app_state::AppState;
 use crate::http::failure::Failure;
-use crate::requests::{COMMAND, Refusal, RequestHandler, StartOffer};
+use crate::requests::{COMMAND, Forecasts, Refusal, RequestHandler};
 
 #[derive(Template)]
 #[template(path = "start.html")]
@@ -175,7 +176,7 @@ async fn form(
         let offer = handler.offer(workspace.as_deref()).or_else(|_| handler.offer(None)).unwrap_or_default();
         Ok((handler.projects(), offer))
     };
-    let (projects, offer) = state.run_blocking(look).await.unwrap_or_default();
+    let (projects, (offer, forecasts)) = state.run_blocking(look).await.unwrap_or_default();
     let projects = projects.into_iter().map(|project| Project {
         name: project.folder.rsplit('/').next().unwrap_or_default().to_owned(),
         href: format!("/start?workspace={}", escaped(&project.folder)),
@@ -189,7 +190,7 @@ async fn form(
         at,
         preview,
         projects: projects.collect(),
-        agents: agents(&offer, &typed),
+        agents: agents(&offer, &forecasts, &typed),
         gates: gates(&offer, &typed),
         places: places(&offer, &typed),
         typed: StartForm {
@@ -203,14 +204,14 @@ async fn form(
 }
 
 /// The agents that are found, and the one that was named.
-fn agents(offer: &StartOffer, typed: &StartForm) -> Vec<Choice> {
+fn agents(offer: &StartOffer, forecasts: &Forecasts, typed: &StartForm) -> Vec<Choice> {
     let is_other = !typed.agent.is_empty() && !offer.agents.contains(&typed.agent);
     let other = is_other.then(|| typed.agent.clone());
     let first = offer.agents.first().filter(|_| !typed.is_sent);
     let choice = |value: String| Choice {
         is_chosen: typed.agent == value || first == Some(&value),
         label: value.clone(),
-        says: match offer.forecasts.iter().find(|(agent, _)| *agent == value) {
+        says: match forecasts.iter().find(|(agent, _)| *agent == value) {
             Some((_, forecast)) => format!("so far {forecast}"),
             None if is_other && value == typed.agent => "not found in PATH".to_owned(),
             None => "found in PATH".to_owned(),
@@ -264,9 +265,9 @@ fn act(handler: &RequestHandler, typed: &StartForm) -> Result<Outcome, Refusal> 
     if typed.is_preview {
         let words = handler.preview(&start)?;
         let command = words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
-        let offer = handler.offer(start.workspace.as_deref())?;
+        let (_, forecasts) = handler.offer(start.workspace.as_deref())?;
         let agent = start.agent.as_deref().unwrap_or(COMMAND);
-        let forecast = offer.forecasts.iter().find(|(of, _)| of == agent);
+        let forecast = forecasts.iter().find(|(of, _)| of == agent);
         let forecast = forecast.map(|(_, it)| format!("Similar loops took: {it}."));
         let sentences = sentences(&start).into_iter().chain(forecast).collect();
         return Ok(Outcome::Preview(Preview { sentences, command }));

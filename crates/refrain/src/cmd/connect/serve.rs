@@ -12,6 +12,7 @@ use refrain_core::values::whole_number;
 use refrain_engine::tool::Tool;
 use refrain_engine::{Key, chain};
 use refrain_server::http::{self, Address, Server, Tls, Way};
+use refrain_server::ntfy::Replies;
 use refrain_server::slack::Slack;
 use refrain_server::{OpenError, RequestHandler};
 use serde::Serialize;
@@ -19,7 +20,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::{out, run, slack};
+use crate::{ntfy, out, run, slack};
 
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -122,10 +123,11 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let address = address.map_err(|error| RequestError::usage(error.to_string()))?;
     let handler =
         RequestHandler::open_everywhere(context, &args.root).map_err(not_open)?.called_by(Caller::Token);
-    let slack = slack::open(context);
-    let handovers = [Some(handler.handovers()), slack.as_ref().map(Slack::handovers)];
+    let (slack, replies) = (slack::open(context), ntfy::open(context, &args.root));
+    let others = [slack.as_ref().map(Slack::handovers), replies.as_ref().map(Replies::handovers)];
+    let handovers = [&[Some(handler.handovers())][..], &others].concat();
     let runtime = run::runtime()?;
-    let served = runtime.block_on(serve(context, args, (handler, slack), address));
+    let served = runtime.block_on(serve(context, args, (handler, slack, replies), address));
     handovers.iter().flatten().for_each(|at_work| at_work.wait(HANDOVER));
     // The clients are gone: requests that still wait for a loop are dropped.
     runtime.shutdown_background();
@@ -199,7 +201,7 @@ fn listed(tokens: &[Key]) -> String {
 async fn serve(
     context: &Context,
     args: &Args,
-    (handler, slack): (RequestHandler, Option<Slack>),
+    (handler, slack, replies): (RequestHandler, Option<Slack>, Option<Replies>),
     address: Address,
 ) -> Result<(), RequestError> {
     // Before the address is announced: a client that knows it may end this process.
@@ -216,7 +218,10 @@ async fn serve(
     let mut parts = JoinSet::new();
     parts.spawn(server.run(stop.clone()));
     if let Some(slack) = slack {
-        parts.spawn(slack.run(stop));
+        parts.spawn(slack.run(stop.clone()));
+    }
+    if let Some(replies) = replies {
+        parts.spawn(replies.run(stop));
     }
     tokio::select! {
         _ = interrupt.recv() => {}

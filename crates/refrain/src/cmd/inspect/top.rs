@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use refrain_app::remote::{self, Start};
 use refrain_app::verbs::Slow;
 use refrain_app::verbs::answer::answer_detached;
 use refrain_app::verbs::approve::{Approve, approve_detached, awaits};
@@ -20,7 +21,7 @@ use refrain_core::view::Charset;
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::{AttemptId, LoopId, LoopState};
 use refrain_engine::{ByKind, FollowEvent, Service, chain};
-use refrain_tui::{Act, Narrator, Objection, Program};
+use refrain_tui::{Act, Narrator, NewLoop, Objection, Program};
 
 use crate::cmd::control::merge::merge_words;
 use crate::cmd::control::{cancel, pause, steer};
@@ -56,11 +57,18 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     }
     let service = context.service()?;
     let blocks = charset() == Charset::Unicode;
-    let art = refrain_tui::Art { colour: out::is_coloured(), blocks };
+    let light = context.variable("COLORFGBG").is_some_and(is_light);
+    let art = refrain_tui::Art { colour: out::is_coloured(), blocks, light };
     let program = Arc::new(Verbs { context: context.clone() });
     refrain_tui::run(&service, args.all_projects, art, program)
         .map_err(|error| RequestError::new(Code::Failed, format!("the terminal cannot be used: {error}")))?;
     Ok(Code::Done.into())
+}
+
+/// Whether terminals that set `COLORFGBG` say that their background is light: its last part is its colour of sixteen.
+fn is_light(colours: &str) -> bool {
+    let background = colours.rsplit(';').next().and_then(|colour| colour.parse::<u8>().ok());
+    background.is_some_and(|colour| matches!(colour, 7 | 9..=15))
 }
 
 struct Verbs {
@@ -122,6 +130,21 @@ impl Program for Verbs {
             Some((used, flags)) => Objection::Lacks(used.clone(), flags.clone()),
             None => Objection::Refused(error.line()),
         })
+    }
+
+    fn start(&self, service: &Service, new: &NewLoop) -> Result<LoopId, String> {
+        let context = Context { dir: service.project().worktree.clone(), ..self.context.clone() };
+        let asked = Start {
+            goal: new.goal.clone(),
+            agent: Some(new.agent.clone()),
+            gates: new.gates.clone(),
+            // The form shows the gates that are found.
+            no_gates: new.gates.is_empty(),
+            place: Some(new.place.to_owned()),
+            ..Start::default()
+        };
+        let started = remote::start(&context, &asked, &mut |_| ());
+        started.map(|(_, id)| id).map_err(|error| error.line())
     }
 
     fn grant(&self, line: &str) -> Result<(Grant, bool), String> {

@@ -81,7 +81,7 @@ fn an_agent_that_is_blocked_needs_no_front_matter() {
     "STATUS NOT READ",
     "has the `loop_id` of another loop"
 )]
-#[case::another_word("---\\nstatus: stuck\\n---\\n", "STATUS NOT READ", "no readable status; accepted are")]
+#[case::another_word("---\\nstatus: stuck\\n---\\n", "STATUS NOT READ", "no readable status; accepted:")]
 #[case::a_question("question: A or B?\\n", "QUESTION NOT ASKED", "asks nothing without `status: blocked`")]
 fn what_does_not_count_in_the_state_file_is_said(
     #[case] text: &str,

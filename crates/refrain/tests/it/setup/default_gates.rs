@@ -77,7 +77,7 @@ fn without_trust_the_loop_starts_without_them_and_says_so() {
     assert_eq!(gates(&sandbox, "once"), ["test"]);
 }
 
-/// A configuration that nobody trusts has gates too, and a generic command has no others.
+/// A configuration that the user does not trust has gates too, and a generic command has no others.
 #[test]
 fn gates_of_an_untrusted_configuration_are_said_to_be_missing_wherever_the_loop_is_shown() {
     let sandbox = project();

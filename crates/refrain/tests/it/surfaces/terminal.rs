@@ -312,6 +312,51 @@ fn what_is_waited_for_is_renewed_in_place_and_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_terminal_has_a_status_line_below_the_output_and_folds_a_long_one() {
+    let sandbox = sandbox();
+    let gate = sandbox.gate("go");
+    let script = format!("seq -f 'line %g' 300; echo x > $NOTES/up; read -r _ < $GATES/go\n{CLAIM}");
+    let agent = sandbox.agent("agent", &script);
+    let test = sandbox.agent("check", "seq -f 'checked %g' 100");
+    let start = ["start", "--command", &agent, "--name", "job", "--gate", &format!("check={test}"), "p"];
+    let more = "275 more lines: refrain logs job --iteration 1";
+    for (env, width) in [([].as_slice(), 80), (&[("NO_COLOR", "1")], 60)] {
+        let terminal = Terminal::of_width(width, &sandbox, &start, env);
+        sandbox.wait_for_note("up");
+        // The last screen: what was written over is gone.
+        let screen = || {
+            let mut screen = vt100::Parser::new(200.try_into().unwrap(), width.try_into().unwrap(), 0);
+            screen.process(terminal.text().as_bytes());
+            screen.screen().contents()
+        };
+        let last = |text: &str| text.trim_end().lines().last().unwrap_or_default().to_owned();
+        eventually("the burst is over", || screen().contains("line 300").then_some(()));
+        eventually("it has a status line", || {
+            last(&screen()).starts_with("· iteration 1 runs for").then_some(())
+        });
+        let shown = screen();
+        assert!(shown.contains("line 10\n") && !shown.contains("line 11\n"), "{shown}");
+        assert!(shown.contains(&format!("… {more}")) && shown.contains("line 286\n"), "{shown}");
+        gate.let_one_pass();
+        let (code, text) = terminal.wait();
+        assert_eq!(code, 0, "{text}");
+        assert!(env.is_empty() || !text.contains('\x1b'), "{text:?}");
+        let mut screen = vt100::Parser::new(200.try_into().unwrap(), width.try_into().unwrap(), 0);
+        screen.process(text.as_bytes());
+        let text = screen.screen().contents();
+        assert!(!text.contains("runs for") && text.contains("verified"), "{text}");
+        // Of the gate that ran before the first iteration: nothing has changed since.
+        assert_eq!(text.matches("    checked 100").count(), 1, "{text}");
+        assert!(text.lines().any(|line| line.trim_end() == "… 75 more lines: refrain logs job"), "{text}");
+        sandbox.refrain(&["archive", "job"]).with_code(0);
+        std::fs::remove_file(sandbox.root().join("notes/up")).unwrap();
+    }
+    let agent = sandbox.agent("again", &format!("seq -f 'line %g' 300\n{CLAIM}"));
+    let piped = sandbox.refrain(&["start", "--command", &agent, "--name", "job", "p"]).with_code(0).stdout;
+    assert!(piped.contains("line 150\n") && !piped.contains("runs for"), "{piped}");
+}
+
+#[test]
 fn what_is_shown_of_a_loop_fits_a_narrow_terminal() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", &format!("echo a long last line that says much more than a narrow terminal has room for\ntest $REFRAIN_ITERATION = 2 && {CLAIM}"));

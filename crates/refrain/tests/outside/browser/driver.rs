@@ -11,6 +11,8 @@ use serde_json::{Value, json};
 use testkit::{Sandbox, Session, axe, eventually, write};
 use tokio::runtime::{Builder, Runtime};
 
+use super::pictures;
+
 /// Chromium's options: no network requests of its own, and root may run it.
 const OPTIONS: &[&str] = &[
     "--headless",
@@ -40,7 +42,8 @@ pub(crate) struct Browser {
 impl Browser {
     /// A new one, with nothing remembered, and with more options.
     pub(crate) fn open(sandbox: &Sandbox, more: &[&str]) -> Self {
-        let driver = sandbox.tool("chromedriver", &["--port=0"]).spawn();
+        let (name, fonts) = pictures::fonts(sandbox);
+        let driver = sandbox.tool("chromedriver", &["--port=0"]).env(name, &fonts.to_string_lossy()).spawn();
         let port = eventually("chromedriver says its port", || {
             let said = driver.stdout();
             let (_, behind) = said.split_once("started successfully on port ")?;
@@ -144,13 +147,21 @@ impl Browser {
         let axe = axe().expect("axe-core is not installed: run `cargo xtask e2e browser`");
         let axe = std::fs::read_to_string(axe).unwrap();
         self.runtime.block_on(self.client.execute(&axe, Vec::new())).unwrap();
-        let found = self.runtime.block_on(self.client.execute_async(CHECK, Vec::new())).unwrap();
+        let found = self.evaluate_async(CHECK, Vec::new());
         serde_json::from_value(found).unwrap()
+    }
+
+    pub(crate) fn evaluate_async(&self, script: &str, arguments: Vec<Value>) -> Value {
+        self.runtime.block_on(self.client.execute_async(script, arguments)).unwrap()
+    }
+
+    pub(crate) fn screenshot(&self) -> Vec<u8> {
+        self.runtime.block_on(self.client.screenshot()).unwrap()
     }
 
     /// Stores a screenshot of the page as a result of the test.
     pub(crate) fn picture(&self, name: &str) {
-        let bytes = self.runtime.block_on(self.client.screenshot()).unwrap();
+        let bytes = self.screenshot();
         std::fs::create_dir_all(&self.pictures).unwrap();
         write(&self.pictures.join(format!("{name}.png")), bytes);
     }

@@ -6,7 +6,7 @@ use testkit::{Signal, eventually, write};
 use super::ServedProject;
 
 /// A browser that prefers a dark scheme.
-const DARK: &str = "--blink-settings=preferredColorScheme=0";
+pub(super) const DARK: &str = "--blink-settings=preferredColorScheme=0";
 /// The worker of the plan: it gives up the second task, and in each other one waits for its gate.
 const WORKER: &str = "task=$(git branch --show-current); task=${task##*/}; number=${task%%-*}
 [ $number = 2 ] && { echo 'TASK_BLOCKED: there is no oak'; exit 0; }

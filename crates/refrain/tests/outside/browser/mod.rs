@@ -2,6 +2,7 @@
 
 mod driver;
 mod looks;
+mod pictures;
 
 use std::io::{Read, Write};
 use std::net::TcpListener;

@@ -5,10 +5,10 @@ use crate::http::pages::start::escaped;
 use crate::requests::{ProjectView, RequestHandler};
 
 /// A link that chooses what a page shows.
-pub(super) struct Pill {
-    pub(super) label: String,
-    pub(super) href: String,
-    pub(super) is_chosen: bool,
+pub(crate) struct Pill {
+    pub(crate) label: String,
+    pub(crate) href: String,
+    pub(crate) is_chosen: bool,
 }
 
 /// A parameter of the page, if it is not empty.
@@ -24,7 +24,7 @@ pub(crate) fn address(path: &str, parameters: &[(&str, &str)]) -> String {
 }
 
 /// The projects to choose from, if there are several; the first links to the page without one.
-pub(super) fn project_pills(
+pub(crate) fn project_pills(
     handler: &RequestHandler,
     chosen: Option<&str>,
     first: Option<&str>,

@@ -243,3 +243,33 @@ fn a_comment_on_a_line_steers_and_a_long_list_has_pages() {
     assert!(!second.contains("/p/") && second.contains("Previous"), "{second}");
     served.ends();
 }
+
+#[test]
+fn the_list_is_filtered_by_project_and_each_chip_keeps_the_other_filters() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", CLAIM);
+    let barn = sandbox.root().join("barn");
+    fs::create_dir_all(&barn).unwrap();
+    sandbox.tool("git", &["init", "--quiet"]).dir(&barn).run().with_code(0);
+    let start = |name| ["start", "--command", &agent, "--name", name, "--quiet", "Mend it."];
+    sandbox.refrain(&start("here")).with_code(0);
+    let served = Served::begin(&sandbox, &[]);
+    assert!(
+        !served.gets("/").with_status(200).body.contains("All projects"),
+        "of one project nothing is chosen"
+    );
+    sandbox.command(&start("there")).dir(&barn).run().with_code(0);
+    let all = served.gets("/?show=unverified").with_status(200).body;
+    assert!(all.contains(">here</a>") && all.contains(">there</a>") && all.contains("All projects"), "{all}");
+    let projects = served.gets("/api/v1/projects").json();
+    let is_barn = |it: &&Value| it["folder"].as_str().unwrap().ends_with("/barn");
+    let barn = projects.as_array().unwrap().iter().find(is_barn).unwrap()["name"].as_str().unwrap();
+    let chip = format!("/?show=unverified&amp;project={barn}").replace("&amp;", "&#38;");
+    assert!(all.contains(&chip), "{chip}: {all}");
+    let one = served.gets(&format!("/?show=unverified&project={barn}")).with_status(200).body;
+    assert!(one.contains(">there</a>") && !one.contains(">here</a>"), "{one}");
+    assert!(one.contains(&format!("name=\"project\" value=\"{barn}\"")), "{one}");
+    let none = served.gets("/?project=nowhere").with_status(200).body;
+    assert!(none.contains("Nothing matches"), "{none}");
+    served.ends();
+}
