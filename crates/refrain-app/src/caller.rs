@@ -64,6 +64,8 @@ pub enum Action {
     Tune,
     /// Move a stopped loop into the archive.
     Archive,
+    /// Move a loop to another machine, or from one.
+    Move,
     /// Merge the branch of a loop into what is checked out.
     Merge,
     /// Discard a loop and its branch.
@@ -135,6 +137,7 @@ impl Action {
             Self::Steer => OwnLoops("{own} cannot steer another loop from inside an attempt"),
             Self::CountSession => OwnLoops("{own} cannot act for another loop from inside an attempt"),
             Self::Archive => StartedLoops("{own} cannot archive this loop from inside an attempt"),
+            Self::Move => OutsideAttempt("{own} cannot move a loop between machines from inside an attempt"),
             Self::Merge => OutsideAttempt("{own} cannot merge what a loop did from inside an attempt"),
             Self::Discard => OutsideAttempt("{own} cannot discard a loop from inside an attempt"),
             Self::CollectGarbage => {
@@ -234,6 +237,7 @@ mod tests {
     #[case(Action::Approve, [false, false, false])]
     #[case(Action::Extend, [false, false, false])]
     #[case(Action::AllowHost, [false, false, false])]
+    #[case(Action::Move, [false, false, false])]
     #[case(Action::Merge, [false, false, false])]
     #[case(Action::Configure, [false, false, false])]
     #[case(Action::Discard, [false, false, false])]

@@ -18,6 +18,7 @@ use refrain_engine::{
 };
 
 pub use self::message::Message;
+use crate::verbs::moving;
 
 /// The documented exit codes. Public API: contract.md says what each means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +63,7 @@ impl From<StatusWord> for Code {
             StatusWord::Cancelled => Self::Cancelled,
             StatusWord::Paused => Self::Paused,
             // A runner that lets go of a loop that has not stopped has failed.
+            StatusWord::Moved => Self::Refused,
             StatusWord::Failed | StatusWord::Crashed | StatusWord::Running | StatusWord::Waiting => {
                 Self::Failed
             }
@@ -205,6 +207,11 @@ impl From<EngineError> for RequestError {
             EngineError::Refused { why: refrain_core::Refusal::Unreported { .. }, .. } => {
                 (Code::Usage, words("--max-tokens can be kept with known agents"))
             }
+            EngineError::Refused { why: refrain_core::Refusal::Moved { to }, id, .. } => {
+                (Code::Refused, Some(Message::own(&format!("refrain move {id} --from {to} takes it back"))))
+            }
+            EngineError::Refused { why: refrain_core::Refusal::Immovable(_), .. } => (Code::Usage, None),
+            EngineError::Move { id, why } => moving::next(id, why),
             EngineError::Refused { why: refrain_core::Refusal::Stopped(_), id, .. } => {
                 (Code::Refused, text(format!("refrain status {id} says why, and how it continues")))
             }

@@ -8,6 +8,7 @@ pub mod discard;
 pub mod gc;
 pub mod initialize;
 pub mod merge;
+pub mod moving;
 pub mod new_plan;
 pub mod pause;
 pub mod resume;

@@ -16,6 +16,8 @@ use refrain_store::config::ConfigError;
 use refrain_store::tasks::TasksError;
 use refrain_store::{DiskError, JournalError, LedgerError};
 
+use crate::git_steps::moving::MoveError;
+
 /// What failed and why, down to its first cause, in one line.
 pub fn chain(error: &dyn Error) -> String {
     match error.source() {
@@ -38,6 +40,10 @@ pub enum LoopRequest {
     Hurry,
     /// To make room for another of its name.
     BeginAnew,
+    /// To go to another machine.
+    Move,
+    Merge,
+    Discard,
 }
 
 impl fmt::Display for LoopRequest {
@@ -51,6 +57,9 @@ impl fmt::Display for LoopRequest {
             Self::AllowHost => "be allowed a host",
             Self::Hurry => "be retried now",
             Self::BeginAnew => "be started again",
+            Self::Move => "be moved",
+            Self::Merge => "be merged",
+            Self::Discard => "be discarded",
         })
     }
 }
@@ -92,6 +101,8 @@ pub enum EngineError {
     TooDeep,
     #[error("{id} cannot {what}: {why}")]
     Refused { id: LoopId, what: LoopRequest, why: Refusal },
+    #[error("{id} was not moved: {why}")]
+    Move { id: LoopId, why: MoveError },
     #[error("loop {0} has not stopped")]
     NotStopped(LoopId),
     #[error("{} in {worktree}, and {}", at_work(.by), if *.needs_alone { "a loop that commits or has gates needs its worktree for itself" } else { "it needs that for itself" })]

@@ -8,6 +8,7 @@ pub(crate) mod failure_branch;
 pub(crate) mod gc;
 pub(crate) mod git_words;
 pub(crate) mod merge;
+pub(crate) mod moving;
 pub(crate) mod pool;
 pub(crate) mod protection;
 pub(crate) mod publish;

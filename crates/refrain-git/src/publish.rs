@@ -5,6 +5,7 @@
 //! brings the branch on top of the remote's, and `publish_refusal` interprets a refusal.
 
 pub(crate) mod base_return;
+pub(crate) mod journal_ref;
 pub(crate) mod push;
 pub(crate) mod rebase;
 pub(crate) mod refusal;
@@ -50,6 +51,8 @@ pub struct Upstream {
 pub(crate) struct Destination {
     pub(crate) name: String,
     pub(crate) settings: Vec<(String, String)>,
+    /// Whether the user's hooks run.
+    pub(crate) runs_hooks: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -115,7 +118,7 @@ impl Repository {
         if tracks {
             settings.push((format!("remote.{name}.fetch"), tracking));
         }
-        Ok(Destination { name, settings })
+        Ok(Destination { name, settings, runs_hooks: true })
     }
 
     /// The branch's head at the remote; none if it does not exist. Nothing is changed here.
@@ -283,7 +286,7 @@ impl Repository {
     }
 
     /// Whether a commit equals the other or is its ancestor.
-    pub(crate) fn is_behind(&self, commit: &Oid, other: &Oid) -> Result<bool, GitError> {
+    pub fn is_behind(&self, commit: &Oid, other: &Oid) -> Result<bool, GitError> {
         let done = self.git().run(["merge-base", "--is-ancestor", commit.as_str(), other.as_str()], &[])?;
         match done.status.code() {
             Some(0) => Ok(true),
@@ -339,7 +342,8 @@ impl Repository {
     ) -> Result<Result<ToolOutput, Refusal>, GitError> {
         let run = |env: &[(OsString, OsString)]| {
             let git = self.git().until(cancel).within(Some(limit)).in_env(env);
-            let git = self.with_hooks_outside(git).with_settings(&destination.settings);
+            let git = if destination.runs_hooks { self.with_hooks_outside(git) } else { git };
+            let git = git.with_settings(&destination.settings);
             git.run(WITHOUT_PROMPTS.iter().chain(args).copied(), &[])
         };
         match self.known_to(&upstream.url, run) {

@@ -215,6 +215,12 @@ enum LoopVerb {
     /// It goes into the branch that is checked out.     /// The branch is moved if that is enough. Otherwise the required gates run on the merged work in a clean checkout first. Your
     /// own changes stay as they are; on a conflict nothing is changed.
     Merge(cmd::control::merge::Args),
+    /// Move a stopped loop to another machine, over a git remote
+    ///
+    /// With --to it hands over the loop: its journal and logs, its branch and, with --with-changes, the rest of its worktree. From then
+    /// on it can be read here, and nothing else. With --from, in a clone on another machine or here again, it takes the loop over;
+    /// then refrain resume continues it. Of several machines that try, one succeeds.
+    Move(cmd::control::move_loop::Args),
     /// Archive a loop or plan and put its work out of sight
     ///
     /// A loop that could still continue is cancelled. Its branch, with what no commit had, becomes refs/refrain/discarded/ID, which
@@ -344,6 +350,7 @@ impl LoopVerb {
             Self::Approve(_) => Action::Approve,
             Self::Answer(_) => Action::Answer,
             Self::Merge(_) => Action::Merge,
+            Self::Move(_) => Action::Move,
             Self::Discard(_) => Action::Discard,
             Self::Gc(args) => args.action(),
             Self::Pause(_) => Action::Pause,
@@ -378,6 +385,7 @@ fn execute_loop(context: &Context, verb: LoopVerb) -> Result<ExitCode, RequestEr
         LoopVerb::Approve(args) => cmd::control::approve::run(context, &args),
         LoopVerb::Answer(args) => cmd::control::answer::run(context, &args),
         LoopVerb::Merge(args) => cmd::control::merge::run(context, &args),
+        LoopVerb::Move(args) => cmd::control::move_loop::run(context, args),
         LoopVerb::Discard(args) => cmd::control::discard::run(context, &args),
         LoopVerb::Gc(args) => cmd::control::gc::run(context, &args),
         LoopVerb::Open(args) => cmd::inspect::open::run(context, &args),

@@ -66,7 +66,7 @@ struct Message {
 /// Notifies that a loop or plan has stopped, unless the user just stopped it.
 pub(crate) fn tell(args: &NotifyArgs, context: &Context, id: &LoopId, stopped: &Stopped<'_>) {
     let message = match stopped.status {
-        StatusWord::Paused | StatusWord::Cancelled => return,
+        StatusWord::Paused | StatusWord::Moved | StatusWord::Cancelled => return,
         // A loop that has not stopped was released by a runner that failed.
         StatusWord::Running | StatusWord::Waiting | StatusWord::Crashed | StatusWord::Failed => "failed",
         stopped @ (StatusWord::Blocked

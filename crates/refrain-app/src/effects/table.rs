@@ -62,6 +62,7 @@ pub static TABLE: &[(&[&str], &[Row])] = &[
     (&["export"], &[always("as output")]),
     (&["diff"], &[always("stat iteration")]),
     (&["merge"], &[always("squash unverified")]),
+    (&["move"], &[always("to from with-changes signer")]),
     (&["open"], &[always("shell")]),
     (&["memory add"], &[always("kind importance")]),
     (&["memory search", "memory export"], &[always("all-projects json")]),

@@ -29,8 +29,7 @@ pub async fn merge(
     Merge { squash, unverified }: Merge,
 ) -> Result<MergedBranch, RequestError> {
     context.check_on(Action::Merge, service, id)?;
-    service
-        .merge(id, MergeOptions { squash, unverified })
+    Box::pin(service.merge(id, MergeOptions { squash, unverified }))
         .await?
         .map_err(|refusal| refused(service, id, refusal))
 }

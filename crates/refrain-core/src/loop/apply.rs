@@ -60,6 +60,7 @@ impl LoopState {
             given_up: None,
             blocked: 0,
             approved: None,
+            tenure: Default::default(),
             signatures: Signatures::Unchecked,
             refunds_in_a_row: 0,
             sessions: Default::default(),
@@ -199,7 +200,12 @@ impl LoopState {
                     Phase::Publishing(_) => self.cancel.is_some(),
                     Phase::InFlight(_) | Phase::Critiquing(_) => false,
                 };
-                if !is_over || self.is_final() || self.sweeping || !self.holds_worktree() {
+                if !is_over
+                    || self.check_here().is_err()
+                    || self.is_final()
+                    || self.sweeping
+                    || !self.holds_worktree()
+                {
                     return Err("worktree.released");
                 }
                 self.git.released = true;
@@ -290,6 +296,9 @@ impl LoopState {
             Event::WorkUnsaved { why } => self.keep("work.unsaved", Saved::Not { why: why.clone() })?,
             Event::AttemptSwept { .. } => self.sweeping = false,
             Event::JournalTorn { .. } | Event::JournalRestored { .. } => {}
+            Event::LoopLeft(departure) => self.leave(departure)?,
+            Event::LoopMoved(arrival) => self.arrive(arrival)?,
+            Event::Asked { .. } if self.check_here().is_err() => return Err("asked"),
             Event::Asked { request, ask, by } => {
                 let kills = self.kills_at_once(ask);
                 self.lifecycle.ask(request.as_ref(), ask, *by)?;
@@ -341,7 +350,8 @@ impl LoopState {
             }
             Event::LoopResumed { limits, approved, no_sandbox } => {
                 let fits = approved.is_none() || *approved == self.awaits_approval();
-                if !fits || self.is_busy() || self.is_final() || self.cancel.is_some() {
+                let is_here = self.check_here().is_ok();
+                if !fits || !is_here || self.is_busy() || self.is_final() || self.cancel.is_some() {
                     return Err("loop.resumed");
                 }
                 self.hear_of_approval(approved.as_ref(), at);

@@ -66,6 +66,7 @@ impl MachineEnd for End {
 
 impl LoopState {
     pub fn admits(&self, ask: &Ask) -> Result<(), Refusal> {
+        self.check_here()?;
         if let Ask::AllowHost(_) = ask {
             self.lifecycle.admits(ask)?;
             let has_network = self.spec.sandbox.as_ref().is_some_and(SandboxSpec::has_network);
@@ -113,6 +114,7 @@ impl LoopState {
     /// is named.
     /// Errors: A [`Refusal`] if it waits for no approval, or with another tree, or would stop again at once.
     pub fn approve(&self, grant: &Grant, named: Option<&str>) -> Result<Option<Event>, Refusal> {
+        self.check_here()?;
         let end = self.ended.map(|ended| ended.end);
         let Some(approved) = self.awaits_approval() else {
             let (Some(end), true) = (end, self.is_final()) else {
@@ -130,6 +132,7 @@ impl LoopState {
     }
 
     fn let_go_on(&self, grant: &Grant, approved: Option<Approved>) -> Result<Option<Event>, Refusal> {
+        self.check_here()?;
         if !self.may_resume(*grant != Grant::default())? {
             return Ok(None);
         }

@@ -5,6 +5,7 @@ mod approval;
 mod ask;
 mod child;
 mod critique;
+mod moving;
 mod next_step;
 mod progress;
 mod proof;
@@ -18,6 +19,7 @@ mod simulation;
 pub(crate) mod tests;
 
 pub use ask::Grant;
+pub use moving::{NotTaken, RemoteLoop, Takeover, Tenure, take_over};
 pub use next_step::{CHURN_WITHIN, MAX_CHURN, MAX_REFUNDS, Step, next_step};
 pub use proof::{CHANGED, MAX_ROUNDS};
 pub use provider_faults::Retrying;

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::moving::Tenure;
 use super::provider_faults::{Retrying, Trouble};
 use crate::agent::{FaultKind, Tokens, Usage, Usd};
 use crate::budget::Allowance;
@@ -74,6 +75,8 @@ pub struct LoopState {
     /// How many iterations in a row ended with `status: blocked` in `state.md`, until a person resumes the loop.
     pub blocked: u32,
     pub approved: Option<(Approved, Timestamp)>,
+    /// Which machine has it.
+    pub tenure: Tenure,
     /// The reader's findings on the journal's signatures: not folded.
     pub signatures: Signatures,
     pub(super) refunds_in_a_row: u32,

@@ -6,6 +6,7 @@ mod ends;
 mod every_event;
 pub(crate) mod journal;
 mod journals;
+mod moving;
 mod order;
 mod proof;
 mod properties;

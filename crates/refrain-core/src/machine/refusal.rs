@@ -5,6 +5,11 @@ use crate::spec::{AgentKind, Limits};
 pub enum Refusal {
     #[error("it is {0}")]
     Final(&'static str),
+    #[error("it was moved to {to}")]
+    Moved { to: String },
+    /// It cannot be moved, for this reason.
+    #[error("{0}")]
+    Immovable(String),
     #[error("it has stopped already ({0})")]
     Stopped(&'static str),
     #[error("it would stop at once: {used}; grant it more in all with {flag}")]

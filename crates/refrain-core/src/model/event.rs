@@ -2,6 +2,7 @@
 //! stable, and every change of shape is a change of [`FORMAT`]. Whether an event is synced before anything relies on it
 //! is in the table of `docs/architecture/core.md`, and nowhere else.
 
+mod moving;
 mod process;
 mod process_end;
 mod stop;
@@ -22,6 +23,7 @@ use crate::signature::{Check, SignedKind};
 use crate::spec::{AgentSpec, Limits, Secret, Spec};
 use crate::work::WorkDigest;
 
+pub use moving::{Arrival, Departure};
 pub use process::{Identity, Process};
 pub use process_end::{AttemptFinished, CritiqueFinished, Exit, GateFinished, Reviewed, Seal, Sealed};
 pub use stop::StopReason;
@@ -270,6 +272,12 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         no_sandbox: bool,
     },
+    /// The loop leaves this machine: from here on the remote has it.
+    #[serde(rename = "loop.left")]
+    LoopLeft(Box<Departure>),
+    /// A machine took the loop over.
+    #[serde(rename = "loop.moved")]
+    LoopMoved(Box<Arrival>),
     /// The writer found an unterminated last line and moved it aside.
     #[serde(rename = "journal.torn")]
     JournalTorn {
@@ -300,6 +308,10 @@ impl Event {
             Some(SignedKind::Resumed { approves: approved.is_some() })
         } else if let Self::LoopEnded(_) = self {
             Some(SignedKind::End)
+        } else if let Self::LoopLeft(_) = self {
+            Some(SignedKind::Departure)
+        } else if let Self::LoopMoved(_) = self {
+            Some(SignedKind::Arrival)
         } else {
             None
         }

@@ -27,6 +27,10 @@ pub enum SignedKind {
     Resumed { approves: bool },
     /// `loop.ended`.
     End,
+    /// `loop.left`.
+    Departure,
+    /// `loop.moved`: its signer accepted the key of the machine that the loop left, and so vouches for all before it.
+    Arrival,
 }
 
 impl SignedKind {
@@ -36,12 +40,14 @@ impl SignedKind {
             Self::Runner => "runner",
             Self::Resumed { .. } => "approval",
             Self::End => "end",
+            Self::Departure => "departure",
+            Self::Arrival => "arrival",
         }
     }
 
     /// Whether the loop is believed only with a valid signature at such a record.
     fn is_needed(self) -> bool {
-        matches!(self, Self::End | Self::Resumed { approves: true })
+        matches!(self, Self::End | Self::Resumed { approves: true } | Self::Departure | Self::Arrival)
     }
 }
 
@@ -129,13 +135,18 @@ impl Signatures {
         }
         // An end that the loop went on from decides nothing any more.
         let last_end = records.iter().rposition(|record| record.kind == SignedKind::End).filter(|_| is_ended);
+        let is_accepted = |record: &Signed| record.kind == SignedKind::Arrival && record.check.is_ok();
+        let vouched = records.iter().rposition(is_accepted).unwrap_or(0);
         let counts = |place: usize, record: &Signed| match record.kind {
             SignedKind::Start => record.check == Err(Flaw::Invalid),
             SignedKind::End => last_end == Some(place),
-            SignedKind::Runner | SignedKind::Resumed { .. } => record.kind.is_needed(),
+            SignedKind::Runner | SignedKind::Resumed { .. } | SignedKind::Departure | SignedKind::Arrival => {
+                record.kind.is_needed()
+            }
         };
         let objection = records.iter().enumerate().find_map(|(place, record)| {
-            let flaw = record.check.as_ref().err().filter(|_| counts(place, record))?.clone();
+            let is_vouched = place < vouched && matches!(record.check, Err(Flaw::Unknown(_)));
+            let flaw = record.check.as_ref().err().filter(|_| counts(place, record) && !is_vouched)?.clone();
             Some(Objection { kind: record.kind, seq: record.seq, flaw })
         });
         match (objection, is_ended) {
@@ -186,6 +197,8 @@ mod tests {
     const YES: SignedKind = SignedKind::Resumed { approves: true };
     const GOES_ON: SignedKind = SignedKind::Resumed { approves: false };
     const END: SignedKind = SignedKind::End;
+    const LEFT: SignedKind = SignedKind::Departure;
+    const MOVED: SignedKind = SignedKind::Arrival;
 
     fn unknown() -> Check {
         Err(Flaw::Unknown("ab".repeat(32).parse().unwrap()))
@@ -217,6 +230,23 @@ mod tests {
         "signed"
     )]
     #[case::started_elsewhere(&[(START, unknown()), (RUNNER, Ok(())), (END, Ok(()))], true, "signed")]
+    #[case::moved(
+        &[(START, unknown()), (YES, unknown()), (END, unknown()), (LEFT, unknown()), (MOVED, Ok(()))], true,
+        "signed"
+    )]
+    #[case::moved_twice(
+        &[(START, Ok(())), (END, Ok(())), (LEFT, Ok(())), (MOVED, unknown()), (LEFT, unknown()),
+          (MOVED, Ok(())), (END, Ok(()))], true,
+        "signed"
+    )]
+    #[case::forged_before_it_moved(
+        &[(START, unknown()), (YES, Err(Flaw::Missing)), (END, unknown()), (LEFT, unknown()), (MOVED, Ok(()))], true,
+        "unsigned: its approval (record 2) has no signature"
+    )]
+    #[case::forged_move(
+        &[(START, Ok(())), (END, Ok(())), (LEFT, Err(Flaw::Missing)), (MOVED, Err(Flaw::Missing))], true,
+        "unsigned: its departure (record 3) has no signature"
+    )]
     #[case::another_start(
         &[(START, Err(Flaw::Invalid)), (END, Ok(()))], true,
         "unsigned: the signature of its start (record 1) does not fit"

@@ -16,6 +16,7 @@ use crate::event::{Blocked, End};
 use crate::git::{CommitResult, Skipped};
 use crate::r#loop::{Grant, LoopState, Saved};
 use crate::machine::Refusal;
+use crate::text::printable;
 
 /// Why it has its status, in one line; and that its work is not committed, if it was to be.
 pub(super) fn reason(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
@@ -68,6 +69,9 @@ fn kept(state: &LoopState) -> String {
 }
 
 fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
+    if let Some(departure) = &state.tenure.departure {
+        return format!("moved to {}", printable(&departure.to));
+    }
     match (state.ended, word, orphan) {
         (Some(ended), _, _) => end::why(state, ended.end),
         (None, StatusWord::Crashed, Some(pid)) => {
@@ -103,6 +107,8 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
             | Refusal::Stopped(_)
             | Refusal::NotALoop
             | Refusal::NoSandbox
+            | Refusal::Moved { .. }
+            | Refusal::Immovable(_)
             | Refusal::NotAsked(_)
             | Refusal::AnotherTree { .. }
             | Refusal::TooMany { .. }
@@ -125,6 +131,10 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
         });
     }
     match word {
+        StatusWord::Moved => state.tenure.departure.as_ref().map(|departure| {
+            let to = printable(&departure.to);
+            format!("refrain move {id} --from {to} takes it back, unless another machine has taken it over")
+        }),
         StatusWord::Crashed if state.cancel.is_some() => Some(format!("refrain cancel {id}")),
         StatusWord::Crashed
         | StatusWord::Paused

@@ -29,6 +29,7 @@ impl Group {
             }
             StatusWord::Completed => Self::Unverified,
             StatusWord::Paused
+            | StatusWord::Moved
             | StatusWord::Cancelled
             | StatusWord::IterationCap
             | StatusWord::BudgetExceeded

@@ -177,6 +177,8 @@ pub enum StatusWord {
     Waiting,
     /// Stopped for now.
     Paused,
+    /// Moved to another machine.
+    Moved,
     /// Stopped until a person did something.
     Blocked,
     /// It has not stopped, but its runner is gone.
@@ -401,6 +403,7 @@ fn word(state: &LoopState, alive: Option<bool>) -> StatusWord {
     match state.ended.map(|ended| ended.end) {
         // Its runner is running and has ended nothing.
         Some(_) if alive == Some(true) && is_forged(state) => StatusWord::Running,
+        Some(_) if state.check_here().is_err() => StatusWord::Moved,
         Some(end) => StatusWord::from(end),
         None if !state.is_driven() || alive == Some(false) => StatusWord::Crashed,
         None if state.wait.is_some() => StatusWord::Waiting,

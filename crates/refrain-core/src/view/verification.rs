@@ -46,6 +46,7 @@ impl Verification {
             StatusWord::Running
             | StatusWord::Waiting
             | StatusWord::Paused
+            | StatusWord::Moved
             | StatusWord::Blocked
             | StatusWord::Crashed => Self::Pending,
         }
@@ -88,6 +89,7 @@ impl Tone {
             StatusWord::Failed | StatusWord::Crashed => Self::Bad,
             StatusWord::Completed
             | StatusWord::Paused
+            | StatusWord::Moved
             | StatusWord::Blocked
             | StatusWord::Cancelled
             | StatusWord::IterationCap

@@ -54,6 +54,7 @@ pub(super) fn waits_for(state: &LoopState, word: StatusWord) -> Option<WaitsFor>
         },
         StatusWord::Running => (state.blocked > 0).then_some(WaitsFor::Answer),
         StatusWord::Paused
+        | StatusWord::Moved
         | StatusWord::Crashed
         | StatusWord::Completed
         | StatusWord::Cancelled

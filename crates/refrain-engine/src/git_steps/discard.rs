@@ -67,6 +67,7 @@ impl Service {
         }
         // A runner that has recorded the end may still be leaving.
         drop(self.lock_of_ended::<LoopState>(id, dir)?);
+        self.refuse_moved(id, dir, LoopRequest::Discard)?;
         let spec = journal::read_signed(dir, &self.host.signing())?.state.spec;
         let repository = match spec.git.new_branch() {
             Some(branch) => {

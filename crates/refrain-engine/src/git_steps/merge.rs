@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use crate::git_steps::repository::{self, marked};
 use crate::plan::landing::{self, Landing};
 use crate::plan::verify::{GateOutcome, TreeVerification};
-use crate::{ByKind, EngineError, Service};
+use crate::{ByKind, EngineError, LoopRequest, Service};
 
 /// How the branch of a loop is merged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -126,6 +126,9 @@ impl Service {
         let status = self.status(id)?;
         if !status.has_stopped() {
             return Ok(Err(NotMerged::Running));
+        }
+        if status.status == StatusWord::Moved {
+            self.refuse_moved(id, &dir, LoopRequest::Merge)?;
         }
         if status.waits_for == Some(WaitsFor::Approval) && !options.unverified {
             return Ok(Err(NotMerged::AwaitsApproval));

@@ -12,6 +12,8 @@ mod handover;
 #[cfg(test)]
 mod hooks;
 #[cfg(test)]
+mod journal_ref;
+#[cfg(test)]
 mod landing;
 #[cfg(test)]
 mod place;

@@ -143,6 +143,7 @@ fn fell_short(status: StatusWord) -> bool {
         StatusWord::Running
         | StatusWord::Waiting
         | StatusWord::Paused
+        | StatusWord::Moved
         | StatusWord::Completed
         | StatusWord::Cancelled
         | StatusWord::IterationCap => false,

@@ -189,7 +189,7 @@ impl LoopSummary {
             StatusWord::TimedOut => "alarm_clock",
             StatusWord::Failed | StatusWord::Stuck | StatusWord::Crashed => "x",
             StatusWord::Blocked => "raised_hand",
-            StatusWord::Paused => "double_vertical_bar",
+            StatusWord::Paused | StatusWord::Moved => "double_vertical_bar",
         }
     }
 

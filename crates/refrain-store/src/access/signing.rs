@@ -104,7 +104,10 @@ impl Signing {
         let last_end = snapshot.signed.iter().rev().find(|line| line.kind == SignedKind::End);
         let last_end = last_end.map(|line| line.seq);
         let counts = |line: &&SignedLine| match line.kind {
-            SignedKind::Start | SignedKind::Resumed { approves: true } => true,
+            SignedKind::Start
+            | SignedKind::Resumed { approves: true }
+            | SignedKind::Departure
+            | SignedKind::Arrival => true,
             SignedKind::End => last_end == Some(line.seq),
             SignedKind::Runner | SignedKind::Resumed { approves: false } => false,
         };
@@ -119,6 +122,15 @@ impl Signing {
             return Err(JournalError::damaged(dir.journal(), 1, "its signature does not fit"));
         }
         Ok(snapshot.state.judge(&signed))
+    }
+
+    /// The key that signed a line, and whether the user trusts it; none without a valid signature.
+    pub(crate) fn signer(&self, id: &LoopId, line: &SignedLine) -> Option<(PublicKey, bool)> {
+        match (check_line(id, line, &self.trusts()), &line.signature) {
+            (Ok(()), Some(signature)) => Some((signature.key.clone(), true)),
+            (Err(Flaw::Unknown(key)), _) => Some((key, false)),
+            (Ok(()) | Err(Flaw::Missing | Flaw::Invalid), _) => None,
+        }
     }
 
     /// Whether a key is the user's, or one that the user trusts.

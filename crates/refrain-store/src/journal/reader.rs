@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use camino::Utf8PathBuf;
 use jiff::Timestamp;
-use refrain_core::signature::{Signature, Signatures, SignedKind};
+use refrain_core::signature::{PublicKey, Signature, Signatures, SignedKind};
 use refrain_core::spec::Spec;
 use refrain_core::{Event, LoopState, Machine, Record};
 use serde::Deserialize;
@@ -89,6 +89,30 @@ pub fn read_believed<S: Machine>(dir: &LoopDir, signing: &Signing) -> Result<S, 
     match snapshot.forged_from(&signing.judge(dir, &snapshot)?) {
         None => Ok(snapshot.state),
         Some(length) => Ok(fold::<S>(open(dir)?.take(length), dir, |_, _, _| {})?.state),
+    }
+}
+
+/// A journal that came from another machine.
+#[derive(Debug)]
+pub struct Departed {
+    pub state: LoopState,
+    /// The key that signed its last record, and whether the user trusts it.
+    pub key: PublicKey,
+    pub is_trusted: bool,
+}
+
+/// Checks the journal of a loop that left another machine; `from` is where it was read. Its last record has to be the
+/// departure, with a signature that covers everything before it.
+pub fn departed(bytes: &[u8], from: &LoopDir, signing: &Signing) -> Result<Departed, JournalError> {
+    let Snapshot { state, torn, signed, .. }: Snapshot = fold(bytes, from, |_, _, _| {})?;
+    let damaged = |what: &str| JournalError::damaged(from.journal(), state.lifecycle.seq, what);
+    let last = signed
+        .last()
+        .filter(|line| line.kind == SignedKind::Departure && line.seq == state.lifecycle.seq && torn == 0);
+    let last = last.ok_or_else(|| damaged("its last record is not the departure of the loop"))?;
+    match signing.signer(&state.spec.id, last) {
+        Some((key, is_trusted)) => Ok(Departed { key, is_trusted, state }),
+        None => Err(damaged("the departure of the loop is not signed, or its signature does not fit")),
     }
 }
 

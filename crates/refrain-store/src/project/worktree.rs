@@ -145,6 +145,16 @@ pub fn notes(spec: &Spec) -> Option<String> {
     read(&opened(spec)?)
 }
 
+/// Writes what the agent noted, in a worktree that was made anew.
+pub fn restore_notes(spec: &Spec, text: &[u8]) -> Result<(), DiskError> {
+    let notes = || {
+        let shared = Folder::open_trusted(&spec.worktree)?.reclaim_or_make(".refrain")?;
+        shared.replace(IGNORE, b"*\n")?;
+        shared.reclaim_or_make(spec.id.as_str())?.replace(STATE, text)
+    };
+    notes().on("write", &spec.state_file())
+}
+
 fn opened(spec: &Spec) -> Option<Folder> {
     Folder::open_trusted(&spec.worktree).ok()?.child(".refrain").ok()?.child(spec.id.as_str()).ok()
 }

@@ -7,6 +7,7 @@ pub(crate) mod cancel;
 pub(crate) mod discard;
 pub(crate) mod gc;
 pub(crate) mod merge;
+pub(crate) mod move_loop;
 pub(crate) mod pause;
 pub(crate) mod sandbox;
 pub(crate) mod steer;

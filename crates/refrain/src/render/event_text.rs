@@ -140,6 +140,12 @@ pub(crate) fn lines(
         Event::RunnerStarted { interrupted: Some(attempt), .. } => {
             note(&format!("attempt {attempt} was interrupted; it is refunded and tried again"))
         }
+        Event::LoopLeft(departure) => note(&format!("moved to {}", printable(&departure.to))),
+        Event::LoopMoved(arrival) => note(&format!(
+            "taken over from {} by machine {}",
+            printable(&arrival.from),
+            printable(&arrival.host)
+        )),
         Event::JournalTorn { bytes, .. } => {
             note(&format!("the journal's last {bytes} bytes were torn, and put aside"))
         }

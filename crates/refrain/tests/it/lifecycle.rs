@@ -9,6 +9,7 @@ pub(crate) mod garbage;
 pub(crate) mod golden_home;
 pub(crate) mod journals;
 pub(crate) mod main_job;
+pub(crate) mod moving;
 pub(crate) mod processes;
 pub(crate) mod refusals;
 pub(crate) mod stopped;

@@ -445,6 +445,7 @@ impl Ledger {
             Event::AttemptStopRequested { because } => self.stop(*because, *at),
             Event::AttemptFinished(finished) => self.finish(finished, *at),
             Event::AttemptSwept { .. } => self.sweeping = false,
+            Event::LoopLeft(_) | Event::LoopMoved(_) => panic!("the simulation has one machine"),
             Event::JournalTorn { .. } | Event::JournalRestored { .. } => {}
             Event::Asked { request, ask, .. } => {
                 if let Some(request) = request {

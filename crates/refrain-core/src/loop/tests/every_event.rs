@@ -2,8 +2,8 @@
 
 use super::journal::{
     Journal, asked, base_taken, candidate_taken, claiming, commit_settled, criticised, finished,
-    gate_finished, gate_name, id, other_agent, pace, published, request, runner, session, spawn_failed,
-    spawned, spec, started, stop, unlimited, well, work_saved,
+    gate_finished, gate_name, id, left, moved, other_agent, pace, published, request, runner, session,
+    spawn_failed, spawned, spec, started, stop, unlimited, well, work_saved,
 };
 use crate::agent::AgentReport;
 use crate::event::{Ask, Blocked, ClaimSource, End, Event, Exit, StopReason, Urgency};
@@ -102,6 +102,8 @@ rows! {
     Event::WaitStarted(_) => [Event::WaitStarted(pace(1))],
     Event::LoopEnded(_) => every_end().map(Event::LoopEnded),
     Event::LoopResumed { .. } => [Event::LoopResumed { limits: unlimited(), approved: None, no_sandbox: false }],
+    Event::LoopLeft(_) => [1, 2].map(left),
+    Event::LoopMoved(_) => [1, 2].map(moved),
     Event::JournalTorn { .. } => [Event::JournalTorn { bytes: 3, kept_as: "torn".into() }],
     Event::JournalRestored { .. } => [Event::JournalRestored { bytes: 3, kept_as: None }],
 }
@@ -177,6 +179,19 @@ pub(super) fn samples() -> Vec<Journal> {
                 .runs(3_000, Exit::Code(0))
                 .asks(Ask::Cancel(Urgency::Now)),
         ),
+        // Another machine continues, and it comes back.
+        Journal::publishing(Workflow::Commit, in_a_worktree)
+            .obey()
+            .runs(3_000, Exit::Code(0))
+            .asks(Ask::Pause(Urgency::AfterIteration))
+            .obey()
+            .obey()
+            .then(left(1))
+            .then(moved(2))
+            .then(left(2))
+            .then(moved(3))
+            .resumes()
+            .starts(),
         // No progress: another agent continues, or the loop ends.
         Journal::stuck(OnStuck::Change(Box::new(other_agent()))).obey(),
         Journal::ended(End::Stuck),

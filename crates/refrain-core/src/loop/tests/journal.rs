@@ -4,8 +4,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::agent::{AgentReport, Fault, FaultKind, Scope, Tokens, Usd};
 use crate::event::{
-    Ask, Asker, AttemptFinished, Blocked, ClaimSource, CritiqueFinished, End, Event, Exit, FORMAT,
-    GateFinished, Identity, LoopStarted, Process, Record, StopReason, Urgency, Wait, WaitKind,
+    Arrival, Ask, Asker, AttemptFinished, Blocked, ClaimSource, CritiqueFinished, Departure, End, Event,
+    Exit, FORMAT, GateFinished, Identity, LoopStarted, Process, Record, StopReason, Urgency, Wait, WaitKind,
 };
 use crate::gate::{Check, GateName, GateSpec, GateWhen};
 use crate::git::{
@@ -150,6 +150,27 @@ pub(in crate::r#loop) fn oid(number: u32) -> Oid {
 }
 
 /// A clean tree on `main`.
+/// It leaves for a remote, from the machine with this fence.
+pub(in crate::r#loop) fn left(fence: u64) -> Event {
+    Event::LoopLeft(Box::new(Departure { to: "there".into(), fence, head: oid(1), work: None }))
+}
+
+/// It arrives at another machine, with this fence.
+pub(in crate::r#loop) fn moved(fence: u64) -> Event {
+    Event::LoopMoved(Box::new(Arrival {
+        from: "there".into(),
+        fence,
+        claim: Some(oid(7)),
+        host: "two".into(),
+        project: "/two".into(),
+        worktree: "/two/w".into(),
+        working_dir: "/two/w/a".into(),
+        agents: [("agent".to_owned(), "/two/agent".to_owned())].into(),
+        pins: None,
+        programs: vec![],
+    }))
+}
+
 pub(in crate::r#loop) fn base_taken() -> Event {
     Event::BaseTaken(Box::new(Base { head: Some(oid(0)), branch: Some("main".into()), ..Base::default() }))
 }
@@ -290,6 +311,8 @@ pub(in crate::r#loop) fn kind(event: &Event) -> &'static str {
         Event::WaitStarted(_) => "wait.started",
         Event::LoopEnded(_) => "loop.ended",
         Event::LoopResumed { .. } => "loop.resumed",
+        Event::LoopLeft(_) => "loop.left",
+        Event::LoopMoved(_) => "loop.moved",
         Event::JournalTorn { .. } => "journal.torn",
         Event::JournalRestored { .. } => "journal.restored",
     }

@@ -164,6 +164,8 @@ pub(super) fn needs(state: &PlanState, word: StatusWord) -> Option<String> {
             | Refusal::Unreported { .. }
             | Refusal::NotALoop
             | Refusal::NoSandbox
+            | Refusal::Moved { .. }
+            | Refusal::Immovable(_)
             | Refusal::NotAsked(_)
             | Refusal::AnotherTree { .. },
         ) => format!("refrain plan resume {id}"),
@@ -180,6 +182,7 @@ pub(super) fn needs(state: &PlanState, word: StatusWord) -> Option<String> {
         | StatusWord::Waiting
         | StatusWord::Completed
         | StatusWord::Cancelled
+        | StatusWord::Moved
         | StatusWord::Stuck
         | StatusWord::Failed => None,
     }

@@ -135,7 +135,9 @@ impl Trail {
                 | Event::LoopEnded(_)
                 | Event::LoopResumed { .. }
                 | Event::JournalTorn { .. }
-                | Event::JournalRestored { .. } => {}
+                | Event::JournalRestored { .. }
+                | Event::LoopLeft(_)
+                | Event::LoopMoved(_) => {}
             }
         }
         trail

@@ -38,6 +38,7 @@ impl PastLoop {
             StatusWord::Running
             | StatusWord::Waiting
             | StatusWord::Paused
+            | StatusWord::Moved
             | StatusWord::Blocked
             | StatusWord::Cancelled
             | StatusWord::Failed

@@ -31,6 +31,7 @@ pub(super) async fn show(State(state): State<Arc<AppState>>) -> Response {
         StatusWord::Running,
         StatusWord::Waiting,
         StatusWord::Paused,
+        StatusWord::Moved,
         StatusWord::Blocked,
         StatusWord::Crashed,
         StatusWord::Completed,

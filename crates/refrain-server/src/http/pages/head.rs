@@ -216,7 +216,7 @@ fn acts(status: StatusWord, needs_you: bool, own_branch: bool, is_loop: bool) ->
             (Some(Act::new("pause", "Pause")), vec![Act::asking("pause", "Pause at once…"), cancel])
         }
         StatusWord::Completed if own_branch => (Some(Act::asking("merge", "Merge…")), Vec::new()),
-        StatusWord::Completed | StatusWord::Cancelled => (None, Vec::new()),
+        StatusWord::Completed | StatusWord::Cancelled | StatusWord::Moved => (None, Vec::new()),
         StatusWord::Paused | StatusWord::Crashed => {
             (Some(Act::new("resume", "Continue")), vec![Act::asking("resume", "Continue with more…"), cancel])
         }
@@ -227,7 +227,7 @@ fn acts(status: StatusWord, needs_you: bool, own_branch: bool, is_loop: bool) ->
         | StatusWord::Stuck
         | StatusWord::Failed => (Some(Act::asking("resume", "Continue…")), vec![cancel]),
     };
-    if status.has_stopped() && status != StatusWord::Crashed {
+    if status.has_stopped() && !matches!(status, StatusWord::Crashed | StatusWord::Moved) {
         if own_branch && status != StatusWord::Completed {
             acts.push(Act::asking("merge", "Merge…"));
         }

@@ -219,7 +219,7 @@ fn keeps_its_options(context: &Context, spec: &Spec, stored: &Spec) -> Result<()
 /// Whether an earlier run of the task can be resumed.
 fn may_go_on(left: &Status) -> bool {
     match left.status {
-        StatusWord::Completed | StatusWord::Cancelled | StatusWord::Failed => false,
+        StatusWord::Completed | StatusWord::Cancelled | StatusWord::Moved | StatusWord::Failed => false,
         StatusWord::Running
         | StatusWord::Waiting
         | StatusWord::Paused

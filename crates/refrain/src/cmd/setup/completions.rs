@@ -19,7 +19,7 @@ use refrain_engine::config::keys::Prompt;
 use refrain_engine::config::{Chosen, Settings};
 use refrain_engine::{Brief, Listed, Service};
 
-use crate::cmd::control::{approve, archive, cancel, merge, pause, steer};
+use crate::cmd::control::{approve, archive, cancel, merge, move_loop, pause, steer};
 use crate::cmd::launch::resume;
 use crate::render::phrase;
 use crate::{out, values};
@@ -86,7 +86,7 @@ const STARTS: [&str; 3] = ["start", "research", "implement"];
 type LoopMatch = fn(&Brief) -> bool;
 
 /// Which loops each verb can mean, with an ID as without one.
-const MEANT: [(&str, LoopMatch); 18] = [
+const MEANT: [(&str, LoopMatch); 19] = [
     ("answer", steer::is_candidate),
     ("approve", approve::is_candidate),
     ("archive", archive::is_candidate),
@@ -96,6 +96,7 @@ const MEANT: [(&str, LoopMatch); 18] = [
     ("export", any),
     ("logs", any),
     ("merge", merge::is_candidate),
+    ("move", move_loop::is_candidate),
     ("open", any),
     ("pause", pause::is_candidate),
     ("report", any),

@@ -17,7 +17,7 @@ fn journal(sandbox: &Sandbox, id: &str) -> PathBuf {
 }
 
 /// The line of a record that begins so, chained to the line before it.
-fn chained(before: &str, body: &str) -> (String, String) {
+pub(crate) fn chained(before: &str, body: &str) -> (String, String) {
     let hash = blake3::hash(format!("{before}{body}").as_bytes()).to_hex();
     (format!("{body},\"hash\":\"{}\"}}\n", &hash[..32]), hash[..32].to_owned())
 }

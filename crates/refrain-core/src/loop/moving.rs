@@ -1,0 +1,178 @@
+//! Moving a loop between machines: when it may leave, what changes where it arrives, and which machine has it. A *fence*
+//! is a number that grows with each take-over: the machine with the highest one has the loop.
+
+use super::state::LoopState;
+use crate::event::{Arrival, Departure};
+use crate::git::Oid;
+use crate::machine::{MachineEnd, Refusal};
+
+/// Which machine has the loop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tenure {
+    /// That of this machine: 1 where the loop was started.
+    pub fence: u64,
+    /// The remote that has the loop, while no machine that this journal knows has it.
+    pub departure: Option<Box<Departure>>,
+    /// The address of the remote that the loop came from, and the commit that claimed it there.
+    pub claim: Option<(String, Oid)>,
+}
+
+impl Default for Tenure {
+    fn default() -> Self {
+        Self { fence: 1, departure: None, claim: None }
+    }
+}
+
+/// What the reference of a loop at a remote says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemoteLoop {
+    pub commit: Oid,
+    pub fence: u64,
+    /// The machine that has claimed the loop; none if it can be claimed.
+    pub holder: Option<String>,
+}
+
+/// What taking a loop over from a remote needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Takeover {
+    /// Its departure has not reached the remote: that comes first.
+    FinishDeparture,
+    /// To claim it with this fence, and then to take what the remote has.
+    Claim { fence: u64 },
+    /// It was claimed with this fence by an earlier call; the rest is missing.
+    Continue { fence: u64 },
+}
+
+/// Why a loop is not taken over.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotTaken {
+    #[error("it is here already")]
+    Here,
+    #[error("that remote does not have it")]
+    Missing,
+    #[error("{0} has taken it over from there")]
+    Claimed(String),
+    #[error("it left here later, for {0}")]
+    Stale(String),
+}
+
+impl Tenure {
+    /// What the reference was before the loop left for this remote.
+    pub fn before(&self, remote: &str) -> Option<&Oid> {
+        self.claim.as_ref().filter(|(from, _)| from == remote).map(|(_, commit)| commit)
+    }
+
+    /// Whether the departure to this remote has not reached it.
+    pub fn is_leaving(&self, remote: &str, there: Option<&RemoteLoop>) -> bool {
+        let goes_there = self.departure.as_ref().is_some_and(|departure| departure.to == remote);
+        goes_there && there.map(|there| &there.commit) == self.before(remote)
+    }
+}
+
+/// What to do to take a loop over from this remote. `here` is its tenure by the journal of this machine, if there is
+/// one; `own` are the commits with which this machine has tried to claim it.
+pub fn take_over(
+    here: Option<&Tenure>,
+    remote: &str,
+    there: Option<&RemoteLoop>,
+    own: &[Oid],
+) -> Result<Takeover, NotTaken> {
+    let departure = match here {
+        Some(here) if here.is_leaving(remote, there) => return Ok(Takeover::FinishDeparture),
+        Some(here) => Some(here.departure.as_ref().ok_or(NotTaken::Here)?),
+        None => None,
+    };
+    let there = there.ok_or(NotTaken::Missing)?;
+    if let Some(departure) = departure.filter(|departure| departure.fence > there.fence) {
+        return Err(NotTaken::Stale(departure.to.clone()));
+    }
+    match &there.holder {
+        None => Ok(Takeover::Claim { fence: there.fence + 1 }),
+        Some(_) if own.contains(&there.commit) => Ok(Takeover::Continue { fence: there.fence }),
+        Some(holder) => Err(NotTaken::Claimed(holder.clone())),
+    }
+}
+
+impl LoopState {
+    /// Refuses what is asked of a loop that was moved away.
+    pub fn check_here(&self) -> Result<(), Refusal> {
+        match &self.tenure.departure {
+            Some(departure) => Err(Refusal::Moved { to: departure.to.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses to move a loop that cannot be moved, as far as its journal says so. It has stopped.
+    pub fn check_movable(&self) -> Result<(), Refusal> {
+        let spec = &self.spec;
+        let refuse = |why: String| Err(Refusal::Immovable(why));
+        match self.ended.map(|ended| ended.end) {
+            Some(end) if end.is_final() => return Err(Refusal::Final(end.name())),
+            Some(_) if self.cancel.is_some() => return Err(Refusal::Final("cancelled")),
+            Some(_) | None => {}
+        }
+        if spec.task.is_some() {
+            return refuse("it is a task of a plan, and plans cannot be moved".to_owned());
+        }
+        if self.session.is_some() {
+            return refuse(
+                "an agent's own session drives it; refrain resume takes it out of the session".to_owned(),
+            );
+        }
+        let is_set = |agent: &crate::spec::AgentSpec| agent.env.keys().next().cloned();
+        let of_gates =
+            || spec.gate_env.variables.iter().find_map(|(name, value)| value.as_ref().map(|_| name));
+        if let Some(name) = spec.agents().find_map(is_set).or_else(|| of_gates().cloned()) {
+            return refuse(format!(
+                "its journal holds the value of {name}, which --env or --gate-env set and no remote may get; set variables \
+                 in the environment of each machine instead"
+            ));
+        }
+        if !spec.git.checkout.is_own_worktree() {
+            return refuse(format!(
+                "it works in {}, where you work too; a loop that is started with --worktree can be moved",
+                spec.worktree
+            ));
+        }
+        if !self.holds_worktree() {
+            return refuse("it has not begun, and has no branch yet".to_owned());
+        }
+        Ok(())
+    }
+
+    pub(super) fn leave(&mut self, departure: &Departure) -> Result<(), &'static str> {
+        let fits = self.ended.is_some()
+            && self.check_here().is_ok()
+            && self.check_movable().is_ok()
+            && departure.fence == self.tenure.fence;
+        if !fits {
+            return Err("loop.left");
+        }
+        self.tenure.departure = Some(Box::new(departure.clone()));
+        Ok(())
+    }
+
+    pub(super) fn arrive(&mut self, arrival: &Arrival) -> Result<(), &'static str> {
+        if self.tenure.departure.is_none() || arrival.fence <= self.tenure.fence {
+            return Err("loop.moved");
+        }
+        let claim = arrival.claim.clone().map(|claim| (arrival.from.clone(), claim));
+        let claim = claim.or_else(|| self.tenure.claim.take());
+        self.tenure = Tenure { fence: arrival.fence, departure: None, claim };
+        let spec = &mut self.spec;
+        spec.project.clone_from(&arrival.project);
+        spec.worktree.clone_from(&arrival.worktree);
+        spec.working_dir.clone_from(&arrival.working_dir);
+        spec.git.pins.clone_from(&arrival.pins);
+        for agent in spec.agents_mut() {
+            if let Some(program) = arrival.agents.get(&agent.program) {
+                agent.program.clone_from(program);
+            }
+        }
+        if let Some(base) = &mut self.git.base {
+            base.programs.clone_from(&arrival.programs);
+        }
+        self.git.unwatched = true;
+        Ok(())
+    }
+}

@@ -1,0 +1,365 @@
+//! Taking a loop over from a remote. The claim is recorded before the remote gets it, and the loop exists here, or can be
+//! resumed here, only once everything is in place: the same command continues after a crash.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_agents::{environment, generic};
+use refrain_core::event::{Arrival, Departure, Event};
+use refrain_core::git::{GitPins, Oid};
+use refrain_core::r#loop::{Takeover, take_over};
+use refrain_core::signature::PublicKey;
+use refrain_core::{LoopId, LoopState, Spec};
+use refrain_files::read_regular;
+use refrain_git::{GitError, JournalCommit, JournalRef, Repository, Swap};
+use refrain_proc::identity;
+use refrain_store::journal::{self, Durability};
+use refrain_store::project::{moving, projects, worktree};
+use refrain_store::{Claimed, Journal, LoopDir, RunnerLock, WorktreeLock};
+
+use super::{JOURNAL, Leaving, MoveError, NOTES, content, disk, object_of};
+use crate::git_steps::repository::{self, marked};
+use crate::git_steps::tool_pins;
+use crate::{EngineError, Service, now};
+
+/// A loop that was taken over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MovedHere {
+    pub url: String,
+    /// The key of the machine that it left.
+    pub key: PublicKey,
+    pub worktree: Utf8PathBuf,
+}
+
+impl Service {
+    /// Takes a loop over from a remote, as [`Service::move_to`] names it. `signer` is the key of the machine that it left, if a
+    /// person accepts that one. It may be repeated.
+    pub fn move_from(
+        &self,
+        id: &LoopId,
+        (remote, dir): (&str, &Utf8Path),
+        signer: Option<&PublicKey>,
+    ) -> Result<MovedHere, EngineError> {
+        if self.project.plan_dir(id).exists() {
+            return Err(EngineError::IsPlan(id.clone()));
+        }
+        let own = self.project.loop_dir(id);
+        let is_new = !own.exists();
+        let own = if is_new { moving::staging(&self.project, id) } else { own };
+        let Some(_lock) = RunnerLock::claim(&own)? else {
+            return Err(EngineError::Driven { id: id.clone(), pid: None });
+        };
+        let repository =
+            Repository::open(&self.project.root, &environment::of_person(self.host.env.iter().cloned()))?;
+        repository.check_version()?;
+        let at = repository.journal_ref(remote, dir, id)?;
+        let here = match is_new {
+            true => None,
+            false => Some(journal::read_believed::<LoopState>(&own, &self.host.signing())?),
+        };
+        let arriving =
+            Arriving { service: self, id, dir: own.clone(), here, at: &at, repository: &repository };
+        let moved = arriving.run(signer);
+        if moved.is_err() && is_new {
+            moving::discard_staging(&self.project, id);
+        }
+        moved
+    }
+}
+
+/// A loop on its way to this machine.
+struct Arriving<'a> {
+    service: &'a Service,
+    id: &'a LoopId,
+    /// Its folder; a staging folder if it does not exist here.
+    dir: LoopDir,
+    /// Its state by the journal of this machine.
+    here: Option<LoopState>,
+    at: &'a JournalRef<'a>,
+    repository: &'a Repository,
+}
+
+/// The loop as the remote has it, which was found to fit.
+struct Incoming {
+    there: JournalCommit,
+    journal: Vec<u8>,
+    state: LoopState,
+    departure: Box<Departure>,
+    key: PublicKey,
+    /// What it is asked to do here.
+    spec: Spec,
+    agents: BTreeMap<String, String>,
+    branch: String,
+    /// Where that is here.
+    branch_head: Option<Oid>,
+    /// The content that the worktree is to get.
+    content: Oid,
+    has_worktree: bool,
+}
+
+impl Incoming {
+    /// Whether an earlier call of this machine claimed it.
+    fn is_claimed(&self) -> bool {
+        self.there.found.holder.is_some()
+    }
+}
+
+impl Arriving<'_> {
+    fn failed(&self, why: MoveError) -> EngineError {
+        EngineError::Move { id: self.id.clone(), why }
+    }
+
+    fn url(&self) -> String {
+        self.at.url().to_owned()
+    }
+
+    fn run(mut self, signer: Option<&PublicKey>) -> Result<MovedHere, EngineError> {
+        let (there, fence) = self.find()?;
+        let incoming = self.check(there, signer)?;
+        let claim = match incoming.is_claimed() {
+            true => incoming.there.found.commit.clone(),
+            false => self.claim(&incoming, fence)?,
+        };
+        self.lay_out(&incoming)?;
+        let (spec, url) = (&incoming.spec, self.url());
+        let arrival = Arrival {
+            from: url.clone(),
+            fence,
+            claim: Some(claim),
+            host: identity::own().host,
+            project: spec.project.clone(),
+            worktree: spec.worktree.clone(),
+            working_dir: spec.working_dir.clone(),
+            agents: incoming.agents.clone(),
+            pins: spec.git.pins.clone(),
+            programs: tool_pins::of_gates(spec, &self.env(spec)),
+        };
+        let mut journal: Journal =
+            Journal::open_signed(self.dir.clone(), now(), self.service.host.signing())?;
+        journal.push(Event::LoopMoved(Box::new(arrival)), now())?;
+        journal.commit(Durability::Synced)?;
+        moving::forget_claims(&self.dir)?;
+        // Only a convenience: what cannot be listed elsewhere still runs.
+        let _ = projects::remember(&self.service.host.data_home, &self.service.project.root);
+        Ok(MovedHere { url, key: incoming.key, worktree: incoming.spec.worktree })
+    }
+
+    fn env(&self, spec: &Spec) -> Vec<(OsString, OsString)> {
+        marked(&self.service.host.git_env(spec), spec)
+    }
+
+    /// The loop at the remote, and the fence of its take-over. A departure from here that did not reach the remote is
+    /// finished first.
+    fn find(&self) -> Result<(JournalCommit, u64), EngineError> {
+        let own = moving::claims(&self.dir);
+        for is_again in [false, true] {
+            let there = self.service.fetch(self.at, self.id)?;
+            let (tenure, found) =
+                (self.here.as_ref().map(|here| &here.tenure), there.as_ref().map(|it| &it.found));
+            let taken = take_over(tenure, self.at.url(), found, &own);
+            match (taken, there, &self.here) {
+                (Ok(Takeover::FinishDeparture), _, Some(here)) if !is_again => {
+                    let Self { service, id, at, repository, dir, .. } = self;
+                    Leaving { service, id, dir, at, repository }.publish(here, None)?;
+                }
+                (Ok(Takeover::Claim { fence } | Takeover::Continue { fence }), Some(there), _) => {
+                    return Ok((there, fence));
+                }
+                (Err(why), ..) => return Err(self.failed(MoveError::NotTaken { url: self.url(), why })),
+                (Ok(_), ..) => break,
+            }
+        }
+        Err(self.failed(MoveError::Raced(self.url())))
+    }
+
+    /// Refuses what does not fit, before anything is changed.
+    fn check(&self, there: JournalCommit, signer: Option<&PublicKey>) -> Result<Incoming, EngineError> {
+        let other = |why| self.failed(MoveError::OtherJournal { url: self.url(), why });
+        let object = object_of(&there, JOURNAL).ok_or_else(|| other("the file is missing"))?;
+        let journal = self.at.content(object)?;
+        let from = LoopDir(self.url().into());
+        let journal::Departed { state, key, is_trusted } =
+            journal::departed(&journal, &from, &self.service.host.signing())
+                .map_err(|error| self.failed(MoveError::Journal(error)))?;
+        if !is_trusted && signer != Some(&key) {
+            return Err(self.failed(MoveError::Signer { url: self.url(), key }));
+        }
+        let departure = state.tenure.departure.clone().ok_or_else(|| other("the loop has not left"))?;
+        let claims = u64::from(there.found.holder.is_some());
+        if state.spec.id != *self.id || departure.fence + claims != there.found.fence {
+            return Err(other("it has another name or fence"));
+        }
+        if self.here.is_some() {
+            let path = self.dir.journal();
+            let own = read_regular(&path, moving::LARGEST).map_err(|source| disk("read", &path, source))?;
+            if !journal.starts_with(&own) {
+                return Err(other("it does not continue the journal that is here"));
+            }
+        }
+        let (mut spec, agents) = self.adapted(&state.spec)?;
+        let branch = spec.git.new_branch().unwrap_or_default().to_owned();
+        spec.git.pins = Some(Box::new(self.pins(&spec, &branch)?));
+        let branch_head = self.repository.branch_head(&branch)?;
+        if let Some(head) = &branch_head
+            && !self.repository.is_behind(head, &departure.head)?
+        {
+            return Err(self.failed(MoveError::Diverged(branch)));
+        }
+        if let Some(by) = self.repository.checked_out(&branch, &spec.worktree)? {
+            return Err(GitError::BranchInUse { branch, by }.into());
+        }
+        let content = self.content_of(&departure)?;
+        let has_worktree = spec.worktree.exists() && !refrain_git::is_half_made(&spec.worktree);
+        let incoming = Incoming {
+            there,
+            journal,
+            state,
+            departure,
+            key,
+            spec,
+            agents,
+            branch,
+            branch_head,
+            content,
+            has_worktree,
+        };
+        self.check_worktree(&incoming)?;
+        Ok(incoming)
+    }
+
+    /// The content of the worktree that a loop left.
+    fn content_of(&self, departure: &Departure) -> Result<Oid, GitError> {
+        departure.work.clone().map_or_else(|| self.repository.tree_of(&departure.head), Ok)
+    }
+
+    /// Refuses to replace a worktree with content that the loop did not take along.
+    fn check_worktree(&self, incoming: &Incoming) -> Result<(), EngineError> {
+        // An earlier call may have been killed while it wrote the files.
+        if !incoming.has_worktree || incoming.is_claimed() {
+            return Ok(());
+        }
+        let found = content(self.service, &incoming.spec, &self.dir)?;
+        let left = self.here.as_ref().and_then(|here| here.tenure.departure.as_ref());
+        let left = left.map(|departure| self.content_of(departure)).transpose()?;
+        match found.files == 0 || found.tree == incoming.content || Some(&found.tree) == left.as_ref() {
+            true => Ok(()),
+            false => Err(self.failed(MoveError::Changed(incoming.spec.worktree.clone()))),
+        }
+    }
+
+    /// The specification with the paths of this machine, and the programs of agents that have other paths here.
+    fn adapted(&self, there: &Spec) -> Result<(Spec, BTreeMap<String, String>), EngineError> {
+        let mut spec = there.clone();
+        spec.project.clone_from(&self.service.project.root);
+        spec.worktree = self.service.project.own_worktree(&self.service.host.state_home, self.id);
+        let inside = there.working_dir.strip_prefix(&there.worktree).unwrap_or(Utf8Path::new(""));
+        // Joined to nothing, a path would end in a slash.
+        spec.working_dir =
+            if inside.as_str().is_empty() { spec.worktree.clone() } else { spec.worktree.join(inside) };
+        let env = environment::base(&spec, self.service.host.env.iter().cloned());
+        let (worktree, project) = (spec.worktree.clone(), spec.project.clone());
+        let mut agents = BTreeMap::new();
+        for agent in spec.agents_mut() {
+            let path = Utf8Path::new(&agent.program);
+            let is_in_path = !agent.program.contains('/');
+            // One in the worktree comes with that.
+            let inside = path.strip_prefix(&there.worktree).ok().map(|inside| worktree.join(inside));
+            let adapted = match (inside, path.strip_prefix(&there.project)) {
+                (Some(inside), _) => inside.into_string(),
+                (None, Ok(inside)) => project.join(inside).into_string(),
+                (None, Err(_)) if path.is_absolute() && !path.is_file() => {
+                    let name = path.file_name().unwrap_or_default();
+                    generic::find(name, &project, &env)?.to_string_lossy().into_owned()
+                }
+                (None, Err(_)) => agent.program.clone(),
+            };
+            let is_work =
+                !is_in_path && (!path.is_absolute() || Utf8Path::new(&adapted).starts_with(&worktree));
+            if !is_work {
+                generic::find(&adapted, &project, &env)?;
+            }
+            if adapted != agent.program {
+                agents.insert(std::mem::replace(&mut agent.program, adapted.clone()), adapted);
+            }
+        }
+        Ok((spec, agents))
+    }
+
+    /// What git runs here for the loop, and where it pushes: that is the same remote as before, if the loop publishes.
+    fn pins(&self, there: &Spec, branch: &str) -> Result<GitPins, EngineError> {
+        let git = &there.git;
+        let pins = self.repository.take_pins(branch)?;
+        let url = |pins: Option<&GitPins>| {
+            pins.and_then(|pins| Some(pins.push.as_ref()?.url.clone())).unwrap_or_default()
+        };
+        let (there, here) = (url(git.pins.as_deref()), url(Some(&pins)));
+        if git.workflow.publishes() && there != here {
+            return Err(self.failed(MoveError::OtherTarget { there, here }));
+        }
+        Ok(pins)
+    }
+
+    /// Claims the loop at the remote. Of all machines that try, one succeeds.
+    fn claim(&self, incoming: &Incoming, fence: u64) -> Result<Oid, EngineError> {
+        let there = &incoming.there;
+        let commit = self.at.claim(there, fence, incoming.state.seq, &identity::own().host)?;
+        moving::record_claim(&self.dir, &commit)?;
+        match self.at.swap(&commit, Some(&there.found.commit))? {
+            Swap::Done => Ok(commit),
+            Swap::Unknown(refusal) => Err(self.failed(MoveError::Unknown { url: self.url(), refusal })),
+            Swap::Refused(refusal) => Err(self.failed(MoveError::Remote { url: self.url(), refusal })),
+            Swap::Stale => Err(self.failed(MoveError::Raced(self.url()))),
+        }
+    }
+
+    /// Puts the loop in its place: its folder, its branch, its worktree.
+    fn lay_out(&mut self, incoming: &Incoming) -> Result<(), EngineError> {
+        let Incoming { there, journal, departure, spec, branch, branch_head, .. } = incoming;
+        let mut notes = None;
+        for (path, object, bytes) in &there.files {
+            if path == NOTES {
+                notes = Some(self.at.content(object)?);
+            } else if moving::is_log(path) && *bytes <= moving::LARGEST {
+                moving::write(&self.dir, path, &self.at.content(object)?)?;
+            }
+        }
+        moving::write(&self.dir, Utf8Path::new(JOURNAL), journal)?;
+        let _lock = match WorktreeLock::claim(&self.service.project, &spec.worktree, false)? {
+            Claimed::Alone(lock) | Claimed::Beside(lock, _) => lock,
+            Claimed::Refused(by) => {
+                return Err(EngineError::WorktreeTaken {
+                    worktree: spec.worktree.clone(),
+                    by,
+                    needs_alone: true,
+                });
+            }
+        };
+        let is_there =
+            incoming.has_worktree && content(self.service, spec, &self.dir)?.tree == incoming.content;
+        let is_as_left = is_there && branch_head.as_ref() == Some(&departure.head);
+        if incoming.has_worktree
+            && !is_as_left
+            && let Some(why) = self.repository.remove_saved_worktree(&spec.worktree)?
+        {
+            return Err(GitError::Failed { command: "git worktree remove".to_owned(), said: why }.into());
+        }
+        let name = format!("refs/heads/{branch}");
+        if !self.repository.move_reference(&name, branch_head.as_ref(), &departure.head, "refrain move")? {
+            return Err(GitError::ReferenceMoved(name).into());
+        }
+        if !spec.worktree.exists() || refrain_git::is_half_made(&spec.worktree) {
+            self.repository.restore_worktree(&spec.worktree, branch, Some(&departure.head))?;
+            if departure.work.is_some() {
+                repository::open(&spec.worktree, &self.env(spec), spec)?.take_content(&incoming.content)?;
+            }
+        }
+        if let Some(notes) = notes {
+            worktree::restore_notes(spec, &notes)?;
+        }
+        if self.here.is_none() {
+            self.dir = moving::settle(&self.service.project, self.id)?;
+        }
+        Ok(())
+    }
+}

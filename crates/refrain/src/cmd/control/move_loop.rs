@@ -1,0 +1,63 @@
+use std::process::ExitCode;
+
+use clap::ArgGroup;
+use refrain_app::verbs::moving::{Move, Moved, move_loop};
+use refrain_app::{Code, Context, RequestError};
+use refrain_core::LoopId;
+use refrain_core::signature::PublicKey;
+use refrain_core::text::printable;
+use refrain_core::view::{Kind, StatusWord};
+use refrain_engine::{Brief, MovedAway, MovedHere};
+
+use crate::out;
+
+#[derive(Debug, clap::Args)]
+#[command(group(ArgGroup::new("place").required(true)), after_help = "Examples:
+  refrain move docs-3f9c --to ssh://git@host/state.git
+  refrain move docs-3f9c --from origin")]
+pub(crate) struct Args {
+    /// Which loop
+    id: LoopId,
+    /// Hand it over to this git remote: a name, a path or an address
+    #[arg(long, value_name = "URL", group = "place")]
+    to: Option<String>,
+    /// Take it over from this git remote
+    #[arg(long, value_name = "URL", group = "place")]
+    from: Option<String>,
+    /// Take along what is not committed in its worktree
+    #[arg(long, conflicts_with = "from")]
+    with_changes: bool,
+    /// Accept the key of the machine that it left
+    #[arg(long, value_name = "KEY", conflicts_with = "to")]
+    signer: Option<PublicKey>,
+}
+
+/// Which loops it can mean.
+pub(crate) fn is_candidate(status: &Brief) -> bool {
+    let can_continue = !matches!(status.status, StatusWord::Completed | StatusWord::Cancelled);
+    status.kind == Kind::Process && status.has_stopped() && can_continue
+}
+
+/// Moves the loop, and says what to type next.
+pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
+    let service = context.service()?;
+    let Args { id, to, from, with_changes, signer } = args;
+    let request = match (to, from) {
+        (Some(remote), _) => Move::To { remote, with_changes },
+        (None, from) => Move::From { remote: from.unwrap_or_default(), signer },
+    };
+    match move_loop(context, &service, &id, &request)? {
+        Moved::Away(MovedAway { url, key }) => {
+            let url = printable(&url);
+            out::print(&format!("{id} is at {url}, signed with key {key}\n"));
+            out::tell_note(format!(
+                "in a clone on another machine: refrain move {id} --from {url} --signer {key}"
+            ));
+        }
+        Moved::Here(MovedHere { key, worktree, .. }) => {
+            out::print(&format!("{id} is here, in {worktree}; it left its machine signed with key {key}\n"));
+            out::tell_note(format!("refrain resume {id} continues it"));
+        }
+    }
+    Ok(Code::Done.into())
+}
