@@ -2,6 +2,7 @@
 //! (contract.md).
 
 mod message;
+mod move_error;
 
 use std::error::Error;
 use std::fmt;
@@ -18,7 +19,6 @@ use refrain_engine::{
 };
 
 pub use self::message::Message;
-use crate::verbs::moving;
 
 /// The documented exit codes. Public API: contract.md says what each means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -211,7 +211,7 @@ impl From<EngineError> for RequestError {
                 (Code::Refused, Some(Message::own(&format!("refrain move {id} --from {to} takes it back"))))
             }
             EngineError::Refused { why: refrain_core::Refusal::Immovable(_), .. } => (Code::Usage, None),
-            EngineError::Move { id, why } => moving::next(id, why),
+            EngineError::Move { id, why } => move_error::next(id, why),
             EngineError::Refused { why: refrain_core::Refusal::Stopped(_), id, .. } => {
                 (Code::Refused, text(format!("refrain status {id} says why, and how it continues")))
             }

@@ -8,7 +8,7 @@ pub mod discard;
 pub mod gc;
 pub mod initialize;
 pub mod merge;
-pub mod moving;
+pub mod move_loop;
 pub mod new_plan;
 pub mod pause;
 pub mod resume;

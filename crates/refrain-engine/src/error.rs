@@ -16,7 +16,7 @@ use refrain_store::config::ConfigError;
 use refrain_store::tasks::TasksError;
 use refrain_store::{DiskError, JournalError, LedgerError};
 
-use crate::git_steps::moving::MoveError;
+use crate::move_error::MoveError;
 
 /// What failed and why, down to its first cause, in one line.
 pub fn chain(error: &dyn Error) -> String {

@@ -18,9 +18,10 @@ use refrain_store::journal::{self, Durability};
 use refrain_store::project::{moving, projects, worktree};
 use refrain_store::{Claimed, Journal, LoopDir, RunnerLock, WorktreeLock};
 
-use super::{JOURNAL, Leaving, MoveError, NOTES, content, disk, object_of};
+use super::{JOURNAL, Leaving, NOTES, content, disk, object_of};
 use crate::git_steps::repository::{self, marked};
 use crate::git_steps::tool_pins;
+use crate::move_error::MoveError;
 use crate::{EngineError, Service, now};
 
 /// A loop that was taken over.

@@ -1,7 +1,7 @@
 use std::process::ExitCode;
 
 use clap::ArgGroup;
-use refrain_app::verbs::moving::{Move, Moved, move_loop};
+use refrain_app::verbs::move_loop::{Move, Moved, move_loop};
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::signature::PublicKey;

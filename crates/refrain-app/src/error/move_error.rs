@@ -1,0 +1,64 @@
+//! The exit codes of loops that were not moved, and what to do next.
+
+use refrain_core::LoopId;
+use refrain_core::r#loop::NotTaken;
+use refrain_engine::MoveError;
+
+use super::{Code, Message};
+
+pub(super) fn next(id: &LoopId, why: &MoveError) -> (Code, Option<Message>) {
+    let own = |text: String| Some(Message::own(&text));
+    match why {
+        MoveError::Uncommitted { worktree, .. } => (
+            Code::Usage,
+            own(format!(
+                "--with-changes takes them along; git -C {worktree} commit commits what you want to keep"
+            )),
+        ),
+        MoveError::LeftOut(_) | MoveError::Secret(_) | MoveError::OtherBranch { .. } => {
+            (Code::Refused, own("settle that there, then move it again".to_owned()))
+        }
+        MoveError::Configuration(_) => {
+            (Code::Refused, own("its agent may have done that: give the address itself".to_owned()))
+        }
+        MoveError::NoKey(_) | MoveError::OtherJournal { .. } | MoveError::Journal(_) => (Code::Failed, None),
+        MoveError::Remote { .. } => (Code::Failed, own("nothing was moved".to_owned())),
+        MoveError::Unknown { url, .. } => (
+            Code::Failed,
+            own(format!("the same command continues; refrain move {id} --from {url} takes the loop here")),
+        ),
+        MoveError::Occupied(url) => (
+            Code::Refused,
+            own(format!("git push {url} --delete refs/refrain/{id}/journal removes that one")),
+        ),
+        MoveError::NotTaken { why: NotTaken::Missing, .. } => {
+            (Code::NotFound, own(format!("on the machine that has it: refrain move {id} --to URL")))
+        }
+        MoveError::NotTaken { why: NotTaken::Here, .. } => {
+            (Code::Refused, own(format!("refrain status {id} shows it")))
+        }
+        MoveError::NotTaken { why: NotTaken::Claimed(_), url } => {
+            (Code::Refused, own(format!("on that machine: refrain move {id} --to {url}")))
+        }
+        MoveError::NotTaken { why: NotTaken::Stale(to), .. } => {
+            (Code::Refused, own(format!("refrain move {id} --from {to}")))
+        }
+        MoveError::Raced(_) => (Code::Refused, own("nothing was changed; try again".to_owned())),
+        MoveError::Signer { url, key } => (
+            Code::Refused,
+            own(format!(
+                "its agent and its gates would run here: if that key is the one that refrain doctor prints on its machine, refrain \
+                 move {id} --from {url} --signer {key}"
+            )),
+        ),
+        MoveError::Diverged(branch) => {
+            (Code::Refused, own(format!("git branch -m {branch} OTHER keeps them under another name")))
+        }
+        MoveError::Changed(worktree) => {
+            (Code::Refused, own(format!("commit them, or remove the folder: git worktree remove {worktree}")))
+        }
+        MoveError::OtherTarget { .. } => {
+            (Code::Refused, own("git remote set-url changes where git pushes".to_owned()))
+        }
+    }
+}
