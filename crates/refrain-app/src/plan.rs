@@ -9,6 +9,7 @@ use crate::options::notify::NotifyArgs;
 use crate::verbs::start::drive_words;
 use crate::{Action, Context, Note, RequestError, trust};
 
+pub mod new_plan;
 mod prepare;
 mod source;
 mod spec_args;

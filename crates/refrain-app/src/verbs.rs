@@ -9,7 +9,6 @@ pub mod gc;
 pub mod initialize;
 pub mod merge;
 pub mod move_loop;
-pub mod new_plan;
 pub mod pause;
 pub mod resume;
 pub mod set_config;

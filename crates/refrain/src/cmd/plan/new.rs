@@ -2,7 +2,7 @@ use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
 use refrain_app::options::kinds::AgentName;
-use refrain_app::verbs::new_plan::{NewPlan, new_plan};
+use refrain_app::plan::new_plan::{NewPlan, new_plan};
 use refrain_app::{Code, Context, RequestError};
 use refrain_engine::config::Command;
 

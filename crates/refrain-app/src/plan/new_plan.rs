@@ -5,8 +5,8 @@ use refrain_core::gate::GateChoice;
 use refrain_core::text::{printable, squeeze};
 use refrain_engine::{EngineError, create, write_atomic};
 
+use super::{HowArgs, Prepared, RunPlan, SourceArgs, SpecArgs};
 use crate::options::work::WorkArgs;
-use crate::plan::{HowArgs, Prepared, RunPlan, SourceArgs, SpecArgs};
 use crate::{Action, Code, Context, Note, RequestError, resolve};
 
 #[derive(Debug, Default)]
