@@ -1,6 +1,9 @@
 //! The messages of a running loop: a header, a line for each event that matters, the result of each attempt, and at the
 //! end a summary and what to type next. When they are shown is decided in `screen`.
 
+mod end_card;
+mod header;
+
 use std::sync::OnceLock;
 
 use jiff::Timestamp;
@@ -12,13 +15,14 @@ use refrain_core::event::{
     Ask, AttemptFinished, ClaimSource, Event, Exit, Record, StopReason, Urgency, Wait, WaitKind,
 };
 use refrain_core::r#loop::{Approval, Attempt, LoopState, Outcome};
-use refrain_core::sandbox::{Host, Mechanism, RefusedHost, SandboxSpec, agent_hosts};
-use refrain_core::spec::{Limits, Millis, Permissions, Spec, Until};
+use refrain_core::sandbox::{Host, RefusedHost};
+use refrain_core::spec::Millis;
 use refrain_core::text::printable;
-use refrain_core::view::{self, Alive, Status, Tone, Verification};
 use refrain_engine::{ChangeSize, ladder};
 
-use crate::render::phrase::{self, Row};
+use self::end_card::end_card;
+use self::header::header;
+use crate::render::phrase;
 use crate::render::{commits, gates, progress, publication};
 
 /// What one event says to a person, in lines that fit into `width` where there is one. `settled` is the attempt that it
@@ -167,7 +171,7 @@ pub(crate) fn lines(
         text.push_str(&remarks(attempt, told));
     }
     if let Event::LoopEnded(_) = record.event {
-        text.push_str(&closing(state, size));
+        text.push_str(&end_card(state, size));
     }
     fit(text, width)
 }
@@ -251,108 +255,6 @@ fn swept(state: &LoopState, killed: u32, survivors: &[i32], names: &[String]) ->
     text
 }
 
-fn header(spec: &Spec, limits: &Limits, width: Option<usize>) -> String {
-    let command = words(std::iter::once(&spec.agent.program).chain(&spec.agent.args));
-    let mut until = match &spec.promise {
-        Some(promise) if spec.completes_by_gate() => {
-            format!("it says {} or its success command passes", promise.tag())
-        }
-        Some(promise) => format!("it says {}", promise.tag()),
-        None if spec.has_hard_gates() => "its gates pass".to_owned(),
-        None => "it ends with exit code 0".to_owned(),
-    };
-    match (limits.max_iterations, spec.until) {
-        (Some(count), Until::Count) => {
-            until = format!("{} are done, whatever it says", phrase::iterations(count))
-        }
-        (Some(cap), Until::Complete | Until::Forever) => {
-            until.push_str(&format!(", at most {}", phrase::iterations(cap)));
-        }
-        (None, Until::Complete | Until::Count | Until::Forever) => {}
-    }
-    let durations = [
-        (limits.max_duration, "in all"),
-        (limits.timeout, "an attempt"),
-        (limits.timeout.and(limits.timeout_grace), "more for it to end"),
-        (limits.idle_timeout, "of silence"),
-        (limits.pause, "between iterations"),
-        (limits.retry_for, "of waiting for its provider"),
-    ];
-    for (limit, what) in durations {
-        if let Some(limit) = limit {
-            until.push_str(&format!(", {limit} {what}"));
-        }
-    }
-    if let Some(cap) = limits.max_cost {
-        until.push_str(&format!(", {cap} in all"));
-    }
-    if let Some(cap) = limits.max_tokens {
-        until.push_str(&format!(", {cap} tokens in all"));
-    }
-    let capped = limits.max_cost.is_some() || limits.max_tokens.is_some();
-    if capped && spec.agent.kind.tells_usage_at_end() {
-        until.push_str(" (known only when an iteration is over: one can overshoot)");
-    }
-    let mut rows = vec![Row::exact("runs", format!("{command} ({})", spec.agent.kind))];
-    if spec.agent.kind.streams() {
-        let mut model = spec.agent.model.clone().unwrap_or_else(|| "the agent's own choice".to_owned());
-        if let Some(price) = spec.agent.price.filter(|_| !spec.agent.kind.tells_cost()) {
-            let (input, output) = (price.input, price.output);
-            model.push_str(&format!(", reckoned at {input} in and {output} out for a million tokens"));
-        }
-        rows.extend([Row::prose("model", model), Row::prose("may", may(spec).to_owned())]);
-    }
-    rows.extend([
-        Row::exact("in", spec.working_dir.to_string()),
-        Row::prose("until", until),
-        Row::prose("proof", gates::intent(spec)),
-        Row::prose("lacks", gates::untrusted(&spec.untrusted)).with_tone(Tone::Attention),
-        Row::prose("keeps", gates::protected(spec)),
-    ]);
-    if let Some(words) = commits::intent(spec) {
-        rows.push(Row::prose("git", words));
-    }
-    if let Some(sandbox) = &spec.sandbox {
-        rows.push(Row::prose("box", confined(spec, sandbox)));
-    }
-    let rows = phrase::rows(&rows, "  ", 6, width);
-    format!("{} {}\n{rows}", "loop".bold(), spec.id.bold())
-}
-
-/// The sandbox of the agent and its gates.
-fn confined(spec: &Spec, sandbox: &SandboxSpec) -> String {
-    let mut text = match sandbox.mechanism {
-        Mechanism::Namespaces => {
-            "a sandbox of namespaces, Landlock and seccomp; writes its worktree and caches"
-        }
-        Mechanism::Files => "a sandbox of Landlock and seccomp; writes its worktree",
-    }
-    .to_owned();
-    if !sandbox.write.is_empty() {
-        text.push_str(&format!(
-            " and {}",
-            phrase::counted(
-                u32::try_from(sandbox.write.len()).unwrap_or(u32::MAX),
-                "place more",
-                "places more"
-            )
-        ));
-    }
-    if !sandbox.has_network() {
-        return text + "; reaches every host";
-    }
-    let hosts = agent_hosts(spec.agent.kind).into_iter().chain(sandbox.hosts.iter().cloned());
-    let hosts: Vec<String> = hosts.map(|host| host.to_string()).collect();
-    match hosts.is_empty() {
-        true => text.push_str("; reaches no host"),
-        false => text.push_str(&format!("; reaches {}", hosts.join(", "))),
-    }
-    for port in &sandbox.localhost {
-        text.push_str(&format!(", localhost:{port}"));
-    }
-    text
-}
-
 fn notes(lines: Vec<String>) -> String {
     lines.iter().map(|line| note(line)).collect()
 }
@@ -367,15 +269,6 @@ fn of_gates(lines: Vec<gates::Line>) -> String {
         None => note(&line.text),
     };
     lines.iter().map(line).collect()
-}
-
-fn may(spec: &Spec) -> &'static str {
-    match spec.agent.permissions {
-        Permissions::Auto => "edit and run commands, confined as far as the agent confines itself (auto)",
-        Permissions::Full => "do everything: its own questions are bypassed (full)",
-        Permissions::Agent => "do what it is configured to (agent)",
-        Permissions::ReadOnly => "read, and nothing else (read-only)",
-    }
 }
 
 /// How an attempt ended, in one line.
@@ -455,7 +348,7 @@ pub(crate) fn digest(state: &LoopState, size: Option<ChangeSize>, width: Option<
         text.push_str(&of_gates(gates::digest(state, attempt)));
     }
     if state.ended.is_some() {
-        return fit(text + &closing(state, size), width);
+        return fit(text + &end_card(state, size), width);
     }
     let settled =
         state.attempts.iter().any(|attempt| attempt.id.iteration == state.iteration && attempt.charged);
@@ -564,87 +457,6 @@ pub(crate) fn going_on(
 
 fn seconds_of(limit: Millis) -> i64 {
     i64::try_from(limit.0 / 1000).unwrap_or(i64::MAX)
-}
-
-fn closing(state: &LoopState, size: Option<ChangeSize>) -> String {
-    let status = view::status(state, Alive::NO_RUNNER);
-    let word = phrase::coloured(status.tone(), phrase::outcome(status.verification(), status.status));
-    let took = Millis::from(state.active(state.updated_at));
-    let used = phrase::after(&phrase::used(&status.usage));
-    let mut text =
-        format!("{word} after {} in {took}{used}: {}\n", phrase::iterations(status.charged), status.reason);
-    let has_own_branch = state.spec.git.new_branch().is_some();
-    let branch = status.branch.as_ref().filter(|_| has_own_branch || !status.commits.is_empty());
-    let parts = branch.map(|branch| format!("branch {}", printable(branch)));
-    let was_dirty = state.git.base.as_ref().is_some_and(|base| !base.dirty.is_empty());
-    let parts: Vec<_> = parts.into_iter().chain(size.map(|size| changed(size, was_dirty))).collect();
-    if !parts.is_empty() {
-        text.push_str(&format!("  {}\n", parts.join(", ")));
-    }
-    text.push_str(&said(state));
-    let next = match &status.needs {
-        Some(needs) => needs.clone(),
-        None => {
-            let is_committed = has_own_branch && state.git.kept.is_none();
-            next(&status, size.is_some_and(|size| size.files > 0), is_committed)
-        }
-    };
-    text.push_str(&format!("  {} {next}\n", "next:".dimmed()));
-    if let Some(words) = commits::left_behind(state) {
-        text.push_str(&format!("  {} {words}\n", "note".dimmed()));
-    }
-    text
-}
-
-/// How much changed, without files that had changes before the loop: those changes may be the user's.
-fn changed(ChangeSize { files, added, removed }: ChangeSize, was_dirty: bool) -> String {
-    let uncounted = if was_dirty { ", not counting files that had changes before" } else { "" };
-    match files {
-        0 => format!("no file changed{uncounted}"),
-        files => format!("{}, +{added} -{removed}{uncounted}", phrase::counted(files, "file", "files")),
-    }
-}
-
-/// At most three commands for what a person does with a loop that needs nothing.
-fn next(status: &Status, has_changes: bool, has_branch: bool) -> String {
-    let id = &status.id;
-    let mut next = match (has_changes && has_branch, status.verification()) {
-        (true, Verification::Verified) => {
-            vec![format!("diff {id}"), format!("merge {id}"), format!("report {id}")]
-        }
-        (true, Verification::Unverified) => {
-            vec![format!("diff {id}"), format!("merge {id} --unverified"), format!("discard {id}")]
-        }
-        (true, Verification::No | Verification::Pending) => {
-            vec![format!("diff {id}"), format!("discard {id}"), format!("logs {id}")]
-        }
-        (false, _) if has_changes => {
-            vec![format!("diff {id}"), format!("report {id}"), format!("logs {id}")]
-        }
-        (false, _) => vec![format!("report {id}"), format!("logs {id}")],
-    };
-    if !status.untrusted.is_empty() {
-        next.insert(0, "trust".to_owned());
-    }
-    next.iter().take(3).map(|verb| format!("refrain {verb}")).collect::<Vec<_>>().join(", ")
-}
-
-/// How many iterations are told of at the end.
-const COLLECTED: usize = 20;
-
-/// The agent's summaries of its iterations, a line each; empty if there are none.
-fn said(state: &LoopState) -> String {
-    let said = |attempt: &Attempt| {
-        let summary = attempt.finished.as_ref()?.summary.as_deref()?;
-        Some(format!("  {:<4} {}\n", attempt.id.to_string().dimmed(), printable(summary)))
-    };
-    let lines: Vec<_> = state.attempts.iter().filter_map(said).collect();
-    let earlier = lines.len().saturating_sub(COLLECTED);
-    let more = match earlier {
-        0 => String::new(),
-        more => format!("  {} {more} earlier: refrain report {}\n", "...".dimmed(), state.spec.id),
-    };
-    more + &lines[earlier..].concat()
 }
 
 /// A command line as it could be typed.

@@ -1,0 +1,91 @@
+//! The last lines of a loop that has ended: how, with what, and at most three commands to type next.
+
+use owo_colors::OwoColorize;
+use refrain_core::r#loop::{Attempt, LoopState};
+use refrain_core::spec::Millis;
+use refrain_core::text::printable;
+use refrain_core::view::{self, Alive, Status, Verification};
+use refrain_engine::ChangeSize;
+
+use crate::render::{commits, phrase};
+
+pub(super) fn end_card(state: &LoopState, size: Option<ChangeSize>) -> String {
+    let status = view::status(state, Alive::NO_RUNNER);
+    let word = phrase::coloured(status.tone(), phrase::outcome(status.verification(), status.status));
+    let took = Millis::from(state.active(state.updated_at));
+    let used = phrase::after(&phrase::used(&status.usage));
+    let mut text =
+        format!("{word} after {} in {took}{used}: {}\n", phrase::iterations(status.charged), status.reason);
+    let has_own_branch = state.spec.git.new_branch().is_some();
+    let branch = status.branch.as_ref().filter(|_| has_own_branch || !status.commits.is_empty());
+    let parts = branch.map(|branch| format!("branch {}", printable(branch)));
+    let was_dirty = state.git.base.as_ref().is_some_and(|base| !base.dirty.is_empty());
+    let parts: Vec<_> = parts.into_iter().chain(size.map(|size| changed(size, was_dirty))).collect();
+    if !parts.is_empty() {
+        text.push_str(&format!("  {}\n", parts.join(", ")));
+    }
+    text.push_str(&summaries(state));
+    let next = match &status.needs {
+        Some(needs) => needs.clone(),
+        None => {
+            let is_committed = has_own_branch && state.git.kept.is_none();
+            next(&status, size.is_some_and(|size| size.files > 0), is_committed)
+        }
+    };
+    text.push_str(&format!("  {} {next}\n", "next:".dimmed()));
+    if let Some(words) = commits::left_behind(state) {
+        text.push_str(&format!("  {} {words}\n", "note".dimmed()));
+    }
+    text
+}
+
+/// How much changed, without files that had changes before the loop: those changes may be the user's.
+fn changed(ChangeSize { files, added, removed }: ChangeSize, was_dirty: bool) -> String {
+    let uncounted = if was_dirty { ", not counting files that had changes before" } else { "" };
+    match files {
+        0 => format!("no file changed{uncounted}"),
+        files => format!("{}, +{added} -{removed}{uncounted}", phrase::counted(files, "file", "files")),
+    }
+}
+
+/// At most three commands for what a person does with a loop that needs nothing.
+fn next(status: &Status, has_changes: bool, has_branch: bool) -> String {
+    let id = &status.id;
+    let mut next = match (has_changes && has_branch, status.verification()) {
+        (true, Verification::Verified) => {
+            vec![format!("diff {id}"), format!("merge {id}"), format!("report {id}")]
+        }
+        (true, Verification::Unverified) => {
+            vec![format!("diff {id}"), format!("merge {id} --unverified"), format!("discard {id}")]
+        }
+        (true, Verification::No | Verification::Pending) => {
+            vec![format!("diff {id}"), format!("discard {id}"), format!("logs {id}")]
+        }
+        (false, _) if has_changes => {
+            vec![format!("diff {id}"), format!("report {id}"), format!("logs {id}")]
+        }
+        (false, _) => vec![format!("report {id}"), format!("logs {id}")],
+    };
+    if !status.untrusted.is_empty() {
+        next.insert(0, "trust".to_owned());
+    }
+    next.iter().take(3).map(|verb| format!("refrain {verb}")).collect::<Vec<_>>().join(", ")
+}
+
+/// How many summaries are shown.
+const SHOWN: usize = 20;
+
+/// The agent's summaries of its iterations, a line each; empty if there are none.
+fn summaries(state: &LoopState) -> String {
+    let line = |attempt: &Attempt| {
+        let summary = attempt.finished.as_ref()?.summary.as_deref()?;
+        Some(format!("  {:<4} {}\n", attempt.id.to_string().dimmed(), printable(summary)))
+    };
+    let lines: Vec<_> = state.attempts.iter().filter_map(line).collect();
+    let earlier = lines.len().saturating_sub(SHOWN);
+    let more = match earlier {
+        0 => String::new(),
+        more => format!("  {} {more} earlier: refrain report {}\n", "...".dimmed(), state.spec.id),
+    };
+    more + &lines[earlier..].concat()
+}

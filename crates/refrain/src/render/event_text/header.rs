@@ -1,0 +1,121 @@
+//! The header of a loop: what runs where, until when, and what proves its work.
+
+use owo_colors::OwoColorize;
+use refrain_core::sandbox::{Mechanism, SandboxSpec, agent_hosts};
+use refrain_core::spec::{Limits, Permissions, Spec, Until};
+use refrain_core::view::Tone;
+
+use super::words;
+use crate::render::phrase::{self, Row};
+use crate::render::{commits, gates};
+
+pub(super) fn header(spec: &Spec, limits: &Limits, width: Option<usize>) -> String {
+    let command = words(std::iter::once(&spec.agent.program).chain(&spec.agent.args));
+    let mut until = match &spec.promise {
+        Some(promise) if spec.completes_by_gate() => {
+            format!("it says {} or its success command passes", promise.tag())
+        }
+        Some(promise) => format!("it says {}", promise.tag()),
+        None if spec.has_hard_gates() => "its gates pass".to_owned(),
+        None => "it ends with exit code 0".to_owned(),
+    };
+    match (limits.max_iterations, spec.until) {
+        (Some(count), Until::Count) => {
+            until = format!("{} are done, whatever it says", phrase::iterations(count))
+        }
+        (Some(cap), Until::Complete | Until::Forever) => {
+            until.push_str(&format!(", at most {}", phrase::iterations(cap)));
+        }
+        (None, Until::Complete | Until::Count | Until::Forever) => {}
+    }
+    let durations = [
+        (limits.max_duration, "in all"),
+        (limits.timeout, "an attempt"),
+        (limits.timeout.and(limits.timeout_grace), "more for it to end"),
+        (limits.idle_timeout, "of silence"),
+        (limits.pause, "between iterations"),
+        (limits.retry_for, "of waiting for its provider"),
+    ];
+    for (limit, what) in durations {
+        if let Some(limit) = limit {
+            until.push_str(&format!(", {limit} {what}"));
+        }
+    }
+    if let Some(cap) = limits.max_cost {
+        until.push_str(&format!(", {cap} in all"));
+    }
+    if let Some(cap) = limits.max_tokens {
+        until.push_str(&format!(", {cap} tokens in all"));
+    }
+    let capped = limits.max_cost.is_some() || limits.max_tokens.is_some();
+    if capped && spec.agent.kind.tells_usage_at_end() {
+        until.push_str(" (known only when an iteration is over: one can overshoot)");
+    }
+    let mut rows = vec![Row::exact("runs", format!("{command} ({})", spec.agent.kind))];
+    if spec.agent.kind.streams() {
+        let mut model = spec.agent.model.clone().unwrap_or_else(|| "the agent's own choice".to_owned());
+        if let Some(price) = spec.agent.price.filter(|_| !spec.agent.kind.tells_cost()) {
+            let (input, output) = (price.input, price.output);
+            model.push_str(&format!(", reckoned at {input} in and {output} out for a million tokens"));
+        }
+        rows.extend([Row::prose("model", model), Row::prose("may", may(spec).to_owned())]);
+    }
+    rows.extend([
+        Row::exact("in", spec.working_dir.to_string()),
+        Row::prose("until", until),
+        Row::prose("proof", gates::intent(spec)),
+        Row::prose("lacks", gates::untrusted(&spec.untrusted)).with_tone(Tone::Attention),
+        Row::prose("keeps", gates::protected(spec)),
+    ]);
+    if let Some(words) = commits::intent(spec) {
+        rows.push(Row::prose("git", words));
+    }
+    if let Some(sandbox) = &spec.sandbox {
+        rows.push(Row::prose("box", confined(spec, sandbox)));
+    }
+    let rows = phrase::rows(&rows, "  ", 6, width);
+    format!("{} {}\n{rows}", "loop".bold(), spec.id.bold())
+}
+
+/// The sandbox of the agent and its gates.
+fn confined(spec: &Spec, sandbox: &SandboxSpec) -> String {
+    let mut text = match sandbox.mechanism {
+        Mechanism::Namespaces => {
+            "a sandbox of namespaces, Landlock and seccomp; writes its worktree and caches"
+        }
+        Mechanism::Files => "a sandbox of Landlock and seccomp; writes its worktree",
+    }
+    .to_owned();
+    if !sandbox.write.is_empty() {
+        text.push_str(&format!(
+            " and {}",
+            phrase::counted(
+                u32::try_from(sandbox.write.len()).unwrap_or(u32::MAX),
+                "place more",
+                "places more"
+            )
+        ));
+    }
+    if !sandbox.has_network() {
+        return text + "; reaches every host";
+    }
+    let hosts = agent_hosts(spec.agent.kind).into_iter().chain(sandbox.hosts.iter().cloned());
+    let hosts: Vec<String> = hosts.map(|host| host.to_string()).collect();
+    match hosts.is_empty() {
+        true => text.push_str("; reaches no host"),
+        false => text.push_str(&format!("; reaches {}", hosts.join(", "))),
+    }
+    for port in &sandbox.localhost {
+        text.push_str(&format!(", localhost:{port}"));
+    }
+    text
+}
+
+fn may(spec: &Spec) -> &'static str {
+    match spec.agent.permissions {
+        Permissions::Auto => "edit and run commands, confined as far as the agent confines itself (auto)",
+        Permissions::Full => "do everything: its own questions are bypassed (full)",
+        Permissions::Agent => "do what it is configured to (agent)",
+        Permissions::ReadOnly => "read, and nothing else (read-only)",
+    }
+}
