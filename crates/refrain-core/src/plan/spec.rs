@@ -59,6 +59,11 @@ impl PlanSpec {
         format!("refrain/{}/{}{round}", self.id, task.slug())
     }
 
+    /// The branches of all rounds of a task.
+    pub fn branches(&self, task: &TaskId, rounds: u32) -> impl Iterator<Item = String> {
+        (1..=rounds).map(move |round| self.branch(task, round))
+    }
+
     /// The ref that keeps the line of what has landed, until a branch has it.
     pub fn line(&self) -> String {
         format!("refs/refrain/plans/{}/line", self.id)

@@ -51,7 +51,7 @@ impl Service {
             .tasks
             .iter()
             .filter(|task| is_empty(task))
-            .flat_map(|task| (1..=task.rounds).map(|round| state.spec.branch(&task.card.id, round)))
+            .flat_map(|task| state.spec.branches(&task.card.id, task.rounds))
             .collect();
         found.unwrap_or_default().into_iter().filter(|branch| !empty.contains(branch)).collect()
     }
@@ -69,12 +69,8 @@ impl Service {
                 continue;
             }
             let landed = state.tasks.iter().filter(|task| matches!(task.stage, Stage::Landed { .. }));
-            let rounds = landed.flat_map(|task| (1..=task.rounds).map(|round| (&task.card.id, round)));
-            let names: Vec<_> =
-                rounds.map(|(id, round)| format!("refs/heads/{}", state.spec.branch(id, round))).collect();
-            let found = repository.references(&names)?.into_keys();
-            let found: Vec<_> =
-                found.filter_map(|name| Some(name.strip_prefix("refs/heads/")?.to_owned())).collect();
+            let names = landed.flat_map(|task| state.spec.branches(&task.card.id, task.rounds));
+            let found: Vec<_> = repository.branch_heads(names)?.into_keys().collect();
             if !found.is_empty() {
                 all.push((state, found));
             }

@@ -245,13 +245,9 @@ impl Landing {
     /// The branches of tasks that have landed are of no further use: those of these tasks, with the rounds that they
     /// took. Only tidiness: one that stays does no harm, and is taken away when the plan is over.
     pub(super) fn retire(&self, spec: &PlanSpec, tasks: &[(TaskId, u32)]) {
-        let rounds = tasks.iter().flat_map(|(id, rounds)| (1..=*rounds).map(move |round| (id, round)));
-        let names: Vec<_> =
-            rounds.map(|(id, round)| format!("refs/heads/{}", spec.branch(id, round))).collect();
         let Ok(repository) = self.repository(None) else { return };
-        let Ok(found) = repository.references(&names) else { return };
-        let branch = |(name, (at, _)): (String, _)| Some((name.strip_prefix("refs/heads/")?.to_owned(), at));
-        let branches = found.into_iter().filter_map(branch).collect();
+        let names = tasks.iter().flat_map(|(id, rounds)| spec.branches(id, *rounds));
+        let Ok(branches) = repository.branch_heads(names) else { return };
         let _ = repository.retire_branches(&branches, |worktree| self.take_slot_of(worktree));
     }
 

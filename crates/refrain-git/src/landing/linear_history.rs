@@ -18,6 +18,8 @@ use crate::repository::Repository;
 
 /// How many references one git call lists: the length of arguments is limited.
 const AT_ONCE: usize = 500;
+/// Where references of branches begin.
+const HEADS: &str = "refs/heads/";
 
 pub(crate) struct New<'a> {
     pub(crate) tree: &'a Oid,
@@ -144,6 +146,16 @@ impl Repository {
             }));
         }
         Ok(found)
+    }
+
+    /// The heads of these branches; branches that do not exist are omitted.
+    pub fn branch_heads(
+        &self,
+        names: impl Iterator<Item = String>,
+    ) -> Result<BTreeMap<String, Oid>, GitError> {
+        let names: Vec<_> = names.map(|name| format!("{HEADS}{name}")).collect();
+        let found = self.references(&names)?.into_iter();
+        Ok(found.filter_map(|(name, (at, _))| Some((name.strip_prefix(HEADS)?.to_owned(), at))).collect())
     }
 
     /// Deletes references that have not moved, all at once; one that has moved stays.

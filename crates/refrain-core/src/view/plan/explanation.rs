@@ -24,8 +24,7 @@ pub(super) fn reason(state: &PlanState, word: StatusWord) -> String {
     match state.ended.map(|ended| ended.end) {
         Some(PlanEnd::Completed) if all == 0 => format!("nothing was to be done{}", left_alone(state)),
         Some(PlanEnd::Completed) => {
-            let waves =
-                counted(parts::waves(state, &parts::waiting_on_blocked(state)).len(), "wave", "waves");
+            let waves = counted(parts::waves(state).len(), "wave", "waves");
             let unproven = if state.spec.verifies() { "" } else { "; unverified, as nothing checks it" };
             format!("{} landed in {waves}{unproven}{}", tasks(landed), left_alone(state))
         }
@@ -61,10 +60,7 @@ fn at_work(state: &PlanState, all: usize) -> String {
     }
     let last = state.last_wave_number();
     let is_over = |wave: &WaveView| matches!(wave.status, WaveWord::Complete | WaveWord::Blocked);
-    let wave = parts::waves(state, &parts::waiting_on_blocked(state))
-        .into_iter()
-        .find(|wave| !is_over(wave))
-        .map_or(last, |wave| wave.wave);
+    let wave = parts::waves(state).into_iter().find(|wave| !is_over(wave)).map_or(last, |wave| wave.wave);
     let working = state.running().count();
     let landing = state.tasks.iter().filter(|task| matches!(task.stage, Stage::Proven { .. })).count();
     let mut doing = Vec::new();

@@ -211,7 +211,6 @@ pub fn status(
         Some((head, branch)) => (Some(head.to_string()), branch.clone()),
         None => (None, None),
     };
-    let waiting = parts::waiting_on_blocked(state);
     let at_work: Vec<Usage> =
         state.running().filter_map(|(n, _)| Some(loops.get(&state.tasks[n].card.id)?.usage)).collect();
     let costs = state.spent.map(f64::from).into_iter();
@@ -252,8 +251,8 @@ pub fn status(
         },
         tasks_total: state.waves.iter().map(|wave| wave.tasks.len()).sum(),
         tasks_done: state.tasks.iter().filter(|task| matches!(task.stage, Stage::Landed { .. })).count(),
-        waves: parts::waves(state, &waiting),
-        tasks: (0..state.tasks.len()).map(|n| parts::task(state, n, &waiting)).collect(),
+        waves: parts::waves(state),
+        tasks: parts::tasks(state),
         current: state.running().map(|(n, running)| parts::current(state, n, running, loops)).collect(),
         blocked: state.tasks.iter().filter_map(|task| parts::blocked(state, task)).collect(),
         wave_commits: parts::wave_commits(state),

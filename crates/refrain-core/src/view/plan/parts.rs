@@ -228,7 +228,7 @@ fn has_landed(state: &PlanState, task: usize) -> bool {
 
 /// The tasks that wait for something that a person has to settle. A task that was only stopped with its plan is none:
 /// it is still to be done.
-pub(super) fn waiting_on_blocked(state: &PlanState) -> BTreeSet<usize> {
+fn waiting_on_blocked(state: &PlanState) -> BTreeSet<usize> {
     let is_blocked = |task: &TaskState| match task.stage {
         Stage::Out => !task.is_met(),
         Stage::Stopped(_) => state.status_of(task) != TaskStatus::Pending,
@@ -246,14 +246,15 @@ pub(super) fn waiting_on_blocked(state: &PlanState) -> BTreeSet<usize> {
 }
 
 /// The waves of the graph: a task that is tried again stays in its wave.
-pub(super) fn waves(state: &PlanState, waiting: &BTreeSet<usize>) -> Vec<WaveView> {
+pub(super) fn waves(state: &PlanState) -> Vec<WaveView> {
+    let waiting = waiting_on_blocked(state);
     let mut waves: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     for task in 0..state.tasks.len() {
         if let Some(number) = state.wave_number(task) {
             waves.entry(number).or_default().push(task);
         }
     }
-    waves.into_iter().map(|(number, tasks)| wave(state, number, &tasks, waiting)).collect()
+    waves.into_iter().map(|(number, tasks)| wave(state, number, &tasks, &waiting)).collect()
 }
 
 fn wave(state: &PlanState, number: u32, tasks: &[usize], waiting: &BTreeSet<usize>) -> WaveView {
@@ -302,7 +303,12 @@ pub(super) fn wave_commits(state: &PlanState) -> Vec<WaveCommit> {
     (0..).zip(&state.waves).filter_map(commit).collect()
 }
 
-pub(super) fn task(state: &PlanState, place: usize, waiting: &BTreeSet<usize>) -> TaskView {
+pub(super) fn tasks(state: &PlanState) -> Vec<TaskView> {
+    let waiting = waiting_on_blocked(state);
+    (0..state.tasks.len()).map(|place| task(state, place, &waiting)).collect()
+}
+
+fn task(state: &PlanState, place: usize, waiting: &BTreeSet<usize>) -> TaskView {
     let task = &state.tasks[place];
     let (commit, slot) = match &task.stage {
         Stage::Landed { commit } => (commit.as_ref().map(ToString::to_string), None),
