@@ -141,7 +141,7 @@ pub fn spec(
     let prompt = prompt::prompt(context, request, settings)?;
     if matches!(spec.agent.prompt_mode, PromptMode::Arg | PromptMode::Env) {
         prompt_limit::check(&prompt).map_err(|error| {
-            RequestError::usage(format!("{error}; accepted then is --prompt-mode stdin or file"))
+            RequestError::usage(format!("{error}; --prompt-mode stdin or file passes it in another way"))
         })?;
     }
     let (until, most) = options.until.resolve(options.max_iterations, start.max_iterations)?;
@@ -358,8 +358,8 @@ fn program(args: &WorkArgs, settings: &Settings) -> Result<(AgentKind, String, V
         );
     };
     let program = kind.program().ok_or_else(|| {
-        let accepted = ": accepted: that with --command, which says what to run";
-        RequestError::usage(Message::from("--agent ").then(kind.to_string()).then(accepted))
+        let needs = ": it needs --command, which says what to run";
+        RequestError::usage(Message::from("--agent ").then(kind.to_string()).then(needs))
     })?;
     Ok((kind, program.to_owned(), Vec::new()))
 }

@@ -42,8 +42,8 @@ pub struct Replies {
     client: Client,
     /// Messages of before are not commented on.
     since: i64,
-    say: ProblemSink,
-    said: Mutex<String>,
+    report: ProblemSink,
+    last_problem: Mutex<String>,
 }
 
 /// A line of the topic's stream.
@@ -62,13 +62,13 @@ impl Replies {
         context: &Context,
         roots: &[Utf8PathBuf],
         url: &str,
-        say: ProblemSink,
+        report: ProblemSink,
     ) -> Result<Self, RepliesError> {
         let mut url: Url = url.parse().map_err(|_| RepliesError::Url)?;
         url.path_segments_mut().map_err(|()| RepliesError::Url)?.pop_if_empty().push("json");
         let handler = Arc::new(RequestHandler::open_everywhere(context, roots)?.called_by(Caller::Ntfy));
         let client = http::client("refrain").build().map_err(RepliesError::Client)?;
-        Ok(Self { handler, url, client, since: now().as_second(), say, said: Mutex::default() })
+        Ok(Self { handler, url, client, since: now().as_second(), report, last_problem: Mutex::default() })
     }
 
     /// The requests that hand loops to runners of their own.
@@ -88,7 +88,7 @@ impl Replies {
         let mut last = "all".to_owned();
         loop {
             if let Err(why) = self.follow(&mut last).await {
-                self.complain(&format!("{why}; it is tried again"));
+                self.report_once(&format!("{why}; it is tried again"));
             }
             sleep(REST).await;
         }
@@ -109,7 +109,7 @@ impl Replies {
             let Some(chunk) = chunk.map_err(unread)? else { return Ok(()) };
             for byte in chunk {
                 match byte {
-                    b'\n' => self.hear(&std::mem::take(&mut line), last).await,
+                    b'\n' => self.take_line(&std::mem::take(&mut line), last).await,
                     _ if line.len() < LONGEST => line.push(byte),
                     _ => {}
                 }
@@ -118,7 +118,7 @@ impl Replies {
         Ok(())
     }
 
-    async fn hear(&self, line: &[u8], last: &mut String) {
+    async fn take_line(&self, line: &[u8], last: &mut String) {
         let Ok(event) = serde_json::from_slice::<TopicEvent>(line) else { return };
         if event.event != "message" {
             return;
@@ -127,24 +127,24 @@ impl Replies {
         let (handler, is_old) = (Arc::clone(&self.handler), event.time < self.since);
         let message = event.message.clone();
         match spawn_blocking(move || handler.take_reply(&message)).await {
-            Ok(Ok(Some(id))) => (self.say)(&format!("ntfy: {id} has its reply")),
+            Ok(Ok(Some(id))) => (self.report)(&format!("ntfy: {id} has its reply")),
             Ok(Ok(None)) if is_old => {}
             Ok(Ok(None)) => {
                 let begin = clip(event.message.trim(), 40);
-                self.complain(&format!("no loop waits with the code of {begin:?}"));
+                self.report_once(&format!("no loop waits with the code of {begin:?}"));
             }
-            Ok(Err(refusal)) => self.complain(&refusal.to_string()),
-            Err(error) => self.complain(&format!("refrain broke off in the middle of a reply: {error}")),
+            Ok(Err(refusal)) => self.report_once(&refusal.to_string()),
+            Err(error) => self.report_once(&format!("refrain broke off in the middle of a reply: {error}")),
         }
     }
 
     /// Reports a problem, once in a row.
-    fn complain(&self, what: &str) {
+    fn report_once(&self, what: &str) {
         let what = printable(what).replace('\n', " ");
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        if *said != what {
-            (self.say)(&format!("ntfy: {what}"));
-            *said = what;
+        let mut last = self.last_problem.lock().unwrap_or_else(PoisonError::into_inner);
+        if *last != what {
+            (self.report)(&format!("ntfy: {what}"));
+            *last = what;
         }
     }
 }

@@ -27,11 +27,11 @@ struct Nobody;
 
 impl Program for Nobody {
     fn act(&self, _: &Service, _: &LoopId, _: &Act) -> Result<String, Objection> {
-        unreachable!("what is to be done outside is done by nobody here")
+        unreachable!("this test does nothing outside")
     }
 
     fn start(&self, _: &Service, _: &NewLoop) -> Result<LoopId, String> {
-        unreachable!("what is to be done outside is done by nobody here")
+        unreachable!("this test does nothing outside")
     }
 
     fn grant(&self, line: &str) -> Result<(Grant, bool), String> {

@@ -58,7 +58,7 @@ impl Prepared {
         let service = context.open(&dir, work.yes)?;
         let mut settings = resolve::settings_or_claude(context, &service, &mut work)?;
         resolve::note_untrusted(&settings, note);
-        let why = "the tasks of a plan wait for no person: accepted: loops";
+        let why = "the tasks of a plan wait for no person; use it with a loop";
         resolve::forget_approval(&mut settings, why).into_iter().for_each(&mut *note);
         let source = source_args.read(context, note)?;
         let brief = spec.brief(context, &source_args)?;

@@ -23,7 +23,7 @@ impl Start {
                 ));
             }
             if self.channel_id.is_none() {
-                return refused(format!("{name} {value}: accepted: that with channel_id"));
+                return refused(format!("{name} {value}: it needs channel_id"));
             }
         }
         let Some(channel) = &self.channel_id else { return Ok(None) };
@@ -31,7 +31,7 @@ impl Start {
             return refused(format!("channel_id {channel:?}: accepted: ids of Slack, as C0123ABCD"));
         }
         if *config == keys::Slack::default() {
-            return refused(format!("channel_id {channel}: accepted: that where [slack] is configured"));
+            return refused(format!("channel_id {channel}: [slack] is not configured"));
         }
         if !config.channels.is_empty() && !config.channels.contains(channel) {
             let channels = config.channels.join(", ");
@@ -65,10 +65,10 @@ mod tests {
     }
 
     #[rstest]
-    #[case(json!({"conversation_id": "1.2"}), json!({"notify": true}), "conversation_id 1.2: accepted: that with channel_id")]
+    #[case(json!({"conversation_id": "1.2"}), json!({"notify": true}), "conversation_id 1.2: it needs channel_id")]
     #[case(json!({"channel_id": "C1", "trigger_message_ts": "now"}), json!({"notify": true}), "trigger_message_ts \"now\": accepted: time stamps")]
     #[case(json!({"channel_id": "#general"}), json!({"notify": true}), "channel_id \"#general\": accepted: ids")]
-    #[case(json!({"channel_id": "C1"}), json!({}), "channel_id C1: accepted: that where [slack] is configured")]
+    #[case(json!({"channel_id": "C1"}), json!({}), "channel_id C1: [slack] is not configured")]
     #[case(json!({"channel_id": "C1"}), json!({"channels": ["C2", "C3"]}), "channel_id C1: accepted: those of [slack] channels: C2, C3")]
     fn a_place_that_is_never_told_is_refused(#[case] more: Value, #[case] config: Value, #[case] why: &str) {
         let refused = talk(more, config).unwrap_err();

@@ -527,7 +527,7 @@ impl Ledger {
         assert!(self.cancelled.is_none(), "it continues after a cancel");
         assert!(self.paused.is_none(), "it continues after a pause");
         assert!(!self.gave_up, "it continues though the agent gave up");
-        assert!(self.blocked < 2, "it continues though nobody but a person can help");
+        assert!(self.blocked < 2, "it continues though only a person can help");
         assert!(self.refunds < 3, "a fourth attempt after three refunds");
         assert!(self.limits.max_iterations.is_none_or(|cap| self.charged < cap), "it continues past its cap");
         let over = self.limits.max_duration.is_some_and(|all| self.active >= all.into());

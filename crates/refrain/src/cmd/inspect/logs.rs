@@ -49,8 +49,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
 fn of_plan(service: &Service, id: &LoopId, args: &Args) -> Result<ExitCode, RequestError> {
     for (is_given, flag) in [(args.follow, "--follow"), (args.iteration.is_some(), "--iteration")] {
         if is_given {
-            let error =
-                RequestError::usage(format!("{flag}: {id} is a plan; accepted: that with one of its loops"));
+            let error = RequestError::usage(format!("{flag}: {id} is a plan; use it with one of its loops"));
             return Err(error.hint(format!(
                 "refrain list --plan {id} names them; refrain watch {id} shows all as they go on"
             )));

@@ -35,7 +35,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let id = values::latest(&service, id, "refrain verify")?;
     let found = service.verify(&id, given.as_ref()).map_err(|error| match error {
         EngineError::IsPlan(id) => {
-            RequestError::usage(format!("--report: {id} is a plan; accepted: that with a loop"))
+            RequestError::usage(format!("--report: {id} is a plan; use it with a loop"))
                 .hint(format!("refrain list --plan {id} shows those of its tasks"))
         }
         error => error.into(),

@@ -371,7 +371,7 @@ fn spec(
     let name = agent.to_string();
     let chosen = Chosen { agent: Some(&name), command: false };
     let mut settings = service.settings(chosen, context.has_variables())?;
-    let why = "a session waits for no person: accepted: that with refrain start";
+    let why = "a session waits for no person; use it with refrain start";
     resolve::forget_approval(&mut settings, why).into_iter().for_each(out::tell_note);
     forget_limits(agent, &mut settings);
     // A session always has a promise.

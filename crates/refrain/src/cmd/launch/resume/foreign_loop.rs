@@ -174,9 +174,7 @@ fn set_task(
         }
         Prompt::Unsaid if mode.is_given() => {}
         Prompt::Unsaid => {
-            let error = format!(
-                "{file}: it does not say what the loop is to do; accepted then is --prompt-file FILE"
-            );
+            let error = format!("{file}: it does not say what the loop is to do; --prompt-file FILE says it");
             return Err(RequestError::usage(error));
         }
     }
