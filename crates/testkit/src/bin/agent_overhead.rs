@@ -96,7 +96,9 @@ impl OverheadProject {
 
     fn start(&self, iterations: u32) -> Invocation {
         let iterations = iterations.to_string();
-        let mut words = vec!["start", "--agent", self.real.agent.name(), "--max-iterations", &iterations];
+        // The model makes no progress, so the loop must not be stuck before its last iteration.
+        let limits = ["--max-iterations", &iterations, "--stuck-threshold", "100"];
+        let mut words = [&["start", "--agent", self.real.agent.name()], &limits[..]].concat();
         let extra: Vec<String> = self.real.extra.iter().map(|word| format!("--agent-arg={word}")).collect();
         words.extend(extra.iter().map(String::as_str));
         words.push(TASK);

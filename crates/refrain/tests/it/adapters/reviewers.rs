@@ -352,7 +352,7 @@ fn what_cannot_be_a_review_is_refused() {
     let worker = worker(&sandbox);
     write(&sandbox.project().join("empty.md"), " \n");
     for (more, said) in [
-        (vec!["--spec-gate", "none.md"], "--spec-gate none.md cannot be read as a specification"),
+        (vec!["--spec-gate", "none.md"], "none.md cannot be read as a specification"),
         (vec!["--spec-gate", "empty.md"], "it is empty"),
         (vec!["--spec-gate", "."], "it is no file"),
         (vec!["--reviewer", "codex"], "--spec-gate"),

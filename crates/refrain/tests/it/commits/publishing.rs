@@ -335,7 +335,7 @@ fn a_push_that_is_cut_off_is_looked_for_at_the_other_end() {
 #[test]
 fn where_a_person_is_needed_the_loop_parks_and_goes_on_from_there() {
     let cases: &[(&str, &str, &str, &str)] = &[
-        ("read-only", "push", "does not let us in", "have somebody grant the right to push"),
+        ("read-only", "push", "does not let us in", "ask an owner of the repository for the right to push"),
         ("declines", "push", "a hook declined the push", "mend what the hook objects to"),
         ("logged-out", "pr", "gh auth login", "log in to the forge"),
     ];

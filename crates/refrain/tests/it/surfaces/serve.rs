@@ -324,7 +324,7 @@ fn a_program_inside_an_attempt_gets_no_token() {
     let agent = sandbox.agent("agent", &script);
     sandbox.refrain(&["start", "Mend it.", "--command", &agent, "--name", "job", "--quiet"]).with_code(0);
     let said = sandbox.note("token");
-    let refused = "refrain: loop job cannot let anybody in from inside an attempt";
+    let refused = "refrain: loop job cannot open a server from inside an attempt";
     assert_eq!(said.matches(refused).count(), 2, "{said}");
     assert!(!sandbox.root().join("home/state/refrain/serve").exists(), "no token was made: {said}");
 }
