@@ -61,7 +61,7 @@ impl FromStr for Origin {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let all = [Self::Person, Self::Loop, Self::Judge];
-        all.into_iter().find(|it| it.as_str() == text).ok_or_else(|| format!("{text:?} is nobody"))
+        all.into_iter().find(|it| it.as_str() == text).ok_or_else(|| format!("{text:?} is not accepted"))
     }
 }
 

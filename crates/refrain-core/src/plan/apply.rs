@@ -167,7 +167,7 @@ impl PlanState {
                 self.replace_commits(commits)?;
             }
             PlanEvent::HandedOver { head: None, refused: None, .. } => {
-                return Err("nobody says why nothing was handed over");
+                return Err("no reason is recorded for what was not handed over");
             }
             PlanEvent::HandedOver { head: Some(head), rest, waves, .. } => {
                 self.follow(head, self.line.clone(), rest)?;

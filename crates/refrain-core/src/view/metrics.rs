@@ -70,7 +70,7 @@ const INCOMPLETE: &str = "1 if an agent was cut off, or did not report all: the 
 /// Usage only grows, unless loops are deleted: a scraper takes that for a new start from 0.
 fn used(text: &mut Text, series: &[(Series, Sum)]) {
     type Amount = fn(&Sum) -> Option<f64>;
-    #[expect(clippy::cast_precision_loss, reason = "nobody uses so much")]
+    #[expect(clippy::cast_precision_loss, reason = "no usage is so large")]
     let amounts: [(&str, &str, &[Label<'_>], Amount); 8] = [
         ("refrain_attempts_total", "Attempts that ended.", &[], |sum| Some(sum.attempts as f64)),
         ("refrain_attempts_without_cost_total", "Attempts that did not report their cost.", &[], |sum| {

@@ -87,7 +87,7 @@ pub struct Share {
 
 impl Share {
     /// As a number from 0 to 1.
-    #[expect(clippy::cast_precision_loss, reason = "nobody has so many loops")]
+    #[expect(clippy::cast_precision_loss, reason = "no user has so many loops")]
     pub fn ratio(self) -> f64 {
         self.loops as f64 / self.of.max(1) as f64
     }
@@ -352,7 +352,7 @@ impl Tally {
         let total = self.total.sum();
         let first = self.done.iter().filter(|charged| **charged <= 1).count() as u64;
         let completed = self.done.len() as u64;
-        #[expect(clippy::cast_precision_loss, reason = "nobody has so many loops")]
+        #[expect(clippy::cast_precision_loss, reason = "no user has so many loops")]
         let verified = self.verified as f64;
         Report {
             schema: SCHEMA,

@@ -20,7 +20,7 @@ use crate::git_steps::pool;
 pub(super) fn look(service: &Service, variables: bool) -> Vec<Diagnosis> {
     let (host, project) = (service.host(), service.project());
     let orphaned = slots::orphaned(&host.state_home);
-    let mut found: Vec<Diagnosis> = orphaned.into_iter().map(of_nobody).collect();
+    let mut found: Vec<Diagnosis> = orphaned.into_iter().map(without_project).collect();
     let all = pool::sized(project, &host.state_home);
     if all.is_empty() {
         return found;
@@ -74,7 +74,7 @@ fn held(service: &Service, slot: &Slot, repository: Option<&Arc<Repository>>) ->
     }
 }
 
-fn of_nobody((home, root): (Utf8PathBuf, Utf8PathBuf)) -> Diagnosis {
+fn without_project((home, root): (Utf8PathBuf, Utf8PathBuf)) -> Diagnosis {
     let found = format!("worktrees for tasks of {}, which is gone", printable(root.as_str()));
     let finding =
         Finding::warning(Subject::Worktrees, found, "refrain doctor --fix removes them, unless one is held");

@@ -208,7 +208,7 @@ fn note(began: Option<&Oid>, known: bool, left_out: Option<&[LeftOut]>, is_open:
     };
     let mut note = format!("{what}, against {from}.");
     if !known {
-        note.push_str(" What was changed there before it began is shown too: without gates and commits nobody took note of that.");
+        note.push_str(" What was changed there before it began is shown too: without gates and commits that state was not recorded.");
     }
     let left_out = left_out.unwrap_or_default();
     if !left_out.is_empty() {

@@ -152,8 +152,8 @@ impl Publisher<'_> {
                 halt(
                     Refusal::Conflict,
                     format!(
-                        "{} has a branch {} already, with commits that are not this loop's ({}): take it away there if nobody \
-                     needs it, or start the loop with another --branch-template",
+                        "{} has a branch {} already, with commits that are not this loop's ({}): take it away there if it is not \
+                     needed, or start the loop with another --branch-template",
                         upstream.remote,
                         upstream.branch,
                         theirs.short()
@@ -311,7 +311,7 @@ impl Publisher<'_> {
             Merged::Done { commit, .. } => Ok(PublishResult::Merged { commit }),
             Merged::HeadMoved { head } => halt(
                 Refusal::Conflict,
-                format!("somebody pushed {} to the branch, which no gate has seen", head.short()),
+                format!("{} was pushed to the branch, and no gate has checked it", head.short()),
             ),
             Merged::NotYet { said, .. } => {
                 Ok(PublishResult::Later { said: squeeze(&printable(&said)), until: None })
@@ -412,7 +412,7 @@ fn of_hindrance(hindered: &HandedOver) -> PublishResult {
             refused(Refusal::Other, format!("the branch is checked out in {by} too"))
         }
         HandedOver::InProgress(operation) => refused(Refusal::Other, format!("a {operation} is in progress")),
-        HandedOver::Diverged { .. } => refused(Refusal::Other, "somebody committed to the branch meanwhile"),
+        HandedOver::Diverged { .. } => refused(Refusal::Other, "the branch has new commits meanwhile"),
         HandedOver::IndexLocked => {
             PublishResult::Later { said: "git's index is locked".to_owned(), until: None }
         }

@@ -38,7 +38,7 @@ impl SlackWorkspace {
     fn permit(&self, request: &Request) -> Result<(), String> {
         if !self.hears(&request.channel) {
             let where_else = "`[slack] channels` of Refrain's configuration says where";
-            return Err(format!("Nobody is heard in this channel; {where_else}."));
+            return Err(format!("Refrain takes no commands in this channel; {where_else}."));
         }
         let (start, stop) =
             (self.config.may_start.contains(&request.user), self.config.may_stop.contains(&request.user));

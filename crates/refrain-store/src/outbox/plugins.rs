@@ -111,12 +111,12 @@ pub fn write(path: &Utf8Path, before: Option<&str>, text: &str) -> Result<(), Di
     if before.is_some() {
         let file = path.canonicalize_utf8().on("find", path)?;
         if !replace_atomic(&file, text.as_bytes(), is_current)? {
-            return Err(Error::other("somebody else changed it just now")).on("replace", path);
+            return Err(Error::other("another process changed it just now")).on("replace", path);
         }
     } else {
         make_dir(path.parent().unwrap_or(Utf8Path::new("/")))?;
         if !is_current() {
-            return Err(Error::other("somebody else made it just now")).on("write", path);
+            return Err(Error::other("another process made it just now")).on("write", path);
         }
         write_atomic(path, text.as_bytes())?;
     }

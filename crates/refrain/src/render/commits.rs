@@ -85,7 +85,8 @@ pub(crate) fn base(base: &Base, spec: &Spec) -> Vec<String> {
 pub(crate) fn settled(report: &CommitReport, git: &GitState) -> Vec<String> {
     let mut lines = Vec::new();
     // Changes made while no runner watched may come from the user or the agent.
-    let who = if git.mixed { "the agent, or somebody while the loop stood still," } else { "the agent" };
+    let who =
+        if git.mixed { "the agent, or another process while the loop stood still," } else { "the agent" };
     if let Some(lost) = &report.lost {
         lines.push(format!(
             "{who} took commits out of the history (a reset, a rebase, an amended commit); git branch rescue {lost} \

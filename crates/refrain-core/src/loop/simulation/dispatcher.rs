@@ -332,7 +332,7 @@ impl World {
                 self.assert_in_time(finished.exit);
                 self.swept_at = leaves.map(|ms| self.real + ms);
                 if leaves.is_some() {
-                    tally.add("agent", "left somebody behind");
+                    tally.add("agent", "left a process behind");
                 }
                 if !self.random.once_in(3) {
                     self.tree += 1;

@@ -124,7 +124,7 @@ impl World {
     }
 
     pub(super) fn start_gate(&mut self, place: usize, tally: &mut Tally) -> Result<(), Crash> {
-        assert!(self.agent.is_none() && self.gate.is_none(), "a gate beside somebody else");
+        assert!(self.agent.is_none() && self.gate.is_none(), "a gate beside another child");
         let good = u64::from(self.state.iteration) >= self.able_from;
         let hopeless = self.boasts || self.able_from == u64::MAX;
         let mut gate = Gate::sample(&mut self.random, place, self.real, (good, self.restless));

@@ -56,7 +56,7 @@ pub(super) const COVERED: &[(&str, &str, u64)] = &[
     ("agent", "stopped: budget", 50),
     ("agent", "stopped: sleeps until its provider works", 150),
     ("agent", "met a limit or an outage", 500),
-    ("agent", "left somebody behind", 500),
+    ("agent", "left a process behind", 500),
     ("loop", "ended while being swept", 50),
     ("agent", "claimed, but was stopped", 50),
     ("loop", "resumed", 1_000),

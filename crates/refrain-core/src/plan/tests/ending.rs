@@ -172,7 +172,7 @@ fn what_cannot_follow_is_refused_and_changes_nothing() {
         (
             &plan,
             PlanEvent::HandedOver { head: None, rest: vec![], waves: vec![], refused: None },
-            "nobody says why nothing was handed over",
+            "no reason is recorded for what was not handed over",
         ),
         (
             &plan,

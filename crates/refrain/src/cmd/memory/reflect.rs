@@ -21,7 +21,7 @@ pub(super) struct Args {
 pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     if service.settings(Chosen::default(), true)?.config.evolution.agent.is_none() {
-        let error = "nobody is to reflect on loops";
+        let error = "no agent is set to reflect on loops";
         return Err(
             RequestError::usage(error).hint("[evolution] of your config.toml says who: refrain docs memory")
         );

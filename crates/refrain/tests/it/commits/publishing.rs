@@ -375,7 +375,7 @@ fn reviews_that_are_required_and_branches_that_are_gone_park_it() {
     let agent = place.writer();
     place.start(&agent, "pr-merge", &["--gate", "true"]).with_code(14);
     let status = place.status();
-    assert!(status["reason"].as_str().unwrap().contains("somebody has to approve it"), "{status}");
+    assert!(status["reason"].as_str().unwrap().contains("a person has to approve it"), "{status}");
     place.forge.change(|world| world.review = Some("APPROVED"));
     place.refrain(&["resume", "job"]).with_code(0);
     assert_eq!(place.forge.done("merge"), 1);

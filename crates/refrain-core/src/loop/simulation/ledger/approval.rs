@@ -14,7 +14,7 @@ impl Approval {
     /// A person resumes the loop that ended like this, with this tree.
     pub(super) fn hear(&mut self, end: Option<End>, approved: Option<&Approved>, tree: Option<&Oid>) {
         if end != Some(End::Blocked { why: Blocked::Approval }) {
-            return assert_eq!(approved, None, "nobody was asked");
+            return assert_eq!(approved, None, "no approval was requested");
         }
         assert!(approved.is_none_or(|it| it.tree.as_ref() == tree), "they were asked about something else");
         self.given = approved.cloned();

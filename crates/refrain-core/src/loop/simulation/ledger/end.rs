@@ -34,7 +34,7 @@ impl Ledger {
                     // A claim that others' commits came over is proven again, and may be the gates' then.
                     _ if claim == ClaimSource::Gates && self.is_completed_by_gates() => claim,
                     Some(Last::Charged { claim: Some(made) }) => made,
-                    _ => panic!("nobody claimed"),
+                    _ => panic!("no agent claimed"),
                 };
                 assert_eq!(claim, made);
                 assert!(self.ends_by_claim(), "a claim ended it that ends nothing");
@@ -46,7 +46,7 @@ impl Ledger {
                 assert!(!differs, "what is committed is not proven");
                 self.outside.end(end, self.spec.git.workflow);
             }
-            End::Cancelled => assert!(self.cancelled.is_some(), "cancelled by nobody"),
+            End::Cancelled => assert!(self.cancelled.is_some(), "cancelled without a request"),
             End::IterationCap => {
                 assert_eq!(Some(self.charged), self.limits.max_iterations);
                 assert!(self.spec.until != Until::Count || self.spec.approval, "it did what was asked for");
@@ -55,10 +55,10 @@ impl Ledger {
             End::Stuck => {
                 assert!(self.kept, "its work is lost");
                 self.progress.assert_stuck(&self.spec, &self.failures());
-                assert!(!matches!(self.spec.stuck.answer, OnStuck::Ask), "nobody asked");
+                assert!(!matches!(self.spec.stuck.answer, OnStuck::Ask), "no person asked");
             }
             End::Blocked { why: Blocked::Stuck } => {
-                assert!(matches!(self.spec.stuck.answer, OnStuck::Ask), "nobody wants to be asked");
+                assert!(matches!(self.spec.stuck.answer, OnStuck::Ask), "the loop does not ask");
                 self.progress.assert_stuck(&self.spec, &self.failures());
             }
             End::Blocked { why: Blocked::GaveUp } => assert!(self.gave_up && self.kept, "nobody gave up"),
