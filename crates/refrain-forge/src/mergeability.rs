@@ -46,7 +46,7 @@ impl fmt::Display for MergeBlocker {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Merged {
+pub enum MergeOutcome {
     /// It is merged, by us or earlier by another user.
     Done {
         /// The merge commit; none if the forge does not report it.

@@ -202,9 +202,9 @@ mod tests {
 
     use super::*;
     use crate::agent::{Tokens, Usage, Usd};
-    use crate::event::{Blocked, ClaimSource, End};
+    use crate::event::{BlockReason, ClaimSource, End};
     use crate::spec::AgentKind;
-    use crate::view::usage::{Spent, Tally};
+    use crate::view::usage::{Tally, UsageRecord};
 
     fn tally(by: GroupBy, model: &str) -> Tally {
         let mut tally = Tally::new(by, TimeZone::UTC).in_series();
@@ -213,10 +213,10 @@ mod tests {
             let at = "2026-11-20T23:30:00Z".parse().unwrap();
             let usage = Usage::of_run(Some(tokens), cost, true);
             let (project, agent, pool) = ("/p".to_owned(), AgentKind::Claude, model.clone());
-            tally.spend(&Spent { of, project, agent, model, pool, at, usage });
+            tally.spend(&UsageRecord { of, project, agent, model, pool, at, usage });
         }
         tally.stop(End::Completed { claim: ClaimSource::Promise }, 1, true);
-        tally.stop(End::Blocked { why: Blocked::Login }, 2, false);
+        tally.stop(End::Blocked { why: BlockReason::Login }, 2, false);
         tally
     }
 

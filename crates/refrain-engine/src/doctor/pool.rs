@@ -8,7 +8,7 @@ use refrain_agents::environment;
 use refrain_core::text::printable;
 use refrain_core::view::checkup::{Finding, Subject};
 use refrain_git::Repository;
-use refrain_store::config::{Chosen, keys::Worktrees};
+use refrain_store::config::{AgentChoice, keys::Worktrees};
 use refrain_store::project::pool::{self as slots, SlotEntry as Slot};
 
 use super::cure::{Cure, Diagnosis};
@@ -30,7 +30,7 @@ pub(super) fn look(service: &Service, variables: bool) -> Vec<Diagnosis> {
     for slot in all.iter().filter(|slot| !slot.found.held.is_empty()) {
         found.push(held(service, &slot.found, repository.as_ref()));
     }
-    let budget = service.settings(Chosen::default(), variables);
+    let budget = service.settings(AgentChoice::default(), variables);
     let budget = budget.map_or(Worktrees::DISK_BUDGET, |settings| settings.config.worktrees.disk_budget());
     let (unused, used) = (pool::unused(&all), all.iter().filter(|slot| slot.found.is_taken).count());
     let told = format!("{} for tasks, {used} used now; the others take {}", all.len(), size(unused));

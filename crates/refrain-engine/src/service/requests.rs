@@ -15,7 +15,7 @@ use refrain_proc::sweep::{self, Mark, sweep};
 use refrain_store::disk::notice::Notice;
 use refrain_store::journal::{self, Durability};
 use refrain_store::project::inbox;
-use refrain_store::{Claimed, Journal, LoopDir, Project, Request, RunnerLock, WorktreeLock};
+use refrain_store::{ClaimOutcome, Journal, LoopDir, Project, Request, RunnerLock, WorktreeLock};
 
 use crate::driver::liveness::{is_session_alive, is_stopped};
 use crate::driver::recovery;
@@ -270,12 +270,12 @@ fn finish_if_asked(journal: &mut Journal, host: &Host) -> Result<(), EngineError
 fn release(journal: &Journal, host: &Host) -> Result<Option<String>, EngineError> {
     let spec = &journal.state().spec;
     let by = match WorktreeLock::claim(&Project::find(&spec.project)?, &spec.worktree, false)? {
-        Claimed::Alone(_lock) | Claimed::Beside(_lock, _) => {
+        ClaimOutcome::Alone(_lock) | ClaimOutcome::Beside(_lock, _) => {
             let env = environment::of_git(spec, host.env.iter().cloned());
             let open = |folder: &Utf8Path| repository::open(folder, &env, spec);
             return Ok(repository::release(journal.state(), journal.dir(), open, |error| chain(error)));
         }
-        Claimed::Refused(by) => by,
+        ClaimOutcome::Refused(by) => by,
     };
     Ok(Some(match by.as_slice() {
         [] => "another loop works in it".to_owned(),

@@ -17,7 +17,7 @@ use crate::{DiskError, OnPath, make_dir, write_atomic};
 const LARGEST: u64 = 16 << 20;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Installed {
+pub struct InstalledFiles {
     #[serde(default)]
     pub files: BTreeMap<Utf8PathBuf, OwnFile>,
     /// What is ours in files of the person's.
@@ -51,7 +51,7 @@ pub struct OwnSettings {
     pub splices: Vec<Splice>,
 }
 
-impl Installed {
+impl InstalledFiles {
     /// What is noted in this folder.
     /// Errors: [`DiskError`] if it cannot be read or understood: to write it anew would lose what is noted there.
     pub fn read(folder: &Utf8Path) -> Result<Self, DiskError> {

@@ -1,6 +1,6 @@
 //! Texts about what a loop did in its repository.
 
-use refrain_core::git::{Base, Checkout, CommitReport, CommitResult, LeftOutReason, Skipped, Workflow};
+use refrain_core::git::{Base, Checkout, CommitReport, CommitResult, LeftOutReason, SkipReason, Workflow};
 use refrain_core::r#loop::{GitState, LoopState};
 use refrain_core::spec::Spec;
 use refrain_core::view::Status;
@@ -117,7 +117,7 @@ pub(crate) fn settled(report: &CommitReport, git: &GitState) -> Vec<String> {
     }
     match &report.result {
         CommitResult::Made { commit, .. } => lines.push(format!("committed {}", commit.short())),
-        CommitResult::Skipped(Skipped::Nothing) => {}
+        CommitResult::Skipped(SkipReason::Nothing) => {}
         CommitResult::Skipped(why) => lines.push(format!("not committed: {why}")),
     }
     let left_out = &git.newly_left_out;

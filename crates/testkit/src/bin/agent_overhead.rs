@@ -48,7 +48,7 @@ fn main() -> ExitCode {
         println!("{}", json!({ "not_installed": agent.version() }));
         return ExitCode::SUCCESS;
     }
-    let recorded = Recorded::make(&refrain, agent);
+    let recorded = RecordedCall::make(&refrain, agent);
     for round in 0..rounds {
         let mut took = [Durations { wall: f64::NAN, cpu: f64::NAN }; 3];
         for turn in 0..took.len() {
@@ -114,7 +114,7 @@ impl OverheadProject {
         self.per_run(took, runs)
     }
 
-    fn bare(&self, recorded: &Recorded, runs: u32) -> Durations {
+    fn bare(&self, recorded: &RecordedCall, runs: u32) -> Durations {
         write(&self.sandbox.project().join(STDIN), &recorded.stdin);
         let own = std::env::current_exe().expect("Linux says");
         let number = runs.to_string();
@@ -135,7 +135,7 @@ impl OverheadProject {
     }
 }
 
-struct Recorded {
+struct RecordedCall {
     args: Vec<String>,
     env: Vec<(String, String)>,
     stdin: String,
@@ -144,7 +144,7 @@ struct Recorded {
     url: String,
 }
 
-impl Recorded {
+impl RecordedCall {
     fn make(refrain: &str, agent: Agent) -> Self {
         let place = OverheadProject::new(refrain, agent);
         let path = |real: &Real| {

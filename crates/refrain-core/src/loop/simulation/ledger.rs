@@ -14,7 +14,7 @@ use jiff::Timestamp;
 
 use crate::agent::{AgentReport, FaultKind};
 use crate::event::{
-    Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, Record, StopReason, Urgency,
+    Ask, AttemptFinished, BlockReason, ClaimSource, End, Event, Exit, Record, StopReason, Urgency,
 };
 use crate::gate::{GateName, GateSpec, Verdict};
 use crate::git::{CommitResult, Effect, Oid, PublishResult};
@@ -64,7 +64,7 @@ pub(super) struct Ledger {
     /// The last result of each gate: whether it passed, and on which tree.
     words: BTreeMap<GateName, (bool, Option<Oid>)>,
     /// Gates that could not run.
-    missing: success::Missing,
+    missing: success::MissingCommands,
     committed: Option<Oid>,
     released: bool,
     /// The critic in flight: since when, and why it is stopped.
@@ -487,7 +487,7 @@ impl Ledger {
                 assert!(self.cancelled.is_none(), "resumed after a cancel");
                 assert!(self.flight.is_none(), "an attempt is not settled");
                 let end = self.ended.take();
-                if matches!(end, Some(End::Stuck | End::Blocked { why: Blocked::Stuck })) {
+                if matches!(end, Some(End::Stuck | End::Blocked { why: BlockReason::Stuck })) {
                     self.progress.forget();
                 }
                 self.approval.hear(end, approved.as_ref(), self.tree.as_ref());

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use rstest::rstest;
 use serde_json::json;
-use testkit::{CannedResponse, Received, Receiver, Run, Sandbox};
+use testkit::{CannedResponse, ReceivedRequest, Receiver, Run, Sandbox};
 
 use crate::{CLAIM, sandbox};
 
@@ -36,8 +36,8 @@ fn run(sandbox: &Sandbox, name: &str, script: &str) -> Run {
 }
 
 /// The loop and its status, of each that came.
-fn told(received: &[Received]) -> Vec<(String, String)> {
-    let word = |it: &Received, key: &str| it.json[key].as_str().unwrap_or_default().to_owned();
+fn told(received: &[ReceivedRequest]) -> Vec<(String, String)> {
+    let word = |it: &ReceivedRequest, key: &str| it.json[key].as_str().unwrap_or_default().to_owned();
     received.iter().map(|it| (word(it, "id"), word(it, "status"))).collect()
 }
 

@@ -1,5 +1,5 @@
 use super::{Last, Ledger};
-use crate::event::{Blocked, ClaimSource, End, Urgency};
+use crate::event::{BlockReason, ClaimSource, End, Urgency};
 use crate::git::Oid;
 use crate::spec::{OnStuck, Until};
 
@@ -57,50 +57,56 @@ impl Ledger {
                 self.progress.assert_stuck(&self.spec, &self.failures());
                 assert!(!matches!(self.spec.stuck.answer, OnStuck::Ask), "no person asked");
             }
-            End::Blocked { why: Blocked::Stuck } => {
+            End::Blocked { why: BlockReason::Stuck } => {
                 assert!(matches!(self.spec.stuck.answer, OnStuck::Ask), "the loop does not ask");
                 self.progress.assert_stuck(&self.spec, &self.failures());
             }
-            End::Blocked { why: Blocked::GaveUp } => assert!(self.gave_up && self.kept, "nobody gave up"),
-            End::Blocked { why: Blocked::Approval } => {
+            End::Blocked { why: BlockReason::GaveUp } => assert!(self.gave_up && self.kept, "nobody gave up"),
+            End::Blocked { why: BlockReason::Approval } => {
                 let is_claimed = self.claims() || self.is_counted();
                 assert!(self.spec.approval && is_claimed && self.ends_by_claim(), "nobody is to be asked");
                 self.assert_proven();
                 let is_given = self.approval.is_given(self.tree.as_ref(), self.iteration);
                 assert!(!is_given, "they said so already");
             }
-            End::Blocked { why: Blocked::StateFile } => assert!(self.blocked >= 2, "it had no second try"),
+            End::Blocked { why: BlockReason::StateFile } => {
+                assert!(self.blocked >= 2, "it had no second try")
+            }
             End::TimedOut => {
                 assert!(self.active >= self.limits.max_duration.expect("a limit").into());
                 assert!(self.kept || !self.spec.keep_failed || self.charged == 0, "its work is lost");
             }
-            End::Blocked { why: Blocked::Refunds } => assert_eq!(self.refunds, 3),
-            End::Blocked { why: Blocked::Publish } => assert!(self.spec.git.workflow.publishes()),
-            End::Blocked { why: Blocked::Churn } => assert_eq!(self.instant_failures, 3),
-            End::Blocked { why: Blocked::AgentMissing } => {
+            End::Blocked { why: BlockReason::Refunds } => assert_eq!(self.refunds, 3),
+            End::Blocked { why: BlockReason::Publish } => assert!(self.spec.git.workflow.publishes()),
+            End::Blocked { why: BlockReason::Churn } => assert_eq!(self.instant_failures, 3),
+            End::Blocked { why: BlockReason::AgentMissing } => {
                 assert!(matches!(self.last, Some(Last::CouldNotStart)));
             }
-            End::Blocked { why: Blocked::GateMissing } => {
+            End::Blocked { why: BlockReason::GateMissing } => {
                 let begins = self.iteration == 0 && self.charged == 0 && self.tokens == 0;
                 assert!(begins && self.spec.gates_must_run && !self.missing.is_none(), "no gate is missing");
             }
             End::BudgetExceeded { .. } => assert!(self.tokens >= self.limits.max_tokens.expect("a cap")),
-            End::Blocked { why: Blocked::Limit | Blocked::Outage } => {
+            End::Blocked { why: BlockReason::Limit | BlockReason::Outage } => {
                 assert!(matches!(self.last, Some(Last::Provider)));
             }
-            End::Blocked { why: Blocked::Login } => assert!(matches!(self.last, Some(Last::NeedsAPerson))),
+            End::Blocked { why: BlockReason::Login } => {
+                assert!(matches!(self.last, Some(Last::NeedsAPerson)))
+            }
             End::Blocked {
                 why:
-                    Blocked::Credit
-                    | Blocked::Forbidden
-                    | Blocked::Model
-                    | Blocked::Setup
-                    | Blocked::Session
-                    | Blocked::CostUnknown
-                    | Blocked::Repository
-                    | Blocked::Idle,
+                    BlockReason::Credit
+                    | BlockReason::Forbidden
+                    | BlockReason::Model
+                    | BlockReason::Setup
+                    | BlockReason::Session
+                    | BlockReason::CostUnknown
+                    | BlockReason::Repository
+                    | BlockReason::Idle,
             } => panic!("no agent here needs that"),
-            End::Blocked { why: Blocked::OutputLost } => assert!(matches!(self.last, Some(Last::DiskFull))),
+            End::Blocked { why: BlockReason::OutputLost } => {
+                assert!(matches!(self.last, Some(Last::DiskFull)))
+            }
             End::Paused => assert!(self.paused.is_some(), "paused by nobody"),
         }
         (self.ended, self.waiting) = (Some(end), false);
