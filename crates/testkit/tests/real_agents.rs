@@ -107,7 +107,7 @@ fn hangs_until_killed(agent: Agent, script: Turn) {
     bench.model.wait_until("the program to be gone", |all| {
         all.iter().filter(|request| request.is_main()).all(|request| request.ending == ConnectionEnd::Left)
     });
-    bench.sandbox.nobody_survives();
+    bench.sandbox.no_process_is_left();
 }
 
 /// Each by a lane of its own, and neither answered before both have asked.

@@ -46,7 +46,7 @@ fn does_the_main_job(agent: Agent) {
     session.signal_group(Signal::KILL);
     let killed = session.wait().with_code(128 + 9);
     assert!(killed.has_line("[loop job iteration 2/5]"), "{}", killed.stdout);
-    bench.sandbox.nobody_survives();
+    bench.sandbox.no_process_is_left();
     let crashed = bench.status();
     assert_eq!((&crashed["status"], &crashed["charged"]), (&json!("crashed"), &json!(1)), "{crashed:#}");
     assert_eq!(bench.file("notes.txt"), "begun\n");

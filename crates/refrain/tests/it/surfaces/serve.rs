@@ -95,7 +95,7 @@ fn a_loop_is_started_seen_steered_and_stopped_and_outlives_the_server() {
     served.posts(&format!("{job}/archive"), json!({})).with_status(200);
     served.posts(&format!("{job}/resume"), json!({})).with_status(409).says("cancelled");
     served.ends();
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[test]

@@ -417,5 +417,5 @@ fn what_can_be_done_is_done_wherever_it_is_asked_for() {
     let world = World::new(&["cli", "api", "tool", "tune-cli", "tune-api", "tune-page"]);
     TABLE.iter().filter(|row| row.acts).for_each(|row| (row.does)(&world, row));
     world.served.ends();
-    world.sandbox.nobody_survives();
+    world.sandbox.no_process_is_left();
 }
