@@ -303,6 +303,9 @@ impl From<EngineError> for RequestError {
             EngineError::Git(_) => (Code::Failed, None),
             EngineError::TaskGone(_) => (Code::NotFound, None),
             EngineError::UntrustedCommand(_) => (Code::Refused, None),
+            EngineError::NoSigningKey(_) => {
+                (Code::Failed, words("set XDG_STATE_HOME to a folder that you may write to"))
+            }
             EngineError::SlotTaken(_)
             | EngineError::SlotHeld(..)
             | EngineError::WorkGone { .. }
@@ -324,6 +327,7 @@ impl From<EngineError> for RequestError {
                 error,
                 EngineError::Journal(_)
                     | EngineError::Disk(_)
+                    | EngineError::NoSigningKey(_)
                     | EngineError::Catalog(_)
                     | EngineError::Ledger(_)
                     | EngineError::Process(..)

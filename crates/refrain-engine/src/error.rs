@@ -173,6 +173,9 @@ pub enum EngineError {
     Tasks(#[from] TasksError),
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// Without a key no end of a loop is signed, and what is not signed is not verified.
+    #[error("the key that signs loops cannot be made")]
+    NoSigningKey(#[source] DiskError),
     #[error(transparent)]
     Disk(#[from] DiskError),
 }

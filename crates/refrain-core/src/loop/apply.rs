@@ -493,7 +493,7 @@ impl Machine for LoopState {
     }
 
     fn judge(&self, records: &[SignedRecord]) -> Signatures {
-        Signatures::of(records, self.ended.is_some())
+        Signatures::of(records, self.ended.is_some(), self.format)
     }
 
     fn event(shared: SharedEvent) -> Event {

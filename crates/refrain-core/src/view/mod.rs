@@ -29,7 +29,7 @@ use crate::event::{ClaimSource, End, WaitKind};
 use crate::ids::LoopId;
 use crate::r#loop::{Attempt, LoopState};
 use crate::plan::TaskRef;
-use crate::signature::Objection;
+use crate::signature::Remedy;
 use crate::spec::{AgentKind, Limits};
 
 pub use group::Group;
@@ -413,7 +413,7 @@ fn word(state: &LoopState, alive: Option<bool>) -> StatusWord {
 
 /// Whether it has an end, or an approval, that no key signed although its start is signed.
 fn is_forged(state: &LoopState) -> bool {
-    state.signatures.objection().is_some_and(Objection::is_forged)
+    state.signatures.objection().is_some_and(|objection| objection.remedy() == Remedy::SetAside)
 }
 
 impl From<End> for StatusWord {

@@ -119,6 +119,7 @@ impl Service {
         dir: LoopDir,
         started: S::Event,
     ) -> Result<Option<(Journal<S>, RunnerLock)>, EngineError> {
+        self.host.signing().require_key().map_err(EngineError::NoSigningKey)?;
         // The lock first: what exists and is not locked could be taken over by another process.
         let Some(lock) = RunnerLock::claim(&dir)? else { return Ok(None) };
         match Journal::create_signed(dir, started, now(), self.host.signing()) {

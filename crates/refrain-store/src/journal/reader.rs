@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use camino::Utf8PathBuf;
 use jiff::Timestamp;
-use refrain_core::signature::{PublicKey, Signature, Signatures, SignedKind};
+use refrain_core::signature::{PublicKey, Remedy, Signature, Signatures, SignedKind};
 use refrain_core::spec::Spec;
 use refrain_core::{Event, LoopState, Machine, Record};
 use serde::Deserialize;
@@ -120,7 +120,7 @@ impl<S> Snapshot<S> {
     /// Where the first record begins, in bytes, that should be signed and has no signature; with the last result that
     /// it is based on.
     pub(super) fn forged_from(&self, signatures: &Signatures) -> Option<u64> {
-        let objection = signatures.objection().filter(|objection| objection.is_forged())?;
+        let objection = signatures.objection().filter(|objection| objection.remedy() == Remedy::SetAside)?;
         self.signed.iter().find(|line| line.seq == objection.seq).map(|line| line.at)
     }
 }
