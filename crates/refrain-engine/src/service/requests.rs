@@ -264,7 +264,8 @@ fn release(journal: &Journal, host: &Host) -> Result<Option<String>, EngineError
     let by = match WorktreeLock::claim(&Project::find(&spec.project)?, &spec.worktree, false)? {
         Claimed::Alone(_lock) | Claimed::Beside(_lock, _) => {
             let env = environment::of_git(spec, host.env.iter().cloned());
-            let open = |folder: &Utf8Path| repository::open(folder, &env, spec);
+            let open =
+                |folder: &Utf8Path| repository::open_in_sandbox(folder, &env, (host, spec, journal.dir()));
             return Ok(repository::release(journal.state(), journal.dir(), open, |error| chain(error)));
         }
         Claimed::Refused(by) => by,
