@@ -142,7 +142,8 @@ struct Content {
 
 /// The content of the loop's worktree, of which neither a file nor the index is changed.
 fn content(service: &Service, spec: &Spec, dir: &LoopDir) -> Result<Content, EngineError> {
-    let there = repository::open(&spec.worktree, &marked(&service.host.env, spec), spec)?;
+    let env = marked(&service.host.env, spec);
+    let there = repository::open_in_sandbox(&spec.worktree, &env, (&service.host, spec, dir))?;
     let found = there.survey()?;
     if let Some(operation) = found.operation {
         return Err(EngineError::InProgress { operation, worktree: spec.worktree.clone() });
