@@ -218,7 +218,7 @@ impl From<EngineError> for RequestError {
             EngineError::Refused {
                 why: refrain_core::Refusal::Final(_),
                 id,
-                what: LoopRequest::Pause | LoopRequest::Steer | LoopRequest::AllowHost,
+                what: LoopRequest::Pause | LoopRequest::Steer | LoopRequest::TakeBack | LoopRequest::AllowHost,
             } => {
                 (Code::Refused, text(format!("nothing was changed; refrain status {id} shows how it ended")))
             }
@@ -297,6 +297,9 @@ impl From<EngineError> for RequestError {
             | EngineError::InProgress { .. }
             | EngineError::TasksTaken { .. }
             | EngineError::Refused { why: refrain_core::Refusal::NotALoop, .. } => (Code::Refused, None),
+            EngineError::Refused { why: refrain_core::Refusal::NotQueued, id, .. } => {
+                (Code::Refused, text(format!("refrain status {id} lists what can be taken back as queued")))
+            }
             EngineError::Refused { why: refrain_core::Refusal::NoSandbox, .. } => {
                 (Code::Refused, words("it reaches every host that you reach"))
             }

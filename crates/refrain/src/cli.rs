@@ -197,6 +197,10 @@ enum LoopVerb {
     Cancel(cmd::control::cancel::Args),
     /// Add a text to the next prompt of a loop, or of all agents of a plan
     Steer(cmd::control::steer::Args),
+    /// Take back a text, a pause or a cancel that has had no effect yet
+    ///
+    /// A text can be taken back until a prompt has it, a pause or a cancel until the iteration has ended.
+    TakeBack(cmd::control::take_back::Args),
     /// Change what the sandbox of a loop allows
     Sandbox(cmd::control::sandbox::Args),
     /// Archive a stopped loop and free its name; resume brings it back
@@ -360,6 +364,7 @@ impl LoopVerb {
             Self::Pause(_) => Action::Pause,
             Self::Cancel(args) => args.action(),
             Self::Steer(_) => Action::Steer,
+            Self::TakeBack(_) => Action::TakeBack,
             Self::Sandbox(_) => Action::AllowHost,
             Self::Archive(_) => Action::Archive,
             Self::Status(_)
@@ -404,6 +409,7 @@ fn execute_loop(context: &Context, verb: LoopVerb) -> Result<ExitCode, RequestEr
         LoopVerb::Pause(args) => cmd::control::pause::run(context, &args),
         LoopVerb::Cancel(args) => cmd::control::cancel::run(context, &args),
         LoopVerb::Steer(args) => cmd::control::steer::run(context, &args),
+        LoopVerb::TakeBack(args) => cmd::control::take_back::run(context, &args),
         LoopVerb::Sandbox(args) => cmd::control::sandbox::run(context, &args),
         LoopVerb::Archive(args) => cmd::control::archive::run(context, &args),
         LoopVerb::Verify(args) => cmd::inspect::verify::run(context, &args),

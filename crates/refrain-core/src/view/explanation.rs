@@ -111,6 +111,7 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
             | Refusal::Stopped(_)
             | Refusal::NotALoop
             | Refusal::NoSandbox
+            | Refusal::NotQueued
             | Refusal::Moved { .. }
             | Refusal::Immovable(_)
             | Refusal::NotAsked(_)

@@ -65,6 +65,8 @@ pub struct Config {
     pub evolution: Evolution,
     /// Where telemetry is sent.
     pub telemetry: Telemetry,
+    /// How `refrain top` looks.
+    pub top: Top,
     /// What loops may cost together.
     pub budget: Budget,
     /// Whose signatures are believed; only in the user's own file.
@@ -402,6 +404,28 @@ pub struct Telemetry {
     /// A collector of OpenTelemetry that takes traces over HTTP, where `OTEL_EXPORTER_OTLP_ENDPOINT` names none: a URL of
     /// http or https, like "http://localhost:4318".
     pub endpoint: Option<String>,
+}
+
+/// `[top]`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
+pub struct Top {
+    /// The background that its colours are for.
+    #[schemars(extend("default" = "auto"))]
+    pub theme: Theme,
+}
+
+/// The background of a terminal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Theme {
+    /// As the terminal says with `COLORFGBG`; dark if it does not.
+    #[default]
+    Auto,
+    /// A dark one.
+    Dark,
+    /// A light one.
+    Light,
 }
 
 /// Where a notification is shown.

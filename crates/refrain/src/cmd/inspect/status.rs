@@ -3,8 +3,8 @@ use std::process::ExitCode;
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
-use refrain_core::formats::mirror::{ForeignLoop, LoopPhase, PromiseWords};
-use refrain_core::r#loop::Outcome;
+use refrain_core::formats::mirror::{ForeignLoop, LoopPhase, Promised};
+use refrain_core::r#loop::{Outcome, QueuedRequest};
 use refrain_core::spec::Millis;
 use refrain_core::text::{cut, printable, squeeze};
 use refrain_core::view::{Status, Tone};
@@ -107,6 +107,13 @@ fn last_failure(service: &Service, status: &Status) -> Option<String> {
     Some(format!("gate {}{end}", gate.name))
 }
 
+/// The requests that can be taken back, each with its name.
+fn queued(status: &Status) -> String {
+    let take_back =
+        |it: &QueuedRequest| format!("{it} (refrain take-back {} {})", status.id, it.request.as_str());
+    status.queued.iter().map(take_back).collect::<Vec<_>>().join("; ")
+}
+
 /// One fact a line: first what matters to a person, then the rest.
 fn text(
     status: &Status,
@@ -122,6 +129,7 @@ fn text(
         Row::prose("status", format!("{}: {}", status.status.as_str(), status.reason)),
         Row::prose("question", status.question.clone().unwrap_or_default()).with_tone(Tone::Attention),
         Row::exact("next", status.needs.clone().unwrap_or_default()),
+        Row::prose("queued", queued(status)),
         Row::exact("verified", phrase::label(status.verification()).to_owned()).with_tone(status.tone()),
         Row::prose("goal", cut(&squeeze(goal), GOAL).into_owned()),
         Row::prose("failed", failure.unwrap_or_default()),
