@@ -47,7 +47,7 @@ pub enum Takeover {
 
 /// Why a loop is not taken over.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotTaken {
+pub enum TakeOverRefusal {
     #[error("it is here already")]
     Here,
     #[error("that remote does not have it")]
@@ -80,33 +80,37 @@ pub fn take_over(
     remote: &str,
     there: Option<&RemoteLoop>,
     own: &[Oid],
-) -> Result<Takeover, NotTaken> {
+) -> Result<Takeover, TakeOverRefusal> {
     let departure = match here {
         Some(here) if here.is_leaving(remote, there) => return Ok(Takeover::FinishDeparture),
-        Some(here) => Some(here.departure.as_ref().ok_or(NotTaken::Here)?),
+        Some(here) => Some(here.departure.as_ref().ok_or(TakeOverRefusal::Here)?),
         None => None,
     };
-    let there = there.ok_or(NotTaken::Missing)?;
+    let there = there.ok_or(TakeOverRefusal::Missing)?;
     if let Some(departure) = departure.filter(|departure| departure.fence > there.fence) {
-        return Err(NotTaken::Stale(departure.to.clone()));
+        return Err(TakeOverRefusal::Stale(departure.to.clone()));
     }
     match &there.holder {
         None => Ok(Takeover::Claim { fence: there.fence + 1 }),
         Some(_) if own.contains(&there.commit) => Ok(Takeover::Continue { fence: there.fence }),
-        Some(holder) => Err(NotTaken::Claimed(holder.clone())),
+        Some(holder) => Err(TakeOverRefusal::Claimed(holder.clone())),
     }
 }
 
 /// What to do to take a loop over under a fence; nothing if the remote does not have the loop yet. `own` are the commits
 /// with which this machine has tried to claim it.
-pub fn take_lease(there: Option<&RemoteLoop>, fence: u64, own: &[Oid]) -> Result<Option<Takeover>, NotTaken> {
+pub fn take_lease(
+    there: Option<&RemoteLoop>,
+    fence: u64,
+    own: &[Oid],
+) -> Result<Option<Takeover>, TakeOverRefusal> {
     match there {
         None => Ok(None),
         Some(there) if there.fence < fence => Ok(Some(Takeover::Claim { fence })),
         Some(there) if there.fence == fence && own.contains(&there.commit) => {
             Ok(Some(Takeover::Continue { fence }))
         }
-        Some(there) => Err(NotTaken::Fenced { there: there.fence, own: fence }),
+        Some(there) => Err(TakeOverRefusal::Fenced { there: there.fence, own: fence }),
     }
 }
 

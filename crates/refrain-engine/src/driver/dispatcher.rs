@@ -15,7 +15,7 @@ use refrain_agents::environment;
 use refrain_core::agent::Usage;
 use refrain_core::event::{Event, Identity};
 use refrain_core::git::{CommitReport, CommitResult};
-use refrain_core::r#loop::Retrying;
+use refrain_core::r#loop::ProviderRetry;
 use refrain_core::work::WorkDigest;
 use refrain_core::{ChildId, LoopState, Step};
 use refrain_git::Cancel;
@@ -30,7 +30,7 @@ use crate::child::supervisor_handle::SupervisorHandle;
 use crate::driver::account::{self, Account};
 use crate::driver::budget::BudgetReservation;
 use crate::driver::input::Driver;
-use crate::driver::lease::{HeldLease, Lease, Stop};
+use crate::driver::lease::{Lease, LeaseState, Stop};
 use crate::driver::locks::RunnerLocks;
 use crate::driver::runner::Runner;
 use crate::driver::signals::Signals;
@@ -57,7 +57,7 @@ pub(super) struct Flight {
     meter: Arc<Meter>,
     used: Usage,
     /// Its program waits for its provider by itself.
-    retrying: Option<Retrying>,
+    retrying: Option<ProviderRetry>,
     /// What it prints cannot be kept any more.
     output_lost: bool,
 }
@@ -81,7 +81,7 @@ pub(crate) struct Drive<'a> {
     reservation: Option<BudgetReservation>,
     pub(super) flight: Option<Flight>,
     files: SharedFiles,
-    pub(super) lease: Option<HeldLease>,
+    pub(super) lease: Option<LeaseState>,
 }
 
 impl<'a> Drive<'a> {
@@ -125,7 +125,7 @@ impl<'a> Drive<'a> {
             ready: None,
             steps: [None; 2],
             files: SharedFiles::default(),
-            lease: lease.map(HeldLease::new),
+            lease: lease.map(LeaseState::new),
         };
         drive.account = drive.own_account();
         let state = drive.driver.journal.state();
@@ -362,7 +362,7 @@ impl<'a> Drive<'a> {
 }
 
 /// Returns when the lease asks the drive to end after the iteration.
-async fn drained(lease: &mut Option<HeldLease>) {
+async fn drained(lease: &mut Option<LeaseState>) {
     match lease {
         Some(lease) => lease.drained().await,
         None => std::future::pending().await,

@@ -6,8 +6,8 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use refrain_core::event::{Blocked, End};
-use refrain_core::r#loop::NotTaken;
+use refrain_core::event::{BlockReason, End};
+use refrain_core::r#loop::TakeOverRefusal;
 use refrain_core::view::{self, Alive};
 use refrain_core::{LoopState, Step};
 use refrain_proc::keeper::StopLadder;
@@ -82,13 +82,13 @@ pub(super) enum Stop {
 }
 
 /// A lease, and how replication goes.
-pub(super) struct HeldLease {
+pub(super) struct LeaseState {
     lease: Lease,
     tried: Instant,
     failing_since: Option<Instant>,
 }
 
-impl HeldLease {
+impl LeaseState {
     pub(super) fn new(lease: Lease) -> Self {
         Self { lease, tried: Instant::now(), failing_since: None }
     }
@@ -132,13 +132,15 @@ impl EngineError {
 
 impl From<EngineError> for DriveEnd {
     fn from(error: EngineError) -> Self {
-        match error {
+        let is_fenced = matches!(
+            error,
             EngineError::Journal(JournalError::Unreplicated(Unreplicated::Fenced))
-            | EngineError::Move { why: MoveError::NotTaken { why: NotTaken::Fenced { .. }, .. }, .. } => {
-                Self::Fenced
-            }
-            error => Self::Unable(chain(&error)),
-        }
+                | EngineError::Move {
+                    why: MoveError::NotTaken { why: TakeOverRefusal::Fenced { .. }, .. },
+                    ..
+                }
+        );
+        if is_fenced { Self::Fenced } else { Self::Unable(chain(&error)) }
     }
 }
 
@@ -169,13 +171,13 @@ impl Runner {
 impl Drive<'_> {
     /// Whether the lease lets the drive go on.
     pub(super) fn check_lease(&self) -> Option<Stop> {
-        let is_over = self.lease.as_ref().is_some_and(HeldLease::is_over);
+        let is_over = self.lease.as_ref().is_some_and(LeaseState::is_over);
         is_over.then_some(Stop::Leaves(DriveEnd::Lapsed))
     }
 
     /// Whether this step is not for this machine.
     pub(super) fn leaves(&self, step: Step, now: Timestamp) -> Option<Stop> {
-        let HeldLease { lease, .. } = self.lease.as_ref()?;
+        let LeaseState { lease, .. } = self.lease.as_ref()?;
         let (state, is_drained) = (self.driver.journal.state(), *lease.drain.borrow());
         let end = match step {
             Step::Finish(End::Blocked { why }) if why.is_of_machine() => unable(state, why),
@@ -299,7 +301,7 @@ impl Drive<'_> {
     }
 }
 
-fn unable(state: &LoopState, why: Blocked) -> DriveEnd {
+fn unable(state: &LoopState, why: BlockReason) -> DriveEnd {
     DriveEnd::Unable(view::blocked(state, why))
 }
 

@@ -76,7 +76,7 @@ struct Push {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Pushed {
+enum PushResult {
     Done,
     Stale,
     Unknown,
@@ -394,11 +394,11 @@ impl Fleet {
         let at = commit.found.commit.clone();
         drive.tried.push((at.clone(), drive.state.seq));
         match self.push(drive.known.clone(), commit, tally) {
-            Pushed::Done => {
+            PushResult::Done => {
                 (drive.known, drive.covered) = (Some(at), drive.state.seq);
                 Ok(())
             }
-            Pushed::Stale | Pushed::Unknown => Err(Unreplicated::Unreachable),
+            PushResult::Stale | PushResult::Unknown => Err(Unreplicated::Unreachable),
         }
     }
 
@@ -408,23 +408,23 @@ impl Fleet {
         Commit { found, records }
     }
 
-    fn push(&mut self, expected: Option<Oid>, commit: Commit, tally: &mut Tally) -> Pushed {
+    fn push(&mut self, expected: Option<Oid>, commit: Commit, tally: &mut Tally) -> PushResult {
         let push = Push { expected, commit };
         let fate = if self.has_faults && self.now < QUIET { self.random.below(20) } else { 9 };
         match fate {
-            0 => Pushed::Unknown,
+            0 => PushResult::Unknown,
             1 => {
                 tally.add("push", "its answer was lost");
                 self.deliver(push);
-                Pushed::Unknown
+                PushResult::Unknown
             }
             2 => {
                 tally.add("push", "late");
                 self.pushes.push(push);
-                Pushed::Unknown
+                PushResult::Unknown
             }
-            _ if self.deliver(push) => Pushed::Done,
-            _ => Pushed::Stale,
+            _ if self.deliver(push) => PushResult::Done,
+            _ => PushResult::Stale,
         }
     }
 
@@ -465,7 +465,7 @@ impl Fleet {
                 let commit = self.commit(which, fence, there.records);
                 self.machines[which].claims.push(commit.found.commit.clone());
                 let expected = Some(there.found.commit);
-                if self.push(expected, commit, tally) != Pushed::Done {
+                if self.push(expected, commit, tally) != PushResult::Done {
                     return false;
                 }
             }

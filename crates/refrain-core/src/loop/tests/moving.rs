@@ -4,9 +4,11 @@ use proptest::prelude::*;
 use rstest::rstest;
 
 use super::journal::{Journal, left, moved, oid, runner, spawn_failed, spec};
-use crate::event::{Ask, Blocked, End, Event, Exit, Urgency};
+use crate::event::{Ask, BlockReason, End, Event, Exit, Urgency};
 use crate::git::{Checkout, Oid, Workflow};
-use crate::r#loop::{Grant, NotTaken, Outcome, RemoteLoop, Step, Takeover, Tenure, take_lease, take_over};
+use crate::r#loop::{
+    Grant, Outcome, RemoteLoop, Step, TakeOverRefusal, Takeover, Tenure, take_lease, take_over,
+};
 use crate::machine::Refusal;
 use crate::spec::{Secret, Spec};
 use crate::view::{self, Alive, StatusWord};
@@ -94,13 +96,13 @@ fn a_leased_loop_is_taken_over_without_a_departure() {
 #[test]
 fn what_was_wrong_with_a_machine_may_not_be_wrong_with_the_next() {
     let journal = leased(Journal::of(spec()), 1).starts().then(spawn_failed());
-    let missing = Step::Finish(End::Blocked { why: Blocked::AgentMissing });
+    let missing = Step::Finish(End::Blocked { why: BlockReason::AgentMissing });
     assert_eq!(journal.next(), missing);
     let journal = leased(journal, 2);
     assert!(matches!(journal.next(), Step::Start(_)), "{:?}", journal.next());
     // It has been elsewhere often enough.
     let journal = leased(journal.obey().then(spawn_failed()), 3).obey().then(spawn_failed());
-    assert_eq!(leased(journal, 4).next(), Step::Finish(End::Blocked { why: Blocked::Refunds }));
+    assert_eq!(leased(journal, 4).next(), Step::Finish(End::Blocked { why: BlockReason::Refunds }));
     // At home nothing changes by itself.
     let journal = Journal::running().starts().then(spawn_failed()).taken_over();
     assert_eq!(journal.next(), missing);
@@ -109,13 +111,13 @@ fn what_was_wrong_with_a_machine_may_not_be_wrong_with_the_next() {
 #[rstest]
 #[case::that_nobody_gave_to_the_remote(None, 1, Ok(None))]
 #[case::with_a_higher_fence(Some((2, 5)), 3, Ok(Some(Takeover::Claim { fence: 3 })))]
-#[case::that_another_has(Some((3, 5)), 3, Err(NotTaken::Fenced { there: 3, own: 3 }))]
-#[case::that_a_later_one_has(Some((4, 5)), 3, Err(NotTaken::Fenced { there: 4, own: 3 }))]
+#[case::that_another_has(Some((3, 5)), 3, Err(TakeOverRefusal::Fenced { there: 3, own: 3 }))]
+#[case::that_a_later_one_has(Some((4, 5)), 3, Err(TakeOverRefusal::Fenced { there: 4, own: 3 }))]
 #[case::again_after_a_crash(Some((3, 9)), 3, Ok(Some(Takeover::Continue { fence: 3 })))]
 fn a_lease_is_taken(
     #[case] there: Option<(u64, u32)>,
     #[case] fence: u64,
-    #[case] expected: Result<Option<Takeover>, NotTaken>,
+    #[case] expected: Result<Option<Takeover>, TakeOverRefusal>,
 ) {
     let there =
         there.map(|(fence, commit)| RemoteLoop { commit: oid(commit), fence, holder: Some("x".into()) });
@@ -155,16 +157,16 @@ fn there(commit: u32, fence: u64, holder: Option<&str>) -> Option<RemoteLoop> {
 
 #[rstest]
 #[case::first(None, there(1, 1, None), Ok(Takeover::Claim { fence: 2 }))]
-#[case::of_another_machine(None, there(2, 2, Some("two")), Err(NotTaken::Claimed("two".into())))]
+#[case::of_another_machine(None, there(2, 2, Some("two")), Err(TakeOverRefusal::Claimed("two".into())))]
 #[case::of_an_earlier_call(None, there(9, 2, Some("one")), Ok(Takeover::Continue { fence: 2 }))]
-#[case::not_there(None, None, Err(NotTaken::Missing))]
-#[case::here(Some(tenure(1, None, None)), there(1, 1, None), Err(NotTaken::Here))]
+#[case::not_there(None, None, Err(TakeOverRefusal::Missing))]
+#[case::here(Some(tenure(1, None, None)), there(1, 1, None), Err(TakeOverRefusal::Here))]
 #[case::back(Some(tenure(1, Some("there"), None)), there(1, 1, None), Ok(Takeover::Claim { fence: 2 }))]
 #[case::back_from_two(Some(tenure(1, Some("there"), None)), there(3, 2, None), Ok(Takeover::Claim { fence: 3 }))]
 #[case::taken_by_two(
     Some(tenure(1, Some("there"), None)),
     there(2, 2, Some("two")),
-    Err(NotTaken::Claimed("two".into()))
+    Err(TakeOverRefusal::Claimed("two".into()))
 )]
 #[case::not_arrived(Some(tenure(1, Some("there"), None)), None, Ok(Takeover::FinishDeparture))]
 #[case::not_arrived_again(
@@ -172,11 +174,11 @@ fn there(commit: u32, fence: u64, holder: Option<&str>) -> Option<RemoteLoop> {
     there(5, 3, Some("one")),
     Ok(Takeover::FinishDeparture)
 )]
-#[case::not_arrived_elsewhere(Some(tenure(1, Some("elsewhere"), None)), None, Err(NotTaken::Missing))]
+#[case::not_arrived_elsewhere(Some(tenure(1, Some("elsewhere"), None)), None, Err(TakeOverRefusal::Missing))]
 #[case::of_an_older_remote(
     Some(tenure(3, Some("elsewhere"), Some(5))),
     there(1, 1, None),
-    Err(NotTaken::Stale("elsewhere".into()))
+    Err(TakeOverRefusal::Stale("elsewhere".into()))
 )]
 #[case::gone_on_from_elsewhere(
     Some(tenure(1, Some("elsewhere"), None)),
@@ -186,7 +188,7 @@ fn there(commit: u32, fence: u64, holder: Option<&str>) -> Option<RemoteLoop> {
 fn a_loop_is_taken_over(
     #[case] here: Option<Tenure>,
     #[case] found: Option<RemoteLoop>,
-    #[case] expected: Result<Takeover, NotTaken>,
+    #[case] expected: Result<Takeover, TakeOverRefusal>,
 ) {
     assert_eq!(take_over(here.as_ref(), "there", found.as_ref(), &[oid(9)]), expected);
 }

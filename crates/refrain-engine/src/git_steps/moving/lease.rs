@@ -10,17 +10,17 @@ use camino::{Utf8Path, Utf8PathBuf};
 use refrain_agents::environment;
 use refrain_core::event::{Arrival, Event};
 use refrain_core::git::Oid;
-use refrain_core::r#loop::{NotTaken, Takeover, take_lease};
+use refrain_core::r#loop::{TakeOverRefusal, Takeover, take_lease};
 use refrain_core::signature::PublicKey;
 use refrain_core::{LoopId, LoopState, Spec};
 use refrain_files::read_regular;
 use refrain_git::{Holder, JournalCommit, NewJournalCommit, Repository, Swap};
 use refrain_proc::identity;
-use refrain_store::journal::{self, Departed, Durability, Unreplicated, Witness};
+use refrain_store::journal::{self, Durability, ForeignJournal, Unreplicated, Witness};
 use refrain_store::project::{moving, projects, worktree};
-use refrain_store::{Claimed, Journal, LoopDir, RunnerLock, WorktreeLock};
+use refrain_store::{ClaimOutcome, Journal, LoopDir, RunnerLock, WorktreeLock};
 
-use super::arrival::Arriving;
+use super::arrival::ArrivalSteps;
 use super::{JOURNAL, NOTES, disk, object_of};
 use crate::error::chain;
 use crate::git_steps::repository::marked;
@@ -184,8 +184,8 @@ impl Service {
             false => Some(journal::read_as::<LoopState>(&own)?.state),
         };
         let is_again = !moving::claims(&own).is_empty();
-        let arriving = Arriving { service: self, id, dir: own, here, at: &at, repository: &repository };
-        let taken = TakingLease { arriving, fence, signer, is_again }.run();
+        let arriving = ArrivalSteps { service: self, id, dir: own, here, at: &at, repository: &repository };
+        let taken = LeaseTakeOver { arriving, fence, signer, is_again }.run();
         if taken.is_err() && is_new {
             moving::discard_staging(&self.project, id);
         }
@@ -207,8 +207,8 @@ impl Service {
     }
 }
 
-struct TakingLease<'a> {
-    arriving: Arriving<'a>,
+struct LeaseTakeOver<'a> {
+    arriving: ArrivalSteps<'a>,
     fence: u64,
     signer: Option<&'a PublicKey>,
     /// An earlier call claimed the loop, and may have been killed before everything was in its place.
@@ -216,21 +216,21 @@ struct TakingLease<'a> {
 }
 
 /// The loop as the remote has it.
-struct Held {
+struct RemoteJournal {
     there: JournalCommit,
     journal: Vec<u8>,
     state: LoopState,
     head: Option<Oid>,
 }
 
-impl TakingLease<'_> {
+impl LeaseTakeOver<'_> {
     fn failed(&self, why: MoveError) -> EngineError {
         EngineError::Move { id: self.arriving.id.clone(), why }
     }
 
     /// The commit that the reference is at now, and how many records the remote has.
     fn run(mut self) -> Result<(Option<Oid>, u64), EngineError> {
-        let Arriving { at, .. } = self.arriving;
+        let ArrivalSteps { at, .. } = self.arriving;
         let url = at.url().to_owned();
         for _ in 0..TRIES {
             let own = moving::claims(&self.arriving.dir);
@@ -238,7 +238,7 @@ impl TakingLease<'_> {
             let taken = take_lease(there.as_ref().map(|it| &it.found), self.fence, &own)
                 .map_err(|why| self.failed(MoveError::NotTaken { url: url.clone(), why }))?;
             let Some(there) = there else {
-                let why = NotTaken::Missing;
+                let why = TakeOverRefusal::Missing;
                 let is_here = self.arriving.here.is_some();
                 return if is_here {
                     Ok((None, 0))
@@ -271,12 +271,12 @@ impl TakingLease<'_> {
     }
 
     /// Refuses what does not fit, before anything is changed.
-    fn check(&self, there: JournalCommit) -> Result<Held, EngineError> {
-        let Arriving { service, id, at, .. } = &self.arriving;
+    fn check(&self, there: JournalCommit) -> Result<RemoteJournal, EngineError> {
+        let ArrivalSteps { service, id, at, .. } = &self.arriving;
         let other = |why| self.failed(MoveError::OtherJournal { url: at.url().to_owned(), why });
         let object = object_of(&there, JOURNAL).ok_or_else(|| other("the file is missing"))?;
         let journal = at.content(object)?;
-        let Departed { state, key, is_trusted } =
+        let ForeignJournal { state, key, is_trusted } =
             journal::held(&journal, &LoopDir(at.url().into()), &service.host.signing())
                 .map_err(|error| self.failed(MoveError::Journal(error)))?;
         if !is_trusted && self.signer != Some(&key) {
@@ -290,12 +290,12 @@ impl TakingLease<'_> {
         }
         let departed = state.tenure.departure.as_ref().map(|departure| departure.head.clone());
         let head = at.held_head(&there.found.commit)?.or(departed);
-        Ok(Held { there, journal, state, head })
+        Ok(RemoteJournal { there, journal, state, head })
     }
 
     /// Puts the loop in its place: its journal, its branch, its worktree.
-    fn lay_out(&mut self, held: Held, claim: &Oid) -> Result<(), EngineError> {
-        let Held { there, journal, state, head } = held;
+    fn lay_out(&mut self, held: RemoteJournal, claim: &Oid) -> Result<(), EngineError> {
+        let RemoteJournal { there, journal, state, head } = held;
         let own = match &self.arriving.here {
             None => Vec::new(),
             Some(_) => {
@@ -311,7 +311,7 @@ impl TakingLease<'_> {
             let (spec, agents) = self.arriving.adapted(&state.spec)?;
             let branch = spec.git.new_branch().unwrap_or_default().to_owned();
             let pins = Some(Box::new(self.arriving.pins(&spec, &branch)?));
-            let Arriving { service, id, dir, at, .. } = &self.arriving;
+            let ArrivalSteps { service, id, dir, at, .. } = &self.arriving;
             if !is_ahead {
                 if !journal.starts_with(&own) {
                     let name = format!("journal.fenced-{}", self.fence);
@@ -360,11 +360,11 @@ impl TakingLease<'_> {
 
     /// The branch as the last machine had it, and a clean worktree of it.
     fn restore(&self, spec: &Spec, branch: &str, head: Option<&Oid>) -> Result<(), EngineError> {
-        let Arriving { service, id, repository, .. } = &self.arriving;
+        let ArrivalSteps { service, id, repository, .. } = &self.arriving;
         let Some(head) = head.filter(|_| !branch.is_empty()) else { return Ok(()) };
         let _lock = match WorktreeLock::claim(&service.project, &spec.worktree, false)? {
-            Claimed::Alone(lock) | Claimed::Beside(lock, _) => lock,
-            Claimed::Refused(by) => {
+            ClaimOutcome::Alone(lock) | ClaimOutcome::Beside(lock, _) => lock,
+            ClaimOutcome::Refused(by) => {
                 let worktree = spec.worktree.clone();
                 return Err(EngineError::WorktreeTaken { worktree, by, needs_alone: true });
             }
