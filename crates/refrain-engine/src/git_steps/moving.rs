@@ -3,6 +3,7 @@
 //! machine at most can continue the loop.
 
 mod arrival;
+mod lease;
 
 use std::io::ErrorKind;
 
@@ -24,6 +25,7 @@ use crate::move_error::MoveError;
 use crate::{EngineError, LoopLocation, LoopRequest, Service, now};
 
 pub use arrival::MovedHere;
+pub use lease::RemoteWitness;
 
 /// The names of the files that go with a loop beside its logs.
 const JOURNAL: &str = "journal.jsonl";
