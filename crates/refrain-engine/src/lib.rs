@@ -35,7 +35,7 @@ pub use error::{EngineError, GateProgramError, GateProgramFault, LoopRequest, Pl
 pub use git_steps::differences::{ChangeSize, Differences};
 pub use git_steps::discard::{Discarded, KeptWork, NotDiscarded};
 pub use git_steps::merge::{MergeKind, MergeOptions, MergedBranch, NotMerged, UnverifiedCause};
-pub use git_steps::moving::{MovedAway, MovedHere};
+pub use git_steps::moving::{MovedAway, MovedHere, Reading};
 pub use host::Host;
 pub use init::{Choices, Extras, FileAction, GitUse, Prepared};
 pub use memory::{MemoryCollector, ReflectionOutcome, RememberError, Remembrance};

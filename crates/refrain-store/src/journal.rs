@@ -18,8 +18,8 @@ pub use disk::{Committed, Durability, Restored};
 pub(crate) use line::Hash;
 pub(crate) use reader::SignedLine;
 pub use reader::{
-    Departed, Mark, Snapshot, Tail, Whole, departed, marks, read, read_as, read_believed, read_signed,
-    records, records_as, spec, whole,
+    Departed, Mark, Snapshot, Tail, Whole, check_copy, departed, has_left, marks, read, read_as,
+    read_believed, read_signed, records, records_as, spec, whole,
 };
 pub use write::{Batch, Journal, MOST_RESTORED};
 

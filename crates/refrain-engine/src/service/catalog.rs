@@ -90,7 +90,9 @@ impl Service {
     fn plan_rows(&self) -> Vec<Listed> {
         let row = |id: &LoopId| match self.plan_status(id) {
             Ok(status) => Some(Listed::Loop(Box::new(status.try_into().ok()?))),
-            Err(EngineError::Journal(error)) => Some(self.damaged(id.as_str(), Some(Kind::Plan), &error)),
+            Err(EngineError::Journal(error)) => {
+                Some(self.damaged(id.as_str(), Some(Kind::Plan), chain(&error)))
+            }
             // It went away in between.
             Err(_) => None,
         };
@@ -120,7 +122,9 @@ impl Service {
                 let service = Self { project, ..self.clone() };
                 unread.extend(found.into_iter().filter_map(|found| match found {
                     CatalogEntry::Stopped(_) | CatalogEntry::Open(..) => None,
-                    CatalogEntry::Damaged { name, error } => Some(service.damaged(&name, None, &error)),
+                    CatalogEntry::Damaged { name, error } => {
+                        Some(service.damaged(&name, None, chain(&error)))
+                    }
                 }));
             }
             Ok((sums, unread))
@@ -133,15 +137,18 @@ impl Service {
         let row = |found| {
             Ok(match found {
                 CatalogEntry::Stopped(brief) => Listed::Loop(brief),
-                CatalogEntry::Open(dir, state) => Listed::Loop(Box::new(look(&dir, &state).try_into()?)),
-                CatalogEntry::Damaged { name, error } => self.damaged(&name, None, &error),
+                CatalogEntry::Open(dir, state) => {
+                    let status = self.last_copy(&state).unwrap_or_else(|| look(&dir, &state));
+                    Listed::Loop(Box::new(status.try_into()?))
+                }
+                CatalogEntry::Damaged { name, error } => self.damaged(&name, None, chain(&error)),
             })
         };
         found.into_iter().map(row).collect()
     }
 
-    fn damaged(&self, name: &str, kind: Option<Kind>, error: &JournalError) -> Listed {
-        Listed::Damaged(Box::new(Damaged::new(name, kind, self.project.root.as_str(), chain(error))))
+    pub(crate) fn damaged(&self, name: &str, kind: Option<Kind>, why: String) -> Listed {
+        Listed::Damaged(Box::new(Damaged::new(name, kind, self.project.root.as_str(), why)))
     }
 
     /// The status of a loop or plan that is refused with this error; none if it is not damaged.
@@ -190,7 +197,7 @@ fn plan_of(row: &Listed) -> Option<&LoopId> {
     }
 }
 
-fn sorted(mut rows: Vec<Listed>) -> Vec<Listed> {
+pub(crate) fn sorted(mut rows: Vec<Listed>) -> Vec<Listed> {
     let key = |row: &Listed| match row {
         Listed::Loop(brief) => Reverse(Some(brief.updated_at)),
         Listed::Damaged(_) => Reverse(None),
