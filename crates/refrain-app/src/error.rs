@@ -431,7 +431,7 @@ impl From<MemoryError> for RequestError {
         let hint = match &error {
             MemoryError::Damaged(_) => Some("the next time something is remembered, a new one is begun"),
             MemoryError::Newer => Some("use that version"),
-            MemoryError::Unreachable(_) => Some("try again: somebody else may be writing it"),
+            MemoryError::Unreachable(_) => Some("try again: another process may be writing it"),
             MemoryError::Disk(_) => None,
         };
         let error = Self::new(Code::Failed, chain(&error));

@@ -1,7 +1,7 @@
 //! Loops to be read: those of this machine, and copies of those that a git remote has.
 
 use refrain_core::LoopId;
-use refrain_engine::{Listed, Reading, Service};
+use refrain_engine::{ListEntry, Reading, Service};
 
 use crate::verbs::move_loop::check_remote;
 use crate::{Context, RequestError};
@@ -19,7 +19,7 @@ pub fn reading(
 }
 
 /// The loops that a remote has, last touched first.
-pub fn list_at(context: &Context, service: &Service, remote: &str) -> Result<Vec<Listed>, RequestError> {
+pub fn list_at(context: &Context, service: &Service, remote: &str) -> Result<Vec<ListEntry>, RequestError> {
     check_remote("--at", remote)?;
     Ok(service.list_at((remote, &context.dir))?)
 }

@@ -76,7 +76,7 @@ pub enum Flaw {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Signed {
+pub struct SignedRecord {
     pub kind: SignedKind,
     pub seq: u64,
     pub check: Check,
@@ -128,16 +128,16 @@ pub enum Signatures {
 
 impl Signatures {
     /// Those of a journal with these records, the first first.
-    pub fn of(records: &[Signed], is_ended: bool) -> Self {
-        let is_signed = |record: &Signed| record.check != Err(Flaw::Missing);
+    pub fn of(records: &[SignedRecord], is_ended: bool) -> Self {
+        let is_signed = |record: &SignedRecord| record.check != Err(Flaw::Missing);
         if !records.first().is_some_and(|first| first.kind == SignedKind::Start && is_signed(first)) {
             return Self::Before;
         }
         // An end that the loop went on from decides nothing any more.
         let last_end = records.iter().rposition(|record| record.kind == SignedKind::End).filter(|_| is_ended);
-        let is_accepted = |record: &Signed| record.kind == SignedKind::Arrival && record.check.is_ok();
+        let is_accepted = |record: &SignedRecord| record.kind == SignedKind::Arrival && record.check.is_ok();
         let vouched = records.iter().rposition(is_accepted).unwrap_or(0);
-        let counts = |place: usize, record: &Signed| match record.kind {
+        let counts = |place: usize, record: &SignedRecord| match record.kind {
             SignedKind::Start => record.check == Err(Flaw::Invalid),
             SignedKind::End => last_end == Some(place),
             SignedKind::Runner | SignedKind::Resumed { .. } | SignedKind::Departure | SignedKind::Arrival => {
@@ -257,14 +257,15 @@ mod tests {
         #[case] expected: &str,
     ) {
         let numbered = (1..).zip(records);
-        let records: Vec<_> =
-            numbered.map(|(seq, (kind, check))| Signed { kind: *kind, seq, check: check.clone() }).collect();
+        let records: Vec<_> = numbered
+            .map(|(seq, (kind, check))| SignedRecord { kind: *kind, seq, check: check.clone() })
+            .collect();
         assert_eq!(Signatures::of(&records, is_ended).to_string(), expected);
     }
 
     #[test]
     fn an_end_by_an_unknown_key_is_unsigned_and_not_forged() {
-        let signed = |kind, seq, check| Signed { kind, seq, check };
+        let signed = |kind, seq, check| SignedRecord { kind, seq, check };
         let found = Signatures::of(&[signed(START, 1, unknown()), signed(END, 2, unknown())], true);
         assert_eq!(found.is_signed(), Some(false));
         let objection = found.objection().unwrap();

@@ -12,8 +12,8 @@ pub(super) use self::statement::{asked_by, by_person};
 use super::loop_parts::publication;
 use super::{StatusWord, with_yours};
 use crate::budget::CapKind;
-use crate::event::{Blocked, End};
-use crate::git::{CommitResult, Skipped};
+use crate::event::{BlockReason, End};
+use crate::git::{CommitResult, SkipReason};
 use crate::r#loop::{Grant, LoopState, Saved};
 use crate::machine::Refusal;
 use crate::text::printable;
@@ -49,7 +49,7 @@ fn reason_in_journal(state: &LoopState, word: StatusWord, orphan: Option<i32>) -
     }
     match state.git.last.as_ref().map(|last| (last.iteration, &last.result)) {
         Some((iteration, CommitResult::Skipped(skipped)))
-            if state.ended.is_some() && *skipped != Skipped::Nothing =>
+            if state.ended.is_some() && *skipped != SkipReason::Nothing =>
         {
             format!("{why}; iteration {iteration} is not committed: {skipped}")
         }
@@ -171,7 +171,7 @@ pub(super) fn gone(what: &str, since: Timestamp) -> String {
 pub(super) fn question(state: &LoopState, word: StatusWord) -> Option<String> {
     let is_asking = match state.ended.map(|ended| ended.end) {
         None => !word.has_stopped() && state.blocked > 0,
-        Some(end) => end == End::Blocked { why: Blocked::StateFile },
+        Some(end) => end == End::Blocked { why: BlockReason::StateFile },
     };
     needed(state).filter(|_| is_asking)
 }

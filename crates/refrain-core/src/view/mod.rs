@@ -34,7 +34,7 @@ use crate::spec::{AgentKind, Limits};
 
 pub use group::Group;
 pub use loop_parts::approval::{Approval, ApprovalWord};
-pub use loop_parts::damage::{Damaged, DamagedWord};
+pub use loop_parts::damage::{DamagedRow, DamagedWord};
 pub use loop_parts::iteration::{Failure, Gate, Iteration};
 pub use loop_parts::overrun::Overrun;
 pub use loop_parts::pip::Pip;

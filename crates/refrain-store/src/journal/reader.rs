@@ -117,7 +117,7 @@ pub fn check_copy(bytes: &[u8], from: &LoopDir) -> Result<LoopState, JournalErro
 
 /// A journal that came from another machine.
 #[derive(Debug)]
-pub struct Departed {
+pub struct ForeignJournal {
     pub state: LoopState,
     /// The key that signed its last record, and whether the user trusts it.
     pub key: PublicKey,
@@ -126,7 +126,7 @@ pub struct Departed {
 
 /// Checks the journal of a loop that left another machine; `from` is where it was read. Its last record has to be the
 /// departure, with a signature that covers everything before it.
-pub fn departed(bytes: &[u8], from: &LoopDir, signing: &Signing) -> Result<Departed, JournalError> {
+pub fn departed(bytes: &[u8], from: &LoopDir, signing: &Signing) -> Result<ForeignJournal, JournalError> {
     let Snapshot { state, torn, signed, .. }: Snapshot = fold(bytes, from, |_, _, _| {})?;
     let damaged = |what: &str| JournalError::damaged(from.journal(), state.lifecycle.seq, what);
     let last = signed
@@ -134,7 +134,7 @@ pub fn departed(bytes: &[u8], from: &LoopDir, signing: &Signing) -> Result<Depar
         .filter(|line| line.kind == SignedKind::Departure && line.seq == state.lifecycle.seq && torn == 0);
     let last = last.ok_or_else(|| damaged("its last record is not the departure of the loop"))?;
     match signing.signer(&state.spec.id, last) {
-        Some((key, is_trusted)) => Ok(Departed { key, is_trusted, state }),
+        Some((key, is_trusted)) => Ok(ForeignJournal { key, is_trusted, state }),
         None => Err(damaged("the departure of the loop is not signed, or its signature does not fit")),
     }
 }
@@ -311,14 +311,14 @@ pub struct Mark {
 
 /// A line, as far as its mark goes.
 #[derive(Deserialize)]
-struct Marked {
+struct MarkedLine {
     seq: u64,
     at: Timestamp,
-    event: Named,
+    event: EventName,
 }
 
 #[derive(Deserialize)]
-struct Named {
+struct EventName {
     #[serde(rename = "type")]
     name: String,
 }
@@ -335,7 +335,7 @@ pub fn marks(dir: &LoopDir, at: u64) -> Result<(Vec<Mark>, u64), crate::DiskErro
     let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
     let lines = bytes[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     let mark = |line: &[u8]| {
-        let Marked { seq, at, event } = serde_json::from_slice(line).ok()?;
+        let MarkedLine { seq, at, event } = serde_json::from_slice(line).ok()?;
         Some(Mark { seq, at, name: event.name })
     };
     Ok((lines.filter_map(mark).collect(), from + whole as u64))

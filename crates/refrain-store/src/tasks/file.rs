@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::plan::TaskId;
-use refrain_core::plan::file::{self, Change, Changed, FileError, Shape, Tasks};
+use refrain_core::plan::file::{self, Change, EditedTasks, FileError, Shape, Tasks};
 use refrain_files::OFlags;
 
 use super::TasksError;
@@ -91,7 +91,7 @@ impl TaskFile {
         remove_unfinished(&path);
         for _ in 0..TRIES {
             let (text, stamp) = whole(&path)?;
-            let Changed { text: new, missing, left } =
+            let EditedTasks { text: new, missing, left } =
                 file::set(&text, self.shape, &self.tag, changes).map_err(|source| self.malformed(source))?;
             if new == text {
                 return Ok(TasksWritten { stamp, found: stamp, missing, left });

@@ -6,7 +6,7 @@ use std::time::Duration;
 use camino::Utf8Path;
 use refrain_agents::environment;
 use refrain_core::git::Oid;
-use refrain_core::r#loop::NotTaken;
+use refrain_core::r#loop::TakeOverRefusal;
 use refrain_core::view::{RemoteCopy, Status};
 use refrain_core::{LoopId, LoopState, Spec};
 use refrain_files::read_regular;
@@ -20,7 +20,7 @@ use super::{JOURNAL, disk, object_of};
 use crate::git_steps::repository::pinned;
 use crate::move_error::MoveError;
 use crate::service::catalog::sorted;
-use crate::{EngineError, Listed, Service, chain, now};
+use crate::{EngineError, ListEntry, Service, chain, now};
 
 /// How long a remote may take to say where a reference is: a user waits for it.
 const LOOKING: Duration = Duration::from_secs(5);
@@ -93,7 +93,7 @@ impl Service {
     }
 
     /// The loops that a remote has, last touched first, each as a copy.
-    pub fn list_at(&self, (remote, dir): (&str, &Utf8Path)) -> Result<Vec<Listed>, EngineError> {
+    pub fn list_at(&self, (remote, dir): (&str, &Utf8Path)) -> Result<Vec<ListEntry>, EngineError> {
         let repository = self.repository_of_person()?;
         let (url, listed) = repository.loops_at(remote, dir, LOOKING)?;
         let loops = match listed {
@@ -105,7 +105,7 @@ impl Service {
                 self.reading_of(&at.within(LOOKING, BRINGING), Some(commit))?.service.status(&id)
             });
             match status.map(TryInto::try_into) {
-                Ok(Ok(brief)) => Ok(Listed::Loop(Box::new(brief))),
+                Ok(Ok(brief)) => Ok(ListEntry::Loop(Box::new(brief))),
                 Ok(Err(error)) => Err(EngineError::Catalog(error)),
                 Err(error) => Ok(self.damaged(id.as_str(), None, chain(&error))),
             }
@@ -167,7 +167,7 @@ impl Service {
         };
         let there = there
             .map_err(|refusal| failed(MoveError::Remote { url: url.clone(), refusal }))?
-            .ok_or_else(|| failed(MoveError::NotTaken { url: url.clone(), why: NotTaken::Missing }))?;
+            .ok_or_else(|| failed(MoveError::NotTaken { url: url.clone(), why: TakeOverRefusal::Missing }))?;
         let dir = mirrors::project(&self.project).loop_dir(id);
         // Else another command is bringing it up to date.
         let Some(_lock) = RunnerLock::claim(&dir)? else { return Ok(()) };

@@ -192,24 +192,25 @@ fn a_loop_continues_on_another_machine_and_comes_back() {
     let gone = machines.take(one, &[]).with_code(17).stderr;
     assert!(gone.contains("has taken it over"), "{gone}");
     two.refrain(&["move", "job", "--to", remote]).with_code(17);
-    one.nobody_survives();
-    two.nobody_survives();
+    one.no_process_is_left();
+    two.no_process_is_left();
 }
 
 #[test]
 fn a_loop_comes_back_with_what_the_other_machine_did() {
     let machines = Machines::paused();
     let Machines { one, two, remote } = &machines;
+    let own = worktree(one);
     machines.leave(&["--with-changes"]).with_code(0);
     machines.take_accepted().with_code(0);
     two.refrain(&["resume", "job", "-q", "--max-iterations", "3"]).with_code(10);
     write(&worktree(two).join("draft"), "draft\n");
     leave(two, remote, &["--with-changes"]).with_code(0);
     // Nothing that was added here meanwhile is lost.
-    write(&worktree(one).join("mine"), "mine\n");
+    write(&own.join("mine"), "mine\n");
     let refused = machines.take(one, &["--signer", &key(two)]).with_code(17).stderr;
     assert!(refused.contains("has changes that the loop did not take along"), "{refused}");
-    fs::remove_file(worktree(one).join("mine")).unwrap();
+    fs::remove_file(own.join("mine")).unwrap();
     machines.take(one, &["--signer", &key(two)]).with_code(0);
     assert_eq!(fs::read_to_string(worktree(one).join("draft")).unwrap(), "draft\n");
     one.refrain(&["resume", "job", "-q", "--max-iterations", "6"]).with_code(0);
@@ -242,8 +243,8 @@ fn a_loop_of_a_checkout_continues_in_a_worktree_of_its_own(#[case] is_elsewhere:
     // The checkout of its user stays as the loop left it.
     assert_eq!(one.git(&["rev-parse", "main"]), tip);
     assert!(one.project().join("half").exists());
-    one.nobody_survives();
-    two.nobody_survives();
+    one.no_process_is_left();
+    two.no_process_is_left();
 }
 
 #[test]

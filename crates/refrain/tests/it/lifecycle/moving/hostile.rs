@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rstest::rstest;
 use testkit::Sandbox;
 
 use super::{Machines, key, worktree};
@@ -51,7 +50,8 @@ fn all(folder: &Path) -> Vec<PathBuf> {
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();
-            let is_left_out = ["objects", "mirrors", "moving"].iter().any(|name| path.ends_with(name));
+            let is_left_out =
+                ["objects", "mirrors", "moving", "sessions"].iter().any(|name| path.ends_with(name));
             match path.symlink_metadata().unwrap().is_dir() {
                 true if !is_left_out => folders.push(path),
                 true => {}
@@ -81,49 +81,53 @@ fn of_another_loop(remote: &Remote<'_>) -> String {
     remote.commit(Some(&remote.with(&files(remote), "100644", "journal.jsonl", &journal)), None)
 }
 
-#[rstest]
-#[case::journal_is_a_link(|remote: &Remote<'_>| {
-    let link = remote.blob("/etc/passwd");
-    remote.commit(Some(&remote.with(&files(remote), "120000", "journal.jsonl", &link)), None)
-})]
-#[case::log_is_a_link(|remote: &Remote<'_>| {
-    let link = remote.blob("/etc/passwd");
-    let folder = remote.git(&["mktree"], format!("120000 blob {link}\toutput.log\n"));
-    remote.commit(Some(&remote.with(&files(remote), "40000", "iterations", &folder)), None)
-})]
-#[case::path_leads_out(|remote: &Remote<'_>| {
-    let blob = remote.blob("out\n");
-    let folder = remote.git(&["mktree"], format!("100644 blob {blob}\tevil\n"));
-    let above = remote.git(&["mktree"], format!("040000 tree {folder}\t..\n"));
-    remote.commit(Some(&remote.with(&files(remote), "40000", "iterations", &above)), None)
-})]
-#[case::path_is_a_git_folder(|remote: &Remote<'_>| {
-    let blob = remote.blob("#!/bin/sh\n");
-    let folder = remote.git(&["mktree"], format!("100755 blob {blob}\tpre-commit\n"));
-    remote.commit(Some(&remote.with(&files(remote), "40000", ".git", &folder)), None)
-})]
-#[case::path_has_control_characters(|remote: &Remote<'_>| {
-    let blob = remote.blob("x");
-    remote.commit(Some(&remote.with(&files(remote), "100644", "\u{1b}[2J", &blob)), None)
-})]
-#[case::huge_journal(|remote: &Remote<'_>| {
-    let blob = remote.blob(vec![b'x'; (64 << 20) + 1]);
-    remote.commit(Some(&remote.with(&files(remote), "100644", "journal.jsonl", &blob)), None)
-})]
-#[case::no_journal(|remote: &Remote<'_>| {
-    let empty = remote.git(&["mktree"], "");
-    remote.commit(Some(&empty), None)
-})]
-#[case::journal_is_no_journal(|remote: &Remote<'_>| {
-    let blob = remote.blob(vec![0_u8; 4096]);
-    remote.commit(Some(&remote.with(&files(remote), "100644", "journal.jsonl", &blob)), None)
-})]
-#[case::journal_of_another_loop(of_another_loop)]
-#[case::trailer_of_another_loop(|remote: &Remote<'_>| message(remote, "Refrain-Loop: job", "Refrain-Loop: other"))]
-#[case::largest_fence(|remote: &Remote<'_>| message(remote, "Refrain-Fence: 1", &format!("Refrain-Fence: {}", u64::MAX)))]
-#[case::no_fence(|remote: &Remote<'_>| message(remote, "Refrain-Fence: 1", "Refrain-Fence: -1"))]
-#[case::no_commit(|remote: &Remote<'_>| remote.blob("a blob"))]
-fn what_no_loop_left_at_a_remote_is_refused(#[case] forge: Forge) {
+/// What is put in the place of the reference of a loop.
+const FORGED: [(&str, Forge); 13] = [
+    ("journal is a link", |remote| {
+        let link = remote.blob("/etc/passwd");
+        remote.commit(Some(&remote.with(&files(remote), "120000", "journal.jsonl", &link)), None)
+    }),
+    ("log is a link", |remote| {
+        let link = remote.blob("/etc/passwd");
+        let folder = remote.git(&["mktree"], format!("120000 blob {link}\toutput.log\n"));
+        remote.commit(Some(&remote.with(&files(remote), "40000", "iterations", &folder)), None)
+    }),
+    ("path leads out", |remote| {
+        let blob = remote.blob("out\n");
+        let folder = remote.git(&["mktree"], format!("100644 blob {blob}\tevil\n"));
+        let above = remote.git(&["mktree"], format!("040000 tree {folder}\t..\n"));
+        remote.commit(Some(&remote.with(&files(remote), "40000", "iterations", &above)), None)
+    }),
+    ("path is a git folder", |remote| {
+        let blob = remote.blob("#!/bin/sh\n");
+        let folder = remote.git(&["mktree"], format!("100755 blob {blob}\tpre-commit\n"));
+        remote.commit(Some(&remote.with(&files(remote), "40000", ".git", &folder)), None)
+    }),
+    ("path has control characters", |remote| {
+        let blob = remote.blob("x");
+        remote.commit(Some(&remote.with(&files(remote), "100644", "\u{1b}[2J", &blob)), None)
+    }),
+    ("huge journal", |remote| {
+        let blob = remote.blob(vec![b'x'; (64 << 20) + 1]);
+        remote.commit(Some(&remote.with(&files(remote), "100644", "journal.jsonl", &blob)), None)
+    }),
+    ("no journal", |remote| {
+        let empty = remote.git(&["mktree"], "");
+        remote.commit(Some(&empty), None)
+    }),
+    ("journal is no journal", |remote| {
+        let blob = remote.blob(vec![0_u8; 4096]);
+        remote.commit(Some(&remote.with(&files(remote), "100644", "journal.jsonl", &blob)), None)
+    }),
+    ("journal of another loop", of_another_loop),
+    ("trailer of another loop", |remote| message(remote, "Refrain-Loop: job", "Refrain-Loop: other")),
+    ("largest fence", |remote| message(remote, "Refrain-Fence: 1", &format!("Refrain-Fence: {}", u64::MAX))),
+    ("no fence", |remote| message(remote, "Refrain-Fence: 1", "Refrain-Fence: -1")),
+    ("no commit", |remote| remote.blob("a blob")),
+];
+
+#[test]
+fn what_no_loop_left_at_a_remote_is_refused() {
     let machines = Machines::paused();
     let Machines { one, two, remote } = &machines;
     let agent = one.agent("other", "exit 0");
@@ -133,28 +137,34 @@ fn what_no_loop_left_at_a_remote_is_refused(#[case] forge: Forge) {
     machines.leave(&["--with-changes"]).with_code(0);
     let signer = key(one);
     let at = Remote { machine: one, path: remote };
-    let forged = forge(&at);
-    at.git(&["update-ref", NAME, &forged], "");
+    let honest = at.git(&["rev-parse", NAME], "");
     let before = (all(two.root()), two.git(&["for-each-ref"]));
-    for words in [
-        &["move", "job", "--from", remote, "--signer", &signer][..],
-        &["status", "job", "--at", remote],
-        &["show", "job", "--at", remote],
-    ] {
-        let refused = two.refrain(words);
-        assert_eq!(refused.code, 1, "{words:?}: {}", refused.stderr);
-        assert!(!refused.stderr.contains('\u{1b}'), "{words:?}: {}", refused.stderr);
+    for (case, forge) in FORGED {
+        let forged = forge(&at);
+        at.git(&["update-ref", NAME, &forged], "");
+        for words in [
+            &["move", "job", "--from", remote, "--signer", &signer][..],
+            &["status", "job", "--at", remote],
+            &["show", "job", "--at", remote],
+        ] {
+            let refused = two.refrain(words);
+            assert_eq!(refused.code, 1, "{case}, {words:?}: {}", refused.stderr);
+            assert!(!refused.stderr.contains('\u{1b}'), "{case}, {words:?}: {}", refused.stderr);
+        }
+        // It hides nothing else there.
+        let listed = two.refrain(&["list", "--at", remote, "--json"]).with_code(0).json();
+        let ids: Vec<_> = listed.as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap()).collect();
+        assert!(ids.contains(&"other") && ids.contains(&"job"), "{case}: {listed}");
+        assert_eq!((all(two.root()), two.git(&["for-each-ref"])), before, "{case}");
+        assert!(!two.project().join(".git/refrain/mirrors/loops/job/journal.jsonl").exists(), "{case}");
+        // The machine that it left shows it as it left, and takes nothing back.
+        let status = one.refrain(&["status", "job", "--json"]).with_code(0);
+        assert_eq!(status.json()["status"], "moved", "{case}");
+        assert!(status.stderr.contains("as it left this machine"), "{case}: {}", status.stderr);
+        assert_ne!(machines.take(one, &[]).code, 0, "{case}");
+        at.git(&["update-ref", NAME, &honest], "");
     }
-    // It hides nothing else there.
-    let listed = two.refrain(&["list", "--at", remote, "--json"]).with_code(0).json();
-    let ids: Vec<_> = listed.as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap()).collect();
-    assert!(ids.contains(&"other") && ids.contains(&"job"), "{listed}");
-    assert_eq!((all(two.root()), two.git(&["for-each-ref"])), before);
-    // The machine that it left shows it as it left, and takes nothing back.
-    let status = one.refrain(&["status", "job", "--json"]).with_code(0);
-    assert_eq!(status.json()["status"], "moved");
-    assert!(status.stderr.contains("as it left this machine"), "{}", status.stderr);
-    assert_ne!(machines.take(one, &[]).code, 0);
+    machines.take_accepted().with_code(0);
 }
 
 #[test]
