@@ -32,7 +32,7 @@ pub use driver::liveness::is_driven_by;
 pub use driver::runner::Runner;
 pub use driver::signals::{SignalRequests, Signals};
 pub use error::{EngineError, GateProgramError, GateProgramFault, LoopRequest, PluginError, chain};
-pub use git_steps::differences::{ChangeSize, Differences};
+pub use git_steps::differences::{ChangeSize, Differences, LoopPatch};
 pub use git_steps::discard::{DiscardOutcome, DiscardRefusal, KeptWork};
 pub use git_steps::merge::{MergeKind, MergeOptions, MergeRefusal, MergedBranch, UnverifiedCause};
 pub use git_steps::moving::{MovedAway, MovedHere};
