@@ -34,6 +34,7 @@ pub use driver::signals::{SignalRequests, Signals};
 pub use error::{EngineError, GateProgramError, GateProgramFault, LoopRequest, PluginError, chain};
 pub use git_steps::differences::{ChangeSize, Differences, LoopPatch};
 pub use git_steps::discard::{DiscardOutcome, DiscardRefusal, KeptWork};
+pub use git_steps::gc::DEMO_PREFIX;
 pub use git_steps::merge::{MergeKind, MergeOptions, MergeRefusal, MergedBranch, UnverifiedCause};
 pub use git_steps::moving::{MovedAway, MovedHere};
 pub use host::Host;
