@@ -105,6 +105,11 @@ fn last_failure(service: &Service, status: &Status) -> Option<String> {
     Some(format!("gate {}{end}", gate.name))
 }
 
+/// Why the folder of a loop is not there: a worktree of its own is made when the runner begins.
+fn absence(attempts: u32, has_ended: bool) -> &'static str {
+    if attempts == 0 && !has_ended { " (not made yet)" } else { " (removed)" }
+}
+
 /// One fact a line: first what matters to a person, then the rest.
 fn text(
     status: &Status,
@@ -114,7 +119,10 @@ fn text(
 ) -> String {
     let progress = phrase::progress(status.iteration, status.max_iterations);
     let attempts = phrase::counted(status.started, "attempt", "attempts");
-    let gone = if Utf8Path::new(&status.working_dir).is_dir() { "" } else { " (removed)" };
+    let gone = match Utf8Path::new(&status.working_dir).is_dir() {
+        true => "",
+        false => absence(status.started, status.ended_at.is_some()),
+    };
     let mut rows = vec![
         Row::exact("loop", status.id.to_string()),
         Row::prose("status", format!("{}: {}", status.status.as_str(), status.reason)),
@@ -180,4 +188,17 @@ fn text(
         text.push_str(&format!("{}\n", line.trim_end()));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::absence;
+
+    #[test]
+    fn a_folder_that_is_to_be_made_is_not_removed() {
+        let cases = [((0, false), "not made yet"), ((0, true), "removed"), ((1, false), "removed")];
+        for ((attempts, has_ended), word) in cases {
+            assert_eq!(absence(attempts, has_ended), format!(" ({word})"));
+        }
+    }
 }
