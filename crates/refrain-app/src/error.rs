@@ -218,7 +218,7 @@ impl From<EngineError> for RequestError {
             EngineError::Refused {
                 why: refrain_core::Refusal::Final(_),
                 id,
-                what: LoopRequest::Pause | LoopRequest::Steer | LoopRequest::AllowHost,
+                what: LoopRequest::Pause | LoopRequest::Steer | LoopRequest::TakeBack | LoopRequest::AllowHost,
             } => {
                 (Code::Refused, text(format!("nothing was changed; refrain status {id} shows how it ended")))
             }
@@ -297,12 +297,18 @@ impl From<EngineError> for RequestError {
             | EngineError::InProgress { .. }
             | EngineError::TasksTaken { .. }
             | EngineError::Refused { why: refrain_core::Refusal::NotALoop, .. } => (Code::Refused, None),
+            EngineError::Refused { why: refrain_core::Refusal::NotQueued, id, .. } => {
+                (Code::Refused, text(format!("refrain status {id} lists what can be taken back as queued")))
+            }
             EngineError::Refused { why: refrain_core::Refusal::NoSandbox, .. } => {
                 (Code::Refused, words("it reaches every host that you reach"))
             }
             EngineError::Git(_) => (Code::Failed, None),
             EngineError::TaskGone(_) => (Code::NotFound, None),
             EngineError::UntrustedCommand(_) => (Code::Refused, None),
+            EngineError::NoSigningKey(_) => {
+                (Code::Failed, words("set XDG_STATE_HOME to a folder that you may write to"))
+            }
             EngineError::SlotTaken(_)
             | EngineError::SlotHeld(..)
             | EngineError::WorkGone { .. }
@@ -324,6 +330,7 @@ impl From<EngineError> for RequestError {
                 error,
                 EngineError::Journal(_)
                     | EngineError::Disk(_)
+                    | EngineError::NoSigningKey(_)
                     | EngineError::Catalog(_)
                     | EngineError::Ledger(_)
                     | EngineError::Process(..)

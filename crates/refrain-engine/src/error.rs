@@ -35,6 +35,8 @@ pub enum LoopRequest {
     Cancel,
     /// To send the agent a message.
     Steer,
+    /// To forget an earlier request.
+    TakeBack,
     /// To let its sandbox reach one more host.
     AllowHost,
     Hurry,
@@ -54,6 +56,7 @@ impl fmt::Display for LoopRequest {
             Self::Pause => "be paused",
             Self::Cancel => "be cancelled",
             Self::Steer => "be steered",
+            Self::TakeBack => "take that back",
             Self::AllowHost => "be allowed a host",
             Self::Hurry => "be retried now",
             Self::BeginAnew => "be started again",
@@ -173,6 +176,9 @@ pub enum EngineError {
     Tasks(#[from] TasksError),
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// Without a key no end of a loop is signed, and what is not signed is not verified.
+    #[error("the key that signs loops cannot be made")]
+    NoSigningKey(#[source] DiskError),
     #[error(transparent)]
     Disk(#[from] DiskError),
 }

@@ -103,8 +103,9 @@ impl LoopState {
         match event {
             Event::LoopStarted(_) => return Err("loop.started"),
             Event::RunnerStarted { .. } if self.ended.is_some() => return Err("runner.started"),
-            Event::RunnerStarted { runner, interrupted, adopted, judged } => {
-                if judged.is_some() && (interrupted.is_some() || self.runs().is_none()) {
+            Event::RunnerStarted { runner, interrupted, adopted, judged, fence } => {
+                let is_stale = fence.is_some_and(|fence| fence < self.tenure.fence);
+                if is_stale || judged.is_some() && (interrupted.is_some() || self.runs().is_none()) {
                     return Err("runner.started");
                 }
                 match (&self.phase, interrupted) {
@@ -133,6 +134,9 @@ impl LoopState {
                 self.lifecycle.runner = Some(runner.clone());
                 self.sweeping = false;
                 self.git.unwatched |= self.git.base.is_some();
+                if let Some(fence) = fence {
+                    self.lease(*fence);
+                }
             }
             Event::SessionBound(session) => {
                 let may = match self.phase {
@@ -310,7 +314,10 @@ impl LoopState {
                     // Any other process of the user can write a request, and an agent is one.
                     Ask::AllowHost(host) if by.is_person() => self.allow_host(host),
                     Ask::AllowHost(_) => {}
-                    Ask::Steer(text) => self.steering.push(Steering { text: text.clone(), by: *by }),
+                    Ask::Steer(text) => {
+                        self.steering.push(Steering { text: text.clone(), by: *by, request: request.clone() })
+                    }
+                    Ask::Withdraw(request) => self.withdraw(request, *by),
                     Ask::Proceed => {
                         self.wait = None;
                         self.rested_since = None;
@@ -493,7 +500,7 @@ impl Machine for LoopState {
     }
 
     fn judge(&self, records: &[SignedRecord]) -> Signatures {
-        Signatures::of(records, self.ended.is_some())
+        Signatures::of(records, self.ended.is_some(), self.format)
     }
 
     fn event(shared: SharedEvent) -> Event {

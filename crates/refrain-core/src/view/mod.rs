@@ -27,11 +27,12 @@ use serde::Serialize;
 use crate::budget::CapUsage;
 use crate::event::{ClaimSource, End, WaitKind};
 use crate::ids::LoopId;
-use crate::r#loop::{Attempt, LoopState};
+use crate::r#loop::{Attempt, LoopState, QueuedRequest};
 use crate::plan::TaskRef;
-use crate::signature::Objection;
+use crate::signature::Remedy;
 use crate::spec::{AgentKind, Limits};
 
+pub use explanation::blocked;
 pub use group::Group;
 pub use loop_parts::approval::{Approval, ApprovalWord};
 pub use loop_parts::damage::{DamagedRow, DamagedWord};
@@ -115,6 +116,9 @@ pub struct Status {
     pub waits_for: Option<WaitsFor>,
     /// The agent's own question; null if it asks nothing.
     pub question: Option<String>,
+    /// Requests that have had no effect yet: each can be taken back; left out where there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub queued: Vec<QueuedRequest>,
     /// What it waits for.
     pub wait: Option<WaitView>,
     /// The text that claims the work done.
@@ -363,6 +367,7 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
         needs: explanation::needs(state, word),
         waits_for: waits_for::waits_for(state, word),
         question: explanation::question(state, word),
+        queued: state.queued().collect(),
         wait: state.wait.map(|wait| WaitView { kind: wait.kind, until: wait.until }),
         completion_promise: spec.promise.as_ref().map(|promise| promise.text.to_string()),
         claim,
@@ -413,7 +418,7 @@ fn word(state: &LoopState, alive: Option<bool>) -> StatusWord {
 
 /// Whether it has an end, or an approval, that no key signed although its start is signed.
 fn is_forged(state: &LoopState) -> bool {
-    state.signatures.objection().is_some_and(Objection::is_forged)
+    state.signatures.objection().is_some_and(|objection| objection.remedy() == Remedy::SetAside)
 }
 
 impl From<End> for StatusWord {

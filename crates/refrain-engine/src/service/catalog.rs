@@ -67,6 +67,25 @@ impl Service {
         Ok(catalog::with(&first.host.data_home, work)?)
     }
 
+    /// Adds the status objects to rows that were listed without: a page shows few of thousands.
+    pub fn add_objects(rows: &mut [(&Self, &mut Brief)]) -> Result<(), EngineError> {
+        let Some((first, _)) = rows.first() else { return Ok(()) };
+        let data_home = first.host.data_home.clone();
+        catalog::with(&data_home, |catalog| {
+            for (service, brief) in rows.iter_mut().filter(|(_, brief)| brief.object.is_none()) {
+                brief.object = catalog.object(&service.project, &brief.id)?;
+            }
+            Ok(())
+        })?;
+        for (service, brief) in rows.iter_mut().filter(|(_, brief)| brief.object.is_none()) {
+            // The catalog lost it in between, or cannot be used.
+            if let Ok(ByKind::Loop(status)) = service.standing(&brief.id) {
+                brief.object = Brief::try_from(status).ok().and_then(|brief| brief.object);
+            }
+        }
+        Ok(())
+    }
+
     /// The rows of what was found of the project, and those of its plans; the loops of tasks are none.
     fn listed(&self, found: Vec<CatalogEntry>) -> Result<Vec<ListEntry>, CatalogError> {
         let mut all = self.rows(found)?;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use camino::Utf8PathBuf;
 use jiff::Timestamp;
-use refrain_core::signature::{PublicKey, Signature, Signatures, SignedKind};
+use refrain_core::signature::{PublicKey, Remedy, Signature, Signatures, SignedKind};
 use refrain_core::spec::Spec;
 use refrain_core::{Event, LoopState, Machine, Record};
 use serde::Deserialize;
@@ -116,11 +116,26 @@ pub fn departed(bytes: &[u8], from: &LoopDir, signing: &Signing) -> Result<Forei
     }
 }
 
+/// Checks the journal of a loop that another machine had under a fence. No departure is its last record, so its tail is
+/// as trustworthy as those that can push to the remote: the key is that of the last record that has a signature.
+pub fn held(bytes: &[u8], from: &LoopDir, signing: &Signing) -> Result<ForeignJournal, JournalError> {
+    let Snapshot { state, signed, .. }: Snapshot = fold(bytes, from, |_, _, _| {})?;
+    let last = signed.iter().rev().find(|line| line.signature.is_some());
+    match last.and_then(|last| signing.signer(&state.spec.id, last)) {
+        Some((key, is_trusted)) => Ok(ForeignJournal { key, is_trusted, state }),
+        None => Err(JournalError::damaged(
+            from.journal(),
+            state.lifecycle.seq,
+            "no record of it has a valid signature",
+        )),
+    }
+}
+
 impl<S> Snapshot<S> {
     /// Where the first record begins, in bytes, that should be signed and has no signature; with the last result that
     /// it is based on.
     pub(super) fn forged_from(&self, signatures: &Signatures) -> Option<u64> {
-        let objection = signatures.objection().filter(|objection| objection.is_forged())?;
+        let objection = signatures.objection().filter(|objection| objection.remedy() == Remedy::SetAside)?;
         self.signed.iter().find(|line| line.seq == objection.seq).map(|line| line.at)
     }
 }

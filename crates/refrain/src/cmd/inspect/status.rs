@@ -3,8 +3,8 @@ use std::process::ExitCode;
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
-use refrain_core::formats::mirror::{ForeignLoop, LoopPhase, PromiseWords};
-use refrain_core::r#loop::Outcome;
+use refrain_core::formats::mirror::{ForeignLoop, LoopPhase, Promised};
+use refrain_core::r#loop::{Outcome, QueuedRequest};
 use refrain_core::spec::Millis;
 use refrain_core::text::{cut, printable, squeeze};
 use refrain_core::view::{Status, Tone};
@@ -63,7 +63,9 @@ pub(crate) fn show(service: &Service, id: &LoopId, json: bool) -> Result<ExitCod
         ByKind::Loop(status) => {
             let goal = service.goal(id)?;
             let failure = last_failure(service, &status);
-            out::print(&text(&status, &service.locate(id)?, (&goal, failure), out::terminal_width()));
+            let left_out = commits::left_out(service.state(id)?.git.last.as_ref());
+            let facts = (goal.as_str(), failure, left_out);
+            out::print(&text(&status, &service.locate(id)?, facts, out::terminal_width()));
         }
         ByKind::Plan(status) => {
             out::print(&status_text::text(&status, Art::current(), refrain_engine::now()));
@@ -110,11 +112,18 @@ fn absence(attempts: u32, has_ended: bool) -> &'static str {
     if attempts == 0 && !has_ended { " (not made yet)" } else { " (removed)" }
 }
 
+/// The requests that can be taken back, each with its name.
+fn queued(status: &Status) -> String {
+    let take_back =
+        |it: &QueuedRequest| format!("{it} (refrain take-back {} {})", status.id, it.request.as_str());
+    status.queued.iter().map(take_back).collect::<Vec<_>>().join("; ")
+}
+
 /// One fact a line: first what matters to a person, then the rest.
 fn text(
     status: &Status,
     found: &LoopLocation,
-    (goal, failure): (&str, Option<String>),
+    (goal, failure, left_out): (&str, Option<String>, String),
     width: Option<usize>,
 ) -> String {
     let progress = phrase::progress(status.iteration, status.max_iterations);
@@ -128,11 +137,13 @@ fn text(
         Row::prose("status", format!("{}: {}", status.status.as_str(), status.reason)),
         Row::prose("question", status.question.clone().unwrap_or_default()).with_tone(Tone::Attention),
         Row::exact("next", status.needs.clone().unwrap_or_default()),
+        Row::prose("queued", queued(status)),
         Row::exact("verified", phrase::label(status.verification()).to_owned()).with_tone(status.tone()),
         Row::prose("goal", cut(&squeeze(goal), GOAL).into_owned()),
         Row::prose("failed", failure.unwrap_or_default()),
         Row::prose("used", phrase::used(&status.usage)),
         Row::exact("branch", status.branch.clone().unwrap_or_default()),
+        Row::prose("left out", left_out).with_tone(Tone::Attention),
         Row::prose("iteration", format!("{progress} ({} charged, {attempts})", status.charged)),
         Row::exact("runs", format!("{} ({})", words(status.command.iter()), status.agent)),
         Row::exact("in", format!("{}{gone}", status.working_dir)),
