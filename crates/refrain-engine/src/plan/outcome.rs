@@ -37,7 +37,7 @@ impl Service {
         let repository = self.plan_repository(&state)?;
         let tree = repository.tree_of(tip)?;
         let note = format!("What the plan has landed, {}, against commit {}.", tip.short(), base.short());
-        Ok(Ok(TreePair { repository, from: Some(base.clone()), tree, note, spec: state.spec.each }))
+        Ok(Ok(TreePair { repository, from: Some(base.clone()), tree, note, spec: *state.spec.each }))
     }
 
     /// Merges what a plan has landed into what is checked out here.
