@@ -166,11 +166,11 @@ pub struct OutputParser(ParserKind);
 #[derive(Debug)]
 enum ParserKind {
     Message(Box<Scanner>),
-    Stream(Box<Listening>),
+    Stream(Box<StreamScan>),
 }
 
 #[derive(Debug)]
-struct Listening {
+struct StreamScan {
     stream: Stream,
     scanner: Scanner,
     has_promise: bool,
@@ -200,7 +200,7 @@ impl OutputParser {
         let report = AgentReport { resumed, pool, ..AgentReport::default() };
         Self(match dialect(call) {
             None => ParserKind::Message(Box::new(scanner)),
-            Some(dialect) => ParserKind::Stream(Box::new(Listening {
+            Some(dialect) => ParserKind::Stream(Box::new(StreamScan {
                 stream: Stream::new(dialect),
                 scanner,
                 has_promise: call.spec.promise.is_some(),
@@ -218,7 +218,7 @@ impl OutputParser {
             }
             ParserKind::Stream(listening) => {
                 let before = listening.told.used();
-                let Listening { stream, told, .. } = &mut **listening;
+                let StreamScan { stream, told, .. } = &mut **listening;
                 stream.push(chunk, &mut |event| told.hear(event));
                 let now = told.used();
                 (now != before && !told.report.is_final).then_some(now)
@@ -229,7 +229,7 @@ impl OutputParser {
     /// The next bytes of standard error.
     pub fn hear_stderr(&mut self, chunk: &[u8]) {
         if let ParserKind::Stream(listening) = &mut self.0 {
-            let Listening { stream, told, .. } = &mut **listening;
+            let StreamScan { stream, told, .. } = &mut **listening;
             stream.push_stderr(chunk, &mut |event| told.hear(event));
         }
     }
@@ -260,7 +260,7 @@ impl OutputParser {
                 ParsedOutput { finding: scanner.finish(), message: None, report: None }
             }
             ParserKind::Stream(mut listening) => {
-                let Listening { stream, told, .. } = &mut *listening;
+                let StreamScan { stream, told, .. } = &mut *listening;
                 stream.end(&mut |event| told.hear(event));
                 told.report.no_events = stream.dialect.is_live() && !told.has_event;
                 stream.conclude(exit, stderr, &mut |event| told.hear(event));
@@ -274,7 +274,7 @@ impl OutputParser {
         match self.0 {
             ParserKind::Message(_) => None,
             ParserKind::Stream(mut listening) => {
-                let Listening { stream, told, .. } = &mut *listening;
+                let StreamScan { stream, told, .. } = &mut *listening;
                 stream.end(&mut |event| told.hear(event));
                 Some(listening.heard())
             }
@@ -282,7 +282,7 @@ impl OutputParser {
     }
 }
 
-impl Listening {
+impl StreamScan {
     fn heard(mut self) -> ParsedOutput {
         let StreamState { report, message, said, is_too_long, .. } = self.told;
         if let Some(message) = &message {

@@ -12,7 +12,7 @@ mod opencode;
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::spec::AgentKind;
 
-pub use content::{Owned, Plugin, Shared};
+pub use content::{Plugin, PluginFile, Shared};
 
 /// The folders where agent programs look for their plugins.
 #[derive(Clone, Copy, Debug)]

@@ -132,7 +132,7 @@ impl Action {
             }
             Self::Trust => OutsideAttempt("{own} cannot say what is trusted from inside an attempt"),
             Self::Configure => OutsideAttempt("{own} cannot change the configuration from inside an attempt"),
-            Self::Serve => OutsideAttempt("{own} cannot let anybody in from inside an attempt"),
+            Self::Serve => OutsideAttempt("{own} cannot open a server from inside an attempt"),
             // Later loops would trust a changed memory as a person's word.
             Self::ChangeMemories => OutsideAttempt("{own} cannot change memories from inside an attempt"),
             Self::ChangePlugins => OutsideAttempt("{own} cannot change plugins from inside an attempt"),

@@ -306,6 +306,9 @@ impl From<EngineError> for RequestError {
             EngineError::Git(_) => (Code::Failed, None),
             EngineError::TaskGone(_) => (Code::NotFound, None),
             EngineError::UntrustedCommand(_) => (Code::Refused, None),
+            EngineError::NoSigningKey(_) => {
+                (Code::Failed, words("set XDG_STATE_HOME to a folder that you may write to"))
+            }
             EngineError::SlotTaken(_)
             | EngineError::SlotHeld(..)
             | EngineError::WorkGone { .. }
@@ -327,6 +330,7 @@ impl From<EngineError> for RequestError {
                 error,
                 EngineError::Journal(_)
                     | EngineError::Disk(_)
+                    | EngineError::NoSigningKey(_)
                     | EngineError::Catalog(_)
                     | EngineError::Ledger(_)
                     | EngineError::Process(..)
@@ -421,7 +425,7 @@ impl From<MemoryError> for RequestError {
         let hint = match &error {
             MemoryError::Damaged(_) => Some("the next time something is remembered, a new one is begun"),
             MemoryError::Newer => Some("use that version"),
-            MemoryError::Unreachable(_) => Some("try again: somebody else may be writing it"),
+            MemoryError::Unreachable(_) => Some("try again: another process may be writing it"),
             MemoryError::Disk(_) => None,
         };
         let error = Self::new(Code::Failed, chain(&error));

@@ -3,7 +3,7 @@
 use camino::Utf8Path;
 use refrain_core::LoopId;
 use refrain_core::plan::PlanState;
-use refrain_engine::{Detached, PlanRunner, Service};
+use refrain_engine::{DetachedRunner, PlanRunner, Service};
 
 use crate::options::notify::NotifyArgs;
 use crate::verbs::start::drive_words;
@@ -17,7 +17,7 @@ mod spec_args;
 mod task_mode;
 pub mod tune;
 
-pub use prepare::{Prepared, RunPlan};
+pub use prepare::{PreparedPlan, RunPlan};
 pub use source::{Source, SourceArgs};
 pub use spec_args::SpecArgs;
 pub use task_mode::HowArgs;
@@ -28,7 +28,7 @@ pub fn detach(
     (service, runner): (&Service, PlanRunner),
     dir: &Utf8Path,
     notify: &NotifyArgs,
-) -> Result<(PlanState, Detached), RequestError> {
+) -> Result<(PlanState, DetachedRunner), RequestError> {
     context.check(Action::Detach)?;
     let mut words = drive_words(dir, runner.id(), notify);
     words.extend(service.trusts_once().then(|| "--yes".to_owned()));
@@ -45,10 +45,10 @@ pub fn run_detached(
     context.check(Action::Detach)?;
     context.typed.check()?;
     let named = request.name.clone();
-    let prepared = Prepared::runnable(context, request, note)?;
+    let prepared = PreparedPlan::runnable(context, request, note)?;
     prepared.check_trust(context)?;
     let too_long = prepared.over_budget(&prepared.texts(context)?);
-    let Prepared { service, settings, dir, spec, notes, .. } = prepared;
+    let PreparedPlan { service, settings, dir, spec, notes, .. } = prepared;
     let runner = service.start_plan(spec, named.as_ref())?;
     let trusted = trust::announce(context, &service);
     let id = runner.id().clone();

@@ -15,7 +15,7 @@ use refrain_core::text::printable;
 use refrain_core::values::{self, Limit};
 use refrain_core::{LoopId, Spec};
 use refrain_engine::config::keys::{Gate, Memory, PROMISE, Start};
-use refrain_engine::config::{self, Chosen, Origin, ProjectFile, Settings};
+use refrain_engine::config::{self, AgentChoice, Origin, ProjectFile, Settings};
 use refrain_engine::{Service, objection, prompt_limit};
 
 use crate::error::{Message, RequestError};
@@ -43,7 +43,7 @@ impl Workspace {
     pub fn open(context: &Context, work: &WorkArgs, note: Note<'_>) -> Result<Self, RequestError> {
         let dir = folder(context, work.working_dir.as_deref())?;
         let service = context.open(&dir, work.yes)?;
-        let chosen = Chosen { agent: work.agent.as_deref(), command: work.command.is_some() };
+        let chosen = AgentChoice { agent: work.agent.as_deref(), command: work.command.is_some() };
         let settings = service.settings(chosen, context.has_variables())?;
         note_untrusted(&settings, note);
         Ok(Self { service, settings, dir })
@@ -57,7 +57,7 @@ pub fn settings_or_claude(
     work: &mut WorkArgs,
 ) -> Result<Settings, RequestError> {
     let choose = |work: &WorkArgs| {
-        let chosen = Chosen { agent: work.agent.as_deref(), command: work.command.is_some() };
+        let chosen = AgentChoice { agent: work.agent.as_deref(), command: work.command.is_some() };
         service.settings(chosen, context.has_variables())
     };
     let settings = choose(work)?;

@@ -5,7 +5,7 @@ use refrain_core::event::Ask;
 use refrain_core::sandbox::{Host, Mechanism, SandboxMode, SandboxSpec};
 use refrain_core::{LoopId, Spec};
 use refrain_engine::config::keys::Sandbox;
-use refrain_engine::sandbox::{Hidden, NoSandbox, Registries};
+use refrain_engine::sandbox::{HiddenPath, NoSandbox, Registries};
 use refrain_engine::{ByKind, LoopRequest, Service};
 
 use crate::error::{Code, Message, RequestError};
@@ -45,7 +45,9 @@ pub(crate) fn of(
         let error = format!("sandbox.processes = {given}: too few for a build; accepted: {fewest} and more");
         return Err(RequestError::usage(error));
     }
-    for Hidden { owner, path, is_program } in refrain_engine::sandbox::hidden(&context.host, spec, &sandbox) {
+    for HiddenPath { owner, path, is_program } in
+        refrain_engine::sandbox::hidden(&context.host, spec, &sandbox)
+    {
         if !is_program {
             notes.push(format!("{owner} names {path}, which the sandbox hides"));
             continue;

@@ -8,7 +8,7 @@ use refrain_core::gate::GateSpec;
 use refrain_core::plan::file::Shape;
 use refrain_core::text::printable;
 use refrain_engine::config::{self, ConfigFile};
-use refrain_engine::{Content, EngineError, Service, Trust, Trusted, now};
+use refrain_engine::{Content, EngineError, Service, Trust, TrustedContent, now};
 
 use crate::plan::{Source, SourceArgs};
 use crate::repository_command::{RepositoryCommand, of_gates};
@@ -119,7 +119,8 @@ pub fn announce(context: &Context, service: &Service) -> Option<String> {
         return None;
     }
     let new = Trust::new(&service.host().state_home).announce(&service.project().root);
-    let name = |it: &Trusted| it.command.as_ref().map_or("refrain.toml".to_owned(), |it| format!("{it:?}"));
+    let name =
+        |it: &TrustedContent| it.command.as_ref().map_or("refrain.toml".to_owned(), |it| format!("{it:?}"));
     let names = new.iter().map(name).collect::<Vec<_>>().join(", ");
     let names = printable(&names).replace('\n', " ");
     (!new.is_empty()).then(|| {

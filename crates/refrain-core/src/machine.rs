@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 
 use crate::event::{self, Ask, Asker, Identity, Record, Urgency};
 use crate::ids::{LoopId, RequestId};
-use crate::signature::{Signatures, Signed, SignedKind};
+use crate::signature::{Signatures, SignedKind, SignedRecord};
 use crate::spec::Millis;
 
 pub use damage::Damage;
@@ -42,7 +42,7 @@ pub trait Machine: Clone + Deref<Target = Lifecycle<Self::End>> {
     fn is_result(event: &Self::Event) -> bool;
 
     /// The findings on the signatures of its journal.
-    fn judge(&self, records: &[Signed]) -> Signatures;
+    fn judge(&self, records: &[SignedRecord]) -> Signatures;
 
     fn event(shared: SharedEvent) -> Self::Event;
 }

@@ -26,11 +26,11 @@ use crate::fingerprint::essence;
 use crate::r#loop::{Attempt, LoopState, Outcome};
 use crate::memory;
 use crate::spec::Spec;
-use crate::stuck::{self, Failing, TriedIteration, Verdict};
+use crate::stuck::{self, CurrentFailure, TriedIteration, Verdict};
 use crate::text::{cut_middle, inline_code};
 use crate::view::progress;
 
-pub use quote::{GateRun, Quote, Quoted, Source, quotes};
+pub use quote::{GateRun, Quote, QuotedLogs, Source, quotes};
 
 pub use parts::{FAILURE_EXCERPT, NOTES_EXCERPT};
 
@@ -49,7 +49,7 @@ pub fn first(spec: &Spec) -> String {
     // A start in this version's own format is no damage.
     let Ok(mut state) = begun else { return spec.prompt.clone() };
     state.iteration += 1;
-    assemble(&state, Quoted::default())
+    assemble(&state, QuotedLogs::default())
 }
 
 /// The begin of every prompt of a loop, as long as the same agent drives it: the user's prompt, how the loop works, and
@@ -65,7 +65,7 @@ fn beginning(spec: &Spec, in_session: bool) -> String {
     prompt
 }
 
-pub fn assemble(state: &LoopState, quoted: Quoted<'_>) -> String {
+pub fn assemble(state: &LoopState, quoted: QuotedLogs<'_>) -> String {
     if !state.spec.iteration_context {
         return state.spec.prompt.clone();
     }
@@ -198,7 +198,7 @@ fn feedback(state: &LoopState) -> Option<String> {
 
 /// The strategy shift, in every prompt as long as the loop makes no progress: the agent may not remember the last
 /// prompt.
-fn directive(state: &LoopState, quoted: Quoted<'_>) -> Option<String> {
+fn directive(state: &LoopState, quoted: QuotedLogs<'_>) -> Option<String> {
     let Verdict::Shift(pattern) = state.verdict() else { return None };
     let of_gate = |(gate, output): (usize, &str)| {
         let name = state.spec.gates.get(gate).filter(|gate| gate.hard)?.name.to_string();
@@ -207,7 +207,7 @@ fn directive(state: &LoopState, quoted: Quoted<'_>) -> Option<String> {
     let by_agent = quoted.attempt().map(|output| (None, essence(output)));
     let failing: Vec<_> = by_agent.into_iter().chain(quoted.gates().filter_map(of_gate)).collect();
     let failing: Vec<_> =
-        failing.iter().map(|(gate, essence)| Failing { gate: gate.as_deref(), essence }).collect();
+        failing.iter().map(|(gate, essence)| CurrentFailure { gate: gate.as_deref(), essence }).collect();
     let outcomes: Vec<_> = charged(state).map(|attempt| (attempt, outcome(state, attempt))).collect();
     let tried: Vec<_> = outcomes
         .iter()

@@ -163,7 +163,7 @@ impl Stuck {
 
 /// The present failure, for the [`directive`].
 #[derive(Clone, Copy, Debug)]
-pub struct Failing<'a> {
+pub struct CurrentFailure<'a> {
     /// The gate, or none if the agent itself failed.
     pub gate: Option<&'a str>,
     pub essence: &'a FailureText,
@@ -190,7 +190,7 @@ const LINE: usize = 160;
 /// many the last), and to do something else. Printable, and at most [`LONGEST`] bytes.
 pub fn directive(
     (pattern, stuck): (Pattern, &Stuck),
-    failing: &[Failing<'_>],
+    failing: &[CurrentFailure<'_>],
     tried: &[TriedIteration<'_>],
 ) -> String {
     let mut text = String::from("STRATEGY SHIFT: ");
@@ -207,7 +207,7 @@ pub fn directive(
             write!(text, "the same failure came {count} times in a row, whatever was changed.")
         }
     };
-    for Failing { gate, essence } in failing.iter().take(MOST_FAILING) {
+    for CurrentFailure { gate, essence } in failing.iter().take(MOST_FAILING) {
         match gate {
             Some(gate) => text.push_str(&format!("\n\nWhat fails, says gate {}:", one_line(gate, LINE))),
             None => text.push_str("\n\nWhat fails:"),

@@ -72,7 +72,7 @@ impl Driven {
         let mut spec = spec(&project.root, number)?;
         spec.limits.max_iterations = None;
         let dir = project.loop_dir(&spec.id);
-        let lock = RunnerLock::claim(&dir)?.ok_or("somebody drives it")?;
+        let lock = RunnerLock::claim(&dir)?.ok_or("a runner drives it")?;
         let started = LoopStarted { format: FORMAT, refrain: "bench".into(), spec };
         let mut journal: Journal =
             Journal::create(dir, Event::LoopStarted(Box::new(started)), refrain_engine::now())?;

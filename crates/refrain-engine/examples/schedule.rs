@@ -10,7 +10,7 @@ use refrain_core::event::{FORMAT, Record};
 use refrain_core::gate::{Check, GateSpec, GateWhen};
 use refrain_core::git::Oid;
 use refrain_core::plan::{
-    Card, Merged, PlanEvent, PlanLimits, PlanLive, PlanSpec, PlanStarted, PlanState, PlanStep, Priority,
+    Card, MergedTask, PlanEvent, PlanLimits, PlanLive, PlanSpec, PlanStarted, PlanState, PlanStep, Priority,
     TaskEnd, TaskEnded, TaskId, TaskStarted, TaskStatus, next_step,
 };
 use refrain_core::spec::{AgentKind, AgentSpec, Millis};
@@ -154,7 +154,7 @@ impl Plan {
                 }
                 PlanStep::Merge { tasks } => {
                     let merged = tasks.into_iter().map(|task| self.state.tasks[task].card.id.clone());
-                    let merged = merged.map(|task| Merged { task, tree: head.clone() }).collect();
+                    let merged = merged.map(|task| MergedTask { task, tree: head.clone() }).collect();
                     PlanEvent::BatchMerged { merged, refused: Vec::new() }
                 }
                 PlanStep::Verify { upto } => PlanEvent::BatchVerified { upto, failed: None },

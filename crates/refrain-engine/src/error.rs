@@ -162,11 +162,11 @@ pub enum EngineError {
     UntrustedCommand(String),
     #[error("{0} is used by another plan; resume this one when that has ended")]
     SlotTaken(Utf8PathBuf),
-    #[error("{0} holds what somebody else left in it: {1}; look there, and take that away")]
+    #[error("{0} holds files that another process left in it: {1}; look there, and take that away")]
     SlotHeld(Utf8PathBuf, String),
     /// The worktree of a task is gone, or was used by another loop, before the agent's work in it was examined.
     #[error(
-        "what its agent made in {folder} was taken out of there before anybody could look at it; look for it in the branches \
+        "what its agent made in {folder} was taken out of there before it could be inspected; look for it in the branches \
          wip/slot-…, then refrain cancel {id}, and let the plan go on"
     )]
     WorkGone { id: LoopId, folder: Utf8PathBuf },
@@ -176,6 +176,9 @@ pub enum EngineError {
     Tasks(#[from] TasksError),
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// Without a key no end of a loop is signed, and what is not signed is not verified.
+    #[error("the key that signs loops cannot be made")]
+    NoSigningKey(#[source] DiskError),
     #[error(transparent)]
     Disk(#[from] DiskError),
 }

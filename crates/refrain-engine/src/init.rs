@@ -44,12 +44,12 @@ pub enum GitUse {
 
 /// A file, and what `init` does with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Prepared {
+pub struct PreparedFile {
     pub path: Utf8PathBuf,
     pub fate: FileAction,
 }
 
-impl Prepared {
+impl PreparedFile {
     /// Whether it is a configuration file that was not there.
     pub fn is_new_configuration(&self) -> bool {
         self.path == "refrain.toml" && matches!(self.fate, FileAction::Made(_))
@@ -85,7 +85,7 @@ impl Service {
         extras: Extras,
         choices: &Choices,
         is_rehearsal: bool,
-    ) -> Result<Vec<Prepared>, EngineError> {
+    ) -> Result<Vec<PreparedFile>, EngineError> {
         let top = &self.project.worktree;
         let mut files = vec![self.configuration(top, choices)?, section(top)?];
         if extras.make {
@@ -115,25 +115,25 @@ impl Service {
         }
     }
 
-    fn configuration(&self, top: &Utf8Path, choices: &Choices) -> Result<Prepared, EngineError> {
+    fn configuration(&self, top: &Utf8Path, choices: &Choices) -> Result<PreparedFile, EngineError> {
         let path = Utf8PathBuf::from("refrain.toml");
         let fate = match look(&top.join(&path))? {
             ExistingFile::Nothing => FileAction::Made(texts::configuration(choices, &self.offer(top)?)),
             ExistingFile::Text(_) | ExistingFile::Other(_) => FileAction::Left,
         };
-        Ok(Prepared { path, fate })
+        Ok(PreparedFile { path, fate })
     }
 }
 
 /// The section for agents, in the file that they read: the one that has it, else the one that is there.
-fn section(top: &Utf8Path) -> Result<Prepared, EngineError> {
+fn section(top: &Utf8Path) -> Result<PreparedFile, EngineError> {
     let found: Vec<_> = ["AGENTS.md", "CLAUDE.md"]
         .into_iter()
         .map(|name| Ok((Utf8PathBuf::from(name), look(&top.join(name))?)))
         .collect::<Result<_, EngineError>>()?;
     let has_it = |(_, found): &&(Utf8PathBuf, ExistingFile)| matches!(found, ExistingFile::Text(text) if text.contains(texts::SECTION_BEGINS));
     if let Some((path, _)) = found.iter().find(has_it) {
-        return Ok(Prepared { path: path.clone(), fate: FileAction::Left });
+        return Ok(PreparedFile { path: path.clone(), fate: FileAction::Left });
     }
     let is_text = |(_, found): &&(Utf8PathBuf, ExistingFile)| matches!(found, ExistingFile::Text(_));
     let is_there = |(_, found): &&(Utf8PathBuf, ExistingFile)| !matches!(found, ExistingFile::Nothing);
@@ -146,13 +146,14 @@ fn section(top: &Utf8Path) -> Result<Prepared, EngineError> {
         ExistingFile::Text(text) => FileAction::Added(behind(text, &section)),
         ExistingFile::Other(why) => FileAction::ByHand { why, text: section },
     };
-    Ok(Prepared { path, fate })
+    Ok(PreparedFile { path, fate })
 }
 
 /// The targets: in the Makefile if there is none, else in a file that it includes.
-fn targets(top: &Utf8Path) -> Result<Vec<Prepared>, EngineError> {
-    let made = |path: &str| Prepared { path: path.into(), fate: FileAction::Made(texts::TARGETS.to_owned()) };
-    let left = |path: &str| Prepared { path: path.into(), fate: FileAction::Left };
+fn targets(top: &Utf8Path) -> Result<Vec<PreparedFile>, EngineError> {
+    let made =
+        |path: &str| PreparedFile { path: path.into(), fate: FileAction::Made(texts::TARGETS.to_owned()) };
+    let left = |path: &str| PreparedFile { path: path.into(), fate: FileAction::Left };
     // In the order in which Make looks for them.
     for name in ["GNUmakefile", "makefile", "Makefile"] {
         let (included, line) = ("refrain.mk", "include refrain.mk\n");
@@ -173,7 +174,7 @@ fn targets(top: &Utf8Path) -> Result<Vec<Prepared>, EngineError> {
             ExistingFile::Nothing => made(included),
             ExistingFile::Text(_) | ExistingFile::Other(_) => left(included),
         };
-        return Ok(vec![own, Prepared { path: name.into(), fate }]);
+        return Ok(vec![own, PreparedFile { path: name.into(), fate }]);
     }
     Ok(vec![made("Makefile")])
 }
@@ -189,7 +190,7 @@ fn includes(line: &str) -> bool {
     words.iter().any(|word| line.starts_with(word)) && (line.contains("refrain.mk") || line.contains("*.mk"))
 }
 
-fn tasks(top: &Utf8Path) -> Result<Prepared, EngineError> {
+fn tasks(top: &Utf8Path) -> Result<PreparedFile, EngineError> {
     let (folder, path) = (top.join(".vscode"), Utf8PathBuf::from(".vscode/tasks.json"));
     let text = texts::TASKS.to_owned();
     // The target of a link is not the project's.
@@ -205,7 +206,7 @@ fn tasks(top: &Utf8Path) -> Result<Prepared, EngineError> {
         ExistingFile::Text(_) => FileAction::ByHand { why: "it has tasks of its own", text },
         ExistingFile::Other(why) => FileAction::ByHand { why, text },
     };
-    Ok(Prepared { path, fate })
+    Ok(PreparedFile { path, fate })
 }
 
 fn unread(error: io::Error) -> EngineError {
@@ -236,8 +237,8 @@ fn behind(text: &str, more: &str) -> String {
     format!("{apart}{more}")
 }
 
-fn partly(before: &[Prepared], failed: &Utf8Path, source: EngineError) -> EngineError {
-    let is_written = |file: &&Prepared| matches!(file.fate, FileAction::Made(_) | FileAction::Added(_));
+fn partly(before: &[PreparedFile], failed: &Utf8Path, source: EngineError) -> EngineError {
+    let is_written = |file: &&PreparedFile| matches!(file.fate, FileAction::Made(_) | FileAction::Added(_));
     let written: Vec<_> = before.iter().filter(is_written).map(|file| file.path.as_str()).collect();
     match written.is_empty() {
         true => source,
@@ -250,7 +251,7 @@ fn partly(before: &[Prepared], failed: &Utf8Path, source: EngineError) -> Engine
 }
 
 /// Writes a file; one that was created meanwhile is left as it is.
-fn carry(top: &Utf8Path, file: &mut Prepared) -> Result<(), EngineError> {
+fn carry(top: &Utf8Path, file: &mut PreparedFile) -> Result<(), EngineError> {
     let path = top.join(&file.path);
     match &file.fate {
         FileAction::Made(text) => {

@@ -1,8 +1,8 @@
 //! Why a loop does not move to another machine.
 
 use camino::Utf8PathBuf;
-use refrain_core::git::LeftOut;
-use refrain_core::r#loop::NotTaken;
+use refrain_core::git::OmittedPath;
+use refrain_core::r#loop::TakeOverRefusal;
 use refrain_core::signature::PublicKey;
 use refrain_store::JournalError;
 
@@ -12,7 +12,7 @@ pub enum MoveError {
     #[error("{worktree} has {} that no commit has", if *.files == 1 { "1 file".to_owned() } else { format!("{files} files") })]
     Uncommitted { worktree: Utf8PathBuf, files: usize },
     #[error("{} cannot go with it: {}", .0.path, .0.why)]
-    LeftOut(LeftOut),
+    LeftOut(OmittedPath),
     #[error("{0}")]
     Secret(String),
     #[error("its branch {branch} is not checked out in {worktree}")]
@@ -28,7 +28,7 @@ pub enum MoveError {
     #[error("{0} has a loop of this name already, which is not this one")]
     Occupied(String),
     #[error("{why}")]
-    NotTaken { url: String, why: NotTaken },
+    NotTaken { url: String, why: TakeOverRefusal },
     #[error("another machine moved it at {0} at the same moment")]
     Raced(String),
     #[error("it left its machine signed with key {key}, which is neither yours nor one of [trust] signers")]

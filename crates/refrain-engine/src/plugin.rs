@@ -11,10 +11,10 @@ use std::io::{self, ErrorKind};
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_agents::generic;
 use refrain_agents::plugin::settings::{self, EntryState};
-use refrain_agents::plugin::{Homes, Owned, Plugin, Shared};
+use refrain_agents::plugin::{Homes, Plugin, PluginFile, Shared};
 use refrain_core::spec::AgentKind;
 use refrain_core::view::plugin::{Part, PartState, PluginState, PluginStatus};
-use refrain_store::outbox::plugins::{self, Installed};
+use refrain_store::outbox::plugins::{self, InstalledFiles};
 
 use crate::{EngineError, Host, PluginError};
 
@@ -49,7 +49,7 @@ impl Host {
         if let Some(why) = program::problem(&program) {
             return Err(PluginError::NotCallable { program, why }.into());
         }
-        let noted = Installed::read(&self.plugins())?;
+        let noted = InstalledFiles::read(&self.plugins())?;
         let plan = rehearsal::install((agent, &program), &plugin, &noted, &self.plugins())?;
         if !is_rehearsal {
             installation::install(&plan, &noted, &self.plugins())?;
@@ -60,7 +60,7 @@ impl Host {
     /// Removes an agent's plugin; or only says what that would change.
     pub fn remove_plugin(&self, agent: AgentKind, is_rehearsal: bool) -> Result<PluginWork, EngineError> {
         let (program, plugin) = self.plugin_of(agent)?;
-        let noted = Installed::read(&self.plugins())?;
+        let noted = InstalledFiles::read(&self.plugins())?;
         let plan = rehearsal::remove(agent, &plugin, &noted)?;
         if !is_rehearsal {
             installation::remove(&plan, &noted, &self.plugins())?;
@@ -70,7 +70,7 @@ impl Host {
 
     pub fn plugin_status(&self, agent: AgentKind) -> Result<PluginStatus, EngineError> {
         let (_, Plugin { files, settings, .. }) = self.plugin_of(agent)?;
-        let noted = Installed::read(&self.plugins())?;
+        let noted = InstalledFiles::read(&self.plugins())?;
         let files = files.into_iter().map(|file| Part { state: state(&file, &noted), path: file.path });
         let settings = settings.map(|shared| Part { state: shared_state(&shared), path: shared.path });
         let status = PluginStatus::of(agent, files.chain(settings).collect());
@@ -114,7 +114,7 @@ impl Host {
     }
 }
 
-fn state(file: &Owned, noted: &Installed) -> PartState {
+fn state(file: &PluginFile, noted: &InstalledFiles) -> PartState {
     match plugins::read(&file.path) {
         Ok(None) => PartState::Missing,
         Ok(Some(text)) if text == file.text => PartState::Present,
@@ -125,7 +125,7 @@ fn state(file: &Owned, noted: &Installed) -> PartState {
 }
 
 /// Whether a file holds what was written to it.
-fn is_noted(path: &Utf8Path, text: &str, noted: &Installed) -> bool {
+fn is_noted(path: &Utf8Path, text: &str, noted: &InstalledFiles) -> bool {
     let hash = plugins::hash(text);
     noted.files.get(path).is_some_and(|file| file.hash == hash || file.was.as_ref() == Some(&hash))
 }

@@ -46,7 +46,7 @@ pub struct Service {
 }
 
 #[derive(Clone, Debug)]
-pub struct Located {
+pub struct LoopLocation {
     pub dir: LoopDir,
     pub archived: bool,
 }
@@ -85,7 +85,7 @@ impl Service {
     /// an attempt, where they were set for the agent.
     pub fn settings(
         &self,
-        chosen: config::Chosen<'_>,
+        chosen: config::AgentChoice<'_>,
         variables: bool,
     ) -> Result<config::Settings, config::ConfigError> {
         let Host { config_home, state_home, env, .. } = &self.host;
@@ -99,13 +99,13 @@ impl Service {
     }
 
     /// The folder of a loop, in the archive too.
-    pub fn locate(&self, id: &LoopId) -> Result<Located, EngineError> {
+    pub fn locate(&self, id: &LoopId) -> Result<LoopLocation, EngineError> {
         let dir = self.project.loop_dir(id);
         if dir.exists() {
-            return Ok(Located { dir, archived: false });
+            return Ok(LoopLocation { dir, archived: false });
         }
         match archive::find(&self.project, id) {
-            Some(dir) => Ok(Located { dir, archived: true }),
+            Some(dir) => Ok(LoopLocation { dir, archived: true }),
             None if self.project.plan_dir(id).exists() => Err(EngineError::IsPlan(id.clone())),
             None => Err(self.no_loop(id)),
         }
@@ -129,7 +129,7 @@ impl Service {
 
     /// Moves a stopped loop into the archive; returns where it lies then.
     pub fn archive(&self, id: &LoopId) -> Result<Utf8PathBuf, EngineError> {
-        let Located { dir, archived: false } = self.locate(id)? else {
+        let LoopLocation { dir, archived: false } = self.locate(id)? else {
             return Err(EngineError::Archived(id.clone()));
         };
         let _lock = self.lock_of_ended::<LoopState>(id, &dir)?;

@@ -28,7 +28,7 @@ use crate::git_steps::repository::marked;
 use crate::git_steps::work::WorkWatch;
 use crate::observe::telemetry::tell_of_session;
 use crate::service::mirror;
-use crate::service::requests::take_over;
+use crate::service::requests::take_over_where;
 use crate::{EngineError, LoopRequest, Service, now};
 
 /// How often a prover is started for one question: if it dies again and again, that is reported instead.
@@ -275,7 +275,9 @@ impl Service {
         let Some(_lock) = lock else { return Err(EngineError::Driven { id: id.clone(), pid: None }) };
         let mut journal: Journal = Journal::open_signed(dir, now(), self.host().signing())?;
         if journal.state().ended.is_none() {
-            take_over(&mut journal, self.host())?;
+            // Where its process is not known, the caller is believed.
+            let is_dead = |session: &Session| is_session_alive(session) != Some(true);
+            take_over_where(&mut journal, self.host(), is_dead)?;
             if journal.state().session.is_some() {
                 journal.push(Event::SessionLeft, now())?;
             }

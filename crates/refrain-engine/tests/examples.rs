@@ -33,7 +33,7 @@ fn a_loop_is_started_and_followed_from_rust() {
     assert!(run.stdout.contains("it prints \"at work: Mend it."), "{lines:#?}");
     let last = lines.last().unwrap();
     assert!(last.contains(": completed after 2 iterations: the agent made its promise"), "{last}");
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn a_host_that_is_killed_leaves_nobody_behind_and_all_its_loops_go_on() {
     let limits = std::fs::read_to_string(format!("/proc/{}/limits", host.pid())).unwrap();
     assert!(!limits.contains(" 500 "), "the host has more: {limits}");
     host.kill();
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 
     let project = Utf8PathBuf::from_path_buf(sandbox.project()).unwrap();
     let home = project.join("home");
@@ -84,5 +84,5 @@ fn a_host_that_is_killed_leaves_nobody_behind_and_all_its_loops_go_on() {
             assert_eq!((state.charged, state.attempts.len()), (1, 2), "the first was refunded");
         }
     }));
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }

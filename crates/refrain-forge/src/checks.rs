@@ -30,7 +30,7 @@ pub struct Check {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Configured {
+pub enum ChecksSetup {
     Yes(String),
     No,
     /// The state is unknown, with the reason.
@@ -46,7 +46,7 @@ pub struct Checks {
     pub required: Vec<String>,
     /// More checks will follow from those that have begun: the list is incomplete.
     pub unfinished: bool,
-    pub configured: Configured,
+    pub configured: ChecksSetup,
 }
 
 /// The overall result of the checks of one commit.
@@ -93,9 +93,9 @@ impl Checks {
         if self.list.is_empty() && !self.unfinished {
             return match &self.configured {
                 _ if !missing.is_empty() => Verdict::NotStarted { why: required(&missing), certain: true },
-                Configured::Yes(why) => Verdict::NotStarted { why: why.clone(), certain: true },
-                Configured::Unknown(why) => Verdict::NotStarted { why: why.clone(), certain: false },
-                Configured::No => Verdict::NoneConfigured,
+                ChecksSetup::Yes(why) => Verdict::NotStarted { why: why.clone(), certain: true },
+                ChecksSetup::Unknown(why) => Verdict::NotStarted { why: why.clone(), certain: false },
+                ChecksSetup::No => Verdict::NoneConfigured,
             };
         }
         let of = self.list.len() + missing.len();
@@ -125,7 +125,7 @@ mod tests {
         Check { name: name.to_owned(), state, required, url, summary, job }
     }
 
-    fn checks(list: &[(&str, CheckState)], required: &[&str], configured: Configured) -> Checks {
+    fn checks(list: &[(&str, CheckState)], required: &[&str], configured: ChecksSetup) -> Checks {
         Checks {
             head: "a".repeat(40).parse().unwrap(),
             list: list.iter().copied().map(check).collect(),
@@ -167,18 +167,18 @@ mod tests {
         #[case] required: &[&str],
         #[case] expected: &str,
     ) {
-        let checks = checks(list, required, Configured::Yes("workflows".to_owned()));
+        let checks = checks(list, required, ChecksSetup::Yes("workflows".to_owned()));
         assert_eq!(word(&checks.verdict()), expected);
     }
 
     #[test]
     fn no_checks_yet_is_told_from_no_checks() {
-        assert_eq!(checks(&[], &[], Configured::No).verdict(), Verdict::NoneConfigured);
-        let unknown = checks(&[], &[], Configured::Unknown("not shown".to_owned())).verdict();
+        assert_eq!(checks(&[], &[], ChecksSetup::No).verdict(), Verdict::NoneConfigured);
+        let unknown = checks(&[], &[], ChecksSetup::Unknown("not shown".to_owned())).verdict();
         assert_eq!(word(&unknown), "not started: not shown false");
-        let begun = Checks { unfinished: true, ..checks(&[], &[], Configured::No) };
+        let begun = Checks { unfinished: true, ..checks(&[], &[], ChecksSetup::No) };
         assert_eq!(word(&begun.verdict()), "pending 0/0");
-        let more = Checks { unfinished: true, ..checks(&[("a", Passed)], &[], Configured::No) };
+        let more = Checks { unfinished: true, ..checks(&[("a", Passed)], &[], ChecksSetup::No) };
         assert_eq!(word(&more.verdict()), "pending 1/1");
     }
 }

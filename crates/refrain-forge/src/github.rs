@@ -12,7 +12,7 @@ use crate::api::exchange::Method;
 use crate::api::{Api, not_understood};
 use crate::checks::Checks;
 use crate::error::{RetryTime, SECONDARY, Trouble};
-use crate::kind::{Host, Opening};
+use crate::kind::{Host, PullRequestContent};
 use crate::mergeability::{MergeBlocker, Mergeable};
 use crate::place::encoded;
 use crate::pull_request::{Project, PullRequest, State};
@@ -181,8 +181,8 @@ impl Host for GitHub {
         self.pull(number).map(PullRequest::from)
     }
 
-    fn create(&self, opening: Opening<'_>) -> Result<PullRequest, Trouble> {
-        let Opening { branch, base, title, body, draft } = opening;
+    fn create(&self, opening: PullRequestContent<'_>) -> Result<PullRequest, Trouble> {
+        let PullRequestContent { branch, base, title, body, draft } = opening;
         let body = json!({ "head": branch, "base": base, "title": title, "body": body, "draft": draft });
         self.api.send::<Pull>(Method::Post, &self.at("pulls"), &body).map(PullRequest::from)
     }

@@ -10,7 +10,7 @@ use crate::api::Api;
 use crate::api::exchange::Method;
 use crate::checks::Checks;
 use crate::error::Trouble;
-use crate::kind::{Host, Opening};
+use crate::kind::{Host, PullRequestContent};
 use crate::mergeability::{MergeBlocker, Mergeable};
 use crate::place::encoded;
 use crate::pull_request::{Project, PullRequest, State};
@@ -128,8 +128,8 @@ impl Host for GitLab {
         self.request(number).map(PullRequest::from)
     }
 
-    fn create(&self, opening: Opening<'_>) -> Result<PullRequest, Trouble> {
-        let Opening { branch, base, title, body, draft } = opening;
+    fn create(&self, opening: PullRequestContent<'_>) -> Result<PullRequest, Trouble> {
+        let PullRequestContent { branch, base, title, body, draft } = opening;
         let title = if draft { format!("{DRAFT}{title}") } else { title.to_owned() };
         let body =
             json!({ "source_branch": branch, "target_branch": base, "title": title, "description": body });

@@ -14,8 +14,8 @@ use crate::checks::{Check, Checks};
 use crate::error::Trouble;
 use crate::github::GitHub;
 use crate::gitlab::GitLab;
-use crate::kind::{Host, Opening};
-use crate::mergeability::{MergeBlocker, Mergeable, Merged};
+use crate::kind::{Host, PullRequestContent};
+use crate::mergeability::{MergeBlocker, MergeOutcome, Mergeable};
 use crate::place::RepositoryAddress;
 use crate::pull_request::{Project, PullRequest, State};
 use crate::token::{Token, is_githubs};
@@ -94,7 +94,7 @@ impl Forge {
     /// without drafts it is not opened as a draft, as its `draft` field shows.
     /// Errors: [`Trouble`]; if it [`is_uncertain`](Trouble::is_uncertain), the request may be open all the same: the
     /// next call finds it.
-    pub fn open(&self, opening: Opening<'_>) -> Result<PullRequest, Trouble> {
+    pub fn open(&self, opening: PullRequestContent<'_>) -> Result<PullRequest, Trouble> {
         let open = |forge: &Self| {
             let found = forge.find(opening.branch)?;
             // One for another base was not opened by this loop.
@@ -104,10 +104,10 @@ impl Forge {
             return Ok(found);
         }
         let (title, body) = (clip(opening.title, TITLE), clip(opening.body, BODY));
-        let opening = Opening { title: &title, body: &body, ..opening };
+        let opening = PullRequestContent { title: &title, body: &body, ..opening };
         let error = match self.host.create(opening) {
             Err(Trouble::Refused { said, .. }) if opening.draft && said.to_lowercase().contains("draft") => {
-                match self.host.create(Opening { draft: false, ..opening }) {
+                match self.host.create(PullRequestContent { draft: false, ..opening }) {
                     Ok(made) => return Ok(made),
                     Err(error) => error,
                 }
@@ -178,24 +178,24 @@ impl Forge {
         head: &Oid,
         squash: bool,
         delete_branch: bool,
-    ) -> Result<Merged, Trouble> {
+    ) -> Result<MergeOutcome, Trouble> {
         let before = self.host.get(number)?;
         let merged = match settled(&before, head) {
             Some(merged) => merged,
             None => self.merge_now(number, head, squash)?,
         };
         match merged {
-            Merged::Done { commit, .. } => {
+            MergeOutcome::Done { commit, .. } => {
                 let branch_deleted = delete_branch && self.delete_branch(&before.branch, head)?;
-                Ok(Merged::Done { commit, branch_deleted })
+                Ok(MergeOutcome::Done { commit, branch_deleted })
             }
             other => Ok(other),
         }
     }
 
-    fn merge_now(&self, number: u64, head: &Oid, squash: bool) -> Result<Merged, Trouble> {
+    fn merge_now(&self, number: u64, head: &Oid, squash: bool) -> Result<MergeOutcome, Trouble> {
         let error = match self.host.merge(number, head, squash) {
-            Ok(commit) => return Ok(Merged::Done { commit, branch_deleted: false }),
+            Ok(commit) => return Ok(MergeOutcome::Done { commit, branch_deleted: false }),
             Err(error) => error,
         };
         if !matches!(error, Trouble::Refused { .. } | Trouble::Unreachable { .. }) {
@@ -206,12 +206,12 @@ impl Forge {
         match (settled(&now, head), error) {
             (Some(merged), _) => Ok(merged),
             (None, Trouble::Refused { said, .. }) => Ok(match self.host.mergeable(number)? {
-                Mergeable::No(why) => Merged::NotMergeable { why, said },
+                Mergeable::No(why) => MergeOutcome::NotMergeable { why, said },
                 // For example, a project that does not allow squashing.
                 Mergeable::Yes | Mergeable::NotKnownYet if said.contains("not allowed") => {
-                    Merged::NotMergeable { why: vec![MergeBlocker::Rule(said.clone())], said }
+                    MergeOutcome::NotMergeable { why: vec![MergeBlocker::Rule(said.clone())], said }
                 }
-                Mergeable::Yes | Mergeable::NotKnownYet => Merged::NotYet { said },
+                Mergeable::Yes | Mergeable::NotKnownYet => MergeOutcome::NotYet { said },
             }),
             (None, error) => Err(error),
         }
@@ -236,11 +236,13 @@ impl Forge {
 }
 
 /// The result if merging is unnecessary or not possible; none if it should be merged.
-fn settled(request: &PullRequest, head: &Oid) -> Option<Merged> {
+fn settled(request: &PullRequest, head: &Oid) -> Option<MergeOutcome> {
     match request.state {
-        _ if request.head != *head => Some(Merged::HeadMoved { head: request.head.clone() }),
-        State::Merged => Some(Merged::Done { commit: request.merged_as.clone(), branch_deleted: false }),
-        State::Closed => Some(Merged::NotMergeable {
+        _ if request.head != *head => Some(MergeOutcome::HeadMoved { head: request.head.clone() }),
+        State::Merged => {
+            Some(MergeOutcome::Done { commit: request.merged_as.clone(), branch_deleted: false })
+        }
+        State::Closed => Some(MergeOutcome::NotMergeable {
             why: vec![MergeBlocker::Closed],
             said: MergeBlocker::Closed.to_string(),
         }),

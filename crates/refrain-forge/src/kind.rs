@@ -13,7 +13,7 @@ pub(super) trait Host: Debug + Send + Sync {
     /// The pull requests of a branch, the newest first.
     fn of_branch(&self, branch: &str) -> Result<Vec<PullRequest>, Trouble>;
     fn get(&self, number: u64) -> Result<PullRequest, Trouble>;
-    fn create(&self, opening: Opening<'_>) -> Result<PullRequest, Trouble>;
+    fn create(&self, opening: PullRequestContent<'_>) -> Result<PullRequest, Trouble>;
     fn edit(&self, number: u64, title: Option<&str>, body: &str) -> Result<(), Trouble>;
     fn ready(&self, of: &PullRequest) -> Result<(), Trouble>;
     /// Turns it into a draft again.
@@ -29,7 +29,7 @@ pub(super) trait Host: Debug + Send + Sync {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Opening<'a> {
+pub struct PullRequestContent<'a> {
     /// Its head branch, which is already at the remote.
     pub branch: &'a str,
     pub base: &'a str,

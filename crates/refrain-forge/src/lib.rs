@@ -21,11 +21,11 @@ mod place;
 mod pull_request;
 mod token;
 
-pub use checks::{Check, CheckState, Checks, Configured, Verdict};
+pub use checks::{Check, CheckState, Checks, ChecksSetup, Verdict};
 pub use error::{RetryTime, Trouble};
 pub use host::Forge;
-pub use kind::Opening;
-pub use mergeability::{MergeBlocker, Mergeable, Merged};
+pub use kind::PullRequestContent;
+pub use mergeability::{MergeBlocker, MergeOutcome, Mergeable};
 pub use place::RepositoryAddress;
 pub use pull_request::{Project, PullRequest, State};
 pub use token::{FROM_FILE, Token};

@@ -37,7 +37,7 @@ impl fmt::Display for MergeBlocker {
             Self::Closed => "it is closed",
             Self::Conflicts => "it has conflicts with its base",
             Self::Behind => "it has to be brought up to date with its base first",
-            Self::ReviewMissing => "somebody has to approve it",
+            Self::ReviewMissing => "a person has to approve it",
             Self::ChangesRequested => "a reviewer asked for changes",
             Self::ChecksMissing => "a required check has not passed",
             Self::Rule(said) => return write!(f, "a rule of the project: {said}"),
@@ -46,7 +46,7 @@ impl fmt::Display for MergeBlocker {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Merged {
+pub enum MergeOutcome {
     /// It is merged, by us or earlier by another user.
     Done {
         /// The merge commit; none if the forge does not report it.

@@ -13,8 +13,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use common::{Figures, environment, run};
 use refrain_core::git::Oid;
 use refrain_git::{
-    HandOverRequest, HandedOver, LandRequest, Landed, MergeRequest, Merged, ReadyRequest, ReadySlot,
-    Repository, Work,
+    HandOverRequest, HandedOver, LandRequest, LandingOutcome, MergeRequest, MergeResult, ReadyRequest,
+    ReadySlot, Repository, Work,
 };
 
 /// How many files one task changes.
@@ -135,7 +135,7 @@ impl Bench {
         let base = &self.begin;
         let merged =
             self.repository.merge(MergeRequest { base, tip, work, except: &[], index, cancel: None })?;
-        let Merged::Clean { tree } = merged else { return Err("a conflict".into()) };
+        let MergeResult::Clean { tree } = merged else { return Err("a conflict".into()) };
         let landed = self.repository.land(LandRequest {
             reference,
             tip,
@@ -149,7 +149,7 @@ impl Bench {
             cancel: None,
         })?;
         match landed {
-            Landed::Done { mut commits } if commits.len() == 1 => Ok(commits.remove(0)),
+            LandingOutcome::Done { mut commits } if commits.len() == 1 => Ok(commits.remove(0)),
             other => Err(format!("{other:?}").into()),
         }
     }

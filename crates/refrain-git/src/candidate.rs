@@ -14,7 +14,7 @@ pub(crate) mod tree;
 pub(crate) mod walk;
 pub(crate) mod work;
 
-use refrain_core::git::{LeftOut, LeftOutReason, Oid};
+use refrain_core::git::{LeftOutReason, Oid, OmittedPath};
 use refrain_core::glob::PathGlob;
 
 use crate::candidate::status::Blob;
@@ -32,7 +32,7 @@ pub(crate) struct Candidate {
     /// Suspected secrets among them that may be committed.
     pub(crate) allowed: Vec<(Vec<u8>, SecretMatch)>,
     /// Changes of the loop that are not committed.
-    pub(crate) left_out: Vec<LeftOut>,
+    pub(crate) left_out: Vec<OmittedPath>,
     /// Whether the index contains anything that is not to be committed.
     pub(crate) has_foreign: bool,
 }

@@ -17,7 +17,9 @@ pub(crate) mod staging_cache;
 
 use camino::Utf8Path;
 use refrain_core::LoopId;
-use refrain_core::git::{Base, CommitReport, CommitResult, Exposed, Oid, Operation, RepoPath, Skipped};
+use refrain_core::git::{
+    Base, CommitReport, CommitResult, ExposedSecret, Oid, Operation, RepoPath, SkipReason,
+};
 use refrain_core::glob::PathGlob;
 
 use crate::Cancel;
@@ -100,7 +102,7 @@ impl Repository {
         let settled = job.run(&since, intended, staged)?;
         if let CommitResult::Made { commit, .. } = &settled.result {
             let allowed = settled.candidate.allowed.iter();
-            exposed.extend(allowed.map(|(path, found)| Exposed {
+            exposed.extend(allowed.map(|(path, found)| ExposedSecret {
                 commit: commit.clone(),
                 path: RepoPath::from_bytes(path),
                 what: what(*found),
@@ -142,7 +144,7 @@ struct CommitOutcome {
 }
 
 /// Whether a commit was made, by the last of the parts.
-pub(crate) type Outcome = Result<CommitAndTree, Skipped>;
+pub(crate) type Outcome = Result<CommitAndTree, SkipReason>;
 
 impl Job<'_> {
     fn run(
@@ -203,17 +205,17 @@ impl Job<'_> {
     }
 
     /// Conditions that prevent a commit of any content.
-    fn forbidden(&self) -> Option<Skipped> {
+    fn forbidden(&self) -> Option<SkipReason> {
         if let Some(operation) = self.repository.operation() {
-            return Some(Skipped::InProgress(operation));
+            return Some(SkipReason::InProgress(operation));
         }
         if has_conflicts(self.status) {
-            return Some(Skipped::InProgress(Operation::Merge));
+            return Some(SkipReason::InProgress(Operation::Merge));
         }
         if self.status.branch != self.request.base.branch {
-            return Some(Skipped::OtherBranch { now: self.status.branch.clone() });
+            return Some(SkipReason::OtherBranch { now: self.status.branch.clone() });
         }
-        self.index.is_locked(self.request.id).then_some(Skipped::IndexLocked)
+        self.index.is_locked(self.request.id).then_some(SkipReason::IndexLocked)
     }
 
     fn commit(
@@ -224,9 +226,9 @@ impl Job<'_> {
     ) -> Result<(Outcome, Vec<RepoPath>), GitError> {
         let none = |skipped| Ok((Err(skipped), Vec::new()));
         if candidate.gone.is_empty() && candidate.kept.is_empty() {
-            return none(Skipped::Nothing);
+            return none(SkipReason::Nothing);
         }
-        let Some(lock) = self.index.lock(self.request.id)? else { return none(Skipped::IndexLocked) };
+        let Some(lock) = self.index.lock(self.request.id)? else { return none(SkipReason::IndexLocked) };
         let head = self.status.head.as_ref();
         if tree.is_none() {
             let staged = stage(self.repository, self.git, head, candidate, self.request.rules());
@@ -271,7 +273,7 @@ impl Job<'_> {
         if let Some(head) = head
             && self.repository.tree_by(self.git, head)? == tree
         {
-            return Ok(Err(Skipped::Nothing));
+            return Ok(Err(SkipReason::Nothing));
         }
         let message = self.message()?;
         let parents: Vec<&Oid> = head.into_iter().collect();
@@ -283,7 +285,7 @@ impl Job<'_> {
         let done = Git::run(self.git, self.moving(), &self.moved_to(&commit))?;
         match done.status.success() {
             true => Ok(Ok(CommitAndTree { commit, tree })),
-            false => Ok(Err(Skipped::Failed { said: said(&done) })),
+            false => Ok(Err(SkipReason::Failed { said: said(&done) })),
         }
     }
 
@@ -307,7 +309,7 @@ impl Job<'_> {
     }
 
     /// The object name that git prints, or the reason why there is none.
-    fn say(&self, args: &[&str], input: &[u8]) -> Result<Result<Oid, Skipped>, GitError> {
+    fn say(&self, args: &[&str], input: &[u8]) -> Result<Result<Oid, SkipReason>, GitError> {
         let done = Git::run(self.git, args, input)?;
         if !done.status.success() {
             return Ok(Err(why_not(said(&done))));
@@ -343,7 +345,7 @@ impl Job<'_> {
         }
     }
 
-    fn refused(&self, done: &refrain_proc::tool::ToolOutput) -> Result<Skipped, GitError> {
+    fn refused(&self, done: &refrain_proc::tool::ToolOutput) -> Result<SkipReason, GitError> {
         let said = said(done);
         if done.status.code() != Some(1) {
             return Ok(why_not(said));
@@ -355,7 +357,7 @@ impl Job<'_> {
             }
             None => false,
         };
-        Ok(if against { Skipped::Nothing } else { Skipped::Hook { said } })
+        Ok(if against { SkipReason::Nothing } else { SkipReason::Hook { said } })
     }
 
     fn message(&self) -> Result<String, GitError> {
@@ -394,18 +396,18 @@ fn report(CommitAndTree { commit, tree }: CommitAndTree) -> CommitResult {
 }
 
 /// An error of git while the candidate is built prevents only this commit.
-fn ignore_no(staged: Result<(), GitError>) -> Result<Result<(), Skipped>, GitError> {
+fn ignore_no(staged: Result<(), GitError>) -> Result<Result<(), SkipReason>, GitError> {
     match staged {
-        Err(GitError::Failed { said, .. }) => Ok(Err(Skipped::Failed { said })),
+        Err(GitError::Failed { said, .. }) => Ok(Err(SkipReason::Failed { said })),
         Err(other) => Err(other),
         Ok(()) => Ok(Ok(())),
     }
 }
 
-fn why_not(said: String) -> Skipped {
+fn why_not(said: String) -> SkipReason {
     match said {
-        said if IDENTITY_ERRORS.iter().any(|words| said.contains(words)) => Skipped::NoIdentity,
-        said if said.contains("aborted by hook") => Skipped::Hook { said },
-        said => Skipped::Failed { said },
+        said if IDENTITY_ERRORS.iter().any(|words| said.contains(words)) => SkipReason::NoIdentity,
+        said if said.contains("aborted by hook") => SkipReason::Hook { said },
+        said => SkipReason::Failed { said },
     }
 }

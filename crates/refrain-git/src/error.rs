@@ -20,7 +20,7 @@ pub enum GitError {
     #[error("{0} is in a git repository without a working tree; run it in a worktree of that repository")]
     Bare(Utf8PathBuf),
     /// Git does not trust the folder's owner (its `safe.directory`).
-    #[error("git does not use the repository of {path}, as somebody else owns it: {said}")]
+    #[error("git does not use the repository of {path}, as another user owns it: {said}")]
     NotOurs { path: Utf8PathBuf, said: String },
     #[error(
         "the path of {0:?}, or of its git folder, has a line break in it, and git's answers about it cannot be read; \
@@ -76,7 +76,7 @@ pub enum GitError {
     Unborn(Utf8PathBuf),
     #[error("git does not know who commits; git config user.name and user.email say it")]
     NoIdentity,
-    #[error("{0} was moved by somebody else in the middle of this; try again")]
+    #[error("{0} was moved by another process in the middle of this; try again")]
     ReferenceMoved(String),
     #[error("{0:?} names no commit here; give a branch, a tag or a commit")]
     NoCommit(String),

@@ -8,7 +8,7 @@ pub(crate) mod heads;
 pub(crate) mod linear_history;
 pub(crate) mod merge;
 
-use refrain_core::git::{Conflict, Exposed, Oid};
+use refrain_core::git::{Conflict, ExposedSecret, Oid};
 use refrain_core::glob::PathGlob;
 
 use crate::Cancel;
@@ -42,7 +42,7 @@ pub struct Work<'a> {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Landed {
+pub enum LandingOutcome {
     Done {
         /// A commit for each, in their order.
         commits: Vec<Oid>,
@@ -51,7 +51,7 @@ pub enum Landed {
     Secrets {
         /// The commits of those before it, which are on the line.
         commits: Vec<Oid>,
-        exposed: Vec<Exposed>,
+        exposed: Vec<ExposedSecret>,
     },
     /// Another process moved the line, which was there at that time.
     Moved {
@@ -92,12 +92,12 @@ impl Repository {
     /// commits, is reset to it.
     /// Errors: [`GitError::NoIdentity`] if git does not know who commits; [`GitError`] if git fails, and
     /// [`GitError::Cancelled`].
-    pub fn land(&self, request: LandRequest<'_>) -> Result<Landed, GitError> {
+    pub fn land(&self, request: LandRequest<'_>) -> Result<LandingOutcome, GitError> {
         let LandRequest { reference, works, largest_file, allow_secrets, cancel, .. } = request;
         let git = self.git().until(cancel);
         let mut commits = match self.found(git, request)? {
             Ok(commits) => commits,
-            Err(at) => return Ok(Landed::Moved { at }),
+            Err(at) => return Ok(LandingOutcome::Moved { at }),
         };
         let (before, from) = (commits.len(), commits.last().unwrap_or(request.tip).clone());
         for Work { tree, message, trailers } in &works[before..] {
@@ -117,9 +117,13 @@ impl Repository {
         if let Some((to, work)) = commits.last().zip(works[..clean].last()).filter(|(to, _)| **to != from)
             && !self.move_reference(reference, Some(&from), to, first_line(work.message))?
         {
-            return Ok(Landed::Moved { at: self.reference(reference)? });
+            return Ok(LandingOutcome::Moved { at: self.reference(reference)? });
         }
-        Ok(if exposed.is_empty() { Landed::Done { commits } } else { Landed::Secrets { commits, exposed } })
+        Ok(if exposed.is_empty() {
+            LandingOutcome::Done { commits }
+        } else {
+            LandingOutcome::Secrets { commits, exposed }
+        })
     }
 
     /// The commits of works that are already on the line; empty if the line is at its tip. `Err` holds the line's

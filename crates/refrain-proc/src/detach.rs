@@ -22,9 +22,9 @@ const STACK: usize = 64 << 10;
 /// A runner that was started and has taken over.
 #[derive(Debug)]
 #[must_use = "a starter that outlives the runner reaps it"]
-pub struct Detached(Child);
+pub struct DetachedRunner(Child);
 
-impl Detached {
+impl DetachedRunner {
     /// Waits for its end in a thread: otherwise a long-lived starter would keep a zombie.
     pub fn reap(self) {
         let Self(mut child) = self;
@@ -51,7 +51,7 @@ pub fn start(
     args: &[String],
     env: &[(OsString, OsString)],
     log: &Utf8Path,
-) -> io::Result<Detached> {
+) -> io::Result<DetachedRunner> {
     let log = refrain_files::open(log, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE)?;
     #[expect(clippy::disallowed_methods, reason = "this crate is the home of starting processes")]
     let mut child = Command::new(program)
@@ -67,7 +67,7 @@ pub fn start(
         .spawn()?;
     let Some(stdout) = child.stdout.take() else { return Err(io::Error::other("the runner has no output")) };
     let said = match read_until_ready(stdout) {
-        Ok(None) => return Ok(Detached(child)),
+        Ok(None) => return Ok(DetachedRunner(child)),
         Ok(Some(said)) => said,
         Err(error) => {
             let _ = child.kill();

@@ -14,11 +14,11 @@ mod golden;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use disk::{Committed, Durability, Restored};
+pub use disk::{Durability, RestoredTail, SyncReport};
 pub(crate) use line::Hash;
 pub(crate) use reader::SignedLine;
 pub use reader::{
-    Departed, Mark, Snapshot, Tail, Whole, departed, marks, read, read_as, read_believed, read_signed,
+    ForeignJournal, Mark, Snapshot, Tail, Whole, departed, marks, read, read_as, read_believed, read_signed,
     records, records_as, spec, whole,
 };
 pub use write::{Batch, Journal, MOST_RESTORED};

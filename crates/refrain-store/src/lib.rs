@@ -19,7 +19,7 @@ mod spending;
 pub mod tasks;
 
 pub use disk::atomic::{append, create, make_dir, make_dir_nofollow, write_atomic, write_nofollow};
-pub use disk::lock::{Claimed, PlansLock, RunnerLock, WorktreeLock};
+pub use disk::lock::{ClaimOutcome, PlansLock, RunnerLock, WorktreeLock};
 pub use journal::{Journal, JournalError};
 pub use project::checkout::CleanPlace;
 pub use project::inbox::{Request, WakePipe};

@@ -48,8 +48,8 @@ pub(crate) struct Model {
     pub(crate) now: Timestamp,
     pub(crate) list: List,
     /// The opened views, the last on top.
-    pub(crate) opened: Vec<Opened>,
-    pub(crate) asking: Option<Asking>,
+    pub(crate) opened: Vec<OpenView>,
+    pub(crate) asking: Option<Dialog>,
     /// The result of the last action, and whether it was refused.
     pub(crate) said: Option<(String, bool)>,
     /// The places of widgets at the last draw.
@@ -77,7 +77,7 @@ pub(crate) type EntryKey = (Arc<str>, String);
 
 /// A loop or a plan that is looked at.
 #[derive(Debug)]
-pub(crate) enum Opened {
+pub(crate) enum OpenView {
     Loop(Box<OneLoop>),
     Plan(Box<OnePlan>),
     Log(Box<OneLog>),
@@ -134,7 +134,7 @@ pub(crate) struct OnePlan {
 
 /// A question to the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Asking {
+pub(crate) enum Dialog {
     /// Which keys there are.
     Help,
     /// Whether these are to be cancelled.
@@ -188,9 +188,9 @@ impl Model {
     /// Whether something on the screen changes with time.
     pub(crate) fn ticks(&self) -> bool {
         match self.opened.last() {
-            Some(Opened::Loop(one)) => one.status.as_ref().is_some_and(|status| !status.has_stopped()),
-            Some(Opened::Plan(one)) => one.status.as_ref().is_some_and(|plan| !plan.status.has_stopped()),
-            Some(Opened::Log(_)) => false,
+            Some(OpenView::Loop(one)) => one.status.as_ref().is_some_and(|status| !status.has_stopped()),
+            Some(OpenView::Plan(one)) => one.status.as_ref().is_some_and(|plan| !plan.status.has_stopped()),
+            Some(OpenView::Log(_)) => false,
             None => {
                 let (rows, top) = (self.places.rows.height.into(), self.list.top);
                 let shown = self.list.shown().into_iter().skip(top).take(rows);
@@ -203,18 +203,18 @@ impl Model {
         self.places = places;
         match self.opened.last_mut() {
             None => self.list.top = places.top,
-            Some(Opened::Plan(one)) => one.top = places.top,
-            Some(Opened::Loop(one)) => one.top = places.top,
-            Some(Opened::Log(_)) => {}
+            Some(OpenView::Plan(one)) => one.top = places.top,
+            Some(OpenView::Loop(one)) => one.top = places.top,
+            Some(OpenView::Log(_)) => {}
         }
     }
 
     /// The loop that a key acts on: the opened one, or the one under the cursor.
     pub(crate) fn meant(&self) -> Option<Key> {
         match self.opened.last() {
-            Some(Opened::Loop(one)) => Some(one.key.clone()),
-            Some(Opened::Plan(one)) => Some(one.key.clone()),
-            Some(Opened::Log(one)) => Some(one.key.clone()),
+            Some(OpenView::Loop(one)) => Some(one.key.clone()),
+            Some(OpenView::Plan(one)) => Some(one.key.clone()),
+            Some(OpenView::Log(one)) => Some(one.key.clone()),
             None => seen(self.list.current()?).map(Key::of),
         }
     }
@@ -339,7 +339,7 @@ fn text_of(entry: &Entry) -> String {
     }
 }
 
-impl Opened {
+impl OpenView {
     pub(crate) fn key(&self) -> &Key {
         match self {
             Self::Loop(one) => &one.key,

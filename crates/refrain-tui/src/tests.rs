@@ -17,7 +17,7 @@ use refrain_engine::{Entry, FollowEvent, ListRow, LiveListChange, Service};
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::model::{Art, Asking, InputPurpose, Key, LoopText, Model, Places};
+use crate::model::{Art, Dialog, InputPurpose, Key, LoopText, Model, Places};
 use crate::program::{Act, Narrator, NewLoop, Objection, Program};
 use crate::update::{Effect, LoopUpdate, Message, update};
 
@@ -567,7 +567,7 @@ fn a_yes_is_to_the_tree_that_was_shown_when_it_was_asked_for() {
 fn what_cannot_be_undone_is_asked_first() {
     let mut model = opened(ART);
     assert_eq!(press(&mut model, "c"), []);
-    assert_eq!(model.asking, Some(Asking::Cancel(vec![key("job")])));
+    assert_eq!(model.asking, Some(Dialog::Cancel(vec![key("job")])));
     assert_eq!(press(&mut model, "x"), []);
     assert_eq!(press(&mut model, "cy"), [Effect::Act(key("job"), Act::Cancel { now: false })]);
     assert_eq!(press(&mut model, "Ay"), [Effect::Act(key("job"), Act::Approve { tree: None })]);
@@ -591,7 +591,7 @@ fn what_is_used_up_is_asked_for_once() {
     let lacks = || Err(Objection::Lacks("5 iterations are used up".into(), "--max-iterations 10".into()));
     update(&mut model, Message::Done(key("job"), resume(None), lacks()));
     assert!(
-        matches!(&model.asking, Some(Asking::Line(InputPurpose::Grant(..), line)) if line.text() == "--max-iterations 10")
+        matches!(&model.asking, Some(Dialog::Line(InputPurpose::Grant(..), line)) if line.text() == "--max-iterations 10")
     );
     assert_eq!(press(&mut model, "0\n"), [Effect::Act(key("job"), resume(Some(100)))]);
     update(&mut model, Message::Done(key("job"), resume(None), lacks()));

@@ -14,7 +14,7 @@ use refrain_core::view::{Kind, Status};
 use refrain_engine::{LiveListChange, StartOffer};
 
 use crate::input::Input;
-use crate::model::{Asking, InputPurpose, Key, LoopText, Model, OneLog, OnePlan, Opened, seen};
+use crate::model::{Dialog, InputPurpose, Key, LoopText, Model, OneLog, OnePlan, OpenView, seen};
 use crate::pane::Pane;
 use crate::program::{Act, NewLoop, Objection};
 
@@ -82,8 +82,8 @@ pub(crate) fn update(model: &mut Model, message: Message) -> Vec<Effect> {
         Message::Input(Event::Mouse(mouse)) => mouse::point(model, mouse),
         Message::Input(Event::Paste(text)) => {
             match &mut model.asking {
-                Some(Asking::Line(_, line) | Asking::Palette(line, _)) => line.paste(&text),
-                Some(Asking::New(form)) => form.goal.paste(&text),
+                Some(Dialog::Line(_, line) | Dialog::Palette(line, _)) => line.paste(&text),
+                Some(Dialog::New(form)) => form.goal.paste(&text),
                 Some(_) | None => {}
             }
             Vec::new()
@@ -103,23 +103,23 @@ pub(crate) fn update(model: &mut Model, message: Message) -> Vec<Effect> {
             Vec::new()
         }
         Message::Plan(key, status) => {
-            if let Some(Opened::Plan(one)) = model.opened.last_mut().filter(|opened| *opened.key() == key) {
+            if let Some(OpenView::Plan(one)) = model.opened.last_mut().filter(|opened| *opened.key() == key) {
                 (one.status, one.over) = (Some(status), None);
             }
             Vec::new()
         }
         Message::Over(key, why) => {
             match model.opened.last_mut().filter(|opened| *opened.key() == key) {
-                Some(Opened::Loop(one)) => one.over = Some(why),
-                Some(Opened::Plan(one)) => one.over = Some(why),
-                Some(Opened::Log(_)) | None => {}
+                Some(OpenView::Loop(one)) => one.over = Some(why),
+                Some(OpenView::Plan(one)) => one.over = Some(why),
+                Some(OpenView::Log(_)) | None => {}
             }
             // A view that was never fed is followed again once the list has its loop.
-            if model.opened.last().is_some_and(Opened::is_told) { again(model) } else { Vec::new() }
+            if model.opened.last().is_some_and(OpenView::is_told) { again(model) } else { Vec::new() }
         }
         Message::Printed(key, what, printed) => {
             let is_it = |one: &&mut Box<OneLog>| one.key == key && one.what == what;
-            if let Some(Opened::Log(one)) = model.opened.last_mut()
+            if let Some(OpenView::Log(one)) = model.opened.last_mut()
                 && let Some(one) = Some(one).filter(is_it)
             {
                 let mut text = Pane::default();
@@ -149,7 +149,7 @@ pub(crate) fn update(model: &mut Model, message: Message) -> Vec<Effect> {
                 // Asked for once: more of it is the person's to say.
                 Err(Objection::Lacks(used, flags)) => match act {
                     Act::Resume { .. } if model.asking.is_none() => {
-                        model.asking = Some(Asking::Line(InputPurpose::Grant(key, used), Input::of(&flags)));
+                        model.asking = Some(Dialog::Line(InputPurpose::Grant(key, used), Input::of(&flags)));
                     }
                     _ => model.said = Some((format!("{used}; {flags}"), true)),
                 },
@@ -164,9 +164,9 @@ fn again(model: &mut Model) -> Vec<Effect> {
     let Some(opened) = model.opened.last() else { return Vec::new() };
     let (key, is_plan) = (opened.key().clone(), opened.is_plan());
     let (is_over, told) = match opened {
-        Opened::Loop(one) => (one.over.is_some(), one.status.as_ref().map(|status| status.updated_at)),
-        Opened::Plan(one) => (one.over.is_some(), one.status.as_ref().map(|plan| plan.updated_at)),
-        Opened::Log(_) => return Vec::new(),
+        OpenView::Loop(one) => (one.over.is_some(), one.status.as_ref().map(|status| status.updated_at)),
+        OpenView::Plan(one) => (one.over.is_some(), one.status.as_ref().map(|plan| plan.updated_at)),
+        OpenView::Log(_) => return Vec::new(),
     };
     // It may have stopped again by now.
     let went_on = model.glimpse(&key).is_some_and(|seen| told.is_none_or(|told| seen.updated_at > told));
@@ -174,15 +174,15 @@ fn again(model: &mut Model) -> Vec<Effect> {
         return Vec::new();
     }
     match model.opened.last_mut() {
-        Some(Opened::Loop(one)) => one.over = None,
-        Some(Opened::Plan(one)) => one.over = None,
-        Some(Opened::Log(_)) | None => {}
+        Some(OpenView::Loop(one)) => one.over = None,
+        Some(OpenView::Plan(one)) => one.over = None,
+        Some(OpenView::Log(_)) | None => {}
     }
     vec![Effect::Watch(Some((key, is_plan)))]
 }
 
 fn tell(model: &mut Model, told: LoopUpdate) {
-    let Some(Opened::Loop(one)) = model.opened.last_mut() else { return };
+    let Some(OpenView::Loop(one)) = model.opened.last_mut() else { return };
     if one.key != told.key {
         return;
     }
@@ -206,15 +206,15 @@ fn press(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
     match key.code {
         KeyCode::Char('c') if with_control => vec![Effect::Quit],
         KeyCode::Char('l') if with_control => vec![Effect::Redraw],
-        KeyCode::Char('k') if with_control => ask(model, Asking::Palette(Input::default(), 0)),
-        KeyCode::Char(':') => ask(model, Asking::Palette(Input::default(), 0)),
+        KeyCode::Char('k') if with_control => ask(model, Dialog::Palette(Input::default(), 0)),
+        KeyCode::Char(':') => ask(model, Dialog::Palette(Input::default(), 0)),
         KeyCode::Char('n') if model.opened.is_empty() => forms::new_loop(model),
         KeyCode::Char(' ') if model.opened.is_empty() => {
             model.list.mark();
             Vec::new()
         }
         KeyCode::Char('q') => vec![Effect::Quit],
-        KeyCode::Char('?') => ask(model, Asking::Help),
+        KeyCode::Char('?') => ask(model, Dialog::Help),
         KeyCode::Char('/') => {
             let line = match model.opened.last() {
                 None => (InputPurpose::Filter, Input::of(&model.list.filter)),
@@ -223,33 +223,33 @@ fn press(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
                     None => return Vec::new(),
                 },
             };
-            ask(model, Asking::Line(line.0, line.1))
+            ask(model, Dialog::Line(line.0, line.1))
         }
         KeyCode::Char('p') => act(model, Act::Pause { now: false }),
         KeyCode::Char('P') => act(model, Act::Pause { now: true }),
         KeyCode::Char('r') => act(model, Act::Resume { grant: Grant::default(), now: false }),
         KeyCode::Char('c') => match model.all_meant() {
             keys if keys.is_empty() => Vec::new(),
-            keys => ask(model, Asking::Cancel(keys)),
+            keys => ask(model, Dialog::Cancel(keys)),
         },
         KeyCode::Char('A') => ask_for_approval(model),
         KeyCode::Char('s') => match model.meant() {
-            Some(key) => ask(model, Asking::Line(InputPurpose::Steer(key), Input::default())),
+            Some(key) => ask(model, Dialog::Line(InputPurpose::Steer(key), Input::default())),
             None => Vec::new(),
         },
         KeyCode::Char('a') => match model.meant() {
-            Some(key) => ask(model, Asking::Line(InputPurpose::Answer(key), Input::default())),
+            Some(key) => ask(model, Dialog::Line(InputPurpose::Answer(key), Input::default())),
             None => Vec::new(),
         },
         KeyCode::Char('d') => read(model, LoopText::Changes),
         KeyCode::Char('l') => read(model, LoopText::LatestOutput),
         KeyCode::Char('m') => match model.meant() {
-            Some(key) => ask(model, Asking::Merge(key)),
+            Some(key) => ask(model, Dialog::Merge(key)),
             None => Vec::new(),
         },
         KeyCode::Char('x') => match model.all_meant() {
             keys if keys.is_empty() => Vec::new(),
-            keys => ask(model, Asking::Archive(keys)),
+            keys => ask(model, Dialog::Archive(keys)),
         },
         KeyCode::Char('o') if model.opened.is_empty() => {
             model.list.order = model.list.order.next();
@@ -266,7 +266,7 @@ fn press(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
     }
 }
 
-fn ask(model: &mut Model, asking: Asking) -> Vec<Effect> {
+fn ask(model: &mut Model, asking: Dialog) -> Vec<Effect> {
     model.asking = Some(asking);
     Vec::new()
 }
@@ -275,13 +275,13 @@ fn ask(model: &mut Model, asking: Asking) -> Vec<Effect> {
 fn ask_for_approval(model: &mut Model) -> Vec<Effect> {
     match model.opened.last() {
         None => open(model),
-        Some(Opened::Loop(one)) => {
+        Some(OpenView::Loop(one)) => {
             let Some(status) = &one.status else { return Vec::new() };
             let tree = status.approval.as_ref().and_then(|approval| approval.tree.clone());
-            let asking = Asking::Approve(one.key.clone(), tree);
+            let asking = Dialog::Approve(one.key.clone(), tree);
             ask(model, asking)
         }
-        Some(Opened::Plan(_) | Opened::Log(_)) => Vec::new(),
+        Some(OpenView::Plan(_) | OpenView::Log(_)) => Vec::new(),
     }
 }
 
@@ -321,7 +321,7 @@ pub(crate) fn named(keys: &[Key]) -> String {
 
 fn search(model: &mut Model, text: &str) {
     let rows = model.places.text.height.into();
-    if let Some(pane) = model.opened.last_mut().and_then(Opened::text_mut) {
+    if let Some(pane) = model.opened.last_mut().and_then(OpenView::text_mut) {
         text.clone_into(&mut pane.search);
         if !text.is_empty() && !pane.find(false, rows) {
             model.said = Some((format!("{text} does not occur"), true));
@@ -336,7 +336,7 @@ fn open(model: &mut Model) -> Vec<Effect> {
             Some(seen) => (Key::of(seen), seen.kind == Kind::Plan),
             None => return Vec::new(),
         },
-        Some(Opened::Plan(one)) => {
+        Some(OpenView::Plan(one)) => {
             let tasks = one.tasks();
             let Some(task) = tasks.get(one.cursor) else { return Vec::new() };
             let Some(id) = task.id_of_loop.clone() else {
@@ -345,16 +345,16 @@ fn open(model: &mut Model) -> Vec<Effect> {
             };
             (Key { project: one.key.project.clone(), id }, false)
         }
-        Some(Opened::Loop(_)) => return open_log(model),
-        Some(Opened::Log(_)) => return Vec::new(),
+        Some(OpenView::Loop(_)) => return open_log(model),
+        Some(OpenView::Log(_)) => return Vec::new(),
     };
-    model.opened.push(Opened::new(key.clone(), is_plan));
+    model.opened.push(OpenView::new(key.clone(), is_plan));
     vec![Effect::Watch(Some((key, is_plan)))]
 }
 
 /// Opens the output of the selected attempt; the activity view already follows the running one.
 fn open_log(model: &mut Model) -> Vec<Effect> {
-    let Some(Opened::Loop(one)) = model.opened.last_mut().filter(|opened| opened.has_rows()) else {
+    let Some(OpenView::Loop(one)) = model.opened.last_mut().filter(|opened| opened.has_rows()) else {
         return Vec::new();
     };
     let Some(attempt) = one.attempts().get(one.at()).map(|it| (it.id(), it.ended_at.is_some())) else {
@@ -373,8 +373,8 @@ fn open_log(model: &mut Model) -> Vec<Effect> {
 fn read(model: &mut Model, what: LoopText) -> Vec<Effect> {
     let is_loop = match model.opened.last() {
         None => model.list.current().and_then(seen).is_some_and(|seen| seen.kind != Kind::Plan),
-        Some(Opened::Loop(_)) => true,
-        Some(Opened::Plan(_) | Opened::Log(_)) => false,
+        Some(OpenView::Loop(_)) => true,
+        Some(OpenView::Plan(_) | OpenView::Log(_)) => false,
     };
     match model.meant().filter(|_| is_loop) {
         Some(key) => show_text(model, key, what),
@@ -383,7 +383,7 @@ fn read(model: &mut Model, what: LoopText) -> Vec<Effect> {
 }
 
 fn show_text(model: &mut Model, key: Key, what: LoopText) -> Vec<Effect> {
-    model.opened.push(Opened::Log(Box::new(OneLog { key: key.clone(), what, text: None })));
+    model.opened.push(OpenView::Log(Box::new(OneLog { key: key.clone(), what, text: None })));
     vec![Effect::Watch(None), Effect::Read(key, what)]
 }
 
@@ -411,18 +411,18 @@ fn move_by(model: &mut Model, key: KeyEvent) {
         KeyCode::Home | KeyCode::Char('g') => scroll(model, isize::MIN / 2, text_has_keys),
         KeyCode::End | KeyCode::Char('G') => scroll(model, isize::MAX / 2, text_has_keys),
         KeyCode::Tab | KeyCode::BackTab => match model.opened.last_mut() {
-            Some(Opened::Loop(one)) => one.at_attempts = !one.at_attempts,
-            Some(Opened::Plan(one)) => one.at_board = !one.at_board,
-            Some(Opened::Log(_)) | None => {}
+            Some(OpenView::Loop(one)) => one.at_attempts = !one.at_attempts,
+            Some(OpenView::Plan(one)) => one.at_board = !one.at_board,
+            Some(OpenView::Log(_)) | None => {}
         },
         KeyCode::Char('f') => {
-            if let Some(pane) = model.opened.last_mut().and_then(Opened::text_mut) {
+            if let Some(pane) = model.opened.last_mut().and_then(OpenView::text_mut) {
                 let follows = !pane.follows();
                 pane.follow(follows, places.text.height.into());
             }
         }
         KeyCode::Char(way @ ('n' | 'N')) => {
-            if let Some(pane) = model.opened.last_mut().and_then(Opened::text_mut)
+            if let Some(pane) = model.opened.last_mut().and_then(OpenView::text_mut)
                 && !pane.search.is_empty()
             {
                 pane.find(way == 'N', places.text.height.into());
@@ -437,18 +437,18 @@ fn scroll(model: &mut Model, by: isize, text: bool) {
     let (rows, places) = (usize::from(model.places.text.height), model.places);
     match model.opened.last_mut() {
         None => model.list.go(model.list.at().saturating_add_signed(by)),
-        Some(Opened::Loop(one)) if text => one.activity.scroll(by, rows),
-        Some(Opened::Loop(one)) => one.go(one.at().saturating_add_signed(by)),
-        Some(Opened::Log(one)) => {
+        Some(OpenView::Loop(one)) if text => one.activity.scroll(by, rows),
+        Some(OpenView::Loop(one)) => one.go(one.at().saturating_add_signed(by)),
+        Some(OpenView::Log(one)) => {
             if let Some(text) = &mut one.text {
                 text.scroll(by, rows);
             }
         }
-        Some(Opened::Plan(one)) if text => {
+        Some(OpenView::Plan(one)) if text => {
             let last = places.board.saturating_sub(rows);
             one.board_top = one.board_top.saturating_add_signed(by).min(last);
         }
-        Some(Opened::Plan(one)) => one.go(one.cursor.saturating_add_signed(by)),
+        Some(OpenView::Plan(one)) => one.go(one.cursor.saturating_add_signed(by)),
     }
 }
 

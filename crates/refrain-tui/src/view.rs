@@ -14,7 +14,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Color;
 
-use crate::model::{Art, Model, Opened, Places};
+use crate::model::{Art, Model, OpenView, Places};
 
 /// Draws the model; returns the places of widgets.
 pub(crate) fn view(model: &Model, frame: &mut Frame<'_>) -> Places {
@@ -23,9 +23,9 @@ pub(crate) fn view(model: &Model, frame: &mut Frame<'_>) -> Places {
     let buffer = frame.buffer_mut();
     let places = match model.opened.last() {
         None => list::draw(model, buffer, body),
-        Some(Opened::Loop(one)) => loop_page::draw(model, one, buffer, body),
-        Some(Opened::Plan(one)) => plan::draw(model, one, buffer, body),
-        Some(Opened::Log(one)) => log::draw(one, buffer, body),
+        Some(OpenView::Loop(one)) => loop_page::draw(model, one, buffer, body),
+        Some(OpenView::Plan(one)) => plan::draw(model, one, buffer, body),
+        Some(OpenView::Log(one)) => log::draw(one, buffer, body),
     };
     let cursor = overlay::draw(model, buffer, area);
     plain(model.art, buffer);

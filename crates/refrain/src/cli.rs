@@ -216,8 +216,8 @@ enum LoopVerb {
     Diff(cmd::inspect::diff::Args),
     /// Merge the branch of a loop, or what a plan landed
     ///
-    /// It goes into the branch that is checked out.     /// The branch is moved if that is enough. Otherwise the required gates run on the merged work in a clean checkout first. Your
-    /// own changes stay as they are; on a conflict nothing is changed.
+    /// It goes into the branch that is checked out. The branch is moved if that is enough. Otherwise the required gates run on the
+    /// merged work in a clean checkout first. Your own changes stay as they are; on a conflict nothing is changed.
     Merge(cmd::control::merge::Args),
     /// Move a stopped loop to another machine, over a git remote
     ///
@@ -277,12 +277,16 @@ pub(crate) fn run() -> ExitCode {
         }
         Err(asked_for) => {
             out::print(&asked_for.render().ansi().to_string());
-            return ExitCode::SUCCESS;
+            return out::check_printed().map_or_else(|error| fail(&error), |()| ExitCode::SUCCESS);
         }
     };
+    // A script waits for what is only looked at; a change is made whether or not its message can be written.
+    let only_prints = cli.verb.action() == Action::Look;
     let ran =
         typed.check().and_then(|()| execute(&Context { typed, ..read_environment(cli.run_in)? }, cli.verb));
-    ran.unwrap_or_else(|error| fail(&error))
+    let printed =
+        ran.and_then(|code| if only_prints { out::check_printed().map(|()| code) } else { Ok(code) });
+    printed.unwrap_or_else(|error| fail(&error))
 }
 
 /// The command line, and which options were typed.

@@ -7,7 +7,7 @@ use camino::Utf8Path;
 use refrain_app::Context;
 use refrain_core::spec::Millis;
 use refrain_core::view::notice::{Notice, NoticeKind};
-use refrain_engine::config::Chosen;
+use refrain_engine::config::AgentChoice;
 use refrain_engine::config::keys::Notify;
 use refrain_engine::{Audience, Notifier, Service, Webhook, chain};
 
@@ -66,7 +66,7 @@ pub(crate) fn note_objection(context: &Context, worktree: &Utf8Path) {
 
 /// The configuration; none if it cannot be read. The code that starts the loop reports that error.
 fn configured(context: &Context, service: &Service) -> Option<Notify> {
-    let settings = service.settings(Chosen::default(), context.has_variables()).ok()?;
+    let settings = service.settings(AgentChoice::default(), context.has_variables()).ok()?;
     Some(settings.config.notify)
 }
 

@@ -26,14 +26,14 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// The longest message, in bytes: a line on a screen.
 const LONGEST: usize = 400;
 
-pub(crate) struct Stopped<'a> {
+pub(crate) struct StopNotice<'a> {
     pub(crate) status: StatusWord,
     verification: Verification,
     reason: &'a str,
     needs: Option<&'a str>,
 }
 
-impl<'a> From<&'a Status> for Stopped<'a> {
+impl<'a> From<&'a Status> for StopNotice<'a> {
     fn from(status: &'a Status) -> Self {
         Self {
             status: status.status,
@@ -44,7 +44,7 @@ impl<'a> From<&'a Status> for Stopped<'a> {
     }
 }
 
-impl<'a> From<&'a PlanStatus> for Stopped<'a> {
+impl<'a> From<&'a PlanStatus> for StopNotice<'a> {
     fn from(status: &'a PlanStatus) -> Self {
         Self {
             status: status.status,
@@ -64,7 +64,7 @@ struct Message {
 }
 
 /// Notifies that a loop or plan has stopped, unless the user just stopped it.
-pub(crate) fn tell(args: &NotifyArgs, context: &Context, id: &LoopId, stopped: &Stopped<'_>) {
+pub(crate) fn tell(args: &NotifyArgs, context: &Context, id: &LoopId, stopped: &StopNotice<'_>) {
     let message = match stopped.status {
         StatusWord::Paused | StatusWord::Moved | StatusWord::Cancelled => return,
         // A loop that has not stopped was released by a runner that failed.

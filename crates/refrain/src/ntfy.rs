@@ -2,7 +2,7 @@
 
 use camino::Utf8PathBuf;
 use refrain_app::Context;
-use refrain_engine::config::Chosen;
+use refrain_engine::config::AgentChoice;
 use refrain_engine::{Service, chain};
 use refrain_server::ntfy::Replies;
 
@@ -12,7 +12,7 @@ use crate::out;
 pub(crate) fn open(context: &Context, roots: &[Utf8PathBuf]) -> Option<Replies> {
     let service = Service::open(&context.dir, context.host.clone()).ok()?;
     // Slack, which is opened before, reports a configuration that cannot be read.
-    let settings = service.settings(Chosen::default(), context.has_variables()).ok()?;
+    let settings = service.settings(AgentChoice::default(), context.has_variables()).ok()?;
     let url = settings.config.notify.ntfy_replies?;
     let say = Box::new(|what: &str| out::tell_line("", what));
     let replies = Replies::open(context, roots, &url, say);

@@ -14,7 +14,7 @@ use refrain_engine::config::keys::Notify;
 use refrain_engine::{EngineError, Exporter, Notifier, Remembrance, Runner, Service, Signals, chain};
 use serde::Serialize;
 
-use crate::notify::{self, Stopped};
+use crate::notify::{self, StopNotice};
 use crate::out::Target;
 use crate::render::live::{Live, StatusStyle};
 use crate::render::screen::Screen;
@@ -117,7 +117,7 @@ pub(crate) fn conclude<S: Serialize>(
     driven: Result<S, EngineError>,
 ) -> Result<ExitCode, RequestError>
 where
-    for<'a> Stopped<'a>: From<&'a S>,
+    for<'a> StopNotice<'a>: From<&'a S>,
 {
     let printed = match (&driven, show.json, show.events) {
         (Ok(status), true, true) => out::print_json_line(status),
@@ -133,7 +133,7 @@ where
     telemetry::finish(telemetry);
     let status = driven?;
     printed?;
-    Ok(Code::from(Stopped::from(&status).status).into())
+    Ok(Code::from(StopNotice::from(&status).status).into())
 }
 
 /// Reports why a loop will not be remembered, although it should be; the loop itself is unaffected.

@@ -1,7 +1,7 @@
 //! Slack beside `serve`, if it is configured. A problem with it is reported, and the server runs without it.
 
 use refrain_app::Context;
-use refrain_engine::config::Chosen;
+use refrain_engine::config::AgentChoice;
 use refrain_engine::{Service, chain};
 use refrain_server::slack::Slack;
 
@@ -11,7 +11,7 @@ use crate::out;
 pub(crate) fn open(context: &Context) -> Option<Slack> {
     let note = |why: String| out::tell_line("", &format!("note: Slack gets nothing: {why}"));
     let service = Service::open(&context.dir, context.host.clone()).ok()?;
-    let config = match service.settings(Chosen::default(), context.has_variables()) {
+    let config = match service.settings(AgentChoice::default(), context.has_variables()) {
         Ok(settings) => settings.config.slack,
         Err(error) => {
             note(error.to_string());

@@ -6,7 +6,7 @@ use std::io;
 use camino::Utf8Path;
 use refrain_app::{Context, RequestError};
 use refrain_core::LoopId;
-use refrain_engine::config::Chosen;
+use refrain_engine::config::AgentChoice;
 use refrain_engine::{DETACHED_READY, Exporter, Service, Telemetry, chain};
 
 use crate::out;
@@ -24,7 +24,7 @@ pub(crate) fn begin(
 fn collector(context: &Context, worktree: &Utf8Path) -> Option<Telemetry> {
     let settings = Service::open(worktree, context.host.clone())
         .ok()
-        .and_then(|service| service.settings(Chosen::default(), context.has_variables()).ok());
+        .and_then(|service| service.settings(AgentChoice::default(), context.has_variables()).ok());
     let endpoint = settings.and_then(|settings| settings.config.telemetry.endpoint);
     let telemetry = Telemetry::new(endpoint.as_deref(), &context.host);
     let telemetry = telemetry.inspect_err(|error| {

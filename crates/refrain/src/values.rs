@@ -13,7 +13,7 @@ use refrain_app::{Attempt, Caller, Code, Context, RequestError};
 use refrain_core::formats::mirror::RALPH_LOOP;
 use refrain_core::view::Charset;
 use refrain_core::{LoopId, Spec};
-use refrain_engine::{Brief, EngineError, Host, Listed, Service, chain, found_in, tool};
+use refrain_engine::{Brief, EngineError, Host, ListEntry, Service, chain, found_in, tool};
 
 use crate::out;
 
@@ -149,14 +149,14 @@ pub(crate) fn latest(service: &Service, id: Option<&LoopId>, verb: &str) -> Resu
     }
     let loops = service.list()?;
     let readable = loops.iter().find_map(|row| match row {
-        Listed::Loop(status) => Some(status.id.clone()),
-        Listed::Damaged(_) => None,
+        ListEntry::Loop(status) => Some(status.id.clone()),
+        ListEntry::Damaged(_) => None,
     });
     // The verb says what is damaged.
     let damaged = || {
         loops.iter().find_map(|row| match row {
-            Listed::Damaged(damaged) => damaged.id.parse().ok(),
-            Listed::Loop(_) => None,
+            ListEntry::Damaged(damaged) => damaged.id.parse().ok(),
+            ListEntry::Loop(_) => None,
         })
     };
     readable.or_else(damaged).ok_or_else(|| no_loops(service, verb))
@@ -198,9 +198,9 @@ pub(crate) fn only_one(
     let (mut candidates, mut damaged) = (Vec::new(), Vec::new());
     for row in &loops {
         match row {
-            Listed::Loop(status) if is_candidate(status) => candidates.push(status.as_ref()),
-            Listed::Loop(_) => {}
-            Listed::Damaged(row) => damaged.extend(row.id.parse::<LoopId>()),
+            ListEntry::Loop(status) if is_candidate(status) => candidates.push(status.as_ref()),
+            ListEntry::Loop(_) => {}
+            ListEntry::Damaged(row) => damaged.extend(row.id.parse::<LoopId>()),
         }
     }
     match candidates.as_slice() {

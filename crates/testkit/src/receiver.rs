@@ -26,7 +26,7 @@ pub enum CannedResponse {
 }
 
 #[derive(Clone, Debug)]
-pub struct Received {
+pub struct ReceivedRequest {
     pub path: String,
     /// `webhook-id`.
     pub id: String,
@@ -40,7 +40,7 @@ pub struct Received {
     pub priority: String,
 }
 
-impl Received {
+impl ReceivedRequest {
     /// Whether it was signed with this secret, as Standard Webhooks has it.
     pub fn is_signed_with(&self, secret: &str) -> bool {
         let Self { id, timestamp, body, .. } = self;
@@ -60,7 +60,7 @@ pub struct Receiver {
 
 #[derive(Debug, Default)]
 struct Shared {
-    received: Mutex<Vec<Received>>,
+    received: Mutex<Vec<ReceivedRequest>>,
     answers: Mutex<VecDeque<CannedResponse>>,
     /// Makes the body of a 200 response.
     says: Option<fn(&Value) -> Value>,
@@ -123,13 +123,13 @@ impl Receiver {
         format!("http://{}", self.address)
     }
 
-    pub fn received(&self) -> Vec<Received> {
+    pub fn received(&self) -> Vec<ReceivedRequest> {
         lock(&self.shared.received).clone()
     }
 
     /// Waits until so much has come.
     #[track_caller]
-    pub fn wait_for(&self, count: usize) -> Vec<Received> {
+    pub fn wait_for(&self, count: usize) -> Vec<ReceivedRequest> {
         let look = || Some(self.received()).filter(|all| all.len() >= count);
         eventually(&format!("{count} webhooks"), look)
     }
@@ -140,7 +140,7 @@ impl Shared {
     fn serve(&self, mut stream: TcpStream) -> Option<TcpStream> {
         let request = Incoming::read(&mut BufReader::new(&stream)).ok()??;
         let header = |name: &str| request.header(name).to_owned();
-        let received = Received {
+        let received = ReceivedRequest {
             path: request.path.clone(),
             id: header("webhook-id"),
             authorization: header("authorization"),

@@ -267,11 +267,11 @@ impl Sandbox {
 
     /// Waits until no process of the sandbox is left, and fails the test naming those that are.
     #[track_caller]
-    pub fn nobody_survives(&self) {
+    pub fn no_process_is_left(&self) {
         let gone = crate::wait::poll(std::time::Duration::from_secs(10), || {
             self.survivors().is_empty().then_some(())
         });
-        assert!(gone.is_some(), "somebody survived: {:#?}", self.survivors());
+        assert!(gone.is_some(), "a process is left: {:#?}", self.survivors());
     }
 
     /// The processes running in the sandbox now.

@@ -3,7 +3,7 @@
 //! smoke test.
 
 use serde_json::Value;
-use testkit::{Agent, Ending, Model, Real, Run, Sandbox, Script, Signal, Turn};
+use testkit::{Agent, ConnectionEnd, Model, Real, Run, Sandbox, Script, Signal, Turn};
 
 /// A sandbox, a model, and the program in the one asking the other.
 struct Bench {
@@ -105,9 +105,9 @@ fn hangs_until_killed(agent: Agent, script: Turn) {
     session.signal_group(Signal::KILL);
     assert_eq!(session.wait().code, 128 + 9);
     bench.model.wait_until("the program to be gone", |all| {
-        all.iter().filter(|request| request.is_main()).all(|request| request.ending == Ending::Left)
+        all.iter().filter(|request| request.is_main()).all(|request| request.ending == ConnectionEnd::Left)
     });
-    bench.sandbox.nobody_survives();
+    bench.sandbox.no_process_is_left();
 }
 
 /// Each by a lane of its own, and neither answered before both have asked.

@@ -149,7 +149,7 @@ impl Reader {
         let (kind, message) = match reason {
             Reason::ToolCalls if self.is_rejected => (
                 FaultKind::Setup,
-                "opencode needed a permission that nobody was there to give: allow it in its configuration, or give all \
+                "opencode asked for a permission, and no person was there to give it: allow it in its configuration, or give all \
                  with --permissions full",
             ),
             Reason::ToolCalls => (FaultKind::Other, "opencode ended in the middle of its tool calls"),

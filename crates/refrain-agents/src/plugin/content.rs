@@ -6,7 +6,7 @@ use super::settings::Edit;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plugin {
-    pub files: Vec<Owned>,
+    pub files: Vec<PluginFile>,
     /// Entries for a file of the user, if the program has no other place for them.
     pub settings: Option<Shared>,
     /// Steps and notes for the user before it works.
@@ -14,7 +14,7 @@ pub struct Plugin {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Owned {
+pub struct PluginFile {
     pub path: Utf8PathBuf,
     pub text: String,
 }
@@ -52,10 +52,10 @@ pub(super) fn quoted(text: &str) -> String {
 }
 
 /// Our files in a folder, with the command that runs the program.
-pub(super) fn files(folder: &Utf8Path, command: &str, texts: &[(&str, &str)]) -> Vec<Owned> {
+pub(super) fn files(folder: &Utf8Path, command: &str, texts: &[(&str, &str)]) -> Vec<PluginFile> {
     let own = texts.iter().map(|(name, text)| {
         let command = if name.ends_with(".md") { command.to_owned() } else { quoted(command) };
-        Owned { path: folder.join(name), text: calling(&command, text) }
+        PluginFile { path: folder.join(name), text: calling(&command, text) }
     });
     own.collect()
 }

@@ -18,6 +18,6 @@ const THEN: &[&str] = &[
 pub(super) fn plugin(home: &Utf8Path, command: &str, program: &str) -> Plugin {
     let script = SCRIPT.replace("\"refrain\"", &format!("\"{}\"", quoted(program)));
     let mut files = files(home, command, COMMAND);
-    files.push(super::content::Owned { path: home.join("plugin/refrain.js"), text: script });
+    files.push(super::content::PluginFile { path: home.join("plugin/refrain.js"), text: script });
     Plugin { files, settings: None, then: THEN }
 }

@@ -1,7 +1,7 @@
 //! The exit codes of loops that were not moved, and what to do next.
 
 use refrain_core::LoopId;
-use refrain_core::r#loop::NotTaken;
+use refrain_core::r#loop::TakeOverRefusal;
 use refrain_engine::MoveError;
 
 use super::{Code, Message};
@@ -31,16 +31,16 @@ pub(super) fn next(id: &LoopId, why: &MoveError) -> (Code, Option<Message>) {
             Code::Refused,
             own(format!("git push {url} --delete refs/refrain/{id}/journal removes that one")),
         ),
-        MoveError::NotTaken { why: NotTaken::Missing, .. } => {
+        MoveError::NotTaken { why: TakeOverRefusal::Missing, .. } => {
             (Code::NotFound, own(format!("on the machine that has it: refrain move {id} --to URL")))
         }
-        MoveError::NotTaken { why: NotTaken::Here, .. } => {
+        MoveError::NotTaken { why: TakeOverRefusal::Here, .. } => {
             (Code::Refused, own(format!("refrain status {id} shows it")))
         }
-        MoveError::NotTaken { why: NotTaken::Claimed(_), url } => {
+        MoveError::NotTaken { why: TakeOverRefusal::Claimed(_), url } => {
             (Code::Refused, own(format!("on that machine: refrain move {id} --to {url}")))
         }
-        MoveError::NotTaken { why: NotTaken::Stale(to), .. } => {
+        MoveError::NotTaken { why: TakeOverRefusal::Stale(to), .. } => {
             (Code::Refused, own(format!("refrain move {id} --from {to}")))
         }
         MoveError::Raced(_) => (Code::Refused, own("nothing was changed; try again".to_owned())),

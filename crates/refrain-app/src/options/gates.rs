@@ -6,7 +6,7 @@ use std::str::FromStr;
 use clap::ValueEnum;
 use refrain_core::formats::detect::Offer;
 use refrain_core::gate::{Check, DefaultGates, GateEnv, GateName, GateSource, GateSpec, GateWhen};
-use refrain_core::protect::Protected;
+use refrain_core::protect::ProtectedPaths;
 use refrain_core::spec::{Millis, ProtectSpec};
 use refrain_core::values::GateVariable;
 use refrain_engine::config::keys::{Config, Gate, GateMoment, Gates};
@@ -137,7 +137,7 @@ fn only_sets(command: &str) -> bool {
 
 fn glob(text: &str) -> Result<String, String> {
     let glob = [text.to_owned()];
-    Protected::new(&glob, &[]).map_err(|error| error.to_string())?;
+    ProtectedPaths::new(&glob, &[]).map_err(|error| error.to_string())?;
     Ok(text.to_owned())
 }
 

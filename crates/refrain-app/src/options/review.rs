@@ -49,7 +49,7 @@ impl ReviewArgs {
     ) -> Result<Option<Check>, RequestError> {
         let Some(file) = &self.spec_gate else { return Ok(None) };
         let (reviewer, model) = (self.reviewer.as_deref(), self.reviewer_model.as_deref());
-        let spec = specification(&format!("--spec-gate {file}"), &dir.join(file))?;
+        let spec = specification(file.as_str(), &dir.join(file))?;
         let agent = agents::judge("--reviewer", reviewer, model, worker, settings)?;
         Ok(Some(Check::Review(Box::new(ReviewSpec { agent, spec }))))
     }

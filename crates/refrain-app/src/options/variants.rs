@@ -11,12 +11,12 @@ pub trait Difference {
 }
 
 #[derive(Debug)]
-pub struct Adapted<T, D> {
+pub struct AdaptedArgs<T, D> {
     pub args: T,
     difference: PhantomData<D>,
 }
 
-impl<T: FromArgMatches, D> FromArgMatches for Adapted<T, D> {
+impl<T: FromArgMatches, D> FromArgMatches for AdaptedArgs<T, D> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         Ok(Self { args: T::from_arg_matches(matches)?, difference: PhantomData })
     }
@@ -30,7 +30,7 @@ impl<T: FromArgMatches, D> FromArgMatches for Adapted<T, D> {
     }
 }
 
-impl<T: Args, D: Difference> Args for Adapted<T, D> {
+impl<T: Args, D: Difference> Args for AdaptedArgs<T, D> {
     fn augment_args(command: Command) -> Command {
         let known: BTreeSet<Id> = command.get_arguments().map(|arg| arg.get_id().clone()).collect();
         let command = T::augment_args(command);

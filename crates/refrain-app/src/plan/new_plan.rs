@@ -5,7 +5,7 @@ use refrain_core::gate::GateChoice;
 use refrain_core::text::{printable, squeeze};
 use refrain_engine::{EngineError, create, write_atomic};
 
-use super::{HowArgs, Prepared, RunPlan, SourceArgs, SpecArgs};
+use super::{HowArgs, PreparedPlan, RunPlan, SourceArgs, SpecArgs};
 use crate::options::work::WorkArgs;
 use crate::{Action, Code, Context, Note, RequestError, resolve};
 
@@ -20,7 +20,7 @@ pub struct NewPlan {
 
 /// Has the plan written and checked; returns it as a run would find it. With problems it is there all the same, to be
 /// edited.
-pub fn new_plan(context: &Context, request: &NewPlan, note: Note<'_>) -> Result<Prepared, RequestError> {
+pub fn new_plan(context: &Context, request: &NewPlan, note: Note<'_>) -> Result<PreparedPlan, RequestError> {
     context.check(Action::Start)?;
     if request.idea.trim().is_empty() {
         return Err(RequestError::usage("the idea is empty; accepted: what is to be done, in words"));
@@ -70,7 +70,7 @@ fn write(
     (service, spec): (&refrain_engine::Service, &refrain_core::Spec),
     before: Option<(&str, &[String])>,
     note: Note<'_>,
-) -> Result<(Prepared, String), RequestError> {
+) -> Result<(PreparedPlan, String), RequestError> {
     let text = service.draft_plan(spec, &request.idea, before)?.map_err(|said| {
         let said = squeeze(&printable(&said));
         let error = format!("{} wrote no plan after a line PLAN: {said}", spec.agent.program);
@@ -80,7 +80,7 @@ fn write(
     let source = SourceArgs { plan: Some(request.file.clone()), ..SourceArgs::default() };
     let (spec, how) = (SpecArgs::default(), HowArgs::default());
     let plan = RunPlan { source, spec, how, name: None, work: request.work(), mirror: Vec::new() };
-    Ok((Prepared::of(context, plan, note)?, text))
+    Ok((PreparedPlan::of(context, plan, note)?, text))
 }
 
 /// Writes the file: a new one, or in place of the plan that could not be used.
@@ -96,7 +96,7 @@ fn put(path: &Utf8Path, text: &str, again: bool) -> Result<(), RequestError> {
     }
 }
 
-fn errors(prepared: &Prepared) -> Vec<String> {
+fn errors(prepared: &PreparedPlan) -> Vec<String> {
     let problems = prepared.source.problems.iter().filter(|problem| problem.is_error());
     problems.map(ToString::to_string).collect()
 }

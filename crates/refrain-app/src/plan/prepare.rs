@@ -33,7 +33,7 @@ pub struct RunPlan {
     pub mirror: Vec<MirrorName>,
 }
 
-pub struct Prepared {
+pub struct PreparedPlan {
     pub service: Service,
     pub settings: Settings,
     pub dir: Utf8PathBuf,
@@ -46,7 +46,7 @@ pub struct Prepared {
     source_args: SourceArgs,
 }
 
-impl Prepared {
+impl PreparedPlan {
     /// Reads the tasks and makes a specification of all that was said; nothing is begun.
     pub fn of(context: &Context, request: RunPlan, note: Note<'_>) -> Result<Self, RequestError> {
         let RunPlan { source: source_args, spec, how, name, mut work, mirror } = request;

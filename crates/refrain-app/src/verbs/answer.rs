@@ -4,12 +4,12 @@ use refrain_core::LoopId;
 use refrain_core::r#loop::Grant;
 use refrain_engine::{EngineError, LoopRequest, Runner, Service};
 
-use super::resume::{self, Resumed, notify};
+use super::resume::{self, ResumeOutcome, notify};
 use super::steer::{Steering, steer};
 use super::{Slow, start};
 use crate::{Action, Code, Context, RequestError};
 
-pub enum Answered {
+pub enum AnswerOutcome {
     /// The loop had stopped, and may be driven.
     Runner(Box<Runner>),
     /// Its runner passes the text on.
@@ -23,7 +23,7 @@ pub fn answer(
     id: &LoopId,
     answer: &Steering,
     slow: Slow<'_>,
-) -> Result<Answered, RequestError> {
+) -> Result<AnswerOutcome, RequestError> {
     context.check_on(Action::Answer, service, id)?;
     answer.check()?;
     let grant = Grant::default();
@@ -42,11 +42,11 @@ pub fn answer(
     }
     steer(context, service, id, answer, slow)?;
     if !has_stopped {
-        return Ok(Answered::Sent);
+        return Ok(AnswerOutcome::Sent);
     }
     Ok(match resume::resume(context, service, id, (&grant, false), Slow::Wait)? {
-        Resumed::Runner(runner) => Answered::Runner(runner),
-        Resumed::Hurried => Answered::Sent,
+        ResumeOutcome::Runner(runner) => AnswerOutcome::Runner(runner),
+        ResumeOutcome::Hurried => AnswerOutcome::Sent,
     })
 }
 
@@ -60,7 +60,7 @@ pub fn answer_detached(
 ) -> Result<(), RequestError> {
     context.check_on(Action::Answer, service, id)?;
     context.check(Action::Detach)?;
-    if let Answered::Runner(runner) = answer(context, service, id, text, slow)? {
+    if let AnswerOutcome::Runner(runner) = answer(context, service, id, text, slow)? {
         let dir = &service.project().worktree;
         start::detach(context, (service, *runner), dir, &notify(context, service))?.1.reap();
     }

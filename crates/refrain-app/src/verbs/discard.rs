@@ -1,17 +1,17 @@
 //! Discarding a loop or plan: it is archived, and its work is kept out of sight for 30 days.
 
 use refrain_core::LoopId;
-use refrain_engine::{Discarded, NotDiscarded, Service};
+use refrain_engine::{DiscardOutcome, DiscardRefusal, Service};
 
 use crate::error::Code;
 use crate::{Action, Context, RequestError};
 
-pub fn discard(context: &Context, service: &Service, id: &LoopId) -> Result<Discarded, RequestError> {
+pub fn discard(context: &Context, service: &Service, id: &LoopId) -> Result<DiscardOutcome, RequestError> {
     context.check_on(Action::Discard, service, id)?;
     service.discard(id, context.caller.asker())?.map_err(|refusal| match refusal {
-        NotDiscarded::Running => RequestError::new(Code::Refused, format!("{id} has not stopped"))
+        DiscardRefusal::Running => RequestError::new(Code::Refused, format!("{id} has not stopped"))
             .hint(format!("refrain cancel {id} --now, then refrain discard {id}")),
-        NotDiscarded::Archived => {
+        DiscardRefusal::Archived => {
             let error =
                 RequestError::new(Code::NotFound, format!("{id} is archived, and cannot be discarded"));
             match service.discarded(id) {
@@ -19,11 +19,11 @@ pub fn discard(context: &Context, service: &Service, id: &LoopId) -> Result<Disc
                 None => error.hint(format!("refrain status {id} shows it")),
             }
         }
-        NotDiscarded::CheckedOut { branch, worktree } => {
+        DiscardRefusal::CheckedOut { branch, worktree } => {
             RequestError::new(Code::Refused, format!("branch {branch} of {id} is checked out in {worktree}"))
                 .hint(format!("git -C {worktree} switch BRANCH, then refrain discard {id}"))
         }
-        NotDiscarded::NotKept { worktree, why } => RequestError::new(
+        DiscardRefusal::NotKept { worktree, why } => RequestError::new(
             Code::Refused,
             format!("{id} is not discarded: a commit cannot keep what {worktree} has: {why}"),
         )

@@ -1,6 +1,6 @@
 //! Writing Refrain's files into a project, and trusting what was written.
 
-use refrain_engine::{Choices, Extras, Prepared, Service};
+use refrain_engine::{Choices, Extras, PreparedFile, Service};
 
 use crate::plan::SourceArgs;
 use crate::trust::Trustable;
@@ -21,13 +21,14 @@ pub fn initialize(
     context: &Context,
     service: &Service,
     request: &Initialize,
-) -> Result<(Vec<Prepared>, bool), RequestError> {
+) -> Result<(Vec<PreparedFile>, bool), RequestError> {
     context.check(Action::Initialize)?;
     if request.trusts {
         context.check(Action::Trust)?;
     }
     let files = service.init(request.extras, &request.choices, request.is_rehearsal)?;
-    let trusts = request.trusts && !request.is_rehearsal && files.iter().any(Prepared::is_new_configuration);
+    let trusts =
+        request.trusts && !request.is_rehearsal && files.iter().any(PreparedFile::is_new_configuration);
     if trusts {
         let mut found = Trustable::of(context, service, &SourceArgs::default())?;
         // Commands of task files were not shown.

@@ -3,7 +3,7 @@
 use refrain_core::LoopId;
 use refrain_core::gate::{Check, GateSpec};
 use refrain_core::spec::AgentKind;
-use refrain_engine::{ByKind, MergeOptions, MergedBranch, NotMerged, Service, UnverifiedCause};
+use refrain_engine::{ByKind, MergeOptions, MergeRefusal, MergedBranch, Service, UnverifiedCause};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -34,23 +34,23 @@ pub async fn merge(
         .map_err(|refusal| refused(service, id, refusal))
 }
 
-fn refused(service: &Service, id: &LoopId, refusal: NotMerged) -> RequestError {
+fn refused(service: &Service, id: &LoopId, refusal: MergeRefusal) -> RequestError {
     let error = |text: String| RequestError::new(Code::Refused, text);
     match refusal {
-        NotMerged::Running => {
+        MergeRefusal::Running => {
             error(format!("{id} has not stopped")).hint(format!("refrain watch {id} shows it"))
         }
-        NotMerged::Continues(word) => {
+        MergeRefusal::Continues(word) => {
             error(format!("plan {id} is {}, and hands over its work itself when it continues", word.as_str()))
                 .hint(format!("refrain plan resume {id}"))
                 .hint(format!(
                     "or, to merge what it landed: refrain plan cancel {id}, then refrain merge {id}"
                 ))
         }
-        NotMerged::Empty => {
+        MergeRefusal::Empty => {
             error(format!("plan {id} has landed nothing")).hint(format!("refrain plan status {id} shows why"))
         }
-        NotMerged::NoBranch { worked_on, folder, uncommitted } => {
+        MergeRefusal::NoBranch { worked_on, folder, uncommitted } => {
             let on = worked_on.map(|branch| format!(" on branch {branch}")).unwrap_or_default();
             let has = match uncommitted {
                 0 => "which has its work already".to_owned(),
@@ -60,21 +60,21 @@ fn refused(service: &Service, id: &LoopId, refusal: NotMerged) -> RequestError {
                 "refrain diff {id} shows it; start loops with --worktree to merge their work yourself"
             ))
         }
-        NotMerged::BranchGone { branch, discarded } => {
+        MergeRefusal::BranchGone { branch, discarded } => {
             let error = error(format!("branch {branch} of {id} is gone"));
             match discarded {
                 Some(reference) => error.hint(brings_back(id, Some(&branch), &reference)),
                 None => error.hint(Message::from("git reflog may still name it")),
             }
         }
-        NotMerged::Uncommitted { worktree, files } => {
+        MergeRefusal::Uncommitted { worktree, files } => {
             error(format!("{id} has {} that no commit has, in {worktree}", counted(files, "file", "files")))
                 .hint(format!("commit or remove them there, then refrain merge {id} --unverified"))
                 .hint("start --git-workflow commit has Refrain commit the verified work")
         }
-        NotMerged::CheckedOut(branch) => error(format!("branch {branch} of {id} is checked out here"))
+        MergeRefusal::CheckedOut(branch) => error(format!("branch {branch} of {id} is checked out here"))
             .hint("git switch BRANCH, then merge again: the work goes into the branch that is checked out"),
-        NotMerged::Used { folder, by } => error(format!(
+        MergeRefusal::Used { folder, by } => error(format!(
             "{} in {folder}, and would take the merged commits for part of its work",
             match by.as_slice() {
                 [] => "another loop works".to_owned(),
@@ -82,9 +82,9 @@ fn refused(service: &Service, id: &LoopId, refusal: NotMerged) -> RequestError {
             }
         ))
         .hint(format!("wait until it has stopped, or refrain -C FOLDER merge {id} from another worktree")),
-        NotMerged::AwaitsApproval => error(format!("{id} waits for your approval"))
+        MergeRefusal::AwaitsApproval => error(format!("{id} waits for your approval"))
             .hint(format!("refrain diff {id} shows the work; refrain approve {id}, then refrain merge {id}")),
-        NotMerged::Unverified(cause) => {
+        MergeRefusal::Unverified(cause) => {
             let why = match cause {
                 UnverifiedCause::NoGate => "no gate verified it".to_owned(),
                 UnverifiedCause::BranchChanged => "its branch was changed after it was verified".to_owned(),
@@ -94,7 +94,7 @@ fn refused(service: &Service, id: &LoopId, refusal: NotMerged) -> RequestError {
                 "refrain diff {id} shows the work; refrain merge {id} --unverified merges it all the same"
             ))
         }
-        NotMerged::Conflicts { revision, paths, gates } => {
+        MergeRefusal::Conflicts { revision, paths, gates } => {
             let first: Vec<_> = paths.iter().take(5).map(ToString::to_string).collect();
             let more = paths.len().saturating_sub(5);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
@@ -103,7 +103,7 @@ fn refused(service: &Service, id: &LoopId, refusal: NotMerged) -> RequestError {
                 mending_loop(service, id, &gates, &format!("Merge {revision} and resolve the conflicts.")),
             ))
         }
-        NotMerged::GateFailed { revision, gate, log, gates } => {
+        MergeRefusal::GateFailed { revision, gate, log, gates } => {
             let text = format!("gate {gate} fails on the merged work; nothing was changed");
             RequestError::new(Code::Failed, text).hint(format!("{log} has what it printed")).hint(
                 Message::from("a loop mends it: ").then(mending_loop(
@@ -114,7 +114,7 @@ fn refused(service: &Service, id: &LoopId, refusal: NotMerged) -> RequestError {
                 )),
             )
         }
-        NotMerged::Refused(why) => error(format!("{id} was not merged: {why}")),
+        MergeRefusal::Refused(why) => error(format!("{id} was not merged: {why}")),
     }
 }
 

@@ -27,7 +27,7 @@ pub enum Move {
 
 /// What became of the loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Moved {
+pub enum MoveOutcome {
     Away(MovedAway),
     Here(MovedHere),
 }
@@ -38,17 +38,17 @@ pub fn move_loop(
     service: &Service,
     id: &LoopId,
     request: &Move,
-) -> Result<Moved, RequestError> {
+) -> Result<MoveOutcome, RequestError> {
     context.check_on(Action::Move, service, id)?;
     let dir: &Utf8PathBuf = &context.dir;
     match request {
         Move::To { remote, with_changes } => {
             check_remote("--to", remote)?;
-            Ok(Moved::Away(service.move_to(id, (remote, dir), *with_changes)?))
+            Ok(MoveOutcome::Away(service.move_to(id, (remote, dir), *with_changes)?))
         }
         Move::From { remote, signer } => {
             check_remote("--from", remote)?;
-            Ok(Moved::Here(service.move_from(id, (remote, dir), signer.as_ref())?))
+            Ok(MoveOutcome::Here(service.move_from(id, (remote, dir), signer.as_ref())?))
         }
     }
 }

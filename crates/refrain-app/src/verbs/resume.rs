@@ -5,7 +5,7 @@ use refrain_core::event::Ask;
 use refrain_core::r#loop::Grant;
 use refrain_core::plan::PlanGrant;
 use refrain_core::{LoopId, Refusal, values};
-use refrain_engine::config::Chosen;
+use refrain_engine::config::AgentChoice;
 use refrain_engine::{ByKind, EngineError, LoopRequest, PlanRunner, Runner, Service};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -88,7 +88,7 @@ pub fn plan_grant(id: &LoopId, grant: &Grant, proceed: bool) -> Result<PlanGrant
     Ok(PlanGrant { per_task: None, total, max_cost, max_duration })
 }
 
-pub enum Resumed {
+pub enum ResumeOutcome {
     Runner(Box<Runner>),
     /// Another runner drives it, and was asked to end its wait.
     Hurried,
@@ -112,7 +112,7 @@ pub fn resume(
     id: &LoopId,
     (grant, proceed): (&Grant, bool),
     mut slow: Slow<'_>,
-) -> Result<Resumed, RequestError> {
+) -> Result<ResumeOutcome, RequestError> {
     check(context, service, id, grant)?;
     // A loop that another runner drives has its sandbox.
     let is_driven =
@@ -135,9 +135,9 @@ pub fn resume(
             service.ask(id, LoopRequest::Hurry, (Ask::Proceed, context.caller.asker()), |runner| {
                 slow.note(id, runner);
             })?;
-            Ok(Resumed::Hurried)
+            Ok(ResumeOutcome::Hurried)
         }
-        resumed => Ok(Resumed::Runner(Box::new(resumed?))),
+        resumed => Ok(ResumeOutcome::Runner(Box::new(resumed?))),
     }
 }
 
@@ -182,7 +182,7 @@ pub fn resume_detached(
         ByKind::Loop(_) => {
             check(context, service, id, grant)?;
             context.check(Action::Detach)?;
-            if let Resumed::Runner(runner) = resume(context, service, id, (grant, proceed), slow)? {
+            if let ResumeOutcome::Runner(runner) = resume(context, service, id, (grant, proceed), slow)? {
                 start::detach(context, (service, *runner), dir, &notify(context, service))?.1.reap();
             }
         }
@@ -192,7 +192,7 @@ pub fn resume_detached(
 
 /// The notify options of the configuration, or none if it cannot be read.
 pub(crate) fn notify(context: &Context, service: &Service) -> NotifyArgs {
-    let settings = service.settings(Chosen::default(), context.has_variables());
+    let settings = service.settings(AgentChoice::default(), context.has_variables());
     let configured = settings.map(|settings| NotifyArgs::default().or_configured(&settings.config.notify));
     configured.unwrap_or_default()
 }

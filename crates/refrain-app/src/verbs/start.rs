@@ -3,7 +3,7 @@ use refrain_core::gate::DefaultGates;
 use refrain_core::text::printable;
 use refrain_core::{LoopId, LoopState, Spec};
 use refrain_engine::config::Settings;
-use refrain_engine::{Detached, EngineError, Runner, Service, Signals, Talk, left_to_others};
+use refrain_engine::{DetachedRunner, EngineError, Runner, Service, Signals, Talk, left_to_others};
 
 use crate::caller::Action;
 use crate::error::{Code, RequestError};
@@ -140,7 +140,7 @@ pub fn detach(
     (service, runner): (&Service, Runner),
     dir: &Utf8Path,
     notify: &NotifyArgs,
-) -> Result<(LoopState, Detached), RequestError> {
+) -> Result<(LoopState, DetachedRunner), RequestError> {
     context.check(Action::Detach)?;
     let (id, ends) = (runner.id().clone(), runner.ends_at_once());
     let words = drive_words(dir, &id, notify);

@@ -63,8 +63,8 @@ pub fn steer(
         }
     }
     if told.is_empty() {
-        let error = format!("no task of {id} is at work, so nobody would be told");
-        let later = "what later tasks are to be told stands in the task file, or in a file of --spec-file";
+        let error = format!("no task of {id} is at work, so no agent would receive the text");
+        let later = "for later tasks, write it into the task file or a file of --spec-file";
         return Err(RequestError::new(Code::Refused, error)
             .hint(format!("{later}: they are read anew for each task")));
     }

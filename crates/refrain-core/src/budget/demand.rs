@@ -3,7 +3,7 @@
 
 use super::Allowance;
 use crate::agent::{Usage, Usd};
-use crate::event::{Blocked, End};
+use crate::event::{BlockReason, End};
 use crate::r#loop::{ChildId, Live, LoopState, Step};
 use crate::spec::{AgentKind, AgentSpec};
 
@@ -80,7 +80,7 @@ impl LoopState {
     /// What keeps this agent from being started under a shared cap.
     pub(crate) fn shortage(&self, agent: &AgentSpec, left: &Allowance) -> Option<End> {
         if !agent.tells_cost() {
-            return Some(End::Blocked { why: Blocked::CostUnknown });
+            return Some(End::Blocked { why: BlockReason::CostUnknown });
         }
         let likely = if *agent == self.spec.agent { self.likely_use() } else { Usage::default() };
         let is_short = left.amount == Usd(0) || likely.cost.is_some_and(|likely| likely > left.amount);

@@ -12,7 +12,7 @@ pub enum Unsafe {
     #[strum(to_string = "has letters that pass for others")]
     LookAlike,
     /// Too long for a person to read.
-    #[strum(to_string = "is longer than anybody reads")]
+    #[strum(to_string = "is too long to read")]
     Long,
     /// Foreign code would be run, or files deleted.
     #[strum(to_string = "would have something run from elsewhere, or something deleted")]

@@ -31,7 +31,7 @@ use crate::r#loop::LoopState;
 use crate::spec::Spec;
 
 pub use check::Check;
-pub use foreign_loop::{CannotContinue, ForeignLoop, Promised, Prompt, Unread, admits as admits_prompt};
+pub use foreign_loop::{CannotContinue, ForeignLoop, PromiseWords, Prompt, Unread, admits as admits_prompt};
 pub use parts::LoopPhase;
 pub use ralph_loop::{ADVISORY, PATH as RALPH_LOOP, is_active as is_ralph_loop_active};
 pub use reader::read;

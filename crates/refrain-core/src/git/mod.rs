@@ -225,7 +225,7 @@ pub struct Dirty {
 
 /// Something of the loop's that is not committed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-pub struct LeftOut {
+pub struct OmittedPath {
     /// Which file.
     pub path: RepoPath,
     /// Why.
@@ -272,7 +272,7 @@ impl fmt::Display for LeftOutReason {
 
 /// Something that looks like a secret and is in the history.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-pub struct Exposed {
+pub struct ExposedSecret {
     /// The commit.
     pub commit: Oid,
     /// Which file of it.
@@ -287,7 +287,7 @@ pub struct Exposed {
     pub allowed: bool,
 }
 
-impl fmt::Display for Exposed {
+impl fmt::Display for ExposedSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of commit {}: ", self.path, self.commit.short())?;
         LeftOutReason::Secret { what: self.what.clone(), line: self.line }.fmt(f)
@@ -315,7 +315,7 @@ pub enum Operation {
 /// commit has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Skipped {
+pub enum SkipReason {
     /// It changed nothing that could be committed.
     Nothing,
     /// Another git holds the index lock, or died holding it.
@@ -346,7 +346,7 @@ pub enum Skipped {
     },
 }
 
-impl fmt::Display for Skipped {
+impl fmt::Display for SkipReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nothing => f.write_str("there is nothing to commit"),
@@ -406,13 +406,13 @@ pub struct CommitReport {
     pub lost: Option<Oid>,
     /// What looks like a secret and is in the history now: in commits of the agent's own, and where it is allowed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub exposed: Vec<Exposed>,
+    pub exposed: Vec<ExposedSecret>,
     /// What a hook put into the commit that is not the loop's, where that could not be undone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taken: Vec<RepoPath>,
     /// What is in the worktree, is the loop's and is not committed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<OmittedPath>,
     /// How much more is omitted than is named.
     #[serde(default, skip_serializing_if = "is_none_left")]
     pub left_out_more: u64,
@@ -428,7 +428,7 @@ impl CommitReport {
     const NAMED: usize = 200;
 
     /// No commit, and nothing else to report.
-    pub fn skipped(iteration: u32, why: Skipped, head: Option<Oid>) -> Self {
+    pub fn skipped(iteration: u32, why: SkipReason, head: Option<Oid>) -> Self {
         Self {
             iteration,
             result: CommitResult::Skipped(why),
@@ -444,7 +444,7 @@ impl CommitReport {
 
     /// The same with what looks like a secret and is in the history now, named as far as a journal has room for.
     #[must_use]
-    pub fn exposing(mut self, mut exposed: Vec<Exposed>) -> Self {
+    pub fn exposing(mut self, mut exposed: Vec<ExposedSecret>) -> Self {
         exposed.truncate(Self::NAMED);
         self.exposed = exposed;
         self
@@ -452,7 +452,7 @@ impl CommitReport {
 
     /// The same with what was omitted, named as far as a journal has room for.
     #[must_use]
-    pub fn leaving_out(mut self, mut left_out: Vec<LeftOut>) -> Self {
+    pub fn leaving_out(mut self, mut left_out: Vec<OmittedPath>) -> Self {
         self.left_out_more = left_out.len().saturating_sub(Self::NAMED) as u64;
         left_out.truncate(Self::NAMED);
         self.left_out = left_out;
@@ -472,5 +472,5 @@ pub enum CommitResult {
         tree: Oid,
     },
     /// Not this time.
-    Skipped(Skipped),
+    Skipped(SkipReason),
 }

@@ -224,7 +224,7 @@ impl Refusal {
                 "name a remote that is there (git remote add origin URL, or set-url in place of add)"
             }
             Self::Login => "log in to the forge (gh auth login, or glab auth login)",
-            Self::Permission => "have somebody grant the right to push and to merge there",
+            Self::Permission => "ask an owner of the repository for the right to push and to merge",
             Self::Protected => "lift the protection of the branch, or start a loop with --git-workflow pr",
             Self::Hook => "mend what the hook objects to",
             Self::Secret => "take the secret out of the commits",

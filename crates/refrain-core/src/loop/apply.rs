@@ -17,16 +17,16 @@ use attempt::after;
 
 use super::provider_faults::Trouble;
 use super::state::{
-    Attempt, Candidate, Child, Critiquing, Feedback, InFlight, LoopState, Outcome, Phase, Running, Saved,
-    Steering,
+    Attempt, Candidate, Child, Feedback, InFlight, LoopState, Outcome, Phase, RunningCritique, RunningGate,
+    Saved, Steering,
 };
 use crate::agent::Usage;
-use crate::event::{Ask, Blocked, End, Event, Exit, Record};
-use crate::git::{CommitReport, CommitResult, LeftOut, Skipped};
+use crate::event::{Ask, BlockReason, End, Event, Exit, Record};
+use crate::git::{CommitReport, CommitResult, OmittedPath, SkipReason};
 use crate::ids::{AttemptId, LoopId};
 use crate::machine::{Damage, Ended, Lifecycle, Machine, Refusal, SharedEvent};
 use crate::sandbox::Host;
-use crate::signature::{Signatures, Signed, SignedKind};
+use crate::signature::{Signatures, SignedKind, SignedRecord};
 use crate::stuck::Verdict;
 
 impl LoopState {
@@ -173,7 +173,7 @@ impl LoopState {
             Event::GateStarted { gate, run } => self.start_gate(gate, *run, at)?,
             Event::GateSpawnFailed { error } => self.fail_gate(error, at)?,
             Event::GateStopRequested { because } => {
-                let fits = |running: &Running| running.child.stopping.is_none();
+                let fits = |running: &RunningGate| running.child.stopping.is_none();
                 self.gate_to("gate.stop-requested", fits)?.child.stopping = Some(*because);
             }
             Event::GateFinished(finished) => self.finish_gate(finished, at)?,
@@ -262,7 +262,7 @@ impl LoopState {
                     proof: None,
                     shifted: false,
                 });
-                self.phase = Phase::Begun { next: after(id), hindered: Some(Blocked::AgentMissing) };
+                self.phase = Phase::Begun { next: after(id), hindered: Some(BlockReason::AgentMissing) };
             }
             Event::AttemptStopRequested { because } => {
                 let fits = |flight: &InFlight| flight.spawned.is_some() && flight.child.stopping.is_none();
@@ -283,7 +283,7 @@ impl LoopState {
                 self.lose_critique(Some(error));
             }
             Event::CritiqueStopRequested { because } => {
-                let fits = |critiquing: &Critiquing| critiquing.child.stopping.is_none();
+                let fits = |critiquing: &RunningCritique| critiquing.child.stopping.is_none();
                 self.critique_to("critique.stop-requested", fits)?.child.stopping = Some(*because);
             }
             Event::CritiqueFinished(finished) => self.finish_critique(finished)?,
@@ -371,7 +371,7 @@ impl LoopState {
                 self.weigh_claim();
                 (self.cost_unknown, self.untold, self.untold_judges) = (false, 0, 0);
                 (self.given_up, self.blocked) = (None, 0);
-                if matches!(was, Some(End::Stuck | End::Blocked { why: Blocked::Stuck })) {
+                if matches!(was, Some(End::Stuck | End::Blocked { why: BlockReason::Stuck })) {
                     self.reset_stuck();
                 }
                 if self.missing_gate().is_some() {
@@ -385,7 +385,7 @@ impl LoopState {
                 self.git.unwatched |= self.git.base.is_some();
                 if let Phase::Proving(proving) = &mut self.phase {
                     // A person who has not been asked yet has said nothing.
-                    proving.hindered = proving.hindered.filter(|why| *why == Blocked::Approval);
+                    proving.hindered = proving.hindered.filter(|why| *why == BlockReason::Approval);
                 }
                 let mut next = self.trouble.next;
                 if let Phase::Begun { hindered, .. } = &mut self.phase
@@ -438,7 +438,7 @@ impl LoopState {
     fn has_committed_all(&self) -> bool {
         let last = self.git.last.as_ref().filter(|_| self.has_told_all());
         last.is_some_and(|last| {
-            matches!(last.result, CommitResult::Made { .. } | CommitResult::Skipped(Skipped::Nothing))
+            matches!(last.result, CommitResult::Made { .. } | CommitResult::Skipped(SkipReason::Nothing))
         })
     }
 
@@ -459,7 +459,7 @@ impl LoopState {
             self.git.published.rebased = None;
         }
         let known: HashSet<_> = self.git.last.iter().flat_map(|last| &last.left_out).collect();
-        let is_new = |left: &&LeftOut| !known.contains(left);
+        let is_new = |left: &&OmittedPath| !known.contains(left);
         self.git.newly_left_out = report.left_out.iter().filter(is_new).cloned().collect();
         self.git.exposed.extend(report.exposed.iter().filter(|exposed| !exposed.allowed).cloned());
         self.git.mixed = std::mem::take(&mut self.git.unwatched);
@@ -495,8 +495,8 @@ impl Machine for LoopState {
         matches!(event, Event::AttemptFinished(_))
     }
 
-    fn judge(&self, records: &[Signed]) -> Signatures {
-        Signatures::of(records, self.ended.is_some())
+    fn judge(&self, records: &[SignedRecord]) -> Signatures {
+        Signatures::of(records, self.ended.is_some(), self.format)
     }
 
     fn event(shared: SharedEvent) -> Event {

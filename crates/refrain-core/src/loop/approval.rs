@@ -4,15 +4,16 @@
 use jiff::Timestamp;
 
 use super::state::{Approval, Candidate, LoopState, Phase, Proof};
-use crate::event::{Approved, Blocked, End};
+use crate::event::{ApprovedTree, BlockReason, End};
 use crate::ids::AttemptId;
 
 impl LoopState {
     /// What a person is asked to approve; none if they are not asked.
-    pub fn awaits_approval(&self) -> Option<Approved> {
-        let is_asked = self.ended.is_some_and(|ended| ended.end == End::Blocked { why: Blocked::Approval });
-        let proving = self.proving().filter(|it| is_asked && it.hindered == Some(Blocked::Approval))?;
-        Some(Approved { attempt: proving.of?, tree: proving.candidate.as_ref()?.tree.clone() })
+    pub fn awaits_approval(&self) -> Option<ApprovedTree> {
+        let is_asked =
+            self.ended.is_some_and(|ended| ended.end == End::Blocked { why: BlockReason::Approval });
+        let proving = self.proving().filter(|it| is_asked && it.hindered == Some(BlockReason::Approval))?;
+        Some(ApprovedTree { attempt: proving.of?, tree: proving.candidate.as_ref()?.tree.clone() })
     }
 
     /// Whether a claim that is proven waits for a person: one that ends nothing does not.
@@ -34,14 +35,14 @@ impl LoopState {
         if let Phase::Proving(proving) = &mut self.phase {
             proving.candidate = Some(proof.candidate.clone());
             proving.results.clone_from(&proof.results);
-            proving.hindered = Some(Blocked::Approval);
+            proving.hindered = Some(BlockReason::Approval);
         }
         self.keep_proof(of, proof);
     }
 
     /// A person resumes the loop: if it waited for their approval they give it, or do not.
-    pub(super) fn hear_of_approval(&mut self, approved: Option<&Approved>, at: Timestamp) {
-        let Some(Approved { attempt, .. }) = self.awaits_approval() else { return };
+    pub(super) fn hear_of_approval(&mut self, approved: Option<&ApprovedTree>, at: Timestamp) {
+        let Some(ApprovedTree { attempt, .. }) = self.awaits_approval() else { return };
         let Some(mut proof) = self.proof.take() else { return };
         self.approved = approved.map(|approved| (approved.clone(), at));
         match (&self.approved, &mut self.phase) {

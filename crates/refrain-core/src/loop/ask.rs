@@ -4,7 +4,7 @@ mod queued;
 
 use super::state::{LoopState, Phase, is_over};
 use crate::agent::Usd;
-use crate::event::{Approved, Ask, End, Event, Identity, Urgency};
+use crate::event::{ApprovedTree, Ask, End, Event, Identity, Urgency};
 use crate::git::Oid;
 use crate::machine::{MAX_STEERING, MachineEnd, Refusal, check_steering};
 use crate::sandbox::SandboxSpec;
@@ -139,7 +139,7 @@ impl LoopState {
         self.let_go_on(grant, Some(approved))
     }
 
-    fn let_go_on(&self, grant: &Grant, approved: Option<Approved>) -> Result<Option<Event>, Refusal> {
+    fn let_go_on(&self, grant: &Grant, approved: Option<ApprovedTree>) -> Result<Option<Event>, Refusal> {
         self.check_here()?;
         if !self.may_resume(*grant != Grant::default())? {
             return Ok(None);

@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 
-use super::state::{Child, Critiquing, Feedback, LoopState, Phase};
+use super::state::{Child, Feedback, LoopState, Phase, RunningCritique};
 use crate::event::{CritiqueFinished, Exit};
 
 impl LoopState {
@@ -17,7 +17,7 @@ impl LoopState {
             && matches!(self.phase, Phase::Idle { claim: None, uncommitted: false })
     }
 
-    pub fn critiquing(&self) -> Option<&Critiquing> {
+    pub fn critiquing(&self) -> Option<&RunningCritique> {
         match &self.phase {
             Phase::Critiquing(critiquing) => Some(critiquing),
             Phase::Idle { .. }
@@ -33,7 +33,7 @@ impl LoopState {
             return Err("critique.started");
         }
         self.feedback = Feedback { asked: iteration, said: None, error: None };
-        self.phase = Phase::Critiquing(Critiquing { iteration, child: Child::new(at) });
+        self.phase = Phase::Critiquing(RunningCritique { iteration, child: Child::new(at) });
         Ok(())
     }
 
@@ -41,8 +41,8 @@ impl LoopState {
     pub(super) fn critique_to(
         &mut self,
         what: &'static str,
-        fits: impl FnOnce(&Critiquing) -> bool,
-    ) -> Result<&mut Critiquing, &'static str> {
+        fits: impl FnOnce(&RunningCritique) -> bool,
+    ) -> Result<&mut RunningCritique, &'static str> {
         match &mut self.phase {
             Phase::Critiquing(critiquing) if fits(critiquing) => Ok(critiquing),
             Phase::Critiquing(_)

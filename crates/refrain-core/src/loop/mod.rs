@@ -19,13 +19,13 @@ mod simulation;
 pub(crate) mod tests;
 
 pub use ask::{Grant, QueuedEffect, QueuedRequest};
-pub use moving::{NotTaken, RemoteLoop, Takeover, Tenure, take_over};
+pub use moving::{RemoteLoop, TakeOverRefusal, Takeover, Tenure, take_over};
 pub use next_step::{CHURN_WITHIN, MAX_CHURN, MAX_REFUNDS, Step, next_step};
 pub use proof::{CHANGED, MAX_ROUNDS};
-pub use provider_faults::Retrying;
+pub use provider_faults::ProviderRetry;
 pub use publish::MAX_CONFLICTS;
 pub use state::{
-    Approval, Attempt, Candidate, Child, ChildId, Critiquing, DroppedGate, Feedback, GateFailure, GateResult,
-    GitState, InFlight, Judged, Live, LoopState, Objection, Outcome, Phase, Progress, Proof, Proving,
-    Published, Publishing, Running, Saved, Steering,
+    Approval, Attempt, Candidate, Child, ChildId, DroppedGate, Feedback, GateFailure, GateResult, GitState,
+    InFlight, JudgeUsage, Live, LoopState, Objection, Outcome, Phase, Progress, Proof, Proving, PublishState,
+    Publishing, RunningCritique, RunningGate, Saved, Steering,
 };

@@ -45,7 +45,7 @@ pub enum Takeover {
 
 /// Why a loop is not taken over.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotTaken {
+pub enum TakeOverRefusal {
     #[error("it is here already")]
     Here,
     #[error("that remote does not have it")]
@@ -76,20 +76,20 @@ pub fn take_over(
     remote: &str,
     there: Option<&RemoteLoop>,
     own: &[Oid],
-) -> Result<Takeover, NotTaken> {
+) -> Result<Takeover, TakeOverRefusal> {
     let departure = match here {
         Some(here) if here.is_leaving(remote, there) => return Ok(Takeover::FinishDeparture),
-        Some(here) => Some(here.departure.as_ref().ok_or(NotTaken::Here)?),
+        Some(here) => Some(here.departure.as_ref().ok_or(TakeOverRefusal::Here)?),
         None => None,
     };
-    let there = there.ok_or(NotTaken::Missing)?;
+    let there = there.ok_or(TakeOverRefusal::Missing)?;
     if let Some(departure) = departure.filter(|departure| departure.fence > there.fence) {
-        return Err(NotTaken::Stale(departure.to.clone()));
+        return Err(TakeOverRefusal::Stale(departure.to.clone()));
     }
     match &there.holder {
         None => Ok(Takeover::Claim { fence: there.fence + 1 }),
         Some(_) if own.contains(&there.commit) => Ok(Takeover::Continue { fence: there.fence }),
-        Some(holder) => Err(NotTaken::Claimed(holder.clone())),
+        Some(holder) => Err(TakeOverRefusal::Claimed(holder.clone())),
     }
 }
 

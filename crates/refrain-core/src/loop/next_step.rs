@@ -8,7 +8,7 @@ use super::child::{self};
 use super::provider_faults;
 use super::state::{ChildId, Live, LoopState, Phase, Proving, Publishing};
 use crate::agent::Usage;
-use crate::event::{Blocked, End, StopReason, Urgency, Wait, WaitKind};
+use crate::event::{BlockReason, End, StopReason, Urgency, Wait, WaitKind};
 use crate::gate::GateSpec;
 use crate::git::Effect;
 use crate::session::MAX_IDLE_TURNS;
@@ -109,8 +109,8 @@ fn proving_next(state: &LoopState, proving: &Proving, now: Timestamp) -> Step {
     let end = match proving.hindered {
         _ if stops(state.cancel) => Some(End::Cancelled),
         Some(why) => Some(End::Blocked { why }),
-        None if state.git.refused.is_some() => Some(End::Blocked { why: Blocked::Repository }),
-        None if state.refunds_in_a_row >= MAX_REFUNDS => Some(End::Blocked { why: Blocked::Refunds }),
+        None if state.git.refused.is_some() => Some(End::Blocked { why: BlockReason::Repository }),
+        None if state.refunds_in_a_row >= MAX_REFUNDS => Some(End::Blocked { why: BlockReason::Refunds }),
         None if stops(state.pause) => Some(End::Paused),
         None if is_over(state, now) => Some(End::TimedOut),
         // Work already paid for can still be proven by gates that cost nothing.
@@ -141,7 +141,7 @@ fn publishing_next(state: &LoopState, publishing: &Publishing, now: Timestamp) -
         return finish(state, End::Cancelled);
     }
     if state.needs_person() {
-        return Step::Finish(End::Blocked { why: Blocked::Publish });
+        return Step::Finish(End::Blocked { why: BlockReason::Publish });
     }
     let waits = publishing.next.is_some();
     if state.pause.is_some_and(|urgency| urgency == Urgency::Now || waits) {
@@ -218,16 +218,16 @@ fn between(state: &LoopState, live: &Live, now: Timestamp) -> Step {
         return Step::Finish(End::Blocked { why: *why });
     }
     if state.git.refused.is_some() {
-        return Step::Finish(End::Blocked { why: Blocked::Repository });
+        return Step::Finish(End::Blocked { why: BlockReason::Repository });
     }
     if state.refunds_in_a_row >= MAX_REFUNDS {
-        return Step::Finish(End::Blocked { why: Blocked::Refunds });
+        return Step::Finish(End::Blocked { why: BlockReason::Refunds });
     }
     if state.blocked >= MAX_BLOCKED {
-        return Step::Finish(End::Blocked { why: Blocked::StateFile });
+        return Step::Finish(End::Blocked { why: BlockReason::StateFile });
     }
     if state.given_up.is_some() {
-        return unproven(state, End::Blocked { why: Blocked::GaveUp });
+        return unproven(state, End::Blocked { why: BlockReason::GaveUp });
     }
     if state.pause.is_some() {
         return Step::Finish(End::Paused);
@@ -238,7 +238,7 @@ fn between(state: &LoopState, live: &Live, now: Timestamp) -> Step {
     // Of shared money the reserved amount counts; the loop's own cap has no amount to use.
     let is_untold = state.untold.max(state.untold_judges) >= MAX_UNTOLD && state.limits.max_cost.is_some();
     if is_untold || state.cost_unknown && (state.limits.max_cost.is_some() || live.allowance.is_some()) {
-        return Step::Finish(End::Blocked { why: Blocked::CostUnknown });
+        return Step::Finish(End::Blocked { why: BlockReason::CostUnknown });
     }
     if state.is_over_budget(&Usage::default()) {
         return Step::Finish(End::BudgetExceeded { by: None });
@@ -289,14 +289,14 @@ fn begin(state: &LoopState, now: Timestamp) -> Step {
         return unproven(state, End::IterationCap);
     }
     if state.churn >= MAX_CHURN {
-        return Step::Finish(End::Blocked { why: Blocked::Churn });
+        return Step::Finish(End::Blocked { why: BlockReason::Churn });
     }
     if state.idle_turns >= MAX_IDLE_TURNS {
-        return Step::Finish(End::Blocked { why: Blocked::Idle });
+        return Step::Finish(End::Blocked { why: BlockReason::Idle });
     }
     if let Verdict::Stuck(_) = state.verdict() {
         return match (&state.spec.stuck.answer, state.other_agent()) {
-            (OnStuck::Ask, _) => Step::Finish(End::Blocked { why: Blocked::Stuck }),
+            (OnStuck::Ask, _) => Step::Finish(End::Blocked { why: BlockReason::Stuck }),
             (_, Some(_)) => Step::ChangeAgent,
             (OnStuck::Stop | OnStuck::Change(_), None) => unproven(state, End::Stuck),
         };
@@ -314,7 +314,7 @@ fn begin(state: &LoopState, now: Timestamp) -> Step {
         return Step::TakeCandidate;
     }
     if state.missing_gate().is_some() {
-        return Step::Finish(End::Blocked { why: Blocked::GateMissing });
+        return Step::Finish(End::Blocked { why: BlockReason::GateMissing });
     }
     after(state, rest(state), now, Step::BeginIteration { iteration: state.iteration + 1 })
 }

@@ -3,7 +3,7 @@
 
 use super::provider_faults;
 use super::state::{Attempt, LoopState, Outcome, Phase, Saved};
-use crate::event::{Blocked, ClaimSource, End};
+use crate::event::{BlockReason, ClaimSource, End};
 use crate::fingerprint::{self, Fingerprint};
 use crate::git::Checks;
 use crate::spec::{AgentSpec, Millis, OnStuck, Until};
@@ -35,7 +35,7 @@ impl LoopState {
     /// Whether the end asks that the work be kept on a branch first.
     pub(super) fn is_kept_at(&self, end: End) -> bool {
         let keeps = match end {
-            End::Stuck | End::Blocked { why: Blocked::GaveUp } => true,
+            End::Stuck | End::Blocked { why: BlockReason::GaveUp } => true,
             End::IterationCap | End::TimedOut => self.spec.keep_failed,
             End::Completed { .. }
             | End::Cancelled

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::agent::{FaultKind, Until};
-use crate::event::{Blocked, Wait, WaitKind};
+use crate::event::{BlockReason, Wait, WaitKind};
 use crate::ids::{AttemptId, LoopId};
 use crate::spec::Millis;
 
@@ -28,7 +28,7 @@ pub(super) enum Reaction {
     /// It is the provider's: refunded, and tried again after a wait.
     Wait(WaitKind),
     /// It needs a person: refunded, and blocked.
-    Person(Blocked),
+    Person(BlockReason),
     /// The agent's own budget is used up: charged.
     Budget,
     /// It is the work's own: charged, a failure like any other.
@@ -41,12 +41,12 @@ pub(super) fn answer(fault: FaultKind) -> Reaction {
         FaultKind::RateLimit | FaultKind::Overloaded | FaultKind::Connection | FaultKind::Busy => {
             Reaction::Wait(WaitKind::Outage)
         }
-        FaultKind::Login => Reaction::Person(Blocked::Login),
-        FaultKind::Forbidden => Reaction::Person(Blocked::Forbidden),
-        FaultKind::Credit => Reaction::Person(Blocked::Credit),
-        FaultKind::Model => Reaction::Person(Blocked::Model),
-        FaultKind::Setup => Reaction::Person(Blocked::Setup),
-        FaultKind::Session => Reaction::Person(Blocked::Session),
+        FaultKind::Login => Reaction::Person(BlockReason::Login),
+        FaultKind::Forbidden => Reaction::Person(BlockReason::Forbidden),
+        FaultKind::Credit => Reaction::Person(BlockReason::Credit),
+        FaultKind::Model => Reaction::Person(BlockReason::Model),
+        FaultKind::Setup => Reaction::Person(BlockReason::Setup),
+        FaultKind::Session => Reaction::Person(BlockReason::Session),
         FaultKind::Budget => Reaction::Budget,
         FaultKind::Context
         | FaultKind::OutputLimit
@@ -58,7 +58,7 @@ pub(super) fn answer(fault: FaultKind) -> Reaction {
 }
 
 /// When a program is ended that waits for its provider itself; never, if it tries again soon.
-pub(super) fn ends_sleep(retrying: &Retrying) -> Option<Timestamp> {
+pub(super) fn ends_sleep(retrying: &ProviderRetry) -> Option<Timestamp> {
     if !matches!(answer(retrying.kind), Reaction::Wait(_)) {
         return None;
     }
@@ -76,7 +76,7 @@ pub(super) fn ends_sleep(retrying: &Retrying) -> Option<Timestamp> {
 
 /// A program that tries again itself after its provider failed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retrying {
+pub struct ProviderRetry {
     pub kind: FaultKind,
     /// When it tries again, if it says so.
     pub until: Option<Until>,
@@ -111,7 +111,7 @@ impl Trouble {
         at: Timestamp,
         (id, attempt): (&LoopId, AttemptId),
         bound: Option<Millis>,
-    ) -> Option<Blocked> {
+    ) -> Option<BlockReason> {
         let backoff = doubled(self.times);
         self.times += 1;
         let earliest = plus(at, backoff + spread(id, attempt, backoff));
@@ -123,9 +123,9 @@ impl Trouble {
         };
         let until = until.max(earliest);
         let (bound, blocked) = match kind {
-            WaitKind::Limit => (bound.unwrap_or(LIMIT_BOUND), Blocked::Limit),
+            WaitKind::Limit => (bound.unwrap_or(LIMIT_BOUND), BlockReason::Limit),
             WaitKind::Outage | WaitKind::Pace | WaitKind::Checks | WaitKind::Remote => {
-                (bound.unwrap_or(OUTAGE_BOUND), Blocked::Outage)
+                (bound.unwrap_or(OUTAGE_BOUND), BlockReason::Outage)
             }
         };
         let wait = Duration::try_from(until.duration_since(at)).unwrap_or_default();

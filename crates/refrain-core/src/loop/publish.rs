@@ -14,7 +14,7 @@ use super::state::{LoopState, Objection, Phase, Publishing};
 use crate::event::{ClaimSource, Wait, WaitKind};
 use crate::git::{
     Checks, ChecksVerdict, CommitResult, Conflict, Effect, Oid, PublishReport, PublishResult, Refusal,
-    Skipped, Workflow,
+    SkipReason, Workflow,
 };
 use crate::spec::Millis;
 
@@ -85,10 +85,10 @@ impl LoopState {
     }
 
     /// Why the work to publish is not all committed.
-    fn uncommitted(&self) -> Option<&Skipped> {
+    fn uncommitted(&self) -> Option<&SkipReason> {
         let last = self.git.last.as_ref().filter(|_| self.spec.git.workflow.publishes())?;
         match &last.result {
-            CommitResult::Skipped(why) if *why != Skipped::Nothing => Some(why),
+            CommitResult::Skipped(why) if *why != SkipReason::Nothing => Some(why),
             CommitResult::Skipped(_) | CommitResult::Made { .. } => None,
         }
     }

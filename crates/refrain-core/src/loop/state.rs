@@ -13,11 +13,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::moving::Tenure;
-use super::provider_faults::{Retrying, Trouble};
+use super::provider_faults::{ProviderRetry, Trouble};
 use crate::agent::{FaultKind, Tokens, Usage, Usd};
 use crate::budget::Allowance;
-use crate::event::{Approved, Asker, AttemptFinished, Blocked, ClaimSource, End, Process, Wait};
-use crate::git::{Base, CommitReport, Exposed, LeftOut, Oid, subject};
+use crate::event::{ApprovedTree, Asker, AttemptFinished, BlockReason, ClaimSource, End, Process, Wait};
+use crate::git::{Base, CommitReport, ExposedSecret, Oid, OmittedPath, subject};
 use crate::ids::{AttemptId, RequestId};
 use crate::machine::Lifecycle;
 use crate::memory::goal;
@@ -26,12 +26,12 @@ use crate::signature::Signatures;
 use crate::spec::{Limits, Spec};
 
 pub use child::{Child, ChildId};
-pub use critique::{Critiquing, Feedback};
+pub use critique::{Feedback, RunningCritique};
 pub(super) use outcome::Cause;
 pub use outcome::Outcome;
 pub use progress::{Progress, Saved};
-pub use proof::{Approval, Candidate, DroppedGate, GateFailure, GateResult, Proof, Proving, Running};
-pub use publish::{Objection, Published, Publishing};
+pub use proof::{Approval, Candidate, DroppedGate, GateFailure, GateResult, Proof, Proving, RunningGate};
+pub use publish::{Objection, PublishState, Publishing};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoopState {
@@ -57,7 +57,7 @@ pub struct LoopState {
     /// The cost of each agent that ran, in their order; none if unknown.
     pub costs: Vec<Option<Usd>>,
     /// The usage of each agent that judged the work: a reviewer, or a critic.
-    pub judged: Vec<Judged>,
+    pub judged: Vec<JudgeUsage>,
     pub git: GitState,
     /// The gates' results before the first iteration: a failure then is not the loop's doing.
     pub baseline: Option<Proof>,
@@ -74,7 +74,7 @@ pub struct LoopState {
     pub given_up: Option<String>,
     /// How many iterations in a row ended with `status: blocked` in `state.md`, until a person resumes the loop.
     pub blocked: u32,
-    pub approved: Option<(Approved, Timestamp)>,
+    pub approved: Option<(ApprovedTree, Timestamp)>,
     /// Which machine has it.
     pub tenure: Tenure,
     /// The reader's findings on the journal's signatures: not folded.
@@ -121,14 +121,14 @@ pub struct GitState {
     /// The result of the last attempt to commit.
     pub last: Option<CommitReport>,
     /// What that omitted and the one before it did not, which a person does not know yet.
-    pub newly_left_out: Vec<LeftOut>,
+    pub newly_left_out: Vec<OmittedPath>,
     /// What looks like a secret and is in the agent's own commits, without having been allowed.
-    pub exposed: Vec<Exposed>,
+    pub exposed: Vec<ExposedSecret>,
     /// Why its own worktree is kept, if it is for good.
     pub kept: Option<String>,
     /// Its own worktree was removed, or is kept for good.
     pub released: bool,
-    pub published: Published,
+    pub published: PublishState,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -152,7 +152,7 @@ pub enum Phase {
     Begun {
         next: AttemptId,
         /// Why it would fail like its predecessor, until a person resolves that.
-        hindered: Option<Blocked>,
+        hindered: Option<BlockReason>,
     },
     InFlight(InFlight),
     /// The gates are asked about what an attempt left, or about what was there before the first.
@@ -160,7 +160,7 @@ pub enum Phase {
     /// The result of the last iteration is being published.
     Publishing(Box<Publishing>),
     /// A critic looks at what the last iteration came to.
-    Critiquing(Critiquing),
+    Critiquing(RunningCritique),
 }
 
 impl Phase {
@@ -218,7 +218,7 @@ impl Attempt {
 
 /// The usage of an agent that judged the work.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Judged {
+pub struct JudgeUsage {
     /// When the loop was last known to run before it was over: a gate's, or a critic's, start.
     pub at: Timestamp,
     /// The model that it used, as it said or was configured.
@@ -237,7 +237,7 @@ pub struct Live {
     /// The usage of the attempt in flight so far.
     pub used: Usage,
     /// Its program waits for its provider, and has said nothing since.
-    pub retrying: Option<Retrying>,
+    pub retrying: Option<ProviderRetry>,
     /// The wait of all loops of the same account.
     pub account: Option<Wait>,
     /// The account's gate was looked at, and is open: what was waited for its sake is over.
@@ -356,7 +356,7 @@ impl LoopState {
         }
     }
 
-    pub fn running_gate(&self) -> Option<&Running> {
+    pub fn running_gate(&self) -> Option<&RunningGate> {
         self.proving()?.running.as_ref()
     }
 

@@ -3,7 +3,7 @@
 
 use super::clean::{fit, plants};
 use super::{Kind, Memory, Origin};
-use crate::event::{Blocked, End};
+use crate::event::{BlockReason, End};
 use crate::gate::{Check, GateSpec};
 use crate::r#loop::LoopState;
 use crate::text::clip;
@@ -55,25 +55,25 @@ impl Outcome {
             End::Cancelled => Some(Self::Abandoned),
             End::IterationCap | End::Stuck | End::TimedOut | End::BudgetExceeded { .. } => Some(failed()),
             End::Blocked { why } => match why {
-                Blocked::Stuck | Blocked::GaveUp | Blocked::StateFile => Some(failed()),
-                Blocked::Refunds
-                | Blocked::Churn
-                | Blocked::AgentMissing
-                | Blocked::GateMissing
-                | Blocked::OutputLost
-                | Blocked::Login
-                | Blocked::Forbidden
-                | Blocked::Credit
-                | Blocked::Model
-                | Blocked::Setup
-                | Blocked::Session
-                | Blocked::Limit
-                | Blocked::Outage
-                | Blocked::CostUnknown
-                | Blocked::Repository
-                | Blocked::Idle
-                | Blocked::Publish
-                | Blocked::Approval => None,
+                BlockReason::Stuck | BlockReason::GaveUp | BlockReason::StateFile => Some(failed()),
+                BlockReason::Refunds
+                | BlockReason::Churn
+                | BlockReason::AgentMissing
+                | BlockReason::GateMissing
+                | BlockReason::OutputLost
+                | BlockReason::Login
+                | BlockReason::Forbidden
+                | BlockReason::Credit
+                | BlockReason::Model
+                | BlockReason::Setup
+                | BlockReason::Session
+                | BlockReason::Limit
+                | BlockReason::Outage
+                | BlockReason::CostUnknown
+                | BlockReason::Repository
+                | BlockReason::Idle
+                | BlockReason::Publish
+                | BlockReason::Approval => None,
             },
             End::Paused => None,
         }

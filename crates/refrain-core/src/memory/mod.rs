@@ -25,10 +25,10 @@ use crate::{LoopId, Spec};
 pub use clean::{fit, plants};
 pub use keywords::keywords;
 pub use loop_memories::after;
-pub use rank::{Hit, Ranked, cosine, rank};
+pub use rank::{Hit, RankedMemory, cosine, rank};
 pub use section::section;
 pub use select::select;
-pub use spec::{Kind, MemoryId, MemoryIdError, MemorySpec, Recalled};
+pub use spec::{Kind, MemoryId, MemoryIdError, MemorySpec, RecalledMemory};
 
 /// How many tokens of memories a loop gets by default. They are paid for in every iteration, and the useful ones are a
 /// page or two: seed 003's 50,000 would be more than most prompts, sources and all.
@@ -61,7 +61,7 @@ impl FromStr for Origin {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let all = [Self::Person, Self::Loop, Self::Judge];
-        all.into_iter().find(|it| it.as_str() == text).ok_or_else(|| format!("{text:?} is nobody"))
+        all.into_iter().find(|it| it.as_str() == text).ok_or_else(|| format!("{text:?} is not accepted"))
     }
 }
 

@@ -36,7 +36,7 @@ pub struct Hit {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ranked {
+pub struct RankedMemory {
     pub memory: Memory,
     /// It has something to do with the goal; no loop gets one that has not.
     pub is_relevant: bool,
@@ -51,12 +51,12 @@ pub struct Ranked {
 }
 
 /// Puts what was found for a goal in order, the best first.
-pub fn rank(hits: Vec<Hit>, goal: &str, project: &str, now: Timestamp) -> Vec<Ranked> {
+pub fn rank(hits: Vec<Hit>, goal: &str, project: &str, now: Timestamp) -> Vec<RankedMemory> {
     let by_words = places(&hits, |hit| hit.bm25);
     let by_vector = places(&hits, |hit| hit.likeness.map(|likeness| -f64::from(likeness)));
     let stems: BTreeSet<String> = keywords(goal).iter().map(|word| stem(word).to_owned()).collect();
     let place = |places: &[MemoryId], id: &MemoryId| places.iter().position(|other| other == id);
-    let mut ranked: Vec<Ranked> = hits
+    let mut ranked: Vec<RankedMemory> = hits
         .into_iter()
         .map(|hit| {
             let places = [place(&by_words, &hit.memory.id), place(&by_vector, &hit.memory.id)];
@@ -65,7 +65,7 @@ pub fn rank(hits: Vec<Hit>, goal: &str, project: &str, now: Timestamp) -> Vec<Ra
             let fused: f64 = found.map(|place| 1.0 / (K + 1.0 + place as f64)).sum();
             let fused = if hit.memory.is_standing() { fused.max(1.0 / (K + STANDING_PLACE)) } else { fused };
             let (durability, recency) = (durability(&hit.memory, now), recency(&hit.memory, now));
-            Ranked {
+            RankedMemory {
                 is_relevant: is_relevant(&hit, &stems, project),
                 fits: hit.bm25.is_some() || hit.likeness.is_some_and(|likeness| likeness >= ALIKE),
                 score: fused * (1.0 + durability + recency),
@@ -76,7 +76,7 @@ pub fn rank(hits: Vec<Hit>, goal: &str, project: &str, now: Timestamp) -> Vec<Ra
         })
         .collect();
     ranked.sort_by(|a, b| {
-        let here = |it: &Ranked| it.memory.project == project;
+        let here = |it: &RankedMemory| it.memory.project == project;
         let order = here(b).cmp(&here(a)).then(b.score.total_cmp(&a.score));
         order.then_with(|| a.memory.id.cmp(&b.memory.id))
     });

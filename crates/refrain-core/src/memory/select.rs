@@ -2,7 +2,7 @@
 
 use camino::Utf8Path;
 
-use super::{Kind, Ranked, Recalled};
+use super::{Kind, RankedMemory, RecalledMemory};
 
 /// About how many bytes make a token.
 const TOKEN: usize = 4;
@@ -18,7 +18,7 @@ const LEFT_FOR_PROCEDURE: usize = 200;
 
 /// What a loop gets of all that was ranked: facts first, then the results of earlier loops if there is room, then the
 /// best procedure. What does not fit is skipped.
-pub fn select(ranked: &[Ranked], budget: u32, project: &str) -> Vec<Recalled> {
+pub fn select(ranked: &[RankedMemory], budget: u32, project: &str) -> Vec<RecalledMemory> {
     let mut left = usize::try_from(budget).unwrap_or(usize::MAX).saturating_sub(FRAME);
     let mut told = Vec::new();
     for kind in Kind::ALL {
@@ -44,7 +44,7 @@ pub fn select(ranked: &[Ranked], budget: u32, project: &str) -> Vec<Recalled> {
 }
 
 /// Of loops' results only those that mattered, were useful, or are still worth something.
-fn is_worth_it(it: &Ranked) -> bool {
+fn is_worth_it(it: &RankedMemory) -> bool {
     match it.memory.kind {
         Kind::Fact | Kind::Procedure => true,
         Kind::Episode => {
@@ -54,10 +54,10 @@ fn is_worth_it(it: &Ranked) -> bool {
     }
 }
 
-fn recalled(it: &Ranked, project: &str) -> Recalled {
+fn recalled(it: &RankedMemory, project: &str) -> RecalledMemory {
     let memory = &it.memory;
     let folder = || Utf8Path::new(&memory.project).file_name().unwrap_or("another").to_owned();
-    Recalled {
+    RecalledMemory {
         id: memory.id.clone(),
         kind: memory.kind,
         text: memory.text.clone(),

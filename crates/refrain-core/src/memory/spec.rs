@@ -105,12 +105,12 @@ pub struct MemorySpec {
     pub budget: u32,
     /// What it was told, once, when it was started: the same in every iteration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub recalled: Vec<Recalled>,
+    pub recalled: Vec<RecalledMemory>,
 }
 
 /// A memory as it stands in the prompts of a loop.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Recalled {
+pub struct RecalledMemory {
     /// Which.
     pub id: MemoryId,
     /// What it is.

@@ -25,7 +25,7 @@ fn by_words(memories: Vec<Memory>) -> Vec<Hit> {
     memories.into_iter().enumerate().map(hit).collect()
 }
 
-fn texts(ranked: &[Ranked]) -> Vec<&str> {
+fn texts(ranked: &[RankedMemory]) -> Vec<&str> {
     ranked.iter().map(|it| it.memory.text.as_str()).collect()
 }
 
@@ -129,7 +129,7 @@ fn likeness_is_told_where_there_is_one() {
 }
 
 /// This many of each kind, of `bytes` bytes each, all about cakes.
-fn many(of: [usize; 3], bytes: usize) -> Vec<Ranked> {
+fn many(of: [usize; 3], bytes: usize) -> Vec<RankedMemory> {
     let text = |kind: Kind, n: usize| {
         let head = format!("cake {kind} {n} ");
         head.clone() + &"x".repeat(bytes.saturating_sub(head.len()))
@@ -286,7 +286,7 @@ proptest! {
         let Some(words) = fit(&text, Kind::Procedure) else { return Ok(()) };
         prop_assert!(!words.contains('\n') && words.len() <= Kind::Procedure.longest());
         prop_assert!(!words.to_lowercase().contains("<promise"));
-        let recalled = Recalled { id: fact("x").id, kind: Kind::Fact, text: words, at: now(), elsewhere: None };
+        let recalled = RecalledMemory { id: fact("x").id, kind: Kind::Fact, text: words, at: now(), elsewhere: None };
         let section = section(&[recalled]).unwrap();
         // An agent that repeats it, or a line of it without its mark, claims nothing.
         let bare: Vec<_> = section.lines().filter_map(|line| line.strip_prefix("> ")).collect();

@@ -16,7 +16,7 @@ use crate::budget::CapUsage;
 use crate::gate::GateName;
 use crate::git::{Base, CommitReport, Effect, Oid, PublishReport, RepoPath};
 use crate::ids::{AttemptId, RequestId};
-use crate::protect::Touched;
+use crate::protect::ProtectionBreach;
 use crate::sandbox::Host;
 use crate::session::Session;
 use crate::signature::{Check, SignedKind};
@@ -25,7 +25,9 @@ use crate::work::WorkDigest;
 
 pub use moving::{Arrival, Departure};
 pub use process::{Identity, Process};
-pub use process_end::{AttemptFinished, CritiqueFinished, Exit, GateFinished, Reviewed, Seal, Sealed};
+pub use process_end::{
+    AttemptFinished, AttemptSeals, CritiqueFinished, Exit, GateFinished, ReviewResult, Seal,
+};
 pub use stop::StopReason;
 
 /// The journal's format: what this version writes. It reads this format and all earlier ones. New kinds of events, or
@@ -145,7 +147,7 @@ pub enum Event {
         partial: bool,
         /// What of the protected was touched since the start.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        touched: Vec<Touched>,
+        touched: Vec<ProtectionBreach>,
         /// What the gates, or a commit hook, changed of the candidate before: the first paths of them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         changed: Vec<RepoPath>,
@@ -224,7 +226,7 @@ pub enum Event {
         commit: Oid,
         /// Where it was pushed to, or why that failed; none where there is no remote.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        pushed: Option<Pushed>,
+        pushed: Option<PushReport>,
         /// Files that were changed before the loop and by it: they hold the user's changes too.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         mixed: Vec<RepoPath>,
@@ -267,7 +269,7 @@ pub enum Event {
         limits: Limits,
         /// What they approved of: the candidate that waited for it. One that waited, and continues without, was not approved.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        approved: Option<Approved>,
+        approved: Option<ApprovedTree>,
         /// From here on its agent and its gates run with the user's rights.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         no_sandbox: bool,
@@ -342,7 +344,7 @@ pub struct LoopStarted {
 
 /// What a person approved of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Approved {
+pub struct ApprovedTree {
     /// Which attempt left it.
     pub attempt: AttemptId,
     /// Its tree; none where there is no repository.
@@ -352,7 +354,7 @@ pub struct Approved {
 
 /// What became of pushing a branch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Pushed {
+pub struct PushReport {
     /// The remote's name.
     pub remote: String,
     /// What git said where it failed.
@@ -470,7 +472,7 @@ pub enum End {
     /// It waits for a person.
     Blocked {
         /// Why it cannot go on by itself.
-        why: Blocked,
+        why: BlockReason,
     },
     /// A person, or a signal, stopped it for now.
     Paused,
@@ -507,7 +509,7 @@ impl ClaimSource {
 /// Why a loop cannot go on by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Blocked {
+pub enum BlockReason {
     /// Three attempts in a row were refunded for reasons that are no provider's wait.
     Refunds,
     /// Three instant failures of the agent in a row.

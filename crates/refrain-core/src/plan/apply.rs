@@ -19,7 +19,7 @@ use crate::agent::Usd;
 use crate::event::{Ask, Record};
 use crate::ids::LoopId;
 use crate::machine::{Damage, Ended, Lifecycle, Machine, MachineEnd, Refusal, SharedEvent};
-use crate::signature::{Signatures, Signed, SignedKind};
+use crate::signature::{Signatures, SignedKind, SignedRecord};
 
 /// How often a task comes back although its own gates had passed, before a person is needed.
 pub const MAX_RETURNS: u32 = 2;
@@ -100,7 +100,7 @@ impl Machine for PlanState {
         false
     }
 
-    fn judge(&self, _: &[Signed]) -> Signatures {
+    fn judge(&self, _: &[SignedRecord]) -> Signatures {
         Signatures::Unchecked
     }
 
@@ -167,7 +167,7 @@ impl PlanState {
                 self.replace_commits(commits)?;
             }
             PlanEvent::HandedOver { head: None, refused: None, .. } => {
-                return Err("nobody says why nothing was handed over");
+                return Err("no reason is recorded for what was not handed over");
             }
             PlanEvent::HandedOver { head: Some(head), rest, waves, .. } => {
                 self.follow(head, self.line.clone(), rest)?;

@@ -66,9 +66,9 @@ pub enum PlanEvent {
     #[serde(rename = "batch.merged")]
     BatchMerged {
         /// Each that could be, with what the tree is with it and all before it.
-        merged: Vec<Merged>,
+        merged: Vec<MergedTask>,
         /// Those that could not.
-        refused: Vec<Unmerged>,
+        refused: Vec<UnmergedTask>,
     },
     /// The verification was run on what a batch comes to.
     #[serde(rename = "batch.verified")]
@@ -340,7 +340,7 @@ pub enum Stop {
 
 /// A task's work on top of what has landed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Merged {
+pub struct MergedTask {
     /// Which task.
     pub task: TaskId,
     /// What there is with it, and all of the batch before it.
@@ -349,7 +349,7 @@ pub struct Merged {
 
 /// A task whose work cannot be merged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Unmerged {
+pub struct UnmergedTask {
     /// Which task.
     pub task: TaskId,
     /// Where both sides changed the same.

@@ -21,8 +21,8 @@ pub mod view;
 pub use apply::MAX_RETURNS;
 pub use ask::{PlanGrant, TaskEdit, TaskRefusal};
 pub use event::{
-    AgentFault, FailedGate, Merged, PlanEnd, PlanEvent, PlanStarted, RemadeWave, Stop, TaskCommit, TaskEnd,
-    TaskEnded, TaskStarted, Unmerged, WaveNumber,
+    AgentFault, FailedGate, MergedTask, PlanEnd, PlanEvent, PlanStarted, RemadeWave, Stop, TaskCommit,
+    TaskEnd, TaskEnded, TaskStarted, UnmergedTask, WaveNumber,
 };
 pub use graph::Graph;
 pub use next_step::{PlanLive, PlanStep, next_step};
@@ -30,7 +30,7 @@ pub use outcome::failed_gate;
 pub use problem::Problem;
 pub use readiness::TaskReadiness;
 pub use spec::{BriefSpec, PlanLimits, PlanSpec, jobs};
-pub use state::{Batch, Halt, HandOver, PlanState, Return, Running, Stage, TaskState, Wave};
+pub use state::{Batch, Halt, HandOver, PlanState, Return, RunningTask, Stage, TaskState, Wave};
 pub use task::task_loop::task_loop;
 pub use task::task_ref::TaskRef;
 pub use task::{Card, Note, Priority, Task, TaskId, TaskIdError, TaskStatus};

@@ -1,8 +1,8 @@
 //! The result of a round, from the state of its loop.
 
 use super::event::{AgentFault, Stop, TaskEnd};
-use crate::event::{Blocked, End, Exit};
-use crate::git::{CommitResult, Skipped};
+use crate::event::{BlockReason, End, Exit};
+use crate::git::{CommitResult, SkipReason};
 use crate::r#loop::{LoopState, Outcome};
 use crate::text::{clip, printable};
 
@@ -29,36 +29,36 @@ impl TaskEnd {
             }
             End::Cancelled => Self::Stopped(Stop::Cancelled),
             End::IterationCap => Self::Stopped(Stop::UsedUp),
-            End::Stuck | End::Blocked { why: Blocked::Stuck } => Self::Stopped(Stop::Stuck),
+            End::Stuck | End::Blocked { why: BlockReason::Stuck } => Self::Stopped(Stop::Stuck),
             End::TimedOut => Self::Stopped(Stop::TimedOut),
             End::BudgetExceeded { by: None } => Self::OutOfMoney,
             End::Paused => Self::Rests,
-            End::Blocked { why: Blocked::GaveUp } => {
+            End::Blocked { why: BlockReason::GaveUp } => {
                 let said = state.given_up.clone();
                 Self::Stopped(Stop::GaveUp { reason: said.unwrap_or_else(|| reason.to_owned()) })
             }
             End::Blocked {
-                why: Blocked::Session | Blocked::Idle | Blocked::StateFile | Blocked::Approval,
+                why: BlockReason::Session | BlockReason::Idle | BlockReason::StateFile | BlockReason::Approval,
             } => Self::Stopped(Stop::Other { reason: reason.to_owned() }),
             // The next task would meet the same.
             End::BudgetExceeded { by: Some(_) }
             | End::Blocked {
                 why:
-                    Blocked::Refunds
-                    | Blocked::Churn
-                    | Blocked::AgentMissing
-                    | Blocked::GateMissing
-                    | Blocked::OutputLost
-                    | Blocked::Login
-                    | Blocked::Forbidden
-                    | Blocked::Credit
-                    | Blocked::Model
-                    | Blocked::Setup
-                    | Blocked::Limit
-                    | Blocked::Outage
-                    | Blocked::CostUnknown
-                    | Blocked::Repository
-                    | Blocked::Publish,
+                    BlockReason::Refunds
+                    | BlockReason::Churn
+                    | BlockReason::AgentMissing
+                    | BlockReason::GateMissing
+                    | BlockReason::OutputLost
+                    | BlockReason::Login
+                    | BlockReason::Forbidden
+                    | BlockReason::Credit
+                    | BlockReason::Model
+                    | BlockReason::Setup
+                    | BlockReason::Limit
+                    | BlockReason::Outage
+                    | BlockReason::CostUnknown
+                    | BlockReason::Repository
+                    | BlockReason::Publish,
             } => hindered(),
         }
     }
@@ -103,11 +103,10 @@ impl AgentFault {
 }
 
 /// Why the work of a loop is on no branch.
-fn uncommitted(state: &LoopState) -> Option<&Skipped> {
+fn uncommitted(state: &LoopState) -> Option<&SkipReason> {
     match &state.git.last.as_ref()?.result {
-        CommitResult::Made { .. } | CommitResult::Skipped(Skipped::Nothing | Skipped::OtherBranch { .. }) => {
-            None
-        }
+        CommitResult::Made { .. }
+        | CommitResult::Skipped(SkipReason::Nothing | SkipReason::OtherBranch { .. }) => None,
         CommitResult::Skipped(why) => Some(why),
     }
 }

@@ -8,7 +8,7 @@
 use std::cmp::Reverse;
 
 use super::apply::MAX_RETURNS;
-use super::state::{PlanState, Running, TaskState};
+use super::state::{PlanState, RunningTask, TaskState};
 
 /// How many tasks are merged and verified together at most: the cost of a failure grows with it, if slowly.
 const BATCH: usize = 16;
@@ -60,7 +60,7 @@ impl PlanState {
     }
 
     /// Those that run, without those that rest, which block no other task.
-    fn at_work(&self) -> impl Iterator<Item = (usize, &Running)> {
+    fn at_work(&self) -> impl Iterator<Item = (usize, &RunningTask)> {
         self.running().filter(|(_, running)| running.halt.is_none())
     }
 
@@ -76,7 +76,7 @@ impl PlanState {
     /// The tasks to merge next: none while a task has its last chance. Tasks that came back go first, those with the
     /// fewest chances in front.
     pub(super) fn next_to_land(&self) -> Vec<usize> {
-        let is_last = |(task, _): (usize, &Running)| self.tasks[task].has_last_chance();
+        let is_last = |(task, _): (usize, &RunningTask)| self.tasks[task].has_last_chance();
         if self.at_work().any(is_last) {
             return Vec::new();
         }

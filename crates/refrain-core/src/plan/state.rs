@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::event::{AgentFault, FailedGate, Merged, PlanEnd, Stop, WaveNumber};
+use super::event::{AgentFault, FailedGate, MergedTask, PlanEnd, Stop, WaveNumber};
 use super::graph::Graph;
 use super::schedule::Ready;
 use super::spec::{PlanLimits, PlanSpec};
@@ -102,7 +102,7 @@ pub enum Stage {
     Out,
     /// It is to be done, once this many others have landed.
     Waiting(usize),
-    Running(Running),
+    Running(RunningTask),
     Proven {
         tree: Option<Oid>,
     },
@@ -114,7 +114,7 @@ pub enum Stage {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Running {
+pub struct RunningTask {
     pub id: LoopId,
     pub round: u32,
     pub slot: u32,
@@ -173,7 +173,7 @@ pub struct HandOver {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
     /// The work, in order.
-    pub merged: Vec<Merged>,
+    pub merged: Vec<MergedTask>,
     /// This many of them, from the first, pass together.
     pub good: usize,
     /// This many of them, from the first, fail, and at which gate.
@@ -203,7 +203,7 @@ impl PlanState {
     }
 
     /// The tasks that a loop works on, by their places.
-    pub fn running(&self) -> impl Iterator<Item = (usize, &Running)> {
+    pub fn running(&self) -> impl Iterator<Item = (usize, &RunningTask)> {
         self.running.iter().filter_map(|task| match &self.tasks[*task].stage {
             Stage::Running(running) => Some((*task, running)),
             Stage::Out

@@ -9,7 +9,7 @@ const SCHEMA: u32 = 1;
 
 /// What is wrong with a plan.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Checked {
+pub struct PlanCheck {
     /// The version of this shape.
     pub schema: u32,
     /// The task file.
@@ -41,7 +41,7 @@ pub struct PlanProblem {
     pub text: String,
 }
 
-impl Checked {
+impl PlanCheck {
     pub fn of(file: &str, tag: &str, graph: &Graph, problems: &[Problem]) -> Self {
         let mut problems: Vec<_> = problems.iter().map(PlanProblem::of).collect();
         problems.sort_by_key(|problem| !problem.error);

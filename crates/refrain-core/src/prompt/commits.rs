@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::parts::{FAILURE_EXCERPT, fenced, separate};
-use crate::git::{CommitReport, CommitResult, LeftOutReason, Skipped};
+use crate::git::{CommitReport, CommitResult, LeftOutReason, SkipReason};
 use crate::text::cut_middle;
 
 /// How many files that look like secrets are named to the agent.
@@ -12,7 +12,7 @@ const MOST_SECRETS: usize = 10;
 /// A hook's complaint, and what looks like a secret.
 pub(super) fn what_was_not_committed(report: &CommitReport) -> Option<String> {
     let mut text = String::new();
-    if let CommitResult::Skipped(Skipped::Hook { said }) = &report.result {
+    if let CommitResult::Skipped(SkipReason::Hook { said }) = &report.result {
         let said = fenced(&cut_middle(said.trim(), FAILURE_EXCERPT));
         let _ =
             write!(text, "COMMIT REFUSED: a hook of the repository refused your changes. It said:\n\n{said}");

@@ -5,7 +5,8 @@ use std::fmt::Write;
 
 use crate::r#loop::LoopState;
 use crate::prompt::{
-    Excerpt, Quoted, charged, fenced, last_iteration, outcome, what_failed, what_gates_said, what_was_touched,
+    Excerpt, QuotedLogs, charged, fenced, last_iteration, outcome, what_failed, what_gates_said,
+    what_was_touched,
 };
 use crate::text::{clip, cut_middle, squeeze};
 
@@ -17,7 +18,7 @@ const NAMED: usize = 20;
 const SAID: usize = 200;
 
 /// The text of `context.md`; none if nothing failed.
-pub fn context(state: &LoopState, quoted: Quoted<'_>) -> Option<String> {
+pub fn context(state: &LoopState, quoted: QuotedLogs<'_>) -> Option<String> {
     let parts = what_failed_last(state, quoted);
     (!parts.is_empty()).then(|| text(state, state.iteration, &parts, quoted))
 }
@@ -30,11 +31,11 @@ pub fn ahead(state: &LoopState) -> LoopState {
 }
 
 /// The same text of a loop that ends, from its state [`ahead`]; there is one even if nothing failed.
-pub fn at_the_end(ahead: &LoopState, quoted: Quoted<'_>) -> String {
+pub fn at_the_end(ahead: &LoopState, quoted: QuotedLogs<'_>) -> String {
     text(ahead, ahead.iteration - 1, &what_failed_last(ahead, quoted), quoted)
 }
 
-fn what_failed_last(state: &LoopState, quoted: Quoted<'_>) -> Vec<String> {
+fn what_failed_last(state: &LoopState, quoted: QuotedLogs<'_>) -> Vec<String> {
     let excerpt = Excerpt { most: EXCERPT, is_verbatim: true };
     let own = last_iteration(state).and_then(|last| what_failed(last, quoted.attempt(), excerpt));
     let touched = what_was_touched(state, quoted.protected(), excerpt);
@@ -42,7 +43,7 @@ fn what_failed_last(state: &LoopState, quoted: Quoted<'_>) -> Vec<String> {
     own.into_iter().chain(touched).chain(gates).collect()
 }
 
-fn text(state: &LoopState, iteration: u32, parts: &[String], quoted: Quoted<'_>) -> String {
+fn text(state: &LoopState, iteration: u32, parts: &[String], quoted: QuotedLogs<'_>) -> String {
     let mut text = status(state, iteration);
     if !parts.is_empty() {
         let _ = write!(text, "\n## Last Error Output (verbatim)\n\n{}\n", parts.join("\n\n"));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::gates::failed_gates;
 use super::parts::last_iteration;
-use super::quote::Quoted;
+use super::quote::QuotedLogs;
 use crate::fingerprint::{FailingTests, failing_tests};
 use crate::gate::{Check, GateSpec};
 use crate::r#loop::{GateResult, LoopState};
@@ -34,12 +34,12 @@ pub(crate) fn compared(state: &LoopState) -> impl Iterator<Item = &GateResult> {
 }
 
 /// A line for each required gate whose failing tests are known.
-pub(super) fn still_failing(state: &LoopState, quoted: Quoted<'_>) -> Vec<String> {
+pub(super) fn still_failing(state: &LoopState, quoted: QuotedLogs<'_>) -> Vec<String> {
     let is_hard = |result: &&GateResult| result.spec(&state.spec).is_some_and(|gate| gate.hard);
     failed_gates(state).filter(is_hard).filter_map(|result| line(state, result, quoted)).collect()
 }
 
-fn line(state: &LoopState, result: &GateResult, quoted: Quoted<'_>) -> Option<String> {
+fn line(state: &LoopState, result: &GateResult, quoted: QuotedLogs<'_>) -> Option<String> {
     let now = quoted.gate(result.gate).map(failing_tests).filter(|now| !now.names.is_empty())?;
     let is_command = |gate: &&GateSpec| gate.hard && matches!(gate.check, Check::Command(_));
     let gate = match state.spec.gates.iter().filter(is_command).count() {

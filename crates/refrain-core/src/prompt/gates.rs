@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::parts::{Excerpt, last_iteration};
-use super::quote::Quoted;
+use super::quote::QuotedLogs;
 use crate::gate::{Check, GateSpec};
 use crate::r#loop::{GateFailure, GateResult, LoopState, Proof};
 use crate::text::{clip, inline_code, printable, squeeze};
@@ -29,7 +29,7 @@ fn is_first(state: &LoopState) -> bool {
 }
 
 /// The output of the failed gates, required gates first.
-pub(crate) fn what_gates_said(state: &LoopState, quoted: Quoted<'_>, excerpt: Excerpt) -> Vec<String> {
+pub(crate) fn what_gates_said(state: &LoopState, quoted: QuotedLogs<'_>, excerpt: Excerpt) -> Vec<String> {
     let is_hard = |result: &&GateResult| result.spec(&state.spec).is_some_and(|gate| gate.hard);
     let (hard, soft): (Vec<_>, Vec<_>) = failed_gates(state).partition(is_hard);
     let unquoted: Vec<_> =
@@ -78,7 +78,7 @@ pub(super) fn what_a_person_said(state: &LoopState) -> Option<String> {
 fn what_one_gate_said(
     state: &LoopState,
     result: &GateResult,
-    quoted: Quoted<'_>,
+    quoted: QuotedLogs<'_>,
     excerpt: Excerpt,
 ) -> Option<String> {
     let (gate, failure) = (result.spec(&state.spec)?, result.failure.as_ref()?);

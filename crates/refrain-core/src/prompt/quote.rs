@@ -117,9 +117,9 @@ fn earlier(state: &LoopState) -> impl Iterator<Item = (AttemptId, Option<GateRun
 
 /// The texts of [`quotes`]: the printable ends of logs. A text that could not be read is missing.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Quoted<'a>(pub &'a [(Quote, String)]);
+pub struct QuotedLogs<'a>(pub &'a [(Quote, String)]);
 
-impl<'a> Quoted<'a> {
+impl<'a> QuotedLogs<'a> {
     fn find(self, is_it: impl Fn(&Quote) -> bool) -> Option<&'a str> {
         self.0.iter().find(|(quote, _)| is_it(quote)).map(|(_, text)| text.as_str())
     }

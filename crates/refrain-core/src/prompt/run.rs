@@ -5,8 +5,8 @@ use std::fmt::Write;
 
 use super::failing_tests::still_failing;
 use super::parts::{charged, last_iteration, outcome};
-use super::quote::Quoted;
-use crate::git::{CommitResult, Skipped};
+use super::quote::QuotedLogs;
+use crate::git::{CommitResult, SkipReason};
 use crate::r#loop::{Attempt, LoopState, Outcome};
 use crate::sandbox::Mechanism;
 use crate::spec::Millis;
@@ -19,7 +19,7 @@ const MOST_HOSTS: usize = 5;
 /// How much of its agent's words is repeated, in bytes.
 const LONGEST_WORDS: usize = 160;
 
-pub(super) fn this_run(state: &LoopState, quoted: Quoted<'_>) -> String {
+pub(super) fn this_run(state: &LoopState, quoted: QuotedLogs<'_>) -> String {
     let number = state.iteration;
     let mut text = match state.limits.max_iterations {
         Some(cap) => format!("## Run {number} of {cap}"),
@@ -160,11 +160,11 @@ fn uncommitted(state: &LoopState) -> Option<String> {
         Some(CommitResult::Made { commit, .. }) => {
             Some(format!("Run {last} is committed as {}.", commit.short()))
         }
-        Some(CommitResult::Skipped(Skipped::Nothing)) => {
+        Some(CommitResult::Skipped(SkipReason::Nothing)) => {
             Some(format!("Run {last} changed nothing that could be committed."))
         }
         // The message of a hook is quoted below.
-        Some(CommitResult::Skipped(Skipped::Hook { .. })) => Some(format!("Run {last} is not committed.")),
+        Some(CommitResult::Skipped(SkipReason::Hook { .. })) => Some(format!("Run {last} is not committed.")),
         Some(CommitResult::Skipped(why)) => {
             let why = squeeze(&why.to_string());
             Some(format!("Run {last} is not committed: {}.", clip(&why, LONGEST_OUTCOME)))

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::parts::{Excerpt, last_iteration};
 use crate::event::ClaimSource;
 use crate::r#loop::LoopState;
-use crate::protect::Touched;
+use crate::protect::ProtectionBreach;
 
 const MOST_NAMED: usize = 20;
 
@@ -17,10 +17,10 @@ pub(crate) fn what_was_touched(state: &LoopState, lines: Option<&str>, excerpt: 
         return None;
     }
     let is_claimed = last.claim.is_some_and(ClaimSource::is_said);
-    let are_all = |is: fn(&Touched) -> bool| touched.iter().all(is);
-    let what = if are_all(|one| matches!(one, Touched::Link(_))) {
+    let are_all = |is: fn(&ProtectionBreach) -> bool| touched.iter().all(is);
+    let what = if are_all(|one| matches!(one, ProtectionBreach::Link(_))) {
         "links lead out of the worktree"
-    } else if are_all(|one| matches!(one, Touched::Hidden(_))) {
+    } else if are_all(|one| matches!(one, ProtectionBreach::Hidden(_))) {
         "git is configured to pass over changes"
     } else {
         "you changed what is protected"
@@ -35,7 +35,8 @@ pub(crate) fn what_was_touched(state: &LoopState, lines: Option<&str>, excerpt: 
     if touched.len() > MOST_NAMED {
         let _ = write!(text, "\n- and {} more", touched.len() - MOST_NAMED);
     }
-    let is_file = |one: &Touched| matches!(one, Touched::Path(_) | Touched::Part(_));
+    let is_file =
+        |one: &ProtectionBreach| matches!(one, ProtectionBreach::Path(_) | ProtectionBreach::Part(_));
     if let Some(base) = state.git.base.as_ref().and_then(|base| base.protected.as_ref())
         && touched.iter().any(is_file)
     {
@@ -50,10 +51,10 @@ pub(crate) fn what_was_touched(state: &LoopState, lines: Option<&str>, excerpt: 
             "\nWhat is as it was in the worktree was changed in the clean checkout, by code that a gate ran.",
         );
     }
-    if touched.iter().any(|one| matches!(one, Touched::Link(_))) {
+    if touched.iter().any(|one| matches!(one, ProtectionBreach::Link(_))) {
         text.push_str("\nReplace such links by files, or by links that stay inside the worktree.");
     }
-    if touched.iter().any(|one| matches!(one, Touched::Program(_))) {
+    if touched.iter().any(|one| matches!(one, ProtectionBreach::Program(_))) {
         text.push_str("\nRemove what hides or replaces a program that the gates run.");
     }
     if let Some(lines) = lines.map(str::trim).filter(|lines| !lines.is_empty()) {

@@ -23,14 +23,14 @@ use crate::git::RepoPath;
 pub use links::{OutsideLink, leads_out};
 pub use modules::is_compiled_python;
 pub use parts::{Part, PartViolation};
-pub use paths::{Change, Kind, Protected, Rule, Violation};
+pub use paths::{Change, Kind, ProtectedPaths, Rule, Violation};
 pub use programs::{OtherProgram, Program, first_program, programs};
 pub(crate) use programs::{Simple, simple_commands};
 
 /// Something that was touched and decides what a proof is worth: no claim over it is believed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Touched {
+pub enum ProtectionBreach {
     /// A path.
     Path(Violation),
     /// A part of a manifest.
@@ -44,7 +44,7 @@ pub enum Touched {
     Hidden(RepoPath),
 }
 
-impl fmt::Display for Touched {
+impl fmt::Display for ProtectionBreach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Path(violation) => violation.fmt(f),

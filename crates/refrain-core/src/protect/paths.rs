@@ -91,14 +91,14 @@ impl fmt::Display for Violation {
 }
 
 #[derive(Clone, Debug)]
-pub struct Protected {
+pub struct ProtectedPaths {
     frozen: Globs,
     existing: Globs,
     /// Folders in which no new file may hide a module.
     modules: Vec<String>,
 }
 
-impl Protected {
+impl ProtectedPaths {
     /// The rules of `--protect` and of `--protect-existing`.
     /// Errors: On the first glob that cannot be read: a skipped one would protect nothing.
     pub fn new(frozen: &[String], existing: &[String]) -> Result<Self, GlobError> {

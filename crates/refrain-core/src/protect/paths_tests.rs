@@ -3,9 +3,9 @@ use rstest::rstest;
 
 use super::*;
 
-fn protected(frozen: &[&str], existing: &[&str]) -> Protected {
+fn protected(frozen: &[&str], existing: &[&str]) -> ProtectedPaths {
     let owned = |globs: &[&str]| globs.iter().map(|glob| (*glob).to_owned()).collect::<Vec<_>>();
-    Protected::new(&owned(frozen), &owned(existing)).unwrap()
+    ProtectedPaths::new(&owned(frozen), &owned(existing)).unwrap()
 }
 
 fn path(text: &str) -> RepoPath {
@@ -164,7 +164,7 @@ fn what_stands_for_a_folder_hides_what_is_in_it(
 )]
 #[case::open_class("[a", "\"[a\" is no glob: unclosed character class; missing ']'")]
 fn what_protects_nothing_is_refused(#[case] glob: &str, #[case] complaint: &str) {
-    let error = Protected::new(&["a".to_owned(), glob.to_owned()], &[]).unwrap_err();
+    let error = ProtectedPaths::new(&["a".to_owned(), glob.to_owned()], &[]).unwrap_err();
     assert_eq!(error.to_string(), complaint);
 }
 
@@ -188,7 +188,7 @@ proptest! {
 
     #[test]
     fn no_text_and_no_path_breaks_it(glob in "\\PC{0,20}", name: Vec<u8>) {
-        if let Ok(some) = Protected::new(&[glob], &[]) {
+        if let Ok(some) = ProtectedPaths::new(&[glob], &[]) {
             let _ = some.touched(&[(RepoPath::from_bytes(&name), Change::Added(Kind::Link))]);
         }
     }

@@ -33,7 +33,7 @@ pub fn prompt(spec: &str, changes: Option<&Changes>, by_schema: bool) -> String 
     text.push_str(&fenced(spec.trim()));
     text.push_str("\n\n");
     match changes {
-        None => text.push_str("CHANGES: nobody can tell them here. Judge the files as they are.\n\n"),
+        None => text.push_str("CHANGES: they are not known here. Judge the files as they are.\n\n"),
         Some(changes) if changes.stat.trim().is_empty() && changes.diff.trim().is_empty() => {
             text.push_str("CHANGES: none since the work began.");
             mention_what_is_missing(&mut text, changes);

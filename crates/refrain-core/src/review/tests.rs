@@ -133,7 +133,7 @@ fn a_reviewer_is_told_the_specification_and_the_changes_as_data() {
     {
         assert!(told.contains(words), "{words}: {told}");
     }
-    assert!(prompt("x", None, false).contains("nobody can tell them"));
+    assert!(prompt("x", None, false).contains("they are not known here"));
     assert!(prompt("x", Some(&Changes::default()), true).contains("none since the work began"));
     let partial = Changes { partial: true, ..changes("+x") };
     assert!(prompt("x", Some(&partial), false).contains("Not all of them are shown"));

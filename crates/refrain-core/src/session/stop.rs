@@ -37,15 +37,15 @@ pub enum LoopOwner {
     Unbound,
     Other,
     /// No session's any more: the note is to be forgotten.
-    Nobodys,
+    NoSession,
 }
 
 impl LoopOwner {
     /// Looks at a loop for the session of this name, in this process.
     pub fn of(state: &LoopState, session: &str, process: Option<Process>) -> Self {
         match &state.session {
-            None => Self::Nobodys,
-            Some(_) if state.ended.is_some() => Self::Nobodys,
+            None => Self::NoSession,
+            Some(_) if state.ended.is_some() => Self::NoSession,
             Some(bound) if !bound.is(session, process) => Self::Other,
             Some(Session { id: None, .. }) => Self::Unbound,
             Some(Session { id: Some(_), .. }) => Self::Own,

@@ -206,7 +206,7 @@ proptest! {
     fn a_directive_is_bounded_and_printable(words in "(\\PC|[\u{0}-\u{1f}]){0,60}", n in 0usize..12) {
         let long = words.repeat(n);
         let essence = FailureText { tests: vec![long.clone(); n], errors: vec![long.clone(); n] };
-        let failing = vec![Failing { gate: Some(&long), essence: &essence }; n];
+        let failing = vec![CurrentFailure { gate: Some(&long), essence: &essence }; n];
         let tried = vec![TriedIteration { iteration: u32::MAX, outcome: &long, preview: Some(&long) }; n];
         let text = directive((RefusedClaim, &after("A!")), &failing, &tried);
         prop_assert!(text.len() <= LONGEST, "{}", text.len());
@@ -230,7 +230,7 @@ fn an_agent_is_told_what_fails_and_what_was_tried() {
     ];
     let text = directive(
         (NewFailure, &after("A A A")),
-        &[Failing { gate: Some("tests"), essence: &essence }],
+        &[CurrentFailure { gate: Some("tests"), essence: &essence }],
         &tried,
     );
     assert_eq!(

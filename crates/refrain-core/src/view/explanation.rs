@@ -12,10 +12,11 @@ pub(super) use self::statement::{asked_by, by_person};
 use super::loop_parts::publication;
 use super::{StatusWord, with_yours};
 use crate::budget::CapKind;
-use crate::event::{Blocked, End};
-use crate::git::{CommitResult, Skipped};
+use crate::event::{BlockReason, End};
+use crate::git::{CommitResult, SkipReason};
 use crate::r#loop::{Grant, LoopState, Saved};
 use crate::machine::Refusal;
+use crate::signature::Remedy;
 use crate::text::printable;
 
 /// Why it has its status, in one line; and that its work is not committed, if it was to be.
@@ -49,7 +50,7 @@ fn reason_in_journal(state: &LoopState, word: StatusWord, orphan: Option<i32>) -
     }
     match state.git.last.as_ref().map(|last| (last.iteration, &last.result)) {
         Some((iteration, CommitResult::Skipped(skipped)))
-            if state.ended.is_some() && *skipped != Skipped::Nothing =>
+            if state.ended.is_some() && *skipped != SkipReason::Nothing =>
         {
             format!("{why}; iteration {iteration} is not committed: {skipped}")
         }
@@ -89,12 +90,15 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
 pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
     let id = &state.spec.id;
     if let Some(objection) = state.signatures.objection() {
-        return match objection.is_forged() {
+        return match objection.remedy() {
             _ if word == StatusWord::Running => None,
-            true => Some(format!(
+            Remedy::StartAnew => {
+                Some(format!("look at its work with refrain diff {id}, then start another loop"))
+            }
+            Remedy::SetAside => Some(format!(
                 "refrain verify {id}; refrain resume {id} puts that record and all after it aside"
             )),
-            false => Some(format!(
+            Remedy::TrustKey => Some(format!(
                 "add that key to [trust] signers in your config.toml if it is yours, then refrain verify {id}"
             )),
         };
@@ -172,7 +176,7 @@ pub(super) fn gone(what: &str, since: Timestamp) -> String {
 pub(super) fn question(state: &LoopState, word: StatusWord) -> Option<String> {
     let is_asking = match state.ended.map(|ended| ended.end) {
         None => !word.has_stopped() && state.blocked > 0,
-        Some(end) => end == End::Blocked { why: Blocked::StateFile },
+        Some(end) => end == End::Blocked { why: BlockReason::StateFile },
     };
     needed(state).filter(|_| is_asking)
 }

@@ -70,7 +70,7 @@ const INCOMPLETE: &str = "1 if an agent was cut off, or did not report all: the 
 /// Usage only grows, unless loops are deleted: a scraper takes that for a new start from 0.
 fn used(text: &mut Text, series: &[(Series, Sum)]) {
     type Amount = fn(&Sum) -> Option<f64>;
-    #[expect(clippy::cast_precision_loss, reason = "nobody uses so much")]
+    #[expect(clippy::cast_precision_loss, reason = "no usage is so large")]
     let amounts: [(&str, &str, &[Label<'_>], Amount); 8] = [
         ("refrain_attempts_total", "Attempts that ended.", &[], |sum| Some(sum.attempts as f64)),
         ("refrain_attempts_without_cost_total", "Attempts that did not report their cost.", &[], |sum| {
@@ -202,9 +202,9 @@ mod tests {
 
     use super::*;
     use crate::agent::{Tokens, Usage, Usd};
-    use crate::event::{Blocked, ClaimSource, End};
+    use crate::event::{BlockReason, ClaimSource, End};
     use crate::spec::AgentKind;
-    use crate::view::usage::{Spent, Tally};
+    use crate::view::usage::{Tally, UsageRecord};
 
     fn tally(by: GroupBy, model: &str) -> Tally {
         let mut tally = Tally::new(by, TimeZone::UTC).in_series();
@@ -213,10 +213,10 @@ mod tests {
             let at = "2026-11-20T23:30:00Z".parse().unwrap();
             let usage = Usage::of_run(Some(tokens), cost, true);
             let (project, agent, pool) = ("/p".to_owned(), AgentKind::Claude, model.clone());
-            tally.spend(&Spent { of, project, agent, model, pool, at, usage });
+            tally.spend(&UsageRecord { of, project, agent, model, pool, at, usage });
         }
         tally.stop(End::Completed { claim: ClaimSource::Promise }, 1, true);
-        tally.stop(End::Blocked { why: Blocked::Login }, 2, false);
+        tally.stop(End::Blocked { why: BlockReason::Login }, 2, false);
         tally
     }
 

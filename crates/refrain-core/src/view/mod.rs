@@ -29,12 +29,12 @@ use crate::event::{ClaimSource, End, WaitKind};
 use crate::ids::LoopId;
 use crate::r#loop::{Attempt, LoopState, QueuedRequest};
 use crate::plan::TaskRef;
-use crate::signature::Objection;
+use crate::signature::Remedy;
 use crate::spec::{AgentKind, Limits};
 
 pub use group::Group;
 pub use loop_parts::approval::{Approval, ApprovalWord};
-pub use loop_parts::damage::{Damaged, DamagedWord};
+pub use loop_parts::damage::{DamagedRow, DamagedWord};
 pub use loop_parts::iteration::{Failure, Gate, Iteration};
 pub use loop_parts::overrun::Overrun;
 pub use loop_parts::pip::Pip;
@@ -417,7 +417,7 @@ fn word(state: &LoopState, alive: Option<bool>) -> StatusWord {
 
 /// Whether it has an end, or an approval, that no key signed although its start is signed.
 fn is_forged(state: &LoopState) -> bool {
-    state.signatures.objection().is_some_and(Objection::is_forged)
+    state.signatures.objection().is_some_and(|objection| objection.remedy() == Remedy::SetAside)
 }
 
 impl From<End> for StatusWord {

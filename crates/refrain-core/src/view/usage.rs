@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use crate::agent;
 use crate::budget::CapUsage;
-use crate::event::{Blocked, End};
+use crate::event::{BlockReason, End};
 use crate::spec::AgentKind;
 use crate::view::{StatusWord, Usage};
 
@@ -87,7 +87,7 @@ pub struct Share {
 
 impl Share {
     /// As a number from 0 to 1.
-    #[expect(clippy::cast_precision_loss, reason = "nobody has so many loops")]
+    #[expect(clippy::cast_precision_loss, reason = "no user has so many loops")]
     pub fn ratio(self) -> f64 {
         self.loops as f64 / self.of.max(1) as f64
     }
@@ -195,13 +195,13 @@ pub struct Stop {
     /// How.
     pub status: StatusWord,
     /// Why, where a person is needed.
-    pub why: Option<Blocked>,
+    pub why: Option<BlockReason>,
     /// How many loops.
     pub loops: u64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Spent {
+pub struct UsageRecord {
     /// The loop that it belongs to, by any unique number.
     pub of: u64,
     pub project: String,
@@ -247,7 +247,7 @@ struct Accumulator {
 }
 
 impl Accumulator {
-    fn add(&mut self, spent: &Spent) {
+    fn add(&mut self, spent: &UsageRecord) {
         let agent::Usage { tokens, cost, .. } = spent.usage;
         self.of.insert(spent.of);
         self.attempts += 1;
@@ -295,7 +295,7 @@ impl Tally {
         self.unused
     }
 
-    pub fn spend(&mut self, spent: &Spent) {
+    pub fn spend(&mut self, spent: &UsageRecord) {
         self.total.add(spent);
         let group = match self.by {
             GroupBy::Day => self.days.entry(self.zone.to_datetime(spent.at).date()).or_default(),
@@ -306,7 +306,7 @@ impl Tally {
         };
         group.add(spent);
         if let Some(series) = &mut self.series {
-            let Spent { project, agent, model, pool, .. } = spent.clone();
+            let UsageRecord { project, agent, model, pool, .. } = spent.clone();
             series.entry(Series { project, agent: agent.to_string(), model, pool }).or_default().add(spent);
         }
     }
@@ -352,7 +352,7 @@ impl Tally {
         let total = self.total.sum();
         let first = self.done.iter().filter(|charged| **charged <= 1).count() as u64;
         let completed = self.done.len() as u64;
-        #[expect(clippy::cast_precision_loss, reason = "nobody has so many loops")]
+        #[expect(clippy::cast_precision_loss, reason = "no user has so many loops")]
         let verified = self.verified as f64;
         Report {
             schema: SCHEMA,
@@ -401,9 +401,9 @@ mod tests {
     use crate::agent::{Tokens, Usd};
     use crate::event::ClaimSource;
 
-    fn spent(of: u64, at: &str, agent: AgentKind, cost: Option<u64>) -> Spent {
+    fn spent(of: u64, at: &str, agent: AgentKind, cost: Option<u64>) -> UsageRecord {
         let tokens = Tokens { input: cost.map(|_| 100), cached_input: None, output: cost.map(|_| 10) };
-        Spent {
+        UsageRecord {
             of,
             project: "/p".into(),
             agent,
@@ -505,7 +505,7 @@ mod tests {
         for claim in [ClaimSource::Promise, ClaimSource::StateFile] {
             tally.stop(End::Completed { claim }, 4, true);
         }
-        for why in [Blocked::Login, Blocked::Login, Blocked::Login, Blocked::Model] {
+        for why in [BlockReason::Login, BlockReason::Login, BlockReason::Login, BlockReason::Model] {
             tally.stop(End::Blocked { why }, 9, false);
         }
         let report = tally.report(None, "UTC".into(), None);
@@ -513,9 +513,9 @@ mod tests {
         assert_eq!(
             stops,
             [
-                (StatusWord::Blocked, Some(Blocked::Login), 3),
+                (StatusWord::Blocked, Some(BlockReason::Login), 3),
                 (StatusWord::Completed, None, 2),
-                (StatusWord::Blocked, Some(Blocked::Model), 1)
+                (StatusWord::Blocked, Some(BlockReason::Model), 1)
             ]
         );
         assert_eq!((report.first_pass, report.verified_loops), (Some(Share { loops: 0, of: 2 }), 2));

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::StatusWord;
-use crate::event::{Blocked, End, WaitKind};
+use crate::event::{BlockReason, End, WaitKind};
 use crate::r#loop::LoopState;
 
 /// What a loop or plan waits for.
@@ -66,22 +66,26 @@ pub(super) fn waits_for(state: &LoopState, word: StatusWord) -> Option<WaitsFor>
     }
 }
 
-fn of_blocked(why: Blocked) -> WaitsFor {
+fn of_blocked(why: BlockReason) -> WaitsFor {
     match why {
-        Blocked::Approval => WaitsFor::Approval,
-        Blocked::StateFile | Blocked::Stuck | Blocked::GaveUp | Blocked::Idle => WaitsFor::Answer,
-        Blocked::Login => WaitsFor::Login,
-        Blocked::Forbidden | Blocked::Credit | Blocked::Limit | Blocked::Outage => WaitsFor::Provider,
-        Blocked::Repository | Blocked::Publish => WaitsFor::Repository,
-        Blocked::Refunds
-        | Blocked::Churn
-        | Blocked::AgentMissing
-        | Blocked::OutputLost
-        | Blocked::GateMissing
-        | Blocked::Model
-        | Blocked::Setup
-        | Blocked::Session
-        | Blocked::CostUnknown => WaitsFor::Setup,
+        BlockReason::Approval => WaitsFor::Approval,
+        BlockReason::StateFile | BlockReason::Stuck | BlockReason::GaveUp | BlockReason::Idle => {
+            WaitsFor::Answer
+        }
+        BlockReason::Login => WaitsFor::Login,
+        BlockReason::Forbidden | BlockReason::Credit | BlockReason::Limit | BlockReason::Outage => {
+            WaitsFor::Provider
+        }
+        BlockReason::Repository | BlockReason::Publish => WaitsFor::Repository,
+        BlockReason::Refunds
+        | BlockReason::Churn
+        | BlockReason::AgentMissing
+        | BlockReason::OutputLost
+        | BlockReason::GateMissing
+        | BlockReason::Model
+        | BlockReason::Setup
+        | BlockReason::Session
+        | BlockReason::CostUnknown => WaitsFor::Setup,
     }
 }
 
@@ -92,13 +96,13 @@ mod tests {
     #[test]
     fn each_reason_to_be_blocked_says_what_is_needed() {
         for (why, needed) in [
-            (Blocked::Approval, "approval"),
-            (Blocked::StateFile, "answer"),
-            (Blocked::Stuck, "answer"),
-            (Blocked::Login, "login"),
-            (Blocked::GateMissing, "setup"),
-            (Blocked::Credit, "provider"),
-            (Blocked::Publish, "repository"),
+            (BlockReason::Approval, "approval"),
+            (BlockReason::StateFile, "answer"),
+            (BlockReason::Stuck, "answer"),
+            (BlockReason::Login, "login"),
+            (BlockReason::GateMissing, "setup"),
+            (BlockReason::Credit, "provider"),
+            (BlockReason::Publish, "repository"),
         ] {
             let waits_for = of_blocked(why);
             assert_eq!(serde_json::to_value(waits_for).unwrap(), needed, "{why:?}");

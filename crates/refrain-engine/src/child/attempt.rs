@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 use refrain_agents::environment;
 use refrain_core::budget::Allowance;
 use refrain_core::formats::mirror::MirrorFiles;
-use refrain_core::prompt::{Quoted, context};
+use refrain_core::prompt::{QuotedLogs, context};
 use refrain_core::view::trace::traceparent;
 use refrain_core::{AttemptId, LoopState, prompt};
 use refrain_proc::{Job, Meter};
@@ -34,7 +34,7 @@ impl AttemptStart {
         state: &LoopState,
         id: AttemptId,
         dir: AttemptDir,
-        quoted: Quoted<'_>,
+        quoted: QuotedLogs<'_>,
         env: Vec<(OsString, OsString)>,
         allowance: Option<Allowance>,
     ) -> Self {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::AttemptId;
 use refrain_core::git::{Oid, RepoPath};
-use refrain_core::protect::{Rule, Touched};
+use refrain_core::protect::{ProtectionBreach, Rule};
 use refrain_git::{Cancel, CleanRequest, FolderSnapshot, GitError, PreparedCheckout, Repository};
 use refrain_store::{CleanPlace, DiskError, Project, write_atomic};
 
@@ -38,7 +38,7 @@ pub(crate) struct CleanCheckout {
     /// Whether a gate ran there since it was compared.
     is_unseen: bool,
     /// What gates touched of it since the candidate was taken.
-    touched: Vec<Touched>,
+    touched: Vec<ProtectionBreach>,
 }
 
 /// The gates after one attempt that run on one tree.
@@ -144,7 +144,10 @@ pub(crate) fn keep(ground: &CheckoutDir, is_left: bool) {
 impl Job {
     /// The paths that gates of the candidate touched in the clean checkout. A candidate that was only just taken has
     /// none.
-    pub(crate) fn touched_by_gates(&self, repository: &Repository) -> Result<Vec<Touched>, GitError> {
+    pub(crate) fn touched_by_gates(
+        &self,
+        repository: &Repository,
+    ) -> Result<Vec<ProtectionBreach>, GitError> {
         let mut ground = locked(&self.ground);
         let Some(checkout) = ground.as_mut() else { return Ok(Vec::new()) };
         if self.state.proving().is_none_or(|proving| proving.candidate.is_none()) {
@@ -156,12 +159,14 @@ impl Job {
     }
 }
 
-fn frozen(touched: &Touched) -> Option<&RepoPath> {
+fn frozen(touched: &ProtectionBreach) -> Option<&RepoPath> {
     match touched {
-        Touched::Path(violation) if violation.rule != Rule::Existing => Some(&violation.path),
-        Touched::Path(_) | Touched::Part(_) | Touched::Program(_) | Touched::Link(_) | Touched::Hidden(_) => {
-            None
-        }
+        ProtectionBreach::Path(violation) if violation.rule != Rule::Existing => Some(&violation.path),
+        ProtectionBreach::Path(_)
+        | ProtectionBreach::Part(_)
+        | ProtectionBreach::Program(_)
+        | ProtectionBreach::Link(_)
+        | ProtectionBreach::Hidden(_) => None,
     }
 }
 

@@ -3,7 +3,7 @@ use std::io;
 use camino::Utf8Path;
 use refrain_agents::output_parser::ParsedOutput;
 use refrain_core::event::{
-    AttemptFinished, CritiqueFinished, Event, Exit, GateFinished, Reviewed, Seal, Sealed,
+    AttemptFinished, AttemptSeals, CritiqueFinished, Event, Exit, GateFinished, ReviewResult, Seal,
 };
 use refrain_core::fingerprint::{self, Fingerprint};
 use refrain_core::gate::{GateName, Verdict, cannot_run, found_no_test, lacks_summary, summaries};
@@ -25,7 +25,7 @@ const LONGEST_MESSAGE: u64 = 1 << 20;
 /// The longest last line that is kept, in bytes.
 const PREVIEW: usize = 200;
 
-pub(crate) struct Ending {
+pub(crate) struct ChildEnd {
     pub(crate) exit: Exit,
     /// How much it printed, in bytes.
     pub(crate) stdout: u64,
@@ -37,7 +37,7 @@ pub(crate) struct Ending {
 
 impl ChildOutput {
     /// The event that records the child's end. Blocks.
-    pub(crate) fn conclude(self, ending: Ending) -> Event {
+    pub(crate) fn conclude(self, ending: ChildEnd) -> Event {
         let refused = self.refused.take();
         let mut event = self.concluded(ending);
         if let Event::AttemptFinished(finished) = &mut event {
@@ -48,7 +48,7 @@ impl ChildOutput {
         event
     }
 
-    fn concluded(self, ending: Ending) -> Event {
+    fn concluded(self, ending: ChildEnd) -> Event {
         let Self { kind, log, stderr_log, began, sealing, refused: _ } = self;
         let seal = seal::of_log(&log, &sealing);
         let gate = |gate: GateName| GateFinished {
@@ -82,7 +82,7 @@ impl ChildOutput {
                 Event::GateFinished(Box::new(GateFinished {
                     fingerprint: of_verdict(&name, &verdict),
                     preview: clip(&heard.finding.last_line, PREVIEW).into_owned(),
-                    review: Some(Box::new(Reviewed { verdict, report: heard.report.map(Box::new) })),
+                    review: Some(Box::new(ReviewResult { verdict, report: heard.report.map(Box::new) })),
                     ..gate(name)
                 }))
             }
@@ -103,7 +103,7 @@ impl ChildOutput {
 
 fn attempt(
     (dir, output): (&AttemptDir, Option<Seal>),
-    ending: &Ending,
+    ending: &ChildEnd,
     heard: ParsedOutput,
     stderr: &str,
 ) -> AttemptFinished {
@@ -113,7 +113,7 @@ fn attempt(
     }
     AttemptFinished {
         fingerprint: failure(ending.exit, &heard, stderr),
-        sealed: Sealed { prompt: seal::of(&dir.prompt()).ok(), output },
+        sealed: AttemptSeals { prompt: seal::of(&dir.prompt()).ok(), output },
         stdout_bytes: ending.stdout,
         stderr_bytes: ending.stderr,
         left: ending.left,
@@ -186,7 +186,7 @@ fn of_verdict(gate: &GateName, verdict: &Verdict) -> Option<Fingerprint> {
 fn kept_message(
     heard: &ParsedOutput,
     log: &Utf8Path,
-    ending: &Ending,
+    ending: &ChildEnd,
     stderr: &str,
 ) -> Result<String, String> {
     let message = message(heard, log, ending, stderr)?;
@@ -199,7 +199,7 @@ fn kept_message(
 pub(crate) fn message(
     heard: &ParsedOutput,
     log: &Utf8Path,
-    ending: &Ending,
+    ending: &ChildEnd,
     stderr: &str,
 ) -> Result<String, String> {
     let how = match ending.exit {

@@ -16,8 +16,8 @@ use refrain_core::sandbox::Role;
 use refrain_proc::{Job, KeeperSpec, Listener, Meter, Report, Supervisor, output};
 
 use crate::child::AgentStart;
-use crate::child::conclusion::{self, Ending};
-use crate::sandbox::{Confined, RefusedHosts};
+use crate::child::conclusion::{self, ChildEnd};
+use crate::sandbox::{ConfinedChild, RefusedHosts};
 use crate::{EngineError, Host};
 
 pub(crate) struct Question<'a> {
@@ -70,8 +70,12 @@ pub(crate) fn ask(host: &Host, question: &Question<'_>) -> Result<Reply, EngineE
     let job = start
         .job(Arc::new(Meter::new(|| {})), |call| ReplyListener(OutputParser::new(call)))
         .map_err(unwritten)?;
-    let confined =
-        Confined { spec, role: Role::Agent(spec.agent.kind), host, loop_dir: file.parent().unwrap_or(file) };
+    let confined = ConfinedChild {
+        spec,
+        role: Role::Agent(spec.agent.kind),
+        host,
+        loop_dir: file.parent().unwrap_or(file),
+    };
     let job = confined.job(job, &RefusedHosts::default()).map_err(unwritten)?;
     let marks = vec![format!("{MARK}={file}")];
     let keeper = KeeperSpec { program: host.program.clone(), marks, env, loop_dir: None };
@@ -108,7 +112,7 @@ fn run(
     job: Job<ReplyListener>,
     spec: &Spec,
     limit: Duration,
-) -> Result<(ReplyListener, Ending), EngineError> {
+) -> Result<(ReplyListener, ChildEnd), EngineError> {
     let unasked = |error| EngineError::Process("the agent cannot be asked", error);
     let (sender, reports) = mpsc::channel();
     let report = move |report| {
@@ -131,7 +135,7 @@ fn run(
                 let output_error = output_error.map(|error| error.to_string());
                 return match given_up.or_else(|| output_error.clone()) {
                     Some(why) => Err(nothing(why)),
-                    None => Ok((listener, Ending { exit, stdout, stderr, left, output_error })),
+                    None => Ok((listener, ChildEnd { exit, stdout, stderr, left, output_error })),
                 };
             }
             Ok(Report::OutputFailed) => Some("what it says cannot be kept".to_owned()),

@@ -9,7 +9,7 @@ use refrain_proc::{KeeperSpec, Report, Supervisor};
 use refrain_store::LoopDir;
 use tokio::sync::mpsc;
 
-use super::conclusion::Ending;
+use super::conclusion::ChildEnd;
 use super::{ChildEvent, ChildOutput};
 use crate::EngineError;
 use crate::driver::progress::LiveProgress;
@@ -49,7 +49,7 @@ pub(crate) fn supervise(
             Report::NotStarted(error) => ChildEvent::NotStarted(error),
             Report::Exited { exit, stdout, stderr, listener, left, output_error } => {
                 let output_error = output_error.map(|error| error.to_string());
-                let mut event = listener.conclude(Ending { exit, stdout, stderr, left, output_error });
+                let mut event = listener.conclude(ChildEnd { exit, stdout, stderr, left, output_error });
                 if let Event::AttemptFinished(finished) = &mut event
                     && exit != Exit::Lost
                 {

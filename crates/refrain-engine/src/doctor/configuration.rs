@@ -9,7 +9,7 @@ use refrain_core::view::checkup::{Finding, Grade, Subject};
 use refrain_store::Project;
 use refrain_store::access::trust::{Content, Trust};
 use refrain_store::config::keys::Slack;
-use refrain_store::config::{self, Chosen, Config, ConfigError, ConfigFile, Settings};
+use refrain_store::config::{self, AgentChoice, Config, ConfigError, ConfigFile, Settings};
 
 use super::cure::Diagnosis;
 use crate::{Service, SlackTokens, Telemetry, chain};
@@ -27,7 +27,7 @@ pub(super) fn look(service: &Service, variables: bool) -> Vec<Diagnosis> {
     let shared = config::project_file(project).transpose();
     findings.extend(shared.map(|file| of_project(file, &trust, project)));
     if !findings.iter().any(|finding| finding.grade == Grade::Problem) {
-        match service.settings(Chosen::default(), variables) {
+        match service.settings(AgentChoice::default(), variables) {
             Ok(settings) => findings.extend(named(service, &settings)),
             Err(error) => findings.push(Finding::problem(Subject::Configuration, error.to_string(), MEND)),
         }

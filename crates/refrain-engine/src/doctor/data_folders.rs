@@ -120,7 +120,7 @@ fn privacy(homes: &[&Utf8PathBuf; 3]) -> Vec<Diagnosis> {
         }
     }
     if found.is_empty() {
-        let finding = Finding::ok(Subject::Privacy, "nobody else may look into Refrain's folders");
+        let finding = Finding::ok(Subject::Privacy, "no other user may read Refrain's folders");
         return vec![finding.into()];
     }
     found

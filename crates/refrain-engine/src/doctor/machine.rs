@@ -3,7 +3,7 @@
 use refrain_core::sandbox::{Mechanism, SandboxMode};
 use refrain_core::view::checkup::{Finding, Subject};
 use refrain_proc::limits;
-use refrain_store::config::Chosen;
+use refrain_store::config::AgentChoice;
 
 use super::cure::Diagnosis;
 use crate::{Service, sandbox};
@@ -15,7 +15,7 @@ const PROCESSES: (u64, u64) = (128, 1024);
 
 /// Whether agents can run in a sandbox: it is made, and `true` runs in it.
 pub(super) fn sandbox(service: &Service, variables: bool) -> Vec<Diagnosis> {
-    let settings = service.settings(Chosen::default(), variables).ok();
+    let settings = service.settings(AgentChoice::default(), variables).ok();
     let mode = settings.and_then(|settings| settings.config.sandbox.mode).unwrap_or_default();
     let probe = |mechanism| sandbox::probe_machine(service.host(), mechanism);
     let (namespaces, files) = (probe(Mechanism::Namespaces), probe(Mechanism::Files));

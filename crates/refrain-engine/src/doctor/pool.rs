@@ -8,7 +8,7 @@ use refrain_agents::environment;
 use refrain_core::text::printable;
 use refrain_core::view::checkup::{Finding, Subject};
 use refrain_git::Repository;
-use refrain_store::config::{Chosen, keys::Worktrees};
+use refrain_store::config::{AgentChoice, keys::Worktrees};
 use refrain_store::project::pool::{self as slots, SlotEntry as Slot};
 
 use super::cure::{Cure, Diagnosis};
@@ -20,7 +20,7 @@ use crate::git_steps::pool;
 pub(super) fn look(service: &Service, variables: bool) -> Vec<Diagnosis> {
     let (host, project) = (service.host(), service.project());
     let orphaned = slots::orphaned(&host.state_home);
-    let mut found: Vec<Diagnosis> = orphaned.into_iter().map(of_nobody).collect();
+    let mut found: Vec<Diagnosis> = orphaned.into_iter().map(without_project).collect();
     let all = pool::sized(project, &host.state_home);
     if all.is_empty() {
         return found;
@@ -30,7 +30,7 @@ pub(super) fn look(service: &Service, variables: bool) -> Vec<Diagnosis> {
     for slot in all.iter().filter(|slot| !slot.found.held.is_empty()) {
         found.push(held(service, &slot.found, repository.as_ref()));
     }
-    let budget = service.settings(Chosen::default(), variables);
+    let budget = service.settings(AgentChoice::default(), variables);
     let budget = budget.map_or(Worktrees::DISK_BUDGET, |settings| settings.config.worktrees.disk_budget());
     let (unused, used) = (pool::unused(&all), all.iter().filter(|slot| slot.found.is_taken).count());
     let told = format!("{} for tasks, {used} used now; the others take {}", all.len(), size(unused));
@@ -74,7 +74,7 @@ fn held(service: &Service, slot: &Slot, repository: Option<&Arc<Repository>>) ->
     }
 }
 
-fn of_nobody((home, root): (Utf8PathBuf, Utf8PathBuf)) -> Diagnosis {
+fn without_project((home, root): (Utf8PathBuf, Utf8PathBuf)) -> Diagnosis {
     let found = format!("worktrees for tasks of {}, which is gone", printable(root.as_str()));
     let finding =
         Finding::warning(Subject::Worktrees, found, "refrain doctor --fix removes them, unless one is held");

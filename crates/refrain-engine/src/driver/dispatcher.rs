@@ -15,7 +15,7 @@ use refrain_agents::environment;
 use refrain_core::agent::Usage;
 use refrain_core::event::Event;
 use refrain_core::git::{CommitReport, CommitResult};
-use refrain_core::r#loop::Retrying;
+use refrain_core::r#loop::ProviderRetry;
 use refrain_core::work::WorkDigest;
 use refrain_core::{ChildId, LoopState, Step};
 use refrain_git::Cancel;
@@ -55,7 +55,7 @@ struct Flight {
     meter: Arc<Meter>,
     used: Usage,
     /// Its program waits for its provider by itself.
-    retrying: Option<Retrying>,
+    retrying: Option<ProviderRetry>,
     /// What it prints cannot be kept any more.
     output_lost: bool,
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::event::{Ask, Asker, Urgency};
 use refrain_core::{Machine, SharedEvent};
-use refrain_store::journal::{Committed, Durability, MOST_RESTORED};
+use refrain_store::journal::{Durability, MOST_RESTORED, SyncReport};
 use refrain_store::project::inbox;
 use refrain_store::{Journal, JournalError, WakePipe};
 use tokio::net::unix::pipe;
@@ -156,7 +156,7 @@ where
     /// was.
     pub(crate) async fn commit(&mut self, durability: Durability) -> Result<bool, EngineError> {
         let batch = self.journal.batch(durability);
-        let mut committed: Committed = match durability {
+        let mut committed: SyncReport = match durability {
             // A few hundred bytes into the page cache: handing them to another thread takes longer.
             Durability::Written => batch.write()?,
             Durability::Synced => self.blocking(move || batch.write()).await?,

@@ -5,7 +5,7 @@ use crate::driver::runner::Runner;
 use crate::git_steps::repository;
 use crate::memory::{note_use, recall};
 use crate::service::requests::take_over;
-use crate::service::{Located, lock_at_rest};
+use crate::service::{LoopLocation, lock_at_rest};
 use crate::{EngineError, LoopRequest, Service, now};
 use camino::Utf8Path;
 use rand::RngExt;
@@ -15,10 +15,10 @@ use refrain_core::event::{Ask, Event, FORMAT, LoopStarted};
 use refrain_core::r#loop::Grant;
 use refrain_core::{LoopId, LoopState, Machine, Refusal, Spec};
 use refrain_git::Repository;
-use refrain_proc::detach::{self, Detached};
+use refrain_proc::detach::{self, DetachedRunner};
 use refrain_store::journal::{self, Durability, JournalError};
 use refrain_store::project::{archive, projects, sessions};
-use refrain_store::{Claimed, Journal, LoopDir, RunnerLock, WorktreeLock};
+use refrain_store::{ClaimOutcome, Journal, LoopDir, RunnerLock, WorktreeLock};
 
 /// What a person wants of a loop that is to be resumed, and the event that says so; or why not.
 pub(crate) type ResumeDecision<'a> = (LoopRequest, &'a dyn Fn(&LoopState) -> Result<Option<Event>, Refusal>);
@@ -119,6 +119,7 @@ impl Service {
         dir: LoopDir,
         started: S::Event,
     ) -> Result<Option<(Journal<S>, RunnerLock)>, EngineError> {
+        self.host.signing().require_key().map_err(EngineError::NoSigningKey)?;
         // The lock first: what exists and is not locked could be taken over by another process.
         let Some(lock) = RunnerLock::claim(&dir)? else { return Ok(None) };
         match Journal::create_signed(dir, started, now(), self.host.signing()) {
@@ -178,7 +179,7 @@ impl Service {
         proceed: bool,
         (what, decide): ResumeDecision<'_>,
     ) -> Result<Runner, EngineError> {
-        let Located { mut dir, archived } = self.locate(id)?;
+        let LoopLocation { mut dir, archived } = self.locate(id)?;
         let lock = self.runner_lock::<LoopState>(id, &dir)?;
         let refused = |why| EngineError::Refused { id: id.clone(), what, why };
         // Asked of what is on disk first: a refusal changes nothing, not even a torn tail.
@@ -230,7 +231,11 @@ impl Service {
 
     /// Hands a loop to a process of its own that outlives this one; returns once that has taken over.
     /// Errors: [`EngineError`] if it did not; the loop exists and can be resumed.
-    pub fn detach(&self, runner: Runner, args: &[String]) -> Result<(LoopState, Detached), EngineError> {
+    pub fn detach(
+        &self,
+        runner: Runner,
+        args: &[String],
+    ) -> Result<(LoopState, DetachedRunner), EngineError> {
         let Runner { journal, locks, .. } = runner;
         self.hand_over(&journal, locks, args)
     }
@@ -241,7 +246,7 @@ impl Service {
         journal: &Journal<S>,
         locks: impl Sized,
         args: &[String],
-    ) -> Result<(S, Detached), EngineError> {
+    ) -> Result<(S, DetachedRunner), EngineError> {
         drop(locks);
         let log = journal.dir().runner_log();
         let started = detach::start(&self.host.program, "refrain", args, &self.host.env, &log)
@@ -252,13 +257,13 @@ impl Service {
     pub(crate) fn share(&self, spec: &Spec) -> Result<Share, EngineError> {
         let needs_alone = spec.needs_worktree_alone();
         match WorktreeLock::claim(&self.project, &spec.worktree, !needs_alone)? {
-            Claimed::Alone(lock) => Ok((lock, Vec::new())),
-            Claimed::Beside(lock, mut others) => {
+            ClaimOutcome::Alone(lock) => Ok((lock, Vec::new())),
+            ClaimOutcome::Beside(lock, mut others) => {
                 others.sort_unstable();
                 others.dedup();
                 Ok((lock, others))
             }
-            Claimed::Refused(by) => {
+            ClaimOutcome::Refused(by) => {
                 Err(EngineError::WorktreeTaken { worktree: spec.worktree.clone(), by, needs_alone })
             }
         }

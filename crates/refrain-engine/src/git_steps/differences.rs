@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use refrain_core::event::Event;
-use refrain_core::git::{Base, CommitResult, LeftOut, Oid};
+use refrain_core::git::{Base, CommitResult, Oid, OmittedPath};
 use refrain_core::review::Changes;
 use refrain_core::text::printable;
 use refrain_core::view::report::{self, Trail};
@@ -197,7 +197,7 @@ fn began(state: &LoopState, repository: &Repository) -> Result<(Option<Oid>, boo
     }
 }
 
-fn note(began: Option<&Oid>, known: bool, left_out: Option<&[LeftOut]>, is_open: bool) -> String {
+fn note(began: Option<&Oid>, known: bool, left_out: Option<&[OmittedPath]>, is_open: bool) -> String {
     let from = began.map_or("nothing, as it began without a commit".to_owned(), |head| {
         format!("commit {}", &head.as_str()[..head.as_str().len().min(12)])
     });
@@ -208,7 +208,7 @@ fn note(began: Option<&Oid>, known: bool, left_out: Option<&[LeftOut]>, is_open:
     };
     let mut note = format!("{what}, against {from}.");
     if !known {
-        note.push_str(" What was changed there before it began is shown too: without gates and commits nobody took note of that.");
+        note.push_str(" What was changed there before it began is shown too: without gates and commits that state was not recorded.");
     }
     let left_out = left_out.unwrap_or_default();
     if !left_out.is_empty() {

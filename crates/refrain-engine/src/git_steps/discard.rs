@@ -10,10 +10,10 @@ use refrain_git::{Repository, TreeRequest};
 use refrain_store::{LoopDir, journal};
 
 use crate::git_steps::repository::{self, marked, pinned};
-use crate::{ByKind, EngineError, Located, LoopRequest, Service};
+use crate::{ByKind, EngineError, LoopLocation, LoopRequest, Service};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Discarded {
+pub struct DiscardOutcome {
     pub archived: Utf8PathBuf,
     pub kept: Vec<KeptWork>,
 }
@@ -30,7 +30,7 @@ pub struct KeptWork {
 
 /// Why a loop or plan was not discarded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NotDiscarded {
+pub enum DiscardRefusal {
     Running,
     Archived,
     CheckedOut {
@@ -47,11 +47,15 @@ pub enum NotDiscarded {
 impl Service {
     /// Archives a loop or plan that has stopped, and keeps its work as `refs/refrain/discarded/ID` for 30 days. One that could
     /// still continue is cancelled. It may be repeated.
-    pub fn discard(&self, id: &LoopId, by: Asker) -> Result<Result<Discarded, NotDiscarded>, EngineError> {
+    pub fn discard(
+        &self,
+        id: &LoopId,
+        by: Asker,
+    ) -> Result<Result<DiscardOutcome, DiscardRefusal>, EngineError> {
         match self.find(id)? {
-            ByKind::Loop(Located { dir, archived: false }) => self.discard_loop(id, &dir, by),
+            ByKind::Loop(LoopLocation { dir, archived: false }) => self.discard_loop(id, &dir, by),
             ByKind::Plan(dir) if dir == self.project.plan_dir(id) => self.discard_plan(id, &dir, by),
-            ByKind::Loop(_) | ByKind::Plan(_) => Ok(Err(NotDiscarded::Archived)),
+            ByKind::Loop(_) | ByKind::Plan(_) => Ok(Err(DiscardRefusal::Archived)),
         }
     }
 
@@ -60,10 +64,10 @@ impl Service {
         id: &LoopId,
         dir: &LoopDir,
         by: Asker,
-    ) -> Result<Result<Discarded, NotDiscarded>, EngineError> {
+    ) -> Result<Result<DiscardOutcome, DiscardRefusal>, EngineError> {
         let word = self.status(id)?.status;
         if !is_at_rest(word) {
-            return Ok(Err(NotDiscarded::Running));
+            return Ok(Err(DiscardRefusal::Running));
         }
         // A runner that has recorded the end may still be leaving.
         drop(self.lock_of_ended::<LoopState>(id, dir)?);
@@ -85,7 +89,7 @@ impl Service {
             // Without a worktree of its own the branch must be checked out nowhere: the folder of the loop is no worktree.
             let own = if is_own { &spec.worktree } else { &dir.0 };
             if let Some(worktree) = repository.checked_out(branch, own)? {
-                return Ok(Err(NotDiscarded::CheckedOut { branch: (*branch).to_owned(), worktree }));
+                return Ok(Err(DiscardRefusal::CheckedOut { branch: (*branch).to_owned(), worktree }));
             }
             let (work, uncommitted) = match has_worktree {
                 false => (head, 0),
@@ -106,14 +110,14 @@ impl Service {
                 && spec.worktree.is_dir()
                 && let Some(why) = repository.remove_saved_worktree(&spec.worktree)?
             {
-                return Ok(Err(NotDiscarded::NotKept { worktree: spec.worktree, why }));
+                return Ok(Err(DiscardRefusal::NotKept { worktree: spec.worktree, why }));
             }
             if let Some(head) = repository.branch_head(branch)?.filter(|_| !kept.is_empty()) {
                 repository.drop_reference(&format!("refs/heads/{branch}"), &head)?;
             }
             self.prune_discarded(repository)?;
         }
-        Ok(Ok(Discarded { archived: self.archive(id)?, kept }))
+        Ok(Ok(DiscardOutcome { archived: self.archive(id)?, kept }))
     }
 
     /// A commit that has `head` and everything in a worktree that git does not ignore, and how many files no commit had.
@@ -124,8 +128,8 @@ impl Service {
         spec: &Spec,
         (id, dir): (&LoopId, &LoopDir),
         head: Oid,
-    ) -> Result<Result<(Oid, usize), NotDiscarded>, EngineError> {
-        let not_kept = |why| Ok(Err(NotDiscarded::NotKept { worktree: worktree.to_owned(), why }));
+    ) -> Result<Result<(Oid, usize), DiscardRefusal>, EngineError> {
+        let not_kept = |why| Ok(Err(DiscardRefusal::NotKept { worktree: worktree.to_owned(), why }));
         let there = repository::open(worktree, &marked(&self.host.env, spec), spec)?;
         let found = there.survey()?;
         if let Some(operation) = found.operation {

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use refrain_agents::environment;
 use refrain_core::event::{Event, Record};
 use refrain_core::git::RepoPath;
-use refrain_core::prompt::{self, Quoted, context};
+use refrain_core::prompt::{self, QuotedLogs, context};
 use refrain_core::view::{self, Alive};
 use refrain_core::{Live, LoopState, Step, next_step};
 use refrain_git::{Cancel, GitError, PushRequest, Repository, SaveRequest, Saved};
@@ -146,5 +146,5 @@ pub(crate) fn each_text(value: &mut serde_json::Value, change: &impl Fn(&str) ->
 pub(crate) fn context(state: &LoopState, dir: &LoopDir) -> String {
     let ahead = context::ahead(state);
     let quoted = quotes::read(&ahead.spec, dir, &prompt::quotes(&ahead));
-    context::at_the_end(&ahead, Quoted(&quoted))
+    context::at_the_end(&ahead, QuotedLogs(&quoted))
 }

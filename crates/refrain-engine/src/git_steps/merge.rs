@@ -11,8 +11,8 @@ use refrain_core::memory::goal;
 use refrain_core::plan::FailedGate;
 use refrain_core::view::{StatusWord, Verification, WaitsFor};
 use refrain_core::{LoopId, LoopState, Spec};
-use refrain_git::{Cancel, HandOverRequest, HandedOver, MergeRequest, Merged as Merge, Repository};
-use refrain_store::{Claimed, LoopDir, RunnerLock, WorktreeLock, journal};
+use refrain_git::{Cancel, HandOverRequest, HandedOver, MergeRequest, MergeResult as Merge, Repository};
+use refrain_store::{ClaimOutcome, LoopDir, RunnerLock, WorktreeLock, journal};
 use tokio::sync::watch;
 
 use crate::git_steps::repository::{self, marked};
@@ -49,7 +49,7 @@ pub enum MergeKind {
 
 /// Why a branch was not merged. Nothing was changed.
 #[derive(Clone, Debug, PartialEq)]
-pub enum NotMerged {
+pub enum MergeRefusal {
     /// The loop has not stopped.
     Running,
     /// The loop has no branch of its own.
@@ -118,20 +118,20 @@ impl Service {
         &self,
         id: &LoopId,
         options: MergeOptions,
-    ) -> Result<Result<MergedBranch, NotMerged>, EngineError> {
+    ) -> Result<Result<MergedBranch, MergeRefusal>, EngineError> {
         let dir = match self.find(id)? {
             ByKind::Loop(found) => found.dir,
             ByKind::Plan(dir) => return self.merge_plan(id, &dir, options).await,
         };
         let status = self.status(id)?;
         if !status.has_stopped() {
-            return Ok(Err(NotMerged::Running));
+            return Ok(Err(MergeRefusal::Running));
         }
         if status.status == StatusWord::Moved {
             self.refuse_moved(id, &dir, LoopRequest::Merge)?;
         }
         if status.waits_for == Some(WaitsFor::Approval) && !options.unverified {
-            return Ok(Err(NotMerged::AwaitsApproval));
+            return Ok(Err(MergeRefusal::AwaitsApproval));
         }
         let lock = Arc::new(self.lock_of_ended::<LoopState>(id, &dir)?);
         let state = journal::read_signed(&dir, &self.host().signing())?.state;
@@ -140,21 +140,21 @@ impl Service {
             let there = repository::open(&spec.worktree, &marked(&self.host.env, spec), spec);
             let uncommitted = there.and_then(|there| there.survey()).map_or(0, |base| base.dirty.len());
             let (worked_on, folder) = (status.branch, spec.worktree.clone());
-            return Ok(Err(NotMerged::NoBranch { worked_on, folder, uncommitted }));
+            return Ok(Err(MergeRefusal::NoBranch { worked_on, folder, uncommitted }));
         };
         let env = marked(&self.host.env, spec);
         let repository = repository::open(&self.project.worktree, &env, spec)?;
         let Some(work) = repository.branch_head(&branch)? else {
-            return Ok(Err(NotMerged::BranchGone { branch, discarded: self.discarded(id) }));
+            return Ok(Err(MergeRefusal::BranchGone { branch, discarded: self.discarded(id) }));
         };
         if repository.branch()?.as_ref() == Some(&branch) {
-            return Ok(Err(NotMerged::CheckedOut(branch)));
+            return Ok(Err(MergeRefusal::CheckedOut(branch)));
         }
         let work_tree = repository.tree_of(&work)?;
         if spec.worktree != self.project.worktree && spec.worktree.is_dir() {
             let files = repository::open(&spec.worktree, &env, spec)?.survey()?.dirty.len();
             if files > 0 {
-                return Ok(Err(NotMerged::Uncommitted { worktree: spec.worktree.clone(), files }));
+                return Ok(Err(MergeRefusal::Uncommitted { worktree: spec.worktree.clone(), files }));
             }
         }
         let is_verified = status.verification() == Verification::Verified;
@@ -165,7 +165,7 @@ impl Service {
                 (false, StatusWord::Completed) => UnverifiedCause::NoGate,
                 (false, word) => UnverifiedCause::NotCompleted(word),
             };
-            return Ok(Err(NotMerged::Unverified(cause)));
+            return Ok(Err(MergeRefusal::Unverified(cause)));
         }
         let _worktree = match refused_if_used(self)? {
             Ok(lock) => lock,
@@ -193,7 +193,7 @@ impl Service {
         work: MergeWork<'_>,
         env: &[(OsString, OsString)],
         options: MergeOptions,
-    ) -> Result<Result<MergedBranch, NotMerged>, EngineError> {
+    ) -> Result<Result<MergedBranch, MergeRefusal>, EngineError> {
         let MergeWork { id, spec, dir, lock, seq, name, revision, commit: work, message, subject, trailer } =
             work;
         let work_tree = repository.tree_of(&work)?;
@@ -222,7 +222,7 @@ impl Service {
                     Merge::Conflict { conflicts, .. } => {
                         let paths = conflicts.into_iter().map(|conflict| conflict.path).collect();
                         let gates = spec.gates.clone();
-                        return Ok(Err(NotMerged::Conflicts { revision, paths, gates }));
+                        return Ok(Err(MergeRefusal::Conflicts { revision, paths, gates }));
                     }
                 }
             }
@@ -239,7 +239,7 @@ impl Service {
                 gates.verify(tree.clone(), cancel, stopped).await?
             {
                 let (gate, log, gates) = (gate.to_string(), dir.0.join(log), spec.gates.clone());
-                return Ok(Err(NotMerged::GateFailed { revision, gate, log, gates }));
+                return Ok(Err(MergeRefusal::GateFailed { revision, gate, log, gates }));
             }
         }
         let (to, how) = match (options.squash, base == ours) {
@@ -263,7 +263,7 @@ impl Service {
         })?;
         match handed == HandedOver::Done {
             true => merged(&to, how),
-            false => Ok(Err(NotMerged::Refused(landing::why(&handed, into.as_deref())))),
+            false => Ok(Err(MergeRefusal::Refused(landing::why(&handed, into.as_deref())))),
         }
     }
 }
@@ -288,10 +288,10 @@ pub(crate) struct MergeWork<'a> {
 }
 
 /// Claims the folder that is merged into: a loop that works there would take the commits for its own.
-pub(crate) fn refused_if_used(service: &Service) -> Result<Result<WorktreeLock, NotMerged>, EngineError> {
+pub(crate) fn refused_if_used(service: &Service) -> Result<Result<WorktreeLock, MergeRefusal>, EngineError> {
     let folder = &service.project.worktree;
     Ok(match WorktreeLock::claim(&service.project, folder, false)? {
-        Claimed::Alone(lock) | Claimed::Beside(lock, _) => Ok(lock),
-        Claimed::Refused(by) => Err(NotMerged::Used { folder: folder.clone(), by }),
+        ClaimOutcome::Alone(lock) | ClaimOutcome::Beside(lock, _) => Ok(lock),
+        ClaimOutcome::Refused(by) => Err(MergeRefusal::Used { folder: folder.clone(), by }),
     })
 }

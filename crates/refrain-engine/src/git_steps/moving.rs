@@ -8,8 +8,8 @@ use std::io::ErrorKind;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::event::{Arrival, Departure, Event};
-use refrain_core::git::{LeftOut, Oid};
-use refrain_core::r#loop::{NotTaken, RemoteLoop};
+use refrain_core::git::{Oid, OmittedPath};
+use refrain_core::r#loop::{RemoteLoop, TakeOverRefusal};
 use refrain_core::signature::PublicKey;
 use refrain_core::{LoopId, LoopState, Refusal, Spec};
 use refrain_files::read_regular;
@@ -21,7 +21,7 @@ use refrain_store::{Journal, LoopDir};
 
 use crate::git_steps::repository::{self, marked, pinned};
 use crate::move_error::MoveError;
-use crate::{EngineError, Located, LoopRequest, Service, now};
+use crate::{EngineError, LoopLocation, LoopRequest, Service, now};
 
 pub use arrival::MovedHere;
 
@@ -50,7 +50,7 @@ impl Service {
         let refused = |why| EngineError::Refused { id: id.clone(), what: LoopRequest::Move, why };
         let immovable = |why: &str| Err(refused(Refusal::Immovable(why.to_owned())));
         let own = match self.locate(id) {
-            Ok(Located { dir, archived: false }) => dir,
+            Ok(LoopLocation { dir, archived: false }) => dir,
             Ok(_) => return immovable("it is archived; refrain resume brings it back"),
             Err(EngineError::IsPlan(_)) => return immovable("it is a plan, and plans cannot be moved"),
             Err(error) => return Err(error),
@@ -73,7 +73,7 @@ impl Service {
         }
         let there = self.fetch(&at, id)?;
         let (url, found) = (at.url().to_owned(), there.as_ref().map(|there| &there.found));
-        let leaving = Leaving { service: self, id, dir: &own, at: &at, repository: &repository };
+        let leaving = DepartureSteps { service: self, id, dir: &own, at: &at, repository: &repository };
         match &state.tenure.departure {
             Some(departure) if departure.to != url => {
                 return Err(refused(Refusal::Moved { to: departure.to.clone() }));
@@ -82,7 +82,7 @@ impl Service {
             Some(departure) => match found {
                 Some(RemoteLoop { fence, holder: None, .. }) if *fence == departure.fence => {}
                 Some(RemoteLoop { holder: Some(holder), .. }) => {
-                    let why = NotTaken::Claimed(holder.clone());
+                    let why = TakeOverRefusal::Claimed(holder.clone());
                     return Err(failed(MoveError::NotTaken { url, why }));
                 }
                 Some(_) | None => return Err(failed(MoveError::Occupied(url))),
@@ -137,7 +137,7 @@ struct Content {
     head: Option<Oid>,
     /// How many of its files no commit has.
     files: usize,
-    left_out: Option<LeftOut>,
+    left_out: Option<OmittedPath>,
 }
 
 /// The content of the loop's worktree, of which neither a file nor the index is changed.
@@ -163,7 +163,7 @@ fn index(dir: &LoopDir) -> Utf8PathBuf {
 }
 
 /// A loop of this machine on its way to a remote.
-struct Leaving<'a> {
+struct DepartureSteps<'a> {
     service: &'a Service,
     id: &'a LoopId,
     dir: &'a LoopDir,
@@ -171,7 +171,7 @@ struct Leaving<'a> {
     repository: &'a Repository,
 }
 
-impl Leaving<'_> {
+impl DepartureSteps<'_> {
     fn failed(&self, why: MoveError) -> EngineError {
         EngineError::Move { id: self.id.clone(), why }
     }

@@ -7,7 +7,7 @@ use camino::Utf8Path;
 use refrain_core::AttemptId;
 use refrain_core::git::{Base, Oid, RepoPath};
 use refrain_core::r#loop::Proving;
-use refrain_core::protect::{OtherProgram, Program, Protected, Touched};
+use refrain_core::protect::{OtherProgram, Program, ProtectedPaths, ProtectionBreach};
 use refrain_git::{GitError, ProtectRequest, Repository, Touches};
 
 use crate::git_steps::repository::Job;
@@ -30,7 +30,11 @@ impl Job {
     }
 
     /// The protected paths that differ from the base. The changed lines are kept beside the gates' logs.
-    pub(crate) fn touched(&self, repository: &Repository, candidate: &Oid) -> Result<Vec<Touched>, GitError> {
+    pub(crate) fn touched(
+        &self,
+        repository: &Repository,
+        candidate: &Oid,
+    ) -> Result<Vec<ProtectionBreach>, GitError> {
         let mut touched = Vec::new();
         if let Some(base) = &self.state.git.base {
             if let Some(tree) = &base.protected {
@@ -45,14 +49,16 @@ impl Job {
                 touched.extend(self.keep(touches));
             }
             let is_new = |path: &RepoPath| !base.hidden.contains(path);
-            touched.extend(repository.hidden_paths()?.into_iter().filter(is_new).map(Touched::Hidden));
+            touched
+                .extend(repository.hidden_paths()?.into_iter().filter(is_new).map(ProtectionBreach::Hidden));
             if !base.programs.is_empty() {
                 let now = tool_pins::of_gates(&self.state.spec, &self.env);
-                touched.extend(Program::others(&base.programs, &now).into_iter().map(Touched::Program));
+                touched
+                    .extend(Program::others(&base.programs, &now).into_iter().map(ProtectionBreach::Program));
             }
         }
         let began = self.state.git.began.as_ref();
-        touched.extend(repository.outside_links(began, candidate)?.into_iter().map(Touched::Link));
+        touched.extend(repository.outside_links(began, candidate)?.into_iter().map(ProtectionBreach::Link));
         for also in self.touched_by_gates(repository)? {
             if !touched.contains(&also) {
                 touched.push(also);
@@ -86,7 +92,7 @@ impl Job {
         repository: &Repository,
         (folder, index): (&Utf8Path, &Utf8Path),
         before: Option<&Oid>,
-    ) -> Result<Vec<Touched>, GitError> {
+    ) -> Result<Vec<ProtectionBreach>, GitError> {
         let mut touched = Vec::new();
         if let Some(before) = before {
             self.verify_protected(repository, before)?;
@@ -102,17 +108,17 @@ impl Job {
                 other.now.as_ref().is_some_and(|now| tool_pins::is_inside(Path::new(now), spec))
             };
             let others = Program::others(programs, &now).into_iter().filter(is_made);
-            touched.extend(others.map(Touched::Program));
+            touched.extend(others.map(ProtectionBreach::Program));
         }
         Ok(touched)
     }
 
     /// The touched paths for events. The lines are a convenience for the agent and for people: the paths are on record.
-    fn keep(&self, touches: Touches) -> impl Iterator<Item = Touched> + use<> {
+    fn keep(&self, touches: Touches) -> impl Iterator<Item = ProtectionBreach> + use<> {
         let of = self.state.proving().map_or(AttemptId::BEFORE, Proving::folder);
         let _ = keep(&self.dir.attempt(of).touched(), &touches.lines);
-        let paths = touches.paths.into_iter().map(Touched::Path);
-        paths.chain(touches.parts.into_iter().map(Touched::Part))
+        let paths = touches.paths.into_iter().map(ProtectionBreach::Path);
+        paths.chain(touches.parts.into_iter().map(ProtectionBreach::Part))
     }
 
     fn guard<T>(
@@ -122,7 +128,7 @@ impl Job {
     ) -> Result<T, GitError> {
         let protect = &self.state.spec.protect;
         ask(ProtectRequest {
-            paths: &Protected::new(&protect.frozen, &protect.existing)?.with_modules(&protect.modules),
+            paths: &ProtectedPaths::new(&protect.frozen, &protect.existing)?.with_modules(&protect.modules),
             parts: &protect.parts,
             index: &self.dir.index().with_extension("protected"),
             checkout,

@@ -16,9 +16,11 @@ use refrain_core::git::{
 };
 use refrain_core::prompt::pull_request;
 use refrain_core::text::{printable, squeeze};
-use refrain_forge::{Forge, MergeBlocker, Merged, Opening, RetryTime, State, Trouble, Verdict};
+use refrain_forge::{
+    Forge, MergeBlocker, MergeOutcome, PullRequestContent, RetryTime, State, Trouble, Verdict,
+};
 use refrain_git::{
-    BaseReturn, Cancel, GitError, HandedOver, PublishRequest, Push, RebaseRequest, Rebased, Repository,
+    BaseReturn, Cancel, GitError, HandedOver, PublishRequest, Push, RebaseOutcome, RebaseRequest, Repository,
     Upstream,
 };
 use refrain_store::LoopDir;
@@ -152,8 +154,8 @@ impl Publisher<'_> {
                 halt(
                     Refusal::Conflict,
                     format!(
-                        "{} has a branch {} already, with commits that are not this loop's ({}): take it away there if nobody \
-                     needs it, or start the loop with another --branch-template",
+                        "{} has a branch {} already, with commits that are not this loop's ({}): take it away there if it is not \
+                     needed, or start the loop with another --branch-template",
                         upstream.remote,
                         upstream.branch,
                         theirs.short()
@@ -175,18 +177,18 @@ impl Publisher<'_> {
             cancel: Some(self.cancel),
         };
         Ok(match self.repository.rebase_onto(request)? {
-            Rebased::Done { head } => {
+            RebaseOutcome::Done { head } => {
                 let (tree, commits) = self.repository.standing_on(theirs, &head)?;
                 PublishResult::Rebased { head, tree, commits }
             }
-            Rebased::Conflict { conflicts, ours, theirs: other, .. } => {
+            RebaseOutcome::Conflict { conflicts, ours, theirs: other, .. } => {
                 self.note(&format!("What this loop did:\n{ours}\n\nWhat others did:\n{other}\n"));
                 PublishResult::Conflict { theirs: theirs.clone(), paths: conflicts }
             }
-            Rebased::Unrelated => {
+            RebaseOutcome::Unrelated => {
                 refused(Refusal::Conflict, "the remote's branch has no commit in common with this one")
             }
-            Rebased::Hindered(hindered) => of_hindrance(&hindered),
+            RebaseOutcome::Hindered(hindered) => of_hindrance(&hindered),
         })
     }
 
@@ -225,8 +227,13 @@ impl Publisher<'_> {
         let forge = self.forge(&upstream)?;
         let base = self.base(&forge)?;
         let (title, body) = self.said();
-        let opening =
-            Opening { branch: &upstream.branch, base: &base, title: &title, body: &body, draft: true };
+        let opening = PullRequestContent {
+            branch: &upstream.branch,
+            base: &base,
+            title: &title,
+            body: &body,
+            draft: true,
+        };
         let made = forge.open(opening)?;
         Ok(PublishResult::Requested(PullRequest { number: made.number, url: made.url }))
     }
@@ -308,15 +315,15 @@ impl Publisher<'_> {
         let upstream = self.upstream(self.branch()?)?;
         let (forge, request, head) = (self.forge(&upstream)?, self.request()?, self.head()?);
         match forge.merge(request.number, head, true, true)? {
-            Merged::Done { commit, .. } => Ok(PublishResult::Merged { commit }),
-            Merged::HeadMoved { head } => halt(
+            MergeOutcome::Done { commit, .. } => Ok(PublishResult::Merged { commit }),
+            MergeOutcome::HeadMoved { head } => halt(
                 Refusal::Conflict,
-                format!("somebody pushed {} to the branch, which no gate has seen", head.short()),
+                format!("{} was pushed to the branch, and no gate has checked it", head.short()),
             ),
-            Merged::NotYet { said, .. } => {
+            MergeOutcome::NotYet { said, .. } => {
                 Ok(PublishResult::Later { said: squeeze(&printable(&said)), until: None })
             }
-            Merged::NotMergeable { why, said } => self.unmergeable(&forge, &why, said),
+            MergeOutcome::NotMergeable { why, said } => self.unmergeable(&forge, &why, said),
         }
     }
 
@@ -412,7 +419,7 @@ fn of_hindrance(hindered: &HandedOver) -> PublishResult {
             refused(Refusal::Other, format!("the branch is checked out in {by} too"))
         }
         HandedOver::InProgress(operation) => refused(Refusal::Other, format!("a {operation} is in progress")),
-        HandedOver::Diverged { .. } => refused(Refusal::Other, "somebody committed to the branch meanwhile"),
+        HandedOver::Diverged { .. } => refused(Refusal::Other, "the branch has new commits meanwhile"),
         HandedOver::IndexLocked => {
             PublishResult::Later { said: "git's index is locked".to_owned(), until: None }
         }

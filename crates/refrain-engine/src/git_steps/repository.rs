@@ -9,7 +9,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use refrain_agents::environment;
 use refrain_core::event::Event;
 use refrain_core::git::{
-    Base, Checkout, CommitReport, Effect, GitPins, Oid, PublishReport, PublishResult, Refusal, Skipped,
+    Base, Checkout, CommitReport, Effect, GitPins, Oid, PublishReport, PublishResult, Refusal, SkipReason,
     TemplateValues,
 };
 use refrain_core::r#loop::{CHANGED, Candidate, Proving};
@@ -283,7 +283,7 @@ impl Job {
             })
         });
         let report = report.unwrap_or_else(|error| {
-            CommitReport::skipped(*iteration, Skipped::Failed { said: self.say(&error) }, git.head.clone())
+            CommitReport::skipped(*iteration, SkipReason::Failed { said: self.say(&error) }, git.head.clone())
         });
         Event::CommitSettled(Box::new(report))
     }

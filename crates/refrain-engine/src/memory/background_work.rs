@@ -9,7 +9,7 @@ use refrain_core::evolution::is_of_use;
 use refrain_core::memory::{after, lessons};
 use refrain_core::spec::AgentSpec;
 use refrain_core::{LoopId, Spec};
-use refrain_proc::detach::{self, Detached};
+use refrain_proc::detach::{self, DetachedRunner};
 use refrain_proc::output;
 use refrain_store::config::OwnMemory;
 use refrain_store::config::keys::Evolution;
@@ -53,7 +53,7 @@ pub(crate) fn begin(host: &Host, dir: &LoopDir) {
     let words = ["-C", state.spec.project.as_str(), "memory", "consolidate", state.spec.id.as_str()];
     // It reports its own errors, as far as it gets; if it cannot be started, nothing breaks.
     let _ = detach::start(&host.program, "refrain", &words.map(str::to_owned), &host.env, &dir.runner_log())
-        .map(Detached::reap);
+        .map(DetachedRunner::reap);
 }
 
 impl Service {

@@ -8,9 +8,9 @@ mod loop_memories;
 mod recall;
 
 use jiff::Timestamp;
-use refrain_core::memory::{Kind, Memory, MemoryId, Origin, Ranked, fit, rank};
+use refrain_core::memory::{Kind, Memory, MemoryId, Origin, RankedMemory, fit, rank};
 use refrain_secrets as secrets;
-use refrain_store::memory::{self, JudgesAsked, MemoryError, MemoryFilter, Vector};
+use refrain_store::memory::{self, JudgeCalls, MemoryError, MemoryFilter, Vector};
 
 pub use self::background_work::ReflectionOutcome;
 pub(crate) use self::background_work::begin as look_back_on;
@@ -34,7 +34,7 @@ pub enum RememberError {
 /// The memories that were found, the best first, and why some may be missing.
 #[derive(Debug)]
 pub struct MemoryCollector {
-    pub found: Vec<Ranked>,
+    pub found: Vec<RankedMemory>,
     /// What could not be done, and what happens instead.
     pub trouble: Option<String>,
 }
@@ -92,7 +92,7 @@ impl Service {
         &self,
         project: Option<&str>,
         since: Option<Timestamp>,
-    ) -> Result<JudgesAsked, MemoryError> {
+    ) -> Result<JudgeCalls, MemoryError> {
         let asked = memory::look(&self.host().data_home, |file| file.all_asked(project, since))?;
         Ok(asked.unwrap_or_default())
     }

@@ -15,7 +15,7 @@ use refrain_store::journal;
 use refrain_store::project::projects;
 
 use crate::driver::liveness::look;
-use crate::service::Located;
+use crate::service::LoopLocation;
 use crate::service::notes::{is_completed, noted};
 use crate::service::redact::Redactor;
 use crate::{ByKind, EngineError, Service};
@@ -46,7 +46,7 @@ impl Screen {
 
 impl Service {
     pub fn glance(&self, id: &LoopId) -> Result<DetailView, EngineError> {
-        let Located { dir, .. } = self.locate(id)?;
+        let LoopLocation { dir, .. } = self.locate(id)?;
         let bytes = fs::metadata(dir.journal()).map_or(0, |meta| meta.len());
         let state = journal::read_signed(&dir, &self.host().signing())?.state;
         let (spec, redactor) = (&state.spec, Redactor::new(&state.spec, []));
@@ -92,7 +92,7 @@ impl Service {
     pub fn changes(&self, id: &LoopId) -> Result<Changes, EngineError> {
         let (dir, state_file) = match self.find(id)? {
             ByKind::Plan(dir) => (dir.clone(), dir.state_file()),
-            ByKind::Loop(Located { dir, .. }) => {
+            ByKind::Loop(LoopLocation { dir, .. }) => {
                 let state_file = journal::read(&dir)?.state.spec.state_file();
                 (dir, state_file)
             }
@@ -121,7 +121,7 @@ pub struct Changes {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Changed {
+pub struct DetailChange {
     pub journal: bool,
     /// Its `state.md`.
     pub state: bool,
@@ -130,12 +130,12 @@ pub struct Changed {
 impl Changes {
     /// Waits for a notice, at most `at_most`, and returns what has changed since the last call. Many changes are one
     /// answer.
-    pub fn wait(&mut self, at_most: Duration) -> Changed {
+    pub fn wait(&mut self, at_most: Duration) -> DetailChange {
         self.notice.wait(Some(at_most));
         let now = self.stamps();
         let [journal, state] = [0, 1].map(|file| now[file] != self.seen[file]);
         self.seen = now;
-        Changed { journal, state }
+        DetailChange { journal, state }
     }
 
     fn stamps(&self) -> [Stamp; 2] {

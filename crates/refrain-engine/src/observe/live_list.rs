@@ -17,7 +17,7 @@ use serde::Deserialize;
 
 use crate::driver::liveness::look;
 use crate::observe::journal_watcher::{JournalWatcher, News};
-use crate::service::catalog::Listed;
+use crate::service::catalog::ListEntry;
 use crate::{EngineError, Service};
 
 /// How often it is checked that the runners of driven loops still live.
@@ -70,7 +70,7 @@ struct StatusRest {
     ended_at: Option<Timestamp>,
     usage: Cost,
     #[serde(default)]
-    gates: Vec<Passed>,
+    gates: Vec<GateMark>,
     needs: Option<String>,
 }
 
@@ -84,7 +84,7 @@ struct Cost {
 }
 
 #[derive(Deserialize)]
-struct Passed {
+struct GateMark {
     name: String,
     passed: bool,
 }
@@ -134,13 +134,13 @@ pub struct LiveList {
 
 #[derive(Debug)]
 enum EntryOwner {
-    Listed(Box<Watched>),
+    Listed(Box<WatchedLoop>),
     /// The loop of a task is its plan's affair.
     OfTask,
 }
 
 #[derive(Debug)]
-struct Watched {
+struct WatchedLoop {
     service: Arc<Service>,
     id: LoopId,
     dir: LoopDir,
@@ -220,7 +220,7 @@ impl LiveList {
         }
     }
 
-    fn listed(&self) -> impl Iterator<Item = &Watched> {
+    fn listed(&self) -> impl Iterator<Item = &WatchedLoop> {
         self.known.values().filter_map(|known| match known {
             EntryOwner::Listed(watched) => Some(watched.as_ref()),
             EntryOwner::OfTask => None,
@@ -250,15 +250,15 @@ impl LiveList {
         let (mut known, mut entries) = (BTreeMap::new(), Vec::with_capacity(listed.len()));
         for row in listed {
             let brief = match row {
-                Listed::Damaged(damaged) => {
+                ListEntry::Damaged(damaged) => {
                     entries.push(Entry::Damaged(damaged.id, damaged.reason));
                     continue;
                 }
-                Listed::Loop(brief) => brief,
+                ListEntry::Loop(brief) => brief,
             };
             let mut seen = None;
             if let Some(service) = services.get(&*brief.project) {
-                let mut watched = Watched::new(service, &brief);
+                let mut watched = WatchedLoop::new(service, &brief);
                 // A driven loop's own row is newer than the list's; a stopped one's row is in the list.
                 seen = if watched.is_driven { watched.glimpse() } else { None };
                 known.insert(watched.dir.0.clone(), EntryOwner::Listed(Box::new(watched)));
@@ -271,7 +271,7 @@ impl LiveList {
     }
 }
 
-impl Watched {
+impl WatchedLoop {
     fn new(service: &Arc<Service>, brief: &Brief) -> Self {
         let project: &Project = &service.project;
         let (dir, of) = match brief.kind {

@@ -75,7 +75,7 @@ struct Target {
 }
 
 #[derive(Debug)]
-struct Refused {
+struct ExportRefusal {
     why: String,
     how: Refusal,
 }
@@ -210,17 +210,17 @@ impl Telemetry {
         resource
     }
 
-    async fn send(&self, target: &Target, body: String) -> Result<(), Refused> {
+    async fn send(&self, target: &Target, body: String) -> Result<(), ExportRefusal> {
         let request = self.client.post(target.url.clone()).timeout(PATIENCE).headers(target.headers.clone());
         let answer = request.header(CONTENT_TYPE, "application/json").body(body).send().await;
         // The URL may hold secrets.
-        let answer = answer.map_err(|error| Refused {
+        let answer = answer.map_err(|error| ExportRefusal {
             how: if error.is_connect() || error.is_builder() { Refusal::ForNow } else { Refusal::Unanswered },
             why: chain(&error.without_url()),
         })?;
         let status = answer.status();
         let code = status.as_u16();
-        let refused = || Refused { why: format!("it answered {code}"), how: Refusal::of(code) };
+        let refused = || ExportRefusal { why: format!("it answered {code}"), how: Refusal::of(code) };
         if status.is_success() { Ok(()) } else { Err(refused()) }
     }
 }

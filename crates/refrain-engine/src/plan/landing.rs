@@ -7,13 +7,13 @@ use std::sync::{Arc, OnceLock};
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::git::{GitPins, Oid, RepoPath};
 use refrain_core::plan::{
-    Merged, PlanEvent, PlanSpec, PlanState, RemadeWave, Return, Stage, TaskCommit, TaskId, TaskState,
-    Unmerged, WaveNumber,
+    MergedTask, PlanEvent, PlanSpec, PlanState, RemadeWave, Return, Stage, TaskCommit, TaskId, TaskState,
+    UnmergedTask, WaveNumber,
 };
 use refrain_core::text::{clip, printable};
 use refrain_git::{
-    Cancel, GitError, HandOverRequest, HandedOver, LandRequest, Landed, LinearBranch, MergeRequest,
-    Merged as Merge, RemakeRequest, Repository, Sweeper, Wave, WaveRequest, Work, Worktree,
+    Cancel, GitError, HandOverRequest, HandedOver, LandRequest, LandingOutcome, LinearBranch, MergeRequest,
+    MergeResult as Merge, RemakeRequest, Repository, Sweeper, Wave, WaveRequest, Work, Worktree,
 };
 use refrain_store::project::pool::Slot;
 use refrain_store::{LoopDir, Project};
@@ -148,7 +148,7 @@ impl Landing {
             let id = task.card.id.clone();
             let (Some(base), Some(work)) = (&task.onto, &task.head) else {
                 let tree = top.clone().map_or_else(|| repository.tree_of(&tip), Ok)?;
-                merged.push(Merged { task: id, tree });
+                merged.push(MergedTask { task: id, tree });
                 continue;
             };
             if let Some(tree) = top.take() {
@@ -177,9 +177,9 @@ impl Landing {
             };
             if paths.is_empty() {
                 top = Some(tree.clone());
-                merged.push(Merged { task: id, tree });
+                merged.push(MergedTask { task: id, tree });
             } else {
-                refused.push(Unmerged { task: id, paths, why: None });
+                refused.push(UnmergedTask { task: id, paths, why: None });
             }
         }
         Ok(PlanEvent::BatchMerged { merged, refused })
@@ -222,13 +222,13 @@ impl Landing {
             cancel: Some(cancel),
         })?;
         let (made, refused) = match landed {
-            Landed::Done { commits } => (commits, None),
-            Landed::Secrets { commits, exposed } => {
+            LandingOutcome::Done { commits } => (commits, None),
+            LandingOutcome::Secrets { commits, exposed } => {
                 let all: Vec<_> = exposed.iter().map(ToString::to_string).collect();
                 let why = "it would put what looks like a secret into the history";
                 (commits, Some(format!("{why}: {}", all.join(", "))))
             }
-            Landed::Moved { .. } => return Err(GitError::ReferenceMoved(spec.line())),
+            LandingOutcome::Moved { .. } => return Err(GitError::ReferenceMoved(spec.line())),
         };
         if let Some(last) = made.last() {
             tip = last.clone();

@@ -23,8 +23,8 @@ use crate::git_steps::pool::folder;
 use crate::git_steps::repository::{self, marked};
 use crate::service::redact::Redactor;
 use crate::{
-    Differences, Discarded, EngineError, KeptWork, LoopRequest, MergeKind, MergeOptions, MergedBranch,
-    NotDiscarded, NotMerged, Service, UnverifiedCause,
+    Differences, DiscardOutcome, DiscardRefusal, EngineError, KeptWork, LoopRequest, MergeKind, MergeOptions,
+    MergeRefusal, MergedBranch, Service, UnverifiedCause,
 };
 
 impl Service {
@@ -53,10 +53,10 @@ impl Service {
         id: &LoopId,
         dir: &LoopDir,
         options: MergeOptions,
-    ) -> Result<Result<MergedBranch, NotMerged>, EngineError> {
+    ) -> Result<Result<MergedBranch, MergeRefusal>, EngineError> {
         let status = self.plan_status(id)?;
         if !status.status.has_stopped() {
-            return Ok(Err(NotMerged::Running));
+            return Ok(Err(MergeRefusal::Running));
         }
         let has_ended = matches!(status.status, StatusWord::Completed | StatusWord::Cancelled);
         let lock = Arc::new(self.runner_lock::<PlanState>(id, dir)?);
@@ -64,7 +64,11 @@ impl Service {
         let Some(tip) =
             state.tip.clone().filter(|tip| state.base.as_ref().is_some_and(|(base, _)| base != tip))
         else {
-            return Ok(Err(if has_ended { NotMerged::Empty } else { NotMerged::Continues(status.status) }));
+            return Ok(Err(if has_ended {
+                MergeRefusal::Empty
+            } else {
+                MergeRefusal::Continues(status.status)
+            }));
         };
         let _worktree = match refused_if_used(self)? {
             Ok(lock) => lock,
@@ -78,13 +82,13 @@ impl Service {
             return Ok(Ok(MergedBranch { name, into, head: ours, how }));
         }
         if !has_ended {
-            return Ok(Err(NotMerged::Continues(status.status)));
+            return Ok(Err(MergeRefusal::Continues(status.status)));
         }
         // What a cancelled plan landed passed its gates, as each landing does.
         let is_verified = status.verification() == Verification::Verified
             || status.status == StatusWord::Cancelled && state.spec.each.has_hard_gates();
         if !is_verified && !options.unverified {
-            return Ok(Err(NotMerged::Unverified(UnverifiedCause::NoGate)));
+            return Ok(Err(MergeRefusal::Unverified(UnverifiedCause::NoGate)));
         }
         let subject = printable(&format!("Tasks of {}", state.spec.tag)).replace('\n', " ");
         let work = MergeWork {
@@ -109,10 +113,10 @@ impl Service {
         id: &LoopId,
         dir: &LoopDir,
         by: Asker,
-    ) -> Result<Result<Discarded, NotDiscarded>, EngineError> {
+    ) -> Result<Result<DiscardOutcome, DiscardRefusal>, EngineError> {
         let status = self.plan_status(id)?;
         if !is_at_rest(status.status) {
-            return Ok(Err(NotDiscarded::Running));
+            return Ok(Err(DiscardRefusal::Running));
         }
         // A runner that has recorded the end may still be leaving.
         drop(self.lock_of_ended::<PlanState>(id, dir)?);
@@ -128,7 +132,7 @@ impl Service {
             let slot = worktree.as_ref().and_then(|worktree| self.slot_number(worktree));
             let (work, uncommitted) = match (worktree, slot) {
                 (None, _) => (head, 0),
-                (Some(worktree), None) => return Ok(Err(NotDiscarded::CheckedOut { branch, worktree })),
+                (Some(worktree), None) => return Ok(Err(DiscardRefusal::CheckedOut { branch, worktree })),
                 (Some(worktree), Some(slot)) => {
                     let of = (&round.id, dir);
                     match self.keep_uncommitted(&worktree, &state.spec.each, of, head)? {
@@ -173,7 +177,7 @@ impl Service {
                 Err(error) => return Err(error),
             }
         }
-        Ok(Ok(Discarded { archived: self.archive_plan(id, dir)?, kept }))
+        Ok(Ok(DiscardOutcome { archived: self.archive_plan(id, dir)?, kept }))
     }
 
     fn archive_plan(&self, id: &LoopId, dir: &LoopDir) -> Result<Utf8PathBuf, EngineError> {

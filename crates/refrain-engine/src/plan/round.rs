@@ -9,11 +9,11 @@ use refrain_core::event::{Asker, End, Urgency};
 use refrain_core::git::{Oid, RepoPath};
 use refrain_core::r#loop::Grant;
 use refrain_core::plan::{
-    AgentFault, Graph, PlanSpec, PlanState, Running, Task, TaskEnd, TaskEnded, TaskState, failed_gate,
+    AgentFault, Graph, PlanSpec, PlanState, RunningTask, Task, TaskEnd, TaskEnded, TaskState, failed_gate,
 };
 use refrain_core::view::{self, Alive, trace};
 use refrain_core::{LoopId, LoopState, Spec};
-use refrain_git::{GitError, MergeRequest, Merged, ReadyRequest, ReadySlot, Repository, SlotState};
+use refrain_git::{GitError, MergeRequest, MergeResult, ReadyRequest, ReadySlot, Repository, SlotState};
 use refrain_proc::orphans;
 use refrain_store::access::trust::Content;
 use refrain_store::project::pool::Slot;
@@ -43,7 +43,7 @@ pub(super) struct Round {
     pub(super) telling: Option<TaskExport>,
     pub(super) plan_dir: LoopDir,
     pub(super) task: TaskState,
-    pub(super) running: Running,
+    pub(super) running: RunningTask,
 }
 
 /// Permits to make a worktree ready: as many at a time as there are processors. With all at once none of their agents
@@ -55,7 +55,7 @@ pub(super) fn turns() -> Turns {
 }
 
 /// The result of preparing a round, before its loop is driven.
-enum Prepared {
+enum PreparedRound {
     /// The loop, and the worktree that it has.
     Drive(Box<Runner>, Slot),
     Over(Box<LoopState>),
@@ -87,8 +87,8 @@ pub(super) async fn work(
     })
     .await;
     let (state, slot) = match prepared {
-        Ok(Prepared::Over(state)) => (Ok(*state), None),
-        Ok(Prepared::Drive(runner, slot)) => {
+        Ok(PreparedRound::Over(state)) => (Ok(*state), None),
+        Ok(PreparedRound::Drive(runner, slot)) => {
             // The request to all loops was sent before this loop was there to receive it.
             let told = match quiet.get() {
                 Some(how) => {
@@ -138,7 +138,7 @@ fn slot_of(state: &LoopState) -> Option<u32> {
 }
 
 impl Round {
-    fn prepare(&self, slot: Option<Slot>) -> Result<Prepared, EngineError> {
+    fn prepare(&self, slot: Option<Slot>) -> Result<PreparedRound, EngineError> {
         let dir = self.landing.loop_dir(&self.running.id);
         if dir.exists() {
             return self.take_up(&dir, slot);
@@ -178,7 +178,7 @@ impl Round {
         let spec = self.loop_spec(&slot, &repository, &begin)?;
         let service = Service::open(&slot.folder(), self.host.clone())?;
         let runner = service.start_in(spec, Some(self.running.id.clone()), Some(&there))?;
-        Ok(Prepared::Drive(Box::new(runner), slot))
+        Ok(PreparedRound::Drive(Box::new(runner), slot))
     }
 
     /// Runs the setup of a worktree that was just made; one that a task used before is prepared.
@@ -250,7 +250,7 @@ impl Round {
     }
 
     /// The existing loop: it is resumed from where it stopped, or was killed, if it may be.
-    fn take_up(&self, dir: &LoopDir, slot: Option<Slot>) -> Result<Prepared, EngineError> {
+    fn take_up(&self, dir: &LoopDir, slot: Option<Slot>) -> Result<PreparedRound, EngineError> {
         let state: LoopState = journal::read_believed(dir, &self.host.signing())?;
         let goes_on = match state.ended.map(|ended| ended.end) {
             None | Some(End::Paused | End::Blocked { .. }) => true,
@@ -261,7 +261,7 @@ impl Round {
         };
         let grant = Grant { max_cost: self.running.money, ..Grant::default() };
         if !goes_on || state.resume(&grant).is_err() {
-            return Ok(Prepared::Over(Box::new(state)));
+            return Ok(PreparedRound::Over(Box::new(state)));
         }
         let slot = match slot {
             Some(slot) => Some(slot),
@@ -273,7 +273,7 @@ impl Round {
         let slot = slot.ok_or_else(|| EngineError::SlotTaken(state.spec.worktree.clone()))?;
         self.bring_back(&slot, &state)?;
         let runner = self.service.resume(&self.running.id, &grant, false)?;
-        Ok(Prepared::Drive(Box::new(runner), slot))
+        Ok(PreparedRound::Drive(Box::new(runner), slot))
     }
 
     /// The start of a new loop's branch: what has landed, with the task's earlier work merged onto it.
@@ -292,8 +292,8 @@ impl Round {
             cancel: None,
         };
         let (tree, conflicts) = match repository.merge(request)? {
-            Merged::Clean { tree } => (tree, Vec::new()),
-            Merged::Conflict { tree, conflicts } => {
+            MergeResult::Clean { tree } => (tree, Vec::new()),
+            MergeResult::Conflict { tree, conflicts } => {
                 (tree, conflicts.into_iter().map(|conflict| conflict.path).collect())
             }
         };

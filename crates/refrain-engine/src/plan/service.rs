@@ -10,7 +10,7 @@ use refrain_core::plan::{PlanEvent, PlanGrant, PlanSpec, PlanStarted, PlanState,
 use refrain_core::text::nearest;
 use refrain_core::{LoopId, Spec};
 use refrain_git::{GitError, Repository};
-use refrain_proc::detach::Detached;
+use refrain_proc::detach::DetachedRunner;
 use refrain_store::project::archive;
 use refrain_store::tasks::TaskFile;
 use refrain_store::{Journal, LoopDir, PlansLock, RunnerLock, journal};
@@ -152,7 +152,7 @@ impl Service {
         &self,
         runner: PlanRunner,
         args: &[String],
-    ) -> Result<(PlanState, Detached), EngineError> {
+    ) -> Result<(PlanState, DetachedRunner), EngineError> {
         let PlanRunner { journal, lock, .. } = runner;
         self.hand_over(&journal, lock, args)
     }

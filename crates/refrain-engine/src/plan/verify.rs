@@ -24,7 +24,7 @@ use super::landing::{HandingOver, Landing, refused};
 use crate::blocking::blocking;
 use crate::child::checkout_dir::CleanCheckout;
 use crate::child::{ChildEvent, SupervisorReports, command_job, supervise};
-use crate::sandbox::Confined;
+use crate::sandbox::ConfinedChild;
 use crate::{EngineError, Host, chain, now};
 
 pub(super) struct Verification {
@@ -252,7 +252,7 @@ async fn run_gate(
     let meter = Arc::new(Meter::new(|| {}));
     let job = command_job((of, &host.env), (gate, command), (AttemptId::BEFORE, run), dir, meter);
     let refused = job.listener.refused.clone();
-    let confined = Confined { spec: &of.spec, role: Role::Gate, host, loop_dir: &dir.0 };
+    let confined = ConfinedChild { spec: &of.spec, role: Role::Gate, host, loop_dir: &dir.0 };
     let job = confined.job(job, &refused).map_err(|error| not_run(format!("{}: {error}", gate.name)))?;
     supervised.supervisor.run(job);
     let until = Instant::now() + Duration::from_millis(gate.timeout.0);

@@ -3,11 +3,11 @@
 
 use camino::Utf8Path;
 use refrain_store::DiskError;
-use refrain_store::outbox::plugins::{self, Installed};
+use refrain_store::outbox::plugins::{self, InstalledFiles};
 
 use super::rehearsal::Rehearsal;
 
-pub(super) fn install(plan: &Rehearsal, before: &Installed, folder: &Utf8Path) -> Result<(), DiskError> {
+pub(super) fn install(plan: &Rehearsal, before: &InstalledFiles, folder: &Utf8Path) -> Result<(), DiskError> {
     if plan.noted != *before {
         plan.noted.write(folder)?;
     }
@@ -17,7 +17,7 @@ pub(super) fn install(plan: &Rehearsal, before: &Installed, folder: &Utf8Path) -
     if done != plan.noted { done.write(folder) } else { Ok(()) }
 }
 
-pub(super) fn remove(plan: &Rehearsal, before: &Installed, folder: &Utf8Path) -> Result<(), DiskError> {
+pub(super) fn remove(plan: &Rehearsal, before: &InstalledFiles, folder: &Utf8Path) -> Result<(), DiskError> {
     change(plan)?;
     let mut noted = plan.noted.clone();
     let files = before.files.keys().filter(|path| !plan.noted.files.contains_key(*path));

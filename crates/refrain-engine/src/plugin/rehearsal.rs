@@ -5,21 +5,21 @@ use refrain_agents::plugin::settings::{self, EntryState, SettingsError};
 use refrain_agents::plugin::{Plugin, Shared};
 use refrain_core::formats::splice::undo;
 use refrain_core::spec::AgentKind;
-use refrain_store::outbox::plugins::{self, Installed, OwnFile, OwnSettings};
+use refrain_store::outbox::plugins::{self, InstalledFiles, OwnFile, OwnSettings};
 
 use super::{PluginChange, PluginError, is_noted};
 
 pub(super) struct Rehearsal {
     pub(super) changes: Vec<PluginChange>,
     pub(super) kept: Vec<Utf8PathBuf>,
-    pub(super) noted: Installed,
+    pub(super) noted: InstalledFiles,
 }
 
 /// The changes of installing: our own files first, the person's last.
 pub(super) fn install(
     (agent, program): (AgentKind, &str),
     plugin: &Plugin,
-    before: &Installed,
+    before: &InstalledFiles,
     own: &Utf8Path,
 ) -> Result<Rehearsal, PluginError> {
     let (mut changes, mut kept, mut noted) = (Vec::new(), Vec::new(), before.clone());
@@ -91,7 +91,7 @@ fn without(shared: &Shared, text: &str, own: &OwnSettings) -> Result<String, Set
 pub(super) fn remove(
     agent: AgentKind,
     plugin: &Plugin,
-    before: &Installed,
+    before: &InstalledFiles,
 ) -> Result<Rehearsal, PluginError> {
     let (mut changes, mut kept, mut noted) = (Vec::new(), Vec::new(), before.clone());
     noted.settings.retain(|_, own| own.agent != agent);
@@ -119,7 +119,7 @@ pub(super) fn remove(
 }
 
 /// The user's file without what is ours; gone if it was made for that and holds nothing else.
-fn bare(shared: &Shared, before: &Installed) -> Result<Option<PluginChange>, PluginError> {
+fn bare(shared: &Shared, before: &InstalledFiles) -> Result<Option<PluginChange>, PluginError> {
     let Some(text) = read(&shared.path)? else { return Ok(None) };
     let own = before.settings.get(&shared.path);
     let after = match own {

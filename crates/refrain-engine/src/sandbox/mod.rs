@@ -33,7 +33,7 @@ pub use registries::{Registries, registries};
 pub const SANDBOX_VERB: &str = HELPER_VERB;
 
 /// A child that is about to get into a sandbox.
-pub(crate) struct Confined<'a> {
+pub(crate) struct ConfinedChild<'a> {
     pub(crate) spec: &'a Spec,
     pub(crate) role: Role,
     pub(crate) host: &'a Host,
@@ -49,7 +49,7 @@ pub(crate) fn unquestioned(mut spec: Spec) -> Spec {
     spec
 }
 
-impl Confined<'_> {
+impl ConfinedChild<'_> {
     /// The job in the sandbox of its loop; the job itself if the loop has none.
     pub(crate) fn job<L>(&self, job: Job<L>, refused: &RefusedHosts) -> io::Result<Job<L>> {
         let inherited = environment::base(self.spec, self.host.env.iter().cloned());
@@ -102,7 +102,7 @@ pub(crate) fn of_git(spec: &Spec, host: &Host, loop_dir: &Utf8Path) -> Option<Co
     spec.sandbox.as_ref()?;
     let (spec, host, loop_dir) = (spec.clone(), host.clone(), loop_dir.to_owned());
     Some(Confinement::new(move |job, env, folder| {
-        let confined = Confined { spec: &spec, role: Role::Git, host: &host, loop_dir: &loop_dir };
+        let confined = ConfinedChild { spec: &spec, role: Role::Git, host: &host, loop_dir: &loop_dir };
         confined.job_in(job, env.to_vec(), Some(folder), &RefusedHosts::default())
     }))
 }
@@ -133,7 +133,7 @@ fn role_policy(host: &Host, spec: &Spec, sandbox: &SandboxSpec, role: Role) -> P
 
 /// What a command of the loop needs, and its sandbox hides.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hidden {
+pub struct HiddenPath {
     /// `the agent`, or `gate NAME`.
     pub owner: String,
     pub path: Utf8PathBuf,
@@ -143,12 +143,12 @@ pub struct Hidden {
 
 /// What the commands of a loop need, and its sandbox would hide.
 #[must_use]
-pub fn hidden(host: &Host, spec: &Spec, sandbox: &SandboxSpec) -> Vec<Hidden> {
+pub fn hidden(host: &Host, spec: &Spec, sandbox: &SandboxSpec) -> Vec<HiddenPath> {
     let env = environment::base(spec, host.env.iter().cloned());
     let program = generic::locate(spec, &env).ok().and_then(|path| Utf8PathBuf::try_from(path).ok());
     let agent = agent_policy(host, spec, sandbox);
     let gate = role_policy(host, spec, sandbox, Role::Gate);
-    let row = |owner: String, is_program| move |path| Hidden { owner, path, is_program };
+    let row = |owner: String, is_program| move |path| HiddenPath { owner, path, is_program };
     let of_agent = program.and_then(|path| hidden_path(&agent, path)).map(row("the agent".to_owned(), true));
     let of_gates = spec.gates.iter().flat_map(|it| {
         let Check::Command(command) = &it.check else { return Vec::new() };

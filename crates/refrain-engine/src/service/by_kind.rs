@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::requests::SlowRunner;
 use crate::observe::follow::Follower;
-use crate::service::{Located, Service};
+use crate::service::{LoopLocation, Service};
 use crate::{EngineError, LoopRequest, PlanFollower, PlanRunner, Runner};
 
 /// Something of a loop, or the same of a plan.
@@ -42,7 +42,7 @@ pub struct PlanReport {
 
 impl Service {
     /// The loop or the plan of this id, the archive included.
-    pub fn find(&self, id: &LoopId) -> Result<ByKind<Located, LoopDir>, EngineError> {
+    pub fn find(&self, id: &LoopId) -> Result<ByKind<LoopLocation, LoopDir>, EngineError> {
         let dir = self.project.plan_dir(id);
         if dir.exists() {
             return Ok(ByKind::Plan(dir));

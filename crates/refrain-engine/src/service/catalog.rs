@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use jiff::Timestamp;
 use refrain_core::LoopId;
 use refrain_core::view::usage::Tally;
-use refrain_core::view::{Damaged, Kind};
+use refrain_core::view::{DamagedRow, Kind};
 use refrain_store::catalog::{self, Brief, Catalog, CatalogEntry, CatalogError, Detail, LoopFolder};
 use refrain_store::project::projects;
 use refrain_store::{JournalError, Project};
@@ -15,21 +15,21 @@ use crate::driver::liveness::look;
 use crate::{ByKind, EngineError, Service, chain};
 
 #[derive(Debug)]
-pub enum Listed {
+pub enum ListEntry {
     Loop(Box<Brief>),
     /// A loop or a plan whose journal cannot be read, or a project: named, so that it is not just missing.
-    Damaged(Box<Damaged>),
+    Damaged(Box<DamagedRow>),
 }
 
 impl Service {
     /// Every loop and plan of the project, but for the loops of tasks, last touched first.
-    pub fn list(&self) -> Result<Vec<Listed>, EngineError> {
+    pub fn list(&self) -> Result<Vec<ListEntry>, EngineError> {
         self.list_with(false, Detail::Line)
     }
 
     /// Every loop and plan of the project, or of all that Refrain has worked in and this one, last touched first. The
     /// loops of tasks are their plan's affair, and not among them.
-    pub fn list_with(&self, everywhere: bool, detail: Detail) -> Result<Vec<Listed>, EngineError> {
+    pub fn list_with(&self, everywhere: bool, detail: Detail) -> Result<Vec<ListEntry>, EngineError> {
         let work = |catalog: &mut Catalog| {
             if !everywhere {
                 return self.listed(catalog.update(
@@ -54,7 +54,7 @@ impl Service {
 
     /// The loops and plans of each of these projects, in no order, by one look into the catalog.
     /// Errors: [`EngineError`] if nothing can be listed; a project that cannot be read is named among its rows.
-    pub fn list_each(services: &[Self], detail: Detail) -> Result<Vec<Vec<Listed>>, EngineError> {
+    pub fn list_each(services: &[Self], detail: Detail) -> Result<Vec<Vec<ListEntry>>, EngineError> {
         let Some(first) = services.first() else { return Ok(Vec::new()) };
         let work = |catalog: &mut Catalog| {
             let listed = |service: &Self| {
@@ -87,7 +87,7 @@ impl Service {
     }
 
     /// The rows of what was found of the project, and those of its plans; the loops of tasks are none.
-    fn listed(&self, found: Vec<CatalogEntry>) -> Result<Vec<Listed>, CatalogError> {
+    fn listed(&self, found: Vec<CatalogEntry>) -> Result<Vec<ListEntry>, CatalogError> {
         let mut all = self.rows(found)?;
         all.extend(self.plan_rows());
         all.retain(|row| plan_of(row).is_none());
@@ -95,7 +95,7 @@ impl Service {
     }
 
     /// The loops of a plan's tasks, last touched first.
-    pub fn list_tasks(&self, plan: &LoopId, detail: Detail) -> Result<Vec<Listed>, EngineError> {
+    pub fn list_tasks(&self, plan: &LoopId, detail: Detail) -> Result<Vec<ListEntry>, EngineError> {
         self.locate_plan(plan)?;
         let work = |catalog: &mut Catalog| {
             self.rows(catalog.update(&self.project, LoopFolder::Loops, detail, &self.host.signing())?)
@@ -106,9 +106,9 @@ impl Service {
     }
 
     /// The plans of this project, in the form of a list.
-    fn plan_rows(&self) -> Vec<Listed> {
+    fn plan_rows(&self) -> Vec<ListEntry> {
         let row = |id: &LoopId| match self.plan_status(id) {
-            Ok(status) => Some(Listed::Loop(Box::new(status.try_into().ok()?))),
+            Ok(status) => Some(ListEntry::Loop(Box::new(status.try_into().ok()?))),
             Err(EngineError::Journal(error)) => Some(self.damaged(id.as_str(), Some(Kind::Plan), &error)),
             // It went away in between.
             Err(_) => None,
@@ -123,7 +123,7 @@ impl Service {
         everywhere: bool,
         since: Option<Timestamp>,
         tally: impl Fn() -> Tally,
-    ) -> Result<(Tally, Vec<Listed>), EngineError> {
+    ) -> Result<(Tally, Vec<ListEntry>), EngineError> {
         let work = |catalog: &mut Catalog| {
             let (mut sums, mut unread) = (tally(), Vec::new());
             let projects = if everywhere { self.all_projects(catalog)? } else { vec![self.project.clone()] };
@@ -148,26 +148,26 @@ impl Service {
     }
 
     /// The row of each loop, with the running ones read anew.
-    fn rows(&self, found: Vec<CatalogEntry>) -> Result<Vec<Listed>, CatalogError> {
+    fn rows(&self, found: Vec<CatalogEntry>) -> Result<Vec<ListEntry>, CatalogError> {
         let row = |found| {
             Ok(match found {
-                CatalogEntry::Stopped(brief) => Listed::Loop(brief),
-                CatalogEntry::Open(dir, state) => Listed::Loop(Box::new(look(&dir, &state).try_into()?)),
+                CatalogEntry::Stopped(brief) => ListEntry::Loop(brief),
+                CatalogEntry::Open(dir, state) => ListEntry::Loop(Box::new(look(&dir, &state).try_into()?)),
                 CatalogEntry::Damaged { name, error } => self.damaged(&name, None, &error),
             })
         };
         found.into_iter().map(row).collect()
     }
 
-    fn damaged(&self, name: &str, kind: Option<Kind>, error: &JournalError) -> Listed {
-        Listed::Damaged(Box::new(Damaged::new(name, kind, self.project.root.as_str(), chain(error))))
+    fn damaged(&self, name: &str, kind: Option<Kind>, error: &JournalError) -> ListEntry {
+        ListEntry::Damaged(Box::new(DamagedRow::new(name, kind, self.project.root.as_str(), chain(error))))
     }
 
     /// The status of a loop or plan that is refused with this error; none if it is not damaged.
-    pub fn damaged_status(&self, id: &LoopId, error: &EngineError) -> Option<Damaged> {
+    pub fn damaged_status(&self, id: &LoopId, error: &EngineError) -> Option<DamagedRow> {
         let EngineError::Journal(damage @ JournalError::Damaged { .. }) = error else { return None };
         let kind = matches!(self.find(id), Ok(ByKind::Plan(_))).then_some(Kind::Plan);
-        Some(Damaged::new(id.as_str(), kind, self.project.root.as_str(), chain(damage)))
+        Some(DamagedRow::new(id.as_str(), kind, self.project.root.as_str(), chain(damage)))
     }
 
     /// This project, and those on the list that are still there, each once. Of those that are off the list the catalog
@@ -202,25 +202,25 @@ fn unless_unreadable(
     }
 }
 
-fn plan_of(row: &Listed) -> Option<&LoopId> {
+fn plan_of(row: &ListEntry) -> Option<&LoopId> {
     match row {
-        Listed::Loop(brief) => brief.plan.as_ref(),
-        Listed::Damaged(_) => None,
+        ListEntry::Loop(brief) => brief.plan.as_ref(),
+        ListEntry::Damaged(_) => None,
     }
 }
 
-fn sorted(mut rows: Vec<Listed>) -> Vec<Listed> {
-    let key = |row: &Listed| match row {
-        Listed::Loop(brief) => Reverse(Some(brief.updated_at)),
-        Listed::Damaged(_) => Reverse(None),
+fn sorted(mut rows: Vec<ListEntry>) -> Vec<ListEntry> {
+    let key = |row: &ListEntry| match row {
+        ListEntry::Loop(brief) => Reverse(Some(brief.updated_at)),
+        ListEntry::Damaged(_) => Reverse(None),
     };
     rows.sort_by(|a, b| key(a).cmp(&key(b)).then_with(|| name(a).cmp(name(b))));
     rows
 }
 
-fn name(row: &Listed) -> &str {
+fn name(row: &ListEntry) -> &str {
     match row {
-        Listed::Loop(brief) => brief.id.as_str(),
-        Listed::Damaged(damaged) => &damaged.id,
+        ListEntry::Loop(brief) => brief.id.as_str(),
+        ListEntry::Damaged(damaged) => &damaged.id,
     }
 }

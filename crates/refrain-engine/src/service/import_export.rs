@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::driver::liveness::{alive, look};
 use crate::git_steps::failure_branch::each_text;
-use crate::service::Located;
+use crate::service::LoopLocation;
 use crate::service::mirror::show_plan;
 use crate::service::redact::Redactor;
 use crate::{EngineError, Service, now};
@@ -128,7 +128,7 @@ impl Service {
     /// A loop as another system has it, or else as `status --json` does, less what must not leave: values that were set
     /// for its agent, and what looks like a secret.
     pub fn export(&self, id: &LoopId, to: Option<Mirror>) -> Result<String, EngineError> {
-        let Located { dir, .. } = self.locate(id)?;
+        let LoopLocation { dir, .. } = self.locate(id)?;
         let state = journal::read_signed(&dir, &self.host().signing())?.state;
         let is_driven = alive(&dir, &state).runner != Some(false);
         let redactor = Redactor::new(&state.spec, []);

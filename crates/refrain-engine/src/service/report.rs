@@ -20,7 +20,7 @@ use refrain_store::journal::{self, Whole};
 use crate::driver::liveness::alive;
 use crate::git_steps::repository;
 use crate::service::redact::Redactor;
-use crate::service::{Located, Service, seal};
+use crate::service::{LoopLocation, Service, seal};
 use crate::{EngineError, chain};
 
 /// How much of the end of a gate's log a report holds, in bytes.
@@ -58,7 +58,7 @@ impl Service {
 
 /// A loop, and what is known of it for a report.
 struct Case {
-    found: Located,
+    found: LoopLocation,
     whole: Whole,
     repository: Result<Repository, GitError>,
 }

@@ -8,13 +8,14 @@ use rand::RngExt;
 use refrain_agents::{environment, hook};
 use refrain_core::event::{Ask, Asker, Event, Urgency};
 use refrain_core::ids::RequestId;
+use refrain_core::session::Session;
 use refrain_core::{ChildId, Live, LoopId, LoopState, Machine, SharedEvent, Step, next_step};
 use refrain_proc::identity;
 use refrain_proc::sweep::{self, Mark, sweep};
 use refrain_store::disk::notice::Notice;
 use refrain_store::journal::{self, Durability};
 use refrain_store::project::inbox;
-use refrain_store::{Claimed, Journal, LoopDir, Project, Request, RunnerLock, WorktreeLock};
+use refrain_store::{ClaimOutcome, Journal, LoopDir, Project, Request, RunnerLock, WorktreeLock};
 
 use crate::driver::liveness::{is_session_alive, is_stopped};
 use crate::driver::recovery;
@@ -191,6 +192,15 @@ impl Unattended for LoopState {
 /// runner does not count. The caller has the lock. One that has stopped only gets the end that it was asked for: the
 /// requesting process may have died in between.
 pub(crate) fn take_over(journal: &mut Journal, host: &Host) -> Result<(), EngineError> {
+    take_over_where(journal, host, |session| is_session_alive(session) == Some(false))
+}
+
+/// [`take_over`]; what the tools of its session left running is ended where the session is dead.
+pub(crate) fn take_over_where(
+    journal: &mut Journal,
+    host: &Host,
+    is_dead: impl Fn(&Session) -> bool,
+) -> Result<(), EngineError> {
     let state = journal.state();
     let swept = (state.is_busy() || state.sweeping || state.is_committing()).then(|| {
         // After a reboot, or on another machine, its number says nothing.
@@ -207,7 +217,7 @@ pub(crate) fn take_over(journal: &mut Journal, host: &Host) -> Result<(), Engine
         }
         return finish_if_asked(journal, host);
     }
-    let left = sweep_session(state);
+    let left = sweep_session(state, is_dead);
     let taken_over = recovery::taken_over(state, journal.dir());
     journal.push(taken_over, now())?;
     if let Some((killed, names)) = left.filter(|(killed, _)| *killed > 0) {
@@ -216,12 +226,10 @@ pub(crate) fn take_over(journal: &mut Journal, host: &Host) -> Result<(), Engine
     Ok(())
 }
 
-/// Ends what the tools of a session that was killed left running. A session whose process is not known may live.
-fn sweep_session(state: &LoopState) -> Option<(u32, Vec<String>)> {
-    let session = state.session.as_ref().filter(|_| state.is_in_session())?;
+fn sweep_session(state: &LoopState, is_dead: impl Fn(&Session) -> bool) -> Option<(u32, Vec<String>)> {
+    let session = state.session.as_ref().filter(|session| state.is_in_session() && is_dead(session))?;
     let mark = hook::tool_mark(session.agent, session.id.as_deref()?)?;
-    let is_dead = is_session_alive(session) == Some(false);
-    is_dead.then(|| sweep::sweep_session(&mark, |path| hook::is_program_of(session.agent, path)))
+    Some(sweep::sweep_session(&mark, |path| hook::is_program_of(session.agent, path)))
 }
 
 fn finish_if_asked(journal: &mut Journal, host: &Host) -> Result<(), EngineError> {
@@ -262,12 +270,12 @@ fn finish_if_asked(journal: &mut Journal, host: &Host) -> Result<(), EngineError
 fn release(journal: &Journal, host: &Host) -> Result<Option<String>, EngineError> {
     let spec = &journal.state().spec;
     let by = match WorktreeLock::claim(&Project::find(&spec.project)?, &spec.worktree, false)? {
-        Claimed::Alone(_lock) | Claimed::Beside(_lock, _) => {
+        ClaimOutcome::Alone(_lock) | ClaimOutcome::Beside(_lock, _) => {
             let env = environment::of_git(spec, host.env.iter().cloned());
             let open = |folder: &Utf8Path| repository::open(folder, &env, spec);
             return Ok(repository::release(journal.state(), journal.dir(), open, |error| chain(error)));
         }
-        Claimed::Refused(by) => by,
+        ClaimOutcome::Refused(by) => by,
     };
     Ok(Some(match by.as_slice() {
         [] => "another loop works in it".to_owned(),

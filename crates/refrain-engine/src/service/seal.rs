@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind, Read};
 
 use camino::Utf8Path;
-use refrain_core::event::{Seal, Sealed};
+use refrain_core::event::{AttemptSeals, Seal};
 use refrain_core::view::seal::Sealing;
 use refrain_proc::output;
 use refrain_store::project::layout::AttemptDir;
@@ -35,8 +35,8 @@ pub(crate) fn of_log(path: &Utf8Path, written: &Sealing) -> Option<Seal> {
 }
 
 /// The seals of an attempt that is over: as far as its files can be read.
-pub(crate) fn attempt(dir: &AttemptDir, stdout: &Utf8Path) -> Sealed {
-    Sealed { prompt: of(&dir.prompt()).ok(), output: of(stdout).ok() }
+pub(crate) fn attempt(dir: &AttemptDir, stdout: &Utf8Path) -> AttemptSeals {
+    AttemptSeals { prompt: of(&dir.prompt()).ok(), output: of(stdout).ok() }
 }
 
 #[cfg(test)]

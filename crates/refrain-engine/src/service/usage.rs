@@ -4,19 +4,19 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use refrain_core::budget::CapUsage;
 use refrain_core::view::usage::{GroupBy, ReflectionUsage, Report, Series, Sum, Tally};
-use refrain_store::memory::{JudgesAsked, MemoryError};
+use refrain_store::memory::{JudgeCalls, MemoryError};
 
-use crate::config::{Chosen, ConfigError};
-use crate::service::catalog::Listed;
+use crate::config::{AgentChoice, ConfigError};
+use crate::service::catalog::ListEntry;
 use crate::{EngineError, Service, now};
 
 #[derive(Debug)]
-pub struct Used {
+pub struct UsageSummary {
     pub report: Report,
     /// The same, by all that tells it apart but the day, if that is asked for.
     pub series: Vec<(Series, Sum)>,
     /// The loops that could not be read, and are not in it.
-    pub unread: Vec<Listed>,
+    pub unread: Vec<ListEntry>,
     /// What else could not be read, which takes nothing from the sums.
     pub untold: Vec<UnreportedUsage>,
 }
@@ -43,7 +43,7 @@ impl Service {
         by: GroupBy,
         zone: &TimeZone,
         in_series: bool,
-    ) -> Result<Used, EngineError> {
+    ) -> Result<UsageSummary, EngineError> {
         let tally = || {
             let tally = Tally::new(by, zone.clone());
             if in_series { tally.in_series() } else { tally }
@@ -59,20 +59,20 @@ impl Service {
         });
         let looking_back = self.judges_asked(project.as_deref(), since).unwrap_or_else(|error| {
             untold.push(error.into());
-            JudgesAsked::default()
+            JudgeCalls::default()
         });
         let series = tally.series();
         let report = Report { caps, looking_back: said(looking_back), ..tally.report(since, name, project) };
-        Ok(Used { report, series, unread, untold })
+        Ok(UsageSummary { report, series, unread, untold })
     }
 
     fn caps_now(&self) -> Result<Vec<CapUsage>, UnreportedUsage> {
-        let settings = self.settings(Chosen::default(), false)?;
+        let settings = self.settings(AgentChoice::default(), false)?;
         Ok(self.shared_caps(settings.project_caps)?)
     }
 }
 
-fn said(JudgesAsked { count, cost, untold }: JudgesAsked) -> Option<ReflectionUsage> {
+fn said(JudgeCalls { count, cost, untold }: JudgeCalls) -> Option<ReflectionUsage> {
     let cost = (untold < count).then(|| cost.into());
     let at_least = untold > 0 && cost.is_some();
     (count > 0).then_some(ReflectionUsage { asked: count, cost_usd: cost, without_cost: untold, at_least })

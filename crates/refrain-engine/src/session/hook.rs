@@ -115,7 +115,7 @@ impl Service {
             // One that cannot be read hides no other.
             let Ok(state) = self.state(&id) else { continue };
             match LoopOwner::of(&state, session, here.process) {
-                LoopOwner::Nobodys => sessions::forget(self.project(), &id),
+                LoopOwner::NoSession => sessions::forget(self.project(), &id),
                 LoopOwner::Other => {}
                 LoopOwner::Own => found.push(state),
                 LoopOwner::Unbound if self.bind(&id, &here).unwrap_or_default() => found.push(state),

@@ -4,7 +4,7 @@ use camino::Utf8Path;
 use refrain_core::agent::AgentReport;
 use refrain_core::event::{AttemptFinished, Event, Exit};
 use refrain_core::promise::Scanner;
-use refrain_core::prompt::{self, Quoted, context};
+use refrain_core::prompt::{self, QuotedLogs, context};
 use refrain_core::work::WorkDigest;
 use refrain_core::{AttemptId, ChildId, Live, LoopState, Spec, Step, next_step};
 use refrain_files::Folder;
@@ -133,8 +133,8 @@ pub(super) fn go_on(
 /// that it reads.
 fn tell(state: &LoopState, loop_dir: &LoopDir, id: AttemptId) -> Result<Turn, EngineError> {
     let quoted = quotes::read(&state.spec, loop_dir, &prompt::quotes(state));
-    let prompt = prompt::assemble(state, Quoted(&quoted));
-    let context = context::context(state, Quoted(&quoted));
+    let prompt = prompt::assemble(state, QuotedLogs(&quoted));
+    let context = context::context(state, QuotedLogs(&quoted));
     WorktreeFiles::default().prepare(&state.spec, id.iteration, context.as_deref(), state.blocked > 0)?;
     let dir = loop_dir.attempt(id);
     let failed = |error| EngineError::Process("the attempt's folder cannot be written", error);

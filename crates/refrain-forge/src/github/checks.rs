@@ -5,7 +5,7 @@ use refrain_core::git::Oid;
 use refrain_core::text::{clip, printable};
 use serde::Deserialize;
 
-use crate::checks::{Check, CheckState, Checks, Configured};
+use crate::checks::{Check, CheckState, Checks, ChecksSetup};
 use crate::error::Trouble;
 use crate::github::{GitHub, path};
 
@@ -151,24 +151,26 @@ impl GitHub {
         &self,
         list: &[Check],
         commit: &impl Fn(&str) -> String,
-    ) -> Result<(Configured, bool), Trouble> {
+    ) -> Result<(ChecksSetup, bool), Trouble> {
         let suites: Option<Suites> = self.api.look(&commit("check-suites?per_page=100"))?;
         let suites = suites.map(|suites| suites.check_suites).unwrap_or_default();
         let is_own = |suite: &&Suite| suite.app.as_ref().and_then(|app| app.slug.as_deref()) == Some(ACTIONS);
         let unfinished =
             suites.iter().filter(is_own).any(|suite| suite.status.as_deref() != Some("completed"));
         if !list.is_empty() || unfinished {
-            return Ok((Configured::Yes("some were reported".to_owned()), unfinished));
+            return Ok((ChecksSetup::Yes("some were reported".to_owned()), unfinished));
         }
         let workflows: Option<Workflows> = self.api.look(&self.at("actions/workflows?per_page=100"))?;
         Ok(match workflows {
-            None => (Configured::Unknown("this login may not see the project's workflows".to_owned()), false),
+            None => {
+                (ChecksSetup::Unknown("this login may not see the project's workflows".to_owned()), false)
+            }
             Some(found) => match found.workflows.iter().find(|workflow| workflow.state == "active") {
                 Some(workflow) => {
                     let name = printable(&workflow.name).into_owned();
-                    (Configured::Yes(format!("the project has the workflow {name:?}")), false)
+                    (ChecksSetup::Yes(format!("the project has the workflow {name:?}")), false)
                 }
-                None => (Configured::No, false),
+                None => (ChecksSetup::No, false),
             },
         })
     }

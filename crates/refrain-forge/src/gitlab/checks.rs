@@ -8,7 +8,7 @@ use refrain_core::text::{clip, printable};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::checks::{Check, CheckState, Checks, Configured};
+use crate::checks::{Check, CheckState, Checks, ChecksSetup};
 use crate::error::Trouble;
 use crate::gitlab::GitLab;
 use crate::place::encoded;
@@ -76,32 +76,32 @@ impl GitLab {
             |it: &Pipeline| matches!(of_job(&it.status, false), CheckState::Queued | CheckState::Running);
         let unfinished = pipelines.iter().any(has_begun);
         let configured = match list.is_empty() && !unfinished {
-            false => Configured::Yes("some were reported".to_owned()),
+            false => ChecksSetup::Yes("some were reported".to_owned()),
             true => self.is_configured(head)?,
         };
         Ok(Checks { head: head.clone(), list, required: Vec::new(), unfinished, configured })
     }
 
-    fn is_configured(&self, head: &Oid) -> Result<Configured, Trouble> {
+    fn is_configured(&self, head: &Oid) -> Result<ChecksSetup, Trouble> {
         let project: Option<Project> = self.api.look(self.at("").trim_end_matches('/'))?;
         let Some(project) = project else {
-            return Ok(Configured::Unknown("this login may not see how the project is set up".to_owned()));
+            return Ok(ChecksSetup::Unknown("this login may not see how the project is set up".to_owned()));
         };
         if project.builds_access_level.as_deref() == Some("disabled") {
-            return Ok(Configured::No);
+            return Ok(ChecksSetup::No);
         }
         let file = project.ci_config_path.filter(|path| !path.is_empty());
         let file = file.unwrap_or_else(|| ".gitlab-ci.yml".to_owned());
         if file.contains('@') || file.contains("://") {
-            return Ok(Configured::Yes(format!("the project is configured by {}", printable(&file))));
+            return Ok(ChecksSetup::Yes(format!("the project is configured by {}", printable(&file))));
         }
         let endpoint = self.at(&format!("repository/files/{}?ref={head}", encoded(&file)));
         Ok(match self.api.look::<Value>(&endpoint)? {
-            Some(_) => Configured::Yes(format!("the commit has {}", printable(&file))),
+            Some(_) => ChecksSetup::Yes(format!("the commit has {}", printable(&file))),
             None if project.auto_devops_enabled == Some(true) => {
-                Configured::Yes("the project has Auto DevOps".to_owned())
+                ChecksSetup::Yes("the project has Auto DevOps".to_owned())
             }
-            None => Configured::No,
+            None => ChecksSetup::No,
         })
     }
 }

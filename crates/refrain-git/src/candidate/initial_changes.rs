@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-use refrain_core::git::{Base, LeftOut, LeftOutReason, RepoPath};
+use refrain_core::git::{Base, LeftOutReason, OmittedPath, RepoPath};
 
 use crate::candidate::status::Status;
 use crate::repository::Repository;
@@ -34,15 +34,18 @@ impl Before {
     }
 
     /// The user's changes that the agent reverted or removed: git does not show them any more.
-    pub(crate) fn lost(&self, repository: &Repository, status: &Status) -> Vec<LeftOut> {
+    pub(crate) fn lost(&self, repository: &Repository, status: &Status) -> Vec<OmittedPath> {
         let shown: BTreeSet<_> =
             status.entries.iter().map(|entry| entry.path.strip_suffix(b"/").unwrap_or(&entry.path)).collect();
         let is_lost = |(path, stamp): &(&Vec<u8>, &Option<u64>)| {
             !shown.contains(path.as_slice()) && repository.stamp(path) != **stamp
         };
         let lost = self.0.iter().filter(is_lost);
-        lost.map(|(path, _)| LeftOut { path: RepoPath::from_bytes(path), why: LeftOutReason::DirtyBefore })
-            .collect()
+        lost.map(|(path, _)| OmittedPath {
+            path: RepoPath::from_bytes(path),
+            why: LeftOutReason::DirtyBefore,
+        })
+        .collect()
     }
 
     /// Whether the path is in place of a folder of the user's, or the other way round: one cannot be committed

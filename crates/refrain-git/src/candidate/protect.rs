@@ -12,7 +12,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use camino::Utf8Path;
 use refrain_core::git::{Oid, RepoPath};
-use refrain_core::protect::{Change, Kind, Part, PartViolation, Protected, Violation};
+use refrain_core::protect::{Change, Kind, Part, PartViolation, ProtectedPaths, Violation};
 
 use crate::Cancel;
 use crate::candidate::walk::{ProtectedFile, RULES, Walk, ignored, rules_elsewhere};
@@ -30,7 +30,7 @@ const MOST_SHOWN: usize = 100;
 /// The protected files, and the folder to check.
 #[derive(Clone, Copy, Debug)]
 pub struct ProtectRequest<'a> {
-    pub paths: &'a Protected,
+    pub paths: &'a ProtectedPaths,
     pub parts: &'a [Part],
     /// The path of a private index, beside that of a commit.
     pub index: &'a Utf8Path,

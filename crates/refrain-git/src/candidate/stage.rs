@@ -2,7 +2,7 @@
 //! exactly the committed paths.
 
 use camino::Utf8Path;
-use refrain_core::git::{LeftOut, Oid, RepoPath};
+use refrain_core::git::{Oid, OmittedPath, RepoPath};
 
 use crate::candidate::initial_changes::Before;
 use crate::candidate::{Candidate, ChosenFile, Rules, next_object, screen, why};
@@ -74,7 +74,7 @@ fn look_again(
             Some(head) => as_in_head.extend(info(&head.mode, &head.object, &kept.path)),
             None => update(git, &["--force-remove"], std::iter::once(kept.path.as_slice()))?,
         }
-        candidate.left_out.push(LeftOut { path: RepoPath::from_bytes(&kept.path), why: why(found) });
+        candidate.left_out.push(OmittedPath { path: RepoPath::from_bytes(&kept.path), why: why(found) });
     }
     index_info(git, &as_in_head)
 }

@@ -1,7 +1,7 @@
 //! The tree of a candidate: the head's tree with the loop's own changes. Only objects are written.
 
 use camino::Utf8Path;
-use refrain_core::git::{Base, LeftOut, Oid};
+use refrain_core::git::{Base, Oid, OmittedPath};
 use refrain_core::glob::PathGlob;
 
 use crate::Cancel;
@@ -34,7 +34,7 @@ impl Repository {
         self.tree_and_rest(request).map(|(tree, left_out)| (tree, !left_out.is_empty()))
     }
 
-    pub fn tree_and_rest(&self, request: TreeRequest<'_>) -> Result<(Oid, Vec<LeftOut>), GitError> {
+    pub fn tree_and_rest(&self, request: TreeRequest<'_>) -> Result<(Oid, Vec<OmittedPath>), GitError> {
         let TreeRequest { base, index, largest_file, allow_secrets, cancel } = request;
         let git = self.git().until(cancel);
         let before = Before::of(base);

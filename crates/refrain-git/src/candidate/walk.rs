@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use camino::Utf8Path;
 use refrain_core::git::RepoPath;
-use refrain_core::protect::{Kind, Part, Protected};
+use refrain_core::protect::{Kind, Part, ProtectedPaths};
 
 use crate::error::GitError;
 use crate::plumbing::disk;
@@ -45,7 +45,7 @@ impl ProtectedFile {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Walk<'a> {
-    pub(crate) paths: &'a Protected,
+    pub(crate) paths: &'a ProtectedPaths,
     pub(crate) parts: &'a [Part],
     /// Ignored folders, without a trailing slash.
     pub(crate) ignored: &'a BTreeSet<Vec<u8>>,

@@ -6,7 +6,7 @@ use std::fs::{self, File, Metadata};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 
-use refrain_core::git::{LeftOut, LeftOutReason};
+use refrain_core::git::{LeftOutReason, OmittedPath};
 use refrain_core::protect::is_compiled_python;
 use rustix::fs::{Mode, OFlags};
 
@@ -44,7 +44,7 @@ pub(crate) fn choose(
                 chosen.kept.push(kept);
             }
             FileDecision::Out(LeftOutReason::TooLarge { bytes }) => large.push((entry, bytes)),
-            FileDecision::Out(why) => chosen.left_out.push(LeftOut { path: entry.repo_path(), why }),
+            FileDecision::Out(why) => chosen.left_out.push(OmittedPath { path: entry.repo_path(), why }),
         }
     }
     sort_large(repository, git, large, &mut chosen)?;
@@ -154,7 +154,7 @@ fn sort_large(
             chosen.kept.push(ChosenFile { path: entry.path.clone(), stamp, in_head });
         } else {
             let why = LeftOutReason::TooLarge { bytes };
-            chosen.left_out.push(LeftOut { path: entry.repo_path(), why });
+            chosen.left_out.push(OmittedPath { path: entry.repo_path(), why });
         }
     }
     Ok(())

@@ -17,7 +17,7 @@ const FORMAT: &str = "--format=%T%n%(trailers:key=Refrain-Loop,valueonly,separat
                       %(trailers:key=Refrain-Iteration,valueonly,separator=%x2C)";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recorded {
+pub struct RecordedTree {
     pub tree: Oid,
     /// The loop in its trailer; empty without one.
     pub of_loop: String,
@@ -57,7 +57,7 @@ impl Repository {
     }
 
     /// The commit with that name; none if it is not in the repository.
-    pub fn recorded(&self, commit: &Oid) -> Result<Option<Recorded>, GitError> {
+    pub fn recorded(&self, commit: &Oid) -> Result<Option<RecordedTree>, GitError> {
         let show = ["rev-list", "--no-commit-header", "--max-count=1", FORMAT, commit.as_str(), "--"];
         let done = self.git().run(AS_IT_IS.into_iter().chain(show), &[])?;
         if !done.status.success() {
@@ -68,7 +68,7 @@ impl Repository {
         let tree = lines.next().and_then(|tree| tree.parse().ok());
         let Some(tree) = tree else { return Err(GitError::Answer { command: "rev-list", answer }) };
         let mut next = || lines.next().unwrap_or_default();
-        Ok(Some(Recorded { tree, of_loop: next(), of_iteration: next() }))
+        Ok(Some(RecordedTree { tree, of_loop: next(), of_iteration: next() }))
     }
 
     /// Which of these commits no branch, no tag and no head reaches, those included that do not exist.

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use refrain_core::git::{Exposed, Oid, RepoPath};
+use refrain_core::git::{ExposedSecret, Oid, RepoPath};
 
 use crate::candidate::status::Blob;
 use crate::candidate::{Rules, next_object, screen, what};
@@ -23,9 +23,9 @@ struct ChangedFile {
 }
 
 impl ChangedFile {
-    fn exposed(&self, what: String, line: Option<u32>, rules: Rules<'_>) -> Exposed {
+    fn exposed(&self, what: String, line: Option<u32>, rules: Rules<'_>) -> ExposedSecret {
         let path = RepoPath::from_bytes(&self.path);
-        Exposed { commit: self.commit.clone(), path, what, line, allowed: rules.allow(&self.path) }
+        ExposedSecret { commit: self.commit.clone(), path, what, line, allowed: rules.allow(&self.path) }
     }
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn screen_commits(
     git: Git<'_>,
     commits: &[Oid],
     rules: Rules<'_>,
-) -> Result<Vec<Exposed>, GitError> {
+) -> Result<Vec<ExposedSecret>, GitError> {
     let mut brought = brought(git, commits)?;
     // The same content at the same path in two commits is one finding.
     let mut seen = HashSet::new();
@@ -45,7 +45,7 @@ pub(crate) fn screen_commits(
     }
     let sizes = sizes(git, &brought)?;
     let small = |it: &ChangedFile| sizes.get(&it.new).copied().filter(|size| *size <= rules.largest);
-    let mut exposed: Vec<Exposed> = Vec::new();
+    let mut exposed: Vec<ExposedSecret> = Vec::new();
     let (mut chunk, mut bytes) = (Vec::new(), 0);
     for it in brought {
         let Some(size) = small(&it) else {
@@ -109,7 +109,7 @@ fn screen_chunk(
     git: Git<'_>,
     chunk: &[ChangedFile],
     rules: Rules<'_>,
-    exposed: &mut Vec<Exposed>,
+    exposed: &mut Vec<ExposedSecret>,
 ) -> Result<(), GitError> {
     if chunk.is_empty() {
         return Ok(());

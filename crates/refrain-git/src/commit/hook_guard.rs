@@ -5,7 +5,7 @@
 //! not been touched by then and the files never are, so everything is as before, except for effects of hooks after
 //! the commit. If the branch has moved on, another process builds on the commit: then it is only reported.
 
-use refrain_core::git::{LeftOut, Oid, RepoPath, Skipped};
+use refrain_core::git::{Oid, OmittedPath, RepoPath, SkipReason};
 
 use crate::candidate::initial_changes::Before;
 use crate::candidate::stage::{Change, changed};
@@ -22,13 +22,13 @@ impl Job<'_> {
         made: CommitAndTree,
         parent: Option<&Oid>,
         before: &Before,
-        left_out: &[LeftOut],
+        left_out: &[OmittedPath],
     ) -> Result<(Outcome, Vec<RepoPath>), GitError> {
         let paths = taken(self.git, parent, &made, before, left_out)?;
         if paths.is_empty() || !self.undo(&made, parent)? {
             return Ok((Ok(made), paths));
         }
-        Ok((Err(Skipped::HookTook { paths }), Vec::new()))
+        Ok((Err(SkipReason::HookTook { paths }), Vec::new()))
     }
 
     /// Moves the branch back, if the commit is the head and directly follows the parent.
@@ -55,12 +55,12 @@ fn taken(
     parent: Option<&Oid>,
     made: &CommitAndTree,
     before: &Before,
-    left_out: &[LeftOut],
+    left_out: &[OmittedPath],
 ) -> Result<Vec<RepoPath>, GitError> {
     if before.is_empty() && left_out.is_empty() {
         return Ok(Vec::new());
     }
-    let bare = |left: &LeftOut| {
+    let bare = |left: &OmittedPath| {
         let path = left.path.to_bytes();
         path.strip_suffix(b"/").map_or_else(|| path.clone(), <[u8]>::to_vec)
     };

@@ -9,7 +9,7 @@ use crate::Cancel;
 use crate::commit::message::{IDENTITY_ERRORS, with_trailers};
 use crate::error::GitError;
 use crate::landing::heads::Heads;
-use crate::landing::merge::Merged;
+use crate::landing::merge::MergeResult;
 use crate::plumbing::commit_config::configured;
 use crate::plumbing::git::{Git, oid, said};
 use crate::plumbing::object::Object;
@@ -214,8 +214,8 @@ impl Repository {
             return Err(GitError::NoCommit(format!("{commit}^")));
         };
         let tree = match self.merge_trees(git, parent, (onto, commit))? {
-            Merged::Clean { tree } => tree,
-            Merged::Conflict { conflicts, .. } => return Ok(Err(conflicts)),
+            MergeResult::Clean { tree } => tree,
+            MergeResult::Conflict { conflicts, .. } => return Ok(Err(conflicts)),
         };
         if self.signs(git)? {
             let encoding = parts.header(b"encoding ").map(String::from_utf8_lossy);

@@ -35,7 +35,7 @@ pub struct MergeRequest<'a> {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Merged {
+pub enum MergeResult {
     /// The merge has no conflict.
     Clean { tree: Oid },
     Conflict {
@@ -47,7 +47,7 @@ pub enum Merged {
 
 impl Repository {
     /// Merges the changes of a work since its base onto a tip. It may be repeated with the same result.
-    pub fn merge(&self, request: MergeRequest<'_>) -> Result<Merged, GitError> {
+    pub fn merge(&self, request: MergeRequest<'_>) -> Result<MergeResult, GitError> {
         let git = self.git().until(request.cancel);
         let without = self.without(git, request)?;
         let work = without.as_ref().unwrap_or(request.work);
@@ -60,7 +60,7 @@ impl Repository {
         git: Git<'_>,
         base: &Oid,
         (tip, work): (&Oid, &Oid),
-    ) -> Result<Merged, GitError> {
+    ) -> Result<MergeResult, GitError> {
         let attributes = AttributesFolder::of(git, tip)?;
         let (tip, work) = (self.on_base(git, base, tip)?, self.on_base(git, base, work)?);
         let words = ["merge-tree", "--write-tree", "-z", "--messages", tip.as_str(), work.as_str()];
@@ -75,8 +75,8 @@ impl Repository {
             _ => return Err(GitError::Failed { command: "git merge-tree".to_owned(), said: said(&done) }),
         };
         match done.status.success() {
-            true => Ok(Merged::Clean { tree }),
-            false => Ok(Merged::Conflict { tree, conflicts }),
+            true => Ok(MergeResult::Clean { tree }),
+            false => Ok(MergeResult::Conflict { tree, conflicts }),
         }
     }
 

@@ -60,7 +60,7 @@ impl Repository {
         }
         match self.branch_head(branch)? {
             None => Ok(None),
-            Some(now) if now != *head => Ok(Some("somebody committed to it since it was merged".to_owned())),
+            Some(now) if now != *head => Ok(Some("it has new commits since it was merged".to_owned())),
             Some(_) => {
                 let refname = format!("refs/heads/{branch}");
                 let done = self.git().run(["update-ref", "-d", &refname, head.as_str()], &[])?;

@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use refrain_core::event::Pushed;
+use refrain_core::event::PushReport;
 use refrain_core::git::Oid;
 use refrain_core::glob::PathGlob;
 use refrain_proc::tool::{ToolError, ToolOutput};
@@ -43,7 +43,7 @@ impl Repository {
     /// Pushes a branch to the pinned remote, which is that of the checked-out branch; none without a remote. The time
     /// limit is a minute. If the agent committed a suspected secret, nothing is pushed: it is still only local, and
     /// the user can handle it.
-    pub fn push_branch(&self, request: PushRequest<'_>) -> Result<Option<Pushed>, GitError> {
+    pub fn push_branch(&self, request: PushRequest<'_>) -> Result<Option<PushReport>, GitError> {
         let checked_out = self.current_branch()?.unwrap_or_default();
         let Some(upstream) = self.upstream(&checked_out)? else { return Ok(None) };
         let error = match self.try_push(&upstream, request) {
@@ -54,7 +54,7 @@ impl Repository {
             }
             Err(other) => Some(other.to_string()),
         };
-        Ok(Some(Pushed { remote: upstream.remote, error }))
+        Ok(Some(PushReport { remote: upstream.remote, error }))
     }
 
     /// Why it is not pushed; none if it is.

@@ -10,7 +10,7 @@ use crate::Cancel;
 use crate::error::GitError;
 use crate::landing::handover::{HandOverRequest, HandedOver, Note};
 use crate::landing::linear_history::{New, since};
-use crate::landing::merge::Merged;
+use crate::landing::merge::MergeResult;
 use crate::plumbing::git::{Git, oid, said};
 use crate::repository::Repository;
 
@@ -38,7 +38,7 @@ pub struct RebaseRequest<'a> {
 
 /// The result. Except for `Done`, nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Rebased {
+pub enum RebaseOutcome {
     /// The branch is on top of theirs.
     Done { head: Oid },
     Conflict {
@@ -59,27 +59,27 @@ impl Repository {
     /// the branch and the files there. A commit whose change is already there is omitted. If one is a merge, whose
     /// other side a linear history would lose, `theirs` is merged instead. It may be repeated, also after another
     /// call was interrupted: that one is finished first, and recognized.
-    pub fn rebase_onto(&self, request: RebaseRequest<'_>) -> Result<Rebased, GitError> {
+    pub fn rebase_onto(&self, request: RebaseRequest<'_>) -> Result<RebaseOutcome, GitError> {
         let RebaseRequest { branch, head, theirs, cancel, .. } = request;
         let git = self.git().until(cancel);
         let checked_out = self.current_branch()?;
         if checked_out.as_deref() != branch {
-            return Ok(Rebased::Hindered(HandedOver::OtherBranch { now: checked_out }));
+            return Ok(RebaseOutcome::Hindered(HandedOver::OtherBranch { now: checked_out }));
         }
         let head_now = || self.reference("HEAD")?.ok_or_else(|| GitError::Unborn(self.root().to_owned()));
         let mut now = head_now()?;
         if let Some((from, to)) = Note::begun(self).filter(|(from, to)| [from, to].contains(&&now)) {
             match self.move_to(request, &from, &to)? {
                 HandedOver::Done => now = head_now()?,
-                other => return Ok(Rebased::Hindered(other)),
+                other => return Ok(RebaseOutcome::Hindered(other)),
             }
         }
-        let Some(base) = common(git, &now, theirs)? else { return Ok(Rebased::Unrelated) };
+        let Some(base) = common(git, &now, theirs)? else { return Ok(RebaseOutcome::Unrelated) };
         if now != *head && !self.is_of(git, head, (&base, &now))? {
-            return Ok(Rebased::Hindered(HandedOver::Diverged { head: now }));
+            return Ok(RebaseOutcome::Hindered(HandedOver::Diverged { head: now }));
         }
         if base == *theirs {
-            return Ok(Rebased::Done { head: now });
+            return Ok(RebaseOutcome::Done { head: now });
         }
         let made = match has_merges(git, &base, &now)? {
             true => self.join(git, (&base, &now), theirs)?,
@@ -90,12 +90,12 @@ impl Repository {
             Err((at, conflicts)) => {
                 let paths: Vec<_> = conflicts.iter().map(|conflict| conflict.path.clone()).collect();
                 let (ours, theirs) = self.both_sides(&base, (&now, theirs), &paths, TOLD)?;
-                return Ok(Rebased::Conflict { at, conflicts, ours, theirs });
+                return Ok(RebaseOutcome::Conflict { at, conflicts, ours, theirs });
             }
         };
         Ok(match self.move_to(request, &now, &to)? {
-            HandedOver::Done => Rebased::Done { head: to },
-            other => Rebased::Hindered(other),
+            HandedOver::Done => RebaseOutcome::Done { head: to },
+            other => RebaseOutcome::Hindered(other),
         })
     }
 
@@ -136,8 +136,8 @@ impl Repository {
     /// Merges both sides in one commit.
     fn join(&self, git: Git<'_>, (base, head): (&Oid, &Oid), theirs: &Oid) -> Result<Line, GitError> {
         let tree = match self.merge_trees(git, base, (head, theirs))? {
-            Merged::Clean { tree } => tree,
-            Merged::Conflict { conflicts, .. } => return Ok(Err((head.clone(), conflicts))),
+            MergeResult::Clean { tree } => tree,
+            MergeResult::Conflict { conflicts, .. } => return Ok(Err((head.clone(), conflicts))),
         };
         let (parents, message) = ([head, theirs], "Merge what others pushed to this branch\n");
         Ok(Ok(vec![self.make_commit(git, &New { tree: &tree, parents: &parents, message, trailers: &[] })?]))

@@ -220,7 +220,7 @@ impl Repository {
             Folder::Nothing => Ok(Vec::new()),
             Folder::Strange(reason) => Ok(vec![reason]),
             Folder::Broken => {
-                Ok(vec!["what git knew of it is gone, so nobody can tell what is new in it".to_owned()])
+                Ok(vec!["git's record of it is gone, so what is new in it is not known".to_owned()])
             }
             Folder::Whole => {
                 let there = self.there(at)?;

@@ -1,6 +1,6 @@
 //! Content that would be lost if another task took a worktree of the pool, and saving it on a branch of its own.
 
-use refrain_core::git::{Base, LeftOut, Oid, Operation};
+use refrain_core::git::{Base, Oid, OmittedPath, Operation};
 
 use crate::Cancel;
 use crate::candidate::status::{HIDDEN, Status, has_conflicts, hidden};
@@ -104,7 +104,10 @@ impl Repository {
         let tree = TreeRequest { base: &base, index: &index, largest_file, allow_secrets, cancel };
         let (tree, left_out) = self.tree_and_rest(tree)?;
         if !left_out.is_empty() {
-            return Ok(Err(left_out.iter().map(|LeftOut { path, why }| format!("{path}: {why}")).collect()));
+            return Ok(Err(left_out
+                .iter()
+                .map(|OmittedPath { path, why }| format!("{path}: {why}"))
+                .collect()));
         }
         let (branch, of) = look.names();
         let job = Job {

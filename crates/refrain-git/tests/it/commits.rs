@@ -1,6 +1,6 @@
 //! Which changes are committed and which are not, in an ordinary repository.
 
-use refrain_core::git::Skipped;
+use refrain_core::git::SkipReason;
 use rstest::rstest;
 
 use crate::place::{TestRepository, left_out, made, skipped};
@@ -38,7 +38,7 @@ fn what_the_loop_changed_is_committed_and_what_the_person_had_is_not() {
     assert!(place.git(&["reflog", "-1"]).contains("commit: loop: iteration 1"));
 
     let again = place.commit_since(&base, Some(&commit), 2).unwrap();
-    assert_eq!(skipped(&again), Skipped::Nothing);
+    assert_eq!(skipped(&again), SkipReason::Nothing);
 }
 
 #[test]

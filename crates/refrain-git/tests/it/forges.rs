@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use refrain_core::git::Oid;
 use refrain_forge::{
-    CheckState, Configured, Forge, MergeBlocker, Mergeable, Merged, Opening, PullRequest, RetryTime, State,
-    Trouble, Verdict,
+    CheckState, ChecksSetup, Forge, MergeBlocker, MergeOutcome, Mergeable, PullRequest, PullRequestContent,
+    RetryTime, State, Trouble, Verdict,
 };
 use refrain_git::{Cancel, PublishRequest, Push, Refusal};
 use rstest::rstest;
@@ -78,10 +78,10 @@ impl AtForge {
 
     fn open(&self) -> Result<PullRequest, Trouble> {
         let (title, body) = ("Do it", "What was claimed, \"quoted\"\nand proved ✓");
-        self.forge().open(Opening { branch: BRANCH, base: "main", title, body, draft: true })
+        self.forge().open(PullRequestContent { branch: BRANCH, base: "main", title, body, draft: true })
     }
 
-    fn merge(&self) -> Result<Merged, Trouble> {
+    fn merge(&self) -> Result<MergeOutcome, Trouble> {
         self.forge().merge(1, &self.head, true, true)
     }
 
@@ -128,11 +128,11 @@ fn a_pull_request_goes_its_whole_way(#[values(Kind::GitHub, Kind::GitLab, Kind::
     forge.ready(1).unwrap();
     assert_eq!(it.there.said(1), ("Do it well".to_owned(), "All of it".to_owned()));
     assert_eq!(forge.mergeable(1).unwrap(), Mergeable::Yes);
-    let Merged::Done { commit, branch_deleted } = it.merge().unwrap() else { panic!("it goes") };
+    let MergeOutcome::Done { commit, branch_deleted } = it.merge().unwrap() else { panic!("it goes") };
     assert_eq!((commit.map(String::from), branch_deleted), (it.there.head("main"), true));
     assert_eq!(it.there.head(BRANCH), None);
     let again = it.merge().unwrap();
-    assert!(matches!(again, Merged::Done { commit: Some(_), branch_deleted: true }), "{again:?}");
+    assert!(matches!(again, MergeOutcome::Done { commit: Some(_), branch_deleted: true }), "{again:?}");
     assert_eq!((it.there.done("merge"), it.there.done("delete-branch")), (1, 1));
     assert_eq!(forge.find(BRANCH).unwrap().unwrap().state, State::Merged);
 }
@@ -158,10 +158,10 @@ fn what_the_server_dies_over_is_done_once(
     match fault {
         Fault::Before => assert!(first.unwrap_err().is_uncertain()),
         Fault::During | Fault::After => {
-            assert!(matches!(first.unwrap(), Merged::Done { .. }), "it was looked up")
+            assert!(matches!(first.unwrap(), MergeOutcome::Done { .. }), "it was looked up")
         }
     }
-    assert!(matches!(it.merge().unwrap(), Merged::Done { branch_deleted: true, .. }));
+    assert!(matches!(it.merge().unwrap(), MergeOutcome::Done { branch_deleted: true, .. }));
     assert_eq!(it.there.done("merge"), 1);
 }
 
@@ -173,7 +173,7 @@ fn only_the_exact_head_is_merged(#[values(Kind::GitHub, Kind::GitLab, Kind::Toke
     it.there.at_question("merge", 1, |world| drop(world.commit(BRANCH, "theirs", "theirs\n")));
     let merged = it.merge().unwrap();
     let head = it.there.head(BRANCH).unwrap().parse().unwrap();
-    assert_eq!(merged, Merged::HeadMoved { head });
+    assert_eq!(merged, MergeOutcome::HeadMoved { head });
     assert_eq!((it.there.done("merge"), it.merge().unwrap()), (0, merged));
 }
 
@@ -181,7 +181,7 @@ fn only_the_exact_head_is_merged(#[values(Kind::GitHub, Kind::GitLab, Kind::Toke
 fn what_stands_in_the_way_is_told(#[values(Kind::GitHub, Kind::GitLab, Kind::Token)] kind: Kind) {
     let it = AtForge::opened(kind);
     let why = || match it.merge().unwrap() {
-        Merged::NotMergeable { why, said } => {
+        MergeOutcome::NotMergeable { why, said } => {
             assert!(!said.is_empty());
             why
         }
@@ -209,12 +209,12 @@ fn a_refusal_without_a_reason_may_pass(#[values(Kind::GitHub, Kind::GitLab, Kind
     it.forge().ready(1).unwrap();
     let moved = "Base branch was modified. Review and try the merge again.";
     it.there.change(|world| world.refuses_merge = Some(moved));
-    assert_eq!(it.merge().unwrap(), Merged::NotYet { said: moved.to_owned() });
+    assert_eq!(it.merge().unwrap(), MergeOutcome::NotYet { said: moved.to_owned() });
     let squash = "Squash merges are not allowed on this repository.";
     it.there.change(|world| world.refuses_merge = Some(squash));
     let why = vec![MergeBlocker::Rule(squash.to_owned())];
-    assert_eq!(it.merge().unwrap(), Merged::NotMergeable { why, said: squash.to_owned() });
-    assert!(matches!(it.merge().unwrap(), Merged::Done { .. }));
+    assert_eq!(it.merge().unwrap(), MergeOutcome::NotMergeable { why, said: squash.to_owned() });
+    assert!(matches!(it.merge().unwrap(), MergeOutcome::Done { .. }));
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn no_checks_yet_is_told_from_no_checks(#[values(Kind::GitHub, Kind::GitLab, Kin
     });
     let head = it.there.head(BRANCH).unwrap().parse().unwrap();
     let checks = it.forge().checks(&head, "main").unwrap();
-    assert!(matches!(&checks.configured, Configured::Yes(_)), "{checks:?}");
+    assert!(matches!(&checks.configured, ChecksSetup::Yes(_)), "{checks:?}");
     assert!(matches!(checks.verdict(), Verdict::NotStarted { certain: true, .. }));
 }
 

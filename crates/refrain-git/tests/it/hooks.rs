@@ -3,7 +3,7 @@
 use camino::Utf8Path;
 use std::time::{Duration, Instant};
 
-use refrain_core::git::Skipped;
+use refrain_core::git::SkipReason;
 use refrain_git::{Cancel, GitError};
 use rstest::rstest;
 
@@ -20,7 +20,7 @@ fn a_hook_that_says_no_is_quoted(#[case] name: &str) {
     let base = place.survey();
     place.write("src/a.rs", "changed\n");
     let before = (place.snapshot(&["notes.txt"]), place.status());
-    let Skipped::Hook { said } = skipped(&place.commit(&base, 1)) else { panic!("another reason") };
+    let SkipReason::Hook { said } = skipped(&place.commit(&base, 1)) else { panic!("another reason") };
     assert!(said.contains("no way") && !said.contains('\u{1b}'), "{said:?}");
     assert_eq!((place.snapshot(&["notes.txt"]), place.status()), before);
     assert!(!place.git_path("index.lock").exists());
@@ -32,7 +32,7 @@ fn of_what_a_hook_says_the_end_is_kept() {
     place.hook("pre-commit", "yes no | head -c 100000 >&2; echo end >&2; exit 1");
     let base = place.survey();
     place.write("src/a.rs", "changed\n");
-    let Skipped::Hook { said } = skipped(&place.commit(&base, 1)) else { panic!("another reason") };
+    let SkipReason::Hook { said } = skipped(&place.commit(&base, 1)) else { panic!("another reason") };
     assert!(said.ends_with("end") && said.len() <= 2048, "{}", said.len());
 }
 
@@ -65,7 +65,7 @@ fn a_hook_that_takes_everything_back_leaves_nothing_to_commit() {
     let base = place.survey();
     place.hook("pre-commit", "git read-tree HEAD; exit 1");
     place.write("src/a.rs", "changed\n");
-    assert_eq!(skipped(&place.commit(&base, 1)), Skipped::Nothing);
+    assert_eq!(skipped(&place.commit(&base, 1)), SkipReason::Nothing);
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn hooks_of_another_folder_run_too_as_soon_as_they_are_set_up() {
     place.make_executable("hooks/pre-commit");
     place.git(&["config", "core.hooksPath", "hooks"]);
     let second = place.commit_with(&repository, &base, first.head.as_ref(), 2).unwrap();
-    assert!(matches!(skipped(&second), Skipped::Hook { .. }));
+    assert!(matches!(skipped(&second), SkipReason::Hook { .. }));
 }
 
 /// Commits a change, and cancels as soon as the hook has reported that it runs.
@@ -156,7 +156,7 @@ fn a_signature_that_cannot_be_made_forbids_the_commit() {
     place.git(&["config", "gpg.program", "false"]);
     let base = place.survey();
     place.write("src/a.rs", "changed\n");
-    assert!(matches!(skipped(&place.commit(&base, 1)), Skipped::Failed { .. }));
+    assert!(matches!(skipped(&place.commit(&base, 1)), SkipReason::Failed { .. }));
     place.git(&["config", "commit.gpgSign", "false"]);
     made(&place.commit(&base, 1));
 }
@@ -190,7 +190,7 @@ fn a_commit_into_which_a_hook_puts_what_is_the_persons_is_undone(
     place.write("large.bin", vec![0; 2 << 20]);
     let before = (place.snapshot(PERSONS), place.status(), place.head());
     let report = place.commit(&base, 1);
-    let Skipped::HookTook { paths } = skipped(&report) else { panic!("{report:?}") };
+    let SkipReason::HookTook { paths } = skipped(&report) else { panic!("{report:?}") };
     assert_eq!(paths.iter().map(|path| path.as_str()).collect::<Vec<_>>(), expected);
     assert_eq!(report.head.as_ref(), Some(&before.2));
     if !script.contains("formatted") {
@@ -212,7 +212,7 @@ fn the_first_commit_of_a_branch_is_undone_too() {
     let base = place.survey();
     place.hook("pre-commit", "git add -A");
     place.write("a.rs", "the loop's\n");
-    assert!(matches!(skipped(&place.commit(&base, 1)), Skipped::HookTook { .. }));
+    assert!(matches!(skipped(&place.commit(&base, 1)), SkipReason::HookTook { .. }));
     assert_eq!(place.status(), ["?? a.rs", "?? mine.txt"]);
     assert_eq!(place.git(&["for-each-ref"]), "");
 }
@@ -254,12 +254,12 @@ fn a_commit_that_a_crash_left_unlooked_at_is_undone_as_well() {
     place.hook("pre-commit", "git add -u");
     place.write("src/a.rs", "changed\n");
     let before = (place.snapshot(PERSONS), place.status(), place.head());
-    assert!(matches!(skipped(&place.commit(&base, 1)), Skipped::HookTook { .. }));
+    assert!(matches!(skipped(&place.commit(&base, 1)), SkipReason::HookTook { .. }));
     // As if it had been killed before the undo.
     let undone = place.git(&["rev-parse", "main@{1}"]);
     place.git(&["update-ref", "refs/heads/main", &undone]);
     let report = place.commit(&base, 1);
-    assert!(matches!(skipped(&report), Skipped::HookTook { .. }));
+    assert!(matches!(skipped(&report), SkipReason::HookTook { .. }));
     assert_eq!((place.snapshot(PERSONS), place.status(), place.head()), before);
     assert_eq!(report.head, Some(before.2));
 }

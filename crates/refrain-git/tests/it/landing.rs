@@ -3,7 +3,8 @@
 use camino::Utf8PathBuf;
 use refrain_core::git::{Conflict, ConflictKind, Oid, RepoPath};
 use refrain_git::{
-    GitError, LandRequest, Landed, LinearBranch, MergeRequest, Merged, RemakeRequest, Wave, WaveRequest, Work,
+    GitError, LandRequest, LandingOutcome, LinearBranch, MergeRequest, MergeResult, RemakeRequest, Wave,
+    WaveRequest, Work,
 };
 use rstest::rstest;
 
@@ -51,17 +52,17 @@ impl<'a> Line<'a> {
     }
 
     #[track_caller]
-    fn merge(&self, base: &Oid, tip: &Oid, work: &Oid, except: &[RepoPath]) -> Merged {
+    fn merge(&self, base: &Oid, tip: &Oid, work: &Oid, except: &[RepoPath]) -> MergeResult {
         let index = self.index();
         let request = MergeRequest { base, tip, work, except, index: &index, cancel: None };
         self.place.repository().merge(request).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    fn try_land(&self, tip: &Oid, tree: &Oid, task: &str) -> Result<Landed, GitError> {
+    fn try_land(&self, tip: &Oid, tree: &Oid, task: &str) -> Result<LandingOutcome, GitError> {
         self.try_land_all(tip, &[(tree, task)])
     }
 
-    fn try_land_all(&self, tip: &Oid, all: &[(&Oid, &str)]) -> Result<Landed, GitError> {
+    fn try_land_all(&self, tip: &Oid, all: &[(&Oid, &str)]) -> Result<LandingOutcome, GitError> {
         let said = all.iter().map(|(tree, task)| {
             (*tree, format!("Do {task}"), [("Refrain-Plan", "plan"), ("Refrain-Task", *task)])
         });
@@ -81,7 +82,9 @@ impl<'a> Line<'a> {
     #[track_caller]
     fn land(&self, work: &Oid, task: &str) -> Oid {
         let tip = self.tip();
-        let Merged::Clean { tree } = self.merge(&self.begin, &tip, work, &[]) else { panic!("a conflict") };
+        let MergeResult::Clean { tree } = self.merge(&self.begin, &tip, work, &[]) else {
+            panic!("a conflict")
+        };
         only(self.try_land(&tip, &tree, task).unwrap())
     }
 
@@ -120,9 +123,9 @@ fn path(path: &str) -> RepoPath {
 }
 
 #[track_caller]
-fn only(landed: Landed) -> Oid {
+fn only(landed: LandingOutcome) -> Oid {
     match landed {
-        Landed::Done { mut commits } if commits.len() == 1 => commits.remove(0),
+        LandingOutcome::Done { mut commits } if commits.len() == 1 => commits.remove(0),
         other => panic!("{other:?}"),
     }
 }
@@ -172,11 +175,11 @@ fn a_landing_is_found_again_and_a_line_that_moved_is_told() {
     let first = line.land(&work, "1");
     let tree: Oid = place.git(&["rev-parse", &format!("{first}^{{tree}}")]).parse().unwrap();
     assert_eq!(only(line.try_land(&begin, &tree, "1").unwrap()), first);
-    let moved = Landed::Moved { at: Some(first.clone()) };
+    let moved = LandingOutcome::Moved { at: Some(first.clone()) };
     assert_eq!(line.try_land(&begin, &tree, "2").unwrap(), moved);
     assert_eq!(line.tip(), first);
     place.git(&["update-ref", "-d", LINE]);
-    assert_eq!(line.try_land(&begin, &tree, "2").unwrap(), Landed::Moved { at: None });
+    assert_eq!(line.try_land(&begin, &tree, "2").unwrap(), LandingOutcome::Moved { at: None });
 }
 
 #[test]
@@ -185,8 +188,8 @@ fn nothing_that_looks_like_a_secret_lands() {
     place.allow_secrets = vec!["allowed/".parse().unwrap()];
     let line = Line::new(&place);
     let work = line.work(&[("deploy/key", Some(KEY)), ("one", Some("1\n"))]);
-    let Merged::Clean { tree } = line.merge(&line.begin, &line.begin, &work, &[]) else { panic!() };
-    let Landed::Secrets { commits, exposed } = line.try_land(&line.begin, &tree, "1").unwrap() else {
+    let MergeResult::Clean { tree } = line.merge(&line.begin, &line.begin, &work, &[]) else { panic!() };
+    let LandingOutcome::Secrets { commits, exposed } = line.try_land(&line.begin, &tree, "1").unwrap() else {
         panic!("it landed")
     };
     assert_eq!(commits, []);
@@ -200,7 +203,7 @@ fn without_a_name_nothing_lands_and_that_is_said() {
     let place = TestRepository::new();
     let line = Line::new(&place);
     let work = line.work(&[("one", Some("1\n"))]);
-    let Merged::Clean { tree } = line.merge(&line.begin, &line.begin, &work, &[]) else { panic!() };
+    let MergeResult::Clean { tree } = line.merge(&line.begin, &line.begin, &work, &[]) else { panic!() };
     place.write_at(place.top().join("home/.gitconfig"), "[user]\nuseConfigOnly = true\n");
     assert!(matches!(line.try_land(&line.begin, &tree, "1"), Err(GitError::NoIdentity)));
     assert_eq!(line.tip(), line.begin);
@@ -229,7 +232,7 @@ fn what_is_at_odds_is_told_with_its_kind(
     place.git(&["commit", "-qm", "Files"]);
     let line = Line::new(&place);
     let (ours, theirs) = (line.work(ours), line.work(theirs));
-    let Merged::Conflict { tree, conflicts } = line.merge(&line.begin, &ours, &theirs, &[]) else {
+    let MergeResult::Conflict { tree, conflicts } = line.merge(&line.begin, &ours, &theirs, &[]) else {
         panic!("clean")
     };
     let found: Vec<_> = conflicts.iter().map(|Conflict { path, kind }| (path.as_str(), *kind)).collect();
@@ -251,11 +254,11 @@ fn a_rename_is_followed_and_one_against_a_deletion_is_told() {
     let renamed = line.work(&[("long", None), ("renamed", Some(&text))]);
     let changed = line.work(&[("long", Some(&text.replace("line 7\n", "seven\n")))]);
     let gone = line.work(&[("long", None)]);
-    let Merged::Clean { tree } = line.merge(&line.begin, &renamed, &changed, &[]) else {
+    let MergeResult::Clean { tree } = line.merge(&line.begin, &renamed, &changed, &[]) else {
         panic!("a conflict")
     };
     assert!(line.show(&format!("{tree}:renamed")).contains("seven"));
-    let Merged::Conflict { conflicts, .. } = line.merge(&line.begin, &gone, &renamed, &[]) else {
+    let MergeResult::Conflict { conflicts, .. } = line.merge(&line.begin, &gone, &renamed, &[]) else {
         panic!("clean")
     };
     assert_eq!(conflicts, [Conflict { path: path("renamed"), kind: ConflictKind::Renamed }]);
@@ -276,7 +279,8 @@ fn two_commits_of_a_submodule_are_a_conflict_and_a_link_against_a_file_is_too() 
         place.git(&["checkout", "-qf", "main"]);
         commit
     });
-    let Merged::Conflict { conflicts, .. } = line.merge(&line.begin, &commits[0], &commits[1], &[]) else {
+    let MergeResult::Conflict { conflicts, .. } = line.merge(&line.begin, &commits[0], &commits[1], &[])
+    else {
         panic!("clean")
     };
     assert_eq!(conflicts, [Conflict { path: path("library"), kind: ConflictKind::Submodule }]);
@@ -290,7 +294,7 @@ fn two_commits_of_a_submodule_are_a_conflict_and_a_link_against_a_file_is_too() 
         commit
     };
     let (link, file) = (link("README.md"), line.work(&[("new", Some("a file\n"))]));
-    let Merged::Conflict { conflicts, .. } = line.merge(&line.begin, &link, &file, &[]) else {
+    let MergeResult::Conflict { conflicts, .. } = line.merge(&line.begin, &link, &file, &[]) else {
         panic!("clean")
     };
     assert!(conflicts.iter().all(|conflict| conflict.kind == ConflictKind::Type), "{conflicts:?}");
@@ -306,10 +310,12 @@ fn paths_that_are_no_part_of_a_work_are_as_the_tip_has_them() {
     let tip = line.work(&[("tasks.json", Some("{\"1\": \"done\"}\n"))]);
     let work = line.work(&[("tasks.json", Some("mine\n")), ("tasks.new", Some("x\n")), ("one", Some("1\n"))]);
     let except = [path("tasks.json"), path("tasks.new")];
-    let Merged::Clean { tree } = line.merge(&line.begin, &tip, &work, &except) else { panic!("a conflict") };
+    let MergeResult::Clean { tree } = line.merge(&line.begin, &tip, &work, &except) else {
+        panic!("a conflict")
+    };
     assert_eq!(line.show(&format!("{tree}:tasks.json")), "{\"1\": \"done\"}");
     assert_eq!(line.files(&tree), "README.md one src/a.rs src/b.rs tasks.json");
-    assert!(matches!(line.merge(&line.begin, &tip, &work, &[]), Merged::Conflict { .. }));
+    assert!(matches!(line.merge(&line.begin, &tip, &work, &[]), MergeResult::Conflict { .. }));
 }
 
 #[test]
@@ -319,7 +325,9 @@ fn a_conflict_is_begun_on_with_its_marks_and_both_sides_are_told() {
     let ours = line.work(&[("src/a.rs", Some("fn a() { ours() }\n"))]);
     let theirs = line.work(&[("src/a.rs", Some("fn a() { theirs() }\n")), ("src/c.rs", Some("c\n"))]);
     let tip = line.land(&ours, "1");
-    let Merged::Conflict { tree, conflicts } = line.merge(&line.begin, &tip, &theirs, &[]) else { panic!() };
+    let MergeResult::Conflict { tree, conflicts } = line.merge(&line.begin, &tip, &theirs, &[]) else {
+        panic!()
+    };
     let paths: Vec<RepoPath> = conflicts.into_iter().map(|conflict| conflict.path).collect();
     let repository = place.repository();
     let trailers = [("Refrain-Task", "2")];
@@ -337,7 +345,7 @@ fn a_conflict_is_begun_on_with_its_marks_and_both_sides_are_told() {
     // Once resolved, it is merged with its start, and squashed.
     let resolved = line.work_on(&commit, &[("src/a.rs", Some("fn a() { both() }\n"))]);
     assert_eq!(repository.with_markers(&resolved, &paths).unwrap(), []);
-    let Merged::Clean { tree } = line.merge(&tip, &tip, &resolved, &[]) else { panic!("a conflict") };
+    let MergeResult::Clean { tree } = line.merge(&tip, &tip, &resolved, &[]) else { panic!("a conflict") };
     let commit = only(line.try_land(&tip, &tree, "2").unwrap());
     assert_eq!(place.committed(commit.as_str()), ["M src/a.rs", "A src/c.rs"]);
 }
@@ -354,18 +362,18 @@ fn several_land_together_up_to_the_one_that_may_not() {
     let (two, second) = tree("two", "2\n", &one);
     let (_, third) = tree("key", KEY, &two);
     let all = [(&first, "1"), (&second, "2"), (&third, "3")];
-    let Landed::Secrets { commits, exposed } = line.try_land_all(&line.begin, &all).unwrap() else {
+    let LandingOutcome::Secrets { commits, exposed } = line.try_land_all(&line.begin, &all).unwrap() else {
         panic!("all landed")
     };
     assert_eq!((commits.len(), exposed.len(), line.tip()), (2, 1, commits[1].clone()));
     let subjects = place.git(&["log", "--format=%s", &format!("{}..{}", line.begin, commits[1])]);
     assert_eq!(subjects, "Do 2\nDo 1");
     // A runner that was killed before it recorded this asks again, and nothing is made twice.
-    let Landed::Secrets { commits: again, .. } = line.try_land_all(&line.begin, &all).unwrap() else {
+    let LandingOutcome::Secrets { commits: again, .. } = line.try_land_all(&line.begin, &all).unwrap() else {
         panic!("all landed")
     };
     assert_eq!(again, commits);
-    assert_eq!(line.try_land_all(&line.begin, &all[..2]).unwrap(), Landed::Done { commits });
+    assert_eq!(line.try_land_all(&line.begin, &all[..2]).unwrap(), LandingOutcome::Done { commits });
 }
 
 #[test]
@@ -389,7 +397,7 @@ fn one_is_taken_out_and_the_others_stay() {
     assert_eq!(line.remake(&tip, &line.begin, &commits[..2]), LinearBranch::Moved { at: Some(now) });
     // Work that began on the line before the removal does not bring the removed commit back.
     let later = line.work_on(&commits[2], &[("later", Some("x\n"))]);
-    let Merged::Clean { tree } = line.merge(&commits[2], &line.tip(), &later, &[]) else { panic!() };
+    let MergeResult::Clean { tree } = line.merge(&commits[2], &line.tip(), &later, &[]) else { panic!() };
     assert_eq!(line.files(&tree), "README.md later one src/a.rs src/b.rs three");
 }
 
@@ -399,7 +407,7 @@ fn what_needs_the_one_that_is_taken_out_goes_with_it() {
     let line = Line::new(&place);
     let one = line.land(&line.work(&[("shared", Some("1\n"))]), "1");
     let two = line.work_on(&one, &[("shared", Some("1\n2\n"))]);
-    let Merged::Clean { tree } = line.merge(&one, &one, &two, &[]) else { panic!() };
+    let MergeResult::Clean { tree } = line.merge(&one, &one, &two, &[]) else { panic!() };
     let two = only(line.try_land(&one, &tree, "2").unwrap());
     let three = line.land(&line.work(&[("three", Some("3\n"))]), "3");
     let LinearBranch::Done { tip, picked, conflicts } =
@@ -452,7 +460,7 @@ fn a_wave_that_lacks_what_landed_since_is_made_anew() {
     // That one was not recorded either, although the line was already on it: the next task lands where it would have.
     let LinearBranch::Done { tip, .. } = line.remake(&second, &whole, &[]) else { panic!("moved") };
     assert_eq!(tip, whole);
-    let Merged::Clean { tree } = line.merge(&line.begin, &second, &works[2], &[]) else {
+    let MergeResult::Clean { tree } = line.merge(&line.begin, &second, &works[2], &[]) else {
         panic!("a conflict")
     };
     let third = only(line.try_land(&second, &tree, "3").unwrap());
@@ -493,7 +501,7 @@ fn names_with_every_kind_of_sign_are_merged_and_told() {
     let odd = "a \"b\"\n\tc 'd' ü";
     let (ours, theirs) =
         (line.work(&[(odd, Some("1\n"))]), line.work(&[(odd, Some("2\n")), (":(top)x", Some("x\n"))]));
-    let Merged::Conflict { conflicts, .. } = line.merge(&line.begin, &ours, &theirs, &[path(":(top)x")])
+    let MergeResult::Conflict { conflicts, .. } = line.merge(&line.begin, &ours, &theirs, &[path(":(top)x")])
     else {
         panic!()
     };

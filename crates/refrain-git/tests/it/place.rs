@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
-use refrain_core::git::{Base, CommitReport, CommitResult, LeftOut, Oid, Skipped};
+use refrain_core::git::{Base, CommitReport, CommitResult, Oid, OmittedPath, SkipReason};
 use refrain_core::glob::PathGlob;
 use refrain_git::{Cancel, CommitRequest, GitError, Repository};
 use refrain_proc::tool::Tool;
@@ -244,7 +244,7 @@ pub(crate) fn made(report: &CommitReport) -> Oid {
 }
 
 #[track_caller]
-pub(crate) fn skipped(report: &CommitReport) -> Skipped {
+pub(crate) fn skipped(report: &CommitReport) -> SkipReason {
     match &report.result {
         CommitResult::Made { commit, .. } => panic!("made: {commit}"),
         CommitResult::Skipped(skipped) => skipped.clone(),
@@ -252,7 +252,7 @@ pub(crate) fn skipped(report: &CommitReport) -> Skipped {
 }
 
 pub(crate) fn left_out(report: &CommitReport) -> Vec<String> {
-    let say = |LeftOut { path, why }: &LeftOut| format!("{path}: {why}");
+    let say = |OmittedPath { path, why }: &OmittedPath| format!("{path}: {why}");
     report.left_out.iter().map(say).collect()
 }
 

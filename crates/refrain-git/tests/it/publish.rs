@@ -6,7 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use camino::Utf8PathBuf;
 use refrain_core::git::Oid;
 use refrain_git::{
-    BaseReturn, Cancel, GitError, HandedOver, PublishRequest, Push, RebaseRequest, Rebased, Refusal, Upstream,
+    BaseReturn, Cancel, GitError, HandedOver, PublishRequest, Push, RebaseOutcome, RebaseRequest, Refusal,
+    Upstream,
 };
 use rstest::rstest;
 
@@ -98,12 +99,12 @@ impl Published {
     }
 
     #[track_caller]
-    fn rebase(&self, head: &Oid, theirs: &Oid) -> Rebased {
+    fn rebase(&self, head: &Oid, theirs: &Oid) -> RebaseOutcome {
         self.rebase_branch("main", head, theirs)
     }
 
     #[track_caller]
-    fn rebase_branch(&self, branch: &str, head: &Oid, theirs: &Oid) -> Rebased {
+    fn rebase_branch(&self, branch: &str, head: &Oid, theirs: &Oid) -> RebaseOutcome {
         let rebased = self.place.repository().rebase_onto(RebaseRequest {
             id: &id(),
             branch: Some(branch),
@@ -369,7 +370,7 @@ fn a_branch_that_is_behind_is_rebased_and_pushed_and_nothing_of_the_persons_is_t
     it.place.write("notes.txt", "mine\n");
     let (before, author) = (it.everything(), it.place.git(&["log", "-1", "--format=%an %ad %cd"]));
     assert_eq!(it.publish(), Push::Behind { theirs: theirs.clone() });
-    let Rebased::Done { head: now } = it.rebase(&head, &theirs) else { panic!("it goes") };
+    let RebaseOutcome::Done { head: now } = it.rebase(&head, &theirs) else { panic!("it goes") };
     assert_eq!(
         it.place.git(&["log", "--format=%s", "-4"]),
         "Change src/new.rs\nChange src/a.rs\nChange src/b.rs there\nBegin"
@@ -378,10 +379,10 @@ fn a_branch_that_is_behind_is_rebased_and_pushed_and_nothing_of_the_persons_is_t
     let after = it.everything();
     assert_eq!((&after.0, &after.1, &after.3), (&before.0, &before.1, &before.3));
     assert_eq!(it.place.read("src/b.rs"), "fn b() { theirs() }\n");
-    assert_eq!(it.rebase(&head, &theirs), Rebased::Done { head: now.clone() }, "it may be repeated");
+    assert_eq!(it.rebase(&head, &theirs), RebaseOutcome::Done { head: now.clone() }, "it may be repeated");
     let later = it.commit_there("src/b.rs", "fn b() { later() }\n");
     assert_eq!(it.publish(), Push::Behind { theirs: later.clone() });
-    let Rebased::Done { head: now } = it.rebase(&head, &later) else {
+    let RebaseOutcome::Done { head: now } = it.rebase(&head, &later) else {
         panic!("known again, though theirs went on")
     };
     assert_eq!(
@@ -398,7 +399,9 @@ fn a_conflict_leaves_everything_and_tells_both_sides() {
     let head = it.commit("src/a.rs", "fn a() { ours() }\n");
     assert_eq!(it.publish(), Push::Behind { theirs: theirs.clone() });
     let before = it.everything();
-    let Rebased::Conflict { at, conflicts, ours, theirs } = it.rebase(&head, &theirs) else { panic!("none") };
+    let RebaseOutcome::Conflict { at, conflicts, ours, theirs } = it.rebase(&head, &theirs) else {
+        panic!("none")
+    };
     assert_eq!((at, conflicts[0].path.as_str()), (head, "src/a.rs"));
     assert!(ours.contains("+fn a() { ours() }") && theirs.contains("+fn a() { theirs() }"), "{ours}{theirs}");
     assert_eq!(it.everything(), before);
@@ -412,7 +415,9 @@ fn a_file_of_the_persons_in_the_way_stays() {
     it.place.write("src/b.rs", "fn b() { mine() }\n");
     it.publish();
     let before = it.everything();
-    let Rebased::Hindered(HandedOver::InTheWay { paths }) = it.rebase(&head, &theirs) else { panic!("none") };
+    let RebaseOutcome::Hindered(HandedOver::InTheWay { paths }) = it.rebase(&head, &theirs) else {
+        panic!("none")
+    };
     assert_eq!(paths.iter().map(ToString::to_string).collect::<Vec<_>>(), ["src/b.rs"]);
     assert_eq!(it.everything(), before);
 }
@@ -423,7 +428,7 @@ fn what_the_remote_has_already_is_not_committed_again() {
     let head = it.commit("src/a.rs", "fn a() { same() }\n");
     let theirs = it.commit_there("src/a.rs", "fn a() { same() }\n");
     it.publish();
-    let done = Rebased::Done { head: theirs.clone() };
+    let done = RebaseOutcome::Done { head: theirs.clone() };
     assert_eq!(it.rebase(&head, &theirs), done);
     assert_eq!(it.rebase(&head, &theirs), done);
     assert_eq!((it.place.head(), it.place.status()), (theirs, Vec::<String>::new()));
@@ -453,7 +458,7 @@ fn a_rebase_that_was_cut_off_is_finished_though_the_remote_went_on() {
     it.place.lets_git_live();
     let theirs = it.commit_there("src/b.rs", "fn b() { later() }\n");
     it.publish();
-    assert!(matches!(it.rebase(&head, &theirs), Rebased::Done { .. }));
+    assert!(matches!(it.rebase(&head, &theirs), RebaseOutcome::Done { .. }));
     assert_eq!(it.place.status(), Vec::<String>::new());
     assert_eq!(it.place.read("src/b.rs") + &it.place.read("zz.txt"), "fn b() { later() }\ntheirs\n");
     assert!(matches!(it.publish(), Push::Pushed { .. }));
@@ -475,10 +480,12 @@ fn a_merge_of_ours_is_kept_by_merging_theirs() {
     it.place.git(&["push", "-q", "origin", "HEAD:topic"]);
     it.place.git(&["checkout", "-q", "topic"]);
     assert_eq!(it.try_publish("topic", true).unwrap(), Push::Behind { theirs: theirs.clone() });
-    let Rebased::Done { head: now } = it.rebase_branch("topic", &head, &theirs) else { panic!("it goes") };
+    let RebaseOutcome::Done { head: now } = it.rebase_branch("topic", &head, &theirs) else {
+        panic!("it goes")
+    };
     assert_eq!(it.place.git(&["log", "-1", "--format=%P"]), format!("{head} {theirs}"));
     it.place.git(&["merge-base", "--is-ancestor", main.as_str(), now.as_str()]);
-    assert_eq!(it.rebase_branch("topic", &head, &theirs), Rebased::Done { head: now.clone() });
+    assert_eq!(it.rebase_branch("topic", &head, &theirs), RebaseOutcome::Done { head: now.clone() });
     assert_eq!((it.place.status(), it.place.read("src/c.rs").as_str()), (Vec::new(), "fn c() {}\n"));
     assert_eq!(it.try_publish("topic", true).unwrap(), Push::Pushed { head: now });
 }
@@ -490,7 +497,10 @@ fn commits_that_came_meanwhile_are_not_moved() {
     let head = it.commit("src/a.rs", "fn a() { 1 }\n");
     it.publish();
     let now = it.commit("mine.txt", "mine\n");
-    assert_eq!(it.rebase(&head, &theirs), Rebased::Hindered(HandedOver::Diverged { head: now.clone() }));
+    assert_eq!(
+        it.rebase(&head, &theirs),
+        RebaseOutcome::Hindered(HandedOver::Diverged { head: now.clone() })
+    );
     assert_eq!(it.place.head(), now);
 }
 
@@ -514,7 +524,7 @@ fn signed_commits_keep_their_author_and_words() {
     let head = it.place.head();
     let theirs = it.commit_there("src/b.rs", "fn b() { theirs() }\n");
     it.publish();
-    let Rebased::Done { head: now } = it.rebase(&head, &theirs) else { panic!("it goes") };
+    let RebaseOutcome::Done { head: now } = it.rebase(&head, &theirs) else { panic!("it goes") };
     let says = it.place.git(&["log", "-1", "--format=%an <%ae> %ad %e %B", "--date=raw", now.as_str()]);
     assert_eq!(says.trim(), "Ada <ada@example.org> 1700000000 +0530 ISO-8859-1 Grüße");
     assert!(it.place.git(&["cat-file", "commit", now.as_str()]).contains("gpgsig "));

@@ -1,6 +1,6 @@
 //! Work that was given up is saved on a branch of its own, in every state of a repository, and nothing else changes.
 
-use refrain_core::event::Pushed;
+use refrain_core::event::PushReport;
 use refrain_core::git::{Base, Oid};
 use refrain_git::{GitError, PushRequest, SaveRequest, Saved};
 use rstest::rstest;
@@ -191,18 +191,18 @@ fn remote(place: &TestRepository, name: &str) {
     place.git(&["remote", "add", name, path.as_str()]);
 }
 
-fn pushed(place: &TestRepository) -> Option<Pushed> {
+fn pushed(place: &TestRepository) -> Option<PushReport> {
     pushed_since(place, Some(&place.head()))
 }
 
-fn pushed_since(place: &TestRepository, since: Option<&Oid>) -> Option<Pushed> {
+fn pushed_since(place: &TestRepository, since: Option<&Oid>) -> Option<PushReport> {
     let request =
         PushRequest { branch: BRANCH, since, largest_file: 1 << 20, allow_secrets: &[], cancel: None };
     place.repository().push_branch(request).unwrap()
 }
 
-fn to(remote: &str) -> Option<Pushed> {
-    Some(Pushed { remote: remote.to_owned(), error: None })
+fn to(remote: &str) -> Option<PushReport> {
+    Some(PushReport { remote: remote.to_owned(), error: None })
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn a_secret_that_the_agent_committed_by_itself_does_not_leave() {
     place.git(&["commit", "-qm", "Not mine"]);
     place.write("src/new.rs", "new\n");
     let _ = save(&place, &base);
-    let Some(Pushed { error: Some(said), .. }) = pushed_since(&place, base.head.as_ref()) else {
+    let Some(PushReport { error: Some(said), .. }) = pushed_since(&place, base.head.as_ref()) else {
         panic!("it was pushed")
     };
     assert!(said.contains("key.pem") && said.contains(by_agent.short()), "{said}");
@@ -261,13 +261,13 @@ fn a_remote_that_says_no_harms_nothing_and_is_never_forced() {
     let other = place.git(&["commit-tree", "-m", "Other", "HEAD^{tree}"]);
     place.git(&["push", "-q", "origin", &format!("{other}:refs/heads/{BRANCH}")]);
     let before = everything(&place);
-    let Some(Pushed { remote, error: Some(said) }) = pushed(&place) else {
+    let Some(PushReport { remote, error: Some(said) }) = pushed(&place) else {
         panic!("it was pushed over another")
     };
     assert!(remote == "origin" && said.contains("rejected"), "{said}");
     assert_eq!(place.git(&["ls-remote", "origin"]), format!("{other}\trefs/heads/{BRANCH}"));
     place.git(&["remote", "set-url", "origin", "/nowhere/at/all"]);
-    assert!(matches!(pushed(&place), Some(Pushed { error: Some(_), .. })));
+    assert!(matches!(pushed(&place), Some(PushReport { error: Some(_), .. })));
     assert_eq!((place.git(&["rev-parse", BRANCH]), everything(&place)), (saved.commit.to_string(), before));
 }
 
@@ -281,7 +281,7 @@ fn nobody_is_asked_anything_while_it_is_pushed() {
     place.git(&["remote", "add", "origin", "git@example.org:x/y"]);
     place.git(&["config", "core.sshCommand", ssh.to_str().unwrap()]);
     place.env.push(("SSH_ASKPASS".into(), "/bin/true".into()));
-    let Some(Pushed { error: Some(said), .. }) = pushed(&place) else { panic!("it was pushed") };
+    let Some(PushReport { error: Some(said), .. }) = pushed(&place) else { panic!("it was pushed") };
     assert!(said.contains("BatchMode=yes") && said.contains(" none"), "{said}");
     // The user's own ssh options come first, and then ours; another program does not accept them.
     place.git(&["config", "core.sshCommand", "false"]);
@@ -289,7 +289,7 @@ fn nobody_is_asked_anything_while_it_is_pushed() {
     for (command, is_told) in [(words("-i key"), true), (format!("exec {}", words("-i key")), false)] {
         place.env.retain(|(name, _)| name != "GIT_SSH_COMMAND");
         place.env.push(("GIT_SSH_COMMAND".into(), command.into()));
-        let Some(Pushed { error: Some(said), .. }) = pushed(&place) else { panic!("it was pushed") };
+        let Some(PushReport { error: Some(said), .. }) = pushed(&place) else { panic!("it was pushed") };
         assert!(said.contains("-i key") && said.contains("BatchMode=yes") == is_told, "{said}");
     }
 }

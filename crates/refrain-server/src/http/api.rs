@@ -30,8 +30,8 @@ use super::failure::Failure;
 use super::parameters::{of_body, of_query};
 use crate::http::listener::stop::Stop;
 use crate::requests::{
-    Activity, Difference, Discarded, Filter, LogPart, LoopAddress, LoopParams, Merged, ProjectView, Refusal,
-    RequestHandler, Round, SearchPage, StartResult, UsageOf, Verified,
+    Activity, Difference, DiscardSummary, Filter, LogPart, LoopAddress, LoopParams, MergeSummary,
+    ProjectView, Refusal, RequestHandler, Round, SearchPage, StartResult, UsageOf, VerifyResult,
 };
 
 type Shared = State<Arc<AppState>>;
@@ -77,7 +77,7 @@ pub(super) struct Export {
 /// Nothing needs to be said.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Nothing {}
+pub(super) struct EmptyResponse {}
 
 /// A part of what an agent did, or what of it has some words in it.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -236,8 +236,8 @@ pub(super) async fn rounds(State(state): Shared, At(place): At<LoopAddress>) -> 
 pub(super) async fn verify(
     State(state): Shared,
     At(place): At<LoopAddress>,
-    JsonBody(Nothing {}): JsonBody<Nothing>,
-) -> JsonResult<Verified> {
+    JsonBody(EmptyResponse {}): JsonBody<EmptyResponse>,
+) -> JsonResult<VerifyResult> {
     state.run_blocking(move |handler| handler.verify(&place)).await.map(Json)
 }
 
@@ -359,15 +359,15 @@ pub(super) async fn merge(
     State(state): Shared,
     At(place): At<LoopAddress>,
     JsonBody(how): JsonBody<Merge>,
-) -> JsonResult<Merged> {
+) -> JsonResult<MergeSummary> {
     state.run_blocking(move |handler| handler.merge(&place, how)).await.map(Json)
 }
 
 pub(super) async fn discard(
     State(state): Shared,
     At(place): At<LoopAddress>,
-    JsonBody(Nothing {}): JsonBody<Nothing>,
-) -> JsonResult<Discarded> {
+    JsonBody(EmptyResponse {}): JsonBody<EmptyResponse>,
+) -> JsonResult<DiscardSummary> {
     state.run_blocking(move |handler| handler.discard(&place)).await.map(Json)
 }
 

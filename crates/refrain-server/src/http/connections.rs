@@ -14,10 +14,10 @@ type Pass = blake3::Hash;
 
 /// The open connections.
 #[derive(Debug, Default)]
-pub(super) struct Connections(Mutex<Open>);
+pub(super) struct Connections(Mutex<OpenConnections>);
 
 #[derive(Debug, Default)]
-struct Open {
+struct OpenConnections {
     last: u64,
     /// By number: the first is the oldest.
     connections: BTreeMap<u64, Connection>,
@@ -38,7 +38,7 @@ pub(super) struct ConnectionSlot {
 }
 
 impl Connections {
-    fn open(&self) -> MutexGuard<'_, Open> {
+    fn open(&self) -> MutexGuard<'_, OpenConnections> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -19,8 +19,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use super::app_state::AppState;
 use super::{api, openapi};
 use crate::requests::{
-    Activity, Difference, Discarded, Filter, LogPart, Merged, ProjectView, Round, SearchPage, StartResult,
-    UsageOf, Verified,
+    Activity, Difference, DiscardSummary, Filter, LogPart, MergeSummary, ProjectView, Round, SearchPage,
+    StartResult, UsageOf, VerifyResult,
 };
 
 /// The prefix of every path.
@@ -140,7 +140,7 @@ pub(super) fn table() -> Vec<Route> {
             "The rounds of a plan's tasks, each a loop",
             get(api::rounds),
         ),
-        Route::post::<api::Nothing, Verified>(
+        Route::post::<api::EmptyResponse, VerifyResult>(
             "/projects/{project}/loops/{id}/verify",
             "Check all that is kept of it to the byte; nothing is changed",
             post(api::verify),
@@ -209,12 +209,12 @@ pub(super) fn table() -> Vec<Route> {
             "Put it aside; its name is free again",
             post(api::archive),
         ),
-        Route::post::<Merge, Merged>(
+        Route::post::<Merge, MergeSummary>(
             "/projects/{project}/loops/{id}/merge",
             "Merge its work into the branch that is checked out; required gates run on the merged work first",
             post(api::merge),
         ),
-        Route::post::<api::Nothing, Discarded>(
+        Route::post::<api::EmptyResponse, DiscardSummary>(
             "/projects/{project}/loops/{id}/discard",
             "Archive it, and keep its work for 30 days as a reference",
             post(api::discard),

@@ -18,7 +18,7 @@ const LONGEST_LINE: usize = 1 << 20;
 pub async fn serve_stdio(handler: RequestHandler) -> Result<(), Box<ServerInitializeError>> {
     let (input, output) = stdio();
     let transport = AsyncRwTransport::new_server(input, output).with_max_line_length(LONGEST_LINE);
-    match Mcp::new(Arc::new(handler)).serve(Patient { transport, has_begun: false }).await {
+    match Mcp::new(Arc::new(handler)).serve(LenientTransport { transport, has_begun: false }).await {
         Ok(session) => {
             // The result is ignored: the client is gone.
             let _ = session.waiting().await;
@@ -31,12 +31,12 @@ pub async fn serve_stdio(handler: RequestHandler) -> Result<(), Box<ServerInitia
 }
 
 /// A transport that skips invalid messages before a session has begun, instead of ending the session.
-struct Patient<T> {
+struct LenientTransport<T> {
     transport: T,
     has_begun: bool,
 }
 
-impl<T: Transport<RoleServer>> Transport<RoleServer> for Patient<T> {
+impl<T: Transport<RoleServer>> Transport<RoleServer> for LenientTransport<T> {
     type Error = T::Error;
 
     fn send(

@@ -14,8 +14,8 @@ use rmcp::{ErrorData, RoleServer, tool, tool_router};
 
 use super::Mcp;
 use crate::requests::{
-    Answered, Difference, Discarded, List, Listing, LoopParams, Merged, Progress, Refusal, Reported,
-    StartResult, Status, Steer, Steered, Stop, Stopped, ToolDiff, ToolMerge, WithWait,
+    AnswerResult, Difference, DiscardSummary, List, Listing, LoopParams, MergeSummary, Progress, Refusal,
+    Reported, StartResult, Status, Steer, SteerResult, Stop, StopResult, ToolDiff, ToolMerge, WithWait,
 };
 
 /// How often a waiting call checks that its client still waits.
@@ -73,7 +73,7 @@ impl Mcp {
             idempotent_hint = true
         )
     )]
-    async fn loop_stop(&self, Parameters(asked): Parameters<Stop>) -> Result<Json<Stopped>, Refusal> {
+    async fn loop_stop(&self, Parameters(asked): Parameters<Stop>) -> Result<Json<StopResult>, Refusal> {
         self.run_blocking(move |handler| handler.stop(&asked)).await.map(Json)
     }
 
@@ -89,7 +89,7 @@ impl Mcp {
         description = "Say something to the agent of a loop: it gets the text with its next iteration.",
         annotations(title = "Steer a loop", read_only_hint = false, destructive_hint = false)
     )]
-    async fn loop_steer(&self, Parameters(asked): Parameters<Steer>) -> Result<Json<Steered>, Refusal> {
+    async fn loop_steer(&self, Parameters(asked): Parameters<Steer>) -> Result<Json<SteerResult>, Refusal> {
         self.run_blocking(move |handler| handler.steer(&asked)).await.map(Json)
     }
 
@@ -98,7 +98,7 @@ impl Mcp {
                        that has stopped continues in the background.",
         annotations(title = "Answer a loop", read_only_hint = false, destructive_hint = false)
     )]
-    async fn loop_answer(&self, Parameters(asked): Parameters<Steer>) -> Result<Json<Answered>, Refusal> {
+    async fn loop_answer(&self, Parameters(asked): Parameters<Steer>) -> Result<Json<AnswerResult>, Refusal> {
         self.run_blocking(move |handler| handler.answer_loop(&asked)).await.map(Json)
     }
 
@@ -128,7 +128,10 @@ impl Mcp {
                        conflict. Call it only if the user asks for it.",
         annotations(title = "Merge a loop", read_only_hint = false, destructive_hint = true)
     )]
-    async fn loop_merge(&self, Parameters(asked): Parameters<ToolMerge>) -> Result<Json<Merged>, Refusal> {
+    async fn loop_merge(
+        &self,
+        Parameters(asked): Parameters<ToolMerge>,
+    ) -> Result<Json<MergeSummary>, Refusal> {
         self.run_blocking(move |handler| handler.merge_loop(&asked)).await.map(Json)
     }
 
@@ -140,7 +143,7 @@ impl Mcp {
     async fn loop_discard(
         &self,
         Parameters(asked): Parameters<LoopParams>,
-    ) -> Result<Json<Discarded>, Refusal> {
+    ) -> Result<Json<DiscardSummary>, Refusal> {
         self.run_blocking(move |handler| handler.discard_loop(&asked)).await.map(Json)
     }
 

@@ -21,8 +21,8 @@ use refrain_engine::{EngineError, LoopRequest, Service};
 use tokio::runtime::Handle;
 
 use super::{
-    Answered, Discarded, LoopAddress, LoopParams, Merged, Refusal, RequestHandler, Steer, Steered, Stop,
-    Stopped, ToolMerge,
+    AnswerResult, DiscardSummary, LoopAddress, LoopParams, MergeSummary, Refusal, RequestHandler, Steer,
+    SteerResult, Stop, StopResult, ToolMerge,
 };
 
 impl RequestHandler {
@@ -47,18 +47,18 @@ impl RequestHandler {
 
     /// Cancels a loop or a plan. One that has stopped already stays as it is: that is no error, and a pending
     /// approval or question is kept.
-    pub(crate) fn stop(&self, asked: &Stop) -> Result<Stopped, Refusal> {
+    pub(crate) fn stop(&self, asked: &Stop) -> Result<StopResult, Refusal> {
         let which = LoopParams { loop_id: asked.loop_id.clone(), workspace: asked.workspace.clone() };
         let (service, id) = self.of_loop(&which.loop_id, which.workspace.as_deref())?;
         let before = self.status(&which)?.view;
         if before.has_stopped() {
-            return Ok(Stopped { stop_requested: false, loop_id: id, status: before.status });
+            return Ok(StopResult { stop_requested: false, loop_id: id, status: before.status });
         }
         let how = Urgent { now: asked.now };
         // A loop that ended meanwhile counts as stopped.
         let outcome = cancel(&self.context, &service, &id, how, Slow::Refuse)?;
         let stop_requested = !matches!(outcome, Outcome::Over(_));
-        Ok(Stopped { stop_requested, loop_id: id, status: self.status(&which)?.view.status })
+        Ok(StopResult { stop_requested, loop_id: id, status: self.status(&which)?.view.status })
     }
 
     /// Steers its agent with the next iteration.
@@ -76,12 +76,12 @@ impl RequestHandler {
         standing(&service, &id)
     }
 
-    pub(crate) fn steer(&self, asked: &Steer) -> Result<Steered, Refusal> {
+    pub(crate) fn steer(&self, asked: &Steer) -> Result<SteerResult, Refusal> {
         let steering = Steering { text: asked.text.clone() };
         steering.check()?;
         let (service, id) = self.of_loop(&asked.loop_id, asked.workspace.as_deref())?;
         steer(&self.context, &service, &id, &steering, Slow::Refuse)?;
-        Ok(Steered { steered: true, loop_id: id })
+        Ok(SteerResult { steered: true, loop_id: id })
     }
 
     /// Passes an answer to its agent; a loop that has stopped continues with a runner of its own.
@@ -93,13 +93,13 @@ impl RequestHandler {
         standing(&service, &id)
     }
 
-    pub(crate) fn answer_loop(&self, asked: &Steer) -> Result<Answered, Refusal> {
+    pub(crate) fn answer_loop(&self, asked: &Steer) -> Result<AnswerResult, Refusal> {
         let steering = Steering { text: asked.text.clone() };
         steering.check()?;
         let (service, id) = self.of_loop(&asked.loop_id, asked.workspace.as_deref())?;
         let _handover = self.handovers.begin();
         answer_detached(&self.context, &service, &id, &steering, Slow::Refuse)?;
-        Ok(Answered { answered: true, loop_id: id })
+        Ok(AnswerResult { answered: true, loop_id: id })
     }
 
     /// Resumes it with a runner of its own.
@@ -126,31 +126,31 @@ impl RequestHandler {
     }
 
     /// Merges its branch into the branch that is checked out.
-    pub(crate) fn merge(&self, place: &LoopAddress, how: Merge) -> Result<Merged, Refusal> {
+    pub(crate) fn merge(&self, place: &LoopAddress, how: Merge) -> Result<MergeSummary, Refusal> {
         self.merge_work(&self.open_place(place)?, how)
     }
 
     /// The same for a tool, of verified work only.
-    pub(crate) fn merge_loop(&self, asked: &ToolMerge) -> Result<Merged, Refusal> {
+    pub(crate) fn merge_loop(&self, asked: &ToolMerge) -> Result<MergeSummary, Refusal> {
         let found = self.of_loop(&asked.loop_id, asked.workspace.as_deref())?;
         self.merge_work(&found, Merge { squash: asked.squash, unverified: false })
     }
 
-    fn merge_work(&self, (service, id): &(Service, LoopId), how: Merge) -> Result<Merged, Refusal> {
+    fn merge_work(&self, (service, id): &(Service, LoopId), how: Merge) -> Result<MergeSummary, Refusal> {
         let merged = Handle::current().block_on(merge(&self.context, service, id, how))?;
-        Ok(Merged::new(id, merged))
+        Ok(MergeSummary::new(id, merged))
     }
 
     /// Archives it, and keeps its branch out of sight.
-    pub(crate) fn discard(&self, place: &LoopAddress) -> Result<Discarded, Refusal> {
+    pub(crate) fn discard(&self, place: &LoopAddress) -> Result<DiscardSummary, Refusal> {
         let (service, id) = self.open_place(place)?;
-        Ok(Discarded::new(&id, discard(&self.context, &service, &id)?))
+        Ok(DiscardSummary::new(&id, discard(&self.context, &service, &id)?))
     }
 
     /// The same for a tool.
-    pub(crate) fn discard_loop(&self, asked: &LoopParams) -> Result<Discarded, Refusal> {
+    pub(crate) fn discard_loop(&self, asked: &LoopParams) -> Result<DiscardSummary, Refusal> {
         let (service, id) = self.of_loop(&asked.loop_id, asked.workspace.as_deref())?;
-        Ok(Discarded::new(&id, discard(&self.context, &service, &id)?))
+        Ok(DiscardSummary::new(&id, discard(&self.context, &service, &id)?))
     }
 
     /// Adds a task to a plan.

@@ -7,7 +7,7 @@ use refrain_core::prompt::state_file::WorkStatus;
 use refrain_core::spec::{AgentKind, Millis};
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::view::{Kind, StatusWord};
-use refrain_engine::{DetailView, KeptWork, MergeKind, MergedBranch};
+use refrain_engine::{DetailView, DiscardOutcome, KeptWork, MergeKind, MergedBranch};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -244,7 +244,7 @@ pub(crate) struct Listing {
 
 /// What `loop_stop` answers.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub(crate) struct Stopped {
+pub(crate) struct StopResult {
     /// Whether it was asked to stop; false where it had stopped already.
     pub(crate) stop_requested: bool,
     /// Which.
@@ -255,7 +255,7 @@ pub(crate) struct Stopped {
 
 /// What `loop_steer` answers.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub(crate) struct Steered {
+pub(crate) struct SteerResult {
     /// The loop has heard it: the text is in the prompt of its next iteration.
     pub(crate) steered: bool,
     /// Which.
@@ -264,7 +264,7 @@ pub(crate) struct Steered {
 
 /// The result of `loop_answer`.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub(crate) struct Answered {
+pub(crate) struct AnswerResult {
     /// The agent gets the text with its next attempt; a loop that had stopped continues.
     pub(crate) answered: bool,
     /// The loop.
@@ -280,7 +280,7 @@ pub(crate) struct Reported {
 
 /// What a merge did.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub(crate) struct Merged {
+pub(crate) struct MergeSummary {
     pub(crate) loop_id: LoopId,
     /// The loop's branch, or `plan ID`.
     pub(crate) merged: String,
@@ -292,7 +292,7 @@ pub(crate) struct Merged {
     pub(crate) how: &'static str,
 }
 
-impl Merged {
+impl MergeSummary {
     pub(super) fn new(id: &LoopId, MergedBranch { name, into, head, how }: MergedBranch) -> Self {
         let how = match how {
             MergeKind::UpToDate => "up-to-date",
@@ -306,7 +306,7 @@ impl Merged {
 
 /// What was discarded.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub(crate) struct Discarded {
+pub(crate) struct DiscardSummary {
     pub(crate) loop_id: LoopId,
     /// What is kept of its work for 30 days.
     pub(crate) kept: Vec<DiscardedWork>,
@@ -323,11 +323,8 @@ pub(crate) struct DiscardedWork {
     pub(crate) uncommitted: usize,
 }
 
-impl Discarded {
-    pub(super) fn new(
-        id: &LoopId,
-        refrain_engine::Discarded { kept, .. }: refrain_engine::Discarded,
-    ) -> Self {
+impl DiscardSummary {
+    pub(super) fn new(id: &LoopId, DiscardOutcome { kept, .. }: DiscardOutcome) -> Self {
         let kept = kept.into_iter().map(|KeptWork { branch, reference, uncommitted }| DiscardedWork {
             branch,
             reference,

@@ -24,7 +24,8 @@ use refrain_engine::EngineError;
 pub(crate) use activity::{Activity, Line};
 pub(crate) use address::{Address, Part};
 pub(crate) use answer::{
-    Answered, Discarded, Listing, LoopView, Merged, Progress, Reported, StartResult, Status, Steered, Stopped,
+    AnswerResult, DiscardSummary, Listing, LoopView, MergeSummary, Progress, Reported, StartResult, Status,
+    SteerResult, StopResult,
 };
 pub use handovers::Handovers;
 pub(crate) use overview::{Entry, LIST_PAGE, Overview, OverviewFilter, ProjectSettings};
@@ -32,7 +33,7 @@ pub(crate) use parameters::{List, LoopParams, Steer, Stop, ToolDiff, ToolMerge, 
 pub(crate) use refusal::{Refusal, RefusalKind};
 pub(crate) use start::{COMMAND, Forecasts};
 pub(crate) use status::name as project_name;
-pub(crate) use stored_data::{Round, UsageOf, Verified, addresses};
+pub(crate) use stored_data::{Round, UsageOf, VerifyResult, addresses};
 pub(crate) use views::{Difference, Filter, LogPart, LoopAddress, ProjectView, SearchPage};
 
 /// The entry point of all protocols: the folders that a person opened, and the projects in them.

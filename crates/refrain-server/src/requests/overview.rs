@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 use refrain_core::text::squeeze;
 use refrain_core::view::usage::GroupBy;
 use refrain_core::view::{Group, Iteration, metrics};
-use refrain_engine::{Brief, ByKind, Detail, Listed, Service, now};
+use refrain_engine::{Brief, ByKind, Detail, ListEntry, Service, now};
 use serde::Deserialize;
 
 pub(crate) use self::whole_project::ProjectSettings;
@@ -68,7 +68,7 @@ pub(crate) struct Facts {
     pub(crate) waits_for: Option<String>,
     pub(crate) question: Option<String>,
     pub(crate) needs: Option<String>,
-    pub(crate) usage: Used,
+    pub(crate) usage: TotalUsage,
     pub(crate) limits: Caps,
     pub(crate) gates: Vec<GateFact>,
     pub(crate) approval: Option<ApprovalFact>,
@@ -79,7 +79,7 @@ pub(crate) struct Facts {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Used {
+pub(crate) struct TotalUsage {
     pub(crate) cost_usd: Option<f64>,
     /// Of a loop: its cost is not known in full.
     pub(crate) cost_at_least: bool,
@@ -118,15 +118,15 @@ impl RequestHandler {
             let is_whole = self.is_whole(service);
             for row in rows {
                 match row {
-                    Listed::Loop(brief) if is_whole || self.sees(service, &brief.id) => {
+                    ListEntry::Loop(brief) if is_whole || self.sees(service, &brief.id) => {
                         let group = group(&brief);
                         counts[group as usize] += 1;
                         if shown.group.is_none_or(|wanted| wanted == group) {
                             found.push((group, service, brief));
                         }
                     }
-                    Listed::Loop(_) => {}
-                    Listed::Damaged(damaged) => unread.push(format!("{}: {}", damaged.id, damaged.reason)),
+                    ListEntry::Loop(_) => {}
+                    ListEntry::Damaged(damaged) => unread.push(format!("{}: {}", damaged.id, damaged.reason)),
                 }
             }
         }
@@ -172,8 +172,8 @@ impl RequestHandler {
         let used = service.used(self.everywhere, None, GroupBy::Agent, &TimeZone::UTC, true)?;
         let listed = service.list_with(self.everywhere, Detail::Line)?;
         let words = listed.iter().filter_map(|row| match row {
-            Listed::Loop(brief) => Some(brief.status),
-            Listed::Damaged(_) => None,
+            ListEntry::Loop(brief) => Some(brief.status),
+            ListEntry::Damaged(_) => None,
         });
         Ok(metrics::prometheus(&used.report, &used.series, words))
     }

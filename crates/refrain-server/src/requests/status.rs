@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use refrain_core::text::cut;
 use refrain_core::view::StatusWord;
-use refrain_engine::{Brief, ByKind, Listed, PlanReport, Service};
+use refrain_engine::{Brief, ByKind, ListEntry, PlanReport, Service};
 use serde::Serialize;
 
 use super::answer::FrontMatter;
@@ -56,13 +56,13 @@ impl RequestHandler {
         for service in &services {
             for row in service.list()? {
                 match row {
-                    Listed::Loop(brief)
+                    ListEntry::Loop(brief)
                         if (asked.include_finished || is_open(&brief)) && self.sees(service, &brief.id) =>
                     {
                         found.push((service, brief));
                     }
-                    Listed::Loop(_) => {}
-                    Listed::Damaged(damaged) => unread.push(format!("{}: {}", damaged.id, damaged.reason)),
+                    ListEntry::Loop(_) => {}
+                    ListEntry::Damaged(damaged) => unread.push(format!("{}: {}", damaged.id, damaged.reason)),
                 }
             }
         }

@@ -19,7 +19,7 @@ use super::{LoopAddress, LoopParams, LoopView, Refusal, RequestHandler};
 /// What `refrain verify --json` prints.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
-pub(crate) enum Verified {
+pub(crate) enum VerifyResult {
     /// Of a loop.
     Loop(Box<Verdict>),
     /// Of a plan: its own, then those of its loops.
@@ -86,11 +86,11 @@ impl RequestHandler {
     }
 
     /// Verifies its journal, and the logs, trees and commits that the journal names; of a plan each loop's too.
-    pub(crate) fn verify(&self, place: &LoopAddress) -> Result<Verified, Refusal> {
+    pub(crate) fn verify(&self, place: &LoopAddress) -> Result<VerifyResult, Refusal> {
         let (service, id) = self.open_place(place)?;
         Ok(match service.verify(&id, None)? {
-            ByKind::Loop(verdict) => Verified::Loop(Box::new(verdict)),
-            ByKind::Plan(verdicts) => Verified::Plan(verdicts),
+            ByKind::Loop(verdict) => VerifyResult::Loop(Box::new(verdict)),
+            ByKind::Plan(verdicts) => VerifyResult::Plan(verdicts),
         })
     }
 

@@ -5,7 +5,7 @@ use refrain_core::fingerprint::failing_tests;
 use refrain_core::gate::GateName;
 use refrain_core::view::{Gate, Iteration, Status as LoopStatus};
 use refrain_core::{AttemptId, LoopId};
-use refrain_engine::{Brief, Detail, Differences, Listed, LogKind, Service};
+use refrain_engine::{Brief, Detail, Differences, ListEntry, LogKind, Service};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -162,11 +162,11 @@ impl RequestHandler {
             let is_seen = |brief: &Brief| is_whole || self.sees(service, &brief.id);
             for row in rows {
                 match row {
-                    Listed::Loop(brief) if is_wanted(&brief) && is_seen(&brief) => {
+                    ListEntry::Loop(brief) if is_wanted(&brief) && is_seen(&brief) => {
                         found.push((project.clone(), brief))
                     }
-                    Listed::Loop(_) => {}
-                    Listed::Damaged(damaged) => unread.push(format!("{}: {}", damaged.id, damaged.reason)),
+                    ListEntry::Loop(_) => {}
+                    ListEntry::Damaged(damaged) => unread.push(format!("{}: {}", damaged.id, damaged.reason)),
                 }
             }
         }

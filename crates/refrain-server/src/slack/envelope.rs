@@ -80,8 +80,8 @@ struct Mention {
 struct Press {
     #[serde(rename = "type")]
     kind: String,
-    user: Named,
-    channel: Named,
+    user: ObjectId,
+    channel: ObjectId,
     container: Container,
     trigger_id: String,
     actions: Vec<Action>,
@@ -89,7 +89,7 @@ struct Press {
 }
 
 #[derive(Deserialize)]
-struct Named {
+struct ObjectId {
     id: String,
 }
 

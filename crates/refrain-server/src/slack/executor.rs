@@ -6,7 +6,7 @@ use std::time::Duration;
 use refrain_app::remote::Start;
 use refrain_core::LoopId;
 use refrain_core::view::{progress, sum};
-use refrain_engine::{Delivery, Service, StopAsked, Talk};
+use refrain_engine::{Delivery, Service, StopRequest, Talk};
 use tokio::time::sleep;
 
 use super::api::Fault;
@@ -14,7 +14,7 @@ use super::command_parser::{HELP, SlackRequest};
 use super::envelope::Request;
 use super::render::{escaped, said};
 use super::{SlackWorkspace, run_blocking};
-use crate::requests::{Answered, List, LoopParams, LoopView, Refusal, Steer, Stop};
+use crate::requests::{AnswerResult, List, LoopParams, LoopView, Refusal, Steer, Stop};
 
 const TRIES: u32 = 4;
 const MOST_LISTED: usize = 20;
@@ -38,7 +38,7 @@ impl SlackWorkspace {
     fn permit(&self, request: &Request) -> Result<(), String> {
         if !self.hears(&request.channel) {
             let where_else = "`[slack] channels` of Refrain's configuration says where";
-            return Err(format!("Nobody is heard in this channel; {where_else}."));
+            return Err(format!("Refrain takes no commands in this channel; {where_else}."));
         }
         let (start, stop) =
             (self.config.may_start.contains(&request.user), self.config.may_stop.contains(&request.user));
@@ -95,7 +95,7 @@ impl SlackWorkspace {
             SlackRequest::Answer { id, text } => {
                 let answer = Steer { loop_id: id.clone(), workspace: None, text: text.clone() };
                 run_blocking(&self.handler, move |handler| {
-                    let Answered { loop_id, .. } = handler.answer_loop(&answer)?;
+                    let AnswerResult { loop_id, .. } = handler.answer_loop(&answer)?;
                     Ok(Some(format!("Loop `{loop_id}` continues with your answer.")))
                 })
                 .await
@@ -169,7 +169,7 @@ impl SlackWorkspace {
             Ok((service, id, stopped))
         })
         .await?;
-        let pressed = StopAsked { user: request.user.clone(), was_running: stopped.stop_requested };
+        let pressed = StopRequest { user: request.user.clone(), was_running: stopped.stop_requested };
         let has_talk = self.note(&service, &id, move |talk| talk.stop = Some(pressed)).await;
         if has_talk {
             self.follow(service, id.clone());

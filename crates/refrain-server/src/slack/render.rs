@@ -7,7 +7,7 @@ use refrain_core::LoopId;
 use refrain_core::prompt::state_file::{self, WorkStatus};
 use refrain_core::text::{cut, in_order, squeeze};
 use refrain_core::view::{Charset, StatusWord, Verification, progress, sum};
-use refrain_engine::{DetailView, StopAsked};
+use refrain_engine::{DetailView, StopRequest};
 use serde_json::{Value, json};
 
 const CELLS: u32 = 10;
@@ -104,7 +104,7 @@ pub(super) enum Notes {
 
 impl LoopSummary {
     /// Renders the message of a running or stopped loop.
-    pub(super) fn view(&self, stop: Option<&StopAsked>) -> MessageView {
+    pub(super) fn view(&self, stop: Option<&StopRequest>) -> MessageView {
         let text = match (self.status.has_stopped(), self.charged) {
             (true, _) => self.last_words(stop),
             (false, 0) => self.first_words(),
@@ -140,7 +140,7 @@ impl LoopSummary {
         format!("{text}\n{}", quoted(&cut(self.goal.trim(), GOAL)))
     }
 
-    fn last_words(&self, stop: Option<&StopAsked>) -> String {
+    fn last_words(&self, stop: Option<&StopRequest>) -> String {
         let mut text = self.line(self.reaction(), 4);
         let _ = write!(text, "\n{}", said(&self.reason, LINE));
         if let Some(needs) = &self.needs {
@@ -217,7 +217,7 @@ impl LoopSummary {
 }
 
 /// The user who pressed the button, and whether the loop was running.
-fn requested(StopAsked { user, was_running }: &StopAsked) -> String {
+fn requested(StopRequest { user, was_running }: &StopRequest) -> String {
     let how = if *was_running { "it was running" } else { "it had stopped already" };
     format!("Stop requested by <@{}> · {how}", escaped(user))
 }

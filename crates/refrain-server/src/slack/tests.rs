@@ -2,7 +2,7 @@
 
 use refrain_core::prompt::state_file::WorkStatus;
 use refrain_core::view::StatusWord;
-use refrain_engine::{Delivery, StopAsked, Talk};
+use refrain_engine::{Delivery, StopRequest, Talk};
 use rstest::rstest;
 use serde_json::json;
 
@@ -133,7 +133,7 @@ fn the_button_goes_with_every_edit_until_it_is_pressed() {
         assert_eq!((&button["style"], &button["value"]), (&json!("danger"), &json!("slack-1a2b3c4d")));
         assert_eq!(button["action_id"], "refrain:loop_stop:slack-1a2b3c4d");
     }
-    let stop = StopAsked { user: "U1".to_owned(), was_running: true };
+    let stop = StopRequest { user: "U1".to_owned(), was_running: true };
     let view = seen().view(Some(&stop));
     assert_eq!(view.blocks[1]["elements"][0]["text"], "Stop requested by <@U1> · it was running");
     assert_eq!(view.blocks.len(), 2);

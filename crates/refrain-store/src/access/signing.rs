@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::signature::{
-    Check, Flaw, PublicKey, Signature, Signatures, Signed, SignedKind, request_statement, statement,
+    Check, Flaw, PublicKey, Signature, Signatures, SignedKind, SignedRecord, request_statement, statement,
 };
 use refrain_core::{LoopId, Machine};
 use refrain_files::{Folder, split};
@@ -31,11 +31,11 @@ const CODE: usize = 12;
 pub struct Signing {
     home: Utf8PathBuf,
     config_home: Utf8PathBuf,
-    own: Arc<OnceLock<Option<Own>>>,
+    own: Arc<OnceLock<Option<OwnKey>>>,
 }
 
 #[derive(Debug)]
-struct Own {
+struct OwnKey {
     pair: Ed25519KeyPair,
     public: PublicKey,
 }
@@ -66,7 +66,7 @@ impl Signing {
     pub fn public_key(&self) -> Option<PublicKey> {
         match self.own.get() {
             Some(own) => own.as_ref().map(|own| own.public.clone()),
-            None => Own::read(&self.key_file()).map(|own| own.public),
+            None => OwnKey::read(&self.key_file()).map(|own| own.public),
         }
     }
 
@@ -75,11 +75,21 @@ impl Signing {
         self.home.join("key")
     }
 
+    /// Makes the user's key if there is none. Fails if it can be neither read nor made.
+    pub fn require_key(&self) -> Result<(), DiskError> {
+        let path = self.key_file();
+        if OwnKey::read(&path).is_some() || OwnKey::make(&path)?.is_some() {
+            return Ok(());
+        }
+        Err(io::Error::other("it is no key of this user")).on("read", &path)
+    }
+
     /// Signs with the user's key, which is made first if there is none. None if it can be neither read nor made: the
     /// loop's records are then unsigned.
     pub(crate) fn sign(&self, statement: &[u8]) -> Option<Signature> {
         let path = self.key_file();
-        let own = self.own.get_or_init(|| Own::read(&path).or_else(|| Own::make(&path).ok()?)).as_ref()?;
+        let own =
+            self.own.get_or_init(|| OwnKey::read(&path).or_else(|| OwnKey::make(&path).ok()?)).as_ref()?;
         let value = hex(own.pair.sign(statement).as_ref()).parse().ok()?;
         Some(Signature { key: own.public.clone(), value })
     }
@@ -112,13 +122,14 @@ impl Signing {
             SignedKind::Runner | SignedKind::Resumed { approves: false } => false,
         };
         let id = snapshot.state.id();
-        let signed = |line: &SignedLine| Signed {
+        let signed = |line: &SignedLine| SignedRecord {
             kind: line.kind,
             seq: line.seq,
             check: check_line(id, line, &trusts),
         };
         let signed: Vec<_> = snapshot.signed.iter().filter(counts).map(signed).collect();
-        if let Some(Signed { kind: SignedKind::Start, check: Err(Flaw::Invalid), .. }) = signed.first() {
+        if let Some(SignedRecord { kind: SignedKind::Start, check: Err(Flaw::Invalid), .. }) = signed.first()
+        {
             return Err(JournalError::damaged(dir.journal(), 1, "its signature does not fit"));
         }
         Ok(snapshot.state.judge(&signed))
@@ -207,7 +218,7 @@ impl Signing {
     }
 }
 
-impl Own {
+impl OwnKey {
     fn read(path: &Utf8Path) -> Option<Self> {
         Self::of(&unhex(std::str::from_utf8(&read_own(path)?).ok()?.trim_end())?)
     }

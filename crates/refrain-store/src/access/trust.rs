@@ -21,7 +21,7 @@ pub struct Trust {
 
 /// One trusted content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Trusted {
+pub struct TrustedContent {
     /// The project, by the folder of its main worktree: its linked worktrees hold the same file.
     #[schemars(with = "String")]
     pub project: Utf8PathBuf,
@@ -75,20 +75,26 @@ impl Trust {
         project: &Utf8Path,
         content: Content<'_>,
         at: Timestamp,
-    ) -> Result<Trusted, DiskError> {
+    ) -> Result<TrustedContent, DiskError> {
         let command = match content {
             Content::File(_) => None,
             Content::Command(command) => Some(command.to_owned()),
         };
-        let trusted =
-            Trusted { project: project.to_owned(), hash: content.hash(), command, at, announced: false };
+        let trusted = TrustedContent {
+            project: project.to_owned(),
+            hash: content.hash(),
+            command,
+            at,
+            announced: false,
+        };
         self.write(&self.place(project, &trusted.hash), &trusted)?;
         Ok(trusted)
     }
 
     /// What of the project is trusted and was not named to the user yet. From now on it counts as named.
-    pub fn announce(&self, project: &Utf8Path) -> Vec<Trusted> {
-        let new = |(_, trusted): &(Utf8PathBuf, Trusted)| trusted.project == project && !trusted.announced;
+    pub fn announce(&self, project: &Utf8Path) -> Vec<TrustedContent> {
+        let new =
+            |(_, trusted): &(Utf8PathBuf, TrustedContent)| trusted.project == project && !trusted.announced;
         let mut new: Vec<_> = self.all().into_iter().filter(new).collect();
         new.sort_by_key(|(_, trusted)| trusted.at);
         for (path, trusted) in &mut new {
@@ -99,7 +105,7 @@ impl Trust {
         new.into_iter().map(|(_, trusted)| trusted).collect()
     }
 
-    fn write(&self, path: &Utf8Path, trusted: &Trusted) -> Result<(), DiskError> {
+    fn write(&self, path: &Utf8Path, trusted: &TrustedContent) -> Result<(), DiskError> {
         make_dir(&self.dir)?;
         let bytes = serde_json::to_vec(trusted).map_err(std::io::Error::from).on("encode", path)?;
         write_atomic(path, &bytes)
@@ -119,19 +125,19 @@ impl Trust {
     }
 
     /// Everything that is trusted, by project, oldest first.
-    pub fn list(&self) -> Vec<Trusted> {
+    pub fn list(&self) -> Vec<TrustedContent> {
         let mut all: Vec<_> = self.all().into_iter().map(|(_, trusted)| trusted).collect();
         all.sort_by(|a, b| (&a.project, a.at).cmp(&(&b.project, b.at)));
         all
     }
 
-    fn all(&self) -> Vec<(Utf8PathBuf, Trusted)> {
+    fn all(&self) -> Vec<(Utf8PathBuf, TrustedContent)> {
         let entries = self.dir.read_dir_utf8().into_iter().flatten().flatten();
         let paths = entries.map(|entry| entry.path().to_owned());
         paths.filter_map(|path| self.read(&path).map(|trusted| (path, trusted))).collect()
     }
 
-    fn read(&self, path: &Utf8Path) -> Option<Trusted> {
+    fn read(&self, path: &Utf8Path) -> Option<TrustedContent> {
         // Where there is no home, the state home is a place that everybody can write to.
         let own = rustix::process::geteuid().as_raw();
         fs::symlink_metadata(path).ok().filter(|meta| meta.is_file() && meta.uid() == own)?;

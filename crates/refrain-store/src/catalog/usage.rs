@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use refrain_core::agent::{Tokens, Usage, Usd};
 use refrain_core::event::End;
-use refrain_core::view::usage::{Spent, Tally};
+use refrain_core::view::usage::{Tally, UsageRecord};
 use rusqlite::{Row, params};
 
 use super::fold::{Spending, spendings};
@@ -48,7 +48,7 @@ impl Catalog {
                 for Spending { at, model, pool, usage } in spendings(state) {
                     if since.is_none_or(|since| at >= since) {
                         let (project, agent) = (project.root.to_string(), state.spec.agent.kind);
-                        tally.spend(&Spent { of, project, agent, model, pool, at, usage });
+                        tally.spend(&UsageRecord { of, project, agent, model, pool, at, usage });
                     }
                 }
             }
@@ -57,9 +57,9 @@ impl Catalog {
     }
 }
 
-fn spent(row: &Row<'_>, project: &Project) -> Result<Spent, CatalogError> {
+fn spent(row: &Row<'_>, project: &Project) -> Result<UsageRecord, CatalogError> {
     let number = |at: usize| Ok::<_, rusqlite::Error>(row.get::<_, Option<i64>>(at)?.map(i64::cast_unsigned));
-    Ok(Spent {
+    Ok(UsageRecord {
         of: row.get::<_, i64>(0)?.cast_unsigned(),
         project: project.root.to_string(),
         agent: serde_json::from_str(row.get_ref(1)?.as_str().map_err(unfit)?)?,

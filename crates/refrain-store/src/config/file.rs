@@ -6,7 +6,7 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_core::protect::Protected;
+use refrain_core::protect::ProtectedPaths;
 use refrain_core::spec::AgentKind;
 use rustix::fs::OFlags;
 use toml::de::{DeTable, DeValue};
@@ -299,7 +299,7 @@ fn objection(config: &Config) -> Option<(Vec<String>, String)> {
         return at(&["telemetry", "endpoint"], "accepted: a URL of http or https");
     }
     for (name, globs) in [("frozen", &config.protect.frozen), ("existing", &config.protect.existing)] {
-        if let Err(error) = Protected::new(globs, &[]) {
+        if let Err(error) = ProtectedPaths::new(globs, &[]) {
             return at(&["protect", name], &error.to_string());
         }
     }

@@ -35,7 +35,7 @@ pub struct Places<'a> {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Chosen<'a> {
+pub struct AgentChoice<'a> {
     /// `--agent`: an adapter or a named agent.
     pub agent: Option<&'a str>,
     /// Whether there is a `--command`.
@@ -64,7 +64,7 @@ pub struct Settings {
     resolved: Values,
 }
 
-pub fn load(places: Places<'_>, chosen: Chosen<'_>) -> Result<Settings, ConfigError> {
+pub fn load(places: Places<'_>, chosen: AgentChoice<'_>) -> Result<Settings, ConfigError> {
     let user_file = file::user_place(places.config_home);
     let mut layers = Vec::new();
     let (mut user_caps, mut project_caps) = (Caps::default(), Caps::default());

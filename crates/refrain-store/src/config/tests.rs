@@ -13,7 +13,7 @@ use refrain_core::values::Limit;
 use rstest::rstest;
 use tempfile::TempDir;
 
-use super::{Chosen, ConfigError, Places, ProjectFile, Settings, load, project_file};
+use super::{AgentChoice, ConfigError, Places, ProjectFile, Settings, load, project_file};
 use crate::access::trust::{Content, Trust};
 use crate::project::layout::Project;
 
@@ -57,7 +57,7 @@ impl Home {
         self
     }
 
-    fn load_for(&self, chosen: Chosen<'_>) -> Result<Settings, ConfigError> {
+    fn load_for(&self, chosen: AgentChoice<'_>) -> Result<Settings, ConfigError> {
         let (config, state) = (self.root.join("config"), self.root.join("state"));
         load(
             Places {
@@ -72,11 +72,11 @@ impl Home {
     }
 
     fn load(&self) -> Settings {
-        self.load_for(Chosen::default()).unwrap()
+        self.load_for(AgentChoice::default()).unwrap()
     }
 
     fn refusal(&self) -> String {
-        let error = self.load_for(Chosen::default()).unwrap_err().to_string();
+        let error = self.load_for(AgentChoice::default()).unwrap_err().to_string();
         error.replace(self.root.as_str(), "")
     }
 
@@ -168,7 +168,7 @@ fn what_describes_an_agent_goes_with_it(#[case] layers: Layers, #[case] holds: H
     let work = "[agents.work]\nkind='claude'\ncommand=['work.sh', 'a b']\nargs=['-x']\nmodel='named'\nenv={ A='1' }\n";
     let home =
         Home::new().user(&format!("{work}[start]\n{user}\n")).project(&format!("[start]\n{project}\n"));
-    let config = home.load_for(Chosen { agent, command }).unwrap().config;
+    let config = home.load_for(AgentChoice { agent, command }).unwrap().config;
     let start = &config.start;
     let program = start.command.as_ref().map(|command| command.program.as_str());
     let found = (start.agent.as_deref(), program, start.model.as_deref(), start.agent_arg.is_some());
@@ -496,7 +496,7 @@ proptest! {
         let home = Home::new();
         let text = format!("{}{tail}", pieces.concat());
         let home = home.user(&text);
-        match home.load_for(Chosen::default()) {
+        match home.load_for(AgentChoice::default()) {
             Ok(settings) => drop(settings.entries()),
             Err(error) => prop_assert!(error.to_string().contains("config.toml:"), "{error}"),
         }

@@ -89,7 +89,7 @@ pub struct WorktreeLock {
 
 /// What became of a claim on a worktree.
 #[derive(Debug)]
-pub enum Claimed {
+pub enum ClaimOutcome {
     /// No other loop works there.
     Alone(WorktreeLock),
     /// Others work there too, which all of them allow.
@@ -108,7 +108,7 @@ impl Drop for WorktreeLock {
 impl WorktreeLock {
     /// Claims `worktree` for the loop `id`, with others if `shared`. The names in the file are only for messages: the
     /// lock itself decides.
-    pub fn claim(project: &Project, worktree: &Utf8Path, shared: bool) -> Result<Claimed, DiskError> {
+    pub fn claim(project: &Project, worktree: &Utf8Path, shared: bool) -> Result<ClaimOutcome, DiskError> {
         let folder = project.data.join("worktrees");
         make_dir_nofollow(&folder)?;
         let path = lock_of(project, worktree);
@@ -127,9 +127,9 @@ impl WorktreeLock {
         let (project, worktree) = (project.clone(), worktree.to_owned());
         let lock = Self { file, project, worktree, shared, id: None };
         Ok(match (beside, alone) {
-            (true, true) => Claimed::Alone(lock),
-            (true, false) => Claimed::Beside(lock, others),
-            (false, _) => Claimed::Refused(others),
+            (true, true) => ClaimOutcome::Alone(lock),
+            (true, false) => ClaimOutcome::Beside(lock, others),
+            (false, _) => ClaimOutcome::Refused(others),
         })
     }
 
@@ -150,12 +150,12 @@ impl WorktreeLock {
         }
         let id = self.id.clone();
         Ok(match Self::claim(&self.project, &self.worktree, self.shared)? {
-            Claimed::Alone(lock) | Claimed::Beside(lock, _) => {
+            ClaimOutcome::Alone(lock) | ClaimOutcome::Beside(lock, _) => {
                 *self = lock;
                 id.iter().for_each(|id| self.sign(id));
                 Ok(())
             }
-            Claimed::Refused(by) => Err(by),
+            ClaimOutcome::Refused(by) => Err(by),
         })
     }
 
@@ -241,16 +241,16 @@ mod tests {
 
     fn claim(project: &Project, shared: bool, id: &str) -> Result<WorktreeLock, Vec<String>> {
         match WorktreeLock::claim(project, &project.worktree, shared).unwrap() {
-            Claimed::Alone(mut lock) => {
+            ClaimOutcome::Alone(mut lock) => {
                 lock.sign(&id.parse().unwrap());
                 Ok(lock)
             }
-            Claimed::Beside(mut lock, others) => {
+            ClaimOutcome::Beside(mut lock, others) => {
                 assert!(!others.is_empty());
                 lock.sign(&id.parse().unwrap());
                 Ok(lock)
             }
-            Claimed::Refused(others) => Err(others),
+            ClaimOutcome::Refused(others) => Err(others),
         }
     }
 
@@ -328,7 +328,7 @@ mod tests {
                 });
                 claims.map(|claim| claim.join().unwrap())
             });
-            assert!(!claimed.iter().any(|claim| matches!(claim, Claimed::Refused(_))), "{claimed:?}");
+            assert!(!claimed.iter().any(|claim| matches!(claim, ClaimOutcome::Refused(_))), "{claimed:?}");
         }
     }
 }

@@ -33,22 +33,22 @@ pub enum Durability {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Committed {
+pub struct SyncReport {
     /// The journal's length in bytes: everything up to here is whole.
     pub length: u64,
     /// The file had been deleted or changed, and was written back first.
-    pub restored: Option<Restored>,
+    pub restored: Option<RestoredTail>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Restored {
+pub struct RestoredTail {
     /// How many bytes were written back.
     pub bytes: u64,
     /// The name of the file that holds what another process had made of the journal; none if it had been deleted.
     pub kept_as: Option<String>,
 }
 
-impl Restored {
+impl RestoredTail {
     pub fn event<S: Machine>(self) -> S::Event {
         S::event(SharedEvent::JournalRestored(self.bytes, self.kept_as))
     }
@@ -157,7 +157,7 @@ impl Disk {
     }
 
     /// Writes, unless an earlier write failed: what the disk holds is unknown from then on.
-    pub(super) fn write(&mut self, bytes: &[u8], durability: Durability) -> Result<Committed, JournalError> {
+    pub(super) fn write(&mut self, bytes: &[u8], durability: Durability) -> Result<SyncReport, JournalError> {
         if self.failed {
             return Err(JournalError::Failed(self.dir.journal()));
         }
@@ -166,7 +166,7 @@ impl Disk {
         written
     }
 
-    fn append(&mut self, bytes: &[u8], durability: Durability) -> Result<Committed, JournalError> {
+    fn append(&mut self, bytes: &[u8], durability: Durability) -> Result<SyncReport, JournalError> {
         let path = self.dir.journal();
         let mut restored =
             if self.place()? == FileState::Own { None } else { Some(self.restore_patiently()?) };
@@ -191,7 +191,7 @@ impl Disk {
             restored = Some(self.restore_patiently()?);
         }
         self.tell();
-        Ok(Committed { length: self.length(), restored })
+        Ok(SyncReport { length: self.length(), restored })
     }
 
     pub(super) fn length(&self) -> u64 {
@@ -285,7 +285,7 @@ impl Disk {
     }
 
     /// Restores; a process that is deleting the folder may not be done yet, and removes what was just made.
-    fn restore_patiently(&mut self) -> Result<Restored, JournalError> {
+    fn restore_patiently(&mut self) -> Result<RestoredTail, JournalError> {
         for _ in 0..RESTORE_TRIES {
             match self.restore() {
                 Err(JournalError::Disk(error)) if error.source.kind() == ErrorKind::NotFound => {}
@@ -296,7 +296,7 @@ impl Disk {
     }
 
     /// The journal was deleted or changed under its writer: writes it back.
-    fn restore(&mut self) -> Result<Restored, JournalError> {
+    fn restore(&mut self) -> Result<RestoredTail, JournalError> {
         if self.held.is_none() && self.dir.journal().exists() {
             // Without the right to drive the loop the other may be its runner.
             return Err(JournalError::Foreign(self.dir.journal()));
@@ -312,7 +312,7 @@ impl Disk {
         self.file.replace(open(&self.dir, false)?);
         self.stamp = None;
         self.lock = AppendLock::open(&self.dir)?;
-        Ok(Restored { bytes: self.length(), kept_as })
+        Ok(RestoredTail { bytes: self.length(), kept_as })
     }
 
     /// Whether the lock still lies in the journal's folder, wherever that was moved to.

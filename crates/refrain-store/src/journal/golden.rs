@@ -11,20 +11,20 @@ use jiff::civil::date;
 use refrain_core::agent::{AgentReport, Fault, FaultKind, Scope, Session, Tokens, Until, Usd};
 use refrain_core::budget::{CapKind, CapUsage, Caps};
 use refrain_core::event::{
-    Approved, Ask, AttemptFinished, Blocked, CritiqueFinished, End, Exit, GateFinished, Identity, Process,
-    Pushed, Reviewed, Seal, Sealed, StopReason, Urgency, Wait, WaitKind,
+    ApprovedTree, Ask, AttemptFinished, AttemptSeals, BlockReason, CritiqueFinished, End, Exit, GateFinished,
+    Identity, Process, PushReport, ReviewResult, Seal, StopReason, Urgency, Wait, WaitKind,
 };
 use refrain_core::formats::mirror::Mirror;
 use refrain_core::gate::{Check, GateSpec, GateWhen, ReviewSpec, Verdict};
 use refrain_core::git::{
-    Base, Checkout, CommitReport, CommitResult, Dirty, Exposed, GitSpec, LeftOut, LeftOutReason, Oid,
-    Operation, RepoPath, Skipped, Workflow,
+    Base, Checkout, CommitReport, CommitResult, Dirty, ExposedSecret, GitSpec, LeftOutReason, Oid,
+    OmittedPath, Operation, RepoPath, SkipReason, Workflow,
 };
-use refrain_core::memory::{self, MemorySpec, Recalled};
+use refrain_core::memory::{self, MemorySpec, RecalledMemory};
 use refrain_core::promise::NearMiss;
 use refrain_core::prompt::state_file::WorkStatus;
 use refrain_core::protect::{
-    Change, Kind, OtherProgram, OutsideLink, Part, PartViolation, Program, Rule, Touched, Violation,
+    Change, Kind, OtherProgram, OutsideLink, Part, PartViolation, Program, ProtectionBreach, Rule, Violation,
 };
 use refrain_core::session::{self, Isolation, SessionSpec};
 use refrain_core::spec::{AgentKind, CritiqueSpec, Millis, OnStuck, ProtectSpec, StuckSpec};
@@ -42,7 +42,7 @@ fn finished(exit: Exit) -> Event {
         work: work(1),
         stdout_bytes: 12,
         preview: "not yet".into(),
-        sealed: Sealed { prompt: Some(seal()), output: Some(seal()) },
+        sealed: AttemptSeals { prompt: Some(seal()), output: Some(seal()) },
         ..AttemptFinished::new(exit)
     }))
 }
@@ -98,7 +98,7 @@ fn reviewed() -> Event {
     Event::GateFinished(Box::new(GateFinished {
         gate: "spec".parse().unwrap(),
         left: false,
-        review: Some(Box::new(Reviewed { verdict, report: None })),
+        review: Some(Box::new(ReviewResult { verdict, report: None })),
         refused: Vec::new(),
         ..*gate
     }))
@@ -129,14 +129,14 @@ fn base_taken() -> Event {
 }
 
 fn settled(iteration: u32, result: CommitResult) -> Event {
-    let left_out = |path: &[u8], why| LeftOut { path: RepoPath::from_bytes(path), why };
+    let left_out = |path: &[u8], why| OmittedPath { path: RepoPath::from_bytes(path), why };
     Event::CommitSettled(Box::new(CommitReport {
         iteration,
         result,
         head: Some(oid(2)),
         by_agent: vec![oid(9)],
         lost: Some(oid(8)),
-        exposed: vec![Exposed {
+        exposed: vec![ExposedSecret {
             commit: oid(9),
             path: RepoPath::from_bytes(b"config.toml"),
             what: "a GitHub token".into(),
@@ -155,21 +155,22 @@ fn settled(iteration: u32, result: CommitResult) -> Event {
     }))
 }
 
-fn touched() -> Vec<Touched> {
+fn touched() -> Vec<ProtectionBreach> {
     let path = RepoPath::from_bytes;
-    let violation =
-        |change, rule| Touched::Path(Violation { path: path(b"ci/run"), change, rule, glob: "ci/**".into() });
+    let violation = |change, rule| {
+        ProtectionBreach::Path(Violation { path: path(b"ci/run"), change, rule, glob: "ci/**".into() })
+    };
     vec![
         violation(Change::Added(Kind::Link), Rule::Frozen),
         violation(Change::Deleted, Rule::Existing),
-        Touched::Part(PartViolation { path: path(b"package.json"), key: Some("scripts".into()) }),
-        Touched::Program(OtherProgram {
+        ProtectionBreach::Part(PartViolation { path: path(b"package.json"), key: Some("scripts".into()) }),
+        ProtectionBreach::Program(OtherProgram {
             name: "cargo".into(),
             before: Some("/usr/bin/cargo".into()),
             now: None,
         }),
-        Touched::Link(OutsideLink { path: path(b"sum.sh"), target: "/home/me/sum.sh".into() }),
-        Touched::Hidden(path(b"src/sum.sh")),
+        ProtectionBreach::Link(OutsideLink { path: path(b"sum.sh"), target: "/home/me/sum.sh".into() }),
+        ProtectionBreach::Hidden(path(b"src/sum.sh")),
     ]
 }
 
@@ -228,7 +229,7 @@ fn everything() -> Vec<Event> {
     };
     (start.spec.clean_checkout, start.spec.approval, start.spec.keep_failed) = (true, true, true);
     start.spec.mirrors = vec![Mirror::Ralph];
-    let told = Recalled {
+    let told = RecalledMemory {
         id: "m-0123456789".parse().unwrap(),
         kind: memory::Kind::Fact,
         text: "Tests need a database".into(),
@@ -297,7 +298,7 @@ fn everything() -> Vec<Event> {
         Event::LoopStarted(start),
         Event::RunnerStarted { runner: runner(), interrupted: None, adopted: None, judged: None },
         Event::BaseRefused { error: "a branch loop/a exists already".into() },
-        Event::LoopEnded(End::Blocked { why: Blocked::Repository }),
+        Event::LoopEnded(End::Blocked { why: BlockReason::Repository }),
         Event::LoopResumed { limits: limits.clone(), approved: None, no_sandbox: false },
         Event::RunnerStarted { runner: runner(), interrupted: None, adopted: None, judged: None },
         base_taken(),
@@ -361,7 +362,7 @@ fn everything() -> Vec<Event> {
         Event::AttemptStarted(id(6, 1)),
         Event::AttemptSpawnFailed { error: "no such file".into() },
         Event::WorkUnsaved { why: "there is no git repository".into() },
-        Event::LoopEnded(End::Blocked { why: Blocked::AgentMissing }),
+        Event::LoopEnded(End::Blocked { why: BlockReason::AgentMissing }),
         Event::LoopResumed { limits: limits.clone(), approved: None, no_sandbox: false },
         Event::RunnerStarted { runner: runner(), interrupted: None, adopted: None, judged: None },
         Event::AttemptStarted(id(6, 2)),
@@ -390,19 +391,19 @@ fn everything() -> Vec<Event> {
         review(2),
         reviewed(),
         taken(4),
-        Event::LoopEnded(End::Blocked { why: Blocked::Approval }),
+        Event::LoopEnded(End::Blocked { why: BlockReason::Approval }),
         Event::LoopResumed {
             limits,
-            approved: Some(Approved { attempt: id(6, 4), tree: Some(oid(4)) }),
+            approved: Some(ApprovedTree { attempt: id(6, 4), tree: Some(oid(4)) }),
             no_sandbox: false,
         },
         Event::RunnerStarted { runner: runner(), interrupted: None, adopted: None, judged: None },
         taken(4),
-        settled(6, CommitResult::Skipped(Skipped::Hook { said: "no".into() })),
+        settled(6, CommitResult::Skipped(SkipReason::Hook { said: "no".into() })),
         Event::WorkSaved {
             branch: "wip/ralph-fail-a".into(),
             commit: oid(8),
-            pushed: Some(Pushed { remote: "origin".into(), error: Some("no".into()) }),
+            pushed: Some(PushReport { remote: "origin".into(), error: Some("no".into()) }),
             mixed: vec![RepoPath::from_bytes(b"src/a")],
         },
         Event::Asked {

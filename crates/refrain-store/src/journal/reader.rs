@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use camino::Utf8PathBuf;
 use jiff::Timestamp;
-use refrain_core::signature::{PublicKey, Signature, Signatures, SignedKind};
+use refrain_core::signature::{PublicKey, Remedy, Signature, Signatures, SignedKind};
 use refrain_core::spec::Spec;
 use refrain_core::{Event, LoopState, Machine, Record};
 use serde::Deserialize;
@@ -94,7 +94,7 @@ pub fn read_believed<S: Machine>(dir: &LoopDir, signing: &Signing) -> Result<S, 
 
 /// A journal that came from another machine.
 #[derive(Debug)]
-pub struct Departed {
+pub struct ForeignJournal {
     pub state: LoopState,
     /// The key that signed its last record, and whether the user trusts it.
     pub key: PublicKey,
@@ -103,7 +103,7 @@ pub struct Departed {
 
 /// Checks the journal of a loop that left another machine; `from` is where it was read. Its last record has to be the
 /// departure, with a signature that covers everything before it.
-pub fn departed(bytes: &[u8], from: &LoopDir, signing: &Signing) -> Result<Departed, JournalError> {
+pub fn departed(bytes: &[u8], from: &LoopDir, signing: &Signing) -> Result<ForeignJournal, JournalError> {
     let Snapshot { state, torn, signed, .. }: Snapshot = fold(bytes, from, |_, _, _| {})?;
     let damaged = |what: &str| JournalError::damaged(from.journal(), state.lifecycle.seq, what);
     let last = signed
@@ -111,7 +111,7 @@ pub fn departed(bytes: &[u8], from: &LoopDir, signing: &Signing) -> Result<Depar
         .filter(|line| line.kind == SignedKind::Departure && line.seq == state.lifecycle.seq && torn == 0);
     let last = last.ok_or_else(|| damaged("its last record is not the departure of the loop"))?;
     match signing.signer(&state.spec.id, last) {
-        Some((key, is_trusted)) => Ok(Departed { key, is_trusted, state }),
+        Some((key, is_trusted)) => Ok(ForeignJournal { key, is_trusted, state }),
         None => Err(damaged("the departure of the loop is not signed, or its signature does not fit")),
     }
 }
@@ -120,7 +120,7 @@ impl<S> Snapshot<S> {
     /// Where the first record begins, in bytes, that should be signed and has no signature; with the last result that
     /// it is based on.
     pub(super) fn forged_from(&self, signatures: &Signatures) -> Option<u64> {
-        let objection = signatures.objection().filter(|objection| objection.is_forged())?;
+        let objection = signatures.objection().filter(|objection| objection.remedy() == Remedy::SetAside)?;
         self.signed.iter().find(|line| line.seq == objection.seq).map(|line| line.at)
     }
 }
@@ -288,14 +288,14 @@ pub struct Mark {
 
 /// A line, as far as its mark goes.
 #[derive(Deserialize)]
-struct Marked {
+struct MarkedLine {
     seq: u64,
     at: Timestamp,
-    event: Named,
+    event: EventName,
 }
 
 #[derive(Deserialize)]
-struct Named {
+struct EventName {
     #[serde(rename = "type")]
     name: String,
 }
@@ -312,7 +312,7 @@ pub fn marks(dir: &LoopDir, at: u64) -> Result<(Vec<Mark>, u64), crate::DiskErro
     let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
     let lines = bytes[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     let mark = |line: &[u8]| {
-        let Marked { seq, at, event } = serde_json::from_slice(line).ok()?;
+        let MarkedLine { seq, at, event } = serde_json::from_slice(line).ok()?;
         Some(Mark { seq, at, name: event.name })
     };
     Ok((lines.filter_map(mark).collect(), from + whole as u64))

@@ -12,7 +12,7 @@ use refrain_core::{LoopState, Machine, Record, SharedEvent};
 use serde::Serialize;
 
 use super::JournalError;
-use super::disk::{Committed, Disk, Durability, FileState, SharedFile, Stamp, folder, open};
+use super::disk::{Disk, Durability, FileState, SharedFile, Stamp, SyncReport, folder, open};
 use super::line::{self, Hash, ROOT};
 use super::reader::{Snapshot, fold};
 use crate::access::signing::{LastSigned, Signing};
@@ -31,7 +31,7 @@ pub struct Journal<S = LoopState> {
     head: Hash,
     /// Lines that were pushed and not yet committed.
     pending: Vec<u8>,
-    last_signed: Option<SignedPending>,
+    last_signed: Option<PendingSignature>,
     /// What signs it; none for a journal that is not signed.
     signing: Option<Signing>,
     disk: Arc<Mutex<Disk>>,
@@ -45,12 +45,12 @@ pub struct Batch {
     bytes: Vec<u8>,
     durability: Durability,
     /// The last line of them that is signed, and what remembers it.
-    last_signed: Option<(SignedPending, Signing)>,
+    last_signed: Option<(PendingSignature, Signing)>,
 }
 
 /// A line that is signed and not yet written: its number, its hash, and where it ends among those that are not.
 #[derive(Clone, Copy, Debug)]
-struct SignedPending {
+struct PendingSignature {
     seq: u64,
     hash: Hash,
     end: usize,
@@ -193,7 +193,7 @@ impl<S: Machine> Journal<S> {
                 self.head = head;
                 if self.signing.is_some() && S::signed(&record.event).is_some() {
                     let end = self.pending.len();
-                    self.last_signed = Some(SignedPending { seq: record.seq, hash: head, end });
+                    self.last_signed = Some(PendingSignature { seq: record.seq, hash: head, end });
                 }
             }
             Err(_) => self.pending.truncate(pending),
@@ -250,7 +250,7 @@ impl Batch {
     /// Writes the lines, as one append. Blocks.
     /// Errors: [`JournalError`]: the file is back at its last good length where the disk allows it. A failed sync is
     /// final, because what the disk then holds is unknown: nothing more is written to this journal.
-    pub fn write(self) -> Result<Committed, JournalError> {
+    pub fn write(self) -> Result<SyncReport, JournalError> {
         let mut disk = self.disk.lock().unwrap_or_else(PoisonError::into_inner);
         let written = disk.write(&self.bytes, self.durability);
         if let (Ok(committed), Some((last, signing))) = (&written, &self.last_signed) {

@@ -9,7 +9,7 @@ use rusqlite::params;
 use super::MemoryFile;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct JudgesAsked {
+pub struct JudgeCalls {
     pub count: u64,
     pub cost: Usd,
     /// How many did not say what they cost.
@@ -50,18 +50,14 @@ impl MemoryFile {
     }
 
     /// The number and cost of all that were asked since then, about loops of this project, or of all.
-    pub fn all_asked(
-        &self,
-        project: Option<&str>,
-        since: Option<Timestamp>,
-    ) -> rusqlite::Result<JudgesAsked> {
+    pub fn all_asked(&self, project: Option<&str>, since: Option<Timestamp>) -> rusqlite::Result<JudgeCalls> {
         let since = since.map_or(i64::MIN, Timestamp::as_millisecond);
         self.db.query_row(
             "SELECT COUNT(*), COALESCE(SUM(cost), 0), COUNT(*) - COUNT(cost) FROM asked
              WHERE (?1 IS NULL OR project = ?1) AND at >= ?2",
             params![project, since],
             |row| {
-                Ok(JudgesAsked {
+                Ok(JudgeCalls {
                     count: unsigned(row.get(0)?),
                     cost: Usd(unsigned(row.get(1)?)),
                     untold: unsigned(row.get(2)?),

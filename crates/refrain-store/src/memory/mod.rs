@@ -14,7 +14,7 @@ mod tests;
 
 pub use file::{MemoryFile, aside, look, make};
 pub use find::Vector;
-pub use judge_calls::JudgesAsked;
+pub use judge_calls::JudgeCalls;
 pub use rows::MemoryFilter;
 
 use camino::Utf8PathBuf;

@@ -17,7 +17,7 @@ use crate::{DiskError, OnPath, make_dir, write_atomic};
 const LARGEST: u64 = 16 << 20;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Installed {
+pub struct InstalledFiles {
     #[serde(default)]
     pub files: BTreeMap<Utf8PathBuf, OwnFile>,
     /// What is ours in files of the person's.
@@ -51,7 +51,7 @@ pub struct OwnSettings {
     pub splices: Vec<Splice>,
 }
 
-impl Installed {
+impl InstalledFiles {
     /// What is noted in this folder.
     /// Errors: [`DiskError`] if it cannot be read or understood: to write it anew would lose what is noted there.
     pub fn read(folder: &Utf8Path) -> Result<Self, DiskError> {
@@ -111,12 +111,12 @@ pub fn write(path: &Utf8Path, before: Option<&str>, text: &str) -> Result<(), Di
     if before.is_some() {
         let file = path.canonicalize_utf8().on("find", path)?;
         if !replace_atomic(&file, text.as_bytes(), is_current)? {
-            return Err(Error::other("somebody else changed it just now")).on("replace", path);
+            return Err(Error::other("another process changed it just now")).on("replace", path);
         }
     } else {
         make_dir(path.parent().unwrap_or(Utf8Path::new("/")))?;
         if !is_current() {
-            return Err(Error::other("somebody else made it just now")).on("write", path);
+            return Err(Error::other("another process made it just now")).on("write", path);
         }
         write_atomic(path, text.as_bytes())?;
     }

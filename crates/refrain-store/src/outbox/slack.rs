@@ -25,7 +25,7 @@ pub struct Talk {
     pub shown: Option<String>,
     pub reaction: Option<String>,
     /// The last press of its button.
-    pub stop: Option<StopAsked>,
+    pub stop: Option<StopRequest>,
     /// What the agent noted, of which end, in milliseconds of the epoch.
     pub reply: Option<(i64, Delivery)>,
     /// All that the journal says in so many bytes, and so many events, was posted: if it is not longer, nothing is
@@ -47,7 +47,7 @@ pub enum Delivery {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StopAsked {
+pub struct StopRequest {
     pub user: String,
     /// Whether the loop was still at work.
     pub was_running: bool,

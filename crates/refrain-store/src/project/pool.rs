@@ -181,7 +181,7 @@ fn held_file(home: &Utf8Path, number: u32) -> Utf8PathBuf {
 
 fn held(home: &Utf8Path, number: u32) -> Vec<String> {
     match fs::read_to_string(held_file(home, number)) {
-        Ok(reasons) if reasons.trim().is_empty() => vec!["nobody wrote down why".to_owned()],
+        Ok(reasons) if reasons.trim().is_empty() => vec!["no reason is recorded".to_owned()],
         Ok(reasons) => reasons.lines().map(str::to_owned).collect(),
         Err(_) => Vec::new(),
     }

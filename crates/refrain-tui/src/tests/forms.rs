@@ -47,7 +47,7 @@ fn a_form_that_nobody_waits_for_any_more_does_not_open() {
     let mut model = model(ART);
     press(&mut model, "n?");
     update(&mut model, Message::Offered("/home/you/parser".into(), Ok(offer())));
-    assert_eq!(model.asking, Some(Asking::Help));
+    assert_eq!(model.asking, Some(Dialog::Help));
     let mut model = form();
     press(&mut model, "\u{1b}");
     assert_eq!(model.asking, None);
@@ -65,7 +65,7 @@ fn the_palette_finds_commands_and_loops() {
     press(&mut model, ":mer");
     insta::assert_snapshot!("palette_60x15", screen(&mut model, 60, 15));
     assert_eq!(press(&mut model, "\n"), []);
-    assert_eq!(model.asking, Some(Asking::Merge(key("add-an-api"))), "as the key does");
+    assert_eq!(model.asking, Some(Dialog::Merge(key("add-an-api"))), "as the key does");
     press(&mut model, "\u{1b}");
     let opens = [Effect::Watch(Some((key("mend-the-parser-of-all-dates"), false)))];
     assert_eq!(press(&mut model, ":all dates\n"), opens);

@@ -4,44 +4,44 @@ use crossterm::event::{KeyCode, KeyEvent};
 
 use super::{Effect, all_done, ask, forms, search};
 use crate::input::{Input, InputOutcome};
-use crate::model::{Asking, InputPurpose, Key, Model};
+use crate::model::{Dialog, InputPurpose, Key, Model};
 use crate::program::Act;
 
 /// Handles a key while a question is open.
-pub(super) fn answer(model: &mut Model, asking: Asking, key: KeyEvent) -> Vec<Effect> {
+pub(super) fn answer(model: &mut Model, asking: Dialog, key: KeyEvent) -> Vec<Effect> {
     match asking {
-        Asking::Help => Vec::new(),
-        Asking::Cancel(keys) => match key.code {
+        Dialog::Help => Vec::new(),
+        Dialog::Cancel(keys) => match key.code {
             KeyCode::Char('y') => all_done(model, "asking", keys, &Act::Cancel { now: false }),
             KeyCode::Char('a') => all_done(model, "asking", keys, &Act::Cancel { now: true }),
             _ => Vec::new(),
         },
-        Asking::Merge(loop_key) => match key.code {
+        Dialog::Merge(loop_key) => match key.code {
             KeyCode::Char('y') => done(model, loop_key, Act::Merge { squash: false }),
             KeyCode::Char('s') => done(model, loop_key, Act::Merge { squash: true }),
             _ => Vec::new(),
         },
-        Asking::New(form) => forms::press_in_form(model, form, key),
-        Asking::Palette(line, at) => forms::press_in_palette(model, (line, at), key),
-        Asking::Archive(keys) => match key.code {
+        Dialog::New(form) => forms::press_in_form(model, form, key),
+        Dialog::Palette(line, at) => forms::press_in_palette(model, (line, at), key),
+        Dialog::Archive(keys) => match key.code {
             KeyCode::Char('y') => all_done(model, "asking", keys, &Act::Archive),
             _ => Vec::new(),
         },
-        Asking::Approve(loop_key, tree) => match key.code {
+        Dialog::Approve(loop_key, tree) => match key.code {
             KeyCode::Char('y') => done(model, loop_key, Act::Approve { tree }),
             KeyCode::Char('b') => {
-                ask(model, Asking::Line(InputPurpose::SendBack(loop_key), Input::default()))
+                ask(model, Dialog::Line(InputPurpose::SendBack(loop_key), Input::default()))
             }
             _ => Vec::new(),
         },
-        Asking::Line(wanted, mut line) => match line.key(key) {
+        Dialog::Line(wanted, mut line) => match line.key(key) {
             InputOutcome::Continue => {
                 let text = line.text();
                 // A filter is seen at work while it is typed.
                 if wanted == InputPurpose::Filter {
                     model.list.filter = text;
                 }
-                ask(model, Asking::Line(wanted, line))
+                ask(model, Dialog::Line(wanted, line))
             }
             InputOutcome::Cancel => {
                 match wanted {

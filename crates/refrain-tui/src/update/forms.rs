@@ -7,7 +7,7 @@ use refrain_engine::StartOffer;
 
 use super::{Effect, ask, press};
 use crate::input::{Input, InputOutcome};
-use crate::model::{Asking, Key, Model, Opened};
+use crate::model::{Dialog, Key, Model, OpenView};
 use crate::new_loop::LoopForm;
 use crate::palette::{PaletteEntry, entries};
 
@@ -24,7 +24,7 @@ pub(super) fn offered(model: &mut Model, project: Arc<str>, offer: StartOffer) {
     // The person may have asked for something else meanwhile.
     if model.asking.is_none() {
         model.said = None;
-        model.asking = Some(Asking::New(LoopForm::new(project, offer)));
+        model.asking = Some(Dialog::New(LoopForm::new(project, offer)));
     }
 }
 
@@ -35,7 +35,7 @@ pub(super) fn started(model: &mut Model, key: Key) {
 
 pub(super) fn press_in_form(model: &mut Model, mut form: LoopForm, key: KeyEvent) -> Vec<Effect> {
     match form.key(key) {
-        InputOutcome::Continue => ask(model, Asking::New(form)),
+        InputOutcome::Continue => ask(model, Dialog::New(form)),
         InputOutcome::Cancel => Vec::new(),
         InputOutcome::Submit => match form.request() {
             Ok(new) => {
@@ -44,7 +44,7 @@ pub(super) fn press_in_form(model: &mut Model, mut form: LoopForm, key: KeyEvent
             }
             Err(why) => {
                 model.said = Some((why, true));
-                ask(model, Asking::New(form))
+                ask(model, Dialog::New(form))
             }
         },
     }
@@ -58,12 +58,12 @@ pub(super) fn press_in_palette(
     let found = entries(model, &line.text());
     let last = found.len().saturating_sub(1);
     match key.code {
-        KeyCode::Down | KeyCode::Tab => return ask(model, Asking::Palette(line, (at + 1).min(last))),
-        KeyCode::Up | KeyCode::BackTab => return ask(model, Asking::Palette(line, at.saturating_sub(1))),
+        KeyCode::Down | KeyCode::Tab => return ask(model, Dialog::Palette(line, (at + 1).min(last))),
+        KeyCode::Up | KeyCode::BackTab => return ask(model, Dialog::Palette(line, at.saturating_sub(1))),
         _ => {}
     }
     match line.key(key) {
-        InputOutcome::Continue => ask(model, Asking::Palette(line, 0)),
+        InputOutcome::Continue => ask(model, Dialog::Palette(line, 0)),
         InputOutcome::Cancel => Vec::new(),
         InputOutcome::Submit => match found.get(at) {
             Some(PaletteEntry::Command(_, 'n')) => new_loop(model),
@@ -71,7 +71,7 @@ pub(super) fn press_in_palette(
                 press(model, KeyEvent::new(KeyCode::Char(*key), KeyModifiers::NONE))
             }
             Some(PaletteEntry::Open(key, is_plan)) => {
-                model.opened.push(Opened::new(key.clone(), *is_plan));
+                model.opened.push(OpenView::new(key.clone(), *is_plan));
                 vec![Effect::Watch(Some((key.clone(), *is_plan)))]
             }
             None => Vec::new(),

@@ -4,7 +4,7 @@ use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Position;
 
 use super::{Effect, open, scroll};
-use crate::model::{Model, Opened};
+use crate::model::{Model, OpenView};
 
 pub(super) fn point(model: &mut Model, mouse: MouseEvent) -> Vec<Effect> {
     const WHEEL: isize = 3;
@@ -42,7 +42,7 @@ fn click(model: &mut Model, row: usize) -> Vec<Effect> {
             model.list.go(at);
             is_selected
         }
-        Some(Opened::Plan(one)) => {
+        Some(OpenView::Plan(one)) => {
             let at = one.top + row;
             let is_selected = at == one.cursor;
             if at >= one.tasks().len() {
@@ -51,7 +51,7 @@ fn click(model: &mut Model, row: usize) -> Vec<Effect> {
             one.go(at);
             is_selected
         }
-        Some(Opened::Loop(one)) => {
+        Some(OpenView::Loop(one)) => {
             let at = one.top + row;
             if at >= one.attempts().len() {
                 return Vec::new();
@@ -61,7 +61,7 @@ fn click(model: &mut Model, row: usize) -> Vec<Effect> {
             one.go(at);
             is_selected
         }
-        Some(Opened::Log(_)) => false,
+        Some(OpenView::Log(_)) => false,
     };
     if is_selected { open(model) } else { Vec::new() }
 }

@@ -9,7 +9,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::forms;
 use super::parts::put;
-use crate::model::{Asking, InputPurpose, Model, Opened};
+use crate::model::{Dialog, InputPurpose, Model, OpenView};
 use crate::text::{cut, fill, flat, wrapped};
 use crate::update::named;
 
@@ -17,39 +17,39 @@ use crate::update::named;
 pub(super) fn draw(model: &Model, buffer: &mut Buffer, area: Rect) -> Option<Position> {
     let last = Rect { y: area.bottom().saturating_sub(1), height: 1, ..area };
     match &model.asking {
-        Some(Asking::Help) => {
+        Some(Dialog::Help) => {
             help(model, buffer, area);
             put(buffer, last, 0, &Line::from("any key goes back").dim());
         }
-        Some(Asking::New(form)) => {
+        Some(Dialog::New(form)) => {
             let keys = "enter starts  tab next  space and arrows choose  esc back";
             bottom(model, keys, buffer, area);
             return forms::new_loop(form, buffer, area);
         }
-        Some(Asking::Palette(line, at)) => {
+        Some(Dialog::Palette(line, at)) => {
             bottom(model, "enter does it  up down choose  esc back", buffer, area);
             return forms::palette(model, (line, *at), buffer, area);
         }
-        Some(Asking::Cancel(keys)) => {
+        Some(Dialog::Cancel(keys)) => {
             let what = format!("cancel {}? y after its iteration, a at once, any other key no", named(keys));
             put(buffer, last, 0, &Line::from(cut(&what, area.width.into()).into_owned()).yellow().bold());
         }
-        Some(Asking::Merge(key)) => {
+        Some(Dialog::Merge(key)) => {
             let what = format!(
                 "merge {} into what is checked out? y yes, s as one commit, any other key no",
                 key.id
             );
             put(buffer, last, 0, &Line::from(cut(&what, area.width.into()).into_owned()).yellow().bold());
         }
-        Some(Asking::Archive(keys)) => {
+        Some(Dialog::Archive(keys)) => {
             let what = format!("archive {}? y yes, any other key no", named(keys));
             put(buffer, last, 0, &Line::from(cut(&what, area.width.into()).into_owned()).yellow().bold());
         }
-        Some(Asking::Approve(key, _)) => {
+        Some(Dialog::Approve(key, _)) => {
             let what = format!("approve {}? y it is good, b sends it back, any other key no", key.id);
             put(buffer, last, 0, &Line::from(cut(&what, area.width.into()).into_owned()).yellow().bold());
         }
-        Some(Asking::Line(wanted, line)) => {
+        Some(Dialog::Line(wanted, line)) => {
             let what = match wanted {
                 InputPurpose::Filter => "filter: ".to_owned(),
                 InputPurpose::Search => "search: ".to_owned(),
@@ -115,14 +115,14 @@ fn keys(model: &Model, columns: usize) -> String {
             "o order",
             "space mark",
         ],
-        Some(Opened::Loop(one)) if one.at_attempts => {
+        Some(OpenView::Loop(one)) if one.at_attempts => {
             &["enter opens its log", "tab", "p pause", "r resume", "c cancel", "s steer"]
         }
-        Some(Opened::Loop(_)) => {
+        Some(OpenView::Loop(_)) => {
             &["tab", "f follow", "/ search", "p pause", "r resume", "c cancel", "s steer"]
         }
-        Some(Opened::Plan(_)) => &["enter opens a task", "tab", "p pause", "r resume", "c cancel"],
-        Some(Opened::Log(_)) => &["/ search", "g beginning", "G end"],
+        Some(OpenView::Plan(_)) => &["enter opens a task", "tab", "p pause", "r resume", "c cancel"],
+        Some(OpenView::Log(_)) => &["/ search", "g beginning", "G end"],
     };
     let back = if model.opened.is_empty() { "" } else { "  esc back" };
     let mut line = format!("? help{back}  q quit");

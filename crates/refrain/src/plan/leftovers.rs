@@ -1,6 +1,6 @@
 //! What a stopped plan left outside its base branch, with the commands to take it or to remove it.
 
-use refrain_core::git::LeftOut;
+use refrain_core::git::OmittedPath;
 use refrain_core::text::printable;
 use refrain_core::view::StatusWord;
 use refrain_core::view::plan::{PlanStatus, TaskView, UncommittedWork};
@@ -60,7 +60,7 @@ pub(crate) fn uncommitted(view: &PlanStatus) -> Option<String> {
 pub(crate) fn left_out(view: &PlanStatus) -> Option<String> {
     let all = || view.tasks.iter().flat_map(|task| task.left_out.iter().map(move |left| (task, left)));
     let told =
-        |(task, left): (&TaskView, &LeftOut)| format!("{} of task {}: {}", left.path, task.id, left.why);
+        |(task, left): (&TaskView, &OmittedPath)| format!("{} of task {}: {}", left.path, task.id, left.why);
     let shown: Vec<_> = all().take(SHOWN).map(told).collect();
     let more = match all().count().saturating_sub(SHOWN) {
         0 => String::new(),

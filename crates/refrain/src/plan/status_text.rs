@@ -16,7 +16,7 @@ use crate::out;
 use crate::plan::leftovers;
 use crate::render::event_text::{clock, words};
 use crate::render::phrase::{self, Row};
-use crate::render::table::{self, Column, Cut};
+use crate::render::table::{self, Column, CutPosition};
 use crate::values::charset;
 
 #[derive(Clone, Copy, Debug)]
@@ -225,18 +225,20 @@ fn tasks(view: &PlanStatus, width: Option<usize>) -> String {
     };
     let status = |row: usize, cell: &str| coloured(shown[row].status, cell);
     let mut columns = vec![
-        column("TASK", Cut::No, false, &|task| task.id.to_string()),
+        column("TASK", CutPosition::No, false, &|task| task.id.to_string()),
         Column {
             paint: &status,
-            ..column("STATUS", Cut::No, false, &|task| task.status.as_str().to_owned())
+            ..column("STATUS", CutPosition::No, false, &|task| task.status.as_str().to_owned())
         },
-        column("WAVE", Cut::No, true, &|task| task.wave.map(|wave| wave.to_string()).unwrap_or_default()),
-        column("COMPLEXITY", Cut::No, true, &|task| {
+        column("WAVE", CutPosition::No, true, &|task| {
+            task.wave.map(|wave| wave.to_string()).unwrap_or_default()
+        }),
+        column("COMPLEXITY", CutPosition::No, true, &|task| {
             phrase::complexity(task.complexity).unwrap_or_else(|| "-".to_owned())
         }),
-        column("ITERATIONS", Cut::No, true, &|task| task.iterations.to_string()),
-        column("TITLE", Cut::End, false, &|task| flat(&task.title)),
-        column("NOTE", Cut::End, false, &note),
+        column("ITERATIONS", CutPosition::No, true, &|task| task.iterations.to_string()),
+        column("TITLE", CutPosition::End, false, &|task| flat(&task.title)),
+        column("NOTE", CutPosition::End, false, &note),
     ];
     if width.is_some_and(|width| width < NARROW) {
         // What to do next is more useful.

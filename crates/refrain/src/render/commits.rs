@@ -1,6 +1,6 @@
 //! Texts about what a loop did in its repository.
 
-use refrain_core::git::{Base, Checkout, CommitReport, CommitResult, LeftOutReason, Skipped, Workflow};
+use refrain_core::git::{Base, Checkout, CommitReport, CommitResult, LeftOutReason, SkipReason, Workflow};
 use refrain_core::r#loop::{GitState, LoopState};
 use refrain_core::spec::Spec;
 use refrain_core::view::Status;
@@ -85,7 +85,8 @@ pub(crate) fn base(base: &Base, spec: &Spec) -> Vec<String> {
 pub(crate) fn settled(report: &CommitReport, git: &GitState) -> Vec<String> {
     let mut lines = Vec::new();
     // Changes made while no runner watched may come from the user or the agent.
-    let who = if git.mixed { "the agent, or somebody while the loop stood still," } else { "the agent" };
+    let who =
+        if git.mixed { "the agent, or another process while the loop stood still," } else { "the agent" };
     if let Some(lost) = &report.lost {
         lines.push(format!(
             "{who} took commits out of the history (a reset, a rebase, an amended commit); git branch rescue {lost} \
@@ -116,7 +117,7 @@ pub(crate) fn settled(report: &CommitReport, git: &GitState) -> Vec<String> {
     }
     match &report.result {
         CommitResult::Made { commit, .. } => lines.push(format!("committed {}", commit.short())),
-        CommitResult::Skipped(Skipped::Nothing) => {}
+        CommitResult::Skipped(SkipReason::Nothing) => {}
         CommitResult::Skipped(why) => lines.push(format!("not committed: {why}")),
     }
     let left_out = &git.newly_left_out;

@@ -14,13 +14,13 @@ const LONGEST: usize = 16 << 10;
 
 /// One output, with its last lines if it is too long to be shown whole.
 #[derive(Debug, Default)]
-pub(crate) struct Folding {
+pub(crate) struct FoldedOutput {
     shown: usize,
     held: VecDeque<String>,
     left_out: usize,
 }
 
-impl Folding {
+impl FoldedOutput {
     /// Adds a part of the output; returns the text that is shown now.
     pub(crate) fn push(&mut self, text: &str) -> String {
         let mut now = String::new();
@@ -73,7 +73,7 @@ mod tests {
     /// What is shown of so many lines that come in chunks of `size` bytes.
     fn shown(count: usize, size: usize) -> String {
         let text: String = (1..=count).map(|n| format!("line {n}\n")).collect();
-        let mut folding = Folding::default();
+        let mut folding = FoldedOutput::default();
         let mut shown = String::new();
         for chunk in text.as_bytes().chunks(size) {
             shown.push_str(&folding.push(std::str::from_utf8(chunk).unwrap()));
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_line_without_an_end_needs_no_more_than_so_much() {
-        let mut folding = Folding::default();
+        let mut folding = FoldedOutput::default();
         let _ = folding.push(&"x\n".repeat(FIRST));
         assert_eq!((0..10_000).map(|_| folding.push("0123456789").len()).sum::<usize>(), 0);
         assert!(folding.is_holding());

@@ -11,7 +11,7 @@ use refrain_engine::{ChangeSize, FollowEvent};
 
 use crate::render::agent_text::AgentText;
 use crate::render::event_text;
-use crate::render::folding::Folding;
+use crate::render::folding::FoldedOutput;
 use crate::render::lines::Lines;
 
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ pub(crate) struct Narrator {
     streams: [Lines; 2],
     said: AgentText,
     /// The output or text that is being shown, on a terminal.
-    folding: Folding,
+    folding: FoldedOutput,
     /// How much the loop changed, once it ended.
     size: Option<ChangeSize>,
 }

@@ -1,6 +1,6 @@
 //! Texts about a loop's progress: its critic's verdict, a change of agent, and where unverified work is kept.
 
-use refrain_core::event::{CritiqueFinished, Pushed};
+use refrain_core::event::{CritiqueFinished, PushReport};
 use refrain_core::git::{Oid, RepoPath};
 use refrain_core::spec::AgentSpec;
 use refrain_core::text::squeeze;
@@ -21,10 +21,15 @@ pub(crate) fn changed(agent: &AgentSpec) -> String {
     format!("the loop is stuck; from here on it runs {}{model}", agent.program)
 }
 
-pub(crate) fn saved(branch: &str, commit: &Oid, pushed: Option<&Pushed>, mixed: &[RepoPath]) -> Vec<String> {
+pub(crate) fn saved(
+    branch: &str,
+    commit: &Oid,
+    pushed: Option<&PushReport>,
+    mixed: &[RepoPath],
+) -> Vec<String> {
     let yours = view::with_yours(mixed);
     let mut lines = vec![format!("its work is kept on branch {branch} ({}){yours}", commit.short())];
-    if let Some(Pushed { remote, error }) = pushed {
+    if let Some(PushReport { remote, error }) = pushed {
         lines.push(match error {
             None => format!("{branch} was pushed to {remote}"),
             Some(error) => {

@@ -10,7 +10,7 @@ use unicode_width::UnicodeWidthStr;
 pub(crate) struct Column<'a> {
     pub(crate) title: &'a str,
     pub(crate) cells: Vec<Cow<'a, str>>,
-    pub(crate) cut: Cut,
+    pub(crate) cut: CutPosition,
     pub(crate) right: bool,
     /// The cell of a row as it is shown: coloured, or as it is.
     pub(crate) paint: &'a dyn Fn(usize, &str) -> String,
@@ -18,7 +18,7 @@ pub(crate) struct Column<'a> {
 
 /// Where a text that is too long may be cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cut {
+pub(crate) enum CutPosition {
     /// Nowhere: a part of it is useless.
     No,
     Begin,
@@ -43,12 +43,12 @@ pub(crate) fn lines(columns: &[Column<'_>], width: Option<usize>) -> Vec<String>
         let longest = column.cells.iter().map(|cell| cell.width()).chain([column.title.width()]).max();
         let wanted = longest.unwrap_or_default();
         let room = left.saturating_sub(gap);
-        if wanted > room && k > 0 && (column.cut == Cut::No || room < NARROWEST) {
+        if wanted > room && k > 0 && (column.cut == CutPosition::No || room < NARROWEST) {
             break;
         }
         let wide = wanted.min(room);
         left = room - wide;
-        let how = if column.cut == Cut::No { Cut::End } else { column.cut };
+        let how = if column.cut == CutPosition::No { CutPosition::End } else { column.cut };
         for (k, line) in lines.iter_mut().enumerate() {
             let row = k.checked_sub(1);
             let cell = row.map_or(column.title, |row| &column.cells[row]);
@@ -64,8 +64,8 @@ pub(crate) fn lines(columns: &[Column<'_>], width: Option<usize>) -> Vec<String>
 }
 
 /// The text, at most `wide` columns of a terminal, with an ellipsis if it is cut.
-pub(crate) fn cut(text: &str, wide: usize, how: Cut) -> Cow<'_, str> {
-    if how == Cut::No || text.width() <= wide {
+pub(crate) fn cut(text: &str, wide: usize, how: CutPosition) -> Cow<'_, str> {
+    if how == CutPosition::No || text.width() <= wide {
         return Cow::Borrowed(text);
     }
     if wide == 0 {
@@ -75,11 +75,11 @@ pub(crate) fn cut(text: &str, wide: usize, how: Cut) -> Cow<'_, str> {
     let fits = |part: &&str| part.width() < wide;
     let ends = || text.char_indices().map(|(at, _)| at);
     Cow::Owned(match how {
-        Cut::Begin => {
+        CutPosition::Begin => {
             let rest = ends().map(|at| &text[at..]).find(fits).unwrap_or_default();
             format!("…{rest}")
         }
-        Cut::End | Cut::No => {
+        CutPosition::End | CutPosition::No => {
             let rest = ends().rev().map(|at| &text[..at]).find(fits).unwrap_or_default();
             format!("{rest}…")
         }
@@ -93,18 +93,18 @@ mod tests {
     use super::*;
 
     #[rstest]
-    #[case("whole", 5, Cut::End, "whole")]
-    #[case("a sentence", 6, Cut::End, "a sen…")]
-    #[case("/home/you/project", 9, Cut::Begin, "…/project")]
-    #[case("日本語です", 6, Cut::End, "日本…")]
-    #[case("日本語です", 6, Cut::Begin, "…です")]
-    #[case("e\u{301}te\u{301}s", 3, Cut::End, "e\u{301}t…")]
-    #[case("❤\u{fe0f}❤\u{fe0f}❤\u{fe0f}", 4, Cut::End, "❤\u{fe0f}❤…")]
-    #[case("anything", 0, Cut::End, "")]
+    #[case("whole", 5, CutPosition::End, "whole")]
+    #[case("a sentence", 6, CutPosition::End, "a sen…")]
+    #[case("/home/you/project", 9, CutPosition::Begin, "…/project")]
+    #[case("日本語です", 6, CutPosition::End, "日本…")]
+    #[case("日本語です", 6, CutPosition::Begin, "…です")]
+    #[case("e\u{301}te\u{301}s", 3, CutPosition::End, "e\u{301}t…")]
+    #[case("❤\u{fe0f}❤\u{fe0f}❤\u{fe0f}", 4, CutPosition::End, "❤\u{fe0f}❤…")]
+    #[case("anything", 0, CutPosition::End, "")]
     fn a_text_is_cut_by_what_it_takes_on_a_terminal(
         #[case] text: &str,
         #[case] wide: usize,
-        #[case] how: Cut,
+        #[case] how: CutPosition,
         #[case] expected: &str,
     ) {
         assert_eq!(cut(text, wide, how), expected);
@@ -116,7 +116,7 @@ mod tests {
         let column = |title| Column {
             title,
             cells: vec![Cow::Borrowed(hearts.as_str())],
-            cut: Cut::End,
+            cut: CutPosition::End,
             right: false,
             paint: &plain,
         };
@@ -133,7 +133,7 @@ mod tests {
         let column = |title, cells: [&'static str; 2]| Column {
             title,
             cells: cells.map(Cow::Borrowed).to_vec(),
-            cut: Cut::End,
+            cut: CutPosition::End,
             right: false,
             paint: &plain,
         };

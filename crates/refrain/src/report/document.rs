@@ -2,7 +2,7 @@ use jiff::Timestamp;
 use refrain_core::event::ClaimSource;
 use refrain_core::r#loop::Outcome;
 use refrain_core::spec::Millis;
-use refrain_core::view::report::{AgentUsed, BaseReport, Change, GateProof, Report};
+use refrain_core::view::report::{AgentRow, BaseReport, Change, GateProof, Report};
 use refrain_core::view::{self, ApprovalWord, Iteration, StatusWord, Usage, Verification, with_yours};
 
 use super::parts::{Cell, Section, Tone, shown};
@@ -106,7 +106,7 @@ fn base(base: &BaseReport) -> String {
     format!("{commit}{tree}{dirty}")
 }
 
-fn who(agent: &AgentUsed) -> String {
+fn who(agent: &AgentRow) -> String {
     let version = agent.version.as_ref().map_or_else(String::new, |version| format!(" {version}"));
     let model = agent.model.as_ref().map_or_else(String::new, |model| format!(", model {model}"));
     let attempts = counted(agent.attempts, "attempt", "attempts");

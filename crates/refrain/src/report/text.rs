@@ -7,7 +7,7 @@ use owo_colors::OwoColorize;
 use super::document::Document;
 use super::parts::{Block, Cell, Quote, Table, Tone};
 use crate::render::phrase::{self, Row};
-use crate::render::table::{self, Column, Cut};
+use crate::render::table::{self, Column, CutPosition};
 
 /// How many lines of a quotation are shown.
 const LINES: usize = 12;
@@ -63,7 +63,7 @@ fn rows(table: &Table, width: Option<usize>) -> String {
             title,
             right: !cells.is_empty() && cells.iter().all(|cell| cell.tone == Tone::Number),
             cells: cells.iter().map(|cell| Cow::Owned(line(cell))).collect(),
-            cut: Cut::End,
+            cut: CutPosition::End,
             paint,
         }
     });

@@ -35,7 +35,7 @@ fn killed_after_the_claim(agent: Agent) -> (Bench, serde_json::Value) {
     });
     session.signal_group(Signal::KILL);
     session.wait().with_code(128 + 9);
-    bench.sandbox.nobody_survives();
+    bench.sandbox.no_process_is_left();
     assert_eq!(bench.status()["status"], "crashed");
     gate.let_one_pass();
     let status = bench.completed(bench.refrain(&["resume", "job"]).spawn());

@@ -90,7 +90,7 @@ impl Bench {
     #[track_caller]
     pub(crate) fn ended(&self, session: Session, code: i32) -> Run {
         let run = session.wait_at_most(LONG).with_code(code);
-        self.sandbox.nobody_survives();
+        self.sandbox.no_process_is_left();
         self.refrain(&["verify", "job"]).run().with_code(0);
         run
     }

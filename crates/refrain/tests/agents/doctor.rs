@@ -46,7 +46,7 @@ fn tells(agent: Agent, login: &[&str]) {
     let found = found["found"].as_str().unwrap_or_default();
     assert!(["not logged in", "no credentials"].iter().any(|said| found.starts_with(said)), "{checkup:#}");
     assert!(bench.model.turns().is_empty(), "nothing is asked of a model: {:#?}", bench.model.turns());
-    bench.sandbox.nobody_survives();
+    bench.sandbox.no_process_is_left();
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! the runner is killed with -9 in the middle of the second.
 
 use serde_json::{Value, json};
-use testkit::{Agent, Ending, Signal, TakenTurn, Turn, write};
+use testkit::{Agent, ConnectionEnd, Signal, TakenTurn, Turn, write};
 
 use crate::bench::{Bench, CLAIM, attempts, used};
 
@@ -46,7 +46,7 @@ fn does_the_main_job(agent: Agent) {
     session.signal_group(Signal::KILL);
     let killed = session.wait().with_code(128 + 9);
     assert!(killed.has_line("[loop job iteration 2/5]"), "{}", killed.stdout);
-    bench.sandbox.nobody_survives();
+    bench.sandbox.no_process_is_left();
     let crashed = bench.status();
     assert_eq!((&crashed["status"], &crashed["charged"]), (&json!("crashed"), &json!(1)), "{crashed:#}");
     assert_eq!(bench.file("notes.txt"), "begun\n");
@@ -65,7 +65,7 @@ fn does_the_main_job(agent: Agent) {
     let took: Vec<TakenTurn> = turns.iter().map(|turn| turn.took).collect();
     assert_eq!(took, (0..answers).map(TakenTurn::Turn).collect::<Vec<_>>(), "each was asked for once");
     // Not tested for the others: Codex exits with the last event, not with the end of the stream.
-    assert_eq!(turns[3].ending, Ending::Left, "who was killed heard no answer");
+    assert_eq!(turns[3].ending, ConnectionEnd::Left, "who was killed heard no answer");
     assert!(turns[1].tool_results[0].contains("FAIL") && turns[6].tool_results[1].contains("PASS"));
     bench.prompts_are_of(&[1, 2, 2, 3]);
     let prompts = bench.model.prompts();

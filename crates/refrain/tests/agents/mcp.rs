@@ -99,7 +99,7 @@ fn a_session_starts_a_loop_and_waits_for_it(#[case] agent: Agent) {
     let status = bench.refrain(&["status", "job", "--json"]).run().with_code(0).json();
     assert_eq!((&status["status"], &status["verified"]), (&json!("completed"), &json!(true)), "{status:#}");
     assert_eq!(status["kind"], "process", "a loop like any other");
-    bench.sandbox.nobody_survives();
+    bench.sandbox.no_process_is_left();
 }
 
 /// Codex has its model search for tools of servers in a way of its own, which no script can; it lists their tools at
@@ -114,5 +114,5 @@ fn codex_finds_the_server() {
     let turns = bench.asked_exactly(2);
     let found = &turns[1].tool_results[0];
     assert!(found.contains("refrain://{project}/loops/{id}/state"), "{found}");
-    bench.sandbox.nobody_survives();
+    bench.sandbox.no_process_is_left();
 }

@@ -48,7 +48,7 @@ fn killed(bench: &Bench, session: Session, told: &str) {
     });
     session.signal_group(Signal::KILL);
     session.wait().with_code(128 + 9);
-    bench.sandbox.nobody_survives();
+    bench.sandbox.no_process_is_left();
     let status = bench.refrain(&["plan", "status", TAG, "--json"]).run().with_code(0).json();
     assert_eq!(status["status"], "crashed", "{status:#}");
 }
@@ -68,7 +68,7 @@ fn lands_a_plan(agent: Agent, jobs: &str, kills: [&str; 2]) -> Option<Bench> {
     let resume = ["plan", "resume", TAG];
     killed(&bench, bench.refrain(&resume).spawn(), kills[1]);
     let done = bench.refrain(&resume).spawn().wait_at_most(LONG).with_code(0);
-    bench.sandbox.nobody_survives();
+    bench.sandbox.no_process_is_left();
     assert!(done.stdout.contains("complete wave 5"), "{}", done.stdout);
 
     let status = bench.refrain(&["plan", "status", TAG, "--json"]).run().with_code(0).json();

@@ -40,7 +40,7 @@ fn loops(mut bench: Bench, prompt: &str, turns: usize) {
     }
     bench.real.told(prompt, &bench.sandbox).spawn().wait_at_most(LONG).with_code(0);
     finished(&bench, turns);
-    bench.sandbox.nobody_survives();
+    bench.sandbox.no_process_is_left();
 }
 
 /// There were three iterations, of which the last claims; then the plugin is taken back.
@@ -105,7 +105,7 @@ fn opencode_loads_its_installed_plugin() {
     bench.sandbox.wait_for_status("job", "completed");
     finished(&bench, 5);
     server.kill();
-    bench.sandbox.nobody_survives();
+    bench.sandbox.no_process_is_left();
 }
 
 /// Only a server, or a terminal, lives on when a session is idle; returns its URL.
@@ -160,5 +160,5 @@ fn opencode_rests_where_a_person_interrupts_it() {
     let is_told = |request: &testkit::Request| request.prompts.join("\n").contains(told);
     assert!(bench.model.requests().iter().any(is_told), "{:#?}", bench.model.requests());
     server.kill();
-    bench.sandbox.nobody_survives();
+    bench.sandbox.no_process_is_left();
 }

@@ -92,7 +92,7 @@ fn claude_drives_a_loop_in_its_session() {
         .collect();
     assert!(bound[0]["event"]["data"]["process"]["pid"].is_i64(), "its process is known: {bound:#?}");
     bench.refrain(&["verify", "job"]).run().with_code(0);
-    bench.sandbox.nobody_survives();
+    bench.sandbox.no_process_is_left();
 }
 
 #[test]
@@ -213,5 +213,5 @@ fn another_program_drives_a_loop_in_its_session(#[case] agent: Agent) {
     assert!(last.contains("[loop job iteration 2/5]") && last.contains("[loop job iteration 3/5]"), "{last}");
     assert!(last.contains("CLAIM REFUSED: gate made failed"), "{last}");
     bench.refrain(&["verify", "job"]).run().with_code(0);
-    bench.sandbox.nobody_survives();
+    bench.sandbox.no_process_is_left();
 }

@@ -48,7 +48,7 @@ fn main() -> ExitCode {
         println!("{}", json!({ "not_installed": agent.version() }));
         return ExitCode::SUCCESS;
     }
-    let recorded = Recorded::make(&refrain, agent);
+    let recorded = RecordedCall::make(&refrain, agent);
     for round in 0..rounds {
         let mut took = [Durations { wall: f64::NAN, cpu: f64::NAN }; 3];
         for turn in 0..took.len() {
@@ -96,7 +96,9 @@ impl OverheadProject {
 
     fn start(&self, iterations: u32) -> Invocation {
         let iterations = iterations.to_string();
-        let mut words = vec!["start", "--agent", self.real.agent.name(), "--max-iterations", &iterations];
+        // The model makes no progress, so the loop must not be stuck before its last iteration.
+        let limits = ["--max-iterations", &iterations, "--stuck-threshold", "100"];
+        let mut words = [&["start", "--agent", self.real.agent.name()], &limits[..]].concat();
         let extra: Vec<String> = self.real.extra.iter().map(|word| format!("--agent-arg={word}")).collect();
         words.extend(extra.iter().map(String::as_str));
         words.push(TASK);
@@ -112,7 +114,7 @@ impl OverheadProject {
         self.per_run(took, runs)
     }
 
-    fn bare(&self, recorded: &Recorded, runs: u32) -> Durations {
+    fn bare(&self, recorded: &RecordedCall, runs: u32) -> Durations {
         write(&self.sandbox.project().join(STDIN), &recorded.stdin);
         let own = std::env::current_exe().expect("Linux says");
         let number = runs.to_string();
@@ -133,7 +135,7 @@ impl OverheadProject {
     }
 }
 
-struct Recorded {
+struct RecordedCall {
     args: Vec<String>,
     env: Vec<(String, String)>,
     stdin: String,
@@ -142,7 +144,7 @@ struct Recorded {
     url: String,
 }
 
-impl Recorded {
+impl RecordedCall {
     fn make(refrain: &str, agent: Agent) -> Self {
         let place = OverheadProject::new(refrain, agent);
         let path = |real: &Real| {

@@ -12,8 +12,8 @@ use rustix::net::sockopt::set_socket_linger;
 use serde_json::{Value, json};
 
 use super::http::{self, Incoming, Whole};
-use super::request::{Ending, Protocol, Request, TakenTurn};
-use super::script::{Act, Cut, ModelReply, Turn, Usage};
+use super::request::{ConnectionEnd, Protocol, Request, TakenTurn};
+use super::script::{Act, ModelReply, StreamBreak, Turn, Usage};
 use super::state::State;
 use super::wire::{self, ModelRequest, Reply};
 use super::{refusal, tools};
@@ -62,30 +62,30 @@ impl Connection {
             Some(turn) => self.play(&turn, &asked, number),
             None => {
                 let whole = asked.information(incoming);
-                whole.write(&mut &*self.stream, incoming.method != "HEAD").map(|()| Ending::Answered)
+                whole.write(&mut &*self.stream, incoming.method != "HEAD").map(|()| ConnectionEnd::Answered)
             }
         };
-        let ending = played.unwrap_or(Ending::Left);
+        let ending = played.unwrap_or(ConnectionEnd::Left);
         self.state.end(number, ending);
-        ending == Ending::Answered
+        ending == ConnectionEnd::Answered
     }
 
-    fn play(&self, turn: &Turn, asked: &IncomingRequest, number: usize) -> io::Result<Ending> {
+    fn play(&self, turn: &Turn, asked: &IncomingRequest, number: usize) -> io::Result<ConnectionEnd> {
         if turn.is_held && !self.may_pass()? {
-            return Ok(Ending::Left);
+            return Ok(ConnectionEnd::Left);
         }
         match &turn.act {
             Act::Answer(answer) => self.say(answer, asked, number),
             Act::Refuse(refusal) => {
                 refusal::answer(asked.protocol, refusal).write(&mut &*self.stream, true)?;
-                Ok(Ending::Answered)
+                Ok(ConnectionEnd::Answered)
             }
             Act::Hang => self.wait_until_left(),
             Act::Reset => self.reset(),
         }
     }
 
-    fn say(&self, answer: &ModelReply, asked: &IncomingRequest, number: usize) -> io::Result<Ending> {
+    fn say(&self, answer: &ModelReply, asked: &IncomingRequest, number: usize) -> io::Result<ConnectionEnd> {
         let folder = tools::folder(&format!("{}\n{}", asked.said.system, asked.said.user.join("\n")));
         let reply = Reply {
             model: asked.said.model.clone(),
@@ -99,7 +99,7 @@ impl Connection {
         let mut to = &*self.stream;
         if !asked.said.wants_stream {
             Whole::ok(wire::whole(asked.protocol, &reply)).write(&mut to, true)?;
-            return Ok(Ending::Answered);
+            return Ok(ConnectionEnd::Answered);
         }
         let events = wire::events(asked.protocol, &reply);
         let until = if answer.cut.is_some() { events.len() / 2 } else { events.len() };
@@ -108,10 +108,10 @@ impl Connection {
             http::write_part(&mut to, &event.frame())?;
         }
         match answer.cut {
-            None => http::end_stream(&mut to).map(|()| Ending::Answered),
-            Some(Cut::End) => http::end_stream(&mut to).map(|()| Ending::Broken),
-            Some(Cut::Hang) => self.wait_until_left(),
-            Some(Cut::Reset) => self.reset(),
+            None => http::end_stream(&mut to).map(|()| ConnectionEnd::Answered),
+            Some(StreamBreak::End) => http::end_stream(&mut to).map(|()| ConnectionEnd::Broken),
+            Some(StreamBreak::Hang) => self.wait_until_left(),
+            Some(StreamBreak::Reset) => self.reset(),
         }
     }
 
@@ -132,15 +132,15 @@ impl Connection {
     }
 
     /// Sends nothing until the client or the test closes the connection.
-    fn wait_until_left(&self) -> io::Result<Ending> {
+    fn wait_until_left(&self) -> io::Result<ConnectionEnd> {
         io::copy(&mut &*self.stream, &mut io::sink())?;
-        Ok(Ending::Left)
+        Ok(ConnectionEnd::Left)
     }
 
     /// Sees to it that the connection closes with a reset.
-    fn reset(&self) -> io::Result<Ending> {
+    fn reset(&self) -> io::Result<ConnectionEnd> {
         set_socket_linger(&*self.stream, Some(Duration::ZERO))?;
-        Ok(Ending::Broken)
+        Ok(ConnectionEnd::Broken)
     }
 }
 
@@ -205,7 +205,7 @@ impl IncomingRequest {
                 .any(|name| !incoming.header(name).is_empty())
                 || incoming.query.contains("key="),
             at: Duration::ZERO,
-            ending: Ending::Open,
+            ending: ConnectionEnd::Open,
         }
     }
 

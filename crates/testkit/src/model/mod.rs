@@ -20,6 +20,6 @@ mod wire;
 mod tests;
 
 pub use connection::login;
-pub use request::{Ending, Protocol, Request, TakenTurn};
+pub use request::{ConnectionEnd, Protocol, Request, TakenTurn};
 pub use script::{Script, Turn, Usage};
 pub use server::Model;

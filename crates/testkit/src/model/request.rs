@@ -21,7 +21,7 @@ pub struct Request {
     pub has_key: bool,
     /// When it came, since the model was started.
     pub at: Duration,
-    pub ending: Ending,
+    pub ending: ConnectionEnd,
 }
 
 impl Request {
@@ -52,7 +52,7 @@ pub enum TakenTurn {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum ConnectionEnd {
     Open,
     /// It was answered to the end, be it with an error.
     Answered,

@@ -84,7 +84,7 @@ pub(super) struct ModelReply {
     pub(super) actions: Vec<Action>,
     pub(super) usage: Usage,
     pub(super) stop: Stop,
-    pub(super) cut: Option<Cut>,
+    pub(super) cut: Option<StreamBreak>,
 }
 
 #[derive(Clone, Debug)]
@@ -104,7 +104,7 @@ pub(super) enum Stop {
 
 /// How a stream breaks off, a few events after its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cut {
+pub(super) enum StreamBreak {
     Hang,
     Reset,
     End,
@@ -206,20 +206,20 @@ impl Turn {
 
     /// Falls silent in the middle of its stream.
     pub fn then_hang(self) -> Self {
-        self.cut(Cut::Hang)
+        self.cut(StreamBreak::Hang)
     }
 
     /// Resets the connection in the middle of its stream.
     pub fn then_reset(self) -> Self {
-        self.cut(Cut::Reset)
+        self.cut(StreamBreak::Reset)
     }
 
     /// Ends its stream in the middle, as if that were its end.
     pub fn then_end(self) -> Self {
-        self.cut(Cut::End)
+        self.cut(StreamBreak::End)
     }
 
-    fn cut(mut self, cut: Cut) -> Self {
+    fn cut(mut self, cut: StreamBreak) -> Self {
         self.answer().cut = Some(cut);
         self
     }

@@ -20,14 +20,14 @@ const DEADLINE: Duration = Duration::from_secs(120);
 pub struct Model {
     address: SocketAddr,
     state: Arc<State>,
-    connections: Arc<Mutex<Vec<Served>>>,
+    connections: Arc<Mutex<Vec<ServedConnection>>>,
     let_pass: UnixStream,
     listener: Option<JoinHandle<()>>,
 }
 
 /// A connection and the thread that serves it.
 #[derive(Debug)]
-struct Served {
+struct ServedConnection {
     stream: Weak<TcpStream>,
     thread: JoinHandle<()>,
 }
@@ -41,7 +41,7 @@ impl Model {
         let passes = Arc::new(passes);
         let state = Arc::new(State::new());
         state.set_lane("", script);
-        let connections = Arc::<Mutex<Vec<Served>>>::default();
+        let connections = Arc::<Mutex<Vec<ServedConnection>>>::default();
         let thread = {
             let (state, connections) = (Arc::clone(&state), Arc::clone(&connections));
             spawn(move || {
@@ -58,7 +58,7 @@ impl Model {
                         Connection { stream, state: Arc::clone(&state), passes: Arc::clone(&passes) };
                     let thread = spawn(move || connection.serve());
                     let mut connections = connections.lock().unwrap_or_else(PoisonError::into_inner);
-                    connections.push(Served { stream: weak, thread });
+                    connections.push(ServedConnection { stream: weak, thread });
                 }
             })
         };
@@ -134,7 +134,7 @@ impl Drop for Model {
             let _ = listener.join();
         }
         let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
-        for Served { stream, thread } in connections.drain(..) {
+        for ServedConnection { stream, thread } in connections.drain(..) {
             if let Some(stream) = stream.upgrade() {
                 let _ = stream.shutdown(Shutdown::Both);
             }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::request::{Ending, Request, TakenTurn};
+use super::request::{ConnectionEnd, Request, TakenTurn};
 use super::script::{Script, Turn};
 
 #[derive(Debug)]
@@ -65,7 +65,7 @@ impl State {
         Some((number, turn))
     }
 
-    pub(super) fn end(&self, number: usize, ending: Ending) {
+    pub(super) fn end(&self, number: usize, ending: ConnectionEnd) {
         self.lock().requests[number].ending = ending;
         self.changed.notify_all();
     }

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use serde_json::{Value, json};
 
-use super::request::{Ending, TakenTurn};
+use super::request::{ConnectionEnd, TakenTurn};
 use super::{Model, Script, Turn, Usage};
 
 /// An answer: its status, and its body with the marks of chunks taken out.
@@ -112,7 +112,7 @@ fn text_comes_in_pieces_in_every_protocol() {
     for request in model.requests() {
         assert_eq!(request.prompts, ["Say it."], "{:?}", request.protocol);
         assert_eq!(request.model, "m");
-        assert_eq!((request.took, request.ending), (TakenTurn::Turn(0), Ending::Answered));
+        assert_eq!((request.took, request.ending), (TakenTurn::Turn(0), ConnectionEnd::Answered));
         assert!(request.has_key && request.is_first());
     }
 }
@@ -248,14 +248,14 @@ fn a_held_turn_waits_for_the_test() {
     let model = Model::start(Script::new([Turn::say("first").held(), Turn::say("second").held()]));
     let (path, body) = &questions("Go.")[2];
     let mut first = send(&model, path, body);
-    assert_eq!(model.wait_for(1)[0].ending, Ending::Open);
+    assert_eq!(model.wait_for(1)[0].ending, ConnectionEnd::Open);
     model.let_one_pass();
     let mut text = String::new();
     first.read_to_string(&mut text).unwrap();
     assert!(text.contains("first"));
     drop(send(&model, path, body));
     model.wait_until("the second to be left", |all| {
-        all.get(1).is_some_and(|request| request.ending == Ending::Left)
+        all.get(1).is_some_and(|request| request.ending == ConnectionEnd::Left)
     });
 }
 
@@ -279,9 +279,18 @@ fn faults_of_the_network_are_what_they_are_called() {
     let _silent = send(&model, path, body);
     model.wait_for(5);
     drop(half);
-    model.wait_until("the half to be left", |all| all[3].ending == Ending::Left);
-    let endings: Vec<Ending> = model.turns().iter().map(|request| request.ending).collect();
-    assert_eq!(endings, [Ending::Broken, Ending::Broken, Ending::Broken, Ending::Left, Ending::Open]);
+    model.wait_until("the half to be left", |all| all[3].ending == ConnectionEnd::Left);
+    let endings: Vec<ConnectionEnd> = model.turns().iter().map(|request| request.ending).collect();
+    assert_eq!(
+        endings,
+        [
+            ConnectionEnd::Broken,
+            ConnectionEnd::Broken,
+            ConnectionEnd::Broken,
+            ConnectionEnd::Left,
+            ConnectionEnd::Open
+        ]
+    );
     // Dropped with a hanging request: its thread ends too, or this test would never end.
     drop(model);
 }

@@ -77,7 +77,7 @@ fn starts(bench: &Bench, sandbox: &Sandbox) -> Result<Row> {
 }
 
 fn build(bench: &Bench, sandbox: &Sandbox) -> Result<Row> {
-    let functions = bench.pick(4_000, 200);
+    let functions = bench.pick(600, 200);
     let source: String = (0..functions)
         .map(|number| {
             format!("int f{number}(int x) {{ for (int i = 0; i < x; i++) x ^= i * {number}; return x; }}\n")

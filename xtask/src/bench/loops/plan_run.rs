@@ -133,7 +133,7 @@ fn side_by_side(bench: &Bench) -> Result<Vec<Row>> {
 
 /// Layers of tasks with dependencies, with a few jobs; in waves and as a pipeline.
 fn layers(bench: &Bench) -> Result<Vec<Row>> {
-    let (rounds, upto) = bench.pick((2, LAYERS.len()), (1, 2));
+    let (rounds, upto) = bench.pick((2, LAYERS.len()), (1, 1));
     let tasks: Vec<Task> = (0..upto)
         .flat_map(|layer| (0..3).map(move |place| (layer, place)))
         .map(|(layer, place)| Task {

@@ -36,8 +36,8 @@ struct Call {
 }
 
 pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
-    // No loop has more than 200 turns.
-    let rounds = bench.pick(150, 2);
+    // A loop without progress is stuck after 102 turns at most.
+    let rounds = bench.pick(90, 2);
     let sandbox = Sandbox::new(&bench.tools)?;
     let calls = calls(bench, &sandbox)?;
     let mut wall = vec![Vec::new(); calls.len()];
@@ -73,7 +73,7 @@ fn calls(bench: &Bench, sandbox: &Sandbox) -> Result<Vec<Call>> {
     for number in 0..LOOPS {
         let (id, session) = (format!("loop-{number}"), format!("session-{number}"));
         let begin = ["tick", "begin", "/refrain:loop", "--agent", "claude", "--args", "Do the next item."];
-        let named = ["--name", &id, "--session-id", &session, "--max", "200"];
+        let named = ["--name", &id, "--session-id", &session, "--max", "200", "--stuck-threshold", "100"];
         capture(sandbox.command(refrain).args(begin).args(named))?;
         capture(sandbox.command(refrain).args(["tick", "advance", &id]))?;
     }

@@ -21,7 +21,7 @@ const SHAPES: [(&str, &str); 4] = [
 ];
 
 pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
-    let (few, many) = bench.pick((1_000, 10_000), (20, 200));
+    let (few, many) = bench.pick((1_000, 10_000), (10, 50));
     let (few, many) = (measure(bench, few)?, measure(bench, many)?);
     let mut rows = Vec::new();
     for (shape, words) in SHAPES {

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::protect::{Change, Kind, Protected};
+use crate::protect::{Change, Kind, ProtectedPaths};
 
 /// The offer of a repository of these files; those that are read have their texts.
 fn offered(files: &[(&str, &str)]) -> Offer {
@@ -476,7 +476,7 @@ fn what_is_offered_catches_cheats_and_lets_honest_work_pass() {
         ("Makefile", "test:\n\tcargo test && go test ./...\n"),
         ("test.sh", ""),
     ]);
-    let protected = Protected::new(&offer.protect, &offer.protect_existing).unwrap();
+    let protected = ProtectedPaths::new(&offer.protect, &offer.protect_existing).unwrap();
     let touched = |path: &str, change| {
         !protected.touched(&[(crate::git::RepoPath::from_bytes(path.as_bytes()), change)]).is_empty()
     };
@@ -513,7 +513,7 @@ proptest! {
         let offer = offered(&view);
         let names: std::collections::BTreeSet<_> = offer.gates.iter().map(|gate| &gate.name).collect();
         prop_assert_eq!(names.len(), offer.gates.len());
-        prop_assert!(Protected::new(&offer.protect, &offer.protect_existing).is_ok());
+        prop_assert!(ProtectedPaths::new(&offer.protect, &offer.protect_existing).is_ok());
         for gate in &offer.gates {
             prop_assert!(shlex::split(&gate.check.to_string()).is_some(), "{}", gate.check);
         }
@@ -567,7 +567,7 @@ fn scripts_that_a_gate_calls_are_protected_where_they_say_that_they_check() {
     assert!(protect.contains(&"/.env".to_owned()), "settings that are not there yet: {protect:?}");
     // The files that `node --test` would run.
     let protect = offered(&[("package.json", r#"{"scripts":{"test":"node --test"}}"#)]).protect_existing;
-    let protected = Protected::new(&[], &protect).unwrap();
+    let protected = ProtectedPaths::new(&[], &protect).unwrap();
     for path in ["test.js", "a/test.mjs", "test-a.js", "a-test.cjs", "a_test.js", "test/a.js"] {
         let changed = [(crate::git::RepoPath::from_bytes(path.as_bytes()), Change::Modified(Kind::File))];
         assert_eq!(protected.touched(&changed).len(), 1, "{path}");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::foreign_loop::{ForeignLoop, Promised, System, Unread, counted, prompt, value, words};
+use super::foreign_loop::{ForeignLoop, PromiseWords, System, Unread, counted, prompt, value, words};
 use super::parts::{LoopPhase, Mark, pretty};
 use crate::event::Exit;
 use crate::git::Checkout;
@@ -245,8 +245,8 @@ pub(super) fn read(text: &str) -> Result<ForeignLoop, Unread> {
             shlex::try_join(all).map_err(|error| system.damaged(&format!("config.command: {error}")))?,
         ),
         promised: match config.completion_promise {
-            Some(text) => Promised::Words(words(&text)?),
-            None => Promised::Never,
+            Some(text) => PromiseWords::Words(words(&text)?),
+            None => PromiseWords::Never,
         },
         cap: config.max_iterations.filter(|cap| *cap > 0),
         iteration: counted(iteration)?,

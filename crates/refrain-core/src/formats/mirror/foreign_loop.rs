@@ -45,7 +45,7 @@ pub struct ForeignLoop {
     pub prompt: Prompt,
     /// What it ran, as a command line; none if its system knows only one agent. It is shown, never run.
     pub command: Option<String>,
-    pub promised: Promised,
+    pub promised: PromiseWords,
     /// How many iterations it may have in total; none is without a limit.
     pub cap: Option<u32>,
     pub iteration: u32,
@@ -65,7 +65,7 @@ pub enum Prompt {
 
 /// The words that claim a loop's work done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Promised {
+pub enum PromiseWords {
     Words(PromiseText),
     /// None: it ends when its agent ends well.
     Never,

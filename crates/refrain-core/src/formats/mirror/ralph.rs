@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::check::Check;
-use super::foreign_loop::{ForeignLoop, Promised, Prompt, System, Unread, counted, id};
+use super::foreign_loop::{ForeignLoop, PromiseWords, Prompt, System, Unread, counted, id};
 use super::parts::{LoopPhase, Mark, pretty};
 use crate::event::Exit;
 use crate::r#loop::{Attempt, LoopState};
@@ -41,7 +41,7 @@ pub(super) fn read(text: &str) -> Result<ForeignLoop, Unread> {
         began: None,
         prompt: Prompt::Unsaid,
         command: None,
-        promised: Promised::Never,
+        promised: PromiseWords::Never,
         cap,
         iteration: counted(cap.map_or(read.iteration, |cap| read.iteration.min(cap)))?,
         standing: if is_over { LoopPhase::MaxIterationsReached } else { LoopPhase::Running },
@@ -61,13 +61,13 @@ struct Ralph<'a> {
     timestamp: String,
     stuck_count: u32,
     strategy_shifts: u32,
-    attempts: Vec<Tried<'a>>,
+    attempts: Vec<AttemptRecord<'a>>,
     #[serde(flatten)]
     mark: Mark,
 }
 
 #[derive(Serialize)]
-struct Tried<'a> {
+struct AttemptRecord<'a> {
     iteration: u32,
     gate: &'a str,
     hash: Option<String>,
@@ -85,7 +85,7 @@ impl<'a> Ralph<'a> {
         let last = proven.and_then(|attempt| failed(state, attempt));
         let tried = |attempt: &'a Attempt| {
             let (gate, _, hash) = failed(state, attempt)?;
-            Some(Tried { iteration: attempt.id.iteration, gate, hash, shift: attempt.shifted })
+            Some(AttemptRecord { iteration: attempt.id.iteration, gate, hash, shift: attempt.shifted })
         };
         let attempts: Vec<_> = charged().filter_map(tried).collect();
         let shifts = attempts.iter().filter(|tried| tried.shift).count();

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::LoopPhase;
-use super::foreign_loop::{ForeignLoop, Promised, System, Unread, counted, prompt, words};
+use super::foreign_loop::{ForeignLoop, PromiseWords, System, Unread, counted, prompt, words};
 use crate::prompt::state_file::front_matter;
 
 pub const PATH: &str = ".claude/ralph-loop.local.md";
@@ -39,9 +39,9 @@ pub(super) fn read(matter: &str, body: &str) -> Result<ForeignLoop, Unread> {
         prompt: prompt(body.trim())?,
         command: None,
         promised: match read.completion_promise.as_deref().map(words).transpose()? {
-            Some(text) => Promised::Words(text),
+            Some(text) => PromiseWords::Words(text),
             // It continues until its iterations are used up, regardless of what its agent says.
-            None => Promised::Unsaid,
+            None => PromiseWords::Unsaid,
         },
         cap: Some(read.max_iterations).filter(|cap| *cap > 0),
         iteration: counted(read.iteration)?,

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Deserialize;
 
-use super::foreign_loop::{ForeignLoop, Promised, System, Unread, counted, prompt, value, words};
+use super::foreign_loop::{ForeignLoop, PromiseWords, System, Unread, counted, prompt, value, words};
 use super::parts::{LoopPhase, Mark};
 use crate::git::Workflow;
 use crate::r#loop::LoopState;
@@ -86,8 +86,8 @@ pub(super) fn read(matter: &str, body: &str) -> Result<ForeignLoop, Unread> {
         prompt: prompt(body.trim())?,
         command: None,
         promised: match read.completion_promise.as_deref().map(words).transpose()? {
-            Some(text) => Promised::Words(text),
-            None => Promised::Never,
+            Some(text) => PromiseWords::Words(text),
+            None => PromiseWords::Never,
         },
         cap,
         iteration: counted(read.iteration)?,

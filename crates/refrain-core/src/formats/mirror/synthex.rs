@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::command_line::{Line, line};
 use super::foreign_loop::{
-    ForeignLoop, Promised, Prompt, System, Unread, counted, id, present, value, words,
+    ForeignLoop, PromiseWords, Prompt, System, Unread, counted, id, present, value, words,
 };
 use super::parts::{LoopPhase, Mark, pretty};
 use crate::r#loop::LoopState;
@@ -149,7 +149,7 @@ pub(super) fn read(text: &str) -> Result<ForeignLoop, Unread> {
         began: None,
         prompt,
         command: None,
-        promised: Promised::Words(words(&state.completion_promise)?),
+        promised: PromiseWords::Words(words(&state.completion_promise)?),
         cap: Some(state.max_iterations),
         iteration: counted(state.iteration)?,
         standing: state.status,

@@ -240,7 +240,7 @@ fn a_loop_of_synthex_is_read() {
             began: None,
             prompt: Prompt::Text("/synthex:next-priority".into()),
             command: None,
-            promised: Promised::Words(PromiseText::try_new("ALLDONE").unwrap()),
+            promised: PromiseWords::Words(PromiseText::try_new("ALLDONE").unwrap()),
             cap: Some(30),
             iteration: 6,
             standing: LoopPhase::Running,
@@ -375,7 +375,7 @@ fn a_loop_of_descartes_is_read(#[case] reason: &str, #[case] completed: bool, #[
     let found = read(&text).unwrap();
     assert_eq!((found.standing, found.iteration, found.cap), (standing, 3, None));
     assert_eq!(found.command.as_deref(), Some("claude -p 'a b'"));
-    assert_eq!((found.promised, found.prompt), (Promised::Never, Prompt::Text("Do it.".into())));
+    assert_eq!((found.promised, found.prompt), (PromiseWords::Never, Prompt::Text("Do it.".into())));
     for (from, to) in
         [("1.0", "2.0"), ("\"type\"", "\"kind\""), ("\"Do it.\"", "7"), ("3", "-3"), ("command", "cmd")]
     {
@@ -387,7 +387,7 @@ fn a_loop_of_descartes_is_read(#[case] reason: &str, #[case] completed: bool, #[
 #[test]
 fn loops_of_the_others_are_read() {
     let ralph = read("---\nactive: true\niteration: 4\nsession_id: s\nmax_iterations: 0\ncompletion_promise: null\nstarted_at: \"x\"\n---\n\nMend it.\n---\nAll of it.\n").unwrap();
-    assert_eq!((ralph.iteration, ralph.cap, ralph.promised), (4, None, Promised::Unsaid));
+    assert_eq!((ralph.iteration, ralph.cap, ralph.promised), (4, None, PromiseWords::Unsaid));
     assert_eq!(ralph.prompt, Prompt::Text("Mend it.\n---\nAll of it.".into()));
     let quoted = "---\nactive: false\niteration: 4\nmax_iterations: 9\ncompletion_promise: \"ALL DONE\"\n---\nMend it.\n";
     assert_eq!(read(quoted).unwrap().total(None), Err(CannotContinue::Over("cancelled")));
@@ -496,7 +496,7 @@ proptest! {
             }
             prop_assert_eq!(found.iteration, iteration);
             prop_assert_eq!(&found.prompt, &Prompt::Text(prompt.clone()));
-            prop_assert_eq!(&found.promised, &Promised::Words(text.clone()));
+            prop_assert_eq!(&found.promised, &PromiseWords::Words(text.clone()));
         }
     }
 

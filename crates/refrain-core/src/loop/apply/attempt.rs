@@ -9,7 +9,7 @@ use super::super::provider_faults::{Reaction, Trouble, answer};
 use super::super::state::{Attempt, Cause, InFlight, LoopState, Outcome, Phase};
 use super::money::withholds_cost;
 use crate::agent::Until as ProviderUntil;
-use crate::event::{AttemptFinished, Blocked, ClaimSource, Exit, WaitKind};
+use crate::event::{AttemptFinished, BlockReason, ClaimSource, Exit, WaitKind};
 use crate::ids::AttemptId;
 use crate::prompt::state_file::WorkStatus;
 use crate::spec::Until;
@@ -80,7 +80,7 @@ impl LoopState {
         id: AttemptId,
         finished: Option<&AttemptFinished>,
         at: Timestamp,
-    ) -> Option<Blocked> {
+    ) -> Option<BlockReason> {
         let fault = finished.and_then(|finished| finished.report.as_ref()?.fault.as_ref());
         // The attempt itself has what its program said.
         self.trouble.said = None;
@@ -93,7 +93,7 @@ impl LoopState {
             (Outcome::Unable, Some((Reaction::Person(why), _))) => Some(why),
             (Outcome::OutputLost, _) => {
                 self.refunds_in_a_row += 1;
-                Some(Blocked::OutputLost)
+                Some(BlockReason::OutputLost)
             }
             // An attempt that a person stopped says nothing about the next try.
             (Outcome::Interrupted, _) => None,
@@ -123,7 +123,7 @@ impl LoopState {
         fault: (WaitKind, Option<ProviderUntil>),
         id: AttemptId,
         at: Timestamp,
-    ) -> Option<Blocked> {
+    ) -> Option<BlockReason> {
         self.trouble.meet(fault, at, (&self.spec.id, id), self.limits.retry_for)
     }
 

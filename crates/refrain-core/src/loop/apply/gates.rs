@@ -8,11 +8,12 @@ use jiff::Timestamp;
 use super::super::proof::MAX_ROUNDS;
 use super::super::provider_faults::{Reaction, Trouble, answer};
 use super::super::state::{
-    Attempt, Candidate, Child, GateFailure, GateResult, LoopState, Outcome, Phase, Proof, Proving, Running,
+    Attempt, Candidate, Child, GateFailure, GateResult, LoopState, Outcome, Phase, Proof, Proving,
+    RunningGate,
 };
 use super::attempt::says_blocked;
 use crate::agent::{Fault, Usage};
-use crate::event::{Blocked, ClaimSource, Exit, GateFinished, StopReason, WaitKind};
+use crate::event::{BlockReason, ClaimSource, Exit, GateFinished, StopReason, WaitKind};
 use crate::fingerprint;
 use crate::gate::{GateName, GateSpec, Verdict};
 use crate::git::{CommitReport, CommitResult, Oid, RepoPath};
@@ -278,7 +279,7 @@ impl LoopState {
         self.trouble.next = None;
         self.hurried = false;
         let Phase::Proving(proving) = &mut self.phase else { return Err("gate.started") };
-        proving.running = Some(Running { gate: place, run, child: Child::new(at) });
+        proving.running = Some(RunningGate { gate: place, run, child: Child::new(at) });
         Ok(())
     }
 
@@ -286,8 +287,8 @@ impl LoopState {
     pub(super) fn gate_to(
         &mut self,
         what: &'static str,
-        fits: impl FnOnce(&Running) -> bool,
-    ) -> Result<&mut Running, &'static str> {
+        fits: impl FnOnce(&RunningGate) -> bool,
+    ) -> Result<&mut RunningGate, &'static str> {
         match &mut self.phase {
             Phase::Proving(proving) => proving.running.as_mut().filter(|running| fits(running)).ok_or(what),
             Phase::Idle { .. }
@@ -313,7 +314,7 @@ impl LoopState {
         self.sweeping = finished.left;
         let usage = self.reviewed(&running, finished);
         match Word::of(finished, running.child.stopping, self.format) {
-            Word::Unkept => self.forget_gate(Some(Blocked::OutputLost)),
+            Word::Unkept => self.forget_gate(Some(BlockReason::OutputLost)),
             Word::None => self.forget_gate(None),
             Word::Lost => {
                 self.refunds_in_a_row += 1;
@@ -344,7 +345,7 @@ impl LoopState {
     }
 
     /// What an agent that reviews used is spent, regardless of its verdict.
-    fn reviewed(&mut self, running: &Running, finished: &GateFinished) -> Usage {
+    fn reviewed(&mut self, running: &RunningGate, finished: &GateFinished) -> Usage {
         let reviewer = self.spec.gates.get(running.gate).and_then(GateSpec::reviewer).cloned();
         let Some(reviewer) = reviewer else { return Usage::default() };
         let report = finished.review.as_ref().and_then(|reviewed| reviewed.report.as_deref());
@@ -352,7 +353,7 @@ impl LoopState {
     }
 
     /// The gate in flight came to nothing.
-    fn forget_gate(&mut self, hindered: Option<Blocked>) {
+    fn forget_gate(&mut self, hindered: Option<BlockReason>) {
         if let Phase::Proving(proving) = &mut self.phase {
             proving.running = None;
             proving.hindered = hindered;
@@ -368,7 +369,7 @@ impl LoopState {
 
     fn settle_gate(
         &mut self,
-        running: &Running,
+        running: &RunningGate,
         failure: Option<GateFailure>,
         (finished, usage): (Option<&GateFinished>, Usage),
         at: Timestamp,

@@ -1,6 +1,6 @@
 //! How the usage of agents is counted: attempts, reviewers and critics alike.
 
-use super::super::state::{Judged, LoopState};
+use super::super::state::{JudgeUsage, LoopState};
 use crate::agent::{AgentReport, Scope, Tokens, Usage, Usd};
 use crate::spec::AgentSpec;
 
@@ -46,7 +46,7 @@ impl LoopState {
         let said = report.and_then(|report| report.session.model.clone());
         let model = said.or_else(|| agent.model.clone());
         let pool = report.and_then(|report| report.pool.clone());
-        self.judged.push(Judged { at: self.updated_at, model, pool, usage: used });
+        self.judged.push(JudgeUsage { at: self.updated_at, model, pool, usage: used });
         // One that its provider failed was cut off, too.
         let report = report.filter(|report| report.fault.is_none());
         self.cost_unknown |= withholds_cost(report, used);

@@ -77,7 +77,7 @@ impl Critic {
 
 impl World {
     pub(super) fn start_critic(&mut self, tally: &mut Tally) -> Result<(), Crash> {
-        assert!(self.agent.is_none() && self.gate.is_none(), "a critic beside somebody else");
+        assert!(self.agent.is_none() && self.gate.is_none(), "a critic beside another child");
         self.live = Live::default();
         tally.add("critic", "started");
         if self.random.once_in(15) {

@@ -12,7 +12,7 @@ use crate::agent::{FaultKind, Until};
 use crate::event::{Ask, AttemptFinished, Event, Exit, StopReason, Urgency};
 use crate::ids::AttemptId;
 use crate::r#loop::tests::journal::{asked, event_of, grant, request, runner, spawn_failed, spawned};
-use crate::r#loop::{ChildId, Grant, Live, Outcome, Phase, Retrying, Step, next_step};
+use crate::r#loop::{ChildId, Grant, Live, Outcome, Phase, ProviderRetry, Step, next_step};
 use crate::simulation::Crash;
 use crate::simulation::tally::Tally;
 use crate::spec::Millis;
@@ -323,7 +323,7 @@ impl World {
             }
             Sign::Retries(kind, until) => {
                 self.live.last_output = Some(self.now());
-                self.live.retrying = Some(Retrying { kind, until, since: self.now() });
+                self.live.retrying = Some(ProviderRetry { kind, until, since: self.now() });
                 Ok(())
             }
             Sign::Filled => {
@@ -341,7 +341,7 @@ impl World {
                 self.assert_in_time(finished.exit);
                 self.swept_at = leaves.map(|ms| self.real + ms);
                 if leaves.is_some() {
-                    tally.add("agent", "left somebody behind");
+                    tally.add("agent", "left a process behind");
                 }
                 if !self.random.once_in(3) {
                     self.tree += 1;
@@ -363,7 +363,7 @@ impl World {
 
     fn assert_silent(&self, because: StopReason) {
         if because == StopReason::ProviderWait {
-            let Retrying { kind, until, since } = self.live.retrying.expect("it waits for its provider");
+            let ProviderRetry { kind, until, since } = self.live.retrying.expect("it waits for its provider");
             let sleeps = matches!(until, Some(Until::After(Millis(60_001..))));
             let is_limited = matches!(kind, FaultKind::RateLimit | FaultKind::Limit);
             assert!(sleeps || is_limited && span_ms(since, self.now()) >= 120_000, "it tries again soon");

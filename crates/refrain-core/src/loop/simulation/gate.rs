@@ -2,13 +2,13 @@
 
 use super::critic::judged;
 use super::world::World;
-use crate::event::{Event, Exit, GateFinished, Reviewed, StopReason};
+use crate::event::{Event, Exit, GateFinished, ReviewResult, StopReason};
 use crate::gate::{Check, GateSpec, GateWhen, ReviewSpec, Verdict};
-use crate::git::{CommitReport, CommitResult, Skipped};
+use crate::git::{CommitReport, CommitResult, SkipReason};
 use crate::r#loop::GateFailure;
 use crate::r#loop::Live;
 use crate::r#loop::tests::journal::{gate_finished, gates, oid};
-use crate::protect::{OtherProgram, Touched};
+use crate::protect::{OtherProgram, ProtectionBreach};
 use crate::simulation::Crash;
 use crate::simulation::random::Random;
 use crate::simulation::tally::Tally;
@@ -104,7 +104,7 @@ impl World {
         let partial = self.random.once_in(10);
         let is_touched = !self.state.spec.protect.is_empty() && self.random.once_in(4);
         let program = || OtherProgram { name: "cargo".into(), before: None, now: Some("/ci/cargo".into()) };
-        let touched = is_touched.then(|| Touched::Program(program()));
+        let touched = is_touched.then(|| ProtectionBreach::Program(program()));
         Event::CandidateTaken { tree, partial, touched: touched.into_iter().collect(), changed: Vec::new() }
     }
 
@@ -116,15 +116,15 @@ impl World {
         }
         let (commit, tree) = (oid(1_000_000 + iteration), oid(self.tree));
         let result = match self.random.once_in(5) {
-            true => CommitResult::Skipped(Skipped::Nothing),
+            true => CommitResult::Skipped(SkipReason::Nothing),
             false => CommitResult::Made { commit: commit.clone(), tree },
         };
-        let skipped = CommitReport::skipped(iteration, Skipped::Nothing, Some(commit));
+        let skipped = CommitReport::skipped(iteration, SkipReason::Nothing, Some(commit));
         Event::CommitSettled(Box::new(CommitReport { result, ..skipped }))
     }
 
     pub(super) fn start_gate(&mut self, place: usize, tally: &mut Tally) -> Result<(), Crash> {
-        assert!(self.agent.is_none() && self.gate.is_none(), "a gate beside somebody else");
+        assert!(self.agent.is_none() && self.gate.is_none(), "a gate beside another child");
         let good = u64::from(self.state.iteration) >= self.able_from;
         let hopeless = self.boasts || self.able_from == u64::MAX;
         let mut gate = Gate::sample(&mut self.random, place, self.real, (good, self.restless));
@@ -147,13 +147,13 @@ impl World {
         Ok(())
     }
 
-    fn review(&mut self, good: bool) -> Reviewed {
+    fn review(&mut self, good: bool) -> ReviewResult {
         let verdict = match self.random.below(4) {
             _ if good => Verdict::Pass,
             0 => Verdict::Missing { why: "it said nothing".into() },
             _ => Verdict::Fail { findings: "It counts nothing.".into() },
         };
-        Reviewed { verdict, report: judged(&mut self.random) }
+        ReviewResult { verdict, report: judged(&mut self.random) }
     }
 
     pub(super) fn stop_gate(&mut self, because: StopReason, tally: &mut Tally) {

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 
 use crate::agent::{AgentReport, FaultKind};
 use crate::event::{
-    Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, Record, StopReason, Urgency,
+    Ask, AttemptFinished, BlockReason, ClaimSource, End, Event, Exit, Record, StopReason, Urgency,
 };
 use crate::gate::{GateName, GateSpec, Verdict};
 use crate::git::{CommitResult, Effect, Oid, PublishResult};
@@ -64,7 +64,7 @@ pub(super) struct Ledger {
     /// The last result of each gate: whether it passed, and on which tree.
     words: BTreeMap<GateName, (bool, Option<Oid>)>,
     /// Gates that could not run.
-    missing: success::Missing,
+    missing: success::MissingCommands,
     committed: Option<Oid>,
     released: bool,
     /// The critic in flight: since when, and why it is stopped.
@@ -236,7 +236,7 @@ impl Ledger {
                 );
                 assert!(
                     self.flight.is_none() && self.gate.is_none() && !self.sweeping,
-                    "beside somebody else"
+                    "beside another child"
                 );
                 self.assert_may_go_on();
                 (self.criticised, self.critic) = (*iteration, Some((*at, None)));
@@ -272,11 +272,17 @@ impl Ledger {
             }
             Event::WorkSaved { .. } | Event::WorkUnsaved { .. } => {
                 assert!(self.flight.is_none() && self.gate.is_none() && self.critic.is_none());
-                assert!(self.driven && self.ended.is_none() && !self.sweeping, "somebody may still write");
+                assert!(
+                    self.driven && self.ended.is_none() && !self.sweeping,
+                    "another process may still write"
+                );
                 assert!(!std::mem::replace(&mut self.kept, true), "it is kept twice");
             }
             Event::PublishStarted { effect } => {
-                assert!(self.driven && self.ended.is_none() && !self.sweeping, "somebody may still write");
+                assert!(
+                    self.driven && self.ended.is_none() && !self.sweeping,
+                    "another process may still write"
+                );
                 assert!(self.flight.is_none() && self.gate.is_none() && self.critic.is_none());
                 assert!(self.cancelled != Some(Urgency::Now) && self.paused != Some(Urgency::Now));
                 self.waiting = false;
@@ -297,8 +303,8 @@ impl Ledger {
             }
             Event::BaseTaken(base) => {
                 self.outside.base(base.head.as_ref());
-                assert!(self.driven, "nobody drives it");
-                assert!(self.spec.git != Default::default(), "nobody asked for git");
+                assert!(self.driven, "no runner drives it");
+                assert!(self.spec.git != Default::default(), "git was not requested");
                 let again = std::mem::replace(&mut self.has_base, true);
                 assert_eq!(again, std::mem::take(&mut self.stale), "the base is taken twice, or not anew");
             }
@@ -315,7 +321,7 @@ impl Ledger {
                     self.assert_approved();
                 }
                 assert!(std::mem::take(&mut self.uncommitted) || again, "an iteration is committed twice");
-                assert!(self.driven && !self.sweeping, "somebody may still write");
+                assert!(self.driven && !self.sweeping, "another process may still write");
                 self.assert_proven();
                 self.committed = match &report.result {
                     CommitResult::Made { tree, .. } => {
@@ -330,14 +336,17 @@ impl Ledger {
                 let claimed = self.claims() && !self.uncommitted;
                 let is_over = claimed || self.is_counted() && (!self.uncommitted || self.proves());
                 assert!(is_over || self.cancelled.is_some(), "it may need its worktree");
-                assert!(!self.sweeping, "somebody may still write");
+                assert!(!self.sweeping, "another process may still write");
                 assert!(!std::mem::replace(&mut self.released, true), "the worktree is released twice");
             }
             Event::CandidateTaken { tree, partial, touched, .. } => {
                 self.progress.judge();
-                assert!(self.driven && self.ended.is_none() && !self.sweeping, "somebody may still write");
-                assert!(self.flight.is_none() && self.gate.is_none(), "somebody still writes");
-                assert!(!self.gave_up, "nobody claims anything");
+                assert!(
+                    self.driven && self.ended.is_none() && !self.sweeping,
+                    "another process may still write"
+                );
+                assert!(self.flight.is_none() && self.gate.is_none(), "another process still writes");
+                assert!(!self.gave_up, "no claim can follow");
                 let differs = tree.is_none() || *tree != self.tree;
                 self.changes += u32::from(differs && !self.fresh && tree.is_some());
                 if std::mem::take(&mut self.silent) && (differs || *partial || self.partial) {
@@ -352,8 +361,8 @@ impl Ledger {
             }
             Event::CandidateRefused { .. } => panic!("no repository here refuses"),
             Event::GateStarted { gate, .. } => {
-                assert!(self.driven && self.ended.is_none() && !self.sweeping, "beside somebody else");
-                assert!(self.flight.is_none() && self.gate.is_none(), "beside somebody else");
+                assert!(self.driven && self.ended.is_none() && !self.sweeping, "beside another child");
+                assert!(self.flight.is_none() && self.gate.is_none(), "beside another child");
                 assert!(self.cancelled != Some(Urgency::Now) && self.paused != Some(Urgency::Now));
                 assert!(self.refunds < 3, "a gate is run for the fourth time");
                 self.gate = Some((gate.clone(), *at, None));
@@ -481,7 +490,7 @@ impl Ledger {
                 let waits = self.limits.pause.is_some() || self.not_before.is_some() || self.outside.waits;
                 assert!(found_nothing || waits);
                 assert!(self.cancelled.is_none() && self.paused.is_none());
-                assert!(self.driven && self.ended.is_none(), "nobody drives it");
+                assert!(self.driven && self.ended.is_none(), "no runner drives it");
                 assert!(self.flight.is_none(), "it has something else to do than to wait");
                 self.waiting = true;
             }
@@ -492,7 +501,7 @@ impl Ledger {
                 assert!(self.cancelled.is_none(), "resumed after a cancel");
                 assert!(self.flight.is_none(), "an attempt is not settled");
                 let end = self.ended.take();
-                if matches!(end, Some(End::Stuck | End::Blocked { why: Blocked::Stuck })) {
+                if matches!(end, Some(End::Stuck | End::Blocked { why: BlockReason::Stuck })) {
                     self.progress.forget();
                 }
                 self.approval.hear(end, approved.as_ref(), self.tree.as_ref());
@@ -536,7 +545,7 @@ impl Ledger {
     }
 
     fn assert_may_go_on(&self) {
-        assert!(self.driven, "nobody drives it");
+        assert!(self.driven, "no runner drives it");
         assert!(self.ended.is_none(), "it continues after its end");
         assert!(self.cancelled.is_none(), "it continues after a cancel");
         assert!(self.paused.is_none(), "it continues after a pause");
@@ -584,7 +593,7 @@ impl Ledger {
     /// If a person has the last word: they said yes to this very tree.
     fn assert_approved(&self) {
         let is_given = self.approval.is_given(self.tree.as_ref(), self.iteration);
-        assert!(is_given || !self.spec.approval, "nobody approved it");
+        assert!(is_given || !self.spec.approval, "no person approved it");
     }
 
     /// Adds the usage of an agent that judges.

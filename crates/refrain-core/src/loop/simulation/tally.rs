@@ -1,4 +1,4 @@
-use crate::event::{Blocked, ClaimSource, End};
+use crate::event::{BlockReason, ClaimSource, End};
 use crate::stuck::Pattern;
 
 /// The least number of 10,000 seeds that must show each case.
@@ -58,7 +58,7 @@ pub(super) const COVERED: &[(&str, &str, u64)] = &[
     ("agent", "stopped: budget", 50),
     ("agent", "stopped: sleeps until its provider works", 150),
     ("agent", "met a limit or an outage", 500),
-    ("agent", "left somebody behind", 500),
+    ("agent", "left a process behind", 500),
     ("loop", "ended while being swept", 50),
     ("agent", "claimed, but was stopped", 50),
     ("loop", "resumed", 1_000),
@@ -158,30 +158,30 @@ pub(super) fn end_name(end: End) -> &'static str {
         End::Cancelled => "cancelled",
         End::IterationCap => "iteration cap",
         End::Stuck => "stuck",
-        End::Blocked { why: Blocked::Stuck } => "blocked: stuck",
-        End::Blocked { why: Blocked::GaveUp } => "blocked: gave up",
-        End::Blocked { why: Blocked::StateFile } => "blocked: state file",
-        End::Blocked { why: Blocked::Approval } => "blocked: approval",
+        End::Blocked { why: BlockReason::Stuck } => "blocked: stuck",
+        End::Blocked { why: BlockReason::GaveUp } => "blocked: gave up",
+        End::Blocked { why: BlockReason::StateFile } => "blocked: state file",
+        End::Blocked { why: BlockReason::Approval } => "blocked: approval",
         End::TimedOut => "timed out",
         End::Paused => "paused",
-        End::Blocked { why: Blocked::Refunds } => "blocked: refunds",
-        End::Blocked { why: Blocked::Churn } => "blocked: churn",
-        End::Blocked { why: Blocked::AgentMissing } => "blocked: agent missing",
-        End::Blocked { why: Blocked::GateMissing } => "blocked: gate missing",
-        End::Blocked { why: Blocked::OutputLost } => "blocked: output lost",
-        End::Blocked { why: Blocked::Publish } => "blocked: publish",
-        End::Blocked { why: Blocked::Limit | Blocked::Outage } => "blocked: provider",
+        End::Blocked { why: BlockReason::Refunds } => "blocked: refunds",
+        End::Blocked { why: BlockReason::Churn } => "blocked: churn",
+        End::Blocked { why: BlockReason::AgentMissing } => "blocked: agent missing",
+        End::Blocked { why: BlockReason::GateMissing } => "blocked: gate missing",
+        End::Blocked { why: BlockReason::OutputLost } => "blocked: output lost",
+        End::Blocked { why: BlockReason::Publish } => "blocked: publish",
+        End::Blocked { why: BlockReason::Limit | BlockReason::Outage } => "blocked: provider",
         End::Blocked {
             why:
-                Blocked::Login
-                | Blocked::Forbidden
-                | Blocked::Credit
-                | Blocked::Model
-                | Blocked::Setup
-                | Blocked::Session
-                | Blocked::CostUnknown
-                | Blocked::Repository
-                | Blocked::Idle,
+                BlockReason::Login
+                | BlockReason::Forbidden
+                | BlockReason::Credit
+                | BlockReason::Model
+                | BlockReason::Setup
+                | BlockReason::Session
+                | BlockReason::CostUnknown
+                | BlockReason::Repository
+                | BlockReason::Idle,
         } => "blocked: needs a person",
         End::BudgetExceeded { .. } => "budget exceeded",
     }

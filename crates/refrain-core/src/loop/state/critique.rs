@@ -1,7 +1,7 @@
 use super::child::Child;
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Critiquing {
+pub struct RunningCritique {
     pub iteration: u32,
     pub child: Child,
 }

@@ -1,4 +1,4 @@
-use crate::event::Pushed;
+use crate::event::PushReport;
 use crate::git::{Oid, RepoPath};
 use crate::stuck::{IterationResult, Stuck};
 use crate::work::WorkDigest;
@@ -22,7 +22,7 @@ pub enum Saved {
         name: String,
         commit: Oid,
         /// The remote that it was pushed to, or why not.
-        pushed: Option<Pushed>,
+        pushed: Option<PushReport>,
         /// Files of it that hold the user's own changes too.
         mixed: Vec<RepoPath>,
     },

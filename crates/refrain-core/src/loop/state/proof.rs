@@ -6,12 +6,12 @@ use jiff::Timestamp;
 
 use super::child::Child;
 use crate::agent::Usage;
-use crate::event::{Blocked, ClaimSource, Exit, Seal};
+use crate::event::{BlockReason, ClaimSource, Exit, Seal};
 use crate::fingerprint::Fingerprint;
 use crate::gate::{GateName, GateSpec, GateWhen};
 use crate::git::{Oid, RepoPath};
 use crate::ids::AttemptId;
-use crate::protect::Touched;
+use crate::protect::ProtectionBreach;
 use crate::spec::{Millis, Spec};
 use crate::text::{clip, squeeze};
 
@@ -24,7 +24,7 @@ pub struct Candidate {
     pub tree: Option<Oid>,
     /// The loop changed something that the tree does not show.
     pub partial: bool,
-    pub touched: Vec<Touched>,
+    pub touched: Vec<ProtectionBreach>,
 }
 
 impl Candidate {
@@ -176,14 +176,14 @@ pub struct Proving {
     pub changed: Vec<RepoPath>,
     /// The results so far, in the order of the gates.
     pub results: Vec<GateResult>,
-    pub running: Option<Running>,
+    pub running: Option<RunningGate>,
     /// How often the next gate failed on this candidate and is still to be tried.
     pub failed: u32,
     pub runs: Vec<u32>,
     /// All have spoken, and the candidate is looked at once more: it has to be the same still.
     pub to_check: bool,
     /// Why it would fail, until a person resolves that; or that a person has to approve it.
-    pub hindered: Option<Blocked>,
+    pub hindered: Option<BlockReason>,
 }
 
 impl Proving {
@@ -238,7 +238,7 @@ impl Proving {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Running {
+pub struct RunningGate {
     pub gate: usize,
     pub run: u32,
     pub child: Child,

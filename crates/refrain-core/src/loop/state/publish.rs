@@ -17,7 +17,7 @@ pub struct Publishing {
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Published {
+pub struct PublishState {
     /// The newest of its commits that its remote has.
     pub pushed: Option<Oid>,
     pub place: Option<(String, String)>,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rstest::rstest;
 
 use super::journal::{Journal, grant, id, pace, request, runner, spec, stop, time};
-use crate::event::{Ask, Asker, Blocked, ClaimSource, End, Event, Exit, StopReason, Urgency};
+use crate::event::{Ask, Asker, BlockReason, ClaimSource, End, Event, Exit, StopReason, Urgency};
 use crate::r#loop::{ChildId, Grant, Step};
 use crate::machine::{MAX_STEERING, Refusal};
 use crate::sandbox::{Host, SandboxSpec};
@@ -14,7 +14,7 @@ use crate::spec::{Limits, Millis, Spec};
 
 const COMPLETED: End = End::Completed { claim: ClaimSource::Promise };
 const PAUSE: Ask = Ask::Pause(Urgency::AfterIteration);
-const BLOCKED: End = End::Blocked { why: Blocked::Churn };
+const BLOCKED: End = End::Blocked { why: BlockReason::Churn };
 
 #[rstest]
 #[case::a_persons(Asker::Person, Ok(()), Asker::Person)]

@@ -3,7 +3,7 @@ use std::time::Duration;
 use rstest::rstest;
 
 use super::journal::{Journal, finished, id, pace, spec, time};
-use crate::event::{Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, StopReason, Urgency};
+use crate::event::{Ask, AttemptFinished, BlockReason, ClaimSource, End, Event, Exit, StopReason, Urgency};
 use crate::r#loop::{ChildId, MAX_CHURN, MAX_REFUNDS, Outcome, Phase, Step};
 use crate::spec::Millis;
 
@@ -28,10 +28,10 @@ fn a_person_comes_before_proof_and_proof_before_what_forbids_to_go_on() {
     assert_eq!(journal.next(), Step::Finish(End::Cancelled));
     journal.state.lifecycle.cancel = None;
     assert_eq!(journal.next(), Step::Finish(End::Completed { claim }));
-    journal.state.phase = Phase::Begun { next: id(5, 2), hindered: Some(Blocked::AgentMissing) };
-    assert_eq!(journal.next(), Step::Finish(End::Blocked { why: Blocked::AgentMissing }));
+    journal.state.phase = Phase::Begun { next: id(5, 2), hindered: Some(BlockReason::AgentMissing) };
+    assert_eq!(journal.next(), Step::Finish(End::Blocked { why: BlockReason::AgentMissing }));
     journal.state.phase = Phase::Begun { next: id(5, 2), hindered: None };
-    assert_eq!(journal.next(), Step::Finish(End::Blocked { why: Blocked::Refunds }));
+    assert_eq!(journal.next(), Step::Finish(End::Blocked { why: BlockReason::Refunds }));
     journal.state.refunds_in_a_row = MAX_REFUNDS - 1;
     assert_eq!(journal.next(), Step::Finish(End::Paused));
     journal.state.lifecycle.pause = None;
@@ -42,7 +42,7 @@ fn a_person_comes_before_proof_and_proof_before_what_forbids_to_go_on() {
     journal.state.phase = Phase::Idle { claim: None, uncommitted: false };
     assert_eq!(journal.next(), Step::Finish(End::IterationCap));
     journal.state.charged = 4;
-    assert_eq!(journal.next(), Step::Finish(End::Blocked { why: Blocked::Churn }));
+    assert_eq!(journal.next(), Step::Finish(End::Blocked { why: BlockReason::Churn }));
     journal.state.churn = MAX_CHURN - 1;
     assert_eq!(journal.next(), Step::Wait(pace(1_000)));
     journal.state.rested_since = None;
@@ -99,10 +99,10 @@ fn what_has_stopped_rests() {
         End::Paused,
         End::TimedOut,
         End::IterationCap,
-        End::Blocked { why: Blocked::Refunds },
-        End::Blocked { why: Blocked::Churn },
-        End::Blocked { why: Blocked::GaveUp },
-        End::Blocked { why: Blocked::AgentMissing },
+        End::Blocked { why: BlockReason::Refunds },
+        End::Blocked { why: BlockReason::Churn },
+        End::Blocked { why: BlockReason::GaveUp },
+        End::Blocked { why: BlockReason::AgentMissing },
         End::Cancelled,
         End::Completed { claim: ClaimSource::Promise },
         End::Completed { claim: ClaimSource::StateFile },
@@ -208,7 +208,10 @@ fn an_agent_whose_output_is_lost_is_stopped_refunded_and_blocks_until_a_person_m
     let journal = journal.obey().after_ms(3_000).ends(full);
     assert_eq!((journal.state.charged, journal.state.attempts[0].outcome), (0, Outcome::OutputLost));
     let mut journal = journal.obey();
-    assert_eq!(journal.state.ended.map(|ended| ended.end), Some(End::Blocked { why: Blocked::OutputLost }));
+    assert_eq!(
+        journal.state.ended.map(|ended| ended.end),
+        Some(End::Blocked { why: BlockReason::OutputLost })
+    );
     journal.live.output_lost = false;
     assert_eq!(journal.resumes().next(), Step::Start(ChildId::Attempt(id(1, 2))));
 }

@@ -6,14 +6,15 @@ use super::journal::{
     spawn_failed, spawned, spec, started, stop, unlimited, well, work_saved,
 };
 use crate::agent::AgentReport;
-use crate::event::{Ask, Blocked, ClaimSource, End, Event, Exit, StopReason, Urgency};
+use crate::event::{Ask, BlockReason, ClaimSource, End, Event, Exit, StopReason, Urgency};
 use crate::git::{Checkout, Effect, Workflow};
 use crate::spec::{CritiqueSpec, Millis, OnStuck, Spec};
 
 pub(super) fn every_end() -> impl Iterator<Item = End> {
     use ClaimSource::{ExitCode, Gates, Promise, Result, StateFile};
     let claims = [Promise, StateFile, ExitCode, Gates, Result];
-    let blocked = [Blocked::Refunds, Blocked::Churn, Blocked::AgentMissing, Blocked::OutputLost];
+    let blocked =
+        [BlockReason::Refunds, BlockReason::Churn, BlockReason::AgentMissing, BlockReason::OutputLost];
     [End::Cancelled, End::IterationCap, End::TimedOut, End::Paused]
         .into_iter()
         .chain(claims.map(|claim| End::Completed { claim }))

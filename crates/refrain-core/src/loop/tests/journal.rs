@@ -4,13 +4,13 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::agent::{AgentReport, Fault, FaultKind, Scope, Tokens, Usd};
 use crate::event::{
-    Arrival, Ask, Asker, AttemptFinished, Blocked, ClaimSource, CritiqueFinished, Departure, End, Event,
+    Arrival, Ask, Asker, AttemptFinished, BlockReason, ClaimSource, CritiqueFinished, Departure, End, Event,
     Exit, FORMAT, GateFinished, Identity, LoopStarted, Process, Record, StopReason, Urgency, Wait, WaitKind,
 };
 use crate::gate::{Check, GateName, GateSpec, GateWhen};
 use crate::git::{
     Base, Checks, ChecksVerdict, CommitReport, CommitResult, Effect, FailedCheck, Oid, PublishReport,
-    PublishResult, PullRequest, Refusal, Skipped, Workflow,
+    PublishResult, PullRequest, Refusal, SkipReason, Workflow,
 };
 use crate::ids::{AttemptId, RequestId};
 use crate::r#loop::{ChildId, Grant, Live, LoopState, Phase, Steering, Step, next_step};
@@ -180,12 +180,12 @@ pub(in crate::r#loop) fn commit_settled(iteration: u32) -> Event {
     let made = !iteration.is_multiple_of(3);
     let result = match made {
         true => CommitResult::Made { commit: oid(iteration), tree: oid(1000 + iteration) },
-        false => CommitResult::Skipped(Skipped::Nothing),
+        false => CommitResult::Skipped(SkipReason::Nothing),
     };
     let head = Some(oid(if made { iteration } else { iteration.saturating_sub(1) }));
     Event::CommitSettled(Box::new(CommitReport {
         result,
-        ..CommitReport::skipped(iteration, Skipped::Nothing, head)
+        ..CommitReport::skipped(iteration, SkipReason::Nothing, head)
     }))
 }
 
@@ -421,62 +421,70 @@ impl Journal {
                     report.tokens = Some((Scope::Attempt, tokens(90, 10)));
                 }))
             }
-            End::Blocked { why: Blocked::CostUnknown } => {
+            End::Blocked { why: BlockReason::CostUnknown } => {
                 Self::limited(|limits| limits.max_cost = Some(Usd(1))).spawns().ends(reporting(|_| ()))
             }
-            End::Blocked { why: Blocked::Limit } => Self::hurried().spawns().ends(failing(FaultKind::Limit)),
-            End::Blocked { why: Blocked::Outage } => {
+            End::Blocked { why: BlockReason::Limit } => {
+                Self::hurried().spawns().ends(failing(FaultKind::Limit))
+            }
+            End::Blocked { why: BlockReason::Outage } => {
                 Self::hurried().spawns().ends(failing(FaultKind::Overloaded))
             }
-            End::Blocked { why: Blocked::Login } => Self::running().spawns().ends(failing(FaultKind::Login)),
-            End::Blocked { why: Blocked::Forbidden } => {
+            End::Blocked { why: BlockReason::Login } => {
+                Self::running().spawns().ends(failing(FaultKind::Login))
+            }
+            End::Blocked { why: BlockReason::Forbidden } => {
                 Self::running().spawns().ends(failing(FaultKind::Forbidden))
             }
-            End::Blocked { why: Blocked::Credit } => {
+            End::Blocked { why: BlockReason::Credit } => {
                 Self::running().spawns().ends(failing(FaultKind::Credit))
             }
-            End::Blocked { why: Blocked::Model } => Self::running().spawns().ends(failing(FaultKind::Model)),
-            End::Blocked { why: Blocked::Setup } => Self::running().spawns().ends(failing(FaultKind::Setup)),
-            End::Blocked { why: Blocked::Session } => {
+            End::Blocked { why: BlockReason::Model } => {
+                Self::running().spawns().ends(failing(FaultKind::Model))
+            }
+            End::Blocked { why: BlockReason::Setup } => {
+                Self::running().spawns().ends(failing(FaultKind::Setup))
+            }
+            End::Blocked { why: BlockReason::Session } => {
                 Self::running().spawns().ends(failing(FaultKind::Session))
             }
-            End::Blocked { why: Blocked::Refunds } => Self::running().crashes().crashes().crashes(),
-            End::Blocked { why: Blocked::Churn } => {
+            End::Blocked { why: BlockReason::Refunds } => Self::running().crashes().crashes().crashes(),
+            End::Blocked { why: BlockReason::Churn } => {
                 (0..3).fold(Self::running(), |journal, _| journal.runs(0, Exit::Code(1)))
             }
-            End::Blocked { why: Blocked::AgentMissing } => Self::running().starts().then(spawn_failed()),
-            End::Blocked { why: Blocked::GateMissing } => {
+            End::Blocked { why: BlockReason::AgentMissing } => Self::running().starts().then(spawn_failed()),
+            End::Blocked { why: BlockReason::GateMissing } => {
                 let journal = Self::gated_by(gates([true]), |spec| spec.gates_must_run = true);
                 journal.takes(0).gates_end(&[127])
             }
             End::Stuck => Self::stuck(OnStuck::Stop).obey(),
-            End::Blocked { why: Blocked::Stuck } => Self::stuck(OnStuck::Ask),
-            End::Blocked { why: Blocked::Idle } => {
+            End::Blocked { why: BlockReason::Stuck } => Self::stuck(OnStuck::Ask),
+            End::Blocked { why: BlockReason::Idle } => {
                 (0..MAX_IDLE_TURNS).fold(Self::in_session(), |journal, _| journal.turns(idle()))
             }
-            End::Blocked { why: Blocked::StateFile } => {
+            End::Blocked { why: BlockReason::StateFile } => {
                 Self::running().attempts(blocked()).attempts(blocked())
             }
-            End::Blocked { why: Blocked::GaveUp } => {
+            End::Blocked { why: BlockReason::GaveUp } => {
                 let gave_up = Some("there is no such file".to_owned());
                 let spec = Spec { task: Some(task()), ..spec() };
                 let ended = AttemptFinished { gave_up, ..finished(Exit::Code(0)) };
                 Self::of(spec).taken_over().attempts(ended).obey()
             }
-            End::Blocked { why: Blocked::Approval } => Self::of(Spec { approval: true, ..spec() })
+            End::Blocked { why: BlockReason::Approval } => Self::of(Spec { approval: true, ..spec() })
                 .taken_over()
                 .obey()
                 .attempts(claiming(ClaimSource::Promise))
                 .takes(1),
-            End::Blocked { why: Blocked::Repository } => {
+            End::Blocked { why: BlockReason::Repository } => {
                 Self::committing().then(Event::BaseRefused { error: "fatal: no".into() })
             }
-            End::Blocked { why: Blocked::Publish } => {
+            End::Blocked { why: BlockReason::Publish } => {
                 let no = PublishResult::Refused { why: Refusal::Permission, said: "no".into() };
                 let journal = Self::publishing(Workflow::Push, |_| ()).obey();
                 journal.attempts(claiming(ClaimSource::Promise)).obey().publishes(Effect::Push, no)
             }
-            End::Blocked { why: Blocked::OutputLost } => {
+            End::Blocked { why: BlockReason::OutputLost } => {
                 let full =
                     AttemptFinished { output_error: Some("disk full".into()), ..finished(Exit::Code(0)) };
                 Self::running().spawns().ends(full)

@@ -11,8 +11,8 @@ use super::journal::{
     started, stop, time, well, work_saved,
 };
 use crate::event::{
-    Approved, Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, StopReason, Urgency, Wait,
-    WaitKind,
+    ApprovedTree, Ask, AttemptFinished, BlockReason, ClaimSource, End, Event, Exit, StopReason, Urgency,
+    Wait, WaitKind,
 };
 use crate::git::{Checkout, Workflow};
 use crate::r#loop::{LoopState, Phase};
@@ -120,17 +120,17 @@ pub(super) fn end() -> impl Strategy<Value = End> {
         End::IterationCap,
         End::Stuck,
         End::Completed { claim: ClaimSource::Result },
-        End::Blocked { why: Blocked::Stuck },
-        End::Blocked { why: Blocked::GaveUp },
+        End::Blocked { why: BlockReason::Stuck },
+        End::Blocked { why: BlockReason::GaveUp },
         End::TimedOut,
-        End::Blocked { why: Blocked::Refunds },
-        End::Blocked { why: Blocked::Churn },
-        End::Blocked { why: Blocked::AgentMissing },
-        End::Blocked { why: Blocked::OutputLost },
-        End::Blocked { why: Blocked::Login },
-        End::Blocked { why: Blocked::Limit },
-        End::Blocked { why: Blocked::Repository },
-        End::Blocked { why: Blocked::Approval },
+        End::Blocked { why: BlockReason::Refunds },
+        End::Blocked { why: BlockReason::Churn },
+        End::Blocked { why: BlockReason::AgentMissing },
+        End::Blocked { why: BlockReason::OutputLost },
+        End::Blocked { why: BlockReason::Login },
+        End::Blocked { why: BlockReason::Limit },
+        End::Blocked { why: BlockReason::Repository },
+        End::Blocked { why: BlockReason::Approval },
         End::BudgetExceeded { by: None },
         End::Paused,
         End::Paused,
@@ -159,9 +159,9 @@ pub(super) fn stop_reason() -> impl Strategy<Value = StopReason> {
     ])
 }
 
-fn approved() -> impl Strategy<Value = Approved> {
+fn approved() -> impl Strategy<Value = ApprovedTree> {
     let tree = proptest::option::of((0..3u32).prop_map(oid));
-    ((1..4u32, 1..4u32), tree).prop_map(|((n, k), tree)| Approved { attempt: id(n, k), tree })
+    ((1..4u32, 1..4u32), tree).prop_map(|((n, k), tree)| ApprovedTree { attempt: id(n, k), tree })
 }
 
 /// Any event; numbers are small, so that some of them fit.

@@ -6,7 +6,7 @@ use rstest::rstest;
 use super::journal::{Journal, left, moved, oid, spec};
 use crate::event::{Ask, Event, Exit, Urgency};
 use crate::git::{Checkout, Oid, Workflow};
-use crate::r#loop::{Grant, NotTaken, RemoteLoop, Takeover, Tenure, take_over};
+use crate::r#loop::{Grant, RemoteLoop, TakeOverRefusal, Takeover, Tenure, take_over};
 use crate::machine::Refusal;
 use crate::spec::{Secret, Spec};
 use crate::view::{self, Alive, StatusWord};
@@ -105,16 +105,16 @@ fn there(commit: u32, fence: u64, holder: Option<&str>) -> Option<RemoteLoop> {
 
 #[rstest]
 #[case::first(None, there(1, 1, None), Ok(Takeover::Claim { fence: 2 }))]
-#[case::of_another_machine(None, there(2, 2, Some("two")), Err(NotTaken::Claimed("two".into())))]
+#[case::of_another_machine(None, there(2, 2, Some("two")), Err(TakeOverRefusal::Claimed("two".into())))]
 #[case::of_an_earlier_call(None, there(9, 2, Some("one")), Ok(Takeover::Continue { fence: 2 }))]
-#[case::not_there(None, None, Err(NotTaken::Missing))]
-#[case::here(Some(tenure(1, None, None)), there(1, 1, None), Err(NotTaken::Here))]
+#[case::not_there(None, None, Err(TakeOverRefusal::Missing))]
+#[case::here(Some(tenure(1, None, None)), there(1, 1, None), Err(TakeOverRefusal::Here))]
 #[case::back(Some(tenure(1, Some("there"), None)), there(1, 1, None), Ok(Takeover::Claim { fence: 2 }))]
 #[case::back_from_two(Some(tenure(1, Some("there"), None)), there(3, 2, None), Ok(Takeover::Claim { fence: 3 }))]
 #[case::taken_by_two(
     Some(tenure(1, Some("there"), None)),
     there(2, 2, Some("two")),
-    Err(NotTaken::Claimed("two".into()))
+    Err(TakeOverRefusal::Claimed("two".into()))
 )]
 #[case::not_arrived(Some(tenure(1, Some("there"), None)), None, Ok(Takeover::FinishDeparture))]
 #[case::not_arrived_again(
@@ -122,11 +122,11 @@ fn there(commit: u32, fence: u64, holder: Option<&str>) -> Option<RemoteLoop> {
     there(5, 3, Some("one")),
     Ok(Takeover::FinishDeparture)
 )]
-#[case::not_arrived_elsewhere(Some(tenure(1, Some("elsewhere"), None)), None, Err(NotTaken::Missing))]
+#[case::not_arrived_elsewhere(Some(tenure(1, Some("elsewhere"), None)), None, Err(TakeOverRefusal::Missing))]
 #[case::of_an_older_remote(
     Some(tenure(3, Some("elsewhere"), Some(5))),
     there(1, 1, None),
-    Err(NotTaken::Stale("elsewhere".into()))
+    Err(TakeOverRefusal::Stale("elsewhere".into()))
 )]
 #[case::gone_on_from_elsewhere(
     Some(tenure(1, Some("elsewhere"), None)),
@@ -136,7 +136,7 @@ fn there(commit: u32, fence: u64, holder: Option<&str>) -> Option<RemoteLoop> {
 fn a_loop_is_taken_over(
     #[case] here: Option<Tenure>,
     #[case] found: Option<RemoteLoop>,
-    #[case] expected: Result<Takeover, NotTaken>,
+    #[case] expected: Result<Takeover, TakeOverRefusal>,
 ) {
     assert_eq!(take_over(here.as_ref(), "there", found.as_ref(), &[oid(9)]), expected);
 }

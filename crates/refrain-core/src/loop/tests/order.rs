@@ -10,7 +10,7 @@ use super::journal::{
     unlimited,
 };
 use crate::event::{
-    Ask, Blocked, ClaimSource, End, Event, Exit, FORMAT, LoopStarted, Record, StopReason, Urgency,
+    Ask, BlockReason, ClaimSource, End, Event, Exit, FORMAT, LoopStarted, Record, StopReason, Urgency,
 };
 use crate::r#loop::LoopState;
 use crate::machine::{Damage, MachineEnd};
@@ -124,8 +124,8 @@ const BETWEEN: &str = "session.bound, work.saved, work.unsaved";
 #[case::paused(Journal::ended(End::Paused), &["loop.resumed"])]
 #[case::capped(Journal::ended(End::IterationCap), &["loop.resumed"])]
 #[case::timed_out(Journal::ended(End::TimedOut), &["loop.resumed"])]
-#[case::blocked(Journal::ended(End::Blocked { why: Blocked::Refunds }), &["loop.resumed"])]
-#[case::blocked_without_an_agent(Journal::ended(End::Blocked { why: Blocked::AgentMissing }), &["loop.resumed"])]
+#[case::blocked(Journal::ended(End::Blocked { why: BlockReason::Refunds }), &["loop.resumed"])]
+#[case::blocked_without_an_agent(Journal::ended(End::Blocked { why: BlockReason::AgentMissing }), &["loop.resumed"])]
 #[case::paused_and_cancelled(Journal::ended(End::Paused).asks(CANCEL), &[])]
 #[case::completed(Journal::ended(End::Completed { claim: ClaimSource::Promise }), &[])]
 #[case::cancelled(Journal::ended(End::Cancelled), &[])]

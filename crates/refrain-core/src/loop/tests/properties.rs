@@ -10,7 +10,7 @@ use proptest::test_runner::TestRunner;
 
 use super::journal::{Journal, asked, event_of, grant, id, kind, pace, request, stop, time, unlimited};
 use super::journals::{any_event, any_time, loose, obedient};
-use crate::event::{Ask, Blocked, End, Event, Record, StopReason, Urgency};
+use crate::event::{Ask, BlockReason, End, Event, Record, StopReason, Urgency};
 use crate::r#loop::{ChildId, Live, LoopState, MAX_REFUNDS, Outcome, Step, next_step};
 use crate::machine::MachineEnd;
 use crate::spec::{Limits, Millis};
@@ -291,7 +291,7 @@ fn names_in_the_journal_are_dotted_and_stable() {
         (asked(Ask::Withdraw(request("a-1"))), r#"{"type":"asked","data":{"ask":{"withdraw":"a-1"}}}"#),
         (wait, r#"{"type":"wait.started","data":{"kind":"pace","until":"2027-01-15T08:00:00Z"}}"#),
         (
-            Event::LoopEnded(End::Blocked { why: Blocked::AgentMissing }),
+            Event::LoopEnded(End::Blocked { why: BlockReason::AgentMissing }),
             r#"{"type":"loop.ended","data":{"status":"blocked","why":"agent-missing"}}"#,
         ),
         (Event::LoopEnded(End::Paused), r#"{"type":"loop.ended","data":{"status":"paused"}}"#),

@@ -3,7 +3,7 @@
 use rstest::rstest;
 
 use super::journal::{Journal, claiming, finished, gates, id, idle, runner, session, spec};
-use crate::event::{Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, Process, Urgency};
+use crate::event::{Ask, AttemptFinished, BlockReason, ClaimSource, End, Event, Exit, Process, Urgency};
 use crate::r#loop::{ChildId, LoopState, Step};
 use crate::session::{MAX_IDLE_TURNS, Session};
 use crate::spec::{Millis, Spec};
@@ -66,7 +66,7 @@ fn one_that_does_nothing_again_and_again_is_let_go() {
     let journal = (1..MAX_IDLE_TURNS).fold(nearly.turns(ends()), |journal, _| journal.turns(idle()));
     assert_eq!(journal.state.ended, None, "it did something in between");
     let journal = journal.turns(idle());
-    assert_eq!(journal.next(), Step::Finish(End::Blocked { why: Blocked::Idle }));
+    assert_eq!(journal.next(), Step::Finish(End::Blocked { why: BlockReason::Idle }));
     let journal = journal.obey();
     let status = view::status(&journal.state, Alive::NO_RUNNER);
     assert_eq!(status.reason, "its session ended 7 turns in a row without doing anything");

@@ -75,8 +75,8 @@ pub struct AttemptFinished {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<Fingerprint>,
     /// What is kept of it.
-    #[serde(default, skip_serializing_if = "Sealed::is_nothing")]
-    pub sealed: Sealed,
+    #[serde(default, skip_serializing_if = "AttemptSeals::is_nothing")]
+    pub sealed: AttemptSeals,
 }
 
 impl AttemptFinished {
@@ -102,7 +102,7 @@ impl AttemptFinished {
             output_error: None,
             report: None,
             fingerprint: None,
-            sealed: Sealed::default(),
+            sealed: AttemptSeals::default(),
         }
     }
 }
@@ -123,7 +123,7 @@ fn said<'de, D: Deserializer<'de>>(value: D) -> Result<Option<WorkStatus>, D::Er
 
 /// What is kept of an attempt, so that it can be checked later: as far as its files could be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Sealed {
+pub struct AttemptSeals {
     /// What the agent was told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<Seal>,
@@ -132,7 +132,7 @@ pub struct Sealed {
     pub output: Option<Seal>,
 }
 
-impl Sealed {
+impl AttemptSeals {
     fn is_nothing(&self) -> bool {
         self.prompt.is_none() && self.output.is_none()
     }
@@ -200,7 +200,7 @@ pub struct GateFinished {
     pub log: Option<Seal>,
     /// What the agent said, where the gate is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub review: Option<Box<Reviewed>>,
+    pub review: Option<Box<ReviewResult>>,
     /// Hosts that its sandbox refused.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<RefusedHost>,
@@ -208,7 +208,7 @@ pub struct GateFinished {
 
 /// What an agent that reviews left behind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Reviewed {
+pub struct ReviewResult {
     /// What it said.
     pub verdict: Verdict,
     /// What its stream came to; none of a command whose output is no stream.

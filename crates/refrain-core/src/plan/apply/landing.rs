@@ -6,15 +6,15 @@ use jiff::Timestamp;
 
 use super::MAX_RETURNS;
 use crate::git::Oid;
-use crate::plan::event::{Merged, Stop, TaskCommit, Unmerged, WaveNumber};
+use crate::plan::event::{MergedTask, Stop, TaskCommit, UnmergedTask, WaveNumber};
 use crate::plan::state::{Batch, PlanState, Return, Stage};
 use crate::plan::task::TaskId;
 
 impl PlanState {
     pub(super) fn merge_batch(
         &mut self,
-        merged: &[Merged],
-        refused: &[Unmerged],
+        merged: &[MergedTask],
+        refused: &[UnmergedTask],
         at: Timestamp,
     ) -> Result<(), &'static str> {
         if self.batch.is_some() {

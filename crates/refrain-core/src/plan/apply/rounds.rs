@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::MAX_IN_VAIN;
 use crate::agent::Usd;
 use crate::plan::event::{AgentFault, Stop, TaskEnd, TaskEnded, TaskStarted};
-use crate::plan::state::{Halt, PlanState, Return, Running, Stage};
+use crate::plan::state::{Halt, PlanState, Return, RunningTask, Stage};
 
 impl PlanState {
     pub(super) fn begin_round(&mut self, started: &TaskStarted, at: Timestamp) -> Result<(), &'static str> {
@@ -20,7 +20,7 @@ impl PlanState {
         let last = state.head.take().zip(state.onto.take()).or(state.before.take());
         state.before = last.filter(|_| !begins_anew);
         (state.rounds, state.onto) = (started.round, Some(started.onto.clone()));
-        state.stage = Stage::Running(Running {
+        state.stage = Stage::Running(RunningTask {
             id: started.id.clone(),
             round: started.round,
             slot: started.slot,
@@ -110,7 +110,7 @@ impl PlanState {
 
     /// A loop that has spent its share gets another share of what is left, if anything is left.
     pub(super) fn grant_money(&mut self, task: usize, cost: Option<Usd>) {
-        let spent = |running: &mut Running| running.money = running.money.max(running.money.and(cost));
+        let spent = |running: &mut RunningTask| running.money = running.money.max(running.money.and(cost));
         self.running_of(task).map(spent);
         let more = self.slice();
         if let Some(running) = self.running_of(task) {
@@ -120,7 +120,7 @@ impl PlanState {
         }
     }
 
-    pub(super) fn running_of(&mut self, task: usize) -> Option<&mut Running> {
+    pub(super) fn running_of(&mut self, task: usize) -> Option<&mut RunningTask> {
         match &mut self.tasks[task].stage {
             Stage::Running(running) => Some(running),
             Stage::Out

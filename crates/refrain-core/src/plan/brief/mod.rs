@@ -18,7 +18,7 @@ pub use prompt::prompt;
 pub use size::{PartSize, Size};
 pub use spec::{Brief, MAX_TOKENS, Part, PartKind, Sources, SpecFile, verification};
 pub use template::{SpecTemplate, SpecTemplateError};
-pub use view::{ToldPart, ToldTask};
+pub use view::{BriefPart, TaskBrief};
 
 #[cfg(test)]
 mod tests;

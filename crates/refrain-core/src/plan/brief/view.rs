@@ -11,7 +11,7 @@ const SCHEMA: u32 = 1;
 
 /// What the agent of a task will be told.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct ToldTask {
+pub struct TaskBrief {
     /// The version of this shape.
     pub schema: u32,
     /// The task file.
@@ -29,7 +29,7 @@ pub struct ToldTask {
     /// That it has too many, and which part is the largest; null where it has not.
     pub warning: Option<String>,
     /// What the specification is made of.
-    pub parts: Vec<ToldPart>,
+    pub parts: Vec<BriefPart>,
     /// The whole prompt, to the byte.
     pub prompt: String,
     /// How many tokens that is.
@@ -38,7 +38,7 @@ pub struct ToldTask {
 
 /// A part of a specification.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct ToldPart {
+pub struct BriefPart {
     /// What it is.
     pub kind: PartKind,
     /// What it is called.
@@ -49,7 +49,7 @@ pub struct ToldPart {
     pub text: String,
 }
 
-impl ToldTask {
+impl TaskBrief {
     /// The view of the prompt of `task`, which is under a tag in a file.
     pub fn of(
         (file, tag, task): (&str, &str, &Task),
@@ -58,7 +58,7 @@ impl ToldTask {
         prompt: String,
     ) -> Self {
         let size = brief.size();
-        let parts = brief.parts().iter().zip(size.parts).map(|(part, size)| ToldPart {
+        let parts = brief.parts().iter().zip(size.parts).map(|(part, size)| BriefPart {
             kind: part.kind,
             name: size.name,
             tokens: size.tokens,

@@ -6,13 +6,13 @@ use std::collections::HashMap;
 use super::edit::Edits;
 use super::json::{Entry, entries, named_status};
 use super::json_value::Raw;
-use super::{Change, Changed, FileError};
+use super::{Change, EditedTasks, FileError};
 use crate::plan::{Note, TaskStatus};
 
 const REASON: &str = "blocked_reason";
 const ATTEMPTS: &str = "attempts";
 
-pub(super) fn set(text: &str, tag: Option<&str>, changes: &[Change]) -> Result<Changed, FileError> {
+pub(super) fn set(text: &str, tag: Option<&str>, changes: &[Change]) -> Result<EditedTasks, FileError> {
     let entries = entries(text, tag)?;
     let mut by_id = HashMap::with_capacity(entries.len());
     for entry in &entries {
@@ -26,7 +26,7 @@ pub(super) fn set(text: &str, tag: Option<&str>, changes: &[Change]) -> Result<C
             None => missing.push(change.task.clone()),
         }
     }
-    Ok(Changed { text: edits.apply(text), missing, left })
+    Ok(EditedTasks { text: edits.apply(text), missing, left })
 }
 
 /// The status of a task; `null` means pending.

@@ -23,7 +23,7 @@ use std::collections::HashMap;
 pub use add::{NewTask, add};
 pub use error::FileError;
 pub use markdown::draft;
-pub use tasks::{Change, Changed, Tasks};
+pub use tasks::{Change, EditedTasks, Tasks};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
@@ -71,7 +71,7 @@ pub fn tags(text: &str, shape: Shape) -> Result<Vec<String>, FileError> {
 
 /// Sets the statuses of tasks, unless another writer already changed them, and leaves every other byte as it was. One
 /// pass for any number of changes.
-pub fn set(text: &str, shape: Shape, tag: &str, changes: &[Change]) -> Result<Changed, FileError> {
+pub fn set(text: &str, shape: Shape, tag: &str, changes: &[Change]) -> Result<EditedTasks, FileError> {
     match shape {
         Shape::TagJson => json_edit::set(text, None, changes),
         Shape::TagsJson => json_edit::set(text, Some(tag), changes),

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use super::edit::Edits;
 use super::scg::{ATTEMPTS, Detail, Phase, REASON, STATUS, phase};
 use super::scg_row::{Node, letter};
-use super::{Change, Changed, FileError};
+use super::{Change, EditedTasks, FileError};
 use crate::plan::TaskStatus;
 
-pub(super) fn set(text: &str, tag: &str, changes: &[Change]) -> Result<Changed, FileError> {
+pub(super) fn set(text: &str, tag: &str, changes: &[Change]) -> Result<EditedTasks, FileError> {
     let phase = phase(text, tag)?;
     let mut nodes = HashMap::with_capacity(phase.nodes.len());
     for node in &phase.nodes {
@@ -31,7 +31,7 @@ pub(super) fn set(text: &str, tag: &str, changes: &[Change]) -> Result<Changed, 
             None => missing.push(change.task.clone()),
         }
     }
-    Ok(Changed { text: writer.finish(), missing, left })
+    Ok(EditedTasks { text: writer.finish(), missing, left })
 }
 
 /// The status of a task: from its letter, and from the details beside a `B`.

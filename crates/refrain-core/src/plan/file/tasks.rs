@@ -24,7 +24,7 @@ pub struct Change {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Changed {
+pub struct EditedTasks {
     pub text: String,
     /// Changes of tasks that are not there any more.
     pub missing: Vec<TaskId>,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use crate::git::Oid;
-use crate::plan::{Merged, TaskId};
+use crate::plan::{MergedTask, TaskId};
 
 /// Pieces of work, by their numbers. What a person commits meanwhile has large ones.
 pub(super) type Content = BTreeSet<u64>;
@@ -31,11 +31,11 @@ pub(super) struct Git {
     pub(super) branch: Oid,
     foreign: u64,
     /// Earlier results, by the tip of the line and the commits to put onto it.
-    landed: HashMap<(Oid, Vec<Oid>), Landed>,
+    landed: HashMap<(Oid, Vec<Oid>), LandingRecord>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Landed {
+pub(super) struct LandingRecord {
     pub(super) commits: Vec<Option<Oid>>,
     pub(super) refused: Option<String>,
     pub(super) tip: Oid,
@@ -133,15 +133,15 @@ impl Git {
     pub(super) fn land(
         &mut self,
         tip: &Oid,
-        merged: &[Merged],
+        merged: &[MergedTask],
         upto: usize,
         works: &[u64],
-    ) -> (Landed, bool) {
+    ) -> (LandingRecord, bool) {
         let key = (tip.clone(), merged[..upto].iter().map(|one| one.tree.clone()).collect());
         if let Some(done) = self.landed.get(&key) {
             return (done.clone(), true);
         }
-        let mut landed = Landed { commits: Vec::new(), refused: None, tip: tip.clone() };
+        let mut landed = LandingRecord { commits: Vec::new(), refused: None, tip: tip.clone() };
         for piece in &works[..upto] {
             if self.hits(3, *piece, 0) {
                 landed.refused = Some("it looks like a secret".into());

@@ -13,8 +13,8 @@ use crate::ids::LoopId;
 use crate::r#loop::tests::journal::runner;
 use crate::machine::MachineEnd;
 use crate::plan::{
-    FailedGate, Merged, PlanEnd, PlanEvent, PlanStep, Running, Stage, TaskEnd, TaskEnded, TaskId,
-    TaskStarted, Unmerged, WaveNumber, next_step,
+    FailedGate, MergedTask, PlanEnd, PlanEvent, PlanStep, RunningTask, Stage, TaskEnd, TaskEnded, TaskId,
+    TaskStarted, UnmergedTask, WaveNumber, next_step,
 };
 use crate::simulation::Crash;
 use crate::simulation::tally::Tally;
@@ -226,7 +226,7 @@ impl World {
     fn drive_loop(&mut self, task: usize) {
         let id = self.state.tasks[task].card.id.clone();
         let (_, running) = self.state.running().find(|(place, _)| *place == task).expect("it runs");
-        let Running { id: name, onto, money, slot, .. } = running.clone();
+        let RunningTask { id: name, onto, money, slot, .. } = running.clone();
         let other = self.pool.insert(slot, name.clone());
         assert!(other.is_none_or(|other| other == name), "two loops in worktree {slot}");
         if !self.loops.contains_key(&name) {
@@ -300,7 +300,7 @@ impl World {
 
     fn hear_of(&mut self, id: &LoopId, tally: &mut Tally) -> Result<(), Crash> {
         let running = self.state.running().find(|(_, running)| running.id == *id);
-        let (task, Running { granted, money, slot, .. }) =
+        let (task, RunningTask { granted, money, slot, .. }) =
             running.map(|(task, running)| (task, running.clone())).expect("it runs");
         let it = self.loops.get_mut(id).expect("it is there");
         let end = match it.go_on(&mut self.random, self.clock, granted, money) {
@@ -398,15 +398,19 @@ impl World {
         for (task, piece) in tasks.iter().cloned() {
             if self.git.cannot_merge(piece) {
                 tally.add("batch", "cannot be merged");
-                refused.push(Unmerged { task, paths: Vec::new(), why: Some("another repository".into()) });
+                refused.push(UnmergedTask {
+                    task,
+                    paths: Vec::new(),
+                    why: Some("another repository".into()),
+                });
             } else if self.git.conflicts(piece, &content) {
                 tally.add("batch", "conflict");
                 let paths = vec![RepoPath::from_bytes(b"src/lib.rs")];
-                refused.push(Unmerged { task, paths, why: None });
+                refused.push(UnmergedTask { task, paths, why: None });
             } else {
                 let is_empty = self.git.works[usize::try_from(piece).expect("a work")].is_empty;
                 content.extend((!is_empty).then_some(piece));
-                merged.push(Merged { task, tree: self.git.tree(content.clone()) });
+                merged.push(MergedTask { task, tree: self.git.tree(content.clone()) });
             }
         }
         PlanEvent::BatchMerged { merged, refused }

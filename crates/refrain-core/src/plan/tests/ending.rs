@@ -140,7 +140,7 @@ fn a_plan_that_stands_still_can_be_cancelled() {
 #[test]
 fn what_cannot_follow_is_refused_and_changes_nothing() {
     let merged = |name: &str| PlanEvent::BatchMerged {
-        merged: vec![Merged { task: id(name), tree: oid(7) }],
+        merged: vec![MergedTask { task: id(name), tree: oid(7) }],
         refused: Vec::new(),
     };
     let landed =
@@ -172,7 +172,7 @@ fn what_cannot_follow_is_refused_and_changes_nothing() {
         (
             &plan,
             PlanEvent::HandedOver { head: None, rest: vec![], waves: vec![], refused: None },
-            "nobody says why nothing was handed over",
+            "no reason is recorded for what was not handed over",
         ),
         (
             &plan,

@@ -48,7 +48,7 @@ fn the_culprit_is_found_by_halves() {
     for count in 1..=16_usize {
         for culprit in 1..=count {
             let parts: Vec<_> =
-                (0..count).map(|n| Merged { task: id(&n.to_string()), tree: oid(7) }).collect();
+                (0..count).map(|n| MergedTask { task: id(&n.to_string()), tree: oid(7) }).collect();
             let mut batch = Batch { merged: parts, good: 0, bad: None };
             let mut questions = 0;
             while let Some(upto) = batch.question() {

@@ -216,7 +216,7 @@ impl Plan {
 
     /// The work of these is merged; each with them has the tree of its place, from 101.
     fn merges(self, names: &[&str]) -> Self {
-        let part = |(tree, name): (u32, &&str)| Merged { task: id(name), tree: oid(tree) };
+        let part = |(tree, name): (u32, &&str)| MergedTask { task: id(name), tree: oid(tree) };
         self.then(PlanEvent::BatchMerged {
             merged: (101..).zip(names).map(part).collect(),
             refused: Vec::new(),
@@ -225,7 +225,7 @@ impl Plan {
 
     fn conflicts(self, name: &str) -> Self {
         let paths = vec![RepoPath::from_bytes(b"a.rs")];
-        let refused = vec![Unmerged { task: id(name), paths, why: None }];
+        let refused = vec![UnmergedTask { task: id(name), paths, why: None }];
         self.then(PlanEvent::BatchMerged { merged: Vec::new(), refused })
     }
 

@@ -83,7 +83,7 @@ rows! {
         NAMES.map(|task| PlanEvent::TaskTuned { task: id(task), words: "left".into() })
     },
     "batch.merged" PlanEvent::BatchMerged { .. } => NAMES.map(|task| PlanEvent::BatchMerged {
-        merged: vec![Merged { task: id(task), tree: oid(101) }],
+        merged: vec![MergedTask { task: id(task), tree: oid(101) }],
         refused: Vec::new(),
     }),
     "batch.verified" PlanEvent::BatchVerified { .. } => {

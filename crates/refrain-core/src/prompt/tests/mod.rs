@@ -5,7 +5,7 @@ mod fixed;
 use jiff::Timestamp;
 use rstest::rstest;
 
-use super::{FAILURE_EXCERPT, GateRun, Quote, Quoted};
+use super::{FAILURE_EXCERPT, GateRun, Quote, QuotedLogs};
 use crate::event::{
     Ask, AttemptFinished, Event, Exit, FORMAT, GateFinished, Identity, LoopStarted, Process, Record,
     StopReason,
@@ -14,7 +14,7 @@ use crate::gate::{Check, GateName, GateSpec};
 use crate::ids::AttemptId;
 use crate::r#loop::LoopState;
 use crate::r#loop::tests::journal::{self, finished};
-use crate::memory::{self, MemorySpec, Recalled};
+use crate::memory::{self, MemorySpec, RecalledMemory};
 use crate::promise::NearMiss;
 use crate::prompt::state_file::StatusFault;
 use crate::spec::{Limits, Millis, Spec};
@@ -23,7 +23,7 @@ const FIRST: AttemptId = AttemptId { iteration: 1, attempt: 1 };
 
 fn assemble(state: &LoopState, attempt: Option<&str>) -> String {
     let quoted: Vec<_> = attempt.map(|text| (Quote::Attempt(FIRST), text.to_owned())).into_iter().collect();
-    super::assemble(state, Quoted(&quoted))
+    super::assemble(state, QuotedLogs(&quoted))
 }
 
 fn spec(prompt: &str) -> Spec {
@@ -120,7 +120,7 @@ fn the_state_file_is_named_as_the_agent_finds_it() {
 #[test]
 fn what_was_recalled_stands_behind_how_the_loop_works_in_every_iteration() {
     let at = Timestamp::UNIX_EPOCH;
-    let told = Recalled {
+    let told = RecalledMemory {
         id: "m-0123456789".parse().unwrap(),
         kind: memory::Kind::Fact,
         text: "Tests need a database".into(),
@@ -360,9 +360,9 @@ fn what_a_gate_says_is_told_verbatim(
 ) {
     let state = gated(claims, before, behind);
     let printed = [(0, "2 failed\n".to_owned())];
-    let prompt = super::assemble(&state, Quoted(&said(&printed)));
+    let prompt = super::assemble(&state, QuotedLogs(&said(&printed)));
     assert!(prompt.contains(&format!("\n\n{told}\n\nThat output as it was printed, and ")), "{prompt}");
-    let context = crate::prompt::context::context(&state, Quoted(&said(&printed))).unwrap();
+    let context = crate::prompt::context::context(&state, QuotedLogs(&said(&printed))).unwrap();
     assert!(context.contains(&format!("## Last Error Output (verbatim)\n\n{told}\n")), "{context}");
 }
 

@@ -1,64 +1,66 @@
 //! Why a loop is blocked, and what its user does about it.
 
 use super::statement::{needed, told};
-use crate::event::{Blocked, Exit};
+use crate::event::{BlockReason, Exit};
 use crate::gate::{NOT_FOUND, missing_program};
 use crate::r#loop::{GateFailure, LoopState, Outcome};
-use crate::protect::Touched;
+use crate::protect::ProtectionBreach;
 use crate::session::MAX_IDLE_TURNS;
 use crate::stuck::{Pattern, Verdict};
 use crate::text::{printable, squeeze};
 use crate::view::loop_parts::publication;
 
-pub(super) fn why(state: &LoopState, why: Blocked) -> String {
+pub(super) fn why(state: &LoopState, why: BlockReason) -> String {
     match why {
-        Blocked::Refunds if is_unresponsive(state) => told(
+        BlockReason::Refunds if is_unresponsive(state) => told(
             "the agent printed no event before its time limit, and the last three attempts were lost",
             state,
         ),
-        Blocked::Refunds => "three attempts in a row were lost with their runner or supervisor".to_owned(),
-        Blocked::Churn => told("the agent failed at once three times in a row", state),
-        Blocked::AgentMissing => match last_error(state) {
+        BlockReason::Refunds => {
+            "three attempts in a row were lost with their runner or supervisor".to_owned()
+        }
+        BlockReason::Churn => told("the agent failed at once three times in a row", state),
+        BlockReason::AgentMissing => match last_error(state) {
             Some(error) => format!("{} could not be started: {error}", state.spec.agent.program),
             None => format!("{} could not be started", state.spec.agent.program),
         },
-        Blocked::GateMissing => cannot_run(state).unwrap_or_else(|| "a gate cannot run".to_owned()),
-        Blocked::Login => told("the agent is not logged in", state),
-        Blocked::Forbidden => told("refused by the provider (403)", state),
-        Blocked::Credit => told("there is no money left at the provider", state),
-        Blocked::Model => told("there is no such model", state),
-        Blocked::Setup => told("the agent refused to start", state),
-        Blocked::Session => told("the session to continue does not exist", state),
-        Blocked::Limit => told("the provider's limit is reset too late to wait for it", state),
-        Blocked::Outage => told("the provider did not work for too long", state),
-        Blocked::Stuck => stuck(state),
-        Blocked::Repository => match &state.git.refused {
+        BlockReason::GateMissing => cannot_run(state).unwrap_or_else(|| "a gate cannot run".to_owned()),
+        BlockReason::Login => told("the agent is not logged in", state),
+        BlockReason::Forbidden => told("refused by the provider (403)", state),
+        BlockReason::Credit => told("there is no money left at the provider", state),
+        BlockReason::Model => told("there is no such model", state),
+        BlockReason::Setup => told("the agent refused to start", state),
+        BlockReason::Session => told("the session to continue does not exist", state),
+        BlockReason::Limit => told("the provider's limit is reset too late to wait for it", state),
+        BlockReason::Outage => told("the provider did not work for too long", state),
+        BlockReason::Stuck => stuck(state),
+        BlockReason::Repository => match &state.git.refused {
             Some(error) => format!("git did not do what the loop needs: {error}"),
             None => "git did not do what the loop needs".to_owned(),
         },
-        Blocked::CostUnknown if state.limits.max_cost.is_some() => {
+        BlockReason::CostUnknown if state.limits.max_cost.is_some() => {
             format!("{} did not say what it cost, so --max-cost cannot be kept", state.spec.agent.kind)
         }
-        Blocked::CostUnknown => {
+        BlockReason::CostUnknown => {
             let kind =
                 state.spec.agents().find(|agent| !agent.tells_cost()).unwrap_or(&state.spec.agent).kind;
             format!("{kind} does not say what it costs, so the caps of [budget] cannot be kept")
         }
-        Blocked::GaveUp => {
+        BlockReason::GaveUp => {
             let reason = state.given_up.as_deref().map(|why| squeeze(&printable(why)));
             let reason = reason.unwrap_or_else(|| "it gave no reason".to_owned());
             format!("the agent gave the task up: {reason}")
         }
-        Blocked::Publish => publication::blocked(state),
-        Blocked::Approval => awaits_approval(state),
-        Blocked::StateFile => match needed(state) {
+        BlockReason::Publish => publication::blocked(state),
+        BlockReason::Approval => awaits_approval(state),
+        BlockReason::StateFile => match needed(state) {
             Some(question) => format!("the agent asks: {question}"),
             None => format!("the agent left status: blocked in {}", state.spec.state_file()),
         },
-        Blocked::Idle => {
+        BlockReason::Idle => {
             format!("its session ended {MAX_IDLE_TURNS} turns in a row without doing anything")
         }
-        Blocked::OutputLost => match last_error(state) {
+        BlockReason::OutputLost => match last_error(state) {
             Some(error) => format!("what the agent prints cannot be kept: {error}"),
             None => "what the agent prints cannot be kept".to_owned(),
         },
@@ -66,48 +68,48 @@ pub(super) fn why(state: &LoopState, why: Blocked) -> String {
 }
 
 /// What the user does; `resume` is the command that continues the loop.
-pub(super) fn cure(state: &LoopState, why: Blocked, resume: String) -> String {
+pub(super) fn cure(state: &LoopState, why: BlockReason, resume: String) -> String {
     let id = &state.spec.id;
     match why {
-        Blocked::AgentMissing => {
+        BlockReason::AgentMissing => {
             format!("see why with refrain show {id}, make it start, then {resume}")
         }
-        Blocked::OutputLost => format!("make room, then {resume}"),
-        Blocked::GateMissing => make_it_run(state, &resume).unwrap_or(resume),
-        Blocked::Login => {
+        BlockReason::OutputLost => format!("make room, then {resume}"),
+        BlockReason::GateMissing => make_it_run(state, &resume).unwrap_or(resume),
+        BlockReason::Login => {
             format!("log in with {}, then {resume}", state.spec.agent.program)
         }
-        Blocked::Limit | Blocked::Outage => {
+        BlockReason::Limit | BlockReason::Outage => {
             let hours = state.hours_to_wait();
             format!("{resume} when it works again, or {resume} --retry-for {hours}h to wait that long")
         }
-        Blocked::Forbidden => {
+        BlockReason::Forbidden => {
             format!("find out what refuses it (the provider, a proxy, a firewall), then {resume}")
         }
-        Blocked::Repository => {
+        BlockReason::Repository => {
             format!("mend the repository, then {resume}")
         }
-        Blocked::Publish => format!("{}, then {resume}", publication::cure(state)),
-        Blocked::Approval => decide(state, &resume),
-        Blocked::CostUnknown if state.limits.max_cost.is_none() => {
+        BlockReason::Publish => format!("{}, then {resume}", publication::cure(state)),
+        BlockReason::Approval => decide(state, &resume),
+        BlockReason::CostUnknown if state.limits.max_cost.is_none() => {
             "start it anew with an agent that says what it costs or a price for its model, or take the caps out of \
              the configuration"
                 .to_owned()
         }
-        Blocked::CostUnknown => {
+        BlockReason::CostUnknown => {
             "start it anew with --max-tokens in place of --max-cost".to_owned()
         }
-        Blocked::Credit => format!("pay the provider, then {resume}"),
-        Blocked::Setup | Blocked::Model | Blocked::Session => {
+        BlockReason::Credit => format!("pay the provider, then {resume}"),
+        BlockReason::Setup | BlockReason::Model | BlockReason::Session => {
             format!("mend what {} was told or configured to, then {resume}", state.spec.agent.program)
         }
-        Blocked::StateFile => {
+        BlockReason::StateFile => {
             format!("answer it and continue with refrain answer {id} TEXT")
         }
-        Blocked::Stuck | Blocked::GaveUp | Blocked::Idle => {
+        BlockReason::Stuck | BlockReason::GaveUp | BlockReason::Idle => {
             format!("tell it what to do and continue with refrain answer {id} TEXT")
         }
-        Blocked::Refunds | Blocked::Churn => see_why(state, &resume),
+        BlockReason::Refunds | BlockReason::Churn => see_why(state, &resume),
     }
 }
 
@@ -219,8 +221,8 @@ pub(super) fn touched(state: &LoopState) -> Option<String> {
     let touched = &state.proof.as_ref()?.candidate.touched;
     let more = if touched.len() > 1 { format!(" (and {} more)", touched.len() - 1) } else { String::new() };
     Some(match touched.first()? {
-        one @ (Touched::Link(_) | Touched::Hidden(_)) => format!("{one}{more}"),
-        one @ (Touched::Path(_) | Touched::Part(_) | Touched::Program(_)) => {
+        one @ (ProtectionBreach::Link(_) | ProtectionBreach::Hidden(_)) => format!("{one}{more}"),
+        one @ (ProtectionBreach::Path(_) | ProtectionBreach::Part(_) | ProtectionBreach::Program(_)) => {
             format!("what is protected is touched: {one}{more}")
         }
     })

@@ -7,7 +7,7 @@ use crate::view::{Kind, SCHEMA};
 
 /// A loop, or a plan, whose journal is damaged: its row in `list --json`, and what `status --json` prints of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Damaged {
+pub struct DamagedRow {
     /// The version of this shape.
     pub schema: u32,
     /// The name of its folder; the path of a project that cannot be listed.
@@ -41,7 +41,7 @@ impl DamagedWord {
     }
 }
 
-impl Damaged {
+impl DamagedRow {
     /// The row of the loop, the plan or the project of that name.
     pub fn new(id: &str, kind: Option<Kind>, project: &str, reason: String) -> Self {
         Self {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::event::Pushed;
+use crate::event::PushReport;
 use crate::git::{Oid, RepoPath};
 use crate::r#loop::{LoopState, Saved};
 
@@ -15,7 +15,7 @@ pub struct SavedWork {
     /// That branch's commit.
     pub commit: Option<Oid>,
     /// Where it was pushed to, or why that failed; null where there is no remote.
-    pub pushed: Option<Pushed>,
+    pub pushed: Option<PushReport>,
     /// Files that were changed before the loop and by it: they hold the user's changes too.
     pub mixed: Vec<RepoPath>,
     /// Why it is on no branch.

@@ -7,9 +7,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::TaskLoop;
-use crate::git::LeftOut;
+use crate::git::OmittedPath;
 use crate::ids::LoopId;
-use crate::plan::{PlanState, Priority, Return, Running, Stage, TaskId, TaskState, TaskStatus, WaveNumber};
+use crate::plan::{
+    PlanState, Priority, Return, RunningTask, Stage, TaskId, TaskState, TaskStatus, WaveNumber,
+};
 use crate::view::{StatusWord, Usage, WaitView};
 
 /// A wave: tasks whose dependencies lie in the waves before it.
@@ -79,7 +81,7 @@ pub struct TaskView {
     /// Why it is not done, or is tried again; null where there is nothing to say.
     pub reason: Option<String>,
     /// What its last round made and was left out of its commit; only known of the tasks that settled last.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<OmittedPath>,
     /// When it landed, or stopped.
     #[schemars(with = "Option<String>")]
     pub settled_at: Option<Timestamp>,
@@ -363,7 +365,7 @@ fn again(why: &Return) -> String {
 pub(super) fn current(
     state: &PlanState,
     place: usize,
-    running: &Running,
+    running: &RunningTask,
     loops: &BTreeMap<TaskId, TaskLoop>,
 ) -> CurrentTask {
     let card = &state.tasks[place].card;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::history::Trail;
 use super::object::{
     BaseReport, ClaimMade, CommitMade, Files, GateProof, GoalReport, JournalMark, Log, ProofReport,
-    Protection, Refused, Report, SCHEMA, SealedFile, Spent, Versions,
+    Protection, RefusedClaimRow, Report, SCHEMA, SealedFile, UsageByRole, Versions,
 };
 use crate::agent::Usage;
 use crate::event::{ClaimSource, End};
@@ -125,7 +125,7 @@ pub fn make(state: &LoopState, trail: Trail, found: ReportFacts) -> Report {
         claim: claim(state, &status),
         proof,
         refused: state.attempts.iter().filter_map(|attempt| refused(&state.spec, attempt)).collect(),
-        spent: Spent {
+        spent: UsageByRole {
             total: state.spent.into(),
             workers: state.attempts.iter().fold(Usage::default(), |sum, attempt| sum + attempt.usage).into(),
             reviewers: trail.reviewers.into(),
@@ -178,12 +178,12 @@ fn claim(state: &LoopState, status: &Status) -> Option<ClaimMade> {
 }
 
 /// Why what an attempt claimed did not count. If only gates decide, there was no claim.
-fn refused(spec: &Spec, attempt: &Attempt) -> Option<Refused> {
+fn refused(spec: &Spec, attempt: &Attempt) -> Option<RefusedClaimRow> {
     let is_made = |source: &ClaimSource| source.is_said() || *source == ClaimSource::ExitCode;
     let source = attempt.claim.filter(is_made)?;
     let proof = attempt.proof.as_ref().filter(|proof| !proof.holds(spec))?;
     let at = attempt.ended_at;
-    Some(Refused { iteration: attempt.id.iteration, source, at, why: objections(spec, proof) })
+    Some(RefusedClaimRow { iteration: attempt.id.iteration, source, at, why: objections(spec, proof) })
 }
 
 fn objections(spec: &Spec, proof: &Proof) -> Vec<String> {

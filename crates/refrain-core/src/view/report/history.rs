@@ -1,11 +1,11 @@
 //! What a journal's events say and its state does not: what started the loop and which agents worked on it, which files
 //! were sealed, which commits have which trees, and the usage of each.
 
-use super::object::{AgentUsed, Critique};
+use super::object::{AgentRow, Critique};
 use crate::agent::{AgentReport, Usage};
 use crate::event::{AttemptFinished, Event, Record, Seal};
 use crate::gate::{GateName, GateSpec};
-use crate::git::{CommitResult, LeftOut, Oid, PublishResult};
+use crate::git::{CommitResult, Oid, OmittedPath, PublishResult};
 use crate::ids::AttemptId;
 use crate::spec::AgentSpec;
 
@@ -14,14 +14,14 @@ use crate::spec::AgentSpec;
 pub struct Trail {
     pub refrain: String,
     /// Each agent, model and version that made attempts, in the order in which they came.
-    pub agents: Vec<AgentUsed>,
+    pub agents: Vec<AgentRow>,
     /// Every file whose hash is on record, in the order in which they were sealed.
     pub files: Vec<KeptFile>,
     /// Every commit that was recorded, oldest first: the commit, its tree if Refrain made it, and the iteration before
     /// it.
     pub commits: Vec<(Oid, Option<Oid>, u32)>,
     /// What the last commit omitted, and how much more than is named.
-    pub left_out: (Vec<LeftOut>, u64),
+    pub left_out: (Vec<OmittedPath>, u64),
     /// The critics' messages, oldest first.
     pub critiques: Vec<Critique>,
     pub reviewers: Usage,
@@ -149,17 +149,17 @@ impl Trail {
         let sealed = files.into_iter().filter_map(|(kept, seal)| Some((kept, seal.clone()?)));
         self.files.extend(sealed.map(|(kept, seal)| KeptFile { of, kept, seal }));
         let session = finished.report.as_ref().map(|report| report.session.clone()).unwrap_or_default();
-        let used = AgentUsed {
+        let used = AgentRow {
             kind: agent.kind,
             command: std::iter::once(&agent.program).chain(&agent.args).cloned().collect(),
             model: session.model.or_else(|| agent.model.clone()),
             version: session.version,
             attempts: 0,
         };
-        let is_it = |other: &&mut AgentUsed| AgentUsed { attempts: 0, ..(*other).clone() } == used;
+        let is_it = |other: &&mut AgentRow| AgentRow { attempts: 0, ..(*other).clone() } == used;
         match self.agents.iter_mut().find(is_it) {
             Some(other) => other.attempts += 1,
-            None => self.agents.push(AgentUsed { attempts: 1, ..used }),
+            None => self.agents.push(AgentRow { attempts: 1, ..used }),
         }
     }
 

@@ -14,7 +14,8 @@ pub use builder::{ReportFacts, Work, is_open, make, tree, work};
 pub use compare::ReportFile;
 pub use history::{AttemptFile, KeptFile, Trail};
 pub use object::{
-    AgentUsed, BaseReport, Change, ClaimMade, CommitMade, Critique, FileChange, Files, GateProof, GoalReport,
-    JournalMark, Log, ProofReport, Protection, Refused, Report, SCHEMA, SealedFile, Spent, Versions,
+    AgentRow, BaseReport, Change, ClaimMade, CommitMade, Critique, FileChange, Files, GateProof, GoalReport,
+    JournalMark, Log, ProofReport, Protection, RefusedClaimRow, Report, SCHEMA, SealedFile, UsageByRole,
+    Versions,
 };
 pub use verdict::{Check, Outcome, Subject, Verdict};

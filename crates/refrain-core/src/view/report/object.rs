@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::event::{ClaimSource, Seal};
-use crate::git::{LeftOut, Oid, RepoPath};
+use crate::git::{Oid, OmittedPath, RepoPath};
 use crate::ids::LoopId;
 use crate::protect::{Part, Program};
 use crate::spec::{AgentKind, Limits, Millis};
@@ -50,7 +50,7 @@ pub struct Report {
     /// What was asked for.
     pub asked: GoalReport,
     /// Who worked on it.
-    pub agents: Vec<AgentUsed>,
+    pub agents: Vec<AgentRow>,
     /// What was in the repository before it; null where it looked at none.
     pub base: Option<BaseReport>,
     /// What its work could not touch; null where that was nothing.
@@ -60,17 +60,17 @@ pub struct Report {
     /// What the gates said last; null where they were never asked.
     pub proof: Option<ProofReport>,
     /// The claims that were refused on the way, oldest first.
-    pub refused: Vec<Refused>,
+    pub refused: Vec<RefusedClaimRow>,
     /// What critics said on the way, oldest first.
     pub critiques: Vec<Critique>,
     /// Its attempts, oldest first.
     pub iterations: Vec<Iteration>,
     /// What it used.
-    pub spent: Spent,
+    pub spent: UsageByRole,
     /// The commits made in it, by Refrain or by the agent, oldest first.
     pub commits: Vec<CommitMade>,
     /// What is in the worktree, is the loop's and was not committed, as of the last commit.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<OmittedPath>,
     /// How much more was left out than is named.
     pub left_out_more: u64,
     /// Which files it changed; null where that is not known.
@@ -109,7 +109,7 @@ pub struct GoalReport {
 
 /// An agent that made attempts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct AgentUsed {
+pub struct AgentRow {
     /// Which adapter runs it.
     pub kind: AgentKind,
     /// The program and its arguments.
@@ -213,7 +213,7 @@ pub struct Log {
 
 /// A claim that was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Refused {
+pub struct RefusedClaimRow {
     /// In which iteration it was made.
     pub iteration: u32,
     /// Who made it.
@@ -238,7 +238,7 @@ pub struct Critique {
 
 /// What was used, and by whom. Unknown is null, never 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
-pub struct Spent {
+pub struct UsageByRole {
     /// By all together.
     pub total: Usage,
     /// By the agents that did the work.

@@ -134,7 +134,7 @@ fn cost(span: &Span) -> Vec<MetricPart> {
 
 fn tokens(span: &Span) -> Vec<MetricPart> {
     let used = |(name, kind): (&str, &str)| match span.attribute(name) {
-        #[expect(clippy::cast_precision_loss, reason = "nobody uses so many")]
+        #[expect(clippy::cast_precision_loss, reason = "no usage is so large")]
         Some(Value::Count(count)) => {
             Some((*count as f64, Some(("gen_ai.token.type", Value::Text(kind.to_owned())))))
         }

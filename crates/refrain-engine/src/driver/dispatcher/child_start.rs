@@ -9,7 +9,7 @@ use refrain_core::agent::Usage;
 use refrain_core::event::StopReason;
 use refrain_core::gate::{Check, GateSpec, ReviewSpec};
 use refrain_core::r#loop::{Candidate, Proving};
-use refrain_core::prompt::{self, Quoted};
+use refrain_core::prompt::{self, QuotedLogs};
 use refrain_core::review::Changes;
 use refrain_core::sandbox::Role;
 use refrain_core::{AttemptId, ChildId, LoopState, Step};
@@ -25,7 +25,7 @@ use crate::child::{ChildEvent, ChildOutput, command_job, quotes};
 use crate::driver::budget::BudgetReservation;
 use crate::error::chain;
 use crate::git_steps::repository::changes;
-use crate::sandbox::Confined;
+use crate::sandbox::ConfinedChild;
 use crate::{EngineError, now};
 
 /// The meter of a child's output, and the channel for its events.
@@ -77,7 +77,7 @@ impl Drive<'_> {
             }
         };
         move |job, loop_dir| {
-            let confined = Confined { spec: &spec, role, host: &host, loop_dir };
+            let confined = ConfinedChild { spec: &spec, role, host: &host, loop_dir };
             let refused = job.listener.refused.clone();
             confined.job(job, &refused).map_err(|error| format!("the sandbox cannot be started: {error}"))
         }
@@ -123,7 +123,7 @@ impl Drive<'_> {
         let quoted = self.driver.blocking(move || quotes::read(&spec, &dir, &wanted)).await;
         let (state, dir) = (self.driver.journal.state(), self.driver.journal.dir().attempt(id));
         let allowance = self.reservation.as_ref().and_then(BudgetReservation::allowance);
-        let start = AttemptStart::new(state, id, dir, Quoted(&quoted), self.env(), allowance);
+        let start = AttemptStart::new(state, id, dir, QuotedLogs(&quoted), self.env(), allowance);
         let files = Arc::clone(&self.files);
         Box::new(move || start.prepare(&files, watchers).map_err(|error| chain(&error)))
     }

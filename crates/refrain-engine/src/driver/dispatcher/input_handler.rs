@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use refrain_core::LoopState;
 use refrain_core::event::{Ask, Event};
-use refrain_core::r#loop::Retrying;
+use refrain_core::r#loop::ProviderRetry;
 use refrain_store::journal::Durability;
 
 use super::{Drive, News};
@@ -79,7 +79,7 @@ impl Drive<'_> {
             }
             ChildEvent::Retrying(retrying) => {
                 let since = now();
-                let retrying = retrying.map(|(kind, until)| Retrying { kind, until, since });
+                let retrying = retrying.map(|(kind, until)| ProviderRetry { kind, until, since });
                 self.flight.iter_mut().for_each(|flight| flight.retrying = retrying);
                 Ok(())
             }

@@ -16,9 +16,9 @@ use refrain_git::{GitError, JournalCommit, JournalRef, Repository, Swap};
 use refrain_proc::identity;
 use refrain_store::journal::{self, Durability};
 use refrain_store::project::{moving, projects, worktree};
-use refrain_store::{Claimed, Journal, LoopDir, RunnerLock, WorktreeLock};
+use refrain_store::{ClaimOutcome, Journal, LoopDir, RunnerLock, WorktreeLock};
 
-use super::{JOURNAL, Leaving, NOTES, content, disk, object_of};
+use super::{DepartureSteps, JOURNAL, NOTES, content, disk, object_of};
 use crate::git_steps::repository::{self, marked};
 use crate::git_steps::tool_pins;
 use crate::move_error::MoveError;
@@ -60,7 +60,7 @@ impl Service {
             false => Some(journal::read_believed::<LoopState>(&own, &self.host.signing())?),
         };
         let arriving =
-            Arriving { service: self, id, dir: own.clone(), here, at: &at, repository: &repository };
+            ArrivalSteps { service: self, id, dir: own.clone(), here, at: &at, repository: &repository };
         let moved = arriving.run(signer);
         if moved.is_err() && is_new {
             moving::discard_staging(&self.project, id);
@@ -70,7 +70,7 @@ impl Service {
 }
 
 /// A loop on its way to this machine.
-struct Arriving<'a> {
+struct ArrivalSteps<'a> {
     service: &'a Service,
     id: &'a LoopId,
     /// Its folder; a staging folder if it does not exist here.
@@ -106,7 +106,7 @@ impl Incoming {
     }
 }
 
-impl Arriving<'_> {
+impl ArrivalSteps<'_> {
     fn failed(&self, why: MoveError) -> EngineError {
         EngineError::Move { id: self.id.clone(), why }
     }
@@ -162,7 +162,7 @@ impl Arriving<'_> {
             match (taken, there, &self.here) {
                 (Ok(Takeover::FinishDeparture), _, Some(here)) if !is_again => {
                     let Self { service, id, at, repository, dir, .. } = self;
-                    Leaving { service, id, dir, at, repository }.publish(here, None)?;
+                    DepartureSteps { service, id, dir, at, repository }.publish(here, None)?;
                 }
                 (Ok(Takeover::Claim { fence } | Takeover::Continue { fence }), Some(there), _) => {
                     return Ok((there, fence));
@@ -180,7 +180,7 @@ impl Arriving<'_> {
         let object = object_of(&there, JOURNAL).ok_or_else(|| other("the file is missing"))?;
         let journal = self.at.content(object)?;
         let from = LoopDir(self.url().into());
-        let journal::Departed { state, key, is_trusted } =
+        let journal::ForeignJournal { state, key, is_trusted } =
             journal::departed(&journal, &from, &self.service.host.signing())
                 .map_err(|error| self.failed(MoveError::Journal(error)))?;
         if !is_trusted && signer != Some(&key) {
@@ -327,8 +327,8 @@ impl Arriving<'_> {
         }
         moving::write(&self.dir, Utf8Path::new(JOURNAL), journal)?;
         let _lock = match WorktreeLock::claim(&self.service.project, &spec.worktree, false)? {
-            Claimed::Alone(lock) | Claimed::Beside(lock, _) => lock,
-            Claimed::Refused(by) => {
+            ClaimOutcome::Alone(lock) | ClaimOutcome::Beside(lock, _) => lock,
+            ClaimOutcome::Refused(by) => {
                 return Err(EngineError::WorktreeTaken {
                     worktree: spec.worktree.clone(),
                     by,

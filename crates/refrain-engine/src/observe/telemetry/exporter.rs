@@ -14,7 +14,7 @@ use refrain_core::{Machine, Record};
 use refrain_store::journal::{Journal, Tail};
 use tokio::runtime::{Builder, Runtime};
 
-use super::{Refusal, Refused, Target, Telemetry};
+use super::{ExportRefusal, Refusal, Target, Telemetry};
 use crate::driver::progress::{LiveProgress, ProgressSnapshot};
 use crate::service::redact::Redactor;
 
@@ -228,7 +228,7 @@ impl PendingExport {
     }
 
     /// Keeps what was refused for another time, as far as there is to be one.
-    fn keep(&mut self, refused: Refused, which: fn(&mut Self) -> &mut Vec<Span>) {
+    fn keep(&mut self, refused: ExportRefusal, which: fn(&mut Self) -> &mut Vec<Span>) {
         let owed = which(self);
         let too_many = match refused.how {
             Refusal::ForNow | Refusal::Unanswered => owed.len().saturating_sub(KEPT),
@@ -248,7 +248,7 @@ async fn send_spans(
     target: &Target,
     spans: &[Span],
     resource: &Resource,
-) -> (usize, Option<Refused>) {
+) -> (usize, Option<ExportRefusal>) {
     let (mut taken, mut at_once) = (0, KEPT);
     let mut rest = spans;
     while !rest.is_empty() {

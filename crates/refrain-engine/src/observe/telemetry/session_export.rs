@@ -2,7 +2,7 @@
 //! starts another that exports it, and does not wait for that: `refrain drive ID --tell`.
 
 use refrain_core::{LoopId, LoopState};
-use refrain_proc::detach::{self, Detached};
+use refrain_proc::detach::{self, DetachedRunner};
 use refrain_store::{LoopDir, config, journal};
 
 use super::Telemetry;
@@ -24,7 +24,7 @@ pub(crate) fn tell_of_session(host: &Host, state: &LoopState, dir: &LoopDir) {
     let words = ["-C", state.spec.project.as_str(), "drive", state.spec.id.as_str(), "--tell"];
     // It reports its own errors, as far as it gets; if it cannot be started, nothing breaks.
     let _ = detach::start(&host.program, "refrain", &words.map(str::to_owned), &host.env, &dir.runner_log())
-        .map(Detached::reap);
+        .map(DetachedRunner::reap);
 }
 
 impl Service {

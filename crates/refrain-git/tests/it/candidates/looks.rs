@@ -1,7 +1,7 @@
 //! A look directly after another need not be repeated; changes in between are never committed unseen, nor to a branch
 //! that the user has left.
 
-use refrain_core::git::{Base, CommitReport, CommitResult, Oid, Skipped};
+use refrain_core::git::{Base, CommitReport, CommitResult, Oid, SkipReason};
 use refrain_git::{CommitRequest, Repository, TreeRequest};
 use rstest::rstest;
 
@@ -79,9 +79,9 @@ fn a_file_that_was_written_again_is_committed_as_it_is() {
 }
 
 #[rstest]
-#[case::another_branch(&["switch", "-qc", "theirs"], Skipped::OtherBranch { now: Some("theirs".into()) })]
-#[case::no_branch(&["switch", "-q", "--detach"], Skipped::OtherBranch { now: None })]
-fn who_is_elsewhere_by_then_has_nothing_committed_there(#[case] how: &[&str], #[case] expected: Skipped) {
+#[case::another_branch(&["switch", "-qc", "theirs"], SkipReason::OtherBranch { now: Some("theirs".into()) })]
+#[case::no_branch(&["switch", "-q", "--detach"], SkipReason::OtherBranch { now: None })]
+fn who_is_elsewhere_by_then_has_nothing_committed_there(#[case] how: &[&str], #[case] expected: SkipReason) {
     let place = TestRepository::new();
     let (repository, base, _) = proven(&place);
     place.git(how);

@@ -119,7 +119,7 @@ fn what_git_ignores_and_what_is_refrains_is_no_part_of_it() {
     place.write("x.log", "x\n");
     place.write(".refrain/the-loop/state.md", "state\n");
     assert_eq!(place.survey(), base);
-    assert_eq!(skipped(&place.commit(&base, 1)), refrain_core::git::Skipped::Nothing);
+    assert_eq!(skipped(&place.commit(&base, 1)), refrain_core::git::SkipReason::Nothing);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use refrain_core::git::{Oid, RepoPath};
-use refrain_core::protect::{Part, Protected};
+use refrain_core::protect::{Part, ProtectedPaths};
 use refrain_git::{ProtectRequest, Touches};
 use rstest::rstest;
 
@@ -24,13 +24,14 @@ fn place() -> TestRepository {
     place
 }
 
-struct Guard(Protected, Vec<Part>);
+struct Guard(ProtectedPaths, Vec<Part>);
 
 impl Guard {
     fn new() -> Self {
         let globs = |globs: &[&str]| globs.iter().map(|glob| (*glob).to_owned()).collect::<Vec<_>>();
         let paths =
-            Protected::new(&globs(&["conftest.py", "pytest.ini", "/ci/**"]), &globs(&["/tests/**"])).unwrap();
+            ProtectedPaths::new(&globs(&["conftest.py", "pytest.ini", "/ci/**"]), &globs(&["/tests/**"]))
+                .unwrap();
         let part = Part {
             path: RepoPath::from_bytes(b"package.json"),
             frozen: globs(&["scripts"]),

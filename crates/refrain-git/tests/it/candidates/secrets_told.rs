@@ -1,7 +1,7 @@
 //! Suspected secrets that are in the history all the same: in the agent's own commits, and where the user allows
 //! them.
 
-use refrain_core::git::{CommitResult, Exposed};
+use refrain_core::git::{CommitResult, ExposedSecret};
 
 use crate::place::{TestRepository, left_out, made};
 
@@ -10,8 +10,9 @@ fn token(last: char) -> String {
     format!("token = \"ghp_{}{last}\"\n", "4fJ9sKq2LmZx8WbTn5RvYc1HdGp7Ue3Aio0")
 }
 
-fn told(exposed: &[Exposed]) -> Vec<String> {
-    let say = |it: &Exposed| format!("{} {:?} {}", it.path, it.line, if it.allowed { "allowed" } else { "" });
+fn told(exposed: &[ExposedSecret]) -> Vec<String> {
+    let say =
+        |it: &ExposedSecret| format!("{} {:?} {}", it.path, it.line, if it.allowed { "allowed" } else { "" });
     exposed.iter().map(|it| say(it).trim_end().to_owned()).collect()
 }
 

@@ -1,6 +1,6 @@
 //! Every unusual state of a repository has a result, and none of them loses work of the user.
 
-use refrain_core::git::{CommitResult, Operation, Skipped};
+use refrain_core::git::{CommitResult, Operation, SkipReason};
 use refrain_git::{GitError, Repository};
 use rstest::rstest;
 
@@ -72,7 +72,7 @@ fn in_the_middle_of_something_nothing_is_committed(#[case] operation: Operation,
     place.write("src/b.rs", "changed\n");
     let before = (place.snapshot(&["src/a.rs"]), place.status());
     let report = place.commit(&base, 1);
-    assert_eq!(skipped(&report), Skipped::InProgress(operation));
+    assert_eq!(skipped(&report), SkipReason::InProgress(operation));
     assert_eq!((place.snapshot(&["src/a.rs"]), place.status()), before);
 }
 
@@ -82,7 +82,7 @@ fn while_it_bisects_nothing_is_committed() {
     place.git(&["bisect", "start"]);
     let base = place.survey();
     place.write("src/a.rs", "changed\n");
-    assert_eq!(skipped(&place.commit(&base, 1)), Skipped::InProgress(Operation::Bisect));
+    assert_eq!(skipped(&place.commit(&base, 1)), SkipReason::InProgress(Operation::Bisect));
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn conflicts_that_a_stash_left_are_not_committed() {
     let base = place.survey();
     place.try_git(&["stash", "pop", "-q"]);
     let before = (place.snapshot(&["src/a.rs"]), place.status());
-    assert_eq!(skipped(&place.commit(&base, 1)), Skipped::InProgress(Operation::Merge));
+    assert_eq!(skipped(&place.commit(&base, 1)), SkipReason::InProgress(Operation::Merge));
     assert_eq!((place.snapshot(&["src/a.rs"]), place.status()), before);
 }
 
@@ -106,11 +106,11 @@ fn without_an_identity_nothing_is_committed() {
     place.write("src/a.rs", "changed\n");
     place.write_at(place.top().join("home/.gitconfig"), "[user]\nuseConfigOnly = true\n");
     let before = place.snapshot(&["src/a.rs"]);
-    assert_eq!(skipped(&place.commit(&base, 1)), Skipped::NoIdentity);
+    assert_eq!(skipped(&place.commit(&base, 1)), SkipReason::NoIdentity);
     assert_eq!((place.snapshot(&["src/a.rs"]), place.head()), (before, base.head.clone().unwrap()));
     assert_eq!(place.status(), [" M src/a.rs"]);
     place.hook("pre-commit", "exit 0");
-    assert_eq!(skipped(&place.commit(&base, 1)), Skipped::NoIdentity, "with git commit, too");
+    assert_eq!(skipped(&place.commit(&base, 1)), SkipReason::NoIdentity, "with git commit, too");
 }
 
 #[test]
@@ -120,10 +120,10 @@ fn a_lock_of_the_index_is_respected_unless_it_is_the_loops_own() {
     place.write("src/a.rs", "changed\n");
     let lock = place.git_path("index.lock");
     place.write_at(&lock, "");
-    assert_eq!(skipped(&place.commit(&base, 1)), Skipped::IndexLocked);
+    assert_eq!(skipped(&place.commit(&base, 1)), SkipReason::IndexLocked);
     assert!(lock.exists());
     place.write_at(&lock, "refrain loop another\n");
-    assert_eq!(skipped(&place.commit(&base, 1)), Skipped::IndexLocked);
+    assert_eq!(skipped(&place.commit(&base, 1)), SkipReason::IndexLocked);
     place.write_at(&lock, "refrain loop the-loop\n");
     made(&place.commit(&base, 1));
     assert!(!lock.exists() && place.status().is_empty());
@@ -168,7 +168,7 @@ fn what_the_agent_commits_by_itself_is_told_apart() {
     assert_eq!(report.lost, None);
     assert_eq!(place.committed(made(&report).as_str()), ["M src/b.rs"]);
     let next = place.commit_since(&base, report.head.as_ref(), 2).unwrap();
-    assert_eq!((skipped(&next), next.by_agent), (Skipped::Nothing, vec![]));
+    assert_eq!((skipped(&next), next.by_agent), (SkipReason::Nothing, vec![]));
 }
 
 #[test]
@@ -193,9 +193,9 @@ fn on_another_branch_nothing_is_committed() {
     place.git(&["switch", "-qc", "elsewhere"]);
     place.write("src/a.rs", "changed\n");
     let report = place.commit(&base, 1);
-    assert_eq!(skipped(&report), Skipped::OtherBranch { now: Some("elsewhere".into()) });
+    assert_eq!(skipped(&report), SkipReason::OtherBranch { now: Some("elsewhere".into()) });
     place.git(&["checkout", "-q", "--detach"]);
-    assert_eq!(skipped(&place.commit(&base, 1)), Skipped::OtherBranch { now: None });
+    assert_eq!(skipped(&place.commit(&base, 1)), SkipReason::OtherBranch { now: None });
     place.git(&["switch", "-q", "main"]);
     made(&place.commit(&base, 1));
 }
@@ -336,7 +336,7 @@ fn an_empty_lock_of_somebody_elses_stays() {
     place.write("src/a.rs", "one\n");
     place.write_at(place.git_path("index.lock"), "");
     let why = skipped(&place.commit(&base, 1));
-    assert_eq!(why, Skipped::IndexLocked);
+    assert_eq!(why, SkipReason::IndexLocked);
     assert!(why.to_string().ends_with("if no git is running, remove index.lock from the git folder"));
     assert_eq!(std::fs::read(place.git_path("index.lock")).unwrap(), b"");
 }

@@ -87,7 +87,7 @@ pub enum HttpError {
     Listen { at: SocketAddr, source: io::Error },
     /// Another process listens on the other loopback address, or may.
     #[error(
-        "{at} is taken: browsers that look for {name} may go there, and would show whoever listens what lets them in here"
+        "{at} is taken: browsers that look for {name} may go there, and would send the token to the program that listens there"
     )]
     Taken {
         at: SocketAddr,

@@ -87,7 +87,7 @@ fn notice(verb: &str) -> &'static str {
 /// A page that failed, as a page.
 #[derive(Template)]
 #[template(path = "failed.html")]
-struct Failed {
+struct FailurePage {
     frame: Frame,
     error: String,
 }
@@ -100,7 +100,7 @@ pub(super) fn page(page: &impl Template) -> Response {
 }
 
 pub(super) fn failed(state: &AppState, failure: &Failure) -> Response {
-    let shown = page(&Failed { frame: Frame::of_all(state), error: failure.error.clone() });
+    let shown = page(&FailurePage { frame: Frame::of_all(state), error: failure.error.clone() });
     (failure.status(), shown).into_response()
 }
 

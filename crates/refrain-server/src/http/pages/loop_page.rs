@@ -34,7 +34,7 @@ struct Page {
     is_latest: bool,
     next: u64,
     items: Vec<Item>,
-    failure: Option<Failed>,
+    failure: Option<FailureView>,
     rail: Vec<Row>,
     can_steer: bool,
 }
@@ -51,7 +51,7 @@ struct Row {
 }
 
 /// Why a loop stopped short: a gate that failed.
-pub(super) struct Failed {
+pub(super) struct FailureView {
     pub(super) gate: String,
     pub(super) why: String,
     /// The last lines that it printed.
@@ -126,7 +126,7 @@ pub(super) async fn show(
 
 enum PageContent {
     Plan(Box<refrain_core::view::plan::PlanStatus>),
-    Loop(LoopPage, Option<String>, Activity, Option<Box<Failed>>),
+    Loop(LoopPage, Option<String>, Activity, Option<Box<FailureView>>),
 }
 
 fn look(
@@ -159,7 +159,7 @@ pub(super) fn failed_gate(
     place: &LoopAddress,
     status: &Status,
     base: &str,
-) -> Option<Failed> {
+) -> Option<FailureView> {
     let gate = status.gates.iter().find(|gate| gate.hard && !gate.passed)?;
     let (of, run) = gate.ran;
     let kept = format!("gate:{}:{run}", gate.name);
@@ -169,7 +169,7 @@ pub(super) fn failed_gate(
     let again = status.last_failure.as_ref().filter(|it| it.count > 1);
     let again = again.map(|it| format!("; {} times in a row", it.count)).unwrap_or_default();
     let code = gate.exit_code.map(|code| format!("exit code {code}"));
-    Some(Failed {
+    Some(FailureView {
         why: format!("{}{again}", code.or_else(|| gate.why.clone()).unwrap_or_else(|| "failed".to_owned())),
         gate: gate.name.clone(),
         tests: failing_tests(&text).names.into_iter().take(MOST_TESTS).collect(),

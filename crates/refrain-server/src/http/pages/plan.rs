@@ -20,7 +20,7 @@ struct Page {
     head: Head,
     critical: String,
     waves: Vec<Wave>,
-    blocked: Vec<Blocked>,
+    blocked: Vec<BlockedCard>,
     /// The tasks that wait for blocked ones, and for which.
     waiting: Vec<(String, String)>,
     can_add: bool,
@@ -55,7 +55,7 @@ struct Card {
 }
 
 /// A task that needs you.
-struct Blocked {
+struct BlockedCard {
     task: String,
     title: String,
     reason: String,
@@ -179,8 +179,8 @@ fn card(plan: &PlanStatus, task: &TaskView, critical: &[TaskId]) -> Card {
     }
 }
 
-fn blocked(it: &BlockedTask) -> Blocked {
-    Blocked {
+fn blocked(it: &BlockedTask) -> BlockedCard {
+    BlockedCard {
         task: it.task.to_string(),
         title: it.title.clone(),
         reason: it.reason.clone(),

@@ -11,7 +11,7 @@ use refrain_core::view::{Iteration, Status};
 use super::figures::{Chart, Moment, loop_charts};
 use super::frame::{Frame, PageQuery, page, shown};
 use super::head::Head;
-use super::loop_page::{Failed, LoopPage, cost, failed_gate, outcome, see, tokens, took};
+use super::loop_page::{FailureView, LoopPage, cost, failed_gate, outcome, see, tokens, took};
 use crate::http::api::At;
 use crate::http::app_state::AppState;
 use crate::requests::{Difference, LoopAddress, Refusal, RequestHandler};
@@ -73,7 +73,7 @@ struct Gates {
     columns: Vec<String>,
     rows: Vec<GateRow>,
     failing: Option<Chart>,
-    failure: Option<Failed>,
+    failure: Option<FailureView>,
 }
 
 /// A gate, and its result after each iteration.
@@ -95,12 +95,13 @@ struct Cell {
 pub(super) async fn gates(State(state): Shared, At(place): At<LoopAddress>, asked: PageQuery) -> Response {
     let (frame, base) = (Frame::of(&state, &place).after(&asked), place.path());
     let path = base.clone();
-    let look = move |handler: &RequestHandler| -> Result<(LoopPage, Option<Failed>, Option<Chart>), Refusal> {
-        let seen = see(handler, &place)?;
-        let failure = failed_gate(handler, &place, &seen.status, &path);
-        let counts = handler.failing_tests(&place, &seen.status)?;
-        Ok((seen, failure, loop_charts::failing(&counts)))
-    };
+    let look =
+        move |handler: &RequestHandler| -> Result<(LoopPage, Option<FailureView>, Option<Chart>), Refusal> {
+            let seen = see(handler, &place)?;
+            let failure = failed_gate(handler, &place, &seen.status, &path);
+            let counts = handler.failing_tests(&place, &seen.status)?;
+            Ok((seen, failure, loop_charts::failing(&counts)))
+        };
     let found = state.run_blocking(look).await;
     shown(&state, found, |(seen, failure, failing)| {
         let head = seen.head(&frame, &base, "/gates");

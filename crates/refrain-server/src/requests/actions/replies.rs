@@ -6,7 +6,7 @@ use refrain_app::verbs::approve::{Approve, approve_detached};
 use refrain_app::verbs::steer::Steering;
 use refrain_core::LoopId;
 use refrain_core::view::notice::{Reply, ReplyKind};
-use refrain_engine::{Detail, Listed, Service};
+use refrain_engine::{Detail, ListEntry, Service};
 
 use crate::requests::{Refusal, RequestHandler};
 
@@ -44,7 +44,7 @@ impl RequestHandler {
         let services = self.services();
         for (service, rows) in services.iter().zip(Service::list_each(&services, Detail::Line)?) {
             for row in rows {
-                let Listed::Loop(brief) = row else { continue };
+                let ListEntry::Loop(brief) = row else { continue };
                 if !brief.has_stopped() || !self.sees(service, &brief.id) {
                     continue;
                 }

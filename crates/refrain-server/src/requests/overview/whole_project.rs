@@ -8,8 +8,8 @@ use refrain_core::spec::Millis;
 use refrain_core::view::Kind as LoopKind;
 use refrain_core::view::checkup::Checkup;
 use refrain_core::view::usage::{Forecast, PastLoop};
-use refrain_engine::config::{Chosen, Entry, ProjectFile};
-use refrain_engine::{Brief, Detail, Listed, MemoryFilter, Service};
+use refrain_engine::config::{AgentChoice, Entry, ProjectFile};
+use refrain_engine::{Brief, Detail, ListEntry, MemoryFilter, Service};
 use serde::Deserialize;
 
 use crate::requests::status::name;
@@ -27,7 +27,7 @@ pub(crate) struct ProjectSettings {
 #[derive(Deserialize)]
 struct PastFacts {
     agent: String,
-    usage: super::Used,
+    usage: super::TotalUsage,
     started_at: Timestamp,
     ended_at: Option<Timestamp>,
 }
@@ -46,7 +46,7 @@ impl RequestHandler {
         let services: Vec<_> = self.services().into_iter().filter(|it| self.is_whole(it)).collect();
         let mut past = Vec::new();
         for row in Service::list_each(&services, Detail::Object).ok()?.into_iter().flatten() {
-            if let Listed::Loop(brief) = row {
+            if let ListEntry::Loop(brief) = row {
                 past.extend(past_loop(&brief, agent).map(|it| (brief, it)));
             }
         }
@@ -85,7 +85,7 @@ impl RequestHandler {
     }
 
     pub(crate) fn settings(&self, project: Option<&str>) -> Result<ProjectSettings, Refusal> {
-        let settings = self.named(project)?.settings(Chosen::default(), self.context.has_variables());
+        let settings = self.named(project)?.settings(AgentChoice::default(), self.context.has_variables());
         let settings = settings.map_err(|error| Refusal::of(RefusalKind::Failed, error.to_string()))?;
         Ok(ProjectSettings {
             entries: settings.entries(),

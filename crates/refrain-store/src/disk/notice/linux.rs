@@ -17,11 +17,11 @@ use crate::{DiskError, OnPath};
 #[derive(Debug)]
 pub struct Notice {
     inotify: OwnedFd,
-    watched: Mutex<Watched>,
+    watched: Mutex<WatchedPaths>,
 }
 
 #[derive(Debug, Default)]
-struct Watched {
+struct WatchedPaths {
     paths: Vec<Watch>,
     /// The watches at which something came or went, so that their paths may lead elsewhere now.
     stale: BTreeSet<i32>,
@@ -82,7 +82,7 @@ impl Notice {
         number.is_some()
     }
 
-    fn watched(&self) -> MutexGuard<'_, Watched> {
+    fn watched(&self) -> MutexGuard<'_, WatchedPaths> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -12,7 +12,7 @@ use refrain_engine::AcpBridge;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t)]
-    permissions: Allowed,
+    permissions: PermissionMode,
     #[arg(long)]
     model: Option<String>,
     #[arg(required = true, last = true)]
@@ -21,7 +21,7 @@ pub(crate) struct Args {
 
 /// What the agent may do.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum Allowed {
+enum PermissionMode {
     #[default]
     Auto,
     Full,
@@ -39,10 +39,10 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
     let mut command = args.command.into_iter();
     let Some(program) = command.next() else { return Err(RequestError::usage("no command".to_owned())) };
     let permissions = match args.permissions {
-        Allowed::Auto => Permissions::Auto,
-        Allowed::Full => Permissions::Full,
-        Allowed::Agent => Permissions::Agent,
-        Allowed::ReadOnly => Permissions::ReadOnly,
+        PermissionMode::Auto => Permissions::Auto,
+        PermissionMode::Full => Permissions::Full,
+        PermissionMode::Agent => Permissions::Agent,
+        PermissionMode::ReadOnly => Permissions::ReadOnly,
     };
     let dir = context.dir.clone().into_std_path_buf();
     let mut bridge = AcpBridge::new(program, command.collect(), dir, permissions);

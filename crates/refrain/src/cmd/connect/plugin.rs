@@ -115,7 +115,7 @@ fn told(work: &PluginWork, is_rehearsal: bool, nothing: &str) -> String {
         }
     }
     for path in &work.kept {
-        text.push_str(&format!("kept {}, as somebody changed it\n", flat(path.as_str())));
+        text.push_str(&format!("kept {}, as it was changed since\n", flat(path.as_str())));
     }
     if work.changes.is_empty() {
         text.push_str(&format!(

@@ -1,7 +1,7 @@
 use std::process::ExitCode;
 
 use refrain_app::verbs::Slow;
-use refrain_app::verbs::answer::{Answered, answer};
+use refrain_app::verbs::answer::{AnswerOutcome, answer};
 use refrain_app::verbs::steer::Steering;
 use refrain_app::{Action, Code, Context, RequestError};
 use refrain_core::LoopId;
@@ -32,8 +32,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     }
     let (id, text) = (&args.id, args.words.join(" "));
     match answer(context, &service, id, &Steering { text }, Slow::Note(&mut out::tell_slow))? {
-        Answered::Runner(runner) => resume::drive_resumed(context, &service, *runner, &args.show),
-        Answered::Sent => {
+        AnswerOutcome::Runner(runner) => resume::drive_resumed(context, &service, *runner, &args.show),
+        AnswerOutcome::Sent => {
             out::print(&format!("{id} gets the answer with its next attempt\n"));
             Ok(Code::Done.into())
         }

@@ -7,7 +7,7 @@ use refrain_core::text::printable;
 use refrain_core::view::StatusWord;
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::{LoopId, LoopState};
-use refrain_engine::{Brief, ByKind, Listed, Service};
+use refrain_engine::{Brief, ByKind, ListEntry, Service};
 
 use crate::cmd::state_file::{self, StateFile};
 use crate::plan::leftovers;
@@ -55,8 +55,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let open: Vec<_> = rows
         .into_iter()
         .filter_map(|row| match row {
-            Listed::Loop(status) if is_candidate(&status) => Some(status.id.clone()),
-            Listed::Loop(_) | Listed::Damaged(_) => None,
+            ListEntry::Loop(status) if is_candidate(&status) => Some(status.id.clone()),
+            ListEntry::Loop(_) | ListEntry::Damaged(_) => None,
         })
         .collect();
     if open.is_empty() {

@@ -3,7 +3,7 @@ use std::process::ExitCode;
 use refrain_app::verbs::discard::{brings_back, discard};
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
-use refrain_engine::{Discarded, KeptWork};
+use refrain_engine::{DiscardOutcome, KeptWork};
 
 use super::archive::is_candidate;
 use crate::render::phrase;
@@ -22,7 +22,7 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = values::only_one(&service, args.id.as_ref(), "refrain discard", is_candidate)?;
-    let Discarded { archived, kept } = discard(context, &service, &id)?;
+    let DiscardOutcome { archived, kept } = discard(context, &service, &id)?;
     out::print(&format!("{archived}\n"));
     if kept.is_empty() {
         out::tell_note(format!("{id} is archived; it left no branch to remove"));

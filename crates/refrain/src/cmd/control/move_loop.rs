@@ -1,7 +1,7 @@
 use std::process::ExitCode;
 
 use clap::ArgGroup;
-use refrain_app::verbs::move_loop::{Move, Moved, move_loop};
+use refrain_app::verbs::move_loop::{Move, MoveOutcome, move_loop};
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::signature::PublicKey;
@@ -47,14 +47,14 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
         (None, from) => Move::From { remote: from.unwrap_or_default(), signer },
     };
     match move_loop(context, &service, &id, &request)? {
-        Moved::Away(MovedAway { url, key }) => {
+        MoveOutcome::Away(MovedAway { url, key }) => {
             let url = printable(&url);
             out::print(&format!("{id} is at {url}, signed with key {key}\n"));
             out::tell_note(format!(
                 "in a clone on another machine: refrain move {id} --from {url} --signer {key}"
             ));
         }
-        Moved::Here(MovedHere { key, worktree, .. }) => {
+        MoveOutcome::Here(MovedHere { key, worktree, .. }) => {
             out::print(&format!("{id} is here, in {worktree}; it left its machine signed with key {key}\n"));
             out::tell_note(format!("refrain resume {id} continues it"));
         }

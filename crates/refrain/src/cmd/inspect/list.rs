@@ -11,11 +11,11 @@ use refrain_core::spec::Millis;
 use refrain_core::text::printable;
 use refrain_core::values::whole_number;
 use refrain_core::view::{DamagedWord, Kind, StatusWord, Tone, Verification};
-use refrain_engine::{Brief, Detail, Listed};
+use refrain_engine::{Brief, Detail, ListEntry};
 
 use crate::out;
 use crate::render::phrase;
-use crate::render::table::{self, Column, Cut};
+use crate::render::table::{self, Column, CutPosition};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -45,7 +45,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         None => service.list_with(args.all_projects, detail)?,
     };
     if !args.json {
-        rows.sort_by_key(|row| !matches!(row, Listed::Loop(brief) if !brief.has_stopped()));
+        rows.sort_by_key(|row| !matches!(row, ListEntry::Loop(brief) if !brief.has_stopped()));
     }
     let limit = args.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
     let more = rows.len().saturating_sub(limit);
@@ -69,21 +69,21 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
 }
 
 /// Reports on standard error what cannot be read.
-pub(crate) fn tell_damaged(row: &Listed) {
-    if let Listed::Damaged(damaged) = row {
+pub(crate) fn tell_damaged(row: &ListEntry) {
+    if let ListEntry::Damaged(damaged) = row {
         out::tell_line("", &format!("refrain: {}: {}", damaged.id, damaged.reason));
     }
 }
 
-fn object(row: &Listed) -> Option<Cow<'_, str>> {
+fn object(row: &ListEntry) -> Option<Cow<'_, str>> {
     match row {
-        Listed::Loop(brief) => brief.object.as_deref().map(Cow::Borrowed),
-        Listed::Damaged(damaged) => serde_json::to_string(damaged).ok().map(Cow::Owned),
+        ListEntry::Loop(brief) => brief.object.as_deref().map(Cow::Borrowed),
+        ListEntry::Damaged(damaged) => serde_json::to_string(damaged).ok().map(Cow::Owned),
     }
 }
 
 /// Prints for a terminal a table that fits it; else one line a loop, nothing cut off, without colour unless that is forced.
-fn print(loops: &[Listed], with_project: bool) {
+fn print(loops: &[ListEntry], with_project: bool) {
     let now = refrain_engine::now();
     let Some(width) = out::terminal_width() else {
         let coloured = out::is_coloured();
@@ -136,9 +136,9 @@ impl Row<'_> {
     }
 }
 
-fn row(listed: &Listed, now: Timestamp) -> Row<'_> {
+fn row(listed: &ListEntry, now: Timestamp) -> Row<'_> {
     match listed {
-        Listed::Loop(brief) => Row {
+        ListEntry::Loop(brief) => Row {
             id: brief.id.as_str().into(),
             standing: Some((brief.status, brief.verified)),
             iteration: phrase::progress(brief.iteration, brief.max_iterations),
@@ -146,7 +146,7 @@ fn row(listed: &Listed, now: Timestamp) -> Row<'_> {
             project: flat(&brief.project),
             reason: reason(brief),
         },
-        Listed::Damaged(damaged) => Row {
+        ListEntry::Damaged(damaged) => Row {
             id: flat(&damaged.id),
             standing: None,
             iteration: "-".to_owned(),
@@ -200,7 +200,7 @@ fn grouped(rows: Vec<Row<'_>>, width: usize) -> String {
     let mut lines = table(&rows, width).into_iter();
     let mut text: String = lines.next().into_iter().collect();
     for (project, count) in names {
-        text.push_str(&format!("{}\n", table::cut(&project, width, Cut::Begin).underline()));
+        text.push_str(&format!("{}\n", table::cut(&project, width, CutPosition::Begin).underline()));
         text.extend(lines.by_ref().take(count));
     }
     text
@@ -217,12 +217,12 @@ fn table(rows: &[Row<'_>], width: usize) -> Vec<String> {
     };
     let status = |row: usize, cell: &str| painted(rows[row].standing, cell);
     let columns = [
-        column("ID", Cut::No, |row| &row.id),
-        Column { paint: &status, ..column("STATUS", Cut::No, |row| row.word()) },
-        Column { paint: &status, ..column("VERIFIED", Cut::No, |row| row.label()) },
-        column("ITERATION", Cut::No, |row| &row.iteration),
-        column("CHANGED", Cut::No, |row| &row.changed),
-        column("REASON", Cut::End, |row| &row.reason),
+        column("ID", CutPosition::No, |row| &row.id),
+        Column { paint: &status, ..column("STATUS", CutPosition::No, |row| row.word()) },
+        Column { paint: &status, ..column("VERIFIED", CutPosition::No, |row| row.label()) },
+        column("ITERATION", CutPosition::No, |row| &row.iteration),
+        column("CHANGED", CutPosition::No, |row| &row.changed),
+        column("REASON", CutPosition::End, |row| &row.reason),
     ];
     table::lines(&columns, Some(width))
 }

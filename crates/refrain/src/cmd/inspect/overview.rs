@@ -7,7 +7,7 @@ use owo_colors::OwoColorize;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::text::printable;
 use refrain_core::view::{StatusWord, Tone, Verification};
-use refrain_engine::{Brief, Detail, Listed};
+use refrain_engine::{Brief, Detail, ListEntry};
 use serde::Deserialize;
 
 use crate::out;
@@ -26,8 +26,8 @@ pub(crate) fn run(context: &Context) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let rows = service.list_with(false, Detail::Object)?;
     let loops = rows.iter().filter_map(|row| match row {
-        Listed::Loop(brief) => Some(brief.as_ref()),
-        Listed::Damaged(_) => None,
+        ListEntry::Loop(brief) => Some(brief.as_ref()),
+        ListEntry::Damaged(_) => None,
     });
     let (active, stopped): (Vec<&Brief>, Vec<&Brief>) = loops.partition(|brief| !brief.has_stopped());
     let (waits, mut ended): (Vec<_>, Vec<_>) = stopped.into_iter().partition(|brief| has_no_result(brief));

@@ -3,12 +3,12 @@ use std::process::ExitCode;
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
-use refrain_core::formats::mirror::{ForeignLoop, LoopPhase, Promised};
+use refrain_core::formats::mirror::{ForeignLoop, LoopPhase, PromiseWords};
 use refrain_core::r#loop::{Outcome, QueuedRequest};
 use refrain_core::spec::Millis;
 use refrain_core::text::{cut, printable, squeeze};
 use refrain_core::view::{Status, Tone};
-use refrain_engine::{ByKind, Located, LogKind, Service};
+use refrain_engine::{ByKind, LogKind, LoopLocation, Service};
 
 use crate::cmd::state_file::{self, StateFile};
 use crate::plan::status_text::{self, Art};
@@ -80,7 +80,7 @@ fn foreign(found: &ForeignLoop, file: &Utf8Path, width: Option<usize>) -> String
         Row::prose("status", standing.as_str().unwrap_or_default().to_owned()),
         Row::prose("iteration", phrase::progress(found.iteration, found.cap)),
     ];
-    if let Promised::Words(promise) = &found.promised {
+    if let PromiseWords::Words(promise) = &found.promised {
         rows.push(Row::exact("promise", promise.to_string()));
     }
     if let Some(command) = &found.command {
@@ -115,7 +115,7 @@ fn queued(status: &Status) -> String {
 /// One fact a line: first what matters to a person, then the rest.
 fn text(
     status: &Status,
-    found: &Located,
+    found: &LoopLocation,
     (goal, failure): (&str, Option<String>),
     width: Option<usize>,
 ) -> String {

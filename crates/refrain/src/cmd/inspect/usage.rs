@@ -8,12 +8,12 @@ use refrain_core::text::printable;
 use refrain_core::view::usage::{Group, GroupBy, Quartiles, ReflectionUsage, Report, Since, Stop, Sum};
 use refrain_core::view::{self, metrics};
 
-use refrain_engine::{Detail, Listed, UnreportedUsage, Used};
+use refrain_engine::{Detail, ListEntry, UnreportedUsage, UsageSummary};
 
 use crate::cmd::inspect::list::tell_damaged;
 use crate::out;
 use crate::render::phrase;
-use crate::render::table::{self, Column, Cut};
+use crate::render::table::{self, Column, CutPosition};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -89,7 +89,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let now = refrain_engine::now().to_zoned(zone.clone());
     let since = args.since.map(|since| since.moment(&now)).transpose();
     let since = since.map_err(|error| RequestError::usage(format!("--since: {error}")))?;
-    let Used { report, series, unread, untold } =
+    let UsageSummary { report, series, unread, untold } =
         service.used(args.all_projects, since, args.by.into(), &zone, is_scraped)?;
     unread.iter().for_each(tell_damaged);
     for error in untold {
@@ -110,8 +110,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         Format::Prometheus => {
             let loops = service.list_with(args.all_projects, Detail::Line)?;
             let words = loops.iter().filter_map(|row| match row {
-                Listed::Loop(brief) => Some(brief.status),
-                Listed::Damaged(_) => None,
+                ListEntry::Loop(brief) => Some(brief.status),
+                ListEntry::Damaged(_) => None,
             });
             out::print_whole(&metrics::prometheus(&report, &series, words))?;
         }
@@ -169,12 +169,12 @@ fn table(report: &Report, width: Option<usize>) -> Vec<String> {
         // The cost column is never cut, however narrow the terminal is.
         let money = rows.iter().map(|(_, sum)| cost(sum).len()).max().unwrap_or_default();
         let wide = width.saturating_sub(money + 2);
-        rows.iter_mut().for_each(|(key, _)| *key = table::cut(key, wide, Cut::Begin).into_owned());
+        rows.iter_mut().for_each(|(key, _)| *key = table::cut(key, wide, CutPosition::Begin).into_owned());
     }
     let column = |title, cell: fn(&Sum) -> String| Column {
         title,
         cells: rows.iter().map(|(_, sum)| Cow::Owned(cell(sum))).collect(),
-        cut: Cut::No,
+        cut: CutPosition::No,
         right: true,
         paint: &table::plain,
     };

@@ -8,7 +8,7 @@ use clap::Parser;
 use refrain_app::options::begin::BeginArgs;
 use refrain_app::verbs::Slow;
 use refrain_app::verbs::approve::refuse_by_accident;
-use refrain_app::verbs::resume::{self as app, Resumed};
+use refrain_app::verbs::resume::{self as app, ResumeOutcome};
 use refrain_app::{Action, Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::agent::Usd;
@@ -17,8 +17,8 @@ use refrain_core::plan::PlanGrant;
 use refrain_core::spec::Millis;
 use refrain_core::values::{Limit, duration, iteration, tokens, usd};
 use refrain_core::view::StatusWord;
-use refrain_engine::config::Chosen;
-use refrain_engine::{Brief, ByKind, Listed, Runner, Service, interrupted_by_reboot, remember_this_boot};
+use refrain_engine::config::AgentChoice;
+use refrain_engine::{Brief, ByKind, ListEntry, Runner, Service, interrupted_by_reboot, remember_this_boot};
 
 use crate::cmd::state_file::{self, StateFile};
 use crate::run::{self, ShowArgs};
@@ -94,8 +94,8 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
         context.check(Action::Detach)?;
     }
     match app::resume(context, &service, &id, (&grant, args.now), Slow::Note(&mut out::tell_slow))? {
-        Resumed::Runner(runner) => drive_resumed(context, &service, *runner, &args.show),
-        Resumed::Hurried => {
+        ResumeOutcome::Runner(runner) => drive_resumed(context, &service, *runner, &args.show),
+        ResumeOutcome::Hurried => {
             out::print(&format!("{id} waits no longer; refrain watch {id}\n"));
             Ok(Code::Done.into())
         }
@@ -172,7 +172,7 @@ pub(crate) fn parse_grant(granted: &str) -> Result<(Grant, bool), RequestError> 
 /// How to show it, and whom to tell: a loop's own specification says nothing of that. A configuration that cannot be read
 /// keeps no loop from continuing.
 pub(crate) fn with_configuration(context: &Context, service: &Service, show: &ShowArgs) -> ShowArgs {
-    match service.settings(Chosen::default(), context.has_variables()) {
+    match service.settings(AgentChoice::default(), context.has_variables()) {
         Ok(settings) => show.clone().or_configured(&settings.config.notify),
         Err(error) => {
             out::tell_line("", &format!("note: [notify] is not read: {error}"));
@@ -208,8 +208,8 @@ pub(crate) fn is_candidate(status: &Brief) -> bool {
 
 fn last_resumable(service: &Service) -> Result<LoopId, RequestError> {
     let found = service.list()?.into_iter().find_map(|row| match row {
-        Listed::Loop(status) if is_candidate(&status) => Some(status.id.clone()),
-        Listed::Loop(_) | Listed::Damaged(_) => None,
+        ListEntry::Loop(status) if is_candidate(&status) => Some(status.id.clone()),
+        ListEntry::Loop(_) | ListEntry::Damaged(_) => None,
     });
     let id = found.ok_or_else(|| {
         RequestError::usage("--last: no loop of this project can continue").hint("refrain list shows them")
@@ -221,10 +221,10 @@ fn last_resumable(service: &Service) -> Result<LoopId, RequestError> {
 fn resume_all(context: &Context, service: &Service, args: &Args) -> Result<ExitCode, RequestError> {
     let rows = service.list()?.into_iter();
     let stopped = rows.filter_map(|row| match row {
-        Listed::Loop(status) if matches!(status.status, StatusWord::Paused | StatusWord::Crashed) => {
+        ListEntry::Loop(status) if matches!(status.status, StatusWord::Paused | StatusWord::Crashed) => {
             Some((service.clone(), status.id))
         }
-        Listed::Loop(_) | Listed::Damaged(_) => None,
+        ListEntry::Loop(_) | ListEntry::Damaged(_) => None,
     });
     let code = resume_each(context, stopped.collect(), args);
     notifier::deliver_owed(context, service);

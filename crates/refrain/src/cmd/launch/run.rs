@@ -9,7 +9,7 @@ use clap::Arg;
 use refrain_app::options::begin::BeginArgs;
 use refrain_app::options::git::GitArgs;
 use refrain_app::options::values;
-use refrain_app::options::variants::{Adapted, Difference};
+use refrain_app::options::variants::{AdaptedArgs, Difference};
 use refrain_app::options::work::{PromiseArgs, TaskArgs, WorkArgs};
 use refrain_app::resolve::{StartLoop, Workspace, folder, note_untrusted, prompt};
 use refrain_app::verbs::approve::refuse_by_accident;
@@ -46,7 +46,7 @@ pub(crate) struct Args {
     #[arg(long)]
     non_interactive: bool,
     #[command(flatten)]
-    work: Adapted<WorkArgs, OfRun>,
+    work: AdaptedArgs<WorkArgs, OfRun>,
     #[command(flatten)]
     git: GitArgs,
     #[command(flatten)]

@@ -7,7 +7,7 @@ use refrain_app::resolve::agents;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::spec::Limits;
-use refrain_engine::config::Chosen;
+use refrain_engine::config::AgentChoice;
 use refrain_engine::{DETACHED_READY, ReflectionOutcome, Service, leave_terminal};
 
 use super::reflect::reflect;
@@ -39,7 +39,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
 
 /// Asks the judge of the user's configuration, if there is one.
 fn look_back(service: &Service, id: &LoopId) -> Result<(), RequestError> {
-    let settings = service.settings(Chosen::default(), true)?;
+    let settings = service.settings(AgentChoice::default(), true)?;
     let Some(judge) = settings.config.memory.judge.as_deref() else { return Ok(()) };
     let spec = service.spec(id)?;
     // It counts against none of the loop's limits, so it need not be an agent that enforces them.

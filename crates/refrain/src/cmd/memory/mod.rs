@@ -15,7 +15,7 @@ mod table;
 use std::process::ExitCode;
 
 use refrain_app::{Action, Context, RequestError};
-use refrain_engine::config::Chosen;
+use refrain_engine::config::AgentChoice;
 
 use crate::out;
 
@@ -61,7 +61,7 @@ impl Args {
 
 /// A configuration error does not prevent listing, but may explain missing entries.
 fn mention_what_cannot_be_used(context: &Context) -> Result<(), RequestError> {
-    let settings = context.service()?.settings(Chosen::default(), context.has_variables());
+    let settings = context.service()?.settings(AgentChoice::default(), context.has_variables());
     if let Err(error) = settings {
         out::tell_line("", &format!("note: nothing of the configuration counts here: {error}"));
     }

@@ -7,7 +7,7 @@ use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::evolution::Proposal;
 use refrain_engine::Service;
-use refrain_engine::config::Chosen;
+use refrain_engine::config::AgentChoice;
 
 use crate::out;
 
@@ -20,8 +20,8 @@ pub(super) struct Args {
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
-    if service.settings(Chosen::default(), true)?.config.evolution.agent.is_none() {
-        let error = "nobody is to reflect on loops";
+    if service.settings(AgentChoice::default(), true)?.config.evolution.agent.is_none() {
+        let error = "no agent is set to reflect on loops";
         return Err(
             RequestError::usage(error).hint("[evolution] of your config.toml says who: refrain docs memory")
         );
@@ -35,7 +35,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
 
 /// Asks the agent of the user's configuration, if there is one.
 pub(super) fn reflect(service: &Service, id: &LoopId) -> Result<Option<Proposal>, RequestError> {
-    let settings = service.settings(Chosen::default(), true)?;
+    let settings = service.settings(AgentChoice::default(), true)?;
     let evolution = &settings.config.evolution;
     let Some(agent) = evolution.agent.as_deref() else { return Ok(None) };
     let spec = service.spec(id)?;

@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use refrain_core::memory::Memory;
 use refrain_core::text::printable;
 
-use crate::render::table::{self, Column, Cut};
+use crate::render::table::{self, Column, CutPosition};
 use crate::{out, values};
 
 /// Prints them, with their projects if there are several.
@@ -25,14 +25,14 @@ pub(super) fn print(memories: &[&Memory], with_project: bool, nothing: &str) {
         paint: &table::plain,
     };
     let mut columns = vec![
-        column("ID", Cut::No, &|it| it.id.to_string()),
-        column("KIND", Cut::No, &|it| it.kind.to_string()),
-        column("SINCE", Cut::No, &day),
-        column("USED", Cut::No, &|it| it.uses.to_string()),
-        column("TEXT", Cut::End, &|it| flat(&it.text)),
+        column("ID", CutPosition::No, &|it| it.id.to_string()),
+        column("KIND", CutPosition::No, &|it| it.kind.to_string()),
+        column("SINCE", CutPosition::No, &day),
+        column("USED", CutPosition::No, &|it| it.uses.to_string()),
+        column("TEXT", CutPosition::End, &|it| flat(&it.text)),
     ];
     if with_project {
-        columns.insert(4, column("PROJECT", Cut::Begin, &|it| flat(&it.project)));
+        columns.insert(4, column("PROJECT", CutPosition::Begin, &|it| flat(&it.project)));
     }
     for line in table::lines(&columns, out::terminal_width()) {
         if !out::print_part(&line) {

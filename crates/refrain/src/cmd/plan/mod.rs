@@ -19,7 +19,7 @@ mod waves;
 
 use std::process::ExitCode;
 
-pub(crate) use {rehearsal::Rehearsal, tune::Tuned};
+pub(crate) use {rehearsal::Rehearsal, tune::TuneOutput};
 
 use preview::{check, show};
 pub(crate) use {resume::resume, watch::watch};

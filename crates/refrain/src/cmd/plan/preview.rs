@@ -3,9 +3,9 @@
 use refrain_app::Context;
 use refrain_app::error::RequestError;
 use refrain_app::options::heading;
-use refrain_app::options::variants::{Adapted, Difference};
+use refrain_app::options::variants::{AdaptedArgs, Difference};
 use refrain_app::options::work::WorkArgs;
-use refrain_app::plan::{HowArgs, Prepared, RunPlan, SourceArgs, SpecArgs};
+use refrain_app::plan::{HowArgs, PreparedPlan, RunPlan, SourceArgs, SpecArgs};
 use refrain_core::LoopId;
 
 use crate::out;
@@ -24,7 +24,7 @@ pub(super) struct LookArgs {
     #[arg(long, value_name = "ID")]
     name: Option<LoopId>,
     #[command(flatten)]
-    work: Adapted<WorkArgs, OnlyProof>,
+    work: AdaptedArgs<WorkArgs, OnlyProof>,
 }
 
 /// Hides options that do not change what is shown, except those about gates: they are accepted, so that the command
@@ -41,10 +41,10 @@ impl Difference for OnlyProof {
 
 impl LookArgs {
     /// The result of `plan run` with the same options, without starting it.
-    pub(super) fn prepare(self, context: &Context) -> Result<Prepared, RequestError> {
+    pub(super) fn prepare(self, context: &Context) -> Result<PreparedPlan, RequestError> {
         let Self { source, spec, name, work } = self;
         let (how, work) = (HowArgs::default(), work.args);
         let request = RunPlan { source, spec, how, name, work, mirror: Vec::new() };
-        Prepared::of(context, request, &mut out::tell_note)
+        PreparedPlan::of(context, request, &mut out::tell_note)
     }
 }

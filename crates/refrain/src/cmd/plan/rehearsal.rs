@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
-use refrain_app::plan::Prepared;
+use refrain_app::plan::PreparedPlan;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::plan::TaskId;
-use refrain_core::plan::view::{Checked, Waves};
+use refrain_core::plan::view::{PlanCheck, Waves};
 use refrain_core::text::grouped;
 use refrain_engine::Texts;
 use schemars::JsonSchema;
@@ -26,7 +26,7 @@ pub(crate) struct Rehearsal {
     /// What would be told of each task.
     told: Vec<TaskPreview>,
     /// What is odd about the tasks.
-    problems: Checked,
+    problems: PlanCheck,
     /// What would decide about each task, and about what has landed.
     gates: Vec<String>,
     /// The defaults that were chosen, and what chose each.
@@ -45,12 +45,12 @@ struct TaskPreview {
 /// Prints it; refuses what a run would refuse.
 pub(super) fn show(
     context: &Context,
-    prepared: &Prepared,
+    prepared: &PreparedPlan,
     texts: &Texts<'_>,
     name: Option<&LoopId>,
     json: bool,
 ) -> Result<ExitCode, RequestError> {
-    let Prepared { service, source, spec, notes, .. } = prepared;
+    let PreparedPlan { service, source, spec, notes, .. } = prepared;
     service.admit_plan(&mut spec.clone(), name)?;
     let (file, tag) = (source.file.path.as_str(), source.file.tag.as_str());
     let jobs = usize::try_from(spec.jobs).ok();
@@ -58,7 +58,7 @@ pub(super) fn show(
         schema: 1,
         waves: Waves::of(file, tag, &source.graph, jobs),
         told: prepared.to_do().map(|at| told(prepared, texts, at)).collect(),
-        problems: Checked::of(file, tag, &source.graph, &source.problems),
+        problems: PlanCheck::of(file, tag, &source.graph, &source.problems),
         gates: spec.each.gates.iter().map(|gate| gate.check.to_string()).collect(),
         notes: notes.clone(),
     };
@@ -86,7 +86,7 @@ pub(super) fn show(
     Ok(Code::Done.into())
 }
 
-fn told(prepared: &Prepared, texts: &Texts<'_>, at: usize) -> TaskPreview {
+fn told(prepared: &PreparedPlan, texts: &Texts<'_>, at: usize) -> TaskPreview {
     let graph = &prepared.source.graph;
     TaskPreview { task: graph.tasks()[at].id.clone(), tokens: texts.brief(graph, at).size().tokens }
 }

@@ -6,9 +6,9 @@ use std::str::FromStr;
 use camino::Utf8PathBuf;
 use refrain_app::options::git::GitArgs;
 use refrain_app::options::heading;
-use refrain_app::options::variants::{Adapted, Difference};
+use refrain_app::options::variants::{AdaptedArgs, Difference};
 use refrain_app::options::work::{PromiseArgs, TaskArgs, WordArgs, WorkArgs};
-use refrain_app::plan::{HowArgs, Prepared, RunPlan, SourceArgs, SpecArgs};
+use refrain_app::plan::{HowArgs, PreparedPlan, RunPlan, SourceArgs, SpecArgs};
 use refrain_app::{Action, Context, RequestError, trust};
 use refrain_core::formats::mirror::MirrorName;
 use refrain_core::{LoopId, values as core_values};
@@ -46,13 +46,13 @@ pub(crate) struct Args {
     #[command(flatten)]
     work: WorkArgs,
     #[command(flatten)]
-    words: Adapted<WordArgs, Refused>,
+    words: AdaptedArgs<WordArgs, RefusedArgs>,
     #[command(flatten)]
-    task: Adapted<TaskArgs, Refused>,
+    task: AdaptedArgs<TaskArgs, RefusedArgs>,
     #[command(flatten)]
-    promise: Adapted<PromiseArgs, Refused>,
+    promise: AdaptedArgs<PromiseArgs, RefusedArgs>,
     #[command(flatten)]
-    git: Adapted<GitArgs, Refused>,
+    git: AdaptedArgs<GitArgs, RefusedArgs>,
     #[command(flatten)]
     show: ShowArgs,
 }
@@ -71,9 +71,9 @@ pub(crate) struct RunArgs {
 
 /// Of options that loops have and plans do not: accepted, so that the refusal can say why, and not offered.
 #[derive(Debug)]
-pub(crate) struct Refused;
+pub(crate) struct RefusedArgs;
 
-impl Difference for Refused {
+impl Difference for RefusedArgs {
     fn of(arg: clap::Arg) -> clap::Arg {
         arg.hide(true)
     }
@@ -90,7 +90,7 @@ pub(crate) struct ByTag {
     #[arg(long, value_name = "FILE")]
     plan: Option<Utf8PathBuf>,
     #[command(flatten)]
-    run: Adapted<RunArgs, WithTag>,
+    run: AdaptedArgs<RunArgs, WithTag>,
 }
 
 /// Of options that mean nothing without a tag.
@@ -134,14 +134,14 @@ pub(in crate::cmd) fn run_plan(
     let RunArgs { spec, mut how, dry_run } = plan;
     how.max_total_iterations = how.max_total_iterations.or(max_iterations);
     let request = RunPlan { source, spec, how, name: name.clone(), work, mirror };
-    let prepared = Prepared::runnable(context, request, &mut out::tell_note)?;
+    let prepared = PreparedPlan::runnable(context, request, &mut out::tell_note)?;
     let texts = prepared.texts(context)?;
     if dry_run {
         return rehearsal::show(context, &prepared, &texts, name.as_ref(), show.json);
     }
     prepared.check_trust(context)?;
     let too_long = prepared.over_budget(&texts);
-    let Prepared { service, settings, dir, spec, mut notes, .. } = prepared;
+    let PreparedPlan { service, settings, dir, spec, mut notes, .. } = prepared;
     notes.extend(too_long);
     let runner = service.start_plan(spec, name.as_ref())?;
     notes.extend(trust::announce(context, &service));

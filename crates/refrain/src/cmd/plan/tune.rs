@@ -16,7 +16,7 @@ use refrain_core::plan::tune::{LastRound, TriedAttempt, TriedGate};
 use refrain_core::plan::{PlanGrant, PlanState, Stage, TaskId, TaskState};
 use refrain_core::text::{printable, squeeze};
 use refrain_core::view::plan::PlanStatus;
-use refrain_engine::config::Chosen;
+use refrain_engine::config::AgentChoice;
 use refrain_engine::{Service, chain, tool};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -64,7 +64,7 @@ pub(crate) struct Args {
 
 /// What `--json` prints where nothing is resumed.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Tuned {
+pub(crate) struct TuneOutput {
     /// The version of this shape.
     schema: u32,
     /// The plan.
@@ -98,7 +98,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         return super::resume::resume(context, &service, &id, &PlanGrant::default(), &args.show);
     }
     if args.show.json {
-        out::print_json(&Tuned { schema: 1, plan: id, tried, words })?;
+        out::print_json(&TuneOutput { schema: 1, plan: id, tried, words })?;
     } else if words.is_some() {
         out::print(&format!("task {task} will be told so; refrain plan resume {id} continues\n"));
     } else {
@@ -175,7 +175,7 @@ fn words(
         };
     }
     let each = &state.spec.each;
-    let settings = service.settings(Chosen::default(), context.has_variables())?;
+    let settings = service.settings(AgentChoice::default(), context.has_variables())?;
     let worker = (&each.agent, &each.limits);
     let reviewer = agents::judge("--reviewer", args.reviewer.as_deref(), None, worker, &settings)?;
     out::tell_line("", &format!("{} is asked what to do differently", reviewer.program));

@@ -9,7 +9,7 @@ use refrain_core::values;
 
 use crate::out;
 use crate::render::phrase;
-use crate::render::table::{self, Column, Cut, plain};
+use crate::render::table::{self, Column, CutPosition, plain};
 
 /// Show which tasks can run in parallel, and in which order
 #[derive(Debug, clap::Args)]
@@ -83,12 +83,12 @@ fn columns(tasks: &[InWave]) -> [Column<'_>; 4] {
         paint: &plain,
     };
     [
-        column("ID", Cut::No, false, &|task| task.id.to_string()),
-        column("COMPLEXITY", Cut::No, true, &|task| {
+        column("ID", CutPosition::No, false, &|task| task.id.to_string()),
+        column("COMPLEXITY", CutPosition::No, true, &|task| {
             phrase::complexity(task.complexity).unwrap_or_else(|| "-".to_owned())
         }),
-        column("TITLE", Cut::End, false, &|task| flat(&task.title)),
-        column("AFTER", Cut::End, false, &after),
+        column("TITLE", CutPosition::End, false, &|task| flat(&task.title)),
+        column("AFTER", CutPosition::End, false, &after),
     ]
 }
 

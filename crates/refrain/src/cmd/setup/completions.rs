@@ -16,8 +16,8 @@ use refrain_app::{Code, RequestError};
 use refrain_core::prompt::mode;
 use refrain_core::text::{clip, printable, squeeze};
 use refrain_engine::config::keys::Prompt;
-use refrain_engine::config::{Chosen, Settings};
-use refrain_engine::{Brief, Listed, Service};
+use refrain_engine::config::{AgentChoice, Settings};
+use refrain_engine::{Brief, ListEntry, Service};
 
 use crate::cmd::control::{approve, archive, cancel, merge, move_loop, pause, steer};
 use crate::cmd::launch::resume;
@@ -181,7 +181,7 @@ fn named(name: &str, text: &str) -> CompletionCandidate {
 /// The configuration for the folder of the words typed so far.
 fn settings() -> Option<Settings> {
     let context = values::read_environment(run_in()).ok()?;
-    context.service().ok()?.settings(Chosen::default(), context.has_variables()).ok()
+    context.service().ok()?.settings(AgentChoice::default(), context.has_variables()).ok()
 }
 
 /// The ids of possible loops, last touched first, each with its status.
@@ -191,8 +191,8 @@ fn ids(is_candidate: LoopMatch) -> Vec<CompletionCandidate> {
         Service::open(&context.dir, context.host).ok()?.list().ok()
     };
     let meant = list().into_iter().flatten().filter_map(|row| match row {
-        Listed::Loop(status) if is_candidate(&status) => Some(status),
-        Listed::Loop(_) | Listed::Damaged(_) => None,
+        ListEntry::Loop(status) if is_candidate(&status) => Some(status),
+        ListEntry::Loop(_) | ListEntry::Damaged(_) => None,
     });
     meant.enumerate().map(|(place, status)| candidate(&status).display_order(Some(place))).collect()
 }

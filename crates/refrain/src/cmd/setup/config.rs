@@ -5,7 +5,7 @@ use owo_colors::OwoColorize;
 use refrain_app::verbs::set_config::{config_key, set_config};
 use refrain_app::{Action, Code, Context, RequestError};
 use refrain_core::text::printable;
-use refrain_engine::config::{Chosen, Entry, Origin, ProjectFile, Settings, edit, user_file};
+use refrain_engine::config::{AgentChoice, Entry, Origin, ProjectFile, Settings, edit, user_file};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -118,7 +118,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
 
 fn get(context: &Context, key: &str, json: bool) -> Result<ExitCode, RequestError> {
     let path = config_key(key)?;
-    let settings = context.service()?.settings(Chosen::default(), context.has_variables())?;
+    let settings = context.service()?.settings(AgentChoice::default(), context.has_variables())?;
     let Some(entry) = settings.entry(&path) else {
         return Err(RequestError::new(Code::Failed, format!("{key} is not set")));
     };
@@ -147,7 +147,7 @@ fn edit(context: &Context) -> Result<ExitCode, RequestError> {
 }
 
 fn show(context: &Context, origin: bool, json: bool) -> Result<ExitCode, RequestError> {
-    let settings = context.service()?.settings(Chosen::default(), context.has_variables())?;
+    let settings = context.service()?.settings(AgentChoice::default(), context.has_variables())?;
     match json {
         true => out::print_json(&shown(settings))?,
         false => out::print(&text(&shown(settings), origin)),

@@ -7,20 +7,20 @@ use refrain_app::{Code, RequestError};
 use refrain_core::Record;
 use refrain_core::memory::Memory;
 use refrain_core::plan::PlanEvent;
-use refrain_core::plan::brief::ToldTask;
-use refrain_core::plan::view::{Checked, Waves};
+use refrain_core::plan::brief::TaskBrief;
+use refrain_core::plan::view::{PlanCheck, Waves};
 use refrain_core::view::checkup::Checkup;
 use refrain_core::view::garbage::Garbage;
 use refrain_core::view::notice::Notice;
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::view::plugin::PluginStatus;
 use refrain_core::view::report::{Report, Verdict};
-use refrain_core::view::{Damaged, Status, usage};
-use refrain_engine::{Key, Trusted};
+use refrain_core::view::{DamagedRow, Status, usage};
+use refrain_engine::{Key, TrustedContent};
 
 use crate::cmd::inspect::report::PlanReport;
 use crate::cmd::memory;
-use crate::cmd::plan::{Rehearsal, Tuned};
+use crate::cmd::plan::{Rehearsal, TuneOutput};
 use crate::cmd::setup::config::ConfigListing;
 
 #[derive(Debug, clap::Args)]
@@ -38,7 +38,7 @@ enum Row {
     /// A plan.
     Plan(Box<PlanStatus>),
     /// A loop or a plan whose journal is damaged.
-    Damaged(Box<Damaged>),
+    Damaged(Box<DamagedRow>),
 }
 
 /// What `status --json` prints.
@@ -49,7 +49,7 @@ enum AnyReport<S> {
     /// It can be read.
     Readable(Box<S>),
     /// Its journal is damaged.
-    Damaged(Box<Damaged>),
+    Damaged(Box<DamagedRow>),
 }
 
 /// Writes the JSON Schemas and the reference of the command line.
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, RequestError> {
         ("plan-status", schemars::schema_for!(AnyReport<PlanStatus>)),
         ("plan-event", schemars::schema_for!(Record<PlanEvent>)),
         ("plan-dry-run", schemars::schema_for!(Rehearsal)),
-        ("plan-tune", schemars::schema_for!(Tuned)),
+        ("plan-tune", schemars::schema_for!(TuneOutput)),
         ("event", schemars::schema_for!(Record)),
         ("show", schemars::schema_for!(Vec<Record>)),
         ("usage", schemars::schema_for!(usage::Report)),
@@ -69,15 +69,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, RequestError> {
         ("report-plan", schemars::schema_for!(PlanReport)),
         ("verify", schemars::schema_for!(Verdict)),
         ("verify-plan", schemars::schema_for!(Vec<Verdict>)),
-        ("plan-check", schemars::schema_for!(Checked)),
+        ("plan-check", schemars::schema_for!(PlanCheck)),
         ("plan-waves", schemars::schema_for!(Waves)),
-        ("plan-show", schemars::schema_for!(ToldTask)),
+        ("plan-show", schemars::schema_for!(TaskBrief)),
         ("config", refrain_engine::config::schema()),
         ("config-get", schemars::schema_for!(refrain_engine::config::Entry)),
         ("config-show", schemars::schema_for!(ConfigListing)),
         ("plugin-status", schemars::schema_for!(Vec<PluginStatus>)),
         ("token-list", schemars::schema_for!(Vec<Key>)),
-        ("trust-list", schemars::schema_for!(Vec<Trusted>)),
+        ("trust-list", schemars::schema_for!(Vec<TrustedContent>)),
         ("memory-list", schemars::schema_for!(Vec<Memory>)),
         ("memory-proposals", schemars::schema_for!(Vec<memory::proposals::Row>)),
         ("doctor", schemars::schema_for!(Checkup)),

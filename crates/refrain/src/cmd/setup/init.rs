@@ -8,8 +8,8 @@ use refrain_app::{Code, Context, RequestError};
 use refrain_core::formats::detect::Offer;
 use refrain_core::spec::AgentKind;
 use refrain_core::text::printable;
-use refrain_engine::config::{Chosen, ProjectFile};
-use refrain_engine::{Choices, Extras, FileAction, GitUse, Prepared, Service};
+use refrain_engine::config::{AgentChoice, ProjectFile};
+use refrain_engine::{Choices, Extras, FileAction, GitUse, PreparedFile, Service};
 
 use crate::render::gates;
 use crate::{out, values};
@@ -82,7 +82,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     };
     let (files, is_trusted) = initialize(context, &service, &request)?;
     let mut text: String = files.iter().map(|file| told(file, args.dry_run)).collect();
-    if !args.dry_run && files.iter().any(Prepared::is_new_configuration) {
+    if !args.dry_run && files.iter().any(PreparedFile::is_new_configuration) {
         text.push_str(&match is_trusted {
             true => format!("next: {}\n", first_start(&request.choices, &offer)),
             false => format!("next: {}\n", how_to_trust(context, &service)?),
@@ -114,7 +114,7 @@ fn how_to_trust(context: &Context, service: &Service) -> Result<String, RequestE
 }
 
 fn has_no_file(context: &Context, service: &Service) -> Result<bool, RequestError> {
-    let settings = service.settings(Chosen::default(), context.has_variables())?;
+    let settings = service.settings(AgentChoice::default(), context.has_variables())?;
     Ok(settings.project_file == ProjectFile::Absent)
 }
 
@@ -194,7 +194,7 @@ fn answered<T>(question: &str, default: &str, read: impl Fn(&str) -> Option<T>) 
 }
 
 /// The result for a file; with its text in a dry run, or if the user has to write it.
-fn told(Prepared { path, fate }: &Prepared, is_rehearsal: bool) -> String {
+fn told(PreparedFile { path, fate }: &PreparedFile, is_rehearsal: bool) -> String {
     let would = if is_rehearsal { "would be " } else { "" };
     let shown = |text: &str| -> String {
         let lines = printable(text);

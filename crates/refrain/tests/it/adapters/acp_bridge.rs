@@ -37,7 +37,7 @@ fn a_turn_is_printed_as_events() {
     let text = json!({"type": "text", "data": {"text": "All done.", "part": true, "by": "agent"}});
     let last = json!({"type": "final", "data": {"ok": true, "message": "All done."}});
     assert_eq!(run.json_lines(), [session, text, last]);
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn an_interrupt_cancels_the_turn() {
             (&last[0]["data"]["kind"], &last[1]["data"]["ok"]),
             (&json!("aborted"), &Value::Bool(false))
         );
-        sandbox.nobody_survives();
+        sandbox.no_process_is_left();
     }
 }
 

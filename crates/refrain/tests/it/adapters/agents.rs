@@ -263,7 +263,7 @@ fn an_attempt_that_had_said_its_last_word_is_not_run_again() {
     );
     assert_eq!(status["usage"]["cost_usd"], 0.5, "paid once");
     assert_eq!(sandbox.note("runs"), "x\n");
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[test]

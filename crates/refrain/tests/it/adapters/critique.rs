@@ -103,7 +103,7 @@ fn who_stops_does_not_wait_for_it_and_who_goes_on_does_not_ask_it_again() {
     sandbox.wait_for_event("job", "critique.started");
     sandbox.refrain(&["pause", "job"]).with_code(0);
     session.wait().with_code(16);
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
     sandbox.refrain(&["resume", "job"]).with_code(0);
     let started = sandbox.event_names("job").iter().filter(|name| *name == "critique.started").count();
     assert_eq!((started, &sandbox.status("job")["charged"]), (1, &json!(4)));
@@ -130,7 +130,7 @@ fn a_runner_that_is_killed_with_it_loses_nothing() {
     sandbox.wait_for_event("job", "critique.started");
     session.signal_group(Signal::KILL);
     session.wait();
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
     sandbox.refrain(&["resume", "job"]).with_code(0);
     assert_eq!(sandbox.status("job")["charged"], 4);
 }

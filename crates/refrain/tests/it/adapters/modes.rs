@@ -83,7 +83,7 @@ fn one_that_goes_on_for_ever_waits_where_there_is_nothing_to_do() {
     assert_eq!((&status["charged"], &status["max_iterations"]), (&json!(1), &json!(null)));
     sandbox.refrain(&["cancel", "job"]).with_code(0);
     sandbox.wait_for_status("job", "cancelled");
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 /// Seed 002's command lines, with `refrain` in place of its program's names.

@@ -179,7 +179,7 @@ fn a_file_of_ours_that_somebody_changed_is_theirs() {
     run(&sandbox, &["install", "codex"]);
     testkit::write(&skill, "mine\n");
     assert_eq!(standing(&sandbox, "codex"), "older");
-    let kept = format!("kept {}, as somebody changed it\n", skill.display());
+    let kept = format!("kept {}, as it was changed since\n", skill.display());
     for verb in ["install", "remove"] {
         let said = run(&sandbox, &[verb, "codex"]).stdout;
         assert!(said.contains(&kept), "{said}");

@@ -143,7 +143,7 @@ esac"#
     let runner = sandbox.spawn(&words);
     sandbox.wait_for_note("held");
     runner.kill();
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
     sandbox.refrain(&["resume", "job"]).with_code(0);
     let [first, again, next] = ["0001", "0001.2", "0002"].map(|of| sandbox.kept_text("job", of, "prompt.md"));
     assert_eq!(again, format!("{first}\nThe previous run of this iteration was cut off; {line}"));

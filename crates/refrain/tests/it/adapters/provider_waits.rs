@@ -313,5 +313,5 @@ fn what_an_iteration_left_behind_is_named() {
     );
     let run = sandbox.refrain(&["start", "--command", &agent, "--name", "job", "p"]).with_code(0);
     assert!(run.stdout.contains("that iteration 1 left behind (sleep)"), "{}", run.stdout);
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }

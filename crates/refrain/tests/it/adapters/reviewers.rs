@@ -244,7 +244,7 @@ fn a_reviewer_that_hangs_is_ended_at_its_limit_and_its_budget() {
     let more = ["--gate-timeout", "1", "--max-iterations", "1"];
     let run = sandbox.refrain(&start(&worker, &reviewer, &more)).with_code(10);
     assert!(run.stdout.contains("it took longer than it may"), "{}", run.stdout);
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 
     let sandbox = crate::sandbox();
     let _ = self::worker(&sandbox);
@@ -267,7 +267,7 @@ fn a_reviewer_that_hangs_is_ended_at_its_limit_and_its_budget() {
     ];
     sandbox.refrain(&words).with_code(11);
     assert!(sandbox.event_names("job").iter().any(|name| name == "gate.stop-requested"));
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[test]
@@ -352,7 +352,7 @@ fn what_cannot_be_a_review_is_refused() {
     let worker = worker(&sandbox);
     write(&sandbox.project().join("empty.md"), " \n");
     for (more, said) in [
-        (vec!["--spec-gate", "none.md"], "--spec-gate none.md cannot be read as a specification"),
+        (vec!["--spec-gate", "none.md"], "none.md cannot be read as a specification"),
         (vec!["--spec-gate", "empty.md"], "it is empty"),
         (vec!["--spec-gate", "."], "it is no file"),
         (vec!["--reviewer", "codex"], "--spec-gate"),

@@ -94,3 +94,23 @@ fn what_a_killed_session_left_running_is_ended_before_its_loop_goes_on() {
     assert!(run.stdout.contains(" that iteration 1 left behind (sh"), "{}", run.stdout);
     assert!(!sandbox.root().join("notes/beside").exists(), "it works alone");
 }
+
+#[test]
+fn a_session_of_an_unknown_process_that_is_said_to_be_crashed_leaves_no_tool() {
+    let sandbox = sandbox();
+    // Nothing above is an agent: the process of the session is not known.
+    begin(&sandbox, "claude", &["--args", "Mend it."]);
+    let script =
+        "#!/bin/sh\nCLAUDE_CODE_SESSION_ID=s setsid sh -c 'echo $$ > $NOTES/tool; exec sleep 1000' &\n";
+    sandbox.tool(&sandbox.agent("shell", script), &[]).run().with_code(0);
+    let tool: i32 = sandbox.wait_for_note("tool").trim().parse().unwrap();
+    assert_eq!(sandbox.status("job")["status"], "running");
+
+    sandbox.refrain(&["tick", "finish", "job", "crashed"]).with_code(0);
+    let stat = std::fs::read_to_string(format!("/proc/{tool}/stat")).unwrap_or_default();
+    assert!(stat.is_empty() || stat.contains(" Z "), "{stat}");
+    let swept = |record: &Value| {
+        record["event"]["type"] == "attempt.swept" && record["event"]["data"]["names"] == json!(["sleep"])
+    };
+    assert!(sandbox.journal("job").iter().any(swept), "{:?}", sandbox.journal("job"));
+}

@@ -76,7 +76,7 @@ fn a_claim_is_proven_before_the_session_may_stop() {
     assert_eq!(stops(&sandbox, "s", "<promise>COMPLETE</promise>"), None);
     let status = sandbox.status("job");
     assert_eq!((&status["status"], &status["verified"]), (&json!("completed"), &json!(true)));
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[test]

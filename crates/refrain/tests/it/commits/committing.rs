@@ -204,7 +204,7 @@ fn a_hook_that_hangs_is_ended_with_a_pause_and_the_commit_made_later() {
     sandbox.wait_for_note("held");
     sandbox.refrain(&["pause", "job", "--now"]).with_code(0);
     session.wait().with_code(16);
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
     assert_eq!(sandbox.git(&["log", "--format=%s"]), "Begin\n");
 
     sandbox.refrain(&["resume", "job"]).with_code(0);
@@ -410,5 +410,5 @@ fn a_loop_that_nobody_drives_is_cancelled_though_it_has_something_to_commit() {
     session.kill();
     sandbox.refrain(&["cancel", "job"]).with_code(0);
     assert_eq!(sandbox.status("job")["status"], "cancelled");
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }

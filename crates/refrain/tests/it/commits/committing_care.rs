@@ -153,7 +153,7 @@ fn what_nobody_watched_may_be_anybodys() {
     sandbox.git(&["commit", "-q", "--allow-empty", "-m", "mine"]);
     let run = sandbox.refrain(&["resume", "job"]).with_code(10);
     assert!(
-        run.stdout.contains("the agent, or somebody while the loop stood still, committed"),
+        run.stdout.contains("the agent, or another process while the loop stood still, committed"),
         "{}",
         run.stdout
     );

@@ -102,7 +102,7 @@ fn a_keeper_that_is_killed_takes_only_its_own_loop_down() {
         |state: &LoopState| state.attempts.iter().map(|attempt| attempt.outcome).collect::<Vec<_>>();
     assert_eq!(outcomes(&a), [Outcome::Lost, Outcome::Claimed], "refunded, and tried again");
     assert_eq!(outcomes(&b), [Outcome::Claimed], "not disturbed");
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
     let orphan = sandbox.note("orphan");
     // The command line of a zombie is empty.
     let words = std::fs::read(format!("/proc/{}/cmdline", orphan.trim())).unwrap_or_default();
@@ -126,7 +126,7 @@ fn what_is_asked_of_one_is_not_asked_of_the_other() {
     });
     assert_eq!(a.attempts[0].outcome, Outcome::Cancelled);
     assert_eq!((b.charged, b.cancel), (1, None));
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 fn end(state: &LoopState) -> Option<End> {
@@ -174,7 +174,7 @@ fn one_pauses_as_its_host_wishes_and_the_other_goes_on() {
         driven.join().unwrap()
     });
     assert_eq!((end(&a), a.charged, a.attempts.len()), (Some(End::Paused), 1, 2), "its agent was ended");
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn a_host_that_lets_go_leaves_nobody_behind_and_can_go_on() {
     });
     // Waits for its tasks.
     drop(runtime);
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
     let service = service(&sandbox);
     for id in ["a", "b"] {
         assert_eq!(sandbox.status(id)["status"], "crashed");
@@ -213,5 +213,5 @@ fn a_host_that_lets_go_leaves_nobody_behind_and_can_go_on() {
         assert!(matches!(end(&state), Some(End::Completed { .. })), "{:?}", state.ended);
         assert_eq!((state.charged, state.attempts.len()), (1, 2), "the first was refunded");
     }
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }

@@ -335,7 +335,7 @@ fn a_push_that_is_cut_off_is_looked_for_at_the_other_end() {
 #[test]
 fn where_a_person_is_needed_the_loop_parks_and_goes_on_from_there() {
     let cases: &[(&str, &str, &str, &str)] = &[
-        ("read-only", "push", "does not let us in", "have somebody grant the right to push"),
+        ("read-only", "push", "does not let us in", "ask an owner of the repository for the right to push"),
         ("declines", "push", "a hook declined the push", "mend what the hook objects to"),
         ("logged-out", "pr", "gh auth login", "log in to the forge"),
     ];
@@ -375,7 +375,7 @@ fn reviews_that_are_required_and_branches_that_are_gone_park_it() {
     let agent = place.writer();
     place.start(&agent, "pr-merge", &["--gate", "true"]).with_code(14);
     let status = place.status();
-    assert!(status["reason"].as_str().unwrap().contains("somebody has to approve it"), "{status}");
+    assert!(status["reason"].as_str().unwrap().contains("a person has to approve it"), "{status}");
     place.forge.change(|world| world.review = Some("APPROVED"));
     place.refrain(&["resume", "job"]).with_code(0);
     assert_eq!(place.forge.done("merge"), 1);

@@ -32,7 +32,7 @@ fn a_new_worktree_is_prepared_once_before_the_agent_works() {
     let words = ["start", "--command", &agent, "--name", "here", "-m", "1", "-p", "Work."];
     sandbox.refrain(&words).with_code(10);
     assert_eq!(sandbox.note("setup"), "prepared\n");
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[test]

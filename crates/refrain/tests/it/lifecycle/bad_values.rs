@@ -1,6 +1,8 @@
 //! Each verb with a bad value, in a project with a loop that has ended: exit code 2, a line that names the value and what
 //! is accepted, and nothing is touched. `tick` and `hook` have exit codes of their own.
 
+use testkit::write;
+
 use crate::{CLAIM, sandbox};
 
 /// A command line, and the words of its message: the value, and what is accepted.
@@ -11,6 +13,7 @@ const CASES: &[(&[&str], &[&str])] = &[
     (&["run", "task", "README.md", "-n", "0"], &["'0'", "1 to 200"]),
     (&["run", "!!", "README.md"], &["'!!'", "a-z"]),
     (&["run", "task", "missing.md"], &["missing.md"]),
+    (&["run", "task", "long.md", "-n", "1"], &["long.md cannot be read as a specification", "65536 bytes"]),
     (&["resume", "job", "--max-cost", "free"], &["'free'", "--max-cost"]),
     (&["resume", "--from", "missing.json"], &["missing.json"]),
     (&["resume", "--state-file", "missing.json"], &["missing.json"]),
@@ -84,6 +87,7 @@ const CASES: &[(&[&str], &[&str])] = &[
 fn each_verb_refuses_a_bad_value_and_touches_nothing() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", CLAIM);
+    write(&sandbox.project().join("long.md"), "It works.\n".repeat(7000));
     sandbox.refrain(&["start", "--command", &agent, "--name", "job", "p"]).with_code(0);
     let before = sandbox.snapshot();
     let mut wrong = Vec::new();
@@ -108,6 +112,41 @@ fn each_verb_refuses_a_bad_value_and_touches_nothing() {
         }
     }
     assert!(wrong.is_empty(), "{} refusals are not as they should be:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// A script takes what it gets for the whole. Whether a change was made does not depend on its message.
+#[test]
+fn a_result_that_cannot_be_written_is_a_failure() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", &format!("echo more > work.txt; {CLAIM}"));
+    let start = ["start", "--command", &agent, "--name", "job", "--git-workflow", "commit", "p"];
+    sandbox.refrain(&start).with_code(0);
+    let program = env!("CARGO_BIN_EXE_refrain");
+    let full =
+        |words: &str| sandbox.tool("sh", &["-c", &format!("exec {program} {words} > /dev/full")]).run();
+    for words in [
+        "diff job",
+        "list",
+        "status job",
+        "logs job",
+        "show job",
+        "report job",
+        "verify job",
+        "doctor",
+        "config show",
+        "completions bash",
+        "man",
+        "--help",
+        "list --json",
+    ] {
+        let run = full(words).with_code(1);
+        assert!(
+            run.stderr.contains("the result cannot be written: No space left on device"),
+            "{words}: {}",
+            run.stderr
+        );
+    }
+    full("archive job").with_code(0);
 }
 
 #[test]

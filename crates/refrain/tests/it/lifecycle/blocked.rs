@@ -129,7 +129,7 @@ fn an_agent_whose_time_is_over_is_asked_and_has_its_grace_to_end_by_itself() {
     let first = &sandbox.status("job")["iterations"][0];
     assert_eq!((&first["outcome"], &first["overran"]["limit_ms"]), (&json!("time-limit"), &json!(300)));
     assert!(first["overran"]["elapsed_ms"].as_u64().unwrap() >= 300, "{first}");
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[test]
@@ -153,5 +153,5 @@ fn one_that_does_not_end_in_its_grace_is_made_to() {
     ];
     sandbox.refrain(&words).with_code(10);
     assert_eq!((sandbox.note("asked").as_str(), sandbox.note("made").as_str()), ("x\n", "x\n"));
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }

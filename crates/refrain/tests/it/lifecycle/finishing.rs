@@ -145,7 +145,7 @@ fn gates_decide_about_a_merge_with_what_was_committed_meanwhile() {
     assert!(run.stdout.starts_with("merged work-job into main: merge commit "), "{}", run.stdout);
     assert_eq!(sandbox.git(&["log", "-1", "--format=%s|%p"]).split(' ').count(), 4, "it has two parents");
     assert_eq!(sandbox.git(&["status", "--porcelain"]), "");
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[test]

@@ -45,7 +45,7 @@ fn a_loop_killed_in_the_middle_is_resumed_and_completed() {
     assert!(first.has_line("[loop job iteration 1/5]"), "{}", first.stdout);
     assert!(first.has_line("I work on part 1"), "{}", first.stdout);
     assert!(first.has_line("[loop job iteration 2/5]"), "{}", first.stdout);
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 
     let crashed = sandbox.status("job");
     assert_eq!(crashed["status"], "crashed");
@@ -303,7 +303,7 @@ fn demo_crash_kills_the_runner_and_resumes() {
         sandbox.refrain(&["-C", dir.to_str().unwrap(), "status", "demo", "--json"]).with_code(0).json();
     let found = (&status["verified"], &status["charged"], &status["started"]);
     assert_eq!(found, (&json!(true), &json!(2), &json!(3)), "the killed attempt does not count");
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[test]

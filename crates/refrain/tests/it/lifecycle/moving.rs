@@ -199,8 +199,8 @@ fn a_loop_continues_on_another_machine_and_comes_back() {
     let gone = machines.take(one, &[]).with_code(17).stderr;
     assert!(gone.contains("has taken it over"), "{gone}");
     two.refrain(&["move", "job", "--to", remote]).with_code(17);
-    one.nobody_survives();
-    two.nobody_survives();
+    one.no_process_is_left();
+    two.no_process_is_left();
 }
 
 #[test]

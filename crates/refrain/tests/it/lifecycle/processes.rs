@@ -11,7 +11,7 @@ fn run(sandbox: &Sandbox, script: &str, options: &[&str], code: i32) {
     let agent = sandbox.agent("agent", script);
     let start = [&["start", "--command", &agent, "--name", "job", "-m", "1", "p"], options].concat();
     sandbox.refrain(&start).with_code(code);
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn an_agent_that_never_reads_its_prompt_is_no_trouble() {
     let start =
         ["start", "--command", &agent, "--name", "job", "--prompt-mode", "stdin", "--prompt-file", "long.md"];
     sandbox.refrain(&start).with_code(0);
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 /// Starts something, waits until it is up, and ends with a claim while it still runs.
@@ -175,7 +175,7 @@ wait"#
 }
 
 fn everything_is_kept_and_gone(sandbox: &Sandbox, outcome: &str) {
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
     assert_eq!(sandbox.kept_text("job", "0001", "output.log"), "words before the end\n");
     let mut status = sandbox.status("job");
     if status["status"] != "completed" {
@@ -188,7 +188,7 @@ fn everything_is_kept_and_gone(sandbox: &Sandbox, outcome: &str) {
         "the first attempt is refunded"
     );
     assert_eq!(status["iterations"][0]["outcome"], outcome);
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[test]
@@ -250,7 +250,7 @@ fn whoever_resumes_sweeps_what_a_gate_left_that_nothing_but_its_mark_names() {
     session.wait();
     assert!(!sandbox.survivors().is_empty(), "the gate has lost its runner and its keeper");
     sandbox.refrain(&["resume", "job"]).with_code(0);
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[test]
@@ -309,7 +309,7 @@ fn a_detached_runner_ignores_sighup_and_heeds_sigterm() {
     assert_eq!(sandbox.status("job")["status"], "running");
     signal_process(pid, Signal::TERM);
     sandbox.wait_for_status("job", "paused");
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[test]
@@ -321,7 +321,7 @@ fn a_wrapper_that_passes_no_signals_on_keeps_nobody_alive() {
     sandbox.wait_for_note("up");
     sandbox.refrain(&["cancel", "job", "--now"]).with_code(0);
     session.wait().with_code(15);
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[test]
@@ -356,5 +356,5 @@ fn two_loops_side_by_side_do_not_touch_each_others_processes() {
     assert_eq!(sandbox.status("second")["status"], "running");
     sandbox.refrain(&["cancel", "second", "--now"]).with_code(0);
     second.wait().with_code(15);
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }

@@ -31,7 +31,7 @@ fn an_agent_that_stops_its_supervisor_ends_at_its_time_limit() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", "kill -STOP $PPID; sleep 1000");
     sandbox.refrain(&start(&agent, &["--timeout", "300ms", "-m", "1"])).with_code(10);
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
     let status = sandbox.status("job");
     let found = (&status["charged"], &status["iterations"][0]["outcome"]);
     assert_eq!(found, (&json!(1), &json!("time-limit")));
@@ -43,7 +43,7 @@ fn an_agent_that_stops_its_supervisor_again_and_again_is_killed_after_its_stop_s
     let agent = sandbox.agent("agent", HOSTILE);
     let limits = ["--timeout", "300ms", "--timeout-grace", "100ms", "-m", "1"];
     sandbox.refrain(&start(&agent, &limits)).with_code(10);
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
     let iteration = &sandbox.status("job")["iterations"][0];
     assert_eq!((&iteration["outcome"], &iteration["signal"]), (&json!("time-limit"), &json!(9)));
 }
@@ -69,7 +69,7 @@ time.sleep(1000)'"#
     let agent = sandbox.agent("agent", &script);
     let limits = ["--timeout", "300ms", "--timeout-grace", "100ms", "-m", "1"];
     sandbox.refrain(&start(&agent, &limits)).with_code(10);
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
     let status = sandbox.status("job");
     let found = (&status["charged"], &status["iterations"][0]["outcome"]);
     assert_eq!(found, (&json!(1), &json!("time-limit")));
@@ -89,7 +89,7 @@ fn a_second_signal_or_cancel_now_kills_it_at_once() {
             _ => drop(sandbox.refrain(&["cancel", "job", "--now"]).with_code(0)),
         }
         session.wait().with_code(code);
-        sandbox.nobody_survives();
+        sandbox.no_process_is_left();
         let iteration = &sandbox.status("job")["iterations"][0];
         assert_eq!((&iteration["outcome"], &iteration["signal"]), (&json!("interrupted"), &json!(9)));
     }
@@ -100,7 +100,7 @@ fn an_agent_that_stops_its_supervisor_and_ends_is_noticed() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", &format!("kill -STOP $PPID; {CLAIM}"));
     sandbox.refrain(&start(&agent, &[])).with_code(0);
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn a_gate_that_stops_its_supervisor_ends_at_its_time_limit() {
     let gate = "stops=kill -STOP $PPID; sleep 1000; true";
     let run = sandbox.refrain(&start(&agent, &["--gate", gate, "--gate-timeout", "300ms", "-m", "1"]));
     assert_eq!(run.with_code(10).stderr, "");
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
     let status = sandbox.status("job");
     assert_eq!(status["charged"], 1, "{status:#}");
     assert!(status.to_string().contains("it took longer than it may"), "{status:#}");
@@ -130,7 +130,7 @@ fn a_supervisor_that_is_stopped_while_nothing_runs_starts_the_next_agent_and_end
         gate.let_one_pass();
     }
     session.wait().with_code(10);
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn a_stopped_supervisor_does_not_outlive_its_runner() {
     sandbox.wait_for_note("up");
     assert!(keeper(&sandbox) > 0);
     session.kill();
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn pause_now_ends_the_agent_and_refunds_the_attempt() {
     let (gate, session) = running(&sandbox, "job");
     sandbox.refrain(&["pause", "--now"]).with_code(0);
     session.wait().with_code(16);
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
     let status = sandbox.status("job");
     assert_eq!((&status["charged"], &status["iterations"][0]["outcome"]), (&json!(0), &json!("interrupted")));
     (0..3).for_each(|_| gate.let_one_pass());
@@ -90,7 +90,7 @@ fn cancel_now_ends_the_agent_at_once() {
     let (_gate, session) = running(&sandbox, "job");
     sandbox.refrain(&["cancel", "job", "--now"]).with_code(0);
     session.wait().with_code(15);
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
     let status = sandbox.status("job");
     assert_eq!(status["iterations"][0]["outcome"], "cancelled");
     assert_eq!(status["ended_at"].as_str().map(|at| at.ends_with('Z')), Some(true));
@@ -134,7 +134,7 @@ fn cancel_of_a_loop_whose_runner_died_takes_effect_and_ends_what_it_left() {
     session.kill();
     sandbox.refrain(&["cancel", "job"]).with_code(0);
     assert_eq!(sandbox.status("job")["status"], "cancelled");
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[test]

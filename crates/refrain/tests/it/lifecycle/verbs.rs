@@ -40,7 +40,7 @@ fn a_loop_whose_time_is_over_goes_on_when_it_is_granted_more() {
     sandbox
         .refrain(&["start", "--command", &agent, "--name", "job", "--max-duration", "200ms", "p"])
         .with_code(12);
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
     assert_eq!(sandbox.status("job")["status"], "timed-out");
     let refused = sandbox.refrain(&["resume", "job"]).with_code(17);
     assert!(refused.stderr.contains("refrain resume job --max-duration"), "{}", refused.stderr);
@@ -126,7 +126,7 @@ fn three_lost_attempts_in_a_row_block_the_loop() {
         (&status["charged"], &status["started"], &status["status"]),
         (&json!(0), &json!(3), &json!("blocked"))
     );
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[test]
@@ -292,7 +292,7 @@ fn detach_returns_once_the_runner_has_taken_over() {
     assert_eq!((&status["status"], &status["runner"]["alive"]), (&json!("running"), &json!(true)));
     gate.let_one_pass();
     sandbox.wait_for_status("job", "completed");
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 /// The errors that a formatter finds in the manual pages, without style warnings.

@@ -60,7 +60,7 @@ impl KilledPlan {
         }
         write(&notes.join("free"), "");
         git.let_one_pass();
-        self.sandbox.nobody_survives();
+        self.sandbox.no_process_is_left();
     }
 
     fn finish(&self, when: &str) {
@@ -99,7 +99,7 @@ fn a_task_whose_worktree_was_made_ready_when_the_runner_died_does_not_take_anoth
     place.sandbox.wait_for_note("git");
     place.kill(session, &git, false);
     place.finish("it was made ready");
-    place.sandbox.nobody_survives();
+    place.sandbox.no_process_is_left();
 }
 
 #[test]

@@ -254,7 +254,7 @@ fn a_worktree_that_another_plan_had_meanwhile_is_brought_back() {
     let session = sandbox.spawn(&words(&agent, &[]));
     sandbox.wait_for_note("at");
     session.kill();
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
     let quick = sandbox.agent("quick", "echo other > other; echo TASK_COMPLETE");
     let verify = ["--verify", "test -e README.md"];
     let second = ["plan", "run", "--tag", "y", "--command", &quick, "--name", "y"];
@@ -295,7 +295,7 @@ fn what_was_claimed_before_another_plan_had_the_worktree_is_what_is_proven() {
         text.contains("gate.started").then_some(())
     });
     session.kill();
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
     let quick = sandbox.agent("quick", "echo other > other; echo TASK_COMPLETE");
     let second = ["plan", "run", "--tag", "y", "--command", &quick, "--name", "y", "--verify", "true"];
     sandbox.refrain(&second).with_code(0);
@@ -329,7 +329,7 @@ fn a_runner_killed_before_it_could_write_the_task_file_leaves_it_to_whoever_come
         });
         session.kill();
         drop(locks);
-        sandbox.nobody_survives();
+        sandbox.no_process_is_left();
         assert!(read_tasks(&sandbox).contains("in-progress"), "nobody wrote it");
         sandbox.refrain(&["plan", verb, "x"]).with_code(code);
         let file = read_tasks(&sandbox);
@@ -423,7 +423,7 @@ fn a_verification_that_nobody_waits_for_any_more_is_ended() {
     sandbox.wait_for_note("at");
     sandbox.refrain(&["plan", "pause", "x", "--now"]).with_code(0);
     session.wait().with_code(16);
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
     let shown = sandbox.refrain(&["plan", "status", "x"]).with_code(0).stdout;
     assert!(!shown.contains("cannot be run"), "{shown}");
     let session = sandbox.spawn(&["plan", "resume", "x"]);
@@ -484,7 +484,7 @@ fn a_plan_that_is_killed_twice_does_each_task_once() {
     at(3);
     gate.let_one_pass();
     session.wait().with_code(0);
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
     let log = sandbox.git(&["log", "--format=%s"]);
     for subject in ["Task 1", "Task 2", "Task 3", "feat(x): complete wave 2"] {
         assert_eq!(log.lines().filter(|line| *line == subject).count(), 1, "{log}");
@@ -518,7 +518,7 @@ fn an_interrupt_pauses_and_a_cancelled_plan_leaves_its_tasks_pending() {
     session.signal(Signal::INT);
     session.wait().with_code(16);
     sandbox.refrain(&["plan", "cancel", "x"]).with_code(0);
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
     let file = read_tasks(&sandbox);
     assert!(
         !file.contains("in-progress") && file.contains(r#""id": 2, "title": "Task 2", "status": "pending""#),

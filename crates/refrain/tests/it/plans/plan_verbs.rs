@@ -209,7 +209,7 @@ echo "$task" > "$task.txt"; echo TASK_COMPLETE"#,
     assert!(said.contains("fx is cancelled; 0 of 5 tasks have landed"), "{said}");
     let said = sandbox.refrain(&["cancel", "fx"]).with_code(0).stdout;
     assert!(said.contains("already cancelled"), "{said}");
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[test]
@@ -531,7 +531,7 @@ fn of_two_plans_for_the_same_tasks_that_start_at_once_one_is_refused() {
     codes.sort_unstable();
     assert_eq!(codes, [0, 17]);
     sandbox.refrain(&["plan", "cancel", "--now"]).with_code(0);
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[test]
@@ -604,7 +604,7 @@ fn a_signal_that_is_repeated_is_recorded_once_and_ends_the_agents_at_once() {
     assert_eq!(asked, 1);
     let first = view["current"][0]["loop"].as_str().unwrap();
     assert_eq!(sandbox.status(first)["iterations"][0]["signal"], 9, "without its stop sequence");
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 /// For how long the threads of a process sleep in the call that waits for everything; none if it is not known, or they do not.

@@ -1,7 +1,7 @@
 //! Loops that are about a plan's task, driven through the library: what ends them besides the promise, and the first
 //! part of their agents' prompt.
 
-use refrain_core::event::{Blocked, ClaimSource, End};
+use refrain_core::event::{BlockReason, ClaimSource, End};
 use refrain_core::plan::{TaskRef, task_loop};
 use refrain_core::{LoopId, LoopState};
 use refrain_engine::{Service, Signals};
@@ -34,7 +34,7 @@ fn an_agent_that_gives_up_ends_its_loop_and_its_work_is_kept() {
     let sandbox = sandbox();
     let script = "echo half > floor\necho 'I tried.'\necho 'TASK_BLOCKED: there is no oak'";
     let state = drive(&sandbox, script, "Lay it.", "test -f done");
-    assert_eq!(end(&state), Some(End::Blocked { why: Blocked::GaveUp }));
+    assert_eq!(end(&state), Some(End::Blocked { why: BlockReason::GaveUp }));
     assert_eq!((state.attempts.len(), state.given_up.as_deref()), (1, Some("there is no oak")));
     let id = state.spec.id.as_str();
     let status = sandbox.status(id);

@@ -53,7 +53,7 @@ fn what_is_proven_waits_for_a_person_who_approves_it() {
     planted.iter().for_each(|key| drop(sandbox.git(&["config", "--unset", key])));
     std::fs::remove_file(sandbox.project().join(".git/info/attributes")).unwrap();
     assert!(needs.contains("refrain approve job; or send it back: refrain steer job TEXT"), "{needs}");
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
     let run = sandbox.approve("job", &[]).with_code(0);
     assert!(run.stdout.contains("approved; it is looked at once more"), "{}", run.stdout);
     let status = sandbox.status("job");
@@ -141,7 +141,7 @@ fn a_yes_outlives_whoever_would_have_finished_it() {
     assert_eq!(sandbox.status("job")["status"], "crashed");
     sandbox.refrain(&["resume", "job"]).with_code(0);
     assert_eq!(sandbox.status("job")["approval"]["state"], "given");
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[test]

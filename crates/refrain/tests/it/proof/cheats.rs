@@ -185,7 +185,7 @@ fn what_is_protected_refuses_the_claim(#[case] cheat: &str, #[case] touched: &st
     assert!(prompt.contains("prints a file as it was. Remove what is new. What changed:"), "{prompt}");
     let path = touched.split(' ').next().unwrap();
     assert!(prompt.contains(&format!("diff --git a/{path} b/{path}\n")), "the lines: {prompt}");
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 /// Claims that are none, and work that is none.
@@ -245,7 +245,7 @@ fn nothing_is_done_by_saying_so(
     assert_eq!(sandbox.status("job")["verified"], false);
     let prompt = sandbox.kept_text("job", "0002", "prompt.md");
     assert!(prompt.contains(told), "{prompt}");
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[rstest]

@@ -138,7 +138,7 @@ fn a_checkout_that_hangs_can_be_cancelled() {
     sandbox.wait_for_note("hangs");
     sandbox.refrain(&["cancel", "job", "--now"]).with_code(0);
     session.wait().with_code(15);
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[test]

@@ -173,7 +173,7 @@ fn a_gate_over_its_time_limit_failed_and_nobody_of_it_survives() {
     let status = sandbox.status("job");
     assert!(gate(&status, "slow")["why"].as_str().unwrap().contains("longer than it may"));
     assert_eq!(sandbox.kept_text("job", "0001", "gates/slow.log"), "before\n");
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn whoever_a_gate_leaves_behind_is_ended_before_the_next_step() {
     let names = sandbox.event_names("job");
     let swept = names.iter().filter(|name| *name == "attempt.swept").count();
     assert_eq!(swept, 2, "before the first iteration and after it: {names:?}");
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 /// A loop in a gate of its first iteration, which waits for its FIFO. Before the first iteration it ends at once.
@@ -206,7 +206,7 @@ fn a_pause_in_a_gate_ends_it_and_resume_runs_it_again() {
     let session = in_a_gate(&sandbox);
     sandbox.refrain(&["pause", "job", "--now"]).with_code(0);
     session.wait().with_code(16);
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
     let status = sandbox.status("job");
     assert_eq!((&status["status"], &status["charged"]), (&json!("paused"), &json!(1)));
 
@@ -227,7 +227,7 @@ fn a_cancel_in_a_gate_ends_it_and_the_loop() {
     let session = in_a_gate(&sandbox);
     sandbox.refrain(&["cancel", "job", "--now"]).with_code(0);
     session.wait().with_code(15);
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
     assert_eq!(sandbox.status("job")["verified"], false);
 }
 
@@ -236,7 +236,7 @@ fn a_runner_that_is_killed_in_a_gate_loses_only_that_run_of_it() {
     let sandbox = sandbox();
     let _held = sandbox.gate("held");
     in_a_gate(&sandbox).kill();
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
     assert_eq!(sandbox.status("job")["status"], "crashed");
     let run = sandbox.refrain(&["resume", "job"]).with_code(0);
     assert!(!run.stdout.contains("[loop job iteration"), "the agent is not asked again: {}", run.stdout);

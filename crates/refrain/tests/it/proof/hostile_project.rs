@@ -29,7 +29,7 @@ fn survives(sandbox: &Sandbox, vandal: &str) {
         "yes\nyes\nyes\n",
         "{vandal}: the state file is there for every attempt"
     );
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn a_full_disk_stops_the_loop_with_a_good_journal_and_resume_goes_on() {
     let ballast = sandbox.project().join("ballast");
     testkit::write(&ballast, vec![0; 500_000]);
     sandbox.refrain(&["start", "--command", &agent, "--name", "job", "--quiet", "p"]).with_code(14);
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
     sandbox.refrain(&["verify", "job"]).with_code(0);
     let status = sandbox.status("job");
     assert!(status["reason"].as_str().unwrap().contains("No space left"), "{status}");
@@ -256,7 +256,7 @@ fn a_git_folder_in_which_git_would_wait_blocks_the_loop_by_name() {
         // A look at it shows the same, and does not wait.
         let status = sandbox.refrain(&["status", "job"]);
         assert!(format!("{status:?}").contains(says), "{plant}: {status:?}");
-        sandbox.nobody_survives();
+        sandbox.no_process_is_left();
     }
 }
 

@@ -116,7 +116,7 @@ fn a_folder_or_file_that_became_a_link_is_put_back(#[case] plants: &str) {
     assert!(sandbox.kept_text("job", "0003", "output.log").contains("worked"));
     sandbox.refrain(&["verify", "job"]);
     assert_eq!(files(&own), before);
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 /// An agent that has printed nothing yet has no log, and loses the run.

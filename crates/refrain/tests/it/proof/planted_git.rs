@@ -134,7 +134,7 @@ fn a_hook_of_an_agent_does_not_approve_its_own_loop() {
     // The user's own yes commits, and the hooks stay off.
     sandbox.approve("job", &[]).with_code(0);
     nothing_fired(&sandbox);
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[rstest]

@@ -131,7 +131,7 @@ fn a_program_that_does_not_answer_holds_nobody_up_for_ever() {
         wrong(&found, "login")[0]["found"].as_str().unwrap().contains("did not say in time"),
         "{found:#?}"
     );
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 /// Starts a loop whose runner and keeper are killed in one instant, while its agent has a child; returns that agent's pid.
@@ -180,7 +180,7 @@ fn left_behind_is_found_and_ended(crash: impl Fn(&Sandbox) -> i32) {
     let done: Vec<_> = found.iter().filter(|finding| finding["fix"] == "done").collect();
     assert_eq!((done.len(), &done[0]["grade"]), (1, &json!("ok")));
     assert!(done[0]["found"].as_str().unwrap().ends_with(" ended"), "{done:#?}");
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
     assert!(wrong(&findings(&sandbox, &[], 0), "processes").is_empty());
 }
 

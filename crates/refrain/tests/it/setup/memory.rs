@@ -163,7 +163,7 @@ fn what_a_person_said_while_it_ran_and_what_was_proven_is_kept() {
     let proven = testkit::eventually("it is remembered", || of_kind(&sandbox, "procedure").pop());
     assert!(proven.contains("was proven done by check: true"), "{proven}");
     assert_eq!(of_kind(&sandbox, "fact"), ["Use pnpm instead of npm."]);
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[test]
@@ -390,7 +390,7 @@ fn the_tasks_of_a_plan_remember_where_the_plan_is_told_to() {
     episodes.sort();
     assert_eq!(episodes.len(), 2, "{episodes:?}");
     assert!(episodes[0].starts_with("\"Bake a cake\": ") && episodes[1].starts_with("\"Mend the parser\": "));
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[test]

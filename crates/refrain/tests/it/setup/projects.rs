@@ -51,7 +51,7 @@ fn is_proven(sandbox: &Sandbox, laid: &Laid, id: &str) {
     expected.sort();
     assert_eq!(changed, expected);
     assert_eq!(sandbox.git(&["status", "--porcelain"]), "", "nothing lies around");
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 
     sandbox.refrain(&["verify", id]).with_code(0);
     let report = sandbox.refrain(&["report", id]).with_code(0).stdout;
@@ -219,5 +219,5 @@ fn a_task_on_one_is_kept_when_its_time_is_up() {
         .agent("slow", &format!("[ $REFRAIN_ITERATION = 1 ] || exec sleep 60\n{}; echo half", laid.mend(0)));
     run(&sandbox, &laid, &slow, &["-n", "9"], &[("RALPH_TIMEOUT_GLOBAL", "4")]).with_code(12);
     is_kept(&sandbox, &laid);
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }

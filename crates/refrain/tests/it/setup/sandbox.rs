@@ -60,7 +60,7 @@ fn a_loop_commits_and_is_proven_in_its_sandbox() {
     assert_eq!(sandbox.git(&["status", "--short"]).trim(), "", "the sandbox leaves nothing");
     let prompt = sandbox.kept_text("job", "0001", "prompt.md");
     assert!(prompt.contains("You run in a sandbox"), "{prompt}");
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn what_stops_everything_that_it_can_name_is_ended_in_time() {
             "1",
         ];
         sandbox.refrain(&[&words[..], &["--timeout", "1s", "--timeout-grace", "1s"]].concat()).with_code(10);
-        sandbox.nobody_survives();
+        sandbox.no_process_is_left();
     }
 }
 
@@ -129,7 +129,7 @@ fn what_an_agent_leaves_running_ends_with_its_sandbox() {
     let Some(sandbox) = sandbox() else { return };
     let script = format!("for i in 1 2 3 4; do (setsid sh -c 'sleep 600 & sleep 600' &) ; done\n{CLAIM}");
     start(&sandbox, &script, &[]).with_code(0);
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[test]
@@ -347,7 +347,7 @@ fn without_namespaces_a_loop_in_its_own_worktree_reads_and_writes_what_its_polic
     let log = ["-C", &worktree, "log", "-1", "--format=%s"];
     assert_eq!(sandbox.git(&log).trim(), "Work", "the link to the git folder is as it was");
     assert_eq!(fs::read_dir(sandbox.loop_dir("job").join("tmp")).unwrap().count(), 0);
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[test]
@@ -416,6 +416,6 @@ fn the_same_policy_holds_after_the_runner_was_killed() {
     write(&sandbox.root().join("notes/second"), "");
     sandbox.refrain(&["resume", "job"]).with_code(0);
     assert_eq!(sandbox.note("said"), "");
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
     assert_eq!(sandbox.git(&["status", "--short"]).trim(), "");
 }

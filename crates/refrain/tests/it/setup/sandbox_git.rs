@@ -25,7 +25,7 @@ fn commit_all(sandbox: &Sandbox) {
 #[track_caller]
 fn nothing_escaped(sandbox: &Sandbox) {
     assert!(!sandbox.root().join("home/escaped").exists(), "{}", sandbox.note("said"));
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[test]

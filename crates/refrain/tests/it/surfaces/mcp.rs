@@ -160,7 +160,7 @@ fn a_loop_is_started_followed_to_its_end_and_reported() {
     let page: Value = serde_json::from_str(page.trim()).unwrap();
     assert_eq!(page["seq"], 2, "{page:#}");
     client.leaves().with_code(0);
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn a_loop_is_steered_and_stopped() {
     let late = client.refuses("loop_steer", json!({"loop_id": "job", "text": "Too late."}));
     assert!(late.contains("job cannot be steered"), "{late}");
     client.leaves().with_code(0);
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn the_end_of_the_server_or_of_a_request_ends_no_loop() {
     let status = another.does("loop_status", json!({"loop_id": "job", "wait_seconds": 60}));
     assert_eq!(status["loop"]["status"], "completed", "{status:#}");
     another.leaves().with_code(0);
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn a_reply_with_its_code_approves_one_tree_once() {
     says(&serve, &format!("{right:?}"));
     assert!(!serve.stderr().contains('\u{1b}'), "{:?}", serve.stderr());
     serve.kill();
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[test]

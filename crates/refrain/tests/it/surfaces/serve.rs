@@ -13,7 +13,7 @@ use rstest::rstest;
 use serde_json::json;
 use testkit::{Sandbox, Signal, eventually};
 
-use self::client::Served;
+use self::client::TestServer;
 use crate::{CLAIM, sandbox};
 
 /// An agent that says a line, and works until the test opens the gate `go`; then it claims.
@@ -26,7 +26,7 @@ fn waiting(sandbox: &Sandbox) -> String {
 }
 
 /// A loop that was started over HTTP, in the sandbox's project: its path in the API.
-fn started(sandbox: &Sandbox, served: &Served) -> String {
+fn started(sandbox: &Sandbox, served: &TestServer) -> String {
     let agent = waiting(sandbox);
     let asked = json!({"goal": "Mend it.", "command": agent, "name": "job"});
     let started = served.posts("/api/v1/loops", asked).with_status(200).json();
@@ -40,7 +40,7 @@ fn started(sandbox: &Sandbox, served: &Served) -> String {
 #[test]
 fn a_runner_that_has_ended_leaves_no_dead_process_with_the_server() {
     let sandbox = sandbox();
-    let served = Served::begin(&sandbox, &[]);
+    let served = TestServer::begin(&sandbox, &[]);
     let agent = sandbox.agent("agent", CLAIM);
     let asked = json!({"goal": "Mend it.", "command": agent, "name": "job"});
     served.posts("/api/v1/loops", asked).with_status(200);
@@ -57,7 +57,7 @@ fn a_runner_that_has_ended_leaves_no_dead_process_with_the_server() {
 #[test]
 fn a_loop_is_started_seen_steered_and_stopped_and_outlives_the_server() {
     let sandbox = sandbox();
-    let served = Served::begin(&sandbox, &[]);
+    let served = TestServer::begin(&sandbox, &[]);
     let job = started(&sandbox, &served);
     let status = eventually("it is what the command line prints", || {
         let status = served.gets(&job).with_status(200).json();
@@ -89,19 +89,19 @@ fn a_loop_is_started_seen_steered_and_stopped_and_outlives_the_server() {
 
     served.ends();
     assert_eq!(sandbox.status("job")["status"], "running", "it continues without the server");
-    let served = Served::begin(&sandbox, &[]);
+    let served = TestServer::begin(&sandbox, &[]);
     served.posts(&format!("{job}/cancel"), json!({"now": true})).with_status(200);
     sandbox.wait_for_status("job", "cancelled");
     served.posts(&format!("{job}/archive"), json!({})).with_status(200);
     served.posts(&format!("{job}/resume"), json!({})).with_status(409).says("cancelled");
     served.ends();
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[test]
 fn what_happens_is_told_as_it_happens_and_nothing_is_missed_in_between() {
     let sandbox = sandbox();
-    let served = Served::begin(&sandbox, &[]);
+    let served = TestServer::begin(&sandbox, &[]);
     let mut stream = served.listens(None);
     assert_eq!(stream.next().event, "hello");
     let job = started(&sandbox, &served);
@@ -125,7 +125,7 @@ fn what_happens_is_told_as_it_happens_and_nothing_is_missed_in_between() {
 
     // Another server knows nothing of the numbers of the first, but of the journals.
     served.ends();
-    let served = Served::begin(&sandbox, &[]);
+    let served = TestServer::begin(&sandbox, &[]);
     let mut stream = served.listens(Some(&left_off.id));
     stream.until("recorded", |data| data["name"] == "asked");
     assert_eq!(served.gets("/api/v1/projects").with_status(200).json().as_array().unwrap().len(), 1);
@@ -138,7 +138,7 @@ fn a_stream_that_breaks_while_it_catches_up_loses_nothing() {
     let agent = sandbox.agent("agent", CLAIM);
     sandbox.refrain(&["start", "--command", &agent, "--name", "job", "p"]).with_code(0);
     let names = sandbox.event_names("job");
-    let served = Served::begin(&sandbox, &[]);
+    let served = TestServer::begin(&sandbox, &[]);
     // Another subscriber keeps the watch running.
     let mut other = served.listens(None);
     assert_eq!(other.next().event, "hello");
@@ -207,7 +207,7 @@ fn a_trick_in_a_parameter_gets_a_clear_answer(#[case] path: &str, #[case] status
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", CLAIM);
     sandbox.refrain(&["start", "Mend it.", "--command", &agent, "--name", "job", "--quiet"]).with_code(0);
-    let served = Served::begin(&sandbox, &[]);
+    let served = TestServer::begin(&sandbox, &[]);
     let projects = served.gets("/api/v1/projects").json();
     let path = path.replace("PROJECT", projects[0]["name"].as_str().unwrap());
     let reply = served.gets(&path).with_status(status);
@@ -229,7 +229,7 @@ fn a_trick_in_a_parameter_gets_a_clear_answer(#[case] path: &str, #[case] status
 #[case("\u{1b}[2J", "the body is no JSON from line 1, column 1 on")]
 fn a_start_that_cannot_be_is_refused_by_name_and_leaves_nothing(#[case] body: &str, #[case] says: &str) {
     let sandbox = sandbox();
-    let served = Served::begin(&sandbox, &[]);
+    let served = TestServer::begin(&sandbox, &[]);
     served.sends("/api/v1/loops", body).with_status(400).says(says);
     assert_eq!(served.gets("/api/v1/loops").json()["loops"], json!([]));
     served.ends();
@@ -238,7 +238,7 @@ fn a_start_that_cannot_be_is_refused_by_name_and_leaves_nothing(#[case] body: &s
 #[test]
 fn what_is_too_large_or_never_ends_costs_nobody_else_anything() {
     let sandbox = sandbox();
-    let served = Served::begin(&sandbox, &[]);
+    let served = TestServer::begin(&sandbox, &[]);
     let token = served.token();
     let head = |more: &str| {
         format!(
@@ -277,7 +277,7 @@ fn a_damaged_loop_is_named_and_the_others_are_shown() {
     let journal = sandbox.loop_dir("bad").join("journal.jsonl");
     let bytes = fs::read(&journal).unwrap();
     testkit::write(&journal, [b"garbage\n", &bytes[..]].concat());
-    let served = Served::begin(&sandbox, &[]);
+    let served = TestServer::begin(&sandbox, &[]);
     let listed = served.gets("/api/v1/loops").with_status(200).json();
     let ids: Vec<_> =
         listed["loops"].as_array().unwrap().iter().map(|row| row["loop"]["id"].clone()).collect();
@@ -307,7 +307,7 @@ fn what_cannot_be_served_is_refused_and_touches_nothing(#[case] more: &[&str], #
 #[test]
 fn a_port_that_is_taken_is_named() {
     let sandbox = sandbox();
-    let served = Served::begin(&sandbox, &[]);
+    let served = TestServer::begin(&sandbox, &[]);
     let port = served.port().to_string();
     let run = sandbox.refrain(&["serve", "--port", &port]).with_code(1);
     assert!(run.stderr.contains(&port) && run.stderr.contains("--port 0"), "{}", run.stderr);
@@ -324,7 +324,7 @@ fn a_program_inside_an_attempt_gets_no_token() {
     let agent = sandbox.agent("agent", &script);
     sandbox.refrain(&["start", "Mend it.", "--command", &agent, "--name", "job", "--quiet"]).with_code(0);
     let said = sandbox.note("token");
-    let refused = "refrain: loop job cannot let anybody in from inside an attempt";
+    let refused = "refrain: loop job cannot open a server from inside an attempt";
     assert_eq!(said.matches(refused).count(), 2, "{said}");
     assert!(!sandbox.root().join("home/state/refrain/serve").exists(), "no token was made: {said}");
 }
@@ -332,7 +332,7 @@ fn a_program_inside_an_attempt_gets_no_token() {
 #[test]
 fn tools_are_called_over_http_as_over_pipes() {
     let sandbox = sandbox();
-    let served = Served::begin(&sandbox, &[]);
+    let served = TestServer::begin(&sandbox, &[]);
     let client = json!({"name": "test", "version": "1"});
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params":
         {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}});
@@ -361,7 +361,7 @@ fn tools_are_called_over_http_as_over_pipes() {
 fn it_ends_when_it_is_told_whoever_listens() {
     let sandbox = sandbox();
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
-        let served = Served::begin(&sandbox, &[]);
+        let served = TestServer::begin(&sandbox, &[]);
         let mut stream = served.listens(None);
         stream.next();
         served.ends_by(signal);
@@ -384,7 +384,7 @@ fn a_secret_is_hidden_wherever_a_log_is_cut() {
     testkit::write(&file, &text);
     let agent = sandbox.agent("agent", &format!("cat {}\n{CLAIM}", file.display()));
     sandbox.refrain(&["start", "Mend it.", "--command", &agent, "--name", "job", "--quiet"]).with_code(0);
-    let served = Served::begin(&sandbox, &[]);
+    let served = TestServer::begin(&sandbox, &[]);
     let project = served.gets("/api/v1/projects").json()[0]["name"].as_str().unwrap().to_owned();
     let attempt = format!("/api/v1/projects/{project}/loops/job/attempts/1");
     let at = text.find(&token).unwrap();
@@ -421,7 +421,7 @@ fn a_secret_is_hidden_wherever_a_log_is_cut() {
 fn what_waits_for_a_person_is_approved_from_its_page_and_over_http() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", &format!("echo done > work.txt\n{CLAIM}"));
-    let served = Served::begin(&sandbox, &[]);
+    let served = TestServer::begin(&sandbox, &[]);
     let asked =
         |name: &str| json!({"goal": "Mend it.", "command": agent, "name": name, "require_approval": true});
     let started = served.posts("/api/v1/loops", asked("job")).with_status(200).json();
@@ -455,7 +455,7 @@ fn a_page_shows_a_loop_as_it_is_with_all_that_its_agent_printed_as_text() {
     sandbox
         .refrain(&["start", "Mend <b>it</b>.", "--command", &agent, "--name", "job", "--quiet"])
         .with_code(0);
-    let served = Served::begin(&sandbox, &[]);
+    let served = TestServer::begin(&sandbox, &[]);
     let list = served.gets("/").with_status(200).body;
     assert!(list.contains("job") && list.contains("unverified") && !list.contains("<b>it"), "{list}");
     let project = served.gets("/api/v1/projects").json()[0]["name"].as_str().unwrap().to_owned();

@@ -4,7 +4,7 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use testkit::{CannedResponse, Received, Receiver, Sandbox};
+use testkit::{CannedResponse, ReceivedRequest, Receiver, Sandbox};
 
 use crate::{CLAIM, sandbox};
 
@@ -29,7 +29,7 @@ fn run_claude(sandbox: &Sandbox, env: &[(&str, &str)]) -> testkit::Run {
 }
 
 /// Everything that was posted to this path, each held against the shape of OTLP in JSON.
-fn sent(received: &[Received], path: &str) -> Vec<Value> {
+fn sent(received: &[ReceivedRequest], path: &str) -> Vec<Value> {
     let bodies: Vec<Value> = received.iter().filter(|it| it.path == path).map(|it| it.json.clone()).collect();
     bodies.iter().for_each(is_otlp);
     bodies

@@ -162,7 +162,7 @@ fn ctrl_c_twice_ends_the_agent_now() {
     terminal.type_keys("\x03");
     let (code, text) = terminal.wait();
     assert_eq!(code, 16, "{text}");
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
     assert_eq!(sandbox.status("job")["iterations"][0]["outcome"], "interrupted");
 }
 
@@ -185,7 +185,7 @@ fn ctrl_c_says_how_long_the_end_of_the_agent_may_take_and_a_further_one_kills_it
     terminal.wait_for("asked again: killing what has not ended yet");
     let (code, text) = terminal.wait();
     assert_eq!(code, 16, "{text}");
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn a_closed_terminal_pauses_the_loop_and_nobody_is_left() {
     let mut child = terminal.close(|| gate.let_one_pass());
     let status = eventually("the runner ends", || child.try_wait().unwrap());
     assert_eq!(status.code(), Some(16));
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
     assert_eq!(sandbox.kept_text("job", "0001", "output.log"), "last words\n");
     let status = sandbox.status("job");
     assert_eq!((&status["status"], &status["charged"]), (&json!("paused"), &json!(0)));
@@ -220,7 +220,7 @@ fn a_detached_loop_survives_its_terminal() {
     gate.let_one_pass();
     sandbox.wait_for_status("job", "completed");
     assert!(sandbox.kept_text("job", "0001", "output.log").contains("still here"));
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 /// Sets the title, clears the screen, moves the cursor, asks the terminal, rings, hides a line: each in both encodings.

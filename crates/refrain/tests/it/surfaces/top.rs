@@ -119,7 +119,7 @@ fn a_loop_is_seen_as_it_goes_on_and_steered() {
     top.press("a", "cancelled");
     top.quit();
     sandbox.wait_for_status("job", "cancelled");
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[test]

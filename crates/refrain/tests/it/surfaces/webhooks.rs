@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use rstest::rstest;
 use serde_json::json;
-use testkit::{CannedResponse, Received, Receiver, Run, Sandbox};
+use testkit::{CannedResponse, ReceivedRequest, Receiver, Run, Sandbox};
 
 use crate::{CLAIM, sandbox};
 
@@ -36,8 +36,8 @@ fn run(sandbox: &Sandbox, name: &str, script: &str) -> Run {
 }
 
 /// The loop and its status, of each that came.
-fn told(received: &[Received]) -> Vec<(String, String)> {
-    let word = |it: &Received, key: &str| it.json[key].as_str().unwrap_or_default().to_owned();
+fn told(received: &[ReceivedRequest]) -> Vec<(String, String)> {
+    let word = |it: &ReceivedRequest, key: &str| it.json[key].as_str().unwrap_or_default().to_owned();
     received.iter().map(|it| (word(it, "id"), word(it, "status"))).collect()
 }
 
@@ -98,7 +98,7 @@ fn every_end_is_told_once_and_signed() {
     let ended = sandbox.journal("done").into_iter().find(|it| it["event"]["type"] == "loop.ended").unwrap();
     assert_eq!((&first["seq"], &first["at"]), (&ended["seq"], &ended["at"]));
     assert!(received[2].json["needs"].as_str().unwrap().contains("refrain resume weak"));
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
     sandbox.refrain(&["resume", "--all"]).with_code(0);
     assert_eq!(receiver.received().len(), 4, "nothing is owed");
 }
@@ -306,7 +306,7 @@ exit 1"#;
     sandbox.refrain(&["cancel", "job"]).with_code(0);
     let received = receiver.wait_for(2);
     assert_eq!(received[1].json["status"], "cancelled");
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
     assert_eq!(
         sandbox.note("told").lines().count(),
         3,

@@ -1,5 +1,5 @@
 use super::{Last, Ledger};
-use crate::event::{Blocked, ClaimSource, End, Urgency};
+use crate::event::{BlockReason, ClaimSource, End, Urgency};
 use crate::git::Oid;
 use crate::spec::{OnStuck, Until};
 
@@ -34,7 +34,7 @@ impl Ledger {
                     // A claim that others' commits came over is proven again, and may be the gates' then.
                     _ if claim == ClaimSource::Gates && self.is_completed_by_gates() => claim,
                     Some(Last::Charged { claim: Some(made) }) => made,
-                    _ => panic!("nobody claimed"),
+                    _ => panic!("no agent claimed"),
                 };
                 assert_eq!(claim, made);
                 assert!(self.ends_by_claim(), "a claim ended it that ends nothing");
@@ -46,7 +46,7 @@ impl Ledger {
                 assert!(!differs, "what is committed is not proven");
                 self.outside.end(end, self.spec.git.workflow);
             }
-            End::Cancelled => assert!(self.cancelled.is_some(), "cancelled by nobody"),
+            End::Cancelled => assert!(self.cancelled.is_some(), "cancelled without a request"),
             End::IterationCap => {
                 assert_eq!(Some(self.charged), self.limits.max_iterations);
                 assert!(self.spec.until != Until::Count || self.spec.approval, "it did what was asked for");
@@ -55,52 +55,58 @@ impl Ledger {
             End::Stuck => {
                 assert!(self.kept, "its work is lost");
                 self.progress.assert_stuck(&self.spec, &self.failures());
-                assert!(!matches!(self.spec.stuck.answer, OnStuck::Ask), "nobody asked");
+                assert!(!matches!(self.spec.stuck.answer, OnStuck::Ask), "no person asked");
             }
-            End::Blocked { why: Blocked::Stuck } => {
-                assert!(matches!(self.spec.stuck.answer, OnStuck::Ask), "nobody wants to be asked");
+            End::Blocked { why: BlockReason::Stuck } => {
+                assert!(matches!(self.spec.stuck.answer, OnStuck::Ask), "the loop does not ask");
                 self.progress.assert_stuck(&self.spec, &self.failures());
             }
-            End::Blocked { why: Blocked::GaveUp } => assert!(self.gave_up && self.kept, "nobody gave up"),
-            End::Blocked { why: Blocked::Approval } => {
+            End::Blocked { why: BlockReason::GaveUp } => assert!(self.gave_up && self.kept, "nobody gave up"),
+            End::Blocked { why: BlockReason::Approval } => {
                 let is_claimed = self.claims() || self.is_counted();
                 assert!(self.spec.approval && is_claimed && self.ends_by_claim(), "nobody is to be asked");
                 self.assert_proven();
                 let is_given = self.approval.is_given(self.tree.as_ref(), self.iteration);
                 assert!(!is_given, "they said so already");
             }
-            End::Blocked { why: Blocked::StateFile } => assert!(self.blocked >= 2, "it had no second try"),
+            End::Blocked { why: BlockReason::StateFile } => {
+                assert!(self.blocked >= 2, "it had no second try")
+            }
             End::TimedOut => {
                 assert!(self.active >= self.limits.max_duration.expect("a limit").into());
                 assert!(self.kept || !self.spec.keep_failed || self.charged == 0, "its work is lost");
             }
-            End::Blocked { why: Blocked::Refunds } => assert_eq!(self.refunds, 3),
-            End::Blocked { why: Blocked::Publish } => assert!(self.spec.git.workflow.publishes()),
-            End::Blocked { why: Blocked::Churn } => assert_eq!(self.instant_failures, 3),
-            End::Blocked { why: Blocked::AgentMissing } => {
+            End::Blocked { why: BlockReason::Refunds } => assert_eq!(self.refunds, 3),
+            End::Blocked { why: BlockReason::Publish } => assert!(self.spec.git.workflow.publishes()),
+            End::Blocked { why: BlockReason::Churn } => assert_eq!(self.instant_failures, 3),
+            End::Blocked { why: BlockReason::AgentMissing } => {
                 assert!(matches!(self.last, Some(Last::CouldNotStart)));
             }
-            End::Blocked { why: Blocked::GateMissing } => {
+            End::Blocked { why: BlockReason::GateMissing } => {
                 let begins = self.iteration == 0 && self.charged == 0 && self.tokens == 0;
                 assert!(begins && self.spec.gates_must_run && !self.missing.is_none(), "no gate is missing");
             }
             End::BudgetExceeded { .. } => assert!(self.tokens >= self.limits.max_tokens.expect("a cap")),
-            End::Blocked { why: Blocked::Limit | Blocked::Outage } => {
+            End::Blocked { why: BlockReason::Limit | BlockReason::Outage } => {
                 assert!(matches!(self.last, Some(Last::Provider)));
             }
-            End::Blocked { why: Blocked::Login } => assert!(matches!(self.last, Some(Last::NeedsAPerson))),
+            End::Blocked { why: BlockReason::Login } => {
+                assert!(matches!(self.last, Some(Last::NeedsAPerson)))
+            }
             End::Blocked {
                 why:
-                    Blocked::Credit
-                    | Blocked::Forbidden
-                    | Blocked::Model
-                    | Blocked::Setup
-                    | Blocked::Session
-                    | Blocked::CostUnknown
-                    | Blocked::Repository
-                    | Blocked::Idle,
+                    BlockReason::Credit
+                    | BlockReason::Forbidden
+                    | BlockReason::Model
+                    | BlockReason::Setup
+                    | BlockReason::Session
+                    | BlockReason::CostUnknown
+                    | BlockReason::Repository
+                    | BlockReason::Idle,
             } => panic!("no agent here needs that"),
-            End::Blocked { why: Blocked::OutputLost } => assert!(matches!(self.last, Some(Last::DiskFull))),
+            End::Blocked { why: BlockReason::OutputLost } => {
+                assert!(matches!(self.last, Some(Last::DiskFull)))
+            }
             End::Paused => assert!(self.paused.is_some(), "paused by nobody"),
         }
         (self.ended, self.waiting) = (Some(end), false);

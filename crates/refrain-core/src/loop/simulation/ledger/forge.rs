@@ -35,7 +35,7 @@ impl ForgeLedger {
     }
 
     pub(super) fn intend(&mut self, effect: Effect, workflow: Workflow, claims: bool) {
-        assert!(workflow.publishes(), "nobody asked for that");
+        assert!(workflow.publishes(), "no person asked for that");
         assert_eq!(self.intent.replace(effect), None, "two effects at a time");
         self.waits = false;
         let is_there = |what: &Option<Oid>| *what == self.head;
@@ -45,7 +45,7 @@ impl ForgeLedger {
             Effect::Ready => assert!(self.open && claims && is_there(&self.pushed)),
             Effect::Look => panic!("that leaves nothing"),
             Effect::Merge => {
-                assert!(workflow == Workflow::PrMerge && claims && !self.merged, "nobody asked for that");
+                assert!(workflow == Workflow::PrMerge && claims && !self.merged, "no person asked for that");
                 assert!(
                     is_there(&self.pushed) && is_there(&self.ready) && is_there(&self.green),
                     "another head"

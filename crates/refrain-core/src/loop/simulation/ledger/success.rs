@@ -9,9 +9,9 @@ use crate::spec::Until;
 
 /// Gates whose last word was that there is no such command, or that it may not be executed.
 #[derive(Debug, Default)]
-pub(super) struct Missing(BTreeSet<GateName>);
+pub(super) struct MissingCommands(BTreeSet<GateName>);
 
-impl Missing {
+impl MissingCommands {
     pub(super) fn hear(&mut self, finished: &GateFinished) {
         let is_missing = finished.review.is_none() && matches!(finished.exit, Exit::Code(126 | 127));
         match is_missing {

@@ -5,7 +5,7 @@ use rstest::rstest;
 
 use crate::agent::{AgentReport, Scope, Usage, Usd};
 use crate::budget::{Allowance, CapKind, CapUsage};
-use crate::event::{Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, StopReason, Urgency};
+use crate::event::{Ask, AttemptFinished, BlockReason, ClaimSource, End, Event, Exit, StopReason, Urgency};
 use crate::gate::{Check, ReviewSpec};
 use crate::r#loop::tests::journal::{Journal, gates, reporting, spec, tokens};
 use crate::r#loop::{ChildId, Outcome, Step};
@@ -113,7 +113,7 @@ fn one_that_could_not_be_stopped_in_time_is_not_started(#[case] kind: AgentKind,
 
 #[test]
 fn a_cap_needs_agents_that_say_what_they_cost() {
-    let unknown = Step::Finish(End::Blocked { why: Blocked::CostUnknown });
+    let unknown = Step::Finish(End::Blocked { why: BlockReason::CostUnknown });
     for kind in [AgentKind::Generic, AgentKind::Codex] {
         let mut journal = of(kind);
         assert_eq!(journal.next(), Step::BeginIteration { iteration: 1 }, "without a cap");

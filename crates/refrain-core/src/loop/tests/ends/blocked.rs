@@ -2,7 +2,7 @@
 
 use rstest::rstest;
 
-use crate::event::{AttemptFinished, Blocked, ClaimSource, End, Exit, StopReason};
+use crate::event::{AttemptFinished, BlockReason, ClaimSource, End, Exit, StopReason};
 use crate::r#loop::tests::journal::{Journal, blocked, claiming, finished, gates, spec, stop, task};
 use crate::r#loop::{LoopState, Step};
 use crate::prompt;
@@ -10,10 +10,10 @@ use crate::prompt::state_file::WorkStatus;
 use crate::spec::Spec;
 use crate::view::{self, Alive, StatusWord};
 
-const BLOCKED: Step = Step::Finish(End::Blocked { why: Blocked::StateFile });
+const BLOCKED: Step = Step::Finish(End::Blocked { why: BlockReason::StateFile });
 
 fn told(state: &LoopState) -> String {
-    prompt::assemble(state, prompt::Quoted::default())
+    prompt::assemble(state, prompt::QuotedLogs::default())
 }
 
 #[test]

@@ -2,14 +2,14 @@
 
 use rstest::rstest;
 
-use crate::event::{Blocked, ClaimSource, End, Exit, GateFinished};
+use crate::event::{BlockReason, ClaimSource, End, Exit, GateFinished};
 use crate::gate::GateWhen;
 use crate::r#loop::tests::journal::{Journal, claiming, finished, gates};
 use crate::r#loop::{ChildId, Grant, Step};
 use crate::spec::{Millis, Spec};
 use crate::view::{self, Alive, StatusWord};
 
-const BLOCKED: Step = Step::Finish(End::Blocked { why: Blocked::GateMissing });
+const BLOCKED: Step = Step::Finish(End::Blocked { why: BlockReason::GateMissing });
 const FIRST: Step = Step::BeginIteration { iteration: 1 };
 
 /// A loop whose gates, of which these decide, are still to be asked before its first iteration.

@@ -3,7 +3,7 @@
 use rstest::rstest;
 
 use crate::agent::{AgentEvent, AgentReport, Speaker};
-use crate::event::{Ask, AttemptFinished, Blocked, ClaimSource, End, Exit, StopReason, Urgency};
+use crate::event::{Ask, AttemptFinished, BlockReason, ClaimSource, End, Exit, StopReason, Urgency};
 use crate::r#loop::tests::journal::{
     Journal, asked, finished, id, spawn_failed, spawned, spec, stop, unlimited,
 };
@@ -146,7 +146,7 @@ fn three_refunds_in_a_row_block() {
     let journal = Journal::running().crashes().runs(SLOW, Exit::Lost);
     assert_eq!(journal.next(), Step::Start(ChildId::Attempt(id(1, 3))));
     let journal = journal.crashes();
-    assert_eq!(journal.next(), Step::Finish(End::Blocked { why: Blocked::Refunds }));
+    assert_eq!(journal.next(), Step::Finish(End::Blocked { why: BlockReason::Refunds }));
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn what_a_person_stopped_is_refunded_but_not_counted_in_the_row() {
     let journal = interrupted(interrupted(journal));
     assert_eq!(journal.next(), Step::Start(ChildId::Attempt(id(1, 6))));
     // Nor does it begin the row again.
-    assert_eq!(journal.crashes().next(), Step::Finish(End::Blocked { why: Blocked::Refunds }));
+    assert_eq!(journal.crashes().next(), Step::Finish(End::Blocked { why: BlockReason::Refunds }));
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn a_pause_after_two_refunds_is_a_pause() {
 fn who_was_lost_while_it_was_interrupted_is_counted_in_the_row() {
     let journal = Journal::running().crashes().crashes().spawns().then(stop(StopReason::Interrupt));
     for journal in [journal.clone().exits(Exit::Lost), journal.taken_over()] {
-        assert_eq!(journal.next(), Step::Finish(End::Blocked { why: Blocked::Refunds }));
+        assert_eq!(journal.next(), Step::Finish(End::Blocked { why: BlockReason::Refunds }));
     }
 }
 
@@ -182,7 +182,7 @@ fn who_was_lost_while_it_was_interrupted_is_counted_in_the_row() {
 fn a_charged_attempt_between_refunds_begins_the_count_again() {
     let journal = Journal::running().crashes().crashes().runs(SLOW, Exit::Code(1)).crashes().crashes();
     assert_eq!(journal.next(), Step::Start(ChildId::Attempt(id(2, 3))));
-    assert_eq!(journal.crashes().next(), Step::Finish(End::Blocked { why: Blocked::Refunds }));
+    assert_eq!(journal.crashes().next(), Step::Finish(End::Blocked { why: BlockReason::Refunds }));
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn resume_forgives_refunds() {
 fn an_agent_that_cannot_be_started_blocks_at_once_and_resume_tries_again() {
     let journal = Journal::running().starts().then(spawn_failed());
     assert_eq!(journal.state.attempts[0].outcome, Outcome::NotStarted);
-    assert_eq!(journal.next(), Step::Finish(End::Blocked { why: Blocked::AgentMissing }));
+    assert_eq!(journal.next(), Step::Finish(End::Blocked { why: BlockReason::AgentMissing }));
     // The next runner decides the same before the end is recorded.
     assert_eq!(journal.clone().taken_over().next(), journal.next());
     let journal = journal.obey().resumes();
@@ -211,7 +211,7 @@ fn three_instant_failures_in_a_row_block() {
     let journal = Journal::running().runs(QUICK, Exit::Code(1)).runs(0, Exit::Signal(11));
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 3 });
     let journal = journal.runs(QUICK, Exit::Code(127));
-    assert_eq!(journal.next(), Step::Finish(End::Blocked { why: Blocked::Churn }));
+    assert_eq!(journal.next(), Step::Finish(End::Blocked { why: BlockReason::Churn }));
     assert_eq!(journal.state.charged, 3);
 }
 
@@ -222,7 +222,7 @@ fn churn_begins_again_after(#[case] ms: i64, #[case] exit: Exit) {
     let quick = |journal: Journal| journal.runs(QUICK, Exit::Code(1));
     let journal = quick(quick(quick(quick(Journal::running())).runs(ms, exit)));
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 6 });
-    assert_eq!(quick(journal).next(), Step::Finish(End::Blocked { why: Blocked::Churn }));
+    assert_eq!(quick(journal).next(), Step::Finish(End::Blocked { why: BlockReason::Churn }));
 }
 
 #[test]

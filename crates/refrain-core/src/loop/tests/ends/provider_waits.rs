@@ -3,11 +3,11 @@
 use rstest::rstest;
 
 use crate::agent::{AgentEvent, AgentReport, Fault, FaultKind, Speaker, Until};
-use crate::event::{AttemptFinished, Blocked, End, Event, Exit, StopReason, Wait, WaitKind};
+use crate::event::{AttemptFinished, BlockReason, End, Event, Exit, StopReason, Wait, WaitKind};
 use crate::gate::{Check, ReviewSpec};
 use crate::r#loop::tests::ends::trouble::{fault, of, wait};
 use crate::r#loop::tests::journal::{Journal, finished, id, reporting, spec, stop, time};
-use crate::r#loop::{ChildId, Outcome, Retrying, Step};
+use crate::r#loop::{ChildId, Outcome, ProviderRetry, Step};
 use crate::spec::{AgentKind, Millis};
 
 const MINUTE: i64 = 60_000;
@@ -16,8 +16,8 @@ fn named(ms: u64) -> Option<Until> {
     Some(Until::After(Millis(ms)))
 }
 
-fn retrying(kind: FaultKind, until: Option<Until>) -> Option<Retrying> {
-    Some(Retrying { kind, until, since: time(0) })
+fn retrying(kind: FaultKind, until: Option<Until>) -> Option<ProviderRetry> {
+    Some(ProviderRetry { kind, until, since: time(0) })
 }
 
 /// The journal's `exits`, with a report of a program that was ended while it slept.
@@ -92,7 +92,7 @@ fn what_had_its_answer_when_it_was_to_be_stopped_had_ended() {
 fn waits_without_end_block_in_the_programs_words() {
     let long = ended(FaultKind::RateLimit, named(3 * 3_600_000));
     let journal = of(AgentKind::Codex).spawns().then(stop(StopReason::ProviderWait)).ends(long);
-    assert_eq!(journal.next(), Step::Finish(End::Blocked { why: Blocked::Outage }));
+    assert_eq!(journal.next(), Step::Finish(End::Blocked { why: BlockReason::Outage }));
 }
 
 fn heard(events: &[AgentEvent]) -> AgentReport {
@@ -135,7 +135,7 @@ fn what_is_stopped_before_its_first_event_is_refunded_three_times(#[case] becaus
         let last = journal.state.attempts.last().unwrap();
         assert_eq!((last.outcome, last.charged), (Outcome::Unresponsive, false));
     }
-    assert_eq!(journal.next(), Step::Finish(End::Blocked { why: Blocked::Refunds }));
+    assert_eq!(journal.next(), Step::Finish(End::Blocked { why: BlockReason::Refunds }));
     assert_eq!(journal.state.charged, 0);
     // A person's own stop, and an end of its own, stay what they were.
     let paused = of(AgentKind::Gemini).spawns().then(stop(StopReason::Interrupt)).ends(mute());
@@ -177,10 +177,10 @@ fn a_reviewer_that_sleeps_is_waited_for_too() {
         };
     }
     let since = time(journal.now);
-    journal.live.retrying = Some(Retrying { kind: FaultKind::RateLimit, until: named(600_000), since });
+    journal.live.retrying = Some(ProviderRetry { kind: FaultKind::RateLimit, until: named(600_000), since });
     assert_eq!(journal.next(), Step::Stop(StopReason::ProviderWait));
     let mut journal = journal.obey();
-    let review = crate::event::Reviewed {
+    let review = crate::event::ReviewResult {
         verdict: crate::gate::Verdict::Missing { why: "it was interrupted".into() },
         report: Some(Box::new(AgentReport::default())),
     };

@@ -39,13 +39,13 @@ fn unnamed() -> LoopState {
 #[case::of_another_process(
     LoopState { session: Some(Session { process: None, ..session(None) }), ..unnamed() }, "t", LoopOwner::Other
 )]
-#[case::of_a_runner(LoopState { session: None, ..under("a", 1) }, "s", LoopOwner::Nobodys)]
+#[case::of_a_runner(LoopState { session: None, ..under("a", 1) }, "s", LoopOwner::NoSession)]
 fn a_note_is_looked_into(#[case] state: LoopState, #[case] name: &str, #[case] whose: LoopOwner) {
     let here = session(None).process;
     assert_eq!(LoopOwner::of(&state, name, here), whose);
     let capped = Journal::in_session().turns(finished(Exit::Unseen)).obey().state;
     let ended = LoopState { lifecycle: capped.lifecycle, ..state };
-    assert!(ended.ended.is_none() || LoopOwner::of(&ended, name, here) == LoopOwner::Nobodys);
+    assert!(ended.ended.is_none() || LoopOwner::of(&ended, name, here) == LoopOwner::NoSession);
     assert_ne!(LoopOwner::of(&unnamed(), "t", Some(Process { pid: 1, start: 1 })), LoopOwner::Unbound);
 }
 

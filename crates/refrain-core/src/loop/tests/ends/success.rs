@@ -2,7 +2,7 @@
 
 use rstest::rstest;
 
-use crate::event::{AttemptFinished, Blocked, ClaimSource, End, Exit};
+use crate::event::{AttemptFinished, BlockReason, ClaimSource, End, Exit};
 use crate::gate::{Check, GateWhen, ReviewSpec};
 use crate::git::Workflow;
 use crate::r#loop::tests::journal::{Journal, claiming, finished, gates, grant, oid};
@@ -123,7 +123,7 @@ fn what_it_proves_is_committed_before_the_end() {
 fn a_person_who_is_to_approve_it_is_asked() {
     let journal = success(&[1, 1], |spec| spec.approval = true);
     let journal = journal.attempts(silent()).takes(1).gates_end(&[0, 0]).takes(1);
-    assert_eq!(journal.next(), Step::Finish(End::Blocked { why: Blocked::Approval }));
+    assert_eq!(journal.next(), Step::Finish(End::Blocked { why: BlockReason::Approval }));
     let journal = journal.obey();
     let event = journal.state.resume(&grant(None, None)).unwrap().unwrap();
     assert_eq!(journal.then(event).taken_over().next(), SECOND, "they sent it back");

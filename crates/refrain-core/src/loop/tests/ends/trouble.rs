@@ -4,7 +4,9 @@ use jiff::Timestamp;
 use rstest::rstest;
 
 use crate::agent::{AgentReport, Fault, FaultKind, Scope, Until, Usage, Usd};
-use crate::event::{Ask, AttemptFinished, Blocked, End, Event, Exit, StopReason, Urgency, Wait, WaitKind};
+use crate::event::{
+    Ask, AttemptFinished, BlockReason, End, Event, Exit, StopReason, Urgency, Wait, WaitKind,
+};
 use crate::r#loop::tests::journal::{Journal, failing, finished, grant, id, reporting, spec, time, tokens};
 use crate::r#loop::{ChildId, Grant, LoopState, Outcome, Phase, Step};
 use crate::machine::Refusal;
@@ -127,7 +129,7 @@ fn outages_are_waited_for_longer_and_longer_and_never_count_as_refunds_in_a_row(
 #[test]
 fn a_wait_that_would_be_too_long_blocks_and_a_resume_tries_again() {
     for (kind, blocked, hours) in
-        [(FaultKind::Limit, Blocked::Limit, 24), (FaultKind::RateLimit, Blocked::Outage, 2)]
+        [(FaultKind::Limit, BlockReason::Limit, 24), (FaultKind::RateLimit, BlockReason::Outage, 2)]
     {
         let until = |hours: u64| Some(Until::After(Millis(hours * 3_600_000)));
         let short = of(AgentKind::Claude).spawns().ends(fault(kind, until(hours - 1)));
@@ -203,7 +205,11 @@ fn a_failure_that_used_tokens_is_no_churn() {
     };
     for (used, churns) in [(0, true), (7, false)] {
         let journal = (0..3).fold(of(AgentKind::Claude), |journal, _| journal.spawns().ends(fails(used)));
-        assert_eq!(journal.next() == Step::Finish(End::Blocked { why: Blocked::Churn }), churns, "{used}");
+        assert_eq!(
+            journal.next() == Step::Finish(End::Blocked { why: BlockReason::Churn }),
+            churns,
+            "{used}"
+        );
     }
 }
 
@@ -323,7 +329,7 @@ fn a_cap_on_money_that_cannot_be_kept_blocks() {
     let journal = capped(AgentKind::Opencode, |limits| limits.max_cost = Some(Usd(1_000)));
     let silent = reporting(|report| report.tokens = Some((Scope::Attempt, tokens(5, 5))));
     let journal = journal.spawns().ends(silent);
-    assert_eq!(journal.next(), Step::Finish(End::Blocked { why: Blocked::CostUnknown }));
+    assert_eq!(journal.next(), Step::Finish(End::Blocked { why: BlockReason::CostUnknown }));
 }
 
 #[test]
@@ -334,7 +340,7 @@ fn a_cap_on_money_is_not_kept_by_agents_that_are_cut_off_again_and_again() {
             report.is_final = false;
         })
     };
-    let blocked = Step::Finish(End::Blocked { why: Blocked::CostUnknown });
+    let blocked = Step::Finish(End::Blocked { why: BlockReason::CostUnknown });
     let of = |max_cost| capped(AgentKind::Claude, |limits| limits.max_cost = max_cost);
     let once = of(Some(Usd(1_000))).spawns().ends(cut());
     assert_eq!(once.next(), Step::BeginIteration { iteration: 2 });
@@ -401,7 +407,7 @@ fn a_cap_on_money_is_kept_by_the_price_also_while_an_attempt_runs() {
 #[test]
 fn a_price_does_not_help_where_the_tokens_are_unknown() {
     let journal = priced(AgentKind::Codex, 1_000).spawns().ends(reporting(|report| report.tokens = None));
-    assert_eq!(journal.next(), Step::Finish(End::Blocked { why: Blocked::CostUnknown }));
+    assert_eq!(journal.next(), Step::Finish(End::Blocked { why: BlockReason::CostUnknown }));
 }
 
 #[rstest]

@@ -3,7 +3,9 @@
 use proptest::prelude::*;
 use rstest::rstest;
 
-use crate::event::{Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, Urgency, Wait, WaitKind};
+use crate::event::{
+    Ask, AttemptFinished, BlockReason, ClaimSource, End, Event, Exit, Urgency, Wait, WaitKind,
+};
 use crate::gate::{GateSpec, GateWhen};
 use crate::r#loop::tests::journal::{Journal, claiming, finished, gates, spec};
 use crate::r#loop::{ChildId, Grant, Step};
@@ -131,7 +133,7 @@ fn approved(spec: &mut Spec) {
 )]
 #[case::a_person_is_asked(
     once(gates([true]), approved).attempts(ends_well()).takes(1).gates_end(&[0]).takes(1),
-    Step::Finish(End::Blocked { why: Blocked::Approval }),
+    Step::Finish(End::Blocked { why: BlockReason::Approval }),
     false
 )]
 #[case::a_person_said_yes(

@@ -3,19 +3,19 @@
 use rstest::rstest;
 
 use crate::agent::Scope;
-use crate::event::{Approved, Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, Urgency};
-use crate::git::{CommitReport, CommitResult, Oid, Skipped, Workflow};
+use crate::event::{ApprovedTree, Ask, AttemptFinished, BlockReason, ClaimSource, End, Event, Exit, Urgency};
+use crate::git::{CommitReport, CommitResult, Oid, SkipReason, Workflow};
 use crate::r#loop::tests::journal::{
     Journal, candidate_taken, claiming, finished, gates, grant, id, oid, reporting, spec, time, tokens,
     unlimited,
 };
 use crate::r#loop::{Approval, ChildId, Grant, LoopState, Step};
 use crate::machine::Refusal;
-use crate::prompt::{Quoted, assemble};
+use crate::prompt::{QuotedLogs, assemble};
 use crate::spec::{Limits, Spec, Until};
 use crate::view::{self, Alive, ApprovalWord, StatusWord};
 
-const ASKED: Step = Step::Finish(End::Blocked { why: Blocked::Approval });
+const ASKED: Step = Step::Finish(End::Blocked { why: BlockReason::Approval });
 const DONE: Step = Step::Finish(End::Completed { claim: ClaimSource::Promise });
 
 fn claim() -> AttemptFinished {
@@ -46,7 +46,7 @@ fn a_person_is_asked_once_the_gates_passed_and_their_yes_completes_it() {
     assert_eq!((journal.next(), journal.state.is_proven()), (ASKED, false));
     let journal = journal.obey();
     assert_eq!(journal.next(), Step::Rest);
-    let awaited = Approved { attempt: id(1, 1), tree: Some(oid(1)) };
+    let awaited = ApprovedTree { attempt: id(1, 1), tree: Some(oid(1)) };
     assert_eq!(journal.state.awaits_approval(), Some(awaited));
     let status = view::status(&journal.state, Alive::NO_RUNNER);
     assert_eq!((status.status, status.approval.unwrap().state), (StatusWord::Blocked, ApprovalWord::Awaited));
@@ -72,7 +72,7 @@ fn a_person_is_asked_once_the_gates_passed_and_their_yes_completes_it() {
 #[case::something_protected_was_touched({
     let touched = |journal: Journal| {
         let program = crate::protect::OtherProgram { name: "cargo".into(), before: None, now: None };
-        let touched = vec![crate::protect::Touched::Program(program)];
+        let touched = vec![crate::protect::ProtectionBreach::Program(program)];
         journal.then(Event::CandidateTaken { tree: Some(oid(1)), partial: false, touched, changed: Vec::new() })
     };
     let journal = Journal::gated_by(gates([true]), |spec| spec.approval = true);
@@ -96,7 +96,7 @@ fn nobody_is_asked_before_all_else_holds(#[case] journal: Journal) {
 
 #[test]
 fn where_no_gate_decides_the_claim_alone_is_asked_about() {
-    let journal = Journal::ended(End::Blocked { why: Blocked::Approval });
+    let journal = Journal::ended(End::Blocked { why: BlockReason::Approval });
     let status = view::status(&journal.state, Alive::NO_RUNNER);
     assert!(status.reason.contains("no gate checks"), "{}", status.reason);
     let journal = journal.approves().takes(1).obey();
@@ -131,7 +131,7 @@ fn what_a_commit_hook_makes_of_it_is_asked_about_anew() {
     assert_eq!(journal.next(), Step::Commit { iteration: 1 });
     let report = CommitReport {
         result: CommitResult::Made { commit: oid(9), tree: oid(3) },
-        ..CommitReport::skipped(1, Skipped::Nothing, Some(oid(9)))
+        ..CommitReport::skipped(1, SkipReason::Nothing, Some(oid(9)))
     };
     let journal = journal.then(Event::CommitSettled(Box::new(report))).takes(3).gates_end(&[0]).takes(3);
     assert_eq!(journal.next(), ASKED);
@@ -148,7 +148,7 @@ fn nothing_of_the_claim_is_committed_before() {
 
 #[test]
 fn who_lets_it_go_on_without_sends_it_back_with_their_words() {
-    let told = |journal: Journal| assemble(&journal.starts().state, Quoted::default());
+    let told = |journal: Journal| assemble(&journal.starts().state, QuotedLogs::default());
     let silent = told(waiting(|_| ()).resumes());
     assert!(
         silent.contains("CLAIM REFUSED: a person looked at your work") && silent.contains("gave no reason"),
@@ -199,11 +199,11 @@ fn a_cancel_needs_no_yes() {
 #[rstest]
 #[case::running(Journal::running(), Refusal::NotAsked("not stopped"))]
 #[case::paused(Journal::ended(End::Paused), Refusal::NotAsked("paused"))]
-#[case::blocked(Journal::ended(End::Blocked { why: Blocked::Churn }), Refusal::NotAsked("blocked"))]
+#[case::blocked(Journal::ended(End::Blocked { why: BlockReason::Churn }), Refusal::NotAsked("blocked"))]
 #[case::done(Journal::ended(End::Completed { claim: ClaimSource::Promise }), Refusal::Final("completed"))]
 fn what_waits_for_no_approval_is_not_approved(#[case] journal: Journal, #[case] why: Refusal) {
     assert_eq!(journal.state.approve(&Grant::default(), None), Err(why));
-    let approved = Some(Approved { attempt: id(1, 1), tree: Some(oid(1)) });
+    let approved = Some(ApprovedTree { attempt: id(1, 1), tree: Some(oid(1)) });
     journal.refuses(Event::LoopResumed { limits: unlimited(), approved, no_sandbox: false });
 }
 
@@ -221,7 +221,7 @@ fn a_yes_is_to_the_tree_that_waits_alone() {
         journal.state.approve(&Grant::default(), Some(short)).is_ok(),
         "the beginning of its name will do"
     );
-    let approved = Some(Approved { attempt: id(1, 1), tree: Some(oid(2)) });
+    let approved = Some(ApprovedTree { attempt: id(1, 1), tree: Some(oid(2)) });
     journal.refuses(Event::LoopResumed { limits: unlimited(), approved, no_sandbox: false });
 }
 

@@ -2,9 +2,9 @@
 
 use rstest::rstest;
 
-use crate::event::{Ask, Blocked, ClaimSource, End, Event, Exit, StopReason, Urgency};
+use crate::event::{Ask, BlockReason, ClaimSource, End, Event, Exit, StopReason, Urgency};
 use crate::gate::GateWhen;
-use crate::git::{CommitReport, CommitResult, CommitWhen, Skipped, Workflow};
+use crate::git::{CommitReport, CommitResult, CommitWhen, SkipReason, Workflow};
 use crate::r#loop::tests::journal::{
     Journal, candidate_taken, claiming, finished, gate_finished, gate_name, gates, oid, spec, stop,
 };
@@ -32,7 +32,7 @@ fn committing(hard: bool) -> Journal {
 
 fn commits(journal: Journal, tree: u32) -> Journal {
     assert_eq!(journal.next(), Step::Commit { iteration: journal.state.iteration });
-    let skipped = CommitReport::skipped(journal.state.iteration, Skipped::Nothing, Some(oid(9)));
+    let skipped = CommitReport::skipped(journal.state.iteration, SkipReason::Nothing, Some(oid(9)));
     let report = CommitReport { result: CommitResult::Made { commit: oid(9), tree: oid(tree) }, ..skipped };
     journal.then(Event::CommitSettled(Box::new(report)))
 }
@@ -202,7 +202,7 @@ fn a_gate_in_flight_when_its_runner_died_is_run_again_and_a_finished_one_is_not(
 #[test]
 fn a_gate_that_takes_its_runner_with_it_blocks_after_the_third_time() {
     let journal = (0..MAX_REFUNDS).fold(claims().takes(1), |journal, _| journal.gates().taken_over());
-    assert_eq!(journal.next(), Step::Finish(End::Blocked { why: Blocked::Refunds }));
+    assert_eq!(journal.next(), Step::Finish(End::Blocked { why: BlockReason::Refunds }));
     let journal = resumes(journal.obey());
     assert_eq!(journal.next(), Step::Start(ChildId::Gate { gate: 0, run: 4 }));
     // One that ends begins the count again.
@@ -458,7 +458,7 @@ fn a_gate_whose_output_is_lost_says_nothing_and_needs_a_person() {
     assert_eq!(journal.next(), Step::Stop(StopReason::OutputLost));
     let mut journal = journal.obey().answers(|finished| finished.output_error = Some("full".into()));
     journal.live.output_lost = false;
-    assert_eq!(journal.next(), Step::Finish(End::Blocked { why: Blocked::OutputLost }));
+    assert_eq!(journal.next(), Step::Finish(End::Blocked { why: BlockReason::OutputLost }));
     assert_eq!(resumes(journal.obey()).next(), Step::Start(ChildId::Gate { gate: 0, run: 2 }));
 }
 
@@ -468,7 +468,7 @@ fn a_repository_that_says_nothing_needs_a_person_and_is_asked_again_after_that()
     Journal::running().refuses(refused());
     for journal in [Journal::gated([true]), claims()] {
         let journal = journal.then(refused());
-        assert_eq!(journal.next(), Step::Finish(End::Blocked { why: Blocked::Repository }));
+        assert_eq!(journal.next(), Step::Finish(End::Blocked { why: BlockReason::Repository }));
         assert_eq!(resumes(journal.obey()).next(), Step::TakeCandidate);
     }
 }

@@ -4,7 +4,7 @@ use rstest::rstest;
 
 use crate::agent::{AgentReport, Fault, FaultKind, Scope, Tokens, Usage, Usd};
 use crate::event::{
-    AttemptFinished, Blocked, ClaimSource, CritiqueFinished, End, Event, Exit, Reviewed, StopReason,
+    AttemptFinished, BlockReason, ClaimSource, CritiqueFinished, End, Event, Exit, ReviewResult, StopReason,
 };
 use crate::gate::{Check, ReviewSpec, Verdict};
 use crate::r#loop::tests::journal::{Journal, claiming, criticised, gates, reporting, runner, spec, tokens};
@@ -82,7 +82,7 @@ fn a_critic_that_was_cut_off_holds_up_nobody(#[case] report: Option<AgentReport>
 fn a_reviewer_that_is_asked_again_holds_up_nobody_with_what_the_first_one_did_not_tell() {
     let journal = reviewed(AgentKind::Opencode, AgentKind::Opencode);
     let journal = journal.attempts(worked(10, tokens(1, 1))).takes(2).gates_end(&[0]);
-    let review = |verdict, report| Some(Box::new(Reviewed { verdict, report: Some(Box::new(report)) }));
+    let review = |verdict, report| Some(Box::new(ReviewResult { verdict, report: Some(Box::new(report)) }));
     let missing = Verdict::Missing { why: "it vanished".into() };
     let journal = journal.gates().answers(|finished| {
         (finished.exit, finished.review) = (Exit::Lost, review(missing, cut_off()));
@@ -109,7 +109,7 @@ fn critics_that_are_cut_off_again_and_again_make_a_cap_on_money_impossible() {
     let journal = iterates(iterates(iterates(criticising(), failed()), failed()), cut_off());
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 4 }, "a provider that fails costs nothing");
     let blocked = iterates(journal.clone(), cut_off());
-    assert_eq!(blocked.next(), Step::Finish(End::Blocked { why: Blocked::CostUnknown }));
+    assert_eq!(blocked.next(), Step::Finish(End::Blocked { why: BlockReason::CostUnknown }));
     let told = iterates(iterates(journal, costing(Some(1), tokens(1, 1))), cut_off());
     assert_eq!(told.next(), Step::BeginIteration { iteration: 6 });
 }
@@ -120,8 +120,9 @@ fn a_reviewer_that_keeps_its_cost_to_itself_makes_a_cap_on_money_impossible() {
     let journal = journal.attempts(worked(10, tokens(1, 1))).takes(2).gates_end(&[0]);
     let verdict = Verdict::Fail { findings: "It counts nothing.".into() };
     let report = Some(Box::new(costing(None, tokens(1, 1))));
-    let journal =
-        journal.gates().answers(|finished| finished.review = Some(Box::new(Reviewed { verdict, report })));
+    let journal = journal
+        .gates()
+        .answers(|finished| finished.review = Some(Box::new(ReviewResult { verdict, report })));
     assert!(matches!(journal.next(), Step::Finish(End::Blocked { .. })), "{:?}", journal.next());
 }
 
@@ -166,7 +167,7 @@ fn a_reviewer_at_its_time_limit_means_what_it_meant_to_its_release(#[case] forma
     journal.state.format = format;
     let fault = Fault { kind: FaultKind::Overloaded, message: "busy".into(), until: None };
     let report = AgentReport { fault: Some(fault), ..cut_off() };
-    let review = Reviewed {
+    let review = ReviewResult {
         verdict: Verdict::Missing { why: "it took too long".into() },
         report: Some(Box::new(report)),
     };

@@ -6,7 +6,7 @@ use crate::event::{ClaimSource, End, Event, Exit};
 use crate::git::{Base, Oid, Workflow};
 use crate::r#loop::tests::journal::{Journal, candidate_taken, claiming, finished, gates, oid};
 use crate::r#loop::{Grant, Step};
-use crate::protect::{OtherProgram, Touched};
+use crate::protect::{OtherProgram, ProtectionBreach};
 use crate::spec::ProtectSpec;
 
 const PROMISE: ClaimSource = ClaimSource::Promise;
@@ -16,7 +16,7 @@ fn touching(tree: u32) -> Event {
     Event::CandidateTaken {
         tree: Some(oid(tree)),
         partial: false,
-        touched: vec![Touched::Program(program)],
+        touched: vec![ProtectionBreach::Program(program)],
         changed: Vec::new(),
     }
 }

@@ -2,10 +2,10 @@
 
 use rstest::rstest;
 
-use crate::event::{Ask, Blocked, ClaimSource, End, Event, Exit, Urgency, WaitKind};
+use crate::event::{Ask, BlockReason, ClaimSource, End, Event, Exit, Urgency, WaitKind};
 use crate::git::{
     Base, ChecksVerdict, CommitReport, CommitResult, Conflict, ConflictKind, Effect, Oid, PublishResult,
-    Refusal, RepoPath, Skipped, Workflow,
+    Refusal, RepoPath, SkipReason, Workflow,
 };
 use crate::r#loop::tests::journal::{
     Journal, checked, claiming, commit_settled, finished, gates, oid, published, well,
@@ -89,7 +89,7 @@ fn an_intent_comes_before_what_leaves_something_and_once() {
 
 #[test]
 fn nothing_of_its_own_is_nothing_to_publish() {
-    let nothing = CommitReport::skipped(1, Skipped::Nothing, Some(oid(0)));
+    let nothing = CommitReport::skipped(1, SkipReason::Nothing, Some(oid(0)));
     let journal = Journal::publishing(Workflow::Pr, |_| ()).obey().attempts(claiming(PROMISE));
     assert_eq!(journal.then(Event::CommitSettled(Box::new(nothing))).next(), DONE);
 }
@@ -116,7 +116,7 @@ fn a_claim_waits_for_what_passes_by_itself_but_not_for_ever() {
         waits += 1;
     }
     assert!(waits > 10, "{waits}");
-    assert_eq!(journal.next(), Step::Finish(End::Blocked { why: Blocked::Publish }));
+    assert_eq!(journal.next(), Step::Finish(End::Blocked { why: BlockReason::Publish }));
     let shown = view::status(&journal.obey().state, Default::default());
     assert_eq!(shown.reason, "it is done, but cannot be published: no route to host");
     assert_eq!(shown.needs.as_deref(), Some("see what keeps it, then refrain resume mend"));
@@ -125,7 +125,7 @@ fn a_claim_waits_for_what_passes_by_itself_but_not_for_ever() {
 #[test]
 fn a_claim_parks_where_a_person_is_needed_and_goes_on_where_it_was() {
     let journal = claimed(Workflow::Pr).publishes(Effect::Push, refused(Refusal::Protected)).obey();
-    let blocked = End::Blocked { why: Blocked::Publish };
+    let blocked = End::Blocked { why: BlockReason::Publish };
     assert_eq!(journal.state.ended.map(|ended| ended.end), Some(blocked));
     let resumed = journal.state.resume(&Grant::default()).unwrap().unwrap();
     let journal = journal.then(resumed).taken_over();
@@ -136,10 +136,10 @@ fn a_claim_parks_where_a_person_is_needed_and_goes_on_where_it_was() {
 
 #[test]
 fn what_is_not_committed_is_not_completed() {
-    let locked = CommitReport::skipped(1, Skipped::IndexLocked, Some(oid(0)));
+    let locked = CommitReport::skipped(1, SkipReason::IndexLocked, Some(oid(0)));
     let journal = Journal::publishing(Workflow::Push, |_| ()).obey().attempts(claiming(PROMISE));
     let journal = journal.then(Event::CommitSettled(Box::new(locked))).obey();
-    assert_eq!(journal.state.ended.map(|ended| ended.end), Some(End::Blocked { why: Blocked::Publish }));
+    assert_eq!(journal.state.ended.map(|ended| ended.end), Some(End::Blocked { why: BlockReason::Publish }));
     let resumed = journal.state.resume(&Grant::default()).unwrap().unwrap();
     assert_eq!(journal.then(resumed).taken_over().next(), Step::Commit { iteration: 1 });
 }
@@ -202,7 +202,7 @@ fn a_remote_that_never_rests_gets_nothing_that_no_gate_has_seen() {
             journal = journal.takes(tree).gates_end(&[0]).takes(tree);
         }
     }
-    assert_eq!(journal.next(), Step::Finish(End::Blocked { why: Blocked::Publish }));
+    assert_eq!(journal.next(), Step::Finish(End::Blocked { why: BlockReason::Publish }));
     let journal = journal.obey();
     let resumed = journal.state.resume(&Grant::default()).unwrap().unwrap();
     let journal = journal.then(resumed).taken_over().then(looked_at(oid(60 + rebases)));
@@ -225,7 +225,7 @@ fn a_conflict_goes_to_the_agent_and_at_last_to_a_person() {
         journal = journal.attempts(claiming(PROMISE)).then(commit_settled(iteration));
     }
     let journal = journal.publishes(Effect::Push, conflict());
-    assert_eq!(journal.next(), Step::Finish(End::Blocked { why: Blocked::Publish }));
+    assert_eq!(journal.next(), Step::Finish(End::Blocked { why: BlockReason::Publish }));
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn checks_that_fail_refuse_the_claim() {
     let red = journal.publishes(Effect::Look, checked(ChecksVerdict::Red)).obey();
     let id = AttemptId { iteration: 1, attempt: 1 };
     let printed = [(prompt::Quote::Outside(id), "assertion failed: 1 == 2".to_owned())];
-    let told = prompt::assemble(&red.state, prompt::Quoted(&printed));
+    let told = prompt::assemble(&red.state, prompt::QuotedLogs(&printed));
     assert_eq!(red.state.progress.stuck.count(), 1, "what a check says counts as what a gate says");
     assert!(told.contains("these checks of commit 0000000000 failed:\n- build"), "{told}");
     assert!(told.contains("assertion failed: 1 == 2"), "{told}");
@@ -262,7 +262,7 @@ fn checks_are_looked_at_again_until_they_are_over_or_should_be() {
             journal = journal.obey().after_ms(60_000);
         }
         assert!(looks.contains(&count), "{verdict:?}: {count}");
-        assert_eq!(journal.next(), Step::Finish(End::Blocked { why: Blocked::Publish }), "{verdict:?}");
+        assert_eq!(journal.next(), Step::Finish(End::Blocked { why: BlockReason::Publish }), "{verdict:?}");
     }
     let journal = journal.publishes(Effect::Look, checked(ChecksVerdict::Pending)).obey();
     let shown = view::status(&journal.state, view::Alive::DRIVEN);

@@ -1,9 +1,10 @@
 //! What a loop does with its repository: the base before the first iteration, a commit after each charged one, its own
 //! worktree given back at the end.
 
-use crate::event::{Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, Urgency};
+use crate::event::{Ask, AttemptFinished, BlockReason, ClaimSource, End, Event, Exit, Urgency};
 use crate::git::{
-    Base, Checkout, CommitReport, Dirty, Exposed, LeftOut, LeftOutReason, RepoPath, Skipped, Workflow,
+    Base, Checkout, CommitReport, Dirty, ExposedSecret, LeftOutReason, OmittedPath, RepoPath, SkipReason,
+    Workflow,
 };
 use crate::r#loop::tests::journal::{
     Journal, asked, base_taken, claiming, commit_settled, finished, gates, oid, spec,
@@ -38,7 +39,7 @@ fn the_base_is_taken_once_before_the_first_iteration() {
 #[test]
 fn a_repository_that_cannot_be_used_needs_a_person_and_is_asked_again_after_that() {
     let journal = Journal::committing().then(Event::BaseRefused { error: "fatal: no".into() }).obey();
-    let blocked = End::Blocked { why: Blocked::Repository };
+    let blocked = End::Blocked { why: BlockReason::Repository };
     assert_eq!(journal.state.ended.map(|ended| ended.end), Some(blocked));
     let resumed = journal.state.resume(&Grant::default()).unwrap().unwrap();
     assert_eq!(journal.then(resumed).taken_over().next(), Step::TakeBase);
@@ -179,7 +180,7 @@ fn base(head: u32, dirty: &[u8]) -> Event {
 
 #[test]
 fn what_a_loop_could_not_commit_stays_its_own_and_the_history_is_looked_at_anew() {
-    let skipped = CommitReport::skipped(1, Skipped::NoIdentity, Some(oid(0)));
+    let skipped = CommitReport::skipped(1, SkipReason::NoIdentity, Some(oid(0)));
     let journal = worked().then(Event::CommitSettled(Box::new(skipped)));
     let journal = resumed(journal.then(asked(Ask::Pause(Urgency::AfterIteration))).obey());
     assert_eq!(journal.next(), Step::TakeBase);
@@ -210,14 +211,14 @@ fn what_was_done_while_nobody_watched_is_known_as_such() {
 
 #[test]
 fn a_secret_in_the_history_is_remembered_unless_it_is_allowed() {
-    let exposed = |allowed| Exposed {
+    let exposed = |allowed| ExposedSecret {
         commit: oid(1),
         path: RepoPath::from_bytes(b"a.toml"),
         what: "a GitHub token".into(),
         line: Some(3),
         allowed,
     };
-    let mut report = CommitReport::skipped(1, Skipped::Nothing, Some(oid(1)));
+    let mut report = CommitReport::skipped(1, SkipReason::Nothing, Some(oid(1)));
     report.exposed = vec![exposed(true), exposed(false)];
     let journal = worked().then(Event::CommitSettled(Box::new(report))).obey();
     assert_eq!(journal.state.git.exposed, [exposed(false)]);
@@ -227,7 +228,7 @@ fn a_secret_in_the_history_is_remembered_unless_it_is_allowed() {
 
 #[test]
 fn a_reason_names_the_iteration_that_is_not_committed() {
-    let skipped = CommitReport::skipped(1, Skipped::NoIdentity, Some(oid(0)));
+    let skipped = CommitReport::skipped(1, SkipReason::NoIdentity, Some(oid(0)));
     let journal = worked().then(Event::CommitSettled(Box::new(skipped)));
     // The second has begun, and was refunded.
     let journal =
@@ -272,9 +273,11 @@ fn a_file_with_changes_of_both_keeps_its_stamp_of_the_start() {
     let mut spec = spec();
     spec.git.workflow = Workflow::Commit;
     let journal = Journal::of(spec).taken_over().then(taken(0, 1)).runs(3_000, Exit::Code(0));
-    let left_out = LeftOut { path: RepoPath::from_bytes(b"notes"), why: LeftOutReason::DirtyBefore };
-    let report =
-        CommitReport { left_out: vec![left_out], ..CommitReport::skipped(1, Skipped::Nothing, Some(oid(0))) };
+    let left_out = OmittedPath { path: RepoPath::from_bytes(b"notes"), why: LeftOutReason::DirtyBefore };
+    let report = CommitReport {
+        left_out: vec![left_out],
+        ..CommitReport::skipped(1, SkipReason::Nothing, Some(oid(0)))
+    };
     let journal = journal.then(Event::CommitSettled(Box::new(report)));
     let journal = resumed(journal.then(asked(Ask::Pause(Urgency::AfterIteration))).obey());
     let stamps = journal.then(taken(0, 2)).state.git.base.unwrap().dirty;

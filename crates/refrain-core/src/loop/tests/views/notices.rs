@@ -3,7 +3,7 @@
 use rstest::rstest;
 
 use crate::agent::FaultKind;
-use crate::event::{Ask, Blocked, ClaimSource, End, Event, Exit, Urgency};
+use crate::event::{Ask, BlockReason, ClaimSource, End, Event, Exit, Urgency};
 use crate::r#loop::LoopState;
 use crate::r#loop::tests::journal::{Journal, failing, finished};
 use crate::spec::Millis;
@@ -34,7 +34,7 @@ fn outages(journal: Journal, count: usize) -> Journal {
 #[case(End::Cancelled, StatusWord::Cancelled)]
 #[case(End::Paused, StatusWord::Paused)]
 #[case(End::IterationCap, StatusWord::IterationCap)]
-#[case(End::Blocked { why: Blocked::Login }, StatusWord::Blocked)]
+#[case(End::Blocked { why: BlockReason::Login }, StatusWord::Blocked)]
 fn every_end_is_told(#[case] end: End, #[case] status: StatusWord) {
     let journal = Journal::ended(end);
     let [notice] = &told(&journal, None)[..] else { panic!("it is reported once") };

@@ -6,19 +6,19 @@ use rstest::rstest;
 use crate::agent::{FaultKind, Scope, Usd};
 use crate::event::{Ask, AttemptFinished, ClaimSource, Event, Exit, StopReason, Urgency};
 use crate::gate::{Check, GateName, GateSpec};
-use crate::git::{Base, CommitReport, CommitResult, Skipped, Workflow};
+use crate::git::{Base, CommitReport, CommitResult, SkipReason, Workflow};
 use crate::ids::AttemptId;
 use crate::r#loop::LoopState;
 use crate::r#loop::tests::journal::{
     Journal, candidate_taken, claiming, failing, finished, gates, oid, reporting, spawn_failed, spec, stop,
     tokens,
 };
-use crate::prompt::{GateRun, Quote, Quoted, assemble, quotes};
+use crate::prompt::{GateRun, Quote, QuotedLogs, assemble, quotes};
 use crate::spec::{Limits, Millis, Spec};
 
 /// The lines of the section on this run, in the prompt of the attempt that comes next.
 fn news(state: &LoopState, quoted: &[(Quote, String)]) -> Vec<String> {
-    let prompt = assemble(state, Quoted(quoted));
+    let prompt = assemble(state, QuotedLogs(quoted));
     let section = &prompt[prompt.rfind("## Run ").unwrap()..];
     section.split("\n\n").next().unwrap().lines().map(str::to_owned).collect()
 }
@@ -104,23 +104,23 @@ fn without_git_nobody_is_sent_there() {
     let journal = Journal::of(spec()).taken_over().crashes();
     let line = "The previous run of this iteration was cut off; what it changed is in the files: look at them first.";
     assert_eq!(told(&journal), ["## Run 1 (no cap)", line]);
-    assert!(!assemble(&journal.state, Quoted::default()).contains("git"));
+    assert!(!assemble(&journal.state, QuotedLogs::default()).contains("git"));
 }
 
 #[test]
 fn a_session_that_is_taken_over_by_a_runner_has_no_turns_any_more() {
     let journal = Journal::in_session().starts();
-    let first = assemble(&journal.state, Quoted::default());
+    let first = assemble(&journal.state, QuotedLogs::default());
     assert!(first.contains("You continue after each turn"), "{first}");
     let journal = journal.taken_over().then(Event::SessionLeft).taken_over();
-    let prompt = assemble(&journal.state, Quoted::default());
+    let prompt = assemble(&journal.state, QuotedLogs::default());
     assert!(prompt.contains("You are started again for each run") && !prompt.contains("turn"), "{prompt}");
     assert!(told(&journal)[1].starts_with("The previous run of this iteration was cut off"), "{prompt}");
     // A fresh process has no session to continue, whichever runner drove it before.
     let journal = Journal::of(spec())
         .then(Event::SessionBound(crate::r#loop::tests::journal::session(Some("s"))))
         .starts();
-    assert!(assemble(&journal.state, Quoted::default()).contains("You continue after each turn"));
+    assert!(assemble(&journal.state, QuotedLogs::default()).contains("You continue after each turn"));
 }
 
 #[test]
@@ -180,11 +180,11 @@ fn the_last_three_runs_have_a_line_each() {
 #[rstest]
 #[case::a_commit(Journal::committing().attempts(ended()).obey().starts(), "Run 1 is committed as 0000000000.")]
 #[case::nothing(
-    Journal::committing().attempts(ended()).then(skipped(1, Skipped::Nothing)).starts(),
+    Journal::committing().attempts(ended()).then(skipped(1, SkipReason::Nothing)).starts(),
     "Run 1 changed nothing that could be committed."
 )]
 #[case::no_identity(
-    Journal::committing().attempts(ended()).then(skipped(1, Skipped::NoIdentity)).starts(),
+    Journal::committing().attempts(ended()).then(skipped(1, SkipReason::NoIdentity)).starts(),
     "Run 1 is not committed: git does not know who commits; git config user.name and user.email say it."
 )]
 #[case::its_gates_failed(red(1), "Not committed for you yet: what run 1 changed.")]
@@ -207,14 +207,16 @@ fn a_loop_that_commits_nothing_is_told_nothing_of_commits() {
     assert_eq!(lines, ["## Run 2 (no cap)", "Run 1: no claim."]);
 }
 
-fn skipped(iteration: u32, why: Skipped) -> Event {
+fn skipped(iteration: u32, why: SkipReason) -> Event {
     Event::CommitSettled(Box::new(CommitReport::skipped(iteration, why, Some(oid(0)))))
 }
 
 fn made(iteration: u32, tree: u32) -> Event {
     let result = CommitResult::Made { commit: oid(iteration), tree: oid(tree) };
-    let report =
-        CommitReport { result, ..CommitReport::skipped(iteration, Skipped::Nothing, Some(oid(iteration))) };
+    let report = CommitReport {
+        result,
+        ..CommitReport::skipped(iteration, SkipReason::Nothing, Some(oid(iteration)))
+    };
     Event::CommitSettled(Box::new(report))
 }
 
@@ -368,7 +370,7 @@ fn the_prompt_of_a_third_iteration_in_full() {
     let mut printed = printed(&now, &then);
     printed.push((Quote::Notes, NOTES.to_owned()));
     assert_eq!(
-        assemble(&journal.state, Quoted(&printed)),
+        assemble(&journal.state, QuotedLogs(&printed)),
         THIRD.replace("{DAY}", DAY).replace("{SHOW}", SHOW)
     );
 }
@@ -413,7 +415,7 @@ That output as it was printed, and a line for each earlier run: `.refrain/job/co
 fn of_many_gates_some_are_quoted_and_all_are_named() {
     let journal = Journal::gated([true; 7]).takes(0).gates_end(&[0; 7]);
     let journal = journal.attempts(ended()).takes(1).gates_end(&[1; 7]).starts();
-    let prompt = assemble(&journal.state, Quoted::default());
+    let prompt = assemble(&journal.state, QuotedLogs::default());
     assert_eq!(prompt.matches("GATE FAILED: gate-").count(), 5, "{prompt}");
     assert!(prompt.contains("\n\nFAILED TOO: gate gate-5, gate gate-6."), "{prompt}");
 }

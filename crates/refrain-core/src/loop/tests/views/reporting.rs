@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::agent::{AgentReport, Scope, Usd};
 use crate::event::{
-    Ask, AttemptFinished, ClaimSource, CritiqueFinished, End, Event, Exit, GateFinished, Reviewed, Seal,
-    Sealed, Urgency,
+    Ask, AttemptFinished, AttemptSeals, ClaimSource, CritiqueFinished, End, Event, Exit, GateFinished,
+    ReviewResult, Seal, Urgency,
 };
 use crate::gate::{Check, ReviewSpec, Verdict};
 use crate::git::Checkout;
@@ -13,7 +13,7 @@ use crate::r#loop::tests::journal::{
     Journal, candidate_taken, claiming, criticised, finished, gate_finished, gates, id, oid, other_agent,
     reporting, task, tokens,
 };
-use crate::protect::{OtherProgram, Touched};
+use crate::protect::{OtherProgram, ProtectionBreach};
 use crate::spec::{AgentKind, AgentSpec, CritiqueSpec, OnStuck, Spec};
 use crate::view::report::{
     AttemptFile, JournalMark, Report, ReportFacts, ReportFile, SealedFile, Trail, Work, make, work,
@@ -136,8 +136,11 @@ fn work_that_was_kept_is_named() {
 
 #[test]
 fn a_claim_over_what_is_protected_says_what_was_touched() {
-    let other =
-        Touched::Program(OtherProgram { name: "sh".into(), before: Some("/bin/sh".into()), now: None });
+    let other = ProtectionBreach::Program(OtherProgram {
+        name: "sh".into(),
+        before: Some("/bin/sh".into()),
+        now: None,
+    });
     let journal = Journal::gated([true]).takes(0).gates_end(&[0]).attempts(claiming(ClaimSource::Promise));
     let taken = || {
         let Event::CandidateTaken { tree, partial, .. } = candidate_taken(Some(1)) else { unreachable!() };
@@ -155,7 +158,7 @@ fn a_claim_over_what_is_protected_says_what_was_touched() {
 fn what_was_sealed_is_listed_with_its_place() {
     let seal = |bytes| Some(Seal { bytes, blake3: "ab".repeat(32) });
     let attempt = AttemptFinished {
-        sealed: Sealed { prompt: seal(1), output: seal(2) },
+        sealed: AttemptSeals { prompt: seal(1), output: seal(2) },
         ..claiming(ClaimSource::Promise)
     };
     let gate = |bytes| GateFinished { log: seal(bytes), ..gate_finished(0, Exit::Code(0)) };
@@ -196,7 +199,7 @@ fn agents_reviewers_and_critics_are_told_apart_and_add_up() {
             Some(CritiqueSpec { every: 1, critic: claude.clone(), timeout: CritiqueSpec::TIMEOUT });
     });
     let reviewed = |journal: Journal| {
-        let review = Some(Box::new(Reviewed { verdict: Verdict::Pass, report: used(20, 200) }));
+        let review = Some(Box::new(ReviewResult { verdict: Verdict::Pass, report: used(20, 200) }));
         let ended = GateFinished { review, ..gate_finished(0, Exit::Code(0)) };
         journal.obey().then(Event::GateFinished(Box::new(ended)))
     };

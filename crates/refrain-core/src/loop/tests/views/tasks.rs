@@ -3,7 +3,7 @@
 use rstest::rstest;
 
 use crate::agent::FaultKind;
-use crate::event::{AttemptFinished, Blocked, ClaimSource, End, Event, Exit, StopReason};
+use crate::event::{AttemptFinished, BlockReason, ClaimSource, End, Event, Exit, StopReason};
 use crate::gate::GateWhen;
 use crate::git::Workflow;
 use crate::r#loop::tests::journal::{
@@ -17,7 +17,7 @@ use crate::spec::Spec;
 use crate::view::{self, Alive, Kind, StatusWord};
 
 const RESULT: End = End::Completed { claim: ClaimSource::Result };
-const GAVE_UP: End = End::Blocked { why: Blocked::GaveUp };
+const GAVE_UP: End = End::Blocked { why: BlockReason::GaveUp };
 
 /// A task's loop with a gate that decides; it begins at tree 0, which landed, so that the gate is not asked about it.
 fn gated(change: impl FnOnce(&mut Spec)) -> Journal {

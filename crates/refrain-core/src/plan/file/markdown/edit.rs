@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use super::mark::Mark;
 use super::outline::{Outline, TaskItem};
 use crate::plan::file::edit::Edits;
-use crate::plan::file::{Change, Changed, FileError, last_words};
+use crate::plan::file::{Change, EditedTasks, FileError, last_words};
 use crate::plan::{TaskId, TaskStatus};
 
-pub(in crate::plan::file) fn set(text: &str, changes: &[Change]) -> Result<Changed, FileError> {
+pub(in crate::plan::file) fn set(text: &str, changes: &[Change]) -> Result<EditedTasks, FileError> {
     let outline = Outline::of(text)?;
     let mut by_id = HashMap::with_capacity(outline.found.len());
     for found in &outline.found {
@@ -31,7 +31,7 @@ pub(in crate::plan::file) fn set(text: &str, changes: &[Change]) -> Result<Chang
         let change = Change { task, from, status: TaskStatus::Done, note: None };
         write(text, whole, &change, &mut edits);
     }
-    Ok(Changed { text: edits.apply(text), missing, left })
+    Ok(EditedTasks { text: edits.apply(text), missing, left })
 }
 
 /// The tasks whose parts are done in their place, with all parts done now, if these changes completed one of them.

@@ -22,7 +22,7 @@ fn decided(text: &str, shape: Shape, changes: &[Change]) -> Vec<Change> {
 
 fn changed(text: &str, shape: Shape, changes: &[Change]) -> String {
     let changes = decided(text, shape, changes);
-    let Changed { text, missing, left } = set(text, shape, "auth", &changes).unwrap();
+    let EditedTasks { text, missing, left } = set(text, shape, "auth", &changes).unwrap();
     assert_eq!((missing, left), (Vec::new(), Vec::new()));
     text
 }
@@ -186,7 +186,7 @@ fn a_task_that_is_not_there_any_more_is_told_and_the_others_are_changed() {
         ("- [ ] 1. A\n", Shape::Markdown),
     ] {
         let changes = [change("9", TaskStatus::Done, None), change("1", TaskStatus::Done, None)];
-        let Changed { text, missing, .. } = set(text, shape, "auth", &changes).unwrap();
+        let EditedTasks { text, missing, .. } = set(text, shape, "auth", &changes).unwrap();
         assert_eq!(missing, ["9".parse().unwrap()]);
         assert_eq!(read(&text, shape, "auth").unwrap().tasks[0].status, TaskStatus::Done, "{text}");
     }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{Arg, ArgGroup, Args as _, CommandFactory, FromArgMatches, Parser, ValueEnum};
 use refrain_app::effects::TypedOptions;
 use refrain_app::options::begin::BeginArgs;
-use refrain_app::options::variants::{Adapted, Difference};
+use refrain_app::options::variants::{AdaptedArgs, Difference};
 use refrain_app::resolve::{self, ResolvedStart, StartLoop, Words};
 use refrain_app::verbs::resume;
 use refrain_app::verbs::start::not_shown;
@@ -19,8 +19,8 @@ use refrain_core::spec::{AgentKind, Limits};
 use refrain_core::values::Limit;
 use refrain_core::view::Kind;
 use refrain_core::{LoopId, Spec};
-use refrain_engine::config::{Chosen, Settings};
-use refrain_engine::{Brief, Listed, Service, hook};
+use refrain_engine::config::{AgentChoice, Settings};
+use refrain_engine::{Brief, ListEntry, Service, hook};
 
 use super::typed_line::{self, KnownOption, TypedLine};
 use crate::cmd::connect::hook::agent;
@@ -61,7 +61,7 @@ pub(super) struct Args {
 #[command(group = ArgGroup::new("source"))]
 struct SessionOptions {
     #[command(flatten)]
-    begin: Adapted<BeginArgs, InSession>,
+    begin: AdaptedArgs<BeginArgs, InSession>,
     /// Where the work is done
     #[arg(long, value_enum, value_name = "WHERE")]
     isolation: Option<ContextMode>,
@@ -302,8 +302,8 @@ fn count_alone(prompt: &mut String, line: &mut SessionOptions, is_mode: bool) ->
 fn last(service: &Service, session: Option<&str>) -> Result<LoopId, RequestError> {
     let rows = service.list()?.into_iter();
     let open = rows.filter_map(|row| match row {
-        Listed::Loop(brief) if can_continue(&brief) => Some(brief.id),
-        Listed::Loop(_) | Listed::Damaged(_) => None,
+        ListEntry::Loop(brief) if can_continue(&brief) => Some(brief.id),
+        ListEntry::Loop(_) | ListEntry::Damaged(_) => None,
     });
     let open: Vec<_> = open.collect();
     let is_own = |id: &&LoopId| {
@@ -369,7 +369,7 @@ fn spec(
     (agent, (mode, prompt), begun): (AgentKind, (Option<String>, String), SessionSpec),
 ) -> Result<Spec, RequestError> {
     let name = agent.to_string();
-    let chosen = Chosen { agent: Some(&name), command: false };
+    let chosen = AgentChoice { agent: Some(&name), command: false };
     let mut settings = service.settings(chosen, context.has_variables())?;
     let why = "a session waits for no person; use it with refrain start";
     resolve::forget_approval(&mut settings, why).into_iter().for_each(out::tell_note);

@@ -7,19 +7,19 @@ use std::process::ExitCode;
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::Arg;
 use refrain_app::options::begin::BeginArgs;
-use refrain_app::options::variants::{Adapted, Difference};
+use refrain_app::options::variants::{AdaptedArgs, Difference};
 use refrain_app::options::work::PromiseArgs;
 use refrain_app::options::{heading, values};
 use refrain_app::resolve::{StartLoop, Workspace, folder, note_untrusted};
 use refrain_app::verbs::start::PreparedLoop;
 use refrain_app::{Action, Code, Context, RequestError};
 use refrain_core::formats::mirror::{
-    CannotContinue, CarriedCounter, Check, ForeignLoop, Promised, Prompt, Unread, admits_prompt,
+    CannotContinue, CarriedCounter, Check, ForeignLoop, PromiseWords, Prompt, Unread, admits_prompt,
 };
 use refrain_core::spec::Limits;
 use refrain_core::text::clip;
 use refrain_core::{LoopId, Spec};
-use refrain_engine::config::Chosen;
+use refrain_engine::config::AgentChoice;
 use refrain_engine::{EngineError, ForeignError, Service, found_in};
 
 use super::Args;
@@ -40,9 +40,9 @@ pub(super) struct FromArgs {
     #[arg(help_heading = heading::FROM, long, value_name = "FILE", conflicts_with_all = ["id", "last", "all", "from"], hide_short_help = true)]
     pub(super) state_file: Option<Utf8PathBuf>,
     #[command(flatten)]
-    mode: Adapted<ModeArgs, AtResume>,
+    mode: AdaptedArgs<ModeArgs, AtResume>,
     #[command(flatten)]
-    pub(super) begin: Adapted<BeginArgs, AtResume>,
+    pub(super) begin: AdaptedArgs<BeginArgs, AtResume>,
 }
 
 /// Help of `start`'s options here: limits apply to every loop, all else only to one of another system.
@@ -86,7 +86,7 @@ pub(super) fn run(context: &Context, file: &Utf8Path, args: Args) -> Result<Exit
     let named = begin.name.clone().or(named);
 
     let (agent, command) = (begin.work.agent.as_deref(), begin.work.command.is_some());
-    let settings = service.settings(Chosen { agent, command }, context.has_variables())?;
+    let settings = service.settings(AgentChoice { agent, command }, context.has_variables())?;
     note_untrusted(&settings, &mut out::tell_note);
     let configured = &settings.config.start;
     if agent.is_none() && !command && configured.agent.is_none() && configured.command.is_none() {
@@ -125,7 +125,7 @@ pub(super) fn run(context: &Context, file: &Utf8Path, args: Args) -> Result<Exit
     if let (Some(total), None, false) = (total, found.cap, is_capped) {
         notes.push(format!("there was no limit there; here it has {total} iterations in total"));
     }
-    if found.promised == Promised::Unsaid && spec.promise.is_some() {
+    if found.promised == PromiseWords::Unsaid && spec.promise.is_some() {
         notes.push("no promise ended it there; here the usual one does".to_owned());
     }
     if let (Some(id), true) = (&found.id, is_renamed) {
@@ -187,9 +187,9 @@ fn set_promise(found: &ForeignLoop, args: &mut PromiseArgs) {
         return;
     }
     match &found.promised {
-        Promised::Words(text) => args.completion_promise = Some(text.clone()),
-        Promised::Never => args.no_promise = args.promise_match.is_none(),
-        Promised::Unsaid => {}
+        PromiseWords::Words(text) => args.completion_promise = Some(text.clone()),
+        PromiseWords::Never => args.no_promise = args.promise_match.is_none(),
+        PromiseWords::Unsaid => {}
     }
 }
 

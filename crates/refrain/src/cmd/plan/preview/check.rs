@@ -1,10 +1,10 @@
 use std::process::ExitCode;
 
 use owo_colors::OwoColorize;
-use refrain_app::plan::Prepared;
+use refrain_app::plan::PreparedPlan;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::plan::TaskReadiness;
-use refrain_core::plan::view::Checked;
+use refrain_core::plan::view::PlanCheck;
 use refrain_core::text::printable;
 
 use super::LookArgs;
@@ -43,11 +43,11 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
 /// Prints all problems of the plan; whether it can run.
 pub(in crate::cmd::plan) fn checked(
     context: &Context,
-    prepared: &Prepared,
+    prepared: &PreparedPlan,
     json: bool,
 ) -> Result<bool, RequestError> {
     let texts = prepared.texts(context)?;
-    let Prepared { source, spec, notes, .. } = prepared;
+    let PreparedPlan { source, spec, notes, .. } = prepared;
     let (file, graph) = (&source.file, &source.graph);
     let mut problems = source.problems.clone();
     if !spec.verifies() {
@@ -59,7 +59,7 @@ pub(in crate::cmd::plan) fn checked(
             texts.brief(graph, at).over_budget(&graph.tasks()[at].id, spec.brief.max_tokens)
         }),
     );
-    let checked = Checked::of(file.path.as_str(), &file.tag, graph, &problems);
+    let checked = PlanCheck::of(file.path.as_str(), &file.tag, graph, &problems);
     match json {
         true => out::print_json(&checked)?,
         false => out::print(&text(&checked)),
@@ -68,8 +68,8 @@ pub(in crate::cmd::plan) fn checked(
     Ok(checked.ok)
 }
 
-fn text(checked: &Checked) -> String {
-    let Checked { tag, tasks, to_do, waves, problems, .. } = checked;
+fn text(checked: &PlanCheck) -> String {
+    let PlanCheck { tag, tasks, to_do, waves, problems, .. } = checked;
     let counted =
         |count: usize, one, many| phrase::counted(u32::try_from(count).unwrap_or(u32::MAX), one, many);
     let flat = |text: &str| printable(text).replace('\n', " ");

@@ -1,9 +1,9 @@
 use std::process::ExitCode;
 
-use refrain_app::plan::Prepared;
+use refrain_app::plan::PreparedPlan;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::plan::Task;
-use refrain_core::plan::brief::ToldTask;
+use refrain_core::plan::brief::TaskBrief;
 use refrain_core::prompt;
 use refrain_core::text::nearest;
 
@@ -33,7 +33,7 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
     let prepared = args.look.prepare(context)?;
     let texts = prepared.texts(context)?;
-    let Prepared { source, spec, .. } = &prepared;
+    let PreparedPlan { source, spec, .. } = &prepared;
     let tasks = source.graph.tasks();
     let Some(at) = tasks.iter().position(|task| task.id.as_str() == args.task) else {
         return Err(no_task(&args.task, &spec.tag, tasks));
@@ -46,7 +46,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
     let told = prompt::first(&loop_spec);
     if args.json {
         let file = source.file.path.as_str();
-        out::print_json(&ToldTask::of((file, &spec.tag, task), &brief, most, told))?;
+        out::print_json(&TaskBrief::of((file, &spec.tag, task), &brief, most, told))?;
     } else {
         out::print_whole(&told)?;
         if out::terminal_width().is_some() {

@@ -106,9 +106,9 @@ fn a_hook_of_a_remote_on_this_machine_is_inside_and_is_ended() {
     let words = ["start", "--command", &agent, "--name", "job", "-p", "Work.", "--git-workflow", "push"];
     let run = sandbox.refrain(&words).with_code(0);
     let said = fs::read_to_string(said).unwrap_or_default();
-    assert!(said.contains("loop job cannot let anybody in from inside an attempt"), "{said}: {run:?}");
+    assert!(said.contains("loop job cannot open a server from inside an attempt"), "{said}: {run:?}");
     assert!(said.ends_with("17\n"), "{said}");
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn a_judge_looks_back_once_on_each_end_and_changes_nothing_about_the_loop() {
     assert!(asked.contains("Mend the parser.") && asked.contains("split the lexer"), "{asked}");
     let usage = sandbox.refrain(&["usage", "--json"]).with_code(0).json();
     assert_eq!(usage["looking_back"], json!({"asked": 1, "cost_usd": 0.25, "without_cost": 0}));
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
     // Again about the same end: no agent is asked.
     sandbox.refrain(&["memory", "consolidate", "mend"]).with_code(0);
     assert_eq!(sandbox.note("times"), "x\n");
@@ -37,7 +37,7 @@ fn a_judge_looks_back_once_on_each_end_and_changes_nothing_about_the_loop() {
     testkit::eventually("the second end is looked back on", || {
         (sandbox.note("times") == "x\nx\n").then_some(())
     });
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[rstest]
@@ -52,7 +52,7 @@ fn a_judge_that_is_of_no_use_leaves_the_loop_as_it_is(#[case] script: &str, #[ca
     testkit::eventually("it is told", || fs::read_to_string(&log).ok().filter(|text| text.contains(says)));
     assert_eq!(of_kind(&sandbox, "episode").len(), 1);
     assert!(of_kind(&sandbox, "fact").is_empty());
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }
 
 #[test]
@@ -64,5 +64,5 @@ fn a_judge_does_not_outlive_whoever_asks_it() {
     let asking = sandbox.spawn(&["memory", "consolidate", "mend"]);
     sandbox.wait_for_note("asked");
     asking.kill();
-    sandbox.nobody_survives();
+    sandbox.no_process_is_left();
 }

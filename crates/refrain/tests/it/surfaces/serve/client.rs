@@ -11,7 +11,7 @@ use testkit::{Sandbox, Session, Signal, eventually};
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// A server that runs, and a token for it.
-pub(super) struct Served {
+pub(super) struct TestServer {
     session: Session,
     port: u16,
     token: String,
@@ -38,7 +38,7 @@ pub(super) struct ServerEvent {
 /// A stream of events.
 pub(super) struct Stream(BufReader<TcpStream>);
 
-impl Served {
+impl TestServer {
     /// A server for the sandbox's project, with more options.
     pub(super) fn begin(sandbox: &Sandbox, more: &[&str]) -> Self {
         let token = sandbox.refrain(&["serve", "token"]).with_code(0).stdout.trim().to_owned();

@@ -7,7 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use rstest::rstest;
 use serde_json::json;
 
-use super::client::{Reply, Served};
+use super::client::{Reply, TestServer};
 use super::started;
 use crate::sandbox;
 
@@ -20,7 +20,7 @@ fn cookie(opened: &Reply) -> String {
 #[test]
 fn a_browser_is_let_in_once_by_a_code_and_then_by_its_cookie_alone() {
     let sandbox = sandbox();
-    let served = Served::begin(&sandbox, &[]);
+    let served = TestServer::begin(&sandbox, &[]);
     let page = served.browses("GET / HTTP/1.1");
     assert_eq!((page.status, page.header("location")), (303, Some("/login")));
     let code = served.invitation().to_owned();
@@ -58,7 +58,7 @@ fn a_browser_is_let_in_once_by_a_code_and_then_by_its_cookie_alone() {
 #[test]
 fn a_cookie_is_given_to_one_name_and_good_under_no_other_nor_as_a_token() {
     let sandbox = sandbox();
-    let served = Served::begin(&sandbox, &[]);
+    let served = TestServer::begin(&sandbox, &[]);
     for path in ["/", "/p/project/job?from=1", "/login", "/open?code=x"] {
         let sent = served.asks(&format!("GET {path} HTTP/1.1\r\nAccept: text/html"));
         assert_eq!((sent.status, sent.header("set-cookie")), (303, None), "{sent:#?}");
@@ -85,7 +85,7 @@ fn a_cookie_is_given_to_one_name_and_good_under_no_other_nor_as_a_token() {
     asks(&served.host(), &format!("Authorization: Bearer {value}")).with_status(401);
     asks(&served.name(), &format!("Cookie: {name}={}", served.token())).with_status(401);
     // Another server is another place.
-    let other = Served::begin(&sandbox, &[]);
+    let other = TestServer::begin(&sandbox, &[]);
     let elsewhere = format!("Cookie: refrain_{}={value}", other.port());
     let head = format!("GET /api/v1/loops HTTP/1.1\r\nHost: {}\r\n{elsewhere}\r\n\r\n", other.name());
     other.says(&head).with_status(401);
@@ -98,7 +98,7 @@ fn a_cookie_is_given_to_one_name_and_good_under_no_other_nor_as_a_token() {
 fn wherever_its_name_leads_there_is_nobody_else() {
     let sandbox = sandbox();
     let Ok(others) = TcpListener::bind("[::1]:0") else { return };
-    let served = Served::begin(&sandbox, &[]);
+    let served = TestServer::begin(&sandbox, &[]);
     let mut stream = TcpStream::connect(("::1", served.port())).unwrap();
     write!(stream, "GET / HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", served.name()).unwrap();
     Reply::read(BufReader::new(stream)).with_status(401);
@@ -113,7 +113,7 @@ fn wherever_its_name_leads_there_is_nobody_else() {
 fn behind_a_proxy_people_come_under_its_origin() {
     let sandbox = sandbox();
     let origin = "https://loops.example.org";
-    let served = Served::begin(&sandbox, &["--behind-proxy", origin]);
+    let served = TestServer::begin(&sandbox, &["--behind-proxy", origin]);
     assert_eq!(served.url(), origin);
     let body = format!("token={}", served.token());
     for host in ["loops.example.org".to_owned(), served.host()] {
@@ -138,7 +138,7 @@ fn behind_a_proxy_people_come_under_its_origin() {
 #[test]
 fn nobody_is_let_in_without_a_token_that_was_given_out() {
     let sandbox = sandbox();
-    let served = Served::begin(&sandbox, &[]);
+    let served = TestServer::begin(&sandbox, &[]);
     let job = started(&sandbox, &served);
     for path in [&job, &format!("{job}/export"), "/api/v1/loops", "/api/v1/projects", "/api/v1/openapi.json"]
         .into_iter()
@@ -177,7 +177,7 @@ fn nobody_is_let_in_without_a_token_that_was_given_out() {
 #[test]
 fn whoever_was_let_in_is_not_once_tokens_are_taken_back() {
     let sandbox = sandbox();
-    let served = Served::begin(&sandbox, &[]);
+    let served = TestServer::begin(&sandbox, &[]);
     let opened = served.browses(&format!("GET {} HTTP/1.1", served.invitation()));
     let cookie = cookie(&opened);
     let browses = || served.browses(&format!("GET /api/v1/loops HTTP/1.1\r\nCookie: {cookie}"));
@@ -202,7 +202,7 @@ fn whoever_was_let_in_is_not_once_tokens_are_taken_back() {
 #[case("Host: ")]
 fn a_name_that_leads_here_by_anothers_doing_is_refused(#[case] host: &str) {
     let sandbox = sandbox();
-    let served = Served::begin(&sandbox, &[]);
+    let served = TestServer::begin(&sandbox, &[]);
     let host = host.replace("PORT", &served.port().to_string());
     let token = served.token();
     for path in ["/", "/login", "/api/v1/loops", "/mcp"] {
@@ -221,7 +221,7 @@ fn a_name_that_leads_here_by_anothers_doing_is_refused(#[case] host: &str) {
 #[case::a_whole_target("GET http://HERE/api/v1/loops HTTP/1.1\r\nHost: HERE")]
 fn a_request_that_names_two_hosts_is_refused(#[case] head: &str) {
     let sandbox = sandbox();
-    let served = Served::begin(&sandbox, &[]);
+    let served = TestServer::begin(&sandbox, &[]);
     let head = head.replace("HERE", &served.host());
     let reply = served.says(&format!("{head}\r\nAuthorization: Bearer {}\r\n\r\n", served.token()));
     reply.with_status(400).says("names more than one host");
@@ -232,7 +232,7 @@ fn a_request_that_names_two_hosts_is_refused(#[case] head: &str) {
 #[test]
 fn who_says_nothing_shuts_nobody_out() {
     let sandbox = sandbox();
-    let served = Served::begin(&sandbox, &[]);
+    let served = TestServer::begin(&sandbox, &[]);
     let mut silent: Vec<_> = (0..300).map(|_| served.connects()).collect();
     assert_eq!(served.gets("/api/v1/loops").status, 200);
     assert_eq!(silent[0].read(&mut [0]).unwrap(), 0, "it was closed");
@@ -243,7 +243,7 @@ fn who_says_nothing_shuts_nobody_out() {
 #[test]
 fn one_token_has_so_many_connections_and_another_is_let_in() {
     let sandbox = sandbox();
-    let served = Served::begin(&sandbox, &[]);
+    let served = TestServer::begin(&sandbox, &[]);
     let streams: Vec<_> = (0..64).map(|_| served.listens(None)).collect();
     served.gets("/api/v1/loops").with_status(429).says("accepted: 64 at a time");
     let other = sandbox.refrain(&["serve", "token"]).with_code(0).stdout;
@@ -257,7 +257,7 @@ fn one_token_has_so_many_connections_and_another_is_let_in() {
 #[test]
 fn what_somebody_sends_who_is_not_let_in_is_not_taken_in() {
     let sandbox = sandbox();
-    let served = Served::begin(&sandbox, &[]);
+    let served = TestServer::begin(&sandbox, &[]);
     let post = |path: &str, more: &str| {
         let head = format!("POST {path} HTTP/1.1\r\nHost: {}\r\n{more}\r\n\r\n{{", served.host());
         served.says(&head)
@@ -301,7 +301,7 @@ fn what_fails_is_a_page_for_browsers_and_json_for_programs(
     #[case] says: &str,
 ) {
     let sandbox = sandbox();
-    let served = Served::begin(&sandbox, &[]);
+    let served = TestServer::begin(&sandbox, &[]);
     let projects = served.gets("/api/v1/projects").json();
     let asked = asked.replace("PROJECT", projects[0]["name"].as_str().unwrap());
     let with = if with.is_empty() { String::new() } else { format!("\r\n{with}") };
@@ -331,7 +331,7 @@ fn who_reads_slowly_holds_nobody_up_and_no_memory() {
     sandbox.refrain(&["start", "Mend it.", "--command", &agent, "--name", "job", "--quiet"]).with_code(0);
     let line = "x".repeat(999) + "\n";
     testkit::write(&sandbox.loop_dir("job").join("iterations/0001/output.log"), line.repeat(100_000));
-    let served = Served::begin(&sandbox, &[]);
+    let served = TestServer::begin(&sandbox, &[]);
     let project = served.gets("/api/v1/projects").json()[0]["name"].as_str().unwrap().to_owned();
     let log = format!("/api/v1/projects/{project}/loops/job/attempts/1/logs/output");
     let resident = || {

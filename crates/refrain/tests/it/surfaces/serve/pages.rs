@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 use testkit::{Sandbox, write};
 
-use super::client::Served;
+use super::client::TestServer;
 use crate::{CLAIM, plain_folder, sandbox};
 
 /// Starts a loop of this agent in the sandbox, and waits until it is at the gate `go`.
@@ -19,11 +19,11 @@ fn at_work(sandbox: &Sandbox, does: &str, more: &[&str]) {
     sandbox.wait_for_note("did");
 }
 
-fn project(served: &Served) -> String {
+fn project(served: &TestServer) -> String {
     served.gets("/api/v1/projects").json()[0]["name"].as_str().unwrap().to_owned()
 }
 
-fn changes(served: &Served) -> Value {
+fn changes(served: &TestServer) -> Value {
     served.gets(&format!("/api/v1/projects/{}/loops/job/diff", project(served))).with_status(200).json()
 }
 
@@ -37,7 +37,7 @@ echo \"key = ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8\" > token.txt";
 fn what_a_loop_has_changed_is_shown_before_anything_is_proven_or_committed() {
     let sandbox = sandbox();
     at_work(&sandbox, CHANGES, &[]);
-    let served = Served::begin(&sandbox, &[]);
+    let served = TestServer::begin(&sandbox, &[]);
     let found = changes(&served);
     let (note, stat, diff) = ["note", "stat", "diff"].map(|part| found[part].as_str().unwrap()).into();
     assert!(note.contains("as it is now, against commit") && note.contains("before it began"), "{note}");
@@ -66,7 +66,7 @@ fn what_was_changed_before_a_loop_is_not_its_own_where_it_took_note_of_that() {
     let sandbox = sandbox();
     write(&sandbox.project().join("mine.txt"), "mine\n");
     at_work(&sandbox, CHANGES, &["--gate", "true"]);
-    let served = Served::begin(&sandbox, &[]);
+    let served = TestServer::begin(&sandbox, &[]);
     let found = changes(&served);
     let diff = found["diff"].as_str().unwrap();
     assert!(diff.contains("+fn main() {}") && !diff.contains("mine"), "{found}");
@@ -79,7 +79,7 @@ fn what_was_changed_before_a_loop_is_not_its_own_where_it_took_note_of_that() {
 fn without_git_it_says_that_nobody_knows_what_was_changed() {
     let sandbox = plain_folder();
     at_work(&sandbox, "echo made > made", &[]);
-    let served = Served::begin(&sandbox, &[]);
+    let served = TestServer::begin(&sandbox, &[]);
     assert!(changes(&served)["note"].as_str().unwrap().contains("without git"), "{}", changes(&served));
     served.gets(&format!("/p/{}/job/diff", project(&served))).with_status(200).says("without git");
     sandbox.refrain(&["cancel", "job", "--now"]).with_code(0);
@@ -92,7 +92,7 @@ fn all_that_an_agent_did_is_searched_and_not_only_what_is_shown() {
     let does = "echo 'the first Needle <b>'\nyes hay | head -n 200000\necho needle again\n\
                 echo 'token ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8 of the needle'";
     at_work(&sandbox, does, &[]);
-    let served = Served::begin(&sandbox, &[]);
+    let served = TestServer::begin(&sandbox, &[]);
     let api = format!("/api/v1/projects/{}/loops/job/attempts/1/activity", project(&served));
     let found = served.gets(&format!("{api}?find=NEEDLE")).with_status(200).json();
     let texts: Vec<_> = found["lines"].as_array().unwrap().iter().map(|line| line["text"].clone()).collect();
@@ -126,7 +126,7 @@ fn from_each_gates_result_a_link_leads_to_what_it_printed() {
     let gate = "tests=echo seen by the gate; echo x >> $NOTES/gates; test $(wc -l < $NOTES/gates) -gt 2";
     let words = ["start", "--command", &agent, "--name", "job", "--quiet", "--gate", gate, "Mend it."];
     sandbox.refrain(&words).with_code(0);
-    let served = Served::begin(&sandbox, &[]);
+    let served = TestServer::begin(&sandbox, &[]);
     let place = format!("/p/{}/job/gates", project(&served));
     let page = served.gets(&place).with_status(200);
     page.says("tests after iteration 1: failed");
@@ -142,7 +142,7 @@ fn from_each_gates_result_a_link_leads_to_what_it_printed() {
 #[test]
 fn the_documentation_is_shown_with_links_between_its_pages() {
     let sandbox = sandbox();
-    let served = Served::begin(&sandbox, &[]);
+    let served = TestServer::begin(&sandbox, &[]);
     let first = served.gets("/docs").with_status(200);
     first.says("href=\"/docs/first-loop\"");
     let page = served.gets("/docs/loops").with_status(200);
@@ -158,7 +158,7 @@ fn the_documentation_is_shown_with_links_between_its_pages() {
 #[test]
 fn what_cannot_be_started_says_why_at_its_field() {
     let sandbox = sandbox();
-    let served = Served::begin(&sandbox, &[]);
+    let served = TestServer::begin(&sandbox, &[]);
     let form = "Content-Type: application/x-www-form-urlencoded\r\n";
     let page = served.posts_with("/start", form, "goal=Mend+it&command=true&max_iterations=900&do=start");
     let page = page.with_status(400);
@@ -186,7 +186,7 @@ fn pages_about_all_loops_sum_search_and_compare_them() {
     }
     sandbox.refrain(&["memory", "add", "The clock is <i>late</i>."]).with_code(0);
     sandbox.refrain(&["config", "set", "notify.ntfy", "https://ntfy.example.org/hidden-topic"]).with_code(0);
-    let served = Served::begin(&sandbox, &[]);
+    let served = TestServer::begin(&sandbox, &[]);
     let project = project(&served);
     let shows = |path: &str, parts: &[&str]| {
         let page = served.gets(path).with_status(200).body;
@@ -224,7 +224,7 @@ fn pages_about_all_loops_sum_search_and_compare_them() {
 fn a_comment_on_a_line_steers_and_a_long_list_has_pages() {
     let sandbox = sandbox();
     at_work(&sandbox, CHANGES, &[]);
-    let served = Served::begin(&sandbox, &[]);
+    let served = TestServer::begin(&sandbox, &[]);
     let (at, form) =
         (format!("/p/{}/job", project(&served)), "Content-Type: application/x-www-form-urlencoded\r\n");
     served.gets(&format!("{at}/diff")).with_status(200).says("Comment on made.rs");
@@ -253,7 +253,7 @@ fn the_list_is_filtered_by_project_and_each_chip_keeps_the_other_filters() {
     sandbox.tool("git", &["init", "--quiet"]).dir(&barn).run().with_code(0);
     let start = |name| ["start", "--command", &agent, "--name", name, "--quiet", "Mend it."];
     sandbox.refrain(&start("here")).with_code(0);
-    let served = Served::begin(&sandbox, &[]);
+    let served = TestServer::begin(&sandbox, &[]);
     assert!(
         !served.gets("/").with_status(200).body.contains("All projects"),
         "of one project nothing is chosen"

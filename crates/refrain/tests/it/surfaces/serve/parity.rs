@@ -8,7 +8,7 @@ use std::fs;
 use serde_json::Value;
 use testkit::Sandbox;
 
-use super::client::Served;
+use super::client::TestServer;
 use crate::{CLAIM, sandbox};
 
 /// An action.
@@ -311,7 +311,7 @@ const VERBS_ALONE: &[(&str, &str)] = &[
 /// The place of all actions.
 struct World {
     sandbox: Sandbox,
-    served: Served,
+    served: TestServer,
     project: String,
     /// Works until its gate opens.
     waiting: String,
@@ -342,7 +342,7 @@ impl World {
             "case $* in *pine*) ;; *) echo 'Which wood?'; exit 0;; esac\n\
              task=$(git branch --show-current); echo x > \"${task##*/}.txt\"\necho TASK_COMPLETE",
         );
-        let served = Served::begin(&sandbox, &[]);
+        let served = TestServer::begin(&sandbox, &[]);
         let projects = served.gets("/api/v1/projects").with_status(200).json();
         let project = projects[0]["name"].as_str().unwrap().to_owned();
         Self { sandbox, served, project, waiting, worker }
@@ -409,7 +409,7 @@ impl World {
 #[test]
 fn every_surface_can_do_what_the_others_can() {
     let sandbox = sandbox();
-    let served = Served::begin(&sandbox, &[]);
+    let served = TestServer::begin(&sandbox, &[]);
     let described = served.gets("/api/v1/openapi.json").with_status(200).json();
     let mut described: Vec<_> = described["paths"]
         .as_object()
@@ -464,5 +464,5 @@ fn what_can_be_done_is_done_wherever_it_is_asked_for() {
     ]);
     TABLE.iter().filter(|row| row.acts).for_each(|row| (row.does)(&world, row));
     world.served.ends();
-    world.sandbox.nobody_survives();
+    world.sandbox.no_process_is_left();
 }

@@ -15,7 +15,7 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, SupportedProtocolVersion};
 use testkit::Sandbox;
 
-use super::client::{Reply, Served};
+use super::client::{Reply, TestServer};
 use crate::sandbox;
 
 /// A self-signed certificate and its key, in files.
@@ -43,7 +43,7 @@ impl Certificate {
     /// A conversation with the server by a client that trusts this alone, and looks for that name.
     fn connects(
         &self,
-        served: &Served,
+        served: &TestServer,
         name: &str,
         version: &'static SupportedProtocolVersion,
     ) -> StreamOwned<ClientConnection, TcpStream> {
@@ -57,7 +57,7 @@ impl Certificate {
     }
 
     /// Asks over TLS, for that host.
-    fn says(&self, served: &Served, host: &str, head: &str, body: &str) -> Reply {
+    fn says(&self, served: &TestServer, host: &str, head: &str, body: &str) -> Reply {
         let mut stream = self.connects(served, "loops.example.org", &TLS13);
         let head = format!(
             "{head}\r\nHost: {host}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
@@ -72,7 +72,7 @@ impl Certificate {
 fn with_a_certificate_it_is_found_from_anywhere_under_the_names_in_it() {
     let sandbox = sandbox();
     let certificate = Certificate::of(&sandbox, &["loops.example.org", "*.lan.example.org", "127.0.0.1"]);
-    let served = Served::begin(&sandbox, &[&["--host", "0.0.0.0"][..], &certificate.words()].concat());
+    let served = TestServer::begin(&sandbox, &[&["--host", "0.0.0.0"][..], &certificate.words()].concat());
     let port = served.port();
     assert_eq!(served.url(), format!("https://loops.example.org:{port}"));
     assert!(!served.told().contains("warning"), "{}", served.told());
@@ -110,7 +110,7 @@ fn with_a_certificate_it_is_found_from_anywhere_under_the_names_in_it() {
 fn who_speaks_no_tls_is_sent_away_and_who_says_nothing_holds_nobody_up() {
     let sandbox = sandbox();
     let certificate = Certificate::of(&sandbox, &["loops.example.org"]);
-    let served = Served::begin(&sandbox, &certificate.words());
+    let served = TestServer::begin(&sandbox, &certificate.words());
     let mut plain = served.connects();
     plain.write_all(b"GET /login HTTP/1.1\r\nHost: loops.example.org\r\n\r\n").unwrap();
     let mut said = Vec::new();
@@ -133,7 +133,7 @@ fn a_key_that_others_can_read_is_warned_of() {
     let sandbox = sandbox();
     let certificate = Certificate::of(&sandbox, &["loops.example.org"]);
     fs::set_permissions(&certificate.key, Permissions::from_mode(0o644)).unwrap();
-    let served = Served::begin(&sandbox, &certificate.words());
+    let served = TestServer::begin(&sandbox, &certificate.words());
     let told = served.told();
     assert!(told.contains("key.pem can be read by others") && told.contains("chmod 600"), "{told}");
     served.ends();

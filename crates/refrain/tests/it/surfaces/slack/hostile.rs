@@ -19,10 +19,10 @@ fn who_is_not_named_starts_and_sees_nothing() {
     slack.wait_for_told("U9", "You may not look at loops here");
     slack.wait_for_told("U9", "You may not stop loops here");
     slack.mention("U1", "C3", None, "start Mend it.");
-    slack.wait_for_told("U1", "Nobody is heard in this channel");
+    slack.wait_for_told("U1", "Refrain takes no commands in this channel");
     // In a channel without the bot, it can still answer a command.
     slack.command("W7", "D1", "help");
-    slack.wait_for_told("W7", "Nobody is heard in this channel");
+    slack.wait_for_told("W7", "Refrain takes no commands in this channel");
     assert_eq!(sandbox.refrain(&["list", "--json"]).json(), json!([]));
     assert_eq!(posted(&slack).len(), 0);
     assert!(slack.calls("chat.postEphemeral").pop().is_some_and(|call| !call.ok));
