@@ -8,6 +8,7 @@ pub(crate) mod dispatcher;
 pub(crate) mod doorbell;
 pub(crate) mod drive;
 pub(crate) mod input;
+pub(crate) mod lease;
 pub(crate) mod lifecycle;
 pub(crate) mod liveness;
 pub(crate) mod locks;

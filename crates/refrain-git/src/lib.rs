@@ -34,7 +34,7 @@ pub use landing::merge::{MergeRequest, MergeResult};
 pub use landing::{LandRequest, LandingOutcome, Wave, WaveRequest, Work};
 pub use plumbing::worktree::Worktree;
 pub use publish::base_return::BaseReturn;
-pub use publish::journal_ref::{JournalCommit, JournalRef, NewJournalCommit, Swap};
+pub use publish::journal_ref::{Holder, JournalCommit, JournalRef, NewJournalCommit, Places, Swap};
 pub use publish::push::PushRequest;
 pub use publish::rebase::{RebaseOutcome, RebaseRequest};
 pub use publish::refusal::Refusal;

@@ -11,6 +11,7 @@ pub mod child_io;
 pub mod detach;
 pub mod identity;
 pub mod keeper;
+pub mod lease;
 pub mod limits;
 pub mod orphans;
 pub mod output;

@@ -24,6 +24,7 @@ use rustix::process::{Pid, Signal};
 
 use crate::keeper::wire::{FrameReader, KeeperReport, Order, drain_wakes, send};
 use crate::keeper::{KEEPER_NAME, LEFTOVER_BOUND, StopLadder};
+use crate::lease::{LeaseDeadline, LeaseTime, look_again};
 use crate::output::{Listener, Log, Meter};
 use crate::sweep::{Mark, sweep};
 use crate::{identity, limits, system};
@@ -43,6 +44,8 @@ pub struct KeeperSpec {
     /// The data folder of the loop, if there is one: on the keeper's command line, so that its descendants can find
     /// it.
     pub loop_dir: Option<Utf8PathBuf>,
+    /// Until when this machine may run the loop's processes; without it, as long as the runner lives.
+    pub lease: Option<LeaseDeadline>,
 }
 
 #[derive(Debug, Default)]
@@ -195,6 +198,8 @@ struct Keeper {
     process: Option<Process>,
     socket: UnixStream,
     reader: FrameReader,
+    /// The end of the lease that it knows.
+    lease: Option<LeaseTime>,
 }
 
 impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
@@ -218,6 +223,7 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
                     Err(TryRecvError::Disconnected) => return self.close(),
                 }
             }
+            self.pass_lease_on();
             let [woken, answered, printed, complained, ended] = self.wait();
             if woken {
                 drain_wakes(&self.woken);
@@ -250,7 +256,9 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
             attempt.and_then(|attempt| attempt.end.as_ref()).map(AsFd::as_fd),
         ];
         let mut fds: Vec<_> = sources.iter().flatten().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
-        let longest = self.owed.and_then(|owed| Timespec::try_from(owed.left()).ok());
+        let lease = self.keeper.as_ref().and_then(|keeper| keeper.lease).filter(|_| self.attempt.is_some());
+        let longest = self.owed.map(|owed| owed.left()).into_iter().chain(lease.map(look_again)).min();
+        let longest = longest.and_then(|longest| Timespec::try_from(longest).ok());
         // An interrupt is a spurious wake-up.
         let _ = poll(&mut fds, longest.as_ref());
         let mut ready = fds.iter().map(|fd| !fd.revents().is_empty());
@@ -264,6 +272,8 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
         // Refused if the user has many such pipes: the default size works too.
         system::widen(&stdout, PIPE);
         let order = Order::Start { argv: job.argv, dir: job.dir.into_string(), env: job.env };
+        self.keep()?;
+        self.pass_lease_on();
         let keeper = self.keep()?;
         send(&keeper.socket, &order, &[stdin.as_fd(), stdout_end.as_fd(), stderr_end.as_fd()])?;
         self.attempt = Some(Attempt {
@@ -286,6 +296,16 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
         match &mut self.keeper {
             Some(keeper) => Ok(keeper),
             keeper => Ok(keeper.insert(Keeper::start(&self.spec)?)),
+        }
+    }
+
+    /// The keeper learns when the lease ends, if that has changed.
+    fn pass_lease_on(&mut self) {
+        let Some(until) = self.spec.lease.as_ref().map(LeaseDeadline::until) else { return };
+        if let Some(keeper) = self.keeper.as_mut().filter(|keeper| keeper.lease != Some(until)) {
+            keeper.lease = Some(until);
+            // If it cannot be reached it is dead, and its socket reports that next.
+            let _ = send(&keeper.socket, &Order::Until(until), &[]);
         }
     }
 
@@ -433,7 +453,7 @@ impl Keeper {
             .spawn()?;
         limits::hand_down(child.id());
         let process = i32::try_from(child.id()).ok().and_then(identity::stat).map(|stat| stat.process);
-        Ok(Self { child, process, socket, reader: FrameReader::default() })
+        Ok(Self { child, process, socket, reader: FrameReader::default(), lease: None })
     }
 
     /// Asks it to end, and waits. If it does not end in time, it is killed. It ends all its descendants, unless it
@@ -481,7 +501,13 @@ mod tests {
         let (report, reports) = channel();
         let parts = tail.clone();
         let mut worker = Worker {
-            spec: KeeperSpec { program: PathBuf::new(), env: Vec::new(), marks: Vec::new(), loop_dir: None },
+            spec: KeeperSpec {
+                program: PathBuf::new(),
+                env: Vec::new(),
+                marks: Vec::new(),
+                loop_dir: None,
+                lease: None,
+            },
             inbox: channel().1,
             woken: UnixStream::pair().unwrap().0,
             keeper: None,

@@ -7,6 +7,7 @@
 mod disk;
 mod line;
 mod reader;
+mod witness;
 mod write;
 
 #[cfg(test)]
@@ -18,9 +19,10 @@ pub use disk::{Durability, RestoredTail, SyncReport};
 pub(crate) use line::Hash;
 pub(crate) use reader::SignedLine;
 pub use reader::{
-    ForeignJournal, Mark, Snapshot, Tail, Whole, departed, marks, read, read_as, read_believed, read_signed,
-    records, records_as, spec, whole,
+    ForeignJournal, Mark, Snapshot, Tail, Whole, departed, held, marks, read, read_as, read_believed,
+    read_signed, records, records_as, spec, whole,
 };
+pub use witness::{Unreplicated, Witness};
 pub use write::{Batch, Journal, MOST_RESTORED};
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -45,6 +47,9 @@ pub enum JournalError {
     Usurped(Utf8PathBuf),
     #[error("{0} failed to be written before; nothing more is written to it")]
     Failed(Utf8PathBuf),
+    /// What was committed is on disk all the same.
+    #[error(transparent)]
+    Unreplicated(#[from] Unreplicated),
     #[error(transparent)]
     Disk(#[from] DiskError),
 }

@@ -20,7 +20,7 @@ pub mod tasks;
 
 pub use disk::atomic::{append, create, make_dir, make_dir_nofollow, write_atomic, write_nofollow};
 pub use disk::lock::{ClaimOutcome, PlansLock, RunnerLock, WorktreeLock};
-pub use journal::{Journal, JournalError};
+pub use journal::{Journal, JournalError, Unreplicated, Witness};
 pub use project::checkout::CleanPlace;
 pub use project::inbox::{Request, WakePipe};
 pub use project::layout::{LoopDir, Project};

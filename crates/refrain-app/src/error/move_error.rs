@@ -43,6 +43,9 @@ pub(super) fn next(id: &LoopId, why: &MoveError) -> (Code, Option<Message>) {
         MoveError::NotTaken { why: TakeOverRefusal::Stale(to), .. } => {
             (Code::Refused, own(format!("refrain move {id} --from {to}")))
         }
+        MoveError::NotTaken { why: TakeOverRefusal::Fenced { there, .. }, .. } => {
+            (Code::Refused, own(format!("take it with a fence above {there}")))
+        }
         MoveError::Raced(_) => (Code::Refused, own("nothing was changed; try again".to_owned())),
         MoveError::Signer { url, key } => (
             Code::Refused,

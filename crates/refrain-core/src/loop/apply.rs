@@ -103,8 +103,9 @@ impl LoopState {
         match event {
             Event::LoopStarted(_) => return Err("loop.started"),
             Event::RunnerStarted { .. } if self.ended.is_some() => return Err("runner.started"),
-            Event::RunnerStarted { runner, interrupted, adopted, judged } => {
-                if judged.is_some() && (interrupted.is_some() || self.runs().is_none()) {
+            Event::RunnerStarted { runner, interrupted, adopted, judged, fence } => {
+                let is_stale = fence.is_some_and(|fence| fence < self.tenure.fence);
+                if is_stale || judged.is_some() && (interrupted.is_some() || self.runs().is_none()) {
                     return Err("runner.started");
                 }
                 match (&self.phase, interrupted) {
@@ -133,6 +134,9 @@ impl LoopState {
                 self.lifecycle.runner = Some(runner.clone());
                 self.sweeping = false;
                 self.git.unwatched |= self.git.base.is_some();
+                if let Some(fence) = fence {
+                    self.lease(*fence);
+                }
             }
             Event::SessionBound(session) => {
                 let may = match self.phase {

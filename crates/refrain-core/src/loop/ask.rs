@@ -223,7 +223,12 @@ impl LoopState {
 
     /// The first event of a runner: it says what became of the attempt that it found in flight.
     pub fn recover(&self, runner: Identity) -> Event {
+        self.recover_under(runner, None)
+    }
+
+    /// The same, of a runner that drives the loop under a fence if there is one.
+    pub fn recover_under(&self, runner: Identity, fence: Option<u64>) -> Event {
         let interrupted = self.in_flight().map(|flight| flight.id);
-        Event::RunnerStarted { runner, interrupted, adopted: None, judged: None }
+        Event::RunnerStarted { runner, interrupted, adopted: None, judged: None, fence }
     }
 }

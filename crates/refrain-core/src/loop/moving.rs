@@ -1,7 +1,7 @@
 //! Moving a loop between machines: when it may leave, what changes where it arrives, and which machine has it. A *fence*
 //! is a number that grows with each take-over: the machine with the highest one has the loop.
 
-use super::state::LoopState;
+use super::state::{LoopState, Phase};
 use crate::event::{Arrival, Departure};
 use crate::git::Oid;
 use crate::machine::{MachineEnd, Refusal};
@@ -11,6 +11,8 @@ use crate::machine::{MachineEnd, Refusal};
 pub struct Tenure {
     /// That of this machine: 1 where the loop was started.
     pub fence: u64,
+    /// A runner drove the loop under a fence: another machine takes it over without a departure.
+    pub is_leased: bool,
     /// The remote that has the loop, while no machine that this journal knows has it.
     pub departure: Option<Box<Departure>>,
     /// The address of the remote that the loop came from, and the commit that claimed it there.
@@ -19,7 +21,7 @@ pub struct Tenure {
 
 impl Default for Tenure {
     fn default() -> Self {
-        Self { fence: 1, departure: None, claim: None }
+        Self { fence: 1, is_leased: false, departure: None, claim: None }
     }
 }
 
@@ -54,6 +56,8 @@ pub enum TakeOverRefusal {
     Claimed(String),
     #[error("it left here later, for {0}")]
     Stale(String),
+    #[error("a machine has it under fence {there}, and {own} is not higher")]
+    Fenced { there: u64, own: u64 },
 }
 
 impl Tenure {
@@ -90,6 +94,23 @@ pub fn take_over(
         None => Ok(Takeover::Claim { fence: there.fence + 1 }),
         Some(_) if own.contains(&there.commit) => Ok(Takeover::Continue { fence: there.fence }),
         Some(holder) => Err(TakeOverRefusal::Claimed(holder.clone())),
+    }
+}
+
+/// What to do to take a loop over under a fence; nothing if the remote does not have the loop yet. `own` are the commits
+/// with which this machine has tried to claim it.
+pub fn take_lease(
+    there: Option<&RemoteLoop>,
+    fence: u64,
+    own: &[Oid],
+) -> Result<Option<Takeover>, TakeOverRefusal> {
+    match there {
+        None => Ok(None),
+        Some(there) if there.fence < fence => Ok(Some(Takeover::Claim { fence })),
+        Some(there) if there.fence == fence && own.contains(&there.commit) => {
+            Ok(Some(Takeover::Continue { fence }))
+        }
+        Some(there) => Err(TakeOverRefusal::Fenced { there: there.fence, own: fence }),
     }
 }
 
@@ -153,12 +174,14 @@ impl LoopState {
     }
 
     pub(super) fn arrive(&mut self, arrival: &Arrival) -> Result<(), &'static str> {
-        if self.tenure.departure.is_none() || arrival.fence <= self.tenure.fence {
+        let may_leave = self.tenure.departure.is_some() || self.tenure.is_leased;
+        if !may_leave || arrival.fence <= self.tenure.fence {
             return Err("loop.moved");
         }
         let claim = arrival.claim.clone().map(|claim| (arrival.from.clone(), claim));
         let claim = claim.or_else(|| self.tenure.claim.take());
-        self.tenure = Tenure { fence: arrival.fence, departure: None, claim };
+        let is_leased = self.tenure.departure.is_none();
+        self.tenure = Tenure { fence: arrival.fence, is_leased, departure: None, claim };
         let spec = &mut self.spec;
         spec.project.clone_from(&arrival.project);
         spec.worktree.clone_from(&arrival.worktree);
@@ -174,5 +197,19 @@ impl LoopState {
         }
         self.git.unwatched = true;
         Ok(())
+    }
+
+    /// A runner drives the loop under this fence. What was wrong with the machine before may not be wrong with this one.
+    pub(super) fn lease(&mut self, fence: u64) {
+        (self.tenure.fence, self.tenure.is_leased) = (fence, true);
+        if self.missing_gate().is_some() {
+            (self.baseline, self.proof) = (None, None);
+        }
+        let hindered = match &mut self.phase {
+            Phase::Begun { hindered, .. } => hindered,
+            Phase::Proving(proving) => &mut proving.hindered,
+            Phase::Idle { .. } | Phase::InFlight(_) | Phase::Publishing(_) | Phase::Critiquing(_) => return,
+        };
+        *hindered = hindered.filter(|why| !why.is_of_machine());
     }
 }

@@ -9,6 +9,7 @@
 mod agent;
 mod critic;
 mod dispatcher;
+mod fleet;
 mod forge;
 mod gate;
 mod ledger;

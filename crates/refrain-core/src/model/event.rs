@@ -74,6 +74,9 @@ pub enum Event {
         /// said is not believed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         judged: Option<Box<AgentReport>>,
+        /// The fence under which it drives the loop, if other machines may take the loop over from it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fence: Option<u64>,
     },
     /// An agent's own session drives the loop from here on, or it is known better which one: its turns are the attempts.
     #[serde(rename = "session.bound")]
@@ -552,4 +555,30 @@ pub enum BlockReason {
     StateFile,
     /// What it claims is proven as far as gates can, and a person is to approve it.
     Approval,
+}
+
+impl BlockReason {
+    /// Whether another machine may be able to continue the loop as it is.
+    pub fn is_of_machine(self) -> bool {
+        match self {
+            Self::AgentMissing | Self::OutputLost | Self::GateMissing | Self::Login => true,
+            Self::Refunds
+            | Self::Churn
+            | Self::Forbidden
+            | Self::Credit
+            | Self::Model
+            | Self::Setup
+            | Self::Session
+            | Self::Limit
+            | Self::Outage
+            | Self::CostUnknown
+            | Self::Stuck
+            | Self::Repository
+            | Self::GaveUp
+            | Self::Idle
+            | Self::Publish
+            | Self::StateFile
+            | Self::Approval => false,
+        }
+    }
 }

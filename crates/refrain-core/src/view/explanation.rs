@@ -19,6 +19,11 @@ use crate::machine::Refusal;
 use crate::signature::Remedy;
 use crate::text::printable;
 
+/// Why it cannot continue by itself, in one line.
+pub fn blocked(state: &LoopState, why: BlockReason) -> String {
+    block::why(state, why)
+}
+
 /// Why it has its status, in one line; and that its work is not committed, if it was to be.
 pub(super) fn reason(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
     match state.signatures.objection() {

@@ -32,6 +32,7 @@ use crate::plan::TaskRef;
 use crate::signature::Remedy;
 use crate::spec::{AgentKind, Limits};
 
+pub use explanation::blocked;
 pub use group::Group;
 pub use loop_parts::approval::{Approval, ApprovalWord};
 pub use loop_parts::damage::{DamagedRow, DamagedWord};

@@ -78,7 +78,7 @@ pub(crate) fn ask(host: &Host, question: &Question<'_>) -> Result<Reply, EngineE
     };
     let job = confined.job(job, &RefusedHosts::default()).map_err(unwritten)?;
     let marks = vec![format!("{MARK}={file}")];
-    let keeper = KeeperSpec { program: host.program.clone(), marks, env, loop_dir: None };
+    let keeper = KeeperSpec { program: host.program.clone(), marks, env, loop_dir: None, lease: None };
     let (ReplyListener(parser), ending) = run(keeper, job, spec, limit)?;
     let printed = output::read_end(&stderr, context::EXCERPT as u64).unwrap_or_default();
     let printed = String::from_utf8_lossy(&printed);

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use refrain_core::Spec;
 use refrain_proc::Job;
 use refrain_proc::keeper::StopLadder;
+use refrain_proc::lease::LeaseDeadline;
 use refrain_store::LoopDir;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 
 use crate::EngineError;
 use crate::child::{ChildEvent, ChildOutput, SupervisorReports, supervise};
@@ -21,13 +23,15 @@ use crate::service::shared_files::SharedFiles;
 /// ends all processes without waiting for them: many may be dropped at once, on a thread that others need.
 pub(crate) struct SupervisorHandle {
     at_work: Option<(SupervisorReports, Locks)>,
+    /// Until when its processes may run, if this machine has the loop only for a time.
+    lease: Option<LeaseDeadline>,
     runtime: Handle,
 }
 
 impl SupervisorHandle {
     /// No supervisor yet. Called on a runtime, which must live until all that it drives is over.
-    pub(crate) fn new() -> Self {
-        Self { at_work: None, runtime: Handle::current() }
+    pub(crate) fn new(lease: Option<LeaseDeadline>) -> Self {
+        Self { at_work: None, lease, runtime: Handle::current() }
     }
 
     /// Starts the supervisor if there is none, and returns the sender for what else is to be reported.
@@ -40,7 +44,10 @@ impl SupervisorHandle {
     ) -> Result<mpsc::Sender<ChildEvent>, EngineError> {
         let at_work = match self.at_work.take() {
             Some(at_work) => at_work,
-            None => (supervise(spec, host, Some(dir), live_progress, files)?, Arc::clone(locks)),
+            None => (
+                supervise(spec, host, (Some(dir), self.lease.as_ref()), live_progress, files)?,
+                Arc::clone(locks),
+            ),
         };
         Ok(self.at_work.insert(at_work).0.sender.clone())
     }
@@ -76,6 +83,23 @@ impl SupervisorHandle {
             Some(news) => news,
             None => std::future::pending().await,
         }
+    }
+
+    /// Ends the process that runs by its stop ladder, then all that are left, and waits for that. What happens meanwhile
+    /// is not reported.
+    pub(crate) async fn end(&mut self, ladder: StopLadder) {
+        let longest = ladder.longest();
+        self.stop(ladder);
+        let ended = async {
+            while let Some((supervised, _)) = &mut self.at_work {
+                match supervised.news.recv().await {
+                    Some(ChildEvent::Finished(_) | ChildEvent::NotStarted(_)) | None => break,
+                    Some(_) => {}
+                }
+            }
+        };
+        let _ = timeout(longest, ended).await;
+        self.dismiss().await;
     }
 
     /// Ends all processes that are left, and waits for that.

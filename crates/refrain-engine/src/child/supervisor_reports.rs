@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError};
 use refrain_agents::environment;
 use refrain_core::Spec;
 use refrain_core::event::{Event, Exit};
+use refrain_proc::lease::LeaseDeadline;
 use refrain_proc::{KeeperSpec, Report, Supervisor};
 use refrain_store::LoopDir;
 use tokio::sync::mpsc;
@@ -29,7 +30,7 @@ pub(crate) struct SupervisorReports {
 pub(crate) fn supervise(
     spec: &Spec,
     host: &Host,
-    dir: Option<&LoopDir>,
+    (dir, lease): (Option<&LoopDir>, Option<&LeaseDeadline>),
     live_progress: &Arc<LiveProgress>,
     files: &SharedFiles,
 ) -> Result<SupervisorReports, EngineError> {
@@ -38,6 +39,7 @@ pub(crate) fn supervise(
         env: environment::base(spec, host.env.iter().cloned()),
         marks: environment::marks(spec),
         loop_dir: dir.map(|dir| dir.0.clone()),
+        lease: lease.cloned(),
     };
     // An attempt reports at most five times before the next one starts, and its usage now and then.
     let (sender, news) = mpsc::channel(8);

@@ -137,7 +137,7 @@ mod tests {
     fn runner(boot: &str) -> Event {
         let runner =
             Identity { process: Process { pid: 1, start: 1 }, boot: boot.to_owned(), ..identity::own() };
-        Event::RunnerStarted { runner, interrupted: None, adopted: None, judged: None }
+        Event::RunnerStarted { runner, interrupted: None, adopted: None, judged: None, fence: None }
     }
 
     fn signal(urgency: Urgency) -> Event {

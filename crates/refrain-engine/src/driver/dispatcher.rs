@@ -13,7 +13,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use refrain_agents::environment;
 use refrain_core::agent::Usage;
-use refrain_core::event::Event;
+use refrain_core::event::{Event, Identity};
 use refrain_core::git::{CommitReport, CommitResult};
 use refrain_core::r#loop::ProviderRetry;
 use refrain_core::work::WorkDigest;
@@ -30,6 +30,7 @@ use crate::child::supervisor_handle::SupervisorHandle;
 use crate::driver::account::{self, Account};
 use crate::driver::budget::BudgetReservation;
 use crate::driver::input::Driver;
+use crate::driver::lease::{Lease, LeaseState, Stop};
 use crate::driver::locks::RunnerLocks;
 use crate::driver::runner::Runner;
 use crate::driver::signals::Signals;
@@ -47,10 +48,11 @@ const LONG_WAIT: Duration = Duration::from_secs(2);
 enum News {
     Agent(ChildEvent),
     Repository(GitStepResult),
+    Drain,
 }
 
 /// Facts of the attempt, or the gate, in flight, that are not worth an event each time.
-struct Flight {
+pub(super) struct Flight {
     /// How much it has printed, and when last.
     meter: Arc<Meter>,
     used: Usage,
@@ -61,12 +63,12 @@ struct Flight {
 }
 
 pub(crate) struct Drive<'a> {
-    driver: Driver<'a, LoopState, RunnerLocks>,
-    supervisor: SupervisorHandle,
-    work: Option<Work>,
+    pub(super) driver: Driver<'a, LoopState, RunnerLocks>,
+    pub(super) supervisor: SupervisorHandle,
+    pub(super) work: Option<Work>,
     opened: Opened,
     /// The folder of gates that do not run in the worktree, and that it is ready for the next step.
-    ground: CheckoutDir,
+    pub(super) ground: CheckoutDir,
     ready: Option<(Step, Ready)>,
     /// The step that is being done, and the one before it.
     steps: [Option<Step>; 2],
@@ -77,22 +79,28 @@ pub(crate) struct Drive<'a> {
     attempt_work: Option<WorkDigest>,
     /// Only lent to the thread that asks for money.
     reservation: Option<BudgetReservation>,
-    flight: Option<Flight>,
+    pub(super) flight: Option<Flight>,
     files: SharedFiles,
+    pub(super) lease: Option<LeaseState>,
 }
 
 impl<'a> Drive<'a> {
     /// Takes the loop over, on disk; `ready` is called then.
     pub(crate) async fn begin(
         runner: Runner,
-        host: &'a Host,
-        signals: Signals,
+        (host, signals): (&'a Host, Signals),
+        lease: Option<Lease>,
         ready: impl FnOnce(),
     ) -> Result<Self, EngineError> {
-        let Runner { journal, locks, live_progress, opened, .. } = runner;
-        // One that was resumed here has been taken over already.
-        let own = Some(identity::own()).filter(|own| journal.state().runner.as_ref() != Some(own));
-        let taken_over = own.map(|own| journal.state().recover(own));
+        let Runner { mut journal, locks, live_progress, opened, .. } = runner;
+        // One that was resumed here has been taken over already, but not under the fence.
+        let is_own = |own: &Identity| journal.state().runner.as_ref() == Some(own);
+        let own = Some(identity::own()).filter(|own| lease.is_some() || !is_own(own));
+        let fence = lease.as_ref().map(|lease| lease.fence);
+        let taken_over = own.map(|own| journal.state().recover_under(own, fence));
+        if let Some(lease) = &lease {
+            journal.replicate_to(Arc::clone(&lease.witness));
+        }
         let spec = journal.state().spec.clone();
         let driver = Driver::begin(
             (journal, locks, live_progress),
@@ -104,7 +112,7 @@ impl<'a> Drive<'a> {
         let driver = driver.await?;
         let state = driver.journal.state();
         let mut drive = Self {
-            supervisor: SupervisorHandle::new(),
+            supervisor: SupervisorHandle::new(lease.as_ref().map(|lease| lease.deadline.clone())),
             account: None,
             seen: None,
             attempt_work: None,
@@ -117,6 +125,7 @@ impl<'a> Drive<'a> {
             ready: None,
             steps: [None; 2],
             files: SharedFiles::default(),
+            lease: lease.map(LeaseState::new),
         };
         drive.account = drive.own_account();
         let state = drive.driver.journal.state();
@@ -153,10 +162,19 @@ impl<'a> Drive<'a> {
 
     /// Drives the loop until it stops.
     pub(crate) async fn run(mut self) -> Result<LoopState, EngineError> {
+        self.steps().await?;
+        Box::pin(self.release()).await
+    }
+
+    /// Does one step after the other until there is none to do here.
+    pub(super) async fn steps(&mut self) -> Result<Stop, EngineError> {
         if let Some(wish) = self.driver.signals.standing() {
             self.signal(wish)?;
         }
         loop {
+            if let Some(stop) = self.check_lease() {
+                return Ok(stop);
+            }
             if std::mem::take(&mut self.driver.look_again) {
                 self.answer().await?;
             }
@@ -169,12 +187,15 @@ impl<'a> Drive<'a> {
                 self.abandon_work().await?;
                 continue;
             }
+            if let Some(stop) = self.leaves(step, now) {
+                return Ok(stop);
+            }
             match step {
                 // The session takes the next step.
                 Step::BeginIteration { .. } | Step::Start(ChildId::Attempt(_))
                     if self.driver.journal.state().session.is_some() =>
                 {
-                    return Box::pin(self.release()).await;
+                    return Ok(Stop::Rest);
                 }
                 // Looked at once an iteration.
                 Step::BeginIteration { .. } if self.driver.keep_doorbell() => {}
@@ -212,7 +233,7 @@ impl<'a> Drive<'a> {
                 Step::Finish(end) => self.driver.journal.push(Event::LoopEnded(end), now)?,
                 // The end is on record; how the sweep went still is to be.
                 Step::Rest if self.driver.journal.state().sweeping => self.take(None).await?,
-                Step::Rest => return Box::pin(self.release()).await,
+                Step::Rest => return Ok(Stop::Rest),
             }
         }
     }
@@ -254,7 +275,8 @@ impl<'a> Drive<'a> {
         if self.work.is_none() {
             // Git works only after the step is on disk: after a crash the step is still to be done, and git looks
             // first.
-            self.commit(Durability::Synced).await?;
+            let is_outside = matches!(step, Step::Publish(_) | Step::SaveWork);
+            self.commit(if is_outside { Durability::Replicated } else { Durability::Synced }).await?;
             let tools = Tools {
                 env: &self.git_env(),
                 opened: &self.opened,
@@ -292,6 +314,7 @@ impl<'a> Drive<'a> {
         if self.driver.journal.has_pending() {
             self.commit(Durability::Synced).await?;
         }
+        self.replicate_collected().await?;
         // A timer pauses while the machine sleeps and does not notice a changed clock: a wait of the loop's is checked
         // again now and then. All else is measured on the timer's own clock.
         let waits = self.driver.journal.state().wait.is_some();
@@ -304,14 +327,18 @@ impl<'a> Drive<'a> {
         if waits && !self.driver.journal.state().sweeping && left.is_some_and(|left| left >= LONG_WAIT) {
             self.supervisor.dismiss().await;
         }
-        let Self { driver, supervisor, work, .. } = self;
+        let Self { driver, supervisor, work, lease, .. } = self;
+        let is_replicated = driver.journal.is_replicated();
+        let of_lease = lease.as_ref().map(|held| held.look_again(is_replicated));
+        let left = left.map(|left| left.min(longest)).into_iter().chain(of_lease).min();
         let own = async {
             tokio::select! {
                 news = supervisor.news() => Ok(News::Agent(news)),
                 done = done(work) => done.map(News::Repository),
+                () = drained(lease) => Ok(News::Drain),
             }
         };
-        let input = driver.next(own, left.map(|left| left.min(longest))).await;
+        let input = driver.next(own, left).await;
         self.handle(input).await
     }
 
@@ -332,10 +359,13 @@ impl<'a> Drive<'a> {
         };
         driver.release(host, last).await
     }
+}
 
-    async fn commit(&mut self, durability: Durability) -> Result<(), EngineError> {
-        // The process that deleted the journal may have deleted the lock of the worktree with it.
-        if self.driver.commit(durability).await? { self.keep_worktree().await } else { Ok(()) }
+/// Returns when the lease asks the drive to end after the iteration.
+async fn drained(lease: &mut Option<LeaseState>) {
+    match lease {
+        Some(lease) => lease.drained().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -39,7 +39,7 @@ impl Runner {
     ) -> Result<LoopState, EngineError> {
         let live_progress = Arc::clone(&self.live_progress);
         // Gone once it has begun.
-        let driven = Box::pin(Drive::begin(self, host, signals, ready)).await;
+        let driven = Box::pin(Drive::begin(self, (host, signals), None, ready)).await;
         let state = match driven {
             // On the heap: what it holds between two inputs is large.
             Ok(drive) => Box::pin(drive.run()).await,

@@ -145,8 +145,12 @@ where
                 M::record(&mut self.journal, request)?;
             }
         }
-        if self.journal.has_pending() {
-            self.commit(Durability::Synced).await?;
+        if self.journal.has_pending() || !waiting.is_empty() && !self.journal.is_replicated() {
+            match self.commit(Durability::Replicated).await {
+                // The requests wait until they are known beyond this machine: then they are not recorded again.
+                Err(error) if error.is_unreachable() => return Ok(()),
+                committed => committed?,
+            };
         }
         self.blocking(move || waiting.iter().for_each(|(_, path)| inbox::remove(path))).await;
         Ok(())
@@ -159,13 +163,13 @@ where
         let mut committed: SyncReport = match durability {
             // A few hundred bytes into the page cache: handing them to another thread takes longer.
             Durability::Written => batch.write()?,
-            Durability::Synced => self.blocking(move || batch.write()).await?,
+            Durability::Synced | Durability::Replicated => self.blocking(move || batch.write()).await?,
         };
         let was_restored = committed.restored.is_some();
         for _ in 0..MOST_RESTORED {
             let Some(restored) = committed.restored else { break };
             self.journal.push(restored.event::<M>(), now())?;
-            let batch = self.journal.batch(Durability::Synced);
+            let batch = self.journal.batch(durability.max(Durability::Synced));
             committed = self.blocking(move || batch.write()).await?;
             // The doorbell went with it. If it is being deleted again, so is the journal, and the next commit comes by
             // here once more.

@@ -101,5 +101,5 @@ pub(crate) fn taken_over(state: &LoopState, dir: &LoopDir) -> Event {
         Some(_) => (adopt(state, dir).map(Box::new), None),
         None => (None, overhear(state, dir).map(Box::new)),
     };
-    Event::RunnerStarted { runner: identity::own(), interrupted, adopted, judged }
+    Event::RunnerStarted { runner: identity::own(), interrupted, adopted, judged, fence: None }
 }

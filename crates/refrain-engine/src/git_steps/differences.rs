@@ -15,7 +15,7 @@ use refrain_core::{LoopId, LoopState, Record};
 use refrain_git::{GitError, Repository, TreeRequest};
 use refrain_store::journal;
 
-use crate::git_steps::repository::{marked, pinned};
+use crate::git_steps::repository::{marked, pinned, sweeper};
 use crate::service::redact::Redactor;
 use crate::{ByKind, EngineError, Service};
 
@@ -117,7 +117,11 @@ impl Service {
             report::Work::Folder | report::Work::Tree(_) | report::Work::Gone => &self.project.root,
         };
         let repository = match Repository::open_within(place, &env, LONGEST) {
-            Ok(repository) => pinned(repository, &state.spec),
+            Ok(repository) => {
+                let spec = &state.spec;
+                pinned(repository, spec)
+                    .with_sweeper(spec.sandbox.as_ref().map(|_| sweeper(&self.host, spec, &dir)))
+            }
             Err(GitError::NotARepository(_)) => {
                 return nothing(
                     "It works in a folder without git, which does not know what was changed there.",

@@ -3,6 +3,7 @@
 //! machine at most can continue the loop.
 
 mod arrival;
+mod lease;
 
 use std::io::ErrorKind;
 
@@ -24,6 +25,7 @@ use crate::move_error::MoveError;
 use crate::{EngineError, LoopLocation, LoopRequest, Service, now};
 
 pub use arrival::MovedHere;
+pub use lease::RemoteWitness;
 
 /// The names of the files that go with a loop beside its logs.
 const JOURNAL: &str = "journal.jsonl";
@@ -142,7 +144,8 @@ struct Content {
 
 /// The content of the loop's worktree, of which neither a file nor the index is changed.
 fn content(service: &Service, spec: &Spec, dir: &LoopDir) -> Result<Content, EngineError> {
-    let there = repository::open(&spec.worktree, &marked(&service.host.env, spec), spec)?;
+    let env = marked(&service.host.env, spec);
+    let there = repository::open_in_sandbox(&spec.worktree, &env, (&service.host, spec, dir))?;
     let found = there.survey()?;
     if let Some(operation) = found.operation {
         return Err(EngineError::InProgress { operation, worktree: spec.worktree.clone() });

@@ -157,7 +157,7 @@ impl TreeVerification<'_> {
         // What the gates of a loop are started with, so are these: a loop without an agent. Who starts them comes while git
         // writes the files.
         let each = self.each;
-        let mut supervised = supervise(each, self.host, None, &Arc::default(), &Arc::default())?;
+        let mut supervised = supervise(each, self.host, (None, None), &Arc::default(), &Arc::default())?;
         if each.gates.iter().any(|gate| gate.hard && matches!(gate.check, Check::Command(_))) {
             supervised.supervisor.ready();
         }

@@ -2,6 +2,8 @@
 //! its tree, and the head of the loop's branch among its parents. It is moved by compare-and-swap only: of two machines
 //! that claim a loop, one succeeds. No hook is run, and no other reference is fetched or pushed.
 
+mod replica;
+
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
 use refrain_core::git::Oid;
@@ -17,6 +19,8 @@ use crate::plumbing::commit_config::configured;
 use crate::plumbing::git::{Git, oid, said};
 use crate::publish::refusal::{PushResult, Refusal, of_push, of_transport};
 use crate::repository::Repository;
+
+pub use replica::{Holder, Places};
 
 /// The folder of the loop's files in the tree of the commit.
 const FILES: &str = "files/";

@@ -16,6 +16,7 @@ use signal_hook::consts::{FORBIDDEN, SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
 use super::wire::{FrameReader, KeeperReport, Order, Rung, StopLadder, drain_wakes, send};
 use crate::identity;
+use crate::lease::LeaseTime;
 use crate::sweep::{end_descendants, living_descendants, living_names, signal_descendants};
 
 /// The time for an agent's leftover processes to end by themselves. Short: the next attempt waits for it.
@@ -23,6 +24,9 @@ const LEFTOVER_GRACE: Duration = Duration::from_millis(200);
 /// How long to wait for killed processes. One that still exists then cannot be ended: it changed its user, or hangs
 /// in the system. The loop must not hang too.
 pub(crate) const LEFTOVER_BOUND: Duration = Duration::from_secs(10);
+
+/// How often the end of a lease is checked, in case the machine slept.
+const SLEEP_CHECK: Duration = Duration::from_secs(1);
 
 /// Runs the keeper until the runner is gone.
 /// Errors: If it cannot be set up, or its socket fails; all processes are ended all the same.
@@ -39,6 +43,8 @@ struct Keeper {
     signals: UnixStream,
     agent: Option<Agent>,
     leftovers: Option<Leftovers>,
+    /// When the lease of this machine ends, if it has one.
+    lease: Option<LeaseTime>,
 }
 
 struct Agent {
@@ -86,7 +92,14 @@ impl Keeper {
                 }
             }
         }
-        Ok(Self { socket, reader: FrameReader::default(), signals, agent: None, leftovers: None })
+        Ok(Self {
+            socket,
+            reader: FrameReader::default(),
+            signals,
+            agent: None,
+            leftovers: None,
+            lease: None,
+        })
     }
 
     fn serve(&mut self) -> io::Result<()> {
@@ -97,6 +110,10 @@ impl Keeper {
             ];
             let wait =
                 deadline.into_iter().flatten().min().map(|at| at.saturating_duration_since(Instant::now()));
+            // The clock of a poll pauses while the machine sleeps.
+            let lease =
+                self.lease.filter(|_| self.agent.as_ref().is_some_and(|agent| agent.ladder.is_none()));
+            let wait = wait.into_iter().chain(lease.map(|lease| lease.left().min(SLEEP_CHECK))).min();
             let wait = wait.and_then(|wait| Timespec::try_from(wait).ok());
             let mut fds =
                 [PollFd::new(&self.socket, PollFlags::IN), PollFd::new(&self.signals, PollFlags::IN)];
@@ -117,6 +134,7 @@ impl Keeper {
                     self.obey(order)?;
                 }
             }
+            self.enforce_lease();
             self.climb()?;
             self.press_leftovers()?;
         }
@@ -130,6 +148,10 @@ impl Keeper {
                     Err(error) => KeeperReport::NotStarted(error.to_string()),
                 };
                 send(&self.socket, &answer, &[])
+            }
+            Order::Until(lease) => {
+                self.lease = Some(lease);
+                Ok(())
             }
             Order::Stop(StopLadder(rungs)) => {
                 if let Some(agent) = &mut self.agent
@@ -145,6 +167,9 @@ impl Keeper {
 
     fn start(&mut self, argv: &[String], dir: &str, env: Vec<(String, String)>) -> io::Result<Process> {
         let [stdin, stdout, stderr] = self.reader.take_fds()?;
+        if self.lease.is_some_and(LeaseTime::has_passed) {
+            return Err(io::Error::other("the lease of this machine is over: another may have the loop"));
+        }
         let Some((program, args)) = argv.split_first() else { return Err(io::Error::other("no program")) };
         #[expect(clippy::disallowed_methods, reason = "this crate is the home of starting processes")]
         let mut command = Command::new(program);
@@ -198,6 +223,16 @@ impl Keeper {
                 }
                 send(&self.socket, &KeeperReport::Exited { exit, left }, &[])?;
             }
+        }
+    }
+
+    /// Ends the agent when the lease is over. The runner may be frozen, or cut off: another machine may have the loop.
+    fn enforce_lease(&mut self) {
+        if self.lease.is_some_and(LeaseTime::has_passed)
+            && let Some(agent) = self.agent.as_mut().filter(|agent| agent.ladder.is_none())
+        {
+            let StopLadder(rungs) = StopLadder::default();
+            agent.ladder = Some(Ladder { rungs: rungs.into_iter(), next: Instant::now(), given_up: None });
         }
     }
 

@@ -15,6 +15,8 @@ use rustix::net::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::lease::LeaseTime;
+
 /// How an agent is ended: signals to its group, each with a time to react; then all processes are killed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopLadder(pub Vec<Rung>);
@@ -62,6 +64,8 @@ pub(crate) enum Order {
         /// Added to the keeper's own environment.
         env: Vec<(String, String)>,
     },
+    /// The lease of this machine ends then: no agent is started from then on, and one that runs is ended.
+    Until(LeaseTime),
     /// End it. A second time this does nothing, unless there are no rungs: then all processes are killed at once.
     Stop(StopLadder),
 }

@@ -81,6 +81,12 @@ pub(crate) fn boot() -> String {
     id.trim().to_owned()
 }
 
+/// The time since the system was started, with the time that it slept.
+pub(crate) fn since_boot() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    Duration::try_from(time).unwrap_or_default()
+}
+
 /// Makes this process the parent of every descendant that loses its own.
 pub(crate) fn adopt_orphans() -> io::Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)

@@ -118,7 +118,7 @@ pub(super) fn run(tool: &Tool<'_>, sweeper: &Sweeper) -> Result<ToolOutput, Tool
         job = confine(job, &env, &own).map_err(failed)?;
     }
     let (program, marks) = (sweeper.program.clone(), vec![sweeper.mark.clone()]);
-    let keeper = KeeperSpec { program, env, marks, loop_dir: Some(sweeper.loop_dir.clone()) };
+    let keeper = KeeperSpec { program, env, marks, loop_dir: Some(sweeper.loop_dir.clone()), lease: None };
     let (told, tell) = UnixStream::pair().map_err(failed)?;
     let (sender, reports) = mpsc::channel();
     let supervisor = Supervisor::start(keeper, move |report: Report<NoListener>| {

@@ -207,6 +207,11 @@ impl Signing {
             .on("write", place)
     }
 
+    /// Forgets that record: another machine continued the loop without it.
+    pub fn forget(&self, dir: &LoopDir) {
+        let _ = fs::remove_file(self.place(dir));
+    }
+
     /// Takes what is remembered of a loop along to the folder that it was moved to.
     pub fn moved(&self, from: &LoopDir, to: &LoopDir) {
         let _ = fs::rename(self.place(from), self.place(to));

@@ -208,6 +208,13 @@ pub struct Sandbox {
     /// How many processes one of them may have at a time.
     #[schemars(range(min = SandboxSpec::FEWEST_PROCESSES, max = 4_000_000), extend("default" = SandboxSpec::PROCESSES))]
     pub processes: Option<u32>,
+    /// How much memory one of them may have, in bytes or like "8GiB"; needs a cgroup of your own.
+    #[serde(deserialize_with = "value_text::bytes")]
+    #[schemars(with = "Option<ValueText>")]
+    pub memory: Option<u64>,
+    /// How many CPUs one of them may use; needs a cgroup of your own.
+    #[schemars(range(min = 1))]
+    pub cpus: Option<NonZeroU32>,
 }
 
 /// `[git]`.

@@ -24,12 +24,14 @@ const RESTORE_TRIES: u32 = 100;
 /// How many files with foreign content are kept beside a journal; a later one replaces the last.
 const MOST_FOREIGN: u32 = 20;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Durability {
     /// It survives the death of this process.
     Written,
     /// It survives a power loss, and so does everything committed before.
     Synced,
+    /// It survives this machine too, if the journal has a witness.
+    Replicated,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -177,7 +179,7 @@ impl Disk {
                 let _ = file.set_len(own.len() as u64); // a full disk leaves the last good length
                 return Err(error).on("write", &path)?;
             }
-            if durability == Durability::Synced {
+            if durability != Durability::Written {
                 file.sync_data().on("sync", &path)?;
             }
             Ok::<_, JournalError>(())
@@ -192,6 +194,10 @@ impl Disk {
         }
         self.tell();
         Ok(SyncReport { length: self.length(), restored })
+    }
+
+    pub(super) fn own(&self) -> &[u8] {
+        &self.own
     }
 
     pub(super) fn length(&self) -> u64 {

@@ -116,6 +116,21 @@ pub fn departed(bytes: &[u8], from: &LoopDir, signing: &Signing) -> Result<Forei
     }
 }
 
+/// Checks the journal of a loop that another machine had under a fence. No departure is its last record, so its tail is
+/// as trustworthy as those that can push to the remote: the key is that of the last record that has a signature.
+pub fn held(bytes: &[u8], from: &LoopDir, signing: &Signing) -> Result<ForeignJournal, JournalError> {
+    let Snapshot { state, signed, .. }: Snapshot = fold(bytes, from, |_, _, _| {})?;
+    let last = signed.iter().rev().find(|line| line.signature.is_some());
+    match last.and_then(|last| signing.signer(&state.spec.id, last)) {
+        Some((key, is_trusted)) => Ok(ForeignJournal { key, is_trusted, state }),
+        None => Err(JournalError::damaged(
+            from.journal(),
+            state.lifecycle.seq,
+            "no record of it has a valid signature",
+        )),
+    }
+}
+
 impl<S> Snapshot<S> {
     /// Where the first record begins, in bytes, that should be signed and has no signature; with the last result that
     /// it is based on.

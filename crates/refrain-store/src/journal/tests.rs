@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::sync::{Arc, Mutex};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
@@ -11,7 +12,10 @@ use refrain_core::signature::Signatures;
 use refrain_core::spec::{AgentKind, AgentSpec, Limits};
 use refrain_core::{AttemptId, Damage, Event, LoopState, Spec};
 
-use super::{Durability, Journal, JournalError, Tail, read, read_believed, read_signed, records, whole};
+use super::{
+    Durability, Journal, JournalError, Tail, Unreplicated, Witness, read, read_believed, read_signed,
+    records, whole,
+};
 use crate::access::signing::Signing;
 use crate::project::layout::LoopDir;
 
@@ -58,7 +62,10 @@ fn sample(dir: &LoopDir) -> Journal {
     let process = Process { pid: 7, start: 8 };
     let runner = Identity { process, boot: "b".into(), host: "h".into() };
     journal
-        .push(Event::RunnerStarted { runner, interrupted: None, adopted: None, judged: None }, at(1))
+        .push(
+            Event::RunnerStarted { runner, interrupted: None, adopted: None, judged: None, fence: None },
+            at(1),
+        )
         .unwrap();
     journal.push(Event::IterationBegun { iteration: 1, work: None }, at(2)).unwrap();
     journal.push(Event::AttemptStarted(AttemptId { iteration: 1, attempt: 1 }), at(3)).unwrap();
@@ -79,6 +86,55 @@ fn what_was_committed_is_what_is_read() {
     assert_eq!((checked.records.len(), checked.hashes.len(), checked.torn), (5, 5, 0));
     let again: Journal = Journal::open(sandbox.loop_dir.clone(), at(9)).unwrap();
     assert_eq!(again.state(), journal.state());
+}
+
+/// A remote that may be away, or have another owner.
+#[derive(Debug, Default)]
+struct Remote {
+    has: Mutex<(u64, Vec<u8>)>,
+    fails: Mutex<Option<Unreplicated>>,
+}
+
+impl Witness for Remote {
+    fn replicate(&self, seq: u64, journal: &[u8]) -> Result<(), Unreplicated> {
+        match self.fails.lock().unwrap().clone() {
+            Some(why) => Err(why),
+            None => {
+                *self.has.lock().unwrap() = (seq, journal.to_vec());
+                Ok(())
+            }
+        }
+    }
+
+    fn covers(&self, seq: u64) -> bool {
+        self.has.lock().unwrap().0 >= seq
+    }
+}
+
+#[test]
+fn what_is_replicated_is_what_is_on_disk() {
+    let sandbox = sandbox();
+    let mut journal = sample(&sandbox.loop_dir);
+    journal.commit(Durability::Replicated).unwrap();
+    let remote = Arc::new(Remote::default());
+    journal.replicate_to(remote.clone());
+    let swept = || Event::AttemptSwept { killed: 0, survivors: vec![], names: vec![] };
+    journal.push(swept(), at(5)).unwrap();
+    journal.commit(Durability::Synced).unwrap();
+    assert!(remote.has.lock().unwrap().1.is_empty() && !journal.is_replicated());
+    journal.commit(Durability::Replicated).unwrap();
+    let on_disk = fs::read(sandbox.loop_dir.journal()).unwrap();
+    assert_eq!(*remote.has.lock().unwrap(), (6, on_disk));
+    assert!(journal.is_replicated());
+
+    *remote.fails.lock().unwrap() = Some(Unreplicated::Unreachable("away".into()));
+    journal.push(swept(), at(6)).unwrap();
+    let error = journal.commit(Durability::Replicated).unwrap_err();
+    assert!(matches!(error, JournalError::Unreplicated(Unreplicated::Unreachable(_))), "{error}");
+    assert_eq!(read(&sandbox.loop_dir).unwrap().state.seq, 7, "it is on disk all the same");
+    *remote.fails.lock().unwrap() = None;
+    journal.commit(Durability::Replicated).unwrap();
+    assert!(journal.is_replicated());
 }
 
 #[test]

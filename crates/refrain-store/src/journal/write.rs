@@ -15,6 +15,7 @@ use super::JournalError;
 use super::disk::{Disk, Durability, FileState, SharedFile, Stamp, SyncReport, folder, open};
 use super::line::{self, Hash, ROOT};
 use super::reader::{Snapshot, fold};
+use super::witness::Witness;
 use crate::access::signing::{LastSigned, Signing};
 use crate::disk::lock::AppendLock;
 use crate::project::layout::LoopDir;
@@ -35,6 +36,7 @@ pub struct Journal<S = LoopState> {
     /// What signs it; none for a journal that is not signed.
     signing: Option<Signing>,
     disk: Arc<Mutex<Disk>>,
+    witness: Option<Arc<dyn Witness>>,
 }
 
 /// Lines on their way to disk. Detached from the journal, so that a thread that may block can write them.
@@ -46,6 +48,8 @@ pub struct Batch {
     durability: Durability,
     /// The last line of them that is signed, and what remembers it.
     last_signed: Option<(PendingSignature, Signing)>,
+    /// What is to know the journal, up to the record with this number.
+    witness: Option<(Arc<dyn Witness>, u64)>,
 }
 
 /// A line that is signed and not yet written: its number, its hash, and where it ends among those that are not.
@@ -107,7 +111,7 @@ impl<S: Machine> Journal<S> {
             signing.remember(&dir, &LastSigned::new(1, disk.length(), head));
         }
         let disk = Arc::new(Mutex::new(disk));
-        Ok(Self { dir, state, head, pending: Vec::new(), last_signed: None, signing, disk })
+        Ok(Self { dir, state, head, pending: Vec::new(), last_signed: None, signing, disk, witness: None })
     }
 
     /// Opens a loop's journal to write it; a torn tail is moved aside and recorded. The caller has the right to write.
@@ -156,12 +160,23 @@ impl<S: Machine> Journal<S> {
         let mut disk = Disk::new(dir.clone(), file, lock, own, stamp)?;
         let kept_as = disk.cut(torn)?;
         let disk = Arc::new(Mutex::new(disk));
-        let mut journal = Self { dir, state, head, pending: Vec::new(), last_signed: None, signing, disk };
+        let mut journal =
+            Self { dir, state, head, pending: Vec::new(), last_signed: None, signing, disk, witness: None };
         if let Some(kept_as) = kept_as {
             journal.push(S::event(SharedEvent::JournalTorn(torn, kept_as)), now)?;
             journal.commit(Durability::Synced)?;
         }
         Ok(journal)
+    }
+
+    /// From here on this witness gets what is committed as [`Durability::Replicated`].
+    pub fn replicate_to(&mut self, witness: Arc<dyn Witness>) {
+        self.witness = Some(witness);
+    }
+
+    /// Whether everything pushed is known beyond this machine, as far as it is to be.
+    pub fn is_replicated(&self) -> bool {
+        self.witness.as_ref().is_none_or(|witness| witness.covers(self.state.seq))
     }
 
     /// What the journal adds up to, pushed events included.
@@ -226,8 +241,9 @@ impl<S: Machine> Journal<S> {
         let (disk, bytes) = (Arc::clone(&self.disk), std::mem::take(&mut self.pending));
         let last_signed = self.last_signed.take().zip(self.signing.clone());
         // The last signed record outlives a power loss, and so must the record itself.
-        let durability = if last_signed.is_some() { Durability::Synced } else { durability };
-        Batch { disk, bytes, durability, last_signed }
+        let witness = self.witness.clone().filter(|_| durability == Durability::Replicated);
+        let durability = if last_signed.is_some() { durability.max(Durability::Synced) } else { durability };
+        Batch { disk, bytes, durability, last_signed, witness: witness.map(|it| (it, self.state.seq)) }
     }
 
     pub fn is_written(&self) -> bool {
@@ -236,11 +252,11 @@ impl<S: Machine> Journal<S> {
 
     /// Writes what was pushed; if the file had to be written back first, that is recorded too. Blocks.
     pub fn commit(&mut self, durability: Durability) -> Result<(), JournalError> {
-        let mut committed = self.batch(durability).write()?;
+        let mut committed = self.batch(durability.max(Durability::Synced)).write()?;
         for _ in 0..MOST_RESTORED {
             let Some(restored) = committed.restored else { break };
             self.push(restored.event::<S>(), self.state.updated_at)?;
-            committed = self.batch(Durability::Synced).write()?;
+            committed = self.batch(durability).write()?;
         }
         Ok(())
     }
@@ -249,13 +265,20 @@ impl<S: Machine> Journal<S> {
 impl Batch {
     /// Writes the lines, as one append. Blocks.
     /// Errors: [`JournalError`]: the file is back at its last good length where the disk allows it. A failed sync is
-    /// final, because what the disk then holds is unknown: nothing more is written to this journal.
+    /// final, because what the disk then holds is unknown: nothing more is written to this journal. Only
+    /// [`JournalError::Unreplicated`] leaves the lines on disk: the next batch replicates them.
     pub fn write(self) -> Result<SyncReport, JournalError> {
         let mut disk = self.disk.lock().unwrap_or_else(PoisonError::into_inner);
         let written = disk.write(&self.bytes, self.durability);
         if let (Ok(committed), Some((last, signing))) = (&written, &self.last_signed) {
             let bytes = committed.length - (self.bytes.len() - last.end) as u64;
             signing.remember(disk.dir(), &LastSigned::new(last.seq, bytes, last.hash));
+        }
+        // A journal that was written back is replicated with the record of that.
+        if let (Ok(SyncReport { restored: None, .. }), Some((witness, seq))) = (&written, self.witness) {
+            let journal = disk.own().to_vec();
+            drop(disk);
+            witness.replicate(seq, &journal)?;
         }
         written
     }

@@ -27,7 +27,7 @@ fn after(spec: Spec, events: Vec<Event>) -> LoopState {
 }
 
 fn driven() -> Event {
-    Event::RunnerStarted { runner: runner(1), interrupted: None, adopted: None, judged: None }
+    Event::RunnerStarted { runner: runner(1), interrupted: None, adopted: None, judged: None, fence: None }
 }
 
 fn iteration(number: u32, promised: bool) -> Vec<Event> {

@@ -56,11 +56,11 @@ macro_rules! rows {
 rows! {
     Event::LoopStarted(_) => [started(spec())],
     Event::RunnerStarted { .. } => {
-        let started = |interrupted, judged| Event::RunnerStarted {
-            runner: runner(2), interrupted, adopted: None, judged,
-        };
+        let started = |interrupted, judged, fence| Event::RunnerStarted {
+            runner: runner(2), interrupted, adopted: None, judged, fence };
         let judged = Some(Box::new(AgentReport::default()));
-        [started(None, None), started(None, judged)].into_iter().chain(ids().map(move |id| started(Some(id), None)))
+        let idle = [started(None, None, None), started(None, judged, None), started(None, None, Some(2))];
+        idle.into_iter().chain(ids().map(move |id| started(Some(id), None, None)))
     },
     Event::SessionBound(_) => [Event::SessionBound(session(Some("s")))],
     Event::SessionLeft => [Event::SessionLeft],

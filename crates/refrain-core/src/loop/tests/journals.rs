@@ -172,7 +172,7 @@ pub(super) fn any_event() -> impl Strategy<Value = Event> {
     prop_oneof![
         1 => any_spec().prop_map(started),
         2 => (any::<i32>(), proptest::option::of(attempt()))
-            .prop_map(|(pid, interrupted)| Event::RunnerStarted { runner: runner(pid), interrupted, adopted: None, judged: None }),
+            .prop_map(|(pid, interrupted)| Event::RunnerStarted { runner: runner(pid), interrupted, adopted: None, judged: None, fence: None }),
         8 => (1..4u32).prop_map(|iteration| Event::IterationBegun { iteration, work: None }),
         8 => attempt().prop_map(Event::AttemptStarted),
         6 => Just(spawned()),

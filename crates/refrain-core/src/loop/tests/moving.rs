@@ -3,10 +3,12 @@
 use proptest::prelude::*;
 use rstest::rstest;
 
-use super::journal::{Journal, left, moved, oid, spec};
-use crate::event::{Ask, Event, Exit, Urgency};
+use super::journal::{Journal, left, moved, oid, runner, spawn_failed, spec};
+use crate::event::{Ask, BlockReason, End, Event, Exit, Urgency};
 use crate::git::{Checkout, Oid, Workflow};
-use crate::r#loop::{Grant, RemoteLoop, TakeOverRefusal, Takeover, Tenure, take_over};
+use crate::r#loop::{
+    Grant, Outcome, RemoteLoop, Step, TakeOverRefusal, Takeover, Tenure, take_lease, take_over,
+};
 use crate::machine::Refusal;
 use crate::spec::{Secret, Spec};
 use crate::view::{self, Alive, StatusWord};
@@ -54,7 +56,7 @@ fn a_loop_that_arrived_has_the_paths_and_programs_of_the_machine() {
     assert_eq!(paths, ["/two", "/two/w", "/two/w/a"]);
     assert_eq!(state.spec.agent.program, "/two/agent");
     assert_eq!((state.charged, state.spent, state.limits.clone()), (charged, spent, limits));
-    assert_eq!(state.tenure, Tenure { fence: 2, departure: None, claim: Some(("there".into(), oid(7))) });
+    assert_eq!(state.tenure, Tenure { fence: 2, claim: Some(("there".into(), oid(7))), ..Tenure::default() });
     let journal = journal.resumes().starts();
     assert_eq!(journal.state.iteration, 2, "it continues");
 }
@@ -70,6 +72,56 @@ fn a_loop_cannot_move(#[case] events: &[Event]) {
     let journal = before.iter().fold(paused(|_| ()), |journal, event| journal.then(event.clone()));
     let record = journal.record(last.clone());
     assert!(journal.state.clone().apply(&record).is_err());
+}
+
+/// A runner drives it under this fence.
+fn leased(journal: Journal, fence: u64) -> Journal {
+    let event = journal.state.recover_under(runner(1), Some(fence));
+    journal.then(event)
+}
+
+#[test]
+fn a_leased_loop_is_taken_over_without_a_departure() {
+    let journal = leased(Journal::of(spec()), 1).starts().spawns();
+    let before = journal.state.clone();
+    let journal = leased(journal.then(moved(4)), 4);
+    let state = &journal.state;
+    assert_eq!((state.tenure.fence, state.tenure.is_leased), (4, true));
+    assert_eq!((state.iteration, state.attempts.len()), (before.iteration, 1), "the attempt was refunded");
+    assert_eq!(state.attempts[0].outcome, Outcome::Lost);
+    let older = journal.record(journal.state.recover_under(runner(1), Some(3)));
+    assert!(journal.state.clone().apply(&older).is_err());
+}
+
+#[test]
+fn what_was_wrong_with_a_machine_may_not_be_wrong_with_the_next() {
+    let journal = leased(Journal::of(spec()), 1).starts().then(spawn_failed());
+    let missing = Step::Finish(End::Blocked { why: BlockReason::AgentMissing });
+    assert_eq!(journal.next(), missing);
+    let journal = leased(journal, 2);
+    assert!(matches!(journal.next(), Step::Start(_)), "{:?}", journal.next());
+    // It has been elsewhere often enough.
+    let journal = leased(journal.obey().then(spawn_failed()), 3).obey().then(spawn_failed());
+    assert_eq!(leased(journal, 4).next(), Step::Finish(End::Blocked { why: BlockReason::Refunds }));
+    // At home nothing changes by itself.
+    let journal = Journal::running().starts().then(spawn_failed()).taken_over();
+    assert_eq!(journal.next(), missing);
+}
+
+#[rstest]
+#[case::that_nobody_gave_to_the_remote(None, 1, Ok(None))]
+#[case::with_a_higher_fence(Some((2, 5)), 3, Ok(Some(Takeover::Claim { fence: 3 })))]
+#[case::that_another_has(Some((3, 5)), 3, Err(TakeOverRefusal::Fenced { there: 3, own: 3 }))]
+#[case::that_a_later_one_has(Some((4, 5)), 3, Err(TakeOverRefusal::Fenced { there: 4, own: 3 }))]
+#[case::again_after_a_crash(Some((3, 9)), 3, Ok(Some(Takeover::Continue { fence: 3 })))]
+fn a_lease_is_taken(
+    #[case] there: Option<(u64, u32)>,
+    #[case] fence: u64,
+    #[case] expected: Result<Option<Takeover>, TakeOverRefusal>,
+) {
+    let there =
+        there.map(|(fence, commit)| RemoteLoop { commit: oid(commit), fence, holder: Some("x".into()) });
+    assert_eq!(take_lease(there.as_ref(), fence, &[oid(9)]), expected);
 }
 
 #[test]
@@ -95,7 +147,7 @@ fn what_cannot_move_says_why() {
 fn tenure(fence: u64, to: Option<&str>, claim: Option<u32>) -> Tenure {
     let Event::LoopLeft(departure) = left(fence) else { panic!("another event") };
     let departure = to.map(|to| Box::new(crate::event::Departure { to: to.into(), ..*departure }));
-    Tenure { fence, departure, claim: claim.map(|claim| ("there".into(), oid(claim))) }
+    Tenure { fence, is_leased: false, departure, claim: claim.map(|claim| ("there".into(), oid(claim))) }
 }
 
 /// The reference: its commit, its fence, and its holder if it has one.
@@ -190,7 +242,7 @@ impl World {
             }
             Ok(Takeover::Continue { fence }) => {
                 let claim = commit.map(|commit| ("there".to_owned(), commit));
-                self.machines[machine] = (Some(Tenure { fence, departure: None, claim }), vec![]);
+                self.machines[machine] = (Some(Tenure { fence, claim, ..Tenure::default() }), vec![]);
             }
             Err(_) => {}
         }

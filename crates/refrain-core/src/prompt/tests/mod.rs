@@ -47,7 +47,10 @@ fn after(spec: Spec, ends: impl IntoIterator<Item = (Option<StopReason>, Attempt
     let mut state = LoopState::begin(&Record { seq: 1, at: Timestamp::UNIX_EPOCH, event }).unwrap();
     let process = Process { pid: 7, start: 7 };
     let runner = Identity { process, boot: "boot".into(), host: "host".into() };
-    apply(&mut state, Event::RunnerStarted { runner, interrupted: None, adopted: None, judged: None });
+    apply(
+        &mut state,
+        Event::RunnerStarted { runner, interrupted: None, adopted: None, judged: None, fence: None },
+    );
     apply(&mut state, Event::IterationBegun { iteration: 1, work: None });
     for (because, finished) in ends {
         let id = AttemptId { iteration: state.iteration, attempt: 1 };
@@ -309,7 +312,10 @@ fn gated(claims: bool, before: [i32; 2], behind: [i32; 2]) -> LoopState {
     let mut state = LoopState::begin(&Record { seq: 1, at: Timestamp::UNIX_EPOCH, event }).unwrap();
     let process = Process { pid: 7, start: 7 };
     let runner = Identity { process, boot: "boot".into(), host: "host".into() };
-    apply(&mut state, Event::RunnerStarted { runner, interrupted: None, adopted: None, judged: None });
+    apply(
+        &mut state,
+        Event::RunnerStarted { runner, interrupted: None, adopted: None, judged: None, fence: None },
+    );
     gate_ends(&mut state, before);
     apply(&mut state, Event::IterationBegun { iteration: 1, work: None });
     apply(&mut state, Event::AttemptStarted(AttemptId { iteration: 1, attempt: 1 }));

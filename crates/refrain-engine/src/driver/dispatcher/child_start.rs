@@ -43,8 +43,9 @@ impl Drive<'_> {
             self.flight = None;
             return Ok(());
         };
+        let costs = self.driver.journal.state().costs_of(&Step::Start(child)).is_some();
         self.driver.journal.push(started, now())?;
-        self.commit(Durability::Synced).await?;
+        self.commit(if costs { Durability::Replicated } else { Durability::Synced }).await?;
         let (dir, of) = (self.driver.journal.dir().clone(), self.attempt_of(child));
         let confine = self.confine(child);
         let prepare = move || {

@@ -24,6 +24,7 @@ impl Drive<'_> {
             Input::Files => self.keep_files().await,
             Input::Own(news) => match news? {
                 News::Agent(news) => self.hear(news).await,
+                News::Drain => Ok(()),
                 News::Repository(done) => {
                     self.work = None;
                     match done {

@@ -16,7 +16,7 @@ impl Drive<'_> {
     }
 
     /// Its share in the worktree, unless the project was moved: then the lock went with it.
-    pub(super) async fn keep_worktree(&self) -> Result<(), EngineError> {
+    pub(in crate::driver) async fn keep_worktree(&self) -> Result<(), EngineError> {
         if self.driver.locks.has_worktree() || !self.driver.journal.dir().exists() {
             return Ok(());
         }

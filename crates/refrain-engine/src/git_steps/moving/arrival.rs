@@ -70,15 +70,15 @@ impl Service {
 }
 
 /// A loop on its way to this machine.
-struct ArrivalSteps<'a> {
-    service: &'a Service,
-    id: &'a LoopId,
+pub(super) struct ArrivalSteps<'a> {
+    pub(super) service: &'a Service,
+    pub(super) id: &'a LoopId,
     /// Its folder; a staging folder if it does not exist here.
-    dir: LoopDir,
+    pub(super) dir: LoopDir,
     /// Its state by the journal of this machine.
-    here: Option<LoopState>,
-    at: &'a JournalRef<'a>,
-    repository: &'a Repository,
+    pub(super) here: Option<LoopState>,
+    pub(super) at: &'a JournalRef<'a>,
+    pub(super) repository: &'a Repository,
 }
 
 /// The loop as the remote has it, which was found to fit.
@@ -250,7 +250,7 @@ impl ArrivalSteps<'_> {
     }
 
     /// The specification with the paths of this machine, and the programs of agents that have other paths here.
-    fn adapted(&self, there: &Spec) -> Result<(Spec, BTreeMap<String, String>), EngineError> {
+    pub(super) fn adapted(&self, there: &Spec) -> Result<(Spec, BTreeMap<String, String>), EngineError> {
         let mut spec = there.clone();
         spec.project.clone_from(&self.service.project.root);
         spec.worktree = self.service.project.own_worktree(&self.service.host.state_home, self.id);
@@ -288,7 +288,7 @@ impl ArrivalSteps<'_> {
     }
 
     /// What git runs here for the loop, and where it pushes: that is the same remote as before, if the loop publishes.
-    fn pins(&self, there: &Spec, branch: &str) -> Result<GitPins, EngineError> {
+    pub(super) fn pins(&self, there: &Spec, branch: &str) -> Result<GitPins, EngineError> {
         let git = &there.git;
         let pins = self.repository.take_pins(branch)?;
         let url = |pins: Option<&GitPins>| {

@@ -63,7 +63,9 @@ pub(crate) fn show(service: &Service, id: &LoopId, json: bool) -> Result<ExitCod
         ByKind::Loop(status) => {
             let goal = service.goal(id)?;
             let failure = last_failure(service, &status);
-            out::print(&text(&status, &service.locate(id)?, (&goal, failure), out::terminal_width()));
+            let left_out = commits::left_out(service.state(id)?.git.last.as_ref());
+            let facts = (goal.as_str(), failure, left_out);
+            out::print(&text(&status, &service.locate(id)?, facts, out::terminal_width()));
         }
         ByKind::Plan(status) => {
             out::print(&status_text::text(&status, Art::current(), refrain_engine::now()));
@@ -116,7 +118,7 @@ fn queued(status: &Status) -> String {
 fn text(
     status: &Status,
     found: &LoopLocation,
-    (goal, failure): (&str, Option<String>),
+    (goal, failure, left_out): (&str, Option<String>, String),
     width: Option<usize>,
 ) -> String {
     let progress = phrase::progress(status.iteration, status.max_iterations);
@@ -133,6 +135,7 @@ fn text(
         Row::prose("failed", failure.unwrap_or_default()),
         Row::prose("used", phrase::used(&status.usage)),
         Row::exact("branch", status.branch.clone().unwrap_or_default()),
+        Row::prose("left out", left_out).with_tone(Tone::Attention),
         Row::prose("iteration", format!("{progress} ({} charged, {attempts})", status.charged)),
         Row::exact("runs", format!("{} ({})", words(status.command.iter()), status.agent)),
         Row::exact("in", format!("{}{gone}", status.working_dir)),

@@ -192,7 +192,8 @@ fn an_attempt_that_had_said_its_last_word_is_adopted_and_not_run_again() {
     else {
         panic!("it takes over")
     };
-    let journal = journal.then(Event::RunnerStarted { runner, interrupted, adopted, judged: None });
+    let journal =
+        journal.then(Event::RunnerStarted { runner, interrupted, adopted, judged: None, fence: None });
     assert_eq!((journal.state.charged, journal.state.attempts[0].outcome), (1, Outcome::Ended));
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 2 });
 }

@@ -129,7 +129,8 @@ fn a_reviewer_that_keeps_its_cost_to_itself_makes_a_cap_on_money_impossible() {
 /// The runner dies during an agent that judges and has reported this.
 fn dies(journal: &Journal, judged: Option<AgentReport>) -> Journal {
     let judged = judged.map(Box::new);
-    let event = Event::RunnerStarted { runner: runner(2), interrupted: None, adopted: None, judged };
+    let event =
+        Event::RunnerStarted { runner: runner(2), interrupted: None, adopted: None, judged, fence: None };
     journal.clone().then(event)
 }
 
@@ -152,7 +153,8 @@ fn what_a_judge_used_whose_runner_died_is_paid_and_what_it_said_is_not_believed(
     assert_eq!((journal.state.spent.cost, journal.state.feedback.said.as_deref()), (Some(Usd(17)), None));
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 2 });
     let judged = Some(Box::new(cut_off()));
-    let idle = Event::RunnerStarted { runner: runner(3), interrupted: None, adopted: None, judged };
+    let idle =
+        Event::RunnerStarted { runner: runner(3), interrupted: None, adopted: None, judged, fence: None };
     journal.refuses(idle);
 }
 

@@ -209,7 +209,8 @@ fn agents_reviewers_and_critics_are_told_apart_and_add_up() {
     let journal = journal.obey().then(Event::CritiqueFinished(Box::new(criticised)));
     // One that its runner did not survive is paid, too.
     let runner = crate::r#loop::tests::journal::runner(2);
-    let lost = Event::RunnerStarted { runner, interrupted: None, adopted: None, judged: used(5, 50) };
+    let lost =
+        Event::RunnerStarted { runner, interrupted: None, adopted: None, judged: used(5, 50), fence: None };
     let again = reporting(|report| *report = *used(0, 0).unwrap());
     let journal = journal.attempts(again).takes(2).gates().then(lost);
     let said = report(&journal).critiques;
