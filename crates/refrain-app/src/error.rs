@@ -15,7 +15,7 @@ use refrain_engine::config::{ConfigError, Origin};
 use refrain_engine::tasks::TasksError;
 use refrain_engine::{
     EngineError, EvolutionError, GateProgramFault, GitError, JournalError, LoopRequest, MemoryError,
-    NoProgram, PluginError, RememberError, chain,
+    MoveError, NoProgram, PluginError, RememberError, chain,
 };
 
 pub use self::message::Message;
@@ -155,7 +155,13 @@ impl From<EngineError> for RequestError {
         let text = |text: String| Some(Message::from(text));
         let words = |text: &'static str| Some(Message::from(text));
         let (code, hint) = match &error {
-            EngineError::NoLoop { nearest, .. } => {
+            EngineError::NoLoop { id, copy: Some(remote), .. } => (
+                Code::NotFound,
+                Some(Message::own(&format!(
+                    "it is at {remote}: refrain status {id} --at {remote} shows it, refrain move {id} --from {remote} takes it over"
+                ))),
+            ),
+            EngineError::NoLoop { nearest, copy: None, .. } => {
                 let meant = nearest.as_ref().map(|nearest| format!("did you mean {nearest}? "));
                 let list = "refrain list shows what there is; refrain list --all-projects, everywhere";
                 (Code::NotFound, text(format!("{}{list}", meant.unwrap_or_default())))
@@ -212,6 +218,13 @@ impl From<EngineError> for RequestError {
             }
             EngineError::Refused { why: refrain_core::Refusal::Immovable(_), .. } => (Code::Usage, None),
             EngineError::Move { id, why } => move_error::next(id, why),
+            EngineError::Copy { id, why: MoveError::NotTaken { url, .. } } => (
+                Code::NotFound,
+                Some(Message::own(&format!(
+                    "refrain list --at {url} shows its loops; {id} may have another name"
+                ))),
+            ),
+            EngineError::Copy { .. } | EngineError::Remote { .. } => (Code::Failed, None),
             EngineError::Refused { why: refrain_core::Refusal::Stopped(_), id, .. } => {
                 (Code::Refused, text(format!("refrain status {id} says why, and how it continues")))
             }

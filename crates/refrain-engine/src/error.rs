@@ -75,6 +75,8 @@ pub enum EngineError {
         project: Utf8PathBuf,
         /// The loop of that project that was probably meant.
         nearest: Option<LoopId>,
+        /// The remote of which there is a copy of the loop.
+        copy: Option<String>,
     },
     #[error("no plan {id} in {project}")]
     NoPlan {
@@ -106,6 +108,10 @@ pub enum EngineError {
     Refused { id: LoopId, what: LoopRequest, why: Refusal },
     #[error("{id} was not moved: {why}")]
     Move { id: LoopId, why: MoveError },
+    #[error("{id} cannot be read at a remote: {why}")]
+    Copy { id: LoopId, why: MoveError },
+    #[error("{url}: {refusal}")]
+    Remote { url: String, refusal: refrain_git::Refusal },
     #[error("loop {0} has not stopped")]
     NotStopped(LoopId),
     #[error("{} in {worktree}, and {}", at_work(.by), if *.needs_alone { "a loop that commits or has gates needs its worktree for itself" } else { "it needs that for itself" })]

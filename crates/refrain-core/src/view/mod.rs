@@ -41,6 +41,7 @@ pub use loop_parts::overrun::Overrun;
 pub use loop_parts::pip::Pip;
 pub use loop_parts::progress::progress;
 pub use loop_parts::publication::Publication;
+pub use loop_parts::remote_copy::RemoteCopy;
 pub use loop_parts::saved_work::{SavedWork, with_yours};
 pub use loop_parts::usage::{Usage, money, sum};
 pub use verification::{Charset, Tone, Verification};
@@ -154,6 +155,9 @@ pub struct Status {
     pub iterations: Option<Vec<Iteration>>,
     /// Who drives it, or drove it last.
     pub runner: Option<Runner>,
+    /// Where the copy that this was read from comes from; left out of a loop of this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mirrored: Option<RemoteCopy>,
 }
 
 /// What drives a loop.
@@ -389,6 +393,7 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
             alive: if ended.is_some() && word.has_stopped() { Some(false) } else { alive.runner },
             stopped: false,
         }),
+        mirrored: None,
     };
     if alive.stopped {
         say_stopped(status.runner.as_mut(), &mut status.reason, &mut status.needs);

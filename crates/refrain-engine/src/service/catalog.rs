@@ -109,7 +109,9 @@ impl Service {
     fn plan_rows(&self) -> Vec<ListEntry> {
         let row = |id: &LoopId| match self.plan_status(id) {
             Ok(status) => Some(ListEntry::Loop(Box::new(status.try_into().ok()?))),
-            Err(EngineError::Journal(error)) => Some(self.damaged(id.as_str(), Some(Kind::Plan), &error)),
+            Err(EngineError::Journal(error)) => {
+                Some(self.damaged(id.as_str(), Some(Kind::Plan), chain(&error)))
+            }
             // It went away in between.
             Err(_) => None,
         };
@@ -139,7 +141,9 @@ impl Service {
                 let service = Self { project, ..self.clone() };
                 unread.extend(found.into_iter().filter_map(|found| match found {
                     CatalogEntry::Stopped(_) | CatalogEntry::Open(..) => None,
-                    CatalogEntry::Damaged { name, error } => Some(service.damaged(&name, None, &error)),
+                    CatalogEntry::Damaged { name, error } => {
+                        Some(service.damaged(&name, None, chain(&error)))
+                    }
                 }));
             }
             Ok((sums, unread))
@@ -152,15 +156,18 @@ impl Service {
         let row = |found| {
             Ok(match found {
                 CatalogEntry::Stopped(brief) => ListEntry::Loop(brief),
-                CatalogEntry::Open(dir, state) => ListEntry::Loop(Box::new(look(&dir, &state).try_into()?)),
-                CatalogEntry::Damaged { name, error } => self.damaged(&name, None, &error),
+                CatalogEntry::Open(dir, state) => {
+                    let status = self.last_copy(&state).unwrap_or_else(|| look(&dir, &state));
+                    ListEntry::Loop(Box::new(status.try_into()?))
+                }
+                CatalogEntry::Damaged { name, error } => self.damaged(&name, None, chain(&error)),
             })
         };
         found.into_iter().map(row).collect()
     }
 
-    fn damaged(&self, name: &str, kind: Option<Kind>, error: &JournalError) -> ListEntry {
-        ListEntry::Damaged(Box::new(DamagedRow::new(name, kind, self.project.root.as_str(), chain(error))))
+    pub(crate) fn damaged(&self, name: &str, kind: Option<Kind>, why: String) -> ListEntry {
+        ListEntry::Damaged(Box::new(DamagedRow::new(name, kind, self.project.root.as_str(), why)))
     }
 
     /// The status of a loop or plan that is refused with this error; none if it is not damaged.
@@ -209,7 +216,7 @@ fn plan_of(row: &ListEntry) -> Option<&LoopId> {
     }
 }
 
-fn sorted(mut rows: Vec<ListEntry>) -> Vec<ListEntry> {
+pub(crate) fn sorted(mut rows: Vec<ListEntry>) -> Vec<ListEntry> {
     let key = |row: &ListEntry| match row {
         ListEntry::Loop(brief) => Reverse(Some(brief.updated_at)),
         ListEntry::Damaged(_) => Reverse(None),

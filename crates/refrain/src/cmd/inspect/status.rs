@@ -10,6 +10,7 @@ use refrain_core::text::{cut, printable, squeeze};
 use refrain_core::view::{Status, Tone};
 use refrain_engine::{ByKind, LogKind, LoopLocation, Service};
 
+use super::selection::Selection;
 use crate::cmd::state_file::{self, StateFile};
 use crate::plan::status_text::{self, Art};
 use crate::render::event_text::{clock, words};
@@ -27,8 +28,8 @@ const END: u64 = 4 << 10;
   refrain status
   refrain status docs-3f9c --json")]
 pub(crate) struct Args {
-    /// The loop or plan [default: the one touched last]
-    id: Option<LoopId>,
+    #[command(flatten)]
+    selection: Selection,
     /// The loop that this file of another system shows, such as .descartes/loop-state.json
     #[arg(long, value_name = "FILE", conflicts_with = "id", hide_short_help = true)]
     state_file: Option<Utf8PathBuf>,
@@ -38,11 +39,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
-    let service = context.service()?;
-    let id = match &args.state_file {
-        None => values::latest(&service, args.id.as_ref(), "refrain status")?,
-        Some(file) => match state_file::read(context, &service, file)? {
-            StateFile::Own(id) => id,
+    let (service, id) = match &args.state_file {
+        None => args.selection.open(context, "refrain status")?,
+        Some(file) => match state_file::read(context, &context.service()?, file)? {
+            StateFile::Own(id) => (context.service()?, id),
             StateFile::Foreign(found) => {
                 out::print(&foreign(&found, file, out::terminal_width()));
                 return Ok(Code::Done.into());
@@ -123,7 +123,11 @@ fn text(
 ) -> String {
     let progress = phrase::progress(status.iteration, status.max_iterations);
     let attempts = phrase::counted(status.started, "attempt", "attempts");
-    let gone = if Utf8Path::new(&status.working_dir).is_dir() { "" } else { " (removed)" };
+    let gone = match &status.mirrored {
+        Some(_) => " (on another machine)",
+        None if Utf8Path::new(&status.working_dir).is_dir() => "",
+        None => " (removed)",
+    };
     let mut rows = vec![
         Row::exact("loop", status.id.to_string()),
         Row::prose("status", format!("{}: {}", status.status.as_str(), status.reason)),
