@@ -59,9 +59,13 @@ pub enum Action {
     /// Cancel every loop and plan of a project.
     CancelAll,
     Steer,
+    /// Take back a request that has had no effect yet.
+    TakeBack,
     /// Let the sandbox of a loop reach one more host.
     AllowHost,
     Tune,
+    /// Add, retry or block tasks of a plan.
+    EditTasks,
     /// Move a stopped loop into the archive.
     Archive,
     /// Move a loop to another machine, or from one.
@@ -123,6 +127,9 @@ impl Action {
             Self::Approve => OutsideAttempt("{own} cannot approve what a loop did from inside an attempt"),
             Self::AllowHost => OutsideAttempt("{own} cannot widen a sandbox from inside an attempt"),
             Self::Tune => OutsideAttempt("{own} cannot tune a plan from inside an attempt"),
+            Self::EditTasks => {
+                OutsideAttempt("{own} cannot change the tasks of a plan from inside an attempt")
+            }
             Self::Trust => OutsideAttempt("{own} cannot say what is trusted from inside an attempt"),
             Self::Configure => OutsideAttempt("{own} cannot change the configuration from inside an attempt"),
             Self::Serve => OutsideAttempt("{own} cannot open a server from inside an attempt"),
@@ -135,6 +142,9 @@ impl Action {
             Self::Pause => OwnLoops("{own} cannot pause another loop from inside an attempt"),
             Self::Cancel => OwnLoops("{own} cannot cancel another loop from inside an attempt"),
             Self::Steer => OwnLoops("{own} cannot steer another loop from inside an attempt"),
+            Self::TakeBack => {
+                OwnLoops("{own} cannot take back a request to another loop from inside an attempt")
+            }
             Self::CountSession => OwnLoops("{own} cannot act for another loop from inside an attempt"),
             Self::Archive => StartedLoops("{own} cannot archive this loop from inside an attempt"),
             Self::Move => OutsideAttempt("{own} cannot move a loop between machines from inside an attempt"),
@@ -240,6 +250,7 @@ mod tests {
     #[case(Action::Move, [false, false, false])]
     #[case(Action::Merge, [false, false, false])]
     #[case(Action::Configure, [false, false, false])]
+    #[case(Action::EditTasks, [false, false, false])]
     #[case(Action::Discard, [false, false, false])]
     #[case(Action::CollectGarbage, [false, false, false])]
     #[case(Action::CancelAll, [false, false, false])]
@@ -249,6 +260,7 @@ mod tests {
     #[case(Action::Pause, [true, true, false])]
     #[case(Action::Cancel, [true, true, false])]
     #[case(Action::Steer, [true, true, false])]
+    #[case(Action::TakeBack, [true, true, false])]
     #[case(Action::Look, [true, true, true])]
     fn an_attempt_may_do_less_than_others(#[case] action: Action, #[case] allowed: [bool; 3]) {
         let may = |caller: &Caller, with| caller.check(action, Some(with)).is_ok();

@@ -15,7 +15,7 @@ use refrain_engine::config::{ConfigError, Origin};
 use refrain_engine::tasks::TasksError;
 use refrain_engine::{
     EngineError, EvolutionError, GateProgramFault, GitError, JournalError, LoopRequest, MemoryError,
-    NoProgram, PluginError, RememberError, chain,
+    MoveError, NoProgram, PluginError, RememberError, chain,
 };
 
 pub use self::message::Message;
@@ -155,7 +155,13 @@ impl From<EngineError> for RequestError {
         let text = |text: String| Some(Message::from(text));
         let words = |text: &'static str| Some(Message::from(text));
         let (code, hint) = match &error {
-            EngineError::NoLoop { nearest, .. } => {
+            EngineError::NoLoop { id, copy: Some(remote), .. } => (
+                Code::NotFound,
+                Some(Message::own(&format!(
+                    "it is at {remote}: refrain status {id} --at {remote} shows it, refrain move {id} --from {remote} takes it over"
+                ))),
+            ),
+            EngineError::NoLoop { nearest, copy: None, .. } => {
                 let meant = nearest.as_ref().map(|nearest| format!("did you mean {nearest}? "));
                 let list = "refrain list shows what there is; refrain list --all-projects, everywhere";
                 (Code::NotFound, text(format!("{}{list}", meant.unwrap_or_default())))
@@ -212,13 +218,20 @@ impl From<EngineError> for RequestError {
             }
             EngineError::Refused { why: refrain_core::Refusal::Immovable(_), .. } => (Code::Usage, None),
             EngineError::Move { id, why } => move_error::next(id, why),
+            EngineError::Copy { id, why: MoveError::NotTaken { url, .. } } => (
+                Code::NotFound,
+                Some(Message::own(&format!(
+                    "refrain list --at {url} shows its loops; {id} may have another name"
+                ))),
+            ),
+            EngineError::Copy { .. } | EngineError::Remote { .. } => (Code::Failed, None),
             EngineError::Refused { why: refrain_core::Refusal::Stopped(_), id, .. } => {
                 (Code::Refused, text(format!("refrain status {id} says why, and how it continues")))
             }
             EngineError::Refused {
                 why: refrain_core::Refusal::Final(_),
                 id,
-                what: LoopRequest::Pause | LoopRequest::Steer | LoopRequest::AllowHost,
+                what: LoopRequest::Pause | LoopRequest::Steer | LoopRequest::TakeBack | LoopRequest::AllowHost,
             } => {
                 (Code::Refused, text(format!("nothing was changed; refrain status {id} shows how it ended")))
             }
@@ -297,12 +310,18 @@ impl From<EngineError> for RequestError {
             | EngineError::InProgress { .. }
             | EngineError::TasksTaken { .. }
             | EngineError::Refused { why: refrain_core::Refusal::NotALoop, .. } => (Code::Refused, None),
+            EngineError::Refused { why: refrain_core::Refusal::NotQueued, id, .. } => {
+                (Code::Refused, text(format!("refrain status {id} lists what can be taken back as queued")))
+            }
             EngineError::Refused { why: refrain_core::Refusal::NoSandbox, .. } => {
                 (Code::Refused, words("it reaches every host that you reach"))
             }
             EngineError::Git(_) => (Code::Failed, None),
             EngineError::TaskGone(_) => (Code::NotFound, None),
             EngineError::UntrustedCommand(_) => (Code::Refused, None),
+            EngineError::NoSigningKey(_) => {
+                (Code::Failed, words("set XDG_STATE_HOME to a folder that you may write to"))
+            }
             EngineError::SlotTaken(_)
             | EngineError::SlotHeld(..)
             | EngineError::WorkGone { .. }
@@ -324,6 +343,7 @@ impl From<EngineError> for RequestError {
                 error,
                 EngineError::Journal(_)
                     | EngineError::Disk(_)
+                    | EngineError::NoSigningKey(_)
                     | EngineError::Catalog(_)
                     | EngineError::Ledger(_)
                     | EngineError::Process(..)

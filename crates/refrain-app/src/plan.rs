@@ -9,11 +9,13 @@ use crate::options::notify::NotifyArgs;
 use crate::verbs::start::drive_words;
 use crate::{Action, Context, Note, RequestError, trust};
 
+pub mod edit_tasks;
 pub mod new_plan;
 mod prepare;
 mod source;
 mod spec_args;
 mod task_mode;
+pub mod tune;
 
 pub use prepare::{PreparedPlan, RunPlan};
 pub use source::{Source, SourceArgs};

@@ -18,8 +18,8 @@ use serde::Deserialize;
 use crate::effects::TypedOptions;
 use crate::error::Message;
 use crate::plan::run_detached;
+use crate::plan::tune::LONGEST as LONGEST_TEXT;
 use crate::verbs::start::{PreparedLoop, start_detached};
-use crate::verbs::tune::LONGEST as LONGEST_TEXT;
 use crate::{Action, Context, Note, RequestError};
 
 /// How long any other text may be, in characters.

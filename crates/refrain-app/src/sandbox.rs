@@ -38,6 +38,7 @@ pub(crate) fn of(
     let sandbox = SandboxSpec {
         write: paths(context, "write", &sandbox.write)?,
         hide: paths(context, "hide", &sandbox.hide)?,
+        bounds: refrain_engine::sandbox::bounds(&sandbox),
         ..sandbox
     };
     if sandbox.processes < SandboxSpec::FEWEST_PROCESSES {

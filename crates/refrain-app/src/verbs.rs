@@ -14,7 +14,7 @@ pub mod resume;
 pub mod set_config;
 pub mod start;
 pub mod steer;
-pub mod tune;
+pub mod take_back;
 
 use refrain_core::event::Urgency;
 use refrain_core::plan::PlanState;

@@ -82,7 +82,7 @@ pub struct Lifecycle<E> {
     pub updated_at: Timestamp,
     /// The process that drives it, or drove it last.
     pub runner: Option<Identity>,
-    /// A stop for good was asked for. Never taken back.
+    /// A stop for good was asked for.
     pub cancel: Option<Urgency>,
     /// A stop for now was asked for; `resume` takes it back.
     pub pause: Option<Urgency>,
@@ -90,8 +90,10 @@ pub struct Lifecycle<E> {
     pub cancelled_by: Option<Asker>,
     /// Who asked for the pause; a person if several did.
     pub paused_by: Option<Asker>,
-    /// Whether a request asked for the pause, and not only a signal to the runner.
-    pub is_pause_requested: bool,
+    /// The last request for the end.
+    pub cancel_request: Option<RequestId>,
+    /// The last request for the pause; none if only a signal to the runner asked for it.
+    pub pause_request: Option<RequestId>,
     /// How it stopped, while it is stopped.
     pub ended: Option<Ended<E>>,
     /// Its own duration up to `updated_at`.
@@ -114,7 +116,8 @@ impl<E: MachineEnd> Lifecycle<E> {
             pause: None,
             cancelled_by: None,
             paused_by: None,
-            is_pause_requested: false,
+            cancel_request: None,
+            pause_request: None,
             ended: None,
             active: Duration::ZERO,
             answered: BTreeSet::new(),
@@ -155,6 +158,7 @@ impl<E: MachineEnd> Lifecycle<E> {
         match (self.ended.map(|ended| ended.end), ask) {
             (Some(end), _) if end.is_final() => Err(Refusal::Final(end.name())),
             (Some(end), Ask::Pause(_) | Ask::Proceed) => Err(Refusal::Stopped(end.name())),
+            (_, Ask::Withdraw(_)) => Err(Refusal::NotQueued),
             (_, Ask::Cancel(_) | Ask::Pause(_) | Ask::Steer(_) | Ask::Proceed | Ask::AllowHost(_)) => Ok(()),
         }
     }
@@ -169,15 +173,27 @@ impl<E: MachineEnd> Lifecycle<E> {
         if request.is_some_and(|request| !self.answered.insert(request.clone())) {
             return Err("asked");
         }
-        self.is_pause_requested |= matches!(ask, Ask::Pause(_)) && request.is_some();
-        let (stop, asker, urgency) = match ask {
-            Ask::Cancel(urgency) => (&mut self.cancel, &mut self.cancelled_by, urgency),
-            Ask::Pause(urgency) => (&mut self.pause, &mut self.paused_by, urgency),
-            Ask::Steer(_) | Ask::Proceed | Ask::AllowHost(_) => return Ok(()),
+        let (stop, asker, last, urgency) = match ask {
+            Ask::Cancel(urgency) => {
+                (&mut self.cancel, &mut self.cancelled_by, &mut self.cancel_request, urgency)
+            }
+            Ask::Pause(urgency) => (&mut self.pause, &mut self.paused_by, &mut self.pause_request, urgency),
+            Ask::Steer(_) | Ask::Proceed | Ask::AllowHost(_) | Ask::Withdraw(_) => return Ok(()),
         };
         *stop = (*stop).max(Some(*urgency));
         *asker = (*asker).max(Some(by));
+        if let Some(request) = request {
+            *last = Some(request.clone());
+        }
         Ok(())
+    }
+
+    pub(crate) fn forget_pause(&mut self) {
+        (self.pause, self.paused_by, self.pause_request) = (None, None, None);
+    }
+
+    pub(crate) fn forget_cancel(&mut self) {
+        (self.cancel, self.cancelled_by, self.cancel_request) = (None, None, None);
     }
 
     /// Whether an event is needed to resume it. None is for one whose runner died, unless it gets more or was about to
@@ -193,7 +209,7 @@ impl<E: MachineEnd> Lifecycle<E> {
     }
 
     pub(crate) fn resume(&mut self) -> Option<E> {
-        (self.pause, self.paused_by, self.is_pause_requested) = (None, None, false);
+        self.forget_pause();
         self.ended.take().map(|ended| ended.end)
     }
 

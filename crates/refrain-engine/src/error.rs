@@ -35,6 +35,8 @@ pub enum LoopRequest {
     Cancel,
     /// To send the agent a message.
     Steer,
+    /// To forget an earlier request.
+    TakeBack,
     /// To let its sandbox reach one more host.
     AllowHost,
     Hurry,
@@ -54,6 +56,7 @@ impl fmt::Display for LoopRequest {
             Self::Pause => "be paused",
             Self::Cancel => "be cancelled",
             Self::Steer => "be steered",
+            Self::TakeBack => "take that back",
             Self::AllowHost => "be allowed a host",
             Self::Hurry => "be retried now",
             Self::BeginAnew => "be started again",
@@ -72,6 +75,8 @@ pub enum EngineError {
         project: Utf8PathBuf,
         /// The loop of that project that was probably meant.
         nearest: Option<LoopId>,
+        /// The remote of which there is a copy of the loop.
+        copy: Option<String>,
     },
     #[error("no plan {id} in {project}")]
     NoPlan {
@@ -103,6 +108,10 @@ pub enum EngineError {
     Refused { id: LoopId, what: LoopRequest, why: Refusal },
     #[error("{id} was not moved: {why}")]
     Move { id: LoopId, why: MoveError },
+    #[error("{id} cannot be read at a remote: {why}")]
+    Copy { id: LoopId, why: MoveError },
+    #[error("{url}: {refusal}")]
+    Remote { url: String, refusal: refrain_git::Refusal },
     #[error("loop {0} has not stopped")]
     NotStopped(LoopId),
     #[error("{} in {worktree}, and {}", at_work(.by), if *.needs_alone { "a loop that commits or has gates needs its worktree for itself" } else { "it needs that for itself" })]
@@ -173,6 +182,9 @@ pub enum EngineError {
     Tasks(#[from] TasksError),
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// Without a key no end of a loop is signed, and what is not signed is not verified.
+    #[error("the key that signs loops cannot be made")]
+    NoSigningKey(#[source] DiskError),
     #[error(transparent)]
     Disk(#[from] DiskError),
 }

@@ -85,5 +85,5 @@ pub use session::{Activity, Turn, TurnReport};
 
 /// Tools that Refrain runs for itself, like git.
 pub mod tool {
-    pub use refrain_proc::tool::{Tool, ToolError, at_terminal, run};
+    pub use refrain_proc::tool::{Tool, ToolError, at_terminal, become_program, run};
 }

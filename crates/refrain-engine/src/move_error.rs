@@ -1,7 +1,7 @@
 //! Why a loop does not move to another machine.
 
 use camino::Utf8PathBuf;
-use refrain_core::git::OmittedPath;
+use refrain_core::git::{OmittedPath, RepoPath};
 use refrain_core::r#loop::TakeOverRefusal;
 use refrain_core::signature::PublicKey;
 use refrain_store::JournalError;
@@ -11,6 +11,8 @@ use refrain_store::JournalError;
 pub enum MoveError {
     #[error("{worktree} has {} that no commit has", if *.files == 1 { "1 file".to_owned() } else { format!("{files} files") })]
     Uncommitted { worktree: Utf8PathBuf, files: usize },
+    #[error("{file} in {worktree} was changed before the loop began, and no commit has that")]
+    OlderChange { worktree: Utf8PathBuf, file: RepoPath },
     #[error("{} cannot go with it: {}", .0.path, .0.why)]
     LeftOut(OmittedPath),
     #[error("{0}")]

@@ -20,16 +20,16 @@ pub(crate) mod usage;
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_core::view::Status;
+use refrain_core::view::{self, Alive, RemoteCopy, Status};
 use refrain_core::{LoopId, LoopState, Machine, Spec};
 use refrain_store::access::trust::{Content, Trust};
 use refrain_store::disk::notice::Notice;
 use refrain_store::journal::{self};
-use refrain_store::project::archive;
+use refrain_store::project::{archive, mirrors};
 use refrain_store::{LoopDir, Project, RunnerLock, config};
 
 use crate::EngineError;
-use crate::driver::liveness::look;
+use crate::driver::liveness::{alive, look};
 use crate::host::Host;
 
 /// How long a runner that has recorded the end of its loop is waited for.
@@ -43,6 +43,8 @@ pub struct Service {
     pub(crate) host: Host,
     /// Everything of the project is trusted, for what is asked of this value.
     pub(crate) trusts_once: bool,
+    /// If its loops are copies of those that a git remote has: where the copy that it was opened for comes from.
+    pub(crate) copy: Option<RemoteCopy>,
 }
 
 #[derive(Clone, Debug)]
@@ -54,7 +56,7 @@ pub struct LoopLocation {
 impl Service {
     /// Opens the project that `dir` lies in.
     pub fn open(dir: &Utf8Path, host: Host) -> Result<Self, EngineError> {
-        Ok(Self { project: Project::find(dir)?, host, trusts_once: false })
+        Ok(Self { project: Project::find(dir)?, host, trusts_once: false, copy: None })
     }
 
     /// The same, but everything of the project counts as trusted if `once`; nothing is stored.
@@ -116,15 +118,25 @@ impl Service {
         let dirs = [loops, plans].map(Result::unwrap_or_default).concat();
         let names = dirs.iter().filter_map(|dir| dir.0.file_name());
         let nearest = config::nearest(id.as_str(), names).and_then(|name| name.parse().ok());
-        EngineError::NoLoop { id: id.clone(), project: self.project.root.clone(), nearest }
+        let copy = mirrors::note(&mirrors::project(&self.project).loop_dir(id)).map(|note| note.copy.remote);
+        EngineError::NoLoop { id: id.clone(), project: self.project.root.clone(), nearest, copy }
     }
 
     pub fn status(&self, id: &LoopId) -> Result<Status, EngineError> {
         let dir = self.locate(id)?.dir;
         let state = journal::read_signed(&dir, &self.host.signing())?.state;
+        if let Some(copy) = &self.copy {
+            let status = view::status(&state, self.alive(&dir, &state));
+            return Ok(Status { mirrored: Some(copy.clone()), ..status });
+        }
         // What cannot be read hides nothing else: doctor reports it.
         let caps = if state.is_final() { None } else { self.shared_caps(state.spec.caps).ok() };
         Ok(Status { caps: caps.unwrap_or_default(), ..look(&dir, &state) })
+    }
+
+    /// What is known of the processes of a loop: of one on another machine, nothing.
+    pub(crate) fn alive(&self, dir: &LoopDir, state: &LoopState) -> Alive {
+        if self.copy.is_some() { Alive::default() } else { alive(dir, state) }
     }
 
     /// Moves a stopped loop into the archive; returns where it lies then.

@@ -192,8 +192,10 @@ impl Repository {
         Self { root: root.to_owned(), git_dir, ..self.again() }
     }
 
-    pub(crate) fn with_cancel_of(self, other: &Self) -> Self {
-        Self { cancel: other.cancel.clone(), ..self }
+    /// The same, guarded like another one: what its git runs, in which sandbox, and how it is cancelled.
+    pub(crate) fn guarded_like(self, other: &Self) -> Self {
+        let (pins, sweeper, cancel) = (other.pins.clone(), other.sweeper.clone(), other.cancel.clone());
+        Self { pins, sweeper, cancel, ..self }
     }
 
     pub fn root(&self) -> &Utf8Path {

@@ -34,9 +34,6 @@ pub enum Removal {
     Kept(String),
 }
 
-/// Git's messages when it removes nothing without force: for any submodule, and for changed or new files.
-const REFUSALS: &[&str] = &["containing submodules", "use --force"];
-
 /// The mode of a submodule in an index, and the space after it.
 const SUBMODULE: &[u8] = b"160000 ";
 
@@ -143,14 +140,20 @@ impl Repository {
         if let Some(reason) = listed.locked {
             return Ok(Removal::Kept(locked(&reason)));
         }
-        let lost = if path.exists() { self.worktree_value(path)? } else { self.what_is_left(&listed.path) };
-        if let Some(reason) = lost {
-            return Ok(Removal::Kept(reason));
+        if !path.exists() {
+            return match self.what_is_left(&listed.path) {
+                Some(reason) => Ok(Removal::Kept(reason)),
+                None => {
+                    self.forget_worktree(&listed.path).and_then(|_| self.drop_branch(branch, path, began))
+                }
+            };
         }
-        if let Some(reason) = self.remove(&listed.path)? {
-            return Ok(Removal::Kept(reason));
+        let lost =
+            self.worktree_value(path)?.map_or_else(|| self.remove_by_force(&listed.path), |it| Ok(Some(it)));
+        match lost? {
+            Some(reason) => Ok(Removal::Kept(reason)),
+            None => self.drop_branch(branch, path, began),
         }
-        self.drop_branch(branch, path, began)
     }
 
     /// Removes the worktree at `path` with every file in it: the caller has saved their content. One that is locked, or has
@@ -161,35 +164,17 @@ impl Repository {
         };
         match listed.locked {
             Some(reason) => Ok(Some(locked(&reason))),
-            None => self.remove_by_force(&self.worktrees_to_change(), &listed.path),
+            None => self.remove_by_force(&listed.path),
         }
     }
 
-    /// Removes it with every file in it, unless it has submodules; otherwise returns why it is kept.
-    fn remove_by_force(
-        &self,
-        worktrees: &worktree_git::Worktrees<'_>,
-        path: &Utf8Path,
-    ) -> Result<Option<String>, GitError> {
-        if Self::open(path, self.env())?.with_cancel_of(self).holds_repositories()? {
+    /// Removes it with every file in it, unless it has submodules; otherwise returns why it is kept. Without force git would
+    /// compare its files, outside of the sandbox, with filters that run what an agent can change.
+    fn remove_by_force(&self, path: &Utf8Path) -> Result<Option<String>, GitError> {
+        if Self::open(path, self.env())?.guarded_like(self).holds_repositories()? {
             return Ok(Some("it has submodules, and their commits may be nowhere else".to_owned()));
         }
-        worktrees.remove(&["--force", path.as_str()]).map(|()| None)
-    }
-
-    /// Removes it with git, which checks again that nothing is lost; otherwise returns why it is kept.
-    fn remove(&self, path: &Utf8Path) -> Result<Option<String>, GitError> {
-        let worktrees = self.worktrees_to_change();
-        match worktrees.remove(&[path.as_str()]) {
-            // Git also refuses for a submodule that was never fetched, and for our own folder if that is no longer
-            // ignored.
-            Err(GitError::Failed { said, .. }) if REFUSALS.iter().any(|refusal| said.contains(refusal)) => {}
-            done => return done.map(|()| None),
-        }
-        if let Some(reason) = self.worktree_value(path)? {
-            return Ok(Some(reason));
-        }
-        self.remove_by_force(&worktrees, path)
+        self.worktrees_to_change().remove(&["--force", path.as_str()]).map(|()| None)
     }
 
     /// Makes a worktree without files, its head at a commit, or on a branch that is there. No hook runs, so it is
@@ -220,7 +205,7 @@ impl Repository {
     /// What would be lost with the worktree at a path; none if nothing would.
     pub fn worktree_value(&self, path: &Utf8Path) -> Result<Option<String>, GitError> {
         let there = match Self::open(path, self.env()) {
-            Ok(there) => there.with_cancel_of(self),
+            Ok(there) => there.guarded_like(self),
             Err(GitError::NotARepository(_) | GitError::Bare(_)) => {
                 return Ok(Some("its .git file is gone".to_owned()));
             }

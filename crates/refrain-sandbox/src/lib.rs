@@ -9,11 +9,15 @@
 //! over the same socket it sends back the listening sockets of the sandbox, which the runner serves.
 
 #[cfg(target_os = "linux")]
+mod cgroup;
+#[cfg(target_os = "linux")]
 mod files;
 #[cfg(target_os = "linux")]
 mod filter;
 #[cfg(target_os = "linux")]
 mod init;
+#[cfg(target_os = "linux")]
+mod layer;
 #[cfg(target_os = "linux")]
 mod loopback;
 mod messages;
@@ -29,6 +33,8 @@ mod refusal;
 #[cfg(target_os = "linux")]
 mod system;
 
+#[cfg(target_os = "linux")]
+pub use cgroup::held_bounds;
 pub use messages::{HELPER_VERB, NO_SANDBOX, Plan, Reply};
 pub use originals::Originals;
 pub use probe::probe;
@@ -44,6 +50,13 @@ pub fn run(words: &[String]) -> u8 {
         [word, options, argv @ ..] if word == program::WORD => program::run(options, argv),
         _ => 2,
     }
+}
+
+/// There are no cgroups on this system.
+#[cfg(not(target_os = "linux"))]
+#[must_use]
+pub fn held_bounds(_given: &refrain_core::sandbox::Bounds) -> refrain_core::sandbox::Bounds {
+    refrain_core::sandbox::Bounds::default()
 }
 
 /// There is no sandbox on this system.

@@ -69,11 +69,15 @@ pub(crate) fn enter(policy: &Policy) -> Result<Writable, Refusal> {
     }
     for path in &policy.caches {
         let (Ok(path), Some(layer)) = (path.canonicalize_utf8(), &policy.cache_layer) else { continue };
-        // A layer that cannot be made leaves the user's cache read-only.
-        if let Ok(tree) = layered(&path, layer) {
-            writable.push(path.clone());
-            places.insert(path, MountSource::Tree(tree));
-        }
+        // A layer that cannot be made leaves the user's cache read-only, also in a folder that is written.
+        let tree = match layered(&path, layer) {
+            Ok(tree) => {
+                writable.push(path.clone());
+                tree
+            }
+            Err(_) => tree(&path, HARMLESS | READ_ONLY).at_path(Step::Mounts, &path)?,
+        };
+        places.insert(path, MountSource::Tree(tree));
     }
     for path in &policy.write {
         let Ok(path) = path.canonicalize_utf8() else { continue };

@@ -4,21 +4,21 @@
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use camino::Utf8Path;
-use refrain_core::sandbox::Mechanism;
+use refrain_core::sandbox::{Mechanism, Policy};
 use refrain_proc::OWN_PROGRAM;
 use refrain_proc::keeper::{FrameReader, send};
 use rustix::process::{Resource, Rlimit, Signal, getegid, geteuid, setrlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
+use crate::cgroup::Cgroup;
+use crate::layer::Layer;
 use crate::messages::{FromInit, HELPER_VERB, NO_SANDBOX, Plan, Reply, complain, parent_socket};
 use crate::originals::Originals;
 use crate::refusal::{At, Refusal, Step};
@@ -56,9 +56,12 @@ fn run_plan(socket: &UnixStream) -> Result<u8, Refusal> {
         }
     }
     let originals = Originals::read(&policy);
+    // Without a layer the caches are read-only.
+    let layer = policy.cache_layer.as_deref().and_then(|folder| Layer::open(folder).ok());
     let end = match policy.mechanism {
         Mechanism::Namespaces => {
-            let (init, channel) = enter(plan, &stdin)?;
+            let cgroup = cgroup(&policy)?;
+            let (init, channel) = enter(plan, &stdin, cgroup.as_ref())?;
             wait(init, &channel, socket)
         }
         Mechanism::Files => {
@@ -71,8 +74,8 @@ fn run_plan(socket: &UnixStream) -> Result<u8, Refusal> {
         }
     };
     originals.restore().iter().for_each(|line| complain(line));
-    if let Some(layer) = &policy.cache_layer {
-        remove_work_folders(layer);
+    if let Some(layer) = layer {
+        layer.close();
     }
     Ok(match end {
         End::Code(Some(code)) => u8::try_from(code).unwrap_or(u8::MAX),
@@ -87,8 +90,23 @@ enum End {
     Signal(i32),
 }
 
+/// The cgroup of the policy's bounds. One that is not required may be missing, as when the loop is resumed elsewhere.
+fn cgroup(policy: &Policy) -> Result<Option<Cgroup>, Refusal> {
+    if policy.bounds.is_none() {
+        return Ok(None);
+    }
+    match Cgroup::new(&policy.bounds, policy.processes) {
+        Ok(cgroup) => Ok(Some(cgroup)),
+        Err(error) if policy.bounds.is_required => Err(error).at(Step::Cgroup),
+        Err(error) => {
+            complain(&format_args!("memory is not bounded: {error}"));
+            Ok(None)
+        }
+    }
+}
+
 /// Makes the namespaces, and starts process 1 in them.
-fn enter(plan: Plan, stdin: &OwnedFd) -> Result<(Child, UnixStream), Refusal> {
+fn enter(plan: Plan, stdin: &OwnedFd, cgroup: Option<&Cgroup>) -> Result<(Child, UnixStream), Refusal> {
     let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
     let parent = rustix::process::getppid();
     system::unshare(UnshareFlags::NEWUSER).at(Step::UserNamespace)?;
@@ -117,6 +135,8 @@ fn enter(plan: Plan, stdin: &OwnedFd) -> Result<(Child, UnixStream), Refusal> {
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         .spawn()
         .at(Step::Namespaces)?;
+    // Before it gets its plan, and starts anything.
+    cgroup.map_or(Ok(()), |cgroup| cgroup.add(child.id())).at(Step::Cgroup)?;
     send(&channel, &plan, &[stdin.as_fd()]).at(Step::Plan)?;
     Ok((child, channel))
 }
@@ -179,13 +199,4 @@ fn end_by(signal: i32) -> u8 {
         let _ = rustix::process::kill_process(rustix::process::getpid(), signal);
     }
     u8::try_from(signal.saturating_add(128)).unwrap_or(u8::MAX)
-}
-
-/// The kernel leaves folders that their owner cannot list in the layer of the caches: nothing could remove the loop.
-fn remove_work_folders(layer: &Utf8Path) {
-    for cache in layer.read_dir_utf8().into_iter().flatten().flatten() {
-        let work = cache.path().join("work");
-        let _ = fs::set_permissions(work.join("work"), fs::Permissions::from_mode(0o700));
-        let _ = fs::remove_dir_all(&work);
-    }
 }

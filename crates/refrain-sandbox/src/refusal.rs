@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Step {
     Plan,
+    /// The bounds of memory and CPU.
+    Cgroup,
     UserNamespace,
     UserMap,
     Namespaces,
@@ -30,6 +32,7 @@ impl Step {
     fn name(self) -> &'static str {
         match self {
             Self::Plan => "its plan",
+            Self::Cgroup => "the cgroup",
             Self::UserNamespace => "the user namespace",
             Self::UserMap => "the map of users",
             Self::Namespaces => "the namespaces for processes and network",
@@ -109,11 +112,12 @@ pub enum Cause {
     RootWithoutCapabilities,
     MaskedProc,
     NoLandlock,
+    NoCgroup,
     Unknown,
 }
 
 impl Cause {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::NotLinux,
         Self::OldKernel,
         Self::NoUserNamespaces,
@@ -123,6 +127,7 @@ impl Cause {
         Self::RootWithoutCapabilities,
         Self::MaskedProc,
         Self::NoLandlock,
+        Self::NoCgroup,
         Self::Unknown,
     ];
 
@@ -133,6 +138,7 @@ impl Cause {
         match refusal.step {
             _ if !machine.is_linux => Self::NotLinux,
             Step::Landlock => Self::NoLandlock,
+            Step::Cgroup => Self::NoCgroup,
             _ if machine.kernel < (5, 12) => Self::OldKernel,
             Step::UserNamespace if machine.most_namespaces == Some(0) => Self::NoUserNamespaces,
             Step::UserNamespace if machine.may_clone == Some(0) && !machine.is_root => {
@@ -173,6 +179,7 @@ impl Cause {
             Self::RootWithoutCapabilities => "root lacks the capability CAP_SETFCAP, as in a container",
             Self::MaskedProc => "parts of /proc are masked, as in a container, so it cannot be mounted again",
             Self::NoLandlock => "the kernel has no Landlock, or an old one (before Linux 6.2)",
+            Self::NoCgroup => "memory and CPU cannot be bounded here",
             Self::Unknown => "the system refuses it",
         }
     }
@@ -194,6 +201,7 @@ impl Cause {
             Self::RootWithoutCapabilities => "run Refrain as another user, or docker run --cap-add SETFCAP",
             Self::MaskedProc => "docker run --security-opt systempaths=unconfined",
             Self::NoLandlock => "use Linux 6.2 or later, with landlock in its parameter lsm",
+            Self::NoCgroup => "systemd-run --user --scope refrain, or take memory and cpus out of [sandbox]",
             Self::Unknown => "refrain doctor",
         }
     }

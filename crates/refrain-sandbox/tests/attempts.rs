@@ -136,7 +136,7 @@ fn matrix(dir: &Utf8Path) -> ExitCode {
         show: Vec::new(),
         agent_homes: Vec::new(),
         agent_caches: Vec::new(),
-        cache_layer: None,
+        cache_layer: Some(home.join("layer")),
         temporary: Some(home.join("tmp/1")),
     };
     let own = project.join(".git/worktrees/linked");
@@ -172,7 +172,9 @@ fn matrix(dir: &Utf8Path) -> ExitCode {
         ["hooks", "info"].iter().filter(|name| !project.join(".git").join(name).is_dir()).collect();
     assert!(left.is_empty(), "{left:?}");
     assert_eq!(fs::read_to_string(home.join(".ssh/id")).unwrap(), "key");
-    assert!(!project.join(".git/commondir").exists());
+    for path in ["commondir", "objects/info/alternates"] {
+        assert!(!project.join(".git").join(path).exists(), "{path}");
+    }
     let _ = fs::remove_file(by_path);
     println!("{} attempts as {user}, {failed} wrong", ATTEMPTS.len());
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -185,25 +187,29 @@ fn protected(own: &Utf8Path, worktree: &Utf8Path) -> Vec<Option<String>> {
     paths.iter().map(|path| fs::read_to_string(path).ok()).collect()
 }
 
-/// Where each agent keeps its login.
-const LOGINS: [(AgentKind, &str); 4] = [
-    (AgentKind::Claude, ".claude/.credentials.json"),
-    (AgentKind::Codex, ".codex/auth.json"),
-    (AgentKind::Opencode, ".local/share/opencode/auth.json"),
-    (AgentKind::Gemini, ".gemini/oauth_creds.json"),
+/// Where each agent keeps its login, and beside it a file that other sessions of the agent run, or in whose folder they run git.
+const LOGINS: [(AgentKind, &str, &str); 4] = [
+    (AgentKind::Claude, ".claude/.credentials.json", "shell-snapshots/x"),
+    (AgentKind::Codex, ".codex/auth.json", "tmp/x"),
+    (AgentKind::Opencode, ".local/share/opencode/auth.json", "snapshot/x"),
+    (AgentKind::Gemini, ".gemini/oauth_creds.json", "history/x"),
 ];
 
-/// A login that its agent replaces is replaced in the user's home; a program that settings may name is not.
+/// A login that its agent replaces is replaced in the user's home; a program that settings may name is not, and neither is
+/// what other sessions run.
 fn logins(home: &Utf8Path, places: &Places, mechanism: Mechanism, port: u16) -> u32 {
     let mut failed = 0;
-    for (kind, login) in LOGINS {
+    for (kind, login, session) in LOGINS {
         let path = home.join(login);
         write(&path, "old");
-        let statusline = path.with_file_name("statusline.sh");
-        write(&statusline, "mine");
+        let mut kept = vec![path.with_file_name("statusline.sh")];
+        if mechanism == Mechanism::Namespaces {
+            kept.push(path.parent().unwrap().join(session));
+        }
+        kept.iter().for_each(|path| write(path, "mine"));
         let (outcome, said) = run(&plan(places, mechanism, Role::Agent(kind), login, port));
         let now = fs::read_to_string(&path).unwrap();
-        let is_kept = fs::read_to_string(&statusline).unwrap() == "mine";
+        let is_kept = kept.iter().all(|path| fs::read_to_string(path).unwrap() == "mine");
         let is_right = outcome == Outcome::Open && now == "new" && is_kept;
         failed += u32::from(!is_right);
         println!(
@@ -230,7 +236,9 @@ fn plan(places: &Places, mechanism: Mechanism, role: Role, attempt: &str, port: 
 
 fn run(plan: &Plan) -> (Outcome, String) {
     let (socket, theirs) = UnixStream::pair().unwrap();
-    let stdin = fs::File::open("/dev/null").unwrap();
+    // A file that this user can write, as the prompt is.
+    let prompt = tempfile::NamedTempFile::new_in(plan.dir.parent().unwrap()).unwrap();
+    let stdin = fs::File::open(prompt.path()).unwrap();
     send(&socket, plan, &[stdin.as_fd()]).unwrap();
     // With a folder that is open, as some terminals leave it.
     let output = Command::new("sh")

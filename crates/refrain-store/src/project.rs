@@ -5,6 +5,7 @@ pub mod archive;
 pub mod checkout;
 pub mod inbox;
 pub mod layout;
+pub mod mirrors;
 pub mod moving;
 pub mod pool;
 pub mod projects;

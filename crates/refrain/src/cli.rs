@@ -197,6 +197,10 @@ enum LoopVerb {
     Cancel(cmd::control::cancel::Args),
     /// Add a text to the next prompt of a loop, or of all agents of a plan
     Steer(cmd::control::steer::Args),
+    /// Take back a text, a pause or a cancel that has had no effect yet
+    ///
+    /// A text can be taken back until a prompt has it, a pause or a cancel until the iteration has ended.
+    TakeBack(cmd::control::take_back::Args),
     /// Change what the sandbox of a loop allows
     Sandbox(cmd::control::sandbox::Args),
     /// Archive a stopped loop and free its name; resume brings it back
@@ -212,8 +216,8 @@ enum LoopVerb {
     Diff(cmd::inspect::diff::Args),
     /// Merge the branch of a loop, or what a plan landed
     ///
-    /// It goes into the branch that is checked out.     /// The branch is moved if that is enough. Otherwise the required gates run on the merged work in a clean checkout first. Your
-    /// own changes stay as they are; on a conflict nothing is changed.
+    /// It goes into the branch that is checked out. The branch is moved if that is enough. Otherwise the required gates run on the
+    /// merged work in a clean checkout first. Your own changes stay as they are; on a conflict nothing is changed.
     Merge(cmd::control::merge::Args),
     /// Move a stopped loop to another machine, over a git remote
     ///
@@ -273,12 +277,16 @@ pub(crate) fn run() -> ExitCode {
         }
         Err(asked_for) => {
             out::print(&asked_for.render().ansi().to_string());
-            return ExitCode::SUCCESS;
+            return out::check_printed().map_or_else(|error| fail(&error), |()| ExitCode::SUCCESS);
         }
     };
+    // A script waits for what is only looked at; a change is made whether or not its message can be written.
+    let only_prints = cli.verb.action() == Action::Look;
     let ran =
         typed.check().and_then(|()| execute(&Context { typed, ..read_environment(cli.run_in)? }, cli.verb));
-    ran.unwrap_or_else(|error| fail(&error))
+    let printed =
+        ran.and_then(|code| if only_prints { out::check_printed().map(|()| code) } else { Ok(code) });
+    printed.unwrap_or_else(|error| fail(&error))
 }
 
 /// The command line, and which options were typed.
@@ -356,6 +364,7 @@ impl LoopVerb {
             Self::Pause(_) => Action::Pause,
             Self::Cancel(args) => args.action(),
             Self::Steer(_) => Action::Steer,
+            Self::TakeBack(_) => Action::TakeBack,
             Self::Sandbox(_) => Action::AllowHost,
             Self::Archive(_) => Action::Archive,
             Self::Status(_)
@@ -400,6 +409,7 @@ fn execute_loop(context: &Context, verb: LoopVerb) -> Result<ExitCode, RequestEr
         LoopVerb::Pause(args) => cmd::control::pause::run(context, &args),
         LoopVerb::Cancel(args) => cmd::control::cancel::run(context, &args),
         LoopVerb::Steer(args) => cmd::control::steer::run(context, &args),
+        LoopVerb::TakeBack(args) => cmd::control::take_back::run(context, &args),
         LoopVerb::Sandbox(args) => cmd::control::sandbox::run(context, &args),
         LoopVerb::Archive(args) => cmd::control::archive::run(context, &args),
         LoopVerb::Verify(args) => cmd::inspect::verify::run(context, &args),

@@ -1,8 +1,9 @@
 //! Printing. A closed reader is no error: the work continues.
 
 use std::fmt;
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
 use camino::Utf8Path;
 use refrain_app::{Code, RequestError};
@@ -42,14 +43,32 @@ impl Target {
     }
 }
 
+/// The first error of standard output, if it is not that the reader is gone.
+static LOST: OnceLock<std::io::Error> = OnceLock::new();
+
+/// Whether a write to standard output succeeded.
+fn is_printed(result: std::io::Result<()>) -> bool {
+    let Err(error) = result else { return true };
+    if error.kind() != ErrorKind::BrokenPipe {
+        let _ = LOST.set(error);
+    }
+    false
+}
+
+/// Fails if a part of what was to be printed is lost.
+pub(crate) fn check_printed() -> Result<(), RequestError> {
+    LOST.get().map_or(Ok(()), |error| Err(unwritten(error)))
+}
+
 /// Prints on standard output; colour only on a terminal and without `NO_COLOR`.
 pub(crate) fn print(text: &str) {
-    let _ = anstream::stdout().lock().write_all(text.as_bytes());
+    print_part(text);
 }
 
 /// Prints a part of something long; `false` once the reader is gone.
 pub(crate) fn print_part(text: &str) -> bool {
-    anstream::stdout().lock().write_all(text.as_bytes()).is_ok()
+    let mut out = anstream::stdout().lock();
+    is_printed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }
 
 /// Prints on standard error what failed and what to do next; returns the exit code.
@@ -89,7 +108,7 @@ pub(crate) fn tell_slow(id: &LoopId, SlowRunner { pid, is_stopped }: SlowRunner)
 /// Prints bytes on standard output as they are.
 pub(crate) fn print_raw(bytes: &[u8]) -> bool {
     let mut out = std::io::stdout().lock();
-    out.write_all(bytes).and_then(|()| out.flush()).is_ok()
+    is_printed(out.write_all(bytes).and_then(|()| out.flush()))
 }
 
 /// Whether standard output takes colour: a terminal does, and a pipe if it is forced.
@@ -157,7 +176,7 @@ fn result(text: serde_json::Result<String>) -> Result<(), RequestError> {
 
 fn written(result: std::io::Result<()>) -> Result<(), RequestError> {
     match result {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(unwritten(&error)),
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(unwritten(&error)),
         _ => Ok(()),
     }
 }

@@ -23,6 +23,7 @@ const SYNONYMS: &[(&[&str], &[&str])] = &[
     (&["team-review", "team-implement", "review-code"], &["start"]),
     (&["randroid-loop", "randroid"], &["research", "implement"]),
     (&["tell", "say", "send", "message"], &["steer"]),
+    (&["undo", "withdraw", "unsteer"], &["take-back"]),
     (&["validate", "prove"], &["verify"]),
     (&["agents", "health"], &["doctor"]),
     (&["settings"], &["config"]),

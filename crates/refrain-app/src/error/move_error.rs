@@ -15,6 +15,9 @@ pub(super) fn next(id: &LoopId, why: &MoveError) -> (Code, Option<Message>) {
                 "--with-changes takes them along; git -C {worktree} commit commits what you want to keep"
             )),
         ),
+        MoveError::OlderChange { worktree, .. } => {
+            (Code::Usage, own(format!("git -C {worktree} commit commits what you want to keep of it")))
+        }
         MoveError::LeftOut(_) | MoveError::Secret(_) | MoveError::OtherBranch { .. } => {
             (Code::Refused, own("settle that there, then move it again".to_owned()))
         }

@@ -1,8 +1,10 @@
 //! The options that say in which sandbox the agent and its gates run.
 
+use std::num::NonZeroU32;
+
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
-use refrain_core::sandbox::{Host, Mechanism, SandboxMode, SandboxSpec};
+use refrain_core::sandbox::{Bounds, Host, Mechanism, SandboxMode, SandboxSpec};
 use refrain_engine::config::keys::Sandbox;
 
 use super::{heading, values};
@@ -65,6 +67,11 @@ impl SandboxArgs {
             write: config.write.clone().unwrap_or_default(),
             hide: config.hide.clone().unwrap_or_default(),
             processes: config.processes.unwrap_or(SandboxSpec::PROCESSES),
+            bounds: Bounds {
+                memory: config.memory,
+                cpus: config.cpus.map(NonZeroU32::get),
+                is_required: mode == SandboxMode::On && (config.memory.is_some() || config.cpus.is_some()),
+            },
         };
         (mode, spec)
     }

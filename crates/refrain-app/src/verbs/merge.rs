@@ -68,9 +68,13 @@ fn refused(service: &Service, id: &LoopId, refusal: MergeRefusal) -> RequestErro
             }
         }
         MergeRefusal::Uncommitted { worktree, files } => {
+            let commits = service.state(id).is_ok_and(|state| state.spec.git.workflow.commits());
             error(format!("{id} has {} that no commit has, in {worktree}", counted(files, "file", "files")))
                 .hint(format!("commit or remove them there, then refrain merge {id} --unverified"))
-                .hint("start --git-workflow commit has Refrain commit the verified work")
+                .hint(match commits {
+                    true => format!("refrain status {id} says why Refrain did not commit them"),
+                    false => "start --git-workflow commit has Refrain commit the verified work".to_owned(),
+                })
         }
         MergeRefusal::CheckedOut(branch) => error(format!("branch {branch} of {id} is checked out here"))
             .hint("git switch BRANCH, then merge again: the work goes into the branch that is checked out"),

@@ -53,7 +53,7 @@ pub fn move_loop(
     }
 }
 
-fn check_remote(option: &'static str, remote: &str) -> Result<(), RequestError> {
+pub(crate) fn check_remote(option: &'static str, remote: &str) -> Result<(), RequestError> {
     let after_scheme = remote.split_once("://").map(|(_, rest)| rest.split('/').next().unwrap_or_default());
     let has_password = after_scheme
         .and_then(|place| place.rsplit_once('@'))

@@ -74,6 +74,9 @@ impl PreparedLoop {
         notes.extend(context.typed.short_timeout());
         notes.extend(not_shown(&spec));
         let untested = service.untested(&spec);
+        if service.lacks_committer(&spec) {
+            notes.push(NO_COMMITTER.to_owned());
+        }
         let runner = service.start(spec, named)?;
         notes.extend(trust::announce(context, &service));
         if !is_shared {
@@ -98,6 +101,9 @@ impl StartedLoop {
         Ok(runtime.block_on(self.runner.drive(&context.host, Signals::None, || {}))?)
     }
 }
+
+const NO_COMMITTER: &str = "git does not know who you are, so nothing will be committed: git config --global user.name NAME, \
+                            and user.email ADDRESS";
 
 /// The gates that the loop starts without, as they are not trusted.
 fn not_trusted(gates: &DefaultGates) -> Option<String> {

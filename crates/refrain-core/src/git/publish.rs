@@ -221,7 +221,7 @@ impl Refusal {
     pub fn cure(self) -> &'static str {
         match self {
             Self::NoRemote => {
-                "name a remote that is there (git remote add origin URL, or set-url in place of add)"
+                "make its remote reachable again at the address that the loop began with (another address needs a new loop)"
             }
             Self::Login => "log in to the forge (gh auth login, or glab auth login)",
             Self::Permission => "ask an owner of the repository for the right to push and to merge",

@@ -314,7 +314,10 @@ impl LoopState {
                     // Any other process of the user can write a request, and an agent is one.
                     Ask::AllowHost(host) if by.is_person() => self.allow_host(host),
                     Ask::AllowHost(_) => {}
-                    Ask::Steer(text) => self.steering.push(Steering { text: text.clone(), by: *by }),
+                    Ask::Steer(text) => {
+                        self.steering.push(Steering { text: text.clone(), by: *by, request: request.clone() })
+                    }
+                    Ask::Withdraw(request) => self.withdraw(request, *by),
                     Ask::Proceed => {
                         self.wait = None;
                         self.rested_since = None;
@@ -497,7 +500,7 @@ impl Machine for LoopState {
     }
 
     fn judge(&self, records: &[SignedRecord]) -> Signatures {
-        Signatures::of(records, self.ended.is_some())
+        Signatures::of(records, self.ended.is_some(), self.format)
     }
 
     fn event(shared: SharedEvent) -> Event {

@@ -1,5 +1,7 @@
 //! Which requests a loop accepts in its present state, and the event of a runner that takes it over.
 
+mod queued;
+
 use super::state::{LoopState, Phase, is_over};
 use crate::agent::Usd;
 use crate::event::{ApprovedTree, Ask, End, Event, Identity, Urgency};
@@ -7,6 +9,8 @@ use crate::git::Oid;
 use crate::machine::{MAX_STEERING, MachineEnd, Refusal, check_steering};
 use crate::sandbox::SandboxSpec;
 use crate::spec::{AgentSpec, Limits, Millis, OutputFormat};
+
+pub use queued::{QueuedEffect, QueuedRequest};
 
 /// What `resume` grants: totals, not additions; a total that is not named stays.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -72,6 +76,10 @@ impl LoopState {
             let has_network = self.spec.sandbox.as_ref().is_some_and(SandboxSpec::has_network);
             return if has_network { Ok(()) } else { Err(Refusal::NoSandbox) };
         }
+        if let Ask::Withdraw(request) = ask {
+            let is_queued = self.queued().any(|queued| queued.request == *request);
+            return if is_queued { Ok(()) } else { self.lifecycle.admits(ask) };
+        }
         let Ask::Steer(text) = ask else { return self.lifecycle.admits(ask) };
         check_steering(text)?;
         self.lifecycle.admits(ask)?;
@@ -88,7 +96,7 @@ impl LoopState {
                 Ask::Cancel(Urgency::Now) => true,
                 Ask::Pause(Urgency::Now) => self.pause.is_some(),
                 Ask::Cancel(Urgency::AfterIteration) | Ask::Pause(Urgency::AfterIteration) => false,
-                Ask::Steer(_) | Ask::Proceed | Ask::AllowHost(_) => false,
+                Ask::Steer(_) | Ask::Proceed | Ask::AllowHost(_) | Ask::Withdraw(_) => false,
             }
     }
 

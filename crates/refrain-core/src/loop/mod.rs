@@ -18,7 +18,7 @@ mod simulation;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use ask::Grant;
+pub use ask::{Grant, QueuedEffect, QueuedRequest};
 pub use moving::{RemoteLoop, TakeOverRefusal, Takeover, Tenure, take_lease, take_over};
 pub use next_step::{CHURN_WITHIN, MAX_CHURN, MAX_REFUNDS, Step, next_step};
 pub use proof::{CHANGED, MAX_ROUNDS};

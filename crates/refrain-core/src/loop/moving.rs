@@ -3,7 +3,7 @@
 
 use super::state::{LoopState, Phase};
 use crate::event::{Arrival, Departure};
-use crate::git::Oid;
+use crate::git::{Checkout, Oid};
 use crate::machine::{MachineEnd, Refusal};
 
 /// Which machine has the loop.
@@ -91,7 +91,7 @@ pub fn take_over(
         return Err(TakeOverRefusal::Stale(departure.to.clone()));
     }
     match &there.holder {
-        None => Ok(Takeover::Claim { fence: there.fence + 1 }),
+        None => Ok(Takeover::Claim { fence: there.fence.saturating_add(1) }),
         Some(_) if own.contains(&there.commit) => Ok(Takeover::Continue { fence: there.fence }),
         Some(holder) => Err(TakeOverRefusal::Claimed(holder.clone())),
     }
@@ -149,16 +149,21 @@ impl LoopState {
                  in the environment of each machine instead"
             ));
         }
-        if !spec.git.checkout.is_own_worktree() {
-            return refuse(format!(
-                "it works in {}, where you work too; a loop that is started with --worktree can be moved",
-                spec.worktree
-            ));
-        }
-        if !self.holds_worktree() {
-            return refuse("it has not begun, and has no branch yet".to_owned());
-        }
-        Ok(())
+        let is_own = spec.git.checkout.is_own_worktree();
+        let why = match &self.git.base {
+            Some(_) if !is_own && spec.git.workflow.publishes() => {
+                "it pushes the branch that you have checked out; a loop that pushes and is started with --worktree can be moved"
+            }
+            Some(_) if !self.git.released => return Ok(()),
+            None if !is_own && self.charged > 0 => {
+                "it neither commits nor has gates, so git does not know where it began; a loop that is started with --worktree can \
+                 be moved"
+            }
+            // Its first step makes its branch and its worktree, wherever that is.
+            None if is_own => return Ok(()),
+            Some(_) | None => "it has not begun, and has no branch yet",
+        };
+        refuse(why.to_owned())
     }
 
     pub(super) fn leave(&mut self, departure: &Departure) -> Result<(), &'static str> {
@@ -174,13 +179,14 @@ impl LoopState {
     }
 
     pub(super) fn arrive(&mut self, arrival: &Arrival) -> Result<(), &'static str> {
-        let may_leave = self.tenure.departure.is_some() || self.tenure.is_leased;
+        let departure = self.tenure.departure.clone();
+        let may_leave = departure.is_some() || self.tenure.is_leased;
         if !may_leave || arrival.fence <= self.tenure.fence {
             return Err("loop.moved");
         }
         let claim = arrival.claim.clone().map(|claim| (arrival.from.clone(), claim));
         let claim = claim.or_else(|| self.tenure.claim.take());
-        let is_leased = self.tenure.departure.is_none();
+        let is_leased = departure.is_none();
         self.tenure = Tenure { fence: arrival.fence, is_leased, departure: None, claim };
         let spec = &mut self.spec;
         spec.project.clone_from(&arrival.project);
@@ -194,6 +200,13 @@ impl LoopState {
         }
         if let Some(base) = &mut self.git.base {
             base.programs.clone_from(&arrival.programs);
+            if let (Some(branch), Some(departure)) = (&arrival.branch, &departure) {
+                base.branch = Some(branch.clone());
+                base.dirty.clear();
+                base.hidden.clear();
+                let from = departure.head.to_string();
+                spec.git.checkout = Checkout::Worktree { branch: branch.clone(), from };
+            }
         }
         self.git.unwatched = true;
         Ok(())

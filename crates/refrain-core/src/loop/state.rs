@@ -16,9 +16,9 @@ use super::moving::Tenure;
 use super::provider_faults::{ProviderRetry, Trouble};
 use crate::agent::{FaultKind, Tokens, Usage, Usd};
 use crate::budget::Allowance;
-use crate::event::{ApprovedTree, Asker, AttemptFinished, BlockReason, ClaimSource, End, Process, Wait};
-use crate::git::{Base, CommitReport, ExposedSecret, Oid, OmittedPath, subject};
-use crate::ids::AttemptId;
+use crate::event::{Approved, Asker, AttemptFinished, Blocked, ClaimSource, End, Process, Wait};
+use crate::git::{Base, CommitReport, Exposed, LeftOut, Oid, subject};
+use crate::ids::{AttemptId, RequestId};
 use crate::machine::Lifecycle;
 use crate::memory::goal;
 use crate::session::Session;
@@ -135,6 +135,7 @@ pub struct GitState {
 pub struct Steering {
     pub text: String,
     pub by: Asker,
+    pub request: Option<RequestId>,
 }
 
 /// The phase of a loop: between two attempts, or in one.

@@ -23,6 +23,8 @@ pub enum Refusal {
     TooMany { asked: u32, most: u32 },
     #[error("it is a plan; its tasks are loops, which can")]
     NotALoop,
+    #[error("that request has had its effect, or there is none of that name")]
+    NotQueued,
     #[error("it has no sandbox that limits its network")]
     NoSandbox,
     #[error("{agent} does not say {what}, so {flag} could not be kept")]

@@ -379,6 +379,8 @@ pub enum Ask {
     Proceed,
     /// Let its sandbox reach one more host.
     AllowHost(Host),
+    /// Take back an earlier request that has had no effect yet.
+    Withdraw(RequestId),
 }
 
 /// Who asks something of a loop or a plan.

@@ -90,10 +90,25 @@ pub struct Objection {
 }
 
 impl Objection {
-    /// Whether no key made the signature: the record is not believed then, and the next runner sets it aside.
-    pub fn is_forged(&self) -> bool {
-        matches!(self.flaw, Flaw::Missing | Flaw::Invalid)
+    /// What can be done about it.
+    pub fn remedy(&self) -> Remedy {
+        match (self.kind, &self.flaw) {
+            (_, Flaw::Unknown(_)) => Remedy::TrustKey,
+            // Without its start there is no loop.
+            (SignedKind::Start, Flaw::Missing | Flaw::Invalid) => Remedy::StartAnew,
+            (_, Flaw::Missing | Flaw::Invalid) => Remedy::SetAside,
+        }
     }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remedy {
+    /// The record is not believed; the next runner sets it aside, with all after it.
+    SetAside,
+    /// Nothing of the loop is believed.
+    StartAnew,
+    /// The key becomes one of `[trust] signers`.
+    TrustKey,
 }
 
 impl fmt::Display for Objection {
@@ -118,7 +133,7 @@ pub enum Signatures {
     Unchecked,
     /// The loop has not ended, so there is nothing to be signed yet.
     Open,
-    /// Its start has no signature, as those of version 0.1.0.
+    /// Its journal has format 1, of version 0.1.0, which signed nothing.
     Before,
     /// Its end, and every approval, is signed.
     Signed,
@@ -127,11 +142,14 @@ pub enum Signatures {
 }
 
 impl Signatures {
-    /// Those of a journal with these records, the first first.
-    pub fn of(records: &[SignedRecord], is_ended: bool) -> Self {
+    /// Those of a journal of this format with these records, the first first.
+    pub fn of(records: &[SignedRecord], is_ended: bool, format: u32) -> Self {
         let is_signed = |record: &SignedRecord| record.check != Err(Flaw::Missing);
         if !records.first().is_some_and(|first| first.kind == SignedKind::Start && is_signed(first)) {
-            return Self::Before;
+            return match format {
+                1 => Self::Before,
+                _ => Self::Unsigned(Objection { kind: SignedKind::Start, seq: 1, flaw: Flaw::Missing }),
+            };
         }
         // An end that the loop went on from decides nothing any more.
         let last_end = records.iter().rposition(|record| record.kind == SignedKind::End).filter(|_| is_ended);
@@ -209,6 +227,10 @@ mod tests {
     #[case::ended(&[(START, Ok(())), (RUNNER, Ok(())), (END, Ok(()))], true, "signed")]
     #[case::of_0_1_0(&[(START, Err(Flaw::Missing)), (END, Err(Flaw::Missing))], true, "made before signatures")]
     #[case::of_0_1_0_goes_on(&[(START, Err(Flaw::Missing)), (END, Ok(()))], true, "made before signatures")]
+    #[case::without_a_key(
+        &[(START, Err(Flaw::Missing)), (END, Err(Flaw::Missing))], true,
+        "unsigned: its start (record 1) has no signature"
+    )]
     #[case::forged_end(
         &[(START, Ok(())), (RUNNER, Err(Flaw::Missing)), (END, Err(Flaw::Missing))], true,
         "unsigned: its end (record 3) has no signature"
@@ -260,15 +282,19 @@ mod tests {
         let records: Vec<_> = numbered
             .map(|(seq, (kind, check))| SignedRecord { kind: *kind, seq, check: check.clone() })
             .collect();
-        assert_eq!(Signatures::of(&records, is_ended).to_string(), expected);
+        let format = if expected.starts_with("made before") { 1 } else { 2 };
+        assert_eq!(Signatures::of(&records, is_ended, format).to_string(), expected);
     }
 
     #[test]
     fn an_end_by_an_unknown_key_is_unsigned_and_not_forged() {
         let signed = |kind, seq, check| SignedRecord { kind, seq, check };
-        let found = Signatures::of(&[signed(START, 1, unknown()), signed(END, 2, unknown())], true);
+        let found = Signatures::of(&[signed(START, 1, unknown()), signed(END, 2, unknown())], true, 2);
         assert_eq!(found.is_signed(), Some(false));
         let objection = found.objection().unwrap();
-        assert!(!objection.is_forged() && objection.to_string().contains("[trust] signers"), "{objection}");
+        assert!(
+            objection.remedy() == Remedy::TrustKey && objection.to_string().contains("[trust] signers"),
+            "{objection}"
+        );
     }
 }

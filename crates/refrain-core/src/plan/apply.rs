@@ -185,7 +185,7 @@ impl PlanState {
             }
             PlanEvent::Hindered { error } => self.hindered = Some(error.clone()),
             PlanEvent::Asked { request, ask, by } => {
-                if let Ask::Steer(_) | Ask::Proceed | Ask::AllowHost(_) = ask {
+                if let Ask::Steer(_) | Ask::Proceed | Ask::AllowHost(_) | Ask::Withdraw(_) = ask {
                     return Err("a plan is not steered, its tasks are");
                 }
                 self.lifecycle.ask(request.as_ref(), ask, *by)?;

@@ -1,9 +1,11 @@
 //! Which requests a plan accepts in its present state.
 
 use super::event::{PlanEnd, PlanEvent};
+use super::file::Change;
 use super::next_step::PlanLive;
 use super::spec::PlanLimits;
-use super::state::PlanState;
+use super::state::{PlanState, Stage};
+use super::task::{TaskId, TaskStatus};
 use crate::agent::Usd;
 use crate::event::{Ask, Urgency};
 use crate::machine::Refusal;
@@ -19,12 +21,61 @@ pub struct PlanGrant {
     pub max_duration: Option<Millis>,
 }
 
+/// A change of a task in its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskEdit {
+    /// It is to be done, after it was tried in vain or left out.
+    Retry,
+    /// It is not to be done.
+    Block,
+}
+
+/// Why a task cannot be changed so.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TaskRefusal {
+    #[error("there is no task {0}")]
+    NoTask(TaskId),
+    #[error("task {0} {1}")]
+    Unfit(TaskId, &'static str),
+}
+
 impl PlanState {
+    /// The change of the task file that retries or blocks a task; the plan obeys the file.
+    pub fn edit(&self, id: &TaskId, edit: TaskEdit) -> Result<Change, TaskRefusal> {
+        let task = self.task(id).ok_or_else(|| TaskRefusal::NoTask(id.clone()))?;
+        let is_left_out = match task.card.status {
+            TaskStatus::Blocked
+            | TaskStatus::Failed
+            | TaskStatus::AwaitingTune
+            | TaskStatus::Deferred
+            | TaskStatus::Cancelled => true,
+            TaskStatus::Pending
+            | TaskStatus::InProgress
+            | TaskStatus::Done
+            | TaskStatus::Review
+            | TaskStatus::Expanded => false,
+        };
+        let status = match (edit, &task.stage) {
+            (TaskEdit::Retry, Stage::Stopped(_)) => Ok(TaskStatus::Pending),
+            (TaskEdit::Retry, Stage::Out) if is_left_out => Ok(TaskStatus::Pending),
+            (TaskEdit::Block, Stage::Waiting(_)) => Ok(TaskStatus::Blocked),
+            (TaskEdit::Retry, Stage::Waiting(_)) => Err("is to be done already"),
+            (TaskEdit::Block, Stage::Stopped(_)) => Err("has stopped already"),
+            (TaskEdit::Block, Stage::Out) if is_left_out => Err("is left out already"),
+            (_, Stage::Out) => Err("is done, or done in parts"),
+            (_, Stage::Landed { .. }) => Err("has landed"),
+            (_, Stage::Proven { .. }) => Err("is done, and about to land"),
+            (_, Stage::Running(_)) => Err("is at work; refrain cancel stops its loop"),
+        };
+        let status = status.map_err(|why| TaskRefusal::Unfit(id.clone(), why))?;
+        Ok(Change { task: id.clone(), from: self.status_of(task), status, note: None })
+    }
+
     pub fn admits(&self, ask: &Ask) -> Result<(), Refusal> {
         self.lifecycle.admits(ask)?;
         match ask {
             Ask::Cancel(_) | Ask::Pause(_) => Ok(()),
-            Ask::Steer(_) | Ask::Proceed | Ask::AllowHost(_) => Err(Refusal::NotALoop),
+            Ask::Steer(_) | Ask::Proceed | Ask::AllowHost(_) | Ask::Withdraw(_) => Err(Refusal::NotALoop),
         }
     }
 

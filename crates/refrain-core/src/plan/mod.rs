@@ -19,7 +19,7 @@ pub mod tune;
 pub mod view;
 
 pub use apply::MAX_RETURNS;
-pub use ask::PlanGrant;
+pub use ask::{PlanGrant, TaskEdit, TaskRefusal};
 pub use event::{
     AgentFault, FailedGate, MergedTask, PlanEnd, PlanEvent, PlanStarted, RemadeWave, Stop, TaskCommit,
     TaskEnd, TaskEnded, TaskStarted, UnmergedTask, WaveNumber,

@@ -37,6 +37,28 @@ impl Mechanism {
     }
 }
 
+/// Bounds that only a cgroup holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Bounds {
+    /// Bytes of memory of one process and all that it starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<u64>,
+    /// How many CPUs they use at a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<u32>,
+    /// Without them nothing starts: the user gave them.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub is_required: bool,
+}
+
+impl Bounds {
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        self.memory.is_none() && self.cpus.is_none()
+    }
+}
+
 /// The sandbox of a loop, pinned when the loop starts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SandboxSpec {
@@ -58,6 +80,9 @@ pub struct SandboxSpec {
     pub hide: Vec<Utf8PathBuf>,
     /// How many processes there may be at a time; not limited by [`Mechanism::Files`].
     pub processes: u32,
+    /// The bounds that this machine held when the loop started.
+    #[serde(default, skip_serializing_if = "Bounds::is_none")]
+    pub bounds: Bounds,
 }
 
 impl SandboxSpec {
@@ -81,6 +106,7 @@ impl Default for SandboxSpec {
             write: Vec::new(),
             hide: Vec::new(),
             processes: Self::PROCESSES,
+            bounds: Bounds::default(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 
-use super::{Host, Mechanism, SandboxSpec, agent_hosts};
+use super::{Bounds, Host, Mechanism, SandboxSpec, agent_hosts};
 use crate::spec::AgentKind;
 
 /// A kind of process of a loop.
@@ -92,6 +92,8 @@ pub struct Policy {
     pub hosts: Vec<Host>,
     pub localhost: Vec<u16>,
     pub processes: u32,
+    #[serde(default)]
+    pub bounds: Bounds,
 }
 
 impl Policy {
@@ -110,6 +112,8 @@ impl Policy {
 /// What a git folder has that runs programs, or decides which run.
 const GIT_PROTECTED: [&str; 7] =
     ["hooks", "config", "config.worktree", "info", "commondir", "gitdir", "worktrees"];
+/// Where else git reads objects: what is hidden from the agent could be checked out.
+const ALTERNATES: &str = "objects/info/alternates";
 /// Those that are made where they are missing.
 const GIT_MADE: [&str; 2] = ["hooks", "info"];
 /// What git writes in a git folder, and whether in its folders too.
@@ -230,6 +234,10 @@ fn agent_home(kind: AgentKind) -> (&'static [&'static str], &'static [&'static s
                 "output-styles",
                 "rules",
                 "workflows",
+                "routines",
+                "scheduled_tasks.json",
+                "launch.json",
+                "daemon.json",
                 // The program itself, as some installers place it.
                 "local",
                 "CLAUDE.md",
@@ -249,6 +257,7 @@ fn agent_home(kind: AgentKind) -> (&'static [&'static str], &'static [&'static s
                 "plugins",
                 "agents",
                 "packages",
+                "app-server-daemon",
                 "rules",
                 "AGENTS.md",
                 "AGENTS.override.md",
@@ -274,6 +283,9 @@ fn agent_home(kind: AgentKind) -> (&'static [&'static str], &'static [&'static s
                 "modes",
                 "AGENTS.md",
                 "bin",
+                // Repositories of others, in which it runs git.
+                "repos",
+                "worktree",
             ],
         ),
         AgentKind::Gemini => (
@@ -290,16 +302,30 @@ fn agent_home(kind: AgentKind) -> (&'static [&'static str], &'static [&'static s
                 "policies",
                 "GEMINI.md",
                 ".env",
+                "tmp/bin",
             ],
         ),
     }
 }
 
-/// An agent's own caches in the user's home: programs that it has installed, and runs later.
+/// What in an agent's home its sessions run while they run, or where they listen: the user's own, outside of the sandbox, too.
+fn agent_sessions(kind: AgentKind) -> &'static [&'static str] {
+    match kind {
+        AgentKind::Claude => {
+            &["shell-snapshots", "session-env", "jobs", "daemon", "remote", "teams", "seed-admin"]
+        }
+        AgentKind::Codex => &["shell_snapshots", "tmp", "app-server-control"],
+        AgentKind::Generic | AgentKind::Acp | AgentKind::Opencode | AgentKind::Gemini => &[],
+    }
+}
+
+/// An agent's own caches in the user's home: programs that it has installed, and runs later; and repositories of its own, in
+/// which it runs git.
 fn agent_caches(kind: AgentKind) -> &'static [&'static str] {
     match kind {
-        AgentKind::Opencode => &[".cache/opencode"],
-        AgentKind::Generic | AgentKind::Acp | AgentKind::Claude | AgentKind::Codex | AgentKind::Gemini => &[],
+        AgentKind::Opencode => &[".cache/opencode", ".local/share/opencode/snapshot"],
+        AgentKind::Gemini => &[".gemini/history"],
+        AgentKind::Generic | AgentKind::Acp | AgentKind::Claude | AgentKind::Codex => &[],
     }
 }
 
@@ -323,6 +349,7 @@ pub fn policy(spec: &SandboxSpec, role: Role, places: &Places) -> Policy {
         cache_layer: places.cache_layer.as_ref().map(|layer| layer.join(role.name())),
         private: paths(&PRIVATE),
         processes: spec.processes,
+        bounds: spec.bounds,
         localhost: spec.localhost.clone(),
         ..Policy::default()
     };
@@ -349,7 +376,13 @@ pub fn policy(spec: &SandboxSpec, role: Role, places: &Places) -> Policy {
         if role == Role::Agent(kind) {
             policy.make.extend(caches.iter().cloned());
             match spec.mechanism {
-                Mechanism::Namespaces => policy.caches.extend(caches),
+                Mechanism::Namespaces => {
+                    let own: Vec<_> =
+                        homes.iter().flat_map(|home| below(home, agent_sessions(kind))).collect();
+                    policy.make.extend(own.iter().cloned());
+                    policy.private.extend(own);
+                    policy.caches.extend(caches);
+                }
                 Mechanism::Files => policy.write.extend(caches),
             }
             policy.read_only.extend(homes.iter().flat_map(|home| below(home, run_later)));
@@ -399,6 +432,7 @@ fn limit_to_files(policy: &mut Policy, role: Role, places: &Places) {
     policy.cache_layer = None;
     policy.hosts.clear();
     policy.localhost.clear();
+    policy.bounds = Bounds::default();
     if let Some(git) = &places.git {
         policy.write.retain(|path| *path != git.common && !places.modules.contains(path));
         policy.make.retain(|path| !path.starts_with(&git.common));
@@ -445,6 +479,7 @@ fn protect_git(policy: &mut Policy, role: Role, places: &Places) {
     }
     for folder in [common, own].into_iter().chain(&places.modules) {
         policy.no_links.push((folder.clone(), false));
+        policy.read_only.push(folder.join(ALTERNATES));
         policy.no_links.extend(GIT_WRITTEN.map(|(name, is_deep)| (folder.join(name), is_deep)));
     }
     for module in &places.modules {

@@ -55,6 +55,7 @@ const CLAUDE: Role = Role::Agent(AgentKind::Claude);
 #[case("/work/other/file", "read-only", "read-only")]
 #[case("/usr/bin/cc", "read-only", "read-only")]
 #[case("/work/project/.git/objects/ab", "writable", "read-only")]
+#[case("/work/project/.git/objects/info/alternates", "read-only", "read-only")]
 #[case("/work/project/.git/refs/heads/main", "writable", "read-only")]
 #[case("/work/project/.git/index.lock", "writable", "read-only")]
 #[case("/work/project/.git/hooks/pre-commit", "read-only", "read-only")]
@@ -84,6 +85,8 @@ const CLAUDE: Role = Role::Agent(AgentKind::Claude);
 #[case("/home/ada/.local/state/refrain/loop/prompt.md", "shown", "shown")]
 #[case("/home/ada/.claude/projects/x.jsonl", "writable", "hidden")]
 #[case("/home/ada/.claude/settings.json", "read-only", "hidden")]
+#[case("/home/ada/.claude/shell-snapshots/x.sh", "private", "hidden")]
+#[case("/home/ada/.claude/daemon/control.sock", "private", "hidden")]
 #[case("/home/ada/.claude/hooks/x", "read-only", "hidden")]
 #[case("/home/ada/.claude/CLAUDE.md", "read-only", "hidden")]
 #[case("/home/ada/.claude/local/claude", "read-only", "hidden")]
@@ -107,12 +110,21 @@ fn the_defaults_are_those_of_the_design(#[case] path: &str, #[case] agent: &str,
 }
 
 #[rstest]
-#[case("/home/ada/.cache/opencode/packages/x", "cache")]
-#[case("/srv/cache/opencode/bin/x", "cache")]
-#[case("/home/ada/.local/share/opencode/auth.json", "writable")]
-#[case("/home/ada/.config/opencode/opencode.json", "read-only")]
-fn what_opencode_installs_stays_in_the_loop(#[case] path: &str, #[case] expected: &str) {
-    let policy = policy(&SandboxSpec::default(), Role::Agent(AgentKind::Opencode), &places());
+#[case(AgentKind::Opencode, "/home/ada/.cache/opencode/packages/x", "cache")]
+#[case(AgentKind::Opencode, "/srv/cache/opencode/bin/x", "cache")]
+#[case(AgentKind::Opencode, "/home/ada/.local/share/opencode/auth.json", "writable")]
+#[case(AgentKind::Opencode, "/home/ada/.local/share/opencode/snapshot/x/config", "cache")]
+#[case(AgentKind::Opencode, "/home/ada/.config/opencode/opencode.json", "read-only")]
+#[case(AgentKind::Gemini, "/home/ada/.gemini/history/x/.git/config", "cache")]
+#[case(AgentKind::Gemini, "/home/ada/.gemini/tmp/bin/rg", "read-only")]
+#[case(AgentKind::Codex, "/srv/codex/tmp/arg0/apply_patch", "private")]
+#[case(AgentKind::Codex, "/home/ada/.codex/app-server-control/app-server-control.sock", "private")]
+fn what_other_sessions_run_stays_as_it_is(
+    #[case] kind: AgentKind,
+    #[case] path: &str,
+    #[case] expected: &str,
+) {
+    let policy = policy(&SandboxSpec::default(), Role::Agent(kind), &places());
     assert_eq!(access(&policy, path), expected);
 }
 
@@ -290,6 +302,13 @@ fn a_host_is_a_name(#[case] text: &str, #[case] expected: Option<&str>) {
 #[case("CONNECT evil.org:443 HTTP/1.1", "refuse evil.org:443")]
 #[case("CONNECT 127.0.0.1:443 HTTP/1.1", "refuse 127.0.0.1:443")]
 #[case("CONNECT [::1]:443 HTTP/1.1", "refuse [::1]:443")]
+#[case("CONNECT [::ffff:127.0.0.1]:443 HTTP/1.1", "refuse [::ffff:127.0.0.1]:443")]
+#[case("CONNECT 2130706433:443 HTTP/1.1", "refuse 2130706433:443")]
+#[case("CONNECT 0x7f.1:443 HTTP/1.1", "refuse 0x7f.1:443")]
+#[case("CONNECT api.example.org@evil.org:443 HTTP/1.1", "refuse api.example.org@evil.org:443")]
+#[case("CONNECT api.example.org:443@evil.org:443 HTTP/1.1", "refuse api.example.org:443@evil.org:443")]
+#[case("CONNECT evil.org:443\r\nHost: api.example.org:443", "refuse evil.org:443")]
+#[case("GET http://api.example.org@evil.org/ HTTP/1.1", "refuse api.example.org@evil.org")]
 #[case("CONNECT x HTTP/1.1", "refuse x")]
 #[case("GET http://api.example.org/a?b HTTP/1.1", "redirect https://api.example.org/a?b")]
 #[case("GET http://evil.org/ HTTP/1.1", "refuse evil.org")]
@@ -322,6 +341,8 @@ fn the_proxy_answers(#[case] head: &str, #[case] expected: &str) {
 #[case("fd00::1", false)]
 #[case("::ffff:127.0.0.1", false)]
 #[case("::ffff:1.1.1.1", true)]
+#[case("::127.0.0.1", false)]
+#[case("2001:0:7f00:1::", false)]
 #[case("2002:7f00:1::", false)]
 #[case("64:ff9b::7f00:1", false)]
 fn private_addresses_are_told_apart(#[case] address: &str, #[case] expected: bool) {

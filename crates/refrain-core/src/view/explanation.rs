@@ -16,6 +16,7 @@ use crate::event::{BlockReason, End};
 use crate::git::{CommitResult, SkipReason};
 use crate::r#loop::{Grant, LoopState, Saved};
 use crate::machine::Refusal;
+use crate::signature::Remedy;
 use crate::text::printable;
 
 /// Why it cannot continue by itself, in one line.
@@ -94,12 +95,15 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
 pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
     let id = &state.spec.id;
     if let Some(objection) = state.signatures.objection() {
-        return match objection.is_forged() {
+        return match objection.remedy() {
             _ if word == StatusWord::Running => None,
-            true => Some(format!(
+            Remedy::StartAnew => {
+                Some(format!("look at its work with refrain diff {id}, then start another loop"))
+            }
+            Remedy::SetAside => Some(format!(
                 "refrain verify {id}; refrain resume {id} puts that record and all after it aside"
             )),
-            false => Some(format!(
+            Remedy::TrustKey => Some(format!(
                 "add that key to [trust] signers in your config.toml if it is yours, then refrain verify {id}"
             )),
         };
@@ -112,6 +116,7 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
             | Refusal::Stopped(_)
             | Refusal::NotALoop
             | Refusal::NoSandbox
+            | Refusal::NotQueued
             | Refusal::Moved { .. }
             | Refusal::Immovable(_)
             | Refusal::NotAsked(_)

@@ -7,5 +7,6 @@ pub(crate) mod overrun;
 pub(crate) mod pip;
 pub(crate) mod progress;
 pub(crate) mod publication;
+pub(crate) mod remote_copy;
 pub(crate) mod saved_work;
 pub(crate) mod usage;

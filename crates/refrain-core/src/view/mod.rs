@@ -27,9 +27,9 @@ use serde::Serialize;
 use crate::budget::CapUsage;
 use crate::event::{ClaimSource, End, WaitKind};
 use crate::ids::LoopId;
-use crate::r#loop::{Attempt, LoopState};
+use crate::r#loop::{Attempt, LoopState, QueuedRequest};
 use crate::plan::TaskRef;
-use crate::signature::Objection;
+use crate::signature::Remedy;
 use crate::spec::{AgentKind, Limits};
 
 pub use explanation::blocked;
@@ -41,6 +41,7 @@ pub use loop_parts::overrun::Overrun;
 pub use loop_parts::pip::Pip;
 pub use loop_parts::progress::progress;
 pub use loop_parts::publication::Publication;
+pub use loop_parts::remote_copy::RemoteCopy;
 pub use loop_parts::saved_work::{SavedWork, with_yours};
 pub use loop_parts::usage::{Usage, money, sum};
 pub use verification::{Charset, Tone, Verification};
@@ -116,6 +117,9 @@ pub struct Status {
     pub waits_for: Option<WaitsFor>,
     /// The agent's own question; null if it asks nothing.
     pub question: Option<String>,
+    /// Requests that have had no effect yet: each can be taken back; left out where there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub queued: Vec<QueuedRequest>,
     /// What it waits for.
     pub wait: Option<WaitView>,
     /// The text that claims the work done.
@@ -151,6 +155,9 @@ pub struct Status {
     pub iterations: Option<Vec<Iteration>>,
     /// Who drives it, or drove it last.
     pub runner: Option<Runner>,
+    /// Where the copy that this was read from comes from; left out of a loop of this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mirrored: Option<RemoteCopy>,
 }
 
 /// What drives a loop.
@@ -364,6 +371,7 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
         needs: explanation::needs(state, word),
         waits_for: waits_for::waits_for(state, word),
         question: explanation::question(state, word),
+        queued: state.queued().collect(),
         wait: state.wait.map(|wait| WaitView { kind: wait.kind, until: wait.until }),
         completion_promise: spec.promise.as_ref().map(|promise| promise.text.to_string()),
         claim,
@@ -385,6 +393,7 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
             alive: if ended.is_some() && word.has_stopped() { Some(false) } else { alive.runner },
             stopped: false,
         }),
+        mirrored: None,
     };
     if alive.stopped {
         say_stopped(status.runner.as_mut(), &mut status.reason, &mut status.needs);
@@ -414,7 +423,7 @@ fn word(state: &LoopState, alive: Option<bool>) -> StatusWord {
 
 /// Whether it has an end, or an approval, that no key signed although its start is signed.
 fn is_forged(state: &LoopState) -> bool {
-    state.signatures.objection().is_some_and(Objection::is_forged)
+    state.signatures.objection().is_some_and(|objection| objection.remedy() == Remedy::SetAside)
 }
 
 impl From<End> for StatusWord {

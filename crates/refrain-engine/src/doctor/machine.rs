@@ -1,7 +1,8 @@
 //! The system's limits for a loop and its agents.
 
-use refrain_core::sandbox::{Mechanism, SandboxMode};
+use refrain_core::sandbox::{Mechanism, SandboxMode, SandboxSpec};
 use refrain_core::view::checkup::{Finding, Subject};
+use refrain_core::view::garbage::size;
 use refrain_proc::limits;
 use refrain_store::config::AgentChoice;
 
@@ -28,10 +29,16 @@ pub(super) fn sandbox(service: &Service, variables: bool) -> Vec<Diagnosis> {
             Subject::Sandbox,
             "agents can run in a sandbox for files (--sandbox=files): Landlock and seccomp",
         ),
-        (Ok(()), ..) => Finding::ok(
-            Subject::Sandbox,
-            "agents can run in a sandbox: namespaces, seccomp, and Landlock as far as the kernel has it",
-        ),
+        (Ok(()), ..) => {
+            let bounds = match sandbox::bounds(&SandboxSpec::default()).memory {
+                Some(bytes) => format!("memory bounded to {}", size(bytes)),
+                None => "memory and CPU not bounded, as no cgroup is delegated (systemd-run --user --scope refrain has one)".to_owned(),
+            };
+            let found = format!(
+                "agents can run in a sandbox: namespaces, seccomp, and Landlock as far as the kernel has it; {bounds}"
+            );
+            Finding::ok(Subject::Sandbox, found)
+        }
         (Err(error), files, mode) => {
             let less =
                 if files.is_ok() { "; --sandbox=files can be made, which limits files alone" } else { "" };

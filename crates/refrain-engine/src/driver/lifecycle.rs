@@ -119,6 +119,7 @@ impl Service {
         dir: LoopDir,
         started: S::Event,
     ) -> Result<Option<(Journal<S>, RunnerLock)>, EngineError> {
+        self.host.signing().require_key().map_err(EngineError::NoSigningKey)?;
         // The lock first: what exists and is not locked could be taken over by another process.
         let Some(lock) = RunnerLock::claim(&dir)? else { return Ok(None) };
         match Journal::create_signed(dir, started, now(), self.host.signing()) {
@@ -130,6 +131,12 @@ impl Service {
             Err(JournalError::Taken(_)) => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Whether the loop is to commit, and git does not know who commits.
+    pub fn lacks_committer(&self, spec: &Spec) -> bool {
+        let repository = || Repository::open(&self.project.worktree, &self.host.git_env(spec));
+        spec.git.workflow.commits() && repository().is_ok_and(|repository| repository.committer().is_err())
     }
 
     /// The version of the agent's program and those that were tested, where that one was not.

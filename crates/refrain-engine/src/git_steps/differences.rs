@@ -15,7 +15,7 @@ use refrain_core::{LoopId, LoopState, Record};
 use refrain_git::{GitError, Repository, TreeRequest};
 use refrain_store::journal;
 
-use crate::git_steps::repository::{marked, pinned};
+use crate::git_steps::repository::{marked, pinned, sweeper};
 use crate::service::redact::Redactor;
 use crate::{ByKind, EngineError, Service};
 
@@ -105,8 +105,16 @@ impl Service {
         let (state, records) = (whole.state, whole.records);
         let env = marked(&self.host.env, &state.spec);
         let nothing = |note: &str| Ok(Err(note.to_owned()));
-        let mut work = report::work(&state, &trail);
-        if work == report::Work::Folder && state.git.released && !state.spec.worktree.is_dir() {
+        let left = self.copy.is_some().then_some(state.tenure.departure.as_deref()).flatten();
+        let left = left.map(|left| left.work.as_ref().unwrap_or(&left.head));
+        let mut work = left.map_or_else(|| report::work(&state, &trail), report::Work::Tree);
+        if work == report::Work::Folder && self.copy.is_some() {
+            // That folder is one of another machine.
+            let Some(tree) = report::tree(&state, &trail) else {
+                return nothing("No candidate and no commit of it is on record yet.");
+            };
+            work = report::Work::Tree(tree);
+        } else if work == report::Work::Folder && state.git.released && !state.spec.worktree.is_dir() {
             work = report::tree(&state, &trail).map_or(report::Work::Gone, report::Work::Tree);
         }
         let place = match work {
@@ -117,7 +125,11 @@ impl Service {
             report::Work::Folder | report::Work::Tree(_) | report::Work::Gone => &self.project.root,
         };
         let repository = match Repository::open_within(place, &env, LONGEST) {
-            Ok(repository) => pinned(repository, &state.spec),
+            Ok(repository) => {
+                let spec = &state.spec;
+                pinned(repository, spec)
+                    .with_sweeper(spec.sandbox.as_ref().map(|_| sweeper(&self.host, spec, &dir)))
+            }
             Err(GitError::NotARepository(_)) => {
                 return nothing(
                     "It works in a folder without git, which does not know what was changed there.",

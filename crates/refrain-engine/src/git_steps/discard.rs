@@ -6,11 +6,11 @@ use refrain_core::git::{Base, Oid};
 use refrain_core::glob::PathGlob;
 use refrain_core::view::StatusWord;
 use refrain_core::{LoopId, LoopState, Spec};
-use refrain_git::{Repository, TreeRequest};
+use refrain_git::TreeRequest;
 use refrain_store::{LoopDir, journal};
 
-use crate::git_steps::repository::{self, marked, pinned};
-use crate::{ByKind, EngineError, LoopLocation, LoopRequest, Service};
+use crate::git_steps::repository::{self, marked};
+use crate::{ByKind, EngineError, Located, LoopRequest, Service};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiscardOutcome {
@@ -76,7 +76,8 @@ impl Service {
         let repository = match spec.git.new_branch() {
             Some(branch) => {
                 let env = marked(&self.host.env, &spec);
-                Some((branch, pinned(Repository::open(&self.project.root, &env)?, &spec)))
+                let of = (&self.host, &spec, dir);
+                Some((branch, repository::open_in_sandbox(&self.project.root, &env, of)?))
             }
             None => None,
         };
@@ -128,9 +129,10 @@ impl Service {
         spec: &Spec,
         (id, dir): (&LoopId, &LoopDir),
         head: Oid,
-    ) -> Result<Result<(Oid, usize), DiscardRefusal>, EngineError> {
-        let not_kept = |why| Ok(Err(DiscardRefusal::NotKept { worktree: worktree.to_owned(), why }));
-        let there = repository::open(worktree, &marked(&self.host.env, spec), spec)?;
+    ) -> Result<Result<(Oid, usize), NotDiscarded>, EngineError> {
+        let not_kept = |why| Ok(Err(NotDiscarded::NotKept { worktree: worktree.to_owned(), why }));
+        let env = marked(&self.host.env, spec);
+        let there = repository::open_in_sandbox(worktree, &env, (&self.host, spec, dir))?;
         let found = there.survey()?;
         if let Some(operation) = found.operation {
             return not_kept(format!("a {operation} is in progress in it"));

@@ -14,7 +14,7 @@ use refrain_store::{LoopDir, RunnerLock, journal};
 
 use crate::git_steps::discard_refs::KEPT;
 use crate::git_steps::pool::folder;
-use crate::git_steps::repository::{marked, pinned};
+use crate::git_steps::repository::{self, marked};
 use crate::{EngineError, Service, now};
 
 /// How many files and folders of one folder are counted for its size.
@@ -55,11 +55,15 @@ impl Service {
             all.push(Garbage { kind, name: folder.to_string(), bytes });
         };
         if let Some(repository) = self.repository_if_any()? {
-            for (state, _) in over {
-                let worktree = &state.spec.worktree;
-                let is_own = state.spec.git.checkout.is_own_worktree();
-                if is_own && worktree.is_dir() && repository.worktree_value(worktree)?.is_none() {
-                    push(GarbageKind::Worktree, worktree);
+            for (state, dir) in over {
+                let LoopState { spec, .. } = state;
+                if !spec.git.checkout.is_own_worktree() || !spec.worktree.is_dir() {
+                    continue;
+                }
+                let (root, env) = (&self.project.root, marked(&self.host.env, spec));
+                let repository = repository::open_in_sandbox(root, &env, (&self.host, spec, dir))?;
+                if repository.worktree_value(&spec.worktree)?.is_none() {
+                    push(GarbageKind::Worktree, &spec.worktree);
                 }
             }
             if !self.has_open_plan()? {
@@ -131,7 +135,8 @@ impl Service {
         };
         let Some(_lock) = RunnerLock::try_take(&dir)? else { return Ok(Some(in_use(worktree.as_str()))) };
         let env = marked(&self.host.env, &state.spec);
-        let repository = pinned(Repository::open(&self.project.root, &env)?, &state.spec);
+        let repository =
+            repository::open_in_sandbox(&self.project.root, &env, (&self.host, &state.spec, &dir))?;
         let branch = state.spec.git.new_branch().unwrap_or_default();
         // A loop whose setup failed has not begun.
         let began = match &state.git.began {

@@ -4,12 +4,14 @@
 
 mod arrival;
 mod lease;
+mod project;
+mod remote_copy;
 
 use std::io::ErrorKind;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::event::{Arrival, Departure, Event};
-use refrain_core::git::{Oid, OmittedPath};
+use refrain_core::git::{Checkout, Oid, OmittedPath, RepoPath};
 use refrain_core::r#loop::{RemoteLoop, TakeOverRefusal};
 use refrain_core::signature::PublicKey;
 use refrain_core::{LoopId, LoopState, Refusal, Spec};
@@ -17,7 +19,7 @@ use refrain_files::read_regular;
 use refrain_git::{JournalCommit, JournalRef, NewJournalCommit, Repository, Swap, TreeRequest};
 use refrain_proc::identity;
 use refrain_store::journal::{self, Durability};
-use refrain_store::project::{moving, worktree};
+use refrain_store::project::{mirrors, moving, worktree};
 use refrain_store::{Journal, LoopDir};
 
 use crate::git_steps::repository::{self, marked, pinned};
@@ -26,6 +28,7 @@ use crate::{EngineError, LoopLocation, LoopRequest, Service, now};
 
 pub use arrival::MovedHere;
 pub use lease::RemoteWitness;
+pub use remote_copy::Reading;
 
 /// The names of the files that go with a loop beside its logs.
 const JOURNAL: &str = "journal.jsonl";
@@ -104,6 +107,7 @@ impl Service {
                 leaving.publish(&left, Some(&mut journal))?;
             }
         }
+        mirrors::discard(&self.project, id)?;
         let key = signing.public_key().ok_or_else(|| failed(MoveError::NoKey(signing.key_file())))?;
         Ok(MovedAway { url, key })
     }
@@ -137,14 +141,16 @@ impl Service {
 struct Content {
     tree: Oid,
     head: Option<Oid>,
-    /// How many of its files no commit has.
-    files: usize,
+    branch: Option<String>,
+    /// Its files that no commit has.
+    files: Vec<RepoPath>,
     left_out: Option<OmittedPath>,
 }
 
 /// The content of the loop's worktree, of which neither a file nor the index is changed.
 fn content(service: &Service, spec: &Spec, dir: &LoopDir) -> Result<Content, EngineError> {
-    let there = repository::open(&spec.worktree, &marked(&service.host.env, spec), spec)?;
+    let env = marked(&service.host.env, spec);
+    let there = repository::open_in_sandbox(&spec.worktree, &env, (&service.host, spec, dir))?;
     let found = there.survey()?;
     if let Some(operation) = found.operation {
         return Err(EngineError::InProgress { operation, worktree: spec.worktree.clone() });
@@ -156,7 +162,9 @@ fn content(service: &Service, spec: &Spec, dir: &LoopDir) -> Result<Content, Eng
         allow_secrets: &spec.git.allow_secrets,
         cancel: None,
     })?;
-    Ok(Content { tree, head: found.head, files: found.dirty.len(), left_out: left_out.into_iter().next() })
+    let (head, branch) = (found.head, found.branch);
+    let files = found.dirty.into_iter().map(|it| it.path).collect();
+    Ok(Content { tree, head, branch, files, left_out: left_out.into_iter().next() })
 }
 
 /// A private index for what is done once.
@@ -185,29 +193,58 @@ impl DepartureSteps<'_> {
     /// The record with which the loop leaves, once its work is known to be fit for that.
     fn departure(&self, state: &LoopState, with_changes: bool) -> Result<Departure, EngineError> {
         let spec = &state.spec;
-        let branch = spec.git.new_branch().unwrap_or_default();
-        let Some(head) = self.repository.branch_head(branch)? else {
+        let began_on = state.git.base.as_ref().and_then(|base| base.branch.as_deref());
+        let content = match spec.worktree.exists() || !spec.git.checkout.is_own_worktree() {
+            true => Some(content(self.service, spec, self.dir)?),
+            false => None,
+        };
+        // One that has not begun has no branch yet.
+        let begins = match &spec.git.checkout {
+            Checkout::Worktree { from, .. } if state.git.base.is_none() => from.parse::<Oid>().ok(),
+            Checkout::Worktree { .. } | Checkout::Branch(_) | Checkout::AsIs => None,
+        };
+        let head = match (spec.git.new_branch(), &content) {
+            (Some(_), _) if begins.is_some() => begins.clone(),
+            (None, Some(content)) if content.branch.as_deref() == began_on => content.head.clone(),
+            (None, _) => None,
+            (Some(branch), _) => self.repository.branch_head(branch)?,
+        };
+        let branch = spec.git.new_branch().or(began_on).unwrap_or("HEAD");
+        let other_branch = || {
+            let (branch, worktree) = (branch.to_owned(), spec.worktree.clone());
+            self.failed(MoveError::OtherBranch { branch, worktree })
+        };
+        let Some(head) = head else {
+            if spec.git.new_branch().is_none() {
+                return Err(other_branch());
+            }
             let (branch, last) = (branch.to_owned(), state.git.head.clone());
             return Err(refrain_git::GitError::BranchGone { branch, last }.into());
         };
         let mut work = None;
-        if spec.worktree.exists() {
-            let content = content(self.service, spec, self.dir)?;
+        if let Some(content) = content {
             if content.head.as_ref() != Some(&head) {
-                let (branch, worktree) = (branch.to_owned(), spec.worktree.clone());
-                return Err(self.failed(MoveError::OtherBranch { branch, worktree }));
+                return Err(other_branch());
             }
-            if content.files > 0 && !with_changes {
-                let worktree = spec.worktree.clone();
-                return Err(self.failed(MoveError::Uncommitted { worktree, files: content.files }));
+            let worktree = spec.worktree.clone();
+            let was_dirty = |file: &&RepoPath| {
+                let dirty = state.git.base.iter().flat_map(|base| &base.dirty);
+                dirty.clone().any(|it| it.path == **file)
+            };
+            if let Some(file) = content.files.iter().find(was_dirty) {
+                return Err(self.failed(MoveError::OlderChange { worktree, file: file.clone() }));
+            }
+            if !content.files.is_empty() && !with_changes {
+                let files = content.files.len();
+                return Err(self.failed(MoveError::Uncommitted { worktree, files }));
             }
             if let Some(left_out) = content.left_out {
                 return Err(self.failed(MoveError::LeftOut(left_out)));
             }
-            work = (content.files > 0).then_some(content.tree);
+            work = (!content.files.is_empty()).then_some(content.tree);
         }
         let rules = (spec.git.largest_file, spec.git.allow_secrets.as_slice());
-        if let Some(secret) = self.at.exposed(&head, state.git.began.as_ref(), rules)? {
+        if let Some(secret) = self.at.exposed(&head, begins.as_ref().or(state.git.began.as_ref()), rules)? {
             return Err(self.failed(MoveError::Secret(secret)));
         }
         Ok(Departure { to: self.url(), fence: state.tenure.fence, head, work })
@@ -305,6 +342,7 @@ fn stays(state: &LoopState, departure: &Departure) -> Arrival {
         host: identity::own().host,
         project: spec.project.clone(),
         worktree: spec.worktree.clone(),
+        branch: None,
         working_dir: spec.working_dir.clone(),
         agents: Default::default(),
         pins: spec.git.pins.clone(),

@@ -336,6 +336,16 @@ pub(crate) fn pinned(repository: Repository, spec: &Spec) -> Repository {
     repository.with_pins(spec.git.pins.as_deref().or_else(|| is_new.then_some(&nothing)))
 }
 
+/// The same beside no runner: filters run in the sandbox of the loop, which may have changed what they run.
+pub(crate) fn open_in_sandbox(
+    folder: &Utf8Path,
+    env: &[(OsString, OsString)],
+    (host, spec, dir): (&Host, &Spec, &LoopDir),
+) -> Result<Repository, GitError> {
+    let sweeper = spec.sandbox.as_ref().map(|_| sweeper(host, spec, dir));
+    Ok(open(folder, env, spec)?.with_sweeper(sweeper))
+}
+
 /// The process that runs a git of the loop that runs programs of the user: hooks, filters, signing.
 pub(crate) fn sweeper(host: &Host, spec: &Spec, dir: &LoopDir) -> Sweeper {
     let scratch = dir.index().with_extension("tools");

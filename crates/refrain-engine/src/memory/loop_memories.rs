@@ -50,10 +50,17 @@ impl Past {
         }
         let mut said = Vec::new();
         for record in journal::records(dir)? {
-            if let Event::Asked { ask: Ask::Steer(text), by: Asker::Person, .. } = record.event {
-                said.push(redactor.clean(&text));
+            match record.event {
+                Event::Asked { request, ask: Ask::Steer(text), by: Asker::Person } => {
+                    said.push((request, redactor.clean(&text)));
+                }
+                Event::Asked { ask: Ask::Withdraw(withdrawn), by: Asker::Person, .. } => {
+                    said.retain(|(request, _)| request.as_ref() != Some(&withdrawn));
+                }
+                _ => {}
             }
         }
+        let said = said.into_iter().map(|(_, text)| text).collect();
         Ok(Self { state, said, redactor })
     }
 

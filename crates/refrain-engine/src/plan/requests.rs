@@ -35,7 +35,9 @@ impl Unattended for PlanState {
                 Self::record(journal, request)?;
                 let end = match request.ask {
                     Ask::Cancel(_) => PlanEnd::Cancelled,
-                    Ask::Pause(_) | Ask::Steer(_) | Ask::Proceed | Ask::AllowHost(_) => PlanEnd::Paused,
+                    Ask::Pause(_) | Ask::Steer(_) | Ask::Proceed | Ask::AllowHost(_) | Ask::Withdraw(_) => {
+                        PlanEnd::Paused
+                    }
                 };
                 // One that stopped before stays as it is, unless it is to stop for good.
                 if end == PlanEnd::Cancelled || journal.state().ended.is_none() {

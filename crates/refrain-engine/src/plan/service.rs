@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use refrain_agents::{environment, generic};
 use refrain_core::event::FORMAT;
+use refrain_core::plan::file::{Change, NewTask};
 use refrain_core::plan::{PlanEvent, PlanGrant, PlanSpec, PlanStarted, PlanState, TaskId};
 use refrain_core::text::nearest;
 use refrain_core::{LoopId, Spec};
 use refrain_git::{GitError, Repository};
 use refrain_proc::detach::DetachedRunner;
 use refrain_store::project::archive;
+use refrain_store::tasks::TaskFile;
 use refrain_store::{Journal, LoopDir, PlansLock, RunnerLock, journal};
 
 use super::runner::PlanRunner;
@@ -176,6 +178,36 @@ impl Service {
         let tuned = PlanEvent::TaskTuned { task: task.clone(), words };
         Statuses::around(self, &mut journal, |journal| Ok(journal.push(tuned, now())?))?;
         Ok(journal.state().clone())
+    }
+
+    /// Sets the status of a task in the plan's file; returns whether the file still had the expected one.
+    pub fn set_task(&self, id: &LoopId, change: Change) -> Result<bool, EngineError> {
+        let (dir, file) = self.task_file(id)?;
+        let written = file.set(&[change])?;
+        self.take_tasks(dir)?;
+        Ok(written.left.is_empty() && written.missing.is_empty())
+    }
+
+    /// Adds a task to the plan's file.
+    pub fn add_task(&self, id: &LoopId, task: &NewTask) -> Result<TaskId, EngineError> {
+        let (dir, file) = self.task_file(id)?;
+        let added = file.add(task)?;
+        self.take_tasks(dir)?;
+        Ok(added)
+    }
+
+    fn task_file(&self, id: &LoopId) -> Result<(LoopDir, TaskFile), EngineError> {
+        let dir = self.locate_plan(id)?;
+        let state: PlanState = journal::read_as(&dir)?.state;
+        let file = TaskFile::at(&self.project, state.spec.tasks.clone(), state.spec.tag)?;
+        Ok((dir, file))
+    }
+
+    /// Reads the task file into a plan without a runner; a runner sees by itself that the file has changed.
+    fn take_tasks(&self, dir: LoopDir) -> Result<(), EngineError> {
+        let Some(_lock) = RunnerLock::try_take(&dir)? else { return Ok(()) };
+        let mut journal: Journal<PlanState> = Journal::open(dir, now())?;
+        Statuses::around(self, &mut journal, |_| Ok(()))
     }
 
     /// The folder of a plan, in the archive too.

@@ -16,7 +16,7 @@ use refrain_agents::{environment, generic};
 use refrain_core::Spec;
 use refrain_core::gate::Check;
 use refrain_core::protect::first_program;
-use refrain_core::sandbox::{self, Mechanism, PROXY_PORT, Policy, Role, SandboxSpec};
+use refrain_core::sandbox::{self, Bounds, Mechanism, PROXY_PORT, Policy, Role, SandboxSpec};
 use refrain_core::spec::Permissions;
 use refrain_proc::program::in_path;
 use refrain_proc::tool::Confinement;
@@ -129,6 +129,18 @@ fn role_policy(host: &Host, spec: &Spec, sandbox: &SandboxSpec, role: Role) -> P
     let spec = Spec { sandbox: Some(sandbox.clone()), ..spec.clone() };
     let places = places::places(&spec, host, &spec.working_dir, (Vec::new(), None));
     sandbox::policy(sandbox, role, &places)
+}
+
+/// The bounds of a new loop: those of the user, if this machine holds them or they are required; otherwise most of the
+/// machine's memory, if it holds that.
+#[must_use]
+pub fn bounds(sandbox: &SandboxSpec) -> Bounds {
+    let Bounds { is_required, .. } = sandbox.bounds;
+    match sandbox.mechanism {
+        Mechanism::Files => Bounds::default(),
+        Mechanism::Namespaces if is_required => sandbox.bounds,
+        Mechanism::Namespaces => refrain_sandbox::held_bounds(&sandbox.bounds),
+    }
 }
 
 /// What a command of the loop needs, and its sandbox hides.

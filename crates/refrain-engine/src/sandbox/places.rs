@@ -25,7 +25,10 @@ const HOMES: [(&str, &str, AgentKind); 5] = [
     ("XDG_STATE_HOME", "opencode", AgentKind::Opencode),
 ];
 /// The same of an agent's caches.
-const CACHES: [(&str, &str, AgentKind); 1] = [("XDG_CACHE_HOME", "opencode", AgentKind::Opencode)];
+const CACHES: [(&str, &str, AgentKind); 2] = [
+    ("XDG_CACHE_HOME", "opencode", AgentKind::Opencode),
+    ("XDG_DATA_HOME", "opencode/snapshot", AgentKind::Opencode),
+];
 
 /// Variables that say where credentials are, and their path in there.
 const CREDENTIALS: [(&str, &str); 20] = [
@@ -155,6 +158,10 @@ fn modules(folder: &Utf8Path) -> Vec<Utf8PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![(folder.to_owned(), 0)];
     while let Some((folder, depth)) = open.pop() {
+        // An agent can make a folder that looks like that of a submodule, and in it a link to a repository elsewhere.
+        if folder.is_symlink() {
+            continue;
+        }
         for entry in folder.read_dir_utf8().into_iter().flatten().flatten() {
             let path = entry.path();
             if !entry.file_type().is_ok_and(|kind| kind.is_dir()) || found.len() >= MOST_MODULES {
@@ -196,6 +203,22 @@ mod tests {
             let paths: Vec<String> = named_by(&env, name, inside).into_iter().map(Into::into).collect();
             assert_eq!(paths, expected, "{name}");
         }
+    }
+
+    #[test]
+    fn submodules_lead_to_no_repository_elsewhere() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(dir.path()).unwrap();
+        let (modules_dir, other) = (root.join("clone/.git/modules"), root.join("other/.git"));
+        let planted = modules_dir.join("planted");
+        for git in [&planted, &other] {
+            std::fs::create_dir_all(git.join("objects")).unwrap();
+            refrain_store::write_atomic(&git.join("HEAD"), b"ref: refs/heads/main\n").unwrap();
+        }
+        std::os::unix::fs::symlink(root.join("other"), planted.join("modules")).unwrap();
+        assert_eq!(modules(&modules_dir), std::slice::from_ref(&planted));
+        std::os::unix::fs::symlink(root, modules_dir.join("modules")).unwrap();
+        assert_eq!(modules(&root.join("clone/.git/modules/modules")), [""; 0]);
     }
 
     #[test]

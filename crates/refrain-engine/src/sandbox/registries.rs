@@ -54,8 +54,10 @@ pub fn registries(host: &crate::Host, spec: &Spec) -> Registries {
     }
     let mut found = Registries::default();
     let mut known = Vec::new();
+    // A folder of the project in it would take the place of pip.
+    let env: Vec<_> = host.env.iter().filter(|(name, _)| name != "PYTHONPATH").cloned().collect();
     for (tool, is_named) in tools {
-        let said = ask(tool, &host.env, &spec.worktree);
+        let said = ask(tool, &env, &spec.worktree);
         if !is_named {
             found.hosts.extend(said.iter().cloned());
         }

@@ -67,6 +67,25 @@ impl Service {
         Ok(catalog::with(&first.host.data_home, work)?)
     }
 
+    /// Adds the status objects to rows that were listed without: a page shows few of thousands.
+    pub fn add_objects(rows: &mut [(&Self, &mut Brief)]) -> Result<(), EngineError> {
+        let Some((first, _)) = rows.first() else { return Ok(()) };
+        let data_home = first.host.data_home.clone();
+        catalog::with(&data_home, |catalog| {
+            for (service, brief) in rows.iter_mut().filter(|(_, brief)| brief.object.is_none()) {
+                brief.object = catalog.object(&service.project, &brief.id)?;
+            }
+            Ok(())
+        })?;
+        for (service, brief) in rows.iter_mut().filter(|(_, brief)| brief.object.is_none()) {
+            // The catalog lost it in between, or cannot be used.
+            if let Ok(ByKind::Loop(status)) = service.standing(&brief.id) {
+                brief.object = Brief::try_from(status).ok().and_then(|brief| brief.object);
+            }
+        }
+        Ok(())
+    }
+
     /// The rows of what was found of the project, and those of its plans; the loops of tasks are none.
     fn listed(&self, found: Vec<CatalogEntry>) -> Result<Vec<ListEntry>, CatalogError> {
         let mut all = self.rows(found)?;
@@ -90,7 +109,9 @@ impl Service {
     fn plan_rows(&self) -> Vec<ListEntry> {
         let row = |id: &LoopId| match self.plan_status(id) {
             Ok(status) => Some(ListEntry::Loop(Box::new(status.try_into().ok()?))),
-            Err(EngineError::Journal(error)) => Some(self.damaged(id.as_str(), Some(Kind::Plan), &error)),
+            Err(EngineError::Journal(error)) => {
+                Some(self.damaged(id.as_str(), Some(Kind::Plan), chain(&error)))
+            }
             // It went away in between.
             Err(_) => None,
         };
@@ -120,7 +141,9 @@ impl Service {
                 let service = Self { project, ..self.clone() };
                 unread.extend(found.into_iter().filter_map(|found| match found {
                     CatalogEntry::Stopped(_) | CatalogEntry::Open(..) => None,
-                    CatalogEntry::Damaged { name, error } => Some(service.damaged(&name, None, &error)),
+                    CatalogEntry::Damaged { name, error } => {
+                        Some(service.damaged(&name, None, chain(&error)))
+                    }
                 }));
             }
             Ok((sums, unread))
@@ -133,15 +156,18 @@ impl Service {
         let row = |found| {
             Ok(match found {
                 CatalogEntry::Stopped(brief) => ListEntry::Loop(brief),
-                CatalogEntry::Open(dir, state) => ListEntry::Loop(Box::new(look(&dir, &state).try_into()?)),
-                CatalogEntry::Damaged { name, error } => self.damaged(&name, None, &error),
+                CatalogEntry::Open(dir, state) => {
+                    let status = self.last_copy(&state).unwrap_or_else(|| look(&dir, &state));
+                    ListEntry::Loop(Box::new(status.try_into()?))
+                }
+                CatalogEntry::Damaged { name, error } => self.damaged(&name, None, chain(&error)),
             })
         };
         found.into_iter().map(row).collect()
     }
 
-    fn damaged(&self, name: &str, kind: Option<Kind>, error: &JournalError) -> ListEntry {
-        ListEntry::Damaged(Box::new(DamagedRow::new(name, kind, self.project.root.as_str(), chain(error))))
+    pub(crate) fn damaged(&self, name: &str, kind: Option<Kind>, why: String) -> ListEntry {
+        ListEntry::Damaged(Box::new(DamagedRow::new(name, kind, self.project.root.as_str(), why)))
     }
 
     /// The status of a loop or plan that is refused with this error; none if it is not damaged.
@@ -190,7 +216,7 @@ fn plan_of(row: &ListEntry) -> Option<&LoopId> {
     }
 }
 
-fn sorted(mut rows: Vec<ListEntry>) -> Vec<ListEntry> {
+pub(crate) fn sorted(mut rows: Vec<ListEntry>) -> Vec<ListEntry> {
     let key = |row: &ListEntry| match row {
         ListEntry::Loop(brief) => Reverse(Some(brief.updated_at)),
         ListEntry::Damaged(_) => Reverse(None),

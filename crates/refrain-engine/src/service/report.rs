@@ -17,8 +17,6 @@ use refrain_proc::output;
 use refrain_store::JournalError;
 use refrain_store::journal::{self, Whole};
 
-use crate::driver::liveness::alive;
-use crate::git_steps::repository;
 use crate::service::redact::Redactor;
 use crate::service::{LoopLocation, Service, seal};
 use crate::{EngineError, chain};
@@ -30,7 +28,7 @@ impl Service {
     pub(crate) fn loop_report(&self, id: &LoopId) -> Result<Report, EngineError> {
         let case = Case::open(self, id)?;
         let all = case.whole.records.len();
-        Ok(case.report(all, &self.host().version, alive(&case.found.dir, &case.whole.state).runner))
+        Ok(case.report(all, &self.host().version, self.alive(&case.found.dir, &case.whole.state).runner))
     }
 
     /// Checks every byte of a loop's journal, whether what it says of logs, trees and commits is so, and whether a
@@ -69,7 +67,8 @@ impl Case {
         let whole = journal::whole(&found.dir, &service.host().signing())?;
         // The loop's own worktree may be gone; its work is in the shared repository.
         let spec = &whole.state.spec;
-        let repository = repository::open(&service.project().root, &service.host().env, spec);
+        let repository = Repository::open(&service.project().root, &service.host().env)
+            .map(|repository| service.pinned(repository, spec));
         Ok(Self { found, whole, repository })
     }
 

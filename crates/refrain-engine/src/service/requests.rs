@@ -272,7 +272,8 @@ fn release(journal: &Journal, host: &Host) -> Result<Option<String>, EngineError
     let by = match WorktreeLock::claim(&Project::find(&spec.project)?, &spec.worktree, false)? {
         ClaimOutcome::Alone(_lock) | ClaimOutcome::Beside(_lock, _) => {
             let env = environment::of_git(spec, host.env.iter().cloned());
-            let open = |folder: &Utf8Path| repository::open(folder, &env, spec);
+            let open =
+                |folder: &Utf8Path| repository::open_in_sandbox(folder, &env, (host, spec, journal.dir()));
             return Ok(repository::release(journal.state(), journal.dir(), open, |error| chain(error)));
         }
         ClaimOutcome::Refused(by) => by,

@@ -322,7 +322,7 @@ fn inside(repository: &Repository, path: &[u8], commits: (&str, &str)) -> Result
         Err(_) => return Ok(Default::default()),
     };
     let pins = repository.pins().cloned().unwrap_or_default();
-    let submodule = submodule.with_pins(Some(&pins)).with_cancel_of(repository);
+    let submodule = submodule.guarded_like(repository).with_pins(Some(&pins));
     differing(&submodule, submodule.git(), commits)
 }
 

@@ -41,7 +41,7 @@ fn is_changed_inside(repository: &Repository, inside: &Utf8Path) -> Result<bool,
     let submodule = match Repository::open(inside, repository.env()) {
         Ok(submodule) => {
             let pins = repository.pins().cloned().unwrap_or_default();
-            submodule.with_pins(Some(&pins)).with_cancel_of(repository)
+            submodule.guarded_like(repository).with_pins(Some(&pins))
         }
         Err(GitError::Cancelled) => return Err(GitError::Cancelled),
         Err(_) => return Ok(true),

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::PoisonError;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_core::git::{GitPin, GitPins};
+use refrain_core::git::{GitPin, GitPins, PushTarget};
 use refrain_files::open_regular;
 use refrain_proc::program::in_path;
 use refrain_proc::tool::Sweeper;
@@ -42,8 +42,20 @@ impl Repository {
         configured(self, self.git(), |it| GitPins {
             program: program.unwrap_or_default(),
             pins: it.pins().cloned().collect(),
-            push: it.push_target(branch),
+            push: it
+                .push_target(branch)
+                .map(|target| PushTarget { url: self.from_main_worktree(target.url), ..target }),
         })
+    }
+
+    /// The address of a remote. A relative path is one from the main worktree: a worktree of a loop lies elsewhere.
+    fn from_main_worktree(&self, url: String) -> String {
+        let main = self.common_dir().parent().unwrap_or(self.common_dir());
+        let folder = main.join(&url);
+        match folder.is_dir() {
+            true => folder.canonicalize_utf8().unwrap_or(folder).into_string(),
+            false => url,
+        }
     }
 
     /// The programs and push targets that differ from their pins, by name. Git is asked only if a file of its

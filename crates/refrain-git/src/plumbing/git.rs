@@ -100,6 +100,7 @@ const SET: &[(&str, &str)] = &[
 /// an index, which compares files whose times are not old enough.
 const FILTERING: &[&str] = &[
     "checkout-index",
+    "commit",
     "diff-files",
     "ls-files",
     "merge",

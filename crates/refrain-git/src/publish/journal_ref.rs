@@ -4,7 +4,9 @@
 
 mod replica;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use std::time::Duration;
+
+use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
 use refrain_core::git::Oid;
 use refrain_core::glob::PathGlob;
@@ -25,6 +27,13 @@ pub use replica::{Holder, Places};
 /// The folder of the loop's files in the tree of the commit.
 const FILES: &str = "files/";
 
+const REFS: &str = "refs/refrain/";
+const JOURNAL: &str = "/journal";
+
+fn name_of(id: &LoopId) -> String {
+    format!("{REFS}{id}{JOURNAL}")
+}
+
 const LOOP: &str = "Refrain-Loop";
 const FENCE: &str = "Refrain-Fence";
 const SEQ: &str = "Refrain-Seq";
@@ -39,6 +48,7 @@ pub struct JournalRef<'a> {
     upstream: Upstream,
     name: String,
     id: &'a LoopId,
+    limits: (Duration, Duration),
 }
 
 /// A commit of the reference.
@@ -85,6 +95,39 @@ impl Repository {
         dir: &Utf8Path,
         id: &'a LoopId,
     ) -> Result<JournalRef<'a>, GitError> {
+        let upstream = self.state_remote(remote, dir)?;
+        let limits = (LOOKING, BRINGING);
+        Ok(JournalRef { repository: self, upstream, name: name_of(id), id, limits })
+    }
+
+    /// The loops at a remote, each with the commit of its reference, and the address of the remote. Nothing is fetched.
+    pub fn loops_at(
+        &self,
+        remote: &str,
+        dir: &Utf8Path,
+        limit: Duration,
+    ) -> Result<(String, Result<Vec<(LoopId, Oid)>, Refusal>), GitError> {
+        let upstream = self.state_remote(remote, dir)?;
+        let destination = Destination { runs_hooks: false, ..self.destination(&upstream)? };
+        let asked = ["ls-remote", "--refs", "--", &destination.name, "refs/refrain/*/journal"];
+        let listed = match self.talk((&upstream, &destination), &asked, limit, None)? {
+            Ok(done) if done.status.success() => {
+                let printed = String::from_utf8_lossy(&done.stdout).into_owned();
+                let names = printed.lines().filter_map(|line| line.split_once('\t'));
+                // A pattern matches more than one folder.
+                let found = |(commit, name): (&str, &str)| {
+                    let id = name.strip_prefix(REFS)?.strip_suffix(JOURNAL)?.parse().ok()?;
+                    Some((id, commit.parse().ok()?))
+                };
+                Ok(names.filter_map(found).collect())
+            }
+            Ok(done) => Err(of_transport(said(&done))),
+            Err(refusal) => Err(refusal),
+        };
+        Ok((upstream.url, listed))
+    }
+
+    fn state_remote(&self, remote: &str, dir: &Utf8Path) -> Result<Upstream, GitError> {
         let named = configured(self, self.git(), |it| it.push_url(remote))?;
         let path = dir.join(remote);
         let (remote, url) = match named {
@@ -92,8 +135,7 @@ impl Repository {
             None if path.is_dir() => (String::new(), path.canonicalize_utf8().unwrap_or(path).into_string()),
             None => (String::new(), remote.to_owned()),
         };
-        let upstream = Upstream { remote, branch: String::new(), url };
-        Ok(JournalRef { repository: self, upstream, name: format!("refs/refrain/{id}/journal"), id })
+        Ok(Upstream { remote, branch: String::new(), url })
     }
 
     /// Gives the files of this worktree, which are those of its head, the content of a tree. The difference is not
@@ -105,6 +147,16 @@ impl Repository {
 }
 
 impl JournalRef<'_> {
+    /// The same, with these time limits for a look at the remote and for a fetch.
+    #[must_use]
+    pub fn within(self, looking: Duration, bringing: Duration) -> Self {
+        Self { limits: (looking, bringing), ..self }
+    }
+
+    pub fn id(&self) -> &LoopId {
+        self.id
+    }
+
     /// The name of the remote; empty if it was given by its address.
     pub fn remote(&self) -> &str {
         &self.upstream.remote
@@ -119,7 +171,7 @@ impl JournalRef<'_> {
     pub fn fetch(&self) -> Result<Result<Option<JournalCommit>, Refusal>, GitError> {
         let destination = self.destination()?;
         let asked = ["ls-remote", "--refs", "--", &destination.name, &self.name];
-        let commit = match self.talk(&destination, &asked, LOOKING)? {
+        let commit = match self.talk(&destination, &asked, self.limits.0)? {
             Err(refusal) => return Ok(Err(refusal)),
             Ok(done) => {
                 let printed = String::from_utf8_lossy(&done.stdout).into_owned();
@@ -128,15 +180,21 @@ impl JournalRef<'_> {
             }
         };
         let Some(commit) = commit else { return Ok(Ok(None)) };
+        Ok(self.fetch_commit(commit)?.map(Some))
+    }
+
+    /// The commit at which the reference was just seen, with everything that it holds.
+    pub fn fetch_commit(&self, commit: Oid) -> Result<Result<JournalCommit, Refusal>, GitError> {
         if !self.repository.has(&commit)? {
+            let destination = self.destination()?;
             let asked =
                 ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--"];
             let asked: Vec<&str> = asked.into_iter().chain([destination.name.as_str(), &self.name]).collect();
-            if let Err(refusal) = self.talk(&destination, &asked, BRINGING)? {
+            if let Err(refusal) = self.talk(&destination, &asked, self.limits.1)? {
                 return Ok(Err(refusal));
             }
         }
-        self.read(commit).map(|read| Ok(Some(read)))
+        self.read(commit).map(Ok)
     }
 
     /// Moves the reference to a commit if it is at `expected`, or does not exist if that is none.
@@ -241,23 +299,17 @@ impl JournalRef<'_> {
         else {
             return Err(unreadable(&printed));
         };
-        let (true, Ok(fence)) = (id == self.id.as_str(), fence.parse()) else {
+        // No loop moves so often that its fence needs more bits.
+        let (true, Ok(fence)) = (id == self.id.as_str(), fence.parse::<u32>()) else {
             return Err(unreadable(&printed));
         };
+        let fence = u64::from(fence);
         let holder = Some(holder.to_owned()).filter(|holder| !holder.is_empty());
         let listed =
             git.output(["ls-tree", "-r", "-z", "--long", "--full-tree", commit.as_str(), FILES], &[])?;
-        let entries = listed.split(|byte| *byte == 0).filter_map(|line| {
-            let (entry, path) = std::str::from_utf8(line).ok()?.split_once('\t')?;
-            let mut words = entry.split_whitespace();
-            let ("100644", "blob", Some(object), Some(size)) =
-                (words.next()?, words.next()?, words.next(), words.next())
-            else {
-                return None;
-            };
-            Some((path.strip_prefix(FILES)?.into(), object.parse().ok()?, size.parse().ok()?))
-        });
-        let files = entries.collect();
+        let lines = listed.split(|byte| *byte == 0).filter(|line| !line.is_empty());
+        let files = lines.map(|line| entry(line).ok_or_else(|| unreadable(&String::from_utf8_lossy(line))));
+        let files = files.collect::<Result<_, _>>()?;
         Ok(JournalCommit { found: RemoteLoop { commit, fence, holder }, files })
     }
 
@@ -269,11 +321,26 @@ impl JournalRef<'_> {
         &self,
         destination: &Destination,
         args: &[&str],
-        limit: std::time::Duration,
+        limit: Duration,
     ) -> Result<Result<ToolOutput, Refusal>, GitError> {
         Ok(match self.repository.talk((&self.upstream, destination), args, limit, None)? {
             Ok(done) if !done.status.success() => Err(of_transport(said(&done))),
             answered => answered,
         })
     }
+}
+
+/// A file in the listing of a commit. None if it is no regular file, or has a path that no loop has.
+fn entry(line: &[u8]) -> Option<(Utf8PathBuf, Oid, u64)> {
+    let (entry, path) = std::str::from_utf8(line).ok()?.split_once('\t')?;
+    let path = Utf8Path::new(path.strip_prefix(FILES)?);
+    let is_plain = |part: Utf8Component<'_>| matches!(part, Utf8Component::Normal(name) if name != ".git");
+    let mut words = entry.split_whitespace();
+    let ("100644", "blob", Some(object), Some(size)) =
+        (words.next()?, words.next()?, words.next(), words.next())
+    else {
+        return None;
+    };
+    let entry = || Some((path.to_owned(), object.parse().ok()?, size.parse().ok()?));
+    (path.components().all(is_plain) && !path.as_str().contains(char::is_control)).then(entry)?
 }

@@ -152,7 +152,7 @@ impl Repository {
             if theirs.join(".git").symlink_metadata().is_err() {
                 continue;
             }
-            let theirs = Self::open(&theirs, self.env())?.with_cancel_of(self).with_pins(self.pins());
+            let theirs = Self::open(&theirs, self.env())?.guarded_like(self);
             let asked = ["rev-parse", "--verify", &format!("{commit}^{{tree}}")];
             let answer = theirs.git().until(request.cancel).text(asked, &[])?;
             let tree = answer.parse().map_err(|_| GitError::Answer { command: "rev-parse", answer })?;

@@ -261,7 +261,7 @@ impl Repository {
     pub fn there(&self, at: &Utf8Path) -> Result<Self, GitError> {
         match git_dir(self, at) {
             Some(git_dir) => Ok(self.beside(at, git_dir)),
-            None => Ok(Self::open(at, self.env())?.with_cancel_of(self)),
+            None => Ok(Self::open(at, self.env())?.guarded_like(self)),
         }
     }
 

@@ -109,7 +109,7 @@ pub(crate) fn mend(
     write(&git_dir.join("gitdir"), &format!("{dot_git}\n"))?;
     fs::rename(aside.join(".git"), &dot_git).on("write", &dot_git)?;
     remove(&aside)?;
-    let there = Repository::open(folder, repository.env())?;
+    let there = Repository::open(folder, repository.env())?.guarded_like(repository);
     there.git().output(["read-tree", at.as_str()], &[]).map(drop)
 }
 

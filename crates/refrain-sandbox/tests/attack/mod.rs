@@ -55,6 +55,7 @@ pub(crate) const ATTEMPTS: &[(&str, Outcome, Option<Outcome>)] = &[
     ("git-replace-hooks", Refused, Some(Refused)),
     ("git-worktree-link", Refused, Some(Open)),
     ("git-commondir", Open, Some(Refused)),
+    ("git-alternates", Open, Some(Open)),
     ("host-loopback", Refused, Some(Open)),
     ("metadata-address", Refused, None),
     ("udp-out", Refused, None),
@@ -66,7 +67,12 @@ pub(crate) const ATTEMPTS: &[(&str, Outcome, Option<Outcome>)] = &[
     ("see-processes", Refused, Some(Open)),
     ("signal-process-1", Refused, Some(Refused)),
     ("trace-other", Refused, Some(Refused)),
+    ("memory-of-process-1", Refused, Some(Refused)),
+    ("files-of-process-1", Refused, Some(Refused)),
+    ("variables-of-others", Refused, Some(Refused)),
+    ("join-a-namespace", Refused, Some(Refused)),
     ("io-uring", Refused, Some(Refused)),
+    ("userfaultfd", Refused, Some(Refused)),
     ("mount", Refused, Some(Refused)),
     ("user-namespace", Refused, Some(Refused)),
     ("clone3-namespace", Refused, Some(Refused)),
@@ -81,6 +87,7 @@ pub(crate) const ATTEMPTS: &[(&str, Outcome, Option<Outcome>)] = &[
     ("remount", Refused, Some(Refused)),
     ("leave-set-uid", Refused, Some(Refused)),
     ("inherited-files", Refused, Some(Refused)),
+    ("write-standard-input", Refused, Some(Refused)),
     ("write-git-through-proc", Refused, Some(Refused)),
     ("fork-bomb", Refused, Some(Open)),
     ("cgroup", Refused, Some(Refused)),
@@ -212,6 +219,7 @@ fn attempt(name: &str, home: &Utf8Path, port: u16) -> io::Result<()> {
         }
         // It can be created, and is put aside when the sandbox ends.
         "git-commondir" => write(git().join("commondir")),
+        "git-alternates" => write(git().join("objects/info/alternates")),
         "host-loopback" => connect(&format!("127.0.0.1:{port}")),
         "metadata-address" => connect("169.254.169.254:80"),
         "udp-out" => UdpSocket::bind("0.0.0.0:0")?.send_to(b"x", "192.0.2.1:53").map(drop),
@@ -246,6 +254,23 @@ fn attempt(name: &str, home: &Utf8Path, port: u16) -> io::Result<()> {
         "trace-other" => call(libc::SYS_ptrace, [libc::PTRACE_ATTACH as usize, 1, 0, 0, 0])
             .or_else(|_| call(libc::SYS_ptrace, [libc::PTRACE_SEIZE as usize, 1, 0, 0, 0]))
             .map(drop),
+        "memory-of-process-1" => OpenOptions::new().read(true).write(true).open("/proc/1/mem").map(drop),
+        "files-of-process-1" => fs::read_link("/proc/1/fd/0").map(drop),
+        "variables-of-others" => {
+            let own = std::process::id().to_string();
+            let others = fs::read_dir("/proc")?.flatten().filter(|entry| {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                name != own && name.parse::<u32>().is_ok()
+            });
+            let mut read = others.filter_map(|entry| read(entry.path().join("environ")).ok());
+            read.next().ok_or_else(|| io::Error::other("of none"))
+        }
+        "join-a-namespace" => {
+            let namespace = File::open("/proc/self/ns/mnt")?;
+            let fd = std::os::fd::AsRawFd::as_raw_fd(&namespace).unsigned_abs() as usize;
+            call(libc::SYS_setns, [fd, 0, 0, 0, 0]).map(drop)
+        }
+        "userfaultfd" => call(libc::SYS_userfaultfd, [1, 0, 0, 0, 0]).map(drop),
         "io-uring" => call(libc::SYS_io_uring_setup, [1, 0, 0, 0, 0]).map(drop),
         "mount" => call(libc::SYS_mount, [text(c"none"), text(c"/tmp"), text(c"tmpfs"), 0, 0]).map(drop),
         "remount" => {
@@ -302,6 +327,7 @@ fn attempt(name: &str, home: &Utf8Path, port: u16) -> io::Result<()> {
                 .collect();
             if open.is_empty() { Err(io::Error::other("there are none")) } else { Ok(()) }
         }
+        "write-standard-input" => write("/proc/self/fd/0"),
         "write-git-through-proc" => fs::read_dir("/proc")?
             .flatten()
             .map(|entry| entry.path().join("root").join(git().strip_prefix("/").unwrap()).join("config"))
@@ -325,7 +351,9 @@ fn attempt(name: &str, home: &Utf8Path, port: u16) -> io::Result<()> {
         login if login.ends_with(".json") => {
             let path = home.join(login);
             let new = path.with_extension("new");
-            let _ = write(path.with_file_name("statusline.sh"));
+            for name in ["statusline.sh", "shell-snapshots/x", "tmp/x", "snapshot/x", "history/x"] {
+                let _ = write(path.with_file_name(name));
+            }
             fs::write(&new, "new").and_then(|()| fs::rename(new, path))
         }
         _ => panic!("there is no attempt {name}"),

@@ -8,13 +8,16 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use refrain_app::plan::edit_tasks::{AddTask, NamedTask};
+use refrain_app::plan::tune::Tune;
 use refrain_app::remote::{PlanRun, Start};
 use refrain_app::verbs::approve::Approve;
 use refrain_app::verbs::merge::Merge;
 use refrain_app::verbs::resume::Resume;
 use refrain_app::verbs::steer::Steering;
-use refrain_app::verbs::tune::Tune;
+use refrain_app::verbs::take_back::TakeBack;
 use refrain_app::verbs::{AnyStatus, Urgent};
+use refrain_core::plan::TaskEdit;
 use refrain_core::text::{clip, printable};
 use refrain_core::view::usage::Report;
 use schemars::JsonSchema;
@@ -27,8 +30,8 @@ use super::failure::Failure;
 use super::parameters::{of_body, of_query};
 use crate::http::listener::stop::Stop;
 use crate::requests::{
-    Activity, Difference, DiscardSummary, Filter, LogPart, LoopAddress, LoopParams, MergeSummary,
-    ProjectView, Refusal, Round, SearchPage, StartResult, UsageOf, VerifyResult,
+    Activity, Difference, Discarded, Filter, LogPart, LoopAddress, LoopParams, Merged, ProjectView, Refusal,
+    RequestHandler, Round, SearchPage, StartResult, UsageOf, Verified,
 };
 
 type Shared = State<Arc<AppState>>;
@@ -332,6 +335,14 @@ pub(super) async fn steer(
     state.run_blocking(move |handler| handler.say(&place, &asked)).await.map(Json)
 }
 
+pub(super) async fn take_back(
+    State(state): Shared,
+    At(place): At<LoopAddress>,
+    JsonBody(asked): JsonBody<TakeBack>,
+) -> JsonResult<AnyStatus> {
+    state.run_blocking(move |handler| handler.take_back(&place, &asked)).await.map(Json)
+}
+
 pub(super) async fn answer(
     State(state): Shared,
     At(place): At<LoopAddress>,
@@ -358,6 +369,32 @@ pub(super) async fn discard(
     JsonBody(EmptyResponse {}): JsonBody<EmptyResponse>,
 ) -> JsonResult<DiscardSummary> {
     state.run_blocking(move |handler| handler.discard(&place)).await.map(Json)
+}
+
+pub(super) async fn add_task(
+    State(state): Shared,
+    At(place): At<LoopAddress>,
+    JsonBody(task): JsonBody<AddTask>,
+) -> JsonResult<AnyStatus> {
+    state.run_blocking(move |handler| handler.add_task(&place, &task)).await.map(Json)
+}
+
+pub(super) async fn retry_task(
+    State(state): Shared,
+    At(place): At<LoopAddress>,
+    JsonBody(asked): JsonBody<NamedTask>,
+) -> JsonResult<AnyStatus> {
+    let retry = move |handler: &RequestHandler| handler.edit_task(&place, &asked.task, TaskEdit::Retry);
+    state.run_blocking(retry).await.map(Json)
+}
+
+pub(super) async fn block_task(
+    State(state): Shared,
+    At(place): At<LoopAddress>,
+    JsonBody(asked): JsonBody<NamedTask>,
+) -> JsonResult<AnyStatus> {
+    let block = move |handler: &RequestHandler| handler.edit_task(&place, &asked.task, TaskEdit::Block);
+    state.run_blocking(block).await.map(Json)
 }
 
 pub(super) async fn tune(

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::{MethodRouter, get, post};
+use refrain_app::plan::edit_tasks::{AddTask, NamedTask};
+use refrain_app::plan::tune::Tune;
 use refrain_app::remote::{PlanRun, Start};
 use refrain_app::verbs::approve::Approve;
 use refrain_app::verbs::merge::Merge;
 use refrain_app::verbs::resume::Resume;
 use refrain_app::verbs::steer::Steering;
-use refrain_app::verbs::tune::Tune;
+use refrain_app::verbs::take_back::TakeBack;
 use refrain_app::verbs::{AnyStatus, Urgent};
 use refrain_core::view::usage::Report;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -192,6 +194,11 @@ pub(super) fn table() -> Vec<Route> {
             "Tell its agent something with its next iteration",
             post(api::steer),
         ),
+        Route::post::<TakeBack, AnyStatus>(
+            "/projects/{project}/loops/{id}/take-back",
+            "Take back a text, a pause or a cancel that has had no effect yet",
+            post(api::take_back),
+        ),
         Route::post::<Steering, AnyStatus>(
             "/projects/{project}/loops/{id}/answer",
             "Answer its agent's question: a loop that has stopped continues with the text",
@@ -216,6 +223,21 @@ pub(super) fn table() -> Vec<Route> {
             "/projects/{project}/loops/{id}/tune",
             "Say how a task of a plan continues that waits for that",
             post(api::tune),
+        ),
+        Route::post::<AddTask, AnyStatus>(
+            "/projects/{project}/loops/{id}/tasks",
+            "Add a task to a plan, at the end of its task file",
+            post(api::add_task),
+        ),
+        Route::post::<NamedTask, AnyStatus>(
+            "/projects/{project}/loops/{id}/retry",
+            "Try a task of a plan again that was given up or left out",
+            post(api::retry_task),
+        ),
+        Route::post::<NamedTask, AnyStatus>(
+            "/projects/{project}/loops/{id}/block",
+            "Leave a task of a plan out that has not started",
+            post(api::block_task),
         ),
     ]
 }

@@ -2,6 +2,8 @@
 
 mod replies;
 
+use refrain_app::plan::edit_tasks::{AddTask, add_task, edit_task};
+use refrain_app::plan::tune::{Tune, tune};
 use refrain_app::verbs::answer::answer_detached;
 use refrain_app::verbs::approve::{Approve, approve_detached};
 use refrain_app::verbs::archive::archive;
@@ -11,8 +13,9 @@ use refrain_app::verbs::merge::{Merge, merge};
 use refrain_app::verbs::pause::pause;
 use refrain_app::verbs::resume::{Resume, resume_detached};
 use refrain_app::verbs::steer::{Steering, steer};
-use refrain_app::verbs::tune::{Tune, tune};
+use refrain_app::verbs::take_back::{TakeBack, take_back};
 use refrain_app::verbs::{AnyStatus, Outcome, Slow, Urgent};
+use refrain_core::plan::{TaskEdit, TaskId};
 use refrain_core::{LoopId, Refusal as Refused};
 use refrain_engine::{EngineError, LoopRequest, Service};
 use tokio::runtime::Handle;
@@ -66,7 +69,14 @@ impl RequestHandler {
         standing(&service, &id)
     }
 
-    pub(crate) fn steer(&self, asked: &Steer) -> Result<SteerResult, Refusal> {
+    /// Takes back a request that has had no effect yet.
+    pub(crate) fn take_back(&self, place: &LoopAddress, asked: &TakeBack) -> Result<AnyStatus, Refusal> {
+        let (service, id) = self.open_place(place)?;
+        take_back(&self.context, &service, &id, asked, Slow::Refuse)?;
+        standing(&service, &id)
+    }
+
+    pub(crate) fn steer(&self, asked: &Steer) -> Result<Steered, Refusal> {
         let steering = Steering { text: asked.text.clone() };
         steering.check()?;
         let (service, id) = self.of_loop(&asked.loop_id, asked.workspace.as_deref())?;
@@ -141,6 +151,25 @@ impl RequestHandler {
     pub(crate) fn discard_loop(&self, asked: &LoopParams) -> Result<DiscardSummary, Refusal> {
         let (service, id) = self.of_loop(&asked.loop_id, asked.workspace.as_deref())?;
         Ok(DiscardSummary::new(&id, discard(&self.context, &service, &id)?))
+    }
+
+    /// Adds a task to a plan.
+    pub(crate) fn add_task(&self, place: &LoopAddress, task: &AddTask) -> Result<AnyStatus, Refusal> {
+        let (service, id) = self.open_place(place)?;
+        add_task(&self.context, &service, &id, task)?;
+        standing(&service, &id)
+    }
+
+    /// Has a task tried again, or leaves it out.
+    pub(crate) fn edit_task(
+        &self,
+        place: &LoopAddress,
+        task: &TaskId,
+        edit: TaskEdit,
+    ) -> Result<AnyStatus, Refusal> {
+        let (service, id) = self.open_place(place)?;
+        edit_task(&self.context, &service, &id, (task, edit))?;
+        standing(&service, &id)
     }
 
     /// Sets how a task that waits for tuning continues.

@@ -114,7 +114,7 @@ impl RequestHandler {
         let services = self.services();
         let is_shown = |service: &Service| shown.project.as_ref().is_none_or(|it| *it == name(service));
         let listed: Vec<_> = services.iter().filter(|service| is_shown(service)).cloned().collect();
-        for (service, rows) in listed.iter().zip(Service::list_each(&listed, Detail::Object)?) {
+        for (service, rows) in listed.iter().zip(Service::list_each(&listed, Detail::Line)?) {
             let is_whole = self.is_whole(service);
             for row in rows {
                 match row {
@@ -154,8 +154,14 @@ impl RequestHandler {
             }
             let is_detailed = order(group) < order(Group::Verified) && detailed < MOST_DETAILED;
             detailed += usize::from(is_detailed);
-            entries.push(entry(service, group, brief, goal, is_detailed));
+            entries.push((service, group, brief, goal, is_detailed));
         }
+        let mut rows: Vec<_> =
+            entries.iter_mut().map(|(service, _, brief, ..)| (*service, &mut **brief)).collect();
+        Service::add_objects(&mut rows)?;
+        let entry =
+            |(service, group, brief, goal, is_detailed)| entry(service, group, brief, goal, is_detailed);
+        let entries = entries.into_iter().map(entry).collect();
         Ok(Overview { counts, today: self.today(&services), entries, more, unread })
     }
 

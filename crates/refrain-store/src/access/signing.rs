@@ -75,6 +75,15 @@ impl Signing {
         self.home.join("key")
     }
 
+    /// Makes the user's key if there is none. Fails if it can be neither read nor made.
+    pub fn require_key(&self) -> Result<(), DiskError> {
+        let path = self.key_file();
+        if OwnKey::read(&path).is_some() || OwnKey::make(&path)?.is_some() {
+            return Ok(());
+        }
+        Err(io::Error::other("it is no key of this user")).on("read", &path)
+    }
+
     /// Signs with the user's key, which is made first if there is none. None if it can be neither read nor made: the
     /// loop's records are then unsigned.
     pub(crate) fn sign(&self, statement: &[u8]) -> Option<Signature> {

@@ -7,7 +7,7 @@ use refrain_core::agent::Usage;
 use refrain_core::r#loop::Outcome;
 use refrain_core::spec::AgentKind;
 use refrain_core::view::plan::PlanStatus;
-use refrain_core::view::{self, Alive, Kind, Status, StatusWord};
+use refrain_core::view::{self, Alive, Kind, RemoteCopy, Status, StatusWord};
 use refrain_core::{Ended, LoopId, LoopState};
 
 use super::CatalogError;
@@ -33,6 +33,8 @@ pub struct Brief {
     pub reason: String,
     /// The status object without its iterations, one line of JSON; if it was asked for.
     pub object: Option<String>,
+    /// Where the copy comes from that this is read from; none of a loop of this machine.
+    pub copy: Option<RemoteCopy>,
 }
 
 impl Brief {
@@ -59,6 +61,7 @@ impl TryFrom<Status> for Brief {
             updated_at,
             project,
             reason,
+            mirrored: copy,
             ..
         } = status;
         let (project, plan) = (project.into(), task.map(|task| task.plan));
@@ -74,6 +77,7 @@ impl TryFrom<Status> for Brief {
             project,
             reason,
             object,
+            copy,
         })
     }
 }
@@ -98,6 +102,7 @@ impl TryFrom<PlanStatus> for Brief {
             project,
             reason,
             object,
+            copy: None,
         })
     }
 }
@@ -114,9 +119,10 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// None for a loop that has not stopped, or if its end is unsigned: it may be believed later.
+    /// None for a loop that has not stopped or was moved away, or if its end is unsigned: it may be believed later.
     pub(super) fn new(folder: String, stamp: Stamp, state: &LoopState) -> Result<Option<Self>, CatalogError> {
-        let Some(ended) = state.ended.filter(|_| state.signatures.objection().is_none()) else {
+        let is_settled = state.signatures.objection().is_none() && state.check_here().is_ok();
+        let Some(ended) = state.ended.filter(|_| is_settled) else {
             return Ok(None);
         };
         Ok(Some(Self {

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use refrain_core::LoopId;
 use refrain_core::event::End;
 use refrain_core::view::{Kind, StatusWord};
-use rusqlite::{Connection, Row as Columns, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, Row as Columns, TransactionBehavior, params};
 
 use super::fold::{Brief, Row, Spending};
 use super::stamp::Stamp;
@@ -55,6 +55,20 @@ pub(super) fn each(
     Ok(())
 }
 
+/// The status object of a loop; none if the catalog does not know it.
+pub(super) fn object(
+    db: &Connection,
+    (project, shelf): (&Project, LoopFolder),
+    id: &LoopId,
+) -> Result<Option<String>, CatalogError> {
+    let mut query = db.prepare_cached(
+        "SELECT object FROM objects JOIN loops ON objects.loop = loops.id
+         WHERE project = (SELECT id FROM projects WHERE data = ?1) AND archived = ?2 AND folder = ?3",
+    )?;
+    let place = params![project.data.as_str(), shelf.is_archive(), id.as_str()];
+    Ok(query.query_row(place, |row| row.get(0)).optional()?)
+}
+
 /// How the loops of a list stopped: of thousands most share a few ways, each of which is parsed once.
 #[derive(Default)]
 struct Ends(HashMap<String, StatusWord>);
@@ -84,6 +98,7 @@ fn brief(row: &Columns<'_>, root: &Arc<str>, ends: &mut Ends) -> Result<Brief, C
         project: Arc::clone(root),
         reason: row.get(9)?,
         object: row.get(10)?,
+        copy: None,
     })
 }
 

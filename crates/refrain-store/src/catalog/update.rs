@@ -85,6 +85,11 @@ impl Catalog {
         Ok(found)
     }
 
+    /// The status object of a loop that has stopped, as of the last [`Self::update`].
+    pub fn object(&self, project: &Project, id: &LoopId) -> Result<Option<String>, CatalogError> {
+        rows::object(&self.db, (project, LoopFolder::Loops), id)
+    }
+
     /// Forgets every project but these: those that the list of projects names, whether they are there or not.
     pub fn keep_projects(&mut self, roots: &[&str]) -> Result<(), CatalogError> {
         rows::keep_projects(&self.db, roots)

@@ -65,6 +65,8 @@ pub struct Config {
     pub evolution: Evolution,
     /// Where telemetry is sent.
     pub telemetry: Telemetry,
+    /// How `refrain top` looks.
+    pub top: Top,
     /// What loops may cost together.
     pub budget: Budget,
     /// Whose signatures are believed; only in the user's own file.
@@ -206,6 +208,13 @@ pub struct Sandbox {
     /// How many processes one of them may have at a time.
     #[schemars(range(min = SandboxSpec::FEWEST_PROCESSES, max = 4_000_000), extend("default" = SandboxSpec::PROCESSES))]
     pub processes: Option<u32>,
+    /// How much memory one of them may have, in bytes or like "8GiB"; needs a cgroup of your own.
+    #[serde(deserialize_with = "value_text::bytes")]
+    #[schemars(with = "Option<ValueText>")]
+    pub memory: Option<u64>,
+    /// How many CPUs one of them may use; needs a cgroup of your own.
+    #[schemars(range(min = 1))]
+    pub cpus: Option<NonZeroU32>,
 }
 
 /// `[git]`.
@@ -395,6 +404,28 @@ pub struct Telemetry {
     /// A collector of OpenTelemetry that takes traces over HTTP, where `OTEL_EXPORTER_OTLP_ENDPOINT` names none: a URL of
     /// http or https, like "http://localhost:4318".
     pub endpoint: Option<String>,
+}
+
+/// `[top]`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
+pub struct Top {
+    /// The background that its colours are for.
+    #[schemars(extend("default" = "auto"))]
+    pub theme: Theme,
+}
+
+/// The background of a terminal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Theme {
+    /// As the terminal says with `COLORFGBG`; dark if it does not.
+    #[default]
+    Auto,
+    /// A dark one.
+    Dark,
+    /// A light one.
+    Light,
 }
 
 /// Where a notification is shown.

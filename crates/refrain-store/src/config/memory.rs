@@ -10,7 +10,7 @@ use super::setting::{ConfigError, Values};
 
 /// Tables and keys that a project's file may not have, trusted or not, and why: its authors would decide for all who
 /// work in it.
-const THE_USERS: [(&[&str], &str); 13] = [
+const THE_USERS: [(&[&str], &str); 15] = [
     (&["notify", "ntfy-replies"], "it says who answers your loops"),
     (&["slack"], "it says who commands your loops"),
     (&["telemetry"], "it says where what your loops do is sent"),
@@ -23,6 +23,8 @@ const THE_USERS: [(&[&str], &str); 13] = [
     (&["sandbox", "write"], "it widens the sandbox"),
     (&["sandbox", "hide"], "it takes the place of what you hide"),
     (&["sandbox", "processes"], "it widens the sandbox"),
+    (&["sandbox", "memory"], "it widens the sandbox"),
+    (&["sandbox", "cpus"], "it widens the sandbox"),
     (&["memory", "judge"], "it spends your money beside every loop's caps"),
 ];
 

@@ -1,16 +1,17 @@
 //! Reading a journal: whole and checked, or as it grows.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::marker::PhantomData;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::Arc;
 
 use camino::Utf8PathBuf;
 use jiff::Timestamp;
-use refrain_core::signature::{PublicKey, Signature, Signatures, SignedKind};
+use refrain_core::signature::{PublicKey, Remedy, Signature, Signatures, SignedKind};
 use refrain_core::spec::Spec;
 use refrain_core::{Event, LoopState, Machine, Record};
+use refrain_files::open_regular;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -21,6 +22,9 @@ use super::write::Journal;
 use crate::OnPath;
 use crate::access::signing::Signing;
 use crate::project::layout::LoopDir;
+
+/// The size that no record of a departure has, in bytes.
+const LAST_RECORD: u64 = 64 << 10;
 
 #[derive(Debug)]
 pub struct Snapshot<S = LoopState> {
@@ -92,6 +96,25 @@ pub fn read_believed<S: Machine>(dir: &LoopDir, signing: &Signing) -> Result<S, 
     }
 }
 
+/// Whether the last record of the journal in `dir` says that the loop left this machine. Only its end is read, and nothing
+/// is checked.
+pub fn has_left(dir: &LoopDir) -> bool {
+    let end = || -> io::Result<String> {
+        let mut file = open_regular(&dir.journal())?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(LAST_RECORD)))?;
+        let mut end = Vec::new();
+        file.take(LAST_RECORD).read_to_end(&mut end)?;
+        Ok(String::from_utf8_lossy(&end).into_owned())
+    };
+    end().is_ok_and(|end| end.lines().last().is_some_and(|line| line.contains(r#""type":"loop.left""#)))
+}
+
+/// Checks and folds the journal of a loop that a git remote has; `from` is where it was read.
+pub fn check_copy(bytes: &[u8], from: &LoopDir) -> Result<LoopState, JournalError> {
+    Ok(fold(bytes, from, |_, _, _| {})?.state)
+}
+
 /// A journal that came from another machine.
 #[derive(Debug)]
 pub struct ForeignJournal {
@@ -135,7 +158,7 @@ impl<S> Snapshot<S> {
     /// Where the first record begins, in bytes, that should be signed and has no signature; with the last result that
     /// it is based on.
     pub(super) fn forged_from(&self, signatures: &Signatures) -> Option<u64> {
-        let objection = signatures.objection().filter(|objection| objection.is_forged())?;
+        let objection = signatures.objection().filter(|objection| objection.remedy() == Remedy::SetAside)?;
         self.signed.iter().find(|line| line.seq == objection.seq).map(|line| line.at)
     }
 }

@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::plan::TaskId;
-use refrain_core::plan::file::{self, Change, EditedTasks, FileError, Shape, Tasks};
+use refrain_core::plan::file::{self, Change, Changed, FileError, NewTask, Shape, Tasks};
 use refrain_files::OFlags;
 
 use super::TasksError;
@@ -85,20 +85,38 @@ impl TaskFile {
     /// one; never a mixture. A link stays one, and what it leads to is replaced.
     /// Errors: [`TasksError`]; the file is then as it was.
     pub fn set(&self, changes: &[Change]) -> Result<TasksWritten, TasksError> {
+        let set = |text: &str| {
+            let Changed { text, missing, left } = file::set(text, self.shape, &self.tag, changes)?;
+            Ok((text, (missing, left)))
+        };
+        let (found, stamp, (missing, left)) = self.replace(set)?;
+        Ok(TasksWritten { stamp, found, missing, left })
+    }
+
+    /// Adds a task at the end, as [`Self::set`] changes one.
+    pub fn add(&self, task: &NewTask) -> Result<TaskId, TasksError> {
+        let (_, _, id) = self.replace(|text| file::add(text, self.shape, &self.tag, task))?;
+        Ok(id)
+    }
+
+    /// Replaces the text; the stamps are those of the old and of the new one.
+    fn replace<T>(
+        &self,
+        change: impl Fn(&str) -> Result<(String, T), FileError>,
+    ) -> Result<(Stamp, Stamp, T), TasksError> {
         let path = self.path.canonicalize_utf8().on("find", &self.path)?;
         let lock = self.lock(&path)?;
         lock.lock().on("lock", &self.locks)?;
         remove_unfinished(&path);
         for _ in 0..TRIES {
             let (text, stamp) = whole(&path)?;
-            let EditedTasks { text: new, missing, left } =
-                file::set(&text, self.shape, &self.tag, changes).map_err(|source| self.malformed(source))?;
+            let (new, result) = change(&text).map_err(|source| self.malformed(source))?;
             if new == text {
-                return Ok(TasksWritten { stamp, found: stamp, missing, left });
+                return Ok((stamp, stamp, result));
             }
             let is_current = || fs::metadata(&path).is_ok_and(|now| Stamp::of(&now) == stamp);
             if replace_atomic(&path, new.as_bytes(), is_current)? {
-                return Ok(TasksWritten { stamp: self.stamp()?, found: stamp, missing, left });
+                return Ok((stamp, self.stamp()?, result));
             }
         }
         Err(TasksError::Busy(path))

@@ -11,3 +11,4 @@ pub(crate) mod move_loop;
 pub(crate) mod pause;
 pub(crate) mod sandbox;
 pub(crate) mod steer;
+pub(crate) mod take_back;

@@ -5,6 +5,7 @@ pub(crate) mod logs;
 pub(crate) mod open;
 pub(crate) mod overview;
 pub(crate) mod report;
+pub(crate) mod selection;
 pub(crate) mod show;
 pub(crate) mod status;
 pub(crate) mod top;

@@ -154,7 +154,9 @@ fn line(
                 (Ask::Pause(Urgency::Now), _) => "pausing now",
                 (Ask::Cancel(Urgency::AfterIteration), _) => "asked to cancel after these iterations",
                 (Ask::Cancel(Urgency::Now), _) => "cancelling now",
-                (Ask::Steer(_) | Ask::Proceed | Ask::AllowHost(_), _) => return String::new(),
+                (Ask::Steer(_) | Ask::Proceed | Ask::AllowHost(_) | Ask::Withdraw(_), _) => {
+                    return String::new();
+                }
             },
         )),
         PlanEvent::Ended(_) => closing(state),

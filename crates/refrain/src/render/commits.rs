@@ -137,6 +137,18 @@ pub(crate) fn settled(report: &CommitReport, git: &GitState) -> Vec<String> {
     lines
 }
 
+/// The files that no commit has, and why; empty if there are none.
+pub(crate) fn left_out(report: Option<&CommitReport>) -> String {
+    let Some(report) = report else { return String::new() };
+    let named = report.left_out.iter().take(NAMED);
+    let mut words: Vec<_> = named.map(|left| format!("{}: {}", left.path, left.why)).collect();
+    match report.left_out.len().saturating_sub(NAMED) as u64 + report.left_out_more {
+        0 => {}
+        more => words.push(format!("and {more} more")),
+    }
+    words.join("; ")
+}
+
 /// What happened to the loop's own worktree, and the command to remove what is kept.
 pub(crate) fn released(kept: Option<&str>, spec: &Spec) -> String {
     let Some(why) = kept else {

@@ -114,6 +114,7 @@ pub(crate) fn lines(
                 Ask::Cancel(Urgency::Now) => "cancelling now".to_owned(),
                 Ask::Steer(words) => format!("the next prompt will say: {words}"),
                 Ask::Proceed => "waiting no longer".to_owned(),
+                Ask::Withdraw(_) => "an earlier request was taken back".to_owned(),
                 Ask::AllowHost(host) => {
                     format!("its sandbox reaches {host} from the next run of a program on")
                 }

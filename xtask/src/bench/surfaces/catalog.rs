@@ -1,4 +1,5 @@
-//! What it costs to list ten thousand loops that have stopped, in twenty projects, and to add up what they used; against
+//! What it costs to list ten thousand loops that have stopped, in twenty projects, in the terminal and page by page in a
+//! browser, and to add up what they used; against
 //! reading and parsing a JSON file for each of them, which is what one would do without a catalog.
 //!
 //! The loops are made by an example of refrain-engine, which knows the library: `catalog BASE LOOPS`.
@@ -9,6 +10,7 @@ use std::time::Instant;
 use crate::bench::measure::sample::measure;
 use crate::bench::measure::sandbox::Sandbox;
 use crate::bench::report::{Row, Unit};
+use crate::bench::surfaces::serving::Served;
 use crate::bench::surfaces::subject::Bench;
 use crate::failure::{Result, fail};
 use crate::process::capture;
@@ -61,5 +63,25 @@ pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
         rows.push(Row::wall(SUBJECT, what, goal, &wall[who], (FLOOR, &wall[0])));
     }
     rows.push(Row::reported(SUBJECT, "the first list, which makes the catalog: time", first, Unit::Time));
+    rows.extend(pages(bench, &sandbox, loops)?);
     Ok(rows)
+}
+
+/// Pages of the dashboard's list: the first, one in the middle, the last.
+fn pages(bench: &Bench, sandbox: &Sandbox, loops: usize) -> Result<Vec<Row>> {
+    let served = Served::begin(bench, sandbox)?;
+    let last = loops.div_ceil(100);
+    let numbers = [1, last.div_ceil(2), last];
+    let (mut pages, mut asset) = (vec![Vec::new(); numbers.len()], Vec::new());
+    for _ in 0..bench.pick(30, 1) {
+        for (number, page) in numbers.iter().zip(&mut pages) {
+            page.push(served.site.read(&format!("/?page={number}"))?.0);
+        }
+        asset.push(served.site.read("/style.css")?.0);
+    }
+    let row = |(number, page): (&usize, &Vec<f64>)| {
+        let what = format!("page {number} of {last} of the dashboard's list, of {loops} loops");
+        Row::wall(SUBJECT, &what, None, page, ("the stylesheet", &asset))
+    };
+    Ok(numbers.iter().zip(&pages).map(row).collect())
 }

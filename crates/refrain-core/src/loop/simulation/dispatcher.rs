@@ -289,6 +289,15 @@ impl World {
         if person == Some(first) {
             match self.person.acts.act() {
                 Act::Request(ask) => self.post(ask),
+                Act::Withdraw => {
+                    let queued = self.state.queued().last();
+                    let last = queued.as_ref().map(|queued| &queued.request).or(self.told.last()).cloned();
+                    tally.add(
+                        "request",
+                        if queued.is_some() { "taken back" } else { "too late to take back" },
+                    );
+                    last.into_iter().for_each(|request| self.post(Ask::Withdraw(request)));
+                }
                 Act::Interrupt => {
                     let again = self.state.pause.is_some();
                     let urgency = if again { Urgency::Now } else { Urgency::AfterIteration };

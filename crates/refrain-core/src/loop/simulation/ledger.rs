@@ -38,7 +38,7 @@ pub(super) struct Ledger {
     last: Option<Last>,
     refunds: u32,
     instant_failures: u32,
-    asked: BTreeSet<RequestId>,
+    asked: BTreeMap<RequestId, Ask>,
     cancelled: Option<Urgency>,
     paused: Option<Urgency>,
     /// Words for the next prompt, and whether an agent got them.
@@ -128,7 +128,7 @@ impl Ledger {
             last: None,
             refunds: 0,
             instant_failures: 0,
-            asked: BTreeSet::new(),
+            asked: BTreeMap::new(),
             cancelled: None,
             paused: None,
             steering: Vec::new(),
@@ -193,7 +193,7 @@ impl Ledger {
     }
 
     pub(super) fn has_asked(&self, request: &RequestId) -> bool {
-        self.asked.contains(request)
+        self.asked.contains_key(request)
     }
 
     pub(super) fn enter(&mut self, record: &Record) {
@@ -458,7 +458,8 @@ impl Ledger {
             Event::JournalTorn { .. } | Event::JournalRestored { .. } => {}
             Event::Asked { request, ask, .. } => {
                 if let Some(request) = request {
-                    assert!(self.asked.insert(request.clone()), "{request:?} is answered twice");
+                    let before = self.asked.insert(request.clone(), ask.clone());
+                    assert_eq!(before, None, "{request:?} is answered twice");
                 }
                 match ask {
                     Ask::Cancel(urgency) => self.cancelled = self.cancelled.max(Some(*urgency)),
@@ -468,6 +469,19 @@ impl Ledger {
                         self.outside.waits = false;
                     }
                     Ask::Steer(text) => self.steering.push((text.clone(), false)),
+                    Ask::Withdraw(request) => match &self.asked[request] {
+                        Ask::Pause(_) => self.paused = None,
+                        Ask::Cancel(_) => self.cancelled = None,
+                        Ask::Steer(text) => {
+                            let is_told = |told: bool| told && self.flight.is_some();
+                            let mut waiting = self.steering.iter();
+                            let place = waiting.position(|(said, told)| said == text && !is_told(*told));
+                            self.steering.remove(place.expect("it waits for a prompt"));
+                        }
+                        ask @ (Ask::Proceed | Ask::AllowHost(_) | Ask::Withdraw(_)) => {
+                            panic!("{ask:?} cannot be taken back")
+                        }
+                    },
                     Ask::AllowHost(_) => {}
                 }
             }

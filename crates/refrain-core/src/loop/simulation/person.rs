@@ -13,6 +13,8 @@ use crate::spec::{Limits, Millis};
 pub(super) enum Act {
     /// A request with an id, through the inbox.
     Request(Ask),
+    /// Takes back the last request.
+    Withdraw,
     /// Ctrl-C. The first lets the iteration finish.
     Interrupt,
 }
@@ -36,13 +38,14 @@ impl Person {
         let mut plan = Vec::new();
         for _ in 0..random.pick(&[0, 0, 1, 1, 2, 3]) {
             let at = now + random.below(240_000);
-            let act = match random.below(10) {
+            let act = match random.below(12) {
                 0 | 1 => Act::Request(Ask::Pause(Urgency::AfterIteration)),
                 2 => Act::Request(Ask::Pause(Urgency::Now)),
                 3 => Act::Request(Ask::Cancel(Urgency::AfterIteration)),
                 4 => Act::Request(Ask::Cancel(Urgency::Now)),
                 5 | 6 => Act::Request(Ask::Steer(format!("at {at}"))),
                 7 => Act::Request(Ask::Proceed),
+                8 | 9 => Act::Withdraw,
                 _ => Act::Interrupt,
             };
             if act == Act::Interrupt && random.once_in(2) {

@@ -46,6 +46,8 @@ pub(super) const COVERED: &[(&str, &str, u64)] = &[
     ("request", "seen again after a crash", 20),
     ("request", "refused", 50),
     ("request", "by an asker, with no runner alive", 100),
+    ("request", "taken back", 10),
+    ("request", "too late to take back", 10),
     ("agent", "started", 10_000),
     ("agent", "stopped: cancel", 100),
     ("agent", "stopped: interrupt", 100),

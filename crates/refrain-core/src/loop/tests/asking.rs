@@ -13,7 +13,8 @@ use crate::signature::{Check, Flaw};
 use crate::spec::{Limits, Millis, Spec};
 
 const COMPLETED: End = End::Completed { claim: ClaimSource::Promise };
-const BLOCKED: End = End::Blocked { why: BlockReason::Churn };
+const PAUSE: Ask = Ask::Pause(Urgency::AfterIteration);
+const BLOCKED: End = End::Blocked { why: Blocked::Churn };
 
 #[rstest]
 #[case::a_persons(Asker::Person, Ok(()), Asker::Person)]
@@ -154,6 +155,52 @@ fn an_answer_is_remembered_by_the_requests_id() {
     let journal = Journal::running().then(ask);
     assert!(journal.state.has_answered(&request("a-1")));
     assert!(!journal.state.has_answered(&request("a-2")));
+}
+
+fn heard(name: &str, ask: Ask) -> Event {
+    Event::Asked { request: Some(request(name)), ask, by: Asker::Person }
+}
+
+#[rstest]
+#[case::a_text(Journal::running().then(heard("a", Ask::Steer("left".into()))), true)]
+#[case::a_text_after_its_prompt(Journal::running().then(heard("a", Ask::Steer("left".into()))).starts(), false)]
+#[case::a_text_for_the_next_prompt(Journal::running().spawns().then(heard("a", Ask::Steer("left".into()))), true)]
+#[case::a_text_for_a_stopped_loop(Journal::ended(End::IterationCap).then(heard("a", Ask::Steer("left".into()))), true)]
+#[case::a_pause(Journal::running().spawns().then(heard("a", PAUSE)), true)]
+#[case::a_pause_between_iterations(Journal::running().then(heard("a", PAUSE)), false)]
+#[case::a_pause_at_once(Journal::running().spawns().then(heard("a", Ask::Pause(Urgency::Now))), false)]
+#[case::a_pause_that_became_urgent(Journal::running().spawns().then(heard("a", PAUSE)).asks(Ask::Pause(Urgency::Now)), false)]
+#[case::a_cancel(Journal::running().spawns().then(heard("a", Ask::Cancel(Urgency::AfterIteration))), true)]
+#[case::a_cancel_while_the_agent_is_stopped(
+    stopping(Journal::running().spawns().then(heard("a", Ask::Cancel(Urgency::AfterIteration)))),
+    false
+)]
+#[case::an_unknown_request(Journal::running().spawns(), false)]
+#[case::a_request_without_a_queue(Journal::running().spawns().then(heard("a", Ask::Proceed)), false)]
+fn a_request_is_taken_back_until_it_has_its_effect(#[case] journal: Journal, #[case] can: bool) {
+    let withdraw = Ask::Withdraw(request("a"));
+    let expected = if can { Ok(()) } else { Err(Refusal::NotQueued) };
+    assert_eq!(journal.state.admits(&withdraw), expected);
+    let by_agent = Event::Asked { request: Some(request("b")), ask: withdraw.clone(), by: Asker::Agent };
+    let journal = journal.then(by_agent);
+    assert_eq!(
+        journal.state.admits(&withdraw),
+        expected,
+        "an agent takes nothing back that a person asked for"
+    );
+    if can {
+        let state = journal.then(heard("c", withdraw)).state;
+        assert_eq!((state.queued().count(), state.steering.len()), (0, 0));
+        assert_eq!((state.pause, state.cancel), (None, None));
+    }
+}
+
+#[test]
+fn the_stop_of_a_task_is_its_plans() {
+    let journal = Journal::of(Spec { task: Some(super::journal::task()), ..spec() }).taken_over().spawns();
+    let journal = journal.then(heard("a", PAUSE)).then(heard("b", Ask::Steer("left".into())));
+    let queued: Vec<_> = journal.state.queued().map(|queued| queued.request).collect();
+    assert_eq!(queued, [request("b")]);
 }
 
 #[test]

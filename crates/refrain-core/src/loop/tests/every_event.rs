@@ -95,6 +95,7 @@ rows! {
     Event::Asked { .. } => [
         heard("new", Ask::Steer("left".into())),
         heard("old", Ask::Proceed),
+        heard("later", Ask::Withdraw(request("new"))),
         asked(Ask::Pause(Urgency::Now)),
         asked(Ask::Cancel(Urgency::AfterIteration)),
         asked(Ask::Proceed),

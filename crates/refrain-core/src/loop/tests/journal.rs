@@ -164,6 +164,7 @@ pub(in crate::r#loop) fn moved(fence: u64) -> Event {
         host: "two".into(),
         project: "/two".into(),
         worktree: "/two/w".into(),
+        branch: None,
         working_dir: "/two/w/a".into(),
         agents: [("agent".to_owned(), "/two/agent".to_owned())].into(),
         pins: None,

@@ -61,6 +61,18 @@ fn a_loop_that_arrived_has_the_paths_and_programs_of_the_machine() {
     assert_eq!(journal.state.iteration, 2, "it continues");
 }
 
+#[test]
+fn a_loop_of_a_checkout_continues_on_a_branch_of_its_own() {
+    let journal = Journal::publishing(Workflow::Commit, |spec| spec.critique = None);
+    let journal = journal.runs(3_000, Exit::Code(0)).asks(Ask::Pause(Urgency::AfterIteration)).obey().obey();
+    let Event::LoopMoved(arrival) = moved(2) else { panic!("another event") };
+    let arrival = Arrival { branch: Some("loop/mend".into()), ..*arrival };
+    let state = journal.then(left(1)).then(Event::LoopMoved(Box::new(arrival))).state;
+    let from = oid(1).to_string();
+    assert_eq!(state.spec.git.checkout, Checkout::Worktree { branch: "loop/mend".into(), from });
+    assert_eq!(state.git.base.unwrap().branch.as_deref(), Some("loop/mend"));
+}
+
 #[rstest]
 #[case::with_the_same_fence(&[left(1), moved(1)])]
 #[case::that_did_not_leave(&[moved(2)])]
@@ -128,7 +140,9 @@ fn a_lease_is_taken(
 fn what_cannot_move_says_why() {
     let text = |journal: Journal| journal.state.check_movable().unwrap_err().to_string();
     assert!(paused(|_| ()).state.check_movable().is_ok());
-    assert!(text(Journal::of(spec())).contains("started with --worktree can be moved"));
+    let pushing = Journal::publishing(Workflow::Pr, |_| ());
+    let pushing = pushing.runs(3_000, Exit::Code(0)).asks(Ask::Pause(Urgency::AfterIteration)).obey().obey();
+    assert!(text(pushing).contains("it pushes the branch that you have checked out"));
     let secret = paused(|spec| drop(spec.agent.env.insert("KEY".into(), Secret::new("word".into()))));
     let refused = text(secret);
     assert!(refused.contains("KEY") && !refused.contains("word"), "{refused}");

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-use super::journal::{Journal, asked, event_of, grant, id, kind, pace, stop, time, unlimited};
+use super::journal::{Journal, asked, event_of, grant, id, kind, pace, request, stop, time, unlimited};
 use super::journals::{any_event, any_time, loose, obedient};
 use crate::event::{Ask, BlockReason, End, Event, Record, StopReason, Urgency};
 use crate::r#loop::{ChildId, Live, LoopState, MAX_REFUNDS, Outcome, Step, next_step};
@@ -288,6 +288,7 @@ fn names_in_the_journal_are_dotted_and_stable() {
             asked(Ask::AllowHost("packages.example".parse().unwrap())),
             r#"{"type":"asked","data":{"ask":{"allow-host":"packages.example:443"}}}"#,
         ),
+        (asked(Ask::Withdraw(request("a-1"))), r#"{"type":"asked","data":{"ask":{"withdraw":"a-1"}}}"#),
         (wait, r#"{"type":"wait.started","data":{"kind":"pace","until":"2027-01-15T08:00:00Z"}}"#),
         (
             Event::LoopEnded(End::Blocked { why: BlockReason::AgentMissing }),

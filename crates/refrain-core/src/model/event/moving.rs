@@ -41,6 +41,9 @@ pub struct Arrival {
     /// The loop's worktree.
     #[schemars(with = "String")]
     pub worktree: Utf8PathBuf,
+    /// The branch of that worktree, if the loop worked in the checkout of its user before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
     /// The folder that the agent is started in.
     #[schemars(with = "String")]
     pub working_dir: Utf8PathBuf,

@@ -38,6 +38,8 @@ pub enum FileError {
     NoTag { tag: String, known: Vec<String> },
     #[error("it holds no tasks; {0}")]
     Nothing(&'static str),
+    #[error("no task can be added to it: {0}; edit the file instead")]
+    NotAdded(String),
 }
 
 pub(super) fn statuses() -> String {

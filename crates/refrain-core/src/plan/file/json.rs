@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 use serde::Deserialize;
 
@@ -143,6 +144,21 @@ pub(super) fn entries<'a>(text: &'a str, tag: Option<&str>) -> Result<Vec<Entry<
         enter(text, task, None, &mut entries)?;
     }
     Ok(entries)
+}
+
+/// The last task of a file's tag.
+pub(super) struct LastTask {
+    pub(super) range: Range<usize>,
+    /// Whether its id is a number.
+    pub(super) has_numbers: bool,
+}
+
+pub(super) fn last(text: &str, tag: Option<&str>) -> Result<Option<LastTask>, FileError> {
+    let tasks = group(text, tag)?.tasks.read::<Vec<Raw<'_>>>(text)?;
+    let Some(last) = tasks.last() else { return Ok(None) };
+    let wire: Wire<'_> = last.read(text)?;
+    let has_numbers = wire.id.is_some_and(|id| id.text().starts_with(|c: char| c.is_ascii_digit()));
+    Ok(Some(LastTask { range: last.span(text), has_numbers }))
 }
 
 /// Enters a task and those in it. It ends at any depth: each id is longer than that of the task around it, and ids are

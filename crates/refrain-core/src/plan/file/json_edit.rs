@@ -123,6 +123,6 @@ fn remove(text: &str, reason: Option<Raw<'_>>, attempts: Option<Raw<'_>>, edits:
     }
 }
 
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

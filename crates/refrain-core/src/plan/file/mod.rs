@@ -4,6 +4,7 @@
 //! Four shapes are known ([`Shape`]). SCUD's three are those of seed-systems.md section 4.3; the fourth is a plan or a
 //! checklist in Markdown.
 
+mod add;
 mod edit;
 mod error;
 mod json;
@@ -19,6 +20,7 @@ mod tests;
 
 use std::collections::HashMap;
 
+pub use add::{NewTask, add};
 pub use error::FileError;
 pub use markdown::draft;
 pub use tasks::{Change, EditedTasks, Tasks};

@@ -1,5 +1,7 @@
 //! What the file says, what people change in it, and what the plan writes there.
 
+use rstest::rstest;
+
 use super::*;
 use TaskStatus::{
     AwaitingTune, Blocked, Cancelled, Deferred, Done, Expanded, Failed, InProgress, Pending, Review,
@@ -220,4 +222,38 @@ fn a_person_says_how_it_goes_on() {
     assert_eq!(plan.task("1").again, Some(Return::Tuned("with less".into())));
     assert_eq!(plan.started().1, ["1"]);
     assert_eq!(waiting().refuses(tuned), "only a task that has stopped is tuned");
+}
+
+/// Retrying and blocking: what the task file gets, which the plan obeys.
+#[rstest]
+#[case::a_task_to_be_done(|plan: Plan| plan, Err("is to be done already"), Ok("blocked"))]
+#[case::at_work(
+    Plan::starts,
+    Err("is at work; refrain cancel stops its loop"),
+    Err("is at work; refrain cancel stops its loop")
+)]
+#[case::given_up(|plan: Plan| plan.starts().stops("1", Stop::Stuck), Ok("pending"), Err("has stopped already"))]
+#[case::about_to_land(|plan: Plan| plan.starts().proves("1"), Err("is done, and about to land"), Err("is done, and about to land"))]
+#[case::landed(|plan: Plan| plan.does("1", 2), Err("has landed"), Err("has landed"))]
+#[case::left_out(|plan: Plan| plan.sets("1", TaskStatus::Blocked), Ok("pending"), Err("is left out already"))]
+#[case::done_before(|plan: Plan| plan.sets("1", TaskStatus::Done), Err("is done, or done in parts"), Err("is done, or done in parts"))]
+fn a_task_is_retried_or_blocked_in_its_file(
+    #[case] so_far: fn(Plan) -> Plan,
+    #[case] retry: Result<&str, &'static str>,
+    #[case] block: Result<&str, &'static str>,
+) {
+    let plan = so_far(Plan::of(&[("1", &[])], |_| ()));
+    for (edit, expected) in [(TaskEdit::Retry, retry), (TaskEdit::Block, block)] {
+        let found = plan.state.edit(&id("1"), edit);
+        match expected {
+            Ok(word) => {
+                let change = found.unwrap();
+                assert_eq!((change.status.word(), change.from), (word, plan.state.status_of(plan.task("1"))));
+                let plan = plan.clone().sets("1", change.status);
+                assert_eq!(matches!(plan.task("1").stage, Stage::Waiting(_)), word == "pending");
+            }
+            Err(why) => assert_eq!(found, Err(TaskRefusal::Unfit(id("1"), why))),
+        }
+    }
+    assert_eq!(plan.state.edit(&id("7"), TaskEdit::Retry), Err(TaskRefusal::NoTask(id("7"))));
 }

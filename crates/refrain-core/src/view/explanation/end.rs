@@ -18,7 +18,7 @@ pub(super) fn why(state: &LoopState, end: End) -> String {
         End::TimedOut => "the loop's own duration is over".to_owned(),
         End::BudgetExceeded { by: None } => budget(state),
         End::BudgetExceeded { by: Some(by) } => shared_budget(&by),
-        End::Paused => asked_by(state.paused_by, by_person(state.is_pause_requested)).to_owned(),
+        End::Paused => asked_by(state.paused_by, by_person(state.pause_request.is_some())).to_owned(),
         End::Blocked { why } => block::why(state, why),
     }
 }

@@ -33,7 +33,7 @@ pub(super) fn reason(state: &PlanState, word: StatusWord) -> String {
             format!("{by}, with {landed} of {} landed", tasks(all))
         }
         Some(PlanEnd::Paused) => {
-            let by = asked_by(state.paused_by, by_person(state.is_pause_requested));
+            let by = asked_by(state.paused_by, by_person(state.pause_request.is_some()));
             format!("{by}, with {landed} of {} landed", tasks(all))
         }
         Some(PlanEnd::TimedOut) => {
@@ -160,6 +160,7 @@ pub(super) fn needs(state: &PlanState, word: StatusWord) -> Option<String> {
             | Refusal::Unreported { .. }
             | Refusal::NotALoop
             | Refusal::NoSandbox
+            | Refusal::NotQueued
             | Refusal::Moved { .. }
             | Refusal::Immovable(_)
             | Refusal::NotAsked(_)

@@ -2,7 +2,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::ids::LoopId;
-use crate::signature::{Objection, Signatures};
+use crate::signature::{Remedy, Signatures};
 
 /// What `refrain verify` found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -40,7 +40,8 @@ impl Verdict {
     /// The same, with the findings on the journal's signatures. A record that no key signed agrees with nothing.
     #[must_use]
     pub fn with_signatures(self, signatures: &Signatures) -> Self {
-        let is_forged = signatures.objection().is_some_and(Objection::is_forged);
+        let is_forged =
+            signatures.objection().is_some_and(|objection| objection.remedy() != Remedy::TrustKey);
         let (signed, signature) = (signatures.is_signed(), signatures.to_string());
         Self { signed, signature, agrees: self.agrees && !is_forged, ..self }
     }

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use refrain_agents::{environment, generic};
 use refrain_core::event::{Arrival, Departure, Event};
-use refrain_core::git::{GitPins, Oid};
+use refrain_core::git::{Checkout, GitPins, Oid};
 use refrain_core::r#loop::{Takeover, take_over};
 use refrain_core::signature::PublicKey;
 use refrain_core::{LoopId, LoopState, Spec};
@@ -15,7 +15,7 @@ use refrain_files::read_regular;
 use refrain_git::{GitError, JournalCommit, JournalRef, Repository, Swap};
 use refrain_proc::identity;
 use refrain_store::journal::{self, Durability};
-use refrain_store::project::{moving, projects, worktree};
+use refrain_store::project::{mirrors, moving, projects, worktree};
 use refrain_store::{ClaimOutcome, Journal, LoopDir, RunnerLock, WorktreeLock};
 
 use super::{DepartureSteps, JOURNAL, NOTES, content, disk, object_of};
@@ -51,9 +51,7 @@ impl Service {
         let Some(_lock) = RunnerLock::claim(&own)? else {
             return Err(EngineError::Driven { id: id.clone(), pid: None });
         };
-        let repository =
-            Repository::open(&self.project.root, &environment::of_person(self.host.env.iter().cloned()))?;
-        repository.check_version()?;
+        let repository = self.repository_of_person()?;
         let at = repository.journal_ref(remote, dir, id)?;
         let here = match is_new {
             true => None,
@@ -131,6 +129,7 @@ impl ArrivalSteps<'_> {
             host: identity::own().host,
             project: spec.project.clone(),
             worktree: spec.worktree.clone(),
+            branch: (!incoming.state.spec.git.checkout.is_own_worktree()).then(|| incoming.branch.clone()),
             working_dir: spec.working_dir.clone(),
             agents: incoming.agents.clone(),
             pins: spec.git.pins.clone(),
@@ -141,6 +140,7 @@ impl ArrivalSteps<'_> {
         journal.push(Event::LoopMoved(Box::new(arrival)), now())?;
         journal.commit(Durability::Synced)?;
         moving::forget_claims(&self.dir)?;
+        mirrors::discard(&self.service.project, self.id)?;
         // Only a convenience: what cannot be listed elsewhere still runs.
         let _ = projects::remember(&self.service.host.data_home, &self.service.project.root);
         Ok(MovedHere { url, key: incoming.key, worktree: incoming.spec.worktree })
@@ -188,7 +188,7 @@ impl ArrivalSteps<'_> {
         }
         let departure = state.tenure.departure.clone().ok_or_else(|| other("the loop has not left"))?;
         let claims = u64::from(there.found.holder.is_some());
-        if state.spec.id != *self.id || departure.fence + claims != there.found.fence {
+        if state.spec.id != *self.id || departure.fence.checked_add(claims) != Some(there.found.fence) {
             return Err(other("it has another name or fence"));
         }
         if self.here.is_some() {
@@ -243,7 +243,7 @@ impl ArrivalSteps<'_> {
         let found = content(self.service, &incoming.spec, &self.dir)?;
         let left = self.here.as_ref().and_then(|here| here.tenure.departure.as_ref());
         let left = left.map(|departure| self.content_of(departure)).transpose()?;
-        match found.files == 0 || found.tree == incoming.content || Some(&found.tree) == left.as_ref() {
+        match found.files.is_empty() || found.tree == incoming.content || Some(&found.tree) == left.as_ref() {
             true => Ok(()),
             false => Err(self.failed(MoveError::Changed(incoming.spec.worktree.clone()))),
         }
@@ -254,7 +254,17 @@ impl ArrivalSteps<'_> {
         let mut spec = there.clone();
         spec.project.clone_from(&self.service.project.root);
         spec.worktree = self.service.project.own_worktree(&self.service.host.state_home, self.id);
+        if !spec.git.checkout.is_own_worktree() {
+            // The checkout of its user stays as it is, here too.
+            let own = || format!("loop/{}", self.id);
+            let branch = spec.git.new_branch().map_or_else(own, str::to_owned);
+            spec.git.checkout = Checkout::Worktree { branch, from: "HEAD".to_owned() };
+        }
         let inside = there.working_dir.strip_prefix(&there.worktree).unwrap_or(Utf8Path::new(""));
+        if inside.components().any(|part| !matches!(part, Utf8Component::Normal(_))) {
+            let why = "its folder is outside of its worktree";
+            return Err(self.failed(MoveError::OtherJournal { url: self.url(), why }));
+        }
         // Joined to nothing, a path would end in a slash.
         spec.working_dir =
             if inside.as_str().is_empty() { spec.worktree.clone() } else { spec.worktree.join(inside) };

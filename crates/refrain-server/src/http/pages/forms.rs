@@ -6,12 +6,16 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::{Form, State};
 use axum::response::{IntoResponse, Redirect, Response};
+use refrain_app::plan::edit_tasks::AddTask;
+use refrain_app::plan::tune::Tune;
 use refrain_app::verbs::Urgent;
 use refrain_app::verbs::approve::Approve;
 use refrain_app::verbs::merge::Merge;
 use refrain_app::verbs::resume::Resume;
 use refrain_app::verbs::steer::Steering;
-use refrain_app::verbs::tune::Tune;
+use refrain_app::verbs::take_back::TakeBack;
+use refrain_core::ids::RequestId;
+use refrain_core::plan::{TaskEdit, TaskId};
 use serde::Deserialize;
 
 use super::frame::{Frame, failed, page};
@@ -42,12 +46,16 @@ pub(super) struct Fields {
     max_cost_usd: Option<String>,
     text: Option<String>,
     task: Option<String>,
+    /// Of a new task.
+    title: Option<String>,
+    after: Option<String>,
     tree: Option<String>,
     squash: Option<String>,
     /// Of a comment: where it is about.
     path: Option<String>,
     line: Option<String>,
     unverified: Option<String>,
+    request: Option<String>,
     /// `/` if the form is one of the list.
     back: Option<String>,
 }
@@ -164,6 +172,11 @@ fn done(handler: &RequestHandler, place: &LoopAddress, action: &str, fields: Fie
         "archive" => handler.archive(place),
         "steer" => handler.say(place, &Steering { text }),
         "comment" => handler.say(place, &Steering { text: comment(fields.path, fields.line, &text)? }),
+        "take-back" => {
+            let request = fields.request.map(RequestId::try_from).transpose();
+            let request = request.map_err(|error| Refusal::new(format!("request: {error}")))?;
+            handler.take_back(place, &TakeBack { request })
+        }
         "answer" => handler.answer(place, &Steering { text }),
         "resume" => {
             let max_iterations = number("max_iterations", fields.max_iterations)?;
@@ -171,10 +184,15 @@ fn done(handler: &RequestHandler, place: &LoopAddress, action: &str, fields: Fie
             handler.resume(place, &Resume { max_iterations, max_cost_usd, ..Resume::default() })
         }
         "approve" => handler.approve(place, &Approve { tree: fields.tree }),
-        "tune" => {
-            let task = fields.task.unwrap_or_default();
-            let task = task.parse().map_err(|error| Refusal::new(format!("task: {error}")))?;
-            handler.tune(place, &Tune { task, text })
+        "tune" => handler.tune(place, &Tune { task: task(fields.task)?, text }),
+        "retry" => handler.edit_task(place, &task(fields.task)?, TaskEdit::Retry),
+        "block" => handler.edit_task(place, &task(fields.task)?, TaskEdit::Block),
+        "add" => {
+            let after = fields.after.unwrap_or_default();
+            let after = after.split([',', ' ']).filter(|id| !id.is_empty()).map(str::to_owned);
+            let after = after.map(|id| task(Some(id))).collect::<Result<_, _>>()?;
+            let title = fields.title.unwrap_or_default();
+            handler.add_task(place, &AddTask { title, text: Some(text), after })
         }
         "merge" => {
             let (squash, unverified) = (fields.squash.is_some(), fields.unverified.is_some());
@@ -184,6 +202,10 @@ fn done(handler: &RequestHandler, place: &LoopAddress, action: &str, fields: Fie
         other => Err(unknown(other)),
     }
     .map(drop)
+}
+
+fn task(id: Option<String>) -> Result<TaskId, Refusal> {
+    id.unwrap_or_default().parse().map_err(|error| Refusal::new(format!("task: {error}")))
 }
 
 /// A comment on a line of a file as the agent reads it.
@@ -196,8 +218,7 @@ fn comment(path: Option<String>, line: Option<String>, text: &str) -> Result<Str
 }
 
 fn unknown(action: &str) -> Refusal {
-    let accepted =
-        "accepted: pause, cancel, resume, approve, steer, comment, answer, archive, merge, discard and tune";
+    let accepted = "accepted: pause, cancel, resume, approve, steer, comment, take-back, answer, archive, merge, discard, tune, add, retry and block";
     Refusal::new(format!("{action}: {accepted}"))
 }
 

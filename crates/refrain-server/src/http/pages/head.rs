@@ -1,6 +1,7 @@
 //! The head of the page of a loop or a plan: its status, its limits, what can be done with it, and its tabs.
 
 use askama::Template;
+use refrain_core::r#loop::QueuedRequest;
 use refrain_core::text::{clip, squeeze};
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::view::{ApprovalWord, Group, Status, StatusWord, WaitsFor, progress};
@@ -32,6 +33,7 @@ pub(super) struct Head {
     primary: Option<Act>,
     acts: Vec<Act>,
     need: Option<Need>,
+    queued: Vec<QueuedRequest>,
     notice: &'static str,
     tabs: Vec<Tab>,
 }
@@ -127,6 +129,7 @@ impl Head {
             primary,
             acts,
             need,
+            queued: status.queued.clone(),
             notice: "",
             tabs: TABS.into_iter().map(|(path, name)| Tab { name, path, is_shown: path == tab }).collect(),
         }
@@ -198,6 +201,7 @@ impl Head {
             primary,
             acts,
             need,
+            queued: Vec::new(),
             notice: "",
             tabs: Vec::new(),
         }

@@ -6,7 +6,7 @@ use refrain_core::plan::TaskId;
 use refrain_core::view::plan::{
     BlockedTask, PlanStatus, TaskView, TaskWord, WaveView, WaveWord, critical_path,
 };
-use refrain_core::view::progress;
+use refrain_core::view::{StatusWord, progress};
 
 use super::figures::{Moment, money, utc};
 use super::frame::{Frame, page};
@@ -23,6 +23,7 @@ struct Page {
     blocked: Vec<BlockedCard>,
     /// The tasks that wait for blocked ones, and for which.
     waiting: Vec<(String, String)>,
+    can_add: bool,
 }
 
 /// A column of cards.
@@ -49,6 +50,8 @@ struct Card {
     agent: String,
     loop_id: String,
     does: String,
+    /// The action that changes it, and its label.
+    edit: Option<(&'static str, &'static str)>,
 }
 
 /// A task that needs you.
@@ -78,7 +81,28 @@ pub(super) fn show(frame: Frame, base: String, status: &PlanStatus) -> Response 
             .filter(waits)
             .map(|task| (task.id.to_string(), joined(&task.waits_for, ", ")))
             .collect(),
+        can_add: can_change(status),
     })
+}
+
+fn can_change(plan: &PlanStatus) -> bool {
+    !matches!(plan.status, StatusWord::Completed | StatusWord::Cancelled)
+}
+
+/// How a task that is not at work can be changed.
+fn edit(plan: &PlanStatus, task: TaskWord) -> Option<(&'static str, &'static str)> {
+    match task {
+        _ if !can_change(plan) => None,
+        TaskWord::Pending | TaskWord::WaitingOnBlocked => Some(("block", "Block")),
+        TaskWord::Blocked
+        | TaskWord::AwaitingTune
+        | TaskWord::Failed
+        | TaskWord::Deferred
+        | TaskWord::Cancelled => Some(("retry", "Retry")),
+        TaskWord::InProgress | TaskWord::Landing | TaskWord::Done | TaskWord::Review | TaskWord::Expanded => {
+            None
+        }
+    }
 }
 
 fn joined(tasks: &[TaskId], between: &str) -> String {
@@ -150,6 +174,7 @@ fn card(plan: &PlanStatus, task: &TaskView, critical: &[TaskId]) -> Card {
             .or(task.id_of_loop.as_ref())
             .map(ToString::to_string)
             .unwrap_or_default(),
+        edit: edit(plan, task.status),
         does: waits.or(does).or_else(|| task.reason.clone()).unwrap_or_default(),
     }
 }

@@ -3,20 +3,20 @@ use std::process::ExitCode;
 use owo_colors::OwoColorize;
 use refrain_app::differences::diff;
 use refrain_app::{Code, Context, RequestError};
-use refrain_core::LoopId;
 use refrain_core::values::iteration;
 use refrain_engine::Differences;
 
+use super::selection::Selection;
+use crate::out;
 use crate::pager::page;
-use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   refrain diff
   refrain diff docs-3f9c --stat")]
 pub(crate) struct Args {
-    /// Which loop or plan [default: the one that was touched last]
-    id: Option<LoopId>,
+    #[command(flatten)]
+    selection: Selection,
     /// Show only the files and how many lines of each
     #[arg(long)]
     stat: bool,
@@ -27,8 +27,7 @@ pub(crate) struct Args {
 
 /// Prints the differences, on a terminal through the user's pager.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
-    let service = context.service()?;
-    let id = values::latest(&service, args.id.as_ref(), "refrain diff")?;
+    let (service, id) = args.selection.open(context, "refrain diff")?;
     let Differences { note, is_shown, stat, diff } = diff(&service, &id, args.iteration)?;
     if !is_shown {
         return Err(RequestError::new(Code::Failed, format!("{id}: {note}")));

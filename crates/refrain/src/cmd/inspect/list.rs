@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use jiff::Timestamp;
 use owo_colors::OwoColorize;
+use refrain_app::reading::list_at;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::spec::Millis;
@@ -28,6 +29,9 @@ pub(crate) struct Args {
     /// Only the loops of this plan's tasks, which are hidden otherwise
     #[arg(long, value_name = "ID", conflicts_with = "all_projects")]
     plan: Option<LoopId>,
+    /// Those that this git remote has: a name, a path or an address
+    #[arg(long, value_name = "URL", conflicts_with_all = ["all_projects", "plan"])]
+    at: Option<String>,
     /// Show at most N, those that run first
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = |text: &str| whole_number(text, 0..=u32::MAX))]
     limit: Option<u32>,
@@ -40,9 +44,15 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let detail = if args.json { Detail::Object } else { Detail::Line };
-    let mut rows = match &args.plan {
-        Some(plan) => service.list_tasks(plan, detail)?,
-        None => service.list_with(args.all_projects, detail)?,
+    let mut empty =
+        if args.all_projects { "No loops in any project.\n" } else { "No loops in this project.\n" };
+    let mut rows = match (&args.plan, &args.at) {
+        (Some(plan), _) => service.list_tasks(plan, detail)?,
+        (None, Some(remote)) => {
+            empty = "No loops at that remote.\n";
+            list_at(context, &service, remote)?
+        }
+        (None, None) => service.list_with(args.all_projects, detail)?,
     };
     if !args.json {
         rows.sort_by_key(|row| !matches!(row, ListEntry::Loop(brief) if !brief.has_stopped()));
@@ -54,11 +64,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         rows.iter().for_each(tell_damaged);
         out::print_json_array(rows.iter().filter_map(object))?;
     } else if rows.is_empty() {
-        out::print(if args.all_projects {
-            "No loops in any project.\n"
-        } else {
-            "No loops in this project.\n"
-        });
+        out::print(empty);
     } else {
         print(&rows, args.all_projects);
     }
@@ -144,7 +150,7 @@ fn row(listed: &ListEntry, now: Timestamp) -> Row<'_> {
             iteration: phrase::progress(brief.iteration, brief.max_iterations),
             changed: ago(brief.updated_at, now),
             project: flat(&brief.project),
-            reason: reason(brief),
+            reason: reason(brief, now),
         },
         ListEntry::Damaged(damaged) => Row {
             id: flat(&damaged.id),
@@ -166,11 +172,13 @@ fn ago(then: Timestamp, now: Timestamp) -> String {
     format!("{} ago", Millis::from(now.duration_since(then).unsigned_abs()))
 }
 
-/// The reason of its status; for a plan, that it is one.
-fn reason(brief: &Brief) -> Cow<'_, str> {
-    match (brief.kind, flat(&brief.reason)) {
-        (Kind::Plan, reason) => Cow::Owned(format!("plan: {reason}")),
-        (Kind::Process | Kind::Session | Kind::Task, reason) => reason,
+/// The reason of its status; for a plan, that it is one, and for a copy, how old that is.
+fn reason(brief: &Brief, now: Timestamp) -> Cow<'_, str> {
+    let reason = flat(&brief.reason);
+    match (&brief.copy, brief.kind) {
+        (Some(copy), _) => Cow::Owned(format!("{reason} ({})", flat(&copy.age(now)))),
+        (None, Kind::Plan) => Cow::Owned(format!("plan: {reason}")),
+        (None, Kind::Process | Kind::Session | Kind::Task) => reason,
     }
 }
 

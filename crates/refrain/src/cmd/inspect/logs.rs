@@ -10,19 +10,20 @@ use refrain_core::view::{Iteration, Status};
 use refrain_core::{AttemptId, LoopId, Spec};
 use refrain_engine::{AttemptDir, ByKind, FollowEvent, Service, read_log};
 
+use super::selection::Selection;
+use crate::out;
 use crate::render::agent_text::AgentText;
 use crate::render::lines::Lines;
-use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   refrain logs docs-3f9c --follow
   refrain logs docs-3f9c --iteration 3")]
 pub(crate) struct Args {
-    /// The loop or plan [default: the one touched last]
-    id: Option<LoopId>,
+    #[command(flatten)]
+    selection: Selection,
     /// Continue to show new output until the loop stops
-    #[arg(short, long, conflicts_with = "iteration")]
+    #[arg(short, long, conflicts_with_all = ["iteration", "at"])]
     follow: bool,
     /// Streams of events as they came, not made readable
     #[arg(long)]
@@ -37,8 +38,7 @@ const CHUNK: usize = 64 << 10;
 
 /// Prints the logs of the attempts, oldest first.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
-    let service = context.service()?;
-    let id = values::latest(&service, args.id.as_ref(), "refrain logs")?;
+    let (service, id) = args.selection.open(context, "refrain logs")?;
     match service.find(&id)? {
         ByKind::Loop(_) => of_loop(&service, &id, args).map(|_| Code::Done.into()),
         ByKind::Plan(_) => of_plan(&service, &id, args),

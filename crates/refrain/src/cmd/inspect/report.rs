@@ -10,17 +10,18 @@ use refrain_engine::ByKind;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::selection::Selection;
+use crate::out;
 use crate::render::event_text::clock;
 use crate::report::{Document, document, page, plan_document, text};
-use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   refrain report docs-3f9c
   refrain report docs-3f9c --html --output report.html")]
 pub(crate) struct Args {
-    /// The loop or plan [default: the one touched last]
-    id: Option<LoopId>,
+    #[command(flatten)]
+    selection: Selection,
     /// Print the report as an object
     #[arg(long)]
     json: bool,
@@ -33,8 +34,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
-    let service = context.service()?;
-    let id = values::latest(&service, args.id.as_ref(), "refrain report")?;
+    let (service, id) = args.selection.open(context, "refrain report")?;
     match service.report(&id)? {
         ByKind::Loop(report) => {
             let made = format!("Made by Refrain {} from the journal of loop {id}.", report.refrain.reported);

@@ -1,22 +1,23 @@
 use std::process::ExitCode;
 
 use refrain_app::{Code, Context, RequestError};
+use refrain_core::Record;
 use refrain_core::text::printable;
-use refrain_core::{LoopId, Record};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::selection::Selection;
+use crate::out;
 use crate::render::event_text::clock;
 use crate::render::phrase;
-use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   refrain show docs-3f9c
   refrain show docs-3f9c --json")]
 pub(crate) struct Args {
-    /// The loop or plan [default: the one touched last]
-    id: Option<LoopId>,
+    #[command(flatten)]
+    selection: Selection,
     /// Print an array of the events
     #[arg(long)]
     json: bool,
@@ -24,8 +25,7 @@ pub(crate) struct Args {
 
 /// Prints each event: its number, time, name and facts in a line; its lists below.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
-    let service = context.service()?;
-    let id = values::latest(&service, args.id.as_ref(), "refrain show")?;
+    let (service, id) = args.selection.open(context, "refrain show")?;
     let records = service.redacted_events(&id)?;
     if args.json {
         out::print_json(&records)?;

@@ -3,13 +3,14 @@ use std::process::ExitCode;
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
-use refrain_core::formats::mirror::{ForeignLoop, LoopPhase, PromiseWords};
-use refrain_core::r#loop::Outcome;
+use refrain_core::formats::mirror::{ForeignLoop, LoopPhase, Promised};
+use refrain_core::r#loop::{Outcome, QueuedRequest};
 use refrain_core::spec::Millis;
 use refrain_core::text::{cut, printable, squeeze};
 use refrain_core::view::{Status, Tone};
 use refrain_engine::{ByKind, LogKind, LoopLocation, Service};
 
+use super::selection::Selection;
 use crate::cmd::state_file::{self, StateFile};
 use crate::plan::status_text::{self, Art};
 use crate::render::event_text::{clock, words};
@@ -27,8 +28,8 @@ const END: u64 = 4 << 10;
   refrain status
   refrain status docs-3f9c --json")]
 pub(crate) struct Args {
-    /// The loop or plan [default: the one touched last]
-    id: Option<LoopId>,
+    #[command(flatten)]
+    selection: Selection,
     /// The loop that this file of another system shows, such as .descartes/loop-state.json
     #[arg(long, value_name = "FILE", conflicts_with = "id", hide_short_help = true)]
     state_file: Option<Utf8PathBuf>,
@@ -38,11 +39,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
-    let service = context.service()?;
-    let id = match &args.state_file {
-        None => values::latest(&service, args.id.as_ref(), "refrain status")?,
-        Some(file) => match state_file::read(context, &service, file)? {
-            StateFile::Own(id) => id,
+    let (service, id) = match &args.state_file {
+        None => args.selection.open(context, "refrain status")?,
+        Some(file) => match state_file::read(context, &context.service()?, file)? {
+            StateFile::Own(id) => (context.service()?, id),
             StateFile::Foreign(found) => {
                 out::print(&foreign(&found, file, out::terminal_width()));
                 return Ok(Code::Done.into());
@@ -63,7 +63,9 @@ pub(crate) fn show(service: &Service, id: &LoopId, json: bool) -> Result<ExitCod
         ByKind::Loop(status) => {
             let goal = service.goal(id)?;
             let failure = last_failure(service, &status);
-            out::print(&text(&status, &service.locate(id)?, (&goal, failure), out::terminal_width()));
+            let left_out = commits::left_out(service.state(id)?.git.last.as_ref());
+            let facts = (goal.as_str(), failure, left_out);
+            out::print(&text(&status, &service.locate(id)?, facts, out::terminal_width()));
         }
         ByKind::Plan(status) => {
             out::print(&status_text::text(&status, Art::current(), refrain_engine::now()));
@@ -105,26 +107,39 @@ fn last_failure(service: &Service, status: &Status) -> Option<String> {
     Some(format!("gate {}{end}", gate.name))
 }
 
+/// The requests that can be taken back, each with its name.
+fn queued(status: &Status) -> String {
+    let take_back =
+        |it: &QueuedRequest| format!("{it} (refrain take-back {} {})", status.id, it.request.as_str());
+    status.queued.iter().map(take_back).collect::<Vec<_>>().join("; ")
+}
+
 /// One fact a line: first what matters to a person, then the rest.
 fn text(
     status: &Status,
     found: &LoopLocation,
-    (goal, failure): (&str, Option<String>),
+    (goal, failure, left_out): (&str, Option<String>, String),
     width: Option<usize>,
 ) -> String {
     let progress = phrase::progress(status.iteration, status.max_iterations);
     let attempts = phrase::counted(status.started, "attempt", "attempts");
-    let gone = if Utf8Path::new(&status.working_dir).is_dir() { "" } else { " (removed)" };
+    let gone = match &status.mirrored {
+        Some(_) => " (on another machine)",
+        None if Utf8Path::new(&status.working_dir).is_dir() => "",
+        None => " (removed)",
+    };
     let mut rows = vec![
         Row::exact("loop", status.id.to_string()),
         Row::prose("status", format!("{}: {}", status.status.as_str(), status.reason)),
         Row::prose("question", status.question.clone().unwrap_or_default()).with_tone(Tone::Attention),
         Row::exact("next", status.needs.clone().unwrap_or_default()),
+        Row::prose("queued", queued(status)),
         Row::exact("verified", phrase::label(status.verification()).to_owned()).with_tone(status.tone()),
         Row::prose("goal", cut(&squeeze(goal), GOAL).into_owned()),
         Row::prose("failed", failure.unwrap_or_default()),
         Row::prose("used", phrase::used(&status.usage)),
         Row::exact("branch", status.branch.clone().unwrap_or_default()),
+        Row::prose("left out", left_out).with_tone(Tone::Attention),
         Row::prose("iteration", format!("{progress} ({} charged, {attempts})", status.charged)),
         Row::exact("runs", format!("{} ({})", words(status.command.iter()), status.agent)),
         Row::exact("in", format!("{}{gone}", status.working_dir)),

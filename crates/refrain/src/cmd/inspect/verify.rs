@@ -7,6 +7,7 @@ use refrain_core::text::printable;
 use refrain_core::view::report::{Check, Outcome, ReportFile, Subject, Verdict};
 use refrain_engine::{ByKind, EngineError};
 
+use super::selection::Place;
 use crate::{out, values};
 
 use crate::render::phrase;
@@ -19,6 +20,8 @@ use crate::render::phrase;
 pub(crate) struct Args {
     /// The loop or plan [default: the one that the report is on, or the one touched last]
     id: Option<LoopId>,
+    #[command(flatten)]
+    place: Place,
     /// A report of refrain report --json to compare with the journal
     #[arg(long, value_name = "FILE")]
     report: Option<Utf8PathBuf>,
@@ -33,6 +36,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let given = args.report.as_ref().map(|path| read(&context.dir.join(path), path)).transpose()?;
     let id = args.id.as_ref().or(given.as_ref().map(|given| &given.id));
     let id = values::latest(&service, id, "refrain verify")?;
+    let service = args.place.open(context, &service, &id)?;
     let found = service.verify(&id, given.as_ref()).map_err(|error| match error {
         EngineError::IsPlan(id) => {
             RequestError::usage(format!("--report: {id} is a plan; use it with a loop"))

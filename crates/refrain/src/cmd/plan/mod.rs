@@ -4,6 +4,7 @@ use refrain_app::{Action, Context, RequestError};
 
 mod cancel;
 pub(crate) mod drive;
+mod edit_tasks;
 mod new;
 mod pause;
 mod preview;
@@ -44,6 +45,9 @@ enum Verb {
     Pause(pause::Args),
     Cancel(cancel::Args),
     Tune(tune::Args),
+    Add(edit_tasks::AddArgs),
+    Retry(edit_tasks::RetryArgs),
+    Block(edit_tasks::BlockArgs),
 }
 
 impl Args {
@@ -56,6 +60,7 @@ impl Args {
             Verb::Pause(_) => Action::Pause,
             Verb::Cancel(_) => Action::Cancel,
             Verb::Tune(_) => Action::Tune,
+            Verb::Add(_) | Verb::Retry(_) | Verb::Block(_) => Action::EditTasks,
         }
     }
 }
@@ -72,5 +77,8 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
         Verb::Pause(args) => pause::run(context, &args),
         Verb::Cancel(args) => cancel::run(context, &args),
         Verb::Tune(args) => tune::run(context, &args),
+        Verb::Add(args) => edit_tasks::add(context, args),
+        Verb::Retry(args) => edit_tasks::retry(context, &args),
+        Verb::Block(args) => edit_tasks::block(context, &args),
     }
 }

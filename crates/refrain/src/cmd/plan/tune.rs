@@ -7,9 +7,9 @@ use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
 use owo_colors::OwoColorize;
+use refrain_app::plan::tune as app;
 use refrain_app::resolve::agents;
 use refrain_app::resolve::prompt::read;
-use refrain_app::verbs::tune as app;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::plan::tune::{LastRound, TriedAttempt, TriedGate};

@@ -4,6 +4,7 @@ use owo_colors::OwoColorize;
 use refrain_core::sandbox::{Mechanism, SandboxSpec, agent_hosts};
 use refrain_core::spec::{Limits, Permissions, Spec, Until};
 use refrain_core::view::Tone;
+use refrain_core::view::garbage::size;
 
 use super::words;
 use crate::render::phrase::{self, Row};
@@ -98,6 +99,15 @@ fn confined(spec: &Spec, sandbox: &SandboxSpec) -> String {
     }
     if !sandbox.has_network() {
         return text + "; reaches every host";
+    }
+    match (sandbox.bounds.memory, sandbox.bounds.cpus) {
+        (None, None) => text.push_str("; memory and CPU not bounded: no delegated cgroup"),
+        (memory, cpus) => {
+            let memory = memory.map(|bytes| format!("memory bounded to {}", size(bytes)));
+            let cpus = cpus.map(|cpus| phrase::counted(cpus, "CPU", "CPUs"));
+            let bounds: Vec<String> = memory.into_iter().chain(cpus).collect();
+            text.push_str(&format!("; {}", bounds.join(", ")));
+        }
     }
     let hosts = agent_hosts(spec.agent.kind).into_iter().chain(sandbox.hosts.iter().cloned());
     let hosts: Vec<String> = hosts.map(|host| host.to_string()).collect();

@@ -355,6 +355,8 @@ fn odd_states_skip_the_commit_and_are_said() {
         let agent = sandbox.agent("odd", &format!("{agent}\n{CLAIM}"));
         let run = sandbox.refrain(&start(&agent, COMMIT)).with_code(0);
         assert!(run.stdout.contains(said), "{name}: {}", run.stdout);
+        let is_warned = run.stderr.contains("git does not know who you are, so nothing will be committed");
+        assert_eq!(is_warned, name == "no identity", "{name}: {}", run.stderr);
         assert_eq!(fs::read_to_string(sandbox.project().join("new.txt")).unwrap(), "x\n", "{name}");
         assert_eq!(sandbox.status("job")["commits"], json!([]), "{name}");
     }

@@ -160,6 +160,18 @@ fn what_nobody_watched_may_be_anybodys() {
 }
 
 #[test]
+fn a_relative_remote_is_meant_from_the_checkout_in_a_worktree_too() {
+    let sandbox = sandbox();
+    sandbox.git(&["init", "-q", "--bare", "../origin.git"]);
+    sandbox.git(&["remote", "add", "origin", "../origin.git"]);
+    let agent = sandbox.agent("agent", &format!("echo x > new.txt\n{CLAIM}"));
+    let words = ["start", "--command", &agent, "--name", "job", "--git-workflow", "push", "--worktree", "Do it."];
+    sandbox.refrain(&words).with_code(0);
+    let pushed = sandbox.git(&["-C", "../origin.git", "for-each-ref", "--format=%(refname)"]);
+    assert!(pushed.starts_with("refs/heads/") && pushed.contains("job"), "{pushed}");
+}
+
+#[test]
 fn a_worktree_whose_folder_is_gone_is_made_anew() {
     let sandbox = sandbox();
     let agent = worker(&sandbox);

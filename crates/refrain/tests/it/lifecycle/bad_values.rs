@@ -114,6 +114,41 @@ fn each_verb_refuses_a_bad_value_and_touches_nothing() {
     assert!(wrong.is_empty(), "{} refusals are not as they should be:\n{}", wrong.len(), wrong.join("\n"));
 }
 
+/// A script takes what it gets for the whole. Whether a change was made does not depend on its message.
+#[test]
+fn a_result_that_cannot_be_written_is_a_failure() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", &format!("echo more > work.txt; {CLAIM}"));
+    let start = ["start", "--command", &agent, "--name", "job", "--git-workflow", "commit", "p"];
+    sandbox.refrain(&start).with_code(0);
+    let program = env!("CARGO_BIN_EXE_refrain");
+    let full =
+        |words: &str| sandbox.tool("sh", &["-c", &format!("exec {program} {words} > /dev/full")]).run();
+    for words in [
+        "diff job",
+        "list",
+        "status job",
+        "logs job",
+        "show job",
+        "report job",
+        "verify job",
+        "doctor",
+        "config show",
+        "completions bash",
+        "man",
+        "--help",
+        "list --json",
+    ] {
+        let run = full(words).with_code(1);
+        assert!(
+            run.stderr.contains("the result cannot be written: No space left on device"),
+            "{words}: {}",
+            run.stderr
+        );
+    }
+    full("archive job").with_code(0);
+}
+
 #[test]
 fn verbs_with_codes_of_their_own_refuse_bad_values_too() {
     let sandbox = sandbox();

@@ -1,6 +1,9 @@
 //! Loops that move between two machines: two clones of a project at other paths, with homes and signing keys of their own,
 //! and a bare repository between them.
 
+mod copies;
+mod hostile;
+
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
@@ -15,10 +18,10 @@ use crate::{CLAIM, plain_folder, sandbox};
 const GATE: &str = "tests=test -f README.md";
 
 /// Two machines, and the remote between them.
-struct Machines {
-    one: Sandbox,
-    two: Sandbox,
-    remote: String,
+pub(super) struct Machines {
+    pub(super) one: Sandbox,
+    pub(super) two: Sandbox,
+    pub(super) remote: String,
 }
 
 impl Machines {
@@ -32,45 +35,35 @@ impl Machines {
     }
 
     /// A loop on machine one that was paused in iteration 2, with a file that no commit has.
-    fn paused() -> Self {
+    pub(super) fn paused() -> Self {
+        Self::paused_in(&["--worktree", "--branch-template", "work"])
+    }
+
+    fn paused_in(place: &[&str]) -> Self {
         let machines = Self::new();
         let one = &machines.one;
         let path = wrapped(one);
         let agent = one.agent("worker", WORKER);
-        let start = [
-            "start",
-            "--command",
-            &agent,
-            "--name",
-            "job",
-            "--worktree",
-            "--branch-template",
-            "work",
-            "--auto-commit",
-            "--gate",
-            GATE,
-            "-m",
-            "6",
-            "-q",
-            "Write lines.",
-        ];
-        let session = one.command(&start).env("PATH", &path).spawn();
+        let start =
+            ["start", "--command", &agent, "--name", "job", "--auto-commit", "--gate", GATE, "-m", "6"];
+        let words = [&start[..], place, &["-q", "Write lines."]].concat();
+        let session = one.command(&words).env("PATH", &path).spawn();
         one.wait_for_note("two");
         one.refrain(&["pause", "job", "--now"]).with_code(0);
         session.wait().with_code(16);
         machines
     }
 
-    fn leave(&self, more: &[&str]) -> Run {
+    pub(super) fn leave(&self, more: &[&str]) -> Run {
         leave(&self.one, &self.remote, more)
     }
 
-    fn take(&self, machine: &Sandbox, more: &[&str]) -> Run {
+    pub(super) fn take(&self, machine: &Sandbox, more: &[&str]) -> Run {
         machine.refrain(&[&["move", "job", "--from", &self.remote], more].concat())
     }
 
     /// Machine two takes the loop over, and accepts the key of machine one.
-    fn take_accepted(&self) -> Run {
+    pub(super) fn take_accepted(&self) -> Run {
         self.take(&self.two, &["--signer", &key(&self.one)])
     }
 }
@@ -84,7 +77,7 @@ fi
 echo x > line$REFRAIN_ITERATION
 if [ $REFRAIN_ITERATION -ge 4 ]; then echo '<promise>COMPLETE</promise>'; fi"#;
 
-fn leave(machine: &Sandbox, remote: &str, more: &[&str]) -> Run {
+pub(super) fn leave(machine: &Sandbox, remote: &str, more: &[&str]) -> Run {
     machine.refrain(&[&["move", "job", "--to", remote], more].concat())
 }
 
@@ -98,12 +91,12 @@ fn key_of(machine: &Sandbox, id: &str) -> String {
     signed.expect("something is signed")
 }
 
-fn key(machine: &Sandbox) -> String {
+pub(super) fn key(machine: &Sandbox) -> String {
     key_of(machine, "job")
 }
 
 /// The worktree of the loop there.
-fn worktree(machine: &Sandbox) -> PathBuf {
+pub(super) fn worktree(machine: &Sandbox) -> PathBuf {
     machine.status("job")["worktree"].as_str().unwrap().into()
 }
 
@@ -207,22 +200,51 @@ fn a_loop_continues_on_another_machine_and_comes_back() {
 fn a_loop_comes_back_with_what_the_other_machine_did() {
     let machines = Machines::paused();
     let Machines { one, two, remote } = &machines;
+    let own = worktree(one);
     machines.leave(&["--with-changes"]).with_code(0);
     machines.take_accepted().with_code(0);
     two.refrain(&["resume", "job", "-q", "--max-iterations", "3"]).with_code(10);
     write(&worktree(two).join("draft"), "draft\n");
     leave(two, remote, &["--with-changes"]).with_code(0);
     // Nothing that was added here meanwhile is lost.
-    write(&worktree(one).join("mine"), "mine\n");
+    write(&own.join("mine"), "mine\n");
     let refused = machines.take(one, &["--signer", &key(two)]).with_code(17).stderr;
     assert!(refused.contains("has changes that the loop did not take along"), "{refused}");
-    fs::remove_file(worktree(one).join("mine")).unwrap();
+    fs::remove_file(own.join("mine")).unwrap();
     machines.take(one, &["--signer", &key(two)]).with_code(0);
     assert_eq!(fs::read_to_string(worktree(one).join("draft")).unwrap(), "draft\n");
     one.refrain(&["resume", "job", "-q", "--max-iterations", "6"]).with_code(0);
     one.refrain(&["verify", "job"]).with_code(0);
     assert_eq!(one.git(&["rev-list", "--count", "main..work"]), "4\n");
     assert_eq!(one.note("attempts"), "1.1\n2.1\n4.1\n");
+}
+
+#[rstest]
+#[case::on_the_other_machine(true)]
+#[case::taken_back(false)]
+fn a_loop_of_a_checkout_continues_in_a_worktree_of_its_own(#[case] is_elsewhere: bool) {
+    let machines = Machines::paused_in(&[]);
+    let Machines { one, two, .. } = &machines;
+    machines.leave(&[]).with_code(2);
+    machines.leave(&["--with-changes"]).with_code(0);
+    let there = if is_elsewhere { two } else { one };
+    let tip = one.git(&["rev-parse", "main"]);
+    machines.take(there, &["--signer", &key(one)]).with_code(0);
+    assert_ne!(worktree(there), there.project());
+    assert_eq!(fs::read_to_string(worktree(there).join("half")).unwrap(), "half\n");
+    there.refrain(&["resume", "job", "-q"]).with_code(0);
+    there.refrain(&["verify", "job"]).with_code(0);
+    let status = there.status("job");
+    let branch = status["branch"].as_str().unwrap();
+    assert_eq!(branch, "loop/job");
+    let began = one.git(&["rev-list", "--max-parents=0", "main"]);
+    let made = there.git(&["rev-list", "--count", &format!("{}..{branch}", began.trim())]);
+    assert_eq!(made, "4\n");
+    // The checkout of its user stays as the loop left it.
+    assert_eq!(one.git(&["rev-parse", "main"]), tip);
+    assert!(one.project().join("half").exists());
+    one.no_process_is_left();
+    two.no_process_is_left();
 }
 
 #[test]
@@ -236,12 +258,17 @@ fn a_loop_that_cannot_move_stays_as_it_is() {
         one.refrain(&[&words[..], more].concat()).with_code(code);
     };
     make("here", &["--gate", "false"], 10);
+    let silent = one.agent("silent", "exit 0");
+    let bare =
+        ["start", "--command", &silent, "--name", "bare", "-q", "-m", "1", "--share-worktree", "-p", "Work."];
+    one.refrain(&bare).with_code(10);
     make("secret", &["--gate", "false", "--worktree", "--env", "KEY=word"], 10);
     make("done", &["--gate", "true", "--worktree"], 0);
     make("fits", &["--gate", "false", "--worktree", "--auto-commit", "--commit-when", "each"], 10);
     let missing = one.root().join("missing.git").display().to_string();
     for (id, to, code, part) in [
-        ("here", remote.as_str(), 2, "started with --worktree can be moved"),
+        ("here", remote.as_str(), 2, "1 file that no commit has"),
+        ("bare", remote, 2, "started with --worktree can be moved"),
         ("secret", remote, 2, "the value of KEY"),
         ("done", remote, 17, "it is completed"),
         ("none", remote, 3, "no loop none"),

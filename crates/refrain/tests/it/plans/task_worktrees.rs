@@ -49,6 +49,8 @@ impl Pool {
 
     /// The findings of `doctor` about worktrees.
     fn told(&self, args: &[&str]) -> Vec<String> {
+        let machine = crate::setup::doctor::machine();
+        machine.lock_shared().unwrap();
         let printed = self.sandbox.refrain(&[&["doctor", "--json"], args].concat()).json();
         let findings = printed["findings"].as_array().unwrap().iter();
         let findings = findings.filter(|finding| finding["subject"] == "worktrees");

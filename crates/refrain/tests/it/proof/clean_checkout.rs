@@ -189,6 +189,8 @@ fn the_agent_is_told_where_gates_run_and_doctor_clears_up_after_projects_that_ar
     write(&gone.join("project"), sandbox.root().join("gone").to_str().unwrap());
     let told = sandbox.refrain(&["doctor"]).stdout;
     assert!(told.contains("/gone, which is gone") && gone.exists(), "{told}");
+    let machine = crate::setup::doctor::machine();
+    machine.lock_shared().unwrap();
     sandbox.refrain(&["doctor", "--fix"]);
     assert!(!gone.exists() && here.exists());
 }

@@ -328,3 +328,32 @@ fn one_key_is_made_once_and_never_by_looking() {
         (["a", "b"].iter().all(|id| sandbox.status(id)["signed"] == true)).then_some(())
     });
 }
+
+#[test]
+fn no_loop_starts_where_it_could_not_be_signed() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", CLAIM);
+    let state = sandbox.root().join("no-folder");
+    testkit::write(&state, "a file");
+    let start = ["start", "--command", &agent, "--gate", "true", "--name", "job", "p"];
+    let run = sandbox.command(&start).env("XDG_STATE_HOME", state.to_str().unwrap()).run().with_code(1);
+    assert!(run.stderr.contains("the key that signs loops cannot be made"), "{}", run.stderr);
+    assert!(run.stderr.contains("set XDG_STATE_HOME to a folder that you may write to"), "{}", run.stderr);
+    assert!(!sandbox.loop_dir("job").exists());
+
+    sandbox.refrain(&start).with_code(0);
+    // Written anew without signatures, in the format that has them, where nothing is known of it.
+    let path = journal(&sandbox, "job");
+    let (mut before, mut anew) = ("0".repeat(32), String::new());
+    for line in fs::read_to_string(&path).unwrap().lines() {
+        let (body, _) = line.rsplit_once(",\"hash\":").unwrap();
+        let line;
+        (line, before) = chained(&before, body.split(",\"signature\":").next().unwrap());
+        anew.push_str(&line);
+    }
+    testkit::write(&path, &anew);
+    sandbox.forget_signed_records();
+    let status = sandbox.status("job");
+    assert_eq!((&status["signed"], &status["verified"]), (&json!(false), &json!(false)), "{status}");
+    assert!(sandbox.refrain(&["verify", "job"]).with_code(1).stdout.contains("has no signature"));
+}

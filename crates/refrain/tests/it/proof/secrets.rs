@@ -44,6 +44,7 @@ fn a_mark_that_the_agent_makes_publishes_nothing_and_is_not_taught_to_it() {
         &sandbox,
         &format!(r#"printf 'k = "%s" # refrain:allow-secret\n' {TOKEN} > marked.toml; echo x > work.txt"#),
     );
+    assert!(sandbox.refrain(&["status"]).with_code(0).stdout.contains("left out"), "{run:?}");
     let left = "left out of the commit: marked.toml: line 1 looks like a GitHub token; its allow mark is newer than the loop";
     assert!(run.stdout.contains(left), "{}", run.stdout);
     let remote = remote(&sandbox);

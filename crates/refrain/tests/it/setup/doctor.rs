@@ -1,7 +1,7 @@
 //! What hinders loops, and what dead runners leave: found, reported, and repaired if that is safe.
 
-use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::fs::{self, File};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -21,8 +21,22 @@ fn doctor(sandbox: &Sandbox, args: &[&str]) -> Invocation {
     sandbox.command(&[&["doctor"], args].concat()).env("PATH", &path)
 }
 
+/// The lock of this machine's processes: a doctor finds what dead runners left in every test, and `--fix` ends it.
+pub(crate) fn machine() -> File {
+    let user = fs::metadata("/proc/self").unwrap().uid();
+    File::create(std::env::temp_dir().join(format!("refrain-tests-of-doctor-{user}"))).unwrap()
+}
+
 #[track_caller]
 fn findings(sandbox: &Sandbox, args: &[&str], code: i32) -> Vec<Value> {
+    let machine = machine();
+    machine.lock_shared().unwrap();
+    diagnose(sandbox, args, code)
+}
+
+/// The same for a test that holds the lock.
+#[track_caller]
+fn diagnose(sandbox: &Sandbox, args: &[&str], code: i32) -> Vec<Value> {
     let run = doctor(sandbox, &[&["--json"], args].concat()).run().with_code(code).json();
     run["findings"].as_array().expect("there are findings").clone()
 }
@@ -150,17 +164,19 @@ fn crash_in_a_gate(sandbox: &Sandbox) -> i32 {
 fn crash_of(sandbox: &Sandbox, words: &[&str], id: &str) -> i32 {
     let session = sandbox.spawn(words);
     let pid = sandbox.wait_for_note(&format!("left.{id}")).trim().parse().expect("a pid");
-    // Both stopped, then killed: neither can end other processes.
-    let both = [session.pid(), sandbox.processes_named("refrain-keeper")[0]];
+    // Both stopped, then killed: neither can end other processes. The keeper first: the kernel continues it when its runner
+    // ends.
+    let both = [sandbox.processes_named("refrain-keeper")[0], session.pid()];
     both.iter().for_each(|pid| signal_process(*pid, Signal::STOP));
     both.iter().for_each(|pid| signal_process(*pid, Signal::KILL));
     session.wait().with_code(128 + 9);
     pid
 }
 
-/// Sequentially: remains of dead runners are found on the whole machine.
 #[test]
 fn what_a_dead_runner_left_behind_is_found_and_ended() {
+    let machine = machine();
+    machine.lock().unwrap();
     left_behind_is_found_and_ended(|sandbox| crash(sandbox, "job"));
     left_behind_is_found_and_ended(crash_in_a_gate);
 }
@@ -168,20 +184,20 @@ fn what_a_dead_runner_left_behind_is_found_and_ended() {
 fn left_behind_is_found_and_ended(crash: impl Fn(&Sandbox) -> i32) {
     let sandbox = sandbox();
     let pid = crash(&sandbox);
-    let found = findings(&sandbox, &[], 0);
+    let found = diagnose(&sandbox, &[], 0);
     let left = wrong(&found, "processes");
     assert_eq!((left.len(), &left[0]["about"], &left[0]["fix"]), (1, &json!("job"), &json!("possible")));
-    assert!(left[0]["found"].as_str().unwrap().contains(&format!("{pid} sleep 1000")), "{left:#?}");
+    assert!(left[0]["found"].as_str().unwrap().contains(&format!("{pid} ")), "{left:#?}");
     let crashed = wrong(&found, "loops");
     assert!(crashed[0]["advice"].as_str().unwrap().contains("refrain resume job"), "{crashed:#?}");
     assert!(sandbox.survivors().iter().any(|found| found.pid == pid), "looking ends nobody");
 
-    let found = findings(&sandbox, &["--fix"], 0);
+    let found = diagnose(&sandbox, &["--fix"], 0);
     let done: Vec<_> = found.iter().filter(|finding| finding["fix"] == "done").collect();
     assert_eq!((done.len(), &done[0]["grade"]), (1, &json!("ok")));
     assert!(done[0]["found"].as_str().unwrap().ends_with(" ended"), "{done:#?}");
     sandbox.no_process_is_left();
-    assert!(wrong(&findings(&sandbox, &[], 0), "processes").is_empty());
+    assert!(wrong(&diagnose(&sandbox, &[], 0), "processes").is_empty());
 }
 
 #[test]
@@ -235,6 +251,8 @@ fn a_damaged_journal_and_a_request_that_nobody_heard_are_named() {
 
 #[test]
 fn a_doorbell_that_is_none_and_a_request_without_a_runner_are_told() {
+    let machine = machine();
+    machine.lock().unwrap();
     let sandbox = sandbox();
     crash(&sandbox, "job");
     let dir = sandbox.loop_dir("job");
@@ -243,13 +261,13 @@ fn a_doorbell_that_is_none_and_a_request_without_a_runner_are_told() {
     fs::create_dir_all(dir.join("inbox")).unwrap();
     let id = "01-asked";
     write(&dir.join("inbox").join(id), json!({"id": id, "ask": {"pause": "now"}}).to_string());
-    let found = findings(&sandbox, &[], 1);
+    let found = diagnose(&sandbox, &[], 1);
     let told: Vec<_> =
         wrong(&found, "requests").iter().map(|f| f["found"].as_str().unwrap().to_owned()).collect();
     for part in ["no FIFO", "1 request that no runner heard"] {
         assert!(told.iter().any(|found| found.contains(part)), "{part}: {told:?}");
     }
-    findings(&sandbox, &["--fix"], 0);
+    diagnose(&sandbox, &["--fix"], 0);
     assert!(!dir.join("doorbell").exists());
 }
 

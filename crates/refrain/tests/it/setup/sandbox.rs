@@ -100,6 +100,28 @@ fn an_agent_reads_and_writes_what_its_policy_says() {
 }
 
 #[test]
+fn memory_is_bounded_or_the_header_says_that_it_is_not() {
+    let Some(sandbox) = sandbox() else { return };
+    let run = start(&sandbox, CLAIM, &[]).with_code(0);
+    let is_bounded = run.stdout.contains("memory bounded to ");
+    let says_not = run.stdout.contains("memory and CPU not bounded: no delegated cgroup");
+    assert!(is_bounded != says_not, "{}", run.stdout);
+    sandbox.refrain(&["archive", "job"]).with_code(0);
+    configure(&sandbox, "memory = \"64MiB\"\n");
+    let run = start(&sandbox, &format!("head -c 300M /dev/zero | tail | wc -c >> $NOTES/said\n{CLAIM}"), &[]);
+    if is_bounded {
+        assert!(run.with_code(0).stdout.contains("memory bounded to 64.0 MiB"));
+        assert_eq!(sandbox.note("said"), "0\n");
+    } else {
+        let said = run.with_code(1).stderr;
+        assert!(
+            said.contains("memory and CPU cannot be bounded here") && said.contains("systemd-run"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
 fn what_stops_everything_that_it_can_name_is_ended_in_time() {
     let Some(sandbox) = sandbox() else { return };
     for (script, name) in [

@@ -55,6 +55,30 @@ fn hooks_and_filters_run_in_the_sandbox_of_the_loop() {
     nothing_escaped(&sandbox);
 }
 
+/// The filter is the user's, and the agent writes what it runs.
+#[test]
+fn no_filter_runs_outside_when_a_worktree_is_looked_at_and_removed() {
+    let Some(sandbox) = sandbox() else { return };
+    write(&sandbox.project().join(".gitattributes"), "*.up filter=up\n");
+    write(&sandbox.project().join(".gitignore"), "check.sh\n");
+    write(&sandbox.project().join("work.up"), "work\n");
+    sandbox.git(&["config", "filter.up.clean", "sh ./check.sh 2> /dev/null; cat"]);
+    commit_all(&sandbox);
+    // Git has to look at a file whose time differs from that in its index.
+    let script = format!("cat > check.sh <<'END'\n{ATTACK}\nEND\ntouch -d 2020-01-01 work.up\n{CLAIM}");
+    start(&sandbox, &script, &["--worktree"]).with_code(0);
+    assert_eq!(sandbox.git(&["worktree", "list"]).lines().count(), 1);
+    assert!(sandbox.note("said").contains("ran ./check.sh"), "{}", sandbox.note("said"));
+    nothing_escaped(&sandbox);
+    sandbox.refrain(&["archive", "job"]).with_code(0);
+    // Kept, as it has a new file: then the user's own verbs look at it.
+    start(&sandbox, &format!("echo new > new\n{script}"), &["--worktree"]).with_code(0);
+    for words in [&["diff", "job"][..], &["gc"], &["discard", "job"]] {
+        sandbox.refrain(words).with_code(0);
+        nothing_escaped(&sandbox);
+    }
+}
+
 #[test]
 fn the_hook_of_a_push_runs_in_the_sandbox_and_can_refuse_it() {
     let Some(sandbox) = sandbox() else { return };

@@ -232,6 +232,25 @@ fn it_is_drawn_in_sixteen_colours_or_in_none() {
 }
 
 #[test]
+fn its_theme_is_a_setting_that_precedes_what_the_terminal_says() {
+    let sandbox = sandbox();
+    start(&sandbox, "job", CLAIM, &[]);
+    sandbox.wait_for_status("job", "completed");
+    for (theme, background, is_light) in
+        [("dark", "0;15", false), ("light", "15;0", true), ("auto", "0;15", true)]
+    {
+        sandbox.refrain(&["config", "set", "top.theme", theme]).with_code(0);
+        let top = Top::open_with(&sandbox, (80, 24), &[], &[("TERM", "xterm"), ("COLORFGBG", background)]);
+        top.wait_for("unverified");
+        let text = top.quit();
+        let codes = text.split("\x1b[").filter_map(|part| part.split_once('m'));
+        let is_yellow = |codes: &str| codes.contains("38;5;3;") || codes.split(';').any(|it| it == "33");
+        let has_yellow = codes.map(|(codes, _)| codes).any(is_yellow);
+        assert_eq!(has_yellow, !is_light, "{theme}: {text:?}");
+    }
+}
+
+#[test]
 fn a_damaged_loop_is_named_and_the_others_are_seen() {
     let sandbox = sandbox();
     for name in ["good", "torn"] {

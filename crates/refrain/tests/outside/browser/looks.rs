@@ -41,6 +41,17 @@ impl ServedProject {
         write(&self.sandbox.loop_dir("torn").join("journal.jsonl"), "no journal\n");
     }
 
+    /// A loop in a second project, so that the list has a chip for each.
+    fn has_another_project(&self) {
+        let other = self.sandbox.root().join("orchard");
+        std::fs::create_dir_all(&other).unwrap();
+        let (other, agent) = (other.to_str().unwrap(), self.sandbox.agent("far", "echo at work"));
+        self.sandbox.git(&["init", "--quiet", other]);
+        let words =
+            ["-C", other, "start", "--command", &agent, "--name", "far", "-m", "1", "--quiet", "Prune."];
+        self.sandbox.refrain(&words).with_code(10);
+    }
+
     /// Looks at a page, wide and narrow: nothing overlaps, nothing is pushed out of sight.
     #[track_caller]
     fn looks(&self, path: &str, shows: &str, name: &str) {
@@ -48,7 +59,7 @@ impl ServedProject {
         browser.resize(1280, 900);
         browser.go(&format!("{}{path}", self.url));
         browser.shows(shows);
-        for (width, height) in [(1280, 1100), (360, 2400)] {
+        for (width, height) in [(1280, 1100), (2560, 1300), (360, 2400)] {
             browser.resize(width, height);
             assert_eq!(browser.barriers(), [""; 0], "of {name} at {width} pixels");
             let is_wide = browser.evaluate("return document.documentElement.scrollWidth > window.innerWidth");
@@ -61,14 +72,21 @@ impl ServedProject {
     fn looks_at_all(&self, theme: &str) {
         self.damages();
         self.plans();
+        self.has_another_project();
         let agent = self.agent("echo 'fn main() {}' > made.rs; echo at work");
         self.starts(&agent);
         let browser = &self.browser;
         let project = browser.evaluate("return document.body.dataset.project");
         let project = project.as_str().unwrap();
         let named = |page: &str| format!("{theme}-{page}");
-        self.looks("/", "torn", &named("list"));
-        self.looks(&format!("/p/{project}/job"), "at work", &named("loop"));
+        self.looks("/", "orchard", &named("list"));
+        self.looks(&format!("/?project={project}"), "torn", &named("project"));
+        for words in [&["steer", "job", "Mind the dates: they are local."][..], &["pause", "job"]] {
+            self.sandbox.refrain(words).with_code(0);
+        }
+        self.looks(&format!("/p/{project}/job"), "it pauses after this iteration", &named("loop"));
+        browser.click("form[action$='/take-back'] button");
+        browser.shows("Taken back.");
         self.looks(&format!("/p/{project}/job/diff"), "fn main", &named("diff"));
         self.looks(&format!("/p/{project}/job/gates"), "No gate has run", &named("gates"));
         self.looks(&format!("/p/{project}/job/prompt"), "Mend all of it", &named("prompt"));
@@ -88,6 +106,13 @@ impl ServedProject {
         self.looks(&format!("/p/{project}/job/attempts/1/logs/output"), "at work", &named("log"));
         self.looks(&format!("/p/{project}/job/attempts/1/activity?find=WORK"), "1 found", &named("found"));
         self.looks(&format!("/p/{project}/floor"), "there is no oak", &named("plan"));
+        browser.resize(1280, 1100);
+        browser.click(".add summary");
+        browser.fill("#add-title", "Oil the floor");
+        assert_eq!(browser.barriers(), [""; 0], "of the form of a task");
+        browser.picture(&named("plan-add"));
+        browser.click(".add button");
+        browser.shows("Oil the floor");
         browser.go(&format!("{}/", self.url));
         browser.evaluate("document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'k', ctrlKey: true, bubbles: true }))");
         browser.fill("#palette-field", "floor");

@@ -53,6 +53,15 @@ pub(super) fn has_headings(text: &str) -> bool {
     Outline::of(text).is_ok_and(|outline| outline.by_headings)
 }
 
+/// The marks of the last heading of a task at the top, `##` if it is underlined; none if items are the tasks.
+pub(super) fn heading_marks(text: &str) -> Option<String> {
+    let outline = Outline::of(text).ok().filter(|outline| outline.by_headings)?;
+    let last = outline.found.iter().rev().find(|found| found.parent.is_none())?;
+    let begin = text[..last.title_end].rfind('\n').map_or(0, |end| end + 1);
+    let marks: String = text[begin..].chars().skip_while(|c| *c == ' ').take_while(|c| *c == '#').collect();
+    Some(if marks.is_empty() { "##".to_owned() } else { marks })
+}
+
 impl TaskItem {
     fn into_task(self, ids: &[crate::plan::TaskId]) -> Task {
         let status = self.status();

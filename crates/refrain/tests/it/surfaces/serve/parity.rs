@@ -31,6 +31,7 @@ struct Row {
 const A_READER: &str = "a page, or a file, is read better than a screen of it";
 const A_PERSON: &str = "a person decides it";
 const A_PLAN: &str = "a plan is chosen by its file, on the command line";
+const A_FILE: &str = "the task file is edited";
 const COSTS: &str = "what a model reads costs whoever asks";
 
 const TABLE: &[Row] = &[
@@ -198,6 +199,15 @@ const TABLE: &[Row] = &[
         does: does::steer,
     },
     Row {
+        verb: "take-back",
+        route: "POST /projects/{project}/loops/{id}/take-back",
+        tool: Err("an agent sends another text"),
+        page: Ok("/p/{project}/{id}/take-back"),
+        top: Err("the list and the pages show what is queued"),
+        acts: true,
+        does: does::take_back,
+    },
+    Row {
         verb: "answer",
         route: "POST /projects/{project}/loops/{id}/answer",
         tool: Ok("loop_answer"),
@@ -250,6 +260,33 @@ const TABLE: &[Row] = &[
         top: Err("what its task is told is written in an editor"),
         acts: true,
         does: does::tune,
+    },
+    Row {
+        verb: "plan add",
+        route: "POST /projects/{project}/loops/{id}/tasks",
+        tool: Err(A_FILE),
+        page: Ok("/p/{project}/{id}/add"),
+        top: Err(A_FILE),
+        acts: true,
+        does: does::edit_tasks,
+    },
+    Row {
+        verb: "plan retry",
+        route: "POST /projects/{project}/loops/{id}/retry",
+        tool: Err(A_FILE),
+        page: Ok("/p/{project}/{id}/retry"),
+        top: Err(A_FILE),
+        acts: true,
+        does: |_, _| (),
+    },
+    Row {
+        verb: "plan block",
+        route: "POST /projects/{project}/loops/{id}/block",
+        tool: Err(A_FILE),
+        page: Ok("/p/{project}/{id}/block"),
+        top: Err(A_FILE),
+        acts: true,
+        does: |_, _| (),
     },
 ];
 
@@ -414,7 +451,17 @@ fn what_can_be_looked_at_is_the_same_wherever_it_is_looked_at() {
 
 #[test]
 fn what_can_be_done_is_done_wherever_it_is_asked_for() {
-    let world = World::new(&["cli", "api", "tool", "tune-cli", "tune-api", "tune-page"]);
+    let world = World::new(&[
+        "cli",
+        "api",
+        "tool",
+        "tune-cli",
+        "tune-api",
+        "tune-page",
+        "edit-cli",
+        "edit-api",
+        "edit-page",
+    ]);
     TABLE.iter().filter(|row| row.acts).for_each(|row| (row.does)(&world, row));
     world.served.ends();
     world.sandbox.no_process_is_left();

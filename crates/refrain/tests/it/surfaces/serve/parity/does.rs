@@ -1,5 +1,7 @@
 //! The test of each row of the table.
 
+use std::fs;
+
 use serde_json::{Value, json};
 use testkit::eventually;
 
@@ -196,6 +198,9 @@ pub(super) fn approve(world: &World, row: &Row) {
             _ => world.forms(row, id, ""),
         }
         world.sandbox.wait_for_status(id, "completed");
+        // Its runner ends right after the event; until then it works in the project.
+        let has_no_runner = || (world.sandbox.status(id)["runner"]["alive"] == false).then_some(());
+        eventually("the runner has ended", has_no_runner);
     }
 }
 
@@ -212,6 +217,43 @@ pub(super) fn steer(world: &World, row: &Row) {
     });
     assert!(["oak", "elm", "ash", "fir"].iter().all(|wood| asked.contains(wood)), "{asked}");
     world.ends("steered");
+}
+
+pub(super) fn take_back(world: &World, row: &Row) {
+    world.at_work("queued");
+    let queued = || world.sandbox.status("queued")["queued"].clone();
+    for by in ["cli", "api", "page"] {
+        world.sandbox.refrain(&["steer", "queued", "Mind the oak."]).with_code(0);
+        world.sandbox.refrain(&["pause", "queued"]).with_code(0);
+        let effects: Vec<_> =
+            queued().as_array().unwrap().iter().map(|it| it["effect"].as_str().unwrap().to_owned()).collect();
+        assert_eq!(effects, ["steer", "pause"]);
+        let text = queued()[0]["request"].as_str().unwrap().to_owned();
+        let shown = world.served.gets(&format!("/p/{}/queued", world.project)).with_status(200);
+        shown.says("the next prompt will say: Mind the oak.");
+        match by {
+            "cli" => {
+                let taken = world.sandbox.refrain(&["take-back", "queued"]).with_code(0);
+                assert_eq!(taken.stdout, "queued: taken back: it pauses after this iteration\n");
+                world.sandbox.refrain(&["take-back", "queued", &text]).with_code(0);
+            }
+            "api" => {
+                world.posts(row, "queued", json!({}));
+                world.posts(row, "queued", json!({"request": text}));
+            }
+            _ => {
+                let pause = queued()[1]["request"].as_str().unwrap().to_owned();
+                world.forms(row, "queued", &format!("request={pause}"));
+                world.forms(row, "queued", &format!("request={text}"));
+            }
+        }
+        assert_eq!(queued(), Value::Null);
+        let refused = world.sandbox.refrain(&["take-back", "queued", &text]).with_code(17);
+        assert!(refused.stderr.contains("all requests have had their effect"), "{}", refused.stderr);
+    }
+    let bad = world.sandbox.refrain(&["take-back", "queued", "a b"]).with_code(2);
+    assert!(bad.stderr.contains("is no request id"), "{}", bad.stderr);
+    world.ends("queued");
 }
 
 pub(super) fn answer(world: &World, row: &Row) {
@@ -324,4 +366,58 @@ pub(super) fn tune(world: &World, row: &Row) {
         world.sandbox.refrain(&["plan", "resume", id, "--quiet"]).with_code(0);
         assert_eq!(world.sandbox.status(id)["status"], "completed");
     }
+}
+
+/// Adds, blocks and retries tasks of a stopped plan, which then completes with all of them.
+pub(super) fn edit_tasks(world: &World, row: &Row) {
+    let of = |verb: &str| TABLE.iter().find(|row| row.verb == verb).unwrap();
+    let (retry, block) = (of("plan retry"), of("plan block"));
+    for id in ["edit-cli", "edit-api", "edit-page"] {
+        world.plan(id, &world.worker, 14);
+        let cli = |words: &[&str]| {
+            let ran = world.sandbox.refrain(&[&["plan"], words, &["--name", id]].concat());
+            ran.with_code(0).stdout
+        };
+        match id {
+            "edit-cli" => {
+                let said = cli(&["add", "Paint it", "--text", "With pine.", "--after", "1"]);
+                assert_eq!(said, format!("task 2 was added; refrain plan resume {id} continues\n"));
+                cli(&["block", "2"]);
+                cli(&["retry", "2"]);
+                cli(&["retry", "1"]);
+            }
+            "edit-api" => {
+                world.posts(row, id, json!({"title": "Paint it", "text": "With pine.", "after": ["1"]}));
+                let blocked = world.posts(block, id, json!({"task": "2"}));
+                assert_eq!(blocked["tasks"][1]["status"], "blocked");
+                let pending = world.posts(retry, id, json!({"task": "2"}));
+                assert_eq!(pending["tasks"][1]["status"], "waiting-on-blocked", "as it comes after task 1");
+                world.posts(retry, id, json!({"task": "1"}));
+            }
+            _ => {
+                world.forms(row, id, "title=Paint+it&text=With+pine.&after=1");
+                world.forms(block, id, "task=2");
+                world.forms(retry, id, "task=2");
+                world.forms(retry, id, "task=1");
+            }
+        }
+        let file =
+            fs::read_to_string(world.sandbox.project().join(format!(".scud/tasks/{id}.json"))).unwrap();
+        let tasks: Value = serde_json::from_str(&file).unwrap();
+        assert_eq!(
+            tasks["tasks"][1],
+            json!({"id": 2, "title": "Paint it", "description": "With pine.",
+            "status": "pending", "depends_on": [1]})
+        );
+        assert_eq!(tasks["tasks"][0]["status"], "pending");
+    }
+    let refused = |words: &[&str], code, says: &str| {
+        let ran =
+            world.sandbox.refrain(&[&["plan"], words, &["--name", "edit-cli"]].concat()).with_code(code);
+        assert!(ran.stderr.contains(says), "{}", ran.stderr);
+    };
+    refused(&["retry", "2"], 17, "task 2 is to be done already");
+    refused(&["block", "9"], 3, "there is no task 9 in edit-cli; there are: 1, 2");
+    refused(&["add", " "], 2, "accepted: 1 to 200 characters in one line");
+    refused(&["add", "x", "--after", "7"], 2, "there is no task 7");
 }
