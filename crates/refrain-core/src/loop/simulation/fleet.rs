@@ -15,7 +15,7 @@ use crate::simulation::random::Random;
 use crate::simulation::tally::Tally;
 
 const MACHINES: usize = 3;
-/// How long an accepted heartbeat lets a machine go on.
+/// How long an accepted heartbeat lets a machine continue.
 const LEASE: u64 = 6;
 /// After this time without a heartbeat the scheduler gives the loop to another machine.
 const LOST: u64 = 9;

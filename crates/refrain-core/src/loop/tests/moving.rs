@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use rstest::rstest;
 
 use super::journal::{Journal, left, moved, oid, runner, spawn_failed, spec};
-use crate::event::{Ask, BlockReason, End, Event, Exit, Urgency};
+use crate::event::{Arrival, Ask, BlockReason, End, Event, Exit, Urgency};
 use crate::git::{Checkout, Oid, Workflow};
 use crate::r#loop::{
     Grant, Outcome, RemoteLoop, Step, TakeOverRefusal, Takeover, Tenure, take_lease, take_over,

@@ -26,7 +26,7 @@ impl Fleet {
         }
     }
 
-    fn is_cut(&self, which: usize) -> bool {
+    pub(super) fn is_cut(&self, which: usize) -> bool {
         self.machines[which].cut_until > self.now
     }
 
