@@ -36,7 +36,7 @@ pub use error::{EngineError, GateProgramError, GateProgramFault, LoopRequest, Pl
 pub use git_steps::differences::{ChangeSize, Differences};
 pub use git_steps::discard::{DiscardOutcome, DiscardRefusal, KeptWork};
 pub use git_steps::merge::{MergeKind, MergeOptions, MergeRefusal, MergedBranch, UnverifiedCause};
-pub use git_steps::moving::{MovedAway, MovedHere, RemoteWitness};
+pub use git_steps::moving::{MovedAway, MovedHere, Reading, RemoteWitness};
 pub use host::Host;
 pub use init::{Choices, Extras, FileAction, GitUse, PreparedFile};
 pub use memory::{MemoryCollector, ReflectionOutcome, RememberError, Remembrance};
@@ -85,5 +85,5 @@ pub use session::{Activity, Turn, TurnReport};
 
 /// Tools that Refrain runs for itself, like git.
 pub mod tool {
-    pub use refrain_proc::tool::{Tool, ToolError, at_terminal, become_program, run};
+    pub use refrain_proc::tool::{Tool, ToolError, at_terminal, run};
 }

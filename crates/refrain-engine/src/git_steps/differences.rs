@@ -15,7 +15,7 @@ use refrain_core::{LoopId, LoopState, Record};
 use refrain_git::{GitError, Repository, TreeRequest};
 use refrain_store::journal;
 
-use crate::git_steps::repository::{marked, pinned, sweeper};
+use crate::git_steps::repository::{marked, sweeper};
 use crate::service::redact::Redactor;
 use crate::{ByKind, EngineError, Service};
 
@@ -125,9 +125,10 @@ impl Service {
             report::Work::Folder | report::Work::Tree(_) | report::Work::Gone => &self.project.root,
         };
         let repository = match Repository::open_within(place, &env, LONGEST) {
+            Ok(repository) if self.copy.is_some() => repository,
             Ok(repository) => {
                 let spec = &state.spec;
-                pinned(repository, spec)
+                self.pinned(repository, spec)
                     .with_sweeper(spec.sandbox.as_ref().map(|_| sweeper(&self.host, spec, &dir)))
             }
             Err(GitError::NotARepository(_)) => {

@@ -10,7 +10,7 @@ use refrain_git::TreeRequest;
 use refrain_store::{LoopDir, journal};
 
 use crate::git_steps::repository::{self, marked};
-use crate::{ByKind, EngineError, Located, LoopRequest, Service};
+use crate::{ByKind, EngineError, LoopLocation, LoopRequest, Service};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiscardOutcome {
@@ -129,8 +129,8 @@ impl Service {
         spec: &Spec,
         (id, dir): (&LoopId, &LoopDir),
         head: Oid,
-    ) -> Result<Result<(Oid, usize), NotDiscarded>, EngineError> {
-        let not_kept = |why| Ok(Err(NotDiscarded::NotKept { worktree: worktree.to_owned(), why }));
+    ) -> Result<Result<(Oid, usize), DiscardRefusal>, EngineError> {
+        let not_kept = |why| Ok(Err(DiscardRefusal::NotKept { worktree: worktree.to_owned(), why }));
         let env = marked(&self.host.env, spec);
         let there = repository::open_in_sandbox(worktree, &env, (&self.host, spec, dir))?;
         let found = there.survey()?;

@@ -4,14 +4,13 @@
 
 mod arrival;
 mod lease;
-mod project;
 mod remote_copy;
 
 use std::io::ErrorKind;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::event::{Arrival, Departure, Event};
-use refrain_core::git::{Checkout, Oid, OmittedPath, RepoPath};
+use refrain_core::git::{Oid, OmittedPath, RepoPath};
 use refrain_core::r#loop::{RemoteLoop, TakeOverRefusal};
 use refrain_core::signature::PublicKey;
 use refrain_core::{LoopId, LoopState, Refusal, Spec};
@@ -198,13 +197,7 @@ impl DepartureSteps<'_> {
             true => Some(content(self.service, spec, self.dir)?),
             false => None,
         };
-        // One that has not begun has no branch yet.
-        let begins = match &spec.git.checkout {
-            Checkout::Worktree { from, .. } if state.git.base.is_none() => from.parse::<Oid>().ok(),
-            Checkout::Worktree { .. } | Checkout::Branch(_) | Checkout::AsIs => None,
-        };
         let head = match (spec.git.new_branch(), &content) {
-            (Some(_), _) if begins.is_some() => begins.clone(),
             (None, Some(content)) if content.branch.as_deref() == began_on => content.head.clone(),
             (None, _) => None,
             (Some(branch), _) => self.repository.branch_head(branch)?,
@@ -244,7 +237,7 @@ impl DepartureSteps<'_> {
             work = (!content.files.is_empty()).then_some(content.tree);
         }
         let rules = (spec.git.largest_file, spec.git.allow_secrets.as_slice());
-        if let Some(secret) = self.at.exposed(&head, begins.as_ref().or(state.git.began.as_ref()), rules)? {
+        if let Some(secret) = self.at.exposed(&head, state.git.began.as_ref(), rules)? {
             return Err(self.failed(MoveError::Secret(secret)));
         }
         Ok(Departure { to: self.url(), fence: state.tenure.fence, head, work })

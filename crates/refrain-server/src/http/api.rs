@@ -30,8 +30,8 @@ use super::failure::Failure;
 use super::parameters::{of_body, of_query};
 use crate::http::listener::stop::Stop;
 use crate::requests::{
-    Activity, Difference, Discarded, Filter, LogPart, LoopAddress, LoopParams, Merged, ProjectView, Refusal,
-    RequestHandler, Round, SearchPage, StartResult, UsageOf, Verified,
+    Activity, Difference, DiscardSummary, Filter, LogPart, LoopAddress, LoopParams, MergeSummary,
+    ProjectView, Refusal, RequestHandler, Round, SearchPage, StartResult, UsageOf, VerifyResult,
 };
 
 type Shared = State<Arc<AppState>>;

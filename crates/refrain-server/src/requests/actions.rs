@@ -76,7 +76,7 @@ impl RequestHandler {
         standing(&service, &id)
     }
 
-    pub(crate) fn steer(&self, asked: &Steer) -> Result<Steered, Refusal> {
+    pub(crate) fn steer(&self, asked: &Steer) -> Result<SteerResult, Refusal> {
         let steering = Steering { text: asked.text.clone() };
         steering.check()?;
         let (service, id) = self.of_loop(&asked.loop_id, asked.workspace.as_deref())?;

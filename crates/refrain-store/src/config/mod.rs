@@ -26,7 +26,7 @@ mod tests;
 pub use caps::UserCaps;
 pub use file::{ConfigFile, project_file, user_file};
 pub use keys::{Config, Embeddings, Theme};
-pub use layers::{Chosen, Places, ProjectFile, Settings, load};
+pub use layers::{AgentChoice, Places, ProjectFile, Settings, load};
 pub use memory::{OwnMemory, trusted_signers};
 pub use refrain_core::text::nearest;
 pub use schema::schema;

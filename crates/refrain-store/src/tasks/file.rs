@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::plan::TaskId;
-use refrain_core::plan::file::{self, Change, Changed, FileError, NewTask, Shape, Tasks};
+use refrain_core::plan::file::{self, Change, EditedTasks, FileError, NewTask, Shape, Tasks};
 use refrain_files::OFlags;
 
 use super::TasksError;
@@ -86,7 +86,7 @@ impl TaskFile {
     /// Errors: [`TasksError`]; the file is then as it was.
     pub fn set(&self, changes: &[Change]) -> Result<TasksWritten, TasksError> {
         let set = |text: &str| {
-            let Changed { text, missing, left } = file::set(text, self.shape, &self.tag, changes)?;
+            let EditedTasks { text, missing, left } = file::set(text, self.shape, &self.tag, changes)?;
             Ok((text, (missing, left)))
         };
         let (found, stamp, (missing, left)) = self.replace(set)?;

@@ -14,7 +14,7 @@ use crate::spec::{Limits, Millis, Spec};
 
 const COMPLETED: End = End::Completed { claim: ClaimSource::Promise };
 const PAUSE: Ask = Ask::Pause(Urgency::AfterIteration);
-const BLOCKED: End = End::Blocked { why: Blocked::Churn };
+const BLOCKED: End = End::Blocked { why: BlockReason::Churn };
 
 #[rstest]
 #[case::a_persons(Asker::Person, Ok(()), Asker::Person)]

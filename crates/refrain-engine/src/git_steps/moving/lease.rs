@@ -337,6 +337,7 @@ impl LeaseTakeOver<'_> {
                 host: identity::own().host,
                 project: spec.project.clone(),
                 worktree: spec.worktree.clone(),
+                branch: None,
                 working_dir: spec.working_dir.clone(),
                 agents,
                 pins,

@@ -3,7 +3,7 @@ use std::process::ExitCode;
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
-use refrain_core::formats::mirror::{ForeignLoop, LoopPhase, Promised};
+use refrain_core::formats::mirror::{ForeignLoop, LoopPhase, PromiseWords};
 use refrain_core::r#loop::{Outcome, QueuedRequest};
 use refrain_core::spec::Millis;
 use refrain_core::text::{cut, printable, squeeze};

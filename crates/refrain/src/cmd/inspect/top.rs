@@ -20,7 +20,7 @@ use refrain_core::text::printable;
 use refrain_core::view::Charset;
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::{AttemptId, LoopId, LoopState};
-use refrain_engine::config::{Chosen, Theme};
+use refrain_engine::config::{AgentChoice, Theme};
 use refrain_engine::{ByKind, FollowEvent, Service, chain};
 use refrain_tui::{Act, Narrator, NewLoop, Objection, Program};
 
@@ -59,7 +59,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let service = context.service()?;
     let blocks = charset() == Charset::Unicode;
     let light =
-        match service.settings(Chosen::default(), context.has_variables()).map(|it| it.config.top.theme) {
+        match service.settings(AgentChoice::default(), context.has_variables()).map(|it| it.config.top.theme)
+        {
             Ok(Theme::Light) => true,
             Ok(Theme::Dark) => false,
             // A broken configuration keeps no loop from being seen.

@@ -165,7 +165,8 @@ fn a_relative_remote_is_meant_from_the_checkout_in_a_worktree_too() {
     sandbox.git(&["init", "-q", "--bare", "../origin.git"]);
     sandbox.git(&["remote", "add", "origin", "../origin.git"]);
     let agent = sandbox.agent("agent", &format!("echo x > new.txt\n{CLAIM}"));
-    let words = ["start", "--command", &agent, "--name", "job", "--git-workflow", "push", "--worktree", "Do it."];
+    let words =
+        ["start", "--command", &agent, "--name", "job", "--git-workflow", "push", "--worktree", "Do it."];
     sandbox.refrain(&words).with_code(0);
     let pushed = sandbox.git(&["-C", "../origin.git", "for-each-ref", "--format=%(refname)"]);
     assert!(pushed.starts_with("refs/heads/") && pushed.contains("job"), "{pushed}");
