@@ -3,6 +3,7 @@ use std::process::ExitCode;
 use owo_colors::OwoColorize;
 use refrain_app::differences::{diff, patch};
 use refrain_app::{Code, Context, RequestError};
+use refrain_core::LoopId;
 use refrain_core::values::iteration;
 use refrain_engine::{Differences, LoopPatch};
 

@@ -72,7 +72,7 @@ fn a_loop_that_left_is_read_as_the_remote_has_it() {
 
     // A loop that came back is read here.
     fs::rename(&away, remote).unwrap();
-    one.status("job");
+    let _ = one.status("job");
     machines.take(one, &["--signer", &key(two)]).with_code(0);
     let here = one.status("job");
     assert_eq!((&here["status"], here.get("mirrored")), (&"iteration-cap".into(), None), "{here}");
