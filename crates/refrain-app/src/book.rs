@@ -49,7 +49,13 @@ pub fn find(topic: &str) -> Result<&'static Page, Option<&'static str>> {
     let name = topic.trim_end_matches(".md").to_lowercase();
     let page =
         PAGES.iter().find(|page| page.topic == name || format!("{}/{}", page.part, page.topic) == name);
-    page.ok_or_else(|| nearest(&name, PAGES.iter().map(|page| page.topic)))
+    page.ok_or_else(|| {
+        let topics = || PAGES.iter().map(|page| page.topic);
+        // A word of one topic alone means that.
+        let mut of_word = topics().filter(|topic| topic.split('-').any(|word| word == name));
+        let only = of_word.next().filter(|_| of_word.next().is_none());
+        only.or_else(|| nearest(&name, topics()))
+    })
 }
 
 #[cfg(test)]
@@ -79,6 +85,9 @@ mod tests {
     fn a_topic_is_found_by_its_name_and_by_its_path() {
         for name in ["plans", "Plans", "reference/plans.md"] {
             assert_eq!(find(name).map(|page| page.topic).ok(), Some("plans"), "{name}");
+        }
+        for (name, topic) in [("claims", "claims-and-gates"), ("git", "what-git-sees"), ("loop", "loops")] {
+            assert_eq!(find(name).map(|page| page.topic).err(), Some(Some(topic)), "{name}");
         }
         assert_eq!(find("plams").map(|page| page.topic).err(), Some(Some("plans")));
         assert_eq!(find("xylophone").map(|page| page.topic).err(), Some(None));

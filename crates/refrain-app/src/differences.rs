@@ -2,16 +2,28 @@
 
 use refrain_core::LoopId;
 use refrain_core::view::Status;
-use refrain_engine::{Differences, Service};
+use refrain_engine::{Differences, LoopPatch, Service};
 
-use crate::RequestError;
+use crate::{Code, RequestError};
 
 /// The changes of the loop or plan so far, or of one iteration of a loop.
 pub fn diff(service: &Service, id: &LoopId, iteration: Option<u32>) -> Result<Differences, RequestError> {
-    if iteration.is_some() {
-        check_iteration(&service.status(id)?, iteration)?;
-    }
+    check_iteration_of(service, id, iteration)?;
     Ok(service.differences_of(id, iteration)?)
+}
+
+/// The same as a patch for `git apply`.
+pub fn patch(service: &Service, id: &LoopId, iteration: Option<u32>) -> Result<LoopPatch, RequestError> {
+    check_iteration_of(service, id, iteration)?;
+    let patch = service.patch_of(id, iteration)?;
+    patch.map_err(|note| RequestError::new(Code::Failed, format!("{id}: {note}")))
+}
+
+fn check_iteration_of(service: &Service, id: &LoopId, iteration: Option<u32>) -> Result<(), RequestError> {
+    match iteration {
+        Some(_) => check_iteration(&service.status(id)?, iteration),
+        None => Ok(()),
+    }
 }
 
 /// Refuses an iteration that the loop does not have.

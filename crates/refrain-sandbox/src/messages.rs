@@ -30,6 +30,8 @@ pub struct Plan {
 /// What the outer process sends back.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Reply {
+    /// A descriptor of process 1 comes with it. When that is gone, so is every process of the sandbox.
+    Init,
     /// The listening socket of a port comes with it.
     Listening(u16),
     /// There is no sandbox, and the program was not started.

@@ -4,10 +4,13 @@
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::sandbox::{Mechanism, Policy};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 
 /// The largest file that is put back.
 const LARGEST: u64 = 1 << 20;
@@ -36,6 +39,15 @@ impl Originals {
             }
         };
         Self { missing, files, links: links(&policy.no_links), no_links: policy.no_links.clone() }
+    }
+
+    /// The same once process 1 of the sandbox is gone: when the outer process is killed, the others live a moment longer.
+    #[must_use]
+    pub fn restore_after(&self, init: Option<&OwnedFd>) -> Vec<String> {
+        if let Some(init) = init {
+            while matches!(poll(&mut [PollFd::new(init, PollFlags::IN)], None), Err(Errno::INTR)) {}
+        }
+        self.restore()
     }
 
     /// Renames what was created, and puts back what was changed. Returns a line for each.

@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicBool;
 use refrain_core::sandbox::{Mechanism, Policy};
 use refrain_proc::OWN_PROGRAM;
 use refrain_proc::keeper::{FrameReader, send};
-use rustix::process::{Resource, Rlimit, Signal, getegid, geteuid, setrlimit};
+use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal, getegid, geteuid, pidfd_open, setrlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
@@ -61,7 +61,7 @@ fn run_plan(socket: &UnixStream) -> Result<u8, Refusal> {
     let end = match policy.mechanism {
         Mechanism::Namespaces => {
             let cgroup = cgroup(&policy)?;
-            let (init, channel) = enter(plan, &stdin, cgroup.as_ref())?;
+            let (init, channel) = enter(plan, &stdin, cgroup.as_ref(), socket)?;
             wait(init, &channel, socket)
         }
         Mechanism::Files => {
@@ -106,7 +106,12 @@ fn cgroup(policy: &Policy) -> Result<Option<Cgroup>, Refusal> {
 }
 
 /// Makes the namespaces, and starts process 1 in them.
-fn enter(plan: Plan, stdin: &OwnedFd, cgroup: Option<&Cgroup>) -> Result<(Child, UnixStream), Refusal> {
+fn enter(
+    plan: Plan,
+    stdin: &OwnedFd,
+    cgroup: Option<&Cgroup>,
+    runner: &UnixStream,
+) -> Result<(Child, UnixStream), Refusal> {
     let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
     let parent = rustix::process::getppid();
     system::unshare(UnshareFlags::NEWUSER).at(Step::UserNamespace)?;
@@ -137,6 +142,8 @@ fn enter(plan: Plan, stdin: &OwnedFd, cgroup: Option<&Cgroup>) -> Result<(Child,
         .at(Step::Namespaces)?;
     // Before it gets its plan, and starts anything.
     cgroup.map_or(Ok(()), |cgroup| cgroup.add(child.id())).at(Step::Cgroup)?;
+    let handle = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).at(Step::Namespaces)?;
+    let _ = send(runner, &Reply::Init, &[handle.as_fd()]);
     send(&channel, &plan, &[stdin.as_fd()]).at(Step::Plan)?;
     Ok((child, channel))
 }
@@ -175,7 +182,7 @@ fn wait(mut init: Child, channel: &UnixStream, runner: &UnixStream) -> End {
                         complain(refusal);
                         Vec::new()
                     }
-                    Reply::Ready => Vec::new(),
+                    Reply::Init | Reply::Ready => Vec::new(),
                 };
                 // A runner that is gone closes its end, and the supervisor process ends this one.
                 let _ = send(runner, &reply, &fds.iter().map(AsFd::as_fd).collect::<Vec<_>>());

@@ -45,7 +45,7 @@ fn run(program: &Path, plan: &Plan) -> Result<(), Refusal> {
         let reply: Option<Reply> = reader.next().at(Step::Helper)?;
         match reply {
             Some(Reply::Refused(refusal)) => return Err(refusal),
-            Some(Reply::Listening(_) | Reply::Ready) => {}
+            Some(Reply::Init | Reply::Listening(_) | Reply::Ready) => {}
             None if !reader.fill(&socket).at(Step::Helper)? => break,
             None => {}
         }

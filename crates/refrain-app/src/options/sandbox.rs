@@ -18,10 +18,10 @@ pub struct SandboxArgs {
     /// They write the worktree and the caches of build tools, do not see your credentials, and reach the hosts of the
     /// agent's provider alone. With `auto` the loop starts without a sandbox where the machine has none. `files` is for
     /// containers without namespaces: it limits which files they read and write, and not the network; it needs --worktree.
-    #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "on", overrides_with = "no_sandbox")]
+    #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
     pub sandbox: Option<When>,
     /// Run them with your own rights, whatever is configured
-    #[arg(long, overrides_with = "sandbox")]
+    #[arg(long, conflicts_with = "sandbox")]
     pub no_sandbox: bool,
     /// Let the sandbox reach this host too: NAME, NAME:PORT or NAME:PORT=ADDRESS
     #[arg(long, value_name = "HOST")]

@@ -25,10 +25,10 @@ pub struct WordArgs {
 // What is to be done, by an option.
 #[derive(Debug, Default, clap::Args)]
 pub struct TaskArgs {
-    /// The task, as one text
+    /// The task, as one text; `-` reads it from standard input
     #[arg(help_heading = heading::RUN, long, short, group = "source", value_name = "TEXT", allow_hyphen_values = true)]
     pub prompt: Option<String>,
-    /// The file that holds the task
+    /// The file or pipe that holds the task; `-` is standard input
     #[arg(help_heading = heading::RUN, long, group = "source", value_name = "FILE")]
     pub prompt_file: Option<Utf8PathBuf>,
     /// The task that the configuration has under this name
@@ -40,6 +40,15 @@ impl TaskArgs {
     /// Whether one of them says what is to be done.
     pub fn is_given(&self) -> bool {
         self.prompt.is_some() || self.prompt_file.is_some() || self.prompt_name.is_some()
+    }
+
+    /// Whether an option of the command line says `-`, standard input; it is taken out then.
+    pub fn take_stdin(&mut self) -> bool {
+        let is_stdin = self.prompt.as_deref() == Some("-") || self.prompt_file.as_deref() == Some("-".into());
+        if is_stdin {
+            *self = Self::default();
+        }
+        is_stdin
     }
 }
 

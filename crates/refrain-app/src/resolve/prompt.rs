@@ -43,17 +43,13 @@ fn said(
     let prompt = if let Some(text) = &args.prompt {
         text.clone()
     } else if let Some(file) = &args.prompt_file {
-        read(&format!("--prompt-file {file}"), &context.dir.join(file))?
+        read_any(&format!("--prompt-file {file}"), &context.dir.join(file))?
     } else if let Some(name) = &args.prompt_name {
         named_prompt(&format!("--prompt-name {name}"), name, settings)?
     } else if let Some(words) = words {
         match words {
             Words::Text(text) => text.clone(),
-            Words::Stdin => {
-                let mut text = String::new();
-                std::io::stdin().read_to_string(&mut text).map_err(|error| unreadable("stdin", &error))?;
-                text
-            }
+            Words::Stdin => bounded(std::io::stdin().lock()).map_err(|error| unreadable("stdin", &error))?,
         }
     } else {
         return Ok(None);
@@ -129,12 +125,32 @@ fn unreadable(name: &str, error: &std::io::Error) -> RequestError {
 
 /// What a person wrote for an agent into a file.
 pub fn read(name: &str, path: &Utf8Path) -> Result<String, RequestError> {
-    let failed = |error| unreadable(name, &error);
     // Reading anything but a file may never end, or never begin.
-    let meta = std::fs::metadata(path).map_err(failed)?;
-    if !meta.is_file() || meta.len() > LARGEST_PROMPT {
-        let error = std::io::Error::other(format!("it is no file of at most {LARGEST_PROMPT} bytes"));
-        return Err(failed(error));
+    match std::fs::metadata(path) {
+        Ok(meta) if !meta.is_file() && !meta.is_dir() => {
+            Err(unreadable(name, &std::io::Error::other("it is no regular file")))
+        }
+        Ok(_) | Err(_) => read_any(name, path),
     }
-    std::fs::read_to_string(path).map_err(failed)
+}
+
+/// The same for a path on the command line, which may be a pipe too: the person waits for what comes through it.
+fn read_any(name: &str, path: &Utf8Path) -> Result<String, RequestError> {
+    let text = || match path.is_dir() {
+        true => Err(std::io::Error::other("it is a folder")),
+        false => bounded(std::fs::File::open(path)?),
+    };
+    text().map_err(|error| unreadable(name, &error))
+}
+
+/// A text without a byte order mark, which an editor may have put before it.
+fn bounded(from: impl Read) -> std::io::Result<String> {
+    let mut text = String::new();
+    let mut bytes = Vec::new();
+    from.take(LARGEST_PROMPT + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LARGEST_PROMPT {
+        return Err(std::io::Error::other(format!("it has more than {LARGEST_PROMPT} bytes")));
+    }
+    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes).read_to_string(&mut text)?;
+    Ok(text)
 }

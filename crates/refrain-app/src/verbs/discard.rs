@@ -27,7 +27,7 @@ pub fn discard(context: &Context, service: &Service, id: &LoopId) -> Result<Disc
             Code::Refused,
             format!("{id} is not discarded: a commit cannot keep what {worktree} has: {why}"),
         )
-        .hint(format!("settle that there, then refrain discard {id}")),
+        .hint(format!("finish, move or delete that there, then refrain discard {id}")),
     })
 }
 

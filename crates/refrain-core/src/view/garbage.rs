@@ -19,6 +19,8 @@ pub enum GarbageKind {
     Branch,
     /// A reference that keeps what was discarded 30 days ago or earlier.
     Discarded,
+    /// A folder that `refrain demo` made among the temporary files; no loop runs in it.
+    Demo,
 }
 
 impl GarbageKind {
@@ -30,6 +32,7 @@ impl GarbageKind {
             Self::Output => "recorded output",
             Self::Branch => "merged branch",
             Self::Discarded => "discarded work",
+            Self::Demo => "demo",
         }
     }
 }

@@ -169,7 +169,7 @@ impl Runner {
 }
 
 impl Drive<'_> {
-    /// Whether the lease lets the drive go on.
+    /// Whether the lease ends the drive.
     pub(super) fn check_lease(&self) -> Option<Stop> {
         let is_over = self.lease.as_ref().is_some_and(LeaseState::is_over);
         is_over.then_some(Stop::Leaves(DriveEnd::Lapsed))

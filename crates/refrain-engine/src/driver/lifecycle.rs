@@ -1,5 +1,7 @@
 //! Starting a loop, continuing one, and handing one to a process of its own.
 
+use std::path::Path;
+
 use crate::driver::locks::Share;
 use crate::driver::runner::Runner;
 use crate::git_steps::repository;
@@ -25,6 +27,13 @@ pub(crate) type ResumeDecision<'a> = (LoopRequest, &'a dyn Fn(&LoopState) -> Res
 
 /// How many more names are tried where a made-up one is taken.
 const NAME_TRIES: u32 = 16;
+
+/// A path to show: its folder without `.` and `..`, and the program by its own name, which may decide what a link runs as.
+pub(crate) fn without_dots(program: &Path) -> String {
+    let parts = program.parent().and_then(|folder| folder.canonicalize().ok()).zip(program.file_name());
+    let path = parts.map_or_else(|| program.to_owned(), |(folder, name)| folder.join(name));
+    path.to_string_lossy().into_owned()
+}
 
 impl Service {
     /// Starts a loop: from here on it exists, and the value returned has the right to drive it. Where the name was made
@@ -67,7 +76,7 @@ impl Service {
             let mut spec = Spec { id: id.clone(), ..spec.clone() };
             if spec.git.checkout.is_own_worktree() && spec.agent.program.contains('/') {
                 // Seen from its own worktree it may be another, or not there.
-                spec.agent.program = program.to_string_lossy().into_owned();
+                spec.agent.program = without_dots(&program);
             }
             let git_env = self.host.git_env(&spec);
             let open = || match there {
@@ -77,7 +86,13 @@ impl Service {
             let opened = repository::settle(&mut spec, &self.project, &self.host.state_home, &git_env, open)?;
             let started =
                 LoopStarted { format: FORMAT, refrain: self.host.version.clone(), spec: spec.clone() };
-            let share = self.share(&spec)?;
+            let share = match self.share(&spec) {
+                // It is named after the loop: another start has the name.
+                Err(EngineError::WorktreeTaken { .. }) if spec.git.checkout.is_own_worktree() => {
+                    return Ok(None);
+                }
+                share => share?,
+            };
             let started = Event::LoopStarted(Box::new(started));
             let Some((journal, lock)) = self.create(self.project.loop_dir(id), started)? else {
                 return Ok(None);

@@ -11,7 +11,7 @@ use refrain_core::git::{Base, CommitResult, Oid, OmittedPath};
 use refrain_core::review::Changes;
 use refrain_core::text::printable;
 use refrain_core::view::report::{self, Trail};
-use refrain_core::{LoopId, LoopState, Record};
+use refrain_core::{LoopId, LoopState, Record, Spec};
 use refrain_git::{GitError, Repository, TreeRequest};
 use refrain_store::journal;
 
@@ -42,6 +42,25 @@ pub struct ChangeSize {
     pub removed: u64,
 }
 
+/// The changes as git's patch, whole, byte for byte but for secrets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoopPatch {
+    pub note: String,
+    pub bytes: Vec<u8>,
+    /// Whether nothing of it looked like a secret.
+    pub is_whole: bool,
+}
+
+/// Two trees to compare, and the loop, or each loop of the plan, whose secrets are hidden.
+pub(crate) struct TreePair {
+    pub(crate) repository: Repository,
+    pub(crate) spec: Spec,
+    /// A commit or a tree; none before the first commit.
+    pub(crate) from: Option<Oid>,
+    pub(crate) tree: Oid,
+    pub(crate) note: String,
+}
+
 /// Two states of the work of a loop.
 struct Comparison {
     repository: Repository,
@@ -58,26 +77,46 @@ impl Service {
     /// What the loop has changed, or the plan has landed, so far: of a loop as its folder is now while that is its own, else as its
     /// last candidate or its branch shows it. Or what one iteration changed, as far as trees are on record.
     pub fn differences_of(&self, id: &LoopId, iteration: Option<u32>) -> Result<Differences, EngineError> {
-        if let ByKind::Plan(_) = self.find(id)? {
-            let Some(iteration) = iteration else { return self.plan_differences(id) };
-            let note = format!(
-                "Iteration {iteration}: a plan has none; its tasks are loops, which refrain list --plan {id} shows."
-            );
-            return Ok(Differences { note, ..Differences::default() });
-        }
-        let compared = match self.compare(id, iteration)? {
-            Ok(compared) => compared,
+        let TreePair { repository, spec, from, tree, note } = match self.trees_of(id, iteration)? {
+            Ok(trees) => trees,
             Err(note) => return Ok(Differences { note, ..Differences::default() }),
         };
-        let Comparison { repository, state, from, tree, note, .. } = compared;
         let Changes { stat, diff, .. } = repository.changes(from.as_ref(), &tree)?;
-        let redactor = Redactor::new(&state.spec, []);
+        let redactor = Redactor::new(&spec, []);
         Ok(Differences {
             note: redactor.clean(&note),
             is_shown: true,
             stat: redactor.clean(&stat),
             diff: redactor.clean(&diff),
         })
+    }
+
+    /// The same as a patch for `git apply`; or why there is none.
+    pub fn patch_of(
+        &self,
+        id: &LoopId,
+        iteration: Option<u32>,
+    ) -> Result<Result<LoopPatch, String>, EngineError> {
+        let TreePair { repository, spec, from, tree, note } = match self.trees_of(id, iteration)? {
+            Ok(trees) => trees,
+            Err(note) => return Ok(Err(note)),
+        };
+        let redactor = Redactor::new(&spec, []);
+        let patch = repository.patch(from.as_ref(), &tree)?;
+        let (bytes, is_whole) = redactor.clean_patch(&patch, |blob| repository.content(blob))?;
+        Ok(Ok(LoopPatch { note: redactor.clean(&note), bytes, is_whole }))
+    }
+
+    fn trees_of(&self, id: &LoopId, iteration: Option<u32>) -> Result<Result<TreePair, String>, EngineError> {
+        if let ByKind::Plan(_) = self.find(id)? {
+            let Some(iteration) = iteration else { return self.plan_trees(id) };
+            return Ok(Err(format!(
+                "Iteration {iteration}: a plan has none; its tasks are loops, which refrain list --plan {id} shows."
+            )));
+        }
+        Ok(self.compare(id, iteration)?.map(|Comparison { repository, state, from, tree, note, .. }| {
+            TreePair { repository, spec: state.spec, from, tree, note }
+        }))
     }
 
     /// How much the loop has changed; none if that is not on record.
@@ -225,13 +264,18 @@ fn note(began: Option<&Oid>, known: bool, left_out: Option<&[OmittedPath]>, is_o
     }
     let left_out = left_out.unwrap_or_default();
     if !left_out.is_empty() {
-        let named: Vec<_> =
-            left_out.iter().take(MOST_NAMED).map(|it| format!("{} ({})", it.path, it.why)).collect();
-        let more = left_out.len().saturating_sub(MOST_NAMED);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        note.push_str(&format!(" Not shown: {}{more}.", printable(&named.join(", "))));
+        note.push_str(&format!(" Not shown: {}.", named(left_out)));
     }
     note
+}
+
+/// The first of these paths, each with the reason.
+pub(super) fn named(left_out: &[OmittedPath]) -> String {
+    let named: Vec<_> =
+        left_out.iter().take(MOST_NAMED).map(|it| format!("{} ({})", it.path, it.why)).collect();
+    let more = left_out.len().saturating_sub(MOST_NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", printable(&named.join(", ")))
 }
 
 /// A private index, for as long as it is looked at.

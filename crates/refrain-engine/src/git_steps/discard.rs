@@ -3,12 +3,12 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::event::{Ask, Asker, Urgency};
 use refrain_core::git::{Base, Oid};
-use refrain_core::glob::PathGlob;
 use refrain_core::view::StatusWord;
 use refrain_core::{LoopId, LoopState, Spec};
 use refrain_git::TreeRequest;
 use refrain_store::{LoopDir, journal};
 
+use crate::git_steps::differences::named;
 use crate::git_steps::repository::{self, marked};
 use crate::{ByKind, EngineError, LoopLocation, LoopRequest, Service};
 
@@ -121,8 +121,8 @@ impl Service {
         Ok(Ok(DiscardOutcome { archived: self.archive(id)?, kept }))
     }
 
-    /// A commit that has `head` and everything in a worktree that git does not ignore, and how many files no commit had.
-    /// Neither the worktree nor a branch is changed.
+    /// A commit that has `head` and everything in a worktree that git does not ignore, and how many files no commit had; a
+    /// refusal if a commit leaves some of it out, such as a secret. Neither the worktree nor a branch is changed.
     pub(crate) fn keep_uncommitted(
         &self,
         worktree: &Utf8Path,
@@ -141,18 +141,16 @@ impl Service {
         if files == 0 && at == head {
             return Ok(Ok((head, 0)));
         }
-        // The reference never leaves this repository.
-        let everywhere: Vec<PathGlob> = "**".parse().into_iter().collect();
         let index = Utf8PathBuf::from(format!("{}.discard", dir.index()));
         let (tree, left_out) = there.tree_and_rest(TreeRequest {
             base: &Base::default(),
             index: &index,
             largest_file: u64::MAX / 2,
-            allow_secrets: &everywhere,
+            allow_secrets: &spec.git.allow_secrets,
             cancel: None,
         })?;
-        if let Some(first) = left_out.first() {
-            return not_kept(format!("{}: {}", first.path, first.why));
+        if !left_out.is_empty() {
+            return not_kept(named(&left_out));
         }
         let parents = if at == head { vec![&head] } else { vec![&at, &head] };
         let message = format!("Work of {id} that was not committed\n");

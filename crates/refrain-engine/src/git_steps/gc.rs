@@ -1,7 +1,10 @@
 //! What loops of this project left that nothing needs any more, and its removal. Every removal checks again: a loop may have
 //! begun meanwhile.
 
-use camino::{Utf8Path, Utf8PathBuf};
+use std::fs::{self, Metadata};
+use std::os::unix::fs::MetadataExt;
+
+use camino::{Utf8DirEntry, Utf8Path, Utf8PathBuf};
 use refrain_agents::environment;
 use refrain_core::LoopState;
 use refrain_core::git::Oid;
@@ -10,7 +13,7 @@ use refrain_core::view::garbage::{Garbage, GarbageKind};
 use refrain_git::{GitError, Removal, Repository};
 use refrain_store::project::pool::{self, Slot};
 use refrain_store::project::{archive, checkout};
-use refrain_store::{LoopDir, RunnerLock, journal};
+use refrain_store::{DiskError, LoopDir, Project, RunnerLock, journal};
 
 use crate::git_steps::discard_refs::KEPT;
 use crate::git_steps::pool::folder;
@@ -19,6 +22,9 @@ use crate::{EngineError, Service, now};
 
 /// How many files and folders of one folder are counted for its size.
 const MOST_FILES: usize = 200_000;
+
+/// What the names of the folders of `refrain demo` begin with.
+pub const DEMO_PREFIX: &str = "refrain-demo-";
 
 /// Why nothing is removed of it any more.
 fn in_use(what: &str) -> String {
@@ -38,6 +44,11 @@ impl Service {
         let now = now().as_second();
         let old = self.discarded_refs().into_iter().filter(|it| it.is_old(now));
         all.extend(old.map(|it| Garbage { kind: GarbageKind::Discarded, name: it.reference, bytes: 0 }));
+        all.extend(self.demos().into_iter().map(|folder| Garbage {
+            kind: GarbageKind::Demo,
+            bytes: pool::size(&folder, MOST_FILES).0,
+            name: folder.into_string(),
+        }));
         all.sort_by(|a, b| (a.kind, b.bytes, &a.name).cmp(&(b.kind, a.bytes, &b.name)));
         Ok(all)
     }
@@ -125,7 +136,39 @@ impl Service {
                 let is_gone = self.drop_discarded(&repository, &found)?;
                 Ok((!is_gone).then(|| format!("{name} has moved")))
             }
+            GarbageKind::Demo => {
+                if !self.is_unused_demo(&path) {
+                    return Ok(Some(in_use(name)));
+                }
+                let removed = fs::remove_dir_all(&path);
+                removed.map_err(|source| DiskError { action: "remove", path, source })?;
+                Ok(None)
+            }
         }
+    }
+
+    /// The folders that `refrain demo` made among the temporary files, and that no runner works in.
+    fn demos(&self) -> Vec<Utf8PathBuf> {
+        let Ok(temporary) = Utf8PathBuf::from_path_buf(std::env::temp_dir()) else { return Vec::new() };
+        let entries = temporary.read_dir_utf8().into_iter().flatten().flatten();
+        entries.map(Utf8DirEntry::into_path).filter(|folder| self.is_unused_demo(folder)).collect()
+    }
+
+    fn is_unused_demo(&self, folder: &Utf8Path) -> bool {
+        // A link is no folder; another user's folder is not the demo of this one.
+        let owner = |path: &Utf8Path| {
+            path.symlink_metadata().ok().filter(Metadata::is_dir).map(|folder| folder.uid())
+        };
+        let is_idle = || {
+            let project = Project::find(folder).ok()?;
+            let dirs = [project.loop_dirs().ok()?, project.plan_dirs().ok()?].concat();
+            Some(dirs.iter().all(RunnerLock::is_free))
+        };
+        folder.file_name().is_some_and(|name| name.starts_with(DEMO_PREFIX))
+            && !self.project.root.starts_with(folder)
+            && owner(folder).is_some_and(|own| owner(&self.project.root) == Some(own))
+            && folder.join("agent.sh").is_file()
+            && is_idle() == Some(true)
     }
 
     fn remove_worktree_of_loop(&self, worktree: &Utf8Path) -> Result<Option<String>, EngineError> {

@@ -17,34 +17,27 @@ use refrain_store::project::pool::{self, Slot};
 use refrain_store::{LoopDir, journal};
 
 use super::landing::Landing;
+use crate::git_steps::differences::TreePair;
 use crate::git_steps::discard::is_at_rest;
 use crate::git_steps::merge::{MergeWork, refused_if_used};
 use crate::git_steps::pool::folder;
 use crate::git_steps::repository::{self, marked};
-use crate::service::redact::Redactor;
 use crate::{
-    Differences, DiscardOutcome, DiscardRefusal, EngineError, KeptWork, LoopRequest, MergeKind, MergeOptions,
+    DiscardOutcome, DiscardRefusal, EngineError, KeptWork, LoopRequest, MergeKind, MergeOptions,
     MergeRefusal, MergedBranch, Service, UnverifiedCause,
 };
 
 impl Service {
-    /// What a plan has landed so far.
-    pub(crate) fn plan_differences(&self, id: &LoopId) -> Result<Differences, EngineError> {
+    /// The trees before and after what a plan has landed so far.
+    pub(crate) fn plan_trees(&self, id: &LoopId) -> Result<Result<TreePair, String>, EngineError> {
         let state = self.plan(id)?;
         let (Some((base, _)), Some(tip)) = (&state.base, &state.tip) else {
-            let note = "The plan has not begun.".to_owned();
-            return Ok(Differences { note, ..Differences::default() });
+            return Ok(Err("The plan has not begun.".to_owned()));
         };
         let repository = self.plan_repository(&state)?;
         let tree = repository.tree_of(tip)?;
-        let changes = repository.changes(Some(base), &tree)?;
-        let redactor = Redactor::new(&state.spec.each, []);
-        Ok(Differences {
-            note: format!("What the plan has landed, {}, against commit {}.", tip.short(), base.short()),
-            is_shown: true,
-            stat: redactor.clean(&changes.stat),
-            diff: redactor.clean(&changes.diff),
-        })
+        let note = format!("What the plan has landed, {}, against commit {}.", tip.short(), base.short());
+        Ok(Ok(TreePair { repository, from: Some(base.clone()), tree, note, spec: *state.spec.each }))
     }
 
     /// Merges what a plan has landed into what is checked out here.

@@ -1,6 +1,5 @@
 //! The service for plans: start, resume, take over, look at.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use refrain_agents::{environment, generic};
@@ -17,6 +16,7 @@ use refrain_store::{Journal, LoopDir, PlansLock, RunnerLock, journal};
 
 use super::runner::PlanRunner;
 use super::statuses::Statuses;
+use crate::driver::lifecycle::without_dots;
 use crate::git_steps::repository;
 use crate::{EngineError, LoopRequest, Service, now};
 
@@ -65,8 +65,7 @@ impl Service {
         self.check_gates(&spec.each, &spec.each.gates)?;
         if spec.each.agent.program.contains('/') {
             // Seen from the worktree of a task it may be another, or not there.
-            spec.each.agent.program =
-                program.components().collect::<PathBuf>().to_string_lossy().into_owned();
+            spec.each.agent.program = without_dots(&program);
         }
         let repository = self.fit_repository(spec)?;
         repository::pin(&mut spec.each, &repository)?;

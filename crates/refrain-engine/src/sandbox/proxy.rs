@@ -105,15 +105,16 @@ pub(super) fn serve(
             return;
         }
         drop((plan, stdin));
-        let _ = attend(socket, &network);
+        let mut init = None;
+        let _ = attend(socket, &network, &mut init);
         // The sandbox does this itself, unless it was killed.
-        let _ = originals.restore();
+        let _ = originals.restore_after(init.as_ref());
     };
     std::thread::Builder::new().name("sandbox".to_owned()).stack_size(1 << 20).spawn(run).map(drop)
 }
 
 /// Takes the listening sockets as they come. Blocks until the sandbox is gone.
-fn attend(socket: UnixStream, network: &Arc<Network>) -> io::Result<()> {
+fn attend(socket: UnixStream, network: &Arc<Network>, init: &mut Option<OwnedFd>) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut reader = FrameReader::default();
     socket.set_nonblocking(true)?;
@@ -128,11 +129,15 @@ fn attend(socket: UnixStream, network: &Arc<Network>) -> io::Result<()> {
                 Ok(false) | Err(_) => return Ok(()),
             }
             while let Some(reply) = reader.next()? {
-                if let Reply::Listening(port) = reply {
-                    let [listener]: [OwnedFd; 1] = reader.take_fds()?;
-                    let listener = std::net::TcpListener::from(listener);
-                    listener.set_nonblocking(true)?;
-                    tokio::spawn(listen(TcpListener::from_std(listener)?, port, Arc::clone(network)));
+                match reply {
+                    Reply::Init => *init = Some(reader.take_fds().map(|[init]| init)?),
+                    Reply::Listening(port) => {
+                        let [listener]: [OwnedFd; 1] = reader.take_fds()?;
+                        let listener = std::net::TcpListener::from(listener);
+                        listener.set_nonblocking(true)?;
+                        tokio::spawn(listen(TcpListener::from_std(listener)?, port, Arc::clone(network)));
+                    }
+                    Reply::Refused(_) | Reply::Ready => {}
                 }
             }
         }

@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use refrain_core::Spec;
+use refrain_core::git::Oid;
 use refrain_core::spec::Secret;
 use refrain_secrets as secrets;
 
@@ -39,24 +40,74 @@ impl Redactor {
             let (from, to) = (at.max(part.start), (at + line.len()).min(part.end));
             let shown = &text[from.min(to)..to];
             at += line.len();
-            let words = line.strip_suffix('\n').unwrap_or(line);
-            // The screen needs more of a key than its first line; here lines are shown one by one.
-            let begins = line.contains("-----BEGIN ") && line.contains("PRIVATE KEY");
-            let found = match begins {
-                true => Some("a private key"),
-                false => secrets::screen(b"text", words.as_bytes(), None).map(|found| found.what),
-            };
-            match found {
-                _ if in_key || shown.is_empty() => {}
+            let goes_on = in_key;
+            match looks_like(line.strip_suffix('\n').unwrap_or(line), &mut in_key) {
+                _ if goes_on || shown.is_empty() => {}
                 Some(what) => {
                     kept.push_str(&format!("[redacted: {what}]"));
                     kept.extend(shown.ends_with('\n').then_some('\n'));
                 }
                 None => kept.push_str(shown),
             }
-            in_key = (in_key || begins) && !line.contains("-----END ");
         }
         kept
+    }
+
+    /// A patch of git without them, and whether it had none. A line that looks like one is replaced by another, so that `git apply`
+    /// can take the patch; a binary file that has one, by its `content`, is left out.
+    pub(crate) fn clean_patch<E>(
+        &self,
+        patch: &[u8],
+        content: impl Fn(&Oid) -> Result<Vec<u8>, E>,
+    ) -> Result<(Vec<u8>, bool), E> {
+        let mut kept = Vec::with_capacity(patch.len());
+        let (mut is_whole, mut in_key) = (true, false);
+        // Of the file that the line is of: where it begins, its line of objects, and whether it is binary and shown.
+        let (mut begin, mut index, mut is_shown_binary) = (0, "", None);
+        for line in patch.split_inclusive(|byte| *byte == b'\n') {
+            if line.starts_with(b"diff --git ") {
+                (begin, index, is_shown_binary, in_key) = (kept.len(), "", None, false);
+            } else if let Some(objects) = line.strip_prefix(b"index ") {
+                index = str::from_utf8(objects).unwrap_or_default();
+                kept.extend_from_slice(line);
+                continue;
+            } else if line == b"GIT binary patch\n" {
+                let mut is_shown = true;
+                for object in objects(index) {
+                    is_shown &= !self.has_secret(&content(&object)?);
+                }
+                if !is_shown {
+                    kept.truncate(begin);
+                }
+                is_whole &= is_shown;
+                is_shown_binary = Some(is_shown);
+            }
+            if let Some(is_shown) = is_shown_binary {
+                kept.extend_from_slice(if is_shown { line } else { &[] });
+                continue;
+            }
+            let words = line.strip_suffix(b"\n").unwrap_or(line);
+            let text = String::from_utf8_lossy(words);
+            let (mut clean, _) = self.without_values(&text, 0..text.len());
+            if let Some(what) = looks_like(&clean, &mut in_key) {
+                let sign = clean.get(..1).filter(|sign| ["+", "-", " "].contains(sign)).unwrap_or_default();
+                clean = format!("{sign}[redacted: {what}]");
+            }
+            if clean == text {
+                kept.extend_from_slice(line);
+            } else {
+                is_whole = false;
+                kept.extend_from_slice(clean.as_bytes());
+                kept.extend_from_slice(&line[words.len()..]);
+            }
+        }
+        Ok((kept, is_whole))
+    }
+
+    fn has_secret(&self, content: &[u8]) -> bool {
+        let text = String::from_utf8_lossy(content);
+        self.values.iter().any(|value| text.contains(value))
+            || secrets::screen(b"text", content, None).is_some()
     }
 
     /// The text without the values, and where the part is in that: a value that lies across its begin is of what is
@@ -100,9 +151,55 @@ impl Redactor {
     }
 }
 
+/// What the line looks like. `in_key`: whether the lines of a private key go on after it.
+fn looks_like(line: &str, in_key: &mut bool) -> Option<&'static str> {
+    // The screen needs more of a key than its first line; here lines are shown one by one.
+    let is_key = *in_key || line.contains("-----BEGIN ") && line.contains("PRIVATE KEY");
+    *in_key = is_key && !line.contains("-----END ");
+    match is_key {
+        true => Some("a private key"),
+        false => secrets::screen(b"text", line.as_bytes(), None).map(|found| found.what),
+    }
+}
+
+/// The objects that git's line `index OLD..NEW MODE` names, as far as there are two.
+fn objects(index: &str) -> impl Iterator<Item = Oid> {
+    let names = index.split_whitespace().next().unwrap_or_default().split("..");
+    names.filter(|name| name.bytes().any(|byte| byte != b'0')).filter_map(|name| name.parse().ok())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_patch_keeps_its_bytes_and_its_count_of_lines() {
+        let token = format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
+        let (old, new) = ("1".repeat(40), "2".repeat(40));
+        let text =
+            format!("diff --git a/x b/x\nindex {old}..{new} 100644\n--- a/x\n+++ b/x\n@@ -1 +1,5 @@\n-caf");
+        let key = "+-----BEGIN PRIVATE KEY-----\n+MIIEowIBAAKC\n+-----END PRIVATE KEY-----\n";
+        let text = [text.as_bytes(), b"\xe9\r\n+caf\xe9\x1b\r\n", key.as_bytes()].concat();
+        let text = [&text[..], format!("+hunter2hunter2 \u{e9}\n+{token}\n").as_bytes()].concat();
+        let binary = |name: &str, new: &str| {
+            format!("diff --git a/{name} b/{name}\nindex {old}..{new}\nGIT binary patch\nliteral 3\nKcmZ\n\n")
+        };
+        let (shown, hidden) = (binary("shown", &"3".repeat(40)), binary("hidden", &"4".repeat(40)));
+        let patch = [&text[..], hidden.as_bytes(), shown.as_bytes()].concat();
+        let content = |blob: &Oid| match blob.as_str().starts_with('4') {
+            true => Ok::<_, ()>([b"\0", token.as_bytes()].concat()),
+            false => Ok(vec![0; 3]),
+        };
+        let (clean, is_whole) = redactor(&["hunter2hunter2"]).clean_patch(&patch, content).unwrap();
+        let end =
+            clean.strip_prefix(&text[..text.windows(7).position(|at| at == b"\n+-----").unwrap()]).unwrap();
+        let key = "+[redacted: a private key]\n".repeat(3);
+        let kept = format!("\n{key}+[redacted] \u{e9}\n+[redacted: ");
+        let end = str::from_utf8(end).unwrap();
+        assert!(end.starts_with(&kept) && end.ends_with(&format!("]\n{shown}")) && !is_whole, "{end}");
+        let (same, is_whole) = redactor(&[]).clean_patch(shown.as_bytes(), content).unwrap();
+        assert_eq!((same, is_whole), (shown.into_bytes(), true));
+    }
 
     fn redactor(values: &[&str]) -> Redactor {
         Redactor { values: values.iter().map(|value| (*value).to_owned()).collect() }

@@ -1,14 +1,11 @@
 //! A loop's changes as text for a reviewer: the differences between two trees.
 
-use std::ffi::OsStr;
-
 use refrain_core::git::{Oid, RepoPath};
 use refrain_core::review::Changes;
 use refrain_core::text::{cut_middle, printable};
 
 use crate::error::GitError;
 use crate::plumbing::attributes::AttributesFolder;
-use crate::plumbing::git::Git;
 use crate::repository::Repository;
 
 /// How much of the differences is kept, in bytes: more than a reviewer is ever sent.
@@ -29,18 +26,44 @@ impl Repository {
     /// own attributes are ignored: they could hide a file.
     /// Errors: [`GitError`] if git cannot be run, [`GitError::Cancelled`], or if the differences are far too large.
     pub fn changes(&self, base: Option<&Oid>, tree: &Oid) -> Result<Changes, GitError> {
+        let [stat, diff] = self.compared(base, tree, [&["--stat=120"], &["--patch"]])?;
+        let text = |said: &[u8]| cut_middle(&printable(&String::from_utf8_lossy(said)), LONGEST).into_owned();
+        Ok(Changes { stat: text(&stat), diff: text(&diff), partial: false })
+    }
+
+    /// The same as a patch for `git apply`: whole, byte for byte, with binary files.
+    /// Errors: as [`Self::changes`].
+    pub fn patch(&self, base: Option<&Oid>, tree: &Oid) -> Result<Vec<u8>, GitError> {
+        let [patch] = self.compared(base, tree, [&["--patch", "--binary", "--full-index"]])?;
+        Ok(patch)
+    }
+
+    /// Git's outputs for the differences between two trees, without any settings of the user or the project.
+    fn compared<const N: usize>(
+        &self,
+        base: Option<&Oid>,
+        tree: &Oid,
+        hows: [&[&str]; N],
+    ) -> Result<[Vec<u8>; N], GitError> {
+        const FIXED: [&str; 6] =
+            ["diff-tree", "-r", "--no-color", "--no-ext-diff", "--no-textconv", "--find-renames"];
         let git = self.git();
         let nothing = git.text(["hash-object", "-t", "tree", "--stdin"], NO_FILES)?;
         let attributes = AttributesFolder::empty()?;
         let git = attributes.apply(git, self.git_dir());
-        let from = base.map_or_else(|| nothing.clone(), ToString::to_string);
-        let stat = told(git, &["--stat=120"], [&from, tree.as_str()])?;
-        let diff = told(git, &["--patch"], [&from, tree.as_str()])?;
-        Ok(Changes { stat, diff, partial: false })
+        let between = [base.map_or(nothing.as_str(), Oid::as_str), tree.as_str()];
+        let mut outputs = [const { Vec::new() }; N];
+        for (output, how) in outputs.iter_mut().zip(hows) {
+            *output = git.output(FIXED.iter().chain(how).chain(&between), &[])?;
+        }
+        Ok(outputs)
     }
-}
 
-impl Repository {
+    /// The content of a file that git has, by its name.
+    pub fn content(&self, blob: &Oid) -> Result<Vec<u8>, GitError> {
+        self.git().output(["cat-file", "blob", blob.as_str()], &[])
+    }
+
     /// The head at a time, in seconds since the epoch, as far back as its log goes; none on a branch without a
     /// commit.
     pub fn head_at(&self, time: i64) -> Result<Option<Oid>, GitError> {
@@ -57,13 +80,4 @@ impl Repository {
             None => ask("HEAD^{commit}"),
         }
     }
-}
-
-/// Git's output for the differences between two trees, without any settings of the user or the project.
-fn told(git: Git<'_>, how: &[&str], between: [&str; 2]) -> Result<String, GitError> {
-    let fixed = ["diff-tree", "-r", "--no-color", "--no-ext-diff", "--no-textconv", "--find-renames"];
-    let args = fixed.iter().chain(how).chain(&between).map(OsStr::new);
-    let said = git.output(args, &[])?;
-    let said = String::from_utf8_lossy(&said);
-    Ok(cut_middle(&printable(&said), LONGEST).into_owned())
 }

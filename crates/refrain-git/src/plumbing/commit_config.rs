@@ -44,12 +44,12 @@ impl Repository {
             pins: it.pins().cloned().collect(),
             push: it
                 .push_target(branch)
-                .map(|target| PushTarget { url: self.from_main_worktree(target.url), ..target }),
+                .map(|target| PushTarget { url: self.absolute_url(target.url), ..target }),
         })
     }
 
     /// The address of a remote. A relative path is one from the main worktree: a worktree of a loop lies elsewhere.
-    fn from_main_worktree(&self, url: String) -> String {
+    fn absolute_url(&self, url: String) -> String {
         let main = self.common_dir().parent().unwrap_or(self.common_dir());
         let folder = main.join(&url);
         match folder.is_dir() {

@@ -87,6 +87,9 @@ pub enum Swap {
     Unknown(Refusal),
 }
 
+/// Loops, each with the commit of its reference.
+type LoopHeads = Vec<(LoopId, Oid)>;
+
 impl Repository {
     /// The reference of a loop at a remote: the name of a configured one, a path from `dir`, or an address.
     pub fn journal_ref<'a>(
@@ -106,7 +109,7 @@ impl Repository {
         remote: &str,
         dir: &Utf8Path,
         limit: Duration,
-    ) -> Result<(String, Result<Vec<(LoopId, Oid)>, Refusal>), GitError> {
+    ) -> Result<(String, Result<LoopHeads, Refusal>), GitError> {
         let upstream = self.state_remote(remote, dir)?;
         let destination = Destination { runs_hooks: false, ..self.destination(&upstream)? };
         let asked = ["ls-remote", "--refs", "--", &destination.name, "refs/refrain/*/journal"];

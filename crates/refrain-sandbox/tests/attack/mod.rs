@@ -38,6 +38,10 @@ pub(crate) const ATTEMPTS: &[(&str, Outcome, Option<Outcome>)] = &[
     ("write-bashrc", Refused, Some(Refused)),
     ("write-etc", Refused, Some(Refused)),
     ("write-sibling", Refused, Some(Refused)),
+    ("change-mode-bashrc", Refused, Some(Open)),
+    ("change-mode-ssh", Refused, Some(Open)),
+    ("change-times-bashrc", Refused, Some(Open)),
+    ("change-times-ssh", Refused, Some(Open)),
     ("write-cron", Refused, Some(Refused)),
     ("read-ssh", Refused, Some(Refused)),
     ("read-netrc", Refused, Some(Refused)),
@@ -175,6 +179,10 @@ fn attempt(name: &str, home: &Utf8Path, port: u16) -> io::Result<()> {
         "git-delete-branch" => {
             shell("git branch -f gone; git branch -D gone; echo y >> file; git stash -q; git stash pop -q")
         }
+        "change-mode-bashrc" => shell("chmod 0640 \"$HOME/.bashrc\""),
+        "change-mode-ssh" => shell("chmod 0640 \"$HOME/.ssh/id\""),
+        "change-times-bashrc" => shell("touch -c -d 2020-01-01 \"$HOME/.bashrc\""),
+        "change-times-ssh" => shell("touch -c -d 2020-01-01 \"$HOME/.ssh/id\""),
         "write-bashrc" => write(home.join(".bashrc")),
         "write-etc" => write("/etc/refrain-attack"),
         "write-cron" => {

@@ -195,14 +195,15 @@ pub(crate) fn header(spec: &PlanSpec, limits: &PlanLimits, width: Option<usize>)
         (jobs, true) => format!("up to {jobs} tasks at a time, each as soon as it may"),
     };
     let brief = &spec.brief;
-    let context: Vec<_> = brief.document.iter().chain(&brief.files).map(ToString::to_string).collect();
+    let files = brief.files.iter().filter(|file| Some(*file) != brief.document.as_ref());
+    let read: Vec<_> = brief.document.iter().chain(files).map(ToString::to_string).collect();
     let proof = match spec.verifies() {
         true => crate::render::gates::intent(each),
         false => "nothing: what lands is unverified (--verify CMD)".to_owned(),
     };
     let rows = [
         Row::exact("tasks", spec.tasks.to_string()),
-        Row::exact("context", context.join(", ")),
+        Row::exact("reads", read.join(", ")),
         Row::exact("runs", format!("{command} ({})", each.agent.kind)),
         Row::prose("model", each.agent.model.clone().unwrap_or_default()),
         Row::exact("in", each.project.to_string()),

@@ -202,11 +202,13 @@ pub(super) async fn report(State(state): Shared, At(place): At<LoopAddress>, ask
     shown(&state, found, |seen| {
         let head = seen.head(&frame, &base, "/report");
         let status = &seen.status;
-        let mut facts = vec![
-            ("Command", status.command.join(" ")),
-            ("Folder", status.worktree.clone()),
-            ("Used", format!("{}, {} tokens", cost(&status.usage), tokens(&status.usage))),
-        ];
+        let usage = &status.usage;
+        let used = match (usage.cost_usd, usage.input_tokens, usage.output_tokens) {
+            (None, None, None) => "not reported by its agents".to_owned(),
+            _ => format!("{}, {} tokens", cost(usage), tokens(usage)),
+        };
+        let mut facts =
+            vec![("Command", status.command.join(" ")), ("Folder", status.worktree.clone()), ("Used", used)];
         facts.extend(status.tree.clone().map(|tree| ("Verified tree", tree)));
         facts.extend((!status.signature.is_empty()).then(|| ("Signature", status.signature.clone())));
         facts.extend((!status.commits.is_empty()).then(|| ("Commits", status.commits.join(" "))));

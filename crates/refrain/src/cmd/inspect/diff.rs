@@ -1,10 +1,10 @@
 use std::process::ExitCode;
 
 use owo_colors::OwoColorize;
-use refrain_app::differences::diff;
+use refrain_app::differences::{diff, patch};
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::values::iteration;
-use refrain_engine::Differences;
+use refrain_engine::{Differences, LoopPatch};
 
 use super::selection::Selection;
 use crate::out;
@@ -12,8 +12,8 @@ use crate::pager::page;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  refrain diff
-  refrain diff docs-3f9c --stat")]
+  refrain diff docs-3f9c --stat
+  refrain diff docs-3f9c > work.patch")]
 pub(crate) struct Args {
     #[command(flatten)]
     selection: Selection,
@@ -25,9 +25,12 @@ pub(crate) struct Args {
     iteration: Option<u32>,
 }
 
-/// Prints the differences, on a terminal through the user's pager.
+/// Prints the differences, on a terminal through the user's pager, else as the patch that `git apply` takes.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let (service, id) = args.selection.open(context, "refrain diff")?;
+    if !args.stat && out::terminal_width().is_none() && !out::is_coloured() {
+        return print_patch(&patch(&service, &id, args.iteration)?, &id);
+    }
     let Differences { note, is_shown, stat, diff } = diff(&service, &id, args.iteration)?;
     if !is_shown {
         return Err(RequestError::new(Code::Failed, format!("{id}: {note}")));
@@ -38,6 +41,18 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         text if args.stat => out::print(&text),
         text => page(context, &coloured(&text))?,
     }
+    Ok(Code::Done.into())
+}
+
+fn print_patch(patch: &LoopPatch, id: &LoopId) -> Result<ExitCode, RequestError> {
+    let LoopPatch { note, bytes, is_whole } = patch;
+    out::tell_note(format!("{id}: {note}"));
+    if !is_whole {
+        out::tell_note("what looks like a secret is not in the patch; [redacted] stands for it".to_owned());
+    } else if bytes.is_empty() {
+        out::tell_note("there are no differences".to_owned());
+    }
+    out::print_raw(bytes);
     Ok(Code::Done.into())
 }
 

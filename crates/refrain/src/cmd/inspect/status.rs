@@ -107,6 +107,11 @@ fn last_failure(service: &Service, status: &Status) -> Option<String> {
     Some(format!("gate {}{end}", gate.name))
 }
 
+/// Why the folder of a loop is not there: a worktree of its own is made when the runner begins.
+fn absence(attempts: u32, has_ended: bool) -> &'static str {
+    if attempts == 0 && !has_ended { " (not made yet)" } else { " (removed)" }
+}
+
 /// The requests that can be taken back, each with its name.
 fn queued(status: &Status) -> String {
     let take_back =
@@ -126,7 +131,7 @@ fn text(
     let gone = match &status.mirrored {
         Some(_) => " (on another machine)",
         None if Utf8Path::new(&status.working_dir).is_dir() => "",
-        None => " (removed)",
+        None => absence(status.started, status.ended_at.is_some()),
     };
     let mut rows = vec![
         Row::exact("loop", status.id.to_string()),
@@ -195,4 +200,17 @@ fn text(
         text.push_str(&format!("{}\n", line.trim_end()));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::absence;
+
+    #[test]
+    fn a_folder_that_is_to_be_made_is_not_removed() {
+        let cases = [((0, false), "not made yet"), ((0, true), "removed"), ((1, false), "removed")];
+        for ((attempts, has_ended), word) in cases {
+            assert_eq!(absence(attempts, has_ended), format!(" ({word})"));
+        }
+    }
 }

@@ -16,7 +16,7 @@ use refrain_app::options::work::{TaskArgs, WorkArgs};
 use refrain_app::resolve::StartLoop;
 use refrain_app::verbs::start::{StartedLoop, start};
 use refrain_app::{Code, Context, RequestError};
-use refrain_engine::{Host, chain, tool};
+use refrain_engine::{DEMO_PREFIX, Host, chain, tool};
 
 use crate::cmd::launch::start::launch;
 use crate::out;
@@ -61,13 +61,20 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         return crash::run(&context, &dir);
     }
     let code = launch(&context, begin(&context, &dir)?, ShowArgs::default())?;
-    let program = program();
-    out::print(&format!(
-        "\nThe agent claimed to be done after iteration 1. ./test.sh failed, so the claim was refused.\nIt cost nothing: the agent \
-         is a script. Continue with:\n  {program} -C {dir} diff demo\n  {program} -C {dir} merge demo\n  {program} -C {dir} \
-         report demo\n"
+    out::print(&closing(
+        "The agent claimed to be done after iteration 1. ./test.sh failed, so the claim was refused.\nIt cost nothing: the agent \
+         is a script.",
+        &dir,
     ));
     Ok(code)
+}
+
+/// What was shown, where the commands can be typed that end a loop's messages, and how the folder is removed.
+fn closing(shown: &str, dir: &Utf8Path) -> String {
+    let dir = shlex::try_quote(dir.as_str()).unwrap_or_default();
+    format!(
+        "\n{shown}\nGo there, type what `next:` names, and remove it when you have seen enough:\n  cd {dir}\n  rm -r {dir}\n"
+    )
 }
 
 fn begin(context: &Context, dir: &Utf8Path) -> Result<StartedLoop, RequestError> {
@@ -96,19 +103,6 @@ fn agent(dir: &Utf8Path) -> Result<WorkArgs, RequestError> {
     Ok(WorkArgs { command: Some(read(&quoted)?), ..WorkArgs::default() })
 }
 
-/// This program, as it can be typed anywhere.
-fn program() -> String {
-    let program = std::env::args_os().next().unwrap_or_else(|| "refrain".into());
-    // A program called by a relative path must be found from the demo's folder, too.
-    let program = match std::path::Path::new(&program) {
-        path if path.components().count() > 1 => {
-            std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
-        }
-        name => name.to_owned(),
-    };
-    program.display().to_string()
-}
-
 /// The person's surroundings without their configuration: the demo shows the same to everybody.
 fn unconfigured(context: &Context, dir: &Utf8Path) -> Context {
     let env = context.host.env.iter().filter(|(name, _)| !name.to_string_lossy().starts_with("REFRAIN_"));
@@ -135,7 +129,7 @@ fn folder(context: &Context, named: Option<&Utf8Path>) -> Result<Utf8PathBuf, Re
         })?;
         return Ok(dir);
     }
-    let dir = tempfile::Builder::new().prefix("refrain-demo-").tempdir().map_err(failed)?.keep();
+    let dir = tempfile::Builder::new().prefix(DEMO_PREFIX).tempdir().map_err(failed)?.keep();
     Utf8PathBuf::from_path_buf(dir)
         .map_err(|_| RequestError::new(Code::Failed, "the folder for temporary files is not UTF-8"))
 }

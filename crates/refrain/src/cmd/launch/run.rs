@@ -112,6 +112,10 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
     let Args { task: TaskName { given, id }, prompt_file, max_iter, non_interactive, work, git, show } = args;
     let mut work = work.args;
     // The same file is the reviewer's specification; a refusal names it as it was typed.
+    if prompt_file == "-" {
+        let error = "PROMPT_FILE -: accepted: a file, as its reviewer reads it too";
+        return Err(RequestError::usage(error).hint("refrain start - takes a task from standard input"));
+    }
     prompt::read(&format!("PROMPT_FILE {prompt_file}"), &context.dir.join(&prompt_file))?;
     let dir = folder(context, work.working_dir.as_deref())?;
     if show.detach {

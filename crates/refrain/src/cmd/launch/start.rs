@@ -7,7 +7,7 @@ use clap::ArgGroup;
 use clap::builder::NonEmptyStringValueParser;
 use refrain_app::options::begin::BeginArgs;
 use refrain_app::options::heading;
-use refrain_app::options::work::WordArgs;
+use refrain_app::options::work::{TaskArgs, WordArgs};
 use refrain_app::resolve::{StartLoop, Words};
 use refrain_app::verbs::start::{PreparedLoop, StartedLoop, prepare};
 use refrain_app::{Action, Context, RequestError};
@@ -104,7 +104,7 @@ Examples:
 
 /// Starts the loop and drives it, here or in a process of its own.
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
-    let Args { options: Options { task, begin, plan, show }, mode } = args;
+    let Args { options: Options { task, mut begin, plan, show }, mode } = args;
     if plan.asked() {
         let BeginArgs { name, mirror, work, max_iterations, .. } = begin;
         return plan::run_plan(context, plan.into_parts(), (name, mirror), max_iterations, work, show);
@@ -112,8 +112,8 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
     if show.detach {
         context.check(Action::Detach)?;
     }
-    let request =
-        StartLoop { words: words(&task), mode: mode.mode, options: begin, takes_default_gates: true };
+    let words = words(&task, &mut begin.task);
+    let request = StartLoop { words, mode: mode.mode, options: begin, takes_default_gates: true };
     let mut prepared = prepare(context, &request, &mut out::tell_note)?;
     if accepts_gates(context, &request, &prepared)? {
         prepared.trust_gates(context, &request)?;
@@ -153,10 +153,10 @@ fn accepts_gates(
     values::confirm("Trust these commands and use them as gates? [y/N] ")
 }
 
-/// The task from the command line; `-` reads it from standard input.
-fn words(args: &WordArgs) -> Option<Words> {
+/// The task in the words of the command line; `-` reads it from standard input, as the value of an option too.
+fn words(args: &WordArgs, task: &mut TaskArgs) -> Option<Words> {
     match args.words.as_slice() {
-        [] => None,
+        [] => task.take_stdin().then_some(Words::Stdin),
         [word] if word == "-" => Some(Words::Stdin),
         words => Some(Words::Text(words.join(" "))),
     }

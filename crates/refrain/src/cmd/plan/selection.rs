@@ -54,12 +54,19 @@ pub(super) fn only(
         return named(service, id);
     }
     let mut found = of_tag(service, tag)?;
+    let all = u32::try_from(found.len()).unwrap_or(u32::MAX);
     found.retain(is_candidate);
     found.sort_by_key(|plan| std::cmp::Reverse(plan.updated_at));
     match found.as_slice() {
         [only] => Ok(only.id.clone()),
-        [] => Err(RequestError::usage(format!("no plan of this project fits {verb} without an ID"))
-            .hint("refrain list shows what there is")),
+        [] => {
+            let plans = phrase::counted(all, "plan", "plans");
+            let error = format!(
+                "{verb} needs an ID: there {} {plans}, and none can be meant",
+                if all == 1 { "is" } else { "are" }
+            );
+            Err(RequestError::usage(error).hint(format!("refrain list shows them; {verb} ID names one")))
+        }
         found => {
             let told = |plan: &PlanStatus| {
                 let all = u32::try_from(plan.tasks_total).unwrap_or(u32::MAX);

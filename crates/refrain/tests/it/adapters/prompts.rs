@@ -87,6 +87,9 @@ fn a_prompt_is_read_from_stdin_a_file_or_the_words() {
     };
     testkit::write(&sandbox.project().join("task.md"), "From a file.\n");
     assert_eq!(run("dash", &["-"], "From a pipe.\n"), "From a pipe.\n");
+    assert_eq!(run("dash-text", &["--prompt", "-"], "From a pipe.\n"), "From a pipe.\n");
+    assert_eq!(run("dash-file", &["--prompt-file", "-"], "\u{feff}From a pipe.\n"), "From a pipe.\n");
+    assert_eq!(run("device", &["--prompt-file", "/dev/stdin"], "From a pipe.\n"), "From a pipe.\n");
     assert_eq!(run("file", &["--prompt-file", "task.md"], "not this"), "From a file.\n");
     assert_eq!(run("words", &["From", "the  words"], "not this"), "From the  words");
     assert_eq!(run("text", &["--prompt", "- from text"], "not this"), "- from text");

@@ -300,6 +300,55 @@ fn discarding_keeps_what_no_commit_has() {
 }
 
 #[test]
+fn a_diff_that_is_no_terminal_is_a_patch_that_git_applies() {
+    let sandbox = sandbox();
+    let at = |name: &str| sandbox.project().join(name);
+    write(&at("dos.txt"), "one\r\ntwo\r\n");
+    write(&at("data.bin"), [0u8, 1, 2, 255]);
+    write(&at("latin.txt"), b"caf\xe9\n");
+    sandbox.git(&["add", "--all"]);
+    sandbox.git(&["commit", "--quiet", "--message", "Files of all kinds"]);
+    let script = format!(
+        "printf 'one\\r\\nthree\\r\\n' > dos.txt; printf '\\0\\3\\377' > data.bin; printf 'caf\\351s \\033[1m\\n' > latin.txt
+         printf 'new\\n' > \"$(printf 'r\\351sum\\351')\"; {CLAIM}"
+    );
+    let agent = sandbox.agent("agent", &script);
+    let start = ["start", "--command", &agent, "--name", "job", "--worktree", "--git-workflow", "commit"];
+    sandbox
+        .refrain(&[&start[..], &["--branch-template", "work", "--gate", "true", "p"]].concat())
+        .with_code(0);
+    let diff = format!("{} diff job > {}/job.patch", env!("CARGO_BIN_EXE_refrain"), sandbox.root().display());
+    sandbox.tool("sh", &["-c", &diff]).run().with_code(0);
+    let patch = sandbox.root().join("job.patch");
+    sandbox.git(&["apply", "--index", patch.to_str().unwrap()]);
+    let tree = sandbox.git(&["write-tree"]);
+    assert_eq!(tree, sandbox.git(&["rev-parse", "work^{tree}"]));
+    assert_eq!(sandbox.git(&["diff", "--numstat", "--cached", "HEAD"]).lines().count(), 4);
+}
+
+#[test]
+fn discarding_puts_no_secret_into_git() {
+    let sandbox = sandbox();
+    let token = ["ghp_", "q8R2mXv5Lz0Tn7Wd4Kc9Hs1Jb6Yf3GpUeaoA"].concat();
+    let agent =
+        sandbox.agent("agent", &format!("echo work > work.txt; echo 'token = {token}' > settings.conf"));
+    let start = ["start", "--command", &agent, "--name", "job", "--worktree", "--git-workflow", "commit"];
+    sandbox.refrain(&[&start[..], &["--gate", "false", "-m", "1", "-q", "p"]].concat()).with_code(10);
+    let worktree = sandbox.status("job")["worktree"].as_str().unwrap().to_owned();
+
+    let before = sandbox.status("job")["status"].clone();
+    let refused = sandbox.refrain(&["discard", "job"]).with_code(17).stderr;
+    assert!(refused.contains("settings.conf (") && refused.contains("then refrain discard job"), "{refused}");
+    assert!(!refused.contains("work.txt") && !refused.contains(&token), "{refused}");
+    assert_eq!(sandbox.status("job")["status"], before, "nothing has happened");
+    let kept = sandbox.root().join("settings.conf");
+    std::fs::rename(std::path::Path::new(&worktree).join("settings.conf"), kept).unwrap();
+    sandbox.refrain(&["discard", "job"]).with_code(0);
+    let all = sandbox.git(&["log", "--all", "--patch"]);
+    assert!(all.contains("+work\n") && !all.contains(&token), "{all}");
+}
+
+#[test]
 fn nothing_is_merged_into_a_folder_where_a_loop_works() {
     let sandbox = sandbox();
     verified(&sandbox, "job", "true");

@@ -41,6 +41,23 @@ fn nothing_is_removed_that_could_still_be_needed() {
 }
 
 #[test]
+fn folders_of_the_demo_are_removed() {
+    let sandbox = sandbox();
+    let said = sandbox.refrain(&["demo", "--plan"]).with_code(0).stdout;
+    let folder = said.trim_end().rsplit(' ').next().unwrap().to_owned();
+    assert!(Path::new(&folder).join("PLAN.md").is_file(), "{said}");
+    // Of another maker, and a link.
+    let tmp = Path::new(&folder).parent().unwrap();
+    fs::create_dir(tmp.join("refrain-demo-mine")).unwrap();
+    std::os::unix::fs::symlink(&folder, tmp.join("refrain-demo-link")).unwrap();
+    assert_eq!(garbage(&sandbox), [("demo".to_owned(), folder.clone())]);
+    let there = sandbox.refrain(&["-C", &folder, "gc", "--json"]).with_code(0).json();
+    assert!(there.as_array().unwrap().iter().all(|row| row["kind"] != "demo"), "not from inside: {there}");
+    sandbox.refrain(&["gc", "--yes"]).with_code(0);
+    assert!(!Path::new(&folder).exists() && tmp.join("refrain-demo-mine").is_dir());
+}
+
+#[test]
 fn what_nothing_needs_is_listed_and_removed_on_request() {
     let sandbox = sandbox();
     // A merged branch, and a clean checkout.

@@ -275,8 +275,9 @@ fn demo_refuses_a_claim_and_verifies_the_next_one() {
         normalized(&sandbox, &run.stdout),
         "the tutorial shows what the demo prints"
     );
-    let program = env!("CARGO_BIN_EXE_refrain");
-    assert!(run.stdout.contains(&format!("{program} -C {} merge demo", dir.display())), "{}", run.stdout);
+    let there = format!("\n  cd {0}\n  rm -r {0}\n", dir.display());
+    assert!(run.stdout.ends_with(&there), "{}", run.stdout);
+    assert_eq!(run.stdout.matches("diff demo").count(), 1, "what to type next is said once: {}", run.stdout);
     // What it says to type works.
     let there = dir.to_str().unwrap();
     let run_there = |args: &[&str]| sandbox.refrain(&[&["-C", there], args].concat()).with_code(0);

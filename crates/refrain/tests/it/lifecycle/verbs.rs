@@ -282,6 +282,17 @@ fn outside_git_the_folder_is_the_project() {
 }
 
 #[test]
+fn of_two_starts_with_one_name_the_other_hears_that_it_is_taken() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", CLAIM);
+    let start = ["start", "--command", &agent, "--name", "same", "--worktree", "--gate", "true", "p"];
+    let both = [sandbox.spawn(&start), sandbox.spawn(&start)].map(|session| session.wait());
+    let (won, lost): (Vec<_>, Vec<_>) = both.iter().partition(|run| run.code == 0);
+    assert_eq!((won.len(), lost.len()), (1, 1), "{both:?}");
+    assert!(lost[0].code == 17 && lost[0].stderr.contains("same exists already"), "{both:?}");
+}
+
+#[test]
 fn detach_returns_once_the_runner_has_taken_over() {
     let sandbox = sandbox();
     let gate = sandbox.gate("go");

@@ -107,11 +107,11 @@ impl ServedProject {
         self.looks(&format!("/p/{project}/job/attempts/1/activity?find=WORK"), "1 found", &named("found"));
         self.looks(&format!("/p/{project}/floor"), "there is no oak", &named("plan"));
         browser.resize(1280, 1100);
-        browser.click(".add summary");
+        browser.click(".new-task summary");
         browser.fill("#add-title", "Oil the floor");
         assert_eq!(browser.barriers(), [""; 0], "of the form of a task");
         browser.picture(&named("plan-add"));
-        browser.click(".add button");
+        browser.click(".new-task button");
         browser.shows("Oil the floor");
         browser.go(&format!("{}/", self.url));
         browser.evaluate("document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'k', ctrlKey: true, bubbles: true }))");

@@ -379,6 +379,10 @@ fn spec(
     if begin.task.is_given() && !prompt.is_empty() {
         return Err(RequestError::usage("a prompt and --prompt-file: accepted: one of them"));
     }
+    if begin.task.take_stdin() {
+        let error = "-: a session has no standard input for a task; accepted: a text or a file";
+        return Err(RequestError::usage(error));
+    }
     let words = (!prompt.is_empty()).then_some(Words::Text(prompt));
     let is_asked = begin.work.gates.require_approval;
     let counts = begin.work.max_cost.is_some() || begin.work.max_tokens.is_some();

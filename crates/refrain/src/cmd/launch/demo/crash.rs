@@ -12,7 +12,7 @@ use refrain_core::event::Event;
 use refrain_core::r#loop::Grant;
 use refrain_engine::{FollowEvent, Service, chain, tool};
 
-use super::{begin, failed, program, write};
+use super::{begin, closing, failed, write};
 use crate::cmd::inspect::watch;
 use crate::out;
 use crate::run::{self, ShowArgs};
@@ -38,10 +38,10 @@ pub(super) fn run(context: &Context, dir: &Utf8Path) -> Result<ExitCode, Request
     out::print("\n$ refrain resume demo\n");
     let runner = service.resume(&id, &Grant::default(), false)?;
     let code = run::drive(context, &service, runner, dir, &ShowArgs::default())?;
-    let program = program();
-    out::print(&format!(
-        "\nThe runner was killed in iteration 2. Nothing was lost: resume tried that iteration again, and the killed attempt does \
-         not count.\nContinue with:\n  {program} -C {dir} status demo\n  {program} -C {dir} report demo\n"
+    out::print(&closing(
+        "The runner was killed in iteration 2. Nothing was lost: resume tried that iteration again, and the killed attempt does not \
+         count.",
+        dir,
     ));
     Ok(code)
 }

@@ -7,7 +7,7 @@ use refrain_app::options::work::WorkArgs;
 use refrain_app::plan::{SourceArgs, SpecArgs};
 use refrain_app::{Context, RequestError};
 
-use super::{agent, program, read, repository};
+use super::{agent, closing, read, repository};
 use crate::cmd::plan::run::{RunArgs, run_plan};
 use crate::out;
 use crate::run::ShowArgs;
@@ -30,11 +30,10 @@ pub(super) fn run(context: &Context, dir: &Utf8Path) -> Result<ExitCode, Request
     let spec = SpecArgs { verify: Some("./check.sh".to_owned()), ..SpecArgs::default() };
     let args = RunArgs { spec, ..RunArgs::default() };
     let code = run_plan(context, (source, args), (name, Vec::new()), None, work, ShowArgs::default())?;
-    let program = program();
-    out::print(&format!(
-        "\nTasks 1 and 2 ran at the same time; task 3 began when both had landed on main. The agent's first claim on task 2 \
-         was refused.\nContinue with:\n  {program} -C {dir} plan status demo\n  {program} -C {dir} report demo\n  git -C {dir} log \
-         --oneline\n"
+    out::print(&closing(
+        "Tasks 1 and 2 ran at the same time; task 3 began when both had landed on main. The agent's first claim on task 2 \
+         was refused.",
+        dir,
     ));
     Ok(code)
 }

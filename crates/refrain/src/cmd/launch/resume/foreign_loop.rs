@@ -10,7 +10,7 @@ use refrain_app::options::begin::BeginArgs;
 use refrain_app::options::variants::{AdaptedArgs, Difference};
 use refrain_app::options::work::PromiseArgs;
 use refrain_app::options::{heading, values};
-use refrain_app::resolve::{StartLoop, Workspace, folder, note_untrusted};
+use refrain_app::resolve::{StartLoop, Words, Workspace, folder, note_untrusted};
 use refrain_app::verbs::start::PreparedLoop;
 use refrain_app::{Action, Code, Context, RequestError};
 use refrain_core::formats::mirror::{
@@ -80,7 +80,10 @@ pub(super) fn run(context: &Context, file: &Utf8Path, args: Args) -> Result<Exit
     let path = path.canonicalize_utf8().unwrap_or(path);
     let found = found_in(&path).map_err(|error| unread(file, &error))?;
     let total = total(&found, &begin).map_err(|error| not_now(file, &error))?;
-    set_task(context, &service, file, &found, (&mode, &mut begin))?;
+    let words = begin.task.take_stdin().then_some(Words::Stdin);
+    if words.is_none() {
+        set_task(context, &service, file, &found, (&mode, &mut begin))?;
+    }
     let named = name(&service, (file, &path), &found)?;
     let is_renamed = found.id.is_some() && named.is_none() && begin.name.is_none();
     let named = begin.name.clone().or(named);
@@ -102,7 +105,7 @@ pub(super) fn run(context: &Context, file: &Utf8Path, args: Args) -> Result<Exit
         Some(Check::Command { .. }) | None => None,
     };
     let is_capped = begin.max_iterations.or(begin.until.exact()).is_some();
-    let request = StartLoop { mode: mode.mode, options: begin, ..StartLoop::default() };
+    let request = StartLoop { words, mode: mode.mode, options: begin, ..StartLoop::default() };
     let workspace = Workspace { service: service.clone(), settings, dir };
     let PreparedLoop { service, settings, dir, spec, mut offered, untrusted_gates, mut notes, .. } =
         PreparedLoop::new(context, workspace, &request)?;
@@ -162,7 +165,9 @@ fn set_task(
             let path = context.dir.join(name).canonicalize_utf8();
             let path = path.or_else(|_| service.project().worktree.join(name).canonicalize_utf8());
             match (root, path) {
-                (Ok(root), Ok(path)) if path.starts_with(&root) => begin.task.prompt_file = Some(path),
+                (Ok(root), Ok(path)) if path.starts_with(&root) && path.is_file() => {
+                    begin.task.prompt_file = Some(path)
+                }
                 _ => {
                     let error = format!(
                         "{file}: prompt_file: {:?}: accepted: a file of this project",

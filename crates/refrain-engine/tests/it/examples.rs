@@ -1,4 +1,4 @@
-//! The examples do what they say.
+//! The examples of starting loops from Rust.
 
 use std::rc::Rc;
 
@@ -10,13 +10,7 @@ use testkit::Sandbox;
 use tokio::sync::watch;
 use tokio::task::LocalSet;
 
-/// Built beside this test by `cargo test`, which says no more of where.
-fn example(name: &str) -> String {
-    let here = std::env::current_exe().unwrap_or_default();
-    let example = here.ancestors().nth(2).unwrap_or(&here).join("examples").join(name);
-    assert!(example.is_file(), "{}: `cargo test -p refrain-engine` builds it", example.display());
-    example.to_string_lossy().into_owned()
-}
+use crate::example;
 
 #[test]
 fn a_loop_is_started_and_followed_from_rust() {

@@ -1,10 +1,12 @@
-//! Two machines and a bare repository between them: a loop goes from one to the other though the first is dead, frozen or
+//! Two machines and a bare repository between them: a loop moves from one to the other when the first is dead, frozen or
 //! cut off, and what the first does after that is never known.
 
 use std::fs;
 
 use serde_json::Value;
 use testkit::{Gate, Invocation, Run, Sandbox, Session, Signal, eventually, write};
+
+use crate::example;
 
 /// Writes a line each iteration, and claims in the fourth. On a machine that says so it waits in the second, or hangs.
 const WORKER: &str = r#"echo "$REFRAIN_ITERATION.$REFRAIN_ATTEMPT" >> $NOTES/attempts
@@ -24,18 +26,10 @@ struct Machines {
     remote: String,
 }
 
-/// Built beside this test by `cargo test`.
-fn example() -> String {
-    let here = std::env::current_exe().unwrap_or_default();
-    let example = here.ancestors().nth(2).unwrap_or(&here).join("examples/leased");
-    assert!(example.is_file(), "{}: `cargo test -p refrain-engine` builds it", example.display());
-    example.to_string_lossy().into_owned()
-}
-
 impl Machines {
     /// A loop that machine one drives, in the second iteration.
     fn held(how: &str, lease: &str) -> (Self, Session, Gate) {
-        let (one, two) = (Sandbox::new(&example()), Sandbox::without_git(&example()));
+        let (one, two) = (Sandbox::new(&example("leased")), Sandbox::without_git(&example("leased")));
         let remote = format!("{}/state.git", one.root().display());
         one.git(&["init", "--quiet", "--bare", &remote]);
         two.git(&["clone", "--quiet", &one.project().to_string_lossy(), "."]);
