@@ -200,11 +200,12 @@ impl LoopState {
         }
         if let Some(base) = &mut self.git.base {
             base.programs.clone_from(&arrival.programs);
-            if let (Some(branch), Some(departure)) = (&arrival.branch, &departure) {
+            if let Some(branch) = &arrival.branch {
                 base.branch = Some(branch.clone());
                 base.dirty.clear();
                 base.hidden.clear();
-                let from = departure.head.to_string();
+                let head = departure.map(|departure| departure.head).or_else(|| self.git.head.clone());
+                let from = head.map_or_else(|| "HEAD".to_owned(), |head| head.to_string());
                 spec.git.checkout = Checkout::Worktree { branch: branch.clone(), from };
             }
         }

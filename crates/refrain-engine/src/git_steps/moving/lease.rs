@@ -337,7 +337,7 @@ impl LeaseTakeOver<'_> {
                 host: identity::own().host,
                 project: spec.project.clone(),
                 worktree: spec.worktree.clone(),
-                branch: None,
+                branch: (!state.spec.git.checkout.is_own_worktree()).then(|| branch.clone()),
                 working_dir: spec.working_dir.clone(),
                 agents,
                 pins,

@@ -64,7 +64,7 @@ impl Service {
         let Some(departure) = &state.tenure.departure else { return here(None) };
         let bytes = read_regular(&own.journal(), moving::LARGEST)
             .map_err(|source| disk("read", &own.journal(), source))?;
-        let renewed = self.repository_of(&state.spec).map_err(EngineError::from).and_then(|repository| {
+        let renewed = self.repository_of(&state.spec).and_then(|repository| {
             let at = repository.journal_ref(&departure.to, &self.project.root, id)?;
             self.renew(&at.within(LOOKING, BRINGING), None, Some(&bytes))
         });
