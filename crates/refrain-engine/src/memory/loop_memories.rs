@@ -50,14 +50,11 @@ impl Past {
         }
         let mut said = Vec::new();
         for record in journal::records(dir)? {
-            match record.event {
-                Event::Asked { request, ask: Ask::Steer(text), by: Asker::Person } => {
-                    said.push((request, redactor.clean(&text)));
-                }
-                Event::Asked { ask: Ask::Withdraw(withdrawn), by: Asker::Person, .. } => {
-                    said.retain(|(request, _)| request.as_ref() != Some(&withdrawn));
-                }
-                _ => {}
+            let Event::Asked { request, ask, by: Asker::Person } = record.event else { continue };
+            if let Ask::Steer(text) = ask {
+                said.push((request, redactor.clean(&text)));
+            } else if let Ask::Withdraw(withdrawn) = ask {
+                said.retain(|(request, _)| request.as_ref() != Some(&withdrawn));
             }
         }
         let said = said.into_iter().map(|(_, text)| text).collect();

@@ -24,7 +24,7 @@ pub(crate) struct Args {
 }
 
 /// Candidates without an id: loops that may have a queued request.
-fn is_candidate(status: &Brief) -> bool {
+pub(crate) fn is_candidate(status: &Brief) -> bool {
     !matches!(status.status, StatusWord::Completed | StatusWord::Cancelled)
 }
 

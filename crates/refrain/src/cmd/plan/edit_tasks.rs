@@ -29,7 +29,8 @@ struct PlanArgs {
 /// A running plan takes the task up by itself; a stopped one when it is resumed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  refrain plan add \"Document the new option\" --after 2 --after 3")]
+  refrain plan add \"Document the new option\" --after 2 --after 3
+  refrain plan add \"Mend the parser\" --text \"Lists of lists are refused.\" --tag web")]
 pub(crate) struct AddArgs {
     /// What is to be done, in a line
     title: String,
@@ -48,7 +49,8 @@ pub(crate) struct AddArgs {
 /// A running plan tries it again by itself; a stopped one when it is resumed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  refrain plan retry 3")]
+  refrain plan retry 3
+  refrain plan retry 2.1 --tag web")]
 pub(crate) struct RetryArgs {
     #[command(flatten)]
     which: TaskArgs,
@@ -59,7 +61,8 @@ pub(crate) struct RetryArgs {
 /// Tasks that depend on it wait. refrain plan retry takes it back in.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  refrain plan block 3")]
+  refrain plan block 3
+  refrain plan block 2.1 --tag web")]
 pub(crate) struct BlockArgs {
     #[command(flatten)]
     which: TaskArgs,

@@ -19,7 +19,7 @@ use refrain_engine::config::keys::Prompt;
 use refrain_engine::config::{AgentChoice, Settings};
 use refrain_engine::{Brief, ListEntry, Service};
 
-use crate::cmd::control::{approve, archive, cancel, merge, move_loop, pause, steer};
+use crate::cmd::control::{approve, archive, cancel, merge, move_loop, pause, steer, take_back};
 use crate::cmd::launch::resume;
 use crate::render::phrase;
 use crate::{out, values};
@@ -86,7 +86,7 @@ const STARTS: [&str; 3] = ["start", "research", "implement"];
 type LoopMatch = fn(&Brief) -> bool;
 
 /// Which loops each verb can mean, with an ID as without one.
-const MEANT: [(&str, LoopMatch); 19] = [
+const MEANT: [(&str, LoopMatch); 20] = [
     ("answer", steer::is_candidate),
     ("approve", approve::is_candidate),
     ("archive", archive::is_candidate),
@@ -104,6 +104,7 @@ const MEANT: [(&str, LoopMatch); 19] = [
     ("show", any),
     ("status", any),
     ("steer", steer::is_candidate),
+    ("take-back", take_back::is_candidate),
     ("verify", any),
     ("watch", any),
 ];

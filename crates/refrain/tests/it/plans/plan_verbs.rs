@@ -540,15 +540,15 @@ fn of_two_plans_for_the_same_tasks_that_start_at_once_one_is_refused() {
 #[test]
 fn what_the_file_system_refuses_blocks_the_plan_and_says_what_it_was() {
     let (sandbox, agent) = feature();
-    let state = sandbox.root().join("home/state/refrain");
-    fs::create_dir_all(state.parent().unwrap()).unwrap();
-    testkit::write(&state, "in the way of every worktree\n");
+    let worktrees = sandbox.root().join("home/state/refrain/worktrees");
+    fs::create_dir_all(worktrees.parent().unwrap()).unwrap();
+    testkit::write(&worktrees, "in the way of every worktree\n");
     let said = run(&sandbox, &agent, &[]).with_code(14).stdout;
     assert!(
         said.contains("the plan cannot go on by itself: create ") && said.contains("worktrees"),
         "{said}"
     );
-    fs::remove_file(&state).unwrap();
+    fs::remove_file(&worktrees).unwrap();
     let said = sandbox.refrain(&["plan", "resume", "fx"]).with_code(14).stdout;
     assert!(said.contains("complete wave 1"), "{said}");
 }

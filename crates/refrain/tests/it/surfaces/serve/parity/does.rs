@@ -66,7 +66,11 @@ pub(super) fn diff(world: &World, row: &Row) {
         let told = world.sandbox.refrain(&words).with_code(0).stdout;
         let query = n.as_ref().map(|n| format!("?iteration={n}")).unwrap_or_default();
         let found = world.served.gets(&(world.at(row.route, "job") + &query)).with_status(200).json();
-        assert_eq!(found["diff"].as_str().unwrap().trim_end(), told.trim_end());
+        // What is no terminal gets the names of objects whole, for `git apply`.
+        let shown = |diff: &str| {
+            diff.lines().filter(|line| !line.starts_with("index ")).collect::<Vec<_>>().join("\n")
+        };
+        assert_eq!(shown(found["diff"].as_str().unwrap()), shown(&told));
         assert_eq!(world.tool(row, asked), found);
     }
     let stat = world.tool(row, json!({"loop_id": "job", "stat": true}));
