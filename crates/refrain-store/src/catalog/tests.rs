@@ -49,7 +49,10 @@ fn make(project: &Project, name: &str, end: Option<End>) -> LoopDir {
     begin.spec.project = project.root.clone();
     let text = PromiseText::try_new("COMPLETE").unwrap();
     begin.spec.promise = Some(Promise { text, mode: MatchMode::Tag });
-    let mut journal: Journal = Journal::create(dir.clone(), Event::LoopStarted(begin), at(0)).unwrap();
+    let home = project.root.with_file_name("home");
+    let start = Event::LoopStarted(begin);
+    let mut journal: Journal =
+        Journal::create_signed(dir.clone(), start, at(0), Signing::new(&home, &home)).unwrap();
     let process = Process { pid: 1, start: 1 };
     let recover = journal.state().recover(Identity { process, boot: "boot".into(), host: "host".into() });
     journal.push(recover, at(1)).unwrap();
