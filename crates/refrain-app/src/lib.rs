@@ -81,7 +81,6 @@ pub mod effects;
 pub mod error;
 pub mod options;
 pub mod plan;
-pub mod reading;
 pub mod remote;
 pub mod repository_command;
 pub mod resolve;

@@ -29,6 +29,7 @@ use crate::{Context, Note, trust};
 
 pub mod agents;
 pub mod prompt;
+pub mod remote_copy;
 
 /// Where a loop is to work, and what is configured there.
 #[derive(Debug)]

@@ -54,7 +54,7 @@ impl Redactor {
     }
 
     /// A patch of git without them, and whether it had none. A line that looks like one is replaced by another, so that `git apply`
-    /// can take the patch; a binary file that has one, by its `content`, is left out.
+    /// can take the patch; a binary file that has one, by its `content`, is omitted.
     pub(crate) fn clean_patch<E>(
         &self,
         patch: &[u8],

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use jiff::Timestamp;
 use owo_colors::OwoColorize;
-use refrain_app::reading::list_at;
+use refrain_app::resolve::remote_copy::list_at;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::spec::Millis;

@@ -1,6 +1,6 @@
 //! The loop that a verb reads.
 
-use refrain_app::reading::reading;
+use refrain_app::resolve::remote_copy::reading;
 use refrain_app::{Context, RequestError};
 use refrain_core::LoopId;
 use refrain_engine::{Service, chain};
@@ -12,11 +12,11 @@ pub(crate) struct Selection {
     /// The loop or plan [default: the one touched last]
     pub(crate) id: Option<LoopId>,
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: RemoteArgs,
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Place {
+pub(crate) struct RemoteArgs {
     /// Read the loop as this git remote has it: a name, a path or an address
     #[arg(long, value_name = "URL", requires = "id")]
     pub(crate) at: Option<String>,
@@ -31,7 +31,7 @@ impl Selection {
     }
 }
 
-impl Place {
+impl RemoteArgs {
     /// The service that reads this loop or plan. If it is on another machine, a note says how old the copy is.
     pub(crate) fn open(
         &self,

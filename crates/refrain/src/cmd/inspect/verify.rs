@@ -7,7 +7,7 @@ use refrain_core::text::printable;
 use refrain_core::view::report::{Check, Outcome, ReportFile, Subject, Verdict};
 use refrain_engine::{ByKind, EngineError};
 
-use super::selection::Place;
+use super::selection::RemoteArgs;
 use crate::{out, values};
 
 use crate::render::phrase;
@@ -21,7 +21,7 @@ pub(crate) struct Args {
     /// The loop or plan [default: the one that the report is on, or the one touched last]
     id: Option<LoopId>,
     #[command(flatten)]
-    place: Place,
+    place: RemoteArgs,
     /// A report of refrain report --json to compare with the journal
     #[arg(long, value_name = "FILE")]
     report: Option<Utf8PathBuf>,

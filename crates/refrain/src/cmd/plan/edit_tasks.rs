@@ -97,7 +97,7 @@ pub(crate) fn retry(context: &Context, args: &RetryArgs) -> Result<ExitCode, Req
 }
 
 pub(crate) fn block(context: &Context, args: &BlockArgs) -> Result<ExitCode, RequestError> {
-    edit(context, &args.which, (TaskEdit::Block, "refrain plan block", "is left out"))
+    edit(context, &args.which, (TaskEdit::Block, "refrain plan block", "is omitted"))
 }
 
 fn edit(

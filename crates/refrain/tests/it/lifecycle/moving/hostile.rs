@@ -196,9 +196,9 @@ fn a_link_in_the_work_of_a_loop_leads_nowhere() {
     git(&["add", "--force", ".refrain"]);
     git(&["commit", "--quiet", "--message", "A link"]);
     fs::create_dir_all(outside.join("job")).unwrap();
-    fs::write(outside.join("job/state.md"), "status: in-progress\n").unwrap();
+    testkit::write(&outside.join("job/state.md"), "status: in-progress\n");
     machines.leave(&["--with-changes"]).with_code(0);
-    fs::write(outside.join("job/state.md"), "mine\n").unwrap();
+    testkit::write(&outside.join("job/state.md"), "mine\n");
     machines.take_accepted();
     two.refrain(&["resume", "job", "-q"]);
     assert_eq!(fs::read_to_string(outside.join("job/state.md")).unwrap(), "mine\n");
