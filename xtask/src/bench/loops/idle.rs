@@ -21,7 +21,7 @@ pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
     pause(Duration::from_millis(settle));
 
     let runner = running.pid();
-    let most = bench.pick(12.0, 54.0) * 1024.0;
+    let most = bench.pick(12.0, 56.0) * 1024.0;
     let mut rows =
         vec![Row::limit(SUBJECT, "runner, resident", most, resident(runner)?, Unit::Memory).steady()];
     let mut watched = vec![("runner", runner)];
