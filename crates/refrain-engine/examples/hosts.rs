@@ -128,6 +128,6 @@ fn spec(
         "promise": {"text": "COMPLETE", "match": "plain"},
         "limits": {"max_iterations": iterations, "pause_ms": pause},
         "project": service.project().root, "worktree": folder, "working_dir": folder,
-        "depth": 0, "output_cap": Spec::OUTPUT_CAP,
+        "depth": 0, "stuck": { "threshold": 100 }, "output_cap": Spec::OUTPUT_CAP,
     }))?)
 }
