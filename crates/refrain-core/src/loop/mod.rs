@@ -19,7 +19,7 @@ mod simulation;
 pub(crate) mod tests;
 
 pub use ask::{Grant, QueuedEffect, QueuedRequest};
-pub use moving::{RemoteLoop, TakeOverRefusal, Takeover, Tenure, take_lease, take_over};
+pub use moving::{LeaveReason, RemoteLoop, TakeOverRefusal, Takeover, Tenure, take_lease, take_over};
 pub use next_step::{CHURN_WITHIN, MAX_CHURN, MAX_REFUNDS, Step, next_step};
 pub use proof::{CHANGED, MAX_ROUNDS};
 pub use provider_faults::ProviderRetry;

@@ -1,8 +1,11 @@
 //! Moving a loop between machines: when it may leave, what changes where it arrives, and which machine has it. A *fence*
 //! is a number that grows with each take-over: the machine with the highest one has the loop.
 
+use jiff::{SignedDuration, Timestamp};
+
+use super::next_step::Step;
 use super::state::{LoopState, Phase};
-use crate::event::{Arrival, Departure};
+use crate::event::{Arrival, BlockReason, Departure, End};
 use crate::git::{Checkout, Oid};
 use crate::machine::{MachineEnd, Refusal};
 
@@ -114,7 +117,53 @@ pub fn take_lease(
     }
 }
 
+/// A wait that is longer than this needs no machine.
+const LONGEST_WAIT: SignedDuration = SignedDuration::from_mins(2);
+
+/// Why a machine leaves a loop that it has under a lease, before the loop has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaveReason {
+    /// Something is wrong with this machine; another may be able to continue.
+    Unable(BlockReason),
+    /// It is asked to end after the iteration.
+    Drained,
+    /// There is nothing to do before this time.
+    Rests(Timestamp),
+}
+
 impl LoopState {
+    /// Whether this step is not for a machine that has the loop under a lease, and is to be drained or not.
+    pub fn leaves(&self, step: Step, is_drained: bool, now: Timestamp) -> Option<LeaveReason> {
+        match step {
+            Step::Finish(End::Blocked { why }) if why.is_of_machine() => Some(LeaveReason::Unable(why)),
+            Step::BeginIteration { .. } if is_drained => Some(LeaveReason::Drained),
+            Step::Await { until: Some(until) }
+                if self.wait.is_some() && !self.is_busy() && !self.sweeping =>
+            {
+                match (is_drained, until.duration_since(now) > LONGEST_WAIT) {
+                    (true, _) => Some(LeaveReason::Drained),
+                    (false, true) => Some(LeaveReason::Rests(until)),
+                    (false, false) => None,
+                }
+            }
+            Step::TakeBase
+            | Step::TakeCandidate
+            | Step::Start(_)
+            | Step::Stop(_)
+            | Step::Commit { .. }
+            | Step::Intend(_)
+            | Step::Publish(_)
+            | Step::ChangeAgent
+            | Step::SaveWork
+            | Step::ReleaseWorktree
+            | Step::BeginIteration { .. }
+            | Step::Wait(_)
+            | Step::Await { .. }
+            | Step::Finish(_)
+            | Step::Rest => None,
+        }
+    }
+
     /// Refuses what is asked of a loop that was moved away.
     pub fn check_here(&self) -> Result<(), Refusal> {
         match &self.tenure.departure {

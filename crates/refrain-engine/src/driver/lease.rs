@@ -6,8 +6,8 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use refrain_core::event::{BlockReason, End};
-use refrain_core::r#loop::TakeOverRefusal;
+use refrain_core::event::End;
+use refrain_core::r#loop::{LeaveReason, TakeOverRefusal};
 use refrain_core::view::{self, Alive};
 use refrain_core::{LoopState, Step};
 use refrain_proc::keeper::StopLadder;
@@ -27,9 +27,6 @@ use crate::error::chain;
 use crate::host::Host;
 use crate::move_error::MoveError;
 use crate::service::mirror;
-
-/// A wait that is longer than this needs no machine.
-const LONGEST_WAIT: Duration = Duration::from_mins(2);
 
 /// How long records that nothing waits for are collected before they are replicated.
 const COLLECT: Duration = Duration::from_secs(30);
@@ -179,34 +176,10 @@ impl Drive<'_> {
     pub(super) fn leaves(&self, step: Step, now: Timestamp) -> Option<Stop> {
         let LeaseState { lease, .. } = self.lease.as_ref()?;
         let (state, is_drained) = (self.driver.journal.state(), *lease.drain.borrow());
-        let end = match step {
-            Step::Finish(End::Blocked { why }) if why.is_of_machine() => unable(state, why),
-            Step::BeginIteration { .. } if is_drained => DriveEnd::Yielded,
-            Step::Await { until: Some(until) }
-                if state.wait.is_some() && !state.is_busy() && !state.sweeping =>
-            {
-                let left = Duration::try_from(until.duration_since(now)).unwrap_or_default();
-                match (is_drained, left > LONGEST_WAIT) {
-                    (true, _) => DriveEnd::Yielded,
-                    (false, true) => DriveEnd::Resting(until),
-                    (false, false) => return None,
-                }
-            }
-            Step::TakeBase
-            | Step::TakeCandidate
-            | Step::Start(_)
-            | Step::Stop(_)
-            | Step::Commit { .. }
-            | Step::Intend(_)
-            | Step::Publish(_)
-            | Step::ChangeAgent
-            | Step::SaveWork
-            | Step::ReleaseWorktree
-            | Step::BeginIteration { .. }
-            | Step::Wait(_)
-            | Step::Await { .. }
-            | Step::Finish(_)
-            | Step::Rest => return None,
+        let end = match state.leaves(step, is_drained, now)? {
+            LeaveReason::Unable(why) => DriveEnd::Unable(view::blocked(state, why)),
+            LeaveReason::Drained => DriveEnd::Yielded,
+            LeaveReason::Rests(until) => DriveEnd::Resting(until),
         };
         Some(Stop::Leaves(end))
     }
@@ -299,10 +272,6 @@ impl Drive<'_> {
         };
         failure.map_or(end, DriveEnd::from)
     }
-}
-
-fn unable(state: &LoopState, why: BlockReason) -> DriveEnd {
-    DriveEnd::Unable(view::blocked(state, why))
 }
 
 /// How a loop stopped that has nothing to do until a request comes.

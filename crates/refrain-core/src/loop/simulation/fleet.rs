@@ -217,7 +217,7 @@ impl Fleet {
         });
         let begun: Vec<_> = begun.collect();
         for id in &self.started {
-            assert!(begun.contains(id), "nobody knows that {id} was started");
+            assert!(begun.contains(id), "no record says that {id} was started");
         }
         let of_finished = |record: &Record| match &record.event {
             Event::AttemptFinished(finished) => finished

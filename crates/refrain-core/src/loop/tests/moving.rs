@@ -3,11 +3,11 @@
 use proptest::prelude::*;
 use rstest::rstest;
 
-use super::journal::{Journal, left, moved, oid, runner, spawn_failed, spec};
-use crate::event::{Arrival, Ask, BlockReason, End, Event, Exit, Urgency};
+use super::journal::{Journal, left, moved, oid, runner, spawn_failed, spec, time};
+use crate::event::{Arrival, Ask, BlockReason, End, Event, Exit, Urgency, Wait, WaitKind};
 use crate::git::{Checkout, Oid, Workflow};
 use crate::r#loop::{
-    Grant, Outcome, RemoteLoop, Step, TakeOverRefusal, Takeover, Tenure, take_lease, take_over,
+    Grant, LeaveReason, Outcome, RemoteLoop, Step, TakeOverRefusal, Takeover, Tenure, take_lease, take_over,
 };
 use crate::machine::Refusal;
 use crate::spec::{Secret, Spec};
@@ -156,6 +156,28 @@ fn what_cannot_move_says_why() {
     in_a_worktree(&mut begun);
     assert!(Journal::of(begun).state.check_movable().is_ok(), "its worktree is made elsewhere");
     assert!(text(Journal::of(spec())).contains("it has not begun"));
+}
+
+#[rstest]
+#[case::a_fault_of_the_machine(
+    Step::Finish(End::Blocked { why: BlockReason::AgentMissing }), false,
+    Some(LeaveReason::Unable(BlockReason::AgentMissing))
+)]
+#[case::a_question_for_a_person(Step::Finish(End::Blocked { why: BlockReason::Churn }), true, None)]
+#[case::the_next_iteration(Step::BeginIteration { iteration: 2 }, false, None)]
+#[case::an_iteration_while_it_is_drained(Step::BeginIteration { iteration: 2 }, true, Some(LeaveReason::Drained))]
+#[case::a_short_wait(Step::Await { until: Some(time(120_000)) }, false, None)]
+#[case::a_long_wait(Step::Await { until: Some(time(120_001)) }, false, Some(LeaveReason::Rests(time(120_001))))]
+#[case::a_wait_while_it_is_drained(Step::Await { until: Some(time(1)) }, true, Some(LeaveReason::Drained))]
+#[case::a_wait_for_a_request(Step::Await { until: None }, true, None)]
+fn a_lease_leaves_what_is_not_for_its_machine(
+    #[case] step: Step,
+    #[case] is_drained: bool,
+    #[case] expected: Option<LeaveReason>,
+) {
+    let mut state = paused(|_| ()).state;
+    state.wait = Some(Wait { kind: WaitKind::Pace, until: time(120_000) });
+    assert_eq!(state.leaves(step, is_drained, time(0)), expected);
 }
 
 /// Its tenure by this machine's journal: with this fence, gone to that remote or not, and claimed by this commit there.

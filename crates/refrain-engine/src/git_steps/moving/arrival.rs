@@ -39,9 +39,21 @@ impl Service {
     pub fn move_from(
         &self,
         id: &LoopId,
-        (remote, dir): (&str, &Utf8Path),
+        from: (&str, &Utf8Path),
         signer: Option<&PublicKey>,
     ) -> Result<MovedHere, EngineError> {
+        let read = |dir: &LoopDir| Ok(journal::read_believed::<LoopState>(dir, &self.host.signing())?);
+        self.arrive(id, from, read, |steps| steps.run(signer))
+    }
+
+    /// Takes a loop over from a remote by these steps, with its lock held. `read` gives its state as it is here.
+    pub(super) fn arrive<T>(
+        &self,
+        id: &LoopId,
+        (remote, dir): (&str, &Utf8Path),
+        read: impl FnOnce(&LoopDir) -> Result<LoopState, EngineError>,
+        steps: impl FnOnce(ArrivalSteps<'_>) -> Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
         if self.project.plan_dir(id).exists() {
             return Err(EngineError::IsPlan(id.clone()));
         }
@@ -53,17 +65,13 @@ impl Service {
         };
         let repository = self.repository_of_person()?;
         let at = repository.journal_ref(remote, dir, id)?;
-        let here = match is_new {
-            true => None,
-            false => Some(journal::read_believed::<LoopState>(&own, &self.host.signing())?),
-        };
-        let arriving =
-            ArrivalSteps { service: self, id, dir: own.clone(), here, at: &at, repository: &repository };
-        let moved = arriving.run(signer);
-        if moved.is_err() && is_new {
+        let here = if is_new { None } else { Some(read(&own)?) };
+        let taken =
+            steps(ArrivalSteps { service: self, id, dir: own, here, at: &at, repository: &repository });
+        if taken.is_err() && is_new {
             moving::discard_staging(&self.project, id);
         }
-        moved
+        taken
     }
 }
 

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_agents::environment;
 use refrain_core::event::{Arrival, Event};
 use refrain_core::git::Oid;
 use refrain_core::r#loop::{TakeOverRefusal, Takeover, take_lease};
@@ -18,7 +17,7 @@ use refrain_git::{Holder, JournalCommit, NewJournalCommit, Repository, Swap};
 use refrain_proc::identity;
 use refrain_store::journal::{self, Durability, ForeignJournal, Unreplicated, Witness};
 use refrain_store::project::{moving, projects, worktree};
-use refrain_store::{ClaimOutcome, Journal, LoopDir, RunnerLock, WorktreeLock};
+use refrain_store::{ClaimOutcome, Journal, LoopDir, WorktreeLock};
 
 use super::arrival::ArrivalSteps;
 use super::{JOURNAL, NOTES, disk, object_of};
@@ -166,44 +165,25 @@ impl Service {
         fence: u64,
         signer: Option<&PublicKey>,
     ) -> Result<RemoteWitness, EngineError> {
-        if self.project.plan_dir(id).exists() {
-            return Err(EngineError::IsPlan(id.clone()));
-        }
-        let own = self.project.loop_dir(id);
-        let is_new = !own.exists();
-        let own = if is_new { moving::staging(&self.project, id) } else { own };
-        let Some(_lock) = RunnerLock::claim(&own)? else {
-            return Err(EngineError::Driven { id: id.clone(), pid: None });
-        };
-        let repository =
-            Repository::open(&self.project.root, &environment::of_person(self.host.env.iter().cloned()))?;
-        repository.check_version()?;
-        let at = repository.journal_ref(remote, dir, id)?;
-        let here = match is_new {
-            true => None,
-            false => Some(journal::read_as::<LoopState>(&own)?.state),
-        };
-        let is_again = !moving::claims(&own).is_empty();
-        let arriving = ArrivalSteps { service: self, id, dir: own, here, at: &at, repository: &repository };
-        let taken = LeaseTakeOver { arriving, fence, signer, is_again }.run();
-        if taken.is_err() && is_new {
-            moving::discard_staging(&self.project, id);
-        }
-        let (known, seq) = taken?;
-        let loop_dir = self.project.loop_dir(id);
-        let state = journal::read_as::<LoopState>(&loop_dir)?.state;
-        let place = RemotePlace {
-            repository: self.repository_of(&state.spec)?,
-            remote: remote.to_owned(),
-            dir: dir.to_owned(),
-            loop_dir,
-            spec: Box::new(state.spec),
-            fence,
-            known,
-            tried: Vec::new(),
-            stored: BTreeMap::new(),
-        };
-        Ok(RemoteWitness { at: Mutex::new(place), covered: AtomicU64::new(seq) })
+        let read = |dir: &LoopDir| Ok(journal::read_as::<LoopState>(dir)?.state);
+        self.arrive(id, (remote, dir), read, |arriving| {
+            let is_again = !moving::claims(&arriving.dir).is_empty();
+            let (known, seq) = LeaseTakeOver { arriving, fence, signer, is_again }.run()?;
+            let loop_dir = self.project.loop_dir(id);
+            let state = journal::read_as::<LoopState>(&loop_dir)?.state;
+            let place = RemotePlace {
+                repository: self.repository_of(&state.spec)?,
+                remote: remote.to_owned(),
+                dir: dir.to_owned(),
+                loop_dir,
+                spec: Box::new(state.spec),
+                fence,
+                known,
+                tried: Vec::new(),
+                stored: BTreeMap::new(),
+            };
+            Ok(RemoteWitness { at: Mutex::new(place), covered: AtomicU64::new(seq) })
+        })
     }
 }
 

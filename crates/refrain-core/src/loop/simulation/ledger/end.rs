@@ -61,10 +61,12 @@ impl Ledger {
                 assert!(matches!(self.spec.stuck.answer, OnStuck::Ask), "the loop does not ask");
                 self.progress.assert_stuck(&self.spec, &self.failures());
             }
-            End::Blocked { why: BlockReason::GaveUp } => assert!(self.gave_up && self.kept, "nobody gave up"),
+            End::Blocked { why: BlockReason::GaveUp } => {
+                assert!(self.gave_up && self.kept, "the agent did not give up")
+            }
             End::Blocked { why: BlockReason::Approval } => {
                 let is_claimed = self.claims() || self.is_counted();
-                assert!(self.spec.approval && is_claimed && self.ends_by_claim(), "nobody is to be asked");
+                assert!(self.spec.approval && is_claimed && self.ends_by_claim(), "no approval is needed");
                 self.assert_proven();
                 let is_given = self.approval.is_given(self.tree.as_ref(), self.iteration);
                 assert!(!is_given, "they said so already");
@@ -107,7 +109,7 @@ impl Ledger {
             End::Blocked { why: BlockReason::OutputLost } => {
                 assert!(matches!(self.last, Some(Last::DiskFull)))
             }
-            End::Paused => assert!(self.paused.is_some(), "paused by nobody"),
+            End::Paused => assert!(self.paused.is_some(), "paused without a request"),
         }
         (self.ended, self.waiting) = (Some(end), false);
     }

@@ -31,7 +31,7 @@ fn a_loop_that_left_is_read_as_the_remote_has_it() {
     assert!(taken.stderr.contains("has taken it over"), "{}", taken.stderr);
     assert!(one.status("job")["mirrored"]["holder"].is_string());
 
-    // The other machine goes on, and leaves again.
+    // The other machine continues, and leaves again.
     two.refrain(&["resume", "job", "-q", "--max-iterations", "3"]).with_code(10);
     write(&worktree(two).join("draft"), "draft\n");
     leave(two, remote, &["--with-changes"]).with_code(0);
