@@ -54,7 +54,12 @@ fn everyone() -> ExitCode {
         println!("skipped: no namespaces can be made here");
         return ExitCode::SUCCESS;
     }
-    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let place = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    if ["/tmp", "/var/tmp", "/dev/shm"].iter().any(|folder| place.starts_with(folder)) {
+        println!("skipped: a sandbox hides {}; build elsewhere", place.display());
+        return ExitCode::SUCCESS;
+    }
+    let dir = tempfile::tempdir_in(place).unwrap();
     let own = dir.path().join("own");
     let mut code = matrix(Utf8Path::from_path(&own).unwrap());
     let is_root = rustix::process::geteuid().is_root();

@@ -182,7 +182,7 @@ fn attempt(name: &str, home: &Utf8Path, port: u16) -> io::Result<()> {
         "change-mode-bashrc" => shell("chmod 0640 \"$HOME/.bashrc\""),
         "change-mode-ssh" => shell("chmod 0640 \"$HOME/.ssh/id\""),
         "change-times-bashrc" => shell("touch -c -d 2020-01-01 \"$HOME/.bashrc\""),
-        "change-times-ssh" => shell("touch -c -d 2020-01-01 \"$HOME/.ssh/id\""),
+        "change-times-ssh" => shell("test -e \"$HOME/.ssh/id\" && touch -c -d 2020-01-01 \"$HOME/.ssh/id\""),
         "write-bashrc" => write(home.join(".bashrc")),
         "write-etc" => write("/etc/refrain-attack"),
         "write-cron" => {

@@ -13,7 +13,7 @@ use crate::CLAIM;
 use crate::surfaces::terminal::Terminal;
 
 /// Outside of `/tmp`, which programs in a sandbox do not see. Agents may write their notes. None, which is printed, if this
-/// machine has no namespaces to give.
+/// machine has no namespaces to give, or the build is below such a folder.
 #[expect(clippy::disallowed_methods, reason = "asked before there is a sandbox of the test")]
 pub(super) fn sandbox() -> Option<Sandbox> {
     let words = ["--user", "--map-root-user", "--mount", "--pid", "--net", "--fork", "true"];
@@ -21,7 +21,12 @@ pub(super) fn sandbox() -> Option<Sandbox> {
         eprintln!("skipped: no namespaces can be made here");
         return None;
     }
-    let sandbox = Sandbox::new_in(env!("CARGO_BIN_EXE_refrain"), Path::new(env!("CARGO_TARGET_TMPDIR")));
+    let place = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    if ["/tmp", "/var/tmp", "/dev/shm"].iter().any(|folder| place.starts_with(folder)) {
+        eprintln!("skipped: a sandbox hides {}; build elsewhere", place.display());
+        return None;
+    }
+    let sandbox = Sandbox::new_in(env!("CARGO_BIN_EXE_refrain"), place);
     configure(&sandbox, "");
     Some(sandbox)
 }
