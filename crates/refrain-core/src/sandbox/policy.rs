@@ -477,7 +477,8 @@ fn protect_git(policy: &mut Policy, role: Role, places: &Places) {
         // What the user has checked out.
         policy.read_only.extend(below(common, &["HEAD", "index"]));
     }
-    for folder in [common, own].into_iter().chain(&places.modules) {
+    let own = (own != common).then_some(own);
+    for folder in [common].into_iter().chain(own).chain(&places.modules) {
         policy.no_links.push((folder.clone(), false));
         policy.read_only.push(folder.join(ALTERNATES));
         policy.no_links.extend(GIT_WRITTEN.map(|(name, is_deep)| (folder.join(name), is_deep)));
