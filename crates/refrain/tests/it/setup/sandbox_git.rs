@@ -142,6 +142,16 @@ fn what_git_runs_for_a_plan_stays_in_its_sandbox() {
     let said = sandbox.note("said");
     assert!(said.contains("ran ./setup.sh") && said.contains("ran ./check.sh"), "{said}");
     nothing_escaped(&sandbox);
+    // Git has to look at a file whose time differs from that in its index.
+    let script = "for folder in $HOME/state/refrain/worktrees/*/_pool/[0-9]/*/; do cp check.sh $folder; touch -d 2020-01-01 $folder/*.up; done";
+    for words in [&["plan", "status", "x"][..], &["gc"], &["doctor"], &["doctor", "--fix"], &["discard", "x"], &["gc", "--yes"]] {
+        sandbox.tool("sh", &["-c", script]).run();
+        write(&sandbox.root().join("notes/said"), "");
+        let run = sandbox.refrain(words);
+        assert!(!sandbox.root().join("home/escaped").exists(), "{words:?}: {}{}", run.stdout, run.stderr);
+        eprintln!("{words:?}: {}", sandbox.note("said").lines().count());
+    }
+    nothing_escaped(&sandbox);
 }
 
 /// Git would run the filter and the monitor of a repository in the repository.
@@ -211,4 +221,57 @@ fn git_writes_through_no_link_that_an_agent_made() {
         let _ = sandbox.tool("git", &["reset", "--quiet", "--hard"]).run();
     }
     nothing_escaped(&sandbox);
+}
+
+/// What a sandbox that was killed with its runner leaves, for example: git would run what the other folder's settings name.
+#[test]
+fn no_verb_runs_what_a_planted_git_folder_names() {
+    let Some(sandbox) = sandbox() else { return };
+    write(&sandbox.project().join("work.up"), "work\n");
+    commit_all(&sandbox);
+    let script = format!("echo new > new\ngit add -A\ngit commit -qm New\n{CLAIM}");
+    start(&sandbox, &script, &["--worktree"]).with_code(0);
+    let evil = sandbox.root().join("notes/evil");
+    let attack = format!("sh -c 'echo ran >> {}'", sandbox.root().join("notes/said").display());
+    sandbox.git(&["clone", "--quiet", "--bare", ".", evil.to_str().unwrap()]);
+    for key in [
+        "core.fsmonitor",
+        "core.sshCommand",
+        "filter.evil.clean",
+        "filter.evil.smudge",
+        "diff.evil.textconv",
+        "remote.evil.uploadpack",
+    ] {
+        sandbox.git(&["--git-dir", evil.to_str().unwrap(), "config", key, &attack]);
+    }
+    for name in ["post-checkout", "reference-transaction", "pre-commit", "post-index-change"] {
+        let path = evil.join("hooks").join(name);
+        write(&path, format!("#!/bin/sh\n{attack}\n"));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    write(&evil.join("info/attributes"), "* filter=evil diff=evil\n");
+    let planted = sandbox.project().join(".git/commondir");
+    write(&planted, format!("{}\n", evil.display()));
+    sandbox.tool("touch", &["-d", "2020-01-01", "work.up"]).run();
+    for words in [
+        &["status", "job"][..],
+        &["show", "job"],
+        &["diff", "job"],
+        &["open", "job"],
+        &["report", "job"],
+        &["gc"],
+        &["doctor"],
+        &["merge", "job"],
+        &["resume", "job", "--max-iterations", "2"],
+        &["discard", "job"],
+        &["start", "--command", "true", "-p", "x"],
+    ] {
+        let run = sandbox.refrain(words);
+        assert_eq!(sandbox.note("said"), "", "{words:?}: {}{}", run.stdout, run.stderr);
+    }
+    let refused = sandbox.refrain(&["start", "--command", "true", "-p", "x"]).stderr;
+    assert!(refused.contains(&format!("rm {}", planted.display())), "{refused}");
+    fs::remove_file(planted).unwrap();
+    sandbox.refrain(&["gc"]).with_code(0);
+    assert_eq!(sandbox.note("said"), "");
 }
