@@ -5,12 +5,12 @@ use std::ffi::OsString;
 use std::sync::{Arc, OnceLock};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::Spec;
 use refrain_core::git::{GitPins, Oid, RepoPath};
 use refrain_core::plan::{
     MergedTask, PlanEvent, PlanSpec, PlanState, RemadeWave, Return, Stage, TaskCommit, TaskId, TaskState,
     UnmergedTask, WaveNumber,
 };
-use refrain_core::Spec;
 use refrain_core::text::{clip, printable};
 use refrain_git::{
     Cancel, GitError, HandOverRequest, HandedOver, LandRequest, LandingOutcome, LinearBranch, MergeRequest,

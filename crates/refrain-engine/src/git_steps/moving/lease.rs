@@ -321,7 +321,10 @@ impl LeaseTakeOver<'_> {
                 working_dir: spec.working_dir.clone(),
                 agents,
                 pins,
-                programs: tool_pins::of_gates(&spec, &repository::marked(&service.host.git_env(&spec), &spec)),
+                programs: tool_pins::of_gates(
+                    &spec,
+                    &repository::marked(&service.host.git_env(&spec), &spec),
+                ),
             };
             let placed = match self.arriving.here {
                 None => moving::settle(&service.project, id)?,

@@ -142,16 +142,70 @@ fn what_git_runs_for_a_plan_stays_in_its_sandbox() {
     let said = sandbox.note("said");
     assert!(said.contains("ran ./setup.sh") && said.contains("ran ./check.sh"), "{said}");
     nothing_escaped(&sandbox);
-    // Git has to look at a file whose time differs from that in its index.
-    let script = "for folder in $HOME/state/refrain/worktrees/*/_pool/[0-9]/*/; do cp check.sh $folder; touch -d 2020-01-01 $folder/*.up; done";
-    for words in [&["plan", "status", "x"][..], &["gc"], &["doctor"], &["doctor", "--fix"], &["discard", "x"], &["gc", "--yes"]] {
+    looked_at_by(
+        &sandbox,
+        &[
+            &["plan", "status", "x"],
+            &["gc"],
+            &["doctor"],
+            &["doctor", "--fix"],
+            &["discard", "x"],
+            &["gc", "--yes"],
+        ],
+    );
+}
+
+#[test]
+fn what_a_task_left_is_looked_at_in_its_sandbox() {
+    let Some(sandbox) = sandbox() else { return };
+    let tasks =
+        r#"{"tag": "x", "tasks": [{"id": 1, "title": "One", "status": "pending", "depends_on": []}]}"#;
+    write(&sandbox.project().join(".scud/tasks/x.json"), tasks);
+    write(&sandbox.project().join(".gitattributes"), "*.up filter=up\n");
+    write(&sandbox.project().join(".gitignore"), "check.sh\n");
+    write(&sandbox.project().join("work.up"), "work\n");
+    sandbox.git(&["config", "filter.up.clean", "sh ./check.sh 2> /dev/null; cat"]);
+    commit_all(&sandbox);
+    let agent = sandbox.agent("worker", "echo new > new");
+    let words = ["plan", "run", "--tag", "x", "--command", &agent, "--name", "x"];
+    let confined = [&words[..], &["--sandbox", "--max-iterations", "1"]].concat();
+    sandbox.refrain(&confined);
+    looked_at_by(
+        &sandbox,
+        &[&["plan", "status", "x"], &["plan", "resume", "x"], &["merge", "x"], &["discard", "x"]],
+    );
+    // A task without a sandbox does not get its worktree.
+    sandbox.refrain(&[
+        "plan",
+        "run",
+        "--tag",
+        "x",
+        "--command",
+        &agent,
+        "--name",
+        "y",
+        "--no-sandbox",
+        "--max-iterations",
+        "1",
+    ]);
+    let slots =
+        sandbox.tool("sh", &["-c", "cd $HOME/state/refrain/worktrees/*/_pool; ls -d [0-9]*"]).run().stdout;
+    assert_eq!(slots, "1\n1.lock\n1.sandbox\n2\n2.lock\n");
+    nothing_escaped(&sandbox);
+}
+
+/// Has verbs look at the worktrees of tasks: each time git has to look at files whose times differ from those in its index, with
+/// a filter that runs what an agent left.
+#[track_caller]
+fn looked_at_by(sandbox: &Sandbox, verbs: &[&[&str]]) {
+    let script = "for folder in $HOME/state/refrain/worktrees/*/_pool/[0-9]/*/; do cp $HOME/../notes/attack.sh $folder/check.sh; touch -d 2020-01-01 $folder/*.up; done";
+    write(&sandbox.root().join("notes/attack.sh"), ATTACK);
+    for words in verbs {
         sandbox.tool("sh", &["-c", script]).run();
-        write(&sandbox.root().join("notes/said"), "");
         let run = sandbox.refrain(words);
         assert!(!sandbox.root().join("home/escaped").exists(), "{words:?}: {}{}", run.stdout, run.stderr);
-        eprintln!("{words:?}: {}", sandbox.note("said").lines().count());
     }
-    nothing_escaped(&sandbox);
+    nothing_escaped(sandbox);
 }
 
 /// Git would run the filter and the monitor of a repository in the repository.
@@ -269,7 +323,8 @@ fn no_verb_runs_what_a_planted_git_folder_names() {
         let run = sandbox.refrain(words);
         assert_eq!(sandbox.note("said"), "", "{words:?}: {}{}", run.stdout, run.stderr);
     }
-    let refused = sandbox.refrain(&["start", "--command", "true", "-p", "x"]).stderr;
+    let words = ["start", "--command", "true", "-p", "x", "--git-workflow", "commit"];
+    let refused = sandbox.refrain(&words).with_code(1).stderr;
     assert!(refused.contains(&format!("rm {}", planted.display())), "{refused}");
     fs::remove_file(planted).unwrap();
     sandbox.refrain(&["gc"]).with_code(0);
