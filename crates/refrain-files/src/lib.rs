@@ -249,10 +249,11 @@ pub fn open_regular(path: &Utf8Path) -> io::Result<File> {
 pub fn read_regular(path: &Utf8Path, most: u64) -> io::Result<Vec<u8>> {
     let file = open_regular(path)?;
     let is_larger = || io::Error::new(ErrorKind::FileTooLarge, format!("it is larger than {most} bytes"));
-    if file.metadata()?.len() > most {
+    let length = file.metadata()?.len();
+    if length > most {
         return Err(is_larger());
     }
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
     // It may grow meanwhile.
     file.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most { Err(is_larger()) } else { Ok(bytes) }

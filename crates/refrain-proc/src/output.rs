@@ -261,6 +261,7 @@ pub fn read_part(path: &Utf8Path, from: u64, most: u64) -> io::Result<(Vec<u8>, 
             (from.max(total) - total, from.saturating_add(most).saturating_sub(total).min(length));
         if begin < end {
             piece.skip_to_last(length - begin)?;
+            part.reserve(usize::try_from(end - begin).unwrap_or_default());
             piece.take(end - begin).read_to_end(&mut part)?;
         }
         total += length;
