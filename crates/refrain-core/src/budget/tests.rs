@@ -70,7 +70,7 @@ fn two_loops_never_reserve_the_same_money_and_what_is_not_used_comes_back() {
 }
 
 #[test]
-fn what_nobody_told_was_spent_as_it_was_reserved() {
+fn an_unreported_cost_counts_as_its_reservation() {
     let (mut ledger, caps) = (Ledger::default(), caps(100, 0, 0));
     ledger.reserve(wish("/a", "/p", TODAY, 70), &caps);
     ledger.settle("/a".into(), 1, None);
@@ -102,7 +102,7 @@ fn a_day_is_new_and_a_project_is_not_and_an_attempt_counts_for_the_day_on_which_
 }
 
 #[test]
-fn old_days_are_dropped_unless_somebody_still_spends_of_them() {
+fn old_days_are_dropped_unless_a_reservation_still_uses_them() {
     let (mut ledger, caps) = (Ledger::default(), caps(1_000, 0, 0));
     for day in 1..=20 {
         ledger.reserve(wish("/a", "/p", date(2026, 11, day), 5), &caps);

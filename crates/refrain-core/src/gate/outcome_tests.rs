@@ -646,7 +646,7 @@ fn every_pattern_compiles() {
 }
 
 #[test]
-fn what_is_quoted_is_short_and_harmless() {
+fn quoted_gate_output_is_short_and_has_no_escapes() {
     let output = format!("No tests found \u{1b}[2J{}\n", "x".repeat(10_000));
     let said = found_no_test(&output, 1).unwrap();
     assert!(said.len() < 250 && !said.contains('\u{1b}'), "{said:?}");

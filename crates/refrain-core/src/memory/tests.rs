@@ -106,7 +106,7 @@ fn only_what_has_to_do_with_the_goal_is_relevant(
 }
 
 #[test]
-fn what_a_person_calls_important_holds_for_every_goal_of_its_project_alone() {
+fn an_important_memory_of_a_person_holds_for_all_goals_of_its_project() {
     let rule = |importance, origin, project: &str| {
         let memory = Memory { importance, origin, project: project.into(), ..fact("Sign every commit") };
         rank(vec![Hit { memory, bm25: None, likeness: None }], "Bake a cake", "/p", now())[0].is_relevant
@@ -144,7 +144,7 @@ fn many(of: [usize; 3], bytes: usize) -> Vec<RankedMemory> {
 #[case::no_room_for_episodes([10, 5, 2], 200, 700, [9, 0, 0])]
 #[case::no_room_for_a_procedure([0, 10, 2], 200, 850, [0, 10, 0])]
 #[case::nothing([3, 3, 3], 40, 100, [0, 0, 0])]
-fn what_is_told_stays_within_the_budget(
+fn selected_memories_stay_within_the_budget(
     #[case] found: [usize; 3],
     #[case] bytes: usize,
     #[case] budget: u32,
@@ -202,7 +202,7 @@ fn a_text_is_made_fit_to_be_quoted(#[case] text: &str, #[case] expected: &str) {
 }
 
 #[test]
-fn what_has_no_words_is_no_memory() {
+fn a_text_without_words_is_not_stored_as_memory() {
     for text in ["", " \n ", "---", "\u{200b}", "``` ```", "> > >"] {
         assert_eq!(fit(text, Kind::Fact), None, "{text:?}");
     }
@@ -245,7 +245,7 @@ fn an_id_is_known_by_its_form() {
 }
 
 #[test]
-fn what_is_said_again_matters_more_and_what_one_loop_says_again_does_not() {
+fn a_repeated_memory_gains_importance_unless_one_loop_repeats_it() {
     let old = fact("Cakes need an oven");
     let again = old.clone().again(Memory { importance: 0.5, ..fact("Cakes need an oven") });
     assert!(again.importance > old.importance && again.importance < 1.0, "{again:?}");

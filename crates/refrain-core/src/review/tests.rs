@@ -151,7 +151,7 @@ fn a_long_diff_is_cut_in_the_middle_with_a_mark() {
 proptest! {
     /// An agent that repeats its prompt, as `cat` does, has not said a word.
     #[test]
-    fn what_a_reviewer_is_told_is_no_verdict(
+    fn a_repeated_review_prompt_is_no_verdict(
         spec in "(SPEC_PASS|SPEC_FAIL|\n|```|~~~|    |> |<!--|-->|\\{|[a-z `*+-]){0,40}",
         diff in "(SPEC_PASS|\n|````|~~~|    |\\+|-->|<!--|\\{\"verdict\":\"pass\",\"findings\":\\[\\]\\}|[a-z `]){0,40}",
         by_schema in any::<bool>(),

@@ -119,7 +119,7 @@ fn the_defaults_are_those_of_the_design(#[case] path: &str, #[case] agent: &str,
 #[case(AgentKind::Gemini, "/home/ada/.gemini/tmp/bin/rg", "read-only")]
 #[case(AgentKind::Codex, "/srv/codex/tmp/arg0/apply_patch", "private")]
 #[case(AgentKind::Codex, "/home/ada/.codex/app-server-control/app-server-control.sock", "private")]
-fn what_other_sessions_run_stays_as_it_is(
+fn files_that_other_sessions_use_cannot_be_changed(
     #[case] kind: AgentKind,
     #[case] path: &str,
     #[case] expected: &str,

@@ -326,7 +326,7 @@ mod tests {
     #[case::what_is_asked_for("sum.sh", true, FUNCTION, "if sum 1 2; then", false)]
     #[case::what_is_only_called("sum.sh", true, FUNCTION, "[ -f x ] || sum 1 2", true)]
     #[case::unread("sum.sh", true, None, "", true)]
-    fn what_decides_is_told_from_what_is_tested(
+    fn scripts_that_decide_are_distinguished_from_tested_code(
         #[case] path: &str,
         #[case] is_sourced: bool,
         #[case] text: Option<&str>,

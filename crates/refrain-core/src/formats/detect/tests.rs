@@ -360,7 +360,7 @@ fn every_ecosystem_is_offered_and_not_only_the_first() {
 }
 
 #[test]
-fn what_cannot_be_read_is_said_and_not_guessed() {
+fn an_unreadable_manifest_is_noted_and_not_guessed() {
     let offer = offered(&[("Cargo.toml", "[package"), ("package.json", "{")]);
     assert_eq!(offer.gates, []);
     assert_eq!(
@@ -466,7 +466,7 @@ const HONEST: &[(&str, Change)] = &[
 ];
 
 #[test]
-fn what_is_offered_catches_cheats_and_lets_honest_work_pass() {
+fn the_offered_protection_catches_cheats_and_allows_honest_work() {
     let offer = offered(&[
         ("Cargo.toml", CRATE),
         ("web/package.json", r#"{"scripts": {"test": "vitest"}}"#),

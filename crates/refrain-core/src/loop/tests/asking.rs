@@ -92,7 +92,7 @@ fn stopping(journal: Journal) -> Journal {
 }
 
 #[rstest]
-fn a_final_loop_hears_nobody(
+fn a_final_loop_refuses_every_request(
     #[values(
         Ask::Pause(Urgency::Now),
         Ask::Cancel(Urgency::Now),
@@ -377,7 +377,7 @@ fn steering_is_taken_as_far_as_the_next_prompt_has_room() {
 #[rstest]
 #[case(COMPLETED, "completed")]
 #[case(End::Cancelled, "cancelled")]
-fn what_is_final_is_not_resumed(#[case] end: End, #[case] name: &'static str) {
+fn a_final_loop_is_not_resumed(#[case] end: End, #[case] name: &'static str) {
     assert_eq!(Journal::ended(end).state.resume(&grant(Some(9), None)), Err(Refusal::Final(name)));
 }
 
@@ -407,7 +407,7 @@ fn resume_takes_a_pause_back_and_rests_no_more() {
 }
 
 #[test]
-fn a_resumed_loop_is_driven_by_nobody_until_a_runner_says_so() {
+fn a_resumed_loop_has_no_runner_until_one_starts() {
     let journal = Journal::ended(End::Paused);
     let resumed = journal.state.resume(&grant(None, None)).unwrap().unwrap();
     let journal = journal.then(resumed);

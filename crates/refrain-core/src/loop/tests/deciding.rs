@@ -94,7 +94,7 @@ fn a_patient_ask_lets_the_iteration_finish(#[case] ask: Ask, #[case] end: End) {
 }
 
 #[test]
-fn what_has_stopped_rests() {
+fn a_stopped_loop_rests() {
     for end in [
         End::Paused,
         End::TimedOut,
@@ -181,7 +181,7 @@ fn a_wait_is_no_reason_to_wait_with_a(#[case] ask: Ask, #[case] end: End) {
 }
 
 #[test]
-fn nobody_is_started_beside_what_an_attempt_left_behind_but_an_end_is_recorded() {
+fn no_attempt_starts_before_the_sweep_but_an_end_is_recorded() {
     let leaves = |claim: bool| AttemptFinished { left: true, promised: claim, ..finished(Exit::Code(0)) };
     let swept = || Event::AttemptSwept { killed: 1, survivors: vec![], names: vec![] };
     let journal = Journal::running().spawns().after_ms(3_000).ends(leaves(false)).obey();

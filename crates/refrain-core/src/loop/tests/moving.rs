@@ -106,7 +106,7 @@ fn a_leased_loop_is_taken_over_without_a_departure() {
 }
 
 #[test]
-fn what_was_wrong_with_a_machine_may_not_be_wrong_with_the_next() {
+fn a_fault_of_one_machine_is_not_assumed_of_the_next() {
     let journal = leased(Journal::of(spec()), 1).starts().then(spawn_failed());
     let missing = Step::Finish(End::Blocked { why: BlockReason::AgentMissing });
     assert_eq!(journal.next(), missing);
@@ -137,7 +137,7 @@ fn a_lease_is_taken(
 }
 
 #[test]
-fn what_cannot_move_says_why() {
+fn a_loop_that_cannot_move_says_why() {
     let text = |journal: Journal| journal.state.check_movable().unwrap_err().to_string();
     assert!(paused(|_| ()).state.check_movable().is_ok());
     let pushing = Journal::publishing(Workflow::Pr, |_| ());

@@ -54,14 +54,14 @@ fn between_two_turns_a_runner_asks_the_gates_and_leaves_the_next_turn_to_the_ses
 #[rstest]
 #[case::soon(Ask::Pause(Urgency::AfterIteration))]
 #[case::now(Ask::Pause(Urgency::Now))]
-fn whoever_pauses_it_waits_for_the_end_of_its_turn(#[case] ask: Ask) {
+fn a_pause_waits_for_the_end_of_the_turn(#[case] ask: Ask) {
     let journal = Journal::in_session().starts().asks(ask);
     assert_eq!(journal.next(), Step::Await { until: None }, "nobody ends a session");
     assert_eq!(journal.after_ms(9).ends(ends()).next(), Step::Finish(End::Paused));
 }
 
 #[test]
-fn one_that_does_nothing_again_and_again_is_let_go() {
+fn a_session_that_stays_idle_is_released() {
     let nearly = (1..MAX_IDLE_TURNS).fold(Journal::in_session(), |journal, _| journal.turns(idle()));
     let journal = (1..MAX_IDLE_TURNS).fold(nearly.turns(ends()), |journal, _| journal.turns(idle()));
     assert_eq!(journal.state.ended, None, "it did something in between");
@@ -86,14 +86,14 @@ fn a_session_that_is_lost_is_refunded_and_another_goes_on() {
 }
 
 #[test]
-fn it_is_moved_to_a_runner() {
+fn a_left_session_is_moved_to_a_runner() {
     let state = left();
     assert_eq!(view::status(&state, Alive::DRIVEN).kind, Kind::Process);
     assert!(!state.is_in_session());
 }
 
 #[test]
-fn what_a_runner_drives_has_no_turns() {
+fn a_loop_driven_by_a_runner_has_no_turns() {
     Journal::running().starts().refuses(Event::SessionBound(session(None)));
     Journal::running().starts().refuses(Event::AttemptFinished(Box::new(ends())));
     Journal::of(spec()).refuses(Event::SessionLeft);

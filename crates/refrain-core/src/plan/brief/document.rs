@@ -247,7 +247,7 @@ Paint.
     }
 
     #[test]
-    fn what_a_task_says_of_itself_ends_before_its_parts() {
+    fn the_text_of_a_task_ends_before_its_parts() {
         let plan = "## Task 1: House\nOf stone.\n### Details\nGrey.\n### Task 1.1: Floor\na\n### Task 1.2: Roof\nb\n## Task 10\nc";
         let plan = PlanDocument::read(plan.to_owned());
         let said = |task: &str| plan.before_parts(&task.parse().unwrap());

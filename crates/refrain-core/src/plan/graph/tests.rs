@@ -80,7 +80,7 @@ fn a_parent_that_is_to_do_itself_comes_after_its_subtasks() {
 }
 
 #[test]
-fn nobody_does_the_parts_of_what_is_done_or_given_up() {
+fn parts_of_a_done_or_cancelled_task_do_not_run() {
     let graph =
         graph(&["1 done", "1.1 pending", "2 cancelled", "2.1 pending", "3 pending 1.1", "4 pending 2.1"]);
     assert_eq!(waves(&graph), ["3 4"]);
@@ -89,7 +89,7 @@ fn nobody_does_the_parts_of_what_is_done_or_given_up() {
 }
 
 #[test]
-fn what_is_expanded_is_done_when_its_subtasks_are() {
+fn an_expanded_task_is_done_when_its_subtasks_are() {
     let graph =
         graph(&["1 expanded", "1.1 done", "1.2 cancelled", "2 pending 1", "3 expanded", "3.1 cancelled"]);
     assert_eq!(waves(&graph), ["2"]);
@@ -165,7 +165,7 @@ fn a_task_that_is_a_part_of_itself_is_told_and_the_rest_goes_on() {
 }
 
 #[test]
-fn what_is_odd_is_a_warning() {
+fn an_odd_task_is_a_warning() {
     let mut tasks = tasks(&["1 pending", "2 expanded", "3 pending", "4 done"]);
     tasks[0].complexity = 4;
     tasks[2].verification = Some("make check".to_owned());

@@ -526,12 +526,12 @@ impl Ledger {
     }
 
     /// Nothing is merged while a task is running that would not come back from that again.
-    pub(super) fn assert_nobody_is_overtaken(&self, state: &PlanState) {
+    pub(super) fn assert_last_chance_is_not_overtaken(&self, state: &PlanState) {
         assert!(!self.is_last_chance(state), "another lands while a task has its last chance");
     }
 
     /// Every task that can begin, and has room, has begun; what can land is on its way.
-    pub(super) fn assert_nobody_starves(&self, state: &PlanState, is_git_at_work: bool) {
+    pub(super) fn assert_no_task_starves(&self, state: &PlanState, is_git_at_work: bool) {
         let has_room = self.running().count() < self.spec.jobs as usize;
         let has_means = self.iterations_left() > 0 && state.slice() != Some(Usd(0));
         let waves: BTreeMap<_, _> =

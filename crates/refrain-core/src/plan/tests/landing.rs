@@ -22,7 +22,7 @@ fn all_that_wait_land_together() {
 }
 
 #[test]
-fn one_thing_is_done_at_a_time() {
+fn a_plan_waits_while_git_is_working() {
     let mut plan = Plan::of(&FREE, |_| {}).starts().proves("1");
     plan.live.working = true;
     assert_eq!(plan.next(), PlanStep::Await { until: None });
@@ -80,7 +80,7 @@ fn the_culprit_goes_back_and_the_rest_stays() {
 }
 
 #[test]
-fn what_may_not_land_though_it_is_well_is_taken_out() {
+fn a_proven_task_that_may_not_land_is_taken_out() {
     let plan = Plan::of(&FREE, |_| {}).starts().proves("1").proves("2").proves("3");
     let plan = plan.merges(&["1", "2", "3"]).verified(3, true);
     let refused = Some("it looks like a secret".to_owned());
@@ -108,7 +108,7 @@ fn a_conflict_goes_back_twice_and_then_a_person_is_needed() {
 }
 
 #[test]
-fn what_comes_back_waits_for_what_its_file_names_since() {
+fn a_returned_task_waits_for_dependencies_added_since() {
     let plan = Plan::of(&[("1", &[]), ("2", &[])], |_| {}).start("1", 3, None);
     let plan = plan.reads(vec![card("1", &["2"]), card("2", &[])]).proves("1").conflicts("1");
     assert_eq!(plan.task("1").stage, Stage::Waiting(1));
@@ -129,7 +129,7 @@ fn a_wave_is_one_commit_and_is_handed_over() {
 }
 
 #[test]
-fn what_is_refused_at_the_handover_is_tried_again_with_the_next_wave() {
+fn a_refused_handover_is_retried_with_the_next_wave() {
     let refused = || PlanEvent::HandedOver {
         head: None,
         rest: vec![],
@@ -146,7 +146,7 @@ fn what_is_refused_at_the_handover_is_tried_again_with_the_next_wave() {
 }
 
 #[test]
-fn what_landed_ahead_of_its_wave_is_made_anew_on_top_of_it() {
+fn a_task_landed_ahead_of_its_wave_is_rebuilt_on_top_of_it() {
     let tasks: [(&str, &[&str]); 4] = [("1", &[]), ("2", &[]), ("3", &["1"]), ("4", &["3"])];
     let plan = Plan::of(&tasks, |spec| spec.pipeline = true).does("1", 2).does("3", 3).does("2", 4);
     let plan = plan.completes(1, 5);
@@ -157,7 +157,7 @@ fn what_landed_ahead_of_its_wave_is_made_anew_on_top_of_it() {
 }
 
 #[test]
-fn what_was_left_out_of_a_wave_is_the_rest_of_it() {
+fn tasks_omitted_from_a_wave_form_its_rest() {
     let tasks: [(&str, &[&str]); 5] = [("1", &[]), ("2", &[]), ("3", &["1"]), ("4", &["2"]), ("5", &["4"])];
     let plan = Plan::of(&tasks, |_| {}).does("2", 2).start("1", 3, None).stops("1", Stop::UsedUp);
     let left = |plan: &Plan, wave| -> Vec<String> {

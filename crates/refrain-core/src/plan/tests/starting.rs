@@ -31,7 +31,7 @@ fn as_many_start_as_may_run_and_no_more() {
 }
 
 #[test]
-fn one_at_a_time_they_come_in_the_order_of_their_file() {
+fn with_one_job_tasks_start_in_file_order() {
     let tasks: [(&str, &[&str]); 3] = [("1", &[]), ("2", &[]), ("3", &["2"])];
     assert_eq!(Plan::of(&tasks, |spec| spec.jobs = 1).started().1, ["1"]);
     assert_eq!(Plan::of(&tasks, |spec| spec.jobs = 2).started().1, ["2", "1"], "more hangs on the second");
@@ -59,7 +59,7 @@ fn without_the_barrier_a_task_begins_as_soon_as_what_it_needs_has_landed() {
 }
 
 #[test]
-fn who_needs_what_is_done_already_need_not_wait() {
+fn a_task_whose_dependency_is_done_need_not_wait() {
     for (status, waits) in [
         (TaskStatus::Done, false),
         (TaskStatus::Review, false),
@@ -78,7 +78,7 @@ fn who_needs_what_is_done_already_need_not_wait() {
 }
 
 #[test]
-fn what_came_back_goes_first_and_is_one_of_its_kind_at_a_time() {
+fn returned_tasks_start_first_and_one_at_a_time() {
     let tasks: [(&str, &[&str]); 5] = ["1", "2", "3", "4", "5"].map(|name| (name, &[] as &[&str]));
     let plan = Plan::of(&tasks, |_| {}).starts().proves("2").proves("3").conflicts("2").conflicts("3");
     let (plan, names) = plan.started();
@@ -89,7 +89,7 @@ fn what_came_back_goes_first_and_is_one_of_its_kind_at_a_time() {
 }
 
 #[test]
-fn one_that_rests_keeps_nobody_waiting() {
+fn a_resting_task_does_not_block_the_others() {
     let plan = Plan::of(&[("1", &[]), ("2", &[])], |_| {}).starts().proves("1").proves("2");
     let plan = plan.conflicts("1").conflicts("2").starts().end("1", TaskEnd::Rests, 0, None);
     assert_eq!(plan.started().1, ["2"]);

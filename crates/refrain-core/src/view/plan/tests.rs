@@ -256,7 +256,7 @@ fn a_plan_that_is_done_says_what_landed() {
 }
 
 #[test]
-fn what_is_blocked_names_the_first_and_counts_the_rest() {
+fn a_blocked_plan_names_the_first_task_and_counts_the_rest() {
     let used_up = json!({"stopped": "used-up"});
     let blocked = |options: Value| {
         ScriptedPlan::diamond(options)
@@ -303,7 +303,7 @@ fn a_plan_without_a_runner_has_crashed_and_one_whose_loops_wait_waits() {
 #[case::in_waves(json!({}), 30)]
 #[case::one_at_a_time(json!({"jobs": 1}), 45)]
 #[case::in_a_line(json!({"pipeline": true}), 30)]
-fn it_is_likely_to_be_through(#[case] options: Value, #[case] left: u64) {
+fn a_plan_estimates_when_it_will_be_complete(#[case] options: Value, #[case] left: u64) {
     let story = ScriptedPlan::diamond(options).does("1", 10).completes(1, &["1"]);
     let estimate = story.view().estimate.unwrap();
     assert_eq!((estimate.left_ms, estimate.from_tasks), (Millis(left * 1000), 1));
@@ -322,7 +322,7 @@ fn nothing_is_concluded_from_nothing() {
 }
 
 #[test]
-fn what_was_set_for_agents_is_seen_by_nobody() {
+fn environment_values_of_agents_are_redacted() {
     let story = ScriptedPlan::diamond(json!({}));
     let mut spec = story.state.spec.clone();
     spec.each.agent.env.insert("KEY".to_owned(), crate::spec::Secret::new("hunter2".to_owned()));

@@ -109,7 +109,7 @@ fn an_agent_is_told_of_the_span_that_is_sent_later() {
 }
 
 #[test]
-fn what_is_sent_is_otlp_with_the_names_of_genai_and_nothing_that_was_said() {
+fn traces_are_otlp_with_genai_names_and_without_texts() {
     let text = otlp(&spans(&paused_between()), &resource());
     let sent: Json = serde_json::from_str(&text).unwrap();
     let spans = sent["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap();
@@ -139,7 +139,7 @@ fn text<'a>(span: &'a Span, name: &str) -> Option<&'a str> {
 }
 
 #[test]
-fn a_loop_that_somebody_started_in_a_span_is_a_part_of_that() {
+fn a_loop_started_within_a_span_is_a_part_of_it() {
     let mut within = spec();
     within["trace"] = json!(PARENT);
     let events: Vec<_> = iteration(1, 0)

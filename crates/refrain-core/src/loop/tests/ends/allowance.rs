@@ -65,7 +65,7 @@ fn nothing_is_begun_without_money() {
 }
 
 #[test]
-fn what_costs_nothing_goes_on_without_money() {
+fn steps_without_cost_continue_without_money() {
     let mut journal = of(AgentKind::Opencode).spawns();
     journal.live.allowance = left(1_000);
     let claim = AttemptFinished { promised: true, ..cost(1_000) };
@@ -103,7 +103,7 @@ fn an_agent_that_used_up_what_it_may_is_stopped_and_charged() {
 #[rstest]
 #[case::said_at_the_end(AgentKind::Acp, exceeded())]
 #[case::said_as_it_goes(AgentKind::Opencode, Step::BeginIteration { iteration: 2 })]
-fn one_that_could_not_be_stopped_in_time_is_not_started(#[case] kind: AgentKind, #[case] next: Step) {
+fn an_attempt_that_could_not_be_stopped_in_time_is_not_started(#[case] kind: AgentKind, #[case] next: Step) {
     let mut journal = of(kind).spawns().ends(cost(600));
     journal.live.allowance = left(599);
     assert_eq!(journal.next(), next);
@@ -162,7 +162,7 @@ fn reviewers_and_critics_spend_it_too() {
 }
 
 #[test]
-fn what_is_reserved_follows_what_the_last_ones_cost() {
+fn the_reservation_follows_the_cost_of_recent_attempts() {
     let reserves = |journal: &Journal| journal.state.to_reserve(&journal.state.spec.agent).0;
     let mut journal = of(AgentKind::Opencode);
     assert_eq!(reserves(&journal), 1_000_000_000, "nothing is known");

@@ -150,7 +150,7 @@ fn three_refunds_in_a_row_block() {
 }
 
 #[test]
-fn what_a_person_stopped_is_refunded_but_not_counted_in_the_row() {
+fn an_interrupted_attempt_is_refunded_but_not_counted_in_the_row() {
     let interrupted = |journal: Journal| {
         journal.spawns().after_ms(SLOW).then(stop(StopReason::Interrupt)).exits(Exit::Signal(2))
     };
@@ -171,7 +171,7 @@ fn a_pause_after_two_refunds_is_a_pause() {
 }
 
 #[test]
-fn who_was_lost_while_it_was_interrupted_is_counted_in_the_row() {
+fn an_attempt_lost_while_interrupted_counts_in_the_row() {
     let journal = Journal::running().crashes().crashes().spawns().then(stop(StopReason::Interrupt));
     for journal in [journal.clone().exits(Exit::Lost), journal.taken_over()] {
         assert_eq!(journal.next(), Step::Finish(End::Blocked { why: BlockReason::Refunds }));
@@ -256,7 +256,7 @@ fn steering_that_came_too_late_for_this_attempt_is_told_to_the_next() {
 }
 
 #[test]
-fn what_an_attempt_was_told_is_done_with_and_what_came_later_is_kept() {
+fn delivered_steering_is_dropped_and_later_steering_is_kept() {
     let steer = |text: &str| Ask::Steer(text.into());
     let journal =
         Journal::running().asks(steer("a")).starts().asks(steer("b")).then(spawned()).asks(steer("c"));

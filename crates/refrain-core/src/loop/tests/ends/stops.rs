@@ -95,7 +95,7 @@ fn a_session_goes_on_unless_its_loop_stands_still() {
 }
 
 #[test]
-fn what_is_bound_anew_keeps_its_turn() {
+fn a_session_that_is_bound_again_keeps_its_turn() {
     let journal = Journal::in_session().starts().then(Event::SessionBound(session(Some("t"))));
     assert_eq!(LoopOwner::of(&journal.state, "t", None), LoopOwner::Own);
     assert!(is_heard(&journal.state, Some(id(1, 1))));

@@ -68,7 +68,7 @@ fn every_fault_has_its_outcome(#[case] kind: FaultKind, #[case] outcome: Outcome
 }
 
 #[test]
-fn what_a_person_stopped_met_no_fault() {
+fn an_attempt_that_a_person_stopped_has_no_fault() {
     let journal = of(AgentKind::Claude).spawns().asks(Ask::Pause(Urgency::Now)).obey();
     let journal = journal.ends(failing(FaultKind::Limit));
     assert_eq!(journal.state.attempts[0].outcome, Outcome::Interrupted);
@@ -93,7 +93,7 @@ fn a_limit_with_a_reset_time_is_waited_for_and_the_same_iteration_tried_again() 
 }
 
 #[test]
-fn whoever_asks_to_proceed_waits_no_more() {
+fn a_request_to_proceed_ends_the_wait_once() {
     let until = Some(Until::After(Millis(3_600_000)));
     let journal = of(AgentKind::Codex).spawns().ends(fault(FaultKind::Limit, until)).obey();
     let mut journal = journal.asks(Ask::Proceed);
@@ -157,7 +157,7 @@ fn loops_of_one_limit_do_not_come_back_at_the_same_time() {
 }
 
 #[test]
-fn what_holds_for_the_whole_account_is_waited_for_before_an_attempt() {
+fn a_wait_of_the_whole_account_precedes_the_attempt() {
     let mut journal = of(AgentKind::Claude).obey();
     assert!(matches!(journal.state.phase, Phase::Begun { .. }));
     let gate = Wait { kind: WaitKind::Limit, until: time(60_000) };
@@ -239,7 +239,7 @@ fn totals_of_a_session_that_goes_on_are_not_counted_twice() {
 }
 
 #[test]
-fn what_a_persons_own_session_had_used_before_is_unknown_and_never_zero() {
+fn usage_of_a_persons_session_before_the_loop_is_unknown_not_zero() {
     let journal = of(AgentKind::Codex).spawns().ends(said("theirs", Scope::Session, 9_000, 700, true));
     assert_eq!(used(&journal.state), (None, None, true));
     let journal = journal.obey().spawns().ends(said("theirs", Scope::Session, 9_400, 720, true));
@@ -247,7 +247,7 @@ fn what_a_persons_own_session_had_used_before_is_unknown_and_never_zero() {
 }
 
 #[test]
-fn what_was_cut_off_used_at_least_what_it_said() {
+fn a_cut_off_attempt_used_at_least_what_it_reported() {
     let cut = |report: &mut AgentReport| {
         report.is_final = false;
         report.tokens = Some((Scope::Attempt, tokens(70, 7)));
@@ -303,7 +303,7 @@ fn where_usage_is_known_only_at_the_end_the_next_iteration_is_refused_before_it_
 }
 
 #[test]
-fn what_would_stop_it_again_is_named_at_once_and_what_is_named_is_enough() {
+fn a_resume_that_would_stop_at_once_names_every_used_up_limit() {
     let uses = |n| reporting(move |report| report.tokens = Some((Scope::Attempt, tokens(n, 0))));
     let limit = |limits: &mut crate::spec::Limits| {
         (limits.max_tokens, limits.max_iterations) = (Some(1_000), Some(1))
@@ -529,7 +529,7 @@ fn a_wait_for_the_account_quotes_no_fault_of_old() {
 #[case::silence(StopReason::Silence)]
 #[case::time(StopReason::TimeLimit)]
 #[case::a_pause(StopReason::Interrupt)]
-fn what_was_said_before_a_stop_counts(#[case] because: StopReason) {
+fn a_claim_made_before_a_stop_counts(#[case] because: StopReason) {
     let last_word = AttemptFinished { promised: true, exit: Exit::Signal(2), ..reporting(|_| ()) };
     let journal =
         of(AgentKind::Claude).spawns().then(Event::AttemptStopRequested { because }).ends(last_word);

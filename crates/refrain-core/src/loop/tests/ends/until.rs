@@ -176,7 +176,7 @@ fn a_loop_that_stopped_at_its_cap_before_can_be_granted_more() {
 }
 
 #[test]
-fn one_that_goes_on_for_ever_waits_longer_each_time_that_there_is_nothing_to_do() {
+fn an_endless_loop_waits_longer_after_each_iteration_without_work() {
     let mut journal = of(Until::Forever, None);
     for expected in [5, 10, 20, 40, 80, 160, 320, 600, 600] {
         journal = journal.turns(claims());

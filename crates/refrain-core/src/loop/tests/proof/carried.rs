@@ -14,7 +14,7 @@ fn carried(most: u32, change: impl FnOnce(&mut Spec)) -> Journal {
 }
 
 #[test]
-fn it_begins_with_the_iteration_behind_the_last_one() {
+fn a_carried_loop_begins_after_the_last_iteration() {
     let journal = carried(5, |_| ());
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 4 });
     let journal = journal.runs(3_000, Exit::Code(0));

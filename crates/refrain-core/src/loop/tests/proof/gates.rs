@@ -167,10 +167,7 @@ fn a_gate_that_ends_is_a_result(
 #[case::out_of_time(Exit::Signal(2), Some(StopReason::LoopDuration))]
 #[case::its_keeper_died(Exit::Lost, None)]
 #[case::its_keeper_died_while_it_was_too_slow(Exit::Lost, Some(StopReason::TimeLimit))]
-fn what_happened_to_a_gate_from_outside_is_no_result(
-    #[case] exit: Exit,
-    #[case] stopped: Option<StopReason>,
-) {
+fn a_gate_ended_from_outside_has_no_result(#[case] exit: Exit, #[case] stopped: Option<StopReason>) {
     let mut journal = claims().takes(1).gates();
     if let Some(because) = stopped {
         journal = journal.then(Event::GateStopRequested { because });
@@ -367,7 +364,7 @@ fn a_hook_that_changes_what_was_proven_sends_it_back_to_the_gates() {
 #[rstest]
 #[case::cancel(Ask::Cancel(Urgency::Now), StopReason::Cancel, End::Cancelled)]
 #[case::pause(Ask::Pause(Urgency::Now), StopReason::Interrupt, End::Paused)]
-fn whoever_cannot_wait_stops_the_gate(#[case] ask: Ask, #[case] because: StopReason, #[case] end: End) {
+fn an_urgent_request_stops_the_gate(#[case] ask: Ask, #[case] because: StopReason, #[case] end: End) {
     let journal = claims().takes(1).gates().asks(ask);
     assert_eq!(journal.next(), Step::Stop(because));
     let journal = journal.obey();

@@ -64,7 +64,7 @@ fn conflict() -> PublishResult {
     &[Effect::Push, Effect::Open],
     &[Effect::Push, Effect::Open, Effect::Ready, Effect::Look, Effect::Merge, Effect::Return]
 )]
-fn what_is_done_outside(
+fn each_workflow_publishes_its_own_effects(
     #[case] workflow: Workflow,
     #[case] behind: &[Effect],
     #[case] at_the_end: &[Effect],
@@ -95,7 +95,7 @@ fn nothing_of_its_own_is_nothing_to_publish() {
 }
 
 #[test]
-fn what_does_not_go_without_a_claim_goes_behind_the_next_iteration() {
+fn a_failed_effect_is_retried_after_the_next_iteration() {
     for result in [later(), refused(Refusal::Permission)] {
         let journal = worked(Workflow::Push).publishes(Effect::Push, result);
         assert_eq!(journal.next(), Step::BeginIteration { iteration: 2 });
@@ -135,7 +135,7 @@ fn a_claim_parks_where_a_person_is_needed_and_goes_on_where_it_was() {
 }
 
 #[test]
-fn what_is_not_committed_is_not_completed() {
+fn a_claim_that_is_not_committed_does_not_complete() {
     let locked = CommitReport::skipped(1, SkipReason::IndexLocked, Some(oid(0)));
     let journal = Journal::publishing(Workflow::Push, |_| ()).obey().attempts(claiming(PROMISE));
     let journal = journal.then(Event::CommitSettled(Box::new(locked))).obey();
@@ -145,7 +145,7 @@ fn what_is_not_committed_is_not_completed() {
 }
 
 #[test]
-fn what_lies_on_the_work_of_others_is_proven_again() {
+fn work_rebased_onto_the_work_of_others_is_proven_again() {
     let rebased = PublishResult::Rebased { head: oid(61), tree: oid(1061), commits: vec![oid(61)] };
     let journal = claimed(Workflow::Push).publishes(Effect::Push, rebased.clone());
     assert_eq!(journal.state.git.commits, [oid(61)]);
@@ -166,7 +166,7 @@ fn what_lies_on_the_work_of_others_is_proven_again() {
 }
 
 #[test]
-fn what_a_hook_made_of_a_commit_is_proven_before_it_is_pushed() {
+fn a_commit_changed_by_a_hook_is_proven_before_it_is_pushed() {
     let gated = |spec: &mut crate::Spec| {
         spec.gates = gates([true]);
         spec.git.candidates = true;
@@ -273,7 +273,7 @@ fn checks_are_looked_at_again_until_they_are_over_or_should_be() {
 }
 
 #[test]
-fn who_pauses_while_something_is_pushed_waits_for_that() {
+fn a_pause_after_the_iteration_waits_for_a_running_push() {
     let journal = worked(Workflow::Push).then(Event::PublishStarted { effect: Effect::Push });
     assert_eq!(journal.clone().asks(Ask::Pause(Urgency::AfterIteration)).next(), Step::Publish(Effect::Push));
     assert_eq!(journal.clone().asks(Ask::Pause(Urgency::Now)).next(), Step::Finish(End::Paused));

@@ -72,7 +72,7 @@ fn an_iteration_between_them_begins_the_count_anew() {
 }
 
 #[test]
-fn one_that_goes_on_and_ends_again_is_told_again() {
+fn a_loop_that_is_resumed_and_ends_again_is_notified_again() {
     let journal = Journal::ended(End::Paused).resumes().asks(Ask::Cancel(Urgency::AfterIteration)).obey();
     let told = told(&journal, None);
     assert_eq!(

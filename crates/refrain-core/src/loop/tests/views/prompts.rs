@@ -100,7 +100,7 @@ fn a_run_that_was_cut_off_is_told_in_one_line(#[case] journal: Journal, #[case] 
 }
 
 #[test]
-fn without_git_nobody_is_sent_there() {
+fn a_prompt_without_git_does_not_mention_git() {
     let journal = Journal::of(spec()).taken_over().crashes();
     let line = "The previous run of this iteration was cut off; what it changed is in the files: look at them first.";
     assert_eq!(told(&journal), ["## Run 1 (no cap)", line]);
@@ -124,7 +124,7 @@ fn a_session_that_is_taken_over_by_a_runner_has_no_turns_any_more() {
 }
 
 #[test]
-fn what_is_left_is_told_where_it_is_capped() {
+fn the_prompt_states_what_is_left_of_each_cap() {
     let capped = |change: fn(&mut Limits)| {
         let used = reporting(|report| {
             report.tokens = Some((Scope::Attempt, tokens(30_000, 9_000)));
@@ -197,7 +197,7 @@ fn the_last_three_runs_have_a_line_each() {
     },
     "Not committed for you yet: what runs 2 and 3 changed."
 )]
-fn what_became_of_the_last_changes_is_told(#[case] journal: Journal, #[case] line: &str) {
+fn the_prompt_says_what_became_of_the_last_changes(#[case] journal: Journal, #[case] line: &str) {
     assert_eq!(told(&journal).last().unwrap(), line);
 }
 

@@ -66,7 +66,7 @@ fn a_refunded_attempt_without_tokens_makes_the_loops_sum_incomplete() {
 }
 
 #[test]
-fn what_an_agent_said_of_this_run_alone_needs_no_earlier_total() {
+fn usage_reported_for_one_run_needs_no_earlier_total() {
     let run = |session: u64, run: u64| AttemptFinished {
         exit: Exit::Code(0),
         ..reporting(|report| {

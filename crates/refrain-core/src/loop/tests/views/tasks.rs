@@ -33,7 +33,7 @@ fn giving_up() -> AttemptFinished {
 }
 
 #[test]
-fn what_a_silent_agent_changed_is_for_the_gates_to_judge() {
+fn changes_of_a_silent_agent_are_judged_by_the_gates() {
     let journal = gated(|_| ());
     let journal = journal.attempts(finished(Exit::Code(0))).takes(1).gates_end(&[1]);
     let first = &journal.state.attempts[0];
@@ -45,7 +45,7 @@ fn what_a_silent_agent_changed_is_for_the_gates_to_judge() {
 }
 
 #[test]
-fn one_that_changed_nothing_claims_nothing() {
+fn an_attempt_that_changed_nothing_claims_nothing() {
     let journal = gated(|_| ()).attempts(finished(Exit::Code(0))).takes(0).gates_end(&[0]);
     assert_eq!(journal.state.attempts[0].claim, None, "the gates pass on what it began at");
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 2 });
@@ -82,7 +82,7 @@ fn elsewhere_silence_says_nothing(#[case] change: fn(&mut Spec)) {
 }
 
 #[test]
-fn whoever_gives_up_ends_the_loop_at_once_and_its_work_is_kept() {
+fn giving_up_ends_the_loop_and_keeps_its_work() {
     let journal = gated(|spec| spec.git.workflow = Workflow::Commit).attempts(giving_up());
     assert_eq!(journal.next(), Step::SaveWork, "no gate is asked");
     let journal = journal.obey();
@@ -115,7 +115,7 @@ fn a_claim_in_the_same_breath_wins() {
 }
 
 #[test]
-fn whoever_is_stopped_does_not_give_up() {
+fn a_stopped_attempt_does_not_give_up() {
     let journal = gated(|_| ()).spawns();
     let journal = journal.then(stop(StopReason::TimeLimit)).ends(giving_up());
     assert_eq!(journal.state.given_up, None);
