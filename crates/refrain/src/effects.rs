@@ -146,7 +146,7 @@ enum Verb {
 #[case(&["resume", "x", "-m", "4", "--quiet"], None)]
 #[case(&["serve", "token", "--revoke"], None)]
 #[case(&["serve", "--behind-proxy", "o", "--tls-key", "k"], Some("--tls-key: it has no effect without --tls-cert"))]
-fn what_has_no_effect_is_refused(#[case] words: &[&str], #[case] refused: Option<&str>) {
+fn an_option_without_effect_is_refused(#[case] words: &[&str], #[case] refused: Option<&str>) {
     let mut command = Line::command();
     let matches = command
         .try_get_matches_from_mut([&["refrain"], words].concat())

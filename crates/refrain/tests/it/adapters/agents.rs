@@ -67,7 +67,7 @@ fn the_kind_follows_the_programs_name_and_its_stream_is_shown_and_counted() {
 }
 
 #[test]
-fn what_only_a_tool_or_the_prompt_says_is_no_claim() {
+fn a_promise_in_tool_output_or_the_prompt_is_no_claim() {
     let sandbox = sandbox();
     let agent = claude(
         &sandbox,

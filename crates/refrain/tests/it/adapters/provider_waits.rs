@@ -270,7 +270,7 @@ fails 429 'the weekly limit' rate_limit"#,
 }
 
 #[test]
-fn what_gemini_says_in_pieces_is_shown_in_one() {
+fn gemini_text_in_pieces_is_shown_as_one() {
     let sandbox = sandbox();
     let script = format!(
         r#"{GEMINI}for part in 'I lo' 'ok.\n<promise>COMP' 'LETE</promise>'; do
@@ -305,7 +305,7 @@ printf '{"type":"step_finish","sessionID":"s","part":{"reason":"stop","tokens":{
 }
 
 #[test]
-fn what_an_iteration_left_behind_is_named() {
+fn processes_left_by_an_iteration_are_named() {
     let sandbox = sandbox();
     let agent = claude(
         &sandbox,

@@ -64,7 +64,7 @@ fn the_tokens_of_a_turn_come_from_the_transcript_of_its_agent() {
 }
 
 #[test]
-fn what_a_killed_session_left_running_is_ended_before_its_loop_goes_on() {
+fn processes_of_a_killed_session_are_ended_before_its_loop_continues() {
     let sandbox = sandbox();
     let program = env!("CARGO_BIN_EXE_refrain");
     let script = format!(

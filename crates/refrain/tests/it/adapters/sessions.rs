@@ -154,7 +154,7 @@ fn a_call_starts_no_thread_and_so_no_runtime() {
 }
 
 #[test]
-fn whoever_pauses_or_cancels_it_is_heard() {
+fn a_session_loop_obeys_steer_pause_and_cancel() {
     let sandbox = sandbox();
     begin(&sandbox, "s", "job", &["--args", "Mend it."]);
     sandbox.refrain(&["tick", "advance", "job"]).with_code(0);
@@ -194,7 +194,7 @@ fn whoever_pauses_or_cancels_it_is_heard() {
 }
 
 #[test]
-fn it_goes_on_without_its_session() {
+fn a_session_loop_continues_without_its_session() {
     let sandbox = sandbox();
     begin(&sandbox, "s", "job", &["--args", "Mend it."]);
     sandbox.refrain(&["tick", "advance", "job"]).with_code(0);
@@ -218,7 +218,7 @@ fn it_goes_on_without_its_session() {
 }
 
 #[test]
-fn what_is_odd_disturbs_no_session() {
+fn invalid_hook_input_does_not_disturb_a_session() {
     let sandbox = sandbox();
     begin(&sandbox, "s", "job", &["--args", "Mend it."]);
     sandbox.refrain(&["tick", "advance", "job"]).with_code(0);
@@ -347,7 +347,7 @@ fn tick_has_codes_of_its_own() {
 }
 
 #[test]
-fn what_is_typed_behind_the_command_is_options_and_a_prompt() {
+fn text_typed_after_the_command_is_read_as_options_and_prompt() {
     let sandbox = plain_folder();
     let typed = |id: &str, text: &str| {
         let words =
@@ -616,7 +616,7 @@ fn a_session_whose_transcript_cannot_be_read_is_let_go_after_seven_turns_without
 }
 
 #[test]
-fn what_shares_a_worktree_and_whose_session_has_a_loop_is_said() {
+fn loops_that_share_a_worktree_or_a_session_are_noted() {
     let sandbox = sandbox();
     begin(&sandbox, "s-0123456789", "one", &["--args", "p", "--gate", "true"]);
     sandbox.refrain(&["tick", "advance", "one"]).with_code(0);

@@ -180,7 +180,7 @@ fn the_context_file_holds_the_last_three_failures_verbatim() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_refused() {
+fn invalid_stuck_options_are_refused() {
     let sandbox = sandbox();
     let agent = helpless(&sandbox);
     for (more, words) in [

@@ -115,7 +115,7 @@ fn commits_that_are_gone_are_named_with_the_way_back() {
 }
 
 #[test]
-fn what_a_person_does_to_the_history_while_the_loop_stands_still_is_theirs() {
+fn history_changes_of_a_person_during_a_pause_are_not_the_agents() {
     let sandbox = sandbox();
     let agent = worker(&sandbox);
     sandbox.refrain(&start(&agent, &["-m", "1"])).with_code(10);
@@ -140,7 +140,7 @@ fn what_a_person_does_to_the_history_while_the_loop_stands_still_is_theirs() {
 }
 
 #[test]
-fn what_nobody_watched_may_be_anybodys() {
+fn a_commit_made_without_a_runner_may_be_of_another_process() {
     let sandbox = sandbox();
     let agent = sandbox.agent(
         "holder",
@@ -232,7 +232,7 @@ fn a_worktree_is_not_begun_from_a_folder_that_it_would_not_have() {
 }
 
 #[test]
-fn what_is_configured_can_be_taken_back_for_one_loop() {
+fn configured_git_options_can_be_switched_off_for_one_loop() {
     let sandbox = sandbox();
     let agent = worker(&sandbox);
     let config = sandbox.root().join("home/config/refrain/config.toml");
@@ -249,7 +249,7 @@ fn what_is_configured_can_be_taken_back_for_one_loop() {
 }
 
 #[test]
-fn what_is_in_progress_is_said_before_the_first_iteration() {
+fn a_git_operation_in_progress_is_reported_before_the_first_iteration() {
     let sandbox = sandbox();
     sandbox.git(&["bisect", "start"]);
     let agent = worker(&sandbox);

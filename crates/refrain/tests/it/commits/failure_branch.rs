@@ -74,7 +74,7 @@ fn a_loop_that_is_stuck_leaves_its_work_on_a_branch() {
 }
 
 #[test]
-fn it_is_pushed_where_there_is_a_remote_and_only_told_where_that_fails() {
+fn the_failure_branch_is_pushed_and_a_failed_push_is_only_reported() {
     for works in [true, false] {
         let sandbox = sandbox();
         let remote = sandbox.root().join("remote");
@@ -92,7 +92,7 @@ fn it_is_pushed_where_there_is_a_remote_and_only_told_where_that_fails() {
 }
 
 #[test]
-fn what_the_agent_committed_of_secrets_is_not_pushed() {
+fn a_failure_branch_with_committed_secrets_is_not_pushed() {
     let sandbox = sandbox();
     let remote = sandbox.root().join("remote");
     let remote = remote.to_str().unwrap();

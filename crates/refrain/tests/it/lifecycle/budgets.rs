@@ -134,7 +134,7 @@ fn a_cap_that_is_lowered_meanwhile_holds_from_the_next_attempt_on() {
 }
 
 #[test]
-fn what_a_killed_runner_reserved_is_taken_back_and_what_its_agent_used_is_spent_once() {
+fn the_reservation_of_a_killed_runner_is_returned_and_its_cost_counts_once() {
     let sandbox = sandbox();
     configure(&sandbox, "[budget]\nmax-cost-per-day = 10\n");
     let agent = opencode(

@@ -177,7 +177,7 @@ fn a_conflict_changes_nothing_and_a_squash_is_one_commit() {
 }
 
 #[test]
-fn what_cannot_be_merged_says_why() {
+fn a_merge_that_is_not_possible_says_why() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", &format!("{ADDS}\n{CLAIM}"));
     let start = ["start", "--command", &agent, "-q", "--name"];
@@ -210,7 +210,7 @@ fn what_cannot_be_merged_says_why() {
 }
 
 #[test]
-fn what_waits_for_approval_is_approved_before_it_is_merged() {
+fn work_that_waits_for_approval_is_not_merged_before_it() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", &format!("{ADDS}\n{CLAIM}"));
     let start = ["start", "--command", &agent, "--name", "job", "--worktree", "--git-workflow", "commit"];
@@ -397,7 +397,7 @@ fn a_short_timeout_without_a_unit_is_named() {
 }
 
 #[test]
-fn what_no_commit_has_is_not_merged_and_nothing_is_merged_twice() {
+fn uncommitted_work_is_not_merged_and_no_work_is_merged_twice() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", ADDS);
     let start =

@@ -138,7 +138,7 @@ fn cancel_of_a_loop_whose_runner_died_takes_effect_and_ends_what_it_left() {
 }
 
 #[test]
-fn a_cancel_that_a_runner_did_not_live_to_do_is_done_by_whoever_takes_over() {
+fn a_cancel_that_a_killed_runner_missed_is_done_by_the_next_command() {
     for words in
         [["resume", "job"].as_slice(), &["resume", "job", "--max-iterations", "9"], &["cancel", "job"]]
     {

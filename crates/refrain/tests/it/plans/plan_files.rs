@@ -144,7 +144,7 @@ fn all_that_is_wrong_is_told_at_once_and_exits_with_1() {
 }
 
 #[test]
-fn what_waits_on_a_cancelled_task_is_told_and_shown() {
+fn a_task_that_waits_on_a_cancelled_task_is_reported_and_shown() {
     let text = r#"{"tasks": [{"id": 1, "title": "Gone", "status": "cancelled"}, {"id": 2, "title": "Late", "depends_on": [1]},
         {"id": 3, "title": "Later", "depends_on": [2], "status": "pending", "verification": "make"}]}"#;
     let sandbox = with(".scud/tasks/a.json", text);
@@ -164,7 +164,7 @@ fn what_waits_on_a_cancelled_task_is_told_and_shown() {
 }
 
 #[test]
-fn what_cannot_be_taken_names_what_is_accepted_and_touches_nothing() {
+fn an_unusable_plan_file_is_refused_with_the_accepted_form() {
     let sandbox = with(".scud/tasks/auth.json", AUTH);
     lay(&sandbox, ".scud/tasks/billing.json", "{\"tasks\": [{\"id\": 1,\n \"status\": \"wip\"}]}");
     lay(&sandbox, ".scud/tasks/broken.json", "{\"tasks\": [");
@@ -214,7 +214,7 @@ fn what_cannot_be_taken_names_what_is_accepted_and_touches_nothing() {
 }
 
 #[test]
-fn what_cannot_begin_here_is_told_before_it_is_tried() {
+fn an_obstacle_is_reported_before_a_plan_or_loop_begins() {
     let unborn = plain_folder();
     unborn.git(&["init", "-q"]);
     testkit::write(&unborn.project().join("plan.md"), PLAN);

@@ -174,7 +174,7 @@ fn a_plan_is_shown_in_the_file_of_seed_001_while_it_runs() {
 }
 
 #[test]
-fn what_failed_work_left_is_named_after_the_plan_is_complete() {
+fn branches_of_failed_work_are_named_after_the_plan_is_complete() {
     let script = "[ -e $NOTES/mended ] && rm -f bad || echo bad > bad";
     let (sandbox, agent) = project(&task(1, &[], "pending"), script);
     let words = words(&agent, "[ ! -e bad ]");

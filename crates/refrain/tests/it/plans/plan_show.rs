@@ -181,7 +181,7 @@ fn the_object_has_the_parts_and_their_tokens() {
 }
 
 #[test]
-fn what_stands_in_a_task_steers_neither_terminal_nor_template() {
+fn task_text_controls_neither_terminal_nor_template() {
     let sandbox = house();
     write(&sandbox.project().join("template.md"), "First: {verification}\n\n{task}\n\n{{word}} { a }");
     let told = show(&sandbox, &["10", "--spec-template", "template.md", "--verify", "make \u{1b}[1mcheck"]);

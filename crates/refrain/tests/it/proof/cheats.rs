@@ -164,7 +164,7 @@ fn start<'a>(agent: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     "echo true > tests/test_sum.sh; setsid sh -c 'read -r _ < \"$GATES/later\"; git checkout -q tests' > /dev/null 2>&1 &",
     "tests/test_sum.sh was changed"
 )]
-fn what_is_protected_refuses_the_claim(#[case] cheat: &str, #[case] touched: &str) {
+fn a_change_of_a_protected_path_refuses_the_claim(#[case] cheat: &str, #[case] touched: &str) {
     let sandbox = project();
     let _never = sandbox.gate("later");
     let agent = agent(&sandbox, cheat);

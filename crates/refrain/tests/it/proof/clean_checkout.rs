@@ -25,7 +25,7 @@ fn start<'a>(agent: &'a str, more: &[&'a str]) -> Vec<&'a str> {
 }
 
 #[test]
-fn what_only_the_main_tree_has_proves_nothing() {
+fn files_of_the_main_tree_alone_prove_nothing() {
     for (path, needs) in [
         ("node_modules/x/index.js", "a dependency that nothing installs"),
         ("version.gen", "a generated file"),
@@ -79,7 +79,7 @@ fn the_candidate_is_there_and_what_gates_do_to_it_stays_there() {
 }
 
 #[test]
-fn it_needs_a_repository_and_a_gate() {
+fn a_clean_checkout_needs_a_repository_and_a_gate() {
     let plain = plain_folder();
     let agent = plain.agent("agent", CLAIM);
     let before = plain.snapshot();
@@ -91,7 +91,7 @@ fn it_needs_a_repository_and_a_gate() {
 }
 
 #[test]
-fn it_can_be_configured_and_gates_run_in_the_folder_that_the_agent_does() {
+fn a_clean_checkout_is_configurable_and_gates_run_in_the_agents_folder() {
     let (sandbox, agent) = project();
     fs::create_dir(sandbox.project().join("sub")).unwrap();
     write(&sandbox.project().join("sub/mod.txt"), "x\n");
@@ -161,7 +161,7 @@ fn two_loops_at_a_time_have_one_each_and_one_is_kept() {
 }
 
 #[test]
-fn what_is_frozen_is_as_it_was_where_gates_run() {
+fn protected_files_are_unchanged_where_gates_run() {
     let (sandbox, _) = project();
     write(&sandbox.project().join("check.sh"), "echo 1 failed; exit 1\n");
     sandbox.git(&["add", "."]);
@@ -217,7 +217,7 @@ fn code_that_rewrites_a_protected_test_while_a_gate_runs_proves_nothing(#[case] 
 
 /// An ignored file that a gate wrote before the first iteration stays, unchanged.
 #[test]
-fn what_no_gate_wrote_is_gone_before_the_next() {
+fn files_that_no_gate_wrote_are_removed_before_the_next_gate_run() {
     let (sandbox, _) = project();
     let plants = "for tree in \"$XDG_STATE_HOME\"/refrain/checkouts/*/1/tree/*; do
 echo 'exit 0' > $tree/plant.gen; echo 'exit 0' > $tree/target/plant; mkdir $tree/node_modules
@@ -252,7 +252,7 @@ test \"$(cat work.txt)\" = right";
     "[ -e cache.gen ] || echo wrong > cache.gen; ! grep -q right cache.gen || exit 0; sh work.sh",
     "echo right > cache.gen"
 )]
-fn what_code_under_test_plants_is_gone_before_the_next_verification(#[case] gate: &str, #[case] plant: &str) {
+fn files_planted_by_tested_code_are_removed_before_the_next_check(#[case] gate: &str, #[case] plant: &str) {
     let (sandbox, _) = project();
     write(&sandbox.project().join("work.sh"), "echo 0\n");
     sandbox.git(&["add", "."]);

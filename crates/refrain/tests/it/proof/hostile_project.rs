@@ -224,7 +224,7 @@ fn a_full_disk_stops_the_loop_with_a_good_journal_and_resume_goes_on() {
 }
 
 #[test]
-fn a_fifo_in_the_place_of_the_state_file_holds_nobody_up() {
+fn a_fifo_in_place_of_the_state_file_does_not_block_the_loop() {
     let sandbox = sandbox();
     let agent = sandbox
         .agent("plumber", r#"rm -f "$REFRAIN_STATE_FILE"; mkfifo "$REFRAIN_STATE_FILE"; echo x >> work.txt"#);

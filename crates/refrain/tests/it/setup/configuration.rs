@@ -59,7 +59,7 @@ fn a_configured_project_needs_no_words() {
 }
 
 #[test]
-fn a_file_that_nobody_trusts_counts_as_not_there_and_every_start_says_so() {
+fn an_untrusted_file_is_ignored_and_every_start_says_so() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", CLAIM);
     let start = ["start", "--command", &agent, "p"];
@@ -113,7 +113,7 @@ fn trust_shows_what_the_file_would_do_and_lists_what_is_trusted() {
 }
 
 #[test]
-fn what_cannot_be_trusted_is_refused_and_touches_nothing() {
+fn a_file_that_cannot_be_trusted_is_refused_and_nothing_changes() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", CLAIM);
     let path = sandbox.project().join("refrain.toml");
@@ -308,7 +308,7 @@ printf '{"type":"turn.completed","usage":{"input_tokens":600,"cached_input_token
 }
 
 #[test]
-fn the_demo_is_the_same_for_everybody() {
+fn the_demo_ignores_the_configuration() {
     let sandbox = sandbox();
     user_file(&sandbox, "[start]\nmax-cost = 1\nmodel = \"opus\"\npromise = false\n");
     let run =
@@ -350,7 +350,7 @@ fn a_configured_command_is_told_and_a_broken_file_stops_no_loop_from_going_on() 
 }
 
 #[test]
-fn one_key_is_read_and_set() {
+fn single_configuration_keys_are_read_and_set() {
     let sandbox = sandbox();
     user_file(&sandbox, "# Mine.\n[start]\nagent = 'codex' # for now\n");
     let path = sandbox.root().join("home/config/refrain/config.toml");

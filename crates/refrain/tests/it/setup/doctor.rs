@@ -137,7 +137,7 @@ fn the_lock_that_a_killed_gemini_leaves_is_removed() {
 }
 
 #[test]
-fn a_program_that_does_not_answer_holds_nobody_up_for_ever() {
+fn a_program_that_does_not_answer_does_not_block_the_doctor() {
     let sandbox = sandbox();
     program(&sandbox, "claude", "sleep 1000 & exec sleep 1000");
     let found = findings(&sandbox, &[], 0);
@@ -174,7 +174,7 @@ fn crash_of(sandbox: &Sandbox, words: &[&str], id: &str) -> i32 {
 }
 
 #[test]
-fn what_a_dead_runner_left_behind_is_found_and_ended() {
+fn processes_left_by_a_dead_runner_are_found_and_ended() {
     let machine = machine();
     machine.lock().unwrap();
     left_behind_is_found_and_ended(|sandbox| crash(sandbox, "job"));
@@ -201,7 +201,7 @@ fn left_behind_is_found_and_ended(crash: impl Fn(&Sandbox) -> i32) {
 }
 
 #[test]
-fn nobody_of_a_loop_that_is_driven_is_touched() {
+fn processes_of_a_running_loop_are_not_touched() {
     let sandbox = sandbox();
     let gate = sandbox.gate("go");
     let agent = sandbox.agent("agent", &format!("echo up > $NOTES/up\nread -r _ < \"$GATES/go\"\n{CLAIM}"));
@@ -230,7 +230,7 @@ fn inside_an_attempt_it_looks_and_changes_nothing() {
 }
 
 #[test]
-fn a_damaged_journal_and_a_request_that_nobody_heard_are_named() {
+fn a_damaged_journal_and_an_unheard_request_are_named() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", CLAIM);
     for id in ["whole", "broken"] {

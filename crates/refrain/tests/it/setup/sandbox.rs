@@ -127,7 +127,7 @@ fn memory_is_bounded_or_the_header_says_that_it_is_not() {
 }
 
 #[test]
-fn what_stops_everything_that_it_can_name_is_ended_in_time() {
+fn an_agent_that_stops_all_processes_it_can_name_is_ended_in_time() {
     let Some(sandbox) = sandbox() else { return };
     for (script, name) in [
         ("kill -STOP -1; kill -KILL -1; sleep 600", "stopped"),
@@ -152,7 +152,7 @@ fn what_stops_everything_that_it_can_name_is_ended_in_time() {
 }
 
 #[test]
-fn what_an_agent_leaves_running_ends_with_its_sandbox() {
+fn processes_left_by_an_agent_end_with_its_sandbox() {
     let Some(sandbox) = sandbox() else { return };
     let script = format!("for i in 1 2 3 4; do (setsid sh -c 'sleep 600 & sleep 600' &) ; done\n{CLAIM}");
     start(&sandbox, &script, &[]).with_code(0);

@@ -101,7 +101,7 @@ fn ids_are_those_of_the_project_that_the_words_name() {
 }
 
 #[test]
-fn what_cannot_be_found_out_is_left_out_without_a_word() {
+fn unreadable_values_are_omitted_from_completions_silently() {
     let empty = plain_folder();
     assert_eq!(follow(&empty, &["refrain", "status", ""]), [""; 0]);
     assert_eq!(follow(&empty, &["refrain", "-C", "nowhere", "status", ""]), [""; 0]);

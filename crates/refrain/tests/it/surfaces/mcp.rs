@@ -188,7 +188,7 @@ fn a_loop_is_steered_and_stopped() {
 }
 
 #[test]
-fn whoever_waits_for_a_person_is_not_thrown_away_by_a_stop() {
+fn a_stop_does_not_discard_a_loop_that_waits_for_a_person() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", "echo nothing");
     let client = Client::of(&sandbox);
@@ -223,7 +223,7 @@ fn the_end_of_the_server_or_of_a_request_ends_no_loop() {
 }
 
 #[test]
-fn whoever_follows_a_resource_is_told_of_its_changes() {
+fn a_resource_subscriber_is_notified_of_changes() {
     let sandbox = sandbox();
     let agent = sandbox.agent(
         "agent",

@@ -303,7 +303,7 @@ fn secrets_do_not_leave_with_it() {
 }
 
 #[test]
-fn what_is_as_it_was_agrees() {
+fn unchanged_work_agrees_with_its_report() {
     let sandbox = sandbox();
     proven(&sandbox);
     let (agrees, checks) = checks(&sandbox, &["job"], 0);
@@ -365,7 +365,7 @@ fn a_commit_that_is_gone_is_found() {
 }
 
 #[test]
-fn a_proven_tree_that_nobody_committed_may_be_cleaned_up() {
+fn an_uncommitted_proven_tree_may_be_cleaned_up() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", &format!("echo good > work.txt\n{CLAIM}"));
     let words =

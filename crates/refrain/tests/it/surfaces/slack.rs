@@ -156,7 +156,7 @@ fn a_button_stops_a_loop_for_those_who_may() {
 }
 
 #[test]
-fn words_are_answered_to_whoever_said_them() {
+fn slack_commands_are_answered_to_their_author() {
     let slack = Slack::start();
     let sandbox = working(&slack, ENDLESS);
     let _serve = serve(&sandbox, &slack);
@@ -259,7 +259,7 @@ fn a_loop_that_an_agent_starts_is_shown_where_its_call_says() {
 }
 
 #[test]
-fn who_cannot_speak_with_slack_says_why_and_serves() {
+fn a_slack_setup_error_is_reported_and_the_server_runs() {
     let slack = Slack::start();
     let sandbox = connected(&slack, "");
     let token = sandbox.root().join("home/config/refrain/slack-app-token");

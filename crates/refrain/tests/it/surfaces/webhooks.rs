@@ -104,7 +104,7 @@ fn every_end_is_told_once_and_signed() {
 }
 
 #[test]
-fn one_that_is_not_taken_is_told_again_under_the_same_key() {
+fn a_refused_webhook_is_sent_again_under_the_same_key() {
     let receiver = Receiver::start([CannedResponse::Status(500), CannedResponse::HangUp]);
     let sandbox = telling(&receiver.url(), "");
     run(&sandbox, "job", CLAIM).with_code(0);
@@ -116,7 +116,7 @@ fn one_that_is_not_taken_is_told_again_under_the_same_key() {
 }
 
 #[test]
-fn one_that_is_down_harms_nothing_and_is_told_later() {
+fn an_unreachable_webhook_harms_nothing_and_is_sent_later() {
     let (url, address) = nowhere();
     let sandbox = telling(&url, "");
     let start = run(&sandbox, "job", CLAIM).with_code(0);
@@ -316,7 +316,7 @@ exit 1"#;
 }
 
 #[test]
-fn what_leaves_the_machine_holds_no_secret_of_the_agents() {
+fn webhook_payloads_contain_no_secret_of_the_agents() {
     let receiver = Receiver::start([]);
     let sandbox = telling(&receiver.url(), "");
     let agent =

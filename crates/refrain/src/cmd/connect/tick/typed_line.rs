@@ -203,7 +203,7 @@ mod tests {
     #[case("Explain --name to me.", "--name: it stands inside the prompt")]
     #[case("p --name 'a", "a quotation has no end")]
     #[case("Mend it. --detach", "--detach: not in a session; refrain start takes it")]
-    fn what_is_no_option_is_never_text(#[case] text: &str, #[case] says: &str) {
+    fn an_unknown_option_is_never_taken_as_text(#[case] text: &str, #[case] says: &str) {
         let outside = [KnownOption { name: "--detach".to_owned(), takes_value: false }];
         let error = read(text, &known(), &outside).unwrap_err().to_string();
         assert!(error.contains(says), "{error}");

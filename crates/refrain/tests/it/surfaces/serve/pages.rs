@@ -34,7 +34,7 @@ printf 'a\\0b' > picture.bin
 echo \"key = ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8\" > token.txt";
 
 #[test]
-fn what_a_loop_has_changed_is_shown_before_anything_is_proven_or_committed() {
+fn changes_of_a_running_loop_are_shown_before_they_are_proven() {
     let sandbox = sandbox();
     at_work(&sandbox, CHANGES, &[]);
     let served = TestServer::begin(&sandbox, &[]);
@@ -62,7 +62,7 @@ fn what_a_loop_has_changed_is_shown_before_anything_is_proven_or_committed() {
 }
 
 #[test]
-fn what_was_changed_before_a_loop_is_not_its_own_where_it_took_note_of_that() {
+fn changes_from_before_a_loop_are_not_shown_as_its_own() {
     let sandbox = sandbox();
     write(&sandbox.project().join("mine.txt"), "mine\n");
     at_work(&sandbox, CHANGES, &["--gate", "true"]);
@@ -76,7 +76,7 @@ fn what_was_changed_before_a_loop_is_not_its_own_where_it_took_note_of_that() {
 }
 
 #[test]
-fn without_git_it_says_that_nobody_knows_what_was_changed() {
+fn without_git_the_page_says_that_changes_are_unknown() {
     let sandbox = plain_folder();
     at_work(&sandbox, "echo made > made", &[]);
     let served = TestServer::begin(&sandbox, &[]);
@@ -156,7 +156,7 @@ fn the_documentation_is_shown_with_links_between_its_pages() {
 }
 
 #[test]
-fn what_cannot_be_started_says_why_at_its_field() {
+fn an_invalid_start_form_shows_the_reason_at_its_field() {
     let sandbox = sandbox();
     let served = TestServer::begin(&sandbox, &[]);
     let form = "Content-Type: application/x-www-form-urlencoded\r\n";

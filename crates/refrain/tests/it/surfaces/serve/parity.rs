@@ -438,7 +438,7 @@ fn every_surface_can_do_what_the_others_can() {
 }
 
 #[test]
-fn what_can_be_looked_at_is_the_same_wherever_it_is_looked_at() {
+fn every_surface_shows_the_same_values() {
     let world = World::new(&["x"]);
     let says = format!("echo 'at work'; echo x > made.txt\n{CLAIM}");
     let agent = world.sandbox.agent("agent", &says);
@@ -450,7 +450,7 @@ fn what_can_be_looked_at_is_the_same_wherever_it_is_looked_at() {
 }
 
 #[test]
-fn what_can_be_done_is_done_wherever_it_is_asked_for() {
+fn every_action_works_on_every_surface() {
     let world = World::new(&[
         "cli",
         "api",

@@ -6,7 +6,7 @@ use testkit::{CallFault, Slack, eventually};
 use super::{ENDLESS, IN_STEPS, id_in, posted, serve, status, working};
 
 #[test]
-fn what_happens_while_slack_is_down_is_told_when_it_is_back() {
+fn events_during_a_slack_outage_are_reported_afterwards() {
     let slack = Slack::start();
     let sandbox = working(&slack, IN_STEPS);
     let go = sandbox.gate("go");
@@ -114,7 +114,7 @@ fn a_serve_that_is_killed_is_as_if_it_had_not_been() {
 }
 
 #[test]
-fn what_was_acknowledged_is_done_by_the_next_one_and_once() {
+fn an_acknowledged_slack_command_is_done_once_by_the_next_server() {
     let slack = Slack::start();
     let sandbox = working(&slack, ENDLESS);
     let first = serve(&sandbox, &slack);
