@@ -34,7 +34,7 @@ fn the_end_of_a_turn_is_told(#[case] input: &str) {
 #[case::no_session(r#"{"hook_event_name":"Stop"}"#)]
 #[case::an_empty_one(r#"{"session_id":" ","hook_event_name":"Stop"}"#)]
 #[case::another_type(r#"{"session_id":7}"#)]
-fn what_is_of_no_session_is_nothing(#[case] input: &str) {
+fn a_hook_input_without_a_session_is_ignored(#[case] input: &str) {
     assert_eq!(read(input.as_bytes()), None);
 }
 
@@ -215,7 +215,7 @@ fn a_turn_is_read_from_its_end(
 }
 
 #[test]
-fn what_a_hook_had_it_go_on_with_begins_a_turn() {
+fn feedback_of_a_stop_hook_begins_a_turn() {
     let feedback = r#"{"type":"user","isMeta":true,"message":{"content":"Stop hook feedback:\nGo on."}}"#;
     let tool = assistant(r#"{"type":"tool_use","id":"t0","name":"Bash"}"#);
     let end = assistant(r#"{"type":"text","text":"well"}"#);

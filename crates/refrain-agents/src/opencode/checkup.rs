@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_would_ask_for_is_named() {
+    fn permissions_that_would_ask_are_named() {
         let config = json!({"permission": {"bash": {"git push": "ask", "*": "allow"}, "edit": "ask", "read": "allow"}});
         let finding = asking(&config).unwrap();
         assert!(finding.found.contains("bash, edit:"), "{}", finding.found);

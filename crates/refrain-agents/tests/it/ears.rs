@@ -75,7 +75,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_joined_in_the_middle_begins_with_the_next_line() {
+fn a_stream_joined_in_the_middle_begins_with_the_next_line() {
     for agent in AGENTS {
         let bytes = recording(agent, "tools");
         let second = bytes.iter().position(|byte| *byte == b'\n').expect("several lines") + 1;
@@ -150,7 +150,7 @@ fn a_claim_counts_in_what_is_the_message() {
 }
 
 #[test]
-fn what_is_no_document_is_a_fault() {
+fn output_that_is_no_document_is_a_fault() {
     let spec = promising(AgentKind::Generic, OutputFormat::Json);
     for bytes in [&b""[..], b"no", b"{", b"null", &[0xff; 9]] {
         let report = hear(&spec, bytes, DONE).report.expect("a document reports");
@@ -201,7 +201,7 @@ fn usage_is_news_once_and_only_of_this_attempt() {
 }
 
 #[test]
-fn an_attempt_that_nobody_saw_end_is_adopted_by_its_last_word() {
+fn an_attempt_whose_end_was_not_seen_is_adopted_by_its_last_event() {
     let is_over = |heard: &ParsedOutput| heard.report.as_ref().is_some_and(|report| report.is_final);
     for (agent, name, message) in [
         ("claude", "tools", Some("All done.")),
@@ -239,7 +239,7 @@ fn an_attempt_that_nobody_saw_end_is_adopted_by_its_last_word() {
 }
 
 #[test]
-fn who_goes_on_with_a_session_is_known_to_do_so() {
+fn a_resumed_session_is_reported_as_resumed() {
     for (kind, args, resumed) in [
         (AgentKind::Claude, &[][..], false),
         (AgentKind::Claude, &["--resume", "id"], true),
@@ -272,7 +272,7 @@ fn only_the_agent_of_a_task_can_give_it_up() {
 }
 
 #[test]
-fn what_ends_before_its_first_event_is_known_to() {
+fn an_attempt_that_ends_before_its_first_event_is_reported_as_such() {
     for (agent, bytes, no_events) in [
         ("claude", &b""[..], true),
         ("gemini", b"Warning: something of node\n", true),

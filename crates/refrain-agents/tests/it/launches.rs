@@ -153,7 +153,7 @@ fn a_judge_only_reads() {
 }
 
 #[test]
-fn who_can_be_held_to_a_schema_is() {
+fn agents_with_schema_support_get_the_schema() {
     let held = |agent: &str| {
         let spec = spec(agent, &[]);
         let schema = Schema { text: "{}", file: "/schema".into() };

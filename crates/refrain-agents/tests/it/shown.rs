@@ -85,7 +85,7 @@ fn tools_and_thoughts_of_every_agent_are_shown() {
 }
 
 #[test]
-fn what_is_said_is_shown_and_the_prompt_is_not() {
+fn agent_text_is_shown_and_the_prompt_is_not() {
     let starting = |start: &str| {
         let lines = shown("gemini", "tools-and-unknown-tool").into_iter();
         lines
@@ -105,7 +105,7 @@ fn parts_are_told_from_whole_texts() {
 }
 
 #[test]
-fn what_a_sub_agent_says_is_not_the_agents() {
+fn text_of_a_sub_agent_is_not_the_agents() {
     let lines = shown("claude", "subagent-background-two-results");
     assert!(lines.contains(&"its sub-agent says sub says done".to_owned()), "{lines:?}");
     assert!(!lines.contains(&"final, true: sub says done".to_owned()), "{lines:?}");
