@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_not_guessed() {
+    fn an_unknown_status_line_is_not_guessed() {
         for printed in [b"2 R. N... x\0".as_slice(), b"?\0", b"1 .M N...\0", b"# branch.oid xyz\0"] {
             assert_eq!(parse(printed), None, "{printed:?}");
         }

@@ -138,7 +138,7 @@ fn a_pull_request_goes_its_whole_way(#[values(Kind::GitHub, Kind::GitLab, Kind::
 }
 
 #[rstest]
-fn what_the_server_dies_over_is_done_once(
+fn an_action_interrupted_by_a_server_failure_is_done_once(
     #[values(Kind::GitHub, Kind::GitLab, Kind::Token)] kind: Kind,
     #[values(Fault::Before, Fault::During, Fault::After)] fault: Fault,
 ) {
@@ -178,7 +178,7 @@ fn only_the_exact_head_is_merged(#[values(Kind::GitHub, Kind::GitLab, Kind::Toke
 }
 
 #[rstest]
-fn what_stands_in_the_way_is_told(#[values(Kind::GitHub, Kind::GitLab, Kind::Token)] kind: Kind) {
+fn obstacles_to_a_merge_are_named(#[values(Kind::GitHub, Kind::GitLab, Kind::Token)] kind: Kind) {
     let it = AtForge::opened(kind);
     let why = || match it.merge().unwrap() {
         MergeOutcome::NotMergeable { why, said } => {
@@ -306,7 +306,7 @@ fn a_limit_says_until_when(#[case] kind: Kind, #[case] limit: Limit, #[case] exp
 }
 
 #[rstest]
-fn who_may_not_is_told_so(#[values(Kind::GitHub, Kind::GitLab)] kind: Kind) {
+fn missing_permission_login_and_connection_are_reported(#[values(Kind::GitHub, Kind::GitLab)] kind: Kind) {
     let it = AtForge::new(kind);
     it.publish();
     it.there.change(|world| world.may_only_look = true);
@@ -343,7 +343,7 @@ fn a_token_that_is_no_good_is_told_by_its_place_and_never_shown() {
 }
 
 #[test]
-fn whoever_is_logged_in_is_asked_as_that_whatever_token_there_is() {
+fn the_login_of_the_program_is_used_before_any_token() {
     let it = AtForge::new(Kind::Token);
     it.there.rule("logged-out", None);
     // The forge does not know the program's token.

@@ -217,7 +217,7 @@ fn without_a_name_nothing_lands_and_that_is_said() {
 #[case::deleted_by_us(&[("f", Some("ours\n"))], &[("f", None)], &[("f", ConflictKind::Deleted)])]
 #[case::binary(&[("bin", Some("\0 1"))], &[("bin", Some("\0 2"))], &[("bin", ConflictKind::Binary)])]
 #[case::folder(&[("x", Some("file\n"))], &[("x/y", Some("in a folder\n"))], &[("x~", ConflictKind::Folder)])]
-fn what_is_at_odds_is_told_with_its_kind(
+fn each_conflict_is_reported_with_its_kind(
     #[case] ours: &[(&str, Option<&str>)],
     #[case] theirs: &[(&str, Option<&str>)],
     #[case] expected: &[(&str, ConflictKind)],
@@ -377,7 +377,7 @@ fn several_land_together_up_to_the_one_that_may_not() {
 }
 
 #[test]
-fn one_is_taken_out_and_the_others_stay() {
+fn one_task_is_taken_out_and_the_others_stay() {
     let place = TestRepository::new();
     let line = Line::new(&place);
     let works = ["one", "two", "three"].map(|name| line.work(&[(name, Some("x\n"))]));
@@ -402,7 +402,7 @@ fn one_is_taken_out_and_the_others_stay() {
 }
 
 #[test]
-fn what_needs_the_one_that_is_taken_out_goes_with_it() {
+fn a_dependent_of_the_task_that_is_taken_out_goes_with_it() {
     let place = TestRepository::new();
     let line = Line::new(&place);
     let one = line.land(&line.work(&[("shared", Some("1\n"))]), "1");

@@ -81,7 +81,7 @@ fn a_file_that_was_written_again_is_committed_as_it_is() {
 #[rstest]
 #[case::another_branch(&["switch", "-qc", "theirs"], SkipReason::OtherBranch { now: Some("theirs".into()) })]
 #[case::no_branch(&["switch", "-q", "--detach"], SkipReason::OtherBranch { now: None })]
-fn who_is_elsewhere_by_then_has_nothing_committed_there(#[case] how: &[&str], #[case] expected: SkipReason) {
+fn a_worktree_on_another_branch_gets_no_commit(#[case] how: &[&str], #[case] expected: SkipReason) {
     let place = TestRepository::new();
     let (repository, base, _) = proven(&place);
     place.git(how);

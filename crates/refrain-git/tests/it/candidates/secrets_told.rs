@@ -17,7 +17,7 @@ fn told(exposed: &[ExposedSecret]) -> Vec<String> {
 }
 
 #[test]
-fn what_the_agent_commits_is_screened_commit_by_commit() {
+fn commits_of_the_agent_are_screened_one_by_one() {
     let place = TestRepository::new();
     place.write("old.toml", token('A'));
     place.git(&["add", "."]);

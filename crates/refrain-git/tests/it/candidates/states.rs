@@ -156,7 +156,7 @@ fn no_remote_is_no_trouble_and_a_gone_upstream_neither() {
 }
 
 #[test]
-fn what_the_agent_commits_by_itself_is_told_apart() {
+fn commits_of_the_agent_are_reported_separately() {
     let place = TestRepository::new();
     let base = place.survey();
     place.write("src/a.rs", "by hand\n");
@@ -330,7 +330,7 @@ fn a_commit_with_copied_trailers_is_not_taken_for_the_loops_own() {
 }
 
 #[test]
-fn an_empty_lock_of_somebody_elses_stays() {
+fn an_empty_foreign_index_lock_is_kept() {
     let place = TestRepository::new();
     let base = place.survey();
     place.write("src/a.rs", "one\n");
@@ -356,7 +356,7 @@ fn a_path_with_a_line_break_is_refused_in_words() {
 }
 
 #[test]
-fn what_is_in_progress_before_the_loop_is_known_from_the_start() {
+fn an_operation_in_progress_is_known_from_the_survey() {
     let place = TestRepository::new();
     assert_eq!(place.survey().operation, None);
     place.git(&["bisect", "start"]);

@@ -164,7 +164,7 @@ fn many_are_made_at_once() {
 }
 
 #[test]
-fn what_was_left_is_saved_on_a_branch() {
+fn work_left_in_a_slot_is_saved_on_a_branch() {
     let place = place();
     let (slot, at) = (Slot::new(&place, 1), place.head());
     slot.ready("refrain/plan/1", &at);
@@ -233,7 +233,7 @@ fn a_branch_that_was_deleted_under_it_is_no_reason_to_take_all_files_for_new() {
 #[case::a_merge("merge", "MERGE_HEAD")]
 #[case::a_rebase("rebase", "rebase-merge")]
 #[case::a_cherry_pick("cherry-pick", "CHERRY_PICK_HEAD")]
-fn what_was_in_progress_is_saved_and_over(#[case] command: &str, #[case] sign: &str) {
+fn an_operation_in_progress_in_a_slot_is_saved_and_ended(#[case] command: &str, #[case] sign: &str) {
     let place = place();
     let (slot, at) = (Slot::new(&place, 1), place.head());
     let second = next(&place);
@@ -265,7 +265,7 @@ fn changes_that_git_was_told_not_to_see_are_saved_too() {
 }
 
 #[test]
-fn what_no_branch_may_have_holds_it_and_nothing_is_touched() {
+fn content_that_no_branch_may_have_holds_a_slot_unchanged() {
     let place = place();
     let (slot, at) = (Slot::new(&place, 1), place.head());
     slot.ready("refrain/plan/1", &at);
@@ -302,7 +302,7 @@ fn a_git_file_that_is_gone_or_broken_is_mended() {
 }
 
 #[test]
-fn one_that_git_forgot_is_tied_to_it_again_and_what_differs_is_saved() {
+fn a_slot_that_git_forgot_is_reattached_and_its_changes_are_saved() {
     let place = place();
     let (slot, at) = (Slot::new(&place, 1), place.head());
     slot.ready("refrain/plan/1", &at);
@@ -340,7 +340,7 @@ fn a_folder_that_is_gone_is_made_again() {
 }
 
 #[test]
-fn what_is_not_of_the_pools_making_holds_it() {
+fn a_foreign_file_or_repository_holds_the_slot() {
     let place = place();
     let (slot, at) = (Slot::new(&place, 1), place.head());
     place.write_at(slot.folder(), "a file\n");
@@ -356,7 +356,7 @@ fn what_is_not_of_the_pools_making_holds_it() {
 }
 
 #[test]
-fn whoever_was_killed_on_the_way_left_nothing_that_is_saved() {
+fn a_slot_killed_while_it_was_made_leaves_nothing_to_save() {
     let place = place();
     let (slot, first) = (Slot::new(&place, 1), place.head());
     let second = next(&place);
@@ -469,7 +469,7 @@ fn a_branch_is_moved_only_where_that_was_said() {
 }
 
 #[test]
-fn it_is_stopped_by_whoever_may_and_goes_on() {
+fn a_cancelled_slot_can_be_made_ready_again() {
     let mut place = place();
     let cancel = Cancel::new().unwrap();
     cancel.cancel();
@@ -482,7 +482,7 @@ fn it_is_stopped_by_whoever_may_and_goes_on() {
 }
 
 #[test]
-fn one_goes_only_where_nothing_of_value_is_in_it() {
+fn a_slot_is_removed_only_when_it_contains_nothing_of_value() {
     let place = place();
     let (slot, at) = (Slot::new(&place, 1), place.head());
     let repository = place.repository();
