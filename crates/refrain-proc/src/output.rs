@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_deleted_while_it_grows_takes_nothing_else_with_it() {
+    fn a_log_deleted_while_it_grows_keeps_the_rest_of_its_output() {
         let (_dir, dir) = folder();
         let path = dir.join("output.log");
         let mut log = written(&path, 1000, std::iter::repeat_n(vec![b'a'; 100], 7));

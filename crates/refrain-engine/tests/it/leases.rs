@@ -141,7 +141,7 @@ fn a_machine_that_cannot_replicate_begins_nothing() {
 }
 
 #[test]
-fn what_is_wrong_with_a_machine_does_not_block_the_loop() {
+fn a_fault_of_one_machine_does_not_block_the_loop() {
     let (machines, session, _gate) = Machines::held("hang", "60000");
     let Machines { one, two, .. } = &machines;
     session.kill();
