@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lets_somebody_in_is_listed_and_revoked_one_by_one() {
+    fn keys_are_listed_and_revoked_one_by_one() {
         let dir = tempfile::tempdir().unwrap();
         let home = Utf8Path::from_path(dir.path()).unwrap();
         let (keys, made) = (Keys::new(home), Timestamp::from_second(1_000_000).unwrap());
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_old_is_cleared_away_when_something_is_made() {
+    fn expired_keys_are_removed_when_a_key_is_added() {
         let dir = tempfile::tempdir().unwrap();
         let home = Utf8Path::from_path(dir.path()).unwrap();
         let (keys, made) = (Keys::new(home), Timestamp::from_second(1_000_000).unwrap());

@@ -76,7 +76,7 @@ fn sample(dir: &LoopDir) -> Journal {
 }
 
 #[test]
-fn what_was_committed_is_what_is_read() {
+fn committed_records_are_read_back() {
     let sandbox = sandbox();
     let journal = sample(&sandbox.loop_dir);
     let snapshot = read(&sandbox.loop_dir).unwrap();
@@ -112,7 +112,7 @@ impl Witness for Remote {
 }
 
 #[test]
-fn what_is_replicated_is_what_is_on_disk() {
+fn replicated_records_equal_those_on_disk() {
     let sandbox = sandbox();
     let mut journal = sample(&sandbox.loop_dir);
     journal.commit(Durability::Replicated).unwrap();
@@ -307,7 +307,7 @@ fn foreign(dir: &LoopDir, own: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
 }
 
 #[test]
-fn what_another_process_made_of_a_journal_is_put_aside_and_recorded() {
+fn a_journal_changed_by_another_process_is_put_aside_and_recorded() {
     let sandbox = sandbox();
     let dir = &sandbox.loop_dir;
     let (mut journal, _held) = driven(dir);

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn those_of_a_project_that_is_gone_are_found_and_go() {
+    fn checkouts_of_a_deleted_project_are_found_and_removed() {
         let dir = tempfile::tempdir().unwrap();
         let root = Utf8Path::from_path(dir.path()).unwrap();
         let (project, state) = (project(root), root.join("state"));

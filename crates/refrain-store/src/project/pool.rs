@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_held_is_passed_over_and_told() {
+    fn a_held_slot_is_skipped_and_reported() {
         let home = Home::new();
         let reasons = ["nested is a repository of its own".to_owned(), ".env looks like a secret".to_owned()];
         home.take().hold(&reasons).unwrap();
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn those_of_a_project_that_is_gone_go_unless_one_is_used_or_held() {
+    fn slots_of_a_deleted_project_are_removed_unless_used_or_held() {
         let home = Home::new();
         let slot = home.take();
         assert_eq!(orphaned(&home.state), []);

@@ -178,7 +178,7 @@ fn the_word_of_a_person_is_not_written_over() {
 }
 
 #[test]
-fn what_a_killed_writer_left_is_removed() {
+fn temporary_files_of_a_killed_writer_are_removed() {
     let place =
         TestProject::new(&[("todo.md", "- [ ] 1. A\n"), (".todo.md.refrain-a1", ""), (".todo.md.swp", "")]);
     let file = place.find(None, Some("todo.md")).unwrap();
@@ -221,7 +221,7 @@ fn many_writers_at_once_lose_nothing() {
     fs::File::create(place.at("a.json")).unwrap().set_len((64 << 20) + 1).unwrap();
 }, "is larger than 64 MiB")]
 #[case::malformed(|place: &TestProject| place.write("a.json", "{\"tasks\": ["), "")]
-fn what_is_no_task_file_is_refused_and_stays_as_it_is(#[case] make: fn(&TestProject), #[case] why: &str) {
+fn a_file_that_is_no_task_file_is_refused_and_not_changed(#[case] make: fn(&TestProject), #[case] why: &str) {
     let place = TestProject::new(&[]);
     make(&place);
     let path = place.at("a.json");
