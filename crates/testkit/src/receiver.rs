@@ -78,7 +78,10 @@ impl Receiver {
     }
 
     /// A receiver whose 200 responses have the body that `says` makes, after these answers.
-    pub fn that_says(says: fn(&Value) -> Value, answers: impl IntoIterator<Item = CannedResponse>) -> Self {
+    pub fn start_with_body(
+        says: fn(&Value) -> Value,
+        answers: impl IntoIterator<Item = CannedResponse>,
+    ) -> Self {
         Self::begin((Ipv4Addr::LOCALHOST, 0).into(), answers, Some(says))
     }
 
