@@ -374,7 +374,7 @@ fn the_critical_path_of_a_plan_is_told_on_a_low_screen_too() {
 }
 
 #[test]
-fn what_is_seen_stays_seen_when_the_screen_is_made_larger_and_smaller() {
+fn the_screen_is_the_same_after_a_resize_and_back() {
     for make in [model as fn(Art) -> Model, opened, opened_plan] {
         let mut model = make(ART);
         let before = screen(&mut model, 80, 24);
@@ -521,7 +521,7 @@ fn a_click_selects_and_opens_what_is_selected_and_the_wheel_moves() {
 }
 
 #[test]
-fn who_scrolls_back_stays_there_until_f() {
+fn a_scrolled_pane_stays_until_it_follows_again() {
     let mut model = opened(ART);
     drawn(&mut model, 80, 24);
     press(&mut model, "kkkk");
@@ -564,7 +564,7 @@ fn a_yes_is_to_the_tree_that_was_shown_when_it_was_asked_for() {
 }
 
 #[test]
-fn what_cannot_be_undone_is_asked_first() {
+fn an_action_that_cannot_be_undone_asks_first() {
     let mut model = opened(ART);
     assert_eq!(press(&mut model, "c"), []);
     assert_eq!(model.asking, Some(Dialog::Cancel(vec![key("job")])));
@@ -583,7 +583,7 @@ fn what_cannot_be_undone_is_asked_first() {
 }
 
 #[test]
-fn what_is_used_up_is_asked_for_once() {
+fn a_used_up_limit_is_asked_for_once() {
     let mut model = opened(ART);
     let resume =
         |max_iterations| Act::Resume { grant: Grant { max_iterations, ..Grant::default() }, now: false };
