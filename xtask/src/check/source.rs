@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_else_is_only_for_tests_is_kept() {
+    fn other_test_only_items_are_kept() {
         let text = "#[cfg(test)]\nuse std::fs;\nfn c() {}\n";
         let expected = Shipped { text: text.to_owned(), test_lines: 0, test_modules: Vec::new() };
         assert_eq!(shipped(text, Path::new("src/lib.rs")), expected);
