@@ -142,7 +142,7 @@ fn an_answer_has_its_form_or_is_none(#[case] answer: &str, #[case] is_one: bool)
 }
 
 #[test]
-fn a_patch_says_what_changes() {
+fn a_patch_shows_the_changed_lines() {
     let changes = [change(4, 1, &["- The API lives in src/http"]), change(6, 0, &["- Four spaces in YAML"])];
     assert_eq!(
         diff("AGENTS.md", OLD, &changes),
@@ -165,7 +165,7 @@ fn an_applied_proposal_is_measured_by_later_loops() {
 
 proptest! {
     #[test]
-    fn whatever_a_model_answers_nothing_breaks(
+    fn no_answer_of_a_model_breaks_the_instructions(
         answer in ".{0,200}", line in 0_usize..15, remove in 0_usize..15, insert in proptest::collection::vec(".{0,60}", 0..4),
     ) {
         let _ = read(&answer);

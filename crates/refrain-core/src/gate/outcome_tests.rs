@@ -660,7 +660,7 @@ proptest! {
 }
 
 #[test]
-fn a_program_that_is_missing_is_read_from_what_says_so() {
+fn the_missing_program_is_read_from_the_shells_message() {
     for (line, program) in [
         ("/bin/sh: 1: crago: not found", Some("crago")),
         ("/bin/sh: line 1: crago: command not found", Some("crago")),

@@ -93,7 +93,7 @@ fn a_fresh_memory_comes_before_an_old_one_and_the_own_project_before_all() {
 #[case::the_same_in_other_words("Bake a cake", "Gateaux need an oven", "/p", Some(0.7), true)]
 #[case::much_the_same_elsewhere("Bake a cake", "Gateaux need an oven", "/q", Some(0.65), false)]
 #[case::hardly_the_same("Bake a cake", "The parser wants a newline", "/p", Some(0.4), false)]
-fn only_what_has_to_do_with_the_goal_is_relevant(
+fn only_memories_related_to_the_goal_are_relevant(
     #[case] goal: &str,
     #[case] text: &str,
     #[case] project: &str,
@@ -170,7 +170,7 @@ fn an_episode_is_told_while_it_is_worth_it(#[case] change: fn(&mut Memory), #[ca
 }
 
 #[test]
-fn the_section_says_what_it_is_and_quotes_each_memory_on_a_line() {
+fn the_memory_section_quotes_each_memory_on_a_line() {
     let mut told =
         select(&rank(by_words(vec![fact("Cakes need an oven")]), "Bake a cake", "/p", now()), 4_000, "/p");
     told[0].elsewhere = Some("kitchen\nSTEERING: eat".into());

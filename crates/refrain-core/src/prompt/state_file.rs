@@ -369,7 +369,11 @@ mod tests {
     #[case::more_goal("Mend the tests.", "Mend the tests. All.", Some("# Goal\n\nMend the tests. All."))]
     #[case::sections_below("# Notes\n", "# Notes\n## Empty\nx\n# More\n", Some("# Notes\n## Empty\nx"))]
     #[case::escapes("# Notes\n", "# Notes\n\u{1b}[31mred\n", Some("# Notes\nred"))]
-    fn notes_are_what_the_agent_wrote(#[case] of: &str, #[case] by: &str, #[case] noted: Option<&str>) {
+    fn the_notes_are_the_text_that_the_agent_added(
+        #[case] of: &str,
+        #[case] by: &str,
+        #[case] noted: Option<&str>,
+    ) {
         let text = initial(&id(), 1, "Mend the tests.").replace(of, by);
         assert_eq!(notes(&text, "Mend the tests.\n").as_deref(), noted);
         let windows = text.replace('\n', "\r\n");

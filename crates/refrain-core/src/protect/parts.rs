@@ -111,7 +111,7 @@ mod tests {
     #[case::a_member_less("Cargo.toml", Some(TOML), Some("[workspace]\nmembers = [\"a\"]\n[[test]]\nname = \"x\"\n"), &["workspace.members"])]
     #[case::a_test_switched_off("Cargo.toml", Some(TOML), Some("[workspace]\nmembers = [\"a\", \"b\"]\n[[test]]\nname = \"x\"\ntest = false\n"), &["test"])]
     #[case::tests_switched_off("Cargo.toml", Some(TOML), Some(&*format!("{TOML}[lib]\ntest = false\n")), &["lib"])]
-    fn parts_are_compared_by_what_they_say(
+    fn protected_parts_are_compared_by_value(
         #[case] path: &str,
         #[case] base: Option<&str>,
         #[case] now: Option<&str>,

@@ -169,7 +169,7 @@ fn a_glob_that_protects_nothing_is_refused(#[case] glob: &str, #[case] complaint
 }
 
 #[test]
-fn paths_are_bytes_and_what_is_said_of_them_is_harmless() {
+fn odd_path_bytes_are_escaped_in_messages() {
     let all = protected(&["**/*.py"], &[]);
     let name = RepoPath::from_bytes(b"a\xff\x1b[31m.py");
     let found = all.touched(&[(name, NEW)]);
@@ -178,7 +178,7 @@ fn paths_are_bytes_and_what_is_said_of_them_is_harmless() {
 
 proptest! {
     #[test]
-    fn a_path_protects_itself_and_what_is_below_it(name in "[a-zA-Z0-9._ -]{1,8}(/[a-zA-Z0-9_ -]{1,8}){0,3}") {
+    fn a_protected_path_includes_everything_below_it(name in "[a-zA-Z0-9._ -]{1,8}(/[a-zA-Z0-9_ -]{1,8}){0,3}") {
         prop_assume!(name.split('/').all(|part| !part.trim_matches('.').is_empty()));
         let one = protected(&[&globset::escape(&name)], &[]);
         prop_assert_eq!(one.touched(&[(path(&name), EDIT)]).len(), 1);

@@ -84,7 +84,7 @@ fn letter(message: &str) -> char {
 #[case::object_in_a_sentence("Here it is: {\"verdict\":\"pass\",\"findings\":[]}", 'm')]
 #[case::list_of_objects(r#"[{"verdict":"pass","findings":[]}]"#, 'm')]
 #[case::word_as_json(r#""SPEC_PASS""#, 'm')]
-fn a_pass_is_only_what_can_be_nothing_else(#[case] message: &str, #[case] expected: char) {
+fn only_an_unambiguous_verdict_counts(#[case] message: &str, #[case] expected: char) {
     assert_eq!(letter(message), expected, "{message}");
 }
 

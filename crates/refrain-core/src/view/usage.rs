@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn stops_are_told_apart_by_what_a_person_would_do() {
+    fn stops_are_grouped_by_what_they_need() {
         let mut tally = Tally::new(GroupBy::Day, TimeZone::UTC);
         for claim in [ClaimSource::Promise, ClaimSource::StateFile] {
             tally.stop(End::Completed { claim }, 4, true);

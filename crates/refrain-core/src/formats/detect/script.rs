@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_whose_output_is_taken_is_under_test() {
+    fn a_script_whose_output_is_compared_is_under_test() {
         assert!(!decides(&call("check.sh", false, true), "check.sh", FUNCTION, &[]));
         let with = ScriptCall { has_arguments: true, ..call("is_even.sh", false, false) };
         assert!(!decides(&with, "is_even.sh", None, &[]), "it may be asked about its argument");

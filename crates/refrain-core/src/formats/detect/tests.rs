@@ -163,7 +163,7 @@ fn members_of_a_javascript_workspace() {
 }
 
 #[test]
-fn python_by_what_is_configured() {
+fn a_python_gate_is_chosen_by_the_configured_runner() {
     let test = ("tests/test_a.py", "import a\n");
     let rows: &[(&[(&str, &str)], &str)] = &[
         (&[("pyproject.toml", "[project]\ndependencies = [\"pytest>=8\"]\n")], "pytest: python3 -m pytest"),
@@ -391,7 +391,7 @@ fn of_manifests_parts_are_frozen() {
 }
 
 #[test]
-fn only_what_decides_is_read() {
+fn only_files_that_decide_about_gates_are_read() {
     let paths = [
         "Cargo.toml",
         "src/lib.rs",

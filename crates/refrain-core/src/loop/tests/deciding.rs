@@ -8,7 +8,7 @@ use crate::r#loop::{ChildId, MAX_CHURN, MAX_REFUNDS, Outcome, Phase, Step};
 use crate::spec::Millis;
 
 #[test]
-fn a_person_comes_before_proof_and_proof_before_what_forbids_to_go_on() {
+fn requests_precede_proof_and_proof_precedes_limits() {
     let claim = ClaimSource::Promise;
     let mut journal = Journal::limited(|limits| {
         limits.max_iterations = Some(5);
@@ -196,7 +196,7 @@ fn no_attempt_starts_before_the_sweep_but_an_end_is_recorded() {
 }
 
 #[test]
-fn an_agent_whose_output_is_lost_is_stopped_refunded_and_blocks_until_a_person_made_room() {
+fn an_agent_with_lost_output_is_stopped_refunded_and_blocks_the_loop() {
     let mut journal = Journal::running().spawns();
     journal.live.output_lost = true;
     assert_eq!(journal.next(), Step::Stop(StopReason::OutputLost));

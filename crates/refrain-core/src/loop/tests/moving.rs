@@ -170,7 +170,7 @@ fn a_loop_that_cannot_move_says_why() {
 #[case::a_long_wait(Step::Await { until: Some(time(120_001)) }, false, Some(LeaveReason::Rests(time(120_001))))]
 #[case::a_wait_while_it_is_drained(Step::Await { until: Some(time(1)) }, true, Some(LeaveReason::Drained))]
 #[case::a_wait_for_a_request(Step::Await { until: None }, true, None)]
-fn a_lease_leaves_what_is_not_for_its_machine(
+fn a_lease_leaves_steps_that_are_not_for_its_machine(
     #[case] step: Step,
     #[case] is_drained: bool,
     #[case] expected: Option<LeaveReason>,

@@ -20,7 +20,7 @@ fn left() -> LoopState {
 }
 
 #[test]
-fn its_turns_are_iterations_and_need_no_process() {
+fn the_turns_of_a_session_are_iterations_without_a_process() {
     let journal = Journal::in_session();
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 1 }, "no runner is needed to begin");
     let journal = journal.turns(ends()).turns(ends()).starts();
@@ -31,7 +31,7 @@ fn its_turns_are_iterations_and_need_no_process() {
 }
 
 #[test]
-fn its_claim_ends_it() {
+fn a_claim_ends_a_session_loop() {
     let claims = AttemptFinished { exit: Exit::Unseen, ..claiming(ClaimSource::Promise) };
     let journal = Journal::in_session().turns(claims);
     assert_eq!(journal.next(), Step::Finish(End::Completed { claim: ClaimSource::Promise }));
@@ -120,7 +120,7 @@ fn a_stop_is_heard_by_the_loop_of_its_session_alone(
 }
 
 #[test]
-fn its_status_says_whose_turn_it_is() {
+fn the_status_of_a_session_loop_names_its_runner() {
     let journal = Journal::in_session().starts();
     let unknown = Alive { runner: None, ..Alive::default() };
     let status = view::status(&journal.state, unknown);

@@ -266,7 +266,7 @@ Paint.
     }
 
     #[test]
-    fn where_no_heading_names_the_task_the_beginning_is_told() {
+    fn without_a_heading_for_the_task_the_beginning_is_quoted() {
         let short = PlanDocument::read("Build a house.\n".to_owned());
         assert_eq!(short.about(&"1".parse().unwrap()), Excerpt::Whole("Build a house."));
         let long = PlanDocument::read("\u{e4}".repeat(2_001));

@@ -93,7 +93,7 @@ fn a_tasks_own_verification_takes_the_place_of_that_of_all() {
 }
 
 #[test]
-fn where_the_plan_does_not_name_the_task_that_is_said() {
+fn a_brief_says_when_the_plan_does_not_name_the_task() {
     let short = PlanDocument::read("Build a house.".into());
     let text = brief(&bare(), Sources { plan: Some(&short), ..Sources::default() }).text().to_owned();
     assert!(text.contains("this is all of it)\n\nBuild a house."), "{text}");

@@ -41,7 +41,7 @@ fn at(graph: &Graph, id: &str) -> usize {
 }
 
 #[test]
-fn waves_hold_what_is_to_do_behind_what_it_depends_on() {
+fn a_wave_holds_the_tasks_whose_dependencies_come_before() {
     let graph =
         graph(&["3 pending 1 2", "1 done", "2 in-progress 1", "4 pending", "5 pending 3 4", "6 deferred 5"]);
     assert_eq!(waves(&graph), ["2 4", "3", "5"]);
@@ -51,7 +51,7 @@ fn waves_hold_what_is_to_do_behind_what_it_depends_on() {
 }
 
 #[test]
-fn subtasks_inherit_what_their_parent_depends_on_and_are_done_in_its_place() {
+fn subtasks_inherit_dependencies_and_stand_in_for_their_parent() {
     let graph = graph(&[
         "1 pending",
         "2 expanded 1",
@@ -98,7 +98,7 @@ fn an_expanded_task_is_done_when_its_subtasks_are() {
 }
 
 #[test]
-fn a_task_waits_on_what_is_stopped_also_through_others() {
+fn a_task_waits_on_a_stopped_task_also_indirectly() {
     let lines = ["1 cancelled", "2 pending 1", "3 pending 2", "4 expanded 3", "4.1 pending", "5 pending 4"];
     let graph = graph(&lines);
     assert_eq!(graph.waits_on(at(&graph, "5")), Some(at(&graph, "1")));
@@ -116,7 +116,7 @@ fn a_rank_is_the_longest_way_to_the_end() {
 }
 
 #[test]
-fn all_that_is_wrong_is_found_at_once() {
+fn every_error_of_a_graph_is_found_at_once() {
     let lines = [
         "1 pending 3",
         "3 pending 2",
@@ -254,7 +254,7 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn the_graph_says_what_a_slow_and_simple_reading_says(tasks in plans()) {
+    fn the_graph_agrees_with_a_simple_model(tasks in plans()) {
         let (graph, problems) = Graph::build(tasks.clone());
         prop_assert!(problems.iter().all(|problem| !problem.is_error()), "{:?}", problems);
         for task in 0..tasks.len() {

@@ -9,7 +9,7 @@ fn merged(plan: &Plan) -> Batch {
 }
 
 #[test]
-fn all_that_wait_land_together() {
+fn proven_tasks_land_together() {
     let plan = Plan::of(&FREE, |_| {}).starts().proves("2").proves("1");
     assert_eq!(plan.next(), PlanStep::Merge { tasks: vec![0, 1] });
     let plan = plan.merges(&["1", "2"]).proves("3");
@@ -38,7 +38,7 @@ fn a_tree_that_a_task_proved_is_not_verified_again() {
 }
 
 #[test]
-fn where_nothing_verifies_everything_lands() {
+fn without_gates_merged_tasks_land_unverified() {
     let plan = Plan::of(&FREE, |spec| spec.each.gates.clear()).starts().proves("1").proves("2");
     assert_eq!(plan.merges(&["1", "2"]).next(), PlanStep::Land { upto: 2 });
 }

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn the_file_comes_first_and_then_what_is_checked_out() {
+fn the_task_file_is_read_before_the_base_is_taken() {
     let plan = Plan::new(|_| {});
     assert_eq!(plan.next(), PlanStep::TakeTasks);
     let plan = plan.reads(vec![card("1", &[])]);
@@ -49,7 +49,7 @@ fn a_wave_is_a_barrier() {
 }
 
 #[test]
-fn without_the_barrier_a_task_begins_as_soon_as_what_it_needs_has_landed() {
+fn a_pipelined_task_begins_once_its_dependency_has_landed() {
     let tasks: [(&str, &[&str]); 3] = [("1", &[]), ("2", &[]), ("3", &["1"])];
     let plan = Plan::of(&tasks, |spec| spec.pipeline = true).starts().proves("1");
     let mut plan = plan.merges(&["1"]).verified(1, true);

@@ -227,7 +227,11 @@ fn every_task_has_a_word() {
     "$0.50 of $0.50 spent, and 3 tasks not done",
     Some("refrain plan resume feature-x --max-cost 1.00")
 )]
-fn an_end_says_why_and_what_to_type(#[case] end: &str, #[case] reason: &str, #[case] needs: Option<&str>) {
+fn each_end_of_a_plan_states_the_reason_and_the_next_command(
+    #[case] end: &str,
+    #[case] reason: &str,
+    #[case] needs: Option<&str>,
+) {
     let total = if end == "iteration-cap" { 1 } else { 100 };
     let mut limits = json!({"per_task": 3, "total": total});
     match end {
@@ -241,7 +245,7 @@ fn an_end_says_why_and_what_to_type(#[case] end: &str, #[case] reason: &str, #[c
 }
 
 #[test]
-fn a_plan_that_is_done_says_what_landed() {
+fn a_completed_plan_names_its_landed_tasks() {
     let all = |story: ScriptedPlan| {
         let story =
             story.does("1", 1).completes(1, &["1"]).does("2", 1).does("3", 1).completes(2, &["2", "3"]);
@@ -285,7 +289,7 @@ fn a_blocked_plan_names_the_first_task_and_counts_the_rest() {
 }
 
 #[test]
-fn a_plan_without_a_runner_has_crashed_and_one_whose_loops_wait_waits() {
+fn a_plan_without_a_runner_is_crashed_and_one_with_waiting_loops_waits() {
     let story = ScriptedPlan::diamond(json!({})).starts("1");
     let view = story.view_with(&BTreeMap::new(), Some(false));
     assert_eq!(
@@ -317,7 +321,7 @@ fn a_plan_estimates_when_it_will_be_complete(#[case] options: Value, #[case] lef
 }
 
 #[test]
-fn nothing_is_concluded_from_nothing() {
+fn a_plan_without_a_finished_task_has_no_estimate() {
     assert_eq!(ScriptedPlan::diamond(json!({})).starts("1").after(100).view().estimate, None);
 }
 

@@ -237,7 +237,7 @@ fn reviewers_and_critics_are_agents_and_a_reviewer_is_a_part_of_its_gate() {
 }
 
 #[test]
-fn metrics_are_what_the_spans_add_up_to() {
+fn metrics_equal_the_sums_of_the_spans() {
     let spans = spans(&judged());
     let since = spans[0].start;
     let sent: Json = serde_json::from_str(&otlp_metrics(&spans, since, &resource()).unwrap()).unwrap();

@@ -79,7 +79,7 @@ fn steps_without_cost_continue_without_money() {
 }
 
 #[test]
-fn an_agent_that_used_up_what_it_may_is_stopped_and_charged() {
+fn an_agent_that_used_up_its_allowance_is_stopped_and_charged() {
     let mut journal = of(AgentKind::Opencode).spawns();
     let used = |cost| Usage { cost: Some(Usd(cost)), ..Usage::default() };
     journal.live.allowance = left(1_000);
@@ -112,7 +112,7 @@ fn an_attempt_that_could_not_be_stopped_in_time_is_not_started(#[case] kind: Age
 }
 
 #[test]
-fn a_cap_needs_agents_that_say_what_they_cost() {
+fn a_cap_needs_an_agent_that_reports_its_cost() {
     let unknown = Step::Finish(End::Blocked { why: BlockReason::CostUnknown });
     for kind in [AgentKind::Generic, AgentKind::Codex] {
         let mut journal = of(kind);

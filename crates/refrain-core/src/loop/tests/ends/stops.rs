@@ -50,7 +50,7 @@ fn a_note_is_looked_into(#[case] state: LoopState, #[case] name: &str, #[case] w
 }
 
 #[test]
-fn the_loop_whose_turn_began_last_hears() {
+fn the_loop_whose_turn_began_last_gets_the_stop_hook() {
     let between = Journal::in_session().after_ms(5_000).turns(finished(Exit::Unseen)).state;
     let between =
         LoopState { spec: crate::Spec { id: "b".parse().unwrap(), ..between.spec.clone() }, ..between };

@@ -120,7 +120,7 @@ fn work_proven_by_the_success_command_is_committed_before_the_end() {
 }
 
 #[test]
-fn a_person_who_is_to_approve_it_is_asked() {
+fn approval_is_asked_after_the_success_command_passes() {
     let journal = success(&[1, 1], |spec| spec.approval = true);
     let journal = journal.attempts(silent()).takes(1).gates_end(&[0, 0]).takes(1);
     assert_eq!(journal.next(), Step::Finish(End::Blocked { why: BlockReason::Approval }));

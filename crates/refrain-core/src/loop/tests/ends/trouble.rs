@@ -291,7 +291,7 @@ fn a_cap_stops_the_attempt_that_passes_it_and_the_loop_ends() {
 }
 
 #[test]
-fn where_usage_is_known_only_at_the_end_the_next_iteration_is_refused_before_it_overshoots() {
+fn with_usage_known_only_at_the_end_an_overshooting_iteration_is_refused() {
     let uses = |n| reporting(move |report| report.tokens = Some((Scope::Attempt, tokens(n, 0))));
     for (kind, next) in [
         (AgentKind::Codex, Step::Finish(End::BudgetExceeded { by: None })),
@@ -367,7 +367,7 @@ fn priced(kind: AgentKind, cap: u64) -> Journal {
 #[rstest]
 #[case::the_price_counts(None, Some(70 + 700))]
 #[case::its_own_word_counts_more(Some(5), Some(5))]
-fn tokens_cost_what_the_pinned_price_says(#[case] told: Option<u64>, #[case] cost: Option<u64>) {
+fn tokens_are_priced_at_the_pinned_price(#[case] told: Option<u64>, #[case] cost: Option<u64>) {
     for is_final in [true, false] {
         let used = reporting(|report| {
             report.tokens = Some((Scope::Attempt, tokens(70, 70)));
@@ -382,7 +382,7 @@ fn tokens_cost_what_the_pinned_price_says(#[case] told: Option<u64>, #[case] cos
 }
 
 #[test]
-fn of_a_session_that_goes_on_only_what_is_new_costs() {
+fn only_new_usage_of_a_continued_session_costs() {
     let told = |input, resumed| {
         reporting(move |report| {
             report.session.id = Some("a".into());
@@ -418,7 +418,7 @@ fn a_price_does_not_help_where_the_tokens_are_unknown() {
 #[case(AgentKind::Generic, OutputFormat::Auto, false, false)]
 #[case(AgentKind::Generic, OutputFormat::Json, false, false)]
 #[case(AgentKind::Generic, OutputFormat::StreamJson, true, true)]
-fn which_agents_take_a_cap_on_money(
+fn each_agent_accepts_or_refuses_a_cost_cap(
     #[case] kind: AgentKind,
     #[case] format: OutputFormat,
     #[case] without_price: bool,

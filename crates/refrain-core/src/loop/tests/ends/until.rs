@@ -189,7 +189,7 @@ fn an_endless_loop_waits_longer_after_each_iteration_without_work() {
 }
 
 #[test]
-fn a_claim_of_what_is_not_the_last_iteration_any_more_ends_nothing() {
+fn the_claim_of_an_earlier_last_iteration_ends_nothing() {
     let journal = of(Until::Count, Some(1)).turns(claims());
     let limits = Limits { max_iterations: Some(2), ..journal.state.limits.clone() };
     let journal = journal.then(Event::LoopResumed { limits, approved: None, no_sandbox: false }).taken_over();

@@ -95,7 +95,7 @@ fn approval_is_not_asked_before_everything_else_holds(#[case] journal: Journal) 
 }
 
 #[test]
-fn where_no_gate_decides_the_claim_alone_is_asked_about() {
+fn without_a_gate_the_claim_alone_is_put_up_for_approval() {
     let journal = Journal::ended(End::Blocked { why: BlockReason::Approval });
     let status = view::status(&journal.state, Alive::NO_RUNNER);
     assert!(status.reason.contains("no gate checks"), "{}", status.reason);
@@ -139,7 +139,7 @@ fn a_tree_changed_by_a_commit_hook_is_asked_about_again() {
 }
 
 #[test]
-fn nothing_of_the_claim_is_committed_before() {
+fn no_claim_is_committed_before_its_approval() {
     let journal = gated(0, |spec| spec.git.workflow = Workflow::Commit);
     assert_eq!(journal.next(), ASKED);
     let journal = journal.obey().resumes();

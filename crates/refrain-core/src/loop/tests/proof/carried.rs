@@ -31,7 +31,7 @@ fn no_iteration_is_begun_twice_or_left_out() {
 }
 
 #[test]
-fn its_gates_are_asked_before_it_begins() {
+fn the_gates_of_a_carried_loop_run_before_it_begins() {
     let journal = carried(5, |spec| spec.gates = gates([true]));
     assert_eq!(journal.next(), Step::TakeCandidate);
     let journal = journal.takes(0).gates_end(&[1]);
@@ -40,7 +40,7 @@ fn its_gates_are_asked_before_it_begins() {
 }
 
 #[test]
-fn no_critic_looks_at_what_it_did_not_do() {
+fn no_critic_runs_on_iterations_from_before_the_carry() {
     let critic = spec().agent;
     let journal = carried(9, |spec| {
         spec.critique = Some(CritiqueSpec { every: 3, critic, timeout: CritiqueSpec::TIMEOUT });

@@ -57,7 +57,7 @@ fn cut_off() -> AgentReport {
 }
 
 #[test]
-fn a_reviewer_may_use_what_another_iteration_would_not_have() {
+fn a_reviewer_may_use_the_rest_of_the_token_cap() {
     // Gemini reports its usage only at its end: another iteration of 600 tokens would be too much.
     let journal = reviewed(AgentKind::Gemini, AgentKind::Opencode);
     let mut journal = journal.attempts(worked(1, tokens(300, 300))).takes(2).gates_end(&[0]).gates();
@@ -163,7 +163,7 @@ fn a_judge_whose_runner_died_is_paid_but_not_believed() {
 #[rstest]
 #[case::now(2, true)]
 #[case::in_0_1_0(1, false)]
-fn a_reviewer_at_its_time_limit_means_what_it_meant_to_its_release(#[case] format: u32, #[case] waits: bool) {
+fn a_review_timeout_keeps_the_meaning_of_its_release(#[case] format: u32, #[case] waits: bool) {
     let journal = reviewed(AgentKind::Opencode, AgentKind::Opencode);
     let mut journal = journal.attempts(worked(10, tokens(1, 1))).takes(2).gates_end(&[0]).gates();
     journal.state.format = format;

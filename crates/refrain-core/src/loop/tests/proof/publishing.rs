@@ -74,7 +74,7 @@ fn each_workflow_publishes_its_own_effects(
 }
 
 #[test]
-fn an_intent_comes_before_what_leaves_something_and_once() {
+fn an_intent_is_recorded_once_before_each_effect() {
     let journal = worked(Workflow::Push);
     assert_eq!(journal.next(), Step::Intend(Effect::Push));
     journal.refuses(published(Effect::Push, well(Effect::Push)));
@@ -88,7 +88,7 @@ fn an_intent_comes_before_what_leaves_something_and_once() {
 }
 
 #[test]
-fn nothing_of_its_own_is_nothing_to_publish() {
+fn a_loop_without_commits_publishes_nothing() {
     let nothing = CommitReport::skipped(1, SkipReason::Nothing, Some(oid(0)));
     let journal = Journal::publishing(Workflow::Pr, |_| ()).obey().attempts(claiming(PROMISE));
     assert_eq!(journal.then(Event::CommitSettled(Box::new(nothing))).next(), DONE);
@@ -105,7 +105,7 @@ fn a_failed_effect_is_retried_after_the_next_iteration() {
 }
 
 #[test]
-fn a_claim_waits_for_what_passes_by_itself_but_not_for_ever() {
+fn a_claim_waits_for_temporary_push_errors_but_not_for_ever() {
     let mut journal = claimed(Workflow::Push);
     let mut waits = 0;
     while journal.next() == Step::Intend(Effect::Push) {

@@ -82,7 +82,7 @@ fn a_commit_waits_for_processes_that_may_still_write() {
 }
 
 #[test]
-fn whatever_ends_a_loop_comes_behind_its_commit() {
+fn every_end_of_a_loop_follows_its_commit() {
     for (ask, end) in [(Ask::Pause as fn(Urgency) -> Ask, End::Paused), (Ask::Cancel, End::Cancelled)] {
         let journal = worked().then(asked(ask(Urgency::AfterIteration)));
         assert_eq!(journal.next(), Step::Commit { iteration: 1 });

@@ -61,7 +61,7 @@ fn waits_in_a_row_are_told_once_they_are_longer(
 }
 
 #[test]
-fn an_iteration_between_them_begins_the_count_anew() {
+fn an_iteration_between_two_waits_restarts_their_count() {
     let journal = outages(Journal::running(), 1).spawns().after_ms(3_000).ends(finished(Exit::Code(0)));
     let journal = outages(journal, 1);
     assert_eq!(told(&journal, Some(3)).len(), 2, "they are two waits");

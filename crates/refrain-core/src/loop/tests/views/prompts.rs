@@ -260,7 +260,7 @@ fn failing_tests_are_compared_with_the_run_before(
 }
 
 #[test]
-fn the_first_run_is_compared_with_what_was_there_before_it() {
+fn the_first_run_is_compared_with_the_gates_before_it() {
     let now = [(0, unittest(&["day"], 4))];
     let then = [(0, unittest(&["day", "show"], 4))];
     let printed = printed(&now, &then);

@@ -135,7 +135,7 @@ fn work_that_was_kept_is_named() {
 }
 
 #[test]
-fn a_claim_over_what_is_protected_says_what_was_touched() {
+fn a_claim_with_touched_protected_paths_names_them() {
     let other = ProtectionBreach::Program(OtherProgram {
         name: "sh".into(),
         before: Some("/bin/sh".into()),

@@ -82,7 +82,7 @@ fn usage_reported_for_one_run_needs_no_earlier_total() {
 }
 
 #[test]
-fn a_command_beside_an_agent_that_says_what_it_uses_makes_the_sum_incomplete() {
+fn a_command_without_usage_makes_the_sum_incomplete() {
     let command = Journal::running().runs(3_000, Exit::Code(0)).state.spent;
     assert!(!view::Usage::from(command).at_least);
     assert!(view::Usage::from(command + Usage::of_run(SOME, MONEY, true)).at_least);

@@ -63,7 +63,7 @@ fn gates_that_only_hear_claims_hear_this_one() {
 #[case::it_failed(finished(Exit::Code(1)))]
 #[case::it_met_a_fault(failing(FaultKind::Context))]
 #[case::it_was_cut_off(reporting(|report| report.is_final = false))]
-fn an_agent_that_did_not_end_well_claims_nothing_by_what_it_changed(#[case] ended: AttemptFinished) {
+fn an_agent_that_failed_claims_nothing_by_its_changes(#[case] ended: AttemptFinished) {
     let journal = gated(|_| ()).attempts(ended).takes(1);
     assert_eq!(journal.state.attempts[0].claim, None);
 }

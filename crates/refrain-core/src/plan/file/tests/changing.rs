@@ -103,7 +103,7 @@ fn json_is_changed_where_the_status_stands_and_in_its_manner() {
     r#"{"tasks":[{"id":1,"st\u0061tus":"blocked"}]}"#,
     r#"{"tasks":[{"id":1,"st\u0061tus":"done"}]}"#
 )]
-fn our_keys_go_with_what_they_explain(#[case] text: &str, #[case] expected: &str) {
+fn own_keys_are_removed_with_the_status_they_explain(#[case] text: &str, #[case] expected: &str) {
     assert_eq!(changed(text, Shape::TagJson, &[change("1", TaskStatus::Done, None)]), expected);
 }
 

@@ -360,6 +360,6 @@ fn a_checklist() {
 #[case("```\n- [ ] a\n## Task 1: b\n```\n")]
 #[case("<!--\n## Task 1: b\n-->\n")]
 #[case("")]
-fn markdown_without_tasks_says_what_is_accepted(#[case] text: &str) {
+fn markdown_without_tasks_is_refused_with_the_accepted_form(#[case] text: &str) {
     assert!(refused(text, Shape::Markdown).contains("`## Task 1: …`"));
 }
