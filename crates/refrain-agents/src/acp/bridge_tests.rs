@@ -237,7 +237,7 @@ fn a_program_that_is_not_there_is_named() {
 }
 
 #[test]
-fn a_program_that_repeats_what_it_hears_is_no_agent() {
+fn an_agent_that_echoes_its_input_is_a_setup_fault() {
     let (is_ok, events) = converse("exec cat", 0, |_| {});
     assert_eq!((is_ok, fault(&events).map(|(kind, _)| kind)), (false, Some(FaultKind::Setup)), "{events:?}");
 }

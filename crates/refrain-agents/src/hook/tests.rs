@@ -60,7 +60,7 @@ const JOINED: &str = r#"{"session_id":"s-1","hook_event_name":"AfterAgent","prom
 )]
 #[case::a_turn_without_words_has_none_of_before("AfterAgent", "prompt_response", Some(None), Some(""))]
 #[case::else_it_is_the_end("AfterAgent", "prompt_response", None, Some("said"))]
-fn the_last_message_is_what_was_really_said(
+fn the_last_message_comes_from_the_hook_input(
     #[case] event: &str,
     #[case] field: &str,
     #[case] kept: Option<Option<&str>>,
@@ -127,7 +127,7 @@ const CODEX_MODEL: &str = r#"{"type":"turn_context","payload":{"model":"gpt-5.5"
 const CODEX_LIMITS: &str = r#"{"type":"event_msg","payload":{"type":"token_count","info":null}}"#;
 
 #[test]
-fn a_turn_of_codexs_is_what_came_since_its_prompt() {
+fn a_codex_turn_contains_everything_after_its_prompt() {
     let first = [
         CODEX_MODEL.to_owned(),
         codex_said("user", "Do it."),
@@ -165,7 +165,7 @@ fn a_turn_of_codexs_is_what_came_since_its_prompt() {
 }
 
 #[test]
-fn a_turn_of_opencodes_is_what_its_plugin_passes_on() {
+fn an_opencode_turn_comes_from_its_plugin() {
     let input = r#"{"session_id":"s","last_assistant_message":"well","answers":[
         {"tokens":{"input":1000,"output":50,"reasoning":0,"cache":{"read":200,"write":0}},"cost":0.00381,"model":"m","worked":true},
         {"tokens":{"input":1100,"output":2,"reasoning":5,"cache":{"read":300,"write":0}},"cost":0.003495,"model":"m"},

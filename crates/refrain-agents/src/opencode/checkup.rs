@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn its_lists_are_read_as_it_prints_them() {
+    fn the_printed_provider_list_of_opencode_is_read() {
         let none =
             "\u{1b}[0m\n┌  Credentials \u{1b}[90m~/.local/share/opencode/auth.json\n│\n└  0 credentials\n\n";
         let key = format!(

@@ -39,7 +39,7 @@ fn stream(agent: &str) -> Stream {
 }
 
 #[test]
-fn where_a_stream_is_cut_makes_no_difference() {
+fn a_stream_decodes_the_same_however_it_is_cut() {
     for (agent, name) in SAMPLES {
         let bytes = recording(agent, name);
         let whole = pieces(stream(agent), std::iter::once(&bytes[..]), DONE);
@@ -52,7 +52,7 @@ fn where_a_stream_is_cut_makes_no_difference() {
 
 proptest! {
     #[test]
-    fn where_a_stream_is_cut_at_random_makes_no_difference(
+    fn a_stream_decodes_the_same_when_cut_at_random(
         sample in 0..SAMPLES.len(),
         cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..30),
         noise in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
@@ -115,7 +115,7 @@ fn result(text: &str) -> String {
 }
 
 #[test]
-fn a_claim_counts_in_what_is_the_message() {
+fn a_claim_counts_only_in_the_final_message() {
     const CLAIM: &str = "It works.\n<promise>DONE</promise>";
     use OutputFormat::{Auto, Json, StreamJson, Text};
     #[rustfmt::skip]

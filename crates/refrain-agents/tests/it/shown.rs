@@ -28,7 +28,7 @@ fn shown(agent: &str, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_stream_is_shown_as_what_its_agent_does() {
+fn a_stream_is_shown_as_the_actions_of_its_agent() {
     assert_eq!(
         shown("claude", "tools"),
         [
