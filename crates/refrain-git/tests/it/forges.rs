@@ -376,7 +376,7 @@ fn git_pushes_over_http_by_the_token_and_keeps_it_nowhere() {
 }
 
 #[test]
-fn without_the_program_it_is_said_what_to_install() {
+fn without_the_forge_program_the_error_names_what_to_install() {
     let mut it = AtForge::new(Kind::GitHub);
     it.place.env.retain(|(name, _)| name != "PATH");
     it.place.env.push(("PATH".into(), "/nonexistent".into()));

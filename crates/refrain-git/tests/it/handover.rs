@@ -165,7 +165,7 @@ fn files_that_would_be_overwritten_are_named(
 }
 
 #[test]
-fn all_that_is_in_the_way_is_named_at_once() {
+fn every_file_in_the_way_is_named_at_once() {
     let it = Waiting::new();
     it.place.write("src/a.rs", "mine\n");
     it.place.write("new/file.rs/deep/x.log", "mine, and ignored\n");
@@ -229,7 +229,7 @@ fn a_folder_becomes_a_file_and_a_file_a_folder() {
 }
 
 #[test]
-fn whatever_the_person_did_meanwhile_is_told_and_left() {
+fn a_handover_to_a_moved_branch_is_refused_and_reported() {
     let it = Waiting::new();
     let place = &it.place;
     place.write("mine", "mine\n");

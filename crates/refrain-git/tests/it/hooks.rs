@@ -27,7 +27,7 @@ fn a_hook_that_says_no_is_quoted(#[case] name: &str) {
 }
 
 #[test]
-fn of_what_a_hook_says_the_end_is_kept() {
+fn the_end_of_long_hook_output_is_kept() {
     let place = TestRepository::new();
     place.hook("pre-commit", "yes no | head -c 100000 >&2; echo end >&2; exit 1");
     let base = place.survey();
@@ -178,7 +178,7 @@ const PERSONS: &[&str] = &["src/b.rs", "README.md", "notes.txt"];
 #[case("pre-commit", "git add -u", &["README.md", "src/b.rs"])]
 #[case("pre-commit", "git add -A", &["README.md", "large.bin", "notes.txt", "src/b.rs"])]
 #[case("pre-commit", "git commit-tree HEAD^{tree} -m x >/dev/null; git add -u; echo formatted >> src/a.rs; git add src/a.rs", &["README.md", "src/b.rs"])]
-fn a_commit_into_which_a_hook_puts_what_is_the_persons_is_undone(
+fn a_commit_with_a_persons_changes_added_by_a_hook_is_undone(
     #[case] name: &str,
     #[case] script: &str,
     #[case] expected: &[&str],

@@ -444,7 +444,7 @@ fn a_wave_is_one_commit_of_the_first_parents_history() {
 }
 
 #[test]
-fn a_wave_that_lacks_what_landed_since_is_made_anew() {
+fn a_wave_that_lacks_later_tasks_is_rebuilt() {
     let place = TestRepository::new();
     let line = Line::new(&place);
     let works = ["one", "two", "three"].map(|name| line.work(&[(name, Some("x\n"))]));
@@ -471,7 +471,7 @@ fn a_wave_that_lacks_what_landed_since_is_made_anew() {
 }
 
 #[test]
-fn in_a_pipeline_a_waves_chain_is_made_anew() {
+fn in_a_pipeline_the_commits_of_a_wave_are_rebuilt() {
     let place = TestRepository::new();
     let line = Line::new(&place);
     let works = ["a1", "b1", "a2"].map(|name| line.work(&[(name, Some("x\n"))]));

@@ -93,7 +93,7 @@ fn the_failure_branch_is_reused_after_a_crash_and_new_for_other_work() {
 }
 
 #[test]
-fn a_name_that_is_taken_gets_a_number_and_what_has_it_stays() {
+fn a_taken_branch_name_gets_a_number_and_the_old_branch_stays() {
     let place = TestRepository::new();
     let base = work(&place);
     place.git(&["branch", BRANCH]);

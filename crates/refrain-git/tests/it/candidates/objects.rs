@@ -26,7 +26,7 @@ fn says(place: &TestRepository, commit: &Oid) -> String {
 }
 
 #[test]
-fn each_says_what_git_would_say_and_git_finds_no_fault_with_them() {
+fn written_commits_equal_those_of_git_and_pass_fsck() {
     let place = TestRepository::new();
     let repository = place.repository();
     let made = chain(&repository, &place.head(), &["First", "Second", "Third\n\nWith ü and a list:\n\n- a"]);
@@ -76,7 +76,7 @@ fn the_identity_of_a_commit_is_that_of_git() {
 }
 
 #[test]
-fn when_a_commit_was_made_is_the_persons_to_say() {
+fn a_configured_commit_date_is_used() {
     let mut place = TestRepository::new();
     place.env.push(("GIT_COMMITTER_DATE".into(), "1700000000 +0200".into()));
     let repository = place.repository();

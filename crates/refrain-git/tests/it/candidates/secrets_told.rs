@@ -44,7 +44,7 @@ fn commits_of_the_agent_are_screened_one_by_one() {
 }
 
 #[test]
-fn of_a_merge_what_it_brings_itself_is_screened_and_the_merged_commits_too() {
+fn a_merge_and_its_merged_commits_are_screened() {
     let place = TestRepository::new();
     let base = place.survey();
     place.git(&["switch", "-qc", "side"]);

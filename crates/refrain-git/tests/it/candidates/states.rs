@@ -172,7 +172,7 @@ fn commits_of_the_agent_are_reported_separately() {
 }
 
 #[test]
-fn trailers_that_the_agent_copied_do_not_hide_what_it_left() {
+fn copied_trailers_do_not_hide_uncommitted_work() {
     let place = TestRepository::new();
     let base = place.survey();
     place.write("src/a.rs", "agent\n");

@@ -111,7 +111,7 @@ fn content_that_would_be_lost_keeps_a_worktree() {
 }
 
 #[test]
-fn of_worktrees_whose_folder_vanished_only_the_one_is_forgotten() {
+fn only_the_named_one_of_the_vanished_worktrees_is_forgotten() {
     let place = TestRepository::new();
     let repository = place.repository();
     let began = place.head();
@@ -347,7 +347,7 @@ fn a_hook_of_one_worktree_holds_no_other_up() {
 }
 
 #[test]
-fn a_worktree_whose_folder_is_gone_is_made_anew_from_its_branch() {
+fn a_worktree_with_a_missing_folder_is_made_again_from_its_branch() {
     let place = TestRepository::new();
     let repository = place.repository();
     let began = place.head();

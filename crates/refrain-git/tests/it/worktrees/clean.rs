@@ -132,7 +132,7 @@ fn changes_in_a_clean_checkout_are_undone_except_ignored_files() {
 }
 
 #[test]
-fn a_file_whose_time_was_set_back_is_found_out() {
+fn a_file_with_a_reset_time_is_detected_as_changed() {
     let place = place();
     // A comparison of fewer file attributes would not notice it.
     for setting in [["core.trustctime", "false"], ["core.checkStat", "minimal"]] {
@@ -369,7 +369,7 @@ fn a_forged_object_is_found_out_and_leaves_nothing(
 }
 
 #[test]
-fn honest_objects_are_taken_for_what_they_are() {
+fn valid_objects_are_checked_out_unchanged() {
     let place = place();
     place.write("dos.txt", "one\r\ntwo\n");
     place.write("a.b/c", "1\n");

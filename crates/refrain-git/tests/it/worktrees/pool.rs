@@ -122,7 +122,7 @@ fn next(place: &TestRepository) -> Oid {
 }
 
 #[test]
-fn the_next_task_finds_the_caches_and_only_what_differs_is_written() {
+fn the_next_task_keeps_the_caches_and_only_changes_are_written() {
     let place = place();
     let (slot, first) = (Slot::new(&place, 1), place.head());
     assert_eq!(slot.standing(), SlotState::Unready);
