@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_ran_when_the_machine_went_down_is_found() {
+    fn only_loops_that_ran_at_the_reboot_are_found() {
         let dir = tempfile::tempdir().unwrap();
         let dir = Utf8Path::from_path(dir.path()).unwrap().canonicalize_utf8().unwrap();
         let (host, project) = (host(&dir), dir.join("project"));

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_says_what_systemd_is_to_read() {
+    fn values_in_a_unit_are_quoted_for_systemd() {
         assert_eq!(quoted("PATH=/a b:100%\"\\"), r#""PATH=/a b:100%%\"\\""#);
         assert_eq!(in_command("/home/$x/ü"), "\"/home/$$x/ü\"");
         assert_eq!(quoted("a\nExecStart=x"), "\"a\\x0aExecStart=x\"");
