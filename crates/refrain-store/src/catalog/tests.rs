@@ -218,7 +218,7 @@ fn spoil(path: &Utf8Path, how: &str) {
 }
 
 #[rstest]
-fn a_catalog_that_is_of_no_use_is_put_aside_and_built_anew(
+fn an_unusable_catalog_is_put_aside_and_rebuilt(
     #[values("empty", "text", "truncated", "garbage", "a newer version", "another program's", "a folder")]
     how: &str,
 ) {

@@ -406,7 +406,7 @@ fn a_variable_is_refused_by_its_name(#[case] name: &str, #[case] value: &str, #[
 }
 
 #[test]
-fn variables_say_what_files_say() {
+fn environment_variables_set_the_same_keys_as_files() {
     let home = Home::new()
         .variable("REFRAIN_AGENT_ARG", "-a 'b c'")
         .variable("REFRAIN_COMPLETION_PROMISE", "true")

@@ -50,7 +50,7 @@ fn a_repeated_memory_is_stored_once_and_gains_importance() {
 }
 
 #[test]
-fn an_episode_takes_the_place_of_what_the_same_loop_left_before() {
+fn an_episode_replaces_the_earlier_one_of_the_same_loop() {
     let folder = tempfile::tempdir().unwrap();
     let home = home(&folder);
     let episode = |text: &str, id: &str| {

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_one_tasks_until_it_lets_go() {
+    fn a_slot_number_belongs_to_one_task_until_released() {
         let home = Home::new();
         let (first, second) = (home.take(), home.take());
         assert_eq!((first.number(), second.number()), (1, 2));
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_of_what_is_on_disk_and_bounded() {
+    fn sizes_are_measured_on_disk_and_bounded() {
         let dir = tempfile::tempdir().unwrap();
         let root = Utf8Path::from_path(dir.path()).unwrap();
         assert_eq!(size(&root.join("missing"), 10), (0, true));

@@ -109,7 +109,7 @@ fn without_a_tag_it_is_the_active_one_or_the_only_one() {
 }
 
 #[test]
-fn a_file_that_breaks_hides_only_what_may_be_in_it() {
+fn a_malformed_task_file_hides_only_its_own_tags() {
     let place = TestProject::new(&[(".scud/tasks/a.json", ONE), (".scud/tasks/tasks.scg", "no graph")]);
     assert_eq!(place.found(Some("a"), None), ".scud/tasks/a.json a TagJson");
     assert!(

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_file_whose_place_is_watched_only_that_is_told() {
+    fn only_the_removal_and_return_of_a_watched_place_are_reported() {
         let dir = tempfile::tempdir().unwrap();
         let dir = Utf8Path::from_path(dir.path()).unwrap();
         let path = dir.join("loops/job/runner.lock");
