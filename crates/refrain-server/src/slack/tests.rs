@@ -232,7 +232,7 @@ fn of_a_loop_from_elsewhere_only_its_end_is_told() {
 }
 
 #[test]
-fn a_pause_is_no_end_and_what_is_not_wanted_is_not_tried_again() {
+fn a_pause_is_no_end_and_refused_messages_are_not_retried() {
     let mut talk =
         Talk { thread: Some("1.0".to_owned()), trigger: Some("1.5".to_owned()), ..Talk::default() };
     let paused = LoopSummary { notes: "so far".to_owned(), ..stopped(StatusWord::Paused) };

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_meter_shows_what_is_spent_of_its_limit() {
+    fn a_meter_shows_the_spent_part_of_its_limit() {
         let said = |cost, cap| Meter::of(cost, false, cap).map(|meter| (meter.says, meter.part));
         assert_eq!(said(Some(1.25), Some(5.0)), Some(("$1.25 of $5.00".to_owned(), Some((125, 500)))));
         assert_eq!(said(Some(1.25), None), Some(("$1.25".to_owned(), None)));
