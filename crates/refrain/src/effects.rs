@@ -70,7 +70,7 @@ fn no_row_is_about_an_option_that_is_not_there() {
 }
 
 #[test]
-fn every_row_that_refuses_says_why_and_what_to_do() {
+fn every_refusing_row_states_the_reason_and_the_remedy() {
     for row in TABLE.iter().flat_map(|(_, rows)| *rows) {
         let says_both = row.text.starts_with("not with a plan") || row.text.contains(';');
         assert!(matches!(row.when, Condition::Always) || says_both, "{:?}: {}", row.options, row.text);

@@ -32,7 +32,7 @@ fn critiques(sandbox: &Sandbox) -> Vec<Value> {
 }
 
 #[test]
-fn its_words_reach_the_agent_once() {
+fn feedback_of_a_critic_reaches_the_agent_once() {
     let sandbox = sandbox();
     let run = start(
         &sandbox,
@@ -54,7 +54,7 @@ fn its_words_reach_the_agent_once() {
 }
 
 #[test]
-fn nothing_that_it_does_harms_the_loop() {
+fn no_failure_of_a_critic_harms_the_loop() {
     for (critic, error) in [
         ("exit 3", "it ended with exit code 3"),
         ("echo oops >&2; exit 1", "it ended with exit code 1: oops"),
@@ -136,7 +136,7 @@ fn a_runner_that_is_killed_with_it_loses_nothing() {
 }
 
 #[test]
-fn its_cost_counts() {
+fn the_cost_of_a_critic_counts() {
     let sandbox = sandbox();
     let worker = worker(&sandbox);
     let stream = r#"cat > /dev/null

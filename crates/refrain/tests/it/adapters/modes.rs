@@ -221,7 +221,7 @@ fn the_one_line_summary_of_each_iteration_is_shown_and_collected() {
 }
 
 #[test]
-fn a_session_has_modes_too_and_says_what_it_did() {
+fn a_session_has_modes_and_a_summary_too() {
     let sandbox = sandbox();
     let tick = |words: &[&str]| sandbox.refrain(&[&["tick"], words].concat()).with_code(0).stdout;
     let begin = ["begin", "/refrain:implement", "--mode", "implement", "--name", "job", "--args"];

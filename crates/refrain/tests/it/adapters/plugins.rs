@@ -226,7 +226,7 @@ fn an_older_one_is_brought_up_to_date_and_a_missing_part_put_back() {
 }
 
 #[test]
-fn settings_that_are_not_what_they_should_be_are_left_alone() {
+fn malformed_agent_settings_are_refused_and_not_changed() {
     let cases: [(&str, &str, &str); 9] = [
         ("codex", "[]", "the whole is no object"),
         ("codex", "{\"hooks\": \"x\"}", "hooks is no object"),

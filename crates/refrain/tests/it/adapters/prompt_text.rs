@@ -165,7 +165,7 @@ fn an_attempt_after_one_that_took_too_long_is_told_so() {
 }
 
 #[test]
-fn the_state_file_names_the_iteration_and_keeps_what_the_agent_wrote() {
+fn the_state_file_names_the_iteration_and_keeps_the_agents_text() {
     let sandbox = sandbox();
     let script = format!(
         r#"grep '^iteration:' "$REFRAIN_STATE_FILE" >> "$NOTES/iterations"

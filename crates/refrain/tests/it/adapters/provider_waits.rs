@@ -190,7 +190,7 @@ fn a_refusal_is_not_a_missing_login() {
 }
 
 #[test]
-fn a_blocked_loop_says_what_its_program_said() {
+fn a_blocked_loop_quotes_the_error_of_its_program() {
     let sandbox = sandbox();
     let failed = |message: &str| {
         format!(
@@ -224,7 +224,7 @@ exit 1"#
 }
 
 #[test]
-fn codex_says_what_a_clock_on_the_wall_will_show_when_its_limit_is_reset() {
+fn a_reset_time_of_codex_is_read_as_a_local_time() {
     let sandbox = sandbox();
     let agent = sandbox.agent(
         "codex",

@@ -603,7 +603,7 @@ fn options_of_start_count_in_a_session_too() {
 }
 
 #[test]
-fn a_session_whose_transcript_cannot_be_read_is_let_go_after_seven_turns_without_work() {
+fn a_session_without_a_readable_transcript_is_released_after_seven_turns() {
     let sandbox = sandbox();
     begin(&sandbox, "s", "job", &["--args", "Mend it. --stuck-threshold 50"]);
     sandbox.refrain(&["tick", "advance", "job"]).with_code(0);

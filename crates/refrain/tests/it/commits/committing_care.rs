@@ -173,7 +173,7 @@ fn a_relative_remote_is_meant_from_the_checkout_in_a_worktree_too() {
 }
 
 #[test]
-fn a_worktree_whose_folder_is_gone_is_made_anew() {
+fn a_worktree_with_a_missing_folder_is_made_again() {
     let sandbox = sandbox();
     let agent = worker(&sandbox);
     let branch = ["--worktree", "--branch-template", "loop/{loop}", "-m", "1"];
@@ -197,7 +197,7 @@ fn a_worktree_whose_folder_is_gone_is_made_anew() {
 }
 
 #[test]
-fn a_worktree_that_is_kept_is_named_with_what_takes_it_away() {
+fn a_kept_worktree_is_named_with_the_command_that_removes_it() {
     let sandbox = sandbox();
     let agent = worker(&sandbox);
     let words = ["start", "--command", &agent, "--name", "job", "-m", "1", "-p", "x", "--worktree"];

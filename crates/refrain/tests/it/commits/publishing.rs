@@ -131,7 +131,7 @@ fn pushed_work_of_others_is_rebased_onto_and_proven_with_the_work() {
 }
 
 #[test]
-fn a_gate_that_fails_on_what_others_did_too_says_so() {
+fn a_gate_failure_after_a_rebase_names_the_commits_of_others() {
     let place = ForgeProject::new();
     place.forge.change(|world| drop(world.commit("main", "other.txt", "theirs\n")));
     let agent = place.writer();
@@ -333,7 +333,7 @@ fn a_push_that_is_cut_off_is_looked_for_at_the_other_end() {
 }
 
 #[test]
-fn where_a_person_is_needed_the_loop_parks_and_goes_on_from_there() {
+fn a_loop_that_needs_a_person_to_publish_blocks_and_continues_from_there() {
     let cases: &[(&str, &str, &str, &str)] = &[
         ("read-only", "push", "does not let us in", "ask an owner of the repository for the right to push"),
         ("declines", "push", "a hook declined the push", "mend what the hook objects to"),

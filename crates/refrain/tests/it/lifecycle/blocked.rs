@@ -108,7 +108,7 @@ fn a_blocked_loop_that_finds_a_way_continues() {
 }
 
 #[test]
-fn an_agent_whose_time_is_over_is_asked_and_has_its_grace_to_end_by_itself() {
+fn an_agent_over_its_time_limit_gets_a_grace_to_end() {
     let sandbox = sandbox();
     let go = sandbox.gate("go");
     let script = format!(

@@ -128,7 +128,7 @@ fn cancel_all_ends_every_loop_of_the_project_that_is_not_over() {
 }
 
 #[test]
-fn cancel_of_a_loop_whose_runner_died_takes_effect_and_ends_what_it_left() {
+fn cancelling_a_crashed_loop_ends_its_processes() {
     let sandbox = sandbox();
     let (_gate, session) = running(&sandbox, "job");
     session.kill();

@@ -31,7 +31,7 @@ fn a_loop_that_ended_at_its_cap_goes_on_only_when_it_is_granted_more() {
 }
 
 #[test]
-fn a_loop_whose_time_is_over_goes_on_when_it_is_granted_more() {
+fn a_loop_over_its_time_continues_after_a_grant() {
     let sandbox = sandbox();
     let agent = sandbox.agent(
         "agent",

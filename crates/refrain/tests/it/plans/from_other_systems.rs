@@ -207,7 +207,7 @@ fn a_foreign_loop_accepts_every_start_option() {
 #[rstest]
 #[case::exactly(&["--exact", "3"], 0, 3, "completed")]
 #[case::at_most(&["--iterations", "3"], 10, 3, "iteration-cap")]
-fn its_iterations_are_a_total(
+fn the_iterations_of_a_foreign_loop_count_in_the_total(
     #[case] more: &[&str],
     #[case] code: i32,
     #[case] charged: u32,

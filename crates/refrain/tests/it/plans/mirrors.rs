@@ -253,7 +253,7 @@ fn a_name_that_another_loop_has_is_left_to_it() {
 }
 
 #[test]
-fn no_file_chooses_what_is_run() {
+fn no_state_file_chooses_the_command_that_is_run() {
     let sandbox = sandbox();
     put(&sandbox, DESCARTES, &descartes());
     put(&sandbox, "hostile.json", &descartes().replace("touch owned", "touch\\u001b[2J owned"));

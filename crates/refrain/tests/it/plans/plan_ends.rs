@@ -48,7 +48,7 @@ fn landed_work_of_a_cancelled_plan_is_merged_on_request() {
 }
 
 #[test]
-fn discarding_a_plan_keeps_what_it_landed_and_what_its_tasks_left() {
+fn discarding_a_plan_keeps_landed_and_unfinished_work() {
     let (sandbox, _) = feature();
     let agent = sandbox.agent(
         "worker",

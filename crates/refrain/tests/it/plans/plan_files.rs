@@ -83,7 +83,7 @@ fn every_shape_of_a_plan_has_the_same_waves() {
 }
 
 #[test]
-fn waves_are_shown_with_what_each_task_comes_after() {
+fn waves_are_shown_with_the_dependencies_of_each_task() {
     let sandbox = with(".scud/tasks/auth.json", AUTH);
     let run = sandbox.refrain(&["plan", "waves"]).with_code(0);
     let lines: String = run.stdout.lines().map(|line| format!("{}\n", line.trim_end())).collect();
@@ -119,7 +119,7 @@ fn a_plan_that_is_sound_is_told_so() {
 }
 
 #[test]
-fn all_that_is_wrong_is_told_at_once_and_exits_with_1() {
+fn every_error_of_a_plan_is_reported_at_once_with_exit_code_1() {
     let text = "# P\n\nVerify: `true`\n\n- [ ] 1. A\n  Depends on: 3\n- [ ] 2. B\n  Depends on: 1\n- [ ] 3. C\n  Depends on: 2\n\
         - [ ] 4. D\n  Depends on: login-pge, 4\n- [ ] 4. E\n- [x] login-page: F\n- [ ] login-page\n";
     let sandbox = with("todo.md", text);

@@ -73,7 +73,7 @@ fn the_commits_that_are_named_are_on_the_branch_also_after_a_commit_of_the_user(
 }
 
 #[test]
-fn a_task_that_is_tried_again_is_told_what_failed() {
+fn a_task_that_is_tried_again_gets_the_earlier_failure() {
     let script = "[ -e $NOTES/mended ] && rm -f bad || echo bad > bad";
     let (sandbox, agent) = project(&task(1, &[], "pending"), script);
     let verify = "if [ -e bad ]; then echo 'first line'; echo 'FAIL test_two: bad is there'; exit 1; fi";

@@ -155,7 +155,7 @@ fn uncommitted_files_are_kept_and_those_in_the_way_are_named() {
 }
 
 #[test]
-fn waves_are_made_on_top_of_what_a_person_commits_meanwhile() {
+fn waves_land_on_top_of_commits_made_meanwhile() {
     let (sandbox, agent) = project(
         &chain()[..2],
         "PROJECT=${NOTES%/notes}/project\n[ $number = 1 ] && { echo own > $PROJECT/own; git -C $PROJECT add own; git -C $PROJECT commit -qm Own; }",
@@ -197,7 +197,7 @@ fn a_branch_that_is_not_checked_out_any_more_gets_its_waves_later() {
 }
 
 #[test]
-fn a_task_that_is_given_up_blocks_what_depends_on_it_and_is_tried_again() {
+fn a_task_that_gave_up_blocks_its_dependents_and_is_retried() {
     let tasks = [task(1, &[], "pending"), task(2, &[1], "pending"), task(3, &[], "pending")];
     let (sandbox, agent) = project(
         &tasks,

@@ -51,7 +51,7 @@ fn show(sandbox: &Sandbox, words: &[&str]) -> String {
 }
 
 #[test]
-fn all_that_the_agent_is_told_is_shown() {
+fn show_prints_the_whole_prompt_of_a_task() {
     let sandbox = house();
     let told = show(&sandbox, &["2", "--spec-file", "notes.md", "--verify", "make check"]);
     let expected = "\
@@ -194,7 +194,7 @@ fn task_text_controls_neither_terminal_nor_template() {
 }
 
 #[test]
-fn a_plan_whose_headings_are_the_tasks_is_told_once() {
+fn the_section_of_a_task_is_not_repeated_in_its_prompt() {
     let sandbox = house();
     let words = ["plan", "show", "2", "--plan", "plan.md", "--verify", "true"];
     let told = sandbox.refrain(&words).with_code(0).stdout;

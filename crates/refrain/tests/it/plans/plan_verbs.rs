@@ -213,7 +213,7 @@ echo "$task" > "$task.txt"; echo TASK_COMPLETE"#,
 }
 
 #[test]
-fn verbs_that_only_loops_have_say_what_it_is_and_no_loop_takes_the_name_of_a_plan() {
+fn verbs_for_loops_refuse_a_plan_and_no_loop_takes_a_plans_name() {
     let (sandbox, agent) = feature();
     run(&sandbox, &agent, &[]).with_code(14);
     for verb in [&["archive", "fx"][..], &["approve", "fx", "--tree", "none"]] {
@@ -449,7 +449,7 @@ case $task in */1) printf 'token = "ghp_%s"\n' 4fJ9sKq2LmZx8WbTn5RvYc1HdGp7Ue3Ai
 }
 
 #[test]
-fn another_agent_proposes_what_to_do_differently() {
+fn tune_asks_another_agent_for_a_different_approach() {
     let (sandbox, agent) = feature();
     run(&sandbox, &agent, &["--tune", "--quiet"]).with_code(14);
     assert_eq!(status_of(&sandbox, "3"), "awaiting-tune");

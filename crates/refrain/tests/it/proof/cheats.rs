@@ -299,7 +299,7 @@ fn std_path(sandbox: &Sandbox) -> String {
     "#!/bin/sh\\ngit update-index --add --cacheinfo 100644,$(date +%%s%%N | git hash-object -w --stdin),sneaked\\n",
     "gates or hooks change each time"
 )]
-fn a_hook_that_changes_what_is_committed_is_refused(#[case] hook: &str, #[case] says: &str) {
+fn a_hook_that_changes_the_committed_files_is_refused(#[case] hook: &str, #[case] says: &str) {
     let sandbox = project();
     // The user's own: one of the agent's is not run.
     let install = format!(
@@ -380,7 +380,7 @@ fn a_runner_that_the_code_under_test_ended_tested_nothing(#[case] gate: &str, #[
 #[rstest]
 #[case::its_summary_is_there("tests=sh run.sh")]
 #[case::it_shows_failures_only("tests=sh run.sh > \"$NOTES/log\" 2>&1 || { cat \"$NOTES/log\"; exit 1; }")]
-fn a_gate_whose_summary_is_there_or_kept_passes(#[case] gate: &str) {
+fn a_gate_with_a_summary_or_silent_success_passes(#[case] gate: &str) {
     let sandbox = project_with_runner();
     let agent = agent(&sandbox, MEND);
     sandbox.refrain(&start(&agent, &["--gate", gate])).with_code(0);

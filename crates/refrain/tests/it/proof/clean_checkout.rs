@@ -48,7 +48,7 @@ fn files_of_the_main_tree_alone_prove_nothing() {
 }
 
 #[test]
-fn the_candidate_is_there_and_what_gates_do_to_it_stays_there() {
+fn a_clean_checkout_holds_the_candidate_and_keeps_changes_of_gates() {
     let (sandbox, agent) = project();
     let gates = [
         "--gate",
@@ -273,7 +273,7 @@ fn files_planted_by_tested_code_are_removed_before_the_next_check(#[case] gate: 
 
 /// A gate may need the build output of another one of the same verification.
 #[test]
-fn gates_of_one_verification_share_what_they_write() {
+fn gates_of_one_verification_share_their_files() {
     let (sandbox, agent) = project();
     let build = "build=mkdir -p target; cat work.txt > target/built 2> /dev/null";
     let gates = ["--gate", build, "--gate", "tests=grep -q good target/built", "--clean-checkout"];
@@ -329,7 +329,7 @@ fn an_object_with_a_forged_content_proves_nothing(
 
 /// Nor does it when protection reads how things were.
 #[test]
-fn a_forged_list_of_what_is_protected_proves_nothing() {
+fn a_forged_list_of_protected_files_proves_nothing() {
     let (sandbox, _) = project();
     write(&sandbox.project().join("run.sh"), "exit 1\n");
     sandbox.git(&["add", "."]);

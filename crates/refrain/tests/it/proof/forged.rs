@@ -248,7 +248,7 @@ fn a_forged_approval_is_put_aside_by_the_next_runner() {
 }
 
 #[test]
-fn a_journal_that_was_cut_or_written_anew_behind_a_signature_is_damaged() {
+fn a_journal_cut_or_rewritten_before_its_signature_is_damaged() {
     let sandbox = sandbox();
     completion(&sandbox);
     let path = journal(&sandbox, "honest");

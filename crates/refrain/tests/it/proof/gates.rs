@@ -504,7 +504,7 @@ fn a_gate_that_tests_nothing_has_not_passed() {
 
 /// Earlier uncommitted changes are no part of the candidate's tree; a worktree's gates see them all the same.
 #[test]
-fn a_proof_over_what_its_tree_does_not_show_says_so() {
+fn a_proof_with_changes_outside_its_tree_says_so() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", &format!("echo good > work.txt\n{CLAIM}"));
     write(&sandbox.project().join("work.txt"), "bad, and not committed\n");

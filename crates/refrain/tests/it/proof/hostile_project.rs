@@ -80,7 +80,7 @@ fn outside_git_a_log_that_a_later_iteration_deletes_is_named_by_verify() {
 }
 
 #[test]
-fn outside_git_what_is_printed_after_everything_was_deleted_is_kept() {
+fn outside_git_output_after_the_files_were_deleted_is_kept() {
     let sandbox = plain_folder();
     let agent = sandbox.agent("agent", &format!("rm -rf .refrain\necho still here\n{}", crate::CLAIM));
     sandbox.refrain(&["start", "--command", &agent, "--name", "job", "p"]).with_code(0);
@@ -89,7 +89,7 @@ fn outside_git_what_is_printed_after_everything_was_deleted_is_kept() {
 }
 
 #[test]
-fn outside_git_a_loop_whose_files_were_deleted_can_still_be_asked() {
+fn outside_git_a_loop_with_deleted_files_still_takes_requests() {
     let sandbox = plain_folder();
     let gate = sandbox.gate("go");
     let agent = sandbox
@@ -124,7 +124,7 @@ fn a_deleted_inbox_and_doorbell_do_not_make_a_loop_deaf() {
 }
 
 #[test]
-fn a_doorbell_that_was_deleted_is_made_again_and_what_was_asked_meanwhile_is_heard() {
+fn a_deleted_doorbell_is_made_again_and_requests_are_read() {
     let sandbox = sandbox();
     let gate = sandbox.gate("go");
     let agent = sandbox.agent("agent", "echo x > $NOTES/up\nread -r _ < $GATES/go");

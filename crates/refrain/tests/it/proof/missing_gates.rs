@@ -197,7 +197,7 @@ fn a_session_and_a_tool_are_refused_too() {
 }
 
 #[test]
-fn a_run_whose_tests_cannot_run_is_refused() {
+fn a_run_with_a_missing_test_program_is_refused() {
     let sandbox = sandbox();
     write(&sandbox.project().join("go.mod"), "module x\n\ngo 1.22\n");
     write(&sandbox.project().join("x_test.go"), "package x\n");

@@ -272,7 +272,7 @@ fn a_git_of_the_project_is_not_run() {
     "git config --global filter.f.smudge \"sed 's/echo 0/echo 3/'\"; git config --global filter.f.clean cat
      mkdir -p \"${XDG_CONFIG_HOME:-$HOME/.config}/git\"; echo 'sum.sh filter=f' > \"${XDG_CONFIG_HOME:-$HOME/.config}/git/attributes\""
 )]
-fn a_clean_checkout_holds_what_the_trees_objects_hold(#[case] cheat: &str) {
+fn a_clean_checkout_holds_the_content_of_its_objects(#[case] cheat: &str) {
     let sandbox = sandbox();
     write(&sandbox.project().join("sum.sh"), "sum() { echo 0; }\n");
     write(&sandbox.project().join("test.sh"), ". ./sum.sh\n[ \"$(sum 1 2)\" = 3 ]\n");

@@ -90,7 +90,7 @@ fn an_untrusted_file_is_ignored_and_every_start_says_so() {
 }
 
 #[test]
-fn trust_shows_what_the_file_would_do_and_lists_what_is_trusted() {
+fn trust_shows_the_effects_of_a_file_and_lists_trusted_files() {
     let sandbox = sandbox();
     trusted(
         &sandbox,
@@ -207,7 +207,7 @@ fn each_value_is_shown_with_its_origin() {
 }
 
 #[test]
-fn a_loop_keeps_what_it_was_started_with() {
+fn a_loop_keeps_the_settings_of_its_start() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", "echo \"$REFRAIN_MAX_ITERATIONS\" >> $NOTES/caps");
     trusted(&sandbox, "[start]\nmax-iterations = 2\n");
@@ -382,7 +382,7 @@ fn single_configuration_keys_are_read_and_set() {
 }
 
 #[test]
-fn an_editor_edits_the_users_file_and_what_it_wrote_is_checked() {
+fn config_edit_opens_the_editor_and_checks_the_file() {
     let sandbox = sandbox();
     let editor =
         sandbox.agent("editor", "printf '[start]\nmodel = \"x\"\n' >> \"$2\"; echo \"$1\" > $NOTES/said");

@@ -155,7 +155,7 @@ fn a_gate_that_cannot_run_is_dropped() {
 }
 
 #[test]
-fn a_gate_whose_program_is_not_installed_is_dropped_before_the_start() {
+fn a_default_gate_without_its_program_is_dropped_before_the_start() {
     let sandbox = sandbox();
     write(&sandbox.project().join("go.mod"), "module x\n\ngo 1.22\n");
     write(&sandbox.project().join("x_test.go"), "package x\n");

@@ -52,7 +52,7 @@ fn program(sandbox: &Sandbox, name: &str, script: &str) {
 }
 
 #[test]
-fn where_all_is_well_it_says_so_and_touches_nothing() {
+fn a_healthy_doctor_run_says_so_and_touches_nothing() {
     let sandbox = sandbox();
     program(&sandbox, "claude", "echo '{\"loggedIn\": true, \"authMethod\": \"api_key\"}'");
     let before = sandbox.snapshot();
@@ -399,7 +399,7 @@ fn autostart_is_switched_on_and_off() {
 }
 
 #[test]
-fn after_a_reboot_only_what_it_interrupted_is_resumed() {
+fn after_a_reboot_only_interrupted_loops_are_resumed() {
     let sandbox = sandbox();
     sandbox.refrain(&["resume", "--after-reboot"]).with_code(2);
     crash(&sandbox, "job");

@@ -99,7 +99,7 @@ fn the_second_loop_is_told_of_the_first_the_same_in_every_iteration() {
 }
 
 #[test]
-fn a_loop_is_told_nothing_of_what_has_nothing_to_do_with_it() {
+fn a_loop_does_not_get_unrelated_memories() {
     let sandbox = sandbox();
     add(&sandbox, "The parser needs a newline at the end of a file");
     run(&sandbox, "cake", CLAIM, "Bake a cake.").with_code(0);
@@ -299,7 +299,7 @@ fn planted_instructions_are_not_stored_and_memories_claim_nothing() {
 }
 
 #[test]
-fn an_agent_may_look_and_not_say_what_later_ones_are_told() {
+fn an_agent_may_read_memories_and_not_add_them() {
     let sandbox = sandbox();
     let id = add(&sandbox, "The parser needs a newline");
     let program = env!("CARGO_BIN_EXE_refrain");
@@ -318,7 +318,7 @@ fn an_agent_may_look_and_not_say_what_later_ones_are_told() {
 }
 
 #[test]
-fn a_loop_that_goes_on_is_told_what_it_was_told_to_the_byte() {
+fn a_resumed_loop_gets_its_memories_unchanged() {
     let sandbox = sandbox();
     let id = add(&sandbox, "The parser needs a newline");
     run(&sandbox, "mend", "exit 0", "Mend the parser.").with_code(10);

@@ -69,7 +69,7 @@ fn a_loop_commits_and_is_proven_in_its_sandbox() {
 }
 
 #[test]
-fn an_agent_reads_and_writes_what_its_policy_says() {
+fn an_agent_accesses_only_paths_of_its_policy() {
     let Some(sandbox) = sandbox() else { return };
     let home = sandbox.root().join("home");
     write(&home.join(".ssh/id"), "key");
@@ -333,7 +333,7 @@ fn a_machine_without_namespaces_refuses_the_start_and_says_why() {
 }
 
 #[test]
-fn without_namespaces_a_loop_in_its_own_worktree_reads_and_writes_what_its_policy_says() {
+fn without_namespaces_an_agent_accesses_only_paths_of_its_policy() {
     let Some(sandbox) = sandbox() else { return };
     let home = sandbox.root().join("home");
     write(&home.join(".ssh/id"), "key");

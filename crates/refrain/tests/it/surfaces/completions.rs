@@ -134,17 +134,17 @@ fn type_into(shell: &str, flags: &[&str], set_up: &str, sandbox: &Sandbox) {
 }
 
 #[test]
-fn bash_completes_what_is_typed() {
+fn bash_completes_the_typed_word() {
     type_into("bash", &["--norc", "-i"], "source <(\"$REFRAIN\" completions bash)", &with_loops());
 }
 
 #[test]
-fn zsh_completes_what_is_typed() {
+fn zsh_completes_the_typed_word() {
     let set_up = "autoload -U compinit; compinit -u -D; source <(\"$REFRAIN\" completions zsh)";
     type_into("zsh", &["-f", "-i"], set_up, &with_loops());
 }
 
 #[test]
-fn fish_completes_what_is_typed() {
+fn fish_completes_the_typed_word() {
     type_into("fish", &["--no-config", "-i"], "$REFRAIN completions fish | source", &with_loops());
 }

@@ -47,7 +47,7 @@ fn names(tools: &[Value]) -> Vec<&str> {
 }
 
 #[test]
-fn a_client_is_told_what_there_is_and_within_which_bounds() {
+fn the_mcp_server_describes_its_tools_and_their_limits() {
     let sandbox = sandbox();
     let client = Client::of(&sandbox);
     let server = client.server();

@@ -260,7 +260,7 @@ fn logs_show_every_attempt_or_one_iteration() {
 }
 
 #[test]
-fn logs_show_both_ends_of_what_was_past_its_cap_when_everything_was_killed() {
+fn logs_show_both_ends_of_capped_output_after_a_kill() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", &format!("echo begin..\n{CLAIM}"));
     sandbox.refrain(&["start", "--command", &agent, "--name", "job", "p"]).with_code(0);

@@ -123,7 +123,7 @@ fn a_mention_starts_a_loop_that_is_told_to_its_end() {
 }
 
 #[test]
-fn a_button_stops_a_loop_for_those_who_may() {
+fn a_slack_button_stops_a_loop_for_permitted_users() {
     let slack = Slack::start();
     let sandbox = working(&slack, ENDLESS);
     let _serve = serve(&sandbox, &slack);

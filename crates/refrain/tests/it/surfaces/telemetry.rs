@@ -175,7 +175,7 @@ fn sums_are_there_for_scrapers_and_as_a_picture() {
 }
 
 #[test]
-fn metrics_say_what_is_new_and_add_up_to_the_whole() {
+fn metrics_are_sent_as_increments_that_add_up() {
     let receiver = Receiver::start([]);
     let sandbox = sandbox();
     let env = [
@@ -280,7 +280,7 @@ fn a_silent_collector_delays_no_loop_and_sums_are_not_sent_twice() {
 }
 
 #[test]
-fn a_loop_is_a_part_of_what_it_was_started_in() {
+fn a_loop_started_in_a_trace_is_a_part_of_it() {
     let receiver = Receiver::start([]);
     let sandbox = sandbox();
     let (trace, span) = ("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331");

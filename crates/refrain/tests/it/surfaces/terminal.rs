@@ -136,7 +136,7 @@ fn window((columns, rows): (u16, u16)) -> Winsize {
 }
 
 #[test]
-fn ctrl_c_says_what_the_second_one_does_and_pauses_after_the_iteration() {
+fn the_first_ctrl_c_explains_the_second_and_pauses_after_the_iteration() {
     let sandbox = sandbox();
     let gate = sandbox.gate("go");
     let agent = sandbox.agent("agent", "echo x > $NOTES/up; read -r _ < $GATES/go; echo ended in peace");

@@ -232,7 +232,7 @@ fn colours_are_limited_to_sixteen_or_none() {
 }
 
 #[test]
-fn its_theme_is_a_setting_that_precedes_what_the_terminal_says() {
+fn the_theme_setting_precedes_the_terminal_colours() {
     let sandbox = sandbox();
     start(&sandbox, "job", CLAIM, &[]);
     sandbox.wait_for_status("job", "completed");
@@ -295,7 +295,7 @@ fn a_signal_gives_the_terminal_back() {
 }
 
 #[test]
-fn without_a_terminal_it_says_what_to_use() {
+fn without_a_terminal_top_names_the_alternatives() {
     let sandbox = sandbox();
     let run = sandbox.refrain(&["top"]).with_code(2);
     assert!(run.stderr.contains("refrain list") && run.stderr.contains("refrain watch"), "{run:?}");

@@ -52,7 +52,7 @@ fn nowhere() -> (String, std::net::SocketAddr) {
 }
 
 #[test]
-fn a_topic_of_ntfy_gets_what_needs_you_and_each_end_as_a_message() {
+fn an_ntfy_topic_gets_needs_and_ends_as_messages() {
     let receiver = Receiver::start([CannedResponse::Status(503)]);
     let sandbox = sandbox();
     let config = sandbox.root().join("home/config/refrain");
@@ -186,7 +186,7 @@ fn a_runner_that_is_killed_while_it_tells_has_it_told_again() {
 }
 
 #[test]
-fn the_next_runner_tells_what_is_owed_in_order() {
+fn the_next_runner_sends_owed_notifications_in_order() {
     let (url, address) = nowhere();
     let sandbox = telling(&url, "");
     run(&sandbox, "job", "true").with_code(10);

@@ -31,7 +31,7 @@ fn embedding(sandbox: &Sandbox, receiver: &Receiver, model: &str) {
 }
 
 #[test]
-fn with_an_endpoint_what_says_the_same_in_other_words_is_found() {
+fn with_an_embeddings_endpoint_a_paraphrase_is_found() {
     let sandbox = sandbox();
     add(&sandbox, "Gateaux want an oven of 180 degrees");
     add(&sandbox, "The grammar is ambiguous");

@@ -87,7 +87,7 @@ fn without_git_the_page_says_that_changes_are_unknown() {
 }
 
 #[test]
-fn all_that_an_agent_did_is_searched_and_not_only_what_is_shown() {
+fn all_logs_of_an_agent_are_searched() {
     let sandbox = sandbox();
     let does = "echo 'the first Needle <b>'\nyes hay | head -n 200000\necho needle again\n\
                 echo 'token ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8 of the needle'";
@@ -120,7 +120,7 @@ fn all_that_an_agent_did_is_searched_and_not_only_what_is_shown() {
 }
 
 #[test]
-fn from_each_gates_result_a_link_leads_to_what_it_printed() {
+fn each_gate_result_links_to_its_log() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", CLAIM);
     let gate = "tests=echo seen by the gate; echo x >> $NOTES/gates; test $(wc -l < $NOTES/gates) -gt 2";

@@ -40,7 +40,7 @@ fn events_during_a_slack_outage_are_reported_afterwards() {
 }
 
 #[test]
-fn a_limit_is_kept_and_the_last_state_is_what_is_said() {
+fn a_slack_rate_limit_is_respected_and_the_last_state_is_sent() {
     let slack = Slack::start();
     let sandbox = working(&slack, IN_STEPS);
     let go = sandbox.gate("go");
@@ -62,7 +62,7 @@ fn a_limit_is_kept_and_the_last_state_is_what_is_said() {
 }
 
 #[test]
-fn a_message_whose_answer_was_lost_is_found_and_not_said_again() {
+fn a_slack_message_with_a_lost_response_is_not_sent_again() {
     let slack = Slack::start();
     let sandbox = working(&slack, "step; echo '<promise>COMPLETE</promise>'");
     slack.mood("chat.postMessage", CallFault::HangUpBehind);
