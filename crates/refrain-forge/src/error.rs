@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_says_what_is_the_matter() {
+    fn each_http_status_maps_to_an_error() {
         const NONE: &[(&str, &str)] = &[];
         for (status, headers, said, expected) in [
             (401, NONE, "Bad credentials", "not logged in"),

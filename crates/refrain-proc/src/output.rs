@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn its_folders_are_the_users_own() {
+    fn log_folders_are_readable_only_by_the_user() {
         use std::os::unix::fs::PermissionsExt;
         let (_dir, dir) = folder();
         let path = dir.join("output.log");

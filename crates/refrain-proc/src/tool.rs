@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn an_errand_is_run_as_the_person_would_and_leaves_whom_it_likes() {
+    fn an_errand_has_the_users_language_and_may_leave_processes() {
         let dir = tempfile::tempdir().unwrap();
         let language = std::env::vars_os().find(|(name, _)| name == "LC_ALL").unwrap_or_default().1;
         let errand = |script: &str| {

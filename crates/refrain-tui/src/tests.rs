@@ -507,7 +507,7 @@ fn the_cursor_stays_on_its_loop_whatever_comes_and_goes() {
 }
 
 #[test]
-fn a_click_selects_and_opens_what_is_selected_and_the_wheel_moves() {
+fn a_click_selects_a_second_opens_and_the_wheel_moves() {
     let mut model = model(ART);
     drawn(&mut model, 80, 24);
     let down = MouseEventKind::Down(MouseButton::Left);
@@ -646,7 +646,7 @@ fn a_loop_that_is_opened_before_it_is_there_is_seen_once_it_is() {
 }
 
 #[test]
-fn only_what_goes_on_and_is_seen_needs_a_clock() {
+fn only_visible_running_loops_need_a_clock() {
     let mut model = model(ART);
     drawn(&mut model, 80, 24);
     assert!(model.ticks());

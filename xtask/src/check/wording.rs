@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_what_the_user_reads() {
+    fn texts_for_the_user_are_recognised_by_path() {
         for (name, is) in [
             ("docs/how-to/add-gates.md", true),
             ("docs/schema/event.json", true),

@@ -260,7 +260,7 @@ fn a_held_turn_waits_for_the_test() {
 }
 
 #[test]
-fn faults_of_the_network_are_what_they_are_called() {
+fn network_faults_of_the_model_server_are_as_scripted() {
     let script = [
         Turn::reset(),
         Turn::say(LONG).then_reset(),
