@@ -26,7 +26,7 @@ const GOLDEN: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn gates_are_told_apart() {
+fn fingerprints_differ_between_gates() {
     assert_ne!(of("tests", "FAIL x"), of("lint", "FAIL x"));
     assert_ne!(of("tests", "FAIL x"), of("tests\nline FAIL x", ""));
 }

@@ -119,7 +119,7 @@ fn an_important_memory_of_a_person_holds_for_all_goals_of_its_project() {
 }
 
 #[test]
-fn likeness_is_told_where_there_is_one() {
+fn similarity_is_computed_where_vectors_allow_it() {
     assert_eq!(cosine(&[1.0, 0.0], &[2.0, 0.0]), Some(1.0));
     assert_eq!(cosine(&[1.0, 0.0], &[0.0, 3.0]), Some(0.0));
     assert_eq!(cosine(&[1.0], &[1.0, 0.0]), None);
@@ -162,7 +162,7 @@ fn selected_memories_stay_within_the_budget(
 #[case::it_mattered(|it: &mut Memory| it.importance = 0.9, true)]
 #[case::it_was_of_use(|it: &mut Memory| it.uses = 3, true)]
 #[case::it_is_fresh(|it: &mut Memory| it.created_at = now(), true)]
-fn an_episode_is_told_while_it_is_worth_it(#[case] change: fn(&mut Memory), #[case] expected: bool) {
+fn an_episode_is_recalled_while_it_is_relevant(#[case] change: fn(&mut Memory), #[case] expected: bool) {
     let mut episode = Memory { importance: 0.5, ..memory(Kind::Episode, "A cake was baked", 365) };
     change(&mut episode);
     let told = select(&rank(by_words(vec![episode]), "Bake a cake", "/p", now()), 4_000, "/p");

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_touched_part_is_told_in_words() {
+    fn a_touched_part_is_described_in_words() {
         let found = part("web/package.json").touched(Some(JSON), None);
         assert_eq!(
             found[0].to_string(),

@@ -345,7 +345,7 @@ fn the_proxy_answers(#[case] head: &str, #[case] expected: &str) {
 #[case("2001:0:7f00:1::", false)]
 #[case("2002:7f00:1::", false)]
 #[case("64:ff9b::7f00:1", false)]
-fn private_addresses_are_told_apart(#[case] address: &str, #[case] expected: bool) {
+fn private_addresses_are_distinguished_from_public_ones(#[case] address: &str, #[case] expected: bool) {
     assert_eq!(is_public(address.parse().unwrap()), expected);
 }
 

@@ -28,7 +28,7 @@ fn only_a_signature_shows_a_person(#[case] named: Asker, #[case] check: Check, #
 }
 
 #[rstest]
-fn everything_may_be_asked_of_a_loop_that_goes_on(
+fn a_loop_that_has_not_ended_admits_every_request(
     #[values(
         Ask::Pause(Urgency::AfterIteration),
         Ask::Pause(Urgency::Now),
@@ -140,7 +140,7 @@ fn only_a_person_widens_a_sandbox(#[case] by: Asker, #[case] expected: &[&str]) 
 }
 
 #[test]
-fn a_loop_leaves_its_sandbox_only_when_a_person_says_so() {
+fn a_loop_leaves_its_sandbox_only_at_a_persons_request() {
     let paused = || sandboxed().asks(Ask::Pause(Urgency::Now)).then(Event::LoopEnded(End::Paused));
     for no_sandbox in [false, true] {
         let journal = paused();
@@ -282,7 +282,7 @@ fn resume_grants_at_most_200_more_iterations_at_a_time() {
 }
 
 #[test]
-fn a_loop_that_has_not_stopped_needs_no_event_to_go_on() {
+fn a_loop_that_has_not_stopped_needs_no_event_to_continue() {
     for journal in [Journal::of(spec()), Journal::running(), Journal::running().spawns()] {
         assert_eq!(journal.state.resume(&grant(None, None)), Ok(None));
     }

@@ -76,7 +76,7 @@ fn a_session_that_stays_idle_is_released() {
 }
 
 #[test]
-fn a_session_that_is_lost_is_refunded_and_another_goes_on() {
+fn a_lost_session_is_refunded_and_another_continues() {
     let journal = Journal::in_session().turns(ends()).starts();
     journal.refuses(Event::SessionLeft);
     let journal = journal.taken_over();

@@ -78,7 +78,7 @@ fn a_missing_field_leaves_no_empty_section() {
 }
 
 #[test]
-fn gates_that_the_agent_is_told_anyway_are_told_once() {
+fn a_gate_of_the_loop_is_not_repeated_in_the_brief() {
     let own = Task { verification: Some("make floor".into()), ..bare() };
     assert!(!brief(&own, Sources::default()).text().contains("Verification"));
 }
@@ -130,7 +130,7 @@ fn the_text_of_a_parent_task_is_included_for_each_part() {
 }
 
 #[test]
-fn how_tasks_stand_in_a_plan_is_not_told() {
+fn the_status_marks_of_a_plan_are_not_in_the_brief() {
     let before = "## Task 2: Floor\n\n- [ ] saw\n- [x] nail\n";
     let ticked = before.replace("[ ]", "[x]");
     for (before, mark) in [(before, "in-progress"), (before, "blocked: no oak"), (&*ticked, "in-progress")] {
@@ -162,7 +162,7 @@ fn a_template_says_which_parts_stand_where() {
 }
 
 #[test]
-fn a_large_specification_is_told_with_its_largest_part_and_never_cut() {
+fn a_large_specification_is_reported_with_its_largest_part_and_not_cut() {
     let long = "word ".repeat(5_000);
     let plan = PlanDocument::read(format!("## Task 2\n\n{long}"));
     let brief = brief(&bare(), Sources { plan: Some(&plan), ..Sources::default() });

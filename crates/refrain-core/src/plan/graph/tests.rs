@@ -155,7 +155,7 @@ fn each_set_of_tasks_that_wait_for_each_other_is_named_by_its_shortest_way() {
 }
 
 #[test]
-fn a_task_that_is_a_part_of_itself_is_told_and_the_rest_goes_on() {
+fn a_task_that_is_a_part_of_itself_is_an_error() {
     let mut tasks = tasks(&["1 pending", "2 pending", "3 pending 1"]);
     tasks[0].parent = Some("2".parse().unwrap());
     tasks[1].parent = Some("1".parse().unwrap());

@@ -40,7 +40,7 @@ fn a_blocked_task_blocks_only_its_dependents() {
 }
 
 #[test]
-fn a_plan_without_iterations_says_so_and_goes_on_with_more() {
+fn a_plan_without_iterations_stops_and_continues_with_more() {
     let plan = Plan::of(&PAIR, |spec| spec.limits.total = 1).does("1", 2).completes(1, 3).hands_over(3);
     assert_eq!(plan.next(), PlanStep::Finish(PlanEnd::IterationCap));
     let plan = plan.ends().resumed(|limits| limits.total = 2);

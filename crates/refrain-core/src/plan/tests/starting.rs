@@ -172,7 +172,7 @@ fn money_that_was_granted_is_not_gone() {
 }
 
 #[test]
-fn a_loop_that_rests_goes_on_with_the_next_runner() {
+fn a_resting_task_continues_with_the_next_runner() {
     let plan = Plan::of(&[("1", &[])], |_| {}).starts().end("1", TaskEnd::Rests, 0, None);
     assert_eq!(
         plan.next(),

@@ -173,7 +173,7 @@ fn reads(cards: &[Card]) -> PlanEvent {
 }
 
 #[test]
-fn an_edit_that_makes_the_file_invalid_is_refused_and_told() {
+fn an_edit_that_makes_the_file_invalid_is_refused_with_the_reason() {
     let same = [card("1", &[]), card("2", &["1"])];
     assert_eq!(reads(&same), PlanEvent::TasksTaken { tasks: same.to_vec() });
     for (cards, expected) in [
@@ -212,7 +212,7 @@ fn a_running_or_landed_task_is_never_lost_from_the_plan() {
 }
 
 #[test]
-fn a_person_says_how_it_goes_on() {
+fn a_stopped_task_continues_after_a_resume_or_tune() {
     let used_up = || Plan::of(&PAIR, |spec| spec.tune = true).starts().stops("1", Stop::UsedUp);
     assert_eq!(used_up().next(), PlanStep::Finish(PlanEnd::Blocked));
     let plan = used_up().ends().resumed(|_| {});

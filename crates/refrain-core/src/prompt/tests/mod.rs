@@ -240,7 +240,7 @@ fn only_the_last_iteration_is_quoted() {
 }
 
 #[test]
-fn a_near_miss_is_told_with_its_hint() {
+fn a_near_miss_is_reported_with_its_hint() {
     let near = AttemptFinished { near_miss: Some(NearMiss::InCode), ..finished(Exit::Code(0)) };
     let prompt = assemble(&after(spec("Mend."), [(None, near)]), None);
     let hint = NearMiss::InCode.hint();
@@ -249,7 +249,7 @@ fn a_near_miss_is_told_with_its_hint() {
 }
 
 #[test]
-fn a_near_miss_is_told_beside_a_failure_and_steering_comes_last() {
+fn a_near_miss_is_reported_after_a_failure_and_before_steering() {
     let near = AttemptFinished { near_miss: Some(NearMiss::WrongCase), ..finished(Exit::Code(3)) };
     let state = steered(after(spec(TAGGED), [(None, near)]), &["Use the left door.", "Mind the step."]);
     let hint = NearMiss::WrongCase.hint();
@@ -276,7 +276,7 @@ fn a_state_file_fault_is_reported_once() {
 }
 
 #[test]
-fn a_near_miss_of_an_earlier_iteration_is_not_told_again() {
+fn a_near_miss_of_an_earlier_iteration_is_not_reported_again() {
     let near = AttemptFinished { near_miss: Some(NearMiss::WrongCase), ..finished(Exit::Code(3)) };
     let ends = [(None, near), (None, finished(Exit::Code(0)))];
     assert!(!assemble(&after(spec(TAGGED), ends), None).contains("NOT HEARD"));

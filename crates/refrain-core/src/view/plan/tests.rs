@@ -353,7 +353,7 @@ fn tasks_that_are_tried_again_stay_in_their_wave() {
 }
 
 #[test]
-fn a_return_is_told_until_it_has_landed() {
+fn a_returned_task_is_marked_until_it_has_landed() {
     let story = ScriptedPlan::diamond(json!({})).starts("1").proves("1");
     let conflict = json!({"merged": [], "refused": [{"task": "1", "paths": ["src/a.rs"]}]});
     let story = story.then("batch.merged", conflict);

@@ -97,7 +97,7 @@ fn a_loop_holds_its_iterations_and_they_their_agents() {
 }
 
 #[test]
-fn an_agent_is_told_of_the_span_that_is_sent_later() {
+fn an_agent_gets_the_span_that_is_sent_later() {
     let records = paused_between();
     let mut state = LoopState::begin(&records[0]).unwrap();
     records[1..4].iter().for_each(|record| state.apply(record).unwrap());

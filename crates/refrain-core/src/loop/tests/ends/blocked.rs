@@ -17,7 +17,7 @@ fn told(state: &LoopState) -> String {
 }
 
 #[test]
-fn an_agent_that_is_blocked_gets_one_more_iteration_that_is_told_so_and_then_waits_for_a_person() {
+fn a_blocked_agent_gets_one_more_iteration_and_then_waits_for_a_person() {
     let journal = Journal::running().attempts(blocked());
     let status = view::status(&journal.state, Alive::DRIVEN);
     assert_eq!(status.status, StatusWord::Running);

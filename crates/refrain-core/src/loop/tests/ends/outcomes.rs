@@ -242,7 +242,7 @@ fn resume_forgives_churn() {
 }
 
 #[test]
-fn steering_is_kept_through_refunds_until_an_iteration_that_was_told_it_is_charged() {
+fn steering_survives_refunds_until_a_charged_iteration_got_it() {
     let journal = Journal::running().asks(Ask::Steer("a".into())).crashes().asks(Ask::Steer("b".into()));
     assert_eq!(journal.state.steering, ["a", "b"]);
     let journal = journal.runs(SLOW, Exit::Code(0));
@@ -250,7 +250,7 @@ fn steering_is_kept_through_refunds_until_an_iteration_that_was_told_it_is_charg
 }
 
 #[test]
-fn steering_that_came_too_late_for_this_attempt_is_told_to_the_next() {
+fn steering_after_the_start_of_an_attempt_goes_to_the_next() {
     let journal = Journal::running().spawns().then(asked(Ask::Steer("late".into()))).exits(Exit::Code(0));
     assert_eq!(journal.state.steering, ["late"]);
 }

@@ -73,7 +73,7 @@ fn a_turn_is_heard_once() {
 }
 
 #[test]
-fn a_session_goes_on_unless_its_loop_stands_still() {
+fn a_session_continues_unless_its_loop_has_stopped() {
     let state = under("a", 1);
     let said = |stands| match TurnDecision::of(&state.spec.id, stands) {
         TurnDecision::GoOn(text) | TurnDecision::Ended(text) => text,

@@ -228,7 +228,7 @@ fn used(state: &LoopState) -> (Option<u64>, Option<u64>, bool) {
 }
 
 #[test]
-fn totals_of_a_session_that_goes_on_are_not_counted_twice() {
+fn totals_of_a_continued_session_are_not_counted_twice() {
     let journal = of(AgentKind::Claude).spawns().ends(said("a", Scope::Session, 1_000, 50, false));
     assert_eq!(used(&journal.state), (Some(1_000), Some(50), false));
     let journal = journal.obey().spawns().ends(said("a", Scope::Session, 2_500, 90, true));

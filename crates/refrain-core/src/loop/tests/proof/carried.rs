@@ -24,7 +24,7 @@ fn a_carried_loop_begins_after_the_last_iteration() {
 }
 
 #[test]
-fn no_iteration_is_begun_twice_or_left_out() {
+fn no_iteration_of_a_carried_loop_is_repeated_or_skipped() {
     for iteration in [1, 3, 5] {
         carried(9, |_| ()).refuses(Event::IterationBegun { iteration, work: None });
     }

@@ -44,7 +44,7 @@ fn protected(journal: &Journal) -> Option<&Oid> {
 }
 
 #[test]
-fn a_claim_over_something_touched_goes_on_also_where_all_gates_pass() {
+fn a_claim_with_touched_paths_is_refused_although_all_gates_pass() {
     let journal = protecting::<1>(Workflow::None).takes(0).gates_end(&[1]).attempts(claiming(PROMISE));
     let journal = journal.then(touching(1)).gates_end(&[0]);
     assert_eq!(journal.next(), Step::TakeCandidate, "once more after gates that pass");

@@ -123,7 +123,7 @@ fn a_claim_waits_for_temporary_push_errors_but_not_for_ever() {
 }
 
 #[test]
-fn a_claim_parks_where_a_person_is_needed_and_goes_on_where_it_was() {
+fn a_claim_that_needs_a_person_blocks_and_continues_where_it_was() {
     let journal = claimed(Workflow::Pr).publishes(Effect::Push, refused(Refusal::Protected)).obey();
     let blocked = End::Blocked { why: BlockReason::Publish };
     assert_eq!(journal.state.ended.map(|ended| ended.end), Some(blocked));

@@ -93,7 +93,7 @@ fn stopped(because: StopReason) -> Journal {
 #[case::it_took_too_long(stopped(StopReason::TimeLimit), Some(BEFORE))]
 #[case::it_was_silent(stopped(StopReason::Silence), Some(BEFORE))]
 #[case::that_was_an_iteration_ago(in_git().crashes().attempts(ended()).starts(), None)]
-fn a_run_that_was_cut_off_is_told_in_one_line(#[case] journal: Journal, #[case] line: Option<&str>) {
+fn a_cut_off_run_is_mentioned_in_one_line(#[case] journal: Journal, #[case] line: Option<&str>) {
     let lines = told(&journal);
     let cut_off: Vec<_> = lines.iter().filter(|line| line.contains("cut off")).map(String::as_str).collect();
     assert_eq!(cut_off, line.into_iter().collect::<Vec<_>>(), "{lines:#?}");
@@ -202,7 +202,7 @@ fn the_prompt_says_what_became_of_the_last_changes(#[case] journal: Journal, #[c
 }
 
 #[test]
-fn a_loop_that_commits_nothing_is_told_nothing_of_commits() {
+fn the_prompt_of_a_loop_without_commits_mentions_none() {
     let lines = told(&in_git().attempts(ended()).starts());
     assert_eq!(lines, ["## Run 2 (no cap)", "Run 1: no claim."]);
 }

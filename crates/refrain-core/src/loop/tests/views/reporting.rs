@@ -179,7 +179,7 @@ fn sealed_files_are_listed_with_their_place() {
 }
 
 #[test]
-fn agents_reviewers_and_critics_are_told_apart_and_add_up() {
+fn usage_of_agents_reviewers_and_critics_is_listed_separately() {
     let claude = AgentSpec { kind: AgentKind::Claude, ..other_agent() };
     let used = |input: u64, cost: u64| {
         let report = AgentReport {

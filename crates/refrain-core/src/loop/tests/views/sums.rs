@@ -42,7 +42,7 @@ fn shown(runs: &[Usage]) -> (Option<u64>, Option<f64>, bool, bool, bool) {
     &[Usage::of_run(SOME, None, false)],
     (Some(1_000), None, true, true, false)
 )]
-fn a_sum_that_misses_something_says_so_and_an_unknown_one_never(
+fn an_incomplete_sum_is_marked_and_an_unknown_one_is_not(
     #[case] runs: &[Usage],
     #[case] expected: (Option<u64>, Option<f64>, bool, bool, bool),
 ) {

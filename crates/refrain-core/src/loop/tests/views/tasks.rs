@@ -140,7 +140,7 @@ fn a_tasks_loop_claims_commits_and_is_proven_by_its_verification() {
 }
 
 #[test]
-fn the_first_prompt_is_told_beforehand_where_no_gate_fails_before_it() {
+fn the_first_prompt_is_known_before_the_start_if_no_gate_fails() {
     let common = Spec { gates: gates([true]), ..spec() };
     let spec = task_loop(common, task(), "Do it.".into(), &[]);
     let first = prompt::first(&spec);

@@ -179,7 +179,7 @@ fn a_checklist_is_changed_in_its_boxes() {
 }
 
 #[test]
-fn a_task_that_is_not_there_any_more_is_told_and_the_others_are_changed() {
+fn a_missing_task_is_reported_and_the_others_are_changed() {
     for (text, shape) in [
         (r#"{"auth": {"tasks": [{"id": 1}]}}"#, Shape::TagsJson),
         (SCG, Shape::Scg),
