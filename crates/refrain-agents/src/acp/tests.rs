@@ -177,7 +177,7 @@ fn another_message_stands_on_a_line_of_its_own() {
 }
 
 #[test]
-fn a_tool_that_is_said_once_is_a_call_and_a_result() {
+fn a_tool_reported_once_is_a_call_and_a_result() {
     let once = json!({"sessionUpdate": "tool_call_update", "toolCallId": "1", "kind": "read", "title": "a.txt",
         "status": "failed", "content": [{"type": "content", "content": {"type": "text", "text": "no such file"}}]});
     let (_, heard) = hear(&[once.clone(), once]);

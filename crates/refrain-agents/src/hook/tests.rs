@@ -17,7 +17,7 @@ use super::*;
 #[case::odd_fields(
     r#"{"session_id":"s-1","transcript_path":"/home/agent/t.jsonl","cwd":"/repo","background_tasks":"none","source":7,"last_assistant_message":"done"}"#
 )]
-fn the_end_of_a_turn_is_told(#[case] input: &str) {
+fn the_end_of_a_turn_is_read_from_the_hook(#[case] input: &str) {
     let told = read(input.as_bytes()).unwrap();
     assert!(told.is_stop());
     assert_eq!(told.last_message(None).as_deref(), Some("done"));

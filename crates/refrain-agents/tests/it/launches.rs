@@ -195,7 +195,7 @@ fn the_model_is_asked_for_once() {
 }
 
 #[test]
-fn claude_is_told_of_caps() {
+fn claude_gets_the_budget_of_a_capped_loop() {
     let mut loop_ = spec("claude", &[]);
     loop_.agent.permissions = Agent;
     let capped = launch("claude", &loop_, |call| {

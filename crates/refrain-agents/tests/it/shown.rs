@@ -99,7 +99,7 @@ fn agent_text_is_shown_and_the_prompt_is_not() {
 }
 
 #[test]
-fn parts_are_told_from_whole_texts() {
+fn parts_of_a_text_are_distinguished_from_whole_texts() {
     let parts = shown("gemini", "cut-stream").into_iter().filter(|line| line.starts_with("it says "));
     assert_eq!(parts.map(|line| line.ends_with('…')).collect::<Vec<_>>(), [true, true]);
 }
