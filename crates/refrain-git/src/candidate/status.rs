@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_without_a_commit_and_a_detached_head_are_told() {
+    fn a_branch_without_a_commit_and_a_detached_head_are_reported() {
         let unborn = parse(b"# branch.oid (initial)\0# branch.head main\0").unwrap();
         assert_eq!((unborn.head, unborn.branch), (None, Some("main".to_owned())));
         let oid = "b".repeat(64);

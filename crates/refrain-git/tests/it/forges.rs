@@ -253,7 +253,9 @@ fn checks_are_followed_from_none_to_green_and_red(
 }
 
 #[rstest]
-fn no_checks_yet_is_told_from_no_checks(#[values(Kind::GitHub, Kind::GitLab, Kind::Token)] kind: Kind) {
+fn checks_that_have_not_started_are_distinguished_from_no_checks(
+    #[values(Kind::GitHub, Kind::GitLab, Kind::Token)] kind: Kind,
+) {
     let it = AtForge::opened(kind);
     assert_eq!(it.verdict(), Verdict::NoneConfigured);
     it.there.change(|world| {
@@ -321,7 +323,7 @@ fn missing_permission_login_and_connection_are_reported(#[values(Kind::GitHub, K
 }
 
 #[test]
-fn a_token_that_is_no_good_is_told_by_its_place_and_never_shown() {
+fn an_invalid_token_is_reported_by_its_source_and_never_shown() {
     let mut it = AtForge::new(Kind::Token);
     it.publish();
     it.there.change(|world| world.may_only_look = true);

@@ -167,7 +167,7 @@ fn works_land_one_behind_the_other_and_no_checkout_is_touched() {
 }
 
 #[test]
-fn a_landing_is_found_again_and_a_line_that_moved_is_told() {
+fn a_landing_is_found_again_and_a_moved_line_is_reported() {
     let place = TestRepository::new();
     let line = Line::new(&place);
     let work = line.work(&[("one", Some("1\n"))]);
@@ -199,7 +199,7 @@ fn nothing_that_looks_like_a_secret_lands() {
 }
 
 #[test]
-fn without_a_name_nothing_lands_and_that_is_said() {
+fn without_an_identity_nothing_lands_and_the_error_says_so() {
     let place = TestRepository::new();
     let line = Line::new(&place);
     let work = line.work(&[("one", Some("1\n"))]);
@@ -244,7 +244,7 @@ fn each_conflict_is_reported_with_its_kind(
 }
 
 #[test]
-fn a_rename_is_followed_and_one_against_a_deletion_is_told() {
+fn a_rename_is_followed_and_one_against_a_deletion_is_a_conflict() {
     let place = TestRepository::new();
     let text = (0..30).map(|n| format!("line {n}\n")).collect::<String>();
     place.write("long", &text);
@@ -319,7 +319,7 @@ fn paths_that_are_no_part_of_a_work_are_as_the_tip_has_them() {
 }
 
 #[test]
-fn a_conflict_is_begun_on_with_its_marks_and_both_sides_are_told() {
+fn a_conflict_is_checked_out_with_markers_and_both_sides_are_reported() {
     let place = TestRepository::new();
     let line = Line::new(&place);
     let ours = line.work(&[("src/a.rs", Some("fn a() { ours() }\n"))]);
@@ -495,7 +495,7 @@ fn in_a_pipeline_the_commits_of_a_wave_are_rebuilt() {
 }
 
 #[test]
-fn names_with_every_kind_of_sign_are_merged_and_told() {
+fn paths_with_special_characters_are_merged_and_reported() {
     let place = TestRepository::new();
     let line = Line::new(&place);
     let odd = "a \"b\"\n\tc 'd' ü";

@@ -222,7 +222,7 @@ fn a_push_that_lost_a_race_is_detected_afterwards() {
 }
 
 #[test]
-fn a_remote_that_is_gone_is_told_from_one_that_cannot_be_reached() {
+fn a_missing_remote_is_distinguished_from_an_unreachable_one() {
     let it = Published::new();
     it.place.git(&["remote", "set-url", "origin", "../nowhere.git"]);
     assert!(matches!(it.refused(), Refusal::NoRemote { .. }));

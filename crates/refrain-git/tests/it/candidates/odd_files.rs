@@ -231,7 +231,7 @@ fn a_path_that_collides_with_a_staged_file_is_not_committed() {
 }
 
 #[test]
-fn a_secret_where_a_submodule_was_is_left_out() {
+fn a_secret_in_place_of_a_submodule_is_omitted() {
     for staged in [false, true] {
         let place = TestRepository::new();
         let head = place.head();
@@ -269,7 +269,7 @@ fn a_file_where_a_submodule_was_is_committed() {
 
 /// The filter simulates an agent that writes between our scan and git's read.
 #[test]
-fn a_secret_that_is_written_after_the_screen_is_left_out_whatever_it_is_called() {
+fn a_secret_written_after_the_screening_is_omitted_whatever_its_name() {
     for name in ["late", "0:late"] {
         let place = TestRepository::new();
         place.write(".gitattributes", format!("{name} filter=late\n"));

@@ -117,7 +117,7 @@ fn uncommitted_protected_files_are_part_of_the_baseline() {
 }
 
 #[test]
-fn an_object_that_is_said_to_be_another_is_not_believed() {
+fn a_replaced_git_object_is_not_believed() {
     let (place, guard) = (place(), Guard::new());
     let base = guard.base(&place);
     append(&place, "tests/test_a.py");

@@ -66,7 +66,7 @@ fn a_merge_and_its_merged_commits_are_screened() {
 }
 
 #[test]
-fn an_allowed_file_is_committed_and_told_and_a_new_mark_allows_nothing() {
+fn an_allowed_file_is_committed_and_reported_and_a_new_mark_allows_nothing() {
     let mut place = TestRepository::new();
     place.allow_secrets = ["fixtures/", "*.pem"].map(|glob| glob.parse().unwrap()).to_vec();
     let base = place.survey();
@@ -124,7 +124,7 @@ fn a_mark_counts_where_the_base_has_its_line() {
 }
 
 #[test]
-fn a_name_that_is_a_secret_is_left_out_and_told() {
+fn a_path_that_is_a_secret_is_omitted_and_reported() {
     let place = TestRepository::new();
     let base = place.survey();
     let name = token('A').trim_end().replace("token = ", "").replace('"', "");

@@ -201,7 +201,7 @@ fn on_another_branch_nothing_is_committed() {
 }
 
 #[test]
-fn a_reset_or_a_rebase_is_noticed_and_commits_go_on() {
+fn a_reset_or_rebase_is_noticed_and_commits_continue() {
     let place = TestRepository::new();
     let base = place.survey();
     place.write("src/a.rs", "one\n");

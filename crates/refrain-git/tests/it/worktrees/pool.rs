@@ -248,7 +248,7 @@ fn an_operation_in_progress_in_a_slot_is_saved_and_ended(#[case] command: &str, 
 }
 
 #[test]
-fn changes_that_git_was_told_not_to_see_are_saved_too() {
+fn changes_hidden_from_git_by_flags_are_saved_too() {
     let place = place();
     let (slot, at) = (Slot::new(&place, 1), place.head());
     slot.ready("refrain/plan/1", &at);
