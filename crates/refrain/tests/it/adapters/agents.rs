@@ -173,7 +173,7 @@ fn a_missing_login_blocks_the_loop_and_names_the_remedy() {
 }
 
 #[test]
-fn money_that_is_used_up_ends_the_loop_and_more_lets_it_go_on() {
+fn a_used_up_cost_cap_ends_the_loop_and_a_grant_continues_it() {
     let sandbox = sandbox();
     let agent = claude(
         &sandbox,

@@ -332,7 +332,7 @@ fn a_link_to_settings_that_lie_elsewhere_stays_one() {
 }
 
 #[test]
-fn the_homes_that_agents_are_told_of_count() {
+fn configured_home_folders_of_agents_are_used() {
     let sandbox = sandbox();
     let at = |name: &str| sandbox.root().join("home/elsewhere").join(name);
     let homes = [("CODEX_HOME", "codex", "hooks.json"), ("CLAUDE_CONFIG_DIR", "claude", "settings.json")];
@@ -395,7 +395,7 @@ fn another_program_of_the_name_is_not_called() {
 }
 
 #[test]
-fn a_program_that_a_shell_does_not_find_any_more_is_said() {
+fn a_plugin_program_that_a_shell_cannot_run_is_reported() {
     let sandbox = sandbox();
     run(&sandbox, &["install", "codex"]);
     let status = run(&sandbox, &["status", "codex", "--json"]).json();

@@ -286,7 +286,7 @@ printf '{{"type":"result","status":"success","stats":{{"total_tokens":150,"input
 }
 
 #[test]
-fn a_claim_in_a_message_that_is_too_long_is_told_to_have_gone_unheard() {
+fn a_claim_in_an_overlong_message_is_reported_as_not_heard() {
     let sandbox = sandbox();
     let script = r#"cat > $NOTES/prompt
 test -e $NOTES/again && long=x || long=$(head -c 5000000 /dev/zero | tr '\0' x)

@@ -96,7 +96,7 @@ fn processes_of_a_killed_session_are_ended_before_its_loop_continues() {
 }
 
 #[test]
-fn a_session_of_an_unknown_process_that_is_said_to_be_crashed_leaves_no_tool() {
+fn a_crashed_session_of_an_unknown_process_leaves_no_tool() {
     let sandbox = sandbox();
     // Nothing above is an agent: the process of the session is not known.
     begin(&sandbox, "claude", &["--args", "Mend it."]);

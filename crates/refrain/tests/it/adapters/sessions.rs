@@ -44,7 +44,7 @@ fn reason(run: &Run) -> Option<String> {
 }
 
 #[test]
-fn a_session_goes_on_until_it_makes_its_promise() {
+fn a_session_continues_until_it_makes_its_promise() {
     let sandbox = sandbox();
     begin(&sandbox, "s", "job", &["--args", "Mend it.", "--max", "5"]);
     let first = sandbox.refrain(&["tick", "advance", "job"]).with_code(0).stdout;
@@ -298,7 +298,7 @@ fn a_session_that_went_into_another_repository_is_still_heard() {
 }
 
 #[test]
-fn a_turn_without_words_goes_on() {
+fn a_turn_without_text_is_continued() {
     let sandbox = sandbox();
     begin(&sandbox, "s", "job", &["--args", "Mend it."]);
     sandbox.refrain(&["tick", "advance", "job"]).with_code(0);
@@ -433,7 +433,7 @@ fn only_the_leads_own_word_is_a_claim() {
 }
 
 #[test]
-fn a_session_goes_on_for_ever_where_that_is_asked_for() {
+fn a_session_continues_without_end_on_request() {
     let sandbox = sandbox();
     begin(&sandbox, "s", "job", &["--lead", "Find out:", "--args", "--infinite What is it?"]);
     let first = sandbox.refrain(&["tick", "advance", "job"]).with_code(0).stdout;
@@ -505,7 +505,7 @@ fn gates_are_typed_in_a_session_too() {
 }
 
 #[test]
-fn a_session_that_forgot_its_loop_is_told_of_it() {
+fn a_compacted_session_is_reminded_of_its_loop() {
     let sandbox = sandbox();
     begin(&sandbox, "s", "job", &["--args", "Mend it."]);
     sandbox.refrain(&["tick", "advance", "job"]).with_code(0);

@@ -116,7 +116,7 @@ fn a_person_is_asked_where_that_is_wanted() {
 }
 
 #[test]
-fn another_agent_goes_on_once() {
+fn a_stuck_loop_switches_its_agent_once() {
     let sandbox = sandbox();
     let agent = helpless(&sandbox);
     let able = sandbox.agent("able", &format!("echo good > work.txt\n{CLAIM}"));

@@ -144,7 +144,7 @@ echo work >> work.txt
 }
 
 #[test]
-fn a_hooks_refusal_is_told_to_the_agent_and_ends_nothing() {
+fn the_refusal_of_a_hook_reaches_the_agent_and_ends_nothing() {
     let sandbox = sandbox();
     executable(
         &sandbox,

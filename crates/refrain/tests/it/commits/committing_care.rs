@@ -44,7 +44,7 @@ fn last_report(sandbox: &Sandbox) -> Value {
 }
 
 #[test]
-fn a_secret_that_the_agent_commits_itself_is_told_to_person_and_agent() {
+fn a_secret_committed_by_the_agent_is_reported_to_user_and_agent() {
     let sandbox = sandbox();
     let agent = sandbox.agent("careless", &careless());
     let run = sandbox.refrain(&start(&agent, &[])).with_code(0);

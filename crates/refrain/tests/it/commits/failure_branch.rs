@@ -124,7 +124,7 @@ fn a_loop_without_gates_and_commits_leaves_it_too() {
 }
 
 #[test]
-fn in_a_plain_folder_it_is_said_that_there_is_none() {
+fn in_a_plain_folder_the_missing_branch_is_explained() {
     let sandbox = plain_folder();
     let stdout = stuck(&sandbox, &[]);
     assert!(stdout.contains("its work is on no branch: it was in no git repository"), "{stdout}");
@@ -169,7 +169,7 @@ fn in_the_middle_of_a_rebase_nothing_of_that_is_touched() {
 }
 
 #[test]
-fn no_secret_is_told() {
+fn no_secret_is_in_the_output_or_the_prompt() {
     let sandbox = sandbox();
     let token = format!("gh{}_{}", "p", "aQ7mZk2Lx9Rt4Vb8Nc1Wp6Ys3Ud5Fg0HjKe2");
     let agent = sandbox.agent("agent", AGENT);

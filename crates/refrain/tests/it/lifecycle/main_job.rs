@@ -224,7 +224,7 @@ fn without_a_promise_the_context_does_not_speak_of_one_and_exit_code_0_is_the_en
 }
 
 #[test]
-fn from_every_prefix_of_a_journal_the_loop_goes_on_to_its_end() {
+fn from_every_prefix_of_its_journal_a_loop_continues_to_its_end() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", &format!("test $REFRAIN_ITERATION -lt 2 || {CLAIM}"));
     sandbox

@@ -18,7 +18,7 @@ fn running(sandbox: &Sandbox, id: &str) -> (Gate, Session) {
 }
 
 #[test]
-fn pause_lets_the_iteration_end_and_resume_goes_on() {
+fn a_pause_lets_the_iteration_end_and_resume_continues() {
     let sandbox = sandbox();
     let (gate, session) = running(&sandbox, "job");
     let pause = sandbox.refrain(&["pause", "job"]).with_code(0);
@@ -180,7 +180,7 @@ fn steering_stands_in_the_next_prompt_and_only_there() {
 }
 
 #[test]
-fn a_stopped_loop_is_steered_for_when_it_goes_on() {
+fn steering_of_a_stopped_loop_is_used_when_it_continues() {
     let sandbox = sandbox();
     let (gate, session) = running(&sandbox, "job");
     sandbox.refrain(&["pause", "job", "--now"]).with_code(0);

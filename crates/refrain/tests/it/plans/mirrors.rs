@@ -204,7 +204,7 @@ fn a_file_that_there_is_once_is_the_last_ones() {
 }
 
 #[test]
-fn a_loop_of_another_system_goes_on_where_it_stood() {
+fn a_loop_of_another_system_continues_where_it_stopped() {
     let sandbox = sandbox();
     put(&sandbox, THEIRS, &synthex(&json!({})));
     put(&sandbox, "refrain.toml", "[start]\nmirrors = ['synthex', 'descartes']\n");
@@ -432,7 +432,7 @@ fn an_export_overwrites_no_foreign_file_and_contains_no_secret() {
 }
 
 #[test]
-fn a_loop_beside_one_of_the_ralph_plugin_says_so_and_leaves_its_file() {
+fn a_loop_beside_a_ralph_plugin_loop_notes_it_and_keeps_its_file() {
     let sandbox = sandbox();
     let text = "---\nactive: true\niteration: 2\nsession_id: s\nmax_iterations: 0\ncompletion_promise: \"DONE\"\nstarted_at: \"x\"\n---\n\nMend it.\n";
     put(&sandbox, RALPH_LOOP, text);

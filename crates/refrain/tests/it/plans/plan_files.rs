@@ -100,7 +100,7 @@ fn waves_are_shown_with_the_dependencies_of_each_task() {
 }
 
 #[test]
-fn a_plan_that_is_sound_is_told_so() {
+fn a_valid_plan_passes_the_check() {
     let sandbox = with("plan.md", PLAN);
     let run = sandbox.refrain(&["plan", "check", "--plan", "plan.md", "--yes"]).with_code(0);
     assert_eq!(run.stdout, "plan: 6 tasks, 5 of them to do, in 3 waves\n  nothing is wrong with it\n");

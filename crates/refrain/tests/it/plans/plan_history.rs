@@ -110,7 +110,7 @@ fn a_task_that_was_blocked_before_is_named_and_does_not_block_the_plan() {
 }
 
 #[test]
-fn waves_keep_their_numbers_when_a_task_is_tried_again_and_go_on_in_the_next_plan() {
+fn waves_keep_their_numbers_and_the_next_plan_continues_them() {
     let tasks = [task(1, &[], "pending"), task(2, &[], "pending"), task(3, &[1], "pending")].join(",");
     let script = "[ $number != 2 ] || [ -e $NOTES/mended ] || { echo 'TASK_BLOCKED: no oak'; exit 0; }";
     let (sandbox, agent) = project(&tasks, script);

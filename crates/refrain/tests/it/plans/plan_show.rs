@@ -206,7 +206,7 @@ fn the_section_of_a_task_is_not_repeated_in_its_prompt() {
 }
 
 #[test]
-fn a_check_names_every_task_of_which_too_much_is_told() {
+fn a_check_names_every_task_with_too_large_a_prompt() {
     let sandbox = house();
     let check = ["plan", "check", "--tag", "house", "--plan", "plan.md", "--verify", "true"];
     let fine = sandbox.refrain(&check).with_code(0).stdout;

@@ -433,7 +433,7 @@ fn landed_work_that_the_branch_lacks_is_named() {
 }
 
 #[test]
-fn a_secret_that_did_not_land_is_told() {
+fn a_secret_that_did_not_land_is_reported() {
     let (sandbox, _) = feature();
     let agent = sandbox.agent(
         "careless",

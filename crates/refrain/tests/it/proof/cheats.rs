@@ -315,7 +315,7 @@ fn a_hook_that_changes_the_committed_files_is_refused(#[case] hook: &str, #[case
 }
 
 #[test]
-fn a_worktree_that_git_is_told_to_look_for_elsewhere_stops_the_loop() {
+fn a_redirected_core_worktree_stops_the_loop() {
     let sandbox = project();
     let agent = agent(&sandbox, &format!("{WEAKEN}; git config core.worktree \"$NOTES\""));
     sandbox.refrain(&start(&agent, FLAGS)).with_code(14);

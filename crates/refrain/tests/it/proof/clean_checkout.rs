@@ -174,7 +174,7 @@ fn protected_files_are_unchanged_where_gates_run() {
 }
 
 #[test]
-fn the_agent_is_told_where_gates_run_and_doctor_clears_up_after_projects_that_are_gone() {
+fn the_prompt_names_the_clean_checkout_and_doctor_removes_old_ones() {
     let (sandbox, agent) = project();
     sandbox.refrain(&start(&agent, &["--gate", "true", "--clean-checkout"])).with_code(0);
     let prompt = sandbox.kept_text("job", "0001", "prompt.md");

@@ -204,7 +204,7 @@ fn a_project_that_cannot_be_written_is_a_failure_that_names_it() {
 }
 
 #[test]
-fn a_full_disk_stops_the_loop_with_a_good_journal_and_resume_goes_on() {
+fn a_full_disk_stops_the_loop_with_a_valid_journal_and_resume_continues() {
     let sandbox = plain_folder();
     let agent = sandbox.agent("agent", &format!("test -e $NOTES/second && {{ {CLAIM}; exit; }}; echo x > $NOTES/second; head -c 8000000 /dev/zero | tr '\\0' x"));
     let Some(_mount) = mounted(&sandbox, "size=1m") else { return };

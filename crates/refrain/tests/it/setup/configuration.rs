@@ -334,7 +334,7 @@ fn every_piece_of_toml_in_the_documentation_can_be_used() {
 }
 
 #[test]
-fn a_configured_command_is_told_and_a_broken_file_stops_no_loop_from_going_on() {
+fn a_notify_command_runs_and_a_broken_file_does_not_stop_a_resume() {
     let sandbox = sandbox();
     let tell = sandbox.agent("tell", "{ echo \"$REFRAIN_NOTIFY_STATUS\"; cat; } >> $NOTES/told");
     let agent = sandbox.agent("agent", "echo not yet");

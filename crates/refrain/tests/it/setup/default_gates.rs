@@ -59,7 +59,7 @@ fn a_trusted_test_decides_and_is_protected() {
 }
 
 #[test]
-fn without_trust_the_loop_starts_without_them_and_says_so() {
+fn without_trust_a_loop_starts_without_offered_gates_and_says_so() {
     let sandbox = project();
     let agent = agent(&sandbox);
     let run = sandbox.refrain(&["start", "--command", &agent, "--name", "job", "Do it."]).with_code(0);

@@ -250,7 +250,7 @@ fn a_damaged_journal_and_an_unheard_request_are_named() {
 }
 
 #[test]
-fn a_doorbell_that_is_none_and_a_request_without_a_runner_are_told() {
+fn an_invalid_doorbell_and_an_unread_request_are_reported() {
     let machine = machine();
     machine.lock().unwrap();
     let sandbox = sandbox();
@@ -272,7 +272,7 @@ fn a_doorbell_that_is_none_and_a_request_without_a_runner_are_told() {
 }
 
 #[test]
-fn a_runner_that_hears_nothing_is_told() {
+fn a_stopped_runner_is_reported() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", "echo up > $NOTES/up\nexec sleep 1000");
     let session = sandbox.spawn(&["start", "--command", &agent, "--name", "job", "p"]);
@@ -315,7 +315,7 @@ fn age(sandbox: &Sandbox, path: &Path) {
 }
 
 #[test]
-fn odd_states_of_the_repository_are_told_and_a_stale_lock_is_removed() {
+fn odd_repository_states_are_reported_and_a_stale_lock_is_removed() {
     let sandbox = sandbox();
     let git = sandbox.project().join(".git");
     let lock = git.join("index.lock");

@@ -67,7 +67,7 @@ fn configure(sandbox: &Sandbox, text: &str) {
 }
 
 #[test]
-fn the_second_loop_is_told_of_the_first_the_same_in_every_iteration() {
+fn a_second_loop_gets_the_same_memories_in_every_iteration() {
     let sandbox = sandbox();
     add(&sandbox, "The parser needs a newline at the end of a file");
     run(
@@ -131,7 +131,7 @@ fn a_command_remembers_only_where_it_is_asked_to() {
 }
 
 #[test]
-fn a_known_agent_remembers_unless_it_is_told_not_to() {
+fn a_known_agent_remembers_unless_memory_is_off() {
     let sandbox = sandbox();
     add(&sandbox, "The parser needs a newline");
     let said = json!({"type": "result", "subtype": "success", "is_error": false, "num_turns": 1, "session_id": "s",
@@ -355,7 +355,7 @@ fn a_damaged_file_is_put_aside_and_no_loop_fails_by_it() {
 }
 
 #[test]
-fn the_tasks_of_a_plan_remember_where_the_plan_is_told_to() {
+fn the_tasks_of_a_plan_remember_when_the_plan_has_memory_on() {
     let sandbox = sandbox();
     fs::create_dir_all(sandbox.project().join(".scud/tasks")).unwrap();
     let task = |id: u32, title: &str, after: &str| {

@@ -209,7 +209,7 @@ fn a_port_of_the_machine_is_forwarded_if_it_is_named() {
 }
 
 #[test]
-fn a_refused_host_is_recorded_and_told() {
+fn a_refused_host_is_recorded_and_reported() {
     let Some(sandbox) = sandbox() else { return };
     let ask = r#"bash -c 'exec 3<>/dev/tcp/127.0.0.1/3128; printf "CONNECT evil.example:443 HTTP/1.1\r\n\r\n" >&3; read line <&3; echo $line >> $NOTES/said'"#;
     let agent = sandbox.agent("agent", ask);

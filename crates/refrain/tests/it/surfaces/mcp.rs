@@ -305,7 +305,7 @@ fn a_plan_is_run() {
 }
 
 #[test]
-fn several_projects_are_served_and_told_apart() {
+fn several_projects_are_served_and_distinguished() {
     let sandbox = sandbox();
     let other = sandbox.project().with_file_name("other");
     fs::create_dir(&other).unwrap();

@@ -80,7 +80,7 @@ fn nothing_was_refused(slack: &Slack) {
 }
 
 #[test]
-fn a_mention_starts_a_loop_that_is_told_to_its_end() {
+fn a_mention_starts_a_loop_that_is_reported_to_its_end() {
     let slack = Slack::start();
     let sandbox = working(&slack, IN_STEPS);
     let go = sandbox.gate("go");
@@ -221,7 +221,7 @@ fn long_notes_become_a_file_or_are_cut_where_there_can_be_none() {
 }
 
 #[test]
-fn ends_of_loops_from_elsewhere_are_told_where_that_is_wanted() {
+fn ends_of_loops_from_elsewhere_are_reported_on_request() {
     let slack = Slack::start();
     let sandbox = working(&slack, "echo '<promise>COMPLETE</promise>'");
     let before = ["start", "--name", "before", "--quiet", "p"];

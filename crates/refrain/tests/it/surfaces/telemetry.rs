@@ -108,7 +108,7 @@ fn spans(sent: &Value) -> Vec<Value> {
 }
 
 #[test]
-fn a_collector_is_told_behind_each_iteration_and_agents_of_their_spans() {
+fn spans_are_sent_after_each_iteration_and_agents_get_their_parent() {
     let receiver = Receiver::start([]);
     let sandbox = sandbox();
     let url = receiver.url();

@@ -93,7 +93,7 @@ fn start(sandbox: &Sandbox, name: &str, script: &str, more: &[&str]) {
 }
 
 #[test]
-fn a_loop_is_seen_as_it_goes_on_and_steered() {
+fn a_running_loop_is_shown_live_and_steered() {
     let sandbox = sandbox();
     let gate = sandbox.gate("go");
     start(&sandbox, "job", WAITS, &[]);
@@ -149,7 +149,7 @@ fn a_loop_that_waits_for_a_person_is_sent_back_and_approved() {
 }
 
 #[test]
-fn a_list_is_filtered_opened_and_left_and_its_loops_go_on() {
+fn a_list_is_filtered_and_left_while_its_loops_continue() {
     let sandbox = sandbox();
     let _gate = sandbox.gate("go");
     start(&sandbox, "mend-the-parser", WAITS, &[]);

@@ -163,7 +163,7 @@ fn every_page_is_accessible_in_the_dark_scheme() {
 
 #[test]
 #[ignore = "it needs a browser: cargo xtask e2e browser"]
-fn a_plan_is_seen_as_it_goes_on_and_led_by_keys_alone() {
+fn a_plan_is_shown_live_and_controlled_by_keys_alone() {
     let place = ServedProject::new();
     let browser = &place.browser;
     place.plans();

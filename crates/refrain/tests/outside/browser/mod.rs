@@ -119,7 +119,7 @@ fn main_job_is_started_watched_steered_paused_resumed_and_cancelled() {
 
 #[test]
 #[ignore = "it needs a browser: cargo xtask e2e browser"]
-fn a_page_says_that_the_server_is_gone_and_goes_on_where_it_was() {
+fn a_page_reports_a_lost_server_and_continues_where_it_was() {
     let place = ServedProject::new();
     let browser = &place.browser;
     place.starts(&place.agent("echo \"part $REFRAIN_ITERATION\""));

@@ -186,7 +186,11 @@ mod tests {
     #[case::lists_and_rules("- one\n- two\n---\n-5", &[], "- one\n- two\n---\n-5")]
     #[case::an_open_quotation("It's \"odd --max 3", &["--max", "3"], "It's \"odd")]
     #[case::lines_are_kept("one\n\n  two \\\n three", &[], "one\n\n  two \\\n three")]
-    fn options_and_prompt_are_told_apart(#[case] text: &str, #[case] options: &[&str], #[case] prompt: &str) {
+    fn options_are_distinguished_from_the_prompt(
+        #[case] text: &str,
+        #[case] options: &[&str],
+        #[case] prompt: &str,
+    ) {
         let line = read(text, &known(), &[]).unwrap();
         assert_eq!(
             (line.options.iter().map(String::as_str).collect::<Vec<_>>().as_slice(), line.prompt.as_str()),

@@ -136,7 +136,7 @@ fn an_acknowledged_slack_command_is_done_once_by_the_next_server() {
 }
 
 #[test]
-fn a_loop_that_goes_on_is_told_on_in_its_message() {
+fn a_continued_loop_is_reported_in_its_first_message() {
     let slack = Slack::start();
     let sandbox = working(
         &slack,
