@@ -366,7 +366,7 @@ fn a_plan_fits_its_screen(#[case] width: u16, #[case] height: u16) {
 }
 
 #[test]
-fn the_critical_path_of_a_plan_is_told_on_a_low_screen_too() {
+fn the_critical_path_of_a_plan_is_shown_on_a_low_screen_too() {
     let mut model = opened_plan(ART);
     press(&mut model, "\t");
     let shown = screen(&mut model, 40, 12);
@@ -605,7 +605,7 @@ fn a_used_up_limit_is_asked_for_once() {
 }
 
 #[test]
-fn a_loop_that_goes_on_again_is_followed_again() {
+fn a_continued_loop_is_followed_again() {
     let mut model = opened(ART);
     let mut status = view::status(&state(), Alive::NO_RUNNER);
     status.status = StatusWord::Paused;

@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn test_modules_are_left_out_wherever_they_stand() {
+    fn test_modules_are_omitted_wherever_they_stand() {
         let text = "use a;\n#[cfg(test)]\nmod far;\n#[cfg(test)]\n#[path = \"x_tests.rs\"]\nmod tests;\n\
                     #[cfg(test)]\nmod near {\n    fn b() {\n    }\n}\nfn c() {}\n";
         let found = shipped(text, Path::new("src/x.rs"));

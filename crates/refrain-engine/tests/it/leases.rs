@@ -87,7 +87,7 @@ fn trust(machine: &Sandbox, other: &Sandbox) {
 }
 
 #[test]
-fn a_loop_goes_on_elsewhere_when_its_machine_dies() {
+fn a_loop_continues_on_another_machine_when_its_machine_dies() {
     let (machines, session, _gate) = Machines::held("hang", "60000");
     let Machines { one, two, .. } = &machines;
     session.kill();

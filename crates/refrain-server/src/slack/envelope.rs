@@ -263,7 +263,7 @@ mod tests {
     #[case("", SocketFrame::Noise)]
     #[case("[1]", SocketFrame::Noise)]
     #[case(r#"{"type": 7, "envelope_id": {}}"#, SocketFrame::Noise)]
-    fn frames_are_told_apart(#[case] text: &str, #[case] heard: SocketFrame) {
+    fn each_slack_frame_is_recognised_by_its_type(#[case] text: &str, #[case] heard: SocketFrame) {
         assert_eq!(read(text), heard);
     }
 }

@@ -200,7 +200,7 @@ fn told(talk: &mut Talk, seen: &LoopSummary) -> Vec<String> {
 }
 
 #[test]
-fn a_loop_is_told_from_its_start_to_its_end_and_beyond() {
+fn a_loop_is_reported_to_slack_from_its_start_to_its_end() {
     let mut talk = Talk { trigger: Some("1.5".to_owned()), ..Talk::default() };
     let first = "post :repeat: Loop `slack-1a2b3c4d` · up to 20 iterations · up to $5.00";
     let hourglass = "-arrows_counterclockwise +hourglass_flowing_sand";
@@ -223,7 +223,7 @@ fn a_loop_is_told_from_its_start_to_its_end_and_beyond() {
 }
 
 #[test]
-fn of_a_loop_from_elsewhere_only_its_end_is_told() {
+fn only_the_end_of_a_loop_from_elsewhere_is_reported() {
     let mut talk = Talk { only_ends: true, ..Talk::default() };
     assert_eq!(told(&mut talk, &at_work(3, Some(20))), [""; 0]);
     let done = told(&mut talk, &stopped(StatusWord::Completed));

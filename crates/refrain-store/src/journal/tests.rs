@@ -422,7 +422,7 @@ fn an_event_that_cannot_follow_changes_nothing() {
 }
 
 #[test]
-fn a_journal_of_another_version_is_told_as_such() {
+fn a_journal_of_another_version_is_refused_as_such() {
     let sandbox = sandbox();
     let Event::LoopStarted(mut newer) = started() else { unreachable!() };
     newer.format = FORMAT + 1;
@@ -478,7 +478,7 @@ fn write(path: &Utf8Path, bytes: &[u8]) {
 }
 
 #[test]
-fn an_event_of_a_later_version_is_told_as_such_and_nothing_is_guessed() {
+fn an_event_of_a_later_version_is_an_error_that_names_it() {
     let sandbox = sandbox();
     drop(sample(&sandbox.loop_dir));
     let path = sandbox.loop_dir.journal();

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_is_said_in_its_largest_unit() {
+    fn a_time_is_shown_in_its_largest_unit() {
         for (seconds, said) in
             [(0, "just now"), (59, "59s ago"), (119, "1m ago"), (7_300, "2h ago"), (90_000, "1d ago")]
         {
