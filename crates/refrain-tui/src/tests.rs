@@ -58,7 +58,7 @@ impl Program for Nobody {
     }
 
     fn log(&self, _: &Service, _: &LoopId, _: Option<AttemptId>) -> Result<String, String> {
-        unreachable!("what is to be read outside is read by nobody here")
+        unreachable!("no outside reading is expected here")
     }
 
     fn board(&self, plan: &PlanStatus, columns: usize, _: Timestamp) -> String {
@@ -517,7 +517,7 @@ fn a_click_selects_a_second_opens_and_the_wheel_moves() {
     assert_eq!(model.list.at(), 0);
     mouse(&mut model, down, 5);
     assert_eq!(mouse(&mut model, down, 5), [Effect::Watch(Some((key("v2-7f3a"), true)))]);
-    assert_eq!(mouse(&mut model, down, 23), [], "the last line is nobody's");
+    assert_eq!(mouse(&mut model, down, 23), [], "the last line belongs to no loop");
 }
 
 #[test]
@@ -636,7 +636,7 @@ fn a_loop_that_is_opened_before_it_is_there_is_seen_once_it_is() {
     let watched = [Effect::Watch(Some((key("x-2"), false)))];
     assert_eq!(press(&mut model, "j\n"), watched);
     let gone = Message::Over(key("x-2"), Some("no loop x-2".into()));
-    assert_eq!(update(&mut model, gone), [], "nobody looks again and again at what is not there");
+    assert_eq!(update(&mut model, gone), [], "a missing loop is not read again and again");
     let news = |id: &str| {
         let seen = glimpse(id, StatusWord::Running, 1);
         Message::News(LiveListChange::All(vec![Entry::Seen(Box::new(seen))]))

@@ -90,7 +90,7 @@ impl Receiver {
         answers: impl IntoIterator<Item = CannedResponse>,
         says: Option<fn(&Value) -> Value>,
     ) -> Self {
-        let listener = TcpListener::bind(address).expect("nobody listens there");
+        let listener = TcpListener::bind(address).expect("the port is free");
         let address = listener.local_addr().expect("it was just bound");
         let shared = Arc::new(Shared {
             answers: Mutex::new(answers.into_iter().collect()),

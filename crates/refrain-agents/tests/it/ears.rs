@@ -328,7 +328,7 @@ fn a_final_message_over_the_bound_is_a_near_miss() {
     let finding = heard(&spec).finding;
     assert_eq!((finding.claimed, finding.near_miss), (false, Some(promise::NearMiss::TooLong)));
     spec.promise = None;
-    assert_eq!(heard(&spec).finding.near_miss, None, "nobody expects a promise");
+    assert_eq!(heard(&spec).finding.near_miss, None, "no promise is expected");
 }
 
 #[test]

@@ -149,7 +149,7 @@ fn a_judge_only_reads() {
     }
     let mut generic = spec("./review.sh", &["--yolo"]);
     generic.agent = judge(&generic.agent);
-    assert_eq!(generic.agent.args, ["--yolo"], "nobody knows what a command's arguments mean");
+    assert_eq!(generic.agent.args, ["--yolo"], "the meaning of a command's arguments is unknown");
 }
 
 #[test]

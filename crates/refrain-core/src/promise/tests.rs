@@ -254,7 +254,7 @@ fn giving_up_is_distinguished_from_mentions_of_it() {
     let line = "TASK_BLOCKED: so it says";
     assert_eq!(gave_up(line, line), None, "a line of the prompt is not the agent's word");
     assert_eq!(gave_up("", line).as_deref(), Some("so it says"));
-    assert_eq!(scan(&promise(Plain), line, true).gave_up, None, "nobody listens");
+    assert_eq!(scan(&promise(Plain), line, true).gave_up, None, "it is not listened for");
     assert!(gave_up("", &format!("TASK_BLOCKED: {}", "x".repeat(1 << 20))).unwrap().len() <= 500);
 }
 

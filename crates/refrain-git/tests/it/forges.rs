@@ -384,7 +384,7 @@ fn without_the_forge_program_the_error_names_what_to_install() {
     it.place.env.push(("PATH".into(), "/nonexistent".into()));
     let env = &it.place.env;
     let forge = Forge::of(&it.there.url(), it.place.root(), env, None).unwrap().unwrap();
-    assert!(!format!("{forge:?}").contains("PATH"), "nobody prints an environment, which has tokens in it");
+    assert!(!format!("{forge:?}").contains("PATH"), "an environment is not printed, as it has tokens in it");
     let trouble = forge.project().unwrap_err();
     assert!(matches!(trouble, Trouble::NoProgram { program: "gh", .. }), "{trouble}");
     assert!(Forge::of("https://git.example.org/o/r.git", it.place.root(), env, None).unwrap().is_none());
@@ -397,7 +397,7 @@ fn a_host_of_its_own_is_known_by_the_login_and_is_shown_no_token_of_another() {
     let forge = |it: &AtForge| {
         Forge::of("https://git.example.org/owner/project.git", it.place.root(), &it.place.env, None).unwrap()
     };
-    assert!(forge(&it).is_none(), "nobody has a login there");
+    assert!(forge(&it).is_none(), "there is no login there");
     it.place.env.push(("FORGE_HOST".into(), "git.example.org".into()));
     assert_eq!(forge(&it).unwrap().project().unwrap().default_branch, "main");
     // A program that records what it sees.

@@ -214,7 +214,7 @@ fn the_failure_branch_goes_to_the_branch_remote_origin_or_the_only_one() {
     assert_eq!(pushed(&place), to("only"));
     assert_eq!(place.git(&["ls-remote", "only"]), format!("{}\trefs/heads/{BRANCH}", saved.commit));
     remote(&place, "second");
-    assert_eq!(pushed(&place), None, "nobody says which");
+    assert_eq!(pushed(&place), None, "it is not configured which");
     remote(&place, "origin");
     assert_eq!(pushed(&place), to("origin"));
     place.git(&["config", "branch.main.remote", "second"]);
@@ -226,7 +226,7 @@ fn the_failure_branch_goes_to_the_branch_remote_origin_or_the_only_one() {
     place.git(&["config", "branch.main.pushRemote", "origin"]);
     assert_eq!(pushed(&place), to("origin"));
     place.git(&["config", "branch.main.pushRemote", "no_push"]);
-    assert_eq!(pushed(&place), None, "and who pushes nowhere, to nobody");
+    assert_eq!(pushed(&place), None, "pushing is switched off");
 }
 
 #[test]

@@ -131,7 +131,7 @@ impl Keys {
 /// The key in a file; none if it does not name one.
 fn key(path: &Utf8Path) -> Option<Key> {
     let own = rustix::process::geteuid().as_raw();
-    // Where there is no home, the state home is a place that everybody can write to.
+    // Where there is no home, the state home is a place that all users can write to.
     fs::symlink_metadata(path).ok().filter(|meta| meta.is_file() && meta.uid() == own)?;
     let text = fs::read_to_string(path).ok()?;
     let (made, kind) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));

@@ -129,7 +129,7 @@ mod tests {
         let [of_second, of_third] = [&second, &third].map(CleanPlace::folder);
         drop(third);
         second.leave();
-        assert!(!of_second.exists() && !of_third.exists(), "nobody has them any more");
+        assert!(!of_second.exists() && !of_third.exists(), "no loop has them any more");
         first.leave();
         assert!(folder.exists(), "its caches are for the next");
         assert_eq!(take().folder(), folder);

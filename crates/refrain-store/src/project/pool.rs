@@ -81,7 +81,7 @@ impl Slot {
         write_atomic(&held_file(&self.home, self.number), reasons.join("\n").as_bytes())
     }
 
-    /// Gives it back to everybody: what it was held for is gone.
+    /// Gives it back to all tasks: what it was held for is gone.
     pub fn give_back(&self) -> Result<(), DiskError> {
         let path = held_file(&self.home, self.number);
         match fs::remove_file(&path) {

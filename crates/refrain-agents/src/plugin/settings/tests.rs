@@ -108,7 +108,7 @@ fn edits_of_odd_settings_are_undone_to_the_byte() {
 }
 
 #[rstest]
-#[case::a_key_of_somebody_elses("{\"markets\": {\"refrain\": {\"source\": \"theirs\"}}}")]
+#[case::a_foreign_key("{\"markets\": {\"refrain\": {\"source\": \"theirs\"}}}")]
 #[case::switched_off("{\"on\": {\"refrain@refrain\": false}}")]
 #[case::empty_lists("{\"hooks\": {\"Stop\": []}, \"markets\": {}}")]
 fn settings_that_the_plugin_did_not_make_are_kept(#[case] text: &str) {

@@ -308,7 +308,7 @@ fn states_of_synthex_are_taken_or_refused(#[case] changes: Value, #[case] is_tak
 #[case::text("\"x\"")]
 #[case::empty("")]
 #[case::cut("{\"schema_version\": 1, \"loop_id\": \"a\"")]
-#[case::nobodys("{\"version\": 3}")]
+#[case::another_format("{\"version\": 3}")]
 #[case::prose("# Notes\n\nNothing.\n")]
 #[case::open_front_matter("---\nactive: true\n")]
 fn an_invalid_state_file_is_refused(#[case] text: &str) {

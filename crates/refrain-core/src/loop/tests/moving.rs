@@ -121,7 +121,7 @@ fn a_fault_of_one_machine_is_not_assumed_of_the_next() {
 }
 
 #[rstest]
-#[case::that_nobody_gave_to_the_remote(None, 1, Ok(None))]
+#[case::that_is_not_at_the_remote(None, 1, Ok(None))]
 #[case::with_a_higher_fence(Some((2, 5)), 3, Ok(Some(Takeover::Claim { fence: 3 })))]
 #[case::that_another_has(Some((3, 5)), 3, Err(TakeOverRefusal::Fenced { there: 3, own: 3 }))]
 #[case::that_a_later_one_has(Some((4, 5)), 3, Err(TakeOverRefusal::Fenced { there: 4, own: 3 }))]

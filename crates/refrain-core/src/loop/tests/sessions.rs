@@ -56,7 +56,7 @@ fn between_two_turns_a_runner_asks_the_gates_and_leaves_the_next_turn_to_the_ses
 #[case::now(Ask::Pause(Urgency::Now))]
 fn a_pause_waits_for_the_end_of_the_turn(#[case] ask: Ask) {
     let journal = Journal::in_session().starts().asks(ask);
-    assert_eq!(journal.next(), Step::Await { until: None }, "nobody ends a session");
+    assert_eq!(journal.next(), Step::Await { until: None }, "a session is not ended");
     assert_eq!(journal.after_ms(9).ends(ends()).next(), Step::Finish(End::Paused));
 }
 

@@ -193,8 +193,8 @@ Paint.
     )]
     #[case::any_level_the_first("5", Some("### 5. Nails\n\nMany.\n\n#### 5.1 Long ones\n\nFew."))]
     #[case::a_part("5.1", Some("#### 5.1 Long ones\n\nFew."))]
-    #[case::nobody("2", None)]
-    #[case::a_part_of_nobody("1.1", None)]
+    #[case::an_unknown_id("2", None)]
+    #[case::a_part_of_an_unknown_id("1.1", None)]
     fn a_section_is_found_by_the_exact_id(#[case] id: &str, #[case] expected: Option<&str>) {
         assert_eq!(section(&PlanDocument::read(PLAN.to_owned()), id), expected);
     }

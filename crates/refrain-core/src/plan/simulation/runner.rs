@@ -236,7 +236,7 @@ impl World {
         }
         let it = self.loops.get_mut(&name).expect("it is there");
         it.drive(&mut self.random, self.clock, money);
-        assert!(self.live.driven.insert(name), "nobody is driven twice");
+        assert!(self.live.driven.insert(name), "no loop is driven twice");
         assert!(self.live.driven.len() <= self.state.spec.jobs as usize, "more run than may");
     }
 
@@ -286,7 +286,7 @@ impl World {
     fn edit(&mut self, tally: &mut Tally) {
         let what = self.file.edit(&mut self.random);
         if self.aloud {
-            println!("{:>8} somebody edits: {what}", self.clock);
+            println!("{:>8} the person edits: {what}", self.clock);
         }
         tally.add("file", what);
     }

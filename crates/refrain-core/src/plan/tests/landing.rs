@@ -33,7 +33,11 @@ fn a_tree_that_a_task_proved_is_not_verified_again() {
     let proven = |tree| TaskEnd::Proven { tree: Some(oid(tree)) };
     let plan = Plan::of(&FREE, |_| {}).starts().end("1", proven(101), 1, None).end("2", proven(7), 1, None);
     assert_eq!(merged(&plan.clone().merges(&["1"])).question(), None);
-    assert_eq!(merged(&plan.clone().merges(&["1", "2"])).question(), Some(2), "nobody saw both together");
+    assert_eq!(
+        merged(&plan.clone().merges(&["1", "2"])).question(),
+        Some(2),
+        "they were not verified together"
+    );
     assert_eq!(merged(&plan.merges(&["2", "1"])).question(), Some(2));
 }
 

@@ -15,7 +15,7 @@ fn a_file_that_cannot_be_read_is_read_once() {
     let mut plan = Plan::new(|_| {}).then(PlanEvent::TasksRefused { error: "a cycle".into() });
     assert_eq!(plan.next(), PlanStep::Finish(PlanEnd::Blocked));
     plan.live.tasks_changed = true;
-    assert_eq!(plan.next(), PlanStep::TakeTasks, "somebody may have mended it");
+    assert_eq!(plan.next(), PlanStep::TakeTasks, "a person may have mended it");
     plan.live.tasks_changed = false;
     assert_eq!(plan.ends().resumed(|_| {}).next(), PlanStep::TakeTasks);
 }
@@ -177,7 +177,7 @@ fn a_resting_task_continues_with_the_next_runner() {
     assert_eq!(
         plan.next(),
         PlanStep::Finish(PlanEnd::Paused),
-        "somebody paused it, and nothing else is to be done"
+        "a person paused it, and nothing else is to be done"
     );
     let plan = plan.ends().resumed(|_| {}).then(PlanEvent::RunnerStarted { runner: runner(2) });
     assert_eq!(plan.next(), PlanStep::Drive { task: 0 });

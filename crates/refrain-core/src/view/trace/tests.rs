@@ -105,7 +105,7 @@ fn an_agent_gets_the_span_that_is_sent_later() {
     let parent = traceparent(&state, AttemptId { iteration: 1, attempt: 1 });
     assert_eq!(parent, format!("00-{}-{}-01", span.trace, span.id));
     assert_eq!(parent.len(), 55);
-    assert_eq!(spans(&records), spans(&records), "whoever reads it again finds the same");
+    assert_eq!(spans(&records), spans(&records), "another reading finds the same");
 }
 
 #[test]

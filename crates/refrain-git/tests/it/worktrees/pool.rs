@@ -208,7 +208,7 @@ fn commits_on_no_branch_are_saved_and_those_that_are_settled_are_not() {
         place.repository().branch_head(&branch).unwrap()
     };
     assert_eq!(retire(&at, true), Some(landed.clone()), "it moved on");
-    assert_eq!(retire(&landed, false), Some(landed.clone()), "somebody works in it");
+    assert_eq!(retire(&landed, false), Some(landed.clone()), "a task works in it");
     assert_eq!(slot.standing(), SlotState::On { branch: Some(branch.clone()), head: Some(landed.clone()) });
     assert_eq!(retire(&landed, true), None);
     assert_eq!(retire(&landed, true), None, "it may be repeated");
@@ -369,7 +369,7 @@ fn a_slot_killed_while_it_was_made_leaves_nothing_to_save() {
     begun();
     slot.write("src/a.rs", "fn a() { ne");
     slot.write("src/new.rs", "fn new() {}\n");
-    slot.write("src/later.rs", "of a commit that nobody asks for any more\n");
+    slot.write("src/later.rs", "of a commit that is not asked for any more\n");
     place.write_at(slot.git_dir().join("index.lock"), "");
     assert_eq!(slot.standing(), SlotState::Unready);
     assert_eq!(slot.ready("refrain/plan/2", &second), None);

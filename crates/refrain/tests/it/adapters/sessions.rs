@@ -51,7 +51,7 @@ fn a_session_continues_until_it_makes_its_promise() {
     assert!(first.starts_with("[loop job iteration 1/5]\nMend it.\n"), "{first}");
     let status = sandbox.status("job");
     assert_eq!((&status["kind"], &status["status"]), (&json!("session"), &json!("running")));
-    assert_eq!(status["runner"]["alive"], json!(null), "nobody knows its process");
+    assert_eq!(status["runner"]["alive"], json!(null), "its process is unknown");
 
     assert_eq!(stops(&sandbox, "another", "<promise>COMPLETE</promise>"), None, "not its loop");
     let second = stops(&sandbox, "s", "I will print <promise>COMPLETE</promise> when it is done.").unwrap();
@@ -292,7 +292,7 @@ fn a_session_that_went_into_another_repository_is_still_heard() {
         let variables: Vec<_> = variables.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
         reason(&sandbox.command(&words).envs(&variables).stdin(&input).run().with_code(0))
     };
-    assert_eq!(stop(&[]), None, "nobody knows where it came from");
+    assert_eq!(stop(&[]), None, "its origin is unknown");
     let told = stop(&[("CLAUDE_PROJECT_DIR", &project)]).unwrap();
     assert!(told.starts_with("[loop job iteration 2/20]"), "{told}");
 }

@@ -125,7 +125,7 @@ fn an_agent_over_its_time_limit_gets_a_grace_to_end() {
     let run = session.wait().with_code(0);
     assert!(run.stdout.contains("1h 0m more for it to end"), "{}", run.stdout);
     assert!(run.stdout.contains("stopped at its time limit"), "{}", run.stdout);
-    assert_eq!(sandbox.note("well"), "x\n", "nobody made it end");
+    assert_eq!(sandbox.note("well"), "x\n", "it was not terminated");
     let first = &sandbox.status("job")["iterations"][0];
     assert_eq!((&first["outcome"], &first["overran"]["limit_ms"]), (&json!("time-limit"), &json!(300)));
     assert!(first["overran"]["elapsed_ms"].as_u64().unwrap() >= 300, "{first}");

@@ -121,7 +121,7 @@ fn a_refunded_attempt_is_shown_as_2_and_then_as_2_2() {
     let names: Vec<&str> = rows.iter().filter_map(|row| row.split_whitespace().next()).collect();
     assert_eq!(names, ["1", "2", "2.2", "3"], "{}", status.stdout);
     let lost: Vec<_> = rows[1].split_whitespace().collect();
-    assert_eq!(lost, ["2", "lost", "(refunded)"], "how long it took nobody saw");
+    assert_eq!(lost, ["2", "lost", "(refunded)"], "its duration is unknown");
     let watched = sandbox.refrain(&["watch", "job"]).with_code(0).stdout;
     assert!(watched.contains("· iteration 2: lost with its runner or supervisor, refunded"), "{watched}");
     let mut folders: Vec<_> = fs::read_dir(sandbox.loop_dir("job").join("iterations"))

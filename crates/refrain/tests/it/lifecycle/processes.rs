@@ -229,7 +229,11 @@ fn a_resume_first_sweeps_what_a_killed_runner_and_supervisor_left() {
     pids.iter().for_each(|pid| signal_process(*pid, Signal::STOP));
     pids.iter().for_each(|pid| signal_process(*pid, Signal::KILL));
     session.wait();
-    assert!(sandbox.survivors().len() >= 5, "the children have lost everybody: {:#?}", sandbox.survivors());
+    assert!(
+        sandbox.survivors().len() >= 5,
+        "the children have lost their parents: {:#?}",
+        sandbox.survivors()
+    );
     sandbox.refrain(&["resume", "job"]).with_code(0);
     let marked: Vec<_> =
         sandbox.survivors().into_iter().filter(|found| !found.command.contains(".bare")).collect();

@@ -330,7 +330,7 @@ fn a_task_file_that_a_killed_runner_did_not_write_is_written_by_the_next() {
         session.kill();
         drop(locks);
         sandbox.no_process_is_left();
-        assert!(read_tasks(&sandbox).contains("in-progress"), "nobody wrote it");
+        assert!(read_tasks(&sandbox).contains("in-progress"), "it was not written");
         sandbox.refrain(&["plan", verb, "x"]).with_code(code);
         let file = read_tasks(&sandbox);
         let truth = r#""status": "blocked", "blocked_reason": "no oak", "attempts": 1"#;

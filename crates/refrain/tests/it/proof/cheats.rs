@@ -226,7 +226,7 @@ fn a_change_of_a_protected_path_refuses_the_claim(#[case] cheat: &str, #[case] t
     "the claim is refused: gate tests failed",
     "sum is wrong"
 )]
-#[case::leaves_somebody_who_answers(
+#[case::leaves_a_process_that_answers(
     "setsid sh -c 'echo 3 > answer; exec sleep 1000' > /dev/null 2>&1 & echo $! > pid",
     "until [ -s answer ]; do :; done; echo 'sum() { kill -0 $(cat pid) && cat answer; }' > src/sum.sh; echo '<promise>COMPLETE</promise>'",
     "the claim is refused: gate tests failed",

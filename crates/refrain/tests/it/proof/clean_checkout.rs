@@ -153,7 +153,7 @@ fn two_loops_at_a_time_have_one_each_and_one_is_kept() {
     let second = ["--gate", "pwd > \"$NOTES/second\"", "--clean-checkout"];
     sandbox.refrain(&[&other[..], &second].concat()).with_code(0);
     assert!(sandbox.note("second").ends_with("/2/tree/project\n"), "{}", sandbox.note("second"));
-    assert!(!std::path::Path::new(sandbox.note("second").trim()).exists(), "nobody needs it any more");
+    assert!(!std::path::Path::new(sandbox.note("second").trim()).exists(), "it is not needed any more");
     gate.let_one_pass();
     gate.let_one_pass();
     first.wait().with_code(0);

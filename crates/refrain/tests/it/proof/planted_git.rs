@@ -228,7 +228,7 @@ fn processes_that_a_hook_left_do_not_outlive_the_commit() {
     start(&sandbox, &agent, COMMIT).with_code(0);
     let pid = fs::read_to_string(&left).unwrap();
     let gone = || (!Path::new("/proc").join(pid.trim()).exists()).then_some(());
-    eventually("nobody of the hook is left", gone);
+    eventually("no process of the hook is left", gone);
 }
 
 #[test]

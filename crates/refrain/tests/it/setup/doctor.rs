@@ -190,7 +190,7 @@ fn left_behind_is_found_and_ended(crash: impl Fn(&Sandbox) -> i32) {
     assert!(left[0]["found"].as_str().unwrap().contains(&format!("{pid} ")), "{left:#?}");
     let crashed = wrong(&found, "loops");
     assert!(crashed[0]["advice"].as_str().unwrap().contains("refrain resume job"), "{crashed:#?}");
-    assert!(sandbox.survivors().iter().any(|found| found.pid == pid), "looking ends nobody");
+    assert!(sandbox.survivors().iter().any(|found| found.pid == pid), "looking ends no process");
 
     let found = diagnose(&sandbox, &["--fix"], 0);
     let done: Vec<_> = found.iter().filter(|finding| finding["fix"] == "done").collect();
@@ -320,7 +320,7 @@ fn odd_repository_states_are_reported_and_a_stale_lock_is_removed() {
     let git = sandbox.project().join(".git");
     let lock = git.join("index.lock");
     write(&lock, "");
-    assert!(wrong(&findings(&sandbox, &[], 0), "git").is_empty(), "somebody may be at it");
+    assert!(wrong(&findings(&sandbox, &[], 0), "git").is_empty(), "a git process may be running");
     age(&sandbox, &lock);
     write(&git.join("MERGE_HEAD"), "");
     write(&sandbox.root().join("home/.gitconfig"), "[user]\nuseConfigOnly = true\n");

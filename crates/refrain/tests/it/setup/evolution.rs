@@ -76,8 +76,8 @@ fn a_lesson_of_a_loop_is_proposed_and_applied_by_a_person() {
     let asked = sandbox.note("asked");
     assert!(asked.contains("Do it.") && asked.contains("4  - The API lives in src/api"), "{asked}");
     assert!(asked.contains("- iteration 1: claimed, and proven"), "{asked}");
-    assert_eq!(instructions(&sandbox), INSTRUCTIONS, "nobody said so");
-    assert!(!sandbox.project().join("made.txt").exists(), "it works beside everybody");
+    assert_eq!(instructions(&sandbox), INSTRUCTIONS, "a person has not applied it");
+    assert!(!sandbox.project().join("made.txt").exists(), "it works outside the project");
     let shown = sandbox.refrain(&["memory", "proposals", "job"]).with_code(0).stdout;
     assert!(shown.contains(&format!("+{LEARNT}\n")) && shown.contains("lost time (iteration 1)"), "{shown}");
     let inside =

@@ -69,7 +69,7 @@ fn agents_and_prompts_of_the_configuration_are_completed() {
         found.sort_unstable();
         found
     };
-    assert_eq!(sorted(&["refrain", "start", "--agent", ""]), adapters, "nobody trusts the file yet");
+    assert_eq!(sorted(&["refrain", "start", "--agent", ""]), adapters, "the file is not trusted yet");
     assert_eq!(follow(&sandbox, &["refrain", "start", "--mode", ""]), ["implement", "research"]);
     sandbox.trust();
     assert_eq!(sorted(&["refrain", "start", "--agent", "c"]), ["careful", "claude", "codex"]);

@@ -358,7 +358,7 @@ fn a_configuration_counts_as_for_start() {
     testkit::write(&sandbox.project().join("refrain.toml"), file);
     let client = Client::of(&sandbox);
     let refused = client.refuses("loop_start", json!({"goal": "p"}));
-    assert!(refused.contains("nothing says who works"), "nobody trusts it yet: {refused}");
+    assert!(refused.contains("nothing says who works"), "it is not trusted yet: {refused}");
     let started = client.does("loop_start", json!({"goal": "p", "command": agent, "name": "one"}));
     let notes = started["notes"].to_string();
     assert!(notes.contains("refrain.toml is not trusted"), "{notes}");
@@ -425,6 +425,6 @@ fn a_folder_that_cannot_be_opened_is_refused_before_anything() {
     let sandbox = sandbox();
     let refused = sandbox.refrain(&["mcp", "--root", "nowhere"]).with_code(2);
     assert!(refused.stderr.contains("--root") && refused.stderr.contains("nowhere"), "{}", refused.stderr);
-    let nobody = sandbox.command(&["mcp"]).stdin("").run().with_code(0);
-    assert_eq!((nobody.stdout.as_str(), nobody.stderr.as_str()), ("", ""), "a client that never speaks");
+    let silent = sandbox.command(&["mcp"]).stdin("").run().with_code(0);
+    assert_eq!((silent.stdout.as_str(), silent.stderr.as_str()), ("", ""), "a client that never speaks");
 }

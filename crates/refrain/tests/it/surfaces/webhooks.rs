@@ -231,7 +231,7 @@ fn a_refusing_receiver_is_mentioned_once(#[case] answer: CannedResponse, #[case]
         start.stderr
     );
     assert!(!is_final || receiver.received().len() == 1, "no is no");
-    assert!(!start.stderr.contains(&receiver.url()), "a URL may hold what is nobody's business");
+    assert!(!start.stderr.contains(&receiver.url()), "a URL may be private");
 }
 
 #[test]

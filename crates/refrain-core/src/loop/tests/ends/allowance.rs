@@ -180,7 +180,7 @@ fn the_reservation_follows_the_cost_of_recent_attempts() {
 #[test]
 fn every_agent_that_ran_has_its_place_among_the_costs() {
     let journal = of(AgentKind::Opencode).spawns().ends(cost(7)).spawns().taken_over();
-    assert_eq!(journal.state.costs, [Some(Usd(7)), None], "one whose end nobody saw");
+    assert_eq!(journal.state.costs, [Some(Usd(7)), None], "the end of the second was not seen");
     let journal = journal.starts().then(Event::AttemptSpawnFailed { error: "gone".into() });
     assert_eq!(journal.state.costs.len(), 2, "one that was not started is none");
 }

@@ -16,7 +16,7 @@ const STOP: Stop =
 #[case::of_an_agent_that_a_loop_started(Stop { is_inside: true, ..STOP }, false)]
 #[case::something_works_on(Stop { has_background: true, ..STOP }, false)]
 #[case::a_question_is_open(Stop { asks: true, ..STOP }, false)]
-#[case::nobody_knows_what_it_said(Stop { has_spoken: false, ..STOP }, false)]
+#[case::its_message_is_unknown(Stop { has_spoken: false, ..STOP }, false)]
 fn a_turn_is_over_with_its_own_word(#[case] stop: Stop, #[case] ends: bool) {
     assert_eq!(stop.ends_a_turn(), ends);
 }

@@ -40,7 +40,7 @@ fn the_success_command_completes_the_loop_whatever_the_agent_says(
     let journal = success(&[1, 1], |_| ()).attempts(ended).takes(1).gates_end(codes);
     if !completes {
         assert_eq!(journal.next(), SECOND);
-        assert_eq!(journal.state.attempts[0].claim, None, "nobody claims");
+        assert_eq!(journal.state.attempts[0].claim, None, "there is no claim");
         return;
     }
     let journal = journal.takes(1);

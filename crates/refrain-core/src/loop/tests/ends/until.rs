@@ -141,7 +141,7 @@ fn approved(spec: &mut Spec) {
     COUNTED,
     true
 )]
-#[case::nobody_could_approve_it(
+#[case::it_could_not_be_approved(
     once(gates([true]), approved).attempts(ends_well()).takes(1).gates_end(&[1]),
     Step::Finish(End::IterationCap),
     false

@@ -129,7 +129,7 @@ fn a_claim_that_needs_a_person_blocks_and_continues_where_it_was() {
     assert_eq!(journal.state.ended.map(|ended| ended.end), Some(blocked));
     let resumed = journal.state.resume(&Grant::default()).unwrap().unwrap();
     let journal = journal.then(resumed).taken_over();
-    assert_eq!(journal.next(), Step::TakeBase, "somebody may have worked");
+    assert_eq!(journal.next(), Step::TakeBase, "a person may have worked");
     let (effects, end) = effects(journal.then(looked_at(oid(1))));
     assert_eq!((effects.len(), end), (4, DONE), "{effects:?}");
 }
@@ -176,7 +176,7 @@ fn a_commit_changed_by_a_hook_is_proven_before_it_is_pushed() {
     let Event::CommitSettled(mut report) = commit_settled(1) else { panic!("it is one") };
     report.result = CommitResult::Made { commit: oid(1), tree: oid(2001) };
     let journal = journal.then(Event::CommitSettled(report));
-    assert_eq!(journal.next(), Step::TakeCandidate, "nobody claims, but it is made known");
+    assert_eq!(journal.next(), Step::TakeCandidate, "there is no claim, but it is published");
     let red = journal.clone().takes(2001).gates_end(&[1]);
     assert_eq!(red.next(), Step::BeginIteration { iteration: 2 });
     let green = journal.takes(2001).gates_end(&[0]).takes(2001);
@@ -268,7 +268,7 @@ fn checks_are_looked_at_again_until_they_are_over_or_should_be() {
     let shown = view::status(&journal.state, view::Alive::DRIVEN);
     assert_eq!(shown.reason, "waits for the checks of pull request 7: 1 of 2 are over");
     let paused = journal.clone().asks(Ask::Pause(Urgency::AfterIteration));
-    assert_eq!(paused.next(), Step::Finish(End::Paused), "nobody waits for an hour to pause");
+    assert_eq!(paused.next(), Step::Finish(End::Paused), "a pause does not wait for an hour");
     assert_eq!(journal.asks(Ask::Proceed).next(), Step::Publish(Effect::Look), "resume --now looks at once");
 }
 

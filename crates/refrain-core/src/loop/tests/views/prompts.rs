@@ -147,7 +147,7 @@ fn the_prompt_states_what_is_left_of_each_cap() {
     assert_eq!(capped(|_| ()), "Run 1: no claim.");
     let journal =
         Journal::limited(|limits| limits.max_cost = Some(Usd(5_000_000_000))).taken_over().crashes();
-    assert_eq!(told(&journal)[1], "Left: at most $5.00 of $5.00.", "what a lost attempt cost nobody knows");
+    assert_eq!(told(&journal)[1], "Left: at most $5.00 of $5.00.", "the cost of a lost attempt is unknown");
 }
 
 #[test]

@@ -37,7 +37,7 @@ fn shown(runs: &[Usage]) -> (Option<u64>, Option<f64>, bool, bool, bool) {
     (Some(1_000), None, true, true, false)
 )]
 #[case::cut_off(&[Usage::of_run(SOME, MONEY, false)], (Some(1_000), Some(0.5), true, true, true))]
-#[case::nobody_said(&[Usage::of_run(None, None, false); 3], (None, None, false, false, false))]
+#[case::nothing_reported(&[Usage::of_run(None, None, false); 3], (None, None, false, false, false))]
 #[case::tokens_alone_are_cut_off(
     &[Usage::of_run(SOME, None, false)],
     (Some(1_000), None, true, true, false)

@@ -96,7 +96,7 @@ fn all_logs_of_an_agent_are_searched() {
     let api = format!("/api/v1/projects/{}/loops/job/attempts/1/activity", project(&served));
     let found = served.gets(&format!("{api}?find=NEEDLE")).with_status(200).json();
     let texts: Vec<_> = found["lines"].as_array().unwrap().iter().map(|line| line["text"].clone()).collect();
-    assert_eq!(texts, [json!("the first Needle <b>"), json!("needle again")], "secrets are nobody's to find");
+    assert_eq!(texts, [json!("the first Needle <b>"), json!("needle again")], "secrets are not found");
     assert_eq!((&found["lines"][0]["at"], &found["next"]), (&json!(0), &found["total"]));
 
     // A longer result is continued from there.

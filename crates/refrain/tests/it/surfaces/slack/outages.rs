@@ -58,7 +58,7 @@ fn a_slack_rate_limit_is_respected_and_the_last_state_is_sent() {
     let limited = &calls[edits];
     let next = &calls[edits + 1];
     assert!(!limited.ok && next.at.duration_since(limited.at).as_secs_f32() > 2.9, "{calls:#?}");
-    assert!(calls.len() <= edits + 3, "edits that nobody would have seen were left out: {calls:#?}");
+    assert!(calls.len() <= edits + 3, "edits that would not have been seen are omitted: {calls:#?}");
 }
 
 #[test]
