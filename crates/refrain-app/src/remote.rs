@@ -85,6 +85,10 @@ pub struct Start {
     /// Whether a person is asked last of all: what all else proved is done once they approve it.
     #[serde(default)]
     pub require_approval: bool,
+    /// Run the agent and its gates in a sandbox, also where the configuration asks for none. It is refused where the machine
+    /// has none.
+    #[serde(default)]
+    pub sandbox: bool,
     /// The Slack channel, by its id, that shows the loop: one of those that the configuration of refrain serve names.
     pub channel_id: Option<String>,
     /// The thread in that channel, by the time stamp of its first message [default: none].
