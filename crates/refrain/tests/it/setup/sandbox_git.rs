@@ -111,7 +111,7 @@ fn the_hook_of_a_push_runs_in_the_sandbox_and_can_refuse_it() {
 }
 
 #[test]
-fn what_git_runs_for_a_plan_stays_in_its_sandbox() {
+fn programs_that_git_runs_for_a_plan_stay_in_its_sandbox() {
     let Some(sandbox) = sandbox() else { return };
     for name in ["post-checkout", "reference-transaction"] {
         hook(&sandbox, name, "test -e check.sh || exit 0; sh ./check.sh > /dev/null");
@@ -142,7 +142,7 @@ fn what_git_runs_for_a_plan_stays_in_its_sandbox() {
     let said = sandbox.note("said");
     assert!(said.contains("ran ./setup.sh") && said.contains("ran ./check.sh"), "{said}");
     nothing_escaped(&sandbox);
-    looked_at_by(
+    inspect_with(
         &sandbox,
         &[
             &["plan", "status", "x"],
@@ -156,7 +156,7 @@ fn what_git_runs_for_a_plan_stays_in_its_sandbox() {
 }
 
 #[test]
-fn what_a_task_left_is_looked_at_in_its_sandbox() {
+fn files_of_a_task_are_inspected_in_its_sandbox() {
     let Some(sandbox) = sandbox() else { return };
     let tasks =
         r#"{"tag": "x", "tasks": [{"id": 1, "title": "One", "status": "pending", "depends_on": []}]}"#;
@@ -170,7 +170,7 @@ fn what_a_task_left_is_looked_at_in_its_sandbox() {
     let words = ["plan", "run", "--tag", "x", "--command", &agent, "--name", "x"];
     let confined = [&words[..], &["--sandbox", "--max-iterations", "1"]].concat();
     sandbox.refrain(&confined);
-    looked_at_by(
+    inspect_with(
         &sandbox,
         &[&["plan", "status", "x"], &["plan", "resume", "x"], &["merge", "x"], &["discard", "x"]],
     );
@@ -197,7 +197,7 @@ fn what_a_task_left_is_looked_at_in_its_sandbox() {
 /// Has verbs look at the worktrees of tasks: each time git has to look at files whose times differ from those in its index, with
 /// a filter that runs what an agent left.
 #[track_caller]
-fn looked_at_by(sandbox: &Sandbox, verbs: &[&[&str]]) {
+fn inspect_with(sandbox: &Sandbox, verbs: &[&[&str]]) {
     let script = "for folder in $HOME/state/refrain/worktrees/*/_pool/[0-9]/*/; do cp $HOME/../notes/attack.sh $folder/check.sh; touch -d 2020-01-01 $folder/*.up; done";
     write(&sandbox.root().join("notes/attack.sh"), ATTACK);
     for words in verbs {
@@ -210,7 +210,7 @@ fn looked_at_by(sandbox: &Sandbox, verbs: &[&[&str]]) {
 
 /// Git would run the filter and the monitor of a repository in the repository.
 #[test]
-fn what_a_nested_repository_names_never_runs_outside() {
+fn programs_of_a_nested_repository_never_run_outside() {
     let Some(sandbox) = sandbox() else { return };
     let script = format!(
         "git init -q nested && cd nested\necho '* filter=evil' > .gitattributes\n\
@@ -238,7 +238,7 @@ fn a_link_in_the_place_of_refrains_folder_is_not_followed() {
 
 /// What is created at an empty protected place is put aside, however the program ends.
 #[test]
-fn what_a_killed_agent_planted_is_put_aside() {
+fn files_planted_by_a_killed_agent_are_put_aside() {
     let Some(sandbox) = sandbox() else { return };
     let plant = "mkdir -p $NOTES/other; echo $NOTES/other > .git/commondir";
     for (end, limits) in [
@@ -279,7 +279,7 @@ fn git_writes_through_no_link_that_an_agent_made() {
 
 /// What a sandbox that was killed with its runner leaves, for example: git would run what the other folder's settings name.
 #[test]
-fn no_verb_runs_what_a_planted_git_folder_names() {
+fn no_verb_runs_programs_of_a_planted_git_folder() {
     let Some(sandbox) = sandbox() else { return };
     write(&sandbox.project().join("work.up"), "work\n");
     commit_all(&sandbox);
