@@ -275,7 +275,7 @@ mod tests {
         let spec = {
             use refrain_core::spec::{AgentKind, AgentSpec};
             let agent = AgentSpec::new(AgentKind::Generic, "agent");
-            Spec::new("a".parse().unwrap(), agent, "Mend it.", "/project".into())
+            Spec::new("a".parse().unwrap(), agent, "Mend it.", Utf8PathBuf::from("/project"))
         };
         let dir = home.take().dir();
         assert_eq!(sandboxed_by(&dir).unwrap(), None);
