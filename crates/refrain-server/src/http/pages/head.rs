@@ -263,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_undone_asks_first() {
+    fn actions_that_cannot_be_undone_ask_first() {
         let verbs = |(primary, acts): (Option<Act>, Vec<Act>)| {
             let all: Vec<_> = acts.iter().map(|act| (act.verb, act.asks)).collect();
             (primary.map(|act| act.verb), all)

@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_is_said_in_words() {
+    fn the_preview_of_a_form_is_in_words() {
         let fields =
             [("goal", "Fix it."), ("agent", "claude"), ("gate", "tests=cargo test"), ("place", "worktree")];
         let fields = fields.map(|(name, value)| (name.to_owned(), value.to_owned()));
