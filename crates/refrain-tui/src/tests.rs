@@ -215,7 +215,7 @@ fn opened(art: Art) -> Model {
     model
 }
 
-/// What is told of the loop `job`.
+/// An update of the loop `job`.
 fn told() -> LoopUpdate {
     let said = (1..=30).map(|n| format!("\u{1b}[2m→ Bash cargo test {n}\u{1b}[0m\n")).collect::<String>();
     let state = state();
