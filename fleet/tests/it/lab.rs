@@ -1,5 +1,6 @@
 //! A fleet on this machine: a server, a state repository, the person's machine and workers.
 
+use std::cell::RefCell;
 use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -36,8 +37,9 @@ pub(crate) struct Lab {
     programs: PathBuf,
     /// Tests that kill the server start it again.
     pub(crate) server: Option<Session>,
-    /// Until the server, the workers' programs.
     _programs: Sandbox,
+    /// The folders of all machines, for what their programs said.
+    machines: RefCell<Vec<PathBuf>>,
 }
 
 impl Lab {
@@ -53,8 +55,11 @@ impl Lab {
             person,
             server: None,
             _programs: programs,
+            machines: RefCell::default(),
         };
         lab.configure(&lab.person, "");
+        // The first loop makes the person's key.
+        lab.person.refrain(&["start", "--command", "true", "--no-promise", "Begin."]).with_code(0);
         lab.start_server();
         lab
     }
@@ -105,11 +110,8 @@ impl Lab {
         self.configure(&machine, &more);
         let key = "home/state/refrain/signing";
         fs::create_dir_all(machine.root().join(key)).unwrap();
-        self.person.refrain(&["doctor", "--json"]);
-        let own = self.person.root().join(key).join("key");
-        if own.exists() {
-            fs::copy(own, machine.root().join(key).join("key")).unwrap();
-        }
+        fs::copy(self.person.root().join(key).join("key"), machine.root().join(key).join("key")).unwrap();
+        self.machines.borrow_mut().push(machine.root().to_owned());
         machine
     }
 
@@ -139,7 +141,15 @@ impl Lab {
                 (last["status"] == word).then(|| last.clone())
             })
         }));
-        looked.unwrap_or_else(|_| panic!("loop {id} is not {word}: {last:#}"))
+        looked.unwrap_or_else(|_| panic!("loop {id} is not {word}: {last:#}\n{}", self.said()))
+    }
+
+    /// What the programs of all machines said.
+    fn said(&self) -> String {
+        let folders = self.machines.borrow().clone().into_iter().map(|root| root.join("sessions"));
+        let files =
+            folders.flat_map(|folder| fs::read_dir(folder).unwrap()).map(|entry| entry.unwrap().path());
+        files.map(|path| format!("{}:\n{}", path.display(), fs::read_to_string(&path).unwrap())).collect()
     }
 
     /// The files that the commits of the loop's branch added at the remote, the first first.
