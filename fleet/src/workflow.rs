@@ -77,11 +77,11 @@ impl FleetLoop {
                                 ctx.wait_condition(|s| s.wakes()).await?;
                                 ctx.state_mut(|s| s.order.avoid.clear());
                             }
-                            Ending::Fenced(_) | Ending::Lapsed => pause = Some(ctx.state_mut(|s| s.lose())),
+                            Ending::Fenced(_) | Ending::Lapsed => pause = ctx.state_mut(|s| s.lose()),
                             Ending::Yielded | Ending::Unable => {}
                         }
                     }
-                    None => pause = Some(ctx.state_mut(|s| s.lose())),
+                    None => pause = ctx.state_mut(|s| s.lose()),
                 },
             }
             if let Some(pause) = pause {
@@ -134,10 +134,10 @@ impl FleetLoop {
         };
     }
 
-    /// How long to wait before it is given to another worker.
-    fn lose(&mut self) -> Duration {
+    /// How long to wait before it is given to another worker: not the first time.
+    fn lose(&mut self) -> Option<Duration> {
         self.order.lost += 1;
-        Duration::from_millis(100 << self.order.lost.min(11))
+        (self.order.lost > 1).then(|| Duration::from_millis(100 << self.order.lost.min(11)))
     }
 }
 

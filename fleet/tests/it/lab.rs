@@ -14,6 +14,9 @@ pub(crate) const LONG: Duration = Duration::from_secs(60);
 /// T: after that long without a sign of its worker a loop is given to another.
 pub(crate) const LEASE: Duration = Duration::from_secs(6);
 
+/// How much longer that may take where other tests need the processors: two programs, a server and git are behind it.
+pub(crate) const CROWDED: Duration = Duration::from_secs(12);
+
 /// A variable that the runner of these tests sets.
 fn given(name: &str) -> String {
     std::env::var(name)

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use testkit::{Signal, eventually, within};
 
-use crate::lab::{LEASE, LONG, Lab, contains, hold, script};
+use crate::lab::{CROWDED, LEASE, LONG, Lab, contains, hold, script};
 
 #[test]
 #[ignore = "needs a server: cargo xtask e2e fleet"]
@@ -40,10 +40,12 @@ fn smoke_a_killed_worker_loses_its_loop_to_another() {
     eventually("the agent of the killed worker is gone", || {
         one.processes_named("sleep").is_empty().then_some(())
     });
-    assert!(killed.elapsed().as_millis() < 1500, "{:?}", killed.elapsed());
+    let ended = killed.elapsed();
+    assert!(ended < LEASE, "its agent was gone after {ended:?}");
     two.wait_for_note("attempts");
     let taken = killed.elapsed();
-    assert!(taken <= LEASE + std::time::Duration::from_secs(3), "taken over after {taken:?}");
+    println!("taken over after {taken:?}, with a lease of {LEASE:?}");
+    assert!(taken <= LEASE + CROWDED, "taken over after {taken:?}");
     lab.wait_for_status("job", "completed");
     lab.assert_whole("job", 4);
     assert_eq!((one.note("attempts"), two.note("attempts")), ("1.1\n2.1\n".into(), "2.2\n3.1\n4.1\n".into()));
@@ -69,7 +71,8 @@ fn smoke_a_frozen_worker_spends_nothing_and_makes_nothing_known() {
     });
     two.wait_for_note("attempts");
     let taken = frozen.elapsed();
-    assert!(taken <= LEASE + std::time::Duration::from_secs(8), "taken over after {taken:?}");
+    println!("taken over after {taken:?}, with a lease of {LEASE:?}");
+    assert!(taken <= LEASE + CROWDED, "taken over after {taken:?}");
     lab.wait_for_status("job", "completed");
     first.signal(Signal::CONT);
     within(LONG, "the thawed worker lets go", || {

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use testkit::{Signal, within};
 
-use crate::lab::{LONG, Lab, hold, script};
+use crate::lab::{LEASE, LONG, Lab, hold, script};
 
 #[test]
 #[ignore = "needs a server: cargo xtask e2e fleet"]
@@ -18,7 +18,9 @@ fn smoke_a_cancelled_loop_ends_within_seconds() {
     let asked = Instant::now();
     lab.person.refrain(&["cancel", "job", "--now"]).with_code(0);
     within(LONG, "the agent is gone", || machine.processes_named("sleep").is_empty().then_some(()));
-    assert!(asked.elapsed().as_millis() < 2000, "{:?}", asked.elapsed());
+    let gone = asked.elapsed();
+    println!("the agent was gone {gone:?} after it was asked");
+    assert!(gone < LEASE, "{gone:?}");
     lab.wait_for_status("job", "cancelled");
     assert_eq!(lab.person.refrain(&["cancel", "job"]).code, 17, "it is over");
 }
