@@ -3,6 +3,7 @@
 use refrain_app::verbs::fleet::FleetRequest;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
+use refrain_core::view::StatusWord;
 use refrain_engine::{chain, tool};
 use serde::Serialize;
 use temporalio_client::errors::{WorkflowInteractionError, WorkflowStartError};
@@ -102,6 +103,10 @@ pub(crate) async fn ask(
     let handle = client.get_workflow_handle::<FleetLoop>(workflow_id(remote, id.as_str()));
     match handle.signal(FleetLoop::ask, asked.clone(), Default::default()).await {
         Ok(()) => {}
+        Err(WorkflowInteractionError::NotFound(_)) if let Some(word) = is_over(context, id) => {
+            say::print(&format!("{id} is already {word}"));
+            return Ok(());
+        }
         Err(WorkflowInteractionError::NotFound(_)) if wakes => {
             let agent = agent_of(context, id)?;
             let order = order(context, &settings, id, remote, &agent)?;
@@ -118,6 +123,12 @@ pub(crate) async fn ask(
     }
     say::print(&told);
     Ok(())
+}
+
+/// How the loop ended for good, as the git remote has it.
+fn is_over(context: &Context, id: &LoopId) -> Option<&'static str> {
+    let status = context.service().ok()?.reading(id).ok()?.service.status(id).ok()?.status;
+    matches!(status, StatusWord::Completed | StatusWord::Cancelled).then(|| status.as_str())
 }
 
 fn agent_of(context: &Context, id: &LoopId) -> Result<String, RequestError> {
