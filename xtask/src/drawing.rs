@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arrow_that_others_imply_is_left_out() {
+    fn an_implied_arrow_is_omitted() {
         let map = arrows(&[("a", &["b", "c", "d"]), ("b", &["c"]), ("c", &["d"]), ("d", &[])]);
         assert_eq!(reduced(&map), arrows(&[("a", &["b"]), ("b", &["c"]), ("c", &["d"]), ("d", &[])]));
     }

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_line_is_counted_once_by_what_it_is_for() {
+    fn each_line_is_counted_once_by_its_purpose() {
         let files = [
             ("crates/a/src/lib.rs", "mod b;\n\n// why\n#[cfg(test)]\nmod tests {\n    fn t() {}\n}\n"),
             ("crates/a/src/b.rs", "fn b() {}\n#[cfg(test)]\n#[path = \"b_tests.rs\"]\nmod tests;\n"),

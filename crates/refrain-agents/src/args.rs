@@ -157,7 +157,7 @@ mod tests {
     #[case::a_word(&["model"], &[])]
     #[case::past_the_flags(&["--", "--model"], &[])]
     #[case::none(&[], &[])]
-    fn what_a_person_gave_is_seen(#[case] args: &[&str], #[case] values: &[&str]) {
+    fn arguments_of_the_user_are_found(#[case] args: &[&str], #[case] values: &[&str]) {
         let args: Vec<String> = args.iter().map(ToString::to_string).collect();
         let given = UserArgs::new(&args);
         assert_eq!(given.has(&["--model", "-m"]), !values.is_empty());

@@ -232,7 +232,7 @@ mod tests {
     #[case(AgentKind::Claude, &[("CLAUDE_CODE_OAUTH_TOKEN", "t")], Some("claude subscription"))]
     #[case(AgentKind::Codex, &[("HOME", "/h"), ("ANTHROPIC_API_KEY", "k")], Some("codex login"))]
     #[case(AgentKind::Codex, &[("CODEX_API_KEY", "k")], Some("codex api-key"))]
-    fn who_pays_has_a_short_name(
+    fn each_payment_pool_has_a_short_name(
         #[case] kind: AgentKind,
         #[case] env: &[(&str, &str)],
         #[case] expected: Option<&str>,

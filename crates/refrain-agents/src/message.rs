@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_without_bounds_is_none_and_that_is_said() {
+    fn an_unbounded_message_is_dropped_and_reported() {
         let mut message = Message::default();
         let part = "x".repeat(LONGEST / 2);
         message.push(&part);

@@ -241,7 +241,7 @@ mod tests {
     #[case("3:12")]
     #[case("nov 42nd, 2026 2:08 am")]
     #[case("nov 24th, 2026")]
-    fn what_is_no_time_says_nothing(#[case] text: &str) {
+    fn a_text_that_is_no_time_gives_none(#[case] text: &str) {
         let now: Zoned = "2026-11-23T10:30:40+01:00[Europe/Paris]".parse().unwrap();
         assert_eq!(on_the_clock(text, &now), None);
     }

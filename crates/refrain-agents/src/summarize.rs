@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_short() {
+    fn summarized_lines_are_short() {
         for long in ["x".repeat(1 << 20), "\u{1b}[1m ä\n".repeat(1 << 17), " ".repeat(1 << 20) + "end"] {
             assert!(line(&long).len() <= LINE && !line(&long).contains('\n'));
             assert!(raw(long.as_bytes()).len() <= LINE);

@@ -85,6 +85,10 @@ pub struct Start {
     /// Whether a person is asked last of all: what all else proved is done once they approve it.
     #[serde(default)]
     pub require_approval: bool,
+    /// Run the agent and its gates in a sandbox, also where the configuration asks for none. It is refused where the machine
+    /// has none.
+    #[serde(default)]
+    pub sandbox: bool,
     /// The Slack channel, by its id, that shows the loop: one of those that the configuration of refrain serve names.
     pub channel_id: Option<String>,
     /// The thread in that channel, by the time stamp of its first message [default: none].
@@ -324,7 +328,7 @@ mod tests {
     #[case(json!({"max_cost_usd": 0.001, "max_tick_duration_minutes": 1, "checkpoint_interval": 0}))]
     #[case(json!({"checkpoint_interval": 200, "gates": ["cargo test", "lint=cargo clippy"]}))]
     #[case(json!({"workspace": null, "agent": null}))]
-    fn what_is_in_its_bounds_is_taken(#[case] more: Value) {
+    fn values_within_the_bounds_are_accepted(#[case] more: Value) {
         assert_eq!(start(more), Ok(()));
     }
 
@@ -349,7 +353,7 @@ mod tests {
     #[case(json!({"gates": [""]}), "gates")]
     #[case(json!({"success_command": "x".repeat(4_097)}), "success_command of 4097 characters")]
     #[case(json!({"budget": 3}), "unknown field `budget`")]
-    fn what_is_not_is_refused_by_name(#[case] more: Value, #[case] says: &str) {
+    fn a_value_out_of_bounds_is_refused_by_name(#[case] more: Value, #[case] says: &str) {
         let refused = start(more).unwrap_err();
         assert!(refused.contains(says), "{refused}");
     }

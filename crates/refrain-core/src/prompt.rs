@@ -34,9 +34,9 @@ pub use quote::{GateRun, Quote, QuotedLogs, Source, quotes};
 
 pub use parts::{FAILURE_EXCERPT, NOTES_EXCERPT};
 
-pub(crate) use gates::what_gates_said;
+pub(crate) use gates::describe_gate_failures;
 pub(crate) use parts::{Excerpt, charged, fenced, fenced_as, last_iteration, outcome};
-pub(crate) use touched_paths::what_was_touched;
+pub(crate) use touched_paths::describe_touched_paths;
 
 use parts::separate;
 use state_file::StatusFault;
@@ -72,18 +72,18 @@ pub fn assemble(state: &LoopState, quoted: QuotedLogs<'_>) -> String {
     let excerpt = Excerpt::IN_PROMPT;
     let last = last_iteration(state);
     let committed = state.git.last.as_ref().filter(|report| report.iteration + 1 == state.iteration);
-    let failed = last.and_then(|last| what_failed(last, quoted.attempt(), excerpt));
-    let touched = touched_paths::what_was_touched(state, quoted.protected(), excerpt);
-    let gates = what_gates_said(state, quoted, excerpt);
+    let failed = last.and_then(|last| describe_failed_run(last, quoted.attempt(), excerpt));
+    let touched = touched_paths::describe_touched_paths(state, quoted.protected(), excerpt);
+    let gates = describe_gate_failures(state, quoted, excerpt);
     let failures: Vec<_> = failed.into_iter().chain(touched).chain(gates).collect();
     let more = (!failures.is_empty() && quoted.has_output()).then(|| where_more_is(state));
     let others = [
-        gates::what_a_person_said(state),
+        gates::describe_refused_approval(state),
         outside_objections::objection(state, quoted.outside(), excerpt),
         blocked(state),
-        last.and_then(what_was_nearly_said),
-        last.and_then(|last| what_did_not_count(state, last)),
-        committed.and_then(commits::what_was_not_committed),
+        last.and_then(describe_near_miss),
+        last.and_then(|last| describe_state_file_fault(state, last)),
+        committed.and_then(commits::describe_refused_commit),
         feedback(state),
         directive(state, quoted),
         steering(state),
@@ -138,7 +138,7 @@ fn seen(spec: &Spec, path: &Utf8Path) -> Utf8PathBuf {
 }
 
 /// Says that the last run itself failed, and what it printed.
-pub(crate) fn what_failed(last: &Attempt, output: Option<&str>, excerpt: Excerpt) -> Option<String> {
+pub(crate) fn describe_failed_run(last: &Attempt, output: Option<&str>, excerpt: Excerpt) -> Option<String> {
     let exit = last.finished.as_ref().map(|finished| finished.exit);
     let what = match (last.outcome, exit) {
         (Outcome::Failed, Some(Exit::Code(code))) => format!("your last run ended with exit code {code}"),
@@ -176,13 +176,13 @@ pub(crate) fn what_failed(last: &Attempt, output: Option<&str>, excerpt: Excerpt
     })
 }
 
-fn what_was_nearly_said(last: &Attempt) -> Option<String> {
+fn describe_near_miss(last: &Attempt) -> Option<String> {
     let miss = last.finished.as_ref()?.near_miss?;
     Some(format!("CLAIM NOT HEARD: {}.", miss.hint()))
 }
 
 /// Says that what the agent wrote into its state file does not count.
-fn what_did_not_count(state: &LoopState, last: &Attempt) -> Option<String> {
+fn describe_state_file_fault(state: &LoopState, last: &Attempt) -> Option<String> {
     let fault = last.finished.as_ref()?.state_fault?;
     let what = match fault {
         StatusFault::QuestionAlone => "QUESTION NOT ASKED",

@@ -21,6 +21,7 @@ use refrain_core::{AttemptId, Spec};
 use refrain_engine::{Project, tool};
 use refrain_proc::identity;
 use refrain_store::RunnerLock;
+use refrain_store::access::signing::Signing;
 use refrain_store::journal::{Durability, Journal};
 use refrain_store::project::projects;
 
@@ -36,6 +37,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let loops = loops.parse::<usize>()?;
     std::fs::create_dir_all(base.join("status"))?;
+    // Signed, as the loops of users are: the catalog does not keep what is unsigned.
+    let signing = Signing::new(&base.join("home/.local/state/refrain"), &base.join("home/.config/refrain"));
+    signing.require_key()?;
     for k in 0..PROJECTS {
         let root = base.join(format!("projects/project-{k:02}"));
         std::fs::create_dir_all(&root)?;
@@ -44,15 +48,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         let project = Project::find(&root)?;
         projects::remember(&base.join("home/.local/share/refrain"), &project.root)?;
         for number in (k..loops).step_by(PROJECTS) {
-            write_loop(&project, number, &base.join("status"))?;
+            write_loop(&project, number, &base.join("status"), &signing)?;
         }
     }
     if running == 0 {
         return Ok(());
     }
     let first = Project::find(&base.join("projects/project-00"))?;
-    let mut driven: Vec<_> =
-        (0..running).map(|number| Driven::begin(&first, loops + number)).collect::<Result<_, _>>()?;
+    let mut driven: Vec<_> = (0..running)
+        .map(|number| Driven::begin(&first, loops + number, &signing))
+        .collect::<Result<_, _>>()?;
     writeln!(stdout(), "they run")?;
     for line in stdin().lock().lines() {
         let at = driven.get_mut(line?.parse::<usize>()?).ok_or("there is no such loop")?.go_on()?;
@@ -68,14 +73,18 @@ struct Driven {
 }
 
 impl Driven {
-    fn begin(project: &Project, number: usize) -> Result<Self, Box<dyn Error>> {
+    fn begin(project: &Project, number: usize, signing: &Signing) -> Result<Self, Box<dyn Error>> {
         let mut spec = spec(&project.root, number)?;
         spec.limits.max_iterations = None;
         let dir = project.loop_dir(&spec.id);
         let lock = RunnerLock::claim(&dir)?.ok_or("a runner drives it")?;
         let started = LoopStarted { format: FORMAT, refrain: "bench".into(), spec };
-        let mut journal: Journal =
-            Journal::create(dir, Event::LoopStarted(Box::new(started)), refrain_engine::now())?;
+        let mut journal: Journal = Journal::create_signed(
+            dir,
+            Event::LoopStarted(Box::new(started)),
+            refrain_engine::now(),
+            signing.clone(),
+        )?;
         let recover = journal.state().recover(identity::own());
         journal.push(recover, refrain_engine::now())?;
         journal.commit(Durability::Written)?;
@@ -104,13 +113,22 @@ impl Driven {
     }
 }
 
-fn write_loop(project: &Project, number: usize, statuses: &Utf8Path) -> Result<(), Box<dyn Error>> {
+fn write_loop(
+    project: &Project,
+    number: usize,
+    statuses: &Utf8Path,
+    signing: &Signing,
+) -> Result<(), Box<dyn Error>> {
     let spec = spec(&project.root, number)?;
     let id = spec.id.clone();
     let at = refrain_engine::now();
     let started = LoopStarted { format: FORMAT, refrain: "bench".into(), spec };
-    let mut journal: Journal =
-        Journal::create(project.loop_dir(&id), Event::LoopStarted(Box::new(started)), at)?;
+    let mut journal: Journal = Journal::create_signed(
+        project.loop_dir(&id),
+        Event::LoopStarted(Box::new(started)),
+        at,
+        signing.clone(),
+    )?;
     let process = Process { pid: 1, start: 1 };
     let recover = journal.state().recover(Identity { process, boot: "boot".into(), host: "host".into() });
     journal.push(recover, at)?;

@@ -72,7 +72,7 @@ pub use refrain_store::outbox::slack::{Delivery, Pending, StopRequest, Talk};
 pub use refrain_store::project::layout::AttemptDir;
 pub use refrain_store::{DiskError, JournalError, Project, config, create, tasks, write_atomic};
 pub use service::by_kind::{ByKind, PlanReport};
-pub use service::catalog::ListEntry;
+pub use service::catalog::{CostedList, ListEntry};
 pub use service::detect_gates::StartOffer;
 pub use service::evolution::{EvolutionError, ProposalEffect};
 pub use service::import_export::{ForeignError, found_in, write_exported};

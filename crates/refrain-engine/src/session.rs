@@ -230,14 +230,17 @@ impl Service {
             watch.look(spec, &env, None)
         };
         let state = journal.state();
+        let mut attempt_work = None;
         if let Some(said) = said.take()
             && is_heard(state, seen)
         {
             let finished: AttemptFinished = over(state, dir, said, look(&state.spec));
+            attempt_work.clone_from(&finished.work);
             journal.push(Event::AttemptFinished(Box::new(finished)), now())?;
         }
         let was_over = journal.state().ended.is_some();
-        let next = go_on(&mut journal, |spec| look(spec).0)?;
+        // Nothing runs between the end of a turn and the next iteration, which begins with the same work.
+        let next = go_on(&mut journal, |spec| attempt_work.take().or_else(|| look(spec).0))?;
         // A caller that only asks is not to wait for the disk.
         if !journal.is_written() {
             journal.commit(Durability::Synced)?;

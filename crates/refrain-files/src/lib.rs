@@ -55,7 +55,10 @@ impl Folder {
         }
         let (parent, name) = split(path)?;
         let parent = Self::make(parent)?;
-        parent.make_child(name).map_err(|error| named(path, error))
+        parent
+            .make_child(name)
+            .and_then(|child| parent.sync().map(|()| child))
+            .map_err(|error| named(path, error))
     }
 
     /// Opens the folder `name` in it.
@@ -65,13 +68,9 @@ impl Folder {
 
     fn make_child(&self, name: &str) -> io::Result<Self> {
         match mkdirat(&self.0, name, Mode::RWXU) {
-            Err(Errno::EXIST) => {}
-            made => {
-                made?;
-                self.sync()?;
-            }
+            Ok(()) | Err(Errno::EXIST) => self.child(name),
+            Err(error) => Err(error.into()),
         }
-        self.child(name)
     }
 
     /// Opens the folder `name` in it, which is Refrain's own. What has its place and is no folder is removed first;
@@ -86,7 +85,7 @@ impl Folder {
         }
     }
 
-    /// The same, and makes it if it is missing.
+    /// The same, and makes it if it is missing. It is not synced.
     pub fn reclaim_or_make(&self, name: &str) -> io::Result<Self> {
         match self.reclaim(name)? {
             Some(folder) => Ok(folder),
@@ -250,10 +249,11 @@ pub fn open_regular(path: &Utf8Path) -> io::Result<File> {
 pub fn read_regular(path: &Utf8Path, most: u64) -> io::Result<Vec<u8>> {
     let file = open_regular(path)?;
     let is_larger = || io::Error::new(ErrorKind::FileTooLarge, format!("it is larger than {most} bytes"));
-    if file.metadata()?.len() > most {
+    let length = file.metadata()?.len();
+    if length > most {
         return Err(is_larger());
     }
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
     // It may grow meanwhile.
     file.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most { Err(is_larger()) } else { Ok(bytes) }

@@ -106,7 +106,7 @@ fn a_folder_that_is_open_is_the_same_whatever_takes_its_place() {
 }
 
 #[test]
-fn what_has_the_place_of_an_own_folder_is_removed_and_not_where_it_leads() {
+fn a_link_or_file_in_place_of_an_own_folder_is_replaced_not_followed() {
     let at = folders();
     let folder = Folder::open(&at.own).unwrap();
     symlink(&at.other, at.own.join("link")).unwrap();
@@ -134,7 +134,7 @@ fn what_has_the_place_of_an_own_folder_is_removed_and_not_where_it_leads() {
 }
 
 #[test]
-fn what_is_no_file_is_not_waited_for() {
+fn a_fifo_is_not_waited_for() {
     let at = folders();
     let folder = Folder::open(&at.own).unwrap();
     assert!(folder.make_fifo("fifo").unwrap() && !folder.make_fifo("fifo").unwrap());

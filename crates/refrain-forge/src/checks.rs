@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn no_checks_yet_is_told_from_no_checks() {
+    fn checks_that_have_not_started_are_distinguished_from_no_checks() {
         assert_eq!(checks(&[], &[], ChecksSetup::No).verdict(), Verdict::NoneConfigured);
         let unknown = checks(&[], &[], ChecksSetup::Unknown("not shown".to_owned())).verdict();
         assert_eq!(word(&unknown), "not started: not shown false");

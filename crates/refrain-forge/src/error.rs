@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_says_what_is_the_matter() {
+    fn each_http_status_maps_to_an_error() {
         const NONE: &[(&str, &str)] = &[];
         for (status, headers, said, expected) in [
             (401, NONE, "Bad credentials", "not logged in"),
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_forge_says_is_found_in_its_answer() {
+    fn the_message_of_a_forge_is_found_in_its_response() {
         for (body, complaint, expected) in [
             (
                 r#"{"message":"Validation Failed","errors":[{"message":"A pull request already exists"},"and more"]}"#,

@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_github_says_of_a_merge_is_understood() {
+    fn the_merge_state_of_github_is_mapped() {
         let no = |why: &[MergeBlocker]| Mergeable::No(why.to_vec());
         let rule = MergeBlocker::Rule("what protects the base branch is not fulfilled".to_owned());
         for (draft, mergeable, status, review, expected) in [

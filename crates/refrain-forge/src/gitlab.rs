@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_gitlab_says_of_a_merge_is_understood() {
+    fn the_merge_status_of_gitlab_is_mapped() {
         let no = |why: MergeBlocker| Mergeable::No(vec![why]);
         for (status, expected) in [
             ("mergeable", Mergeable::Yes),

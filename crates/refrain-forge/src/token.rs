@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn git_is_given_a_token_only_where_nobody_reads_along() {
+    fn git_gets_a_token_only_over_https_to_a_known_host() {
         let known = env(&[("GH_TOKEN", "a"), ("GIT_CONFIG_COUNT", "1")]);
         for (url, expected) in [
             ("https://github.com/o/r.git", Some("credential.https://github.com.helper")),

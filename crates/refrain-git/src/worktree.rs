@@ -141,7 +141,7 @@ impl Repository {
             return Ok(Removal::Kept(locked(&reason)));
         }
         if !path.exists() {
-            return match self.what_is_left(&listed.path) {
+            return match self.submodule_commits_left(&listed.path) {
                 Some(reason) => Ok(Removal::Kept(reason)),
                 None => {
                     self.forget_worktree(&listed.path).and_then(|_| self.drop_branch(branch, path, began))
@@ -235,7 +235,7 @@ impl Repository {
     }
 
     /// The content that is lost with the git folder of a worktree whose own folder is gone: git does not check it.
-    pub(crate) fn what_is_left(&self, path: &Utf8Path) -> Option<String> {
+    pub(crate) fn submodule_commits_left(&self, path: &Utf8Path) -> Option<String> {
         let dir = self.git_dir_of(path).filter(|dir| has_modules(dir))?;
         Some(format!("its folder is gone, but the commits of its submodules are in {dir}"))
     }

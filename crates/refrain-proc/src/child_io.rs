@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_talked_to_until_its_input_is_closed() {
+    fn a_piped_child_is_served_until_its_input_is_closed() {
         let (mut piped, mut stdin, mut stdout) = sh("cat; exit 3");
         stdin.write_all(b"hello").unwrap();
         drop(stdin);
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stays_is_killed_with_its_group() {
+    fn a_child_that_stays_is_killed_with_its_group() {
         let (mut piped, _stdin, mut stdout) = sh("cat /dev/zero >/dev/null & echo; wait");
         stdout.read_exact(&mut [0]).unwrap();
         assert_eq!(piped.end(Duration::ZERO).unwrap().code(), None);

@@ -28,7 +28,7 @@ pub fn all() -> impl Iterator<Item = Stat> {
 }
 
 /// Whether a process runs that has an argument with this ending, and this variable.
-pub fn anyone_runs(argument: &str, variable: &[u8]) -> bool {
+pub fn is_running_with(argument: &str, variable: &[u8]) -> bool {
     let has = |bytes: Vec<u8>, fits: &dyn Fn(&[u8]) -> bool| bytes.split(|byte| *byte == 0).any(fits);
     all().filter(|stat| !stat.zombie).map(|stat| stat.process.pid).any(|pid| {
         has(system::arguments(pid), &|part| part.ends_with(argument.as_bytes()))

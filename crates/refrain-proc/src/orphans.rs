@@ -58,14 +58,14 @@ fn described(process: Process, variables: BTreeMap<&'static str, String>) -> Opt
 
 /// Whether a process with this name prefix works in `dir` or below it. One whose working folder cannot be read
 /// counts.
-pub fn anyone_works_in(dir: &Path, name: &str) -> bool {
+pub fn has_process_in(dir: &Path, name: &str) -> bool {
     let pids = identity::all().filter(|stat| !stat.zombie).map(|stat| stat.process.pid);
     pids.filter(|pid| system::name(*pid).is_some_and(|found| found.starts_with(name)))
         .any(|pid| system::folder(pid).is_none_or(|found| found.starts_with(dir)))
 }
 
 /// A process that works in `dir` or below it, as far as that can be seen.
-pub fn who_works_in(dir: &Path) -> Option<Process> {
+pub fn process_in(dir: &Path) -> Option<Process> {
     let is_there = |pid| system::folder(pid).is_some_and(|found| found.starts_with(dir));
     identity::all().find(|stat| !stat.zombie && is_there(stat.process.pid)).map(|stat| stat.process)
 }
@@ -75,13 +75,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_works_in_a_folder_is_seen_by_name() {
+    fn a_process_that_works_in_a_folder_is_found() {
         let name = system::name(identity::own().process.pid).unwrap();
         let here = std::env::current_dir().unwrap();
-        assert!(anyone_works_in(&here, name.trim()));
-        assert!(!anyone_works_in(&here.join("none"), name.trim()));
-        assert!(!anyone_works_in(&here, "no-such-program"));
-        assert!(who_works_in(&here).is_some());
-        assert_eq!(who_works_in(&here.join("none")), None);
+        assert!(has_process_in(&here, name.trim()));
+        assert!(!has_process_in(&here.join("none"), name.trim()));
+        assert!(!has_process_in(&here, "no-such-program"));
+        assert!(process_in(&here).is_some());
+        assert_eq!(process_in(&here.join("none")), None);
     }
 }

@@ -261,6 +261,7 @@ pub fn read_part(path: &Utf8Path, from: u64, most: u64) -> io::Result<(Vec<u8>, 
             (from.max(total) - total, from.saturating_add(most).saturating_sub(total).min(length));
         if begin < end {
             piece.skip_to_last(length - begin)?;
+            part.reserve(usize::try_from(end - begin).unwrap_or_default());
             piece.take(end - begin).read_to_end(&mut part)?;
         }
         total += length;
@@ -428,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_deleted_while_it_grows_takes_nothing_else_with_it() {
+    fn a_log_deleted_while_it_grows_keeps_the_rest_of_its_output() {
         let (_dir, dir) = folder();
         let path = dir.join("output.log");
         let mut log = written(&path, 1000, std::iter::repeat_n(vec![b'a'; 100], 7));
@@ -443,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn its_folders_are_the_users_own() {
+    fn log_folders_are_readable_only_by_the_user() {
         use std::os::unix::fs::PermissionsExt;
         let (_dir, dir) = folder();
         let path = dir.join("output.log");

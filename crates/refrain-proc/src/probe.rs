@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_what_was_printed_and_the_code() {
+    fn a_probe_returns_the_output_and_the_exit_code() {
         let env = [("PATH".into(), "/usr/bin:/bin".into()), ("ONLY".into(), "this".into())];
         let limit = Duration::from_secs(60);
         let words = ["-c", "echo $ONLY $HOME; pwd; cat; echo no >&2; exit 3"];

@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn it_reads_what_it_is_given_and_says_what_it_says() {
+    fn a_tool_gets_its_input_and_returns_its_output() {
         let input = b"line\n".repeat(100_000);
         let done = sh("cat; echo no >&2; exit 3").input(&input).run().unwrap();
         assert_eq!(done.status.code(), Some(3));
@@ -326,26 +326,26 @@ mod tests {
     }
 
     #[test]
-    fn one_that_does_not_read_is_no_trouble() {
+    fn a_tool_that_does_not_read_its_input_succeeds() {
         assert_eq!(sh("echo done").input(&[b'x'; 1 << 20]).output().unwrap(), b"done\n");
     }
 
     #[test]
-    fn it_has_the_environment_that_it_is_given_and_no_other() {
+    fn a_tool_has_only_the_given_environment() {
         let env = [("PATH".into(), "/usr/bin:/bin".into()), ("A".into(), "1".into())];
         let said = sh("echo $A-$B-$HOME").env(&env).with("B", "2").output().unwrap();
         assert_eq!(said, b"1-2-\n");
     }
 
     #[test]
-    fn who_stays_in_its_group_holds_nobody_up_and_is_ended() {
+    fn a_process_left_in_the_group_of_a_tool_is_ended_without_delay() {
         let script = "cat /dev/zero >/dev/null & echo started";
         let said = sh(script).limit(Duration::from_secs(60)).output().unwrap();
         assert_eq!(said, b"started\n");
     }
 
     #[test]
-    fn an_errand_is_run_as_the_person_would_and_leaves_whom_it_likes() {
+    fn an_errand_has_the_users_language_and_may_leave_processes() {
         let dir = tempfile::tempdir().unwrap();
         let language = std::env::vars_os().find(|(name, _)| name == "LC_ALL").unwrap_or_default().1;
         let errand = |script: &str| {
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_too_long_prints_too_much_or_is_cancelled_is_ended() {
+    fn a_tool_over_its_limits_or_cancelled_is_ended() {
         let error = sh("cat /dev/zero >/dev/null").limit(Duration::from_millis(20)).run().unwrap_err();
         assert!(matches!(error, ToolError::TimedOut { .. }), "{error}");
         let error = sh("cat /dev/zero").most(1 << 20).run().unwrap_err();
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_ended_may_put_its_things_away_but_not_for_long() {
+    fn an_ended_tool_may_clean_up_but_not_for_long() {
         let dir = tempfile::tempdir().unwrap();
         let begin = |rest: &str| {
             let script = format!("trap 'sleep 0.05; rm lock; exit' TERM; touch lock; {rest}");
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_named() {
+    fn a_missing_tool_is_named() {
         let error = Tool::new("no-such-tool-at-all", Path::new("/")).run().unwrap_err();
         assert_eq!(error.to_string(), "no-such-tool-at-all cannot be started");
     }

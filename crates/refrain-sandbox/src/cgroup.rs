@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_cgroup_that_gives_what_is_needed_gets_a_child() {
+    fn the_nearest_cgroup_with_the_controllers_gets_a_child() {
         let dir = tree(&[("", "cpu memory"), ("app", "cpu memory pids"), ("app/a", "pids"), ("app/a/b", "")]);
         let root = Utf8Path::from_path(dir.path()).unwrap();
         let left = root.join("app").join(format!("{PREFIX}4999999-0"));

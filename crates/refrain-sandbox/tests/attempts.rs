@@ -43,12 +43,12 @@ fn main() -> ExitCode {
         ["filtered", call, words @ ..] => causes::run_without(call, words),
         ["probe", mechanism] => causes::print_cause(mechanism),
         ["--list", ..] => ExitCode::SUCCESS,
-        _ => everyone(),
+        _ => run_as_each_user(),
     }
 }
 
 /// As this user; and if that is root, as a plain user too.
-fn everyone() -> ExitCode {
+fn run_as_each_user() -> ExitCode {
     let words = ["--user", "--map-root-user", "--mount", "--pid", "--net", "--fork", "true"];
     if !Command::new("unshare").args(words).output().is_ok_and(|made| made.status.success()) {
         println!("skipped: no namespaces can be made here");

@@ -18,6 +18,9 @@ static WORDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     )
 });
 
+/// The letters in [`WORDS`]: most texts have none of them, and the regular expression is not compiled for these.
+const LETTERS: [&[u8]; 8] = [b"pass", b"pwd", b"secret", b"token", b"credential", b"key", b"auth", b"_pat"];
+
 /// Suffixes of a name that make it a property of a secret instead of the secret.
 const ABOUT: &str = "id ids hash hashed hashes sha sha1 sha256 digest checksum fingerprint url uri path file filename dir folder name names type types header field label title placeholder hint message error regex pattern length len size count limit ttl expiry expires expiration timeout age prefix suffix version policy created updated date time format algorithm alg method endpoint scope scopes issuer audience class color icon index description help doc docs strength input env var variable ref store manager provider kind arn selector schema required enabled at in for from iv encryption nonce bits usage status state mode rule rules column table";
 
@@ -63,6 +66,8 @@ static BEHIND_BLANK: LazyLock<Option<Regex>> =
 
 /// The first new value that looks like a secret.
 pub(super) fn find(path: &[u8], text: &[u8], is_new: Novelty<'_>) -> Option<Hit> {
+    let lower = text.to_ascii_lowercase();
+    LETTERS.iter().find(|letters| memmem::find(&lower, letters).is_some())?;
     let (is_code, is_settings) = (names::is_code(path), names::is_settings(path));
     let has_sealed = LazyLock::new(|| memmem::find(text, b"SealedSecret").is_some());
     let mut done = 0;

@@ -1,6 +1,5 @@
 //! The rules, one line each: what it finds; the check that excludes placeholders; keywords, of which every match
-//! contains one, in any case, separated by blanks (`.??.` is a byte that is repeated at this distance; none: the
-//! whole text is searched); and the regular expression, with the secret itself in a group. Facts about formats come
+//! contains one, in any case, separated by blanks (`.??.` is a byte that is repeated at this distance); and the regular expression, with the secret itself in a group. Facts about formats come
 //! from vendors' documents.
 
 /// How a match of a rule is confirmed as a secret.
@@ -77,7 +76,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("a Pulumi token", Token, "pul-", r"pul-([0-9a-f]{40})\b"),
     rule("a Terraform token", Token, ".atlasv1.", r"\b([A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,})"),
     rule("a Vault token", Token, "hvs. hvb. hvr.", r"hv[sbr]\.([A-Za-z0-9_-]{24,})"),
-    rule("a Vault token", Digits, "", r"\b[sb]\.([A-Za-z0-9]{24})\b"),
+    rule("a Vault token", Digits, "s. b.", r"\b[sb]\.([A-Za-z0-9]{24})\b"),
     rule("a Doppler token", Token, "dp.", r"dp\.(?:pt|st|ct|sa|said|scim|audit)\.((?:[a-z0-9_-]{2,35}\.)?[A-Za-z0-9]{40,44})"),
     rule("an Infisical token", Token, "st.", r"\bst\.([0-9a-f]{24}\.[0-9a-f]{32}\.[0-9a-f]{32})"),
     rule("a 1Password token", Token, "ops_", r"\bops_(eyJ[A-Za-z0-9+/=_-]{80,})"),

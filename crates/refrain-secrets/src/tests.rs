@@ -467,7 +467,7 @@ fn of_a_thousand_harmless_files_none_is_refused() {
 }
 
 #[test]
-fn what_stands_in_the_older_version_is_not_new() {
+fn a_secret_of_the_older_version_is_not_new() {
     let mut chance = Chance(3);
     let (old, new) = (chance.shape("gh~p_{a36}"), chance.shape("gh~p_{a36}"));
     let base = format!("token: {old}\n");

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::LazyLock;
 
+use memchr::memmem;
 use regex::bytes::{Captures, Regex};
 
 use super::hit::bytes_regex;
@@ -34,12 +35,19 @@ static JOINT: LazyLock<Option<Regex>> = LazyLock::new(|| {
 
 /// The places where strings are concatenated between characters that a secret can contain.
 fn joints(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
+    let may_have = memchr::memchr3(b'"', b'\'', b'\\', text).is_some();
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=_.~-".contains(byte);
     let is_joint = move |it: &Range<usize>| {
         let before = it.start.checked_sub(1).and_then(|at| text.get(at));
         before.is_some_and(is_part) && text.get(it.end).is_some_and(is_part)
     };
-    JOINT.iter().flat_map(|joint| joint.find_iter(text)).map(|found| found.range()).filter(is_joint)
+    may_have
+        .then(|| JOINT.as_ref())
+        .flatten()
+        .into_iter()
+        .flat_map(|joint| joint.find_iter(text))
+        .map(|found| found.range())
+        .filter(is_joint)
 }
 
 pub(super) fn readable(bytes: &[u8]) -> Cow<'_, [u8]> {
@@ -51,6 +59,9 @@ pub(super) fn readable(bytes: &[u8]) -> Cow<'_, [u8]> {
         })
     {
         text = Cow::Owned(narrow);
+    }
+    if text.is_ascii() && memmem::find(&text, b"PK").is_none() {
+        return text;
     }
     let visible = UNSEEN.as_ref().and_then(|unseen| {
         let replace = |it: &Captures<'_>| if it[0][0] == b'P' { b" ".as_slice() } else { b"" }.to_vec();

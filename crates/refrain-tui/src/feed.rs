@@ -45,14 +45,18 @@ impl Feed {
         Self { service: service.clone(), program: Arc::clone(program), to: to.clone(), told: Arc::default() }
     }
 
-    /// Feeds this view from now on, and the previous one no more.
-    pub(crate) fn watch(&mut self, what: Option<(Key, bool)>) {
+    /// Feeds this view from now on, unless another one follows within `rest`, and the previous one no more.
+    pub(crate) fn watch(&mut self, what: Option<(Key, bool)>, rest: Duration) {
         let ended = Arc::<AtomicBool>::default();
         std::mem::replace(&mut self.told, Arc::clone(&ended)).store(true, Ordering::Relaxed);
         let Some((key, is_plan)) = what else { return };
         let (door, program, to) = (self.door(&key.project), Arc::clone(&self.program), self.to.clone());
         spawn(move || {
+            park_timeout(rest);
             let teller = JournalFeed { key, to, ended };
+            if teller.ended.load(Ordering::Relaxed) {
+                return;
+            }
             let told = match (door, is_plan) {
                 (Ok(service), true) => teller.plan(&service),
                 (Ok(service), false) => teller.one(&service, program.as_ref()),

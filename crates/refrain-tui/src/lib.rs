@@ -82,7 +82,8 @@ fn wait(
         is_urgent |= matches!(message, Message::Input(_) | Message::Done(..) | Message::Offered(..));
         for effect in update(model, message) {
             match effect {
-                Effect::Watch(what) => feed.watch(what),
+                Effect::Watch(what) => feed.watch(what, Duration::ZERO),
+                Effect::Preview(what) => feed.watch(what, GAP),
                 Effect::Act(key, act) => feed.act(key, act),
                 Effect::Read(key, what) => feed.read(key, what),
                 Effect::Offer(project) => feed.offer(project),

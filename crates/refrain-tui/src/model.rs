@@ -49,6 +49,8 @@ pub(crate) struct Model {
     pub(crate) list: List,
     /// The opened views, the last on top.
     pub(crate) opened: Vec<OpenView>,
+    /// The entry under the cursor, as it is shown beside the list.
+    pub(crate) beside: Option<OpenView>,
     pub(crate) asking: Option<Dialog>,
     /// The result of the last action, and whether it was refused.
     pub(crate) said: Option<(String, bool)>,
@@ -177,12 +179,14 @@ pub(crate) struct Places {
     pub(crate) top: usize,
     /// How long the text of a plan's waves is.
     pub(crate) board: usize,
+    /// There is room for an entry beside the list.
+    pub(crate) beside: bool,
 }
 
 impl Model {
     pub(crate) fn new(art: Art, program: Arc<dyn Program>, project: Option<String>, now: Timestamp) -> Self {
         let (list, opened, places) = (List::default(), Vec::new(), Places::default());
-        Self { art, program, project, now, list, opened, asking: None, said: None, places }
+        Self { art, program, project, now, list, opened, beside: None, asking: None, said: None, places }
     }
 
     /// Whether something on the screen changes with time.
@@ -207,6 +211,15 @@ impl Model {
             Some(OpenView::Loop(one)) => one.top = places.top,
             Some(OpenView::Log(_)) => {}
         }
+    }
+
+    /// The view that the engine feeds: the opened one, or the one beside the list.
+    pub(crate) fn fed(&self) -> Option<&OpenView> {
+        self.opened.last().or(self.beside.as_ref())
+    }
+
+    pub(crate) fn fed_mut(&mut self) -> Option<&mut OpenView> {
+        self.opened.last_mut().or(self.beside.as_mut())
     }
 
     /// The loop that a key acts on: the opened one, or the one under the cursor.

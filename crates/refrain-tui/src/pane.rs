@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn it_follows_its_end_until_somebody_scrolls_and_again_from_there() {
+    fn a_pane_follows_its_end_until_scrolled_and_again_at_the_end() {
         let mut pane = pane("1\n2\n3\n4\n");
         assert_eq!(shown(&pane, 2), ["3", "4"]);
         pane.scroll(-1, 2);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_looked_for_is_found_round_and_round() {
+    fn a_search_wraps_around_in_both_directions() {
         let mut pane = pane("needle\nhay\nmore Needles\nhay\n");
         pane.search = "needle".into();
         assert!(pane.find(false, 1));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn it_keeps_so_much_and_no_more() {
+    fn a_pane_keeps_a_bounded_number_of_lines() {
         let mut pane = Pane::default();
         for n in 0..KEPT + 10 {
             pane.push(&format!("{n}\n"));

@@ -58,7 +58,7 @@ impl Program for Nobody {
     }
 
     fn log(&self, _: &Service, _: &LoopId, _: Option<AttemptId>) -> Result<String, String> {
-        unreachable!("what is to be read outside is read by nobody here")
+        unreachable!("no outside reading is expected here")
     }
 
     fn board(&self, plan: &PlanStatus, columns: usize, _: Timestamp) -> String {
@@ -366,7 +366,7 @@ fn a_plan_fits_its_screen(#[case] width: u16, #[case] height: u16) {
 }
 
 #[test]
-fn the_critical_path_of_a_plan_is_told_on_a_low_screen_too() {
+fn the_critical_path_of_a_plan_is_shown_on_a_low_screen_too() {
     let mut model = opened_plan(ART);
     press(&mut model, "\t");
     let shown = screen(&mut model, 40, 12);
@@ -374,7 +374,7 @@ fn the_critical_path_of_a_plan_is_told_on_a_low_screen_too() {
 }
 
 #[test]
-fn what_is_seen_stays_seen_when_the_screen_is_made_larger_and_smaller() {
+fn the_screen_is_the_same_after_a_resize_and_back() {
     for make in [model as fn(Art) -> Model, opened, opened_plan] {
         let mut model = make(ART);
         let before = screen(&mut model, 80, 24);
@@ -507,7 +507,7 @@ fn the_cursor_stays_on_its_loop_whatever_comes_and_goes() {
 }
 
 #[test]
-fn a_click_selects_and_opens_what_is_selected_and_the_wheel_moves() {
+fn a_click_selects_a_second_opens_and_the_wheel_moves() {
     let mut model = model(ART);
     drawn(&mut model, 80, 24);
     let down = MouseEventKind::Down(MouseButton::Left);
@@ -517,11 +517,11 @@ fn a_click_selects_and_opens_what_is_selected_and_the_wheel_moves() {
     assert_eq!(model.list.at(), 0);
     mouse(&mut model, down, 5);
     assert_eq!(mouse(&mut model, down, 5), [Effect::Watch(Some((key("v2-7f3a"), true)))]);
-    assert_eq!(mouse(&mut model, down, 23), [], "the last line is nobody's");
+    assert_eq!(mouse(&mut model, down, 23), [], "the last line belongs to no loop");
 }
 
 #[test]
-fn who_scrolls_back_stays_there_until_f() {
+fn a_scrolled_pane_stays_until_it_follows_again() {
     let mut model = opened(ART);
     drawn(&mut model, 80, 24);
     press(&mut model, "kkkk");
@@ -564,7 +564,7 @@ fn a_yes_is_to_the_tree_that_was_shown_when_it_was_asked_for() {
 }
 
 #[test]
-fn what_cannot_be_undone_is_asked_first() {
+fn an_action_that_cannot_be_undone_asks_first() {
     let mut model = opened(ART);
     assert_eq!(press(&mut model, "c"), []);
     assert_eq!(model.asking, Some(Dialog::Cancel(vec![key("job")])));
@@ -583,7 +583,7 @@ fn what_cannot_be_undone_is_asked_first() {
 }
 
 #[test]
-fn what_is_used_up_is_asked_for_once() {
+fn a_used_up_limit_is_asked_for_once() {
     let mut model = opened(ART);
     let resume =
         |max_iterations| Act::Resume { grant: Grant { max_iterations, ..Grant::default() }, now: false };
@@ -605,7 +605,7 @@ fn what_is_used_up_is_asked_for_once() {
 }
 
 #[test]
-fn a_loop_that_goes_on_again_is_followed_again() {
+fn a_continued_loop_is_followed_again() {
     let mut model = opened(ART);
     let mut status = view::status(&state(), Alive::NO_RUNNER);
     status.status = StatusWord::Paused;
@@ -636,7 +636,7 @@ fn a_loop_that_is_opened_before_it_is_there_is_seen_once_it_is() {
     let watched = [Effect::Watch(Some((key("x-2"), false)))];
     assert_eq!(press(&mut model, "j\n"), watched);
     let gone = Message::Over(key("x-2"), Some("no loop x-2".into()));
-    assert_eq!(update(&mut model, gone), [], "nobody looks again and again at what is not there");
+    assert_eq!(update(&mut model, gone), [], "a missing loop is not read again and again");
     let news = |id: &str| {
         let seen = glimpse(id, StatusWord::Running, 1);
         Message::News(LiveListChange::All(vec![Entry::Seen(Box::new(seen))]))
@@ -646,7 +646,7 @@ fn a_loop_that_is_opened_before_it_is_there_is_seen_once_it_is() {
 }
 
 #[test]
-fn only_what_goes_on_and_is_seen_needs_a_clock() {
+fn only_visible_running_loops_need_a_clock() {
     let mut model = model(ART);
     drawn(&mut model, 80, 24);
     assert!(model.ticks());

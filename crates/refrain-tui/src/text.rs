@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_text_says_so() {
+    fn a_cut_text_ends_with_an_ellipsis() {
         assert_eq!((cut("a sentence", 6), cut("日本語", 4)), ("a sen…".into(), "日…".into()));
         assert_eq!((fill("ab", 4), cut("ab", 0)), ("ab  ".to_owned(), "".into()));
     }

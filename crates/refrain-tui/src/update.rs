@@ -62,6 +62,8 @@ pub(crate) struct LoopUpdate {
 pub(crate) enum Effect {
     /// The view to feed from now on, and whether it is a plan.
     Watch(Option<(Key, bool)>),
+    /// The same of a view beside the list, once the cursor rests.
+    Preview(Option<(Key, bool)>),
     /// Something to be asked of a loop or a plan.
     Act(Key, Act),
     /// Read a text of a loop.
@@ -77,6 +79,26 @@ pub(crate) enum Effect {
 
 /// Takes it in.
 pub(crate) fn update(model: &mut Model, message: Message) -> Vec<Effect> {
+    let mut effects = take(model, message);
+    effects.extend(show_beside(model));
+    effects
+}
+
+/// Keeps the entry under the cursor beside the list, if there is room and nothing is opened.
+fn show_beside(model: &mut Model) -> Option<Effect> {
+    let entry =
+        model.list.current().and_then(seen).filter(|_| model.opened.is_empty() && model.places.beside);
+    let wanted = entry.map(|seen| (Key::of(seen), seen.kind == Kind::Plan));
+    let shown = model.beside.as_ref().map(OpenView::key);
+    if shown == wanted.as_ref().map(|(key, _)| key) {
+        return None;
+    }
+    model.beside = wanted.clone().map(|(key, is_plan)| OpenView::new(key, is_plan));
+    // What is opened is fed already.
+    model.opened.is_empty().then_some(Effect::Preview(wanted))
+}
+
+fn take(model: &mut Model, message: Message) -> Vec<Effect> {
     match message {
         Message::Input(Event::Key(key)) if key.kind != KeyEventKind::Release => press(model, key),
         Message::Input(Event::Mouse(mouse)) => mouse::point(model, mouse),
@@ -103,19 +125,19 @@ pub(crate) fn update(model: &mut Model, message: Message) -> Vec<Effect> {
             Vec::new()
         }
         Message::Plan(key, status) => {
-            if let Some(OpenView::Plan(one)) = model.opened.last_mut().filter(|opened| *opened.key() == key) {
+            if let Some(OpenView::Plan(one)) = model.fed_mut().filter(|opened| *opened.key() == key) {
                 (one.status, one.over) = (Some(status), None);
             }
             Vec::new()
         }
         Message::Over(key, why) => {
-            match model.opened.last_mut().filter(|opened| *opened.key() == key) {
+            match model.fed_mut().filter(|opened| *opened.key() == key) {
                 Some(OpenView::Loop(one)) => one.over = Some(why),
                 Some(OpenView::Plan(one)) => one.over = Some(why),
                 Some(OpenView::Log(_)) | None => {}
             }
             // A view that was never fed is followed again once the list has its loop.
-            if model.opened.last().is_some_and(OpenView::is_told) { again(model) } else { Vec::new() }
+            if model.fed().is_some_and(OpenView::is_told) { again(model) } else { Vec::new() }
         }
         Message::Printed(key, what, printed) => {
             let is_it = |one: &&mut Box<OneLog>| one.key == key && one.what == what;
@@ -161,7 +183,7 @@ pub(crate) fn update(model: &mut Model, message: Message) -> Vec<Effect> {
 
 /// Follows the opened view again if its feed has ended and the list has seen the loop continue.
 fn again(model: &mut Model) -> Vec<Effect> {
-    let Some(opened) = model.opened.last() else { return Vec::new() };
+    let Some(opened) = model.fed() else { return Vec::new() };
     let (key, is_plan) = (opened.key().clone(), opened.is_plan());
     let (is_over, told) = match opened {
         OpenView::Loop(one) => (one.over.is_some(), one.status.as_ref().map(|status| status.updated_at)),
@@ -173,7 +195,7 @@ fn again(model: &mut Model) -> Vec<Effect> {
     if !(is_over && went_on) {
         return Vec::new();
     }
-    match model.opened.last_mut() {
+    match model.fed_mut() {
         Some(OpenView::Loop(one)) => one.over = None,
         Some(OpenView::Plan(one)) => one.over = None,
         Some(OpenView::Log(_)) | None => {}
@@ -182,7 +204,7 @@ fn again(model: &mut Model) -> Vec<Effect> {
 }
 
 fn tell(model: &mut Model, told: LoopUpdate) {
-    let Some(OpenView::Loop(one)) = model.opened.last_mut() else { return };
+    let Some(OpenView::Loop(one)) = model.fed_mut() else { return };
     if one.key != told.key {
         return;
     }

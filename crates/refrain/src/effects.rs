@@ -70,7 +70,7 @@ fn no_row_is_about_an_option_that_is_not_there() {
 }
 
 #[test]
-fn every_row_that_refuses_says_why_and_what_to_do() {
+fn every_refusing_row_states_the_reason_and_the_remedy() {
     for row in TABLE.iter().flat_map(|(_, rows)| *rows) {
         let says_both = row.text.starts_with("not with a plan") || row.text.contains(';');
         assert!(matches!(row.when, Condition::Always) || says_both, "{:?}: {}", row.options, row.text);
@@ -146,7 +146,7 @@ enum Verb {
 #[case(&["resume", "x", "-m", "4", "--quiet"], None)]
 #[case(&["serve", "token", "--revoke"], None)]
 #[case(&["serve", "--behind-proxy", "o", "--tls-key", "k"], Some("--tls-key: it has no effect without --tls-cert"))]
-fn what_has_no_effect_is_refused(#[case] words: &[&str], #[case] refused: Option<&str>) {
+fn an_option_without_effect_is_refused(#[case] words: &[&str], #[case] refused: Option<&str>) {
     let mut command = Line::command();
     let matches = command
         .try_get_matches_from_mut([&["refrain"], words].concat())

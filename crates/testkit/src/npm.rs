@@ -58,13 +58,16 @@ pub(crate) fn cache() -> Option<PathBuf> {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "where programs are kept is the affair of whoever runs the tests"
+    reason = "where programs are kept is decided by the user who runs the tests"
 )]
 pub(crate) fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
-#[expect(clippy::disallowed_methods, reason = "npm is run with what whoever runs the tests has")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "npm is run with the environment of the user who runs the tests"
+)]
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     Command::new(program)
 }

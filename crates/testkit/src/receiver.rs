@@ -78,7 +78,10 @@ impl Receiver {
     }
 
     /// A receiver whose 200 responses have the body that `says` makes, after these answers.
-    pub fn that_says(says: fn(&Value) -> Value, answers: impl IntoIterator<Item = CannedResponse>) -> Self {
+    pub fn start_with_body(
+        says: fn(&Value) -> Value,
+        answers: impl IntoIterator<Item = CannedResponse>,
+    ) -> Self {
         Self::begin((Ipv4Addr::LOCALHOST, 0).into(), answers, Some(says))
     }
 
@@ -87,7 +90,7 @@ impl Receiver {
         answers: impl IntoIterator<Item = CannedResponse>,
         says: Option<fn(&Value) -> Value>,
     ) -> Self {
-        let listener = TcpListener::bind(address).expect("nobody listens there");
+        let listener = TcpListener::bind(address).expect("the port is free");
         let address = listener.local_addr().expect("it was just bound");
         let shared = Arc::new(Shared {
             answers: Mutex::new(answers.into_iter().collect()),

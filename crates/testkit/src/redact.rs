@@ -41,7 +41,7 @@ mod tests {
     use super::redact;
 
     #[test]
-    fn what_differs_is_replaced_and_the_rest_stays() {
+    fn varying_values_are_replaced_and_the_rest_stays() {
         let text = "took 0.13s: at 2026-11-21T02:08:35Z (12:01:02), pid 412 in /tmp/x/p, 3/20\n";
         let expected = "took [took]: at [time] ([time]), pid [pid] in [root]/p, 3/20\n";
         assert_eq!(redact(text, &[("/tmp/x", "[root]")]), expected);

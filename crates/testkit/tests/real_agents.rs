@@ -155,7 +155,7 @@ mod claude {
 
     #[test]
     #[ignore = "needs the real programs: cargo xtask e2e agents"]
-    fn an_overload_is_tried_again_and_then_told() {
+    fn an_overload_is_retried_and_then_reported() {
         assert!(gets_over(Agent::Claude, Turn::overloaded()).stdout.contains("api_retry"));
         let bench =
             Bench::new(Agent::Claude, [Turn::overloaded().times(9)]).with("CLAUDE_CODE_MAX_RETRIES", "1");
@@ -195,7 +195,7 @@ mod codex {
 
     #[test]
     #[ignore = "needs the real programs: cargo xtask e2e agents"]
-    fn an_overload_is_tried_again_and_then_told() {
+    fn an_overload_is_retried_and_then_reported() {
         gets_over(Agent::Codex, Turn::overloaded());
         let bench = Bench::new(Agent::Codex, [Turn::overloaded().times(usize::MAX)]);
         fails(&bench, 1, 3, "at capacity");

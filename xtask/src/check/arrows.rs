@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_crate_is_told_where_to_go() {
+    fn a_new_crate_is_reported_with_the_file_to_edit() {
         let findings = check(&workspace(&[("refrain-cloud", &[])]));
         assert!(findings[0].to_string().contains("ARROWS in xtask/src/check/arrows.rs"));
     }

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_a_re_exported_module_is_found_there() {
+    fn an_item_of_a_re_exported_module_is_found_there() {
         let files = [
             ("lib.rs", "mod room; mod a; pub use room::b;"),
             ("room.rs", "pub mod b;"),

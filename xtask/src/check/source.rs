@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn test_modules_are_left_out_wherever_they_stand() {
+    fn test_modules_are_omitted_wherever_they_stand() {
         let text = "use a;\n#[cfg(test)]\nmod far;\n#[cfg(test)]\n#[path = \"x_tests.rs\"]\nmod tests;\n\
                     #[cfg(test)]\nmod near {\n    fn b() {\n    }\n}\nfn c() {}\n";
         let found = shipped(text, Path::new("src/x.rs"));
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_else_is_only_for_tests_is_kept() {
+    fn other_test_only_items_are_kept() {
         let text = "#[cfg(test)]\nuse std::fs;\nfn c() {}\n";
         let expected = Shipped { text: text.to_owned(), test_lines: 0, test_modules: Vec::new() };
         assert_eq!(shipped(text, Path::new("src/lib.rs")), expected);

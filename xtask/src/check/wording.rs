@@ -1,7 +1,7 @@
 //! Private words: a text names the caller, the runner or the user, and no pronoun that stands for one of them. Comments
-//! are read for the words, and what the user reads for the phrases too: every shipped Rust file, as its texts are there (help,
-//! errors, descriptions of MCP tools), the book, the schemas, the pages of the server, the plugins, and the accepted
-//! snapshots.
+//! and names of functions and test cases are read for the words, and what the user reads for the phrases too: every shipped
+//! Rust file, as its texts are there (help, errors, descriptions of MCP tools), the book, the schemas, the pages of the
+//! server, the plugins, and the accepted snapshots.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::failure::Result;
 use crate::files::{read, rust_files, tracked};
 
 /// Words that are no subject of a sentence here.
-const WORDS: [&str; 4] = ["whoever", "somebody", "nobody", "anybody"];
+const WORDS: [&str; 5] = ["whoever", "somebody", "nobody", "anybody", "everybody"];
 /// Phrases of the house that a reader has to learn, and what to write.
 const PHRASES: [(&str, &str); 8] = [
     ("accepted is", "accepted: …"),
@@ -34,8 +34,8 @@ const TEXTS: [(&str, &str); 8] = [
     ("crates/", ".snap"),
 ];
 
-/// Every comment of the repository's Rust files with a private word, every line of shipped Rust with a phrase, and every
-/// text with such a word or phrase.
+/// Every comment and name of the repository's Rust files with a private word, every line of shipped Rust with a phrase,
+/// and every text with such a word or phrase.
 pub(crate) fn check(root: &Path) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for name in rust_files(root)? {
@@ -45,6 +45,10 @@ pub(crate) fn check(root: &Path) -> Result<Vec<Finding>> {
             if let Some(word) = comment(line).and_then(private) {
                 let remedy = "name the caller, the runner, the user, the other process";
                 findings.push(Finding::error(place(), format!("says `{word}`"), remedy));
+            }
+            if let Some(word) = declared(line).and_then(private) {
+                let remedy = "name it by its subject, condition and outcome";
+                findings.push(Finding::error(place(), format!("a name says `{word}`"), remedy));
             }
             findings.extend(phrase(line).filter(|_| is_shipped).map(|phrase| of_house(place(), phrase)));
         }
@@ -86,11 +90,24 @@ fn comment(line: &str) -> Option<String> {
     Some(if trimmed.starts_with("//") { trimmed } else { line.split_once(" // ")?.1 }.to_lowercase())
 }
 
-/// The first private word of a text in lower case.
+/// The name of the function or test case that a line declares.
+fn declared(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let is_qualifier = |c: char| c.is_alphanumeric() || " ():_".contains(c);
+    let name = line.strip_prefix("#[case::").or_else(|| {
+        let (before, name) = line.split_once("fn ")?;
+        before.chars().all(is_qualifier).then_some(name)
+    })?;
+    name.split(|c: char| !c.is_alphanumeric() && c != '_').next()
+}
+
+/// The first private word of a text in lower case; in a name its genitive too.
 fn private(text: impl AsRef<str>) -> Option<&'static str> {
-    let is_there =
-        |word: &&str| text.as_ref().split(|c: char| !c.is_alphanumeric()).any(|part| part == *word);
-    WORDS.into_iter().find(is_there)
+    let mut parts = text.as_ref().split(|c: char| !c.is_alphanumeric());
+    parts.find_map(|part| {
+        let part = part.strip_suffix('s').unwrap_or(part);
+        WORDS.into_iter().find(|word| part == *word)
+    })
 }
 
 #[cfg(test)]
@@ -112,6 +129,20 @@ mod tests {
     }
 
     #[test]
+    fn names_of_functions_and_cases_are_read() {
+        for (line, word) in [
+            ("    pub(crate) async fn nobody_waits() {", Some("nobody")),
+            ("fn a_lock_of_somebody_stays() {", Some("somebody")),
+            ("#[case::anybodys(1)]", Some("anybody")),
+            ("fn a_busybody_waits() {", None),
+            ("let text = \"fn nobody() {}\";", None),
+            ("/// Calls fn nobody.", None),
+        ] {
+            assert_eq!(declared(line).and_then(private), word, "{line}");
+        }
+    }
+
+    #[test]
     fn phrases_are_found_in_any_case() {
         assert_eq!(
             phrase("description = \"Is Told with the next iteration.\"").map(|it| it.0),
@@ -121,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_what_the_user_reads() {
+    fn texts_for_the_user_are_recognised_by_path() {
         for (name, is) in [
             ("docs/how-to/add-gates.md", true),
             ("docs/schema/event.json", true),

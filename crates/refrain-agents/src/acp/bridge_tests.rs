@@ -124,7 +124,7 @@ fn the_model_is_set() {
 }
 
 #[test]
-fn what_was_not_offered_is_refused() {
+fn a_request_that_was_not_offered_is_refused() {
     let script = format!(
         r#"opened; ask; turn=$id
         say '{{"jsonrpc":"2.0","id":5,"method":"fs/read_text_file","params":{{"path":"/x","sessionId":"s1"}}}}'
@@ -144,7 +144,7 @@ fn a_stop_cancels_the_turn() {
 }
 
 #[test]
-fn who_does_not_obey_a_stop_is_ended() {
+fn an_agent_that_ignores_a_stop_is_ended() {
     let script = format!("opened; ask; {CALL}; exec tail -f /dev/null");
     let (is_ok, events) = converse(&script, 2, |_| {});
     assert_eq!((is_ok, last_word(&events)), (false, None));
@@ -152,7 +152,7 @@ fn who_does_not_obey_a_stop_is_ended() {
 }
 
 #[test]
-fn who_talks_without_end_is_ended() {
+fn an_agent_with_endless_output_is_ended() {
     for flood in ["while echo x; do :; done", "while text x; do :; done"] {
         let (is_ok, events) = converse(&format!("opened; ask; {CALL}; {flood}"), 2, |_| {});
         let kind = fault(&events).map(|(kind, _)| kind);
@@ -161,7 +161,7 @@ fn who_talks_without_end_is_ended() {
 }
 
 #[test]
-fn who_leaves_instead_of_cancelling_was_stopped() {
+fn an_agent_that_exits_instead_of_cancelling_counts_as_stopped() {
     let (_, events) = converse(&format!("opened; ask; {CALL}; read -r line; exit 0"), 1, |_| {});
     assert_eq!(fault(&events).map(|(kind, _)| kind), Some(FaultKind::Aborted));
 }
@@ -237,7 +237,7 @@ fn a_program_that_is_not_there_is_named() {
 }
 
 #[test]
-fn a_program_that_repeats_what_it_hears_is_no_agent() {
+fn an_agent_that_echoes_its_input_is_a_setup_fault() {
     let (is_ok, events) = converse("exec cat", 0, |_| {});
     assert_eq!((is_ok, fault(&events).map(|(kind, _)| kind)), (false, Some(FaultKind::Setup)), "{events:?}");
 }

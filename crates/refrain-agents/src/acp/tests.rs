@@ -177,7 +177,7 @@ fn another_message_stands_on_a_line_of_its_own() {
 }
 
 #[test]
-fn a_tool_that_is_said_once_is_a_call_and_a_result() {
+fn a_tool_reported_once_is_a_call_and_a_result() {
     let once = json!({"sessionUpdate": "tool_call_update", "toolCallId": "1", "kind": "read", "title": "a.txt",
         "status": "failed", "content": [{"type": "content", "content": {"type": "text", "text": "no such file"}}]});
     let (_, heard) = hear(&[once.clone(), once]);
@@ -211,7 +211,7 @@ fn money_of_other_countries_is_not_counted() {
 }
 
 #[test]
-fn what_is_said_before_the_prompt_is_no_answer_to_it() {
+fn text_before_the_prompt_is_no_answer_to_it() {
     let (mut map, mut heard) = (Map::default(), AttemptTrace::default());
     map.hear(&json!({"update": says("[MODE_UPDATE] yolo")}), &mut |event| heard.take(event));
     map.begin();
@@ -335,7 +335,7 @@ fn listen(stdout: &[u8], exit: Exit, stderr: &str) -> testing::AttemptTrace {
 }
 
 #[test]
-fn what_the_bridge_prints_is_heard_as_it_was_said() {
+fn output_printed_by_the_bridge_decodes_to_the_same_events() {
     let said = replay(recording!("acp/claude.acp")).events;
     let line = |event: &AgentEvent| serde_json::to_string(event).unwrap() + "\n";
     let printed: String = said.iter().map(line).collect();

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn its_configuration_is_read_as_far_as_needed() {
+    fn the_codex_configuration_is_read_as_far_as_needed() {
         let config = "# model_provider = \"no\"\nmodel = 'm'\nmodel_provider = \"mine\" # yes\n\
             [projects.\"/work/it\"]\ntrust_level = \"trusted\"\n[model_providers.mine]\nmodel_provider = 'x'\n";
         assert_eq!(top_level(config, "model_provider"), Some("mine"));

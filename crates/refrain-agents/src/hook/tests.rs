@@ -17,7 +17,7 @@ use super::*;
 #[case::odd_fields(
     r#"{"session_id":"s-1","transcript_path":"/home/agent/t.jsonl","cwd":"/repo","background_tasks":"none","source":7,"last_assistant_message":"done"}"#
 )]
-fn the_end_of_a_turn_is_told(#[case] input: &str) {
+fn the_end_of_a_turn_is_read_from_the_hook(#[case] input: &str) {
     let told = read(input.as_bytes()).unwrap();
     assert!(told.is_stop());
     assert_eq!(told.last_message(None).as_deref(), Some("done"));
@@ -34,7 +34,7 @@ fn the_end_of_a_turn_is_told(#[case] input: &str) {
 #[case::no_session(r#"{"hook_event_name":"Stop"}"#)]
 #[case::an_empty_one(r#"{"session_id":" ","hook_event_name":"Stop"}"#)]
 #[case::another_type(r#"{"session_id":7}"#)]
-fn what_is_of_no_session_is_nothing(#[case] input: &str) {
+fn a_hook_input_without_a_session_is_ignored(#[case] input: &str) {
     assert_eq!(read(input.as_bytes()), None);
 }
 
@@ -60,7 +60,7 @@ const JOINED: &str = r#"{"session_id":"s-1","hook_event_name":"AfterAgent","prom
 )]
 #[case::a_turn_without_words_has_none_of_before("AfterAgent", "prompt_response", Some(None), Some(""))]
 #[case::else_it_is_the_end("AfterAgent", "prompt_response", None, Some("said"))]
-fn the_last_message_is_what_was_really_said(
+fn the_last_message_comes_from_the_hook_input(
     #[case] event: &str,
     #[case] field: &str,
     #[case] kept: Option<Option<&str>>,
@@ -127,7 +127,7 @@ const CODEX_MODEL: &str = r#"{"type":"turn_context","payload":{"model":"gpt-5.5"
 const CODEX_LIMITS: &str = r#"{"type":"event_msg","payload":{"type":"token_count","info":null}}"#;
 
 #[test]
-fn a_turn_of_codexs_is_what_came_since_its_prompt() {
+fn a_codex_turn_contains_everything_after_its_prompt() {
     let first = [
         CODEX_MODEL.to_owned(),
         codex_said("user", "Do it."),
@@ -165,7 +165,7 @@ fn a_turn_of_codexs_is_what_came_since_its_prompt() {
 }
 
 #[test]
-fn a_turn_of_opencodes_is_what_its_plugin_passes_on() {
+fn an_opencode_turn_comes_from_its_plugin() {
     let input = r#"{"session_id":"s","last_assistant_message":"well","answers":[
         {"tokens":{"input":1000,"output":50,"reasoning":0,"cache":{"read":200,"write":0}},"cost":0.00381,"model":"m","worked":true},
         {"tokens":{"input":1100,"output":2,"reasoning":5,"cache":{"read":300,"write":0}},"cost":0.003495,"model":"m"},
@@ -215,7 +215,7 @@ fn a_turn_is_read_from_its_end(
 }
 
 #[test]
-fn what_a_hook_had_it_go_on_with_begins_a_turn() {
+fn feedback_of_a_stop_hook_begins_a_turn() {
     let feedback = r#"{"type":"user","isMeta":true,"message":{"content":"Stop hook feedback:\nGo on."}}"#;
     let tool = assistant(r#"{"type":"tool_use","id":"t0","name":"Bash"}"#);
     let end = assistant(r#"{"type":"text","text":"well"}"#);

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn its_lists_are_read_as_it_prints_them() {
+    fn the_printed_provider_list_of_opencode_is_read() {
         let none =
             "\u{1b}[0m\n┌  Credentials \u{1b}[90m~/.local/share/opencode/auth.json\n│\n└  0 credentials\n\n";
         let key = format!(
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_would_ask_for_is_named() {
+    fn permissions_that_would_ask_are_named() {
         let config = json!({"permission": {"bash": {"git push": "ask", "*": "allow"}, "edit": "ask", "read": "allow"}});
         let finding = asking(&config).unwrap();
         assert!(finding.found.contains("bash, edit:"), "{}", finding.found);

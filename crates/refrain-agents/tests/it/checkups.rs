@@ -157,7 +157,7 @@ fn gemini_goes_by_its_settings_and_then_by_variables(
 }
 
 #[test]
-fn gemini_refuses_what_its_settings_forbid() {
+fn gemini_settings_that_forbid_a_mode_are_reported() {
     let files = [(".gemini/settings.json", r#"{"security": {"disableYoloMode": true}}"#)];
     let found = Scene::new(&files).finds(AgentKind::Gemini, Subject::Permissions, &[], &[]);
     assert_eq!(found.iter().map(|(grade, _)| *grade).collect::<Vec<_>>(), [Grade::Warning, Grade::Ok]);

@@ -65,7 +65,7 @@ fn tokens_are_counted_without_the_newest_fields_too() {
 }
 
 #[test]
-fn turns_of_one_codex_run_go_on_counting() {
+fn the_counts_of_one_codex_run_add_up_over_its_turns() {
     let said = |text: &str| {
         format!(r#"{{"type":"item.completed","item":{{"type":"agent_message","text":"{text}"}}}}"#)
     };

@@ -39,7 +39,7 @@ fn stream(agent: &str) -> Stream {
 }
 
 #[test]
-fn where_a_stream_is_cut_makes_no_difference() {
+fn a_stream_decodes_the_same_however_it_is_cut() {
     for (agent, name) in SAMPLES {
         let bytes = recording(agent, name);
         let whole = pieces(stream(agent), std::iter::once(&bytes[..]), DONE);
@@ -52,7 +52,7 @@ fn where_a_stream_is_cut_makes_no_difference() {
 
 proptest! {
     #[test]
-    fn where_a_stream_is_cut_at_random_makes_no_difference(
+    fn a_stream_decodes_the_same_when_cut_at_random(
         sample in 0..SAMPLES.len(),
         cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..30),
         noise in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
@@ -75,7 +75,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_joined_in_the_middle_begins_with_the_next_line() {
+fn a_stream_joined_in_the_middle_begins_with_the_next_line() {
     for agent in AGENTS {
         let bytes = recording(agent, "tools");
         let second = bytes.iter().position(|byte| *byte == b'\n').expect("several lines") + 1;
@@ -115,7 +115,7 @@ fn result(text: &str) -> String {
 }
 
 #[test]
-fn a_claim_counts_in_what_is_the_message() {
+fn a_claim_counts_only_in_the_final_message() {
     const CLAIM: &str = "It works.\n<promise>DONE</promise>";
     use OutputFormat::{Auto, Json, StreamJson, Text};
     #[rustfmt::skip]
@@ -150,7 +150,7 @@ fn a_claim_counts_in_what_is_the_message() {
 }
 
 #[test]
-fn what_is_no_document_is_a_fault() {
+fn output_that_is_no_document_is_a_fault() {
     let spec = promising(AgentKind::Generic, OutputFormat::Json);
     for bytes in [&b""[..], b"no", b"{", b"null", &[0xff; 9]] {
         let report = hear(&spec, bytes, DONE).report.expect("a document reports");
@@ -201,7 +201,7 @@ fn usage_is_news_once_and_only_of_this_attempt() {
 }
 
 #[test]
-fn an_attempt_that_nobody_saw_end_is_adopted_by_its_last_word() {
+fn an_attempt_whose_end_was_not_seen_is_adopted_by_its_last_event() {
     let is_over = |heard: &ParsedOutput| heard.report.as_ref().is_some_and(|report| report.is_final);
     for (agent, name, message) in [
         ("claude", "tools", Some("All done.")),
@@ -239,7 +239,7 @@ fn an_attempt_that_nobody_saw_end_is_adopted_by_its_last_word() {
 }
 
 #[test]
-fn who_goes_on_with_a_session_is_known_to_do_so() {
+fn a_resumed_session_is_reported_as_resumed() {
     for (kind, args, resumed) in [
         (AgentKind::Claude, &[][..], false),
         (AgentKind::Claude, &["--resume", "id"], true),
@@ -272,7 +272,7 @@ fn only_the_agent_of_a_task_can_give_it_up() {
 }
 
 #[test]
-fn what_ends_before_its_first_event_is_known_to() {
+fn an_attempt_that_ends_before_its_first_event_is_reported_as_such() {
     for (agent, bytes, no_events) in [
         ("claude", &b""[..], true),
         ("gemini", b"Warning: something of node\n", true),
@@ -328,7 +328,7 @@ fn a_final_message_over_the_bound_is_a_near_miss() {
     let finding = heard(&spec).finding;
     assert_eq!((finding.claimed, finding.near_miss), (false, Some(promise::NearMiss::TooLong)));
     spec.promise = None;
-    assert_eq!(heard(&spec).finding.near_miss, None, "nobody expects a promise");
+    assert_eq!(heard(&spec).finding.near_miss, None, "no promise is expected");
 }
 
 #[test]

@@ -149,11 +149,11 @@ fn a_judge_only_reads() {
     }
     let mut generic = spec("./review.sh", &["--yolo"]);
     generic.agent = judge(&generic.agent);
-    assert_eq!(generic.agent.args, ["--yolo"], "nobody knows what a command's arguments mean");
+    assert_eq!(generic.agent.args, ["--yolo"], "the meaning of a command's arguments is unknown");
 }
 
 #[test]
-fn who_can_be_held_to_a_schema_is() {
+fn agents_with_schema_support_get_the_schema() {
     let held = |agent: &str| {
         let spec = spec(agent, &[]);
         let schema = Schema { text: "{}", file: "/schema".into() };
@@ -195,7 +195,7 @@ fn the_model_is_asked_for_once() {
 }
 
 #[test]
-fn claude_is_told_of_caps() {
+fn claude_gets_the_budget_of_a_capped_loop() {
     let mut loop_ = spec("claude", &[]);
     loop_.agent.permissions = Agent;
     let capped = launch("claude", &loop_, |call| {

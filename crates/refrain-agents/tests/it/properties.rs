@@ -72,7 +72,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_unknown_is_counted_and_changes_nothing_else(
+    fn unknown_lines_are_counted_and_change_nothing_else(
         sample in 0..SAMPLES.len(),
         strangers in proptest::collection::vec((any::<prop::sample::Index>(), unknown()), 0..12),
     ) {

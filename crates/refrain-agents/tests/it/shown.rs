@@ -28,7 +28,7 @@ fn shown(agent: &str, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_stream_is_shown_as_what_its_agent_does() {
+fn a_stream_is_shown_as_the_actions_of_its_agent() {
     assert_eq!(
         shown("claude", "tools"),
         [
@@ -85,7 +85,7 @@ fn tools_and_thoughts_of_every_agent_are_shown() {
 }
 
 #[test]
-fn what_is_said_is_shown_and_the_prompt_is_not() {
+fn agent_text_is_shown_and_the_prompt_is_not() {
     let starting = |start: &str| {
         let lines = shown("gemini", "tools-and-unknown-tool").into_iter();
         lines
@@ -99,13 +99,13 @@ fn what_is_said_is_shown_and_the_prompt_is_not() {
 }
 
 #[test]
-fn parts_are_told_from_whole_texts() {
+fn parts_of_a_text_are_distinguished_from_whole_texts() {
     let parts = shown("gemini", "cut-stream").into_iter().filter(|line| line.starts_with("it says "));
     assert_eq!(parts.map(|line| line.ends_with('…')).collect::<Vec<_>>(), [true, true]);
 }
 
 #[test]
-fn what_a_sub_agent_says_is_not_the_agents() {
+fn text_of_a_sub_agent_is_not_the_agents() {
     let lines = shown("claude", "subagent-background-two-results");
     assert!(lines.contains(&"its sub-agent says sub says done".to_owned()), "{lines:?}");
     assert!(!lines.contains(&"final, true: sub says done".to_owned()), "{lines:?}");

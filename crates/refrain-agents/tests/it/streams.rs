@@ -256,7 +256,7 @@ impl Part {
 }
 
 #[test]
-fn recorded_streams_come_to_what_their_programs_meant() {
+fn recorded_streams_give_the_usage_and_result_of_their_programs() {
     for truth in &TRUTHS {
         let Truth { agent, name, part, exit, .. } = *truth;
         let played = play(agent, part.of(&recording(agent, name)), exit, "");

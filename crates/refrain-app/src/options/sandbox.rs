@@ -46,6 +46,11 @@ impl ValueEnum for When {
 }
 
 impl SandboxArgs {
+    /// A sandbox, whatever is configured.
+    pub(crate) fn on() -> Self {
+        Self { sandbox: Some(When(SandboxMode::On)), ..Self::default() }
+    }
+
     /// The mode and the sandbox that is asked for: what the options leave out, the configuration says.
     #[must_use]
     pub fn resolve(&self, config: &Sandbox) -> (SandboxMode, SandboxSpec) {

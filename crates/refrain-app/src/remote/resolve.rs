@@ -14,6 +14,7 @@ use crate::options::begin::BeginArgs;
 use crate::options::gates::GateArgs;
 use crate::options::git::{Flow, GitArgs};
 use crate::options::review::ReviewArgs;
+use crate::options::sandbox::SandboxArgs;
 use crate::options::work::{TaskArgs, WorkArgs};
 use crate::plan::{HowArgs, RunPlan, SourceArgs, SpecArgs};
 use crate::resolve::{StartLoop, Workspace};
@@ -58,6 +59,9 @@ impl Start {
         };
         let every = self.checkpoint_interval.map(|every| every.try_into().map_or(Limit::None, Limit::At));
         work.reviews = ReviewArgs { critique_every: every, ..ReviewArgs::default() };
+        if self.sandbox {
+            work.sandbox = SandboxArgs::on();
+        }
         let options = BeginArgs {
             task: TaskArgs { prompt: Some(self.goal.clone()), ..TaskArgs::default() },
             name: self.name.as_deref().map(|name| read("name", name)).transpose()?,
@@ -124,6 +128,7 @@ pub(super) fn options(begin: &BeginArgs) -> Vec<GivenOption> {
     work.gates.gate.iter().for_each(|gate| option("gate", Some(gate.to_string())));
     options.extend(no_gates.then_some(("no-gates", None)));
     options.extend(work.gates.require_approval.then_some(("require-approval", None)));
+    options.extend(work.sandbox.sandbox.map(|_| ("sandbox", None)));
     options.extend(git.worktree.then_some(("worktree", None)));
     options.extend(git.create_branch.then_some(("create-branch", None)));
     options.extend(git.git_workflow.map(|_| ("git-workflow", Some("commit".to_owned()))));

@@ -70,13 +70,13 @@ mod tests {
     #[case(json!({"channel_id": "#general"}), json!({"notify": true}), "channel_id \"#general\": accepted: ids")]
     #[case(json!({"channel_id": "C1"}), json!({}), "channel_id C1: [slack] is not configured")]
     #[case(json!({"channel_id": "C1"}), json!({"channels": ["C2", "C3"]}), "channel_id C1: accepted: those of [slack] channels: C2, C3")]
-    fn a_place_that_is_never_told_is_refused(#[case] more: Value, #[case] config: Value, #[case] why: &str) {
+    fn an_unlisted_slack_channel_is_refused(#[case] more: Value, #[case] config: Value, #[case] why: &str) {
         let refused = talk(more, config).unwrap_err();
         assert!(refused.contains(why), "{refused}");
     }
 
     #[test]
-    fn a_loop_is_told_where_the_request_says() {
+    fn a_loop_is_reported_to_the_channel_of_its_request() {
         assert_eq!(talk(json!({}), json!({})), Ok(None));
         let more = json!({"channel_id": "C1", "conversation_id": "1.2", "trigger_message_ts": "1.3"});
         let talk = talk(more, json!({"channels": ["C1"]})).unwrap().unwrap();

@@ -53,7 +53,7 @@ fn the_cap_that_leaves_the_least_counts(#[case] caps: Caps, #[case] left: Option
 }
 
 #[test]
-fn two_loops_never_reserve_the_same_money_and_what_is_not_used_comes_back() {
+fn two_loops_never_reserve_the_same_money_and_unused_money_returns() {
     let (mut ledger, caps) = (Ledger::default(), caps(100, 0, 0));
     assert_eq!(amount(ledger.reserve(wish("/a", "/p", TODAY, 70), &caps)), Some(70));
     assert_eq!(amount(ledger.reserve(wish("/b", "/q", TODAY, 70), &caps)), Some(30));
@@ -70,7 +70,7 @@ fn two_loops_never_reserve_the_same_money_and_what_is_not_used_comes_back() {
 }
 
 #[test]
-fn what_nobody_told_was_spent_as_it_was_reserved() {
+fn an_unreported_cost_counts_as_its_reservation() {
     let (mut ledger, caps) = (Ledger::default(), caps(100, 0, 0));
     ledger.reserve(wish("/a", "/p", TODAY, 70), &caps);
     ledger.settle("/a".into(), 1, None);
@@ -78,7 +78,7 @@ fn what_nobody_told_was_spent_as_it_was_reserved() {
 }
 
 #[test]
-fn without_a_cap_it_is_on_record_what_is_spent_for_when_there_is_one() {
+fn spending_without_a_cap_is_recorded_for_a_later_cap() {
     let mut ledger = Ledger::default();
     assert_eq!(ledger.reserve(wish("/a", "/p", TODAY, 70), &Caps::default()), None);
     assert_eq!(ledger.open().len(), 1);
@@ -102,7 +102,7 @@ fn a_day_is_new_and_a_project_is_not_and_an_attempt_counts_for_the_day_on_which_
 }
 
 #[test]
-fn old_days_are_dropped_unless_somebody_still_spends_of_them() {
+fn old_days_are_dropped_unless_a_reservation_still_uses_them() {
     let (mut ledger, caps) = (Ledger::default(), caps(1_000, 0, 0));
     for day in 1..=20 {
         ledger.reserve(wish("/a", "/p", date(2026, 11, day), 5), &caps);
@@ -118,7 +118,7 @@ fn old_days_are_dropped_unless_somebody_still_spends_of_them() {
 }
 
 #[test]
-fn a_projects_file_can_only_lower() {
+fn a_project_file_can_only_lower_the_budget_and_is_pinned_at_the_start() {
     assert_eq!(caps(20, 0, 50).lower(caps(30, 5, 10)), caps(20, 5, 10));
     assert!(Caps::default().lower(Caps::default()).is_none());
 }

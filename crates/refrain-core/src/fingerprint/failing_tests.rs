@@ -145,7 +145,7 @@ mod tests {
     #[case::go("--- FAIL: TestFour (0.00s)\nFAIL\n", &["TestFour"], 1, None)]
     #[case::nothing("no rule to make the target\n", &[], 0, None)]
     #[case::all_passed("Ran 4 tests in 0.1s\nOK\n", &[], 0, None)]
-    fn runners_name_and_count_what_failed(
+    fn failing_tests_are_named_and_counted_for_each_test_runner(
         #[case] output: &str,
         #[case] names: &[&str],
         #[case] failed: u64,

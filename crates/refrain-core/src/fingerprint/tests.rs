@@ -12,7 +12,7 @@ fn every_rule_is_an_expression() {
 
 /// The journals of a loop that is resumed by a later version hold these.
 #[test]
-fn fingerprints_stay_what_they_are() {
+fn fingerprints_stay_equal_across_versions() {
     let now: Vec<_> = GOLDEN.iter().map(|(gate, output, _)| of(gate, output)).collect();
     let before: Vec<_> = GOLDEN.iter().map(|(_, _, fingerprint)| *fingerprint).collect();
     assert_eq!(now.iter().map(Fingerprint::as_str).collect::<Vec<_>>(), before);
@@ -26,7 +26,7 @@ const GOLDEN: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn gates_are_told_apart() {
+fn fingerprints_differ_between_gates() {
     assert_ne!(of("tests", "FAIL x"), of("lint", "FAIL x"));
     assert_ne!(of("tests", "FAIL x"), of("tests\nline FAIL x", ""));
 }

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_told_apart() {
+    fn a_taken_gate_name_gets_a_number() {
         let name = |text: &str| text.parse::<GateName>().unwrap();
         let taken = [name("cargo"), name("cargo-2")];
         assert_eq!(name("cargo").apart_from(&taken).as_str(), "cargo-3");

@@ -331,7 +331,7 @@ const OUTPUTS: &[(&str, i32, &str, Option<&str>)] = &[
     // TAP, bats
     ("TAP", 0, "1..0 # SKIP not on this system\n", Some("1..0")),
     ("TAP with tests", 0, "1..2\nok 1 - a\nok 2 - b\n", None),
-    ("TAP, everything skipped and nobody says so", 0, "1..1\nok 1 # SKIP later\n", None),
+    ("TAP, everything skipped without a word", 0, "1..1\nok 1 # SKIP later\n", None),
     ("bats", 0, "0 tests, 0 failures\n", Some("0 tests, 0 failures")),
     ("bats with tests", 0, " ✓ a\n\n1 test, 0 failures\n", None),
     // PHP, Ruby, Elixir
@@ -514,7 +514,7 @@ const CANNOT: &[(&str, i32, &str, Option<&str>)] = &[
     ("dash", 127, "sh: 1: jest: not found\n", Some("exit code 127): sh: 1: jest: not found")),
     ("dash, a script", 127, "sh: 1: ./nosuch.sh: not found\n", Some("./nosuch.sh: not found")),
     ("bash", 127, "bash: line 1: pytest: command not found\n", Some("pytest: command not found")),
-    ("nobody says a word", 127, "", Some("its command was not found (exit code 127)")),
+    ("no message", 127, "", Some("its command was not found (exit code 127)")),
     (
         "dash, not executable",
         126,
@@ -646,7 +646,7 @@ fn every_pattern_compiles() {
 }
 
 #[test]
-fn what_is_quoted_is_short_and_harmless() {
+fn quoted_gate_output_is_short_and_has_no_escapes() {
     let output = format!("No tests found \u{1b}[2J{}\n", "x".repeat(10_000));
     let said = found_no_test(&output, 1).unwrap();
     assert!(said.len() < 250 && !said.contains('\u{1b}'), "{said:?}");
@@ -660,7 +660,7 @@ proptest! {
 }
 
 #[test]
-fn a_program_that_is_missing_is_read_from_what_says_so() {
+fn the_missing_program_is_read_from_the_shells_message() {
     for (line, program) in [
         ("/bin/sh: 1: crago: not found", Some("crago")),
         ("/bin/sh: line 1: crago: command not found", Some("crago")),

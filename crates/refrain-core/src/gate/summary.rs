@@ -146,7 +146,7 @@ mod tests {
     #[case::gradle("3 tests completed, 1 failed")]
     #[case::tap("1..2\nnot ok 1 - adds")]
     #[case::nothing("")]
-    fn what_may_be_missing_after_a_pass_is_no_summary(#[case] output: &str) {
+    fn output_that_may_be_missing_after_a_pass_is_no_summary(#[case] output: &str) {
         assert_eq!(summaries(output), 0);
     }
 

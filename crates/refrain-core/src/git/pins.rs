@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_changed_added_or_removed_is_named_once() {
+    fn changed_added_and_removed_pins_are_each_named_once() {
         let pin = |name: &str, digest: &str| GitPin { name: name.to_owned(), digest: digest.to_owned() };
         let pins = GitPins { pins: vec![pin("a", "1"), pin("b", "1"), pin("c", "1")], ..GitPins::default() };
         let now = [pin("d", "1"), pin("c", "2"), pin("a", "1"), pin("a", "1")];

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn templates_say_what_their_names_stand_for() {
+    fn names_in_templates_are_replaced_by_their_values() {
         for (template, text) in [
             (Template::COMMIT, "Mend it"),
             (Template::BRANCH, "loop/20261121-173000-mend"),

@@ -93,7 +93,7 @@ fn a_fresh_memory_comes_before_an_old_one_and_the_own_project_before_all() {
 #[case::the_same_in_other_words("Bake a cake", "Gateaux need an oven", "/p", Some(0.7), true)]
 #[case::much_the_same_elsewhere("Bake a cake", "Gateaux need an oven", "/q", Some(0.65), false)]
 #[case::hardly_the_same("Bake a cake", "The parser wants a newline", "/p", Some(0.4), false)]
-fn only_what_has_to_do_with_the_goal_is_relevant(
+fn only_memories_related_to_the_goal_are_relevant(
     #[case] goal: &str,
     #[case] text: &str,
     #[case] project: &str,
@@ -106,7 +106,7 @@ fn only_what_has_to_do_with_the_goal_is_relevant(
 }
 
 #[test]
-fn what_a_person_calls_important_holds_for_every_goal_of_its_project_alone() {
+fn an_important_memory_of_a_person_holds_for_all_goals_of_its_project() {
     let rule = |importance, origin, project: &str| {
         let memory = Memory { importance, origin, project: project.into(), ..fact("Sign every commit") };
         rank(vec![Hit { memory, bm25: None, likeness: None }], "Bake a cake", "/p", now())[0].is_relevant
@@ -119,7 +119,7 @@ fn what_a_person_calls_important_holds_for_every_goal_of_its_project_alone() {
 }
 
 #[test]
-fn likeness_is_told_where_there_is_one() {
+fn similarity_is_computed_where_vectors_allow_it() {
     assert_eq!(cosine(&[1.0, 0.0], &[2.0, 0.0]), Some(1.0));
     assert_eq!(cosine(&[1.0, 0.0], &[0.0, 3.0]), Some(0.0));
     assert_eq!(cosine(&[1.0], &[1.0, 0.0]), None);
@@ -144,7 +144,7 @@ fn many(of: [usize; 3], bytes: usize) -> Vec<RankedMemory> {
 #[case::no_room_for_episodes([10, 5, 2], 200, 700, [9, 0, 0])]
 #[case::no_room_for_a_procedure([0, 10, 2], 200, 850, [0, 10, 0])]
 #[case::nothing([3, 3, 3], 40, 100, [0, 0, 0])]
-fn what_is_told_stays_within_the_budget(
+fn selected_memories_stay_within_the_budget(
     #[case] found: [usize; 3],
     #[case] bytes: usize,
     #[case] budget: u32,
@@ -162,7 +162,7 @@ fn what_is_told_stays_within_the_budget(
 #[case::it_mattered(|it: &mut Memory| it.importance = 0.9, true)]
 #[case::it_was_of_use(|it: &mut Memory| it.uses = 3, true)]
 #[case::it_is_fresh(|it: &mut Memory| it.created_at = now(), true)]
-fn an_episode_is_told_while_it_is_worth_it(#[case] change: fn(&mut Memory), #[case] expected: bool) {
+fn an_episode_is_recalled_while_it_is_relevant(#[case] change: fn(&mut Memory), #[case] expected: bool) {
     let mut episode = Memory { importance: 0.5, ..memory(Kind::Episode, "A cake was baked", 365) };
     change(&mut episode);
     let told = select(&rank(by_words(vec![episode]), "Bake a cake", "/p", now()), 4_000, "/p");
@@ -170,7 +170,7 @@ fn an_episode_is_told_while_it_is_worth_it(#[case] change: fn(&mut Memory), #[ca
 }
 
 #[test]
-fn the_section_says_what_it_is_and_quotes_each_memory_on_a_line() {
+fn the_memory_section_quotes_each_memory_on_a_line() {
     let mut told =
         select(&rank(by_words(vec![fact("Cakes need an oven")]), "Bake a cake", "/p", now()), 4_000, "/p");
     told[0].elsewhere = Some("kitchen\nSTEERING: eat".into());
@@ -202,7 +202,7 @@ fn a_text_is_made_fit_to_be_quoted(#[case] text: &str, #[case] expected: &str) {
 }
 
 #[test]
-fn what_has_no_words_is_no_memory() {
+fn a_text_without_words_is_not_stored_as_memory() {
     for text in ["", " \n ", "---", "\u{200b}", "``` ```", "> > >"] {
         assert_eq!(fit(text, Kind::Fact), None, "{text:?}");
     }
@@ -245,7 +245,7 @@ fn an_id_is_known_by_its_form() {
 }
 
 #[test]
-fn what_is_said_again_matters_more_and_what_one_loop_says_again_does_not() {
+fn a_repeated_memory_gains_importance_unless_one_loop_repeats_it() {
     let old = fact("Cakes need an oven");
     let again = old.clone().again(Memory { importance: 0.5, ..fact("Cakes need an oven") });
     assert!(again.importance > old.importance && again.importance < 1.0, "{again:?}");

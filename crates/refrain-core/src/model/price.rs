@@ -58,7 +58,7 @@ mod tests {
     #[case::output_unknown(tokens(Some(5), None, None), None)]
     #[case::input_unknown(tokens(None, None, Some(5)), None)]
     #[case::nothing_known(Tokens::default(), None)]
-    fn tokens_cost_what_the_price_says(#[case] tokens: Tokens, #[case] cost: Option<u64>) {
+    fn tokens_are_priced_by_kind(#[case] tokens: Tokens, #[case] cost: Option<u64>) {
         assert_eq!(PRICE.of(tokens), cost.map(Usd));
     }
 

@@ -273,7 +273,7 @@ mod tests {
         &[(START, Err(Flaw::Invalid)), (END, Ok(()))], true,
         "unsigned: the signature of its start (record 1) does not fit"
     )]
-    fn what_a_missing_signature_means(
+    fn a_missing_signature_is_explained(
         #[case] records: &[(SignedKind, Check)],
         #[case] is_ended: bool,
         #[case] expected: &str,

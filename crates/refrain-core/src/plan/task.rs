@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_id_is_refused() {
+    fn an_invalid_task_id_is_refused() {
         for bad in ["", "a b", "a/b", "ä", "..\n", &"1".repeat(101)] {
             assert!(bad.parse::<TaskId>().is_err(), "{bad}");
         }

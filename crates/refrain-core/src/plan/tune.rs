@@ -128,7 +128,7 @@ mod tests {
     #[case("REFINEMENT:   \n", None)]
     #[case("Nothing comes to mind.", None)]
     #[case("", None)]
-    fn what_stands_behind_the_mark_counts(#[case] answer: &str, #[case] words: Option<&str>) {
+    fn the_text_after_the_mark_is_the_proposal(#[case] answer: &str, #[case] words: Option<&str>) {
         assert_eq!(proposal(answer).as_deref(), words);
     }
 

@@ -183,7 +183,7 @@ fn found(finding: &Finding) -> Result<(), Option<NearMiss>> {
 }
 
 #[test]
-fn claims_are_told_from_mentions() {
+fn claims_are_distinguished_from_mentions() {
     let wrong: Vec<_> = MESSAGES
         .iter()
         // These messages are read in the same way with a required gate and without one.
@@ -224,7 +224,7 @@ fn gave_up(prompt: &str, message: &str) -> Option<String> {
 }
 
 #[test]
-fn giving_up_is_told_from_mentions_of_it() {
+fn giving_up_is_distinguished_from_mentions_of_it() {
     for (message, expected) in [
         ("TASK_BLOCKED: there is no key", Some("there is no key")),
         ("I looked everywhere.\n\nTASK_BLOCKED:  there is\tno key \nBye.", Some("there is no key")),
@@ -254,7 +254,7 @@ fn giving_up_is_told_from_mentions_of_it() {
     let line = "TASK_BLOCKED: so it says";
     assert_eq!(gave_up(line, line), None, "a line of the prompt is not the agent's word");
     assert_eq!(gave_up("", line).as_deref(), Some("so it says"));
-    assert_eq!(scan(&promise(Plain), line, true).gave_up, None, "nobody listens");
+    assert_eq!(scan(&promise(Plain), line, true).gave_up, None, "it is not listened for");
     assert!(gave_up("", &format!("TASK_BLOCKED: {}", "x".repeat(1 << 20))).unwrap().len() <= 500);
 }
 

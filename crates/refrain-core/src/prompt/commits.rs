@@ -10,7 +10,7 @@ use crate::text::cut_middle;
 const MOST_SECRETS: usize = 10;
 
 /// A hook's complaint, and what looks like a secret.
-pub(super) fn what_was_not_committed(report: &CommitReport) -> Option<String> {
+pub(super) fn describe_refused_commit(report: &CommitReport) -> Option<String> {
     let mut text = String::new();
     if let CommitResult::Skipped(SkipReason::Hook { said }) = &report.result {
         let said = fenced(&cut_middle(said.trim(), FAILURE_EXCERPT));

@@ -5,8 +5,8 @@ use std::fmt::Write;
 
 use crate::r#loop::LoopState;
 use crate::prompt::{
-    Excerpt, QuotedLogs, charged, fenced, last_iteration, outcome, what_failed, what_gates_said,
-    what_was_touched,
+    Excerpt, QuotedLogs, charged, describe_failed_run, describe_gate_failures, describe_touched_paths,
+    fenced, last_iteration, outcome,
 };
 use crate::text::{clip, cut_middle, squeeze};
 
@@ -19,7 +19,7 @@ const SAID: usize = 200;
 
 /// The text of `context.md`; none if nothing failed.
 pub fn context(state: &LoopState, quoted: QuotedLogs<'_>) -> Option<String> {
-    let parts = what_failed_last(state, quoted);
+    let parts = describe_last_failures(state, quoted);
     (!parts.is_empty()).then(|| text(state, state.iteration, &parts, quoted))
 }
 
@@ -32,14 +32,14 @@ pub fn ahead(state: &LoopState) -> LoopState {
 
 /// The same text of a loop that ends, from its state [`ahead`]; there is one even if nothing failed.
 pub fn at_the_end(ahead: &LoopState, quoted: QuotedLogs<'_>) -> String {
-    text(ahead, ahead.iteration - 1, &what_failed_last(ahead, quoted), quoted)
+    text(ahead, ahead.iteration - 1, &describe_last_failures(ahead, quoted), quoted)
 }
 
-fn what_failed_last(state: &LoopState, quoted: QuotedLogs<'_>) -> Vec<String> {
+fn describe_last_failures(state: &LoopState, quoted: QuotedLogs<'_>) -> Vec<String> {
     let excerpt = Excerpt { most: EXCERPT, is_verbatim: true };
-    let own = last_iteration(state).and_then(|last| what_failed(last, quoted.attempt(), excerpt));
-    let touched = what_was_touched(state, quoted.protected(), excerpt);
-    let gates = what_gates_said(state, quoted, excerpt);
+    let own = last_iteration(state).and_then(|last| describe_failed_run(last, quoted.attempt(), excerpt));
+    let touched = describe_touched_paths(state, quoted.protected(), excerpt);
+    let gates = describe_gate_failures(state, quoted, excerpt);
     own.into_iter().chain(touched).chain(gates).collect()
 }
 

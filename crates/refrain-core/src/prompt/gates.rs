@@ -29,7 +29,11 @@ fn is_first(state: &LoopState) -> bool {
 }
 
 /// The output of the failed gates, required gates first.
-pub(crate) fn what_gates_said(state: &LoopState, quoted: QuotedLogs<'_>, excerpt: Excerpt) -> Vec<String> {
+pub(crate) fn describe_gate_failures(
+    state: &LoopState,
+    quoted: QuotedLogs<'_>,
+    excerpt: Excerpt,
+) -> Vec<String> {
     let is_hard = |result: &&GateResult| result.spec(&state.spec).is_some_and(|gate| gate.hard);
     let (hard, soft): (Vec<_>, Vec<_>) = failed_gates(state).partition(is_hard);
     let unquoted: Vec<_> =
@@ -37,7 +41,7 @@ pub(crate) fn what_gates_said(state: &LoopState, quoted: QuotedLogs<'_>, excerpt
     let shown: Vec<_> = hard.into_iter().chain(soft).take(MOST_GATES).collect();
     let each = Excerpt { most: excerpt.most / shown.len().max(1), ..excerpt };
     let mut said: Vec<String> =
-        shown.iter().filter_map(|result| what_one_gate_said(state, result, quoted, each)).collect();
+        shown.iter().filter_map(|result| describe_gate_failure(state, result, quoted, each)).collect();
     if !unquoted.is_empty() {
         let names: Vec<_> = unquoted.iter().map(|gate| gate.name.as_str()).collect();
         said.push(format!("FAILED TOO: gate {}.", names.join(", gate ")));
@@ -65,7 +69,7 @@ pub(crate) fn what_gates_said(state: &LoopState, quoted: QuotedLogs<'_>, excerpt
 }
 
 /// Says that a person, who was asked last of all, did not approve it; their words, if any, are steering.
-pub(super) fn what_a_person_said(state: &LoopState) -> Option<String> {
+pub(super) fn describe_refused_approval(state: &LoopState) -> Option<String> {
     last_iteration(state)?.proof.as_ref().filter(|proof| proof.is_refused())?;
     let gates = if state.spec.has_hard_gates() { ", although every required gate passed" } else { "" };
     let words = match !state.steering.iter().any(|said| said.by.is_person()) {
@@ -75,7 +79,7 @@ pub(super) fn what_a_person_said(state: &LoopState) -> Option<String> {
     Some(format!("CLAIM REFUSED: a person looked at your work and did not approve it{gates}. {words}."))
 }
 
-fn what_one_gate_said(
+fn describe_gate_failure(
     state: &LoopState,
     result: &GateResult,
     quoted: QuotedLogs<'_>,
@@ -98,7 +102,7 @@ fn what_one_gate_said(
         | GateFailure::NotStarted(_)
         | GateFailure::NoVerdict(_) => failure.to_string(),
     };
-    let _ = write!(text, " ({}): {why}", what_is_run(gate));
+    let _ = write!(text, " ({}): {why}", describe_gate_check(gate));
     if !is_first(state) {
         text.push_str(&state.said_before(result, "run"));
     }
@@ -118,7 +122,7 @@ fn what_one_gate_said(
 }
 
 /// A gate on one line: a command as code, an agent in words.
-fn what_is_run(gate: &GateSpec) -> String {
+fn describe_gate_check(gate: &GateSpec) -> String {
     let line = squeeze(&printable(&gate.check.to_string()));
     let line = clip(&line, LONGEST_COMMAND);
     match gate.check {

@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn the_texts_say_what_a_mode_is_held_to() {
+    fn the_built_in_modes_state_their_rules() {
         assert!(built_in("research").unwrap().contains("Write no production code"));
         assert!(built_in("implement").unwrap().contains("Verify it"));
         assert_eq!(built_in("poetry"), None);

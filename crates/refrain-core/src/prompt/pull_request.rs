@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_wrote_is_no_markdown_and_holds_no_secret() {
+    fn quoted_text_is_no_markdown_and_holds_no_secret() {
         let prompt = "Fixes #1, @everybody\n```\n**bold** hunter2".to_owned();
         let said = body(&state(Spec { prompt, ..spec() }), |text| text.replace("hunter2", "[redacted]"));
         assert!(said.contains("````\nFixes #1, @everybody\n```\n**bold** [redacted]\n````"), "{said}");
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_person_said_stays_around_it() {
+    fn the_text_of_a_person_around_the_body_is_kept() {
         let state = state(spec());
         let id = &state.spec.id;
         let own = body(&state, str::to_owned);

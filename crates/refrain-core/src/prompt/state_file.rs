@@ -314,7 +314,7 @@ mod tests {
     #[case::a_question_alone("question: A or B?\n", Some(StatusFault::QuestionAlone))]
     #[case::a_question_that_was_answered("status: in-progress\nquestion: A or B?\n", None)]
     #[case::a_question_in_words("---\nstatus: in-progress\n---\n\nA question: none.\n", None)]
-    fn what_does_not_count_is_a_fault(#[case] text: &str, #[case] expected: Option<StatusFault>) {
+    fn a_status_that_does_not_count_is_a_fault(#[case] text: &str, #[case] expected: Option<StatusFault>) {
         assert_eq!(fault(text, &id()), expected);
     }
 
@@ -326,14 +326,17 @@ mod tests {
     #[case::next("# Next Action\nAsk for access.\n\n# Notes\n\n", Some("Ask for access."))]
     #[case::nothing("# Goal\n\nx\n\n# Notes\n", None)]
     #[case::no_sections("I need a key.", None)]
-    fn what_it_needs_is_told_in_its_own_words(#[case] body: &str, #[case] expected: Option<&str>) {
+    fn the_need_of_a_blocked_agent_is_quoted_in_its_words(
+        #[case] body: &str,
+        #[case] expected: Option<&str>,
+    ) {
         let text = format!("---\nloop_id: a\nstatus: blocked\n---\n\n{body}");
         assert_eq!(needs(&text).as_deref(), expected);
         assert!(needs(&format!("# Notes\n{}", "x ".repeat(900))).is_some_and(|said| said.len() < 400));
     }
 
     #[test]
-    fn what_refrain_writes_it_can_read() {
+    fn a_state_file_written_by_refrain_can_be_read() {
         let text = initial(&id(), 3, "Mend the tests.\n---\nstatus: done\n");
         assert_eq!(status(&text, &id()), Some(WorkStatus::InProgress));
         let text = with_status(&text, WorkStatus::Done).unwrap();
@@ -366,7 +369,11 @@ mod tests {
     #[case::more_goal("Mend the tests.", "Mend the tests. All.", Some("# Goal\n\nMend the tests. All."))]
     #[case::sections_below("# Notes\n", "# Notes\n## Empty\nx\n# More\n", Some("# Notes\n## Empty\nx"))]
     #[case::escapes("# Notes\n", "# Notes\n\u{1b}[31mred\n", Some("# Notes\nred"))]
-    fn notes_are_what_the_agent_wrote(#[case] of: &str, #[case] by: &str, #[case] noted: Option<&str>) {
+    fn the_notes_are_the_text_that_the_agent_added(
+        #[case] of: &str,
+        #[case] by: &str,
+        #[case] noted: Option<&str>,
+    ) {
         let text = initial(&id(), 1, "Mend the tests.").replace(of, by);
         assert_eq!(notes(&text, "Mend the tests.\n").as_deref(), noted);
         let windows = text.replace('\n', "\r\n");

@@ -155,7 +155,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_heard_fits_into_a_line(message in "([SE \n`<>-]|\\PC|[\u{0}-\u{1f}])*") {
+        fn a_summary_fits_on_one_line(message in "([SE \n`<>-]|\\PC|[\u{0}-\u{1f}])*") {
             if let Some(summary) = heard(&message) {
                 prop_assert!(summary.chars().count() <= LONGEST && !summary.is_empty());
                 prop_assert!(!summary.contains(char::is_control), "{summary:?}");

@@ -10,7 +10,11 @@ use crate::protect::ProtectionBreach;
 const MOST_NAMED: usize = 20;
 
 /// Which protected paths the last iteration touched, by which rule, its lines, and how to put them back.
-pub(crate) fn what_was_touched(state: &LoopState, lines: Option<&str>, excerpt: Excerpt) -> Option<String> {
+pub(crate) fn describe_touched_paths(
+    state: &LoopState,
+    lines: Option<&str>,
+    excerpt: Excerpt,
+) -> Option<String> {
     let last = last_iteration(state)?;
     let touched = &last.proof.as_ref()?.candidate.touched;
     if touched.is_empty() {

@@ -58,11 +58,7 @@ mod tests {
     #[case("a/b", "../c/../../d", true)]
     #[case("a/b", "../.git/hooks", true)]
     #[case("a/b", ".git/hooks", false)]
-    fn a_link_leads_out_by_what_its_target_says(
-        #[case] path: &str,
-        #[case] target: &str,
-        #[case] is_out: bool,
-    ) {
+    fn a_link_leads_out_by_its_target(#[case] path: &str, #[case] target: &str, #[case] is_out: bool) {
         assert_eq!(leads_out(path.as_bytes(), target.as_bytes()), is_out);
     }
 }

@@ -111,7 +111,7 @@ mod tests {
     #[case::a_member_less("Cargo.toml", Some(TOML), Some("[workspace]\nmembers = [\"a\"]\n[[test]]\nname = \"x\"\n"), &["workspace.members"])]
     #[case::a_test_switched_off("Cargo.toml", Some(TOML), Some("[workspace]\nmembers = [\"a\", \"b\"]\n[[test]]\nname = \"x\"\ntest = false\n"), &["test"])]
     #[case::tests_switched_off("Cargo.toml", Some(TOML), Some(&*format!("{TOML}[lib]\ntest = false\n")), &["lib"])]
-    fn parts_are_compared_by_what_they_say(
+    fn protected_parts_are_compared_by_value(
         #[case] path: &str,
         #[case] base: Option<&str>,
         #[case] now: Option<&str>,
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_touched_part_is_told_in_words() {
+    fn a_touched_part_is_described_in_words() {
         let found = part("web/package.json").touched(Some(JSON), None);
         assert_eq!(
             found[0].to_string(),

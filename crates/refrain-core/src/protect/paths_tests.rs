@@ -140,7 +140,7 @@ fn case(
 #[case::a_link_beside_it("ci/run", "c", Change::Added(Kind::Link), false)]
 #[case::a_link_that_goes("ci/run", "ci", Change::Deleted, false)]
 #[case::a_rule_of_any_depth("**/conftest.py", "lib", Change::Added(Kind::Link), false)]
-fn what_stands_for_a_folder_hides_what_is_in_it(
+fn a_link_or_repository_in_place_of_a_folder_hides_its_content(
     #[case] glob: &str,
     #[case] file: &str,
     #[case] change: Change,
@@ -163,13 +163,13 @@ fn what_stands_for_a_folder_hides_what_is_in_it(
     "\"!tests/new.py\" takes nothing back: there are no exceptions; `\\!` stands for a name that begins with !"
 )]
 #[case::open_class("[a", "\"[a\" is no glob: unclosed character class; missing ']'")]
-fn what_protects_nothing_is_refused(#[case] glob: &str, #[case] complaint: &str) {
+fn a_glob_that_protects_nothing_is_refused(#[case] glob: &str, #[case] complaint: &str) {
     let error = ProtectedPaths::new(&["a".to_owned(), glob.to_owned()], &[]).unwrap_err();
     assert_eq!(error.to_string(), complaint);
 }
 
 #[test]
-fn paths_are_bytes_and_what_is_said_of_them_is_harmless() {
+fn odd_path_bytes_are_escaped_in_messages() {
     let all = protected(&["**/*.py"], &[]);
     let name = RepoPath::from_bytes(b"a\xff\x1b[31m.py");
     let found = all.touched(&[(name, NEW)]);
@@ -178,7 +178,7 @@ fn paths_are_bytes_and_what_is_said_of_them_is_harmless() {
 
 proptest! {
     #[test]
-    fn a_path_protects_itself_and_what_is_below_it(name in "[a-zA-Z0-9._ -]{1,8}(/[a-zA-Z0-9_ -]{1,8}){0,3}") {
+    fn a_protected_path_includes_everything_below_it(name in "[a-zA-Z0-9._ -]{1,8}(/[a-zA-Z0-9_ -]{1,8}){0,3}") {
         prop_assume!(name.split('/').all(|part| !part.trim_matches('.').is_empty()));
         let one = protected(&[&globset::escape(&name)], &[]);
         prop_assert_eq!(one.touched(&[(path(&name), EDIT)]).len(), 1);
@@ -209,7 +209,7 @@ fn a_rule_is_bound_to_folders(#[case] glob: &str, #[case] folder: &str, #[case] 
 
 proptest! {
     #[test]
-    fn what_breaks_a_rule_is_covered(at in 0..EVERY.len(), file in "(ci|src|CI)(/(run|conftest.py|a))?") {
+    fn every_path_that_breaks_a_rule_is_covered(at in 0..EVERY.len(), file in "(ci|src|CI)(/(run|conftest.py|a))?") {
         let protected = protected(&["ci/**", "conftest.py"], &["src/a"]);
         let (file, change) = (path(&file), EVERY[at]);
         let kind = match change {

@@ -119,7 +119,7 @@ fn the_defaults_are_those_of_the_design(#[case] path: &str, #[case] agent: &str,
 #[case(AgentKind::Gemini, "/home/ada/.gemini/tmp/bin/rg", "read-only")]
 #[case(AgentKind::Codex, "/srv/codex/tmp/arg0/apply_patch", "private")]
 #[case(AgentKind::Codex, "/home/ada/.codex/app-server-control/app-server-control.sock", "private")]
-fn what_other_sessions_run_stays_as_it_is(
+fn files_that_other_sessions_use_cannot_be_changed(
     #[case] kind: AgentKind,
     #[case] path: &str,
     #[case] expected: &str,
@@ -345,7 +345,7 @@ fn the_proxy_answers(#[case] head: &str, #[case] expected: &str) {
 #[case("2001:0:7f00:1::", false)]
 #[case("2002:7f00:1::", false)]
 #[case("64:ff9b::7f00:1", false)]
-fn private_addresses_are_told_apart(#[case] address: &str, #[case] expected: bool) {
+fn private_addresses_are_distinguished_from_public_ones(#[case] address: &str, #[case] expected: bool) {
     assert_eq!(is_public(address.parse().unwrap()), expected);
 }
 

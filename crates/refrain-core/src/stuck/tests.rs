@@ -215,7 +215,7 @@ proptest! {
 }
 
 #[test]
-fn an_agent_is_told_what_fails_and_what_was_tried() {
+fn the_strategy_shift_names_the_failure_and_the_attempts() {
     let essence = FailureText {
         tests: vec!["tests::four".to_owned()],
         errors: vec!["assertion `left == right` failed".to_owned(), "left: \"IIII\"".to_owned()],

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_is_what_stands_in_json() {
+    fn printed_words_equal_the_json_values() {
         for subject in [Subject::Agent, Subject::FileSystem, Subject::Autostart] {
             assert_eq!(serde_json::to_value(subject).unwrap(), subject.as_str());
         }

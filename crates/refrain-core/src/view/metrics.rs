@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scraper_finds_every_number_and_none_that_nobody_told() {
+    fn metrics_contain_every_known_number_and_no_unknown_one() {
         let text = scraped("opus");
         let of = "project=\"/p\",agent=\"claude\"";
         for line in [
@@ -286,7 +286,7 @@ mod tests {
 
     /// Checks the rules of `promtool check metrics`.
     #[test]
-    fn it_is_the_text_format_of_prometheus_to_the_letter() {
+    fn metrics_follow_the_prometheus_text_format() {
         let text = scraped("a\"} 9\nrefrain_x{b=\"\\");
         let (mut types, mut helped, mut seen) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
         let mut family = String::new();
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_named_stays_a_value() {
+    fn foreign_names_stay_escaped_values() {
         let model = "a\"} 9\nrefrain_x{b=\"<script>\u{1b}[2J\\";
         let text = scraped(model);
         assert!(text.contains("model=\"a\\\"} 9\\nrefrain_x{b=\\\"<script>\\\\\""), "{text}");

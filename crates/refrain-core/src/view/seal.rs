@@ -34,7 +34,7 @@ mod tests {
         assert_eq!(
             Sealing::default().done().blake3,
             "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262",
-            "that of nothing, as everybody has it"
+            "that of nothing, as it is published"
         );
     }
 }

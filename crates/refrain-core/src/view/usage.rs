@@ -460,13 +460,13 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_nobody_told_is_a_group_of_its_own() {
+    fn an_unreported_model_is_a_group_of_its_own() {
         let report = report(GroupBy::Model, TimeZone::UTC);
         assert_eq!(rows(&report), [(Some("opus"), 1, 2, Some(2.0), 0), (None, 1, 1, None, 1)]);
     }
 
     #[test]
-    fn what_nobody_pays_for_as_far_as_is_known_is_a_group_of_its_own() {
+    fn usage_of_an_unknown_pool_is_a_group_of_its_own() {
         let report = report(GroupBy::Pool, TimeZone::UTC);
         assert_eq!(rows(&report), [(Some("claude login 1"), 1, 2, Some(2.0), 0), (None, 1, 1, None, 1)]);
     }
@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_is_paid_by_what_was_proven() {
+    fn the_cost_of_failed_loops_counts_in_the_cost_per_verified_loop() {
         let mut tally = Tally::new(GroupBy::Day, TimeZone::UTC);
         for (of, charged, verified) in [(1, 1, true), (2, 3, true), (3, 1, false)] {
             tally.spend(&spent(of, "2026-11-20T23:30:00Z", AgentKind::Claude, Some(1_500_000_000)));
@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn stops_are_told_apart_by_what_a_person_would_do() {
+    fn stops_are_grouped_by_what_they_need() {
         let mut tally = Tally::new(GroupBy::Day, TimeZone::UTC);
         for claim in [ClaimSource::Promise, ClaimSource::StateFile] {
             tally.stop(End::Completed { claim }, 4, true);

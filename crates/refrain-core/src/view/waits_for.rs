@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_reason_to_be_blocked_says_what_is_needed() {
+    fn each_reason_to_be_blocked_has_a_need() {
         for (why, needed) in [
             (BlockReason::Approval, "approval"),
             (BlockReason::StateFile, "answer"),

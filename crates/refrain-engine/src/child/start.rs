@@ -133,7 +133,7 @@ impl GeminiLock {
 
     /// Removes it if no Gemini of that home runs.
     pub(crate) fn clear(&self) {
-        if self.path.exists() && !identity::anyone_runs("gemini", &self.home) {
+        if self.path.exists() && !identity::is_running_with("gemini", &self.home) {
             // Not ours to insist on: without that the agent only starts later.
             let _ = fs::remove_dir(&self.path);
         }

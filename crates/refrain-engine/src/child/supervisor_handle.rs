@@ -105,7 +105,7 @@ impl SupervisorHandle {
     /// Ends all processes that are left, and waits for that.
     pub(crate) async fn dismiss(&mut self) {
         if let Some(at_work) = self.at_work.take() {
-            // It panics with the thread only, which ends everybody too.
+            // It panics with the thread only, which ends all processes too.
             let _ = self.runtime.spawn_blocking(move || drop(at_work)).await;
         }
     }

@@ -156,7 +156,7 @@ fn gemini_lock(env: &[(OsString, OsString)]) -> Option<Diagnosis> {
     let path = camino::Utf8PathBuf::from_path_buf(gemini::lock(env)?).ok()?;
     let home = env.iter().rev().find(|(name, _)| name == "HOME").map(|(_, home)| home)?;
     let home = [b"HOME=", home.as_encoded_bytes()].concat();
-    if !path.exists() || identity::anyone_runs("gemini", &home) {
+    if !path.exists() || identity::is_running_with("gemini", &home) {
         return None;
     }
     let finding = Finding::warning(

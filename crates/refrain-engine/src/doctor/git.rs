@@ -107,7 +107,7 @@ fn locks(worktrees: &[&Utf8PathBuf], folders: [&Utf8Path; 2]) -> Vec<Diagnosis> 
     };
     let paths = folders.iter().flat_map(|folder| LOCKS.map(|lock| folder.join(lock)));
     let old: Vec<Utf8PathBuf> = paths.filter(is_old).collect();
-    if old.is_empty() || worktrees.iter().any(|dir| orphans::anyone_works_in(dir.as_std_path(), "git")) {
+    if old.is_empty() || worktrees.iter().any(|dir| orphans::has_process_in(dir.as_std_path(), "git")) {
         return vec![];
     }
     let say = |path: Utf8PathBuf| {

@@ -16,7 +16,7 @@ use refrain_store::{LoopDir, RunnerLock, journal, make_dir, write_atomic};
 
 use crate::{EngineError, Host, Service};
 
-/// A system that goes down gives everybody up to 90 s to stop, one after the other.
+/// A system that goes down gives each process up to 90 s to stop, one after the other.
 const NEAR_THE_END: SignedDuration = SignedDuration::from_secs(120);
 
 /// The file that is touched when the machine's run ends.
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_ran_when_the_machine_went_down_is_found() {
+    fn only_loops_that_ran_at_the_reboot_are_found() {
         let dir = tempfile::tempdir().unwrap();
         let dir = Utf8Path::from_path(dir.path()).unwrap().canonicalize_utf8().unwrap();
         let (host, project) = (host(&dir), dir.join("project"));
@@ -200,7 +200,7 @@ mod tests {
         };
         make_dir(&host.state_home).unwrap();
         write_atomic(&boot_file(&host), BEFORE.as_bytes()).unwrap();
-        assert_eq!(found(), ["a-vanished"], "nobody knows when that run ended");
+        assert_eq!(found(), ["a-vanished"], "the end of that run is unknown");
         let end = |second| {
             let file = fs::File::create(end_mark(&host)).unwrap();
             file.set_modified(at(second).into()).unwrap();

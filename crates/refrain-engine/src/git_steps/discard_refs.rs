@@ -57,9 +57,12 @@ impl Service {
             name = format!("{id}-{number}");
             number += 1;
         }
-        let notes = Folder::open(&self.project.data).and_then(|data| data.reclaim_or_make(NOTES));
         let note = format!("{} {head} {id}\n", now().as_second());
-        notes.and_then(|notes| notes.replace(&name, note.as_bytes())).map_err(|error| {
+        let written = Folder::open(&self.project.data).and_then(|data| {
+            data.reclaim_or_make(NOTES)?.replace(&name, note.as_bytes())?;
+            data.sync()
+        });
+        written.map_err(|error| {
             EngineError::Process("the note on a discarded branch cannot be written", error)
         })?;
         let reference = format!("{PREFIX}{name}");

@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_took_too_long_is_told_how_long_it_had() {
+    fn a_git_timeout_message_states_the_limit() {
         assert_eq!(Millis::from(LONGEST).to_string(), "10m 0s");
         let said = say(&GitError::Cancelled, Duration::from_secs(90));
         assert_eq!(said, "git, or a hook, took longer than 1m 30s and was ended");

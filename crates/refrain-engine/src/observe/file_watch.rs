@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn each_is_told_of_its_own_files_until_it_is_dropped() {
+    async fn a_file_watch_reports_its_own_files_until_it_is_dropped() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| Utf8Path::from_path(dir.path()).unwrap().join(name);
         let (lock, tasks) = (path("runner.lock"), path("tasks.json"));

@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn another_protocol_is_told_once_and_what_is_said_of_the_service_goes_along() {
+    fn an_unsupported_protocol_is_noted_once_and_attributes_are_sent() {
         let base = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318");
         let named = of(
             None,
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_are_what_their_variable_says() {
+    fn headers_are_parsed_from_their_variable() {
         let sent = headers("authorization=Bearer%20abc, x-team = a ,").unwrap();
         assert_eq!(
             (sent["authorization"].as_bytes(), sent["x-team"].as_bytes()),

@@ -245,7 +245,7 @@ mod tests {
 
     /// The example of the specification of Standard Webhooks.
     #[test]
-    fn a_signature_is_what_receivers_expect() {
+    fn a_webhook_signature_matches_the_standard_example() {
         let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
         let webhook = Webhook::new("https://example.com/x", &host(secret), true).unwrap();
         let at = Timestamp::from_second(1_614_265_330).unwrap();

@@ -151,7 +151,7 @@ impl Round {
         // An agent that outlived its runner and its keeper may still write there. It is kept from others while we look
         // on.
         let mut passed_over = Vec::new();
-        while slot.folder().exists() && orphans::who_works_in(slot.folder().as_std_path()).is_some() {
+        while slot.folder().exists() && orphans::process_in(slot.folder().as_std_path()).is_some() {
             passed_over.push(slot);
             slot = Slot::take(project, &self.host.state_home)?;
         }

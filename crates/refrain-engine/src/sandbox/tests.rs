@@ -117,7 +117,7 @@ fn an_allowed_host_gets_all_bytes_and_answers_after_the_client_has_ended() {
 #[case::another_port("CONNECT localhost:22 HTTP/1.1", "localhost:22")]
 #[case::a_private_address("CONNECT localhost:443 HTTP/1.1", "localhost:443")]
 #[case::plain_http("GET http://evil.example/ HTTP/1.1", "evil.example")]
-fn what_is_refused_is_counted(#[case] request: &str, #[case] host: &str) {
+fn refused_requests_are_counted(#[case] request: &str, #[case] host: &str) {
     let sandbox = FakeSandbox::new(&["localhost"], None);
     for _ in 0..2 {
         let (answer, mut client) = sandbox.ask(request);

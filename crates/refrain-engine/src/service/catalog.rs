@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 
 use jiff::Timestamp;
 use refrain_core::LoopId;
+use refrain_core::agent::Usd;
 use refrain_core::view::usage::Tally;
 use refrain_core::view::{DamagedRow, Kind};
 use refrain_store::catalog::{self, Brief, Catalog, CatalogEntry, CatalogError, Detail, LoopFolder};
@@ -19,6 +20,14 @@ pub enum ListEntry {
     Loop(Box<Brief>),
     /// A loop or a plan whose journal cannot be read, or a project: named, so that it is not just missing.
     Damaged(Box<DamagedRow>),
+}
+
+/// The loops and plans of a project, and what their attempts cost of late.
+#[derive(Debug)]
+pub struct CostedList {
+    pub rows: Vec<ListEntry>,
+    /// With whether it was more; none if nothing is known.
+    pub cost: Option<(Usd, bool)>,
 }
 
 impl Service {
@@ -61,6 +70,25 @@ impl Service {
                 let found =
                     catalog.update(&service.project, LoopFolder::Loops, detail, &service.host.signing());
                 service.listed(unless_unreadable(&service.project, found)?)
+            };
+            services.iter().map(listed).collect()
+        };
+        Ok(catalog::with(&first.host.data_home, work)?)
+    }
+
+    /// The same in a line each, with what the attempts of each project cost that ended `since` then, and whether it
+    /// was more; archived ones count.
+    pub fn list_each_with_cost(services: &[Self], since: Timestamp) -> Result<Vec<CostedList>, EngineError> {
+        let Some(first) = services.first() else { return Ok(Vec::new()) };
+        let work = |catalog: &mut Catalog| {
+            let listed = |service: &Self| {
+                let (project, signing) = (&service.project, service.host.signing());
+                let mut on = |shelf| {
+                    unless_unreadable(project, catalog.update(project, shelf, Detail::Line, &signing))
+                };
+                let (found, archived) = (on(LoopFolder::Loops)?, on(LoopFolder::Archive)?);
+                let cost = catalog.cost(project, found.iter().chain(&archived), since)?;
+                Ok(CostedList { rows: service.listed(found)?, cost })
             };
             services.iter().map(listed).collect()
         };
@@ -157,8 +185,9 @@ impl Service {
             Ok(match found {
                 CatalogEntry::Stopped(brief) => ListEntry::Loop(brief),
                 CatalogEntry::Open(dir, state) => {
-                    let status = self.last_copy(&state).unwrap_or_else(|| look(&dir, &state));
-                    ListEntry::Loop(Box::new(status.try_into()?))
+                    let mut status = self.last_copy(&state).unwrap_or_else(|| look(&dir, &state));
+                    let iterations = status.iterations.take().unwrap_or_default();
+                    ListEntry::Loop(Box::new(Brief { iterations, ..status.try_into()? }))
                 }
                 CatalogEntry::Damaged { name, error } => self.damaged(&name, None, chain(&error)),
             })

@@ -228,7 +228,7 @@ mod tests {
 
     /// For any parts: together they say what the whole says, and none has a piece of a secret.
     #[test]
-    fn parts_hide_what_the_whole_hides() {
+    fn secrets_are_redacted_across_parts_as_in_the_whole() {
         let token = format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
         let key = "-----BEGIN PRIVATE KEY-----\nMIIEowIBAAKCAQEAx7Jm0dQ2b8Zt\nZtZtZtZt\n-----END PRIVATE KEY-----\n";
         let text =

@@ -7,7 +7,6 @@ use refrain_core::promise::Scanner;
 use refrain_core::prompt::{self, QuotedLogs, context};
 use refrain_core::work::WorkDigest;
 use refrain_core::{AttemptId, ChildId, Live, LoopState, Spec, Step, next_step};
-use refrain_files::Folder;
 use refrain_store::project::worktree::WorktreeFiles;
 use refrain_store::{Journal, LoopDir};
 
@@ -139,8 +138,7 @@ fn tell(state: &LoopState, loop_dir: &LoopDir, id: AttemptId) -> Result<Turn, En
     let dir = loop_dir.attempt(id);
     let failed = |error| EngineError::Process("the attempt's folder cannot be written", error);
     loop_dir.remove_links(Some(id))?;
-    Folder::make(&dir.0).map_err(failed)?;
-    keep(&dir.prompt(), &prompt);
+    refrain_files::write(&dir.prompt(), prompt.as_bytes()).map_err(failed)?;
     mirror::write(&state.spec, &mirror::files(state, context.as_deref()));
     Ok(Turn::Next { marker: prompt::marker(state, id.iteration), prompt })
 }

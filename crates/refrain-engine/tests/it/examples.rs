@@ -31,7 +31,7 @@ fn a_loop_is_started_and_followed_from_rust() {
 }
 
 #[test]
-fn a_host_that_is_killed_leaves_nobody_behind_and_all_its_loops_go_on() {
+fn a_killed_host_leaves_no_process_and_all_its_loops_continue() {
     let program = example("hosts");
     let sandbox = Sandbox::new(&program);
     let gate = sandbox.gate("all");

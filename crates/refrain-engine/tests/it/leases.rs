@@ -87,7 +87,7 @@ fn trust(machine: &Sandbox, other: &Sandbox) {
 }
 
 #[test]
-fn a_loop_goes_on_elsewhere_when_its_machine_dies() {
+fn a_loop_continues_on_another_machine_when_its_machine_dies() {
     let (machines, session, _gate) = Machines::held("hang", "60000");
     let Machines { one, two, .. } = &machines;
     session.kill();
@@ -141,7 +141,7 @@ fn a_machine_that_cannot_replicate_begins_nothing() {
 }
 
 #[test]
-fn what_is_wrong_with_a_machine_does_not_block_the_loop() {
+fn a_fault_of_one_machine_does_not_block_the_loop() {
     let (machines, session, _gate) = Machines::held("hang", "60000");
     let Machines { one, two, .. } = &machines;
     session.kill();

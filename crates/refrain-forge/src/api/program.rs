@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_program_prints_is_taken_apart() {
+    fn the_printed_response_of_a_program_is_parsed() {
         let answer = ForgeResponse::parse(
             b"HTTP/2.0 201 Created\nX-Ratelimit-Remaining: 12\r\nDate: Mon, 01 Jan\r\n\r\n{\"a\":\n1}",
         )

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_as_it_was_left_stays() {
+    fn only_unchanged_files_of_a_snapshot_stay() {
         let dir = tempfile::tempdir().unwrap();
         let dir = Utf8Path::from_path(dir.path()).unwrap();
         let (top, other) = (dir.join("top"), dir.join("other"));

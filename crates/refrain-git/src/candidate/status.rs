@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_without_a_commit_and_a_detached_head_are_told() {
+    fn a_branch_without_a_commit_and_a_detached_head_are_reported() {
         let unborn = parse(b"# branch.oid (initial)\0# branch.head main\0").unwrap();
         assert_eq!((unborn.head, unborn.branch), (None, Some("main".to_owned())));
         let oid = "b".repeat(64);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_not_guessed() {
+    fn an_unknown_status_line_is_not_guessed() {
         for printed in [b"2 R. N... x\0".as_slice(), b"?\0", b"1 .M N...\0", b"# branch.oid xyz\0"] {
             assert_eq!(parse(printed), None, "{printed:?}");
         }

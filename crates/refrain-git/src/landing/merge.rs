@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_git_says_of_a_merge_is_read() {
+    fn the_output_of_a_merge_is_parsed() {
         let tree = "a".repeat(40);
         let clean = format!("{tree}\0");
         assert_eq!(parse(clean.as_bytes()).unwrap().1, []);

@@ -201,7 +201,7 @@ mod tests {
     #[case::with_dots(&[], &[("http.https://a.b/.proxy", "evil")], &[("http.https://a.b/.proxy", "")])]
     #[case::a_merge_driver(&[], &[("merge.m.driver", "evil")], &[("merge.m.driver", MERGE)])]
     #[case::not_ours(&[], &[("user.name", "A"), ("color.ui", "always"), ("http.postbuffer", "1")], &[])]
-    fn what_is_not_as_pinned_is_overruled(
+    fn settings_that_differ_from_their_pins_are_overridden(
         #[case] then: &[(&str, &str)],
         #[case] now: &[(&str, &str)],
         #[case] expected: &[(&str, &str)],

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_a_connection_is_known_by_its_words() {
+    fn connection_errors_are_recognised_by_their_text() {
         for (said, expected) in [
             ("fatal: '../nix.git' does not appear to be a git repository", "no remote"),
             ("ERROR: Repository not found.\nfatal: Could not read from remote repository.", "no remote"),
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_git_prints_for_programs_decides_where_there_is_something() {
+    fn porcelain_output_decides_the_push_result_when_present() {
         let to = "refs/heads/main";
         let line = |rest: &str| format!("To there\n{rest}\nDone\n").replace('|', "\t");
         for (code, stdout, stderr, expected) in [
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_remote_says_is_shown_without_the_marks() {
+    fn text_of_a_remote_is_shown_without_prefix_and_escapes() {
         let stderr = b"remote: no\x1b[31m        \nremote: really        \nerror: failed\n".to_vec();
         let done = ToolOutput { status: ExitStatus::from_raw(256), stdout: Vec::new(), stderr };
         let text = told(&done).unwrap();

@@ -74,7 +74,7 @@ impl Repository {
 
 /// There are no files, but git may still have the commits of their submodules.
 fn nothing(repository: &Repository, folder: &Utf8Path) -> Result<Folder, GitError> {
-    let left = repository.what_is_left(folder);
+    let left = repository.submodule_commits_left(folder);
     Ok(left.map_or(Folder::Nothing, Folder::Strange))
 }
 

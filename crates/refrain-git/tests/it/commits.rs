@@ -6,7 +6,7 @@ use rstest::rstest;
 use crate::place::{TestRepository, left_out, made, skipped};
 
 #[test]
-fn what_the_loop_changed_is_committed_and_what_the_person_had_is_not() {
+fn changes_of_the_loop_are_committed_and_those_of_the_person_are_not() {
     let place = TestRepository::new();
     place.write("src/b.rs", "fn b() { /* mine */ }\n");
     place.write("staged.rs", "staged\n");
@@ -42,7 +42,7 @@ fn what_the_loop_changed_is_committed_and_what_the_person_had_is_not() {
 }
 
 #[test]
-fn what_the_agent_takes_away_of_the_persons_is_told() {
+fn changes_of_the_person_that_the_agent_removed_are_reported() {
     let place = TestRepository::new();
     place.write("src/a.rs", "mine\n");
     place.write("notes.txt", "mine\n");
@@ -56,7 +56,7 @@ fn what_the_agent_takes_away_of_the_persons_is_told() {
 }
 
 #[test]
-fn of_a_file_that_was_dirty_before_nobody_can_tell_whose_part_is_whose() {
+fn a_file_that_was_dirty_before_is_not_committed() {
     let place = TestRepository::new();
     place.write("src/a.rs", "mine\n");
     let base = place.survey();

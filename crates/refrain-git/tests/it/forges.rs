@@ -138,7 +138,7 @@ fn a_pull_request_goes_its_whole_way(#[values(Kind::GitHub, Kind::GitLab, Kind::
 }
 
 #[rstest]
-fn what_the_server_dies_over_is_done_once(
+fn an_action_interrupted_by_a_server_failure_is_done_once(
     #[values(Kind::GitHub, Kind::GitLab, Kind::Token)] kind: Kind,
     #[values(Fault::Before, Fault::During, Fault::After)] fault: Fault,
 ) {
@@ -178,7 +178,7 @@ fn only_the_exact_head_is_merged(#[values(Kind::GitHub, Kind::GitLab, Kind::Toke
 }
 
 #[rstest]
-fn what_stands_in_the_way_is_told(#[values(Kind::GitHub, Kind::GitLab, Kind::Token)] kind: Kind) {
+fn obstacles_to_a_merge_are_named(#[values(Kind::GitHub, Kind::GitLab, Kind::Token)] kind: Kind) {
     let it = AtForge::opened(kind);
     let why = || match it.merge().unwrap() {
         MergeOutcome::NotMergeable { why, said } => {
@@ -253,7 +253,9 @@ fn checks_are_followed_from_none_to_green_and_red(
 }
 
 #[rstest]
-fn no_checks_yet_is_told_from_no_checks(#[values(Kind::GitHub, Kind::GitLab, Kind::Token)] kind: Kind) {
+fn checks_that_have_not_started_are_distinguished_from_no_checks(
+    #[values(Kind::GitHub, Kind::GitLab, Kind::Token)] kind: Kind,
+) {
     let it = AtForge::opened(kind);
     assert_eq!(it.verdict(), Verdict::NoneConfigured);
     it.there.change(|world| {
@@ -306,7 +308,7 @@ fn a_limit_says_until_when(#[case] kind: Kind, #[case] limit: Limit, #[case] exp
 }
 
 #[rstest]
-fn who_may_not_is_told_so(#[values(Kind::GitHub, Kind::GitLab)] kind: Kind) {
+fn missing_permission_login_and_connection_are_reported(#[values(Kind::GitHub, Kind::GitLab)] kind: Kind) {
     let it = AtForge::new(kind);
     it.publish();
     it.there.change(|world| world.may_only_look = true);
@@ -321,7 +323,7 @@ fn who_may_not_is_told_so(#[values(Kind::GitHub, Kind::GitLab)] kind: Kind) {
 }
 
 #[test]
-fn a_token_that_is_no_good_is_told_by_its_place_and_never_shown() {
+fn an_invalid_token_is_reported_by_its_source_and_never_shown() {
     let mut it = AtForge::new(Kind::Token);
     it.publish();
     it.there.change(|world| world.may_only_look = true);
@@ -343,7 +345,7 @@ fn a_token_that_is_no_good_is_told_by_its_place_and_never_shown() {
 }
 
 #[test]
-fn whoever_is_logged_in_is_asked_as_that_whatever_token_there_is() {
+fn the_login_of_the_program_is_used_before_any_token() {
     let it = AtForge::new(Kind::Token);
     it.there.rule("logged-out", None);
     // The forge does not know the program's token.
@@ -376,13 +378,13 @@ fn git_pushes_over_http_by_the_token_and_keeps_it_nowhere() {
 }
 
 #[test]
-fn without_the_program_it_is_said_what_to_install() {
+fn without_the_forge_program_the_error_names_what_to_install() {
     let mut it = AtForge::new(Kind::GitHub);
     it.place.env.retain(|(name, _)| name != "PATH");
     it.place.env.push(("PATH".into(), "/nonexistent".into()));
     let env = &it.place.env;
     let forge = Forge::of(&it.there.url(), it.place.root(), env, None).unwrap().unwrap();
-    assert!(!format!("{forge:?}").contains("PATH"), "nobody prints an environment, which has tokens in it");
+    assert!(!format!("{forge:?}").contains("PATH"), "an environment is not printed, as it has tokens in it");
     let trouble = forge.project().unwrap_err();
     assert!(matches!(trouble, Trouble::NoProgram { program: "gh", .. }), "{trouble}");
     assert!(Forge::of("https://git.example.org/o/r.git", it.place.root(), env, None).unwrap().is_none());
@@ -395,7 +397,7 @@ fn a_host_of_its_own_is_known_by_the_login_and_is_shown_no_token_of_another() {
     let forge = |it: &AtForge| {
         Forge::of("https://git.example.org/owner/project.git", it.place.root(), &it.place.env, None).unwrap()
     };
-    assert!(forge(&it).is_none(), "nobody has a login there");
+    assert!(forge(&it).is_none(), "there is no login there");
     it.place.env.push(("FORGE_HOST".into(), "git.example.org".into()));
     assert_eq!(forge(&it).unwrap().project().unwrap().default_branch, "main");
     // A program that records what it sees.

@@ -109,7 +109,7 @@ fn the_branch_and_the_files_follow() {
 }
 
 #[test]
-fn what_is_the_persons_own_is_byte_for_byte_as_it_was() {
+fn own_changes_of_the_person_stay_byte_for_byte() {
     let it = Waiting::new();
     let place = &it.place;
     place.write("README.md", "# Mine\n");
@@ -145,7 +145,7 @@ fn what_is_the_persons_own_is_byte_for_byte_as_it_was() {
 #[case::new("new/file.rs", "mine\n", false, "new/file.rs")]
 #[case::new_and_staged("new/file.rs", "mine\n", true, "new/file.rs")]
 #[case::above("new", "a file\n", false, "new")]
-fn what_would_be_overwritten_is_named(
+fn files_that_would_be_overwritten_are_named(
     #[case] path: &str,
     #[case] text: &str,
     #[case] staged: bool,
@@ -165,7 +165,7 @@ fn what_would_be_overwritten_is_named(
 }
 
 #[test]
-fn all_that_is_in_the_way_is_named_at_once() {
+fn every_file_in_the_way_is_named_at_once() {
     let it = Waiting::new();
     it.place.write("src/a.rs", "mine\n");
     it.place.write("new/file.rs/deep/x.log", "mine, and ignored\n");
@@ -175,7 +175,7 @@ fn all_that_is_in_the_way_is_named_at_once() {
 }
 
 #[test]
-fn what_is_staged_and_put_back_in_the_files_is_in_the_way_too() {
+fn a_file_staged_and_restored_in_the_worktree_is_in_the_way_too() {
     let it = Waiting::new();
     it.place.write("src/a.rs", "staged\n");
     it.place.git(&["add", "src/a.rs"]);
@@ -191,7 +191,7 @@ fn an_ignored_file_is_the_persons_as_well() {
 }
 
 #[test]
-fn what_the_person_has_already_is_in_nobodys_way() {
+fn a_file_that_already_has_the_new_content_is_not_in_the_way() {
     let it = Waiting::new();
     it.place.write("src/a.rs", "fn a() { wave() }\n");
     it.place.git(&["add", "src/a.rs"]);
@@ -203,7 +203,7 @@ fn what_the_person_has_already_is_in_nobodys_way() {
 
 /// The index of a hand-over that was killed and finished later knows no time of the files that were there already.
 #[test]
-fn a_file_of_which_only_the_time_differs_is_in_nobodys_way() {
+fn a_file_with_only_another_time_is_not_in_the_way() {
     let it = Waiting::new();
     let file = fs::File::options().append(true).open(it.place.path("src/a.rs")).unwrap();
     file.set_modified(std::time::UNIX_EPOCH).unwrap();
@@ -229,7 +229,7 @@ fn a_folder_becomes_a_file_and_a_file_a_folder() {
 }
 
 #[test]
-fn whatever_the_person_did_meanwhile_is_told_and_left() {
+fn a_handover_to_a_moved_branch_is_refused_and_reported() {
     let it = Waiting::new();
     let place = &it.place;
     place.write("mine", "mine\n");
@@ -296,7 +296,7 @@ fn a_repository_without_a_commit_is_refused_and_a_bare_one_too() {
 #[case::in_the_middle(&["src/a.rs", "src/b.rs"], &["new/file.rs"], false)]
 #[case::behind_the_last_file(&["src/a.rs", "src/b.rs", "new/file.rs", "tool"], &[], false)]
 #[case::behind_the_branch(&["src/a.rs", "src/b.rs", "new/file.rs", "tool"], &[], true)]
-fn whoever_was_killed_on_the_way_is_followed_by_one_who_finishes(
+fn a_handover_that_was_killed_is_finished_by_the_next(
     #[case] whole: &[&str],
     #[case] cut: &[&str],
     #[case] moved: bool,
@@ -369,7 +369,7 @@ fn files_that_a_filter_makes_are_compared_as_git_has_them() {
 }
 
 #[test]
-fn what_a_person_leaves_out_of_their_worktree_stays_out() {
+fn files_outside_a_sparse_checkout_stay_out() {
     let it = Waiting::new();
     it.place.git(&["sparse-checkout", "set", "new"]);
     assert!(!it.place.path("src").exists());
@@ -379,7 +379,7 @@ fn what_a_person_leaves_out_of_their_worktree_stays_out() {
 }
 
 #[test]
-fn it_is_stopped_before_the_first_file() {
+fn a_cancelled_handover_stops_before_the_first_file() {
     let mut it = Waiting::new();
     let cancel = Cancel::new().unwrap();
     cancel.cancel();

@@ -27,7 +27,7 @@ fn a_hook_that_says_no_is_quoted(#[case] name: &str) {
 }
 
 #[test]
-fn of_what_a_hook_says_the_end_is_kept() {
+fn the_end_of_long_hook_output_is_kept() {
     let place = TestRepository::new();
     place.hook("pre-commit", "yes no | head -c 100000 >&2; echo end >&2; exit 1");
     let base = place.survey();
@@ -37,7 +37,7 @@ fn of_what_a_hook_says_the_end_is_kept() {
 }
 
 #[test]
-fn what_a_hook_makes_of_the_index_is_committed() {
+fn changes_of_a_hook_to_the_index_are_committed() {
     let place = TestRepository::new();
     place.hook("pre-commit", "echo formatted >> src/a.rs; git add src/a.rs");
     place.hook("commit-msg", "echo 'Reviewed-by: nobody' >> \"$1\"");
@@ -100,7 +100,7 @@ fn cancel_commit(place: &mut TestRepository, told: &Utf8Path) {
 }
 
 #[test]
-fn a_hook_that_hangs_is_ended_with_its_group_when_somebody_says_stop() {
+fn a_hanging_hook_is_ended_with_its_group_on_cancel() {
     let mut place = TestRepository::new();
     place.git(&["config", "alias.nothing", "version"]);
     let told = place.top().join("told");
@@ -140,7 +140,7 @@ fn a_git_that_was_ended_leaves_no_lock_of_a_branch() {
 }
 
 #[test]
-fn what_a_hook_leaves_behind_holds_nobody_up() {
+fn processes_that_a_hook_left_do_not_block_the_commit() {
     let place = TestRepository::new();
     place.hook("post-commit", "cat /dev/zero > /dev/null & echo left");
     let base = place.survey();
@@ -178,7 +178,7 @@ const PERSONS: &[&str] = &["src/b.rs", "README.md", "notes.txt"];
 #[case("pre-commit", "git add -u", &["README.md", "src/b.rs"])]
 #[case("pre-commit", "git add -A", &["README.md", "large.bin", "notes.txt", "src/b.rs"])]
 #[case("pre-commit", "git commit-tree HEAD^{tree} -m x >/dev/null; git add -u; echo formatted >> src/a.rs; git add src/a.rs", &["README.md", "src/b.rs"])]
-fn a_commit_into_which_a_hook_puts_what_is_the_persons_is_undone(
+fn a_commit_with_a_persons_changes_added_by_a_hook_is_undone(
     #[case] name: &str,
     #[case] script: &str,
     #[case] expected: &[&str],
@@ -218,7 +218,7 @@ fn the_first_commit_of_a_branch_is_undone_too() {
 }
 
 #[test]
-fn what_cannot_be_undone_is_told() {
+fn a_commit_that_cannot_be_undone_is_reported() {
     let place = busy();
     let base = place.survey();
     place.hook("pre-commit", "git add -u");
@@ -238,7 +238,7 @@ fn what_cannot_be_undone_is_told() {
 }
 
 #[test]
-fn what_a_hook_makes_itself_is_no_harm() {
+fn files_that_a_hook_adds_are_no_conflict() {
     let place = busy();
     let base = place.survey();
     place.hook("pre-commit", "echo 2 > VERSION; git add VERSION");

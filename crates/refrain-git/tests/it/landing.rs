@@ -167,7 +167,7 @@ fn works_land_one_behind_the_other_and_no_checkout_is_touched() {
 }
 
 #[test]
-fn a_landing_is_found_again_and_a_line_that_moved_is_told() {
+fn a_landing_is_found_again_and_a_moved_line_is_reported() {
     let place = TestRepository::new();
     let line = Line::new(&place);
     let work = line.work(&[("one", Some("1\n"))]);
@@ -199,7 +199,7 @@ fn nothing_that_looks_like_a_secret_lands() {
 }
 
 #[test]
-fn without_a_name_nothing_lands_and_that_is_said() {
+fn without_an_identity_nothing_lands_and_the_error_says_so() {
     let place = TestRepository::new();
     let line = Line::new(&place);
     let work = line.work(&[("one", Some("1\n"))]);
@@ -217,7 +217,7 @@ fn without_a_name_nothing_lands_and_that_is_said() {
 #[case::deleted_by_us(&[("f", Some("ours\n"))], &[("f", None)], &[("f", ConflictKind::Deleted)])]
 #[case::binary(&[("bin", Some("\0 1"))], &[("bin", Some("\0 2"))], &[("bin", ConflictKind::Binary)])]
 #[case::folder(&[("x", Some("file\n"))], &[("x/y", Some("in a folder\n"))], &[("x~", ConflictKind::Folder)])]
-fn what_is_at_odds_is_told_with_its_kind(
+fn each_conflict_is_reported_with_its_kind(
     #[case] ours: &[(&str, Option<&str>)],
     #[case] theirs: &[(&str, Option<&str>)],
     #[case] expected: &[(&str, ConflictKind)],
@@ -244,7 +244,7 @@ fn what_is_at_odds_is_told_with_its_kind(
 }
 
 #[test]
-fn a_rename_is_followed_and_one_against_a_deletion_is_told() {
+fn a_rename_is_followed_and_one_against_a_deletion_is_a_conflict() {
     let place = TestRepository::new();
     let text = (0..30).map(|n| format!("line {n}\n")).collect::<String>();
     place.write("long", &text);
@@ -319,7 +319,7 @@ fn paths_that_are_no_part_of_a_work_are_as_the_tip_has_them() {
 }
 
 #[test]
-fn a_conflict_is_begun_on_with_its_marks_and_both_sides_are_told() {
+fn a_conflict_is_checked_out_with_markers_and_both_sides_are_reported() {
     let place = TestRepository::new();
     let line = Line::new(&place);
     let ours = line.work(&[("src/a.rs", Some("fn a() { ours() }\n"))]);
@@ -377,7 +377,7 @@ fn several_land_together_up_to_the_one_that_may_not() {
 }
 
 #[test]
-fn one_is_taken_out_and_the_others_stay() {
+fn one_task_is_taken_out_and_the_others_stay() {
     let place = TestRepository::new();
     let line = Line::new(&place);
     let works = ["one", "two", "three"].map(|name| line.work(&[(name, Some("x\n"))]));
@@ -402,7 +402,7 @@ fn one_is_taken_out_and_the_others_stay() {
 }
 
 #[test]
-fn what_needs_the_one_that_is_taken_out_goes_with_it() {
+fn a_dependent_of_the_task_that_is_taken_out_goes_with_it() {
     let place = TestRepository::new();
     let line = Line::new(&place);
     let one = line.land(&line.work(&[("shared", Some("1\n"))]), "1");
@@ -444,7 +444,7 @@ fn a_wave_is_one_commit_of_the_first_parents_history() {
 }
 
 #[test]
-fn a_wave_that_lacks_what_landed_since_is_made_anew() {
+fn a_wave_that_lacks_later_tasks_is_rebuilt() {
     let place = TestRepository::new();
     let line = Line::new(&place);
     let works = ["one", "two", "three"].map(|name| line.work(&[(name, Some("x\n"))]));
@@ -471,7 +471,7 @@ fn a_wave_that_lacks_what_landed_since_is_made_anew() {
 }
 
 #[test]
-fn in_a_pipeline_a_waves_chain_is_made_anew() {
+fn in_a_pipeline_the_commits_of_a_wave_are_rebuilt() {
     let place = TestRepository::new();
     let line = Line::new(&place);
     let works = ["a1", "b1", "a2"].map(|name| line.work(&[(name, Some("x\n"))]));
@@ -495,7 +495,7 @@ fn in_a_pipeline_a_waves_chain_is_made_anew() {
 }
 
 #[test]
-fn names_with_every_kind_of_sign_are_merged_and_told() {
+fn paths_with_special_characters_are_merged_and_reported() {
     let place = TestRepository::new();
     let line = Line::new(&place);
     let odd = "a \"b\"\n\tc 'd' ü";

@@ -155,7 +155,7 @@ fn a_commit_is_pushed_once_and_a_new_branch_is_made() {
 }
 
 #[test]
-fn what_somebody_built_upon_it_counts_as_there() {
+fn a_remote_branch_that_contains_the_commit_is_up_to_date() {
     let it = Published::new();
     it.commit("src/a.rs", "fn a() { 1 }\n");
     it.publish();
@@ -210,7 +210,7 @@ fn a_hook_of_the_persons_may_refuse_a_push() {
 }
 
 #[test]
-fn who_is_quicker_is_seen_after_the_push() {
+fn a_push_that_lost_a_race_is_detected_afterwards() {
     let it = Published::new();
     it.commit("src/a.rs", "fn a() { 1 }\n");
     let theirs = it.commit_there("src/b.rs", "fn b() { 1 }\n");
@@ -222,7 +222,7 @@ fn who_is_quicker_is_seen_after_the_push() {
 }
 
 #[test]
-fn a_remote_that_is_gone_is_told_from_one_that_cannot_be_reached() {
+fn a_missing_remote_is_distinguished_from_an_unreachable_one() {
     let it = Published::new();
     it.place.git(&["remote", "set-url", "origin", "../nowhere.git"]);
     assert!(matches!(it.refused(), Refusal::NoRemote { .. }));
@@ -325,7 +325,7 @@ fn a_secret_behind_a_thousand_commits_is_not_pushed() {
 }
 
 #[test]
-fn what_the_remote_is_said_to_have_is_asked_there() {
+fn commits_of_the_remote_are_asked_from_the_remote_itself() {
     let it = Published::new();
     let bad = it.commit("keys.txt", &format!("{}\n", token()));
     // The tracking reference claims that the remote has it already.
@@ -423,7 +423,7 @@ fn a_file_of_the_persons_in_the_way_stays() {
 }
 
 #[test]
-fn what_the_remote_has_already_is_not_committed_again() {
+fn changes_that_the_remote_has_are_not_committed_again() {
     let it = Published::new();
     let head = it.commit("src/a.rs", "fn a() { same() }\n");
     let theirs = it.commit_there("src/a.rs", "fn a() { same() }\n");

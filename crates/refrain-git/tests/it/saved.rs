@@ -61,7 +61,7 @@ const MADE: [&str; 4] =
     ["A .refrain-failure/context.md", "A .refrain-failure/state.json", "M src/a.rs", "A src/new.rs"];
 
 #[test]
-fn it_holds_the_loops_own_work_and_what_is_told_of_it() {
+fn the_failure_branch_holds_the_own_work_of_the_loop_and_its_reason() {
     let place = TestRepository::new();
     let base = work(&place);
     let before = everything(&place);
@@ -81,7 +81,7 @@ fn it_holds_the_loops_own_work_and_what_is_told_of_it() {
 }
 
 #[test]
-fn it_is_found_again_after_a_crash_and_made_anew_for_other_work() {
+fn the_failure_branch_is_reused_after_a_crash_and_new_for_other_work() {
     let place = TestRepository::new();
     let base = work(&place);
     let first = save(&place, &base);
@@ -93,7 +93,7 @@ fn it_is_found_again_after_a_crash_and_made_anew_for_other_work() {
 }
 
 #[test]
-fn a_name_that_is_taken_gets_a_number_and_what_has_it_stays() {
+fn a_taken_branch_name_gets_a_number_and_the_old_branch_stays() {
     let place = TestRepository::new();
     let base = work(&place);
     place.git(&["branch", BRANCH]);
@@ -161,7 +161,7 @@ fn in_the_middle_of_something_that_is_left_as_it_is(#[case] args: &[&str]) {
 }
 
 #[test]
-fn it_needs_no_name_no_lock_and_no_hook() {
+fn the_failure_branch_needs_no_identity_lock_or_hook() {
     let place = TestRepository::new();
     let base = work(&place);
     place.hook("pre-commit", "exit 1");
@@ -176,7 +176,7 @@ fn it_needs_no_name_no_lock_and_no_hook() {
 }
 
 #[test]
-fn what_the_agent_put_where_it_is_told_of_the_work_gives_way() {
+fn a_file_of_the_agent_at_the_path_of_the_reason_is_replaced() {
     let place = TestRepository::new();
     let base = place.survey();
     place.write(".refrain-failure", "mine\n");
@@ -206,7 +206,7 @@ fn to(remote: &str) -> Option<PushReport> {
 }
 
 #[test]
-fn it_goes_to_the_branchs_remote_else_to_origin_else_to_the_only_one() {
+fn the_failure_branch_goes_to_the_branch_remote_origin_or_the_only_one() {
     let place = TestRepository::new();
     let saved = save(&place, &work(&place));
     assert_eq!(pushed(&place), None, "there is none");
@@ -214,7 +214,7 @@ fn it_goes_to_the_branchs_remote_else_to_origin_else_to_the_only_one() {
     assert_eq!(pushed(&place), to("only"));
     assert_eq!(place.git(&["ls-remote", "only"]), format!("{}\trefs/heads/{BRANCH}", saved.commit));
     remote(&place, "second");
-    assert_eq!(pushed(&place), None, "nobody says which");
+    assert_eq!(pushed(&place), None, "it is not configured which");
     remote(&place, "origin");
     assert_eq!(pushed(&place), to("origin"));
     place.git(&["config", "branch.main.remote", "second"]);
@@ -226,7 +226,7 @@ fn it_goes_to_the_branchs_remote_else_to_origin_else_to_the_only_one() {
     place.git(&["config", "branch.main.pushRemote", "origin"]);
     assert_eq!(pushed(&place), to("origin"));
     place.git(&["config", "branch.main.pushRemote", "no_push"]);
-    assert_eq!(pushed(&place), None, "and who pushes nowhere, to nobody");
+    assert_eq!(pushed(&place), None, "pushing is switched off");
 }
 
 #[test]
@@ -272,7 +272,7 @@ fn a_remote_that_says_no_harms_nothing_and_is_never_forced() {
 }
 
 #[test]
-fn nobody_is_asked_anything_while_it_is_pushed() {
+fn pushing_the_failure_branch_asks_no_question() {
     let mut place = TestRepository::new();
     let _ = save(&place, &work(&place));
     let ssh = place.path("../ssh");

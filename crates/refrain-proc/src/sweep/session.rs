@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_a_dead_session_left_is_ended() {
+    fn only_processes_of_a_dead_session_are_ended() {
         let folder = tempfile::tempdir().unwrap();
         let folder = Utf8Path::from_path(folder.path()).unwrap();
         let mark = format!("TEST_SESSION=s-{}", std::process::id());

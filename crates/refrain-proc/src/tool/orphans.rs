@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_dead_is_left_of_a_tool() {
+    fn no_dead_process_of_a_tool_is_left() {
         crate::system::adopt_orphans().unwrap();
         // The background process outlives its starter, until its group is ended.
         let script = "sleep 9 & echo $!";

@@ -61,7 +61,7 @@ fn seeds() -> Vec<u64> {
 }
 
 #[test]
-fn of_secrets_drawn_anew_none_passes() {
+fn no_freshly_generated_secret_passes() {
     let mut all = String::new();
     for seed in seeds() {
         let planted = planted::planted(&mut Chance(seed));
@@ -78,7 +78,7 @@ fn of_secrets_drawn_anew_none_passes() {
 }
 
 #[test]
-fn of_a_thousand_files_drawn_anew_five_are_refused_at_most() {
+fn at_most_five_of_a_thousand_generated_files_are_refused() {
     let mut all = String::new();
     for seed in seeds() {
         let harmless = harmless::harmless(&mut Chance(seed));

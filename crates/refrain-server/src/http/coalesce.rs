@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_begun_before_somebody_asked_is_none_for_them() {
+    async fn a_response_begun_before_a_request_does_not_answer_it() {
         let (answers, made) = answers(Method::GET).await;
         assert_eq!(answers, ["1", "2", "2"]);
         assert_eq!(made, 2, "who asked while it was made shares the next");
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_changes_something_is_done_for_each() {
+    async fn a_request_that_changes_something_is_never_shared() {
         let (mut answers, made) = answers(Method::POST).await;
         answers.sort();
         assert_eq!((answers, made), (["1", "2", "3"].map(str::to_owned).to_vec(), 3));

@@ -374,7 +374,7 @@ mod tests {
     use crate::requests::tests::place;
 
     #[tokio::test]
-    async fn who_listens_is_let_go_of_once_nobody_looks_out() {
+    async fn a_listener_is_released_when_the_watcher_ends() {
         let (_dir, handler) = place();
         let broadcaster = Arc::new(EventBroadcaster::new(Arc::new(handler)));
         broadcaster.kept().beginning = Some("a1".to_owned());
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_says_where_somebody_left_off_and_garbage_says_nothing() {
+    fn an_event_id_gives_the_position_and_an_invalid_one_gives_none() {
         let at = Timestamp::from_millisecond(1_700_000_000_123).unwrap();
         let cursor = Cursor { beginning: "a1".to_owned(), number: 7, at };
         assert_eq!(Cursor::of(&id("a1", 7, at)), Some(cursor));

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_describes_every_route_and_every_name_that_it_uses() {
+    fn openapi_describes_every_route_and_every_schema_that_it_uses() {
         let all = openapi();
         for route in table() {
             let operation = &all["paths"][format!("{BASE}{}", route.path)][route.method];

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_found_is_shown_however_far_behind_it_stands() {
+    fn a_match_deep_in_a_long_line_is_shown() {
         let long = format!("{}NEEDLE{}", "é".repeat(9_000), "x".repeat(9_000));
         let shown = around(&long, "needle").unwrap();
         assert!(

@@ -2,12 +2,12 @@
 
 mod whole_project;
 
-use jiff::Zoned;
 use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
 use refrain_core::text::squeeze;
 use refrain_core::view::usage::GroupBy;
 use refrain_core::view::{Group, Iteration, metrics};
-use refrain_engine::{Brief, ByKind, Detail, ListEntry, Service, now};
+use refrain_engine::{Brief, ByKind, CostedList, Detail, ListEntry, Service, now};
 use serde::Deserialize;
 
 pub(crate) use self::whole_project::ProjectSettings;
@@ -35,7 +35,7 @@ pub(crate) struct OverviewFilter {
 pub(crate) struct Overview {
     /// How many loops each group has, in the order of [`Group::ALL`].
     pub(crate) counts: [usize; 5],
-    /// What all loops cost today, and whether it was more; none if nothing is known.
+    /// What all loops of these projects cost today, and whether it was more; none if nothing is known.
     pub(crate) today: Option<(f64, bool)>,
     pub(crate) entries: Vec<Entry>,
     /// How many more there are; with a text, how many were not compared with it.
@@ -110,12 +110,16 @@ impl RequestHandler {
     /// Everything that is open here, the last touched first within each group.
     pub(crate) fn overview(&self, shown: &OverviewFilter) -> Result<Overview, Refusal> {
         let wanted = shown.text.to_lowercase();
-        let (mut found, mut unread, mut counts) = (Vec::new(), Vec::new(), [0; 5]);
-        let services = self.services();
-        let is_shown = |service: &Service| shown.project.as_ref().is_none_or(|it| *it == name(service));
-        let listed: Vec<_> = services.iter().filter(|service| is_shown(service)).cloned().collect();
-        for (service, rows) in listed.iter().zip(Service::list_each(&listed, Detail::Line)?) {
+        let (mut found, mut unread, mut counts, mut today) = (Vec::new(), Vec::new(), [0; 5], None);
+        let mut listed = self.services();
+        listed.retain(|service| shown.project.as_ref().is_none_or(|it| *it == name(service)));
+        let each = Service::list_each_with_cost(&listed, midnight())?;
+        for (service, CostedList { rows, cost }) in listed.iter().zip(each) {
             let is_whole = self.is_whole(service);
+            if let Some((cost, more)) = cost.filter(|_| is_whole) {
+                let (known, at_least) = today.unwrap_or_default();
+                today = Some((known + f64::from(cost), at_least || more));
+            }
             for row in rows {
                 match row {
                     ListEntry::Loop(brief) if is_whole || self.sees(service, &brief.id) => {
@@ -162,7 +166,7 @@ impl RequestHandler {
         let entry =
             |(service, group, brief, goal, is_detailed)| entry(service, group, brief, goal, is_detailed);
         let entries = entries.into_iter().map(entry).collect();
-        Ok(Overview { counts, today: self.today(&services), entries, more, unread })
+        Ok(Overview { counts, today, entries, more, unread })
     }
 
     /// Usage and status of all loops in the text format of Prometheus: of all projects if all are open, else of the
@@ -177,23 +181,12 @@ impl RequestHandler {
         });
         Ok(metrics::prometheus(&used.report, &used.series, words))
     }
+}
 
-    fn today(&self, services: &[Service]) -> Option<(f64, bool)> {
-        let zone = TimeZone::system();
-        let midnight = Zoned::new(now(), zone.clone()).start_of_day().ok()?.timestamp();
-        let is_everywhere = self.everywhere;
-        let services = if is_everywhere { services.get(..1)? } else { services };
-        let mut total: Option<(f64, bool)> = None;
-        for service in services.iter().filter(|service| is_everywhere || self.is_whole(service)) {
-            let sum =
-                service.used(is_everywhere, Some(midnight), GroupBy::Day, &zone, false).ok()?.report.total;
-            if let Some(cost) = sum.usage.cost_usd {
-                let (known, at_least) = total.unwrap_or_default();
-                total = Some((known + cost, at_least || sum.usage.cost_at_least));
-            }
-        }
-        total
-    }
+/// The beginning of the day of this machine's clock.
+fn midnight() -> Timestamp {
+    let now = Zoned::new(now(), TimeZone::system());
+    now.start_of_day().map_or(now.timestamp(), |day| day.timestamp())
 }
 
 fn facts(brief: &Brief) -> Facts {
@@ -215,10 +208,12 @@ fn order(group: Group) -> u8 {
     }
 }
 
-fn entry(service: &Service, group: Group, brief: Box<Brief>, goal: String, is_detailed: bool) -> Entry {
+fn entry(service: &Service, group: Group, mut brief: Box<Brief>, goal: String, is_detailed: bool) -> Entry {
     let facts = facts(&brief);
-    let iterations = match is_detailed.then(|| service.standing(&brief.id)) {
+    let is_unread = is_detailed && brief.iterations.is_empty();
+    let iterations = match is_unread.then(|| service.standing(&brief.id)) {
         Some(Ok(ByKind::Loop(status))) => status.iterations.unwrap_or_default(),
+        _ if is_detailed => std::mem::take(&mut brief.iterations),
         _ => Vec::new(),
     };
     let folder = service.project().root.file_name().unwrap_or_default().to_owned();

@@ -25,7 +25,7 @@ pub(crate) fn place() -> (tempfile::TempDir, RequestHandler) {
 }
 
 #[test]
-fn who_started_the_server_is_no_part_of_what_is_started_through_it() {
+fn the_servers_own_environment_is_not_passed_to_loops() {
     let (_dir, handler) = place();
     assert!(handler.context.host.env.is_empty(), "{:?}", handler.context.host.env);
 }

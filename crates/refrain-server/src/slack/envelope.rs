@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_want_is_understood() {
+    fn mentions_commands_and_buttons_become_requests() {
         let mention = request(&said(json!({"thread_ts": "1.0"}))).unwrap();
         assert_eq!((mention.user.as_str(), mention.channel.as_str()), ("U1", "C1"));
         assert_eq!((mention.thread.as_deref(), mention.trigger.as_deref()), (Some("1.0"), Some("1.5")));
@@ -251,7 +251,7 @@ mod tests {
     #[case::no_payload(json!({"type": "interactive", "envelope_id": "e1"}))]
     #[case::a_payload_that_is_none(json!({"type": "slash_commands", "envelope_id": "e1", "payload": [1]}))]
     #[case::an_unknown_type(json!({"type": "what", "envelope_id": "e1", "payload": {}}))]
-    fn what_makes_no_sense_is_acknowledged_and_means_nothing(#[case] frame: Value) {
+    fn an_invalid_frame_gives_no_request(#[case] frame: Value) {
         assert_eq!(request(&frame), None);
     }
 
@@ -263,7 +263,7 @@ mod tests {
     #[case("", SocketFrame::Noise)]
     #[case("[1]", SocketFrame::Noise)]
     #[case(r#"{"type": 7, "envelope_id": {}}"#, SocketFrame::Noise)]
-    fn frames_are_told_apart(#[case] text: &str, #[case] heard: SocketFrame) {
+    fn each_slack_frame_is_recognised_by_its_type(#[case] text: &str, #[case] heard: SocketFrame) {
         assert_eq!(read(text), heard);
     }
 }

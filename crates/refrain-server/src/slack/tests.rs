@@ -64,7 +64,7 @@ fn the_bar_has_ten_cells(#[case] charged: u32, #[case] of: Option<u32>, #[case] 
 #[case(Some(1.239), None, "· $1.24 ·")]
 #[case(None, Some(5.0), "· $?/$5.00 ·")]
 #[case(None, None, "· 2/20 · running")]
-fn what_is_not_known_is_not_nothing(
+fn an_unknown_cost_is_not_shown_as_zero(
     #[case] cost: Option<f64>,
     #[case] max: Option<f64>,
     #[case] shows: &str,
@@ -74,7 +74,7 @@ fn what_is_not_known_is_not_nothing(
 }
 
 #[test]
-fn it_is_announced_with_its_goal_and_its_bounds() {
+fn a_loop_is_announced_with_its_goal_and_its_limits() {
     let first = seen().first_words();
     assert_eq!(
         first,
@@ -113,7 +113,7 @@ fn an_end_has_its_reaction_and_no_button(
 }
 
 #[test]
-fn what_a_person_has_to_do_is_shown_and_so_is_what_proved_the_work() {
+fn the_needed_action_and_the_proof_are_shown() {
     let needs = Some("answer <its> question".to_owned());
     let text = LoopSummary { needs, ..stopped(StatusWord::Blocked) }.view(None).text;
     assert!(text.ends_with("\n:raised_hand: answer &lt;its&gt; question"), "{text}");
@@ -151,12 +151,12 @@ fn the_button_goes_with_every_edit_until_it_is_pressed() {
 #[case("&lt;!here&gt;", "&amp;lt;!here&amp;gt;")]
 #[case("www.x.y mailto:a", "www\u{2060}.x.y mailto\u{2060}:a")]
 #[case("gnp.\u{202e}exe", "gnp.[U+202E]exe")]
-fn what_agents_write_calls_nobody_and_leads_nowhere(#[case] text: &str, #[case] shown: &str) {
+fn agent_text_mentions_no_user_and_has_no_links(#[case] text: &str, #[case] shown: &str) {
     assert_eq!(escaped(text), shown);
 }
 
 #[test]
-fn what_an_agent_noted_is_said_or_becomes_a_file() {
+fn short_notes_are_a_message_and_long_notes_a_file() {
     let of = |notes: &str| LoopSummary { notes: notes.to_owned(), ..stopped(StatusWord::Completed) }.state();
     assert_eq!(of(""), None);
     let header = ":notebook: State of loop `slack-1a2b3c4d`";
@@ -200,7 +200,7 @@ fn told(talk: &mut Talk, seen: &LoopSummary) -> Vec<String> {
 }
 
 #[test]
-fn a_loop_is_told_from_its_start_to_its_end_and_beyond() {
+fn a_loop_is_reported_to_slack_from_its_start_to_its_end() {
     let mut talk = Talk { trigger: Some("1.5".to_owned()), ..Talk::default() };
     let first = "post :repeat: Loop `slack-1a2b3c4d` · up to 20 iterations · up to $5.00";
     let hourglass = "-arrows_counterclockwise +hourglass_flowing_sand";
@@ -223,7 +223,7 @@ fn a_loop_is_told_from_its_start_to_its_end_and_beyond() {
 }
 
 #[test]
-fn of_a_loop_from_elsewhere_only_its_end_is_told() {
+fn only_the_end_of_a_loop_from_elsewhere_is_reported() {
     let mut talk = Talk { only_ends: true, ..Talk::default() };
     assert_eq!(told(&mut talk, &at_work(3, Some(20))), [""; 0]);
     let done = told(&mut talk, &stopped(StatusWord::Completed));
@@ -232,7 +232,7 @@ fn of_a_loop_from_elsewhere_only_its_end_is_told() {
 }
 
 #[test]
-fn a_pause_is_no_end_and_what_is_not_wanted_is_not_tried_again() {
+fn a_pause_is_no_end_and_refused_messages_are_not_retried() {
     let mut talk =
         Talk { thread: Some("1.0".to_owned()), trigger: Some("1.5".to_owned()), ..Talk::default() };
     let paused = LoopSummary { notes: "so far".to_owned(), ..stopped(StatusWord::Paused) };

@@ -131,7 +131,7 @@ impl Keys {
 /// The key in a file; none if it does not name one.
 fn key(path: &Utf8Path) -> Option<Key> {
     let own = rustix::process::geteuid().as_raw();
-    // Where there is no home, the state home is a place that everybody can write to.
+    // Where there is no home, the state home is a place that all users can write to.
     fs::symlink_metadata(path).ok().filter(|meta| meta.is_file() && meta.uid() == own)?;
     let text = fs::read_to_string(path).ok()?;
     let (made, kind) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lets_somebody_in_is_listed_and_revoked_one_by_one() {
+    fn keys_are_listed_and_revoked_one_by_one() {
         let dir = tempfile::tempdir().unwrap();
         let home = Utf8Path::from_path(dir.path()).unwrap();
         let (keys, made) = (Keys::new(home), Timestamp::from_second(1_000_000).unwrap());
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_old_is_cleared_away_when_something_is_made() {
+    fn expired_keys_are_removed_when_a_key_is_added() {
         let dir = tempfile::tempdir().unwrap();
         let home = Utf8Path::from_path(dir.path()).unwrap();
         let (keys, made) = (Keys::new(home), Timestamp::from_second(1_000_000).unwrap());

@@ -252,7 +252,7 @@ impl OwnKey {
     }
 }
 
-/// The content of a file of the user's own. If there is no home, the state home is a place that everybody can write to.
+/// The content of a file of the user's own. If there is no home, the state home is a place that all users can write to.
 fn read_own(path: &Utf8Path) -> Option<Vec<u8>> {
     let own = rustix::process::geteuid().as_raw();
     fs::symlink_metadata(path).ok().filter(|meta| meta.is_file() && meta.uid() == own)?;

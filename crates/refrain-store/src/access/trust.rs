@@ -138,7 +138,7 @@ impl Trust {
     }
 
     fn read(&self, path: &Utf8Path) -> Option<TrustedContent> {
-        // Where there is no home, the state home is a place that everybody can write to.
+        // Where there is no home, the state home is a place that all users can write to.
         let own = rustix::process::geteuid().as_raw();
         fs::symlink_metadata(path).ok().filter(|meta| meta.is_file() && meta.uid() == own)?;
         serde_json::from_slice(&fs::read(path).ok()?).ok()

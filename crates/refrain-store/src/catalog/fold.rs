@@ -7,14 +7,14 @@ use refrain_core::agent::Usage;
 use refrain_core::r#loop::Outcome;
 use refrain_core::spec::AgentKind;
 use refrain_core::view::plan::PlanStatus;
-use refrain_core::view::{self, Alive, Kind, RemoteCopy, Status, StatusWord};
+use refrain_core::view::{self, Alive, Iteration, Kind, RemoteCopy, Status, StatusWord};
 use refrain_core::{Ended, LoopId, LoopState};
 
 use super::CatalogError;
 use super::stamp::Stamp;
 
 /// What a list says of a loop, or of a plan, and the whole status object as text for callers that need it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Brief {
     pub id: LoopId,
     pub kind: Kind,
@@ -33,6 +33,8 @@ pub struct Brief {
     pub reason: String,
     /// The status object without its iterations, one line of JSON; if it was asked for.
     pub object: Option<String>,
+    /// Of a loop whose journal was read for the list, as it has not stopped.
+    pub iterations: Vec<Iteration>,
     /// Where the copy comes from that this is read from; none of a loop of this machine.
     pub copy: Option<RemoteCopy>,
 }
@@ -77,6 +79,7 @@ impl TryFrom<Status> for Brief {
             project,
             reason,
             object,
+            iterations: Vec::new(),
             copy,
         })
     }
@@ -102,6 +105,7 @@ impl TryFrom<PlanStatus> for Brief {
             project,
             reason,
             object,
+            iterations: Vec::new(),
             copy: None,
         })
     }

@@ -98,6 +98,7 @@ fn brief(row: &Columns<'_>, root: &Arc<str>, ends: &mut Ends) -> Result<Brief, C
         project: Arc::clone(root),
         reason: row.get(9)?,
         object: row.get(10)?,
+        iterations: Vec::new(),
         copy: None,
     })
 }

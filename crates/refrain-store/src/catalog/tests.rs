@@ -144,7 +144,7 @@ fn overwrite(path: &Utf8Path, bytes: &[u8]) {
 }
 
 #[test]
-fn it_says_what_the_journals_say_as_they_change() {
+fn the_catalog_agrees_with_the_journals_as_they_change() {
     let place = place();
     assert_eq!(seen(&place), [""; 0]);
     assert!(!file(&place).exists(), "looking at nothing leaves nothing");
@@ -181,7 +181,7 @@ fn a_journal_that_was_not_written_since_is_not_opened() {
 }
 
 #[test]
-fn what_a_runner_noted_is_as_if_it_had_been_looked_for() {
+fn an_entry_noted_by_a_runner_is_used_without_a_scan() {
     let place = place();
     let dirs = [("a", Some(End::Cancelled)), ("b", None)].map(|(name, end)| make(&place.project, name, end));
     for dir in &dirs {
@@ -218,7 +218,7 @@ fn spoil(path: &Utf8Path, how: &str) {
 }
 
 #[rstest]
-fn a_catalog_that_is_of_no_use_is_put_aside_and_built_anew(
+fn an_unusable_catalog_is_put_aside_and_rebuilt(
     #[values("empty", "text", "truncated", "garbage", "a newer version", "another program's", "a folder")]
     how: &str,
 ) {
@@ -240,7 +240,7 @@ fn a_catalog_that_is_of_no_use_is_put_aside_and_built_anew(
 }
 
 #[test]
-fn one_that_somebody_writes_for_too_long_harms_nobody() {
+fn a_catalog_locked_by_another_writer_is_bypassed() {
     let place = place();
     make(&place.project, "a", Some(End::Cancelled));
     assert_eq!(seen(&place), ["a cancelled"]);
@@ -281,7 +281,7 @@ fn many_at_once_do_not_harm_each_other() {
 }
 
 #[test]
-fn what_attempts_used_is_summed_wherever_their_loops_are() {
+fn usage_is_summed_for_open_stopped_and_archived_loops() {
     let place = place();
     make(&place.project, "stopped", Some(End::IterationCap));
     make(&place.project, "open", None);

@@ -55,6 +55,34 @@ impl Catalog {
         }
         Ok(())
     }
+
+    /// What the attempts of [`add_up`](Self::add_up) cost, and whether it was more; none if nothing is known.
+    pub fn cost<'a>(
+        &self,
+        project: &Project,
+        found: impl IntoIterator<Item = &'a CatalogEntry>,
+        since: Timestamp,
+    ) -> Result<Option<(Usd, bool)>, CatalogError> {
+        // As a float, which cannot overflow: agents say what they like.
+        let mut query = self.db.prepare_cached(
+            "SELECT COUNT(cost), TOTAL(cost), MAX(at_least OR cost IS NULL)
+             FROM loops JOIN attempts ON attempts.loop = loops.id
+             WHERE project = (SELECT id FROM projects WHERE data = ?1) AND attempts.ended_at >= ?2",
+        )?;
+        let sum = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, f64>(1)?, row.get(2)?));
+        let (known, total, at_least): (_, _, Option<bool>) =
+            query.query_row(params![project.data.as_str(), since.as_millisecond()], sum)?;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
+        let cost = (known > 0).then_some(Usd(total as u64));
+        let stopped = Usage { cost, cost_at_least: at_least.unwrap_or_default(), ..Usage::default() };
+        let open = found.into_iter().filter_map(|found| match found {
+            CatalogEntry::Open(_, state) => Some(state),
+            CatalogEntry::Stopped(_) | CatalogEntry::Damaged { .. } => None,
+        });
+        let running = open.flat_map(|state| spendings(state)).filter(|spending| spending.at >= since);
+        let sum = running.fold(stopped, |sum, spending| sum + spending.usage);
+        Ok(sum.cost.map(|cost| (cost, sum.cost_at_least)))
+    }
 }
 
 fn spent(row: &Row<'_>, project: &Project) -> Result<UsageRecord, CatalogError> {

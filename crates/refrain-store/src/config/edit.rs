@@ -305,7 +305,11 @@ mod tests {
     #[case("start.max-iterations", "500", "start.max-iterations: ")]
     #[case("git.worktree", "maybe", "git.worktree: ")]
     #[case("notify.webhook", "ftp://x", "accepted: a URL of http or https")]
-    fn what_cannot_be_set_is_refused_by_name(#[case] name: &str, #[case] value: &str, #[case] says: &str) {
+    fn a_value_that_cannot_be_set_is_refused_by_name(
+        #[case] name: &str,
+        #[case] value: &str,
+        #[case] says: &str,
+    ) {
         let refused = edit("", name, value).unwrap_err();
         assert!(refused.contains(says), "{refused}");
     }

@@ -46,7 +46,7 @@ pub(super) fn user_place(config_home: &Utf8Path) -> Utf8PathBuf {
 }
 
 /// The user's own file, which may be a link to where they keep such files. It must be theirs: if there is no home, its
-/// place is one that everybody can write to.
+/// place is one that all users can write to.
 /// Errors: [`ConfigError`] if it belongs to another user, or is no file, too large or no UTF-8.
 pub fn user_file(config_home: &Utf8Path) -> Result<Option<ConfigFile>, ConfigError> {
     let own = rustix::process::geteuid().as_raw();

@@ -163,7 +163,7 @@ type Holds = (Option<&'static str>, Option<&'static str>, Option<&'static str>, 
 #[case::beside_a_name(("agent='work'\nmodel='beside'", "", None, false), (Some("claude"), Some("work.sh"), Some("beside"), true))]
 #[case::above_a_name(("agent='work'", "model='above'", None, false), (Some("claude"), Some("work.sh"), Some("above"), true))]
 #[case::in_place_of_a_name(("agent='work'", "command='x'", None, false), (None, Some("x"), None, false))]
-fn what_describes_an_agent_goes_with_it(#[case] layers: Layers, #[case] holds: Holds) {
+fn the_options_of_an_agent_come_and_go_with_it(#[case] layers: Layers, #[case] holds: Holds) {
     let (user, project, agent, command) = layers;
     let work = "[agents.work]\nkind='claude'\ncommand=['work.sh', 'a b']\nargs=['-x']\nmodel='named'\nenv={ A='1' }\n";
     let home =
@@ -377,7 +377,7 @@ fn a_gate_may_be_called_env() {
 #[case("[protect]\nexisting = ['[a']", ":2: protect.existing: \"[a\" is no glob")]
 #[case("[prices.m]\ninput = 1", ":1: prices.m: it needs output")]
 #[case("[prices.m]\ninput = nan\noutput = 1", ":2: prices.m.input: nan: accepted: an amount of US dollars")]
-fn what_cannot_be_used_is_refused_by_line_and_key(#[case] text: &str, #[case] says: &str) {
+fn an_invalid_file_is_refused_by_line_and_key(#[case] text: &str, #[case] says: &str) {
     let refusal = Home::new().project(text).refusal();
     assert!(refusal.contains(says), "{refusal}");
     assert!(refusal.starts_with("/project/refrain.toml:") && !refusal.contains('\n'), "{refusal}");
@@ -406,7 +406,7 @@ fn a_variable_is_refused_by_its_name(#[case] name: &str, #[case] value: &str, #[
 }
 
 #[test]
-fn variables_say_what_files_say() {
+fn environment_variables_set_the_same_keys_as_files() {
     let home = Home::new()
         .variable("REFRAIN_AGENT_ARG", "-a 'b c'")
         .variable("REFRAIN_COMPLETION_PROMISE", "true")

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_can_be_written_that_is_said() {
+    fn an_unwritable_folder_is_reported() {
         let lacks = try_out(Utf8Path::new("/proc"));
         assert!(matches!(lacks.as_slice(), [MissingFeature::Writing(_)]), "{lacks:?}");
     }

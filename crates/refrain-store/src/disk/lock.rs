@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_whose_file_was_deleted_is_taken_again_unless_somebody_else_has_it() {
+    fn a_deleted_lock_file_is_locked_again_unless_another_process_has_it() {
         let dir = tempfile::tempdir().unwrap();
         let project = project(&dir);
         let mut own = claim(&project, false, "own").unwrap();
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn who_shares_a_worktree_is_never_refused_by_another_who_does() {
+    fn claims_that_share_a_worktree_never_refuse_each_other() {
         let dir = tempfile::tempdir().unwrap();
         let project = project(&dir);
         let claim = || WorktreeLock::claim(&project, &project.worktree, true).unwrap();

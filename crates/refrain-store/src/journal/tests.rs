@@ -76,7 +76,7 @@ fn sample(dir: &LoopDir) -> Journal {
 }
 
 #[test]
-fn what_was_committed_is_what_is_read() {
+fn committed_records_are_read_back() {
     let sandbox = sandbox();
     let journal = sample(&sandbox.loop_dir);
     let snapshot = read(&sandbox.loop_dir).unwrap();
@@ -112,7 +112,7 @@ impl Witness for Remote {
 }
 
 #[test]
-fn what_is_replicated_is_what_is_on_disk() {
+fn replicated_records_equal_those_on_disk() {
     let sandbox = sandbox();
     let mut journal = sample(&sandbox.loop_dir);
     journal.commit(Durability::Replicated).unwrap();
@@ -307,7 +307,7 @@ fn foreign(dir: &LoopDir, own: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
 }
 
 #[test]
-fn what_another_process_made_of_a_journal_is_put_aside_and_recorded() {
+fn a_journal_changed_by_another_process_is_put_aside_and_recorded() {
     let sandbox = sandbox();
     let dir = &sandbox.loop_dir;
     let (mut journal, _held) = driven(dir);
@@ -335,7 +335,7 @@ fn what_another_process_made_of_a_journal_is_put_aside_and_recorded() {
 }
 
 #[test]
-fn a_journal_whose_status_alone_was_changed_is_its_writers_own() {
+fn a_journal_with_changed_permissions_stays_its_writers() {
     use std::os::unix::fs::PermissionsExt;
     let sandbox = sandbox();
     let (mut journal, _held) = driven(&sandbox.loop_dir);
@@ -346,7 +346,7 @@ fn a_journal_whose_status_alone_was_changed_is_its_writers_own() {
 }
 
 #[test]
-fn a_reader_of_a_journal_that_was_written_back_begins_anew_if_it_read_what_is_gone() {
+fn a_reader_of_a_restored_journal_restarts_if_its_records_are_gone() {
     let sandbox = sandbox();
     let dir = &sandbox.loop_dir;
     let (mut journal, _held) = driven(dir);
@@ -364,7 +364,7 @@ fn a_reader_of_a_journal_that_was_written_back_begins_anew_if_it_read_what_is_go
 
 /// A project's loops are moved along with it; nothing is made anew where it was.
 #[test]
-fn a_journal_whose_folder_was_moved_goes_with_it() {
+fn a_journal_moves_with_its_folder() {
     let sandbox = sandbox();
     let mut journal = sample(&sandbox.loop_dir);
     let moved = LoopDir(sandbox.loop_dir.0.with_file_name("moved"));
@@ -422,7 +422,7 @@ fn an_event_that_cannot_follow_changes_nothing() {
 }
 
 #[test]
-fn a_journal_of_another_version_is_told_as_such() {
+fn a_journal_of_another_version_is_refused_as_such() {
     let sandbox = sandbox();
     let Event::LoopStarted(mut newer) = started() else { unreachable!() };
     newer.format = FORMAT + 1;
@@ -458,7 +458,7 @@ fn a_tail_sees_whole_lines_as_they_come() {
 
 /// The screen that an agent blinded: what it put in the journal's place is not what was written.
 #[test]
-fn a_tail_of_its_writer_sees_what_was_written_whatever_lies_there() {
+fn a_tail_of_a_writer_reads_the_written_records_not_the_replaced_file() {
     let sandbox = sandbox();
     let mut journal = sample(&sandbox.loop_dir);
     let mut tail = Tail::of(&journal);
@@ -478,7 +478,7 @@ fn write(path: &Utf8Path, bytes: &[u8]) {
 }
 
 #[test]
-fn an_event_of_a_later_version_is_told_as_such_and_nothing_is_guessed() {
+fn an_event_of_a_later_version_is_an_error_that_names_it() {
     let sandbox = sandbox();
     drop(sample(&sandbox.loop_dir));
     let path = sandbox.loop_dir.journal();

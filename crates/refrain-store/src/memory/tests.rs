@@ -33,7 +33,7 @@ fn looking_makes_no_file_and_keeping_makes_one_for_its_owner_alone() {
 }
 
 #[test]
-fn what_is_said_twice_is_kept_once_and_matters_more() {
+fn a_repeated_memory_is_stored_once_and_gains_importance() {
     let folder = tempfile::tempdir().unwrap();
     let home = home(&folder);
     let say = |text: &str, day| make(home, |file| file.remember(vec![fact(text, "/p", day)])).unwrap();
@@ -50,7 +50,7 @@ fn what_is_said_twice_is_kept_once_and_matters_more() {
 }
 
 #[test]
-fn an_episode_takes_the_place_of_what_the_same_loop_left_before() {
+fn an_episode_replaces_the_earlier_one_of_the_same_loop() {
     let folder = tempfile::tempdir().unwrap();
     let home = home(&folder);
     let episode = |text: &str, id: &str| {
@@ -71,7 +71,7 @@ fn an_episode_takes_the_place_of_what_the_same_loop_left_before() {
 }
 
 #[test]
-fn what_is_forgotten_is_gone_from_the_disk() {
+fn a_forgotten_memory_is_gone_from_the_disk() {
     let folder = tempfile::tempdir().unwrap();
     let home = home(&folder);
     let kept = make(home, |file| file.remember(vec![fact("The unmistakable word is xylophone", "/p", 0)]));
@@ -104,7 +104,7 @@ fn a_damaged_file_is_put_aside_and_the_next_one_is_begun() {
 }
 
 #[test]
-fn what_a_newer_version_made_stays_as_it_is() {
+fn a_file_of_a_newer_version_is_not_changed() {
     let folder = tempfile::tempdir().unwrap();
     let home = home(&folder);
     make(home, |file| file.remember(vec![fact("The parser is strict", "/p", 0)])).unwrap();
@@ -114,7 +114,7 @@ fn what_a_newer_version_made_stays_as_it_is() {
 }
 
 #[test]
-fn one_that_somebody_else_writes_is_not_waited_for() {
+fn a_memory_file_locked_by_another_writer_is_not_waited_for() {
     let folder = tempfile::tempdir().unwrap();
     let home = home(&folder);
     make(home, |file| file.remember(vec![fact("The parser is strict", "/p", 0)])).unwrap();

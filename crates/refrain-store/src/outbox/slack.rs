@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stands_is_read_as_it_was_written() {
+    fn a_slack_state_reads_back_as_written() {
         let folder = tempfile::tempdir().unwrap();
         let dir = LoopDir(Utf8Path::from_path(folder.path()).unwrap().to_owned());
         assert_eq!(Talk::read(&dir), None);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_for_is_kept_until_it_is_done() {
+    fn a_pending_request_is_kept_until_it_is_done() {
         let folder = tempfile::tempdir().unwrap();
         let home = Utf8Path::from_path(folder.path()).unwrap();
         let asked = Pending::open(home).unwrap().unwrap();

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_as_if_nothing_was_told() {
+    fn an_unreadable_delivery_mark_counts_as_none() {
         let folder = tempfile::tempdir().unwrap();
         let dir = LoopDir(Utf8Path::from_path(folder.path()).unwrap().to_owned());
         assert_eq!(DeliveredUpTo::read(&dir), None);

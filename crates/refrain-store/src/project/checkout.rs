@@ -129,14 +129,14 @@ mod tests {
         let [of_second, of_third] = [&second, &third].map(CleanPlace::folder);
         drop(third);
         second.leave();
-        assert!(!of_second.exists() && !of_third.exists(), "nobody has them any more");
+        assert!(!of_second.exists() && !of_third.exists(), "no loop has them any more");
         first.leave();
         assert!(folder.exists(), "its caches are for the next");
         assert_eq!(take().folder(), folder);
     }
 
     #[test]
-    fn those_of_a_project_that_is_gone_are_found_and_go() {
+    fn checkouts_of_a_deleted_project_are_found_and_removed() {
         let dir = tempfile::tempdir().unwrap();
         let root = Utf8Path::from_path(dir.path()).unwrap();
         let (project, state) = (project(root), root.join("state"));

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_agent_puts_into_the_inbox_neither_blocks_nor_counts() {
+    fn foreign_entries_in_the_inbox_neither_block_nor_count() {
         let dir = tempfile::tempdir().unwrap();
         let dir = LoopDir(Utf8PathBuf::from_path_buf(dir.path().to_owned()).unwrap());
         let asked = request("0-real", Ask::Pause(Urgency::Now));

@@ -81,7 +81,7 @@ impl Slot {
         write_atomic(&held_file(&self.home, self.number), reasons.join("\n").as_bytes())
     }
 
-    /// Gives it back to everybody: what it was held for is gone.
+    /// Gives it back to all tasks: what it was held for is gone.
     pub fn give_back(&self) -> Result<(), DiskError> {
         let path = held_file(&self.home, self.number);
         match fs::remove_file(&path) {
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_one_tasks_until_it_lets_go() {
+    fn a_slot_number_belongs_to_one_task_until_released() {
         let home = Home::new();
         let (first, second) = (home.take(), home.take());
         assert_eq!((first.number(), second.number()), (1, 2));
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_held_is_passed_over_and_told() {
+    fn a_held_slot_is_skipped_and_reported() {
         let home = Home::new();
         let reasons = ["nested is a repository of its own".to_owned(), ".env looks like a secret".to_owned()];
         home.take().hold(&reasons).unwrap();
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn those_of_a_project_that_is_gone_go_unless_one_is_used_or_held() {
+    fn slots_of_a_deleted_project_are_removed_unless_used_or_held() {
         let home = Home::new();
         let slot = home.take();
         assert_eq!(orphaned(&home.state), []);
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_of_what_is_on_disk_and_bounded() {
+    fn sizes_are_measured_on_disk_and_bounded() {
         let dir = tempfile::tempdir().unwrap();
         let root = Utf8Path::from_path(dir.path()).unwrap();
         assert_eq!(size(&root.join("missing"), 10), (0, true));

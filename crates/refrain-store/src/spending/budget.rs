@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_ledger_is_an_error_that_says_what_to_do_and_is_left_as_it_is() {
+    fn a_damaged_ledger_is_an_error_with_a_remedy_and_is_not_changed() {
         let dir = tempfile::tempdir().unwrap();
         let file = LedgerFile::new(Utf8Path::from_path(dir.path()).unwrap());
         assert_eq!(file.read().unwrap(), Ledger::default());

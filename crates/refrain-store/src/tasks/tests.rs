@@ -109,7 +109,7 @@ fn without_a_tag_it_is_the_active_one_or_the_only_one() {
 }
 
 #[test]
-fn a_file_that_breaks_hides_only_what_may_be_in_it() {
+fn a_malformed_task_file_hides_only_its_own_tags() {
     let place = TestProject::new(&[(".scud/tasks/a.json", ONE), (".scud/tasks/tasks.scg", "no graph")]);
     assert_eq!(place.found(Some("a"), None), ".scud/tasks/a.json a TagJson");
     assert!(
@@ -178,7 +178,7 @@ fn the_word_of_a_person_is_not_written_over() {
 }
 
 #[test]
-fn what_a_killed_writer_left_is_removed() {
+fn temporary_files_of_a_killed_writer_are_removed() {
     let place =
         TestProject::new(&[("todo.md", "- [ ] 1. A\n"), (".todo.md.refrain-a1", ""), (".todo.md.swp", "")]);
     let file = place.find(None, Some("todo.md")).unwrap();
@@ -221,7 +221,7 @@ fn many_writers_at_once_lose_nothing() {
     fs::File::create(place.at("a.json")).unwrap().set_len((64 << 20) + 1).unwrap();
 }, "is larger than 64 MiB")]
 #[case::malformed(|place: &TestProject| place.write("a.json", "{\"tasks\": ["), "")]
-fn what_is_no_task_file_is_refused_and_stays_as_it_is(#[case] make: fn(&TestProject), #[case] why: &str) {
+fn a_file_that_is_no_task_file_is_refused_and_not_changed(#[case] make: fn(&TestProject), #[case] why: &str) {
     let place = TestProject::new(&[]);
     make(&place);
     let path = place.at("a.json");

@@ -43,7 +43,7 @@ fn a_new_loop_is_asked_for_in_a_form() {
 }
 
 #[test]
-fn a_form_that_nobody_waits_for_any_more_does_not_open() {
+fn a_form_that_was_abandoned_does_not_open() {
     let mut model = model(ART);
     press(&mut model, "n?");
     update(&mut model, Message::Offered("/home/you/parser".into(), Ok(offer())));

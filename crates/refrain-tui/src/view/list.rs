@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Style, Stylize};
 use ratatui::text::{Line, Span};
-use refrain_core::view::{Kind, StatusWord, Tone, Verification};
+use refrain_core::view::{Group, Kind, StatusWord, Tone, Verification};
 use refrain_engine::{Entry, ListRow};
 
 use refrain_core::view::progress;
@@ -46,7 +46,7 @@ impl Columns {
             left -= if fits { wide + 1 } else { 0 };
             if fits { wide } else { 0 }
         };
-        let (status, iteration, time) = (take(14, 0), take(7, 0), take(8, 0));
+        let (status, iteration, time) = (take(15, 0), take(7, 0), take(8, 0));
         let project = if model.project.is_none() { take(14, 0) } else { 0 };
         let (bar, cost) = (take(if columns < 100 { 6 } else { 10 }, 0), take(8, 0));
         // The last word is worth more than all gates.
@@ -98,7 +98,7 @@ pub(super) fn draw(model: &Model, buffer: &mut Buffer, area: Rect) -> Places {
     if let Some(detail) = detail {
         preview::draw(model, entries.get(at).copied(), buffer, detail);
     }
-    Places { rows, top, ..Places::default() }
+    Places { rows, top, beside: detail.is_some(), ..Places::default() }
 }
 
 fn nothing(model: &Model) -> String {
@@ -122,9 +122,10 @@ fn summary(model: &Model, columns: usize) -> Line<'static> {
     let parts = [
         (count(&|seen| seen.status == StatusWord::Running), "running", Tone::Active),
         (count(&|seen| seen.status == StatusWord::Waiting), "waiting", Tone::Active),
-        (count(&wants), "to look at", Tone::Attention),
+        (count(&|seen| group(seen) == Group::NeedsYou), "needs you", Tone::Attention),
         (labelled(Verification::Verified), "verified", Tone::Good),
         (labelled(Verification::Unverified), "unverified", Tone::Attention),
+        (count(&|seen| group(seen) == Group::Stopped), "stopped", Tone::Attention),
         (model.list.entries.len() - all.len(), "damaged", Tone::Bad),
     ];
     if !model.list.filter.is_empty() {
@@ -140,9 +141,8 @@ fn verification(seen: &ListRow) -> Verification {
     Verification::of(seen.status, seen.verified)
 }
 
-/// Whether a person may want to do something about it.
-fn wants(seen: &ListRow) -> bool {
-    seen.status.has_stopped() && !matches!(seen.status, StatusWord::Completed | StatusWord::Cancelled)
+fn group(seen: &ListRow) -> Group {
+    Group::of(seen.status, seen.verified, false)
 }
 
 fn header(columns: Columns) -> Line<'static> {

@@ -8,7 +8,8 @@ use refrain_core::view::{Tone, Verification, progress};
 use refrain_engine::{Entry, ListRow};
 
 use super::parts::{bar, gates, money, of_tone, put, split, title, took};
-use crate::model::Model;
+use super::{loop_page, plan};
+use crate::model::{Key, Model, OpenView, seen};
 use crate::text::{flat, wrapped};
 
 /// How many columns a screen has at least that shows both.
@@ -28,6 +29,17 @@ pub(super) fn sides(area: Rect) -> (Rect, Option<Rect>) {
 }
 
 pub(super) fn draw(model: &Model, entry: Option<&Entry>, buffer: &mut Buffer, area: Rect) {
+    let is_it =
+        |view: &&OpenView| view.is_told() && entry.and_then(seen).map(Key::of).as_ref() == Some(view.key());
+    let beside = model.beside.as_ref().filter(is_it);
+    if let Some(OpenView::Loop(one)) = beside {
+        loop_page::draw(model, one, buffer, area);
+        return;
+    }
+    if let Some(OpenView::Plan(one)) = beside {
+        plan::draw(model, one, buffer, area);
+        return;
+    }
     let (head, body) = split(area);
     let (name, lines) = match entry {
         None => return,

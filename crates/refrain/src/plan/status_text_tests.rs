@@ -102,7 +102,7 @@ fn without_a_terminal_nothing_is_drawn_around_it_nor_cut_off() {
 }
 
 #[rstest]
-fn it_fits(#[values(20, 30, 39, 40, 60, 80, 100, 200)] width: usize) {
+fn the_status_text_fits_the_width(#[values(20, 30, 39, 40, 60, 80, 100, 200)] width: usize) {
     let text = shown(Some(width), true);
     // Text to copy is never cut, however narrow the terminal is.
     let is_exact = |line: &str| {

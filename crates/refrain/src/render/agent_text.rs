@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_is_said_once() {
+    fn a_repeated_fault_is_shown_once() {
         let fault = |message: &str| Fault { kind: FaultKind::Limit, message: message.into(), until: None };
         let mut said = AgentText::default();
         let mut show = |event| anstream::adapter::strip_str(&said.show(&event)).to_string();

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn it_does_not_matter_where_the_chunks_are_cut() {
+    fn output_does_not_depend_on_where_its_chunks_are_cut() {
         let text = "schöne \u{1b}[1;31mGrüße\u{1b}[0m \u{1b}]0;title\u{7}🎉\r\nand \u{9b}2Jon".as_bytes();
         for size in 1..=text.len() {
             assert_eq!(shown(text, size), "schöne Grüße 🎉\nand on\n", "{size}");

@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_incomplete_is_at_least_that() {
+    fn incomplete_usage_is_shown_as_at_least() {
         let usage = |tokens_at_least, cost_at_least, cost_usd| Usage {
             input_tokens: Some(3_430),
             output_tokens: Some(110),
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn one_is_no_plural_and_no_cap_is_endless() {
+    fn counts_are_singular_or_plural_as_needed() {
         assert_eq!([0, 1, 2].map(iterations), ["0 iterations", "1 iteration", "2 iterations"]);
         assert_eq!(counted(3, "process", "processes"), "3 processes");
     }

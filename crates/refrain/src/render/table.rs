@@ -101,7 +101,7 @@ mod tests {
     #[case("e\u{301}te\u{301}s", 3, CutPosition::End, "e\u{301}t…")]
     #[case("❤\u{fe0f}❤\u{fe0f}❤\u{fe0f}", 4, CutPosition::End, "❤\u{fe0f}❤…")]
     #[case("anything", 0, CutPosition::End, "")]
-    fn a_text_is_cut_by_what_it_takes_on_a_terminal(
+    fn a_text_is_cut_by_its_terminal_width(
         #[case] text: &str,
         #[case] wide: usize,
         #[case] how: CutPosition,

@@ -97,7 +97,7 @@ fn claude_drives_a_loop_in_its_session() {
 
 #[test]
 #[ignore = "needs the real programs: cargo xtask e2e agents"]
-fn claude_is_killed_in_its_session_and_another_goes_on_and_then_a_process() {
+fn claude_is_killed_in_its_session_and_a_session_and_a_process_continue() {
     let script = vec![
         Turn::bash("refrain tick advance job"),
         Turn::say("I see where things are."),

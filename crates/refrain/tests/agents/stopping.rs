@@ -42,7 +42,7 @@ fn hangs_past_its_limit(agent: Agent) {
     assert_eq!(attempts(&status), expected, "{status:#}");
     bench.asked_exactly(2);
     bench.prompts_are_of(if is_mute { &[1, 1] } else { &[1, 2] });
-    assert_eq!(status["usage"]["at_least"], true, "what the first used nobody heard: {status:#}");
+    assert_eq!(status["usage"]["at_least"], true, "the usage of the first is unknown: {status:#}");
 }
 
 #[test]

@@ -126,7 +126,7 @@ fn is_not_left_to_sleep(agent: Agent, words: &[&str]) {
     let status = bench.completed(session);
     assert_eq!(attempts(&status), [json!([1, 1, false, "outage"]), json!([1, 2, true, "claimed"])]);
     bench.prompts_are_of(&[1, 1]);
-    assert_eq!(status["usage"]["at_least"], true, "what the first used nobody heard: {status:#}");
+    assert_eq!(status["usage"]["at_least"], true, "the usage of the first is unknown: {status:#}");
 }
 
 #[test]

@@ -143,7 +143,7 @@ fn a_turn_finds_the_tools_that_a_request_offers() {
 }
 
 #[test]
-fn what_asks_besides_takes_no_turn() {
+fn side_requests_take_no_turn() {
     let model = Model::start(Script::new([Turn::say("main")]));
     let schema = json!({ "type": "object", "properties": { "choice": { "type": "string", "enum": ["flash", "pro"] } } });
     let title =
@@ -260,7 +260,7 @@ fn a_held_turn_waits_for_the_test() {
 }
 
 #[test]
-fn faults_of_the_network_are_what_they_are_called() {
+fn network_faults_of_the_model_server_are_as_scripted() {
     let script = [
         Turn::reset(),
         Turn::say(LONG).then_reset(),

@@ -122,7 +122,7 @@ impl Slack {
     /// Waits until a client is connected.
     #[track_caller]
     pub fn wait_for_listener(&self) {
-        eventually("somebody listens to Slack", || {
+        eventually("a client listens to Slack", || {
             let world = lock(&self.shared.world);
             (world.opened > world.closed).then_some(())
         });
@@ -138,7 +138,7 @@ impl Slack {
     /// Waits until so many calls came while it was down.
     #[track_caller]
     pub fn wait_for_turned_away(&self, count: u64) {
-        eventually(&format!("{count} calls find nobody"), || {
+        eventually(&format!("{count} calls find no client"), || {
             (lock(&self.shared.world).turned_away >= count).then_some(())
         });
     }

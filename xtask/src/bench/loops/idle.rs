@@ -1,4 +1,7 @@
 //! A loop whose agent thinks: the runner and the keeper hold little memory and are never woken.
+//!
+//! What a loop costs is the memory of its own processes. The resident size also counts the pages of the program's file: the
+//! kernel maps 64 KiB around each one that is touched, and all runners of a machine share them.
 
 use std::time::Duration;
 
@@ -21,16 +24,13 @@ pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
     pause(Duration::from_millis(settle));
 
     let runner = running.pid();
-    let most = bench.pick(12.0, 56.0) * 1024.0;
-    let mut rows =
-        vec![Row::limit(SUBJECT, "runner, resident", most, resident(runner)?, Unit::Memory).steady()];
+    let mut rows = memory("runner", runner, (bench.pick(3.0, 6.0), bench.pick(20.0, 56.0)))?;
     let mut watched = vec![("runner", runner)];
     if let Some(keeper) = keeper(agent, runner) {
-        let most = bench.pick(4.0, 20.0) * 1024.0;
-        rows.push(Row::limit(SUBJECT, "keeper, resident", most, resident(keeper)?, Unit::Memory).steady());
+        rows.extend(memory("keeper", keeper, (bench.pick(1.0, 2.0), bench.pick(6.0, 20.0)))?);
         watched.push(("keeper", keeper));
     } else {
-        rows.push(Row::skipped(SUBJECT, "keeper, resident", "the runner itself is the agent's parent"));
+        rows.push(Row::skipped(SUBJECT, "keeper, memory", "the runner itself is the agent's parent"));
     }
     let before = watched.iter().map(|(_, pid)| switches(*pid)).collect::<Result<Vec<_>>>()?;
     pause(Duration::from_millis(window));
@@ -41,9 +41,16 @@ pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-fn resident(pid: i32) -> Result<f64> {
-    status(pid, "VmRSS")
-        .map_or_else(|| fail(format!("process {pid} ended while its agent slept")), |kib| Ok(kib as f64))
+/// Its own memory and its resident size, with their limits in MiB.
+fn memory(role: &str, pid: i32, (own, resident): (f64, f64)) -> Result<Vec<Row>> {
+    let row = |what: &str, field, most: f64| match status(pid, field) {
+        Some(kib) => {
+            let what = format!("{role}, {what}");
+            Ok(Row::limit(SUBJECT, what, most * 1024.0, kib as f64, Unit::Memory).steady())
+        }
+        None => fail(format!("process {pid} ended while its agent slept")),
+    };
+    Ok(vec![row("memory of its own", "RssAnon", own)?, row("resident", "VmRSS", resident)?])
 }
 
 fn switches(pid: i32) -> Result<f64> {

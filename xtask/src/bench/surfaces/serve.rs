@@ -89,7 +89,7 @@ fn news(bench: &Bench, served: &Served, driven: &mut Driven) -> Result<Vec<Row>>
         pause(Duration::from_millis(5));
     }
     let row = |what: &str, most, of: fn(&[f64]) -> f64| {
-        let what = format!("a journal's append to whoever listens: {what}");
+        let what = format!("a journal's append to its listeners: {what}");
         Row::limit(SUBJECT, what, most, of(&ours), Unit::Time).beside("inotify alone", of(&floor), Unit::Time)
     };
     Ok(vec![row("median", 0.02, median), row("p99", 0.05, p99)])
@@ -183,7 +183,7 @@ fn idle(bench: &Bench, served: &Served) -> Result<Vec<Row>> {
     let before = look()?;
     pause(window);
     let after = look()?;
-    let what = format!("somebody listens, nothing happens: in {:.1} s", window.as_secs_f64());
+    let what = format!("a client listens, nothing happens: in {:.1} s", window.as_secs_f64());
     Ok(vec![
         Row::limit(SUBJECT, format!("{what}, wake-ups"), 0.0, (after.0 - before.0) as f64, Unit::Count),
         Row::limit(SUBJECT, format!("{what}, CPU"), 0.0, after.1 - before.1, Unit::Time),

@@ -99,7 +99,7 @@ fn there_and_back(text: &str, edits: &[Edit]) {
 }
 
 #[test]
-fn what_is_put_into_odd_settings_is_taken_back_to_the_byte() {
+fn edits_of_odd_settings_are_undone_to_the_byte() {
     for text in ODD {
         there_and_back(text, &hooks());
         there_and_back(text, &switches());
@@ -108,10 +108,10 @@ fn what_is_put_into_odd_settings_is_taken_back_to_the_byte() {
 }
 
 #[rstest]
-#[case::a_key_of_somebody_elses("{\"markets\": {\"refrain\": {\"source\": \"theirs\"}}}")]
+#[case::a_foreign_key("{\"markets\": {\"refrain\": {\"source\": \"theirs\"}}}")]
 #[case::switched_off("{\"on\": {\"refrain@refrain\": false}}")]
 #[case::empty_lists("{\"hooks\": {\"Stop\": []}, \"markets\": {}}")]
-fn what_was_never_ours_is_not_taken(#[case] text: &str) {
+fn settings_that_the_plugin_did_not_make_are_kept(#[case] text: &str) {
     assert_eq!(take(text, &[hooks(), switches()].concat()).unwrap(), text);
 }
 
@@ -129,7 +129,7 @@ fn what_was_never_ours_is_not_taken(#[case] text: &str) {
     "{\n  \"on\": {\"refrain@refrain\": true} // off\n}"
 )]
 #[case("{\"a\": 1 // one\n}", "{\"a\": 1, // one\n  \"on\": {\n    \"refrain@refrain\": true\n  }\n}")]
-fn it_is_put_there_in_the_manner_of_the_file(#[case] text: &str, #[case] expected: &str) {
+fn an_entry_is_added_in_the_format_of_the_file(#[case] text: &str, #[case] expected: &str) {
     assert_eq!(put(text, &switches()[1..]).unwrap().0, expected);
 }
 
@@ -156,7 +156,7 @@ fn a_hook_stands_among_those_of_others() {
 #[case("{ }", "{}")]
 #[case("{\r\n\t\"a\": [\r\n\t]\r\n}", "{\r\n\t\"a\": [\r\n\t]\r\n}")]
 #[case("{\n  // nothing\n}", "{\n  // nothing\n}")]
-fn what_is_taken_out_leaves_no_gap(#[case] text: &str, #[case] expected: &str) {
+fn a_removed_entry_leaves_no_gap(#[case] text: &str, #[case] expected: &str) {
     let edits = [hooks(), switches()].concat();
     let (with, _) = put(text, &edits).unwrap();
     assert_eq!(take(&with, &edits).unwrap(), expected, "{with}");
@@ -193,12 +193,12 @@ fn settings_of_another_shape_are_left_alone(
 #[case("{\"a\": 1 \"b\": 2}")]
 #[case("{\"a\": 0x1}")]
 #[case("hooks = 1")]
-fn what_is_no_json_is_left_alone(#[case] text: &str) {
+fn a_file_that_is_no_json_is_not_changed(#[case] text: &str) {
     assert!(matches!(put(text, &hooks()), Err(SettingsError::Malformed(_))), "{:?}", put(text, &hooks()));
 }
 
 #[test]
-fn a_key_of_ours_that_says_something_else_is_somebody_elses() {
+fn a_plugin_key_with_another_value_is_refused_as_taken() {
     let text = "{\"markets\": {\"refrain\": {\"path\": \"/mine\"}}}";
     assert_eq!(put(text, &switches()), Err(SettingsError::Taken(vec!["markets".into(), "refrain".into()])));
     assert!(!is_empty(text));

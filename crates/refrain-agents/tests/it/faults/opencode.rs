@@ -108,7 +108,7 @@ fn opencode_is_judged_by_its_error_its_last_step_and_its_exit() {
 }
 
 #[test]
-fn what_it_gets_over_is_a_retry() {
+fn an_error_that_opencode_recovers_from_is_a_retry() {
     let overflow = error("ContextOverflowError", r#""message":"too long""#);
     let stream = format!("{overflow}\n{}", step("stop"));
     let played = play("opencode", stream.as_bytes(), DONE, "");

@@ -326,7 +326,7 @@ mod tests {
     #[case::what_is_asked_for("sum.sh", true, FUNCTION, "if sum 1 2; then", false)]
     #[case::what_is_only_called("sum.sh", true, FUNCTION, "[ -f x ] || sum 1 2", true)]
     #[case::unread("sum.sh", true, None, "", true)]
-    fn what_decides_is_told_from_what_is_tested(
+    fn scripts_that_decide_are_distinguished_from_tested_code(
         #[case] path: &str,
         #[case] is_sourced: bool,
         #[case] text: Option<&str>,
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_whose_output_is_taken_is_under_test() {
+    fn a_script_whose_output_is_compared_is_under_test() {
         assert!(!decides(&call("check.sh", false, true), "check.sh", FUNCTION, &[]));
         let with = ScriptCall { has_arguments: true, ..call("is_even.sh", false, false) };
         assert!(!decides(&with, "is_even.sh", None, &[]), "it may be asked about its argument");

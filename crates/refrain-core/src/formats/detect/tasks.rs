@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_has_the_lines_of_what_it_needs() {
+    fn a_make_target_includes_the_lines_of_its_dependencies() {
         let text = "test: build check\n\t@sh test.sh\ncheck: test\n\t-sh check.sh\n\ttrue\nother:\n\tno\n";
         assert_eq!(lines(&targets(text), "test"), "sh test.sh\nsh check.sh\ntrue");
         assert_eq!(
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_are_run_by_what_they_name() {
+    fn a_script_is_run_by_the_interpreter_it_names() {
         for (first, command) in [
             ("#!/bin/sh", "sh test.sh"),
             ("#!/bin/bash -eu", "bash -eu test.sh"),

@@ -163,7 +163,7 @@ fn members_of_a_javascript_workspace() {
 }
 
 #[test]
-fn python_by_what_is_configured() {
+fn a_python_gate_is_chosen_by_the_configured_runner() {
     let test = ("tests/test_a.py", "import a\n");
     let rows: &[(&[(&str, &str)], &str)] = &[
         (&[("pyproject.toml", "[project]\ndependencies = [\"pytest>=8\"]\n")], "pytest: python3 -m pytest"),
@@ -360,7 +360,7 @@ fn every_ecosystem_is_offered_and_not_only_the_first() {
 }
 
 #[test]
-fn what_cannot_be_read_is_said_and_not_guessed() {
+fn an_unreadable_manifest_is_noted_and_not_guessed() {
     let offer = offered(&[("Cargo.toml", "[package"), ("package.json", "{")]);
     assert_eq!(offer.gates, []);
     assert_eq!(
@@ -391,7 +391,7 @@ fn of_manifests_parts_are_frozen() {
 }
 
 #[test]
-fn only_what_decides_is_read() {
+fn only_files_that_decide_about_gates_are_read() {
     let paths = [
         "Cargo.toml",
         "src/lib.rs",
@@ -466,7 +466,7 @@ const HONEST: &[(&str, Change)] = &[
 ];
 
 #[test]
-fn what_is_offered_catches_cheats_and_lets_honest_work_pass() {
+fn the_offered_protection_catches_cheats_and_allows_honest_work() {
     let offer = offered(&[
         ("Cargo.toml", CRATE),
         ("web/package.json", r#"{"scripts": {"test": "vitest"}}"#),

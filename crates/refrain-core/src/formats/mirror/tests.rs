@@ -145,7 +145,7 @@ fn descartes_schema(state: &Value) -> Result<(), String> {
 }
 
 #[test]
-fn what_is_written_keeps_to_the_schemas_of_the_seeds() {
+fn every_mirror_matches_the_schema_of_its_seed() {
     for (state, standing) in states() {
         let is_driven = standing != LoopPhase::Crashed;
         assert_eq!(LoopPhase::of(&state, is_driven), standing, "{:?}", state.ended);
@@ -168,7 +168,7 @@ fn what_is_written_keeps_to_the_schemas_of_the_seeds() {
 #[case(Workflow::Push, "push")]
 #[case(Workflow::Pr, "pr")]
 #[case(Workflow::PrMerge, "pr-merge")]
-fn what_a_loop_does_with_git_is_said_as_seed_002_says_it(#[case] workflow: Workflow, #[case] said: &str) {
+fn the_randroid_mirror_names_the_git_workflow(#[case] workflow: Workflow, #[case] said: &str) {
     let mut spec = capped(5);
     spec.git.workflow = workflow;
     let text = Mirror::Randroid.document(&after(spec, Vec::new()), LoopPhase::Running);
@@ -308,10 +308,10 @@ fn states_of_synthex_are_taken_or_refused(#[case] changes: Value, #[case] is_tak
 #[case::text("\"x\"")]
 #[case::empty("")]
 #[case::cut("{\"schema_version\": 1, \"loop_id\": \"a\"")]
-#[case::nobodys("{\"version\": 3}")]
+#[case::another_format("{\"version\": 3}")]
 #[case::prose("# Notes\n\nNothing.\n")]
 #[case::open_front_matter("---\nactive: true\n")]
-fn what_is_no_state_is_refused(#[case] text: &str) {
+fn an_invalid_state_file_is_refused(#[case] text: &str) {
     assert!(read(text).is_err());
 }
 
@@ -333,7 +333,7 @@ fn what_is_no_state_is_refused(#[case] text: &str) {
     Some(207),
     Err("at most 200 more at a time; accepted: --max-iterations 7 to 206")
 )]
-fn it_goes_on_while_iterations_are_left(
+fn a_foreign_loop_continues_while_iterations_are_left(
     #[case] standing: LoopPhase,
     #[case] asked: Option<u32>,
     #[case] total: Result<u32, &str>,
@@ -355,7 +355,11 @@ fn it_goes_on_while_iterations_are_left(
 #[case("/synthex:review-code", "", "/synthex:review-code")]
 #[case("/synthex:loop", "--prompt 'no end", "no end")]
 #[case("/synthex:loop", "--prompt", "")]
-fn what_a_person_typed_is_told_from_options(#[case] command: &str, #[case] args: &str, #[case] prompt: &str) {
+fn a_typed_prompt_is_distinguished_from_options(
+    #[case] command: &str,
+    #[case] args: &str,
+    #[case] prompt: &str,
+) {
     assert_eq!(line(command, args).prompt, prompt);
 }
 
@@ -474,7 +478,7 @@ fn mirrors_are_known_by_their_paths(#[case] path: &str, #[case] is_one: bool) {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_as_it_was(
+    fn a_written_mirror_reads_back_unchanged(
         prompt in "[A-Za-z/][^\\p{C}]{0,60}(\n[^\\p{C}]{0,20}){0,2}[a-z.]",
         promise in "[A-Za-z0-9 _:#'\"{-]{0,20}[A-Z]",
         (cap, iteration) in (1u32..=200).prop_flat_map(|cap| (Just(cap), 0..=cap)),

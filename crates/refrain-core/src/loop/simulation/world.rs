@@ -193,7 +193,7 @@ impl World {
                 Err(Crash) => self.crash(tally),
             }
         }
-        let end = self.state.ended.expect("a run ends, or rests until somebody asks something of it").end;
+        let end = self.state.ended.expect("a run ends, or rests until a request arrives").end;
         assert_eq!(next_step(&self.state, &self.live, self.now()), Step::Rest);
         assert_eq!(LoopState::fold(&self.records).as_ref(), Ok(&self.state), "a replay differs");
         tally.add("end", end_name(end));

@@ -28,7 +28,7 @@ fn only_a_signature_shows_a_person(#[case] named: Asker, #[case] check: Check, #
 }
 
 #[rstest]
-fn everything_may_be_asked_of_a_loop_that_goes_on(
+fn a_loop_that_has_not_ended_admits_every_request(
     #[values(
         Ask::Pause(Urgency::AfterIteration),
         Ask::Pause(Urgency::Now),
@@ -92,7 +92,7 @@ fn stopping(journal: Journal) -> Journal {
 }
 
 #[rstest]
-fn a_final_loop_hears_nobody(
+fn a_final_loop_refuses_every_request(
     #[values(
         Ask::Pause(Urgency::Now),
         Ask::Cancel(Urgency::Now),
@@ -140,7 +140,7 @@ fn only_a_person_widens_a_sandbox(#[case] by: Asker, #[case] expected: &[&str]) 
 }
 
 #[test]
-fn a_loop_leaves_its_sandbox_only_when_a_person_says_so() {
+fn a_loop_leaves_its_sandbox_only_at_a_persons_request() {
     let paused = || sandboxed().asks(Ask::Pause(Urgency::Now)).then(Event::LoopEnded(End::Paused));
     for no_sandbox in [false, true] {
         let journal = paused();
@@ -282,7 +282,7 @@ fn resume_grants_at_most_200_more_iterations_at_a_time() {
 }
 
 #[test]
-fn a_loop_that_has_not_stopped_needs_no_event_to_go_on() {
+fn a_loop_that_has_not_stopped_needs_no_event_to_continue() {
     for journal in [Journal::of(spec()), Journal::running(), Journal::running().spawns()] {
         assert_eq!(journal.state.resume(&grant(None, None)), Ok(None));
     }
@@ -377,7 +377,7 @@ fn steering_is_taken_as_far_as_the_next_prompt_has_room() {
 #[rstest]
 #[case(COMPLETED, "completed")]
 #[case(End::Cancelled, "cancelled")]
-fn what_is_final_is_not_resumed(#[case] end: End, #[case] name: &'static str) {
+fn a_final_loop_is_not_resumed(#[case] end: End, #[case] name: &'static str) {
     assert_eq!(Journal::ended(end).state.resume(&grant(Some(9), None)), Err(Refusal::Final(name)));
 }
 
@@ -407,7 +407,7 @@ fn resume_takes_a_pause_back_and_rests_no_more() {
 }
 
 #[test]
-fn a_resumed_loop_is_driven_by_nobody_until_a_runner_says_so() {
+fn a_resumed_loop_has_no_runner_until_one_starts() {
     let journal = Journal::ended(End::Paused);
     let resumed = journal.state.resume(&grant(None, None)).unwrap().unwrap();
     let journal = journal.then(resumed);

@@ -8,7 +8,7 @@ use crate::r#loop::{ChildId, MAX_CHURN, MAX_REFUNDS, Outcome, Phase, Step};
 use crate::spec::Millis;
 
 #[test]
-fn a_person_comes_before_proof_and_proof_before_what_forbids_to_go_on() {
+fn requests_precede_proof_and_proof_precedes_limits() {
     let claim = ClaimSource::Promise;
     let mut journal = Journal::limited(|limits| {
         limits.max_iterations = Some(5);
@@ -94,7 +94,7 @@ fn a_patient_ask_lets_the_iteration_finish(#[case] ask: Ask, #[case] end: End) {
 }
 
 #[test]
-fn what_has_stopped_rests() {
+fn a_stopped_loop_rests() {
     for end in [
         End::Paused,
         End::TimedOut,
@@ -181,7 +181,7 @@ fn a_wait_is_no_reason_to_wait_with_a(#[case] ask: Ask, #[case] end: End) {
 }
 
 #[test]
-fn nobody_is_started_beside_what_an_attempt_left_behind_but_an_end_is_recorded() {
+fn no_attempt_starts_before_the_sweep_but_an_end_is_recorded() {
     let leaves = |claim: bool| AttemptFinished { left: true, promised: claim, ..finished(Exit::Code(0)) };
     let swept = || Event::AttemptSwept { killed: 1, survivors: vec![], names: vec![] };
     let journal = Journal::running().spawns().after_ms(3_000).ends(leaves(false)).obey();
@@ -196,7 +196,7 @@ fn nobody_is_started_beside_what_an_attempt_left_behind_but_an_end_is_recorded()
 }
 
 #[test]
-fn an_agent_whose_output_is_lost_is_stopped_refunded_and_blocks_until_a_person_made_room() {
+fn an_agent_with_lost_output_is_stopped_refunded_and_blocks_the_loop() {
     let mut journal = Journal::running().spawns();
     journal.live.output_lost = true;
     assert_eq!(journal.next(), Step::Stop(StopReason::OutputLost));

@@ -106,7 +106,7 @@ fn a_leased_loop_is_taken_over_without_a_departure() {
 }
 
 #[test]
-fn what_was_wrong_with_a_machine_may_not_be_wrong_with_the_next() {
+fn a_fault_of_one_machine_is_not_assumed_of_the_next() {
     let journal = leased(Journal::of(spec()), 1).starts().then(spawn_failed());
     let missing = Step::Finish(End::Blocked { why: BlockReason::AgentMissing });
     assert_eq!(journal.next(), missing);
@@ -121,7 +121,7 @@ fn what_was_wrong_with_a_machine_may_not_be_wrong_with_the_next() {
 }
 
 #[rstest]
-#[case::that_nobody_gave_to_the_remote(None, 1, Ok(None))]
+#[case::that_is_not_at_the_remote(None, 1, Ok(None))]
 #[case::with_a_higher_fence(Some((2, 5)), 3, Ok(Some(Takeover::Claim { fence: 3 })))]
 #[case::that_another_has(Some((3, 5)), 3, Err(TakeOverRefusal::Fenced { there: 3, own: 3 }))]
 #[case::that_a_later_one_has(Some((4, 5)), 3, Err(TakeOverRefusal::Fenced { there: 4, own: 3 }))]
@@ -137,7 +137,7 @@ fn a_lease_is_taken(
 }
 
 #[test]
-fn what_cannot_move_says_why() {
+fn a_loop_that_cannot_move_says_why() {
     let text = |journal: Journal| journal.state.check_movable().unwrap_err().to_string();
     assert!(paused(|_| ()).state.check_movable().is_ok());
     let pushing = Journal::publishing(Workflow::Pr, |_| ());
@@ -170,7 +170,7 @@ fn what_cannot_move_says_why() {
 #[case::a_long_wait(Step::Await { until: Some(time(120_001)) }, false, Some(LeaveReason::Rests(time(120_001))))]
 #[case::a_wait_while_it_is_drained(Step::Await { until: Some(time(1)) }, true, Some(LeaveReason::Drained))]
 #[case::a_wait_for_a_request(Step::Await { until: None }, true, None)]
-fn a_lease_leaves_what_is_not_for_its_machine(
+fn a_lease_leaves_steps_that_are_not_for_its_machine(
     #[case] step: Step,
     #[case] is_drained: bool,
     #[case] expected: Option<LeaveReason>,

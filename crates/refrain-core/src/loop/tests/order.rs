@@ -54,7 +54,7 @@ const BETWEEN: &str = "session.bound, work.saved, work.unsaved";
 
 /// Events that move a loop on: exactly these of the events of [`every_event`] that are no mere notes.
 #[rstest]
-#[case::nobody_drives_it(Journal::of(spec()), &["runner.started", "loop.resumed", "session.bound"])]
+#[case::it_has_no_runner(Journal::of(spec()), &["runner.started", "loop.resumed", "session.bound"])]
 #[case::idle(Journal::running(), &["runner.started", "loop.resumed", BETWEEN, "wait.started", "iteration.begun 1"])]
 #[case::begun(Journal::running().obey(), &["runner.started", "loop.resumed", BETWEEN, "wait.started", "attempt.started 1"])]
 #[case::started(

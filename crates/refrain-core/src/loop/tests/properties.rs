@@ -45,7 +45,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_decided_can_be_recorded(journal in obedient(), later in 0..100_000i64) {
+    fn every_decision_can_be_recorded(journal in obedient(), later in 0..100_000i64) {
         let journal = journal.after_ms(later);
         if let Some(event) = event_of(&journal.state, journal.next()) {
             journal.then(event);

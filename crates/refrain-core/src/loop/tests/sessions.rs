@@ -20,7 +20,7 @@ fn left() -> LoopState {
 }
 
 #[test]
-fn its_turns_are_iterations_and_need_no_process() {
+fn the_turns_of_a_session_are_iterations_without_a_process() {
     let journal = Journal::in_session();
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 1 }, "no runner is needed to begin");
     let journal = journal.turns(ends()).turns(ends()).starts();
@@ -31,7 +31,7 @@ fn its_turns_are_iterations_and_need_no_process() {
 }
 
 #[test]
-fn its_claim_ends_it() {
+fn a_claim_ends_a_session_loop() {
     let claims = AttemptFinished { exit: Exit::Unseen, ..claiming(ClaimSource::Promise) };
     let journal = Journal::in_session().turns(claims);
     assert_eq!(journal.next(), Step::Finish(End::Completed { claim: ClaimSource::Promise }));
@@ -54,14 +54,14 @@ fn between_two_turns_a_runner_asks_the_gates_and_leaves_the_next_turn_to_the_ses
 #[rstest]
 #[case::soon(Ask::Pause(Urgency::AfterIteration))]
 #[case::now(Ask::Pause(Urgency::Now))]
-fn whoever_pauses_it_waits_for_the_end_of_its_turn(#[case] ask: Ask) {
+fn a_pause_waits_for_the_end_of_the_turn(#[case] ask: Ask) {
     let journal = Journal::in_session().starts().asks(ask);
-    assert_eq!(journal.next(), Step::Await { until: None }, "nobody ends a session");
+    assert_eq!(journal.next(), Step::Await { until: None }, "a session is not ended");
     assert_eq!(journal.after_ms(9).ends(ends()).next(), Step::Finish(End::Paused));
 }
 
 #[test]
-fn one_that_does_nothing_again_and_again_is_let_go() {
+fn a_session_that_stays_idle_is_released() {
     let nearly = (1..MAX_IDLE_TURNS).fold(Journal::in_session(), |journal, _| journal.turns(idle()));
     let journal = (1..MAX_IDLE_TURNS).fold(nearly.turns(ends()), |journal, _| journal.turns(idle()));
     assert_eq!(journal.state.ended, None, "it did something in between");
@@ -76,7 +76,7 @@ fn one_that_does_nothing_again_and_again_is_let_go() {
 }
 
 #[test]
-fn a_session_that_is_lost_is_refunded_and_another_goes_on() {
+fn a_lost_session_is_refunded_and_another_continues() {
     let journal = Journal::in_session().turns(ends()).starts();
     journal.refuses(Event::SessionLeft);
     let journal = journal.taken_over();
@@ -86,14 +86,14 @@ fn a_session_that_is_lost_is_refunded_and_another_goes_on() {
 }
 
 #[test]
-fn it_is_moved_to_a_runner() {
+fn a_left_session_is_moved_to_a_runner() {
     let state = left();
     assert_eq!(view::status(&state, Alive::DRIVEN).kind, Kind::Process);
     assert!(!state.is_in_session());
 }
 
 #[test]
-fn what_a_runner_drives_has_no_turns() {
+fn a_loop_driven_by_a_runner_has_no_turns() {
     Journal::running().starts().refuses(Event::SessionBound(session(None)));
     Journal::running().starts().refuses(Event::AttemptFinished(Box::new(ends())));
     Journal::of(spec()).refuses(Event::SessionLeft);
@@ -120,7 +120,7 @@ fn a_stop_is_heard_by_the_loop_of_its_session_alone(
 }
 
 #[test]
-fn its_status_says_whose_turn_it_is() {
+fn the_status_of_a_session_loop_names_its_runner() {
     let journal = Journal::in_session().starts();
     let unknown = Alive { runner: None, ..Alive::default() };
     let status = view::status(&journal.state, unknown);

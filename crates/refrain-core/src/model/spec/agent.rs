@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_shows_itself_to_nobody() {
+    fn a_secret_is_redacted_in_debug_output() {
         let secret = Secret::new("hunter2".into());
         assert_eq!(format!("{secret:?}"), "[redacted]");
         assert_eq!(secret.expose(), "hunter2");

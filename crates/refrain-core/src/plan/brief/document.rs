@@ -193,8 +193,8 @@ Paint.
     )]
     #[case::any_level_the_first("5", Some("### 5. Nails\n\nMany.\n\n#### 5.1 Long ones\n\nFew."))]
     #[case::a_part("5.1", Some("#### 5.1 Long ones\n\nFew."))]
-    #[case::nobody("2", None)]
-    #[case::a_part_of_nobody("1.1", None)]
+    #[case::an_unknown_id("2", None)]
+    #[case::a_part_of_an_unknown_id("1.1", None)]
     fn a_section_is_found_by_the_exact_id(#[case] id: &str, #[case] expected: Option<&str>) {
         assert_eq!(section(&PlanDocument::read(PLAN.to_owned()), id), expected);
     }
@@ -247,7 +247,7 @@ Paint.
     }
 
     #[test]
-    fn what_a_task_says_of_itself_ends_before_its_parts() {
+    fn the_text_of_a_task_ends_before_its_parts() {
         let plan = "## Task 1: House\nOf stone.\n### Details\nGrey.\n### Task 1.1: Floor\na\n### Task 1.2: Roof\nb\n## Task 10\nc";
         let plan = PlanDocument::read(plan.to_owned());
         let said = |task: &str| plan.before_parts(&task.parse().unwrap());
@@ -266,7 +266,7 @@ Paint.
     }
 
     #[test]
-    fn where_no_heading_names_the_task_the_beginning_is_told() {
+    fn without_a_heading_for_the_task_the_beginning_is_quoted() {
         let short = PlanDocument::read("Build a house.\n".to_owned());
         assert_eq!(short.about(&"1".parse().unwrap()), Excerpt::Whole("Build a house."));
         let long = PlanDocument::read("\u{e4}".repeat(2_001));

@@ -69,7 +69,7 @@ fn a_specification_is_its_parts_with_rules_between_them() {
 }
 
 #[test]
-fn what_is_not_said_of_a_task_leaves_no_empty_section() {
+fn a_missing_field_leaves_no_empty_section() {
     let text = brief(&bare(), Sources::default()).text().to_owned();
     assert_eq!(text, "## Task 2: Lay the floor\n\n- ID: 2\n- Title: Lay the floor");
     let blank = Task { description: Some(" \n".into()), test_strategy: Some("Jump on it.".into()), ..bare() };
@@ -78,7 +78,7 @@ fn what_is_not_said_of_a_task_leaves_no_empty_section() {
 }
 
 #[test]
-fn gates_that_the_agent_is_told_anyway_are_told_once() {
+fn a_gate_of_the_loop_is_not_repeated_in_the_brief() {
     let own = Task { verification: Some("make floor".into()), ..bare() };
     assert!(!brief(&own, Sources::default()).text().contains("Verification"));
 }
@@ -93,7 +93,7 @@ fn a_tasks_own_verification_takes_the_place_of_that_of_all() {
 }
 
 #[test]
-fn where_the_plan_does_not_name_the_task_that_is_said() {
+fn a_brief_says_when_the_plan_does_not_name_the_task() {
     let short = PlanDocument::read("Build a house.".into());
     let text = brief(&bare(), Sources { plan: Some(&short), ..Sources::default() }).text().to_owned();
     assert!(text.contains("this is all of it)\n\nBuild a house."), "{text}");
@@ -108,7 +108,7 @@ fn where_the_plan_does_not_name_the_task_that_is_said() {
 }
 
 #[test]
-fn what_a_whole_says_is_told_to_each_of_its_parts() {
+fn the_text_of_a_parent_task_is_included_for_each_part() {
     let text = "# House\n\n## Task 1: Ground floor\n\nKeep it dry.\n\n### Task 1.1: Floor\n\nOf oak.\n\n#### Task 1.1.2: Nails\n\nOf iron.\n\n\
         ### Task 1.2: Door\n\nOf pine.\n";
     let (graph, _) = Graph::build(file::read(text, Shape::Markdown, "").unwrap().tasks);
@@ -130,7 +130,7 @@ fn what_a_whole_says_is_told_to_each_of_its_parts() {
 }
 
 #[test]
-fn how_tasks_stand_in_a_plan_is_not_told() {
+fn the_status_marks_of_a_plan_are_not_in_the_brief() {
     let before = "## Task 2: Floor\n\n- [ ] saw\n- [x] nail\n";
     let ticked = before.replace("[ ]", "[x]");
     for (before, mark) in [(before, "in-progress"), (before, "blocked: no oak"), (&*ticked, "in-progress")] {
@@ -162,7 +162,7 @@ fn a_template_says_which_parts_stand_where() {
 }
 
 #[test]
-fn a_large_specification_is_told_with_its_largest_part_and_never_cut() {
+fn a_large_specification_is_reported_with_its_largest_part_and_not_cut() {
     let long = "word ".repeat(5_000);
     let plan = PlanDocument::read(format!("## Task 2\n\n{long}"));
     let brief = brief(&bare(), Sources { plan: Some(&plan), ..Sources::default() });
@@ -198,7 +198,7 @@ fn after(again: &Again) -> String {
 }
 
 #[test]
-fn what_happened_before_is_told_with_both_sides() {
+fn the_brief_explains_why_a_task_runs_again() {
     let conflict = Again::Conflict {
         files: vec!["src/a.rs".into(), "b\n- c".into()],
         ours: "-1\n+2\n".into(),
@@ -222,7 +222,7 @@ fn what_happened_before_is_told_with_both_sides() {
 }
 
 #[test]
-fn what_happened_before_is_cut_where_it_is_long() {
+fn a_long_explanation_of_a_repeated_task_is_cut() {
     let long = || "x\n".repeat(100_000);
     for again in [
         Again::Conflict { files: vec!["f".into(); 1_000], ours: long(), theirs: long() },
@@ -257,7 +257,7 @@ fn hostile() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn what_a_process_printed_does_not_leave_its_fence(output in hostile(), command in hostile()) {
+    fn process_output_stays_within_its_fence(output in hostile(), command in hostile()) {
         let text = after(&Again::Refused(FailedCommand { command, output }));
         let printed = text.split("printed:\n\n").nth(1);
         if let Some(printed) = printed {

@@ -41,7 +41,7 @@ fn at(graph: &Graph, id: &str) -> usize {
 }
 
 #[test]
-fn waves_hold_what_is_to_do_behind_what_it_depends_on() {
+fn a_wave_holds_the_tasks_whose_dependencies_come_before() {
     let graph =
         graph(&["3 pending 1 2", "1 done", "2 in-progress 1", "4 pending", "5 pending 3 4", "6 deferred 5"]);
     assert_eq!(waves(&graph), ["2 4", "3", "5"]);
@@ -51,7 +51,7 @@ fn waves_hold_what_is_to_do_behind_what_it_depends_on() {
 }
 
 #[test]
-fn subtasks_inherit_what_their_parent_depends_on_and_are_done_in_its_place() {
+fn subtasks_inherit_dependencies_and_stand_in_for_their_parent() {
     let graph = graph(&[
         "1 pending",
         "2 expanded 1",
@@ -80,7 +80,7 @@ fn a_parent_that_is_to_do_itself_comes_after_its_subtasks() {
 }
 
 #[test]
-fn nobody_does_the_parts_of_what_is_done_or_given_up() {
+fn parts_of_a_done_or_cancelled_task_do_not_run() {
     let graph =
         graph(&["1 done", "1.1 pending", "2 cancelled", "2.1 pending", "3 pending 1.1", "4 pending 2.1"]);
     assert_eq!(waves(&graph), ["3 4"]);
@@ -89,7 +89,7 @@ fn nobody_does_the_parts_of_what_is_done_or_given_up() {
 }
 
 #[test]
-fn what_is_expanded_is_done_when_its_subtasks_are() {
+fn an_expanded_task_is_done_when_its_subtasks_are() {
     let graph =
         graph(&["1 expanded", "1.1 done", "1.2 cancelled", "2 pending 1", "3 expanded", "3.1 cancelled"]);
     assert_eq!(waves(&graph), ["2"]);
@@ -98,7 +98,7 @@ fn what_is_expanded_is_done_when_its_subtasks_are() {
 }
 
 #[test]
-fn a_task_waits_on_what_is_stopped_also_through_others() {
+fn a_task_waits_on_a_stopped_task_also_indirectly() {
     let lines = ["1 cancelled", "2 pending 1", "3 pending 2", "4 expanded 3", "4.1 pending", "5 pending 4"];
     let graph = graph(&lines);
     assert_eq!(graph.waits_on(at(&graph, "5")), Some(at(&graph, "1")));
@@ -116,7 +116,7 @@ fn a_rank_is_the_longest_way_to_the_end() {
 }
 
 #[test]
-fn all_that_is_wrong_is_found_at_once() {
+fn every_error_of_a_graph_is_found_at_once() {
     let lines = [
         "1 pending 3",
         "3 pending 2",
@@ -155,7 +155,7 @@ fn each_set_of_tasks_that_wait_for_each_other_is_named_by_its_shortest_way() {
 }
 
 #[test]
-fn a_task_that_is_a_part_of_itself_is_told_and_the_rest_goes_on() {
+fn a_task_that_is_a_part_of_itself_is_an_error() {
     let mut tasks = tasks(&["1 pending", "2 pending", "3 pending 1"]);
     tasks[0].parent = Some("2".parse().unwrap());
     tasks[1].parent = Some("1".parse().unwrap());
@@ -165,7 +165,7 @@ fn a_task_that_is_a_part_of_itself_is_told_and_the_rest_goes_on() {
 }
 
 #[test]
-fn what_is_odd_is_a_warning() {
+fn an_odd_task_is_a_warning() {
     let mut tasks = tasks(&["1 pending", "2 expanded", "3 pending", "4 done"]);
     tasks[0].complexity = 4;
     tasks[2].verification = Some("make check".to_owned());
@@ -254,7 +254,7 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn the_graph_says_what_a_slow_and_simple_reading_says(tasks in plans()) {
+    fn the_graph_agrees_with_a_simple_model(tasks in plans()) {
         let (graph, problems) = Graph::build(tasks.clone());
         prop_assert!(problems.iter().all(|problem| !problem.is_error()), "{:?}", problems);
         for task in 0..tasks.len() {

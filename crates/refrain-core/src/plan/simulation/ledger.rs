@@ -408,7 +408,7 @@ impl Ledger {
             || !self.spec.verifies()
             || batch.passed == Some(good)
             || proven_as(good);
-        assert!(is_verified, "{good} of {batch:?} land, and nobody saw that they are well");
+        assert!(is_verified, "{good} of {batch:?} land, and were not verified");
         for &(id, _) in &batch.parts[..good] {
             self.fact(id).phase = Phase::Landed;
             let piece = self.landed_piece(id, git);
@@ -526,12 +526,12 @@ impl Ledger {
     }
 
     /// Nothing is merged while a task is running that would not come back from that again.
-    pub(super) fn assert_nobody_is_overtaken(&self, state: &PlanState) {
+    pub(super) fn assert_last_chance_is_not_overtaken(&self, state: &PlanState) {
         assert!(!self.is_last_chance(state), "another lands while a task has its last chance");
     }
 
     /// Every task that can begin, and has room, has begun; what can land is on its way.
-    pub(super) fn assert_nobody_starves(&self, state: &PlanState, is_git_at_work: bool) {
+    pub(super) fn assert_no_task_starves(&self, state: &PlanState, is_git_at_work: bool) {
         let has_room = self.running().count() < self.spec.jobs as usize;
         let has_means = self.iterations_left() > 0 && state.slice() != Some(Usd(0));
         let waves: BTreeMap<_, _> =
@@ -553,7 +553,7 @@ impl Ledger {
             is_git_at_work && state.waves.iter().any(|it| it.open == 0 && it.completed.is_none());
         let is_held = is_git_at_work && self.spec.jobs == 1;
         if has_room && has_means && !is_between && !is_held {
-            assert_eq!(starving, None, "nobody starts it");
+            assert_eq!(starving, None, "it is not started");
         }
         let is_held = self.is_last_chance(state);
         assert!(is_git_at_work || is_held || !self.lands(), "what is proven does not land");
@@ -582,12 +582,12 @@ impl Ledger {
                     );
                     assert_eq!(fact.phase == Phase::Landed, self.in_waves.contains(&id), "{id} is in a wave");
                 }
-                assert!(!is_refused, "somebody edited the file, and nobody understood it");
+                assert!(!is_refused, "the person edited the file, and it was refused");
             }
             PlanEnd::Cancelled => assert!(self.is_cancelled),
             PlanEnd::Paused => {
                 let rests = state.running().any(|(_, it)| it.halt == Some(crate::plan::Halt::Rests));
-                assert!(self.is_asked || rests, "nobody paused it");
+                assert!(self.is_asked || rests, "it was not paused");
             }
             PlanEnd::IterationCap => {
                 assert!(

@@ -148,7 +148,7 @@ impl World {
                 | PlanStep::HandOver) => {
                     assert!(self.job.is_none(), "git does two things at a time");
                     if let PlanStep::Merge { .. } = &step {
-                        self.ledger.assert_nobody_is_overtaken(&self.state);
+                        self.ledger.assert_last_chance_is_not_overtaken(&self.state);
                     }
                     let takes = self.random.pick(&[0, 100, 5_000, 60_000]);
                     let until = self.clock + self.random.below(takes + 1);
@@ -165,7 +165,7 @@ impl World {
                 }
                 PlanStep::Await { until } => {
                     if self.live.told.is_none() && !self.is_winding_down() {
-                        self.ledger.assert_nobody_starves(&self.state, self.job.is_some());
+                        self.ledger.assert_no_task_starves(&self.state, self.job.is_some());
                     }
                     self.wait(until, tally)?;
                 }
@@ -236,7 +236,7 @@ impl World {
         }
         let it = self.loops.get_mut(&name).expect("it is there");
         it.drive(&mut self.random, self.clock, money);
-        assert!(self.live.driven.insert(name), "nobody is driven twice");
+        assert!(self.live.driven.insert(name), "no loop is driven twice");
         assert!(self.live.driven.len() <= self.state.spec.jobs as usize, "more run than may");
     }
 
@@ -253,7 +253,7 @@ impl World {
             (self.clock, self.idle_steps) = (next, 0);
         }
         if self.person.acts.next().is_some_and(|at| at <= self.clock) {
-            return self.somebody_acts(tally);
+            return self.apply_person_act(tally);
         }
         if of_job.is_some_and(|at| at <= self.clock) {
             let job = self.job.take().expect("there is one");
@@ -267,7 +267,7 @@ impl World {
         }
     }
 
-    fn somebody_acts(&mut self, tally: &mut Tally) -> Result<(), Crash> {
+    fn apply_person_act(&mut self, tally: &mut Tally) -> Result<(), Crash> {
         match self.person.acts.act() {
             Act::Ask(ask) => self.append(PlanEvent::Asked { request: None, ask, by: Default::default() }),
             Act::Edit => {
@@ -286,7 +286,7 @@ impl World {
     fn edit(&mut self, tally: &mut Tally) {
         let what = self.file.edit(&mut self.random);
         if self.aloud {
-            println!("{:>8} somebody edits: {what}", self.clock);
+            println!("{:>8} the person edits: {what}", self.clock);
         }
         tally.add("file", what);
     }

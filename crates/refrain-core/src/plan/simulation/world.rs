@@ -135,7 +135,7 @@ impl World {
                 Err(Crash) => self.crash(tally),
             }
         }
-        assert!(self.state.ended.is_some(), "a plan ends, or rests until somebody asks something of it");
+        assert!(self.state.ended.is_some(), "a plan ends, or rests until a request arrives");
         self.fold_again();
         self.written
     }

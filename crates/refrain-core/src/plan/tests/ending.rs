@@ -9,7 +9,7 @@ fn an_empty_plan_is_complete() {
 }
 
 #[test]
-fn what_is_not_to_do_does_not_keep_a_plan_from_being_complete() {
+fn tasks_without_work_do_not_keep_a_plan_from_completing() {
     use TaskStatus::*;
     for status in TaskStatus::ALL {
         let only = Card { status, ..card("1", &[]) };
@@ -26,7 +26,7 @@ fn what_is_not_to_do_does_not_keep_a_plan_from_being_complete() {
 }
 
 #[test]
-fn what_is_blocked_blocks_what_waits_for_it_and_nothing_else() {
+fn a_blocked_task_blocks_only_its_dependents() {
     let tasks: [(&str, &[&str]); 4] = [("1", &[]), ("2", &["1"]), ("3", &["2"]), ("4", &[])];
     let plan = Plan::of(&tasks, |_| {}).starts().stops("1", Stop::UsedUp);
     assert!(plan.task("2").is_hopeless && plan.task("3").is_hopeless && !plan.task("4").is_hopeless);
@@ -40,7 +40,7 @@ fn what_is_blocked_blocks_what_waits_for_it_and_nothing_else() {
 }
 
 #[test]
-fn a_plan_without_iterations_says_so_and_goes_on_with_more() {
+fn a_plan_without_iterations_stops_and_continues_with_more() {
     let plan = Plan::of(&PAIR, |spec| spec.limits.total = 1).does("1", 2).completes(1, 3).hands_over(3);
     assert_eq!(plan.next(), PlanStep::Finish(PlanEnd::IterationCap));
     let plan = plan.ends().resumed(|limits| limits.total = 2);
@@ -48,7 +48,7 @@ fn a_plan_without_iterations_says_so_and_goes_on_with_more() {
 }
 
 #[test]
-fn who_asks_for_a_stop_gets_one() {
+fn a_stop_request_ends_the_plan_at_its_urgency() {
     let running = || Plan::of(&PAIR, |_| {}).starts();
     for (ask, urgency, for_good, end) in [
         (Ask::Pause(Urgency::AfterIteration), Urgency::AfterIteration, false, PlanEnd::Paused),
@@ -70,7 +70,7 @@ fn who_asks_for_a_stop_gets_one() {
 }
 
 #[test]
-fn who_is_in_more_of_a_hurry_says_so_again() {
+fn a_more_urgent_stop_request_is_passed_on() {
     let mut plan = Plan::of(&PAIR, |_| {}).starts().asked(Ask::Pause(Urgency::AfterIteration));
     plan.live.told = Some(Urgency::AfterIteration);
     let plan = plan.asked(Ask::Pause(Urgency::Now));
@@ -78,7 +78,7 @@ fn who_is_in_more_of_a_hurry_says_so_again() {
 }
 
 #[test]
-fn what_rested_goes_on_where_it_was() {
+fn a_resting_task_continues_after_a_resume() {
     let mut plan = Plan::of(&PAIR, |_| {}).starts().asked(Ask::Pause(Urgency::Now));
     plan.live.told = Some(Urgency::Now);
     let mut plan = plan.end("1", TaskEnd::Rests, 0, None).ends();
@@ -88,7 +88,7 @@ fn what_rested_goes_on_where_it_was() {
 }
 
 #[test]
-fn what_every_task_would_meet_stops_the_plan() {
+fn a_fault_that_every_task_would_meet_stops_the_plan() {
     let hindered = TaskEnd::Hindered { error: "not logged in".into() };
     let plan = Plan::of(&[("1", &[]), ("2", &[])], |_| {}).starts().end("1", hindered, 0, None);
     assert!(matches!(plan.next(), PlanStep::Quiet { urgency: Urgency::AfterIteration, for_good: false }));
@@ -138,7 +138,7 @@ fn a_plan_that_stands_still_can_be_cancelled() {
 }
 
 #[test]
-fn what_cannot_follow_is_refused_and_changes_nothing() {
+fn an_event_that_cannot_follow_is_refused_and_changes_nothing() {
     let merged = |name: &str| PlanEvent::BatchMerged {
         merged: vec![MergedTask { task: id(name), tree: oid(7) }],
         refused: Vec::new(),

@@ -9,7 +9,7 @@ fn merged(plan: &Plan) -> Batch {
 }
 
 #[test]
-fn all_that_wait_land_together() {
+fn proven_tasks_land_together() {
     let plan = Plan::of(&FREE, |_| {}).starts().proves("2").proves("1");
     assert_eq!(plan.next(), PlanStep::Merge { tasks: vec![0, 1] });
     let plan = plan.merges(&["1", "2"]).proves("3");
@@ -22,7 +22,7 @@ fn all_that_wait_land_together() {
 }
 
 #[test]
-fn one_thing_is_done_at_a_time() {
+fn a_plan_waits_while_git_is_working() {
     let mut plan = Plan::of(&FREE, |_| {}).starts().proves("1");
     plan.live.working = true;
     assert_eq!(plan.next(), PlanStep::Await { until: None });
@@ -33,12 +33,16 @@ fn a_tree_that_a_task_proved_is_not_verified_again() {
     let proven = |tree| TaskEnd::Proven { tree: Some(oid(tree)) };
     let plan = Plan::of(&FREE, |_| {}).starts().end("1", proven(101), 1, None).end("2", proven(7), 1, None);
     assert_eq!(merged(&plan.clone().merges(&["1"])).question(), None);
-    assert_eq!(merged(&plan.clone().merges(&["1", "2"])).question(), Some(2), "nobody saw both together");
+    assert_eq!(
+        merged(&plan.clone().merges(&["1", "2"])).question(),
+        Some(2),
+        "they were not verified together"
+    );
     assert_eq!(merged(&plan.merges(&["2", "1"])).question(), Some(2));
 }
 
 #[test]
-fn where_nothing_verifies_everything_lands() {
+fn without_gates_merged_tasks_land_unverified() {
     let plan = Plan::of(&FREE, |spec| spec.each.gates.clear()).starts().proves("1").proves("2");
     assert_eq!(plan.merges(&["1", "2"]).next(), PlanStep::Land { upto: 2 });
 }
@@ -80,7 +84,7 @@ fn the_culprit_goes_back_and_the_rest_stays() {
 }
 
 #[test]
-fn what_may_not_land_though_it_is_well_is_taken_out() {
+fn a_proven_task_that_may_not_land_is_taken_out() {
     let plan = Plan::of(&FREE, |_| {}).starts().proves("1").proves("2").proves("3");
     let plan = plan.merges(&["1", "2", "3"]).verified(3, true);
     let refused = Some("it looks like a secret".to_owned());
@@ -108,7 +112,7 @@ fn a_conflict_goes_back_twice_and_then_a_person_is_needed() {
 }
 
 #[test]
-fn what_comes_back_waits_for_what_its_file_names_since() {
+fn a_returned_task_waits_for_dependencies_added_since() {
     let plan = Plan::of(&[("1", &[]), ("2", &[])], |_| {}).start("1", 3, None);
     let plan = plan.reads(vec![card("1", &["2"]), card("2", &[])]).proves("1").conflicts("1");
     assert_eq!(plan.task("1").stage, Stage::Waiting(1));
@@ -129,7 +133,7 @@ fn a_wave_is_one_commit_and_is_handed_over() {
 }
 
 #[test]
-fn what_is_refused_at_the_handover_is_tried_again_with_the_next_wave() {
+fn a_refused_handover_is_retried_with_the_next_wave() {
     let refused = || PlanEvent::HandedOver {
         head: None,
         rest: vec![],
@@ -146,7 +150,7 @@ fn what_is_refused_at_the_handover_is_tried_again_with_the_next_wave() {
 }
 
 #[test]
-fn what_landed_ahead_of_its_wave_is_made_anew_on_top_of_it() {
+fn a_task_landed_ahead_of_its_wave_is_rebuilt_on_top_of_it() {
     let tasks: [(&str, &[&str]); 4] = [("1", &[]), ("2", &[]), ("3", &["1"]), ("4", &["3"])];
     let plan = Plan::of(&tasks, |spec| spec.pipeline = true).does("1", 2).does("3", 3).does("2", 4);
     let plan = plan.completes(1, 5);
@@ -157,7 +161,7 @@ fn what_landed_ahead_of_its_wave_is_made_anew_on_top_of_it() {
 }
 
 #[test]
-fn what_was_left_out_of_a_wave_is_the_rest_of_it() {
+fn tasks_omitted_from_a_wave_form_its_rest() {
     let tasks: [(&str, &[&str]); 5] = [("1", &[]), ("2", &[]), ("3", &["1"]), ("4", &["2"]), ("5", &["4"])];
     let plan = Plan::of(&tasks, |_| {}).does("2", 2).start("1", 3, None).stops("1", Stop::UsedUp);
     let left = |plan: &Plan, wave| -> Vec<String> {

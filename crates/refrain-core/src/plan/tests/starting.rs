@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn the_file_comes_first_and_then_what_is_checked_out() {
+fn the_task_file_is_read_before_the_base_is_taken() {
     let plan = Plan::new(|_| {});
     assert_eq!(plan.next(), PlanStep::TakeTasks);
     let plan = plan.reads(vec![card("1", &[])]);
@@ -15,7 +15,7 @@ fn a_file_that_cannot_be_read_is_read_once() {
     let mut plan = Plan::new(|_| {}).then(PlanEvent::TasksRefused { error: "a cycle".into() });
     assert_eq!(plan.next(), PlanStep::Finish(PlanEnd::Blocked));
     plan.live.tasks_changed = true;
-    assert_eq!(plan.next(), PlanStep::TakeTasks, "somebody may have mended it");
+    assert_eq!(plan.next(), PlanStep::TakeTasks, "a person may have mended it");
     plan.live.tasks_changed = false;
     assert_eq!(plan.ends().resumed(|_| {}).next(), PlanStep::TakeTasks);
 }
@@ -31,7 +31,7 @@ fn as_many_start_as_may_run_and_no_more() {
 }
 
 #[test]
-fn one_at_a_time_they_come_in_the_order_of_their_file() {
+fn with_one_job_tasks_start_in_file_order() {
     let tasks: [(&str, &[&str]); 3] = [("1", &[]), ("2", &[]), ("3", &["2"])];
     assert_eq!(Plan::of(&tasks, |spec| spec.jobs = 1).started().1, ["1"]);
     assert_eq!(Plan::of(&tasks, |spec| spec.jobs = 2).started().1, ["2", "1"], "more hangs on the second");
@@ -49,7 +49,7 @@ fn a_wave_is_a_barrier() {
 }
 
 #[test]
-fn without_the_barrier_a_task_begins_as_soon_as_what_it_needs_has_landed() {
+fn a_pipelined_task_begins_once_its_dependency_has_landed() {
     let tasks: [(&str, &[&str]); 3] = [("1", &[]), ("2", &[]), ("3", &["1"])];
     let plan = Plan::of(&tasks, |spec| spec.pipeline = true).starts().proves("1");
     let mut plan = plan.merges(&["1"]).verified(1, true);
@@ -59,7 +59,7 @@ fn without_the_barrier_a_task_begins_as_soon_as_what_it_needs_has_landed() {
 }
 
 #[test]
-fn who_needs_what_is_done_already_need_not_wait() {
+fn a_task_whose_dependency_is_done_need_not_wait() {
     for (status, waits) in [
         (TaskStatus::Done, false),
         (TaskStatus::Review, false),
@@ -78,7 +78,7 @@ fn who_needs_what_is_done_already_need_not_wait() {
 }
 
 #[test]
-fn what_came_back_goes_first_and_is_one_of_its_kind_at_a_time() {
+fn returned_tasks_start_first_and_one_at_a_time() {
     let tasks: [(&str, &[&str]); 5] = ["1", "2", "3", "4", "5"].map(|name| (name, &[] as &[&str]));
     let plan = Plan::of(&tasks, |_| {}).starts().proves("2").proves("3").conflicts("2").conflicts("3");
     let (plan, names) = plan.started();
@@ -89,7 +89,7 @@ fn what_came_back_goes_first_and_is_one_of_its_kind_at_a_time() {
 }
 
 #[test]
-fn one_that_rests_keeps_nobody_waiting() {
+fn a_resting_task_does_not_block_the_others() {
     let plan = Plan::of(&[("1", &[]), ("2", &[])], |_| {}).starts().proves("1").proves("2");
     let plan = plan.conflicts("1").conflicts("2").starts().end("1", TaskEnd::Rests, 0, None);
     assert_eq!(plan.started().1, ["2"]);
@@ -172,12 +172,12 @@ fn money_that_was_granted_is_not_gone() {
 }
 
 #[test]
-fn a_loop_that_rests_goes_on_with_the_next_runner() {
+fn a_resting_task_continues_with_the_next_runner() {
     let plan = Plan::of(&[("1", &[])], |_| {}).starts().end("1", TaskEnd::Rests, 0, None);
     assert_eq!(
         plan.next(),
         PlanStep::Finish(PlanEnd::Paused),
-        "somebody paused it, and nothing else is to be done"
+        "a person paused it, and nothing else is to be done"
     );
     let plan = plan.ends().resumed(|_| {}).then(PlanEvent::RunnerStarted { runner: runner(2) });
     assert_eq!(plan.next(), PlanStep::Drive { task: 0 });

@@ -22,7 +22,7 @@ fn stopped() -> Plan {
 }
 
 #[test]
-fn what_happens_is_written_to_the_file() {
+fn each_stage_has_its_status_in_the_file() {
     let status = |plan: &Plan| plan.state.status_of(plan.task("1"));
     let tuned = || Plan::of(&PAIR, |spec| spec.tune = true).start("1", 3, None);
     let gave_up = || Stop::GaveUp { reason: "there is no such thing".into() };
@@ -66,7 +66,7 @@ fn why_it_is_blocked_is_written_too() {
 }
 
 #[test]
-fn what_it_took_is_told_in_one_way_and_how_its_agent_failed() {
+fn the_blocked_reason_states_the_iterations_and_the_failure() {
     let because = |plan: &Plan| plan.state.blocked_because(plan.task("1")).unwrap();
     let failed = running().fails("1", "ended with exit code 1: boom", None);
     assert_eq!(because(&failed), "not proven in 3 iterations; its agent ended with exit code 1: boom");
@@ -84,7 +84,7 @@ fn what_it_took_is_told_in_one_way_and_how_its_agent_failed() {
 
 /// The effect of a status that a person writes: out of the plan, in it again, or unchanged.
 #[test]
-fn what_a_person_writes_is_obeyed() {
+fn a_status_set_by_a_person_is_obeyed() {
     let is_out = |plan: &Plan| plan.task("1").stage == Stage::Out;
     let is_waiting = |plan: &Plan| plan.task("1").stage == Stage::Waiting(0);
     for word in [Done, Review, Deferred, Cancelled, Expanded, Failed, AwaitingTune, Blocked] {
@@ -100,14 +100,14 @@ fn what_a_person_writes_is_obeyed() {
 }
 
 #[test]
-fn what_a_person_does_themselves_is_done() {
+fn a_task_done_by_a_person_is_done() {
     let plan = waiting().sets("1", Done);
     assert_eq!(plan.started().1, ["2"]);
     assert!(waiting().sets("1", Cancelled).task("2").is_hopeless, "what waits for it will not be done");
 }
 
 #[test]
-fn what_is_taken_off_while_it_runs_does_not_land() {
+fn a_task_cancelled_while_it_runs_does_not_land() {
     let taken_off = running().sets("1", Cancelled);
     assert!(matches!(taken_off.task("1").stage, Stage::Running(_)), "its loop is let go on");
     assert_eq!(taken_off.state.status_of(taken_off.task("1")), Cancelled, "the person's word stays");
@@ -122,7 +122,7 @@ fn what_is_taken_off_while_it_runs_does_not_land() {
 }
 
 #[test]
-fn what_is_taken_off_while_it_waits_to_land_does_not_land() {
+fn a_task_cancelled_while_it_waits_to_land_does_not_land() {
     let three =
         || Plan::of(&[("1", &[]), ("2", &[]), ("3", &["1"])], |_| {}).starts().proves("1").proves("2");
     let taken_off = three().sets("1", Cancelled);
@@ -149,7 +149,7 @@ fn merged_names(plan: &Plan) -> Vec<String> {
 }
 
 #[test]
-fn what_is_gone_from_the_file_is_gone_unless_it_is_under_way() {
+fn a_task_removed_from_the_file_is_dropped_unless_it_runs() {
     let plan = running().reads(vec![card("2", &[])]);
     assert!(plan.state.task(&id("1")).is_some(), "its loop runs");
     let plan = plan.proves("1").reads(vec![card("2", &[])]);
@@ -173,7 +173,7 @@ fn reads(cards: &[Card]) -> PlanEvent {
 }
 
 #[test]
-fn an_edit_that_makes_the_file_invalid_is_refused_and_told() {
+fn an_edit_that_makes_the_file_invalid_is_refused_with_the_reason() {
     let same = [card("1", &[]), card("2", &["1"])];
     assert_eq!(reads(&same), PlanEvent::TasksTaken { tasks: same.to_vec() });
     for (cards, expected) in [
@@ -192,7 +192,7 @@ fn an_edit_that_makes_the_file_invalid_is_refused_and_told() {
 
 /// Statuses that old journals took unchanged are folded all the same, and nothing that is under way gets lost.
 #[test]
-fn what_is_under_way_or_landed_is_never_lost_from_the_plan() {
+fn a_running_or_landed_task_is_never_lost_from_the_plan() {
     let twice = waiting().reads(vec![card("1", &[]), card("2", &["1"]), card("1", &[])]);
     assert_eq!(twice.state.tasks.len(), 2);
     let cycle = || vec![card("1", &["2"]), card("2", &["1"])];
@@ -212,7 +212,7 @@ fn what_is_under_way_or_landed_is_never_lost_from_the_plan() {
 }
 
 #[test]
-fn a_person_says_how_it_goes_on() {
+fn a_stopped_task_continues_after_a_resume_or_tune() {
     let used_up = || Plan::of(&PAIR, |spec| spec.tune = true).starts().stops("1", Stop::UsedUp);
     assert_eq!(used_up().next(), PlanStep::Finish(PlanEnd::Blocked));
     let plan = used_up().ends().resumed(|_| {});

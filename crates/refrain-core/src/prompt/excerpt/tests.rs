@@ -218,13 +218,13 @@ fn passing_tests_and_foreign_frames_are_not_quoted() {
 #[case::words_that_only_look_so(
     "it is ok 1 time\nthe file internal/x (see node)\n  File \"/srv/lib/roman.py\", line 3\n    x\n"
 )]
-fn what_has_neither_is_quoted_as_it_is(#[case] output: &str) {
+fn output_without_noise_is_not_changed(#[case] output: &str) {
     assert_eq!(without_noise(output), None);
 }
 
 proptest! {
     #[test]
-    fn what_is_quoted_stands_there_in_that_order(
+    fn quoted_lines_keep_their_order(
         lines in prop::collection::vec(prop::sample::select(all_lines()), 0..60),
     ) {
         let output = lines.join("\n");

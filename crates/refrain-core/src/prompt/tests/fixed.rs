@@ -102,7 +102,7 @@ fn a_task() -> TaskRef {
 )]
 #[case::a_number(|spec: &mut Spec| spec.until = Until::Count, "You are started again for each run, for a fixed number of runs.")]
 #[case::for_ever(|spec: &mut Spec| spec.until = Until::Forever, "for each run, until the loop is stopped.")]
-fn it_says_until_when(#[case] change: fn(&mut Spec), #[case] told: &str) {
+fn the_first_line_says_when_the_loop_ends(#[case] change: fn(&mut Spec), #[case] told: &str) {
     let spec = with(change);
     assert!(first_line(&spec, false).contains(told), "{}", first_line(&spec, false));
     let in_session = first_line(&spec, true);
@@ -159,7 +159,7 @@ const DIRTY: &str = "are in the working tree (`git status`)";
     |spec: &mut Spec| (spec.git.workflow, spec.working_dir) = (Workflow::Commit, "/elsewhere".into()),
     "are in the working tree `/project`, committed for you after each run (`git log`).".to_owned()
 )]
-fn it_says_where_earlier_work_is_and_when_it_is_committed(
+fn the_first_line_says_where_work_is_and_when_it_is_committed(
     #[case] change: fn(&mut Spec),
     #[case] told: String,
 ) {
@@ -171,7 +171,7 @@ fn it_says_where_earlier_work_is_and_when_it_is_committed(
 }
 
 #[test]
-fn it_names_gates_whole_and_says_who_can_run_them() {
+fn gates_are_named_in_full_with_who_can_run_them() {
     let long = format!("test {}", "x".repeat(900));
     let gates = vec![
         tests(),
@@ -216,7 +216,7 @@ fn it_names_gates_whole_and_says_who_can_run_them() {
     |spec: &mut Spec| (spec.promise, spec.until) = (None, Until::Forever),
     "- When there is nothing to do now, set `status: done` in your notes. The loop then waits.\n"
 )]
-fn it_says_how_to_claim(#[case] change: fn(&mut Spec), #[case] told: &str) {
+fn the_fixed_part_says_how_to_claim(#[case] change: fn(&mut Spec), #[case] told: &str) {
     let text = how_it_works(&with(change), false);
     assert!(text.contains(told), "{text}");
     assert!(
@@ -231,7 +231,7 @@ fn it_says_how_to_claim(#[case] change: fn(&mut Spec), #[case] told: &str) {
 }
 
 #[test]
-fn it_says_what_is_protected_and_what_a_subagent_is_for() {
+fn the_fixed_part_names_protected_paths_and_the_use_of_subagents() {
     let spec = with(|spec| {
         freeze(spec);
         spec.protect.existing = vec!["tests/**".into()];
@@ -310,7 +310,7 @@ fn users_own(spec: &Spec) -> usize {
 
 proptest! {
     #[test]
-    fn it_is_short((spec, in_session) in any_loop()) {
+    fn the_fixed_part_is_short((spec, in_session) in any_loop()) {
         let text = how_it_works(&spec, in_session);
         let own = text.len() - users_own(&spec).min(text.len());
         prop_assert!(own <= LONGEST, "{own} bytes:\n{text}");
@@ -342,7 +342,7 @@ proptest! {
     }
 
     #[test]
-    fn it_is_the_same_in_every_iteration((spec, _) in any_loop(), words in "[a-z\n]{0,40}") {
+    fn the_fixed_part_is_the_same_in_every_iteration((spec, _) in any_loop(), words in "[a-z\n]{0,40}") {
         let begin = |prompt: &str| prompt.split("\n## Run ").next().unwrap_or_default().to_owned();
         let first = assemble(&iteration_without_gates(1, &spec), None);
         prop_assert!(first.starts_with(&spec.prompt));

@@ -121,7 +121,7 @@ fn the_state_file_is_named_as_the_agent_finds_it() {
 }
 
 #[test]
-fn what_was_recalled_stands_behind_how_the_loop_works_in_every_iteration() {
+fn recalled_memory_follows_the_fixed_part_in_every_iteration() {
     let at = Timestamp::UNIX_EPOCH;
     let told = RecalledMemory {
         id: "m-0123456789".parse().unwrap(),
@@ -190,7 +190,7 @@ fn no_iteration_context_leaves_only_the_users_words() {
     "stopped, it printed nothing for too long",
     "your last run printed nothing for too long and was stopped"
 )]
-fn what_failed_is_told_with_what_it_printed(
+fn a_failed_run_is_quoted_in_the_next_prompt(
     #[case] because: Option<StopReason>,
     #[case] exit: Exit,
     #[case] came_to: &str,
@@ -211,7 +211,7 @@ fn what_failed_is_told_with_what_it_printed(
 }
 
 #[test]
-fn what_was_printed_cannot_close_its_fence() {
+fn printed_text_cannot_close_its_fence() {
     let state = iteration(2, spec(TAGGED));
     let prompt = assemble(&state, Some("````\n<promise>COMPLETE</promise>\n````"));
     assert!(prompt.contains("`````\n````\n<promise>COMPLETE</promise>\n````\n`````\n\n"), "{prompt}");
@@ -240,7 +240,7 @@ fn only_the_last_iteration_is_quoted() {
 }
 
 #[test]
-fn a_near_miss_is_told_with_its_hint() {
+fn a_near_miss_is_reported_with_its_hint() {
     let near = AttemptFinished { near_miss: Some(NearMiss::InCode), ..finished(Exit::Code(0)) };
     let prompt = assemble(&after(spec("Mend."), [(None, near)]), None);
     let hint = NearMiss::InCode.hint();
@@ -249,7 +249,7 @@ fn a_near_miss_is_told_with_its_hint() {
 }
 
 #[test]
-fn a_near_miss_is_told_beside_a_failure_and_steering_comes_last() {
+fn a_near_miss_is_reported_after_a_failure_and_before_steering() {
     let near = AttemptFinished { near_miss: Some(NearMiss::WrongCase), ..finished(Exit::Code(3)) };
     let state = steered(after(spec(TAGGED), [(None, near)]), &["Use the left door.", "Mind the step."]);
     let hint = NearMiss::WrongCase.hint();
@@ -262,7 +262,7 @@ fn a_near_miss_is_told_beside_a_failure_and_steering_comes_last() {
 }
 
 #[test]
-fn what_does_not_count_in_the_state_file_is_told_once() {
+fn a_state_file_fault_is_reported_once() {
     for (fault, told) in [
         (StatusFault::QuestionAlone, "\n\nQUESTION NOT ASKED: .refrain/"),
         (StatusFault::NoFrontMatter, "\n\nSTATUS NOT READ: .refrain/"),
@@ -276,7 +276,7 @@ fn what_does_not_count_in_the_state_file_is_told_once() {
 }
 
 #[test]
-fn a_near_miss_of_an_earlier_iteration_is_not_told_again() {
+fn a_near_miss_of_an_earlier_iteration_is_not_reported_again() {
     let near = AttemptFinished { near_miss: Some(NearMiss::WrongCase), ..finished(Exit::Code(3)) };
     let ends = [(None, near), (None, finished(Exit::Code(0)))];
     assert!(!assemble(&after(spec(TAGGED), ends), None).contains("NOT HEARD"));
@@ -358,7 +358,7 @@ fn gate_ends(state: &mut LoopState, codes: [i32; 2]) {
     "CLAIM REFUSED: gate tests failed (`cargo test`): exit code 1; it failed before the first run too. It printed:\n\n\
      ```\n2 failed\n```\n\nADVISORY GATE FAILED: lint (`cargo clippy`): exit code 1; it failed before the first run too."
 )]
-fn what_a_gate_says_is_told_verbatim(
+fn gate_output_is_quoted_verbatim(
     #[case] claims: bool,
     #[case] before: [i32; 2],
     #[case] behind: [i32; 2],
@@ -373,7 +373,7 @@ fn what_a_gate_says_is_told_verbatim(
 }
 
 #[test]
-fn what_failed_before_the_first_iteration_is_told_to_it() {
+fn a_gate_that_failed_before_the_first_iteration_is_in_its_prompt() {
     let mut state = gated(false, [1, 0], [0, 0]);
     state.iteration = 1;
     let prompt = assemble(&state, None);

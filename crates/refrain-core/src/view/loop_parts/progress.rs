@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_no_cap_says_so() {
+    fn progress_without_a_cap_shows_infinity() {
         assert_eq!([progress(3, Some(20)), progress(3, None)], ["3/20", "3/∞"]);
     }
 }

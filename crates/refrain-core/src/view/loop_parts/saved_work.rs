@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_more_file_is_no_plural() {
+    fn a_single_file_is_written_in_the_singular() {
         let said = |names: &[&str]| {
             with_yours(&names.iter().map(|name| RepoPath::from_bytes(name.as_bytes())).collect::<Vec<_>>())
         };

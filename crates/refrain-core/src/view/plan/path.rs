@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_that_nobody_rated_count_as_one_each() {
+    fn unrated_tasks_count_as_one_each() {
         let tasks = [task("a", 1, 0, &[], TaskWord::Pending), task("b", 2, 0, &["a"], TaskWord::Pending)];
         assert_eq!(path(&tasks), "a b");
     }

@@ -227,7 +227,11 @@ fn every_task_has_a_word() {
     "$0.50 of $0.50 spent, and 3 tasks not done",
     Some("refrain plan resume feature-x --max-cost 1.00")
 )]
-fn an_end_says_why_and_what_to_type(#[case] end: &str, #[case] reason: &str, #[case] needs: Option<&str>) {
+fn each_end_of_a_plan_states_the_reason_and_the_next_command(
+    #[case] end: &str,
+    #[case] reason: &str,
+    #[case] needs: Option<&str>,
+) {
     let total = if end == "iteration-cap" { 1 } else { 100 };
     let mut limits = json!({"per_task": 3, "total": total});
     match end {
@@ -241,7 +245,7 @@ fn an_end_says_why_and_what_to_type(#[case] end: &str, #[case] reason: &str, #[c
 }
 
 #[test]
-fn a_plan_that_is_done_says_what_landed() {
+fn a_completed_plan_names_its_landed_tasks() {
     let all = |story: ScriptedPlan| {
         let story =
             story.does("1", 1).completes(1, &["1"]).does("2", 1).does("3", 1).completes(2, &["2", "3"]);
@@ -256,7 +260,7 @@ fn a_plan_that_is_done_says_what_landed() {
 }
 
 #[test]
-fn what_is_blocked_names_the_first_and_counts_the_rest() {
+fn a_blocked_plan_names_the_first_task_and_counts_the_rest() {
     let used_up = json!({"stopped": "used-up"});
     let blocked = |options: Value| {
         ScriptedPlan::diamond(options)
@@ -285,7 +289,7 @@ fn what_is_blocked_names_the_first_and_counts_the_rest() {
 }
 
 #[test]
-fn a_plan_without_a_runner_has_crashed_and_one_whose_loops_wait_waits() {
+fn a_plan_without_a_runner_is_crashed_and_one_with_waiting_loops_waits() {
     let story = ScriptedPlan::diamond(json!({})).starts("1");
     let view = story.view_with(&BTreeMap::new(), Some(false));
     assert_eq!(
@@ -303,7 +307,7 @@ fn a_plan_without_a_runner_has_crashed_and_one_whose_loops_wait_waits() {
 #[case::in_waves(json!({}), 30)]
 #[case::one_at_a_time(json!({"jobs": 1}), 45)]
 #[case::in_a_line(json!({"pipeline": true}), 30)]
-fn it_is_likely_to_be_through(#[case] options: Value, #[case] left: u64) {
+fn a_plan_estimates_when_it_will_be_complete(#[case] options: Value, #[case] left: u64) {
     let story = ScriptedPlan::diamond(options).does("1", 10).completes(1, &["1"]);
     let estimate = story.view().estimate.unwrap();
     assert_eq!((estimate.left_ms, estimate.from_tasks), (Millis(left * 1000), 1));
@@ -317,12 +321,12 @@ fn it_is_likely_to_be_through(#[case] options: Value, #[case] left: u64) {
 }
 
 #[test]
-fn nothing_is_concluded_from_nothing() {
+fn a_plan_without_a_finished_task_has_no_estimate() {
     assert_eq!(ScriptedPlan::diamond(json!({})).starts("1").after(100).view().estimate, None);
 }
 
 #[test]
-fn what_was_set_for_agents_is_seen_by_nobody() {
+fn environment_values_of_agents_are_redacted() {
     let story = ScriptedPlan::diamond(json!({}));
     let mut spec = story.state.spec.clone();
     spec.each.agent.env.insert("KEY".to_owned(), crate::spec::Secret::new("hunter2".to_owned()));
@@ -349,7 +353,7 @@ fn tasks_that_are_tried_again_stay_in_their_wave() {
 }
 
 #[test]
-fn a_return_is_told_until_it_has_landed() {
+fn a_returned_task_is_marked_until_it_has_landed() {
     let story = ScriptedPlan::diamond(json!({})).starts("1").proves("1");
     let conflict = json!({"merged": [], "refused": [{"task": "1", "paths": ["src/a.rs"]}]});
     let story = story.then("batch.merged", conflict);

@@ -146,7 +146,7 @@ mod tests {
     #[case::signs("00-+af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", false)]
     #[case::letters("00-éaf7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", false)]
     #[case::nothing("", false)]
-    fn a_parent_is_what_w3c_says(#[case] text: &str, #[case] is_one: bool) {
+    fn a_trace_parent_follows_the_w3c_format(#[case] text: &str, #[case] is_one: bool) {
         let parent = text.parse::<Parent>();
         assert_eq!(parent.is_ok(), is_one, "{text}");
         if let Ok(parent) = parent {

@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bucket_holds_what_lies_up_to_its_end() {
+    fn a_bucket_includes_its_upper_bound() {
         assert_eq!(buckets(&[0.0, 1.0, 1.5, 2.0, 9.0], &[1.0, 2.0]), ["2", "2", "1"]);
     }
 

@@ -97,7 +97,7 @@ fn a_loop_holds_its_iterations_and_they_their_agents() {
 }
 
 #[test]
-fn an_agent_is_told_of_the_span_that_is_sent_later() {
+fn an_agent_gets_the_span_that_is_sent_later() {
     let records = paused_between();
     let mut state = LoopState::begin(&records[0]).unwrap();
     records[1..4].iter().for_each(|record| state.apply(record).unwrap());
@@ -105,11 +105,11 @@ fn an_agent_is_told_of_the_span_that_is_sent_later() {
     let parent = traceparent(&state, AttemptId { iteration: 1, attempt: 1 });
     assert_eq!(parent, format!("00-{}-{}-01", span.trace, span.id));
     assert_eq!(parent.len(), 55);
-    assert_eq!(spans(&records), spans(&records), "whoever reads it again finds the same");
+    assert_eq!(spans(&records), spans(&records), "another reading finds the same");
 }
 
 #[test]
-fn what_is_sent_is_otlp_with_the_names_of_genai_and_nothing_that_was_said() {
+fn traces_are_otlp_with_genai_names_and_without_texts() {
     let text = otlp(&spans(&paused_between()), &resource());
     let sent: Json = serde_json::from_str(&text).unwrap();
     let spans = sent["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap();
@@ -139,7 +139,7 @@ fn text<'a>(span: &'a Span, name: &str) -> Option<&'a str> {
 }
 
 #[test]
-fn a_loop_that_somebody_started_in_a_span_is_a_part_of_that() {
+fn a_loop_started_within_a_span_is_a_part_of_it() {
     let mut within = spec();
     within["trace"] = json!(PARENT);
     let events: Vec<_> = iteration(1, 0)
@@ -237,7 +237,7 @@ fn reviewers_and_critics_are_agents_and_a_reviewer_is_a_part_of_its_gate() {
 }
 
 #[test]
-fn metrics_are_what_the_spans_add_up_to() {
+fn metrics_equal_the_sums_of_the_spans() {
     let spans = spans(&judged());
     let since = spans[0].start;
     let sent: Json = serde_json::from_str(&otlp_metrics(&spans, since, &resource()).unwrap()).unwrap();

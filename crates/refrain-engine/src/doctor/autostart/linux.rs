@@ -228,14 +228,14 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_says_what_systemd_is_to_read() {
+    fn values_in_a_unit_are_quoted_for_systemd() {
         assert_eq!(quoted("PATH=/a b:100%\"\\"), r#""PATH=/a b:100%%\"\\""#);
         assert_eq!(in_command("/home/$x/ü"), "\"/home/$$x/ü\"");
         assert_eq!(quoted("a\nExecStart=x"), "\"a\\x0aExecStart=x\"");
     }
 
     #[test]
-    fn it_is_switched_on_and_off_and_leaves_nothing() {
+    fn autostart_is_switched_on_and_off_and_leaves_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let dir = Utf8Path::from_path(dir.path()).unwrap();
         let host = host(dir, &[("PATH", "/opt/a b/bin"), ("OPENAI_API_KEY", "secret")]);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_of_somebody_else_is_left_alone() {
+    fn a_foreign_unit_is_not_changed() {
         let dir = tempfile::tempdir().unwrap();
         let dir = Utf8Path::from_path(dir.path()).unwrap();
         let host = host(dir, &[]);

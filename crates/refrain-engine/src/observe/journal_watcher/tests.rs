@@ -50,7 +50,7 @@ fn watched(lookout: &JournalWatcher) -> usize {
 }
 
 #[test]
-fn what_nobody_watches_is_noticed_when_somebody_goes_on_with_it() {
+fn an_unwatched_journal_is_noticed_when_it_grows_again() {
     let (place, ids, mut lookout) = outlook(5, 2);
     assert_eq!(watched(&lookout), 2);
     for round in 0..2 {
@@ -64,7 +64,7 @@ fn what_nobody_watches_is_noticed_when_somebody_goes_on_with_it() {
 }
 
 #[test]
-fn who_stays_at_it_is_heard_to_the_end() {
+fn a_journal_with_a_runner_stays_watched_among_many() {
     let (place, ids, mut lookout) = outlook(5, 2);
     let lock = RunnerLock::try_take(&place.service.project().loop_dir(&ids[0])).unwrap();
     let mut driven = writer(&place, &ids[0]);
@@ -86,7 +86,7 @@ fn is_short_of(lookout: &mut JournalWatcher, path: &Utf8Path) {
 }
 
 #[test]
-fn what_there_are_no_watches_for_is_looked_at_however_busy_others_are() {
+fn journals_without_a_watch_are_read_while_others_are_busy() {
     let (place, ids, mut lookout) = outlook(2, 2);
     let journal = place.service.project().loop_dir(&ids[0]).journal();
     let (mut quiet, mut busy) = (writer(&place, &ids[0]), writer(&place, &ids[1]));
@@ -110,7 +110,7 @@ fn a_folder_that_there_is_no_watch_for_is_looked_at() {
 }
 
 #[test]
-fn what_comes_and_goes_is_told() {
+fn added_archived_and_deleted_loops_are_reported() {
     let (place, ids, mut lookout) = outlook(3, 2);
     let new = place.begin(7);
     let came = heard(&mut lookout);
@@ -125,7 +125,7 @@ fn what_comes_and_goes_is_told() {
 }
 
 #[test]
-fn what_was_recorded_since_is_read_without_watching() {
+fn records_since_a_time_are_read_without_watching() {
     let (place, ids, _lookout) = outlook(3, 2);
     let names = |most| {
         let then = now();

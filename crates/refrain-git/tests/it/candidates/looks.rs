@@ -41,7 +41,7 @@ fn proven(place: &TestRepository) -> (Repository, Base, Oid) {
 }
 
 #[test]
-fn right_behind_a_survey_what_it_saw_is_the_candidate_and_later_what_is_there() {
+fn a_candidate_right_after_a_survey_is_the_surveyed_tree() {
     let place = TestRepository::new();
     let repository = place.repository();
     let base = repository.survey().unwrap();
@@ -56,7 +56,7 @@ fn right_behind_a_survey_what_it_saw_is_the_candidate_and_later_what_is_there() 
 }
 
 #[test]
-fn right_behind_the_proof_what_was_proven_is_committed() {
+fn a_commit_right_after_the_proof_takes_the_proven_tree() {
     let place = TestRepository::new();
     let (repository, base, told) = proven(&place);
     place.write("later.rs", "later\n");
@@ -81,7 +81,7 @@ fn a_file_that_was_written_again_is_committed_as_it_is() {
 #[rstest]
 #[case::another_branch(&["switch", "-qc", "theirs"], SkipReason::OtherBranch { now: Some("theirs".into()) })]
 #[case::no_branch(&["switch", "-q", "--detach"], SkipReason::OtherBranch { now: None })]
-fn who_is_elsewhere_by_then_has_nothing_committed_there(#[case] how: &[&str], #[case] expected: SkipReason) {
+fn a_worktree_on_another_branch_gets_no_commit(#[case] how: &[&str], #[case] expected: SkipReason) {
     let place = TestRepository::new();
     let (repository, base, _) = proven(&place);
     place.git(how);
@@ -90,7 +90,7 @@ fn who_is_elsewhere_by_then_has_nothing_committed_there(#[case] how: &[&str], #[
 }
 
 #[test]
-fn a_commit_that_came_in_between_is_what_it_is_made_on() {
+fn a_commit_is_made_on_top_of_a_foreign_commit() {
     let place = TestRepository::new();
     let (repository, base, _) = proven(&place);
     place.write("theirs.rs", "theirs\n");

@@ -26,7 +26,7 @@ fn says(place: &TestRepository, commit: &Oid) -> String {
 }
 
 #[test]
-fn each_says_what_git_would_say_and_git_finds_no_fault_with_them() {
+fn written_commits_equal_those_of_git_and_pass_fsck() {
     let place = TestRepository::new();
     let repository = place.repository();
     let made = chain(&repository, &place.head(), &["First", "Second", "Third\n\nWith ü and a list:\n\n- a"]);
@@ -49,7 +49,7 @@ fn each_says_what_git_would_say_and_git_finds_no_fault_with_them() {
 #[rstest]
 #[case::another_name(&["config", "user.name", "Another"], "author Another <test@localhost>")]
 #[case::another_encoding(&["config", "i18n.commitEncoding", "latin1"], "encoding latin1")]
-fn what_somebody_configures_meanwhile_holds_for_the_next_one(#[case] how: &[&str], #[case] says_so: &str) {
+fn a_configuration_changed_meanwhile_applies_to_the_next_commit(#[case] how: &[&str], #[case] says_so: &str) {
     let place = TestRepository::new();
     let repository = place.repository();
     let made = chain(&repository, &place.head(), &["First", "Second", "Third"]);
@@ -61,7 +61,7 @@ fn what_somebody_configures_meanwhile_holds_for_the_next_one(#[case] how: &[&str
 }
 
 #[test]
-fn who_commits_is_for_git_to_say() {
+fn the_identity_of_a_commit_is_that_of_git() {
     let mut place = TestRepository::new();
     place.env.push(("GIT_AUTHOR_NAME".into(), "Author, A. <".into()));
     let made = chain(&place.repository(), &place.head(), &["First"]).remove(0);
@@ -76,7 +76,7 @@ fn who_commits_is_for_git_to_say() {
 }
 
 #[test]
-fn when_a_commit_was_made_is_the_persons_to_say() {
+fn a_configured_commit_date_is_used() {
     let mut place = TestRepository::new();
     place.env.push(("GIT_COMMITTER_DATE".into(), "1700000000 +0200".into()));
     let repository = place.repository();
@@ -89,7 +89,7 @@ fn when_a_commit_was_made_is_the_persons_to_say() {
 #[rstest]
 #[case::a_file_that_was_not_there(&["config", "--file", ".git/later", "user.name", "Another"])]
 #[case::on_another_branch(&["symbolic-ref", "HEAD", "refs/heads/topic"])]
-fn what_a_configuration_leads_to_only_later_holds_then(#[case] how: &[&str]) {
+fn a_conditional_include_applies_once_its_condition_holds(#[case] how: &[&str]) {
     let place = TestRepository::new();
     place.git(&["config", "include.path", "later"]);
     place.git(&["config", "includeIf.onbranch:topic.path", "of-topic"]);

@@ -110,7 +110,7 @@ fn secrets_large_files_and_repositories_stay_behind_with_a_reason() {
 }
 
 #[test]
-fn what_git_ignores_and_what_is_refrains_is_no_part_of_it() {
+fn ignored_files_and_files_of_refrain_are_not_committed() {
     let place = TestRepository::new();
     place.write(".gitignore", "*.log\n");
     place.git(&["add", ".gitignore"]);
@@ -123,7 +123,7 @@ fn what_git_ignores_and_what_is_refrains_is_no_part_of_it() {
 }
 
 #[test]
-fn what_is_neither_file_nor_link_stays_behind() {
+fn a_path_that_is_neither_file_nor_link_is_not_committed() {
     let place = TestRepository::new();
     let base = place.survey();
     fs::remove_file(place.path("src/a.rs")).unwrap();
@@ -151,7 +151,7 @@ fn a_submodule_is_committed_by_its_commit_alone() {
 }
 
 #[test]
-fn what_a_sparse_checkout_leaves_away_is_not_taken_for_deleted() {
+fn files_outside_a_sparse_checkout_are_not_taken_as_deleted() {
     let place = TestRepository::new();
     place.git(&["sparse-checkout", "set", "--no-cone", "/README.md"]);
     place.git(&["update-index", "--assume-unchanged", "README.md"]);
@@ -213,7 +213,7 @@ fn a_clean_filter_makes_large_files_small() {
 }
 
 #[test]
-fn what_stands_in_the_way_of_the_persons_stays_behind() {
+fn a_path_that_collides_with_a_staged_file_is_not_committed() {
     let place = TestRepository::new();
     place.write("notes", "mine\n");
     place.git(&["add", "notes"]);
@@ -231,7 +231,7 @@ fn what_stands_in_the_way_of_the_persons_stays_behind() {
 }
 
 #[test]
-fn a_secret_where_a_submodule_was_is_left_out() {
+fn a_secret_in_place_of_a_submodule_is_omitted() {
     for staged in [false, true] {
         let place = TestRepository::new();
         let head = place.head();
@@ -269,7 +269,7 @@ fn a_file_where_a_submodule_was_is_committed() {
 
 /// The filter simulates an agent that writes between our scan and git's read.
 #[test]
-fn a_secret_that_is_written_after_the_screen_is_left_out_whatever_it_is_called() {
+fn a_secret_written_after_the_screening_is_omitted_whatever_its_name() {
     for name in ["late", "0:late"] {
         let place = TestRepository::new();
         place.write(".gitattributes", format!("{name} filter=late\n"));

@@ -88,7 +88,7 @@ fn append(place: &TestRepository, path: &str) {
 #[case::committed(|p: &TestRepository| { append(p, "tests/test_a.py"); p.git(&["commit", "-qam", "x"]); }, &["tests/test_a.py was changed"])]
 #[case::filtered(|p: &TestRepository| { p.git(&["config", "filter.x.clean", "echo assert True; :"]); p.write(".gitattributes", "*.py filter=x\n"); append(p, "tests/test_a.py"); }, &["tests/test_a.py was changed"])]
 #[case::a_script(|p: &TestRepository| p.write("package.json", "{\"scripts\": {\"test\": \"true\"}}"), &["package.json was changed at scripts"])]
-fn what_is_touched_is_known(#[case] agent: fn(&TestRepository), #[case] expected: &[&str]) {
+fn touched_protected_paths_are_named(#[case] agent: fn(&TestRepository), #[case] expected: &[&str]) {
     let (place, guard) = (place(), Guard::new());
     let base = guard.base(&place);
     let before = place.status();
@@ -100,7 +100,7 @@ fn what_is_touched_is_known(#[case] agent: fn(&TestRepository), #[case] expected
 }
 
 #[test]
-fn what_was_there_is_the_persons_also_where_it_is_not_committed() {
+fn uncommitted_protected_files_are_part_of_the_baseline() {
     let (place, guard) = (place(), Guard::new());
     append(&place, "tests/test_a.py");
     place.write("tests/test_new.py", "assert 1\n");
@@ -117,7 +117,7 @@ fn what_was_there_is_the_persons_also_where_it_is_not_committed() {
 }
 
 #[test]
-fn an_object_that_is_said_to_be_another_is_not_believed() {
+fn a_replaced_git_object_is_not_believed() {
     let (place, guard) = (place(), Guard::new());
     let base = guard.base(&place);
     append(&place, "tests/test_a.py");

@@ -17,7 +17,7 @@ fn told(exposed: &[ExposedSecret]) -> Vec<String> {
 }
 
 #[test]
-fn what_the_agent_commits_is_screened_commit_by_commit() {
+fn commits_of_the_agent_are_screened_one_by_one() {
     let place = TestRepository::new();
     place.write("old.toml", token('A'));
     place.git(&["add", "."]);
@@ -44,7 +44,7 @@ fn what_the_agent_commits_is_screened_commit_by_commit() {
 }
 
 #[test]
-fn of_a_merge_what_it_brings_itself_is_screened_and_the_merged_commits_too() {
+fn a_merge_and_its_merged_commits_are_screened() {
     let place = TestRepository::new();
     let base = place.survey();
     place.git(&["switch", "-qc", "side"]);
@@ -66,7 +66,7 @@ fn of_a_merge_what_it_brings_itself_is_screened_and_the_merged_commits_too() {
 }
 
 #[test]
-fn an_allowed_file_is_committed_and_told_and_a_new_mark_allows_nothing() {
+fn an_allowed_file_is_committed_and_reported_and_a_new_mark_allows_nothing() {
     let mut place = TestRepository::new();
     place.allow_secrets = ["fixtures/", "*.pem"].map(|glob| glob.parse().unwrap()).to_vec();
     let base = place.survey();
@@ -124,7 +124,7 @@ fn a_mark_counts_where_the_base_has_its_line() {
 }
 
 #[test]
-fn a_name_that_is_a_secret_is_left_out_and_told() {
+fn a_path_that_is_a_secret_is_omitted_and_reported() {
     let place = TestRepository::new();
     let base = place.survey();
     let name = token('A').trim_end().replace("token = ", "").replace('"', "");

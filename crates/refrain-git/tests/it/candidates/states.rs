@@ -156,7 +156,7 @@ fn no_remote_is_no_trouble_and_a_gone_upstream_neither() {
 }
 
 #[test]
-fn what_the_agent_commits_by_itself_is_told_apart() {
+fn commits_of_the_agent_are_reported_separately() {
     let place = TestRepository::new();
     let base = place.survey();
     place.write("src/a.rs", "by hand\n");
@@ -172,7 +172,7 @@ fn what_the_agent_commits_by_itself_is_told_apart() {
 }
 
 #[test]
-fn trailers_that_the_agent_copied_do_not_hide_what_it_left() {
+fn copied_trailers_do_not_hide_uncommitted_work() {
     let place = TestRepository::new();
     let base = place.survey();
     place.write("src/a.rs", "agent\n");
@@ -201,7 +201,7 @@ fn on_another_branch_nothing_is_committed() {
 }
 
 #[test]
-fn a_reset_or_a_rebase_is_noticed_and_commits_go_on() {
+fn a_reset_or_rebase_is_noticed_and_commits_continue() {
     let place = TestRepository::new();
     let base = place.survey();
     place.write("src/a.rs", "one\n");
@@ -330,7 +330,7 @@ fn a_commit_with_copied_trailers_is_not_taken_for_the_loops_own() {
 }
 
 #[test]
-fn an_empty_lock_of_somebody_elses_stays() {
+fn an_empty_foreign_index_lock_is_kept() {
     let place = TestRepository::new();
     let base = place.survey();
     place.write("src/a.rs", "one\n");
@@ -356,7 +356,7 @@ fn a_path_with_a_line_break_is_refused_in_words() {
 }
 
 #[test]
-fn what_is_in_progress_before_the_loop_is_known_from_the_start() {
+fn an_operation_in_progress_is_known_from_the_survey() {
     let place = TestRepository::new();
     assert_eq!(place.survey().operation, None);
     place.git(&["bisect", "start"]);

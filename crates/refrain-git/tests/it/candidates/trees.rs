@@ -13,7 +13,7 @@ fn tree(place: &TestRepository, base: &Base) -> (Oid, bool) {
 }
 
 #[test]
-fn it_is_what_is_committed_then_and_nothing_is_touched_for_it() {
+fn the_candidate_tree_equals_the_later_commit_and_touches_nothing() {
     let place = TestRepository::new();
     place.write("src/b.rs", "fn b() { /* mine */ }\n");
     place.write("staged.rs", "staged\n");
@@ -37,7 +37,7 @@ fn it_is_what_is_committed_then_and_nothing_is_touched_for_it() {
 }
 
 #[test]
-fn what_is_left_out_is_no_part_of_it_but_is_known() {
+fn an_omitted_file_is_not_in_the_tree_but_marks_it_partial() {
     let place = TestRepository::new();
     place.write("src/a.rs", "mine\n");
     let base = place.survey();
@@ -58,7 +58,7 @@ fn a_branch_without_a_commit_has_one_too() {
 }
 
 #[test]
-fn who_asks_again_is_told_of_every_change_and_a_commit_takes_what_was_told() {
+fn repeated_trees_contain_every_change_and_a_commit_takes_the_last() {
     let place = TestRepository::new();
     let (base, index, repository) = (place.survey(), place.git_path("tree-index"), place.repository());
     let tree = || {

@@ -107,7 +107,7 @@ fn work_is_the_content_of_the_worktree_and_nothing_else() {
 }
 
 #[test]
-fn what_is_committed_is_the_same_work_as_before() {
+fn committing_does_not_change_the_work_snapshot() {
     let place = TestRepository::new();
     place.write("new.rs", "new\n");
     place.write("src/a.rs", "fn a() { done() }\n");

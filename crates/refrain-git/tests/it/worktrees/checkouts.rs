@@ -48,7 +48,7 @@ fn a_branch_is_made_before_there_is_a_commit() {
 }
 
 #[test]
-fn what_a_text_names_is_a_commit_or_an_error() {
+fn a_revision_resolves_to_a_commit_or_an_error() {
     let place = TestRepository::new();
     place.git(&["tag", "-am", "A tag", "v1"]);
     let repository = place.repository();
@@ -79,7 +79,7 @@ fn a_worktree_is_made_once_and_removed_when_nothing_is_lost() {
 }
 
 #[test]
-fn what_would_be_lost_keeps_a_worktree() {
+fn content_that_would_be_lost_keeps_a_worktree() {
     let place = TestRepository::new();
     let repository = place.repository();
     let began = place.head();
@@ -111,7 +111,7 @@ fn what_would_be_lost_keeps_a_worktree() {
 }
 
 #[test]
-fn of_worktrees_whose_folder_vanished_only_the_one_is_forgotten() {
+fn only_the_named_one_of_the_vanished_worktrees_is_forgotten() {
     let place = TestRepository::new();
     let repository = place.repository();
     let began = place.head();
@@ -210,7 +210,7 @@ fn a_repository_that_the_agent_made_inside_is_not_lost_with_the_worktree() {
 }
 
 #[test]
-fn neither_a_submodule_nobody_fetched_nor_a_folder_of_ours_keeps_a_worktree() {
+fn an_unfetched_submodule_or_own_folder_does_not_keep_a_worktree() {
     let (place, sub) = (TestRepository::new(), TestRepository::new());
     let repository = place.repository();
     let path = place.top().join("state/one");
@@ -347,7 +347,7 @@ fn a_hook_of_one_worktree_holds_no_other_up() {
 }
 
 #[test]
-fn a_worktree_whose_folder_is_gone_is_made_anew_from_its_branch() {
+fn a_worktree_with_a_missing_folder_is_made_again_from_its_branch() {
     let place = TestRepository::new();
     let repository = place.repository();
     let began = place.head();

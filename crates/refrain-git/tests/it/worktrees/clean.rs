@@ -88,7 +88,7 @@ fn place() -> TestRepository {
 }
 
 #[test]
-fn it_holds_the_candidate_and_nothing_that_only_the_worktree_has() {
+fn a_clean_checkout_holds_the_candidate_and_nothing_else() {
     let place = place();
     place.write("node_modules/x/index.js", "x\n");
     place.write("version.gen", "1\n");
@@ -108,7 +108,7 @@ fn it_holds_the_candidate_and_nothing_that_only_the_worktree_has() {
 }
 
 #[test]
-fn what_ran_there_is_undone_but_for_what_is_ignored() {
+fn changes_in_a_clean_checkout_are_undone_except_ignored_files() {
     let place = place();
     let clean = Clean::of(&place);
     clean.make();
@@ -132,7 +132,7 @@ fn what_ran_there_is_undone_but_for_what_is_ignored() {
 }
 
 #[test]
-fn a_file_whose_time_was_set_back_is_found_out() {
+fn a_file_with_a_reset_time_is_detected_as_changed() {
     let place = place();
     // A comparison of fewer file attributes would not notice it.
     for setting in [["core.trustctime", "false"], ["core.checkStat", "minimal"]] {
@@ -180,7 +180,7 @@ fn tools_find_a_repository_of_their_own_and_none_of_the_persons() {
 }
 
 #[test]
-fn no_link_leads_it_to_somebody_elses_files() {
+fn a_link_in_a_clean_checkout_leads_to_no_foreign_file() {
     let place = place();
     let clean = Clean::of(&place);
     clean.make();
@@ -241,7 +241,7 @@ fn hooks_and_sparse_checkouts_are_the_worktrees() {
 }
 
 #[test]
-fn what_lies_over_it_takes_the_place_of_what_the_loop_made() {
+fn prepared_files_replace_those_of_the_loop() {
     let place = place();
     place.write("ci/run.sh", "test\n");
     place.git(&["add", "."]);
@@ -322,7 +322,7 @@ fn a_linked_worktree_has_its_own_head() {
 }
 
 #[test]
-fn what_a_gate_made_of_it_never_keeps_it_from_being_made() {
+fn a_damaged_clean_checkout_is_made_again() {
     let place = place();
     let clean = Clean::of(&place);
     clean.make();
@@ -369,7 +369,7 @@ fn a_forged_object_is_found_out_and_leaves_nothing(
 }
 
 #[test]
-fn honest_objects_are_taken_for_what_they_are() {
+fn valid_objects_are_checked_out_unchanged() {
     let place = place();
     place.write("dos.txt", "one\r\ntwo\n");
     place.write("a.b/c", "1\n");

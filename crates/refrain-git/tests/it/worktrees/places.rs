@@ -61,7 +61,7 @@ fn a_linked_worktree_is_where_it_was_until_something_says_else() {
 }
 
 #[test]
-fn one_that_leads_to_another_repository_is_not_where_it_was() {
+fn a_worktree_that_leads_to_another_repository_has_moved() {
     let (place, other) = (TestRepository::new(), TestRepository::new());
     let linked = linked(&place);
     let dot_git = linked.root().join(".git");

@@ -122,7 +122,7 @@ fn next(place: &TestRepository) -> Oid {
 }
 
 #[test]
-fn the_next_task_finds_the_caches_and_only_what_differs_is_written() {
+fn the_next_task_keeps_the_caches_and_only_changes_are_written() {
     let place = place();
     let (slot, first) = (Slot::new(&place, 1), place.head());
     assert_eq!(slot.standing(), SlotState::Unready);
@@ -164,7 +164,7 @@ fn many_are_made_at_once() {
 }
 
 #[test]
-fn what_was_left_is_saved_on_a_branch() {
+fn work_left_in_a_slot_is_saved_on_a_branch() {
     let place = place();
     let (slot, at) = (Slot::new(&place, 1), place.head());
     slot.ready("refrain/plan/1", &at);
@@ -208,7 +208,7 @@ fn commits_on_no_branch_are_saved_and_those_that_are_settled_are_not() {
         place.repository().branch_head(&branch).unwrap()
     };
     assert_eq!(retire(&at, true), Some(landed.clone()), "it moved on");
-    assert_eq!(retire(&landed, false), Some(landed.clone()), "somebody works in it");
+    assert_eq!(retire(&landed, false), Some(landed.clone()), "a task works in it");
     assert_eq!(slot.standing(), SlotState::On { branch: Some(branch.clone()), head: Some(landed.clone()) });
     assert_eq!(retire(&landed, true), None);
     assert_eq!(retire(&landed, true), None, "it may be repeated");
@@ -233,7 +233,7 @@ fn a_branch_that_was_deleted_under_it_is_no_reason_to_take_all_files_for_new() {
 #[case::a_merge("merge", "MERGE_HEAD")]
 #[case::a_rebase("rebase", "rebase-merge")]
 #[case::a_cherry_pick("cherry-pick", "CHERRY_PICK_HEAD")]
-fn what_was_in_progress_is_saved_and_over(#[case] command: &str, #[case] sign: &str) {
+fn an_operation_in_progress_in_a_slot_is_saved_and_ended(#[case] command: &str, #[case] sign: &str) {
     let place = place();
     let (slot, at) = (Slot::new(&place, 1), place.head());
     let second = next(&place);
@@ -248,7 +248,7 @@ fn what_was_in_progress_is_saved_and_over(#[case] command: &str, #[case] sign: &
 }
 
 #[test]
-fn changes_that_git_was_told_not_to_see_are_saved_too() {
+fn changes_hidden_from_git_by_flags_are_saved_too() {
     let place = place();
     let (slot, at) = (Slot::new(&place, 1), place.head());
     slot.ready("refrain/plan/1", &at);
@@ -265,7 +265,7 @@ fn changes_that_git_was_told_not_to_see_are_saved_too() {
 }
 
 #[test]
-fn what_no_branch_may_have_holds_it_and_nothing_is_touched() {
+fn content_that_no_branch_may_have_holds_a_slot_unchanged() {
     let place = place();
     let (slot, at) = (Slot::new(&place, 1), place.head());
     slot.ready("refrain/plan/1", &at);
@@ -302,7 +302,7 @@ fn a_git_file_that_is_gone_or_broken_is_mended() {
 }
 
 #[test]
-fn one_that_git_forgot_is_tied_to_it_again_and_what_differs_is_saved() {
+fn a_slot_that_git_forgot_is_reattached_and_its_changes_are_saved() {
     let place = place();
     let (slot, at) = (Slot::new(&place, 1), place.head());
     slot.ready("refrain/plan/1", &at);
@@ -340,7 +340,7 @@ fn a_folder_that_is_gone_is_made_again() {
 }
 
 #[test]
-fn what_is_not_of_the_pools_making_holds_it() {
+fn a_foreign_file_or_repository_holds_the_slot() {
     let place = place();
     let (slot, at) = (Slot::new(&place, 1), place.head());
     place.write_at(slot.folder(), "a file\n");
@@ -356,7 +356,7 @@ fn what_is_not_of_the_pools_making_holds_it() {
 }
 
 #[test]
-fn whoever_was_killed_on_the_way_left_nothing_that_is_saved() {
+fn a_slot_killed_while_it_was_made_leaves_nothing_to_save() {
     let place = place();
     let (slot, first) = (Slot::new(&place, 1), place.head());
     let second = next(&place);
@@ -369,7 +369,7 @@ fn whoever_was_killed_on_the_way_left_nothing_that_is_saved() {
     begun();
     slot.write("src/a.rs", "fn a() { ne");
     slot.write("src/new.rs", "fn new() {}\n");
-    slot.write("src/later.rs", "of a commit that nobody asks for any more\n");
+    slot.write("src/later.rs", "of a commit that is not asked for any more\n");
     place.write_at(slot.git_dir().join("index.lock"), "");
     assert_eq!(slot.standing(), SlotState::Unready);
     assert_eq!(slot.ready("refrain/plan/2", &second), None);
@@ -469,7 +469,7 @@ fn a_branch_is_moved_only_where_that_was_said() {
 }
 
 #[test]
-fn it_is_stopped_by_whoever_may_and_goes_on() {
+fn a_cancelled_slot_can_be_made_ready_again() {
     let mut place = place();
     let cancel = Cancel::new().unwrap();
     cancel.cancel();
@@ -482,7 +482,7 @@ fn it_is_stopped_by_whoever_may_and_goes_on() {
 }
 
 #[test]
-fn one_goes_only_where_nothing_of_value_is_in_it() {
+fn a_slot_is_removed_only_when_it_contains_nothing_of_value() {
     let place = place();
     let (slot, at) = (Slot::new(&place, 1), place.head());
     let repository = place.repository();

@@ -219,7 +219,7 @@ mod tests {
     #[case(Some("https://loops.example.org"), "0.0.0.0:80", "loops.example.org:443", Some(true))]
     #[case(Some("https://loops.example.org"), "0.0.0.0:7773", "127.0.0.1:7773", Some(true))]
     #[case(Some("https://loops.example.org"), "0.0.0.0:7773", "refrain.localhost:7773", None)]
-    fn a_name_is_that_of_browsers_or_of_programs_or_nobodys(
+    fn a_host_name_is_for_browsers_for_programs_or_unknown(
         #[case] proxy: Option<&str>,
         #[case] at: &str,
         #[case] host: &str,

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_takes_nothing_for_too_long_is_let_go_of() {
+    fn a_client_that_reads_nothing_for_too_long_is_disconnected() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_is_said_in_its_largest_unit() {
+    fn a_time_is_shown_in_its_largest_unit() {
         for (seconds, said) in
             [(0, "just now"), (59, "59s ago"), (119, "1m ago"), (7_300, "2h ago"), (90_000, "1d ago")]
         {
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_meter_shows_what_is_spent_of_its_limit() {
+    fn a_meter_shows_the_spent_part_of_its_limit() {
         let said = |cost, cap| Meter::of(cost, false, cap).map(|meter| (meter.says, meter.part));
         assert_eq!(said(Some(1.25), Some(5.0)), Some(("$1.25 of $5.00".to_owned(), Some((125, 500)))));
         assert_eq!(said(Some(1.25), None), Some(("$1.25".to_owned(), None)));

@@ -1,6 +1,7 @@
 //! The head of the page of a loop or a plan: its status, its limits, what can be done with it, and its tabs.
 
 use askama::Template;
+use refrain_core::git::PullRequest;
 use refrain_core::r#loop::QueuedRequest;
 use refrain_core::text::{clip, squeeze};
 use refrain_core::view::plan::PlanStatus;
@@ -26,6 +27,8 @@ pub(super) struct Head {
     task: Option<(String, String)>,
     folder: String,
     facts: Vec<(&'static str, String)>,
+    /// The number of its pull request, and its address, if that is one to follow.
+    request: Option<(String, String)>,
     strip: Strip,
     progress: (&'static str, String, Option<(u64, u64)>),
     cost: Option<Meter>,
@@ -118,6 +121,7 @@ impl Head {
             task: status.task.as_ref().map(|it| (it.plan.to_string(), format!("{} {}", it.id, it.title))),
             folder: folder(&status.project),
             facts,
+            request: status.publication.as_ref().and_then(|it| it.pull_request.as_ref()).map(pull_request),
             strip: Strip::of(status.iterations.as_deref().unwrap_or_default()),
             progress: (
                 "Iterations",
@@ -190,6 +194,7 @@ impl Head {
             task: None,
             folder: folder(&status.project),
             facts,
+            request: None,
             strip: Strip::of(&[]),
             progress: (
                 "Tasks",
@@ -206,6 +211,12 @@ impl Head {
             tabs: Vec::new(),
         }
     }
+}
+
+/// The forge says the address: only one of the web is followed.
+fn pull_request(request: &PullRequest) -> (String, String) {
+    let url = Some(&request.url).filter(|url| url.starts_with("https://"));
+    (format!("#{}", request.number), url.cloned().unwrap_or_default())
 }
 
 fn folder(project: &str) -> String {
@@ -252,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_undone_asks_first() {
+    fn actions_that_cannot_be_undone_ask_first() {
         let verbs = |(primary, acts): (Option<Act>, Vec<Act>)| {
             let all: Vec<_> = acts.iter().map(|act| (act.verb, act.asks)).collect();
             (primary.map(|act| act.verb), all)

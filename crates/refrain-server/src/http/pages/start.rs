@@ -70,6 +70,7 @@ struct StartForm {
     max_cost_usd: String,
     max_minutes: String,
     require_approval: bool,
+    sandbox: bool,
     allow_missing_gates: bool,
     is_preview: bool,
     /// Whether it comes from the form.
@@ -108,6 +109,7 @@ impl StartForm {
                 "max_cost_usd" => typed.max_cost_usd = value,
                 "max_minutes" => typed.max_minutes = value,
                 "require_approval" => typed.require_approval = true,
+                "sandbox" => typed.sandbox = true,
                 "allow_missing_gates" => typed.allow_missing_gates = true,
                 "do" => typed.is_preview = value == "preview",
                 _ => {}
@@ -135,6 +137,7 @@ impl StartForm {
             max_cost_usd: number("max_cost_usd", Some(self.max_cost_usd.clone()))?,
             max_tick_duration_minutes: number("max_minutes", Some(self.max_minutes.clone()))?,
             require_approval: self.require_approval,
+            sandbox: self.sandbox,
             place: given(&self.place),
             ..Start::default()
         })
@@ -299,6 +302,7 @@ fn sentences(start: &Start) -> Vec<String> {
     };
     let mut all =
         vec![format!("{agent} works {place}."), format!("It stops after {iterations}{money}."), done];
+    all.extend(start.sandbox.then(|| "The agent and the gates run in a sandbox.".to_owned()));
     all.extend(start.require_approval.then(|| "Then it waits for your approval.".to_owned()));
     all
 }
@@ -342,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_is_said_in_words() {
+    fn the_preview_of_a_form_is_in_words() {
         let fields =
             [("goal", "Fix it."), ("agent", "claude"), ("gate", "tests=cargo test"), ("place", "worktree")];
         let fields = fields.map(|(name, value)| (name.to_owned(), value.to_owned()));

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_file_whose_place_is_watched_only_that_is_told() {
+    fn only_the_removal_and_return_of_a_watched_place_are_reported() {
         let dir = tempfile::tempdir().unwrap();
         let dir = Utf8Path::from_path(dir.path()).unwrap();
         let path = dir.join("loops/job/runner.lock");
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_watches_the_folder_above_is_told() {
+    fn a_watch_of_the_folder_above_is_notified() {
         let dir = tempfile::tempdir().unwrap();
         let dir = Utf8Path::from_path(dir.path()).unwrap();
         let loops = dir.join("loops");
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn it_says_which_path_changed_until_that_is_forgotten() {
+    fn a_notice_names_the_changed_path_until_it_is_forgotten() {
         let dir = tempfile::tempdir().unwrap();
         let dir = Utf8Path::from_path(dir.path()).unwrap();
         let (one, two) = (dir.join("one/journal.jsonl"), dir.join("two/journal.jsonl"));

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_an_event_lists_stands_in_lines_of_its_own() {
+    fn list_items_of_an_event_are_shown_on_their_own_lines() {
         let left_out = |path: &str| json!({"path": path, "why": {"secret": {"line": 3, "what": "a key"}}});
         let record = json!({"seq": 12, "at": "2026-11-21T10:00:00Z", "event": {"type": "commit.settled", "data": {
             "iteration": 1, "by_agent": [], "left_out": [left_out("a b.env"), left_out("c\u{1b}[2J.env")],

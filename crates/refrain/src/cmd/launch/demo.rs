@@ -103,7 +103,7 @@ fn agent(dir: &Utf8Path) -> Result<WorkArgs, RequestError> {
     Ok(WorkArgs { command: Some(read(&quoted)?), ..WorkArgs::default() })
 }
 
-/// The person's surroundings without their configuration: the demo shows the same to everybody.
+/// The person's surroundings without their configuration: the demo shows the same to all users.
 fn unconfigured(context: &Context, dir: &Utf8Path) -> Context {
     let env = context.host.env.iter().filter(|(name, _)| !name.to_string_lossy().starts_with("REFRAIN_"));
     // A folder of that repository that holds no configuration.

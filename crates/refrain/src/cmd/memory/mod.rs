@@ -60,7 +60,7 @@ impl Args {
 }
 
 /// A configuration error does not prevent listing, but may explain missing entries.
-fn mention_what_cannot_be_used(context: &Context) -> Result<(), RequestError> {
+fn mention_configuration_error(context: &Context) -> Result<(), RequestError> {
     let settings = context.service()?.settings(AgentChoice::default(), context.has_variables());
     if let Err(error) = settings {
         out::tell_line("", &format!("note: nothing of the configuration counts here: {error}"));
@@ -70,7 +70,7 @@ fn mention_what_cannot_be_used(context: &Context) -> Result<(), RequestError> {
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     if let Verb::Search(_) | Verb::List(_) | Verb::Proposals(_) = &args.verb {
-        mention_what_cannot_be_used(context)?;
+        mention_configuration_error(context)?;
     }
     match &args.verb {
         Verb::Search(args) => search::run(context, args),

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finding_is_a_line_and_what_to_do_another() {
+    fn a_finding_is_printed_with_its_remedy_on_the_next_line() {
         let checkup = Checkup::of(vec![
             Finding::ok(Subject::Git, "git 2.47.3"),
             Finding::warning(Subject::FileSystem, "NFS\u{1b}[2J\nagain", "use a local one").about("/mnt"),

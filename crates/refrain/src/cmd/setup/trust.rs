@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_of_a_file_is_shown_and_what_is_run_comes_first() {
+    fn all_keys_of_a_file_are_shown_with_commands_first() {
         let text = "[git]\nworkflow = 'commit'\nworktree = true\n[start]\nmax-cost = 5\nagent = 'work'\nenv = { A = 'hidden' }\n\
             permissions = 'full'\n[agents.work]\ncommand = ['x', 'a b']\nargs = '-y'\n[gates.test]\ncommand = 'cargo test'\n\
             retries = 2\n[notify]\ncommand = \"ntfy \\u0007\"\n[prompts.fix]\ntext = 'Mend it.'\n[prices.m]\ninput = 1\noutput = 2\n";

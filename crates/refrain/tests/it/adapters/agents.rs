@@ -67,7 +67,7 @@ fn the_kind_follows_the_programs_name_and_its_stream_is_shown_and_counted() {
 }
 
 #[test]
-fn what_only_a_tool_or_the_prompt_says_is_no_claim() {
+fn a_promise_in_tool_output_or_the_prompt_is_no_claim() {
     let sandbox = sandbox();
     let agent = claude(
         &sandbox,
@@ -78,7 +78,7 @@ fn what_only_a_tool_or_the_prompt_says_is_no_claim() {
 }
 
 #[test]
-fn a_cut_off_stream_is_a_failure_and_its_use_at_least_what_it_said() {
+fn a_cut_off_stream_fails_and_its_usage_is_unknown() {
     let sandbox = sandbox();
     let agent = claude(&sandbox, "says '<promise>COMPLETE</promise>' | head -n 2");
     let start = ["start", "--command", &agent, "--name", "job", "--max-iterations", "1", "p"];
@@ -160,7 +160,7 @@ fn a_limit_that_is_reset_too_late_blocks_and_says_until_when() {
 }
 
 #[test]
-fn a_missing_login_blocks_and_names_what_to_do() {
+fn a_missing_login_blocks_the_loop_and_names_the_remedy() {
     let sandbox = sandbox();
     let agent = claude(
         &sandbox,
@@ -173,7 +173,7 @@ fn a_missing_login_blocks_and_names_what_to_do() {
 }
 
 #[test]
-fn money_that_is_used_up_ends_the_loop_and_more_lets_it_go_on() {
+fn a_used_up_cost_cap_ends_the_loop_and_a_grant_continues_it() {
     let sandbox = sandbox();
     let agent = claude(
         &sandbox,
@@ -203,7 +203,7 @@ printf '{{"type":"turn.completed","usage":{{"input_tokens":600,"cached_input_tok
 }
 
 #[test]
-fn where_use_is_known_only_at_the_end_the_header_says_so_and_the_next_is_refused() {
+fn with_usage_known_only_at_the_end_the_header_warns_and_the_next_is_refused() {
     let sandbox = sandbox();
     let agent = codex(&sandbox, "not yet");
     let start = ["start", "--command", &agent, "--name", "job", "--max-tokens", "1k", "p"];

@@ -32,7 +32,7 @@ fn critiques(sandbox: &Sandbox) -> Vec<Value> {
 }
 
 #[test]
-fn its_words_reach_the_agent_once() {
+fn feedback_of_a_critic_reaches_the_agent_once() {
     let sandbox = sandbox();
     let run = start(
         &sandbox,
@@ -54,7 +54,7 @@ fn its_words_reach_the_agent_once() {
 }
 
 #[test]
-fn nothing_that_it_does_harms_the_loop() {
+fn no_failure_of_a_critic_harms_the_loop() {
     for (critic, error) in [
         ("exit 3", "it ended with exit code 3"),
         ("echo oops >&2; exit 1", "it ended with exit code 1: oops"),
@@ -74,7 +74,7 @@ fn nothing_that_it_does_harms_the_loop() {
 }
 
 #[test]
-fn what_it_says_is_bounded_text() {
+fn feedback_of_a_critic_is_bounded_text() {
     let sandbox = sandbox();
     start(&sandbox, "printf '\\033]0;owned\\007Go on.\\n'; head -c 100000 /dev/zero | tr '\\0' y", "1")
         .with_code(0);
@@ -83,7 +83,7 @@ fn what_it_says_is_bounded_text() {
 }
 
 #[test]
-fn who_stops_does_not_wait_for_it_and_who_goes_on_does_not_ask_it_again() {
+fn a_pause_does_not_wait_for_the_critic_and_a_resume_does_not_ask_again() {
     let sandbox = sandbox();
     let (worker, critic) = (worker(&sandbox), sandbox.agent("critic", ": > ../critic.begun\nexec sleep 600"));
     let words = [
@@ -136,7 +136,7 @@ fn a_runner_that_is_killed_with_it_loses_nothing() {
 }
 
 #[test]
-fn its_cost_counts() {
+fn the_cost_of_a_critic_counts() {
     let sandbox = sandbox();
     let worker = worker(&sandbox);
     let stream = r#"cat > /dev/null

@@ -73,7 +73,7 @@ fn iterations_are_a_maximum_and_a_claim_ends_earlier() {
 }
 
 #[test]
-fn one_that_goes_on_for_ever_waits_where_there_is_nothing_to_do() {
+fn an_endless_loop_waits_when_there_is_nothing_to_do() {
     let sandbox = sandbox();
     let agent = sandbox.agent("claims", "echo COMPLETE");
     let start = ["start", "--command", &agent, "--prompt", "p", "--name", "job", "--infinite", "--detach"];
@@ -118,7 +118,7 @@ fn a_mode_is_a_verb(#[case] words: &str, #[case] mode: &str, #[case] iterations:
 }
 
 #[test]
-fn what_the_mode_is_about_and_the_persons_directions_stand_behind_it() {
+fn the_topic_of_a_mode_and_the_directions_follow_its_prompt() {
     let sandbox = sandbox();
     let agent = sandbox.agent("claims", CLAIM);
     testkit::write(&sandbox.project().join("task.md"), "Build the parser.\n");
@@ -193,7 +193,7 @@ fn the_configuration_has_modes_of_its_own_and_in_place_of_built_in_ones() {
 }
 
 #[test]
-fn what_is_said_of_each_iteration_in_one_line_is_shown_and_collected() {
+fn the_one_line_summary_of_each_iteration_is_shown_and_collected() {
     let sandbox = sandbox();
     let agent = sandbox.agent("says", SAYS);
     let run = sandbox.refrain(&["research", "2", "--command", &agent, "--name", "job"]).with_code(10);
@@ -221,7 +221,7 @@ fn what_is_said_of_each_iteration_in_one_line_is_shown_and_collected() {
 }
 
 #[test]
-fn a_session_has_modes_too_and_says_what_it_did() {
+fn a_session_has_modes_and_a_summary_too() {
     let sandbox = sandbox();
     let tick = |words: &[&str]| sandbox.refrain(&[&["tick"], words].concat()).with_code(0).stdout;
     let begin = ["begin", "/refrain:implement", "--mode", "implement", "--name", "job", "--args"];

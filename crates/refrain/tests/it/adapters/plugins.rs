@@ -148,7 +148,7 @@ fn settings_of_any_kind_are_given_back_to_the_byte() {
 }
 
 #[test]
-fn what_somebody_changed_since_stays() {
+fn settings_changed_since_the_install_are_kept() {
     for agent in ["claude", "codex"] {
         let sandbox = sandbox();
         let path = settings(&sandbox, agent);
@@ -173,7 +173,7 @@ fn what_somebody_changed_since_stays() {
 }
 
 #[test]
-fn a_file_of_ours_that_somebody_changed_is_theirs() {
+fn an_installed_file_that_was_changed_is_kept() {
     let sandbox = sandbox();
     let skill = sandbox.root().join("home/.codex/skills/refrain-loop/SKILL.md");
     run(&sandbox, &["install", "codex"]);
@@ -226,7 +226,7 @@ fn an_older_one_is_brought_up_to_date_and_a_missing_part_put_back() {
 }
 
 #[test]
-fn settings_that_are_not_what_they_should_be_are_left_alone() {
+fn malformed_agent_settings_are_refused_and_not_changed() {
     let cases: [(&str, &str, &str); 9] = [
         ("codex", "[]", "the whole is no object"),
         ("codex", "{\"hooks\": \"x\"}", "hooks is no object"),
@@ -332,7 +332,7 @@ fn a_link_to_settings_that_lie_elsewhere_stays_one() {
 }
 
 #[test]
-fn the_homes_that_agents_are_told_of_count() {
+fn configured_home_folders_of_agents_are_used() {
     let sandbox = sandbox();
     let at = |name: &str| sandbox.root().join("home/elsewhere").join(name);
     let homes = [("CODEX_HOME", "codex", "hooks.json"), ("CLAUDE_CONFIG_DIR", "claude", "settings.json")];
@@ -349,7 +349,7 @@ fn the_homes_that_agents_are_told_of_count() {
 }
 
 #[test]
-fn what_cannot_be_said_is_refused() {
+fn invalid_plugin_commands_are_refused() {
     let sandbox = sandbox();
     let cases: [(&[&str], &str); 5] = [
         (&[], "a verb is missing; refrain plugin --help lists them"),
@@ -370,7 +370,7 @@ fn what_cannot_be_said_is_refused() {
 }
 
 #[test]
-fn what_was_never_ours_stays() {
+fn settings_that_the_plugin_did_not_make_are_kept() {
     let sandbox = sandbox();
     let (claude, codex) = (settings(&sandbox, "claude"), settings(&sandbox, "codex"));
     let theirs =
@@ -395,7 +395,7 @@ fn another_program_of_the_name_is_not_called() {
 }
 
 #[test]
-fn a_program_that_a_shell_does_not_find_any_more_is_said() {
+fn a_plugin_program_that_a_shell_cannot_run_is_reported() {
     let sandbox = sandbox();
     run(&sandbox, &["install", "codex"]);
     let status = run(&sandbox, &["status", "codex", "--json"]).json();
@@ -411,7 +411,7 @@ fn a_program_that_a_shell_does_not_find_any_more_is_said() {
 }
 
 #[test]
-fn a_note_that_nobody_understands_is_not_written_over() {
+fn an_unreadable_install_note_is_not_overwritten() {
     let sandbox = sandbox();
     run(&sandbox, &["install", "codex"]);
     let note = sandbox.root().join("home/data/refrain/plugins/installed.json");

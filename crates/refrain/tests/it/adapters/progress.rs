@@ -84,7 +84,7 @@ fn an_agent_that_does_nothing_is_noticed_without_a_gate() {
 }
 
 #[test]
-fn what_looks_like_work_and_is_none_does_not_count() {
+fn activity_without_a_change_of_work_is_no_progress() {
     let sandbox = sandbox();
     write(&sandbox.project().join(".gitignore"), "*.log\n");
     sandbox.git(&["add", "."]);
@@ -200,7 +200,7 @@ fn a_gate_that_writes_into_the_tree_is_named_and_does_not_burn_the_cap() {
 }
 
 #[test]
-fn what_a_gate_writes_is_no_work() {
+fn files_that_a_gate_writes_are_no_progress() {
     let sandbox = sandbox();
     let status = run(&sandbox, "true", &["--gate", "t=date +%N >> report.xml; exit 1"], 13);
     assert_eq!(status["iteration"], 5);

@@ -53,7 +53,7 @@ const PROMPT: &str =
     "The tests of durations.py fail. Mend durations.py so that they pass; leave the tests as they are.";
 
 #[test]
-fn a_third_iteration_is_told_all_that_it_needs() {
+fn a_third_iteration_gets_all_the_context_it_needs() {
     let sandbox = sandbox();
     let agent = durations(&sandbox);
     let start = ["start", "--command", &agent, "--name", "job", "-m", "8", "--git-workflow", "commit"];
@@ -130,7 +130,7 @@ fn a_third_iteration_is_told_all_that_it_needs() {
     "what it changed is in the working tree: see `git status` and `git diff` first."
 )]
 #[case::in_a_plain_folder(plain_folder(), "what it changed is in the files: look at them first.")]
-fn an_attempt_after_one_that_was_killed_is_told_so(#[case] sandbox: Sandbox, #[case] line: &str) {
+fn the_prompt_after_a_killed_attempt_says_so(#[case] sandbox: Sandbox, #[case] line: &str) {
     let _gate = sandbox.gate("first");
     let held = format!(
         r#"case $REFRAIN_ITERATION.$REFRAIN_ATTEMPT in
@@ -152,7 +152,7 @@ esac"#
 }
 
 #[test]
-fn an_attempt_after_one_that_took_too_long_is_told_so() {
+fn the_prompt_after_a_timed_out_attempt_says_so() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", &format!("test $REFRAIN_ITERATION = 1 && exec sleep 1000; {CLAIM}"));
     let words = ["start", "--command", &agent, "--name", "job", "--timeout", "1s"];
@@ -165,7 +165,7 @@ fn an_attempt_after_one_that_took_too_long_is_told_so() {
 }
 
 #[test]
-fn the_state_file_names_the_iteration_and_keeps_what_the_agent_wrote() {
+fn the_state_file_names_the_iteration_and_keeps_the_agents_text() {
     let sandbox = sandbox();
     let script = format!(
         r#"grep '^iteration:' "$REFRAIN_STATE_FILE" >> "$NOTES/iterations"
@@ -196,7 +196,7 @@ test $REFRAIN_ITERATION -lt 4 || {CLAIM}"#
 
 /// A link that the agent put there may lead to any file of the user's.
 #[test]
-fn notes_that_are_a_link_are_not_told() {
+fn notes_behind_a_link_are_not_quoted() {
     let sandbox = sandbox();
     write(&sandbox.root().join("private"), "the user's own\n");
     let private = sandbox.root().join("private");

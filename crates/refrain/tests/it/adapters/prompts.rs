@@ -145,7 +145,7 @@ fn the_agent_sees_the_contracts_variables() {
 }
 
 #[test]
-fn the_context_file_holds_what_failed_and_is_there_only_then() {
+fn the_context_file_holds_the_failure_and_exists_only_then() {
     let sandbox = sandbox();
     let keep = "cp \"$REFRAIN_CONTEXT_FILE\" $NOTES/context.$REFRAIN_ITERATION 2> /dev/null";
     let script = format!(

@@ -190,7 +190,7 @@ fn a_refusal_is_not_a_missing_login() {
 }
 
 #[test]
-fn a_blocked_loop_says_what_its_program_said() {
+fn a_blocked_loop_quotes_the_error_of_its_program() {
     let sandbox = sandbox();
     let failed = |message: &str| {
         format!(
@@ -224,7 +224,7 @@ exit 1"#
 }
 
 #[test]
-fn codex_says_what_a_clock_on_the_wall_will_show_when_its_limit_is_reset() {
+fn a_reset_time_of_codex_is_read_as_a_local_time() {
     let sandbox = sandbox();
     let agent = sandbox.agent(
         "codex",
@@ -270,7 +270,7 @@ fails 429 'the weekly limit' rate_limit"#,
 }
 
 #[test]
-fn what_gemini_says_in_pieces_is_shown_in_one() {
+fn gemini_text_in_pieces_is_shown_as_one() {
     let sandbox = sandbox();
     let script = format!(
         r#"{GEMINI}for part in 'I lo' 'ok.\n<promise>COMP' 'LETE</promise>'; do
@@ -286,7 +286,7 @@ printf '{{"type":"result","status":"success","stats":{{"total_tokens":150,"input
 }
 
 #[test]
-fn a_claim_in_a_message_that_is_too_long_is_told_to_have_gone_unheard() {
+fn a_claim_in_an_overlong_message_is_reported_as_not_heard() {
     let sandbox = sandbox();
     let script = r#"cat > $NOTES/prompt
 test -e $NOTES/again && long=x || long=$(head -c 5000000 /dev/zero | tr '\0' x)
@@ -305,7 +305,7 @@ printf '{"type":"step_finish","sessionID":"s","part":{"reason":"stop","tokens":{
 }
 
 #[test]
-fn what_an_iteration_left_behind_is_named() {
+fn processes_left_by_an_iteration_are_named() {
     let sandbox = sandbox();
     let agent = claude(
         &sandbox,

@@ -125,7 +125,7 @@ fn no_verdict_is_no_pass() {
 }
 
 #[test]
-fn what_a_reviewer_says_is_text_and_nothing_else() {
+fn findings_of_a_reviewer_are_plain_text() {
     let (verdict, sandbox) = refused("printf 'title \\033]0;owned\\007 here\\nSPEC_FAIL\\n'");
     assert_eq!(verdict, json!({"fail": {"findings": "title  here\nSPEC_FAIL"}}));
     let shown = sandbox.refrain(&["status", "job"]).stdout;
@@ -147,7 +147,7 @@ fn a_diff_that_speaks_to_the_reviewer_is_data() {
 }
 
 #[test]
-fn what_the_worker_hides_by_attributes_is_shown_to_its_reviewer() {
+fn changes_hidden_by_git_attributes_are_shown_to_the_reviewer() {
     let sandbox = sandbox();
     let _ = worker(&sandbox);
     let script = format!("echo '*.txt binary -diff' > .gitattributes\necho hidden > work.txt\n{CLAIM}");
@@ -173,7 +173,7 @@ fn a_reviewer_that_writes_proves_nothing() {
 }
 
 #[test]
-fn nobody_is_asked_to_review_what_a_gate_refused() {
+fn work_that_a_gate_refused_is_not_reviewed() {
     let sandbox = sandbox();
     let worker = worker(&sandbox);
     let reviewer = reviewer(&sandbox, "echo SPEC_PASS");
@@ -307,7 +307,7 @@ fn a_killed_runner_reviews_again() {
 }
 
 #[test]
-fn what_a_reviewer_used_is_paid_though_its_runner_was_killed() {
+fn the_cost_of_a_review_counts_though_its_runner_was_killed() {
     let sandbox = sandbox();
     let worker = worker(&sandbox);
     // It has given its verdict, and hangs: its end was not observed, so the verdict does not count, but its cost
@@ -347,7 +347,7 @@ fn a_configured_specification_is_a_gate() {
 }
 
 #[test]
-fn what_cannot_be_a_review_is_refused() {
+fn invalid_review_options_are_refused() {
     let sandbox = sandbox();
     let worker = worker(&sandbox);
     write(&sandbox.project().join("empty.md"), " \n");

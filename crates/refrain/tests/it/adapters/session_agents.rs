@@ -64,7 +64,7 @@ fn the_tokens_of_a_turn_come_from_the_transcript_of_its_agent() {
 }
 
 #[test]
-fn what_a_killed_session_left_running_is_ended_before_its_loop_goes_on() {
+fn processes_of_a_killed_session_are_ended_before_its_loop_continues() {
     let sandbox = sandbox();
     let program = env!("CARGO_BIN_EXE_refrain");
     let script = format!(
@@ -96,7 +96,7 @@ fn what_a_killed_session_left_running_is_ended_before_its_loop_goes_on() {
 }
 
 #[test]
-fn a_session_of_an_unknown_process_that_is_said_to_be_crashed_leaves_no_tool() {
+fn a_crashed_session_of_an_unknown_process_leaves_no_tool() {
     let sandbox = sandbox();
     // Nothing above is an agent: the process of the session is not known.
     begin(&sandbox, "claude", &["--args", "Mend it."]);

@@ -44,14 +44,14 @@ fn reason(run: &Run) -> Option<String> {
 }
 
 #[test]
-fn a_session_goes_on_until_it_makes_its_promise() {
+fn a_session_continues_until_it_makes_its_promise() {
     let sandbox = sandbox();
     begin(&sandbox, "s", "job", &["--args", "Mend it.", "--max", "5"]);
     let first = sandbox.refrain(&["tick", "advance", "job"]).with_code(0).stdout;
     assert!(first.starts_with("[loop job iteration 1/5]\nMend it.\n"), "{first}");
     let status = sandbox.status("job");
     assert_eq!((&status["kind"], &status["status"]), (&json!("session"), &json!("running")));
-    assert_eq!(status["runner"]["alive"], json!(null), "nobody knows its process");
+    assert_eq!(status["runner"]["alive"], json!(null), "its process is unknown");
 
     assert_eq!(stops(&sandbox, "another", "<promise>COMPLETE</promise>"), None, "not its loop");
     let second = stops(&sandbox, "s", "I will print <promise>COMPLETE</promise> when it is done.").unwrap();
@@ -154,7 +154,7 @@ fn a_call_starts_no_thread_and_so_no_runtime() {
 }
 
 #[test]
-fn whoever_pauses_or_cancels_it_is_heard() {
+fn a_session_loop_obeys_steer_pause_and_cancel() {
     let sandbox = sandbox();
     begin(&sandbox, "s", "job", &["--args", "Mend it."]);
     sandbox.refrain(&["tick", "advance", "job"]).with_code(0);
@@ -194,7 +194,7 @@ fn whoever_pauses_or_cancels_it_is_heard() {
 }
 
 #[test]
-fn it_goes_on_without_its_session() {
+fn a_session_loop_continues_without_its_session() {
     let sandbox = sandbox();
     begin(&sandbox, "s", "job", &["--args", "Mend it."]);
     sandbox.refrain(&["tick", "advance", "job"]).with_code(0);
@@ -218,7 +218,7 @@ fn it_goes_on_without_its_session() {
 }
 
 #[test]
-fn what_is_odd_disturbs_no_session() {
+fn invalid_hook_input_does_not_disturb_a_session() {
     let sandbox = sandbox();
     begin(&sandbox, "s", "job", &["--args", "Mend it."]);
     sandbox.refrain(&["tick", "advance", "job"]).with_code(0);
@@ -292,13 +292,13 @@ fn a_session_that_went_into_another_repository_is_still_heard() {
         let variables: Vec<_> = variables.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
         reason(&sandbox.command(&words).envs(&variables).stdin(&input).run().with_code(0))
     };
-    assert_eq!(stop(&[]), None, "nobody knows where it came from");
+    assert_eq!(stop(&[]), None, "its origin is unknown");
     let told = stop(&[("CLAUDE_PROJECT_DIR", &project)]).unwrap();
     assert!(told.starts_with("[loop job iteration 2/20]"), "{told}");
 }
 
 #[test]
-fn a_turn_without_words_goes_on() {
+fn a_turn_without_text_is_continued() {
     let sandbox = sandbox();
     begin(&sandbox, "s", "job", &["--args", "Mend it."]);
     sandbox.refrain(&["tick", "advance", "job"]).with_code(0);
@@ -347,7 +347,7 @@ fn tick_has_codes_of_its_own() {
 }
 
 #[test]
-fn what_is_typed_behind_the_command_is_options_and_a_prompt() {
+fn text_typed_after_the_command_is_read_as_options_and_prompt() {
     let sandbox = plain_folder();
     let typed = |id: &str, text: &str| {
         let words =
@@ -433,7 +433,7 @@ fn only_the_leads_own_word_is_a_claim() {
 }
 
 #[test]
-fn a_session_goes_on_for_ever_where_that_is_asked_for() {
+fn a_session_continues_without_end_on_request() {
     let sandbox = sandbox();
     begin(&sandbox, "s", "job", &["--lead", "Find out:", "--args", "--infinite What is it?"]);
     let first = sandbox.refrain(&["tick", "advance", "job"]).with_code(0).stdout;
@@ -505,7 +505,7 @@ fn gates_are_typed_in_a_session_too() {
 }
 
 #[test]
-fn a_session_that_forgot_its_loop_is_told_of_it() {
+fn a_compacted_session_is_reminded_of_its_loop() {
     let sandbox = sandbox();
     begin(&sandbox, "s", "job", &["--args", "Mend it."]);
     sandbox.refrain(&["tick", "advance", "job"]).with_code(0);
@@ -603,7 +603,7 @@ fn options_of_start_count_in_a_session_too() {
 }
 
 #[test]
-fn a_session_whose_transcript_cannot_be_read_is_let_go_after_seven_turns_without_work() {
+fn a_session_without_a_readable_transcript_is_released_after_seven_turns() {
     let sandbox = sandbox();
     begin(&sandbox, "s", "job", &["--args", "Mend it. --stuck-threshold 50"]);
     sandbox.refrain(&["tick", "advance", "job"]).with_code(0);
@@ -616,7 +616,7 @@ fn a_session_whose_transcript_cannot_be_read_is_let_go_after_seven_turns_without
 }
 
 #[test]
-fn what_shares_a_worktree_and_whose_session_has_a_loop_is_said() {
+fn loops_that_share_a_worktree_or_a_session_are_noted() {
     let sandbox = sandbox();
     begin(&sandbox, "s-0123456789", "one", &["--args", "p", "--gate", "true"]);
     sandbox.refrain(&["tick", "advance", "one"]).with_code(0);

@@ -116,7 +116,7 @@ fn a_person_is_asked_where_that_is_wanted() {
 }
 
 #[test]
-fn another_agent_goes_on_once() {
+fn a_stuck_loop_switches_its_agent_once() {
     let sandbox = sandbox();
     let agent = helpless(&sandbox);
     let able = sandbox.agent("able", &format!("echo good > work.txt\n{CLAIM}"));
@@ -180,7 +180,7 @@ fn the_context_file_holds_the_last_three_failures_verbatim() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_refused() {
+fn invalid_stuck_options_are_refused() {
     let sandbox = sandbox();
     let agent = helpless(&sandbox);
     for (more, words) in [

@@ -123,7 +123,7 @@ fn each_iteration_is_committed_on_a_branch_of_the_loops_own_on_request() {
 }
 
 #[test]
-fn what_looks_like_a_secret_is_left_out_and_named_to_person_and_agent() {
+fn a_suspected_secret_is_not_committed_and_is_reported_to_user_and_agent() {
     let sandbox = sandbox();
     let agent = sandbox.agent(
         "careless",
@@ -144,7 +144,7 @@ echo work >> work.txt
 }
 
 #[test]
-fn a_hooks_refusal_is_told_to_the_agent_and_ends_nothing() {
+fn the_refusal_of_a_hook_reaches_the_agent_and_ends_nothing() {
     let sandbox = sandbox();
     executable(
         &sandbox,
@@ -297,7 +297,7 @@ fn a_loop_that_commits_has_its_worktree_for_itself() {
 }
 
 #[test]
-fn what_git_cannot_do_is_said_before_anything_is_begun() {
+fn git_obstacles_are_reported_before_a_loop_begins() {
     let sandbox = sandbox();
     let agent = writer(&sandbox);
     sandbox.git(&["branch", "taken"]);
@@ -376,7 +376,7 @@ fn commits_of_the_agents_own_are_the_loops_too() {
 }
 
 #[test]
-fn what_a_person_changes_while_the_loop_stands_still_stays_theirs() {
+fn changes_of_a_person_during_a_pause_are_not_committed() {
     let sandbox = sandbox();
     let agent = sandbox.agent("worker", "echo \"part $REFRAIN_ITERATION\" > part-$REFRAIN_ITERATION.txt");
     let words = ["start", "--command", &agent, "--name", "job", "-m", "1", "-p", "Work.", "--auto-commit"];
@@ -402,7 +402,7 @@ fn a_loop_that_commits_can_be_handed_to_a_process_of_its_own() {
 }
 
 #[test]
-fn a_loop_that_nobody_drives_is_cancelled_though_it_has_something_to_commit() {
+fn a_loop_without_a_runner_is_cancelled_despite_uncommitted_work() {
     let sandbox = sandbox();
     let _gate = sandbox.gate("hook");
     executable(&sandbox, ".git/hooks/pre-commit", r#"echo held > "$NOTES/held"; read -r _ < "$GATES/hook""#);

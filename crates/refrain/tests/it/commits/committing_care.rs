@@ -44,7 +44,7 @@ fn last_report(sandbox: &Sandbox) -> Value {
 }
 
 #[test]
-fn a_secret_that_the_agent_commits_itself_is_told_to_person_and_agent() {
+fn a_secret_committed_by_the_agent_is_reported_to_user_and_agent() {
     let sandbox = sandbox();
     let agent = sandbox.agent("careless", &careless());
     let run = sandbox.refrain(&start(&agent, &[])).with_code(0);
@@ -115,7 +115,7 @@ fn commits_that_are_gone_are_named_with_the_way_back() {
 }
 
 #[test]
-fn what_a_person_does_to_the_history_while_the_loop_stands_still_is_theirs() {
+fn history_changes_of_a_person_during_a_pause_are_not_the_agents() {
     let sandbox = sandbox();
     let agent = worker(&sandbox);
     sandbox.refrain(&start(&agent, &["-m", "1"])).with_code(10);
@@ -140,7 +140,7 @@ fn what_a_person_does_to_the_history_while_the_loop_stands_still_is_theirs() {
 }
 
 #[test]
-fn what_nobody_watched_may_be_anybodys() {
+fn a_commit_made_without_a_runner_may_be_of_another_process() {
     let sandbox = sandbox();
     let agent = sandbox.agent(
         "holder",
@@ -173,7 +173,7 @@ fn a_relative_remote_is_meant_from_the_checkout_in_a_worktree_too() {
 }
 
 #[test]
-fn a_worktree_whose_folder_is_gone_is_made_anew() {
+fn a_worktree_with_a_missing_folder_is_made_again() {
     let sandbox = sandbox();
     let agent = worker(&sandbox);
     let branch = ["--worktree", "--branch-template", "loop/{loop}", "-m", "1"];
@@ -197,7 +197,7 @@ fn a_worktree_whose_folder_is_gone_is_made_anew() {
 }
 
 #[test]
-fn a_worktree_that_is_kept_is_named_with_what_takes_it_away() {
+fn a_kept_worktree_is_named_with_the_command_that_removes_it() {
     let sandbox = sandbox();
     let agent = worker(&sandbox);
     let words = ["start", "--command", &agent, "--name", "job", "-m", "1", "-p", "x", "--worktree"];
@@ -232,7 +232,7 @@ fn a_worktree_is_not_begun_from_a_folder_that_it_would_not_have() {
 }
 
 #[test]
-fn what_is_configured_can_be_taken_back_for_one_loop() {
+fn configured_git_options_can_be_switched_off_for_one_loop() {
     let sandbox = sandbox();
     let agent = worker(&sandbox);
     let config = sandbox.root().join("home/config/refrain/config.toml");
@@ -249,7 +249,7 @@ fn what_is_configured_can_be_taken_back_for_one_loop() {
 }
 
 #[test]
-fn what_is_in_progress_is_said_before_the_first_iteration() {
+fn a_git_operation_in_progress_is_reported_before_the_first_iteration() {
     let sandbox = sandbox();
     sandbox.git(&["bisect", "start"]);
     let agent = worker(&sandbox);

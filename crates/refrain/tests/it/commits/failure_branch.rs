@@ -74,7 +74,7 @@ fn a_loop_that_is_stuck_leaves_its_work_on_a_branch() {
 }
 
 #[test]
-fn it_is_pushed_where_there_is_a_remote_and_only_told_where_that_fails() {
+fn the_failure_branch_is_pushed_and_a_failed_push_is_only_reported() {
     for works in [true, false] {
         let sandbox = sandbox();
         let remote = sandbox.root().join("remote");
@@ -92,7 +92,7 @@ fn it_is_pushed_where_there_is_a_remote_and_only_told_where_that_fails() {
 }
 
 #[test]
-fn what_the_agent_committed_of_secrets_is_not_pushed() {
+fn a_failure_branch_with_committed_secrets_is_not_pushed() {
     let sandbox = sandbox();
     let remote = sandbox.root().join("remote");
     let remote = remote.to_str().unwrap();
@@ -124,7 +124,7 @@ fn a_loop_without_gates_and_commits_leaves_it_too() {
 }
 
 #[test]
-fn in_a_plain_folder_it_is_said_that_there_is_none() {
+fn in_a_plain_folder_the_missing_branch_is_explained() {
     let sandbox = plain_folder();
     let stdout = stuck(&sandbox, &[]);
     assert!(stdout.contains("its work is on no branch: it was in no git repository"), "{stdout}");
@@ -169,7 +169,7 @@ fn in_the_middle_of_a_rebase_nothing_of_that_is_touched() {
 }
 
 #[test]
-fn no_secret_is_told() {
+fn no_secret_is_in_the_output_or_the_prompt() {
     let sandbox = sandbox();
     let token = format!("gh{}_{}", "p", "aQ7mZk2Lx9Rt4Vb8Nc1Wp6Ys3Ud5Fg0HjKe2");
     let agent = sandbox.agent("agent", AGENT);

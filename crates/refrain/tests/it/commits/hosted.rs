@@ -110,7 +110,7 @@ fn a_keeper_that_is_killed_takes_only_its_own_loop_down() {
 }
 
 #[test]
-fn what_is_asked_of_one_is_not_asked_of_the_other() {
+fn a_request_to_one_hosted_loop_does_not_affect_the_other() {
     let sandbox = sandbox();
     let gate = sandbox.gate("b");
     let a = sandbox.agent("a", "echo $$ > $NOTES/a\nsleep 4711");
@@ -134,7 +134,7 @@ fn end(state: &LoopState) -> Option<End> {
 }
 
 #[test]
-fn one_pauses_as_its_host_wishes_and_the_other_goes_on() {
+fn one_loop_pauses_as_its_host_wishes_and_the_other_continues() {
     let sandbox = sandbox();
     let gates = ["a", "b"].map(|name| sandbox.gate(name));
     let waits = |id: &str, then: &str| {
@@ -178,7 +178,7 @@ fn one_pauses_as_its_host_wishes_and_the_other_goes_on() {
 }
 
 #[test]
-fn a_host_that_lets_go_leaves_nobody_behind_and_can_go_on() {
+fn a_host_that_lets_go_leaves_no_process_and_can_continue() {
     let sandbox = sandbox();
     let gate = sandbox.gate("a");
     let waits = |id| sandbox.agent(id, &format!("echo x >> $NOTES/{id}\nread -r _ < \"$GATES/a\"\n{CLAIM}"));

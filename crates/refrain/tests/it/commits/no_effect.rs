@@ -71,7 +71,7 @@ fn a_session_that_continues_a_loop_takes_none_either(#[case] more: &[&str], #[ca
 #[case::a_grace(&["--timeout-grace", "9s"], "without a time limit; add --timeout DUR")]
 #[case::a_provider(&["--retry-for", "1h"], "with a command whose provider is not known")]
 #[case::a_plan(&["--jobs", "2"], "without a plan; add --scud-tag TAG")]
-fn what_a_loop_would_not_heed_is_refused(#[case] more: &[&str], #[case] why: &str) {
+fn start_options_without_effect_are_refused(#[case] more: &[&str], #[case] why: &str) {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", "touch $NOTES/ran");
     let before = sandbox.snapshot();

@@ -113,7 +113,7 @@ fn each_commit_is_pushed_and_nothing_is_forced() {
 }
 
 #[test]
-fn what_others_pushed_comes_first_and_is_proven_with_the_work() {
+fn pushed_work_of_others_is_rebased_onto_and_proven_with_the_work() {
     let place = ForgeProject::new();
     let agent = place.writer();
     let theirs = std::cell::Cell::new(String::new());
@@ -131,7 +131,7 @@ fn what_others_pushed_comes_first_and_is_proven_with_the_work() {
 }
 
 #[test]
-fn a_gate_that_fails_on_what_others_did_too_says_so() {
+fn a_gate_failure_after_a_rebase_names_the_commits_of_others() {
     let place = ForgeProject::new();
     place.forge.change(|world| drop(world.commit("main", "other.txt", "theirs\n")));
     let agent = place.writer();
@@ -142,7 +142,7 @@ fn a_gate_that_fails_on_what_others_did_too_says_so() {
 }
 
 #[test]
-fn a_branch_of_somebody_else_s_that_has_the_name_is_not_built_upon() {
+fn a_foreign_branch_of_the_same_name_is_not_built_upon() {
     let place = ForgeProject::new();
     place.forge.change(|world| {
         world.commit("mine", "theirs.txt", "theirs\n");
@@ -225,7 +225,7 @@ fn a_pull_request_is_a_draft_until_it_is_proven_and_its_checks_decide() {
 }
 
 #[test]
-fn what_a_person_said_in_their_pull_request_stays_and_so_does_their_branch() {
+fn a_persons_pull_request_text_and_branch_are_kept() {
     let place = ForgeProject::new();
     place.forge.change(|world| world.workflows.push("ci".to_owned()));
     place.forge.change(|world| {
@@ -251,7 +251,7 @@ fn what_a_person_said_in_their_pull_request_stays_and_so_does_their_branch() {
 }
 
 #[test]
-fn what_is_green_is_merged_and_the_worktree_is_back_on_its_base() {
+fn a_green_pull_request_is_merged_and_the_base_is_checked_out_again() {
     let place = ForgeProject::new();
     place.forge.change(|world| {
         world.workflows.push("ci".to_owned());
@@ -333,7 +333,7 @@ fn a_push_that_is_cut_off_is_looked_for_at_the_other_end() {
 }
 
 #[test]
-fn where_a_person_is_needed_the_loop_parks_and_goes_on_from_there() {
+fn a_loop_that_needs_a_person_to_publish_blocks_and_continues_from_there() {
     let cases: &[(&str, &str, &str, &str)] = &[
         ("read-only", "push", "does not let us in", "ask an owner of the repository for the right to push"),
         ("declines", "push", "a hook declined the push", "mend what the hook objects to"),
@@ -419,7 +419,7 @@ fn a_rate_limit_of_the_forge_is_waited_for() {
 }
 
 #[test]
-fn what_is_missing_is_said_before_anything_is_begun() {
+fn missing_publishing_requirements_are_reported_before_a_loop_begins() {
     let sandbox = sandbox();
     let agent = sandbox.agent("never", "touch \"$NOTES/ran\"");
     let start = |more: &[&str]| {
@@ -447,7 +447,7 @@ fn what_is_missing_is_said_before_anything_is_begun() {
 }
 
 #[test]
-fn what_nothing_has_proven_is_merged_only_by_a_persons_word() {
+fn unproven_work_is_merged_only_after_a_resume_by_a_person() {
     let place = ForgeProject::new();
     let agent = place.writer();
     let run = place.start(&agent, "pr-merge", &[]).with_code(14);

@@ -42,7 +42,7 @@ fn an_agent_that_is_blocked_has_one_more_iteration_and_then_waits_for_a_person()
 }
 
 #[test]
-fn what_it_needs_is_told_in_its_own_words() {
+fn the_need_of_a_blocked_agent_is_quoted_in_its_words() {
     let sandbox = sandbox();
     let script =
         format!("{ASKS}\nprintf '\\nThe \\033[31mkey is in the safe.\\n' >> \"$REFRAIN_STATE_FILE\"");
@@ -83,7 +83,7 @@ fn an_agent_that_is_blocked_needs_no_front_matter() {
 )]
 #[case::another_word("---\\nstatus: stuck\\n---\\n", "STATUS NOT READ", "no readable status; accepted:")]
 #[case::a_question("question: A or B?\\n", "QUESTION NOT ASKED", "asks nothing without `status: blocked`")]
-fn what_does_not_count_in_the_state_file_is_said(
+fn a_state_file_that_does_not_count_is_reported(
     #[case] text: &str,
     #[case] heading: &str,
     #[case] hint: &str,
@@ -98,7 +98,7 @@ fn what_does_not_count_in_the_state_file_is_said(
 }
 
 #[test]
-fn one_that_found_a_way_goes_on() {
+fn a_blocked_loop_that_finds_a_way_continues() {
     let sandbox = sandbox();
     let back = "sed -i 's/^status:.*/status: in-progress/' \"$REFRAIN_STATE_FILE\"";
     let script = format!("case $REFRAIN_ITERATION in 1|3) {ASKS};; 2|4) {back};; *) {CLAIM};; esac");
@@ -108,7 +108,7 @@ fn one_that_found_a_way_goes_on() {
 }
 
 #[test]
-fn an_agent_whose_time_is_over_is_asked_and_has_its_grace_to_end_by_itself() {
+fn an_agent_over_its_time_limit_gets_a_grace_to_end() {
     let sandbox = sandbox();
     let go = sandbox.gate("go");
     let script = format!(
@@ -125,7 +125,7 @@ fn an_agent_whose_time_is_over_is_asked_and_has_its_grace_to_end_by_itself() {
     let run = session.wait().with_code(0);
     assert!(run.stdout.contains("1h 0m more for it to end"), "{}", run.stdout);
     assert!(run.stdout.contains("stopped at its time limit"), "{}", run.stdout);
-    assert_eq!(sandbox.note("well"), "x\n", "nobody made it end");
+    assert_eq!(sandbox.note("well"), "x\n", "it was not terminated");
     let first = &sandbox.status("job")["iterations"][0];
     assert_eq!((&first["outcome"], &first["overran"]["limit_ms"]), (&json!("time-limit"), &json!(300)));
     assert!(first["overran"]["elapsed_ms"].as_u64().unwrap() >= 300, "{first}");
@@ -133,7 +133,7 @@ fn an_agent_whose_time_is_over_is_asked_and_has_its_grace_to_end_by_itself() {
 }
 
 #[test]
-fn one_that_does_not_end_in_its_grace_is_made_to() {
+fn an_attempt_that_outlives_its_grace_is_terminated() {
     let sandbox = sandbox();
     let script = "trap 'echo x >> $NOTES/asked' INT\ntrap 'echo x >> $NOTES/made; exit 1' TERM\nsleep 1000 & wait; wait";
     let agent = sandbox.agent("agent", script);

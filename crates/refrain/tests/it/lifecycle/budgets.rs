@@ -134,7 +134,7 @@ fn a_cap_that_is_lowered_meanwhile_holds_from_the_next_attempt_on() {
 }
 
 #[test]
-fn what_a_killed_runner_reserved_is_taken_back_and_what_its_agent_used_is_spent_once() {
+fn the_reservation_of_a_killed_runner_is_returned_and_its_cost_counts_once() {
     let sandbox = sandbox();
     configure(&sandbox, "[budget]\nmax-cost-per-day = 10\n");
     let agent = opencode(
@@ -185,7 +185,7 @@ fn a_damaged_ledger_keeps_loops_under_a_cap_from_spending_and_is_left_as_it_is()
 }
 
 #[test]
-fn an_agent_that_does_not_say_what_it_costs_is_not_started_under_a_cap() {
+fn an_agent_that_reports_no_cost_is_not_started_under_a_cap() {
     let sandbox = sandbox();
     configure(&sandbox, "[start]\nmodel = \"m\"\n\n[budget]\nmax-cost-per-day = 10\n");
     let command = sandbox.agent("work.sh", "echo '<promise>COMPLETE</promise>'");
@@ -260,7 +260,7 @@ fn a_projects_file_can_only_lower_and_what_it_said_at_the_start_stays() {
 }
 
 #[test]
-fn an_agent_that_keeps_a_budget_of_its_own_is_handed_what_is_reserved_for_it() {
+fn an_agent_with_its_own_budget_option_gets_the_reserved_amount() {
     let sandbox = sandbox();
     configure(&sandbox, "[budget]\nmax-cost-per-day = 2\n");
     let last = r#"printf '{"type":"result","subtype":"success","is_error":false,"num_turns":1,"session_id":"s%s","result":"no","total_cost_usd":0.5,"usage":{"input_tokens":9,"output_tokens":5},"terminal_reason":"completed"}\n' $REFRAIN_ITERATION"#;

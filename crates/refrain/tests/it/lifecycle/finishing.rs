@@ -123,7 +123,7 @@ fn a_verified_branch_is_merged_as_a_fast_forward() {
 }
 
 #[test]
-fn gates_decide_about_a_merge_with_what_was_committed_meanwhile() {
+fn gates_run_on_a_merge_with_commits_made_since() {
     let sandbox = sandbox();
     verified(&sandbox, "job", "test ! -f broken");
     write(&sandbox.project().join("broken"), "");
@@ -177,7 +177,7 @@ fn a_conflict_changes_nothing_and_a_squash_is_one_commit() {
 }
 
 #[test]
-fn what_cannot_be_merged_says_why() {
+fn a_merge_that_is_not_possible_says_why() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", &format!("{ADDS}\n{CLAIM}"));
     let start = ["start", "--command", &agent, "-q", "--name"];
@@ -210,7 +210,7 @@ fn what_cannot_be_merged_says_why() {
 }
 
 #[test]
-fn what_waits_for_approval_is_approved_before_it_is_merged() {
+fn work_that_waits_for_approval_is_not_merged_before_it() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", &format!("{ADDS}\n{CLAIM}"));
     let start = ["start", "--command", &agent, "--name", "job", "--worktree", "--git-workflow", "commit"];
@@ -222,7 +222,7 @@ fn what_waits_for_approval_is_approved_before_it_is_merged() {
 }
 
 #[test]
-fn refrain_alone_shows_what_ended_last() {
+fn refrain_without_a_verb_shows_the_last_ended_loop() {
     let sandbox = sandbox();
     verified(&sandbox, "job", "true");
     let (code, text) = Terminal::open(&sandbox, &[], &[("NO_COLOR", "1")]).wait();
@@ -273,7 +273,7 @@ fn a_discarded_branch_can_be_brought_back() {
 }
 
 #[test]
-fn discarding_keeps_what_no_commit_has() {
+fn discarding_keeps_uncommitted_work() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", ADDS);
     let start =
@@ -397,7 +397,7 @@ fn a_short_timeout_without_a_unit_is_named() {
 }
 
 #[test]
-fn what_no_commit_has_is_not_merged_and_nothing_is_merged_twice() {
+fn uncommitted_work_is_not_merged_and_no_work_is_merged_twice() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", ADDS);
     let start =

@@ -58,7 +58,7 @@ fn folders_of_the_demo_are_removed() {
 }
 
 #[test]
-fn what_nothing_needs_is_listed_and_removed_on_request() {
+fn unneeded_branches_and_worktrees_are_listed_and_removed_on_request() {
     let sandbox = sandbox();
     // A merged branch, and a clean checkout.
     start(&sandbox, "merged", &["--gate", "true", "--clean-checkout"]).with_code(0);

@@ -95,7 +95,7 @@ const STOOD: [(&str, Counters); 5] = [
 ];
 
 #[test]
-fn what_was_stored_is_read_listed_and_verified() {
+fn stored_data_of_release_0_1_0_is_read_listed_and_verified() {
     let sandbox = home();
     let list = sandbox.refrain(&["list", "--json"]).with_code(0).json();
     let rows = list.as_array().unwrap();

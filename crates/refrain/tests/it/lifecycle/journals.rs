@@ -225,7 +225,7 @@ fn a_journal_of_a_newer_version_is_named_as_such() {
 }
 
 #[test]
-fn what_is_raw_is_for_its_owner_alone() {
+fn raw_files_are_readable_only_by_their_owner() {
     use std::os::unix::fs::PermissionsExt;
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", &format!("echo err >&2\n{CLAIM}"));

@@ -121,7 +121,7 @@ fn a_refunded_attempt_is_shown_as_2_and_then_as_2_2() {
     let names: Vec<&str> = rows.iter().filter_map(|row| row.split_whitespace().next()).collect();
     assert_eq!(names, ["1", "2", "2.2", "3"], "{}", status.stdout);
     let lost: Vec<_> = rows[1].split_whitespace().collect();
-    assert_eq!(lost, ["2", "lost", "(refunded)"], "how long it took nobody saw");
+    assert_eq!(lost, ["2", "lost", "(refunded)"], "its duration is unknown");
     let watched = sandbox.refrain(&["watch", "job"]).with_code(0).stdout;
     assert!(watched.contains("· iteration 2: lost with its runner or supervisor, refunded"), "{watched}");
     let mut folders: Vec<_> = fs::read_dir(sandbox.loop_dir("job").join("iterations"))
@@ -224,7 +224,7 @@ fn without_a_promise_the_context_does_not_speak_of_one_and_exit_code_0_is_the_en
 }
 
 #[test]
-fn from_every_prefix_of_a_journal_the_loop_goes_on_to_its_end() {
+fn from_every_prefix_of_its_journal_a_loop_continues_to_its_end() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", &format!("test $REFRAIN_ITERATION -lt 2 || {CLAIM}"));
     sandbox

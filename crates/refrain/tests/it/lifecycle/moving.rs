@@ -197,7 +197,7 @@ fn a_loop_continues_on_another_machine_and_comes_back() {
 }
 
 #[test]
-fn a_loop_comes_back_with_what_the_other_machine_did() {
+fn a_returned_loop_includes_the_work_of_the_other_machine() {
     let machines = Machines::paused();
     let Machines { one, two, remote } = &machines;
     let own = worktree(one);

@@ -67,7 +67,7 @@ fn leaving(child: &str) -> String {
 }
 
 #[test]
-fn what_an_agent_leaves_behind_is_ended_and_does_not_hold_the_result_up() {
+fn processes_left_by_an_agent_are_ended_and_do_not_delay_the_result() {
     for (what, child) in [
         ("a child", "sh $0 $NOTES/stay &"),
         ("in its own session", "setsid sh $0 $NOTES/stay &"),
@@ -192,14 +192,14 @@ fn everything_is_kept_and_gone(sandbox: &Sandbox, outcome: &str) {
 }
 
 #[test]
-fn nobody_survives_a_runner_that_is_killed() {
+fn no_process_survives_a_killed_runner() {
     let sandbox = sandbox();
     zoo(&sandbox).kill();
     everything_is_kept_and_gone(&sandbox, "lost");
 }
 
 #[test]
-fn nobody_survives_a_runner_that_is_killed_with_its_whole_group() {
+fn no_process_survives_a_killed_runner_group() {
     let sandbox = sandbox();
     let session = zoo(&sandbox);
     session.signal_group(Signal::KILL);
@@ -219,7 +219,7 @@ fn a_killed_keeper_costs_the_attempt_and_nothing_else() {
 }
 
 #[test]
-fn whoever_resumes_sweeps_first_what_a_killed_runner_and_keeper_left() {
+fn a_resume_first_sweeps_what_a_killed_runner_and_supervisor_left() {
     let sandbox = sandbox();
     let session = zoo(&sandbox);
     let keepers = sandbox.processes_named("refrain-keeper");
@@ -229,7 +229,11 @@ fn whoever_resumes_sweeps_first_what_a_killed_runner_and_keeper_left() {
     pids.iter().for_each(|pid| signal_process(*pid, Signal::STOP));
     pids.iter().for_each(|pid| signal_process(*pid, Signal::KILL));
     session.wait();
-    assert!(sandbox.survivors().len() >= 5, "the children have lost everybody: {:#?}", sandbox.survivors());
+    assert!(
+        sandbox.survivors().len() >= 5,
+        "the children have lost their parents: {:#?}",
+        sandbox.survivors()
+    );
     sandbox.refrain(&["resume", "job"]).with_code(0);
     let marked: Vec<_> =
         sandbox.survivors().into_iter().filter(|found| !found.command.contains(".bare")).collect();
@@ -237,7 +241,7 @@ fn whoever_resumes_sweeps_first_what_a_killed_runner_and_keeper_left() {
 }
 
 #[test]
-fn whoever_resumes_sweeps_what_a_gate_left_that_nothing_but_its_mark_names() {
+fn a_resume_sweeps_gate_processes_known_only_by_their_mark() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", CLAIM);
     let gate = "held=[ -e $NOTES/seen ] && exit 0; \
@@ -313,7 +317,7 @@ fn a_detached_runner_ignores_sighup_and_heeds_sigterm() {
 }
 
 #[test]
-fn a_wrapper_that_passes_no_signals_on_keeps_nobody_alive() {
+fn a_wrapper_that_passes_no_signals_keeps_no_process_alive() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", "trap '' INT TERM; echo x > $NOTES/up; while :; do sleep 1; done");
     let wrapper = sandbox.agent("wrapper", &format!("trap '' INT TERM HUP; {agent} & wait; wait"));

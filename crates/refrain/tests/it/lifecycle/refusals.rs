@@ -273,17 +273,17 @@ fn check(cases: &[Case]) {
 }
 
 #[test]
-fn start_refuses_what_it_cannot_take_and_touches_nothing() {
+fn start_refuses_invalid_arguments_and_touches_nothing() {
     check(STARTS);
 }
 
 #[test]
-fn every_other_verb_refuses_what_it_cannot_take_and_touches_nothing() {
+fn every_other_verb_refuses_invalid_arguments_and_touches_nothing() {
     check(OTHERS);
 }
 
 #[test]
-fn an_unknown_verb_is_answered_with_what_it_may_mean() {
+fn an_unknown_verb_gets_suggestions() {
     let (sandbox, _) = prepared();
     for (words, meant) in [
         (["stop"].as_slice(), "did you mean refrain pause or refrain cancel?"),

@@ -145,7 +145,7 @@ fn a_stopped_supervisor_does_not_outlive_its_runner() {
 }
 
 #[test]
-fn everybody_is_told_that_a_runner_is_stopped_and_what_continues_it() {
+fn every_command_reports_a_stopped_runner_and_how_to_continue_it() {
     let sandbox = sandbox();
     let gate = sandbox.gate("go");
     let agent = sandbox.agent("agent", &format!("echo x > $NOTES/up; read -r _ < $GATES/go; {CLAIM}"));

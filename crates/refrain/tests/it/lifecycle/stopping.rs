@@ -18,7 +18,7 @@ fn running(sandbox: &Sandbox, id: &str) -> (Gate, Session) {
 }
 
 #[test]
-fn pause_lets_the_iteration_end_and_resume_goes_on() {
+fn a_pause_lets_the_iteration_end_and_resume_continues() {
     let sandbox = sandbox();
     let (gate, session) = running(&sandbox, "job");
     let pause = sandbox.refrain(&["pause", "job"]).with_code(0);
@@ -128,7 +128,7 @@ fn cancel_all_ends_every_loop_of_the_project_that_is_not_over() {
 }
 
 #[test]
-fn cancel_of_a_loop_whose_runner_died_takes_effect_and_ends_what_it_left() {
+fn cancelling_a_crashed_loop_ends_its_processes() {
     let sandbox = sandbox();
     let (_gate, session) = running(&sandbox, "job");
     session.kill();
@@ -138,7 +138,7 @@ fn cancel_of_a_loop_whose_runner_died_takes_effect_and_ends_what_it_left() {
 }
 
 #[test]
-fn a_cancel_that_a_runner_did_not_live_to_do_is_done_by_whoever_takes_over() {
+fn a_cancel_that_a_killed_runner_missed_is_done_by_the_next_command() {
     for words in
         [["resume", "job"].as_slice(), &["resume", "job", "--max-iterations", "9"], &["cancel", "job"]]
     {
@@ -180,7 +180,7 @@ fn steering_stands_in_the_next_prompt_and_only_there() {
 }
 
 #[test]
-fn a_stopped_loop_is_steered_for_when_it_goes_on() {
+fn steering_of_a_stopped_loop_is_used_when_it_continues() {
     let sandbox = sandbox();
     let (gate, session) = running(&sandbox, "job");
     sandbox.refrain(&["pause", "job", "--now"]).with_code(0);

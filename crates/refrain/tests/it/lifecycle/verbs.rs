@@ -12,7 +12,7 @@ fn capped(sandbox: &Sandbox, id: &str) {
 }
 
 #[test]
-fn a_loop_that_ended_at_its_cap_goes_on_only_when_it_is_granted_more() {
+fn a_capped_loop_continues_only_after_a_grant() {
     let sandbox = sandbox();
     capped(&sandbox, "job");
     assert_eq!(sandbox.status("job")["status"], "iteration-cap");
@@ -31,7 +31,7 @@ fn a_loop_that_ended_at_its_cap_goes_on_only_when_it_is_granted_more() {
 }
 
 #[test]
-fn a_loop_whose_time_is_over_goes_on_when_it_is_granted_more() {
+fn a_loop_over_its_time_continues_after_a_grant() {
     let sandbox = sandbox();
     let agent = sandbox.agent(
         "agent",
@@ -48,7 +48,7 @@ fn a_loop_whose_time_is_over_goes_on_when_it_is_granted_more() {
 }
 
 #[test]
-fn a_blocked_loop_goes_on_once_the_person_has_acted() {
+fn a_blocked_loop_continues_once_the_person_has_acted() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", &format!("test -e fixed || {{ echo no key >&2; exit 1; }}\n{CLAIM}"));
     let run = sandbox.refrain(&["start", "--command", &agent, "--name", "job", "p"]).with_code(14);

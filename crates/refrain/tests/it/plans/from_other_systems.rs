@@ -140,7 +140,7 @@ fn a_loop_of_conclave_is_refused_where_nothing_can_check_it() {
     "---\nactive: true\niteration: 1\nmax_iterations: 4\ngate: touch owned\ncompletion_promise: COMPLETE\n---\n\nMend it.\n".to_owned(),
     "gate"
 )]
-fn what_had_a_check_there_has_one_here(#[case] name: &str, #[case] text: String, #[case] key: &str) {
+fn a_loop_with_a_foreign_check_needs_a_gate(#[case] name: &str, #[case] text: String, #[case] key: &str) {
     let sandbox = sandbox();
     put(&sandbox, name, &text);
     let agent = sandbox.agent("claims", CLAIM);
@@ -155,7 +155,7 @@ fn what_had_a_check_there_has_one_here(#[case] name: &str, #[case] text: String,
 }
 
 #[test]
-fn it_takes_every_option_of_start() {
+fn a_foreign_loop_accepts_every_start_option() {
     let sandbox = sandbox();
     put(&sandbox, "state.json", DESCARTES);
     let agent = sandbox.agent("works", "echo \"$MARK\" >> made; echo DONE");
@@ -207,7 +207,7 @@ fn it_takes_every_option_of_start() {
 #[rstest]
 #[case::exactly(&["--exact", "3"], 0, 3, "completed")]
 #[case::at_most(&["--iterations", "3"], 10, 3, "iteration-cap")]
-fn its_iterations_are_a_total(
+fn the_iterations_of_a_foreign_loop_count_in_the_total(
     #[case] more: &[&str],
     #[case] code: i32,
     #[case] charged: u32,

@@ -131,7 +131,7 @@ fn a_session_loop_is_shown_by_configuration() {
 }
 
 #[test]
-fn what_is_not_refrains_stays_as_it_is() {
+fn foreign_files_and_links_are_not_overwritten_by_mirrors() {
     let sandbox = sandbox();
     let outside = sandbox.root().join("outside");
     fs::create_dir(&outside).unwrap();
@@ -165,7 +165,7 @@ fn a_mirror_that_there_is_none_of_is_refused() {
 }
 
 #[test]
-fn a_lock_of_somebody_who_lives_is_left_to_them() {
+fn a_lock_of_a_living_process_is_kept() {
     let sandbox = sandbox();
     let lock = format!("{}\n", std::process::id());
     put(&sandbox, ".ralph.lock", &lock);
@@ -204,7 +204,7 @@ fn a_file_that_there_is_once_is_the_last_ones() {
 }
 
 #[test]
-fn a_loop_of_another_system_goes_on_where_it_stood() {
+fn a_loop_of_another_system_continues_where_it_stopped() {
     let sandbox = sandbox();
     put(&sandbox, THEIRS, &synthex(&json!({})));
     put(&sandbox, "refrain.toml", "[start]\nmirrors = ['synthex', 'descartes']\n");
@@ -253,7 +253,7 @@ fn a_name_that_another_loop_has_is_left_to_it() {
 }
 
 #[test]
-fn no_file_chooses_what_is_run() {
+fn no_state_file_chooses_the_command_that_is_run() {
     let sandbox = sandbox();
     put(&sandbox, DESCARTES, &descartes());
     put(&sandbox, "hostile.json", &descartes().replace("touch owned", "touch\\u001b[2J owned"));
@@ -292,7 +292,10 @@ fn no_file_chooses_what_is_run() {
 #[case::option_in_a_file(json!({ "prompt_file": "option.md" }), "begin with a word")]
 #[case::nothing(json!({ "args": "--max-iterations 8" }), "--prompt-file")]
 #[case::promise(json!({ "completion_promise": "</promise>" }), "completion_promise")]
-fn what_cannot_go_on_is_refused_and_nothing_begun(#[case] changes: Value, #[case] says: &str) {
+fn a_foreign_state_that_cannot_be_resumed_is_refused_and_nothing_begins(
+    #[case] changes: Value,
+    #[case] says: &str,
+) {
     let sandbox = sandbox();
     put(&sandbox, "theirs.json", &synthex(&changes));
     put(&sandbox, "option.md", "--dangerously-skip-permissions\n");
@@ -305,7 +308,7 @@ fn what_cannot_go_on_is_refused_and_nothing_begun(#[case] changes: Value, #[case
 }
 
 #[test]
-fn what_is_no_state_of_a_loop_is_refused() {
+fn a_file_that_is_no_loop_state_is_refused() {
     let sandbox = sandbox();
     let agent = done_in(&sandbox, 1);
     put(&sandbox, "cut.json", &synthex(&json!({}))[..60]);
@@ -341,7 +344,7 @@ fn what_is_no_state_of_a_loop_is_refused() {
 }
 
 #[test]
-fn one_at_its_cap_goes_on_with_a_larger_one() {
+fn a_foreign_loop_at_its_cap_continues_with_a_larger_one() {
     let sandbox = sandbox();
     let over = json!({ "status": "max-iterations-reached", "iteration": 8, "exited_at": "2026-05-27T10:00:00Z",
         "exit_reason": "Reached max_iterations=8 without completion promise" });
@@ -356,7 +359,7 @@ fn one_at_its_cap_goes_on_with_a_larger_one() {
 #[case("synthex")]
 #[case("descartes")]
 #[case("randroid")]
-fn what_is_exported_goes_on_elsewhere(#[case] format: &str) {
+fn an_exported_loop_continues_elsewhere(#[case] format: &str) {
     let here = sandbox();
     let agent = done_in(&here, 4);
     here.refrain(&["start", "--command", &agent, "--name", "mend", "-m", "2", "It's \"this\"\nand that."])
@@ -391,7 +394,7 @@ fn what_is_exported_goes_on_elsewhere(#[case] format: &str) {
 }
 
 #[test]
-fn an_export_overwrites_nothing_of_anybodys_and_tells_no_secret() {
+fn an_export_overwrites_no_foreign_file_and_contains_no_secret() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", &format!("echo \"$TOKEN\"; {CLAIM}"));
     let token = format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
@@ -429,7 +432,7 @@ fn an_export_overwrites_nothing_of_anybodys_and_tells_no_secret() {
 }
 
 #[test]
-fn a_loop_beside_one_of_the_ralph_plugin_says_so_and_leaves_its_file() {
+fn a_loop_beside_a_ralph_plugin_loop_notes_it_and_keeps_its_file() {
     let sandbox = sandbox();
     let text = "---\nactive: true\niteration: 2\nsession_id: s\nmax_iterations: 0\ncompletion_promise: \"DONE\"\nstarted_at: \"x\"\n---\n\nMend it.\n";
     put(&sandbox, RALPH_LOOP, text);

@@ -31,7 +31,7 @@ fn a_plan_that_handed_over_its_work_has_nothing_to_merge() {
 }
 
 #[test]
-fn what_a_cancelled_plan_landed_is_merged_on_request() {
+fn landed_work_of_a_cancelled_plan_is_merged_on_request() {
     let (sandbox, agent) = feature();
     // A file of a person that the first wave would overwrite.
     testkit::write(&sandbox.project().join("1.txt"), "Mine.\n");
@@ -48,7 +48,7 @@ fn what_a_cancelled_plan_landed_is_merged_on_request() {
 }
 
 #[test]
-fn discarding_a_plan_keeps_what_it_landed_and_what_its_tasks_left() {
+fn discarding_a_plan_keeps_landed_and_unfinished_work() {
     let (sandbox, _) = feature();
     let agent = sandbox.agent(
         "worker",

@@ -83,7 +83,7 @@ fn every_shape_of_a_plan_has_the_same_waves() {
 }
 
 #[test]
-fn waves_are_shown_with_what_each_task_comes_after() {
+fn waves_are_shown_with_the_dependencies_of_each_task() {
     let sandbox = with(".scud/tasks/auth.json", AUTH);
     let run = sandbox.refrain(&["plan", "waves"]).with_code(0);
     let lines: String = run.stdout.lines().map(|line| format!("{}\n", line.trim_end())).collect();
@@ -100,7 +100,7 @@ fn waves_are_shown_with_what_each_task_comes_after() {
 }
 
 #[test]
-fn a_plan_that_is_sound_is_told_so() {
+fn a_valid_plan_passes_the_check() {
     let sandbox = with("plan.md", PLAN);
     let run = sandbox.refrain(&["plan", "check", "--plan", "plan.md", "--yes"]).with_code(0);
     assert_eq!(run.stdout, "plan: 6 tasks, 5 of them to do, in 3 waves\n  nothing is wrong with it\n");
@@ -119,7 +119,7 @@ fn a_plan_that_is_sound_is_told_so() {
 }
 
 #[test]
-fn all_that_is_wrong_is_told_at_once_and_exits_with_1() {
+fn every_error_of_a_plan_is_reported_at_once_with_exit_code_1() {
     let text = "# P\n\nVerify: `true`\n\n- [ ] 1. A\n  Depends on: 3\n- [ ] 2. B\n  Depends on: 1\n- [ ] 3. C\n  Depends on: 2\n\
         - [ ] 4. D\n  Depends on: login-pge, 4\n- [ ] 4. E\n- [x] login-page: F\n- [ ] login-page\n";
     let sandbox = with("todo.md", text);
@@ -144,7 +144,7 @@ fn all_that_is_wrong_is_told_at_once_and_exits_with_1() {
 }
 
 #[test]
-fn what_waits_on_a_cancelled_task_is_told_and_shown() {
+fn a_task_that_waits_on_a_cancelled_task_is_reported_and_shown() {
     let text = r#"{"tasks": [{"id": 1, "title": "Gone", "status": "cancelled"}, {"id": 2, "title": "Late", "depends_on": [1]},
         {"id": 3, "title": "Later", "depends_on": [2], "status": "pending", "verification": "make"}]}"#;
     let sandbox = with(".scud/tasks/a.json", text);
@@ -164,7 +164,7 @@ fn what_waits_on_a_cancelled_task_is_told_and_shown() {
 }
 
 #[test]
-fn what_cannot_be_taken_names_what_is_accepted_and_touches_nothing() {
+fn an_unusable_plan_file_is_refused_with_the_accepted_form() {
     let sandbox = with(".scud/tasks/auth.json", AUTH);
     lay(&sandbox, ".scud/tasks/billing.json", "{\"tasks\": [{\"id\": 1,\n \"status\": \"wip\"}]}");
     lay(&sandbox, ".scud/tasks/broken.json", "{\"tasks\": [");
@@ -214,7 +214,7 @@ fn what_cannot_be_taken_names_what_is_accepted_and_touches_nothing() {
 }
 
 #[test]
-fn what_cannot_begin_here_is_told_before_it_is_tried() {
+fn an_obstacle_is_reported_before_a_plan_or_loop_begins() {
     let unborn = plain_folder();
     unborn.git(&["init", "-q"]);
     testkit::write(&unborn.project().join("plan.md"), PLAN);

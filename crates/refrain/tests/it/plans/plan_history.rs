@@ -73,7 +73,7 @@ fn the_commits_that_are_named_are_on_the_branch_also_after_a_commit_of_the_user(
 }
 
 #[test]
-fn a_task_that_is_tried_again_is_told_what_failed() {
+fn a_task_that_is_tried_again_gets_the_earlier_failure() {
     let script = "[ -e $NOTES/mended ] && rm -f bad || echo bad > bad";
     let (sandbox, agent) = project(&task(1, &[], "pending"), script);
     let verify = "if [ -e bad ]; then echo 'first line'; echo 'FAIL test_two: bad is there'; exit 1; fi";
@@ -110,7 +110,7 @@ fn a_task_that_was_blocked_before_is_named_and_does_not_block_the_plan() {
 }
 
 #[test]
-fn waves_keep_their_numbers_when_a_task_is_tried_again_and_go_on_in_the_next_plan() {
+fn waves_keep_their_numbers_and_the_next_plan_continues_them() {
     let tasks = [task(1, &[], "pending"), task(2, &[], "pending"), task(3, &[1], "pending")].join(",");
     let script = "[ $number != 2 ] || [ -e $NOTES/mended ] || { echo 'TASK_BLOCKED: no oak'; exit 0; }";
     let (sandbox, agent) = project(&tasks, script);
@@ -174,7 +174,7 @@ fn a_plan_is_shown_in_the_file_of_seed_001_while_it_runs() {
 }
 
 #[test]
-fn what_failed_work_left_is_named_after_the_plan_is_complete() {
+fn branches_of_failed_work_are_named_after_the_plan_is_complete() {
     let script = "[ -e $NOTES/mended ] && rm -f bad || echo bad > bad";
     let (sandbox, agent) = project(&task(1, &[], "pending"), script);
     let words = words(&agent, "[ ! -e bad ]");

@@ -87,7 +87,7 @@ impl KilledPlan {
 }
 
 #[test]
-fn a_task_whose_worktree_was_made_ready_when_the_runner_died_does_not_take_anothers() {
+fn a_task_keeps_its_own_worktree_after_a_kill_during_preparation() {
     // It stops in the second worktree: `git worktree add` keeps other worktrees waiting.
     let place = KilledPlan::new(
         r#"[ -e $NOTES/free ] || { echo at >> $NOTES/at; read -r _ < $GATES/go; }"#,

@@ -72,7 +72,7 @@ fn content(sandbox: &Sandbox, file: &str) -> String {
 }
 
 #[test]
-fn what_cannot_be_run_is_refused_and_nothing_is_begun() {
+fn a_plan_that_cannot_be_run_is_refused_and_nothing_begins() {
     let (sandbox, agent) = project(&chain(), "");
     for (text, why) in [
         (r#"{"tag": "x", "tasks": [{"id": 1"#.to_owned(), "line 1"),
@@ -128,7 +128,7 @@ fn a_repository_that_tasks_cannot_begin_in_is_refused() {
 }
 
 #[test]
-fn what_a_person_has_not_committed_stays_and_what_is_in_the_way_is_named() {
+fn uncommitted_files_are_kept_and_those_in_the_way_are_named() {
     let (sandbox, agent) = project(&chain()[..2], "");
     for (file, text) in
         [("README.md", "dirty\n"), ("staged", "staged\n"), ("loose", "loose\n"), ("f2.txt", "mine\n")]
@@ -155,7 +155,7 @@ fn what_a_person_has_not_committed_stays_and_what_is_in_the_way_is_named() {
 }
 
 #[test]
-fn waves_are_made_on_top_of_what_a_person_commits_meanwhile() {
+fn waves_land_on_top_of_commits_made_meanwhile() {
     let (sandbox, agent) = project(
         &chain()[..2],
         "PROJECT=${NOTES%/notes}/project\n[ $number = 1 ] && { echo own > $PROJECT/own; git -C $PROJECT add own; git -C $PROJECT commit -qm Own; }",
@@ -169,7 +169,7 @@ fn waves_are_made_on_top_of_what_a_person_commits_meanwhile() {
 }
 
 #[test]
-fn what_a_person_commits_meanwhile_is_verified_with_the_wave_before_it_is_handed_over() {
+fn commits_of_a_person_are_verified_with_the_wave_before_its_handover() {
     let (sandbox, agent) = project(
         &chain()[..1],
         "PROJECT=${NOTES%/notes}/project\necho own > $PROJECT/own; git -C $PROJECT add own; git -C $PROJECT commit -qm Own",
@@ -197,7 +197,7 @@ fn a_branch_that_is_not_checked_out_any_more_gets_its_waves_later() {
 }
 
 #[test]
-fn a_task_that_is_given_up_blocks_what_depends_on_it_and_is_tried_again() {
+fn a_task_that_gave_up_blocks_its_dependents_and_is_retried() {
     let tasks = [task(1, &[], "pending"), task(2, &[1], "pending"), task(3, &[], "pending")];
     let (sandbox, agent) = project(
         &tasks,
@@ -276,7 +276,7 @@ fn an_agent_that_sets_its_branch_back_takes_nothing_back_that_landed() {
 }
 
 #[test]
-fn what_was_claimed_before_another_plan_had_the_worktree_is_what_is_proven() {
+fn a_claim_is_proven_on_its_own_work_after_another_plan_had_the_worktree() {
     let (sandbox, agent) = project(&chain()[..1], "echo made > made");
     let other = r#"{"tag": "y", "tasks": [{"id": 1, "title": "Other", "status": "pending"}]}"#;
     testkit::write(&sandbox.project().join(".scud/tasks/y.json"), other);
@@ -308,7 +308,7 @@ fn what_was_claimed_before_another_plan_had_the_worktree_is_what_is_proven() {
 }
 
 #[test]
-fn a_runner_killed_before_it_could_write_the_task_file_leaves_it_to_whoever_comes_next() {
+fn a_task_file_that_a_killed_runner_did_not_write_is_written_by_the_next() {
     for (verb, code) in [("resume", 14), ("cancel", 0)] {
         let (sandbox, agent) = project(
             &chain()[..1],
@@ -330,7 +330,7 @@ fn a_runner_killed_before_it_could_write_the_task_file_leaves_it_to_whoever_come
         session.kill();
         drop(locks);
         sandbox.no_process_is_left();
-        assert!(read_tasks(&sandbox).contains("in-progress"), "nobody wrote it");
+        assert!(read_tasks(&sandbox).contains("in-progress"), "it was not written");
         sandbox.refrain(&["plan", verb, "x"]).with_code(code);
         let file = read_tasks(&sandbox);
         let truth = r#""status": "blocked", "blocked_reason": "no oak", "attempts": 1"#;
@@ -339,7 +339,7 @@ fn a_runner_killed_before_it_could_write_the_task_file_leaves_it_to_whoever_come
 }
 
 #[test]
-fn what_depends_on_a_cancelled_task_goes_on_once_a_person_says_so() {
+fn a_dependent_of_a_cancelled_task_continues_once_a_person_marks_it_done() {
     let tasks = [task(1, &[], "cancelled"), task(2, &[1], "pending"), task(3, &[], "pending")];
     let (sandbox, agent) = project(&tasks, "");
     let said = run(&sandbox, &agent, &[]).with_code(14);
@@ -383,7 +383,7 @@ fn a_task_file_that_cannot_be_read_meanwhile_does_not_stop_the_plan() {
 }
 
 #[test]
-fn what_fails_only_with_what_others_landed_goes_back_with_the_gates_output() {
+fn a_task_that_fails_only_with_landed_work_gets_the_gate_output() {
     let tasks = [task(1, &[], "pending"), task(2, &[], "pending")];
     let script = "echo begun >> $NOTES/begun\ncase $* in *'both are here'*) echo yes > mended;; *) read -r _ < $GATES/go;; esac";
     let (sandbox, agent) = project(&tasks, script);
@@ -408,7 +408,7 @@ fn what_fails_only_with_what_others_landed_goes_back_with_the_gates_output() {
 }
 
 #[test]
-fn a_verification_that_nobody_waits_for_any_more_is_ended() {
+fn a_verification_that_is_no_longer_needed_is_ended() {
     let tasks = [task(1, &[], "pending"), task(2, &[], "pending")];
     let (sandbox, agent) = project(&tasks, "echo begun >> $NOTES/begun; read -r _ < $GATES/go");
     let check = sandbox.agent(
@@ -452,7 +452,7 @@ fn tasks_that_all_change_the_same_line_all_land() {
 }
 
 #[test]
-fn one_after_the_other_they_go_in_the_order_of_the_file_until_all_iterations_are_used() {
+fn with_one_job_tasks_run_in_file_order_until_the_iterations_are_used_up() {
     let tasks = [task(3, &[], "pending"), task(1, &[], "pending"), task(2, &[3], "pending")];
     let (sandbox, agent) = project(&tasks, "");
     run(&sandbox, &agent, &["--jobs", "1", "--pipeline", "--max-total-iterations", "2"]).with_code(10);
@@ -544,7 +544,7 @@ fn a_hostile_title_reaches_neither_a_shell_nor_the_terminal() {
 }
 
 #[test]
-fn what_agents_do_beside_their_task_is_their_commits_or_stays_out() {
+fn work_beside_a_task_lands_without_agent_commits_and_secrets() {
     let tasks = [task(1, &[], "pending"), task(2, &[], "pending"), task(3, &[], "pending")];
     let script = "case $number in 1) echo own > own; git add own; git commit -qm Sneaky;; 2) printf -- '-----BEGIN RSA PRIVATE KEY-----\\nMIIEpAIBAAKCAQEA7bq2Vq9Xx0dVbVnq1aZ0s7hK8Yx3uT4n\\n-----END RSA PRIVATE KEY-----\\n' > id_rsa;; 3) sed -i s/pending/cancelled/ .scud/tasks/x.json;; esac";
     let (sandbox, agent) = project(&tasks, script);

@@ -51,7 +51,7 @@ fn show(sandbox: &Sandbox, words: &[&str]) -> String {
 }
 
 #[test]
-fn all_that_the_agent_is_told_is_shown() {
+fn show_prints_the_whole_prompt_of_a_task() {
     let sandbox = house();
     let told = show(&sandbox, &["2", "--spec-file", "notes.md", "--verify", "make check"]);
     let expected = "\
@@ -181,7 +181,7 @@ fn the_object_has_the_parts_and_their_tokens() {
 }
 
 #[test]
-fn what_stands_in_a_task_steers_neither_terminal_nor_template() {
+fn task_text_controls_neither_terminal_nor_template() {
     let sandbox = house();
     write(&sandbox.project().join("template.md"), "First: {verification}\n\n{task}\n\n{{word}} { a }");
     let told = show(&sandbox, &["10", "--spec-template", "template.md", "--verify", "make \u{1b}[1mcheck"]);
@@ -194,7 +194,7 @@ fn what_stands_in_a_task_steers_neither_terminal_nor_template() {
 }
 
 #[test]
-fn a_plan_whose_headings_are_the_tasks_is_told_once() {
+fn the_section_of_a_task_is_not_repeated_in_its_prompt() {
     let sandbox = house();
     let words = ["plan", "show", "2", "--plan", "plan.md", "--verify", "true"];
     let told = sandbox.refrain(&words).with_code(0).stdout;
@@ -206,7 +206,7 @@ fn a_plan_whose_headings_are_the_tasks_is_told_once() {
 }
 
 #[test]
-fn a_check_names_every_task_of_which_too_much_is_told() {
+fn a_check_names_every_task_with_too_large_a_prompt() {
     let sandbox = house();
     let check = ["plan", "check", "--tag", "house", "--plan", "plan.md", "--verify", "true"];
     let fine = sandbox.refrain(&check).with_code(0).stdout;

@@ -122,7 +122,7 @@ fn a_rehearsal_shows_all_and_changes_nothing() {
 }
 
 #[test]
-fn what_proves_it_where_nobody_says() {
+fn the_gate_of_a_plan_is_offered_from_its_files() {
     let (sandbox, agent) = feature();
     let words = ["plan", "run", "--tag", "feature-x", "--command", &agent, "--dry-run"];
     let shown = sandbox.refrain(&words).with_code(0);
@@ -137,7 +137,7 @@ fn what_proves_it_where_nobody_says() {
 }
 
 #[test]
-fn what_a_plan_says_for_itself_is_refused_and_why() {
+fn loop_options_that_a_plan_sets_itself_are_refused_with_the_reason() {
     let (sandbox, agent) = feature();
     let before = sandbox.snapshot();
     for (words, why) in [
@@ -213,7 +213,7 @@ echo "$task" > "$task.txt"; echo TASK_COMPLETE"#,
 }
 
 #[test]
-fn verbs_that_only_loops_have_say_what_it_is_and_no_loop_takes_the_name_of_a_plan() {
+fn verbs_for_loops_refuse_a_plan_and_no_loop_takes_a_plans_name() {
     let (sandbox, agent) = feature();
     run(&sandbox, &agent, &[]).with_code(14);
     for verb in [&["archive", "fx"][..], &["approve", "fx", "--tree", "none"]] {
@@ -365,7 +365,7 @@ fn a_verb_that_changes_something_asks_which_plan_is_meant() {
 }
 
 #[test]
-fn what_a_plan_did_can_be_looked_at_as_that_of_a_loop() {
+fn a_plan_can_be_inspected_like_a_loop() {
     let (sandbox, agent) = feature();
     run(&sandbox, &agent, &["--quiet", "--max-iterations-per-task", "1"]).with_code(14);
     let loops: Vec<_> =
@@ -408,7 +408,7 @@ fn what_a_plan_did_can_be_looked_at_as_that_of_a_loop() {
 }
 
 #[test]
-fn what_a_plan_left_beside_its_branch_is_named() {
+fn landed_work_that_the_branch_lacks_is_named() {
     let (sandbox, agent) = feature();
     // A file of a person that the first wave would overwrite.
     let agent = agent + " x";
@@ -433,7 +433,7 @@ fn what_a_plan_left_beside_its_branch_is_named() {
 }
 
 #[test]
-fn a_secret_that_did_not_land_is_told() {
+fn a_secret_that_did_not_land_is_reported() {
     let (sandbox, _) = feature();
     let agent = sandbox.agent(
         "careless",
@@ -449,7 +449,7 @@ case $task in */1) printf 'token = "ghp_%s"\n' 4fJ9sKq2LmZx8WbTn5RvYc1HdGp7Ue3Ai
 }
 
 #[test]
-fn another_agent_proposes_what_to_do_differently() {
+fn tune_asks_another_agent_for_a_different_approach() {
     let (sandbox, agent) = feature();
     run(&sandbox, &agent, &["--tune", "--quiet"]).with_code(14);
     assert_eq!(status_of(&sandbox, "3"), "awaiting-tune");
@@ -483,7 +483,7 @@ fn another_agent_proposes_what_to_do_differently() {
 }
 
 #[test]
-fn what_a_person_wrote_while_nobody_drove_the_plan_stands_when_it_is_cancelled() {
+fn a_status_edited_without_a_runner_survives_the_cancel_of_the_plan() {
     let (sandbox, agent) = feature();
     run(&sandbox, &agent, &[]).with_code(14);
     let path = sandbox.project().join(".scud/tasks/feature-x.json");
@@ -538,7 +538,7 @@ fn of_two_plans_for_the_same_tasks_that_start_at_once_one_is_refused() {
 }
 
 #[test]
-fn what_the_file_system_refuses_blocks_the_plan_and_says_what_it_was() {
+fn a_file_system_error_blocks_the_plan_and_is_named() {
     let (sandbox, agent) = feature();
     let worktrees = sandbox.root().join("home/state/refrain/worktrees");
     fs::create_dir_all(worktrees.parent().unwrap()).unwrap();

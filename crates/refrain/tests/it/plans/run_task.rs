@@ -85,7 +85,7 @@ fn ralph_run_is_the_same_verb_and_the_seeds_options_work() {
 }
 
 #[test]
-fn what_is_given_up_is_kept_on_a_branch_with_its_state_beside_it() {
+fn the_work_of_a_task_that_gave_up_is_kept_on_a_branch_with_its_state() {
     let sandbox = project();
     let (agent, reviewer) = (able_in(&sandbox, 9), content(&sandbox));
     sandbox.refrain(&words(&agent, &reviewer, &["-n", "2"])).with_code(10);
@@ -122,7 +122,7 @@ fn what_is_given_up_is_kept_on_a_branch_with_its_state_beside_it() {
 }
 
 #[test]
-fn an_earlier_run_is_put_aside_where_nobody_can_be_asked() {
+fn an_earlier_run_is_archived_without_a_question() {
     let sandbox = project();
     let (agent, reviewer) = (able_in(&sandbox, 9), content(&sandbox));
     sandbox.refrain(&words(&agent, &reviewer, &["-n", "1"])).with_code(10);
@@ -179,7 +179,7 @@ fn an_earlier_run_continues_with_its_own_options_or_not_at_all() {
 }
 
 #[test]
-fn what_does_not_count_is_said_before_it_begins() {
+fn ignored_settings_and_gates_are_noted_before_the_run_begins() {
     let sandbox = project();
     let (agent, reviewer) = (able_in(&sandbox, 1), content(&sandbox));
     write(&sandbox.project().join("go.mod"), "module empty\n");
@@ -226,7 +226,7 @@ fn the_variables_of_the_seed_set_its_limits() {
 }
 
 #[test]
-fn what_cannot_be_run_is_refused_before_anything() {
+fn a_run_with_invalid_arguments_is_refused() {
     let sandbox = project();
     let (agent, reviewer) = (able_in(&sandbox, 1), content(&sandbox));
     for (args, words) in [(["run", "!?", "task.md"], "a letter of a-z"), (["run", "t", "gone.md"], "gone.md")]
@@ -296,7 +296,7 @@ fn a_project_without_tests_begins_with_a_warning_and_its_new_tests_decide() {
 }
 
 #[test]
-fn it_takes_the_options_of_start() {
+fn run_accepts_the_options_of_start() {
     let sandbox = sandbox();
     write(&sandbox.project().join("task.md"), "Do it.\n");
     sandbox.git(&["add", "-A"]);

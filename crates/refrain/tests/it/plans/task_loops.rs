@@ -50,7 +50,7 @@ fn an_agent_that_gives_up_ends_its_loop_and_its_work_is_kept() {
 }
 
 #[test]
-fn what_a_silent_agent_did_is_done_once_the_gates_pass_on_it() {
+fn work_of_a_silent_agent_is_done_once_the_gates_pass() {
     let sandbox = sandbox();
     // Once it does nothing, once too little, then enough.
     let script =

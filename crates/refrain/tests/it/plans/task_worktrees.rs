@@ -94,7 +94,7 @@ fn caches_go_first_and_work_that_is_nowhere_else_never() {
 }
 
 #[test]
-fn one_that_is_held_is_told_and_given_back_once_nothing_is_in_it() {
+fn a_held_worktree_is_reported_and_given_back_once_it_is_clean() {
     let pool = Pool::new();
     let key = pool.folder(1).join("key.pem");
     write(&key, "secret\n");
@@ -108,7 +108,7 @@ fn one_that_is_held_is_told_and_given_back_once_nothing_is_in_it() {
 }
 
 #[test]
-fn those_of_a_project_that_is_gone_are_removed() {
+fn worktrees_of_a_deleted_project_are_removed() {
     let pool = Pool::new();
     let gone = pool.home.parent().unwrap().with_file_name("gone-01234567").join("_pool");
     make(&gone.join("1/gone"));

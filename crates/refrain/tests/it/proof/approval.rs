@@ -29,7 +29,7 @@ fn commits(sandbox: &Sandbox) -> usize {
 }
 
 #[test]
-fn what_is_proven_waits_for_a_person_who_approves_it() {
+fn proven_work_waits_for_approval() {
     let sandbox = sandbox();
     let before = commits(&sandbox);
     let status = waiting(&sandbox, &["--git-workflow", "commit"]);
@@ -72,7 +72,7 @@ fn what_is_proven_waits_for_a_person_who_approves_it() {
 }
 
 #[test]
-fn what_was_edited_meanwhile_is_proven_and_asked_about_anew() {
+fn work_edited_before_approval_is_proven_and_asked_about_again() {
     let sandbox = sandbox();
     let looked_at = waiting(&sandbox, &[])["approval"]["tree"].as_str().unwrap().to_owned();
     write(&sandbox.project().join("work.txt"), "mine\n");
@@ -95,7 +95,7 @@ fn what_was_edited_meanwhile_is_proven_and_asked_about_anew() {
 }
 
 #[test]
-fn what_is_sent_back_is_told_why_and_its_work_is_kept() {
+fn work_that_is_sent_back_is_kept_and_the_agent_gets_the_reason() {
     let sandbox = sandbox();
     waiting(&sandbox, &["--git-workflow", "commit", "--protect", "ci/**"]);
     sandbox.refrain(&["steer", "job", "Write one more line."]).with_code(0);
@@ -125,7 +125,7 @@ fn without_an_iteration_left_it_can_be_approved_and_not_sent_back() {
 }
 
 #[test]
-fn a_yes_outlives_whoever_would_have_finished_it() {
+fn an_approval_survives_the_runner_that_was_to_finish_it() {
     let sandbox = sandbox();
     // The commit of the approved work is delayed.
     let held = sandbox.root().join("held");
@@ -186,7 +186,7 @@ fn without_a_repository_and_without_gates_it_is_asked_about_too() {
 }
 
 #[test]
-fn what_can_wait_for_no_person_says_so() {
+fn approval_options_that_cannot_apply_are_refused() {
     let sandbox = sandbox();
     write(&sandbox.project().join("refrain.toml"), "[start]\nrequire-approval = true\n");
     sandbox.trust();
@@ -218,7 +218,7 @@ fn what_can_wait_for_no_person_says_so() {
 }
 
 #[test]
-fn who_configured_it_for_loops_still_begins_what_waits_for_no_person() {
+fn configured_approval_is_ignored_by_sessions_and_plans() {
     let sandbox = sandbox();
     let key = "[start]\nrequire-approval = true\n";
     write(&sandbox.project().join("refrain.toml"), key);

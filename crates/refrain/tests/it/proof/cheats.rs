@@ -164,7 +164,7 @@ fn start<'a>(agent: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     "echo true > tests/test_sum.sh; setsid sh -c 'read -r _ < \"$GATES/later\"; git checkout -q tests' > /dev/null 2>&1 &",
     "tests/test_sum.sh was changed"
 )]
-fn what_is_protected_refuses_the_claim(#[case] cheat: &str, #[case] touched: &str) {
+fn a_change_of_a_protected_path_refuses_the_claim(#[case] cheat: &str, #[case] touched: &str) {
     let sandbox = project();
     let _never = sandbox.gate("later");
     let agent = agent(&sandbox, cheat);
@@ -226,7 +226,7 @@ fn what_is_protected_refuses_the_claim(#[case] cheat: &str, #[case] touched: &st
     "the claim is refused: gate tests failed",
     "sum is wrong"
 )]
-#[case::leaves_somebody_who_answers(
+#[case::leaves_a_process_that_answers(
     "setsid sh -c 'echo 3 > answer; exec sleep 1000' > /dev/null 2>&1 & echo $! > pid",
     "until [ -s answer ]; do :; done; echo 'sum() { kill -0 $(cat pid) && cat answer; }' > src/sum.sh; echo '<promise>COMPLETE</promise>'",
     "the claim is refused: gate tests failed",
@@ -299,7 +299,7 @@ fn std_path(sandbox: &Sandbox) -> String {
     "#!/bin/sh\\ngit update-index --add --cacheinfo 100644,$(date +%%s%%N | git hash-object -w --stdin),sneaked\\n",
     "gates or hooks change each time"
 )]
-fn a_hook_that_changes_what_is_committed_is_refused(#[case] hook: &str, #[case] says: &str) {
+fn a_hook_that_changes_the_committed_files_is_refused(#[case] hook: &str, #[case] says: &str) {
     let sandbox = project();
     // The user's own: one of the agent's is not run.
     let install = format!(
@@ -315,7 +315,7 @@ fn a_hook_that_changes_what_is_committed_is_refused(#[case] hook: &str, #[case] 
 }
 
 #[test]
-fn a_worktree_that_git_is_told_to_look_for_elsewhere_stops_the_loop() {
+fn a_redirected_core_worktree_stops_the_loop() {
     let sandbox = project();
     let agent = agent(&sandbox, &format!("{WEAKEN}; git config core.worktree \"$NOTES\""));
     sandbox.refrain(&start(&agent, FLAGS)).with_code(14);
@@ -380,7 +380,7 @@ fn a_runner_that_the_code_under_test_ended_tested_nothing(#[case] gate: &str, #[
 #[rstest]
 #[case::its_summary_is_there("tests=sh run.sh")]
 #[case::it_shows_failures_only("tests=sh run.sh > \"$NOTES/log\" 2>&1 || { cat \"$NOTES/log\"; exit 1; }")]
-fn a_gate_whose_summary_is_there_or_kept_passes(#[case] gate: &str) {
+fn a_gate_with_a_summary_or_silent_success_passes(#[case] gate: &str) {
     let sandbox = project_with_runner();
     let agent = agent(&sandbox, MEND);
     sandbox.refrain(&start(&agent, &["--gate", gate])).with_code(0);

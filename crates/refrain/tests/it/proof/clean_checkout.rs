@@ -25,7 +25,7 @@ fn start<'a>(agent: &'a str, more: &[&'a str]) -> Vec<&'a str> {
 }
 
 #[test]
-fn what_only_the_main_tree_has_proves_nothing() {
+fn files_of_the_main_tree_alone_prove_nothing() {
     for (path, needs) in [
         ("node_modules/x/index.js", "a dependency that nothing installs"),
         ("version.gen", "a generated file"),
@@ -48,7 +48,7 @@ fn what_only_the_main_tree_has_proves_nothing() {
 }
 
 #[test]
-fn the_candidate_is_there_and_what_gates_do_to_it_stays_there() {
+fn a_clean_checkout_holds_the_candidate_and_keeps_changes_of_gates() {
     let (sandbox, agent) = project();
     let gates = [
         "--gate",
@@ -79,7 +79,7 @@ fn the_candidate_is_there_and_what_gates_do_to_it_stays_there() {
 }
 
 #[test]
-fn it_needs_a_repository_and_a_gate() {
+fn a_clean_checkout_needs_a_repository_and_a_gate() {
     let plain = plain_folder();
     let agent = plain.agent("agent", CLAIM);
     let before = plain.snapshot();
@@ -91,7 +91,7 @@ fn it_needs_a_repository_and_a_gate() {
 }
 
 #[test]
-fn it_can_be_configured_and_gates_run_in_the_folder_that_the_agent_does() {
+fn a_clean_checkout_is_configurable_and_gates_run_in_the_agents_folder() {
     let (sandbox, agent) = project();
     fs::create_dir(sandbox.project().join("sub")).unwrap();
     write(&sandbox.project().join("sub/mod.txt"), "x\n");
@@ -153,7 +153,7 @@ fn two_loops_at_a_time_have_one_each_and_one_is_kept() {
     let second = ["--gate", "pwd > \"$NOTES/second\"", "--clean-checkout"];
     sandbox.refrain(&[&other[..], &second].concat()).with_code(0);
     assert!(sandbox.note("second").ends_with("/2/tree/project\n"), "{}", sandbox.note("second"));
-    assert!(!std::path::Path::new(sandbox.note("second").trim()).exists(), "nobody needs it any more");
+    assert!(!std::path::Path::new(sandbox.note("second").trim()).exists(), "it is not needed any more");
     gate.let_one_pass();
     gate.let_one_pass();
     first.wait().with_code(0);
@@ -161,7 +161,7 @@ fn two_loops_at_a_time_have_one_each_and_one_is_kept() {
 }
 
 #[test]
-fn what_is_frozen_is_as_it_was_where_gates_run() {
+fn protected_files_are_unchanged_where_gates_run() {
     let (sandbox, _) = project();
     write(&sandbox.project().join("check.sh"), "echo 1 failed; exit 1\n");
     sandbox.git(&["add", "."]);
@@ -174,7 +174,7 @@ fn what_is_frozen_is_as_it_was_where_gates_run() {
 }
 
 #[test]
-fn the_agent_is_told_where_gates_run_and_doctor_clears_up_after_projects_that_are_gone() {
+fn the_prompt_names_the_clean_checkout_and_doctor_removes_old_ones() {
     let (sandbox, agent) = project();
     sandbox.refrain(&start(&agent, &["--gate", "true", "--clean-checkout"])).with_code(0);
     let prompt = sandbox.kept_text("job", "0001", "prompt.md");
@@ -217,7 +217,7 @@ fn code_that_rewrites_a_protected_test_while_a_gate_runs_proves_nothing(#[case] 
 
 /// An ignored file that a gate wrote before the first iteration stays, unchanged.
 #[test]
-fn what_no_gate_wrote_is_gone_before_the_next() {
+fn files_that_no_gate_wrote_are_removed_before_the_next_gate_run() {
     let (sandbox, _) = project();
     let plants = "for tree in \"$XDG_STATE_HOME\"/refrain/checkouts/*/1/tree/*; do
 echo 'exit 0' > $tree/plant.gen; echo 'exit 0' > $tree/target/plant; mkdir $tree/node_modules
@@ -252,7 +252,7 @@ test \"$(cat work.txt)\" = right";
     "[ -e cache.gen ] || echo wrong > cache.gen; ! grep -q right cache.gen || exit 0; sh work.sh",
     "echo right > cache.gen"
 )]
-fn what_code_under_test_plants_is_gone_before_the_next_verification(#[case] gate: &str, #[case] plant: &str) {
+fn files_planted_by_tested_code_are_removed_before_the_next_check(#[case] gate: &str, #[case] plant: &str) {
     let (sandbox, _) = project();
     write(&sandbox.project().join("work.sh"), "echo 0\n");
     sandbox.git(&["add", "."]);
@@ -273,7 +273,7 @@ fn what_code_under_test_plants_is_gone_before_the_next_verification(#[case] gate
 
 /// A gate may need the build output of another one of the same verification.
 #[test]
-fn gates_of_one_verification_share_what_they_write() {
+fn gates_of_one_verification_share_their_files() {
     let (sandbox, agent) = project();
     let build = "build=mkdir -p target; cat work.txt > target/built 2> /dev/null";
     let gates = ["--gate", build, "--gate", "tests=grep -q good target/built", "--clean-checkout"];
@@ -329,7 +329,7 @@ fn an_object_with_a_forged_content_proves_nothing(
 
 /// Nor does it when protection reads how things were.
 #[test]
-fn a_forged_list_of_what_is_protected_proves_nothing() {
+fn a_forged_list_of_protected_files_proves_nothing() {
     let (sandbox, _) = project();
     write(&sandbox.project().join("run.sh"), "exit 1\n");
     sandbox.git(&["add", "."]);

@@ -220,7 +220,7 @@ fn an_end_that_is_forged_after_the_runner_was_killed_is_unsigned_and_can_be_put_
 }
 
 #[test]
-fn an_approval_that_is_forged_is_put_aside_by_whoever_goes_on() {
+fn a_forged_approval_is_put_aside_by_the_next_runner() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", &format!("echo done > work.txt; {CLAIM}"));
     let start = |name: &str| {
@@ -248,7 +248,7 @@ fn an_approval_that_is_forged_is_put_aside_by_whoever_goes_on() {
 }
 
 #[test]
-fn a_journal_that_was_cut_or_written_anew_behind_a_signature_is_damaged() {
+fn a_journal_cut_or_rewritten_before_its_signature_is_damaged() {
     let sandbox = sandbox();
     completion(&sandbox);
     let path = journal(&sandbox, "honest");
@@ -283,7 +283,7 @@ fn a_journal_that_was_cut_or_written_anew_behind_a_signature_is_damaged() {
 }
 
 #[test]
-fn what_another_home_signed_is_signed_once_its_key_is_trusted() {
+fn an_end_signed_by_another_home_is_accepted_once_its_key_is_trusted() {
     let sandbox = sandbox();
     completion(&sandbox);
     let state = sandbox.root().join("home/state/refrain/signing");
@@ -312,7 +312,7 @@ fn what_another_home_signed_is_signed_once_its_key_is_trusted() {
 }
 
 #[test]
-fn one_key_is_made_once_and_never_by_looking() {
+fn the_signing_key_is_made_once_and_never_by_reading_commands() {
     let sandbox = sandbox();
     let key = sandbox.root().join("home/state/refrain/signing/key");
     for words in [["list"].as_slice(), &["doctor"], &["status", "job"]] {

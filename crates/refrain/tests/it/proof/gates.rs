@@ -120,7 +120,7 @@ fn a_lying_agent_is_refused_until_the_gate_passes() {
 }
 
 #[test]
-fn what_failed_before_is_told_apart_from_what_is_new() {
+fn failures_from_before_the_loop_are_distinguished_from_new_ones() {
     let sandbox = sandbox();
     write(&sandbox.project().join("old.txt"), "fine\n");
     let agent = sandbox.agent("breaker", "rm -f old.txt; echo x > new.txt");
@@ -165,7 +165,7 @@ fn a_soft_gate_informs_and_decides_nothing() {
 }
 
 #[test]
-fn a_gate_over_its_time_limit_failed_and_nobody_of_it_survives() {
+fn a_gate_over_its_time_limit_fails_and_leaves_no_process() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", CLAIM);
     let slow = "slow=echo before; setsid sleep 1000 & sleep 1000";
@@ -177,7 +177,7 @@ fn a_gate_over_its_time_limit_failed_and_nobody_of_it_survives() {
 }
 
 #[test]
-fn whoever_a_gate_leaves_behind_is_ended_before_the_next_step() {
+fn processes_that_a_gate_left_are_ended_before_the_next_step() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", &format!("echo x > x.txt\n{CLAIM}"));
     let forks = "forks=( setsid sleep 1000 > /dev/null 2>&1 & ) ; echo done";
@@ -260,7 +260,7 @@ fn an_unchanged_candidate_is_not_gated_again() {
 }
 
 #[test]
-fn what_the_person_had_changed_before_is_gated_each_time() {
+fn changes_of_the_user_before_the_loop_are_gated_each_time() {
     let sandbox = sandbox();
     write(&sandbox.project().join("work.txt"), "good\n");
     let agent = sandbox.agent("breaker", &format!("echo bad > work.txt\n{CLAIM}"));
@@ -413,7 +413,7 @@ fn variables_that_gates_are_to_have_are_given_or_passed_on() {
 }
 
 #[test]
-fn what_a_gate_prints_is_seen_while_it_runs() {
+fn gate_output_is_shown_while_the_gate_runs() {
     let sandbox = sandbox();
     let held = sandbox.gate("held");
     let agent = sandbox.agent("agent", &format!("echo x > x.txt\n{CLAIM}"));
@@ -460,7 +460,7 @@ fn gates_of_the_configuration_are_run_and_options_come_before_them() {
 }
 
 #[test]
-fn what_is_no_gate_is_refused_before_anything_is_begun() {
+fn invalid_gate_options_are_refused_before_a_loop_begins() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", CLAIM);
     for (more, named) in [
@@ -504,7 +504,7 @@ fn a_gate_that_tests_nothing_has_not_passed() {
 
 /// Earlier uncommitted changes are no part of the candidate's tree; a worktree's gates see them all the same.
 #[test]
-fn a_proof_over_what_its_tree_does_not_show_says_so() {
+fn a_proof_with_changes_outside_its_tree_says_so() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", &format!("echo good > work.txt\n{CLAIM}"));
     write(&sandbox.project().join("work.txt"), "bad, and not committed\n");

@@ -80,7 +80,7 @@ fn outside_git_a_log_that_a_later_iteration_deletes_is_named_by_verify() {
 }
 
 #[test]
-fn outside_git_what_is_printed_after_everything_was_deleted_is_kept() {
+fn outside_git_output_after_the_files_were_deleted_is_kept() {
     let sandbox = plain_folder();
     let agent = sandbox.agent("agent", &format!("rm -rf .refrain\necho still here\n{}", crate::CLAIM));
     sandbox.refrain(&["start", "--command", &agent, "--name", "job", "p"]).with_code(0);
@@ -89,7 +89,7 @@ fn outside_git_what_is_printed_after_everything_was_deleted_is_kept() {
 }
 
 #[test]
-fn outside_git_a_loop_whose_files_were_deleted_can_still_be_asked() {
+fn outside_git_a_loop_with_deleted_files_still_takes_requests() {
     let sandbox = plain_folder();
     let gate = sandbox.gate("go");
     let agent = sandbox
@@ -124,7 +124,7 @@ fn a_deleted_inbox_and_doorbell_do_not_make_a_loop_deaf() {
 }
 
 #[test]
-fn a_doorbell_that_was_deleted_is_made_again_and_what_was_asked_meanwhile_is_heard() {
+fn a_deleted_doorbell_is_made_again_and_requests_are_read() {
     let sandbox = sandbox();
     let gate = sandbox.gate("go");
     let agent = sandbox.agent("agent", "echo x > $NOTES/up\nread -r _ < $GATES/go");
@@ -204,7 +204,7 @@ fn a_project_that_cannot_be_written_is_a_failure_that_names_it() {
 }
 
 #[test]
-fn a_full_disk_stops_the_loop_with_a_good_journal_and_resume_goes_on() {
+fn a_full_disk_stops_the_loop_with_a_valid_journal_and_resume_continues() {
     let sandbox = plain_folder();
     let agent = sandbox.agent("agent", &format!("test -e $NOTES/second && {{ {CLAIM}; exit; }}; echo x > $NOTES/second; head -c 8000000 /dev/zero | tr '\\0' x"));
     let Some(_mount) = mounted(&sandbox, "size=1m") else { return };
@@ -224,7 +224,7 @@ fn a_full_disk_stops_the_loop_with_a_good_journal_and_resume_goes_on() {
 }
 
 #[test]
-fn a_fifo_in_the_place_of_the_state_file_holds_nobody_up() {
+fn a_fifo_in_place_of_the_state_file_does_not_block_the_loop() {
     let sandbox = sandbox();
     let agent = sandbox
         .agent("plumber", r#"rm -f "$REFRAIN_STATE_FILE"; mkfifo "$REFRAIN_STATE_FILE"; echo x >> work.txt"#);

@@ -121,7 +121,7 @@ fn a_folder_or_file_that_became_a_link_is_put_back(#[case] plants: &str) {
 
 /// An agent that has printed nothing yet has no log, and loses the run.
 #[test]
-fn what_is_printed_is_not_kept_where_a_link_leads() {
+fn output_is_not_written_through_a_link() {
     let sandbox = sandbox();
     let own = own_folder(&sandbox);
     let before = files(&own);

@@ -75,7 +75,7 @@ fn a_gate_of_the_configuration_is_looked_at_too() {
 }
 
 #[test]
-fn what_a_shell_does_itself_is_never_missing() {
+fn shell_builtins_and_functions_are_never_missing() {
     let sandbox = sandbox();
     fs::rename(sandbox.agent("test.sh", "exit 0"), sandbox.project().join("test.sh")).unwrap();
     sandbox.git(&["add", "-A"]);
@@ -101,7 +101,7 @@ fn what_a_shell_does_itself_is_never_missing() {
 }
 
 #[test]
-fn what_the_agent_is_to_create_may_be_missing() {
+fn a_gate_program_that_the_agent_is_to_create_may_be_missing() {
     let sandbox = sandbox();
     let make = "printf '#!/bin/sh\\nexit 0\\n' > test.sh; chmod +x test.sh";
     let agent = sandbox.agent("agent", &format!("{make}\n{CLAIM}"));
@@ -197,7 +197,7 @@ fn a_session_and_a_tool_are_refused_too() {
 }
 
 #[test]
-fn a_run_whose_tests_cannot_run_is_refused() {
+fn a_run_with_a_missing_test_program_is_refused() {
     let sandbox = sandbox();
     write(&sandbox.project().join("go.mod"), "module x\n\ngo 1.22\n");
     write(&sandbox.project().join("x_test.go"), "package x\n");

@@ -93,7 +93,11 @@ const FILTER: &str = "git config filter.q.clean $EVIL; git config filter.q.smudg
 #[case::a_trailer("git config trailer.x.cmd $EVIL", &[TEMPLATE], "")]
 #[case::a_monitor("git config core.fsmonitor $EVIL", &[NONE, COMMIT], "")]
 #[case::a_differ("git config diff.external $EVIL; git config diff.d.textconv $EVIL; echo '* diff=d' > .gitattributes", &[COMMIT], "")]
-fn what_an_agent_plants_is_not_run(#[case] plant: &str, #[case] flags: &[&[&str]], #[case] named: &str) {
+fn programs_that_an_agent_plants_in_git_are_not_run(
+    #[case] plant: &str,
+    #[case] flags: &[&[&str]],
+    #[case] named: &str,
+) {
     for flags in flags {
         let sandbox = sandbox();
         let agent = agent(&sandbox, plant);
@@ -171,7 +175,7 @@ fn a_repository_that_an_agent_makes_is_not_looked_at_in_its_way() {
 }
 
 #[test]
-fn what_the_user_set_up_before_is_run() {
+fn git_programs_that_the_user_set_up_are_run() {
     let sandbox = sandbox();
     let evil = evil(&sandbox);
     let hooks = sandbox.project().join(".git/hooks");
@@ -205,7 +209,7 @@ fn a_hook_of_the_user_that_an_agent_changed_is_not_run() {
 }
 
 #[test]
-fn what_a_hook_leaves_behind_does_not_outlive_the_commit() {
+fn processes_that_a_hook_left_do_not_outlive_the_commit() {
     let sandbox = sandbox();
     let left = sandbox.root().join("left");
     let stays = program(
@@ -224,7 +228,7 @@ fn what_a_hook_leaves_behind_does_not_outlive_the_commit() {
     start(&sandbox, &agent, COMMIT).with_code(0);
     let pid = fs::read_to_string(&left).unwrap();
     let gone = || (!Path::new("/proc").join(pid.trim()).exists()).then_some(());
-    eventually("nobody of the hook is left", gone);
+    eventually("no process of the hook is left", gone);
 }
 
 #[test]
@@ -268,7 +272,7 @@ fn a_git_of_the_project_is_not_run() {
     "git config --global filter.f.smudge \"sed 's/echo 0/echo 3/'\"; git config --global filter.f.clean cat
      mkdir -p \"${XDG_CONFIG_HOME:-$HOME/.config}/git\"; echo 'sum.sh filter=f' > \"${XDG_CONFIG_HOME:-$HOME/.config}/git/attributes\""
 )]
-fn a_clean_checkout_holds_what_the_trees_objects_hold(#[case] cheat: &str) {
+fn a_clean_checkout_holds_the_content_of_its_objects(#[case] cheat: &str) {
     let sandbox = sandbox();
     write(&sandbox.project().join("sum.sh"), "sum() { echo 0; }\n");
     write(&sandbox.project().join("test.sh"), ". ./sum.sh\n[ \"$(sum 1 2)\" = 3 ]\n");

@@ -31,7 +31,7 @@ fn base(sandbox: &Sandbox) -> serde_json::Value {
 }
 
 #[test]
-fn what_the_files_offer_is_shown_pinned_and_told() {
+fn offered_protection_is_shown_pinned_and_in_the_prompt() {
     let sandbox = project();
     let agent = sandbox.agent("agent", &format!("echo x > x\n{CLAIM}"));
     let run = sandbox.refrain(&start(&agent, &["--auto-gates", "--yes"])).with_code(0);
@@ -127,7 +127,7 @@ fn a_plain_folder_has_gates_to_offer_but_nothing_that_tells_a_touch() {
 #[case(&["--protect", "../x"], "lies outside the worktree")]
 #[case(&["--protect-existing", "[a"], "is no glob")]
 #[case(&["--auto-gates", "--yes"], "--auto-gates: no test was found that could be a gate")]
-fn what_protects_nothing_is_refused(#[case] flags: &[&str], #[case] says: &str) {
+fn protection_options_that_protect_nothing_are_refused(#[case] flags: &[&str], #[case] says: &str) {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", CLAIM);
     let run = sandbox.refrain(&start(&agent, flags)).with_code(2);
@@ -157,7 +157,7 @@ fn without_gates_a_touched_path_refuses_the_claim_too() {
 }
 
 #[test]
-fn what_the_person_changed_before_is_what_counts() {
+fn protected_files_that_the_user_changed_before_are_the_baseline() {
     let sandbox = project();
     write(&sandbox.project().join("tests/a.sh"), "true # mine\n");
     write(&sandbox.project().join("tests/b.sh"), "true # mine, new\n");
@@ -178,7 +178,7 @@ fn what_the_person_changed_before_is_what_counts() {
 #[rstest]
 #[case::nothing_was_touched("true", 0)]
 #[case::the_agent_had_touched_it("echo 'true # weak' > tests/a.sh", 10)]
-fn what_a_person_changes_while_the_loop_stands_is_theirs(#[case] first: &str, #[case] code: i32) {
+fn protected_files_that_a_person_changes_during_a_pause_are_theirs(#[case] first: &str, #[case] code: i32) {
     let sandbox = project();
     let agent = sandbox
         .agent("agent", &format!("case $REFRAIN_ITERATION in 1) {first}; echo x > x ;; *) {CLAIM} ;; esac"));

@@ -29,7 +29,7 @@ read -r _ < $GATES/go\ntest $REFRAIN_ITERATION = 1 || {CLAIM}"
 }
 
 #[test]
-fn a_loop_whose_folder_was_removed_is_found_and_not_doubled() {
+fn a_loop_with_a_removed_folder_is_found_and_not_doubled() {
     let sandbox = sandbox();
     let gate = sandbox.gate("go");
     let session = started(&sandbox, "rm -rf .git/refrain");
@@ -77,7 +77,7 @@ fn a_lock_or_a_doorbell_that_was_removed_alone_is_made_again() {
 }
 
 #[test]
-fn a_plan_whose_folder_was_removed_is_found_and_goes_on() {
+fn a_plan_with_a_removed_folder_is_found_and_continues() {
     let sandbox = sandbox();
     let gate = sandbox.gate("go");
     fs::create_dir_all(sandbox.project().join(".scud/tasks")).unwrap();

@@ -25,7 +25,7 @@ fn came_to(sandbox: &Sandbox) -> (Value, Value, Value) {
 }
 
 #[test]
-fn it_completes_the_loop_whatever_the_agent_says() {
+fn the_success_command_completes_the_loop_whatever_the_agent_says() {
     for place in [sandbox, plain_folder] {
         for then in ["true", "exit 7", "echo 'Still at it.'"] {
             let sandbox = place();
@@ -82,7 +82,7 @@ fn all_required_gates_have_to_pass_too() {
 }
 
 #[test]
-fn one_that_passes_already_ends_the_loop_after_its_first_iteration() {
+fn a_success_command_that_passes_already_ends_after_the_first_iteration() {
     let sandbox = sandbox();
     let agent = sandbox.agent("idler", "echo ran >> $NOTES/ran");
     let run = start(&sandbox, &agent, &["--success-command", "true"]).with_code(0);
@@ -98,7 +98,7 @@ fn one_that_passes_already_ends_the_loop_after_its_first_iteration() {
 }
 
 #[test]
-fn what_git_ignores_counts_too() {
+fn files_that_git_ignores_count_for_the_success_command() {
     let sandbox = sandbox();
     write(&sandbox.project().join(".gitignore"), "out\n");
     sandbox.git(&["add", "-A"]);
@@ -109,7 +109,7 @@ fn what_git_ignores_counts_too() {
 }
 
 #[test]
-fn what_it_proves_is_committed() {
+fn work_proven_by_the_success_command_is_committed() {
     let sandbox = sandbox();
     let agent = worker(&sandbox, "true");
     start(&sandbox, &agent, &["--success-command", THREE, "--git-workflow", "commit"]).with_code(0);
@@ -119,7 +119,7 @@ fn what_it_proves_is_committed() {
 }
 
 #[test]
-fn it_completes_the_loop_of_a_session_too() {
+fn the_success_command_completes_a_session_loop_too() {
     let sandbox = sandbox();
     let begin = ["tick", "begin", "/refrain:loop", "--agent", "claude", "--session-id", "s", "--name", "job"];
     let typed = ["--args", "--success-command \"test -e made.txt\" Make it."];

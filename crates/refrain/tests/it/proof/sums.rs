@@ -91,7 +91,7 @@ printf '{"type":"result","subtype":"success","is_error":false,"num_turns":2,"ses
 }
 
 #[test]
-fn claude_in_a_session_that_goes_on_says_what_this_run_cost() {
+fn claude_reports_the_cost_of_this_run_of_a_continued_session() {
     let sandbox = sandbox();
     let agent = sandbox.agent(
         "claude",

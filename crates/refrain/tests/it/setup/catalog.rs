@@ -72,7 +72,7 @@ fn loops_of_all_projects_are_listed_from_anywhere_last_touched_first() {
 }
 
 #[test]
-fn a_loop_is_listed_as_it_stands_while_it_runs_after_its_runner_died_and_when_it_goes_on() {
+fn a_loop_is_listed_correctly_while_running_crashed_and_resumed() {
     let sandbox = sandbox();
     let agent = sandbox.agent(
         "agent",

@@ -59,7 +59,7 @@ fn a_configured_project_needs_no_words() {
 }
 
 #[test]
-fn a_file_that_nobody_trusts_counts_as_not_there_and_every_start_says_so() {
+fn an_untrusted_file_is_ignored_and_every_start_says_so() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", CLAIM);
     let start = ["start", "--command", &agent, "p"];
@@ -90,7 +90,7 @@ fn a_file_that_nobody_trusts_counts_as_not_there_and_every_start_says_so() {
 }
 
 #[test]
-fn trust_shows_what_the_file_would_do_and_lists_what_is_trusted() {
+fn trust_shows_the_effects_of_a_file_and_lists_trusted_files() {
     let sandbox = sandbox();
     trusted(
         &sandbox,
@@ -113,7 +113,7 @@ fn trust_shows_what_the_file_would_do_and_lists_what_is_trusted() {
 }
 
 #[test]
-fn what_cannot_be_trusted_is_refused_and_touches_nothing() {
+fn a_file_that_cannot_be_trusted_is_refused_and_nothing_changes() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", CLAIM);
     let path = sandbox.project().join("refrain.toml");
@@ -207,7 +207,7 @@ fn each_value_is_shown_with_its_origin() {
 }
 
 #[test]
-fn a_loop_keeps_what_it_was_started_with() {
+fn a_loop_keeps_the_settings_of_its_start() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", "echo \"$REFRAIN_MAX_ITERATIONS\" >> $NOTES/caps");
     trusted(&sandbox, "[start]\nmax-iterations = 2\n");
@@ -308,7 +308,7 @@ printf '{"type":"turn.completed","usage":{"input_tokens":600,"cached_input_token
 }
 
 #[test]
-fn the_demo_is_the_same_for_everybody() {
+fn the_demo_ignores_the_configuration() {
     let sandbox = sandbox();
     user_file(&sandbox, "[start]\nmax-cost = 1\nmodel = \"opus\"\npromise = false\n");
     let run =
@@ -334,7 +334,7 @@ fn every_piece_of_toml_in_the_documentation_can_be_used() {
 }
 
 #[test]
-fn a_configured_command_is_told_and_a_broken_file_stops_no_loop_from_going_on() {
+fn a_notify_command_runs_and_a_broken_file_does_not_stop_a_resume() {
     let sandbox = sandbox();
     let tell = sandbox.agent("tell", "{ echo \"$REFRAIN_NOTIFY_STATUS\"; cat; } >> $NOTES/told");
     let agent = sandbox.agent("agent", "echo not yet");
@@ -350,7 +350,7 @@ fn a_configured_command_is_told_and_a_broken_file_stops_no_loop_from_going_on() 
 }
 
 #[test]
-fn one_key_is_read_and_set() {
+fn single_configuration_keys_are_read_and_set() {
     let sandbox = sandbox();
     user_file(&sandbox, "# Mine.\n[start]\nagent = 'codex' # for now\n");
     let path = sandbox.root().join("home/config/refrain/config.toml");
@@ -382,7 +382,7 @@ fn one_key_is_read_and_set() {
 }
 
 #[test]
-fn an_editor_edits_the_users_file_and_what_it_wrote_is_checked() {
+fn config_edit_opens_the_editor_and_checks_the_file() {
     let sandbox = sandbox();
     let editor =
         sandbox.agent("editor", "printf '[start]\nmodel = \"x\"\n' >> \"$2\"; echo \"$1\" > $NOTES/said");

@@ -59,7 +59,7 @@ fn a_trusted_test_decides_and_is_protected() {
 }
 
 #[test]
-fn without_trust_the_loop_starts_without_them_and_says_so() {
+fn without_trust_a_loop_starts_without_offered_gates_and_says_so() {
     let sandbox = project();
     let agent = agent(&sandbox);
     let run = sandbox.refrain(&["start", "--command", &agent, "--name", "job", "Do it."]).with_code(0);
@@ -155,7 +155,7 @@ fn a_gate_that_cannot_run_is_dropped() {
 }
 
 #[test]
-fn a_gate_whose_program_is_not_installed_is_dropped_before_the_start() {
+fn a_default_gate_without_its_program_is_dropped_before_the_start() {
     let sandbox = sandbox();
     write(&sandbox.project().join("go.mod"), "module x\n\ngo 1.22\n");
     write(&sandbox.project().join("x_test.go"), "package x\n");

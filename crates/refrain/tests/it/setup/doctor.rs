@@ -52,7 +52,7 @@ fn program(sandbox: &Sandbox, name: &str, script: &str) {
 }
 
 #[test]
-fn where_all_is_well_it_says_so_and_touches_nothing() {
+fn a_healthy_doctor_run_says_so_and_touches_nothing() {
     let sandbox = sandbox();
     program(&sandbox, "claude", "echo '{\"loggedIn\": true, \"authMethod\": \"api_key\"}'");
     let before = sandbox.snapshot();
@@ -137,7 +137,7 @@ fn the_lock_that_a_killed_gemini_leaves_is_removed() {
 }
 
 #[test]
-fn a_program_that_does_not_answer_holds_nobody_up_for_ever() {
+fn a_program_that_does_not_answer_does_not_block_the_doctor() {
     let sandbox = sandbox();
     program(&sandbox, "claude", "sleep 1000 & exec sleep 1000");
     let found = findings(&sandbox, &[], 0);
@@ -174,7 +174,7 @@ fn crash_of(sandbox: &Sandbox, words: &[&str], id: &str) -> i32 {
 }
 
 #[test]
-fn what_a_dead_runner_left_behind_is_found_and_ended() {
+fn processes_left_by_a_dead_runner_are_found_and_ended() {
     let machine = machine();
     machine.lock().unwrap();
     left_behind_is_found_and_ended(|sandbox| crash(sandbox, "job"));
@@ -190,7 +190,7 @@ fn left_behind_is_found_and_ended(crash: impl Fn(&Sandbox) -> i32) {
     assert!(left[0]["found"].as_str().unwrap().contains(&format!("{pid} ")), "{left:#?}");
     let crashed = wrong(&found, "loops");
     assert!(crashed[0]["advice"].as_str().unwrap().contains("refrain resume job"), "{crashed:#?}");
-    assert!(sandbox.survivors().iter().any(|found| found.pid == pid), "looking ends nobody");
+    assert!(sandbox.survivors().iter().any(|found| found.pid == pid), "looking ends no process");
 
     let found = diagnose(&sandbox, &["--fix"], 0);
     let done: Vec<_> = found.iter().filter(|finding| finding["fix"] == "done").collect();
@@ -201,7 +201,7 @@ fn left_behind_is_found_and_ended(crash: impl Fn(&Sandbox) -> i32) {
 }
 
 #[test]
-fn nobody_of_a_loop_that_is_driven_is_touched() {
+fn processes_of_a_running_loop_are_not_touched() {
     let sandbox = sandbox();
     let gate = sandbox.gate("go");
     let agent = sandbox.agent("agent", &format!("echo up > $NOTES/up\nread -r _ < \"$GATES/go\"\n{CLAIM}"));
@@ -230,7 +230,7 @@ fn inside_an_attempt_it_looks_and_changes_nothing() {
 }
 
 #[test]
-fn a_damaged_journal_and_a_request_that_nobody_heard_are_named() {
+fn a_damaged_journal_and_an_unheard_request_are_named() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", CLAIM);
     for id in ["whole", "broken"] {
@@ -250,7 +250,7 @@ fn a_damaged_journal_and_a_request_that_nobody_heard_are_named() {
 }
 
 #[test]
-fn a_doorbell_that_is_none_and_a_request_without_a_runner_are_told() {
+fn an_invalid_doorbell_and_an_unread_request_are_reported() {
     let machine = machine();
     machine.lock().unwrap();
     let sandbox = sandbox();
@@ -272,7 +272,7 @@ fn a_doorbell_that_is_none_and_a_request_without_a_runner_are_told() {
 }
 
 #[test]
-fn a_runner_that_hears_nothing_is_told() {
+fn a_stopped_runner_is_reported() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", "echo up > $NOTES/up\nexec sleep 1000");
     let session = sandbox.spawn(&["start", "--command", &agent, "--name", "job", "p"]);
@@ -315,12 +315,12 @@ fn age(sandbox: &Sandbox, path: &Path) {
 }
 
 #[test]
-fn odd_states_of_the_repository_are_told_and_a_stale_lock_is_removed() {
+fn odd_repository_states_are_reported_and_a_stale_lock_is_removed() {
     let sandbox = sandbox();
     let git = sandbox.project().join(".git");
     let lock = git.join("index.lock");
     write(&lock, "");
-    assert!(wrong(&findings(&sandbox, &[], 0), "git").is_empty(), "somebody may be at it");
+    assert!(wrong(&findings(&sandbox, &[], 0), "git").is_empty(), "a git process may be running");
     age(&sandbox, &lock);
     write(&git.join("MERGE_HEAD"), "");
     write(&sandbox.root().join("home/.gitconfig"), "[user]\nuseConfigOnly = true\n");
@@ -399,7 +399,7 @@ fn autostart_is_switched_on_and_off() {
 }
 
 #[test]
-fn after_a_reboot_only_what_it_interrupted_is_resumed() {
+fn after_a_reboot_only_interrupted_loops_are_resumed() {
     let sandbox = sandbox();
     sandbox.refrain(&["resume", "--after-reboot"]).with_code(2);
     crash(&sandbox, "job");

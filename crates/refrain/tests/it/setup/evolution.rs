@@ -66,7 +66,7 @@ fn ended(answer: &Value) -> Sandbox {
 }
 
 #[test]
-fn what_a_loop_taught_is_proposed_and_taken_over_by_a_person() {
+fn a_lesson_of_a_loop_is_proposed_and_applied_by_a_person() {
     let sandbox =
         place("printf '%s' \"$*\" > \"$NOTES/asked\"\ncat \"$NOTES/answer\"\ntouch AGENTS.md made.txt");
     let _ = says(&sandbox, &answer(LEARNT, 1));
@@ -76,8 +76,8 @@ fn what_a_loop_taught_is_proposed_and_taken_over_by_a_person() {
     let asked = sandbox.note("asked");
     assert!(asked.contains("Do it.") && asked.contains("4  - The API lives in src/api"), "{asked}");
     assert!(asked.contains("- iteration 1: claimed, and proven"), "{asked}");
-    assert_eq!(instructions(&sandbox), INSTRUCTIONS, "nobody said so");
-    assert!(!sandbox.project().join("made.txt").exists(), "it works beside everybody");
+    assert_eq!(instructions(&sandbox), INSTRUCTIONS, "a person has not applied it");
+    assert!(!sandbox.project().join("made.txt").exists(), "it works outside the project");
     let shown = sandbox.refrain(&["memory", "proposals", "job"]).with_code(0).stdout;
     assert!(shown.contains(&format!("+{LEARNT}\n")) && shown.contains("lost time (iteration 1)"), "{shown}");
     let inside =
@@ -106,7 +106,7 @@ fn what_a_loop_taught_is_proposed_and_taken_over_by_a_person() {
 #[case::made_up(answer(LEARNT, 7), "no iteration that there was")]
 #[case::secret(answer("- ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8 opens it", 1), "looks like a secret")]
 #[case::elsewhere(json!({"changes": [], "file": "/etc/passwd"}), "not of the form")]
-fn what_a_hostile_model_answers_comes_to_nothing(#[case] answer: Value, #[case] why: &str) {
+fn a_hostile_answer_makes_no_proposal(#[case] answer: Value, #[case] why: &str) {
     let sandbox = ended(&answer);
     let run = sandbox.refrain(&["memory", "reflect", "job"]).with_code(1);
     assert!(run.stderr.contains(why), "{run:?}");
@@ -129,7 +129,7 @@ fn a_file_that_is_another_by_now_is_not_changed() {
 }
 
 #[test]
-fn what_was_changed_on_disk_passes_the_gates_again() {
+fn a_proposal_changed_on_disk_is_checked_again() {
     let sandbox = ended(&answer(LEARNT, 1));
     sandbox.refrain(&["memory", "reflect", "job"]).with_code(0);
     let file = sandbox.project().join(".git/refrain/proposals/job/proposal.json");
@@ -144,7 +144,7 @@ fn what_was_changed_on_disk_passes_the_gates_again() {
 }
 
 #[test]
-fn a_reflection_that_fails_changes_nothing_and_nobody_reflects_unasked() {
+fn a_failed_reflection_changes_nothing_and_none_runs_unasked() {
     let sandbox = place("exit 3");
     runs(&sandbox, "job");
     let log = sandbox.loop_dir("job").join("runner.log");

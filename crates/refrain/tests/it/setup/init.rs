@@ -217,7 +217,7 @@ fn the_section_goes_into_the_file_that_agents_read_here() {
 }
 
 #[test]
-fn what_was_written_is_told_where_the_next_cannot_be() {
+fn written_files_are_named_when_the_next_cannot_be_written() {
     use std::os::unix::fs::PermissionsExt;
     let sandbox = sandbox();
     put(&sandbox, "AGENTS.md", "Ours.\n");
@@ -232,7 +232,7 @@ fn what_was_written_is_told_where_the_next_cannot_be() {
 }
 
 #[test]
-fn what_cannot_be_added_to_is_left_and_told() {
+fn files_that_cannot_be_extended_are_kept_and_named() {
     let sandbox = sandbox();
     let outside = sandbox.root().join("outside.md");
     testkit::write(&outside, "theirs\n");

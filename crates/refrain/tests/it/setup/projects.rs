@@ -67,7 +67,7 @@ fn is_proven(sandbox: &Sandbox, laid: &Laid, id: &str) {
 #[case::rust(Project::RUST)]
 #[case::python(Project::PYTHON)]
 #[case::node(Project::NODE)]
-fn one_is_mended_in_steps_and_a_claim_before_the_last_is_refused(#[case] project: Project) {
+fn a_project_is_mended_in_steps_and_an_early_claim_is_refused(#[case] project: Project) {
     let sandbox = sandbox();
     let Some(laid) = project.lay(&sandbox) else { return };
     let agent = sandbox.agent(

@@ -69,7 +69,7 @@ fn a_loop_commits_and_is_proven_in_its_sandbox() {
 }
 
 #[test]
-fn an_agent_reads_and_writes_what_its_policy_says() {
+fn an_agent_accesses_only_paths_of_its_policy() {
     let Some(sandbox) = sandbox() else { return };
     let home = sandbox.root().join("home");
     write(&home.join(".ssh/id"), "key");
@@ -127,7 +127,7 @@ fn memory_is_bounded_or_the_header_says_that_it_is_not() {
 }
 
 #[test]
-fn what_stops_everything_that_it_can_name_is_ended_in_time() {
+fn an_agent_that_stops_all_processes_it_can_name_is_ended_in_time() {
     let Some(sandbox) = sandbox() else { return };
     for (script, name) in [
         ("kill -STOP -1; kill -KILL -1; sleep 600", "stopped"),
@@ -152,7 +152,7 @@ fn what_stops_everything_that_it_can_name_is_ended_in_time() {
 }
 
 #[test]
-fn what_an_agent_leaves_running_ends_with_its_sandbox() {
+fn processes_left_by_an_agent_end_with_its_sandbox() {
     let Some(sandbox) = sandbox() else { return };
     let script = format!("for i in 1 2 3 4; do (setsid sh -c 'sleep 600 & sleep 600' &) ; done\n{CLAIM}");
     start(&sandbox, &script, &[]).with_code(0);
@@ -209,7 +209,7 @@ fn a_port_of_the_machine_is_forwarded_if_it_is_named() {
 }
 
 #[test]
-fn a_refused_host_is_recorded_and_told() {
+fn a_refused_host_is_recorded_and_reported() {
     let Some(sandbox) = sandbox() else { return };
     let ask = r#"bash -c 'exec 3<>/dev/tcp/127.0.0.1/3128; printf "CONNECT evil.example:443 HTTP/1.1\r\n\r\n" >&3; read line <&3; echo $line >> $NOTES/said'"#;
     let agent = sandbox.agent("agent", ask);
@@ -333,7 +333,7 @@ fn a_machine_without_namespaces_refuses_the_start_and_says_why() {
 }
 
 #[test]
-fn without_namespaces_a_loop_in_its_own_worktree_reads_and_writes_what_its_policy_says() {
+fn without_namespaces_an_agent_accesses_only_paths_of_its_policy() {
     let Some(sandbox) = sandbox() else { return };
     let home = sandbox.root().join("home");
     write(&home.join(".ssh/id"), "key");

@@ -111,7 +111,7 @@ fn the_hook_of_a_push_runs_in_the_sandbox_and_can_refuse_it() {
 }
 
 #[test]
-fn what_git_runs_for_a_plan_stays_in_its_sandbox() {
+fn programs_that_git_runs_for_a_plan_stay_in_its_sandbox() {
     let Some(sandbox) = sandbox() else { return };
     for name in ["post-checkout", "reference-transaction"] {
         hook(&sandbox, name, "test -e check.sh || exit 0; sh ./check.sh > /dev/null");
@@ -146,7 +146,7 @@ fn what_git_runs_for_a_plan_stays_in_its_sandbox() {
 
 /// Git would run the filter and the monitor of a repository in the repository.
 #[test]
-fn what_a_nested_repository_names_never_runs_outside() {
+fn programs_of_a_nested_repository_never_run_outside() {
     let Some(sandbox) = sandbox() else { return };
     let script = format!(
         "git init -q nested && cd nested\necho '* filter=evil' > .gitattributes\n\
@@ -174,7 +174,7 @@ fn a_link_in_the_place_of_refrains_folder_is_not_followed() {
 
 /// What is created at an empty protected place is put aside, however the program ends.
 #[test]
-fn what_a_killed_agent_planted_is_put_aside() {
+fn files_planted_by_a_killed_agent_are_put_aside() {
     let Some(sandbox) = sandbox() else { return };
     let plant = "mkdir -p $NOTES/other; echo $NOTES/other > .git/commondir";
     for (end, limits) in [

@@ -153,7 +153,7 @@ washed status capped
 }
 
 #[test]
-fn what_an_agent_asks_is_recorded_and_told_as_an_agents() {
+fn requests_of_an_agent_are_recorded_and_shown_as_the_agents() {
     let sandbox = sandbox();
     let script = format!(
         "{}case $REFRAIN_ITERATION in

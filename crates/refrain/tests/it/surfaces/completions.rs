@@ -69,7 +69,7 @@ fn agents_and_prompts_of_the_configuration_are_completed() {
         found.sort_unstable();
         found
     };
-    assert_eq!(sorted(&["refrain", "start", "--agent", ""]), adapters, "nobody trusts the file yet");
+    assert_eq!(sorted(&["refrain", "start", "--agent", ""]), adapters, "the file is not trusted yet");
     assert_eq!(follow(&sandbox, &["refrain", "start", "--mode", ""]), ["implement", "research"]);
     sandbox.trust();
     assert_eq!(sorted(&["refrain", "start", "--agent", "c"]), ["careful", "claude", "codex"]);
@@ -101,7 +101,7 @@ fn ids_are_those_of_the_project_that_the_words_name() {
 }
 
 #[test]
-fn what_cannot_be_found_out_is_left_out_without_a_word() {
+fn unreadable_values_are_omitted_from_completions_silently() {
     let empty = plain_folder();
     assert_eq!(follow(&empty, &["refrain", "status", ""]), [""; 0]);
     assert_eq!(follow(&empty, &["refrain", "-C", "nowhere", "status", ""]), [""; 0]);
@@ -134,17 +134,17 @@ fn type_into(shell: &str, flags: &[&str], set_up: &str, sandbox: &Sandbox) {
 }
 
 #[test]
-fn bash_completes_what_is_typed() {
+fn bash_completes_the_typed_word() {
     type_into("bash", &["--norc", "-i"], "source <(\"$REFRAIN\" completions bash)", &with_loops());
 }
 
 #[test]
-fn zsh_completes_what_is_typed() {
+fn zsh_completes_the_typed_word() {
     let set_up = "autoload -U compinit; compinit -u -D; source <(\"$REFRAIN\" completions zsh)";
     type_into("zsh", &["-f", "-i"], set_up, &with_loops());
 }
 
 #[test]
-fn fish_completes_what_is_typed() {
+fn fish_completes_the_typed_word() {
     type_into("fish", &["--no-config", "-i"], "$REFRAIN completions fish | source", &with_loops());
 }

@@ -246,7 +246,7 @@ fn the_commands_of_the_book_run(#[case] part: &str) {
 }
 
 #[test]
-fn what_is_run_is_every_line_but_those_that_say_why_not() {
+fn every_command_of_the_docs_is_run_unless_marked() {
     let text = "```sh\ncat > f <<'END'\n# in it\n\nEND\nrefrain list\n\n# a remark\nrefrain status ID  # how\n```\n<!-- not run: it builds -->\n```sh\ncargo build\n```\n```text\nno\n```\n```sh\nlast\n```\n";
     assert_eq!(
         commands(text),

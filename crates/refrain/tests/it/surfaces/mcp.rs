@@ -47,7 +47,7 @@ fn names(tools: &[Value]) -> Vec<&str> {
 }
 
 #[test]
-fn a_client_is_told_what_there_is_and_within_which_bounds() {
+fn the_mcp_server_describes_its_tools_and_their_limits() {
     let sandbox = sandbox();
     let client = Client::of(&sandbox);
     let server = client.server();
@@ -188,7 +188,7 @@ fn a_loop_is_steered_and_stopped() {
 }
 
 #[test]
-fn whoever_waits_for_a_person_is_not_thrown_away_by_a_stop() {
+fn a_stop_does_not_discard_a_loop_that_waits_for_a_person() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", "echo nothing");
     let client = Client::of(&sandbox);
@@ -223,7 +223,7 @@ fn the_end_of_the_server_or_of_a_request_ends_no_loop() {
 }
 
 #[test]
-fn whoever_follows_a_resource_is_told_of_its_changes() {
+fn a_resource_subscriber_is_notified_of_changes() {
     let sandbox = sandbox();
     let agent = sandbox.agent(
         "agent",
@@ -305,7 +305,7 @@ fn a_plan_is_run() {
 }
 
 #[test]
-fn several_projects_are_served_and_told_apart() {
+fn several_projects_are_served_and_distinguished() {
     let sandbox = sandbox();
     let other = sandbox.project().with_file_name("other");
     fs::create_dir(&other).unwrap();
@@ -358,7 +358,7 @@ fn a_configuration_counts_as_for_start() {
     testkit::write(&sandbox.project().join("refrain.toml"), file);
     let client = Client::of(&sandbox);
     let refused = client.refuses("loop_start", json!({"goal": "p"}));
-    assert!(refused.contains("nothing says who works"), "nobody trusts it yet: {refused}");
+    assert!(refused.contains("nothing says who works"), "it is not trusted yet: {refused}");
     let started = client.does("loop_start", json!({"goal": "p", "command": agent, "name": "one"}));
     let notes = started["notes"].to_string();
     assert!(notes.contains("refrain.toml is not trusted"), "{notes}");
@@ -425,6 +425,6 @@ fn a_folder_that_cannot_be_opened_is_refused_before_anything() {
     let sandbox = sandbox();
     let refused = sandbox.refrain(&["mcp", "--root", "nowhere"]).with_code(2);
     assert!(refused.stderr.contains("--root") && refused.stderr.contains("nowhere"), "{}", refused.stderr);
-    let nobody = sandbox.command(&["mcp"]).stdin("").run().with_code(0);
-    assert_eq!((nobody.stdout.as_str(), nobody.stderr.as_str()), ("", ""), "a client that never speaks");
+    let silent = sandbox.command(&["mcp"]).stdin("").run().with_code(0);
+    assert_eq!((silent.stdout.as_str(), silent.stderr.as_str()), ("", ""), "a client that never speaks");
 }

@@ -26,7 +26,7 @@ fn desktop(sandbox: &Sandbox, script: &str) -> String {
 }
 
 #[test]
-fn a_command_is_told_when_a_loop_ends_or_needs_somebody() {
+fn a_notify_command_runs_when_a_loop_ends_or_needs_a_person() {
     let sandbox = sandbox();
     let tell = teller(&sandbox);
     let agent = sandbox.agent("agent", CLAIM);
@@ -80,7 +80,7 @@ fn a_runner_of_its_own_tells_by_command_or_on_the_desktop() {
 }
 
 #[test]
-fn who_stops_a_loop_is_not_told_so() {
+fn a_stop_by_the_user_sends_no_notification() {
     let sandbox = sandbox();
     let tell = teller(&sandbox);
     let agent = sandbox.agent("agent", "echo x > $NOTES/up; exec sleep 1000");
@@ -94,7 +94,7 @@ fn who_stops_a_loop_is_not_told_so() {
 }
 
 #[test]
-fn one_that_fails_is_said_once_and_changes_nothing() {
+fn a_failing_notify_command_is_reported_once_and_changes_nothing() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", CLAIM);
     for (name, command, says) in [

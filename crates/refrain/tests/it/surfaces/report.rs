@@ -58,7 +58,7 @@ fn kept(sandbox: &Sandbox, path: &str) -> PathBuf {
 }
 
 #[test]
-fn a_report_says_what_was_asked_claimed_and_proven() {
+fn a_report_states_the_goal_the_claim_and_the_proof() {
     let sandbox = sandbox();
     proven(&sandbox);
     let report = report(&sandbox, "job");
@@ -152,7 +152,7 @@ fn a_person_reads_it_on_a_terminal() {
 }
 
 #[test]
-fn which_loop_is_meant_and_which_is_none() {
+fn report_names_the_ambiguous_or_missing_loop() {
     let sandbox = sandbox();
     sandbox.refrain(&["report", "nobody"]).with_code(3);
     sandbox.refrain(&["report"]).with_code(2);
@@ -183,7 +183,7 @@ fn without_gates_and_repository_it_is_unverified_and_still_a_report() {
 }
 
 #[test]
-fn a_loop_that_stopped_short_says_what_to_grant() {
+fn the_report_of_a_capped_loop_says_what_to_grant() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", &format!("date +%N >> work.txt\n{CLAIM}"));
     let words =
@@ -303,7 +303,7 @@ fn secrets_do_not_leave_with_it() {
 }
 
 #[test]
-fn what_is_as_it_was_agrees() {
+fn unchanged_work_agrees_with_its_report() {
     let sandbox = sandbox();
     proven(&sandbox);
     let (agrees, checks) = checks(&sandbox, &["job"], 0);
@@ -365,7 +365,7 @@ fn a_commit_that_is_gone_is_found() {
 }
 
 #[test]
-fn a_proven_tree_that_nobody_committed_may_be_cleaned_up() {
+fn an_uncommitted_proven_tree_may_be_cleaned_up() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", &format!("echo good > work.txt\n{CLAIM}"));
     let words =

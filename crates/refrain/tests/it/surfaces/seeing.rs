@@ -260,7 +260,7 @@ fn logs_show_every_attempt_or_one_iteration() {
 }
 
 #[test]
-fn logs_show_both_ends_of_what_was_past_its_cap_when_everything_was_killed() {
+fn logs_show_both_ends_of_capped_output_after_a_kill() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", &format!("echo begin..\n{CLAIM}"));
     sandbox.refrain(&["start", "--command", &agent, "--name", "job", "p"]).with_code(0);
@@ -308,7 +308,7 @@ fn logs_and_watch_follow_a_loop_to_its_end() {
 }
 
 #[test]
-fn who_comes_to_watch_is_told_how_it_stands_and_no_old_notices() {
+fn a_new_watcher_sees_the_current_state_and_no_old_notices() {
     let sandbox = sandbox();
     let gate = sandbox.gate("go");
     let agent = sandbox.agent(
@@ -342,7 +342,7 @@ fn who_comes_to_watch_is_told_how_it_stands_and_no_old_notices() {
 }
 
 #[test]
-fn who_watches_a_loop_whose_runner_dies_is_told_what_to_do() {
+fn a_watcher_of_a_crashed_loop_sees_the_next_command() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", "echo x > $NOTES/up; exec sleep 1000");
     let session = sandbox.spawn(&["start", "--command", &agent, "--name", "job", "p"]);
@@ -432,7 +432,7 @@ fn a_damaged_loop_is_named_and_the_others_are_listed() {
 
 /// A terminal shows only a part of an agent's output; the log has it all.
 #[test]
-fn what_an_agent_prints_is_shown_up_to_a_bound_and_kept_whole() {
+fn long_agent_output_is_shown_up_to_a_bound_and_logged_in_full() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", &format!("yes 0123456789 | head -n 300000\n{CLAIM}"));
     let run = sandbox.refrain(&["start", "--command", &agent, "--name", "job", "p"]).with_code(0);

@@ -99,7 +99,7 @@ fn a_loop_is_started_seen_steered_and_stopped_and_outlives_the_server() {
 }
 
 #[test]
-fn what_happens_is_told_as_it_happens_and_nothing_is_missed_in_between() {
+fn events_are_streamed_and_none_is_missed_after_a_reconnect() {
     let sandbox = sandbox();
     let served = TestServer::begin(&sandbox, &[]);
     let mut stream = served.listens(None);
@@ -236,7 +236,7 @@ fn a_start_that_cannot_be_is_refused_by_name_and_leaves_nothing(#[case] body: &s
 }
 
 #[test]
-fn what_is_too_large_or_never_ends_costs_nobody_else_anything() {
+fn oversized_and_endless_requests_do_not_delay_other_clients() {
     let sandbox = sandbox();
     let served = TestServer::begin(&sandbox, &[]);
     let token = served.token();
@@ -296,7 +296,7 @@ fn a_damaged_loop_is_named_and_the_others_are_shown() {
 #[case(&["--port", "65536"], "65536")]
 #[case(&["--behind-proxy", "loops.example.org"], "https://loops.example.org")]
 #[case(&["--root", "nowhere"], "accepted: a folder that is there")]
-fn what_cannot_be_served_is_refused_and_touches_nothing(#[case] more: &[&str], #[case] says: &str) {
+fn invalid_serve_options_are_refused_and_nothing_changes(#[case] more: &[&str], #[case] says: &str) {
     let sandbox = sandbox();
     let before = sandbox.snapshot();
     let run = sandbox.refrain(&[&["serve"], more].concat()).with_code(2);
@@ -358,7 +358,7 @@ fn tools_are_called_over_http_as_over_pipes() {
 }
 
 #[test]
-fn it_ends_when_it_is_told_whoever_listens() {
+fn the_server_ends_on_a_signal_despite_open_streams() {
     let sandbox = sandbox();
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let served = TestServer::begin(&sandbox, &[]);
@@ -418,7 +418,7 @@ fn a_secret_is_hidden_wherever_a_log_is_cut() {
 }
 
 #[test]
-fn what_waits_for_a_person_is_approved_from_its_page_and_over_http() {
+fn work_that_waits_for_a_person_is_approved_from_its_page_and_over_http() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", &format!("echo done > work.txt\n{CLAIM}"));
     let served = TestServer::begin(&sandbox, &[]);

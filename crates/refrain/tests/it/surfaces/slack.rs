@@ -80,7 +80,7 @@ fn nothing_was_refused(slack: &Slack) {
 }
 
 #[test]
-fn a_mention_starts_a_loop_that_is_told_to_its_end() {
+fn a_mention_starts_a_loop_that_is_reported_to_its_end() {
     let slack = Slack::start();
     let sandbox = working(&slack, IN_STEPS);
     let go = sandbox.gate("go");
@@ -123,7 +123,7 @@ fn a_mention_starts_a_loop_that_is_told_to_its_end() {
 }
 
 #[test]
-fn a_button_stops_a_loop_for_those_who_may() {
+fn a_slack_button_stops_a_loop_for_permitted_users() {
     let slack = Slack::start();
     let sandbox = working(&slack, ENDLESS);
     let _serve = serve(&sandbox, &slack);
@@ -156,7 +156,7 @@ fn a_button_stops_a_loop_for_those_who_may() {
 }
 
 #[test]
-fn words_are_answered_to_whoever_said_them() {
+fn slack_commands_are_answered_to_their_author() {
     let slack = Slack::start();
     let sandbox = working(&slack, ENDLESS);
     let _serve = serve(&sandbox, &slack);
@@ -221,7 +221,7 @@ fn long_notes_become_a_file_or_are_cut_where_there_can_be_none() {
 }
 
 #[test]
-fn ends_of_loops_from_elsewhere_are_told_where_that_is_wanted() {
+fn ends_of_loops_from_elsewhere_are_reported_on_request() {
     let slack = Slack::start();
     let sandbox = working(&slack, "echo '<promise>COMPLETE</promise>'");
     let before = ["start", "--name", "before", "--quiet", "p"];
@@ -259,7 +259,7 @@ fn a_loop_that_an_agent_starts_is_shown_where_its_call_says() {
 }
 
 #[test]
-fn who_cannot_speak_with_slack_says_why_and_serves() {
+fn a_slack_setup_error_is_reported_and_the_server_runs() {
     let slack = Slack::start();
     let sandbox = connected(&slack, "");
     let token = sandbox.root().join("home/config/refrain/slack-app-token");

@@ -108,7 +108,7 @@ fn spans(sent: &Value) -> Vec<Value> {
 }
 
 #[test]
-fn a_collector_is_told_behind_each_iteration_and_agents_of_their_spans() {
+fn spans_are_sent_after_each_iteration_and_agents_get_their_parent() {
     let receiver = Receiver::start([]);
     let sandbox = sandbox();
     let url = receiver.url();
@@ -175,7 +175,7 @@ fn sums_are_there_for_scrapers_and_as_a_picture() {
 }
 
 #[test]
-fn metrics_say_what_is_new_and_add_up_to_the_whole() {
+fn metrics_are_sent_as_increments_that_add_up() {
     let receiver = Receiver::start([]);
     let sandbox = sandbox();
     let env = [
@@ -222,7 +222,7 @@ fn metrics_say_what_is_new_and_add_up_to_the_whole() {
 }
 
 #[test]
-fn what_is_refused_is_told_later_and_nothing_twice() {
+fn refused_telemetry_is_sent_later_and_only_once() {
     let receiver = Receiver::start([CannedResponse::Status(503), CannedResponse::Status(503)]);
     let sandbox = sandbox();
     run_claude(&sandbox, &[("OTEL_EXPORTER_OTLP_ENDPOINT", &receiver.base())]).with_code(0);
@@ -234,7 +234,7 @@ fn what_is_refused_is_told_later_and_nothing_twice() {
 }
 
 #[test]
-fn what_is_refused_for_good_is_not_told_again_but_said() {
+fn permanently_refused_telemetry_is_reported_and_not_sent_again() {
     for status in [400, 401, 404, 500] {
         let receiver = Receiver::start([CannedResponse::Status(status), CannedResponse::Status(status)]);
         let sandbox = sandbox();
@@ -248,7 +248,7 @@ fn what_is_refused_for_good_is_not_told_again_but_said() {
 }
 
 #[test]
-fn what_is_too_large_is_told_in_pieces() {
+fn telemetry_that_is_too_large_is_sent_in_pieces() {
     let receiver = Receiver::start([CannedResponse::Status(413)]);
     let sandbox = sandbox();
     let env = [("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", format!("{}/v1/traces", receiver.base()))];
@@ -263,7 +263,7 @@ fn what_is_too_large_is_told_in_pieces() {
 }
 
 #[test]
-fn one_that_never_answers_holds_no_loop_up_and_sums_that_may_be_taken_are_not_told_again() {
+fn a_silent_collector_delays_no_loop_and_sums_are_not_sent_twice() {
     let receiver = Receiver::start([CannedResponse::Hang, CannedResponse::Hang]);
     let sandbox = sandbox();
     let agent = sandbox.agent("claude", CLAUDE);
@@ -280,7 +280,7 @@ fn one_that_never_answers_holds_no_loop_up_and_sums_that_may_be_taken_are_not_to
 }
 
 #[test]
-fn a_loop_is_a_part_of_what_it_was_started_in() {
+fn a_loop_started_in_a_trace_is_a_part_of_it() {
     let receiver = Receiver::start([]);
     let sandbox = sandbox();
     let (trace, span) = ("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331");
@@ -327,7 +327,7 @@ fn a_plan_holds_its_tasks_and_they_their_loops() {
 }
 
 #[test]
-fn a_session_is_told_of_when_its_loop_ends_and_its_hook_waits_for_nobody() {
+fn telemetry_of_a_session_is_sent_at_its_end_without_delaying_its_hook() {
     let receiver = Receiver::start([CannedResponse::Hang, CannedResponse::Hang]);
     let sandbox = sandbox();
     let words = ["tick", "begin", "/refrain:loop", "--agent", "claude", "--session-id", "s", "--name", "job"];
@@ -350,7 +350,7 @@ fn a_session_is_told_of_when_its_loop_ends_and_its_hook_waits_for_nobody() {
 }
 
 #[test]
-fn what_is_wrong_with_whom_is_told_or_asked_beside_loops_is_found_before_it_is_missed() {
+fn invalid_telemetry_and_judge_settings_are_reported_by_doctor() {
     let sandbox = sandbox();
     let config = sandbox.root().join("home/config/refrain");
     fs::create_dir_all(&config).unwrap();

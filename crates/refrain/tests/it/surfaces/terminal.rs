@@ -136,7 +136,7 @@ fn window((columns, rows): (u16, u16)) -> Winsize {
 }
 
 #[test]
-fn ctrl_c_says_what_the_second_one_does_and_pauses_after_the_iteration() {
+fn the_first_ctrl_c_explains_the_second_and_pauses_after_the_iteration() {
     let sandbox = sandbox();
     let gate = sandbox.gate("go");
     let agent = sandbox.agent("agent", "echo x > $NOTES/up; read -r _ < $GATES/go; echo ended in peace");
@@ -189,7 +189,7 @@ fn ctrl_c_says_how_long_the_end_of_the_agent_may_take_and_a_further_one_kills_it
 }
 
 #[test]
-fn a_closed_terminal_pauses_the_loop_and_nobody_is_left() {
+fn a_closed_terminal_pauses_the_loop_and_leaves_no_process() {
     let sandbox = sandbox();
     let gate = sandbox.gate("go");
     let agent =
@@ -228,7 +228,7 @@ pub(crate) const HOSTILE: &str = r"printf 'a\033]0;owned\007b\033[2Jc\033[1;1Hd\
 printf '\302\2332J\302\235owned\302\234\n\033[31mred\033[0m\010\010\010\n' >&2";
 
 #[test]
-fn what_the_agent_prints_never_controls_the_terminal() {
+fn agent_output_never_controls_the_terminal() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", &format!("{HOSTILE}\n{CLAIM}"));
     let start = ["start", "--command", &agent, "--name", "job", "p"];
@@ -287,7 +287,7 @@ fn colour_only_on_a_terminal_and_without_no_color() {
 }
 
 #[test]
-fn what_is_waited_for_is_renewed_in_place_and_leaves_nothing_behind() {
+fn the_remaining_wait_is_redrawn_in_place_and_cleared() {
     let sandbox = sandbox();
     let agent =
         sandbox.agent("agent", &format!("echo $REFRAIN_ITERATION\ntest $REFRAIN_ITERATION = 1 || {CLAIM}"));
@@ -357,7 +357,7 @@ fn a_terminal_has_a_status_line_below_the_output_and_folds_a_long_one() {
 }
 
 #[test]
-fn what_is_shown_of_a_loop_fits_a_narrow_terminal() {
+fn loop_output_fits_a_narrow_terminal() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", &format!("echo a long last line that says much more than a narrow terminal has room for\ntest $REFRAIN_ITERATION = 2 && {CLAIM}"));
     let start =

@@ -93,7 +93,7 @@ fn start(sandbox: &Sandbox, name: &str, script: &str, more: &[&str]) {
 }
 
 #[test]
-fn a_loop_is_seen_as_it_goes_on_and_steered() {
+fn a_running_loop_is_shown_live_and_steered() {
     let sandbox = sandbox();
     let gate = sandbox.gate("go");
     start(&sandbox, "job", WAITS, &[]);
@@ -123,7 +123,7 @@ fn a_loop_is_seen_as_it_goes_on_and_steered() {
 }
 
 #[test]
-fn what_waits_for_a_person_is_sent_back_and_approved() {
+fn a_loop_that_waits_for_a_person_is_sent_back_and_approved() {
     let sandbox = sandbox();
     start(
         &sandbox,
@@ -149,7 +149,7 @@ fn what_waits_for_a_person_is_sent_back_and_approved() {
 }
 
 #[test]
-fn a_list_is_filtered_opened_and_left_and_its_loops_go_on() {
+fn a_list_is_filtered_and_left_while_its_loops_continue() {
     let sandbox = sandbox();
     let _gate = sandbox.gate("go");
     start(&sandbox, "mend-the-parser", WAITS, &[]);
@@ -173,7 +173,7 @@ fn a_list_is_filtered_opened_and_left_and_its_loops_go_on() {
 }
 
 #[test]
-fn what_begins_while_somebody_looks_is_seen_and_what_is_used_up_gets_more_when_asked() {
+fn a_new_loop_appears_and_a_capped_one_is_granted_more() {
     let sandbox = sandbox();
     let mut top = Top::open(&sandbox, (120, 40), &[]);
     top.wait_for("No loops yet");
@@ -209,7 +209,7 @@ fn the_log_of_an_attempt_is_opened_from_its_loop_at_every_size() {
 }
 
 #[test]
-fn it_is_drawn_in_sixteen_colours_or_in_none() {
+fn colours_are_limited_to_sixteen_or_none() {
     let sandbox = sandbox();
     start(&sandbox, "job", CLAIM, &[]);
     sandbox.wait_for_status("job", "completed");
@@ -232,7 +232,7 @@ fn it_is_drawn_in_sixteen_colours_or_in_none() {
 }
 
 #[test]
-fn its_theme_is_a_setting_that_precedes_what_the_terminal_says() {
+fn the_theme_setting_precedes_the_terminal_colours() {
     let sandbox = sandbox();
     start(&sandbox, "job", CLAIM, &[]);
     sandbox.wait_for_status("job", "completed");
@@ -267,7 +267,7 @@ fn a_damaged_loop_is_named_and_the_others_are_seen() {
 }
 
 #[test]
-fn what_an_agent_prints_controls_nothing() {
+fn agent_output_controls_nothing() {
     let sandbox = sandbox();
     start(&sandbox, "job", &format!("{HOSTILE}\n{CLAIM}"), &[]);
     sandbox.wait_for_status("job", "completed");
@@ -295,7 +295,7 @@ fn a_signal_gives_the_terminal_back() {
 }
 
 #[test]
-fn without_a_terminal_it_says_what_to_use() {
+fn without_a_terminal_top_names_the_alternatives() {
     let sandbox = sandbox();
     let run = sandbox.refrain(&["top"]).with_code(2);
     assert!(run.stderr.contains("refrain list") && run.stderr.contains("refrain watch"), "{run:?}");

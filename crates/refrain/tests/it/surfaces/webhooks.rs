@@ -52,7 +52,7 @@ fn nowhere() -> (String, std::net::SocketAddr) {
 }
 
 #[test]
-fn a_topic_of_ntfy_gets_what_needs_you_and_each_end_as_a_message() {
+fn an_ntfy_topic_gets_needs_and_ends_as_messages() {
     let receiver = Receiver::start([CannedResponse::Status(503)]);
     let sandbox = sandbox();
     let config = sandbox.root().join("home/config/refrain");
@@ -71,7 +71,7 @@ fn a_topic_of_ntfy_gets_what_needs_you_and_each_end_as_a_message() {
 }
 
 #[test]
-fn every_end_is_told_once_and_signed() {
+fn every_end_is_sent_once_and_signed() {
     let receiver = Receiver::start([]);
     let sandbox = telling(&receiver.url(), "");
     let says = "echo '<iteration-summary>did it</iteration-summary>'";
@@ -104,7 +104,7 @@ fn every_end_is_told_once_and_signed() {
 }
 
 #[test]
-fn one_that_is_not_taken_is_told_again_under_the_same_key() {
+fn a_refused_webhook_is_sent_again_under_the_same_key() {
     let receiver = Receiver::start([CannedResponse::Status(500), CannedResponse::HangUp]);
     let sandbox = telling(&receiver.url(), "");
     run(&sandbox, "job", CLAIM).with_code(0);
@@ -116,7 +116,7 @@ fn one_that_is_not_taken_is_told_again_under_the_same_key() {
 }
 
 #[test]
-fn one_that_is_down_harms_nothing_and_is_told_later() {
+fn an_unreachable_webhook_harms_nothing_and_is_sent_later() {
     let (url, address) = nowhere();
     let sandbox = telling(&url, "");
     let start = run(&sandbox, "job", CLAIM).with_code(0);
@@ -135,7 +135,7 @@ fn one_that_is_down_harms_nothing_and_is_told_later() {
 }
 
 #[test]
-fn the_end_of_a_plan_is_told_and_those_of_its_tasks_are_not() {
+fn the_end_of_a_plan_is_sent_and_those_of_its_tasks_are_not() {
     let (url, address) = nowhere();
     let sandbox = telling(&url, "");
     let tasks =
@@ -172,7 +172,7 @@ fn the_end_of_a_plan_is_told_and_those_of_its_tasks_are_not() {
 }
 
 #[test]
-fn a_runner_that_is_killed_while_it_tells_has_it_told_again() {
+fn a_notification_interrupted_by_a_kill_is_sent_again() {
     let receiver = Receiver::start([CannedResponse::Hang]);
     let sandbox = telling(&receiver.url(), "");
     let agent = sandbox.agent("agent", CLAIM);
@@ -186,7 +186,7 @@ fn a_runner_that_is_killed_while_it_tells_has_it_told_again() {
 }
 
 #[test]
-fn the_next_runner_tells_what_is_owed_in_order() {
+fn the_next_runner_sends_owed_notifications_in_order() {
     let (url, address) = nowhere();
     let sandbox = telling(&url, "");
     run(&sandbox, "job", "true").with_code(10);
@@ -198,7 +198,7 @@ fn the_next_runner_tells_what_is_owed_in_order() {
 }
 
 #[test]
-fn loops_of_before_the_webhook_are_not_told_of() {
+fn loops_from_before_the_webhook_are_not_reported() {
     let receiver = Receiver::start([]);
     let sandbox = telling(&receiver.url(), "");
     let config = sandbox.root().join("home/config/refrain/config.toml");
@@ -219,7 +219,7 @@ fn loops_of_before_the_webhook_are_not_told_of() {
 #[case::hangs(CannedResponse::Hang, "timed out")]
 #[case::refuses(CannedResponse::Status(401), "it answered 401")]
 #[case::is_elsewhere(CannedResponse::Redirect("http://127.0.0.1:1/theirs".to_owned()), "it answered 307")]
-fn a_receiver_that_does_not_take_it_is_said_once(#[case] answer: CannedResponse, #[case] says: &str) {
+fn a_refusing_receiver_is_mentioned_once(#[case] answer: CannedResponse, #[case] says: &str) {
     let is_final = !matches!(answer, CannedResponse::Hang);
     let receiver = Receiver::start(vec![answer; 9]);
     let sandbox = telling(&receiver.url(), "");
@@ -231,7 +231,7 @@ fn a_receiver_that_does_not_take_it_is_said_once(#[case] answer: CannedResponse,
         start.stderr
     );
     assert!(!is_final || receiver.received().len() == 1, "no is no");
-    assert!(!start.stderr.contains(&receiver.url()), "a URL may hold what is nobody's business");
+    assert!(!start.stderr.contains(&receiver.url()), "a URL may be private");
 }
 
 #[test]
@@ -284,7 +284,7 @@ fn a_projects_file_counts_once_it_is_trusted_and_a_secret_is_no_key_of_it() {
 }
 
 #[test]
-fn a_long_wait_is_told_while_it_lasts() {
+fn a_long_wait_is_sent_while_it_lasts() {
     let receiver = Receiver::start([]);
     let sandbox = telling(&receiver.url(), "wait-longer-than = \"30m\"\n");
     let tell =
@@ -316,7 +316,7 @@ exit 1"#;
 }
 
 #[test]
-fn what_leaves_the_machine_holds_no_secret_of_the_agents() {
+fn webhook_payloads_contain_no_secret_of_the_agents() {
     let receiver = Receiver::start([]);
     let sandbox = telling(&receiver.url(), "");
     let agent =
@@ -328,7 +328,7 @@ fn what_leaves_the_machine_holds_no_secret_of_the_agents() {
 }
 
 #[test]
-fn a_receiver_that_speaks_no_tls_is_told_nothing() {
+fn a_receiver_without_tls_gets_nothing() {
     let receiver = Receiver::start([]);
     let sandbox = telling(&receiver.url().replace("http:", "https:"), "");
     let start = run(&sandbox, "job", CLAIM).with_code(0);

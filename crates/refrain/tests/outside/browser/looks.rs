@@ -148,13 +148,13 @@ impl ServedProject {
 
 #[test]
 #[ignore = "it needs a browser: cargo xtask e2e browser"]
-fn every_page_is_read_by_everybody_in_the_light() {
+fn every_page_is_accessible_in_the_light_scheme() {
     ServedProject::new().looks_at_all("light");
 }
 
 #[test]
 #[ignore = "it needs a browser: cargo xtask e2e browser"]
-fn every_page_is_read_by_everybody_in_the_dark() {
+fn every_page_is_accessible_in_the_dark_scheme() {
     let place = ServedProject::with(&[DARK]);
     let is_dark = place.browser.evaluate("return matchMedia('(prefers-color-scheme: dark)').matches");
     assert_eq!(is_dark, true);
@@ -163,7 +163,7 @@ fn every_page_is_read_by_everybody_in_the_dark() {
 
 #[test]
 #[ignore = "it needs a browser: cargo xtask e2e browser"]
-fn a_plan_is_seen_as_it_goes_on_and_led_by_keys_alone() {
+fn a_plan_is_shown_live_and_controlled_by_keys_alone() {
     let place = ServedProject::new();
     let browser = &place.browser;
     place.plans();

@@ -119,7 +119,7 @@ fn main_job_is_started_watched_steered_paused_resumed_and_cancelled() {
 
 #[test]
 #[ignore = "it needs a browser: cargo xtask e2e browser"]
-fn a_page_says_that_the_server_is_gone_and_goes_on_where_it_was() {
+fn a_page_reports_a_lost_server_and_continues_where_it_was() {
     let place = ServedProject::new();
     let browser = &place.browser;
     place.starts(&place.agent("echo \"part $REFRAIN_ITERATION\""));
@@ -140,7 +140,7 @@ fn a_page_says_that_the_server_is_gone_and_goes_on_where_it_was() {
 
 #[test]
 #[ignore = "it needs a browser: cargo xtask e2e browser"]
-fn what_an_agent_prints_is_text_and_nothing_else() {
+fn agent_output_is_text_and_no_markup() {
     let place = ServedProject::new();
     let browser = &place.browser;
     let hostile = r#"printf '<img src=x onerror="document.title=1"><script>document.title=2</script>\n\033[2J\033]0;taken\007</li></ol><h1>mine</h1>\n'
@@ -164,7 +164,7 @@ printf '"><svg onload=document.title=3>' > '<b>file<b>.txt'"#;
 
 #[test]
 #[ignore = "it needs a browser: cargo xtask e2e browser"]
-fn everything_is_reached_by_keys_and_nothing_is_in_anybodys_way() {
+fn every_control_is_reached_by_keys_and_no_page_has_barriers() {
     let place = ServedProject::new();
     let browser = &place.browser;
     browser.picture("empty");
@@ -220,7 +220,7 @@ fn a_browser_that_was_not_let_in_sees_nothing_and_comes_in_by_a_token() {
 /// Cookies know no ports: a server of an agent on 127.0.0.1 must not receive the cookie of this server.
 #[test]
 #[ignore = "it needs a browser: cargo xtask e2e browser"]
-fn what_an_agent_serves_is_not_sent_what_lets_a_browser_in() {
+fn a_server_of_an_agent_does_not_receive_the_session_cookie() {
     let place = ServedProject::new();
     let browser = &place.browser;
     let port = place.url.rsplit(':').next().unwrap();

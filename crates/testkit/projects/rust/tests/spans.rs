@@ -1,7 +1,7 @@
 use spans::{human, parse, Error};
 
 #[test]
-fn one_part_is_read() {
+fn a_single_part_is_parsed() {
     assert_eq!(parse("90s"), Ok(90));
     assert_eq!(parse("2d"), Ok(172_800));
 }
@@ -12,7 +12,7 @@ fn all_parts_count() {
 }
 
 #[test]
-fn what_is_no_span_is_refused() {
+fn an_invalid_span_is_refused() {
     assert_eq!(parse("1y"), Err(Error::Unit('y')));
     assert_eq!(parse("10"), Err(Error::Incomplete));
     assert_eq!(parse(""), Err(Error::Incomplete));
@@ -24,7 +24,7 @@ fn no_time_is_no_seconds() {
 }
 
 #[test]
-fn what_is_written_can_be_read() {
+fn a_written_span_can_be_parsed() {
     for seconds in [1, 59, 3_600, 86_399] {
         assert_eq!(parse(&human(seconds)), Ok(seconds));
     }

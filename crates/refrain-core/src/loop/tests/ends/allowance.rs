@@ -65,7 +65,7 @@ fn nothing_is_begun_without_money() {
 }
 
 #[test]
-fn what_costs_nothing_goes_on_without_money() {
+fn steps_without_cost_continue_without_money() {
     let mut journal = of(AgentKind::Opencode).spawns();
     journal.live.allowance = left(1_000);
     let claim = AttemptFinished { promised: true, ..cost(1_000) };
@@ -79,7 +79,7 @@ fn what_costs_nothing_goes_on_without_money() {
 }
 
 #[test]
-fn an_agent_that_used_up_what_it_may_is_stopped_and_charged() {
+fn an_agent_that_used_up_its_allowance_is_stopped_and_charged() {
     let mut journal = of(AgentKind::Opencode).spawns();
     let used = |cost| Usage { cost: Some(Usd(cost)), ..Usage::default() };
     journal.live.allowance = left(1_000);
@@ -103,7 +103,7 @@ fn an_agent_that_used_up_what_it_may_is_stopped_and_charged() {
 #[rstest]
 #[case::said_at_the_end(AgentKind::Acp, exceeded())]
 #[case::said_as_it_goes(AgentKind::Opencode, Step::BeginIteration { iteration: 2 })]
-fn one_that_could_not_be_stopped_in_time_is_not_started(#[case] kind: AgentKind, #[case] next: Step) {
+fn an_attempt_that_could_not_be_stopped_in_time_is_not_started(#[case] kind: AgentKind, #[case] next: Step) {
     let mut journal = of(kind).spawns().ends(cost(600));
     journal.live.allowance = left(599);
     assert_eq!(journal.next(), next);
@@ -112,7 +112,7 @@ fn one_that_could_not_be_stopped_in_time_is_not_started(#[case] kind: AgentKind,
 }
 
 #[test]
-fn a_cap_needs_agents_that_say_what_they_cost() {
+fn a_cap_needs_an_agent_that_reports_its_cost() {
     let unknown = Step::Finish(End::Blocked { why: BlockReason::CostUnknown });
     for kind in [AgentKind::Generic, AgentKind::Codex] {
         let mut journal = of(kind);
@@ -162,7 +162,7 @@ fn reviewers_and_critics_spend_it_too() {
 }
 
 #[test]
-fn what_is_reserved_follows_what_the_last_ones_cost() {
+fn the_reservation_follows_the_cost_of_recent_attempts() {
     let reserves = |journal: &Journal| journal.state.to_reserve(&journal.state.spec.agent).0;
     let mut journal = of(AgentKind::Opencode);
     assert_eq!(reserves(&journal), 1_000_000_000, "nothing is known");
@@ -180,7 +180,7 @@ fn what_is_reserved_follows_what_the_last_ones_cost() {
 #[test]
 fn every_agent_that_ran_has_its_place_among_the_costs() {
     let journal = of(AgentKind::Opencode).spawns().ends(cost(7)).spawns().taken_over();
-    assert_eq!(journal.state.costs, [Some(Usd(7)), None], "one whose end nobody saw");
+    assert_eq!(journal.state.costs, [Some(Usd(7)), None], "the end of the second was not seen");
     let journal = journal.starts().then(Event::AttemptSpawnFailed { error: "gone".into() });
     assert_eq!(journal.state.costs.len(), 2, "one that was not started is none");
 }

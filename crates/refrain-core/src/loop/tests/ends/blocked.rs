@@ -17,7 +17,7 @@ fn told(state: &LoopState) -> String {
 }
 
 #[test]
-fn an_agent_that_is_blocked_gets_one_more_iteration_that_is_told_so_and_then_waits_for_a_person() {
+fn a_blocked_agent_gets_one_more_iteration_and_then_waits_for_a_person() {
     let journal = Journal::running().attempts(blocked());
     let status = view::status(&journal.state, Alive::DRIVEN);
     assert_eq!(status.status, StatusWord::Running);
@@ -42,7 +42,7 @@ fn an_agent_that_is_blocked_gets_one_more_iteration_that_is_told_so_and_then_wai
 }
 
 #[test]
-fn one_that_found_a_way_goes_on() {
+fn a_blocked_loop_that_finds_a_way_continues() {
     let journal = Journal::running().attempts(blocked()).attempts(finished(Exit::Code(0)));
     assert_eq!((journal.state.blocked, journal.next()), (0, Step::BeginIteration { iteration: 3 }));
     let journal = journal.attempts(blocked());
@@ -79,7 +79,7 @@ fn silence_is_no_claim_of_an_agent_that_is_blocked(#[case] spec: Spec) {
 }
 
 #[test]
-fn it_counts_however_the_attempt_ended_unless_that_is_refunded() {
+fn a_blocked_status_counts_however_the_attempt_ended_unless_refunded() {
     let stopped = Journal::running().attempts(blocked()).spawns().then(stop(StopReason::TimeLimit));
     assert_eq!(stopped.ends(blocked()).next(), BLOCKED);
     let lost = AttemptFinished { exit: Exit::Lost, ..blocked() };

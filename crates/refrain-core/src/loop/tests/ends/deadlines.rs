@@ -94,7 +94,7 @@ fn a_later_output_moves_the_end_of_patience_with_silence() {
 }
 
 #[test]
-fn an_output_from_before_the_agent_is_somebody_elses() {
+fn output_from_before_the_agent_started_is_ignored() {
     let mut journal =
         Journal::limited(set([None, None, Some(5_000)])).starts().after_ms(3_000).then(spawned());
     journal.live.last_output = Some(time(1_000));
@@ -137,7 +137,7 @@ fn nothing_is_stopped_before_it_is_spawned() {
 }
 
 #[test]
-fn one_stop_is_enough() {
+fn a_stop_is_requested_only_once() {
     let journal = Journal::limited(set([Some(1), Some(1), Some(1)])).spawns().after_ms(9).obey();
     let journal = journal.asks(Ask::Cancel(Urgency::Now)).after_ms(1_000_000);
     assert_eq!(journal.next(), Step::Await { until: None });

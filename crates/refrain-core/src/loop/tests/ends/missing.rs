@@ -36,7 +36,7 @@ fn a_gate_that_cannot_run_blocks_the_loop(
 }
 
 #[test]
-fn one_that_may_be_missing_blocks_nothing() {
+fn a_missing_gate_does_not_block_when_missing_gates_are_allowed() {
     let journal = starting([true], |spec| spec.gates_must_run = false).gates_end(&[127]);
     assert_eq!(journal.next(), FIRST);
 }
@@ -57,7 +57,7 @@ fn a_gate_that_is_lost_later_is_a_failure_as_any() {
 }
 
 #[test]
-fn whoever_resumes_it_has_the_gates_asked_anew() {
+fn resuming_runs_the_missing_gates_again() {
     let journal = starting([true], |_| ()).gates_end(&[127]).obey();
     let event = journal.state.resume(&Grant::default()).unwrap().unwrap();
     let journal = journal.then(event).taken_over().obey().takes(0);
@@ -79,7 +79,7 @@ fn whoever_resumes_it_has_the_gates_asked_anew() {
 )]
 #[case::in_words_of_its_own(127, "go away", "its command was not found (exit code 127): go away")]
 #[case::without_a_word(126, "", "gate gate-0 cannot run: its command may not be executed (exit code 126)")]
-fn what_is_missing_is_named(#[case] code: i32, #[case] said: &str, #[case] reason: &str) {
+fn the_status_explains_why_a_gate_cannot_run(#[case] code: i32, #[case] said: &str, #[case] reason: &str) {
     let journal = starting([true], |_| ()).gates();
     let journal =
         journal.answers(|finished| (finished.exit, finished.preview) = (Exit::Code(code), said.into()));

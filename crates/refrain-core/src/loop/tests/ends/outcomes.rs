@@ -150,7 +150,7 @@ fn three_refunds_in_a_row_block() {
 }
 
 #[test]
-fn what_a_person_stopped_is_refunded_but_not_counted_in_the_row() {
+fn an_interrupted_attempt_is_refunded_but_not_counted_in_the_row() {
     let interrupted = |journal: Journal| {
         journal.spawns().after_ms(SLOW).then(stop(StopReason::Interrupt)).exits(Exit::Signal(2))
     };
@@ -171,7 +171,7 @@ fn a_pause_after_two_refunds_is_a_pause() {
 }
 
 #[test]
-fn who_was_lost_while_it_was_interrupted_is_counted_in_the_row() {
+fn an_attempt_lost_while_interrupted_counts_in_the_row() {
     let journal = Journal::running().crashes().crashes().spawns().then(stop(StopReason::Interrupt));
     for journal in [journal.clone().exits(Exit::Lost), journal.taken_over()] {
         assert_eq!(journal.next(), Step::Finish(End::Blocked { why: BlockReason::Refunds }));
@@ -242,7 +242,7 @@ fn resume_forgives_churn() {
 }
 
 #[test]
-fn steering_is_kept_through_refunds_until_an_iteration_that_was_told_it_is_charged() {
+fn steering_survives_refunds_until_a_charged_iteration_got_it() {
     let journal = Journal::running().asks(Ask::Steer("a".into())).crashes().asks(Ask::Steer("b".into()));
     assert_eq!(journal.state.steering, ["a", "b"]);
     let journal = journal.runs(SLOW, Exit::Code(0));
@@ -250,13 +250,13 @@ fn steering_is_kept_through_refunds_until_an_iteration_that_was_told_it_is_charg
 }
 
 #[test]
-fn steering_that_came_too_late_for_this_attempt_is_told_to_the_next() {
+fn steering_after_the_start_of_an_attempt_goes_to_the_next() {
     let journal = Journal::running().spawns().then(asked(Ask::Steer("late".into()))).exits(Exit::Code(0));
     assert_eq!(journal.state.steering, ["late"]);
 }
 
 #[test]
-fn what_an_attempt_was_told_is_done_with_and_what_came_later_is_kept() {
+fn delivered_steering_is_dropped_and_later_steering_is_kept() {
     let steer = |text: &str| Ask::Steer(text.into());
     let journal =
         Journal::running().asks(steer("a")).starts().asks(steer("b")).then(spawned()).asks(steer("c"));

@@ -65,7 +65,7 @@ fn a_program_that_sleeps_for_long_is_ended(
 #[case::without_a_delay(ended(FaultKind::RateLimit, None), Outcome::Outage, 5)]
 #[case::without_a_word(AttemptFinished { exit: Exit::Signal(2), ..reporting(|report| report.is_final = false) }, Outcome::Outage, 5)]
 #[case::a_command(finished(Exit::Signal(2)), Outcome::Outage, 5)]
-fn it_is_refunded_and_the_rest_is_waited_for_on_disk(
+fn a_provider_wait_is_refunded_and_its_rest_is_waited_for_on_disk(
     #[case] finished: AttemptFinished,
     #[case] outcome: Outcome,
     #[case] seconds: i64,
@@ -83,7 +83,7 @@ fn it_is_refunded_and_the_rest_is_waited_for_on_disk(
 }
 
 #[test]
-fn what_had_its_answer_when_it_was_to_be_stopped_had_ended() {
+fn an_attempt_with_its_answer_counts_as_ended_despite_the_stop() {
     let journal = of(AgentKind::Codex).spawns().then(stop(StopReason::ProviderWait)).ends(reporting(|_| ()));
     assert_eq!((journal.state.attempts[0].outcome, journal.state.charged), (Outcome::Ended, 1));
 }
@@ -123,7 +123,7 @@ fn an_interruption_is_put_down_to_the_provider_only_while_nothing_followed_its_f
 #[rstest]
 #[case::time(StopReason::TimeLimit)]
 #[case::silence(StopReason::Silence)]
-fn what_is_stopped_before_its_first_event_is_refunded_three_times(#[case] because: StopReason) {
+fn an_attempt_stopped_before_its_first_event_is_refunded_three_times(#[case] because: StopReason) {
     let mute = || AttemptFinished {
         exit: Exit::Signal(9),
         ..reporting(|report| (report.is_final, report.no_events) = (false, true))

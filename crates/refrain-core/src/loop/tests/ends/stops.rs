@@ -16,7 +16,7 @@ const STOP: Stop =
 #[case::of_an_agent_that_a_loop_started(Stop { is_inside: true, ..STOP }, false)]
 #[case::something_works_on(Stop { has_background: true, ..STOP }, false)]
 #[case::a_question_is_open(Stop { asks: true, ..STOP }, false)]
-#[case::nobody_knows_what_it_said(Stop { has_spoken: false, ..STOP }, false)]
+#[case::its_message_is_unknown(Stop { has_spoken: false, ..STOP }, false)]
 fn a_turn_is_over_with_its_own_word(#[case] stop: Stop, #[case] ends: bool) {
     assert_eq!(stop.ends_a_turn(), ends);
 }
@@ -50,7 +50,7 @@ fn a_note_is_looked_into(#[case] state: LoopState, #[case] name: &str, #[case] w
 }
 
 #[test]
-fn the_loop_whose_turn_began_last_hears() {
+fn the_loop_whose_turn_began_last_gets_the_stop_hook() {
     let between = Journal::in_session().after_ms(5_000).turns(finished(Exit::Unseen)).state;
     let between =
         LoopState { spec: crate::Spec { id: "b".parse().unwrap(), ..between.spec.clone() }, ..between };
@@ -73,7 +73,7 @@ fn a_turn_is_heard_once() {
 }
 
 #[test]
-fn a_session_goes_on_unless_its_loop_stands_still() {
+fn a_session_continues_unless_its_loop_has_stopped() {
     let state = under("a", 1);
     let said = |stands| match TurnDecision::of(&state.spec.id, stands) {
         TurnDecision::GoOn(text) | TurnDecision::Ended(text) => text,
@@ -95,7 +95,7 @@ fn a_session_goes_on_unless_its_loop_stands_still() {
 }
 
 #[test]
-fn what_is_bound_anew_keeps_its_turn() {
+fn a_session_that_is_bound_again_keeps_its_turn() {
     let journal = Journal::in_session().starts().then(Event::SessionBound(session(Some("t"))));
     assert_eq!(LoopOwner::of(&journal.state, "t", None), LoopOwner::Own);
     assert!(is_heard(&journal.state, Some(id(1, 1))));

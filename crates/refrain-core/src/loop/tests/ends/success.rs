@@ -32,7 +32,7 @@ fn silent() -> AttemptFinished {
 #[case::it_fails(silent(), &[0, 1], false)]
 #[case::of_an_agent_that_failed(finished(Exit::Code(3)), &[0, 0], true)]
 #[case::of_an_agent_that_is_blocked(AttemptFinished { state: Some(WorkStatus::Blocked), ..silent() }, &[0, 0], true)]
-fn it_completes_the_loop_whatever_the_agent_says(
+fn the_success_command_completes_the_loop_whatever_the_agent_says(
     #[case] ended: AttemptFinished,
     #[case] codes: &[i32],
     #[case] completes: bool,
@@ -40,7 +40,7 @@ fn it_completes_the_loop_whatever_the_agent_says(
     let journal = success(&[1, 1], |_| ()).attempts(ended).takes(1).gates_end(codes);
     if !completes {
         assert_eq!(journal.next(), SECOND);
-        assert_eq!(journal.state.attempts[0].claim, None, "nobody claims");
+        assert_eq!(journal.state.attempts[0].claim, None, "there is no claim");
         return;
     }
     let journal = journal.takes(1);
@@ -57,7 +57,7 @@ fn it_completes_the_loop_whatever_the_agent_says(
 }
 
 #[test]
-fn it_never_ends_a_loop_before_its_first_iteration() {
+fn the_success_command_ends_no_loop_before_its_first_iteration() {
     let journal = success(&[0, 0], |_| ());
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 1 });
     // Nothing changed: the earlier results hold.
@@ -66,7 +66,7 @@ fn it_never_ends_a_loop_before_its_first_iteration() {
 }
 
 #[test]
-fn it_is_asked_after_each_iteration_though_nothing_changed() {
+fn the_success_command_runs_after_each_iteration_even_without_changes() {
     // Files that git ignores may have changed.
     let journal = success(&[0, 1], |_| ()).attempts(silent()).takes(0);
     assert!(matches!(journal.next(), Step::Start(ChildId::Gate { gate: 0, .. })), "{:?}", journal.next());
@@ -105,7 +105,7 @@ fn gates_that_are_kept_for_claims_are_asked_once_it_passes() {
 }
 
 #[test]
-fn what_the_gates_change_is_asked_about_once_more() {
+fn a_tree_that_the_gates_changed_is_checked_once_more() {
     let journal = success(&[1, 1], |_| ()).attempts(silent()).takes(1).gates_end(&[0, 0]).takes(2);
     assert!(matches!(journal.next(), Step::Start(ChildId::Gate { gate: 0, run: 2 })), "{:?}", journal.next());
     assert_eq!(journal.clone().gates_end(&[0, 1]).next(), SECOND);
@@ -113,14 +113,14 @@ fn what_the_gates_change_is_asked_about_once_more() {
 }
 
 #[test]
-fn what_it_proves_is_committed_before_the_end() {
+fn work_proven_by_the_success_command_is_committed_before_the_end() {
     let journal = success(&[1, 1], |spec| spec.git.workflow = Workflow::Commit);
     let journal = journal.attempts(silent()).takes(1).gates_end(&[0, 0]).takes(1);
     assert_eq!(journal.next(), Step::Commit { iteration: 1 });
 }
 
 #[test]
-fn a_person_who_is_to_approve_it_is_asked() {
+fn approval_is_asked_after_the_success_command_passes() {
     let journal = success(&[1, 1], |spec| spec.approval = true);
     let journal = journal.attempts(silent()).takes(1).gates_end(&[0, 0]).takes(1);
     assert_eq!(journal.next(), Step::Finish(End::Blocked { why: BlockReason::Approval }));

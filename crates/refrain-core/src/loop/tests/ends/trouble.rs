@@ -68,7 +68,7 @@ fn every_fault_has_its_outcome(#[case] kind: FaultKind, #[case] outcome: Outcome
 }
 
 #[test]
-fn what_a_person_stopped_met_no_fault() {
+fn an_attempt_that_a_person_stopped_has_no_fault() {
     let journal = of(AgentKind::Claude).spawns().asks(Ask::Pause(Urgency::Now)).obey();
     let journal = journal.ends(failing(FaultKind::Limit));
     assert_eq!(journal.state.attempts[0].outcome, Outcome::Interrupted);
@@ -93,7 +93,7 @@ fn a_limit_with_a_reset_time_is_waited_for_and_the_same_iteration_tried_again() 
 }
 
 #[test]
-fn whoever_asks_to_proceed_waits_no_more() {
+fn a_request_to_proceed_ends_the_wait_once() {
     let until = Some(Until::After(Millis(3_600_000)));
     let journal = of(AgentKind::Codex).spawns().ends(fault(FaultKind::Limit, until)).obey();
     let mut journal = journal.asks(Ask::Proceed);
@@ -157,7 +157,7 @@ fn loops_of_one_limit_do_not_come_back_at_the_same_time() {
 }
 
 #[test]
-fn what_holds_for_the_whole_account_is_waited_for_before_an_attempt() {
+fn a_wait_of_the_whole_account_precedes_the_attempt() {
     let mut journal = of(AgentKind::Claude).obey();
     assert!(matches!(journal.state.phase, Phase::Begun { .. }));
     let gate = Wait { kind: WaitKind::Limit, until: time(60_000) };
@@ -228,7 +228,7 @@ fn used(state: &LoopState) -> (Option<u64>, Option<u64>, bool) {
 }
 
 #[test]
-fn totals_of_a_session_that_goes_on_are_not_counted_twice() {
+fn totals_of_a_continued_session_are_not_counted_twice() {
     let journal = of(AgentKind::Claude).spawns().ends(said("a", Scope::Session, 1_000, 50, false));
     assert_eq!(used(&journal.state), (Some(1_000), Some(50), false));
     let journal = journal.obey().spawns().ends(said("a", Scope::Session, 2_500, 90, true));
@@ -239,7 +239,7 @@ fn totals_of_a_session_that_goes_on_are_not_counted_twice() {
 }
 
 #[test]
-fn what_a_persons_own_session_had_used_before_is_unknown_and_never_zero() {
+fn usage_of_a_persons_session_before_the_loop_is_unknown_not_zero() {
     let journal = of(AgentKind::Codex).spawns().ends(said("theirs", Scope::Session, 9_000, 700, true));
     assert_eq!(used(&journal.state), (None, None, true));
     let journal = journal.obey().spawns().ends(said("theirs", Scope::Session, 9_400, 720, true));
@@ -247,7 +247,7 @@ fn what_a_persons_own_session_had_used_before_is_unknown_and_never_zero() {
 }
 
 #[test]
-fn what_was_cut_off_used_at_least_what_it_said() {
+fn a_cut_off_attempt_used_at_least_what_it_reported() {
     let cut = |report: &mut AgentReport| {
         report.is_final = false;
         report.tokens = Some((Scope::Attempt, tokens(70, 7)));
@@ -291,7 +291,7 @@ fn a_cap_stops_the_attempt_that_passes_it_and_the_loop_ends() {
 }
 
 #[test]
-fn where_usage_is_known_only_at_the_end_the_next_iteration_is_refused_before_it_overshoots() {
+fn with_usage_known_only_at_the_end_an_overshooting_iteration_is_refused() {
     let uses = |n| reporting(move |report| report.tokens = Some((Scope::Attempt, tokens(n, 0))));
     for (kind, next) in [
         (AgentKind::Codex, Step::Finish(End::BudgetExceeded { by: None })),
@@ -303,7 +303,7 @@ fn where_usage_is_known_only_at_the_end_the_next_iteration_is_refused_before_it_
 }
 
 #[test]
-fn what_would_stop_it_again_is_named_at_once_and_what_is_named_is_enough() {
+fn a_resume_that_would_stop_at_once_names_every_used_up_limit() {
     let uses = |n| reporting(move |report| report.tokens = Some((Scope::Attempt, tokens(n, 0))));
     let limit = |limits: &mut crate::spec::Limits| {
         (limits.max_tokens, limits.max_iterations) = (Some(1_000), Some(1))
@@ -367,7 +367,7 @@ fn priced(kind: AgentKind, cap: u64) -> Journal {
 #[rstest]
 #[case::the_price_counts(None, Some(70 + 700))]
 #[case::its_own_word_counts_more(Some(5), Some(5))]
-fn tokens_cost_what_the_pinned_price_says(#[case] told: Option<u64>, #[case] cost: Option<u64>) {
+fn tokens_are_priced_at_the_pinned_price(#[case] told: Option<u64>, #[case] cost: Option<u64>) {
     for is_final in [true, false] {
         let used = reporting(|report| {
             report.tokens = Some((Scope::Attempt, tokens(70, 70)));
@@ -382,7 +382,7 @@ fn tokens_cost_what_the_pinned_price_says(#[case] told: Option<u64>, #[case] cos
 }
 
 #[test]
-fn of_a_session_that_goes_on_only_what_is_new_costs() {
+fn only_new_usage_of_a_continued_session_costs() {
     let told = |input, resumed| {
         reporting(move |report| {
             report.session.id = Some("a".into());
@@ -418,7 +418,7 @@ fn a_price_does_not_help_where_the_tokens_are_unknown() {
 #[case(AgentKind::Generic, OutputFormat::Auto, false, false)]
 #[case(AgentKind::Generic, OutputFormat::Json, false, false)]
 #[case(AgentKind::Generic, OutputFormat::StreamJson, true, true)]
-fn which_agents_take_a_cap_on_money(
+fn each_agent_accepts_or_refuses_a_cost_cap(
     #[case] kind: AgentKind,
     #[case] format: OutputFormat,
     #[case] without_price: bool,
@@ -529,7 +529,7 @@ fn a_wait_for_the_account_quotes_no_fault_of_old() {
 #[case::silence(StopReason::Silence)]
 #[case::time(StopReason::TimeLimit)]
 #[case::a_pause(StopReason::Interrupt)]
-fn what_was_said_before_a_stop_counts(#[case] because: StopReason) {
+fn a_claim_made_before_a_stop_counts(#[case] because: StopReason) {
     let last_word = AttemptFinished { promised: true, exit: Exit::Signal(2), ..reporting(|_| ()) };
     let journal =
         of(AgentKind::Claude).spawns().then(Event::AttemptStopRequested { because }).ends(last_word);

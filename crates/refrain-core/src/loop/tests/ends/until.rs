@@ -141,7 +141,7 @@ fn approved(spec: &mut Spec) {
     COUNTED,
     true
 )]
-#[case::nobody_could_approve_it(
+#[case::it_could_not_be_approved(
     once(gates([true]), approved).attempts(ends_well()).takes(1).gates_end(&[1]),
     Step::Finish(End::IterationCap),
     false
@@ -176,7 +176,7 @@ fn a_loop_that_stopped_at_its_cap_before_can_be_granted_more() {
 }
 
 #[test]
-fn one_that_goes_on_for_ever_waits_longer_each_time_that_there_is_nothing_to_do() {
+fn an_endless_loop_waits_longer_after_each_iteration_without_work() {
     let mut journal = of(Until::Forever, None);
     for expected in [5, 10, 20, 40, 80, 160, 320, 600, 600] {
         journal = journal.turns(claims());
@@ -189,7 +189,7 @@ fn one_that_goes_on_for_ever_waits_longer_each_time_that_there_is_nothing_to_do(
 }
 
 #[test]
-fn a_claim_of_what_is_not_the_last_iteration_any_more_ends_nothing() {
+fn the_claim_of_an_earlier_last_iteration_ends_nothing() {
     let journal = of(Until::Count, Some(1)).turns(claims());
     let limits = Limits { max_iterations: Some(2), ..journal.state.limits.clone() };
     let journal = journal.then(Event::LoopResumed { limits, approved: None, no_sandbox: false }).taken_over();

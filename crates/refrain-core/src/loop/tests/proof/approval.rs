@@ -89,13 +89,13 @@ fn a_person_is_asked_once_the_gates_passed_and_their_yes_completes_it() {
 #[case::a_claim_ends_nothing(gated(0, |spec| {
     (spec.until, spec.limits.max_iterations) = (Until::Count, Some(3));
 }))]
-fn nobody_is_asked_before_all_else_holds(#[case] journal: Journal) {
+fn approval_is_not_asked_before_everything_else_holds(#[case] journal: Journal) {
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 2 });
     assert_eq!(word(&journal.state), None);
 }
 
 #[test]
-fn where_no_gate_decides_the_claim_alone_is_asked_about() {
+fn without_a_gate_the_claim_alone_is_put_up_for_approval() {
     let journal = Journal::ended(End::Blocked { why: BlockReason::Approval });
     let status = view::status(&journal.state, Alive::NO_RUNNER);
     assert!(status.reason.contains("no gate checks"), "{}", status.reason);
@@ -110,7 +110,7 @@ fn where_no_gate_decides_the_claim_alone_is_asked_about() {
 }
 
 #[test]
-fn what_is_another_by_then_is_proven_and_asked_about_anew() {
+fn a_tree_changed_after_approval_is_proven_and_asked_about_again() {
     let journal = waiting(|_| ()).approves().takes(2);
     assert_eq!(journal.next(), Step::Start(ChildId::Gate { gate: 0, run: 2 }));
     let journal = journal.gates_end(&[0]).takes(2);
@@ -126,7 +126,7 @@ fn what_is_another_by_then_is_proven_and_asked_about_anew() {
 }
 
 #[test]
-fn what_a_commit_hook_makes_of_it_is_asked_about_anew() {
+fn a_tree_changed_by_a_commit_hook_is_asked_about_again() {
     let journal = waiting(|spec| spec.git.workflow = Workflow::Commit).approves().takes(1);
     assert_eq!(journal.next(), Step::Commit { iteration: 1 });
     let report = CommitReport {
@@ -139,7 +139,7 @@ fn what_a_commit_hook_makes_of_it_is_asked_about_anew() {
 }
 
 #[test]
-fn nothing_of_the_claim_is_committed_before() {
+fn no_claim_is_committed_before_its_approval() {
     let journal = gated(0, |spec| spec.git.workflow = Workflow::Commit);
     assert_eq!(journal.next(), ASKED);
     let journal = journal.obey().resumes();
@@ -147,7 +147,7 @@ fn nothing_of_the_claim_is_committed_before() {
 }
 
 #[test]
-fn who_lets_it_go_on_without_sends_it_back_with_their_words() {
+fn resuming_without_approval_sends_the_work_back_with_steering() {
     let told = |journal: Journal| assemble(&journal.starts().state, QuotedLogs::default());
     let silent = told(waiting(|_| ()).resumes());
     assert!(
@@ -170,7 +170,7 @@ fn the_same_candidate_claimed_again_is_asked_about_again() {
 }
 
 #[test]
-fn a_runner_that_dies_before_anybody_was_asked_leaves_the_question() {
+fn a_runner_that_dies_before_the_question_leaves_it_open() {
     let journal = gated(0, |_| ()).taken_over();
     assert_eq!(journal.next(), ASKED);
     // A crash, and a person who grants more: that is no answer, because there was no question.
@@ -201,7 +201,7 @@ fn a_cancel_needs_no_yes() {
 #[case::paused(Journal::ended(End::Paused), Refusal::NotAsked("paused"))]
 #[case::blocked(Journal::ended(End::Blocked { why: BlockReason::Churn }), Refusal::NotAsked("blocked"))]
 #[case::done(Journal::ended(End::Completed { claim: ClaimSource::Promise }), Refusal::Final("completed"))]
-fn what_waits_for_no_approval_is_not_approved(#[case] journal: Journal, #[case] why: Refusal) {
+fn a_loop_that_waits_for_no_approval_is_not_approved(#[case] journal: Journal, #[case] why: Refusal) {
     assert_eq!(journal.state.approve(&Grant::default(), None), Err(why));
     let approved = Some(ApprovedTree { attempt: id(1, 1), tree: Some(oid(1)) });
     journal.refuses(Event::LoopResumed { limits: unlimited(), approved, no_sandbox: false });
@@ -256,7 +256,7 @@ fn without_a_repository_a_yes_is_to_the_attempt() {
 #[rstest]
 #[case::without_a_repository(None, false)]
 #[case::with_more_to_it_than_its_tree_shows(Some(oid(1)), true)]
-fn what_may_be_another_unseen_is_proven_once_more_and_the_yes_stands(
+fn approved_work_that_may_have_changed_is_proven_again_and_stays_approved(
     #[case] tree: Option<Oid>,
     #[case] partial: bool,
 ) {

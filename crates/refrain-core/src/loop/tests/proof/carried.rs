@@ -14,7 +14,7 @@ fn carried(most: u32, change: impl FnOnce(&mut Spec)) -> Journal {
 }
 
 #[test]
-fn it_begins_with_the_iteration_behind_the_last_one() {
+fn a_carried_loop_begins_after_the_last_iteration() {
     let journal = carried(5, |_| ());
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 4 });
     let journal = journal.runs(3_000, Exit::Code(0));
@@ -24,14 +24,14 @@ fn it_begins_with_the_iteration_behind_the_last_one() {
 }
 
 #[test]
-fn no_iteration_is_begun_twice_or_left_out() {
+fn no_iteration_of_a_carried_loop_is_repeated_or_skipped() {
     for iteration in [1, 3, 5] {
         carried(9, |_| ()).refuses(Event::IterationBegun { iteration, work: None });
     }
 }
 
 #[test]
-fn its_gates_are_asked_before_it_begins() {
+fn the_gates_of_a_carried_loop_run_before_it_begins() {
     let journal = carried(5, |spec| spec.gates = gates([true]));
     assert_eq!(journal.next(), Step::TakeCandidate);
     let journal = journal.takes(0).gates_end(&[1]);
@@ -40,7 +40,7 @@ fn its_gates_are_asked_before_it_begins() {
 }
 
 #[test]
-fn no_critic_looks_at_what_it_did_not_do() {
+fn no_critic_runs_on_iterations_from_before_the_carry() {
     let critic = spec().agent;
     let journal = carried(9, |spec| {
         spec.critique = Some(CritiqueSpec { every: 3, critic, timeout: CritiqueSpec::TIMEOUT });

@@ -167,10 +167,7 @@ fn a_gate_that_ends_is_a_result(
 #[case::out_of_time(Exit::Signal(2), Some(StopReason::LoopDuration))]
 #[case::its_keeper_died(Exit::Lost, None)]
 #[case::its_keeper_died_while_it_was_too_slow(Exit::Lost, Some(StopReason::TimeLimit))]
-fn what_happened_to_a_gate_from_outside_is_no_result(
-    #[case] exit: Exit,
-    #[case] stopped: Option<StopReason>,
-) {
+fn a_gate_ended_from_outside_has_no_result(#[case] exit: Exit, #[case] stopped: Option<StopReason>) {
     let mut journal = claims().takes(1).gates();
     if let Some(because) = stopped {
         journal = journal.then(Event::GateStopRequested { because });
@@ -348,7 +345,7 @@ fn a_claim_is_committed_before_it_completes() {
 }
 
 #[test]
-fn a_hook_that_changes_what_was_proven_sends_it_back_to_the_gates() {
+fn a_hook_that_changes_proven_work_sends_it_back_to_the_gates() {
     let claimed = committing(true).attempts(claiming(PROMISE)).takes(1).gates_end(&[0]).takes(1);
     let journal = commits(claimed.clone(), 2).takes(2);
     assert!(matches!(journal.next(), Step::Start(ChildId::Gate { .. })));
@@ -367,7 +364,7 @@ fn a_hook_that_changes_what_was_proven_sends_it_back_to_the_gates() {
 #[rstest]
 #[case::cancel(Ask::Cancel(Urgency::Now), StopReason::Cancel, End::Cancelled)]
 #[case::pause(Ask::Pause(Urgency::Now), StopReason::Interrupt, End::Paused)]
-fn whoever_cannot_wait_stops_the_gate(#[case] ask: Ask, #[case] because: StopReason, #[case] end: End) {
+fn an_urgent_request_stops_the_gate(#[case] ask: Ask, #[case] because: StopReason, #[case] end: End) {
     let journal = claims().takes(1).gates().asks(ask);
     assert_eq!(journal.next(), Step::Stop(because));
     let journal = journal.obey();
@@ -426,7 +423,7 @@ fn gates_take_the_loops_own_time_and_are_run_again_when_it_gets_more() {
 }
 
 #[test]
-fn a_loop_at_its_cap_may_finish_what_its_last_iteration_claimed() {
+fn a_loop_at_its_cap_may_finish_its_last_claim() {
     let capped = |spec: &mut Spec| spec.limits.max_iterations = Some(1);
     let journal = Journal::gated_by(gates([true]), capped).takes(0).gates_end(&[1]);
     let journal = journal.attempts(claiming(PROMISE)).takes(1).asks(Ask::Pause(Urgency::Now)).obey();
@@ -439,7 +436,7 @@ fn a_loop_at_its_cap_may_finish_what_its_last_iteration_claimed() {
 }
 
 #[test]
-fn nothing_is_asked_beside_what_was_left_behind() {
+fn no_gate_runs_before_left_processes_are_swept() {
     let mut left = claiming(PROMISE);
     left.left = true;
     let swept = || Event::AttemptSwept { killed: 1, survivors: vec![], names: vec![] };
@@ -452,7 +449,7 @@ fn nothing_is_asked_beside_what_was_left_behind() {
 }
 
 #[test]
-fn a_gate_whose_output_is_lost_says_nothing_and_needs_a_person() {
+fn a_gate_with_lost_output_has_no_result_and_needs_a_person() {
     let mut journal = claims().takes(1).gates();
     journal.live.output_lost = true;
     assert_eq!(journal.next(), Step::Stop(StopReason::OutputLost));

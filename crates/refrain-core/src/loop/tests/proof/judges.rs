@@ -57,7 +57,7 @@ fn cut_off() -> AgentReport {
 }
 
 #[test]
-fn a_reviewer_may_use_what_another_iteration_would_not_have() {
+fn a_reviewer_may_use_the_rest_of_the_token_cap() {
     // Gemini reports its usage only at its end: another iteration of 600 tokens would be too much.
     let journal = reviewed(AgentKind::Gemini, AgentKind::Opencode);
     let mut journal = journal.attempts(worked(1, tokens(300, 300))).takes(2).gates_end(&[0]).gates();
@@ -68,7 +68,7 @@ fn a_reviewer_may_use_what_another_iteration_would_not_have() {
 #[rstest]
 #[case::killed(Some(cut_off()))]
 #[case::never_heard_of(None)]
-fn a_critic_that_was_cut_off_holds_up_nobody(#[case] report: Option<AgentReport>) {
+fn a_cut_off_critic_does_not_delay_the_loop(#[case] report: Option<AgentReport>) {
     let journal = criticising().attempts(AttemptFinished { promised: false, ..worked(10, tokens(1, 1)) });
     let report = report.map(Box::new);
     let lost = CritiqueFinished { report, error: Some("it took too long".into()), ..criticised(Exit::Lost) };
@@ -79,7 +79,7 @@ fn a_critic_that_was_cut_off_holds_up_nobody(#[case] report: Option<AgentReport>
 }
 
 #[test]
-fn a_reviewer_that_is_asked_again_holds_up_nobody_with_what_the_first_one_did_not_tell() {
+fn a_repeated_review_does_not_wait_for_the_missing_cost_of_the_first() {
     let journal = reviewed(AgentKind::Opencode, AgentKind::Opencode);
     let journal = journal.attempts(worked(10, tokens(1, 1))).takes(2).gates_end(&[0]);
     let review = |verdict, report| Some(Box::new(ReviewResult { verdict, report: Some(Box::new(report)) }));
@@ -135,7 +135,7 @@ fn dies(journal: &Journal, judged: Option<AgentReport>) -> Journal {
 }
 
 #[test]
-fn what_a_judge_used_whose_runner_died_is_paid_and_what_it_said_is_not_believed() {
+fn a_judge_whose_runner_died_is_paid_but_not_believed() {
     let journal = reviewed(AgentKind::Opencode, AgentKind::Opencode);
     let reviewing = journal.attempts(worked(10, tokens(1, 1))).takes(2).gates_end(&[0]).gates();
     let journal = dies(&reviewing, Some(costing(Some(20), tokens(5, 5))));
@@ -163,7 +163,7 @@ fn what_a_judge_used_whose_runner_died_is_paid_and_what_it_said_is_not_believed(
 #[rstest]
 #[case::now(2, true)]
 #[case::in_0_1_0(1, false)]
-fn a_reviewer_at_its_time_limit_means_what_it_meant_to_its_release(#[case] format: u32, #[case] waits: bool) {
+fn a_review_timeout_keeps_the_meaning_of_its_release(#[case] format: u32, #[case] waits: bool) {
     let journal = reviewed(AgentKind::Opencode, AgentKind::Opencode);
     let mut journal = journal.attempts(worked(10, tokens(1, 1))).takes(2).gates_end(&[0]).gates();
     journal.state.format = format;

@@ -44,7 +44,7 @@ fn protected(journal: &Journal) -> Option<&Oid> {
 }
 
 #[test]
-fn a_claim_over_something_touched_goes_on_also_where_all_gates_pass() {
+fn a_claim_with_touched_paths_is_refused_although_all_gates_pass() {
     let journal = protecting::<1>(Workflow::None).takes(0).gates_end(&[1]).attempts(claiming(PROMISE));
     let journal = journal.then(touching(1)).gates_end(&[0]);
     assert_eq!(journal.next(), Step::TakeCandidate, "once more after gates that pass");
@@ -66,7 +66,7 @@ fn a_claim_without_gates_is_looked_at_too() {
 #[rstest]
 #[case::looked_at(candidate_taken(Some(1)), 8)]
 #[case::touched(touching(1), 7)]
-fn what_changed_while_it_stood_is_a_persons_unless_the_agent_had_touched_it(
+fn a_change_during_a_pause_is_the_persons_unless_the_agent_touched_it(
     #[case] taken: Event,
     #[case] expected: u32,
     #[values(Workflow::None, Workflow::Commit)] workflow: Workflow,
@@ -82,7 +82,7 @@ fn what_changed_while_it_stood_is_a_persons_unless_the_agent_had_touched_it(
 }
 
 #[test]
-fn what_an_attempt_left_that_nobody_looked_at_stays_the_agents() {
+fn unchecked_changes_of_an_attempt_stay_the_agents() {
     let journal = protecting::<0>(Workflow::None).crashes();
     let journal = journal.then(Event::LoopEnded(End::Paused));
     let resumed = journal.state.resume(&Grant::default()).unwrap().unwrap();

@@ -64,7 +64,7 @@ fn conflict() -> PublishResult {
     &[Effect::Push, Effect::Open],
     &[Effect::Push, Effect::Open, Effect::Ready, Effect::Look, Effect::Merge, Effect::Return]
 )]
-fn what_is_done_outside(
+fn each_workflow_publishes_its_own_effects(
     #[case] workflow: Workflow,
     #[case] behind: &[Effect],
     #[case] at_the_end: &[Effect],
@@ -74,7 +74,7 @@ fn what_is_done_outside(
 }
 
 #[test]
-fn an_intent_comes_before_what_leaves_something_and_once() {
+fn an_intent_is_recorded_once_before_each_effect() {
     let journal = worked(Workflow::Push);
     assert_eq!(journal.next(), Step::Intend(Effect::Push));
     journal.refuses(published(Effect::Push, well(Effect::Push)));
@@ -88,14 +88,14 @@ fn an_intent_comes_before_what_leaves_something_and_once() {
 }
 
 #[test]
-fn nothing_of_its_own_is_nothing_to_publish() {
+fn a_loop_without_commits_publishes_nothing() {
     let nothing = CommitReport::skipped(1, SkipReason::Nothing, Some(oid(0)));
     let journal = Journal::publishing(Workflow::Pr, |_| ()).obey().attempts(claiming(PROMISE));
     assert_eq!(journal.then(Event::CommitSettled(Box::new(nothing))).next(), DONE);
 }
 
 #[test]
-fn what_does_not_go_without_a_claim_goes_behind_the_next_iteration() {
+fn a_failed_effect_is_retried_after_the_next_iteration() {
     for result in [later(), refused(Refusal::Permission)] {
         let journal = worked(Workflow::Push).publishes(Effect::Push, result);
         assert_eq!(journal.next(), Step::BeginIteration { iteration: 2 });
@@ -105,7 +105,7 @@ fn what_does_not_go_without_a_claim_goes_behind_the_next_iteration() {
 }
 
 #[test]
-fn a_claim_waits_for_what_passes_by_itself_but_not_for_ever() {
+fn a_claim_waits_for_temporary_push_errors_but_not_for_ever() {
     let mut journal = claimed(Workflow::Push);
     let mut waits = 0;
     while journal.next() == Step::Intend(Effect::Push) {
@@ -123,19 +123,19 @@ fn a_claim_waits_for_what_passes_by_itself_but_not_for_ever() {
 }
 
 #[test]
-fn a_claim_parks_where_a_person_is_needed_and_goes_on_where_it_was() {
+fn a_claim_that_needs_a_person_blocks_and_continues_where_it_was() {
     let journal = claimed(Workflow::Pr).publishes(Effect::Push, refused(Refusal::Protected)).obey();
     let blocked = End::Blocked { why: BlockReason::Publish };
     assert_eq!(journal.state.ended.map(|ended| ended.end), Some(blocked));
     let resumed = journal.state.resume(&Grant::default()).unwrap().unwrap();
     let journal = journal.then(resumed).taken_over();
-    assert_eq!(journal.next(), Step::TakeBase, "somebody may have worked");
+    assert_eq!(journal.next(), Step::TakeBase, "a person may have worked");
     let (effects, end) = effects(journal.then(looked_at(oid(1))));
     assert_eq!((effects.len(), end), (4, DONE), "{effects:?}");
 }
 
 #[test]
-fn what_is_not_committed_is_not_completed() {
+fn a_claim_that_is_not_committed_does_not_complete() {
     let locked = CommitReport::skipped(1, SkipReason::IndexLocked, Some(oid(0)));
     let journal = Journal::publishing(Workflow::Push, |_| ()).obey().attempts(claiming(PROMISE));
     let journal = journal.then(Event::CommitSettled(Box::new(locked))).obey();
@@ -145,7 +145,7 @@ fn what_is_not_committed_is_not_completed() {
 }
 
 #[test]
-fn what_lies_on_the_work_of_others_is_proven_again() {
+fn work_rebased_onto_the_work_of_others_is_proven_again() {
     let rebased = PublishResult::Rebased { head: oid(61), tree: oid(1061), commits: vec![oid(61)] };
     let journal = claimed(Workflow::Push).publishes(Effect::Push, rebased.clone());
     assert_eq!(journal.state.git.commits, [oid(61)]);
@@ -166,7 +166,7 @@ fn what_lies_on_the_work_of_others_is_proven_again() {
 }
 
 #[test]
-fn what_a_hook_made_of_a_commit_is_proven_before_it_is_pushed() {
+fn a_commit_changed_by_a_hook_is_proven_before_it_is_pushed() {
     let gated = |spec: &mut crate::Spec| {
         spec.gates = gates([true]);
         spec.git.candidates = true;
@@ -176,7 +176,7 @@ fn what_a_hook_made_of_a_commit_is_proven_before_it_is_pushed() {
     let Event::CommitSettled(mut report) = commit_settled(1) else { panic!("it is one") };
     report.result = CommitResult::Made { commit: oid(1), tree: oid(2001) };
     let journal = journal.then(Event::CommitSettled(report));
-    assert_eq!(journal.next(), Step::TakeCandidate, "nobody claims, but it is made known");
+    assert_eq!(journal.next(), Step::TakeCandidate, "there is no claim, but it is published");
     let red = journal.clone().takes(2001).gates_end(&[1]);
     assert_eq!(red.next(), Step::BeginIteration { iteration: 2 });
     let green = journal.takes(2001).gates_end(&[0]).takes(2001);
@@ -268,12 +268,12 @@ fn checks_are_looked_at_again_until_they_are_over_or_should_be() {
     let shown = view::status(&journal.state, view::Alive::DRIVEN);
     assert_eq!(shown.reason, "waits for the checks of pull request 7: 1 of 2 are over");
     let paused = journal.clone().asks(Ask::Pause(Urgency::AfterIteration));
-    assert_eq!(paused.next(), Step::Finish(End::Paused), "nobody waits for an hour to pause");
+    assert_eq!(paused.next(), Step::Finish(End::Paused), "a pause does not wait for an hour");
     assert_eq!(journal.asks(Ask::Proceed).next(), Step::Publish(Effect::Look), "resume --now looks at once");
 }
 
 #[test]
-fn who_pauses_while_something_is_pushed_waits_for_that() {
+fn a_pause_after_the_iteration_waits_for_a_running_push() {
     let journal = worked(Workflow::Push).then(Event::PublishStarted { effect: Effect::Push });
     assert_eq!(journal.clone().asks(Ask::Pause(Urgency::AfterIteration)).next(), Step::Publish(Effect::Push));
     assert_eq!(journal.clone().asks(Ask::Pause(Urgency::Now)).next(), Step::Finish(End::Paused));

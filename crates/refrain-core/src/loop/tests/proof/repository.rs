@@ -65,13 +65,13 @@ fn a_commit_that_is_skipped_ends_nothing() {
 }
 
 #[test]
-fn what_is_refunded_is_not_committed() {
+fn a_refunded_attempt_is_not_committed() {
     let journal = Journal::committing().obey().spawns().ends(finished(Exit::Lost));
     assert!(matches!(journal.next(), Step::Start(ChildId::Attempt(_))));
 }
 
 #[test]
-fn a_commit_waits_for_whoever_may_still_write() {
+fn a_commit_waits_for_processes_that_may_still_write() {
     let mut left = finished(Exit::Code(0));
     left.left = true;
     let journal = Journal::committing().obey().spawns().after_ms(3_000).ends(left);
@@ -82,7 +82,7 @@ fn a_commit_waits_for_whoever_may_still_write() {
 }
 
 #[test]
-fn whatever_ends_a_loop_comes_behind_its_commit() {
+fn every_end_of_a_loop_follows_its_commit() {
     for (ask, end) in [(Ask::Pause as fn(Urgency) -> Ask, End::Paused), (Ask::Cancel, End::Cancelled)] {
         let journal = worked().then(asked(ask(Urgency::AfterIteration)));
         assert_eq!(journal.next(), Step::Commit { iteration: 1 });
@@ -95,7 +95,7 @@ fn whatever_ends_a_loop_comes_behind_its_commit() {
 }
 
 #[test]
-fn somebody_who_cannot_wait_gets_the_commit_later() {
+fn an_immediate_pause_postpones_the_commit() {
     let paused = worked().then(asked(Ask::Pause(Urgency::Now))).obey();
     assert_eq!(paused.state.ended.map(|ended| ended.end), Some(End::Paused));
     let resumed = paused.state.resume(&Grant::default()).unwrap().unwrap();
@@ -125,7 +125,7 @@ fn a_worktree_is_given_back_before_the_loop_ends_for_good() {
 }
 
 #[test]
-fn nobody_may_still_write_into_a_worktree_that_is_given_back() {
+fn a_worktree_is_released_only_after_its_last_process_is_swept() {
     let left = AttemptFinished { left: true, ..claiming(ClaimSource::Promise) };
     let journal = apart().obey().spawns().after_ms(3_000).ends(left);
     assert_eq!(journal.next(), Step::Await { until: None });
@@ -147,7 +147,7 @@ fn a_loop_without_git_knows_nothing_of_it() {
 }
 
 #[test]
-fn what_is_changed_while_a_loop_stands_still_is_not_its_own() {
+fn changes_made_while_a_loop_is_stopped_are_not_its_own() {
     let paused = worked().obey().then(asked(Ask::Pause(Urgency::AfterIteration))).obey();
     let resumed = paused.state.resume(&Grant::default()).unwrap().unwrap();
     let journal = paused.then(resumed).taken_over();
@@ -179,7 +179,7 @@ fn base(head: u32, dirty: &[u8]) -> Event {
 }
 
 #[test]
-fn what_a_loop_could_not_commit_stays_its_own_and_the_history_is_looked_at_anew() {
+fn work_a_loop_could_not_commit_stays_its_own_when_the_base_is_retaken() {
     let skipped = CommitReport::skipped(1, SkipReason::NoIdentity, Some(oid(0)));
     let journal = worked().then(Event::CommitSettled(Box::new(skipped)));
     let journal = resumed(journal.then(asked(Ask::Pause(Urgency::AfterIteration))).obey());
@@ -201,7 +201,7 @@ fn what_a_loop_could_not_commit_stays_its_own_and_the_history_is_looked_at_anew(
 }
 
 #[test]
-fn what_was_done_while_nobody_watched_is_known_as_such() {
+fn work_done_while_no_runner_watched_is_marked_as_mixed() {
     let interrupted = Journal::committing().obey().spawns();
     let journal = interrupted.taken_over().runs(3_000, Exit::Code(0)).obey();
     assert!(journal.state.git.mixed);
@@ -240,7 +240,7 @@ fn a_reason_names_the_iteration_that_is_not_committed() {
 }
 
 #[test]
-fn what_was_never_committed_is_the_loops_own_still_where_the_base_is_taken_anew() {
+fn uncommitted_work_stays_the_loops_own_when_the_base_is_retaken() {
     let taken = |dirty: Vec<Dirty>| {
         Event::BaseTaken(Box::new(Base {
             head: Some(oid(0)),

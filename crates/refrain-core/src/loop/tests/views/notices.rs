@@ -35,7 +35,7 @@ fn outages(journal: Journal, count: usize) -> Journal {
 #[case(End::Paused, StatusWord::Paused)]
 #[case(End::IterationCap, StatusWord::IterationCap)]
 #[case(End::Blocked { why: BlockReason::Login }, StatusWord::Blocked)]
-fn every_end_is_told(#[case] end: End, #[case] status: StatusWord) {
+fn every_end_makes_one_notice(#[case] end: End, #[case] status: StatusWord) {
     let journal = Journal::ended(end);
     let [notice] = &told(&journal, None)[..] else { panic!("it is reported once") };
     assert_eq!((notice.kind, notice.status, notice.seq), (NoticeKind::Ended, status, journal.state.seq));
@@ -49,7 +49,7 @@ fn every_end_is_told(#[case] end: End, #[case] status: StatusWord) {
 #[case::each_is_short_and_all_are_not(Some(14), 3, 1)]
 #[case::once(Some(3), 4, 1)]
 #[case::not_longer(Some(100_000), 4, 0)]
-fn waits_in_a_row_are_told_once_they_are_longer(
+fn waits_in_a_row_make_a_notice_once_they_exceed_the_limit(
     #[case] longest: Option<u64>,
     #[case] count: usize,
     #[case] notices: usize,
@@ -61,7 +61,7 @@ fn waits_in_a_row_are_told_once_they_are_longer(
 }
 
 #[test]
-fn an_iteration_between_them_begins_the_count_anew() {
+fn an_iteration_between_two_waits_restarts_their_count() {
     let journal = outages(Journal::running(), 1).spawns().after_ms(3_000).ends(finished(Exit::Code(0)));
     let journal = outages(journal, 1);
     assert_eq!(told(&journal, Some(3)).len(), 2, "they are two waits");
@@ -72,7 +72,7 @@ fn an_iteration_between_them_begins_the_count_anew() {
 }
 
 #[test]
-fn one_that_goes_on_and_ends_again_is_told_again() {
+fn a_loop_that_is_resumed_and_ends_again_is_notified_again() {
     let journal = Journal::ended(End::Paused).resumes().asks(Ask::Cancel(Urgency::AfterIteration)).obey();
     let told = told(&journal, None);
     assert_eq!(

@@ -93,14 +93,14 @@ fn stopped(because: StopReason) -> Journal {
 #[case::it_took_too_long(stopped(StopReason::TimeLimit), Some(BEFORE))]
 #[case::it_was_silent(stopped(StopReason::Silence), Some(BEFORE))]
 #[case::that_was_an_iteration_ago(in_git().crashes().attempts(ended()).starts(), None)]
-fn a_run_that_was_cut_off_is_told_in_one_line(#[case] journal: Journal, #[case] line: Option<&str>) {
+fn a_cut_off_run_is_mentioned_in_one_line(#[case] journal: Journal, #[case] line: Option<&str>) {
     let lines = told(&journal);
     let cut_off: Vec<_> = lines.iter().filter(|line| line.contains("cut off")).map(String::as_str).collect();
     assert_eq!(cut_off, line.into_iter().collect::<Vec<_>>(), "{lines:#?}");
 }
 
 #[test]
-fn without_git_nobody_is_sent_there() {
+fn a_prompt_without_git_does_not_mention_git() {
     let journal = Journal::of(spec()).taken_over().crashes();
     let line = "The previous run of this iteration was cut off; what it changed is in the files: look at them first.";
     assert_eq!(told(&journal), ["## Run 1 (no cap)", line]);
@@ -124,7 +124,7 @@ fn a_session_that_is_taken_over_by_a_runner_has_no_turns_any_more() {
 }
 
 #[test]
-fn what_is_left_is_told_where_it_is_capped() {
+fn the_prompt_states_what_is_left_of_each_cap() {
     let capped = |change: fn(&mut Limits)| {
         let used = reporting(|report| {
             report.tokens = Some((Scope::Attempt, tokens(30_000, 9_000)));
@@ -147,7 +147,7 @@ fn what_is_left_is_told_where_it_is_capped() {
     assert_eq!(capped(|_| ()), "Run 1: no claim.");
     let journal =
         Journal::limited(|limits| limits.max_cost = Some(Usd(5_000_000_000))).taken_over().crashes();
-    assert_eq!(told(&journal)[1], "Left: at most $5.00 of $5.00.", "what a lost attempt cost nobody knows");
+    assert_eq!(told(&journal)[1], "Left: at most $5.00 of $5.00.", "the cost of a lost attempt is unknown");
 }
 
 #[test]
@@ -197,12 +197,12 @@ fn the_last_three_runs_have_a_line_each() {
     },
     "Not committed for you yet: what runs 2 and 3 changed."
 )]
-fn what_became_of_the_last_changes_is_told(#[case] journal: Journal, #[case] line: &str) {
+fn the_prompt_says_what_became_of_the_last_changes(#[case] journal: Journal, #[case] line: &str) {
     assert_eq!(told(&journal).last().unwrap(), line);
 }
 
 #[test]
-fn a_loop_that_commits_nothing_is_told_nothing_of_commits() {
+fn the_prompt_of_a_loop_without_commits_mentions_none() {
     let lines = told(&in_git().attempts(ended()).starts());
     assert_eq!(lines, ["## Run 2 (no cap)", "Run 1: no claim."]);
 }
@@ -260,7 +260,7 @@ fn failing_tests_are_compared_with_the_run_before(
 }
 
 #[test]
-fn the_first_run_is_compared_with_what_was_there_before_it() {
+fn the_first_run_is_compared_with_the_gates_before_it() {
     let now = [(0, unittest(&["day"], 4))];
     let then = [(0, unittest(&["day", "show"], 4))];
     let printed = printed(&now, &then);

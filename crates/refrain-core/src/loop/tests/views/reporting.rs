@@ -59,7 +59,7 @@ fn however_it_ended_there_is_a_report_that_agrees_with_itself() {
 }
 
 #[test]
-fn what_shows_its_work_is_the_folder_as_long_as_that_is_its_own() {
+fn work_is_shown_from_the_folder_while_the_loop_owns_it() {
     let shows = |journal: &Journal, expected: Work<'_>| {
         assert_eq!(work(&journal.state, &Trail::of(&journal.records)), expected);
     };
@@ -100,7 +100,7 @@ fn what_shows_its_work_is_the_folder_as_long_as_that_is_its_own() {
 }
 
 #[test]
-fn what_a_report_was_changed_to_is_named_by_its_place() {
+fn changed_values_of_a_report_are_named_by_their_path() {
     let report = report(&Journal::ended(End::Stuck));
     let text = serde_json::to_string(&report).unwrap();
     let forged = text.replace("\"verified\":false", "\"verified\":true").replace("wip/mend", "wip/other");
@@ -135,7 +135,7 @@ fn work_that_was_kept_is_named() {
 }
 
 #[test]
-fn a_claim_over_what_is_protected_says_what_was_touched() {
+fn a_claim_with_touched_protected_paths_names_them() {
     let other = ProtectionBreach::Program(OtherProgram {
         name: "sh".into(),
         before: Some("/bin/sh".into()),
@@ -155,7 +155,7 @@ fn a_claim_over_what_is_protected_says_what_was_touched() {
 }
 
 #[test]
-fn what_was_sealed_is_listed_with_its_place() {
+fn sealed_files_are_listed_with_their_place() {
     let seal = |bytes| Some(Seal { bytes, blake3: "ab".repeat(32) });
     let attempt = AttemptFinished {
         sealed: AttemptSeals { prompt: seal(1), output: seal(2) },
@@ -179,7 +179,7 @@ fn what_was_sealed_is_listed_with_its_place() {
 }
 
 #[test]
-fn agents_reviewers_and_critics_are_told_apart_and_add_up() {
+fn usage_of_agents_reviewers_and_critics_is_listed_separately() {
     let claude = AgentSpec { kind: AgentKind::Claude, ..other_agent() };
     let used = |input: u64, cost: u64| {
         let report = AgentReport {

@@ -37,12 +37,12 @@ fn shown(runs: &[Usage]) -> (Option<u64>, Option<f64>, bool, bool, bool) {
     (Some(1_000), None, true, true, false)
 )]
 #[case::cut_off(&[Usage::of_run(SOME, MONEY, false)], (Some(1_000), Some(0.5), true, true, true))]
-#[case::nobody_said(&[Usage::of_run(None, None, false); 3], (None, None, false, false, false))]
+#[case::nothing_reported(&[Usage::of_run(None, None, false); 3], (None, None, false, false, false))]
 #[case::tokens_alone_are_cut_off(
     &[Usage::of_run(SOME, None, false)],
     (Some(1_000), None, true, true, false)
 )]
-fn a_sum_that_misses_something_says_so_and_an_unknown_one_never(
+fn an_incomplete_sum_is_marked_and_an_unknown_one_is_not(
     #[case] runs: &[Usage],
     #[case] expected: (Option<u64>, Option<f64>, bool, bool, bool),
 ) {
@@ -66,7 +66,7 @@ fn a_refunded_attempt_without_tokens_makes_the_loops_sum_incomplete() {
 }
 
 #[test]
-fn what_an_agent_said_of_this_run_alone_needs_no_earlier_total() {
+fn usage_reported_for_one_run_needs_no_earlier_total() {
     let run = |session: u64, run: u64| AttemptFinished {
         exit: Exit::Code(0),
         ..reporting(|report| {
@@ -82,7 +82,7 @@ fn what_an_agent_said_of_this_run_alone_needs_no_earlier_total() {
 }
 
 #[test]
-fn a_command_beside_an_agent_that_says_what_it_uses_makes_the_sum_incomplete() {
+fn a_command_without_usage_makes_the_sum_incomplete() {
     let command = Journal::running().runs(3_000, Exit::Code(0)).state.spent;
     assert!(!view::Usage::from(command).at_least);
     assert!(view::Usage::from(command + Usage::of_run(SOME, MONEY, true)).at_least);

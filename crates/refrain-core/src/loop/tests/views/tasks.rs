@@ -33,7 +33,7 @@ fn giving_up() -> AttemptFinished {
 }
 
 #[test]
-fn what_a_silent_agent_changed_is_for_the_gates_to_judge() {
+fn changes_of_a_silent_agent_are_judged_by_the_gates() {
     let journal = gated(|_| ());
     let journal = journal.attempts(finished(Exit::Code(0))).takes(1).gates_end(&[1]);
     let first = &journal.state.attempts[0];
@@ -45,7 +45,7 @@ fn what_a_silent_agent_changed_is_for_the_gates_to_judge() {
 }
 
 #[test]
-fn one_that_changed_nothing_claims_nothing() {
+fn an_attempt_that_changed_nothing_claims_nothing() {
     let journal = gated(|_| ()).attempts(finished(Exit::Code(0))).takes(0).gates_end(&[0]);
     assert_eq!(journal.state.attempts[0].claim, None, "the gates pass on what it began at");
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 2 });
@@ -63,7 +63,7 @@ fn gates_that_only_hear_claims_hear_this_one() {
 #[case::it_failed(finished(Exit::Code(1)))]
 #[case::it_met_a_fault(failing(FaultKind::Context))]
 #[case::it_was_cut_off(reporting(|report| report.is_final = false))]
-fn an_agent_that_did_not_end_well_claims_nothing_by_what_it_changed(#[case] ended: AttemptFinished) {
+fn an_agent_that_failed_claims_nothing_by_its_changes(#[case] ended: AttemptFinished) {
     let journal = gated(|_| ()).attempts(ended).takes(1);
     assert_eq!(journal.state.attempts[0].claim, None);
 }
@@ -82,7 +82,7 @@ fn elsewhere_silence_says_nothing(#[case] change: fn(&mut Spec)) {
 }
 
 #[test]
-fn whoever_gives_up_ends_the_loop_at_once_and_its_work_is_kept() {
+fn giving_up_ends_the_loop_and_keeps_its_work() {
     let journal = gated(|spec| spec.git.workflow = Workflow::Commit).attempts(giving_up());
     assert_eq!(journal.next(), Step::SaveWork, "no gate is asked");
     let journal = journal.obey();
@@ -115,7 +115,7 @@ fn a_claim_in_the_same_breath_wins() {
 }
 
 #[test]
-fn whoever_is_stopped_does_not_give_up() {
+fn a_stopped_attempt_does_not_give_up() {
     let journal = gated(|_| ()).spawns();
     let journal = journal.then(stop(StopReason::TimeLimit)).ends(giving_up());
     assert_eq!(journal.state.given_up, None);
@@ -140,7 +140,7 @@ fn a_tasks_loop_claims_commits_and_is_proven_by_its_verification() {
 }
 
 #[test]
-fn the_first_prompt_is_told_beforehand_where_no_gate_fails_before_it() {
+fn the_first_prompt_is_known_before_the_start_if_no_gate_fails() {
     let common = Spec { gates: gates([true]), ..spec() };
     let spec = task_loop(common, task(), "Do it.".into(), &[]);
     let first = prompt::first(&spec);

@@ -66,7 +66,11 @@ fn an_item_without_a_number_is_named_by_its_words() {
 #[case::an_unknown_task("## Task 1: A\n", task(None, &["4"]), "there is no task 4")]
 #[case::another_task_in_its_text("## Task 1: A\n", task(Some("## Task 9: B"), &[]), "marks of the format")]
 #[case::open_code("## Task 1: A\n```\nx\n", task(None, &[]), "marks of the format")]
-fn what_would_change_other_tasks_is_refused(#[case] text: &str, #[case] task: NewTask, #[case] says: &str) {
+fn an_addition_that_would_change_other_tasks_is_refused(
+    #[case] text: &str,
+    #[case] task: NewTask,
+    #[case] says: &str,
+) {
     let error = add(text, Shape::Markdown, "", &task).unwrap_err().to_string();
     assert!(error.contains(says) && error.contains("edit the file instead"), "{error}");
 }

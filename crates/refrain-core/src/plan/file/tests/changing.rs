@@ -103,7 +103,7 @@ fn json_is_changed_where_the_status_stands_and_in_its_manner() {
     r#"{"tasks":[{"id":1,"st\u0061tus":"blocked"}]}"#,
     r#"{"tasks":[{"id":1,"st\u0061tus":"done"}]}"#
 )]
-fn our_keys_go_with_what_they_explain(#[case] text: &str, #[case] expected: &str) {
+fn own_keys_are_removed_with_the_status_they_explain(#[case] text: &str, #[case] expected: &str) {
     assert_eq!(changed(text, Shape::TagJson, &[change("1", TaskStatus::Done, None)]), expected);
 }
 
@@ -179,7 +179,7 @@ fn a_checklist_is_changed_in_its_boxes() {
 }
 
 #[test]
-fn a_task_that_is_not_there_any_more_is_told_and_the_others_are_changed() {
+fn a_missing_task_is_reported_and_the_others_are_changed() {
     for (text, shape) in [
         (r#"{"auth": {"tasks": [{"id": 1}]}}"#, Shape::TagsJson),
         (SCG, Shape::Scg),
@@ -193,7 +193,7 @@ fn a_task_that_is_not_there_any_more_is_told_and_the_others_are_changed() {
 }
 
 #[test]
-fn what_somebody_else_wrote_since_is_left_as_it_is() {
+fn a_status_changed_by_another_writer_is_not_overwritten() {
     for (text, shape) in [
         (r#"{"auth": {"tasks": [{"id": 1, "status": "cancelled"}, {"id": 2}]}}"#, Shape::TagsJson),
         ("# SCUD Graph v1\n# Phase: auth\n\n@nodes\n1 | a | C | 3 | M\n2 | b | P | 3 | M\n", Shape::Scg),
@@ -300,7 +300,7 @@ fn written(shape: Shape, layout: &Layout, titles: &[String]) -> String {
 
 proptest! {
     #[test]
-    fn what_was_written_is_read_and_taken_back_leaves_no_trace(
+    fn a_status_change_that_is_taken_back_leaves_no_trace(
         shape in prop::sample::select(vec![Shape::TagJson, Shape::TagsJson, Shape::Scg, Shape::Markdown]),
         layout in layouts(),
         titles in prop::collection::vec("[ -~é→]{0,12}", 1..6),

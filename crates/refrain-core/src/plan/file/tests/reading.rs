@@ -279,7 +279,7 @@ fn scuds_graph_format_with_all_its_sections() {
     "line 4, column 1: \"a/b\" is no task id"
 )]
 #[case::edge("# SCUD Graph v1\n# Phase: auth\n@edges\n1 2\n", "line 4, column 1: an edge is")]
-#[case::edge_of_nobody(
+#[case::edge_of_an_unknown_task(
     "# SCUD Graph v1\n# Phase: auth\n@edges\n1 -> 2\n",
     "line 4, column 1: there is no task 1"
 )]
@@ -360,6 +360,6 @@ fn a_checklist() {
 #[case("```\n- [ ] a\n## Task 1: b\n```\n")]
 #[case("<!--\n## Task 1: b\n-->\n")]
 #[case("")]
-fn markdown_without_tasks_says_what_is_accepted(#[case] text: &str) {
+fn markdown_without_tasks_is_refused_with_the_accepted_form(#[case] text: &str) {
     assert!(refused(text, Shape::Markdown).contains("`## Task 1: …`"));
 }

@@ -186,7 +186,11 @@ mod tests {
     #[case::lists_and_rules("- one\n- two\n---\n-5", &[], "- one\n- two\n---\n-5")]
     #[case::an_open_quotation("It's \"odd --max 3", &["--max", "3"], "It's \"odd")]
     #[case::lines_are_kept("one\n\n  two \\\n three", &[], "one\n\n  two \\\n three")]
-    fn options_and_prompt_are_told_apart(#[case] text: &str, #[case] options: &[&str], #[case] prompt: &str) {
+    fn options_are_distinguished_from_the_prompt(
+        #[case] text: &str,
+        #[case] options: &[&str],
+        #[case] prompt: &str,
+    ) {
         let line = read(text, &known(), &[]).unwrap();
         assert_eq!(
             (line.options.iter().map(String::as_str).collect::<Vec<_>>().as_slice(), line.prompt.as_str()),
@@ -203,7 +207,7 @@ mod tests {
     #[case("Explain --name to me.", "--name: it stands inside the prompt")]
     #[case("p --name 'a", "a quotation has no end")]
     #[case("Mend it. --detach", "--detach: not in a session; refrain start takes it")]
-    fn what_is_no_option_is_never_text(#[case] text: &str, #[case] says: &str) {
+    fn an_unknown_option_is_never_taken_as_text(#[case] text: &str, #[case] says: &str) {
         let outside = [KnownOption { name: "--detach".to_owned(), takes_value: false }];
         let error = read(text, &known(), &outside).unwrap_err().to_string();
         assert!(error.contains(says), "{error}");

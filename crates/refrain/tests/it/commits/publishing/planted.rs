@@ -112,7 +112,7 @@ fn a_hook_of_a_remote_on_this_machine_is_inside_and_is_ended() {
 }
 
 #[test]
-fn what_a_loop_gives_up_is_pushed_to_the_same_place() {
+fn the_failure_branch_is_pushed_to_the_original_remote() {
     let sandbox = sandbox();
     let origin = sandbox.root().join("origin.git");
     sandbox.git(&["init", "-q", "--bare", origin.to_str().unwrap()]);

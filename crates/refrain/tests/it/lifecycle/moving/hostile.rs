@@ -127,7 +127,7 @@ const FORGED: [(&str, Forge); 13] = [
 ];
 
 #[test]
-fn what_no_loop_left_at_a_remote_is_refused() {
+fn forged_loop_data_at_a_remote_is_refused() {
     let machines = Machines::paused();
     let Machines { one, two, remote } = &machines;
     let agent = one.agent("other", "exit 0");

@@ -56,7 +56,7 @@ fn a_judge_that_is_of_no_use_leaves_the_loop_as_it_is(#[case] script: &str, #[ca
 }
 
 #[test]
-fn a_judge_does_not_outlive_whoever_asks_it() {
+fn a_judge_does_not_outlive_its_caller() {
     let sandbox = sandbox();
     run(&sandbox, "mend", CLAIM, "Mend the parser.").with_code(0);
     let judge = sandbox.agent("judge", "sleep 1000 &\necho x > $NOTES/asked\nwait");

@@ -31,7 +31,7 @@ fn embedding(sandbox: &Sandbox, receiver: &Receiver, model: &str) {
 }
 
 #[test]
-fn with_an_endpoint_what_says_the_same_in_other_words_is_found() {
+fn with_an_embeddings_endpoint_a_paraphrase_is_found() {
     let sandbox = sandbox();
     add(&sandbox, "Gateaux want an oven of 180 degrees");
     add(&sandbox, "The grammar is ambiguous");
@@ -39,7 +39,7 @@ fn with_an_endpoint_what_says_the_same_in_other_words_is_found() {
     assert!(!prompt(&sandbox, "without", "0001").contains(SECTION));
     sandbox.refrain(&["memory", "forget", "--loop", "without"]).with_code(0);
 
-    let receiver = Receiver::that_says(meanings, []);
+    let receiver = Receiver::start_with_body(meanings, []);
     embedding(&sandbox, &receiver, "one");
     let path = sandbox.root().join("home/config/refrain/embeddings-key");
     testkit::write(&path, "sesame\n");
@@ -78,7 +78,7 @@ fn with_an_endpoint_what_says_the_same_in_other_words_is_found() {
 fn without_an_answer_words_are_enough(#[case] answer: CannedResponse, #[case] says: &str) {
     let sandbox = sandbox();
     add(&sandbox, "The parser needs a newline");
-    let receiver = Receiver::that_says(meanings, [answer]);
+    let receiver = Receiver::start_with_body(meanings, [answer]);
     embedding(&sandbox, &receiver, "one");
     let agent = sandbox.agent("a", CLAIM);
     let words = ["start", "--command", &agent, "--name", "x", "--memory", "on", "Mend the parser."];
@@ -98,7 +98,7 @@ fn an_endpoint_that_is_down_or_talks_nonsense_changes_nothing_else() {
     );
     let down = sandbox.refrain(&["memory", "search", "parser"]).with_code(0);
     assert!(down.stderr.contains("did not answer") && down.stdout.contains("newline"), "{}", down.stderr);
-    let receiver = Receiver::that_says(|_| json!({"data": [{"embedding": ["x"]}]}), []);
+    let receiver = Receiver::start_with_body(|_| json!({"data": [{"embedding": ["x"]}]}), []);
     embedding(&sandbox, &receiver, "m");
     let nonsense = sandbox.refrain(&["memory", "search", "parser"]).with_code(0);
     assert!(nonsense.stderr.contains("answered with something else"), "{}", nonsense.stderr);
@@ -107,7 +107,7 @@ fn an_endpoint_that_is_down_or_talks_nonsense_changes_nothing_else() {
 #[test]
 fn nothing_is_sent_where_a_project_says_or_nothing_is_remembered() {
     let sandbox = sandbox();
-    let receiver = Receiver::that_says(meanings, []);
+    let receiver = Receiver::start_with_body(meanings, []);
     let url = format!("http://{}/api/embed", receiver.address());
     let config = format!("[memory]\nembeddings = {{ url = \"{url}\", model = \"m\" }}\n");
     testkit::write(&sandbox.project().join("refrain.toml"), &config);

@@ -33,7 +33,7 @@ use crate::{CLAIM, sandbox};
 #[case::a_name_with_a_nul(json!({"goal": "p", "name": "a\u{0}b"}), "name")]
 #[case::a_word_for_a_list(json!({"goal": "p", "gates": "true"}), "gates: \"true\" is of type string; accepted: array")]
 #[case::a_gate_without_a_command(json!({"goal": "p", "gates": [" "]}), "gates")]
-fn what_is_out_of_bounds_is_refused_by_name(#[case] mut asked: Value, #[case] says: &str) {
+fn an_argument_out_of_bounds_is_refused_by_name(#[case] mut asked: Value, #[case] says: &str) {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", CLAIM);
     if asked.get("command").is_none() {
@@ -105,7 +105,7 @@ fn a_workspace_lies_inside_with_links_followed() {
 #[case::elsewhere("loop_list", json!({"workspace": "/etc"}), "workspace /etc")]
 #[case::no_tasks("plan_run", json!({}), "no tasks")]
 #[case::too_many_jobs("plan_run", json!({"jobs": 65}), "jobs 65")]
-fn whoever_asks_for_what_is_not_there_is_told(
+fn a_request_for_an_unknown_item_is_refused_with_the_reason(
     #[case] tool: &'static str,
     #[case] asked: Value,
     #[case] says: &str,
@@ -154,7 +154,7 @@ fn a_client_that_sends_garbage_harms_nothing() {
 }
 
 #[test]
-fn what_an_agent_wrote_is_shown_without_secrets_links_and_control_characters() {
+fn agent_text_is_shown_without_secrets_links_and_control_characters() {
     let sandbox = sandbox();
     let token = format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
     write(&sandbox.root().join("secret.md"), "---\nstatus: done\n---\nnobody's business\n");

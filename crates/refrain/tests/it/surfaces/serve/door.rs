@@ -95,7 +95,7 @@ fn a_cookie_is_given_to_one_name_and_good_under_no_other_nor_as_a_token() {
 
 /// Browsers resolve the name to either loopback address, and send their cookie to any server that listens there.
 #[test]
-fn wherever_its_name_leads_there_is_nobody_else() {
+fn the_server_name_leads_to_no_other_server() {
     let sandbox = sandbox();
     let Ok(others) = TcpListener::bind("[::1]:0") else { return };
     let served = TestServer::begin(&sandbox, &[]);
@@ -136,7 +136,7 @@ fn behind_a_proxy_people_come_under_its_origin() {
 }
 
 #[test]
-fn nobody_is_let_in_without_a_token_that_was_given_out() {
+fn access_needs_a_token_that_was_issued() {
     let sandbox = sandbox();
     let served = TestServer::begin(&sandbox, &[]);
     let job = started(&sandbox, &served);
@@ -175,7 +175,7 @@ fn nobody_is_let_in_without_a_token_that_was_given_out() {
 }
 
 #[test]
-fn whoever_was_let_in_is_not_once_tokens_are_taken_back() {
+fn access_ends_once_tokens_are_revoked() {
     let sandbox = sandbox();
     let served = TestServer::begin(&sandbox, &[]);
     let opened = served.browses(&format!("GET {} HTTP/1.1", served.invitation()));
@@ -230,7 +230,7 @@ fn a_request_that_names_two_hosts_is_refused(#[case] head: &str) {
 
 /// All connection slots are taken by silent clients: the oldest is closed for the next client.
 #[test]
-fn who_says_nothing_shuts_nobody_out() {
+fn silent_clients_do_not_shut_out_others() {
     let sandbox = sandbox();
     let served = TestServer::begin(&sandbox, &[]);
     let mut silent: Vec<_> = (0..300).map(|_| served.connects()).collect();
@@ -241,7 +241,7 @@ fn who_says_nothing_shuts_nobody_out() {
 
 /// An authenticated client has only a part of the connections, for streams too.
 #[test]
-fn one_token_has_so_many_connections_and_another_is_let_in() {
+fn a_token_has_a_limit_of_connections_and_another_token_is_admitted() {
     let sandbox = sandbox();
     let served = TestServer::begin(&sandbox, &[]);
     let streams: Vec<_> = (0..64).map(|_| served.listens(None)).collect();
@@ -255,7 +255,7 @@ fn one_token_has_so_many_connections_and_another_is_let_in() {
 
 /// A request without a token is refused before its body is read.
 #[test]
-fn what_somebody_sends_who_is_not_let_in_is_not_taken_in() {
+fn a_request_without_a_token_is_refused_before_its_body_is_read() {
     let sandbox = sandbox();
     let served = TestServer::begin(&sandbox, &[]);
     let post = |path: &str, more: &str| {
@@ -294,7 +294,7 @@ fn what_somebody_sends_who_is_not_let_in_is_not_taken_in() {
 )]
 #[case("POST /mcp", "Content-Type: text/csv", 406, "accepted: Accept: application/json, text/event-stream")]
 #[case("POST /api/v1/loops", "Origin: http://evil.example", 403, "another origin")]
-fn what_fails_is_a_page_for_browsers_and_json_for_programs(
+fn an_error_is_a_page_for_browsers_and_json_for_programs(
     #[case] asked: &str,
     #[case] with: &str,
     #[case] status: u16,
@@ -325,7 +325,7 @@ fn what_fails_is_a_page_for_browsers_and_json_for_programs(
 /// Eight clients that read nothing of their answers, twenty that send nothing: the others are served, and little
 /// memory is used.
 #[test]
-fn who_reads_slowly_holds_nobody_up_and_no_memory() {
+fn slow_readers_delay_no_other_client_and_use_little_memory() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", crate::CLAIM);
     sandbox.refrain(&["start", "Mend it.", "--command", &agent, "--name", "job", "--quiet"]).with_code(0);

@@ -34,7 +34,7 @@ printf 'a\\0b' > picture.bin
 echo \"key = ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8\" > token.txt";
 
 #[test]
-fn what_a_loop_has_changed_is_shown_before_anything_is_proven_or_committed() {
+fn changes_of_a_running_loop_are_shown_before_they_are_proven() {
     let sandbox = sandbox();
     at_work(&sandbox, CHANGES, &[]);
     let served = TestServer::begin(&sandbox, &[]);
@@ -62,7 +62,7 @@ fn what_a_loop_has_changed_is_shown_before_anything_is_proven_or_committed() {
 }
 
 #[test]
-fn what_was_changed_before_a_loop_is_not_its_own_where_it_took_note_of_that() {
+fn changes_from_before_a_loop_are_not_shown_as_its_own() {
     let sandbox = sandbox();
     write(&sandbox.project().join("mine.txt"), "mine\n");
     at_work(&sandbox, CHANGES, &["--gate", "true"]);
@@ -76,7 +76,7 @@ fn what_was_changed_before_a_loop_is_not_its_own_where_it_took_note_of_that() {
 }
 
 #[test]
-fn without_git_it_says_that_nobody_knows_what_was_changed() {
+fn without_git_the_page_says_that_changes_are_unknown() {
     let sandbox = plain_folder();
     at_work(&sandbox, "echo made > made", &[]);
     let served = TestServer::begin(&sandbox, &[]);
@@ -87,7 +87,7 @@ fn without_git_it_says_that_nobody_knows_what_was_changed() {
 }
 
 #[test]
-fn all_that_an_agent_did_is_searched_and_not_only_what_is_shown() {
+fn all_logs_of_an_agent_are_searched() {
     let sandbox = sandbox();
     let does = "echo 'the first Needle <b>'\nyes hay | head -n 200000\necho needle again\n\
                 echo 'token ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8 of the needle'";
@@ -96,7 +96,7 @@ fn all_that_an_agent_did_is_searched_and_not_only_what_is_shown() {
     let api = format!("/api/v1/projects/{}/loops/job/attempts/1/activity", project(&served));
     let found = served.gets(&format!("{api}?find=NEEDLE")).with_status(200).json();
     let texts: Vec<_> = found["lines"].as_array().unwrap().iter().map(|line| line["text"].clone()).collect();
-    assert_eq!(texts, [json!("the first Needle <b>"), json!("needle again")], "secrets are nobody's to find");
+    assert_eq!(texts, [json!("the first Needle <b>"), json!("needle again")], "secrets are not found");
     assert_eq!((&found["lines"][0]["at"], &found["next"]), (&json!(0), &found["total"]));
 
     // A longer result is continued from there.
@@ -120,7 +120,7 @@ fn all_that_an_agent_did_is_searched_and_not_only_what_is_shown() {
 }
 
 #[test]
-fn from_each_gates_result_a_link_leads_to_what_it_printed() {
+fn each_gate_result_links_to_its_log() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", CLAIM);
     let gate = "tests=echo seen by the gate; echo x >> $NOTES/gates; test $(wc -l < $NOTES/gates) -gt 2";
@@ -156,7 +156,7 @@ fn the_documentation_is_shown_with_links_between_its_pages() {
 }
 
 #[test]
-fn what_cannot_be_started_says_why_at_its_field() {
+fn an_invalid_start_form_shows_the_reason_at_its_field() {
     let sandbox = sandbox();
     let served = TestServer::begin(&sandbox, &[]);
     let form = "Content-Type: application/x-www-form-urlencoded\r\n";

@@ -32,7 +32,7 @@ const A_READER: &str = "a page, or a file, is read better than a screen of it";
 const A_PERSON: &str = "a person decides it";
 const A_PLAN: &str = "a plan is chosen by its file, on the command line";
 const A_FILE: &str = "the task file is edited";
-const COSTS: &str = "what a model reads costs whoever asks";
+const COSTS: &str = "what a model reads costs the caller";
 
 const TABLE: &[Row] = &[
     Row {
@@ -294,7 +294,7 @@ const TABLE: &[Row] = &[
 const ROUTES_ALONE: &[(&str, &str)] = &[
     ("GET /openapi.json", "it describes the routes"),
     ("GET /projects", "list --all-projects names the folders"),
-    ("POST /loops/preview", "whoever types a command line sees it"),
+    ("POST /loops/preview", "the user of a command line sees it"),
     ("GET /projects/{project}/loops/{id}/notes", "state.md lies in the worktree"),
     ("GET /projects/{project}/loops/{id}/attempts/{attempt}/prompt", "it lies beside the logs"),
     ("GET /projects/{project}/loops/{id}/attempts/{attempt}/activity", "logs, and watch, show it"),
@@ -303,9 +303,9 @@ const ROUTES_ALONE: &[(&str, &str)] = &[
 /// Verbs that look and have no route, and why there is none.
 const VERBS_ALONE: &[(&str, &str)] = &[
     ("plan status", "status has the same object of a plan"),
-    ("plan waves", "it is of a file that nobody has started; the object of a plan that runs has its waves"),
-    ("plan show", "it is of a file that nobody has started; what was told then is the prompt of a round"),
-    ("plan check", "it is of a file that nobody has started; POST /plans says what is wrong with it"),
+    ("plan waves", "it is of a file that was not started; the object of a plan that runs has its waves"),
+    ("plan show", "it is of a file that was not started; what was told then is the prompt of a round"),
+    ("plan check", "it is of a file that was not started; POST /plans says what is wrong with it"),
 ];
 
 /// The place of all actions.
@@ -438,7 +438,7 @@ fn every_surface_can_do_what_the_others_can() {
 }
 
 #[test]
-fn what_can_be_looked_at_is_the_same_wherever_it_is_looked_at() {
+fn every_surface_shows_the_same_values() {
     let world = World::new(&["x"]);
     let says = format!("echo 'at work'; echo x > made.txt\n{CLAIM}");
     let agent = world.sandbox.agent("agent", &says);
@@ -450,7 +450,7 @@ fn what_can_be_looked_at_is_the_same_wherever_it_is_looked_at() {
 }
 
 #[test]
-fn what_can_be_done_is_done_wherever_it_is_asked_for() {
+fn every_action_works_on_every_surface() {
     let world = World::new(&[
         "cli",
         "api",

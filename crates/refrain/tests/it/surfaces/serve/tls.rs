@@ -107,7 +107,7 @@ fn with_a_certificate_it_is_found_from_anywhere_under_the_names_in_it() {
 }
 
 #[test]
-fn who_speaks_no_tls_is_sent_away_and_who_says_nothing_holds_nobody_up() {
+fn a_client_without_tls_is_refused_and_a_silent_one_delays_no_other() {
     let sandbox = sandbox();
     let certificate = Certificate::of(&sandbox, &["loops.example.org"]);
     let served = TestServer::begin(&sandbox, &certificate.words());

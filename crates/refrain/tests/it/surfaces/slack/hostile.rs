@@ -6,7 +6,7 @@ use testkit::Slack;
 use super::{ENDLESS, connected, id_in, posted, serve, status, working};
 
 #[test]
-fn who_is_not_named_starts_and_sees_nothing() {
+fn an_unlisted_slack_user_can_start_and_see_nothing() {
     let slack = Slack::start();
     let sandbox = connected(&slack, "command = \"true\"");
     let _serve = serve(&sandbox, &slack);
@@ -29,7 +29,7 @@ fn who_is_not_named_starts_and_sees_nothing() {
 }
 
 #[test]
-fn what_is_out_of_bounds_is_refused_in_plain_words() {
+fn a_slack_command_out_of_bounds_is_refused_in_plain_words() {
     let slack = Slack::start();
     let sandbox = connected(&slack, "command = \"true\"");
     let _serve = serve(&sandbox, &slack);
@@ -92,7 +92,7 @@ fn forged_and_garbled_payloads_do_nothing() {
 }
 
 #[test]
-fn what_agents_write_calls_nobody_and_hides_no_secret() {
+fn agent_text_mentions_no_slack_user_and_contains_no_secret() {
     let slack = Slack::start();
     let script = "step; echo '<!channel> see https://evil.example/x and @here' >> $REFRAIN_STATE_FILE\n\
                   echo 'AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMIK7MDENGbPxRfiCYzq1x2y3z4w5v' >> $REFRAIN_STATE_FILE\n\

@@ -6,7 +6,7 @@ use testkit::{CallFault, Slack, eventually};
 use super::{ENDLESS, IN_STEPS, id_in, posted, serve, status, working};
 
 #[test]
-fn what_happens_while_slack_is_down_is_told_when_it_is_back() {
+fn events_during_a_slack_outage_are_reported_afterwards() {
     let slack = Slack::start();
     let sandbox = working(&slack, IN_STEPS);
     let go = sandbox.gate("go");
@@ -40,7 +40,7 @@ fn what_happens_while_slack_is_down_is_told_when_it_is_back() {
 }
 
 #[test]
-fn a_limit_is_kept_and_the_last_state_is_what_is_said() {
+fn a_slack_rate_limit_is_respected_and_the_last_state_is_sent() {
     let slack = Slack::start();
     let sandbox = working(&slack, IN_STEPS);
     let go = sandbox.gate("go");
@@ -58,11 +58,11 @@ fn a_limit_is_kept_and_the_last_state_is_what_is_said() {
     let limited = &calls[edits];
     let next = &calls[edits + 1];
     assert!(!limited.ok && next.at.duration_since(limited.at).as_secs_f32() > 2.9, "{calls:#?}");
-    assert!(calls.len() <= edits + 3, "edits that nobody would have seen were left out: {calls:#?}");
+    assert!(calls.len() <= edits + 3, "edits that would not have been seen are omitted: {calls:#?}");
 }
 
 #[test]
-fn a_message_whose_answer_was_lost_is_found_and_not_said_again() {
+fn a_slack_message_with_a_lost_response_is_not_sent_again() {
     let slack = Slack::start();
     let sandbox = working(&slack, "step; echo '<promise>COMPLETE</promise>'");
     slack.mood("chat.postMessage", CallFault::HangUpBehind);
@@ -114,7 +114,7 @@ fn a_serve_that_is_killed_is_as_if_it_had_not_been() {
 }
 
 #[test]
-fn what_was_acknowledged_is_done_by_the_next_one_and_once() {
+fn an_acknowledged_slack_command_is_done_once_by_the_next_server() {
     let slack = Slack::start();
     let sandbox = working(&slack, ENDLESS);
     let first = serve(&sandbox, &slack);
@@ -136,7 +136,7 @@ fn what_was_acknowledged_is_done_by_the_next_one_and_once() {
 }
 
 #[test]
-fn a_loop_that_goes_on_is_told_on_in_its_message() {
+fn a_continued_loop_is_reported_in_its_first_message() {
     let slack = Slack::start();
     let sandbox = working(
         &slack,
