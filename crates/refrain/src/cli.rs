@@ -124,6 +124,9 @@ enum ShownVerb {
     /// Run loops on many machines: refrain start --on fleet
     ///
     /// Another program does that, refrain-fleet, which stands beside this one or in PATH. See refrain docs fleet.
+    #[command(
+        after_help = "Examples:\n  refrain fleet dev\n  refrain start --on fleet --agent claude \"Fix the failing test.\""
+    )]
     Fleet(FleetArgs),
     /// Drive loops of the fleet on this machine, until Ctrl-C
     ///

