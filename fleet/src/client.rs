@@ -9,7 +9,7 @@ use serde::Serialize;
 use temporalio_client::errors::{WorkflowInteractionError, WorkflowStartError};
 use temporalio_client::{Client, WorkflowStartOptions};
 
-use crate::order::{Asked, LOOPS, Order, workflow_id};
+use crate::order::{LOOPS, Order, WaitingRequest, workflow_id};
 use crate::requests;
 use crate::say;
 use crate::settings::{Settings, failed};
@@ -19,14 +19,14 @@ use crate::workflow::FleetLoop;
 const DECIDE: std::time::Duration = std::time::Duration::from_secs(3);
 
 #[derive(Serialize)]
-struct Place {
+struct FleetState {
     state: String,
 }
 
 /// Whether the fleet can be reached, and where it has its loops.
 pub(crate) async fn check(context: &Context) -> Result<(), RequestError> {
     let settings = Settings::read(context)?;
-    let place = Place { state: settings.state()? };
+    let place = FleetState { state: settings.state()? };
     settings.terms()?;
     settings.connect("refrain").await?;
     say::print(&serde_json::to_string(&place).map_err(failed)?);
@@ -55,7 +55,7 @@ fn order(
     })
 }
 
-/// A password in an address is for nobody else.
+/// A password in an address does not leave the machine.
 fn has_no_password(url: &str) -> bool {
     let place = url.split_once("://").map_or("", |(_, rest)| rest.split('/').next().unwrap_or_default());
     place.rsplit_once('@').is_none_or(|(who, _)| !who.contains(':') && !url.starts_with("http"))
@@ -99,7 +99,7 @@ pub(crate) async fn ask(
         requests::leave(&context.dir, (remote, id, &asked), &text).map_err(|error| failed(chain(&error)))?;
     }
     let (told, wakes) = (told(id, &what), what.wakes());
-    let asked = Asked { id: asked, what };
+    let asked = WaitingRequest { id: asked, what };
     let handle = client.get_workflow_handle::<FleetLoop>(workflow_id(remote, id.as_str()));
     match handle.signal(FleetLoop::ask, asked.clone(), Default::default()).await {
         Ok(()) => {}

@@ -18,7 +18,7 @@ use crate::host::{Worker, locked};
 use crate::order::{Ending, Order};
 use crate::{clone, requests};
 
-/// For how long a worker claims nothing after it could not continue a loop.
+/// For how long a worker claims nothing after a loop that it drove could not continue on it.
 const UNABLE: Duration = Duration::from_secs(30);
 /// How often it looks whether the requests that it did are replicated.
 const LOOK: Duration = Duration::from_millis(200);
@@ -91,9 +91,6 @@ impl Drive {
         let (id, fence) = (self.order.id.clone(), self.order.fence);
         worker.say(&id, &format!("taken under fence {fence}"));
         let Outcome { ending, words } = self.driven().unwrap_or_else(Outcome::from);
-        if ending == Ending::Unable {
-            *locked(&worker.unable_until) = Some(Instant::now() + UNABLE);
-        }
         worker.say(&id, &words);
         drop(self.room);
         ending
@@ -104,7 +101,9 @@ impl Drive {
         let unable = |why: String| Outcome::from(DriveEnd::Unable(why));
         let Ok(id) = order.id.parse::<LoopId>() else { return Ok(unable("it has no name".to_owned())) };
         let dir = clone::folder(&worker.context, &order.remote);
-        let origin = order.origin.as_deref().unwrap_or(&order.remote);
+        // A submitter chooses it: only what the user of this machine allows is pushed to.
+        let is_allowed = |origin: &&str| worker.allowed.remotes.iter().any(|remote| remote == origin);
+        let origin = order.origin.as_deref().filter(is_allowed).unwrap_or(&order.remote);
         if let Err(error) = clone::prepare(&dir, origin) {
             return Ok(unable(chain(&error)));
         }
@@ -142,6 +141,7 @@ impl Drive {
             drain: self.worker.drain.subscribe(),
         };
         let seq = service.state(runner.id())?.seq + 1;
+        let _ = locked(&self.worker.driving).insert(self.order.id.clone());
         let end = runtime.block_on(async {
             let replicated = async {
                 while !witness.covers(seq) {
@@ -157,6 +157,10 @@ impl Drive {
         });
         if witness.covers(seq) {
             self.taken();
+        }
+        let _ = locked(&self.worker.driving).remove(&self.order.id);
+        if matches!(end, DriveEnd::Unable(_)) {
+            *locked(&self.worker.unable_until) = Some(Instant::now() + UNABLE);
         }
         Ok(end.into())
     }

@@ -18,7 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use tokio::time::timeout;
 
 use crate::drive::Drive;
-use crate::order::{Asked, Beat, Ending, Order, Report};
+use crate::order::{Beat, Ending, Order, Report, WaitingRequest};
 use crate::{clone, requests, say};
 
 /// How long a claim waits for room, and how long what it took is kept for the drive.
@@ -41,6 +41,8 @@ pub(crate) struct Worker {
     /// Whether every drive is to end after its iteration, and none is taken any more.
     pub(crate) drain: watch::Sender<bool>,
     pub(crate) reserved: Mutex<HashMap<(String, u64), (OwnedSemaphorePermit, Instant)>>,
+    /// The loops that are driven here.
+    pub(crate) driving: Mutex<HashSet<String>>,
     /// Requests that were carried to their loops.
     pub(crate) carried: Mutex<HashSet<String>>,
     /// Until when nothing is claimed, because a loop could not be continued here.
@@ -184,7 +186,7 @@ impl Host {
     pub(crate) async fn deliver(
         self: Arc<Self>,
         _: ActivityContext,
-        ((remote, id), asked): ((String, String), Asked),
+        ((remote, id), asked): ((String, String), WaitingRequest),
     ) -> Result<(), ActivityError> {
         let worker = Arc::clone(&self.0);
         if locked(&worker.carried).contains(&asked.id) {
@@ -192,8 +194,12 @@ impl Host {
         }
         let carried = tokio::task::spawn_blocking(move || {
             let dir: Utf8PathBuf = clone::folder(&worker.context, &remote);
-            let id: LoopId = id.parse().map_err(|_| "no name of a loop")?;
-            requests::carry(&worker, (&dir, &remote, &id), &asked)?;
+            // What a loop that is not driven was told here, no other machine would know.
+            let check = || locked(&worker.driving).contains(&id).then_some(()).ok_or("not driven here");
+            let name: LoopId = id.parse().map_err(|_| "no name of a loop")?;
+            check()?;
+            requests::carry(&worker, (&dir, &remote, &name), &asked)?;
+            check()?;
             let _ = locked(&worker.carried).insert(asked.id);
             Ok::<_, &'static str>(())
         });

@@ -26,7 +26,7 @@ pub(crate) struct Order {
     /// Workers that could not continue it.
     pub(crate) avoid: Vec<String>,
     /// Requests that no journal has yet.
-    pub(crate) waiting: VecDeque<Asked>,
+    pub(crate) waiting: VecDeque<WaitingRequest>,
 }
 
 /// The spans of a lease, in milliseconds.
@@ -65,7 +65,7 @@ impl Terms {
 
 /// A request, whose text is at the git remote under its id.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Asked {
+pub(crate) struct WaitingRequest {
     pub(crate) id: String,
     pub(crate) what: FleetRequest,
 }

@@ -3,17 +3,19 @@
 use camino::Utf8Path;
 use refrain_app::verbs::approve::Approve;
 use refrain_app::verbs::fleet::FleetRequest;
+use refrain_app::verbs::resume::Resume;
 use refrain_app::verbs::steer::{Steering, steer};
 use refrain_app::verbs::{Slow, Urgent, cancel, pause};
 use refrain_app::{Caller, Code, Context, RequestError};
 use refrain_core::LoopId;
+use refrain_core::event::Ask;
 use refrain_core::r#loop::Grant;
 use refrain_engine::tool::{Tool, ToolError};
-use refrain_engine::{EngineError, Runner, Service};
+use refrain_engine::{EngineError, LoopRequest, Runner, Service};
 
 use crate::clone;
 use crate::host::Worker;
-use crate::order::{Asked, Order};
+use crate::order::{Order, WaitingRequest};
 
 fn reference(id: &LoopId, request: &str) -> String {
     format!("refs/refrain/{id}/requests/{request}")
@@ -58,8 +60,17 @@ fn forget(dir: &Utf8Path, (remote, id, request): (&str, &LoopId, &str)) {
 }
 
 /// The request as the person made it.
-fn whole(dir: &Utf8Path, (remote, id): (&str, &LoopId), asked: &Asked) -> Result<FleetRequest, ToolError> {
+fn whole(
+    dir: &Utf8Path,
+    (remote, id): (&str, &LoopId),
+    asked: &WaitingRequest,
+) -> Result<FleetRequest, ToolError> {
     let mut what = asked.what.clone();
+    // It becomes a part of a reference's name, and comes from the server.
+    if asked.id.is_empty() || !asked.id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        let complaint = "accepted: letters and digits".to_owned();
+        return Err(ToolError::Failed { command: "the id of a request".to_owned(), complaint });
+    }
     if what.clone().take_text().is_some() {
         what.put_text(found(dir, (remote, id, &asked.id))?);
     }
@@ -74,7 +85,7 @@ fn asks(context: &Context) -> Context {
 pub(crate) fn carry(
     worker: &Worker,
     (dir, remote, id): (&Utf8Path, &str, &LoopId),
-    asked: &Asked,
+    asked: &WaitingRequest,
 ) -> Result<(), &'static str> {
     let tell = |why: &str| worker.say(id.as_str(), why);
     let what = whole(dir, (remote, id), asked).map_err(|error| {
@@ -106,6 +117,10 @@ fn apply(context: &Context, service: &Service, id: &LoopId, what: &FleetRequest)
             cancel::cancel(context, service, id, Urgent { now: *now }, Slow::Wait).map(drop)
         }
         FleetRequest::Steer { text } | FleetRequest::Answer { text } => says(text),
+        FleetRequest::Resume(Resume { now: true, .. }) => {
+            let ask = (Ask::Proceed, context.caller.asker());
+            service.ask(id, LoopRequest::Resume, ask, |_| ()).map(drop).map_err(RequestError::from)
+        }
         // It is driven, and waits for neither.
         FleetRequest::Approve { .. } | FleetRequest::Resume(_) => Ok(()),
     }
@@ -165,7 +180,7 @@ pub(crate) fn cancel(worker: &std::sync::Arc<Worker>, order: &Order) {
     drop(tokio::task::spawn_blocking(move || {
         let dir = clone::folder(&worker.context, &order.remote);
         let Ok(id) = order.id.parse::<LoopId>() else { return };
-        let asked = Asked { id: "server".to_owned(), what };
+        let asked = WaitingRequest { id: "server".to_owned(), what };
         let _ = carry(&worker, (&dir, &order.remote, &id), &asked);
     }));
 }

@@ -2,7 +2,7 @@
 
 use std::io::{Write, stderr, stdout};
 
-/// A line about what happens. If nobody reads it, the worker works all the same.
+/// A line about what happens. The worker works even if it is not read.
 pub(crate) fn line(text: &str) {
     let _ = writeln!(stderr(), "{text}");
 }

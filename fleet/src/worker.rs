@@ -84,6 +84,7 @@ pub(crate) async fn serve(
         room: Arc::clone(&room),
         drain: watch::channel(false).0,
         reserved: Mutex::new(HashMap::new()),
+        driving: Mutex::new(HashSet::new()),
         carried: Mutex::new(HashSet::new()),
         unable_until: Mutex::new(None),
     }));

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use refrain_app::verbs::fleet::FleetRequest;
 use temporalio_common::RetryPolicy;
 use temporalio_macros::{workflow, workflow_methods};
 use temporalio_sdk::workflows::select;
@@ -11,7 +12,7 @@ use temporalio_sdk::{
 };
 
 use crate::host::Host;
-use crate::order::{Asked, Ending, Order, Report, claims, own_queue};
+use crate::order::{Ending, Order, Report, WaitingRequest, claims, own_queue};
 
 /// How long a claim may take: a worker that is frozen takes the order and does not answer.
 const CLAIM: Duration = Duration::from_secs(3);
@@ -95,7 +96,11 @@ impl FleetLoop {
     }
 
     #[signal]
-    pub(crate) fn ask(&mut self, _: &mut SyncWorkflowContext<Self>, asked: Asked) {
+    pub(crate) fn ask(&mut self, _: &mut SyncWorkflowContext<Self>, asked: WaitingRequest) {
+        // A loop that was told to continue before it is told to pause pauses.
+        if matches!(asked.what, FleetRequest::Pause { .. }) {
+            self.order.waiting.retain(|earlier| !matches!(earlier.what, FleetRequest::Resume(_)));
+        }
         self.order.waiting.push_back(asked);
     }
 
@@ -154,7 +159,10 @@ async fn drive(ctx: &mut WorkflowContext<FleetLoop>, order: Order, host: String)
         .build();
     let mut drive = std::pin::pin!(ctx.execute_activity(Host::drive, order, options));
     loop {
-        let next = |s: &FleetLoop| s.order.waiting.iter().find(|asked| !sent.contains(&asked.id)).cloned();
+        let next = |s: &FleetLoop| {
+            let is_new = |asked: &&WaitingRequest| asked.what.is_for_runner() && !sent.contains(&asked.id);
+            s.order.waiting.iter().find(is_new).cloned()
+        };
         select! {
             ended = drive => return ended.ok(),
             _ = ctx.wait_condition(|s| next(s).is_some()) => (),

@@ -1,3 +1,5 @@
+pub mod environment;
+
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
 use refrain_engine::{Host, Service};

@@ -78,7 +78,6 @@ pub mod caller;
 mod context;
 pub mod differences;
 pub mod effects;
-pub mod environment;
 pub mod error;
 pub mod options;
 pub mod plan;
@@ -90,7 +89,7 @@ pub mod trust;
 pub mod verbs;
 
 pub use caller::{Action, Attempt, Caller, Permission, Relation};
-pub use context::Context;
+pub use context::{Context, environment};
 pub use error::{Code, RequestError};
 pub use refrain_core::event::Event;
 pub use refrain_engine::{FollowEvent, Host, keeper};

@@ -5,7 +5,6 @@ pub mod approve;
 pub mod archive;
 pub mod cancel;
 pub mod discard;
-pub mod fleet;
 pub mod gc;
 pub mod initialize;
 pub mod merge;
@@ -17,6 +16,7 @@ pub mod start;
 pub mod steer;
 pub mod take_back;
 
+pub use move_loop::fleet;
 use refrain_core::event::Urgency;
 use refrain_core::plan::PlanState;
 use refrain_core::view::plan::PlanStatus;

@@ -4,7 +4,6 @@ mod cli;
 mod cmd;
 #[cfg(test)]
 mod effects;
-mod fleet;
 #[cfg(test)]
 mod help;
 mod notifier;

@@ -159,11 +159,13 @@ const START: &[Row] = &[
     without("on", OF_PLAN, "not with a plan: the tasks of a plan run on this machine"),
     with("jobs pipeline max-iterations-per-task max-total-iterations tune dry-run", OF_PLAN, WITHOUT_PLAN),
     without("detach events quiet notify notify-command", "dry-run", DRY_RUN),
+    without("detach events notify notify-command", "on", ON_FLEET),
 ];
 
 const OF_PLAN: &str = "scud-tag plan";
 const WITHOUT_PLAN: &str =
     "it has no effect without a plan; add --scud-tag TAG or --plan FILE, or use refrain plan run";
+const ON_FLEET: &str = "it has no effect with --on fleet, whose loops run elsewhere; leave it out";
 const DRY_RUN: &str = "it has no effect with --dry-run, which runs nothing; leave one of them out";
 const PROMPTS: &str = "not with a plan: the tasks are its prompts; add text for every agent with --plan FILE or --spec-file FILE";
 const PROMISES: &str = "not with a plan: the agents of its tasks claim with TASK_COMPLETE";

@@ -1,5 +1,7 @@
 //! Moving a loop between machines over a git remote.
 
+pub mod fleet;
+
 use camino::Utf8PathBuf;
 use refrain_core::LoopId;
 use refrain_core::signature::PublicKey;

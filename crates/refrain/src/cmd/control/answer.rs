@@ -7,9 +7,10 @@ use refrain_app::verbs::steer::Steering;
 use refrain_app::{Action, Code, Context, RequestError};
 use refrain_core::LoopId;
 
+use crate::cmd::connect::fleet;
 use crate::cmd::launch::resume;
+use crate::out;
 use crate::run::ShowArgs;
-use crate::{fleet, out};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

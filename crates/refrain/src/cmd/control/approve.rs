@@ -12,9 +12,10 @@ use refrain_core::text::printable;
 use refrain_core::view::StatusWord;
 use refrain_engine::{Brief, Service};
 
+use crate::cmd::connect::fleet;
 use crate::cmd::launch::resume;
 use crate::run::ShowArgs;
-use crate::{fleet, out, values};
+use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

@@ -10,10 +10,11 @@ use refrain_core::view::plan::PlanStatus;
 use refrain_core::{LoopId, LoopState};
 use refrain_engine::{Brief, ByKind, ListEntry, Service};
 
+use crate::cmd::connect::fleet;
 use crate::cmd::state_file::{self, StateFile};
 use crate::plan::leftovers;
 use crate::render::{commits, phrase};
-use crate::{fleet, out, values};
+use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

@@ -6,7 +6,8 @@ use refrain_app::{Action, Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_engine::{Brief, ByKind, Service};
 
-use crate::{fleet, out, values};
+use crate::cmd::connect::fleet;
+use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

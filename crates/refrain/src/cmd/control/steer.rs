@@ -8,7 +8,8 @@ use refrain_core::LoopId;
 use refrain_core::view::StatusWord;
 use refrain_engine::{Brief, ByKind, Service};
 
-use crate::{fleet, out, values};
+use crate::cmd::connect::fleet;
+use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

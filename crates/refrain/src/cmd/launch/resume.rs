@@ -21,9 +21,10 @@ use refrain_core::view::StatusWord;
 use refrain_engine::config::AgentChoice;
 use refrain_engine::{Brief, ByKind, ListEntry, Runner, Service, interrupted_by_reboot, remember_this_boot};
 
+use crate::cmd::connect::fleet;
 use crate::cmd::state_file::{self, StateFile};
 use crate::run::{self, ShowArgs};
-use crate::{fleet, notifier, out, values};
+use crate::{notifier, out, values};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

@@ -15,10 +15,11 @@ use refrain_app::{Action, Context, RequestError};
 use refrain_core::sandbox::Mechanism;
 use refrain_engine::sandbox;
 
+use crate::cmd::connect::fleet;
 use crate::cmd::plan::run::{self as plan, ByTag};
 use crate::render::gates;
 use crate::run::{self, ShowArgs};
-use crate::{fleet, out, values};
+use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

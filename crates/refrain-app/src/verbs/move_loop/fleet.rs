@@ -5,11 +5,11 @@ use refrain_core::{LoopId, Spec};
 use refrain_engine::{EngineError, Service};
 use serde::{Deserialize, Serialize};
 
-use super::move_loop::check_remote;
-use super::resume::Resume;
+use super::check_remote;
 use crate::RequestError;
 use crate::options::git::{Commits, Flow};
 use crate::resolve::StartLoop;
+use crate::verbs::resume::Resume;
 
 /// A request to a loop on the fleet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,6 +29,15 @@ impl FleetRequest {
         match self {
             Self::Pause { .. } | Self::Steer { .. } => false,
             Self::Cancel { .. } | Self::Answer { .. } | Self::Approve { .. } | Self::Resume(_) => true,
+        }
+    }
+
+    /// Whether it is for the runner of a loop that is driven. The others wait until the loop has stopped.
+    pub fn is_for_runner(&self) -> bool {
+        match self {
+            Self::Pause { .. } | Self::Cancel { .. } | Self::Steer { .. } | Self::Answer { .. } => true,
+            Self::Resume(resume) => resume.now,
+            Self::Approve { .. } => false,
         }
     }
 
