@@ -293,7 +293,7 @@ impl From<EngineError> for RequestError {
                 let next = match &error.fault {
                     GateProgramFault::NotExecutable(program) => format!("chmod +x {program}; "),
                     GateProgramFault::Syntax(_) => {
-                        return Self::usage(chain(&error)).hint("nothing was started; mend the command");
+                        return Self::usage(error.to_string()).hint("nothing was started; mend the command");
                     }
                     GateProgramFault::NotFound(_)
                     | GateProgramFault::NoFile(_)
@@ -379,7 +379,7 @@ const DENIED: &str = "give yourself write access there, then try again";
 
 /// Whether the system denied access to a file or folder.
 fn is_denied(error: &EngineError) -> bool {
-    let causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
+    let causes = std::iter::successors(Some(error as &(dyn Error + 'static)), |error| error.source());
     let mut denied = causes.filter_map(|error| error.downcast_ref::<std::io::Error>());
     denied.any(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
 }

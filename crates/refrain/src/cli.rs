@@ -9,7 +9,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use refrain_app::effects::TypedOptions;
 use refrain_app::{Action, Context, RequestError};
 
-use crate::values::{forces_colour, read_environment};
+use crate::values::{check_homes, forces_colour, read_environment};
 use crate::{cmd, out, unknown_verb};
 
 /// Run a coding agent again and again until your tests prove the work done

@@ -140,7 +140,7 @@ impl Service {
                 if !self.is_unused_demo(&path) {
                     return Ok(Some(in_use(name)));
                 }
-                let dirs = Project::find(&path).and_then(|project| project.loop_dirs());
+                let dirs = Project::find(&path).ok().and_then(|project| project.loop_dirs().ok());
                 let removed = fs::remove_dir_all(&path);
                 removed.map_err(|source| DiskError { action: "remove", path, source })?;
                 dirs.iter().flatten().for_each(|dir| self.host.signing().forget(dir));

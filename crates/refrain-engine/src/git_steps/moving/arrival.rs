@@ -63,7 +63,7 @@ impl Service {
         let Some(_lock) = RunnerLock::claim(&own)? else {
             return Err(EngineError::Driven { id: id.clone(), pid: None });
         };
-        let take = || {
+        let take = || -> Result<T, EngineError> {
             let repository = self.repository_of_person()?;
             let at = repository.journal_ref(remote, dir, id)?;
             let here = if is_new { None } else { Some(read(&own)?) };

@@ -48,7 +48,7 @@ pub(crate) struct Args {
     tls_key: Option<Utf8PathBuf>,
     /// A folder whose loops are shown, and that loops may work in; may be repeated [default: the current project and all
     /// projects that Refrain has worked in]
-    #[arg(long, value_name = "DIR", value_parser = values::path)]
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath, value_parser = values::path)]
     root: Vec<Utf8PathBuf>,
     /// Open it in the browser
     #[arg(long)]

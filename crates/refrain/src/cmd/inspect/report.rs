@@ -29,7 +29,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "json")]
     html: bool,
     /// Write it to FILE in place of standard output
-    #[arg(short, long, value_name = "FILE", value_parser = values::path)]
+    #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, value_parser = values::path)]
     output: Option<Utf8PathBuf>,
 }
 

@@ -61,7 +61,7 @@ const CASES: &[(&[&str], &[&str])] = &[
         &["start", "--command", "true", "--notify-command", "no-such-prog", "p"],
         &["no-such-prog", "not found"],
     ),
-    (&["start", "--command", "true", "--gate", "if", "p"], &["gate if", "a shell cannot read it", "yntax"]),
+    (&["start", "--command", "true", "--gate", "if", "p"], &["a shell cannot read it", "yntax"]),
     (&["config", "set", "slack.channels", "C1"], &["C1 is no list", "'[\"C1\"]'"]),
     (&["trust", "--plan", "missing.md"], &["missing.md", "accepted: a plan in Markdown"]),
     (&["diff", "job", "--iteration", "x"], &["'x'", "from 1 on"]),
