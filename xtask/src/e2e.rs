@@ -1,9 +1,11 @@
 //! `cargo xtask e2e`: tests that need more than Rust and git, and are therefore ignored by `cargo test`.
 //!
 //! The tier `agents` runs the real agent programs against a scripted model, `browser` the dashboard in Chromium,
-//! `forge` the real `gh` against a forge on loopback. Programs are installed and tests built with network access; the
+//! `forge` the real `gh` against a forge on loopback, `fleet` loops on several machines with a server of Temporal. Programs are installed and tests built with network access; the
 //! tests themselves run in a network namespace with loopback only, if the machine allows one, so that no program can
 //! reach outside.
+
+mod fleet;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -50,6 +52,8 @@ enum Tier {
     Browser,
     /// The real program of a forge, against a forge on loopback
     Forge,
+    /// Loops that machines take over from each other, with a server of Temporal on loopback
+    Fleet,
 }
 
 impl Tier {
@@ -57,13 +61,15 @@ impl Tier {
         match self {
             Self::Agents => &[("testkit", "real_agents"), ("refrain", "agents")],
             Self::Browser | Self::Forge => &[("refrain", "outside")],
+            // In a workspace of its own.
+            Self::Fleet => &[],
         }
     }
 
     /// The module of its tests, if the binary has tests of other tiers too.
     const fn module(self) -> &'static str {
         match self {
-            Self::Agents => "",
+            Self::Agents | Self::Fleet => "",
             Self::Browser => "browser::",
             Self::Forge => "forge::",
         }
@@ -73,14 +79,14 @@ impl Tier {
         match self {
             Self::Agents => agents.to_vec(),
             Self::Browser => vec!["axe"],
-            Self::Forge => Vec::new(),
+            Self::Forge | Self::Fleet => Vec::new(),
         }
     }
 
     /// The programs that have to be there, and the Debian packages that they come in.
     const fn needs(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Self::Agents => &[],
+            Self::Agents | Self::Fleet => &[],
             Self::Browser => &[("chromium", "chromium"), ("chromedriver", "chromium-driver")],
             Self::Forge => &[("gh", "gh")],
         }
@@ -111,6 +117,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let tier = options.tier;
     let started = Instant::now();
     let workspace = Workspace::load()?;
+    if matches!(tier, Tier::Fleet) {
+        return fleet::run(&workspace, options.smoke);
+    }
     for (program, package) in tier.needs() {
         if capture(command(Path::new(program)).arg("--version")).is_err() {
             return fail(format!(

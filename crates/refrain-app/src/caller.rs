@@ -85,6 +85,8 @@ pub enum Action {
     Trust,
     /// Serve loops over HTTP, and make tokens.
     Serve,
+    /// Drive loops of the fleet on this machine.
+    ServeFleet,
     /// Serve loops over the Model Context Protocol: each of its requests is an action of its own.
     ServeTools,
     ChangeMemories,
@@ -133,6 +135,9 @@ impl Action {
             Self::Trust => OutsideAttempt("{own} cannot say what is trusted from inside an attempt"),
             Self::Configure => OutsideAttempt("{own} cannot change the configuration from inside an attempt"),
             Self::Serve => OutsideAttempt("{own} cannot open a server from inside an attempt"),
+            Self::ServeFleet => {
+                OutsideAttempt("{own} cannot open this machine to a fleet from inside an attempt")
+            }
             // Later loops would trust a changed memory as a person's word.
             Self::ChangeMemories => OutsideAttempt("{own} cannot change memories from inside an attempt"),
             Self::ChangePlugins => OutsideAttempt("{own} cannot change plugins from inside an attempt"),

@@ -78,6 +78,7 @@ pub mod caller;
 mod context;
 pub mod differences;
 pub mod effects;
+pub mod environment;
 pub mod error;
 pub mod options;
 pub mod plan;

@@ -2,6 +2,7 @@
 //! of the verb.
 
 pub mod begin;
+pub mod fleet;
 pub mod gates;
 pub mod git;
 pub mod heading;

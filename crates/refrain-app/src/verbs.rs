@@ -5,6 +5,7 @@ pub mod approve;
 pub mod archive;
 pub mod cancel;
 pub mod discard;
+pub mod fleet;
 pub mod gc;
 pub mod initialize;
 pub mod merge;

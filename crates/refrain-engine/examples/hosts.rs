@@ -1,5 +1,5 @@
 //! Many loops in one process, as `cargo xtask bench hosts` measures them: `hosts BASE LOOPS ITERATIONS PAUSE_MS
-//! PROGRAM`. Each works in a folder of its own below BASE. Without a pause all run to their cap. With one they are
+//! PROGRAM`. Each works in a repository of its own below BASE. Without a pause all run to their cap. With one they are
 //! measured while all of them wait, and then paused. Prints one JSON object.
 
 use std::error::Error;
@@ -117,6 +117,7 @@ fn spec(
 ) -> Result<Spec, Box<dyn Error>> {
     let folder = base.join(format!("work/{number}"));
     fs::create_dir_all(&folder)?;
+    tool::run("git", &["init", "--quiet"], folder.as_std_path())?;
     let pause = (pause > 0).then_some(pause);
     Ok(serde_json::from_value(json!({
         "id": format!("task-{number}"),

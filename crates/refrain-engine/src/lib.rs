@@ -86,5 +86,5 @@ pub use session::{Activity, Turn, TurnReport};
 
 /// Tools that Refrain runs for itself, like git.
 pub mod tool {
-    pub use refrain_proc::tool::{Tool, ToolError, at_terminal, run};
+    pub use refrain_proc::tool::{Tool, ToolError, ToolOutput, at_terminal, run};
 }

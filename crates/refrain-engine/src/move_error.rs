@@ -45,4 +45,6 @@ pub enum MoveError {
     Changed(Utf8PathBuf),
     #[error("it pushes to {there}, and git here would push to {here}")]
     OtherTarget { there: String, here: String },
+    #[error("it cannot be prepared for other machines: {0}")]
+    NotPrepared(String),
 }

@@ -19,6 +19,18 @@ pub enum GitError {
     NotARepository(Utf8PathBuf),
     #[error("{0} is in a git repository without a working tree; run it in a worktree of that repository")]
     Bare(Utf8PathBuf),
+    /// A clone whose settings come from another folder.
+    #[error(
+        "{0} makes git use the settings of another folder, and git itself never makes it in a clone: an agent may have; \
+         remove it before you run git there: rm {0}"
+    )]
+    Planted(Utf8PathBuf),
+    /// A linked worktree whose files are elsewhere.
+    #[error(
+        "the .git file of {path} leads git to the files of {root}: an agent may have changed it; git worktree repair {path} \
+         in the project mends it"
+    )]
+    OtherRoot { path: Utf8PathBuf, root: Utf8PathBuf },
     /// Git does not trust the folder's owner (its `safe.directory`).
     #[error("git does not use the repository of {path}, as another user owns it: {said}")]
     NotOurs { path: Utf8PathBuf, said: String },

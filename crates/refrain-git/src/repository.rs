@@ -50,7 +50,8 @@ impl Repository {
     /// The worktree that contains `worktree`, with the user's environment for git; variables set by a surrounding git
     /// are ignored.
     /// Errors: [`GitError::NotARepository`] in a plain folder, [`GitError::Bare`] if there are no files,
-    /// [`GitError::NotOurs`] if git does not trust the owner, [`GitError::Missing`] without a git program.
+    /// [`GitError::NotOurs`] if git does not trust the owner, [`GitError::Missing`] without a git program;
+    /// [`GitError::Planted`] and [`GitError::OtherRoot`] if git would look elsewhere.
     pub fn open(worktree: &Utf8Path, env: &[(OsString, OsString)]) -> Result<Self, GitError> {
         Self::open_with(worktree, env, None)
     }
@@ -108,6 +109,9 @@ impl Repository {
         let root = worktree.join(up);
         let root =
             if up.is_empty() { worktree.to_owned() } else { root.canonicalize_utf8().on("find", &root)? };
+        if !up.is_empty() && worktree.join(".git").symlink_metadata().is_ok_and(|it| it.is_file()) {
+            return Err(GitError::OtherRoot { path: worktree.to_owned(), root });
+        }
         let (common_dir, git_dir) = (worktree.join(common), git_dir.into());
         let (configured, known, memory) = (Arc::default(), Arc::default(), Mutex::default());
         let (program, path) = outside(&env, &root, &common_dir);

@@ -14,7 +14,7 @@ use refrain_core::sandbox::Policy;
 use refrain_proc::sweep::end_descendants;
 
 use crate::messages::{Plan, complain};
-use crate::program::{self, Options};
+use crate::program;
 use crate::refusal::{At, Refusal, Step};
 
 /// Without it a program could move files between folders, or cut them off.
@@ -39,7 +39,7 @@ pub(crate) fn start(plan: Plan, stdin: OwnedFd) -> Result<Child, Refusal> {
     // What the program leaves becomes a child of this process, and is ended.
     rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1)).at(Step::Program)?;
     let dir = plan.dir.clone();
-    program::spawn(plan, stdin, |policy| Options::Files(Box::new(policy))).at_path(Step::Program, &dir)
+    program::start_with_files(plan, stdin).at_path(Step::Program, &dir)
 }
 
 /// Waits for the program, and ends what it left.

@@ -1,4 +1,5 @@
-//! Process 1 of the sandbox: mounts, starts the program, reaps, and ends everything when the program has ended.
+//! Process 1 of the sandbox: mounts, restricts itself, starts the program, reaps, and ends everything when the program has
+//! ended.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::{AsFd, OwnedFd};
@@ -22,10 +23,14 @@ const GRACE: Duration = Duration::from_millis(200);
 pub(crate) fn run() -> u8 {
     let Some(socket) = parent_socket() else { return NO_SANDBOX };
     match start(&socket) {
-        Ok(program) => {
+        Ok(Ok(program)) => {
             let end = reap(program);
             let _ = send(&socket, &end, &[]);
             end_others();
+            0
+        }
+        Ok(Err(code)) => {
+            let _ = send(&socket, &FromInit::Exited(Some(i32::from(code))), &[]);
             0
         }
         Err(refusal) => {
@@ -35,7 +40,8 @@ pub(crate) fn run() -> u8 {
     }
 }
 
-fn start(socket: &UnixStream) -> Result<Pid, Refusal> {
+/// The program; if it cannot be executed, the exit code for that.
+fn start(socket: &UnixStream) -> Result<Result<Pid, u8>, Refusal> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).at(Step::Namespaces)?;
     let mut reader = FrameReader::default();
     let plan: Plan = read(socket, &mut reader).at(Step::Plan)?;
@@ -51,10 +57,9 @@ fn start(socket: &UnixStream) -> Result<Pid, Refusal> {
     let writable = mounts::enter(&plan.policy)?;
     system::give_up_capabilities().at(Step::Capabilities)?;
     send(socket, &FromInit::Reply(Reply::Ready), &[]).at(Step::Plan)?;
-    let (dir, processes) = (plan.dir.clone(), plan.policy.processes);
-    let child = program::spawn(plan, stdin, |_| program::Options::Namespaces { writable, processes })
-        .at_path(Step::Program, &dir)?;
-    Ok(Pid::from_child(&child))
+    let dir = plan.dir.clone();
+    let child = program::start(plan, stdin, &writable).at_path(Step::Program, &dir)?;
+    Ok(child.map(|child| Pid::from_child(&child)))
 }
 
 /// Waits for the program, and reaps whatever ends before it.

@@ -1,9 +1,9 @@
 //! The sandbox of one process: user, mount, process, IPC and network namespaces, Landlock and seccomp.
 //!
-//! The binary starts itself three times. The *outer* process is the child of the supervisor process: it makes the
-//! namespaces and stays outside of the mounts. The *init* process is process 1 of the sandbox: it mounts, reaps, and
-//! ends everything when the program ends. The third one restricts itself and becomes the program. Each is
-//! single-threaded, and nothing runs between fork and exec.
+//! The binary starts itself twice. The *outer* process is the child of the supervisor process: it makes the namespaces and
+//! stays outside of the mounts. The *init* process is process 1 of the sandbox: it mounts, restricts itself, starts the
+//! program, reaps, and ends everything when the program ends. Without namespaces the outer process starts one that restricts
+//! itself and becomes the program. Each is single-threaded, and nothing runs between fork and exec.
 //!
 //! The outer process gets its [`Plan`] over its standard input, which is a socket, with the program's own standard input;
 //! over the same socket it sends back the listening sockets of the sandbox, which the runner serves.
@@ -47,7 +47,7 @@ pub fn run(words: &[String]) -> u8 {
     match words {
         [] => outer::run(),
         [word] if word == init::WORD => init::run(),
-        [word, options, argv @ ..] if word == program::WORD => program::run(options, argv),
+        [word, policy, argv @ ..] if word == program::WORD => program::run(policy, argv),
         _ => 2,
     }
 }

@@ -62,7 +62,8 @@ pub(crate) fn enter(policy: &Policy) -> Result<Writable, Refusal> {
         writable.push(path.clone());
         places.insert(path.clone(), MountSource::Private);
     }
-    for path in &policy.hide {
+    // Most are not there: one question says so.
+    for path in policy.hide.iter().filter(|path| path.exists()) {
         let Ok(path) = path.canonicalize_utf8() else { continue };
         let place = if path.is_dir() { MountSource::HiddenFolder } else { MountSource::HiddenFile };
         places.insert(path, place);

@@ -1,4 +1,4 @@
-//! The last step: the process restricts itself and becomes the program.
+//! The last step: a process restricts itself, and starts or becomes the program.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,7 +13,6 @@ use refrain_core::sandbox::Policy;
 use refrain_proc::OWN_PROGRAM;
 use rustix::fs::StatVfsMountFlags;
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
-use serde::{Deserialize, Serialize};
 
 use crate::messages::{HELPER_VERB, NO_SANDBOX, Plan, complain};
 use crate::{files, filter, system};
@@ -24,22 +23,48 @@ pub(crate) const WORD: &str = "program";
 const NOT_EXECUTABLE: u8 = 126;
 const NOT_FOUND: u8 = 127;
 
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Options {
-    Namespaces { writable: Vec<Utf8PathBuf>, processes: u32 },
-    Files(Box<Policy>),
+/// Starts the program of a plan in namespaces. This process restricts itself first: it starts nothing else, and what it
+/// starts has the same restrictions.
+pub(crate) fn start(plan: Plan, stdin: OwnedFd, writable: &[Utf8PathBuf]) -> io::Result<Result<Child, u8>> {
+    let Some((program, args)) = plan.argv.split_first() else {
+        return Err(io::Error::other("it has no program"));
+    };
+    std::env::set_current_dir(&plan.dir)?;
+    limit(writable, plan.policy.processes)?;
+    #[expect(clippy::disallowed_methods, reason = "it starts the program")]
+    let child = Command::new(program).args(args).env_clear().envs(plan.env).stdin(Stdio::from(stdin)).spawn();
+    Ok(child.map_err(|error| not_started(program, &error)))
 }
 
-/// Starts the binary once more, to become the program of the plan.
-pub(crate) fn spawn(
-    plan: Plan,
-    stdin: OwnedFd,
-    options: impl FnOnce(Policy) -> Options,
-) -> io::Result<Child> {
-    let options = serde_json::to_string(&options(plan.policy)).map_err(io::Error::other)?;
+/// Prints why the program was not started; returns the exit code.
+fn not_started(program: &str, error: &io::Error) -> u8 {
+    complain(&format_args!("{program}: {error}"));
+    if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE }
+}
+
+fn limit(writable: &[Utf8PathBuf], processes: u32) -> io::Result<()> {
+    system::close_others_on_exec()?;
+    // Mounts that do not hold would be worse than none: nothing may run as if they did.
+    if !rustix::fs::statvfs("/")?.f_flag.contains(StatVfsMountFlags::RDONLY) {
+        return Err(io::Error::other("its root is not read-only"));
+    }
+    let most = Some(u64::from(processes));
+    let current = getrlimit(Resource::Nproc).current;
+    if current.is_none_or(|current| current > u64::from(processes)) {
+        setrlimit(Resource::Nproc, Rlimit { current: most, maximum: most })?;
+    }
+    rustix::thread::set_no_new_privs(true)?;
+    write_only(writable).map_err(io::Error::other)?;
+    filter::apply()
+}
+
+/// Starts the binary once more, to become the program of a plan without namespaces: this process stays as it is, to put
+/// back what the program changes.
+pub(crate) fn start_with_files(plan: Plan, stdin: OwnedFd) -> io::Result<Child> {
+    let policy = serde_json::to_string(&plan.policy).map_err(io::Error::other)?;
     #[expect(clippy::disallowed_methods, reason = "it starts itself")]
     Command::new(OWN_PROGRAM)
-        .args([HELPER_VERB, WORD, &options])
+        .args([HELPER_VERB, WORD, &policy])
         .args(&plan.argv)
         .env_clear()
         .envs(plan.env)
@@ -48,41 +73,23 @@ pub(crate) fn spawn(
         .spawn()
 }
 
-pub(crate) fn run(options: &str, argv: &[String]) -> u8 {
+pub(crate) fn run(policy: &str, argv: &[String]) -> u8 {
     let Some((program, args)) = argv.split_first() else { return NO_SANDBOX };
-    let restricted = serde_json::from_str::<Options>(options).map_err(io::Error::other).and_then(restrict);
-    if let Err(error) = restricted {
+    let restricted = serde_json::from_str::<Policy>(policy).map_err(io::Error::other);
+    if let Err(error) = restricted.and_then(|policy| limit_to_files(&policy)) {
         complain(&error);
         return NO_SANDBOX;
     }
     #[expect(clippy::disallowed_methods, reason = "it becomes the program")]
     let error = Command::new(program).args(args).exec();
-    complain(&format_args!("{program}: {error}"));
-    if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE }
+    not_started(program, &error)
 }
 
-fn restrict(options: Options) -> io::Result<()> {
+fn limit_to_files(policy: &Policy) -> io::Result<()> {
     system::close_others_on_exec()?;
-    match options {
-        Options::Namespaces { writable, processes } => {
-            // Mounts that do not hold would be worse than none: nothing may run as if they did.
-            if !rustix::fs::statvfs("/")?.f_flag.contains(StatVfsMountFlags::RDONLY) {
-                return Err(io::Error::other("its root is not read-only"));
-            }
-            let most = Some(u64::from(processes));
-            let limit = getrlimit(Resource::Nproc);
-            if limit.current.is_none_or(|current| current > u64::from(processes)) {
-                setrlimit(Resource::Nproc, Rlimit { current: most, maximum: most })?;
-            }
-            rustix::thread::set_no_new_privs(true)?;
-            write_only(&writable).map_err(io::Error::other)?;
-        }
-        Options::Files(policy) => {
-            rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-            system::give_up_capabilities()?;
-            files::restrict(&policy)?;
-        }
-    }
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    system::give_up_capabilities()?;
+    files::restrict(policy)?;
     filter::apply()
 }
 

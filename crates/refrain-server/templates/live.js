@@ -108,6 +108,11 @@
         while (list.childElementCount > 2000) list.firstElementChild.remove();
         behind ||= part.next < part.total && part.next > Number(list.dataset.next);
         list.dataset.next = part.next;
+        const context = document.getElementById("context");
+        if (part.context && context) {
+          context.hidden = false;
+          context.querySelector("output").textContent = part.context.toLocaleString("en");
+        }
         sift();
         if (atEnd) list.scrollTop = list.scrollHeight;
       }
@@ -294,7 +299,7 @@
       try {
         const answer = await fetch(end.href, { headers: { accept: "text/html" } });
         const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-        for (const row of page.querySelectorAll("#rest .row")) if (!document.getElementById(row.querySelector(".go").id)) later.append(row);
+        for (const row of page.querySelectorAll("#running .row, #rest .row")) if (!document.getElementById(row.querySelector(".go").id)) later.append(row);
         later.hidden = later.childElementCount === 0;
         document.querySelector("#pager span").textContent = page.querySelector("#pager span")?.textContent ?? "";
         const next = page.getElementById("next");

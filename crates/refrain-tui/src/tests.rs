@@ -21,6 +21,7 @@ use crate::model::{Art, Dialog, InputPurpose, Key, LoopText, Model, Places};
 use crate::program::{Act, Narrator, NewLoop, Objection, Program};
 use crate::update::{Effect, LoopUpdate, Message, update};
 
+mod beside;
 mod forms;
 
 struct Nobody;
@@ -210,18 +211,22 @@ fn opened(art: Art) -> Model {
     let seen = Entry::Seen(Box::new(glimpse("job", StatusWord::Running, 3)));
     update(&mut model, Message::News(LiveListChange::All(vec![seen])));
     assert_eq!(press(&mut model, "\n"), [Effect::Watch(Some((key("job"), false)))]);
+    update(&mut model, Message::Told(Box::new(told())));
+    model
+}
+
+/// An update of the loop `job`.
+fn told() -> LoopUpdate {
     let said = (1..=30).map(|n| format!("\u{1b}[2m→ Bash cargo test {n}\u{1b}[0m\n")).collect::<String>();
     let state = state();
-    let told = LoopUpdate {
+    LoopUpdate {
         key: key("job"),
         begins: true,
         text: said
             + "I will look at \u{1b}[31mleap\u{1b}[39m years next, as the tests of those fail, and they are the last.\n",
         goal: state.spec.prompt.clone(),
         status: Some(view::status(&state, Alive::DRIVEN)),
-    };
-    update(&mut model, Message::Told(Box::new(told)));
-    model
+    }
 }
 
 #[rstest]

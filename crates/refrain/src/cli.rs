@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use camino::Utf8PathBuf;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use refrain_app::effects::TypedOptions;
+use refrain_app::options::fleet::{FleetArgs, WorkerArgs};
 use refrain_app::{Action, Context, RequestError};
 
 use crate::values::{check_homes, forces_colour, read_environment};
@@ -120,6 +121,16 @@ enum ShownVerb {
     /// Loops do not need it: a loop that is started through it has a runner of its own, and continues after the server ends. It listens
     /// on loopback only, unless it has a certificate. Each client needs a token: see refrain docs serve.
     Serve(cmd::connect::serve::Args),
+    /// Run loops on many machines: refrain start --on fleet
+    ///
+    /// Another program does that, refrain-fleet, which stands beside this one or in PATH. See refrain docs fleet.
+    Fleet(FleetArgs),
+    /// Drive loops of the fleet on this machine, until Ctrl-C
+    ///
+    /// It takes loops from the git remotes, and for the agents, that [worker] of your own configuration names. They run commands of
+    /// others on this machine: give the worker a user of its own, or a container.
+    #[command(after_help = "Examples:\n  refrain worker\n  refrain worker --slots 4 --agents claude,codex")]
+    Worker(WorkerArgs),
     /// Show, add and forget what loops remember
     ///
     /// Loops remember facts, the results of earlier loops, and what has worked. They can also propose changes of the project's
@@ -313,6 +324,7 @@ fn execute(context: &Context, verb: Verb) -> Result<ExitCode, RequestError> {
         Verb::Shown(ShownVerb::Hook(args)) => Ok(cmd::connect::hook::run(context, &args)),
         Verb::Shown(ShownVerb::Mcp(args)) => cmd::connect::mcp::run(context, &args),
         Verb::Shown(ShownVerb::Serve(args)) => cmd::connect::serve::run(context, &args),
+        Verb::Shown(ShownVerb::Fleet(_) | ShownVerb::Worker(_)) => cmd::connect::fleet::run(context),
         Verb::Shown(ShownVerb::Memory(args)) => cmd::memory::run(context, &args),
         Verb::Shown(ShownVerb::Plugin(args)) => cmd::connect::plugin::run(context, &args),
         Verb::Shown(ShownVerb::Config(args)) => cmd::setup::config::run(context, &args),
@@ -349,6 +361,7 @@ impl Verb {
             Self::Shown(ShownVerb::Tick(_) | ShownVerb::Hook(_)) => Action::CountSession,
             Self::Shown(ShownVerb::Mcp(_)) => Action::ServeTools,
             Self::Shown(ShownVerb::Serve(_)) => Action::Serve,
+            Self::Shown(ShownVerb::Fleet(_) | ShownVerb::Worker(_)) => Action::ServeFleet,
             Self::Shown(ShownVerb::Memory(args)) => args.action(),
             Self::Shown(ShownVerb::Plugin(args)) => args.action(),
             Self::Shown(ShownVerb::Trust(args)) => args.action(),

@@ -4,6 +4,7 @@ mod cli;
 mod cmd;
 #[cfg(test)]
 mod effects;
+mod fleet;
 #[cfg(test)]
 mod help;
 mod notifier;

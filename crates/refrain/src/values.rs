@@ -1,5 +1,5 @@
-//! Parsers of command line values: each error names the value and what is accepted. Also the only reader of the
-//! environment: other modules get parsed values.
+//! Parsers of command line values: each error names the value and what is accepted. Also the only reader of what the
+//! environment says of the terminal: other modules get parsed values.
 
 use std::ffi::OsStr;
 use std::io::{IsTerminal, stderr, stdin};
@@ -8,55 +8,17 @@ use std::sync::OnceLock;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::tz::TimeZone;
-use refrain_app::effects::TypedOptions;
-use refrain_app::{Attempt, Caller, Code, Context, RequestError};
+use refrain_app::{Code, Context, RequestError};
+use refrain_core::LoopId;
 use refrain_core::formats::mirror::RALPH_LOOP;
 use refrain_core::view::Charset;
-use refrain_core::{LoopId, Spec};
-use refrain_engine::{Brief, EngineError, Host, ListEntry, Service, chain, found_in, tool};
+use refrain_engine::{Brief, EngineError, ListEntry, Service, chain, found_in, tool};
 
 use crate::out;
 
-/// The surroundings: read here and nowhere else.
-#[expect(clippy::disallowed_methods, reason = "this is the home of reading the environment")]
+/// The surroundings of this process.
 pub(crate) fn read_environment(dir: Option<Utf8PathBuf>) -> Result<Context, RequestError> {
-    let failed =
-        |what: &str, error: std::io::Error| RequestError::new(Code::Failed, format!("{what}: {error}"));
-    let here = std::env::current_dir().map_err(|error| failed("the current folder is gone", error))?;
-    let here = Utf8PathBuf::from_path_buf(here)
-        .map_err(|path| RequestError::usage(format!("{}: only UTF-8 paths are accepted", path.display())))?;
-    let dir = dir.map_or(here.clone(), |dir| here.join(dir));
-    if !dir.is_dir() {
-        return Err(RequestError::usage(format!("-C {dir}: there is no such folder")));
-    }
-    let path = |name| std::env::var(name).ok().map(Utf8PathBuf::from).filter(|path| path.is_absolute());
-    let home = |name, below| {
-        let home = path(name).or_else(|| path("HOME").map(|home| home.join(below)));
-        home.unwrap_or_else(|| Utf8PathBuf::from("/var/tmp")).join("refrain")
-    };
-    // The environment is a second sign only: an agent can clear it, and cannot leave its supervisor's tree.
-    let supervisors = refrain_engine::keeper::enclosing();
-    let named = std::env::var("REFRAIN_LOOP_ID").ok();
-    let depth = std::env::var("REFRAIN_DEPTH").ok();
-    let depth = depth.map_or(0, |depth| depth.parse().unwrap_or(Spec::MAX_DEPTH));
-    Ok(Context {
-        dir,
-        host: Host {
-            // Not its path: the file may be replaced while a loop runs, and runner and keeper are one binary.
-            program: refrain_engine::OWN_PROGRAM.into(),
-            env: std::env::vars_os().collect(),
-            data_home: home("XDG_DATA_HOME", ".local/share"),
-            state_home: home("XDG_STATE_HOME", ".local/state"),
-            config_home: home("XDG_CONFIG_HOME", ".config"),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-        },
-        depth: depth.max(u32::try_from(supervisors.len()).unwrap_or(Spec::MAX_DEPTH)),
-        caller: match (supervisors.into_iter().next(), named) {
-            (None, None) => Caller::Person,
-            (supervisor, named) => Caller::Attempt(Attempt { named, supervisor }),
-        },
-        typed: TypedOptions::default(),
-    })
+    refrain_app::environment::read(dir, env!("CARGO_PKG_VERSION"))
 }
 
 /// Refuses surroundings that name no place for Refrain's data: it would go where all users can write.

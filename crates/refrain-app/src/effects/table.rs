@@ -64,6 +64,8 @@ pub static TABLE: &[(&[&str], &[Row])] = &[
     (&["export"], &[always("as output")]),
     (&["diff"], &[always("stat iteration at")]),
     (&["merge"], &[always("squash unverified")]),
+    (&["fleet dev"], &[always("port slots yes")]),
+    (&["worker"], &[always("slots agents pool name")]),
     (&["move"], &[always("to from with-changes signer")]),
     (&["open"], &[always("shell")]),
     (&["memory add"], &[always("kind importance")]),
@@ -154,6 +156,7 @@ const START: &[Row] = &[
     always("scud-tag plan"),
     with("reviewer reviewer-model", "spec-gate", NO_SPEC),
     with("spec-file max-spec-tokens spec-template verify", OF_PLAN, WITHOUT_PLAN),
+    without("on", OF_PLAN, "not with a plan: the tasks of a plan run on this machine"),
     with("jobs pipeline max-iterations-per-task max-total-iterations tune dry-run", OF_PLAN, WITHOUT_PLAN),
     without("detach events quiet notify notify-command", "dry-run", DRY_RUN),
 ];

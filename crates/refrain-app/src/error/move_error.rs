@@ -63,6 +63,10 @@ pub(super) fn next(id: &LoopId, why: &MoveError) -> (Code, Option<Message>) {
         MoveError::Changed(worktree) => {
             (Code::Refused, own(format!("commit them, or remove the folder: git worktree remove {worktree}")))
         }
+        MoveError::NotPrepared(_) => (
+            Code::Failed,
+            own(format!("refrain resume {id} continues it here, refrain discard {id} puts it out of sight")),
+        ),
         MoveError::OtherTarget { .. } => {
             (Code::Refused, own("git remote set-url changes where git pushes".to_owned()))
         }

@@ -8,7 +8,7 @@ use refrain_core::{LoopId, Refusal, values};
 use refrain_engine::config::AgentChoice;
 use refrain_engine::{ByKind, EngineError, LoopRequest, PlanRunner, Runner, Service};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::approve::is_awaited;
 use super::{Slow, start};
@@ -18,7 +18,7 @@ use crate::sandbox::refused;
 use crate::{Action, Context, RequestError, plan};
 
 /// What a loop, or a plan, may use from here on, in all; what is omitted stays as it is.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Resume {
     /// How many iterations; at most 200 more at a time.

@@ -137,6 +137,8 @@ impl LoopState {
         match step {
             Step::Finish(End::Blocked { why }) if why.is_of_machine() => Some(LeaveReason::Unable(why)),
             Step::BeginIteration { .. } if is_drained => Some(LeaveReason::Drained),
+            // What its gates prove of the work before it is for the machine that continues it.
+            Step::TakeCandidate if is_drained && self.is_unbegun() => Some(LeaveReason::Drained),
             Step::Await { until: Some(until) }
                 if self.wait.is_some() && !self.is_busy() && !self.sweeping =>
             {
@@ -215,8 +217,18 @@ impl LoopState {
         refuse(why.to_owned())
     }
 
+    /// Whether no gate and no agent of it was started.
+    fn is_unbegun(&self) -> bool {
+        self.iteration == 0 && self.baseline.is_none() && matches!(self.phase, Phase::Idle { .. })
+    }
+
+    /// Whether the loop may be handed over as far as what it is doing goes: it has stopped, or was only prepared.
+    pub fn is_at_rest(&self) -> bool {
+        self.ended.is_some() || self.tenure.is_leased && self.is_unbegun()
+    }
+
     pub(super) fn leave(&mut self, departure: &Departure) -> Result<(), &'static str> {
-        let fits = self.ended.is_some()
+        let fits = self.is_at_rest()
             && self.check_here().is_ok()
             && self.check_movable().is_ok()
             && departure.fence == self.tenure.fence;

@@ -44,6 +44,8 @@ const PASSED: [&str; 30] = [
     "TRACEPARENT",
 ];
 const PASSED_PREFIXES: [&str; 4] = ["LC_", "GIT_AUTHOR_", "GIT_COMMITTER_", "OTEL_EXPORTER_OTLP"];
+/// Of those, logins of a collector: a program of the user's gives them with `--env`.
+const LOGIN_SUFFIXES: [&str; 2] = ["_HEADERS", "_CLIENT_KEY"];
 
 /// The variables of an agent: its login and its settings.
 fn prefixes(kind: AgentKind) -> &'static [&'static str] {
@@ -76,6 +78,7 @@ pub fn passes(role: Role, name: &str, is_given: bool) -> bool {
             BASIC_VARIABLES.contains(&name)
                 || PASSED.contains(&name)
                 || PASSED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+                    && !LOGIN_SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
         }
     }
 }

@@ -124,7 +124,7 @@ const GIT_OF_COMMITS: [&str; 3] = ["objects", "refs", "logs"];
 const WORKTREE_PROTECTED: [&str; 3] = ["commondir", "gitdir", "config.worktree"];
 
 /// Credentials and private data in the user's home.
-const HIDDEN: [&str; 49] = [
+const HIDDEN: [&str; 71] = [
     ".ssh",
     ".gnupg",
     ".aws",
@@ -167,6 +167,28 @@ const HIDDEN: [&str; 49] = [
     ".psql_history",
     ".lesshst",
     ".env",
+    ".config/rclone",
+    ".config/sops",
+    ".config/containers/auth.json",
+    ".config/hub",
+    ".config/doctl",
+    ".config/heroku",
+    ".config/composer/auth.json",
+    ".config/github-copilot",
+    ".config/solana",
+    ".composer/auth.json",
+    ".bundle/config",
+    ".fly",
+    ".oci",
+    ".s3cfg",
+    ".boto",
+    ".kaggle",
+    ".databrickscfg",
+    ".huggingface/token",
+    ".cache/huggingface/token",
+    ".bitcoin",
+    ".ethereum",
+    ".putty",
     ".local/share/fish/fish_history",
     // Sockets of programs that have more rights.
     ".1password",
@@ -477,7 +499,8 @@ fn protect_git(policy: &mut Policy, role: Role, places: &Places) {
         // What the user has checked out.
         policy.read_only.extend(below(common, &["HEAD", "index"]));
     }
-    for folder in [common, own].into_iter().chain(&places.modules) {
+    let own = (own != common).then_some(own);
+    for folder in [common].into_iter().chain(own).chain(&places.modules) {
         policy.no_links.push((folder.clone(), false));
         policy.read_only.push(folder.join(ALTERNATES));
         policy.no_links.extend(GIT_WRITTEN.map(|(name, is_deep)| (folder.join(name), is_deep)));

@@ -79,6 +79,7 @@ const CLAUDE: Role = Role::Agent(AgentKind::Claude);
 #[case("/home/ada/.config/gh/hosts.yml", "hidden", "hidden")]
 #[case("/home/ada/.aws/credentials", "hidden", "hidden")]
 #[case("/home/ada/.netrc", "hidden", "hidden")]
+#[case("/home/ada/.config/rclone/rclone.conf", "hidden", "hidden")]
 #[case("/home/ada/.bash_history", "hidden", "hidden")]
 #[case("/home/ada/.local/share/keyrings/login", "hidden", "hidden")]
 #[case("/home/ada/.local/state/refrain/loop/journal", "hidden", "hidden")]
@@ -266,6 +267,9 @@ fn only_the_agent_reaches_its_provider() {
 #[case("ANTHROPIC_API_KEY", true, true, false)]
 #[case("OPENAI_API_KEY", false, false, false)]
 #[case("HTTPS_PROXY", false, false, false)]
+#[case("OTEL_EXPORTER_OTLP_ENDPOINT", false, true, true)]
+#[case("OTEL_EXPORTER_OTLP_HEADERS", false, false, false)]
+#[case("OTEL_EXPORTER_OTLP_TRACES_HEADERS", true, true, true)]
 fn variables_pass_by_a_list(
     #[case] name: &str,
     #[case] is_given: bool,

@@ -13,6 +13,7 @@ use refrain_store::project::pool as slots;
 use refrain_store::{Project, RunnerLock};
 
 use super::data_folders::size;
+use crate::Host;
 use crate::chain;
 use crate::git_steps::pool;
 use crate::git_steps::pool::Cleanup;
@@ -51,13 +52,13 @@ pub(super) enum Cure {
     /// Makes room among the worktrees for tasks.
     TidyPool {
         project: Project,
-        state_home: Utf8PathBuf,
+        host: Host,
         repository: Arc<Repository>,
         /// How much room they may take, in bytes.
         budget: u64,
     },
     /// Gives a worktree that was held back to tasks.
-    GiveBack { project: Project, state_home: Utf8PathBuf, repository: Arc<Repository>, number: u32 },
+    GiveBack { project: Project, host: Host, repository: Arc<Repository>, number: u32 },
     /// Has git forget a worktree whose folder is gone.
     Forget(Arc<Repository>, Utf8PathBuf),
 }
@@ -123,16 +124,16 @@ impl Cure {
                 slots::remove_all(&home).map_err(|error| chain(&error))?;
                 Ok("removed".to_owned())
             }
-            Self::TidyPool { project, state_home, repository, budget } => {
-                let tidied = pool::tidy(&project, &state_home, &repository, budget);
+            Self::TidyPool { project, host, repository, budget } => {
+                let tidied = pool::tidy(&project, &host, &repository, budget);
                 let Cleanup { freed, cleared, removed } = tidied.map_err(|error| chain(&error))?;
                 match freed {
                     0 => Err("all that lies in them may be nowhere else".to_owned()),
                     _ => Ok(format!("{} freed: {cleared} emptied of caches, {removed} removed", size(freed))),
                 }
             }
-            Self::GiveBack { project, state_home, repository, number } => {
-                let left = pool::give_back(&project, &state_home, &repository, number);
+            Self::GiveBack { project, host, repository, number } => {
+                let left = pool::give_back(&project, &host, &repository, number);
                 match left.map_err(|error| chain(&error))?.into_iter().next() {
                     None => Ok("given back".to_owned()),
                     Some(reason) => Err(reason),

@@ -42,7 +42,7 @@ pub(super) fn look(service: &Service, variables: bool) -> Vec<Diagnosis> {
                 "refrain doctor --fix removes caches of those that were unused for longest, then them; never work",
             );
             let project = project.clone();
-            Diagnosis::with(finding, Cure::TidyPool { project, state_home: host.state_home.clone(), repository, budget })
+            Diagnosis::with(finding, Cure::TidyPool { project, host: host.clone(), repository, budget })
         }
         _ => Finding::ok(Subject::Worktrees, told).into(),
     });
@@ -58,14 +58,15 @@ fn held(service: &Service, slot: &Slot, repository: Option<&Arc<Repository>>) ->
         Finding::warning(Subject::Worktrees, told, advice).about(folder.as_str())
     };
     let is_free = |repository: &&Arc<Repository>| {
-        repository.slot_value(&folder, &slot.dir).is_ok_and(|value| value.is_empty())
+        let confined = pool::in_sandbox_of_slot(host, repository, &slot.dir);
+        confined.is_ok_and(|it| it.slot_value(&folder, &slot.dir).is_ok_and(|value| value.is_empty()))
     };
     match repository.filter(is_free).filter(|_| !slot.is_taken) {
         Some(repository) => Diagnosis::with(
             finding("that is gone by now: refrain doctor --fix gives it back to tasks"),
             Cure::GiveBack {
                 project: project.clone(),
-                state_home: host.state_home.clone(),
+                host: host.clone(),
                 repository: Arc::clone(repository),
                 number: slot.number,
             },

@@ -16,7 +16,7 @@ use refrain_store::project::{archive, checkout};
 use refrain_store::{DiskError, LoopDir, Project, RunnerLock, journal};
 
 use crate::git_steps::discard_refs::KEPT;
-use crate::git_steps::pool::folder;
+use crate::git_steps::pool::{folder, in_sandbox_of_slot};
 use crate::git_steps::repository::{self, marked};
 use crate::{EngineError, Service, now};
 
@@ -81,7 +81,11 @@ impl Service {
                 for found in pool::found(project, state_home) {
                     let is_free = !found.is_taken && found.held.is_empty();
                     let at = folder(project, &found);
-                    if is_free && at.is_dir() && repository.slot_value(&at, &found.dir)?.is_empty() {
+                    if !is_free || !at.is_dir() {
+                        continue;
+                    }
+                    let repository = in_sandbox_of_slot(&self.host, &repository, &found.dir)?;
+                    if repository.slot_value(&at, &found.dir)?.is_empty() {
                         push(GarbageKind::TaskWorktree, &found.dir);
                     }
                 }
@@ -210,6 +214,7 @@ impl Service {
         let (Some(slot), Some(repository)) = (slot, self.repository_if_any()?) else {
             return Ok(Some(in_use(dir.as_str())));
         };
+        let repository = in_sandbox_of_slot(&self.host, &repository, &slot.dir())?;
         match repository.remove_slot(&slot.folder(), &slot.dir())? {
             Removal::Removed | Removal::BranchKept => {
                 slot.remove()?;

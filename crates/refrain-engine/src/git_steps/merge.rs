@@ -139,7 +139,8 @@ impl Service {
         let state = journal::read_signed(&dir, &self.host().signing())?.state;
         let spec = &state.spec;
         let Some(branch) = spec.git.new_branch().map(str::to_owned) else {
-            let there = repository::open(&spec.worktree, &marked(&self.host.env, spec), spec);
+            let env = marked(&self.host.env, spec);
+            let there = repository::open_in_sandbox(&spec.worktree, &env, (&self.host, spec, &dir));
             let uncommitted = there.and_then(|there| there.survey()).map_or(0, |base| base.dirty.len());
             let (worked_on, folder) = (status.branch, spec.worktree.clone());
             return Ok(Err(MergeRefusal::NoBranch { worked_on, folder, uncommitted }));
@@ -159,7 +160,8 @@ impl Service {
         }
         let work_tree = repository.tree_of(&work)?;
         if spec.worktree != self.project.worktree && spec.worktree.is_dir() {
-            let files = repository::open(&spec.worktree, &env, spec)?.survey()?.dirty.len();
+            let there = repository::open_in_sandbox(&spec.worktree, &env, (&self.host, spec, &dir))?;
+            let files = there.survey()?.dirty.len();
             if files > 0 {
                 return Ok(Err(MergeRefusal::Uncommitted { worktree: spec.worktree.clone(), files }));
             }
@@ -238,7 +240,7 @@ impl Service {
             return merged(&ours, MergeKind::UpToDate);
         }
         if base != ours && spec.has_hard_gates() {
-            let landing = Landing::of(self, spec.git.pins.clone(), env.to_vec());
+            let landing = Landing::of(self, (self.host(), spec, dir), env.to_vec());
             let gates = TreeVerification { each: spec, host: self.host(), dir, landing: &landing, lock, seq };
             let cancel = Cancel::new().map_err(|error| EngineError::Process("a wish to stop", error))?;
             let (_keep, stopped) = watch::channel(false);

@@ -5,6 +5,7 @@
 mod arrival;
 mod lease;
 mod remote_copy;
+mod submission;
 
 use std::io::ErrorKind;
 
@@ -63,7 +64,7 @@ impl Service {
         let signing = self.host.signing();
         let state = journal::read_believed::<LoopState>(&own, &signing)?;
         let failed = |why| EngineError::Move { id: id.clone(), why };
-        if state.ended.is_none() {
+        if !state.is_at_rest() {
             return Err(EngineError::NotStopped(id.clone()));
         }
         state.check_movable().map_err(refused)?;

@@ -4,7 +4,10 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_git::{GitError, Removal, Repository};
 use refrain_store::project::pool::{self, SlotEntry};
-use refrain_store::{DiskError, Project, Slot};
+use refrain_store::{DiskError, LoopDir, Project, Slot};
+
+use crate::Host;
+use crate::git_steps::repository::sweeper;
 
 /// How many files and folders of one worktree are counted for its size. A larger one is large.
 const MOST_FILES: usize = 200_000;
@@ -54,14 +57,28 @@ pub(crate) fn unused(all: &[SizedWorktree]) -> u64 {
     all.iter().filter(|slot| !slot.found.is_taken).map(|slot| slot.bytes).sum()
 }
 
+/// The repository, whose git looks at a worktree of the pool in the sandbox of the loop that worked there last in one: it may
+/// have changed what filters run. `dir` is the folder around the worktree.
+pub(crate) fn in_sandbox_of_slot(
+    host: &Host,
+    repository: &Repository,
+    dir: &Utf8Path,
+) -> Result<Repository, DiskError> {
+    let repository = repository.again();
+    let Some(spec) = pool::sandboxed_by(dir)? else { return Ok(repository) };
+    let pins = spec.git.pins.as_deref();
+    Ok(repository.with_pins(pins).with_sweeper(Some(sweeper(host, &spec, &LoopDir(dir.to_owned())))))
+}
+
 /// Makes room until the unused ones take no more than `budget` bytes: what git ignores goes first, from the one that
 /// was unused for longest on, then whole worktrees. One that is held, or has work in it that is nowhere else, stays.
 pub(crate) fn tidy(
     project: &Project,
-    state_home: &Utf8Path,
+    host: &Host,
     repository: &Repository,
     budget: u64,
 ) -> Result<Cleanup, PoolError> {
+    let state_home = &host.state_home;
     let mut all = sized(project, state_home);
     let mut tidied = Cleanup::default();
     for at in 0..all.len() {
@@ -83,7 +100,7 @@ pub(crate) fn tidy(
         }
         if let Some(slot) = take(project, state_home, &all[at])?
             && let Removal::Removed | Removal::BranchKept =
-                repository.remove_slot(&slot.folder(), &slot.dir())?
+                in_sandbox_of_slot(host, repository, &slot.dir())?.remove_slot(&slot.folder(), &slot.dir())?
         {
             slot.remove()?;
             tidied.removed += 1;
@@ -97,14 +114,14 @@ pub(crate) fn tidy(
 /// Releases a held worktree, if the reason for holding it is gone; returns what still is there.
 pub(crate) fn give_back(
     project: &Project,
-    state_home: &Utf8Path,
+    host: &Host,
     repository: &Repository,
     number: u32,
 ) -> Result<Vec<String>, PoolError> {
-    let Some(slot) = Slot::take_number(project, state_home, number)? else {
+    let Some(slot) = Slot::take_number(project, &host.state_home, number)? else {
         return Ok(vec!["a task works in it".to_owned()]);
     };
-    let value = repository.slot_value(&slot.folder(), &slot.dir())?;
+    let value = in_sandbox_of_slot(host, repository, &slot.dir())?.slot_value(&slot.folder(), &slot.dir())?;
     if value.is_empty() {
         slot.give_back()?;
     }

@@ -80,7 +80,7 @@ impl Service {
 
     pub(crate) fn clear_plan(&self, state: &PlanState) {
         let env = environment::of_git(&state.spec.each, self.host().env.iter().cloned());
-        Landing::of(self, state.spec.each.git.pins.clone(), env).clear(state);
+        Landing::new(self, state, self.host(), env).clear(state);
     }
 
     /// Whether the commits of a completed plan are on a branch.

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::sync::{Arc, OnceLock};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::Spec;
 use refrain_core::git::{GitPins, Oid, RepoPath};
 use refrain_core::plan::{
     MergedTask, PlanEvent, PlanSpec, PlanState, RemadeWave, Return, Stage, TaskCommit, TaskId, TaskState,
@@ -43,17 +44,19 @@ impl Landing {
         host: &Host,
         env: Vec<(OsString, OsString)>,
     ) -> Self {
-        let state_home = host.state_home.clone();
-        let each = &state.spec.each;
         let dir = service.project().plan_dir(&state.spec.id);
-        let sweeper = each.sandbox.as_ref().map(|_| repository::sweeper(host, each, &dir));
-        Self { state_home, sweeper, ..Self::of(service, each.git.pins.clone(), env) }
+        Self::of(service, (host, &state.spec.each, &dir), env)
     }
 
-    /// Of a repository whose git runs what was pinned.
-    pub(crate) fn of(service: &Service, pins: Option<Box<GitPins>>, env: Vec<(OsString, OsString)>) -> Self {
-        let (project, state_home) = (service.project().clone(), service.host().state_home.clone());
-        Self { project, state_home, env, pins, sweeper: None, found: Arc::default() }
+    /// Of a repository whose git runs what was pinned, in the sandbox if there is one.
+    pub(crate) fn of(
+        service: &Service,
+        (host, each, dir): (&Host, &Spec, &LoopDir),
+        env: Vec<(OsString, OsString)>,
+    ) -> Self {
+        let (project, state_home) = (service.project().clone(), host.state_home.clone());
+        let sweeper = each.sandbox.as_ref().map(|_| repository::sweeper(host, each, dir));
+        Self { project, state_home, env, pins: each.git.pins.clone(), sweeper, found: Arc::default() }
     }
 
     fn open(&self, folder: &Utf8Path) -> Result<Repository, GitError> {

@@ -159,7 +159,7 @@ impl Service {
         let tasks: Vec<(TaskId, u32)> =
             state.tasks.iter().map(|task| (task.card.id.clone(), task.rounds)).collect();
         let env = environment::of_git(&state.spec.each, self.host.env.iter().cloned());
-        Landing::of(self, state.spec.each.git.pins.clone(), env).retire(&state.spec, &tasks);
+        Landing::new(self, &state, &self.host, env).retire(&state.spec, &tasks);
         let lines = repository.references(&[state.spec.line(), state.spec.last_wave()])?;
         repository.drop_references(&lines.into_iter().map(|(name, (at, _))| (name, at)).collect())?;
         self.prune_discarded(&repository)?;
@@ -185,11 +185,13 @@ impl Service {
     /// Work of a stopped plan's tasks that is in no commit.
     pub(super) fn tell_uncommitted(&self, state: &PlanState, view: &mut PlanStatus) {
         let own = format!("refrain/{}/", state.spec.id);
+        let dir = self.project.plan_dir(&state.spec.id);
         let Ok(repository) = self.plan_repository(state) else { return };
         let env = environment::of_git(&state.spec.each, self.host.env.iter().cloned());
         for listed in repository.worktrees().unwrap_or_default() {
             let Some(branch) = listed.branch.filter(|branch| branch.starts_with(&own)) else { continue };
-            let found = repository::open(&listed.path, &env, &state.spec.each);
+            let of = (&self.host, &*state.spec.each, &dir);
+            let found = repository::open_in_sandbox(&listed.path, &env, of);
             let files = found.and_then(|there| there.survey()).map_or(0, |base| base.dirty.len());
             if files > 0 {
                 view.uncommitted.push(UncommittedWork { branch, folder: listed.path.to_string(), files });
@@ -199,7 +201,8 @@ impl Service {
 
     fn plan_repository(&self, state: &PlanState) -> Result<Repository, EngineError> {
         let env = environment::of_git(&state.spec.each, self.host.env.iter().cloned());
-        Ok(repository::open(&self.project.root, &env, &state.spec.each)?)
+        let dir = self.project.plan_dir(&state.spec.id);
+        Ok(repository::open_in_sandbox(&self.project.root, &env, (&self.host, &state.spec.each, &dir))?)
     }
 
     /// The number of the pool's worktree in a folder.

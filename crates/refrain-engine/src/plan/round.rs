@@ -16,15 +16,16 @@ use refrain_core::{LoopId, LoopState, Spec};
 use refrain_git::{GitError, MergeRequest, MergeResult, ReadyRequest, ReadySlot, Repository, SlotState};
 use refrain_proc::orphans;
 use refrain_store::access::trust::Content;
-use refrain_store::project::pool::Slot;
+use refrain_store::project::pool::{self, Slot};
 use refrain_store::tasks::TaskFile;
-use refrain_store::{LoopDir, journal};
+use refrain_store::{DiskError, LoopDir, journal};
 use tokio::sync::Semaphore;
 
 use super::landing::Landing;
 use super::requests::tell;
 use super::task_prompt;
 use crate::blocking::blocking;
+use crate::git_steps::pool::in_sandbox_of_slot;
 use crate::git_steps::repository;
 use crate::git_steps::worktree_setup::WorktreeSetup;
 use crate::observe::telemetry::TaskExport;
@@ -143,17 +144,16 @@ impl Round {
         if dir.exists() {
             return self.take_up(&dir, slot);
         }
-        let project = self.service.project();
         let mut slot = match slot {
             Some(slot) => slot,
-            None => Slot::take(project, &self.host.state_home)?,
+            None => self.take_slot()?,
         };
         // An agent that outlived its runner and its keeper may still write there. It is kept from others while we look
         // on.
         let mut passed_over = Vec::new();
         while slot.folder().exists() && orphans::process_in(slot.folder().as_std_path()).is_some() {
             passed_over.push(slot);
-            slot = Slot::take(project, &self.host.state_home)?;
+            slot = self.take_slot()?;
         }
         let repository = self.landing.repository(None)?;
         let begin = self.begin(&repository)?;
@@ -162,20 +162,23 @@ impl Round {
         loop {
             match self.make_ready(&repository, &slot, (&branch, &begin.at), was.as_ref()) {
                 // Of a runner that was killed before the loop was there: no agent has worked on it.
-                Err(GitError::BranchTaken(_)) if was.is_none() => {
+                Err(EngineError::Git(GitError::BranchTaken(_))) if was.is_none() => {
                     was = Some(repository.branch_head(&branch)?.unwrap_or_else(|| begin.at.clone()));
                 }
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(error),
                 Ok(ReadySlot::Ready { .. }) => break,
                 Ok(ReadySlot::Held(reasons)) => {
                     slot.hold(&reasons)?;
-                    slot = Slot::take(project, &self.host.state_home)?;
+                    slot = self.take_slot()?;
                 }
             }
         }
         let there = repository.there(&slot.folder())?;
         self.prepare_worktree(&slot, &there)?;
         let spec = self.loop_spec(&slot, &repository, &begin)?;
+        if spec.sandbox.is_some() {
+            slot.note_sandbox(&spec)?;
+        }
         let service = Service::open(&slot.folder(), self.host.clone())?;
         let runner = service.start_in(spec, Some(self.running.id.clone()), Some(&there))?;
         Ok(PreparedRound::Drive(Box::new(runner), slot))
@@ -199,15 +202,26 @@ impl Round {
         setup.run().map_err(|why| EngineError::Process("the worktree is not prepared", io::Error::other(why)))
     }
 
-    /// Checks out a branch, which was at `was`, in a worktree of the pool.
+    fn take_slot(&self) -> Result<Slot, DiskError> {
+        let is_sandboxed = self.spec.each.sandbox.is_some();
+        Slot::take(self.service.project(), &self.host.state_home, is_sandboxed)
+    }
+
+    /// Checks out a branch, which was at `was`, in a worktree of the pool. If a task worked there in a sandbox, and this one
+    /// has none, git looks at it in that sandbox, and nothing stays that git ignores.
     fn make_ready(
         &self,
         repository: &Repository,
         slot: &Slot,
         (branch, at): (&str, &Oid),
         was: Option<&Oid>,
-    ) -> Result<ReadySlot, GitError> {
-        repository.ready(ReadyRequest {
+    ) -> Result<ReadySlot, EngineError> {
+        let is_foreign = self.spec.each.sandbox.is_none() && pool::sandboxed_by(&slot.dir())?.is_some();
+        let confined = match is_foreign {
+            true => Some(in_sandbox_of_slot(&self.host, repository, &slot.dir())?),
+            false => None,
+        };
+        let ready = confined.as_ref().unwrap_or(repository).ready(ReadyRequest {
             folder: &slot.folder(),
             beside: &slot.dir(),
             branch,
@@ -216,7 +230,12 @@ impl Round {
             largest_file: self.spec.each.git.largest_file,
             allow_secrets: &self.spec.each.git.allow_secrets,
             cancel: None,
-        })
+        })?;
+        if is_foreign && matches!(ready, ReadySlot::Ready { .. }) {
+            repository.clear_slot(&slot.folder())?;
+            slot.forget_sandbox()?;
+        }
+        Ok(ready)
     }
 
     /// Another user of the worktree, while the loop had no runner, has left it on a branch of its own: it is brought
@@ -272,6 +291,9 @@ impl Round {
         };
         let slot = slot.ok_or_else(|| EngineError::SlotTaken(state.spec.worktree.clone()))?;
         self.bring_back(&slot, &state)?;
+        if state.spec.sandbox.is_some() {
+            slot.note_sandbox(&state.spec)?;
+        }
         let runner = self.service.resume(&self.running.id, &grant, false)?;
         Ok(PreparedRound::Drive(Box::new(runner), slot))
     }

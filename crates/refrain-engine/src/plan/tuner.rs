@@ -96,7 +96,8 @@ impl Service {
         file: &Utf8Path,
     ) -> Result<String, EngineError> {
         let env = environment::of_git(spec, self.host.env.iter().cloned());
-        let repository = repository::open(&self.project.worktree, &env, spec)?;
+        let dir = LoopDir(file.parent().unwrap_or(file).to_owned());
+        let repository = repository::open_in_sandbox(&self.project.worktree, &env, (&self.host, spec, &dir))?;
         let place = CleanCheckout::take(&self.project, &self.host.state_home)?;
         if let Some(at) = at {
             place.fill(&repository, (&repository.tree_of(at)?, &[]), None)?;

@@ -8,6 +8,7 @@ use refrain_agents::output_parser::Stream;
 use refrain_core::agent::AgentEvent;
 use refrain_core::gate::GateName;
 use refrain_core::prompt::mode;
+use refrain_core::spec::AgentKind;
 use refrain_core::text::printable;
 use refrain_core::{AttemptId, LoopId, Spec};
 use refrain_files::read_text;
@@ -49,6 +50,8 @@ pub struct TextPart {
     pub next: u64,
     /// How many bytes there are now.
     pub total: u64,
+    /// Whose stream it is.
+    pub kind: AgentKind,
     /// What it said; what is no stream of events comes as one text.
     pub said: Vec<AgentEvent>,
 }
@@ -141,7 +144,7 @@ impl Service {
             None if bytes.is_empty() => {}
             None => said.push(AgentEvent::Notice(cleaned(&redactor, &log, from, &bytes))),
         }
-        Ok(Some(TextPart { from, next, total, said }))
+        Ok(Some(TextPart { from, next, total, kind: spec.agent.kind, said }))
     }
 }
 

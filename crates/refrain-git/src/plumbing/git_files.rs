@@ -62,11 +62,16 @@ pub(crate) fn check_above(folder: &Utf8Path) -> Result<(), GitError> {
         return Ok(());
     };
     check_kind(&dot_git)?;
+    let is_clone = dot_git.symlink_metadata().is_ok_and(|it| it.is_dir());
     let Some(git_dir) = (if dot_git.is_dir() { Some(dot_git) } else { named(&dot_git) }) else {
         return Ok(());
     };
-    check_kind(&git_dir.join("commondir"))?;
-    let common = text(&git_dir.join("commondir"));
+    let common = git_dir.join("commondir");
+    check_kind(&common)?;
+    if is_clone && common.symlink_metadata().is_ok() {
+        return Err(GitError::Planted(common));
+    }
+    let common = text(&common);
     let common = common.map_or_else(|_| git_dir.clone(), |common| git_dir.join(common.trim_end()));
     check(&git_dir, &common)
 }
@@ -134,6 +139,17 @@ mod tests {
                 assert!(matches!(found, Err(GitError::NoFile(named)) if named == path), "{name}");
             }
         }
+    }
+
+    /// What a killed sandbox left there, for example: git would run what the other folder's configuration names.
+    #[test]
+    fn a_clone_that_takes_its_settings_from_another_folder_is_refused_by_name() {
+        let (_dir, root) = folder();
+        let planted = root.join(".git/commondir");
+        write(&planted, "../inner\n");
+        let error = check_above(&root.join("inner")).unwrap_err();
+        assert!(matches!(&error, GitError::Planted(path) if *path == planted), "{error}");
+        assert!(error.to_string().ends_with(&format!("rm {planted}")), "{error}");
     }
 
     #[test]

@@ -259,7 +259,9 @@ impl Repository {
 
     /// The worktree of the pool in a folder. Its `.git` file locates it, without asking git.
     pub fn there(&self, at: &Utf8Path) -> Result<Self, GitError> {
-        match git_dir(self, at) {
+        // A configuration of its own may say that its files are elsewhere.
+        let plain = |dir: &Utf8PathBuf| dir.join("config.worktree").symlink_metadata().is_err();
+        match git_dir(self, at).filter(plain) {
             Some(git_dir) => Ok(self.beside(at, git_dir)),
             None => Ok(Self::open(at, self.env())?.guarded_like(self)),
         }

@@ -2,7 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use refrain_core::agent::{AgentEvent, Speaker};
+use refrain_core::agent::{AgentEvent, Scope, Speaker};
+use refrain_core::spec::AgentKind;
 use refrain_core::text::clip;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -26,6 +27,9 @@ pub(crate) struct Activity {
     pub(crate) next: u64,
     /// How many bytes there are now.
     pub(crate) total: u64,
+    /// How many tokens its latest message took in: how full its context is. Of agents that report each message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) context: Option<u64>,
     /// What it did, in order.
     pub(crate) lines: Vec<Line>,
 }
@@ -55,11 +59,12 @@ impl RequestHandler {
     ) -> Result<Activity, Refusal> {
         let (service, id) = self.open_place(place)?;
         let heard = service.heard(&id, of_attempt(attempt)?, from, within(limit)?)?;
-        let nothing = Activity { from: 0, next: 0, total: 0, lines: Vec::new() };
+        let nothing = Activity { from: 0, next: 0, total: 0, context: None, lines: Vec::new() };
         Ok(heard.map_or(nothing, |heard| Activity {
             from: heard.from,
             next: heard.next,
             total: heard.total,
+            context: context(heard.kind, &heard.said),
             lines: joined(heard.said.iter().flat_map(lines)),
         }))
     }
@@ -85,8 +90,28 @@ impl RequestHandler {
             if found.len() >= MOST_FOUND { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
         let (next, total) = searched.map_or((from, from), |searched| (searched.next, searched.total));
-        Ok(Activity { from, next, total, lines: found })
+        Ok(Activity { from, next, total, context: None, lines: found })
     }
+}
+
+/// What the latest message of a part took in. The tokens of a part are a sum, which grows by each message.
+fn context(kind: AgentKind, said: &[AgentEvent]) -> Option<u64> {
+    if !matches!(kind, AgentKind::Claude | AgentKind::Opencode) {
+        return None;
+    }
+    let (mut before, mut latest) = (0, None);
+    for (at, event) in said.iter().enumerate() {
+        let AgentEvent::Tokens { of: Scope::Attempt, tokens } = event else { continue };
+        let sum = tokens.input.unwrap_or_default();
+        // Claude Code ends with the sum of all messages, and their cost.
+        let is_total = kind == AgentKind::Claude
+            && matches!(said.get(at + 1), Some(AgentEvent::Cost { .. } | AgentEvent::Final { .. }));
+        if sum > before && !is_total {
+            latest = Some(sum - before);
+        }
+        before = sum;
+    }
+    latest
 }
 
 /// The text around a match; none if there is no match.
@@ -163,7 +188,21 @@ fn line(event: &AgentEvent) -> Option<Line> {
 
 #[cfg(test)]
 mod tests {
+    use refrain_core::agent::{Tokens, Usd};
+
     use super::*;
+
+    #[test]
+    fn the_context_is_what_the_latest_message_took_in() {
+        let sum = |input| {
+            let tokens = Tokens { input: Some(input), ..Tokens::default() };
+            AgentEvent::Tokens { of: Scope::Attempt, tokens }
+        };
+        let cost = AgentEvent::Cost { of: Scope::Attempt, usd: Usd(1) };
+        let said = [sum(20_000), sum(51_000), sum(51_000), sum(52_000), cost];
+        assert_eq!(context(AgentKind::Claude, &said), Some(31_000), "the last sum is that of the result");
+        assert_eq!(context(AgentKind::Codex, &said), None, "it reports its turns, not its messages");
+    }
 
     #[test]
     fn a_text_in_parts_is_not_split_inside_words() {

@@ -279,6 +279,20 @@ fn objection(config: &Config) -> Option<(Vec<String>, String)> {
             return at(&["slack", key], "accepted: ids as Slack has them, like C0123ABCD or U0123ABCD");
         }
     }
+    let (fleet, worker) = (&config.fleet, &config.worker);
+    let is_short = |word: &String| word.is_empty() || word.len() > 64 || !word.bytes().all(is_word);
+    let words = [
+        (["fleet", "namespace"], fleet.namespace.as_slice()),
+        (["fleet", "pool"], fleet.pool.as_slice()),
+        (["worker", "name"], worker.name.as_slice()),
+        (["worker", "pools"], worker.pools.as_slice()),
+    ];
+    if let Some((key, _)) = words.iter().find(|(_, words)| words.iter().any(is_short)) {
+        return at(key, "accepted: up to 64 of a-z, A-Z, 0-9, ., _ and -");
+    }
+    if worker.slots.is_some_and(|slots| !(1..=1000).contains(&slots)) {
+        return at(&["worker", "slots"], "accepted: 1 to 1000");
+    }
     if config.memory.budget.is_some_and(|tokens| !(200..=50_000).contains(&tokens)) {
         return at(
             &["memory", "budget"],
@@ -322,6 +336,10 @@ const VARIABLES: &str = "accepted: names of variables, but those that begin with
 
 fn is_variable(name: &str) -> bool {
     !name.is_empty() && !name.contains(['=', '\0']) && !name.starts_with("REFRAIN_")
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"._-".contains(&byte)
 }
 
 fn is_web(url: &str) -> bool {

@@ -71,6 +71,10 @@ pub struct Config {
     pub budget: Budget,
     /// Whose signatures are believed; only in the user's own file.
     pub trust: Signers,
+    /// The machines that loops are given to (`--on fleet`); only in the user's own file.
+    pub fleet: Fleet,
+    /// What this machine takes of the fleet (`refrain worker`); only in the user's own file.
+    pub worker: Worker,
     /// What models cost, by name, for agents that do not say what they cost.
     pub prices: BTreeMap<String, ModelPrice>,
 }
@@ -305,6 +309,56 @@ impl From<&Budget> for Caps {
             project: cap(budget.project_max_cost),
         }
     }
+}
+
+/// `[fleet]`: the server of Temporal that gives loops to workers, and the git remote that has them.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
+pub struct Fleet {
+    /// Where the server is: HOST:PORT.
+    #[schemars(extend("default" = "127.0.0.1:7233"))]
+    pub address: Option<String>,
+    /// The namespace there.
+    #[schemars(extend("default" = "default"))]
+    pub namespace: Option<String>,
+    /// The git remote that has the journals and branches of loops: its address.
+    pub state: Option<String>,
+    /// Which workers may take them: those that serve this pool.
+    #[schemars(extend("default" = "default"))]
+    pub pool: Option<String>,
+    /// After how long without a sign of its worker a loop is given to another; the agents of the one that was lost are ended
+    /// after two thirds of it.
+    #[serde(deserialize_with = "value_text::duration")]
+    #[schemars(with = "Option<ValueText>", extend("default" = "90s"))]
+    pub lease: Option<Millis>,
+    /// How often a worker gives that sign.
+    #[serde(deserialize_with = "value_text::duration")]
+    #[schemars(with = "Option<ValueText>", extend("default" = "20s"))]
+    pub beat: Option<Millis>,
+    /// How long a worker may fail to reach the git remote before it gives the loop away.
+    #[serde(deserialize_with = "value_text::duration")]
+    #[schemars(with = "Option<ValueText>", extend("default" = "60s"))]
+    pub replicate: Option<Millis>,
+}
+
+/// `[worker]`: loops of others run commands on this machine, so nothing is taken that is not named here.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
+pub struct Worker {
+    /// The git remotes whose loops it takes: their addresses.
+    #[schemars(extend("default" = []))]
+    pub remotes: Vec<String>,
+    /// The kinds of agents that it runs; `generic` is any command.
+    #[schemars(extend("default" = []))]
+    pub agents: Vec<AgentKind>,
+    /// The pools that it serves.
+    #[schemars(extend("default" = ["default"]))]
+    pub pools: Vec<String>,
+    /// How many loops it drives at a time.
+    #[schemars(range(min = 1, max = 1000), extend("default" = 2))]
+    pub slots: Option<u32>,
+    /// What the fleet calls it; without it the name of the machine.
+    pub name: Option<String>,
 }
 
 /// `[trust]`.

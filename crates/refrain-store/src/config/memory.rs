@@ -10,9 +10,11 @@ use super::setting::{ConfigError, Values};
 
 /// Tables and keys that a project's file may not have, trusted or not, and why: its authors would decide for all who
 /// work in it.
-const THE_USERS: [(&[&str], &str); 15] = [
+const THE_USERS: [(&[&str], &str); 17] = [
     (&["notify", "ntfy-replies"], "it says who answers your loops"),
     (&["slack"], "it says who commands your loops"),
+    (&["fleet"], "it says where your loops and their code are sent"),
+    (&["worker"], "it says whose commands run on your machine"),
     (&["telemetry"], "it says where what your loops do is sent"),
     (&["trust"], "it says whose signatures you believe"),
     (&["evolution"], "it spends your money on every loop"),

@@ -5,11 +5,12 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::time::SystemTime;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::Spec;
 
 use crate::disk::atomic::{make_dir, write_atomic};
 use crate::disk::numbered_folders::{self, lock, lock_file, numbers};
@@ -28,12 +29,14 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// The first that is free and not held.
-    pub fn take(project: &Project, state_home: &Utf8Path) -> Result<Self, DiskError> {
+    /// The first that is free and not held. A task without a sandbox gets none in which a task worked in one: what git
+    /// ignores stays there, and would be run.
+    pub fn take(project: &Project, state_home: &Utf8Path, is_sandboxed: bool) -> Result<Self, DiskError> {
         let home = project.pool(state_home);
         numbered_folders::make_home(&home, project)?;
         for number in 1..=MOST {
             if held(&home, number).is_empty()
+                && (is_sandboxed || !sandbox_file(&home, number).exists())
                 && let Some(slot) = Self::try_take(&home, project, number)?
             {
                 return Ok(slot);
@@ -83,17 +86,26 @@ impl Slot {
 
     /// Gives it back to all tasks: what it was held for is gone.
     pub fn give_back(&self) -> Result<(), DiskError> {
-        let path = held_file(&self.home, self.number);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(error).on("remove", &path),
-            _ => Ok(()),
-        }
+        remove_file(&held_file(&self.home, self.number))
+    }
+
+    /// Notes the specification of a loop that is about to work in it in a sandbox.
+    pub fn note_sandbox(&self, spec: &Spec) -> Result<(), DiskError> {
+        let path = sandbox_file(&self.home, self.number);
+        let text = serde_json::to_vec(spec).map_err(io::Error::other).on("write", &path)?;
+        write_atomic(&path, &text)
+    }
+
+    /// Nothing of a sandbox is left in it.
+    pub fn forget_sandbox(&self) -> Result<(), DiskError> {
+        remove_file(&sandbox_file(&self.home, self.number))
     }
 
     /// Removes what is left of its folder once git has removed the worktree in it.
     pub fn remove(self) -> Result<(), DiskError> {
         let dir = self.dir();
-        fs::remove_dir_all(&dir).on("remove", &dir)
+        fs::remove_dir_all(&dir).on("remove", &dir)?;
+        self.forget_sandbox()
     }
 }
 
@@ -175,6 +187,27 @@ pub fn size(folder: &Utf8Path, most: usize) -> (u64, bool) {
     (bytes, true)
 }
 
+/// The specification of the last loop that worked in a sandbox in the worktree of this folder; none if there was none.
+pub fn sandboxed_by(dir: &Utf8Path) -> Result<Option<Spec>, DiskError> {
+    let path = Utf8PathBuf::from(format!("{dir}.sandbox"));
+    match fs::read(&path) {
+        Ok(text) => serde_json::from_slice(&text).map(Some).map_err(io::Error::other).on("read", &path),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).on("read", &path),
+    }
+}
+
+fn sandbox_file(home: &Utf8Path, number: u32) -> Utf8PathBuf {
+    home.join(format!("{number}.sandbox"))
+}
+
+fn remove_file(path: &Utf8Path) -> Result<(), DiskError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error).on("remove", path),
+        _ => Ok(()),
+    }
+}
+
 fn held_file(home: &Utf8Path, number: u32) -> Utf8PathBuf {
     home.join(format!("{number}.held"))
 }
@@ -208,7 +241,7 @@ mod tests {
         }
 
         fn take(&self) -> Slot {
-            Slot::take(&self.project, &self.state).unwrap()
+            Slot::take(&self.project, &self.state, false).unwrap()
         }
 
         fn take_number(&self, number: u32) -> Option<Slot> {
@@ -234,6 +267,24 @@ mod tests {
         drop(second);
         assert_eq!(home.take_number(2).unwrap().number(), 2);
         assert_eq!(home.take_number(7).unwrap().number(), 7, "also one that was removed meanwhile");
+    }
+
+    #[test]
+    fn a_slot_used_in_a_sandbox_is_skipped_without_one() {
+        let home = Home::new();
+        let spec = {
+            use refrain_core::spec::{AgentKind, AgentSpec};
+            let agent = AgentSpec::new(AgentKind::Generic, "agent");
+            Spec::new("a".parse().unwrap(), agent, "Mend it.", Utf8PathBuf::from("/project"))
+        };
+        let dir = home.take().dir();
+        assert_eq!(sandboxed_by(&dir).unwrap(), None);
+        home.take().note_sandbox(&spec).unwrap();
+        assert_eq!(sandboxed_by(&dir).unwrap(), Some(spec));
+        assert_eq!(home.take().number(), 2);
+        assert_eq!(Slot::take(&home.project, &home.state, true).unwrap().number(), 1);
+        home.take_number(1).unwrap().forget_sandbox().unwrap();
+        assert_eq!(home.take().number(), 1);
     }
 
     #[test]

@@ -1,4 +1,5 @@
 pub(crate) mod acp_bridge;
+pub(crate) mod fleet;
 pub(crate) mod hook;
 pub(crate) mod mcp;
 pub(crate) mod plugin;

@@ -29,7 +29,7 @@ pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
     let (our_cpu, floor_cpu) = (pick(&ours, |s| s.cpu), pick(&floors, |s| s.cpu));
     let mut rows = vec![
         Row::cpu(SUBJECT, &what, Some(2.0), &our_cpu, (floor.name(), &floor_cpu)),
-        Row::wall(SUBJECT, &what, Some(1.5), &our_wall, (floor.name(), &floor_wall)),
+        Row::wall(SUBJECT, &what, Some(2.0), &our_wall, (floor.name(), &floor_wall)),
     ];
     let floor_memory = median(&pick(&floors, |s| s.max_rss_kib));
     let heavy = memory(bench, &[("MOCK_MIB", &size)])?;

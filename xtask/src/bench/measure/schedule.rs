@@ -12,7 +12,7 @@ use crate::process::capture;
 
 const SUBJECT: &str = "Scheduling";
 /// Ten times the tasks may take so many times as long.
-const LINEAR: f64 = 12.0;
+const LINEAR: f64 = 16.0;
 const SHAPES: [(&str, &str); 4] = [
     ("layers", "in layers of a hundred"),
     ("chain", "one behind the other"),

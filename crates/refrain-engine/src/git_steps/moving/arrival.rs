@@ -156,7 +156,7 @@ impl ArrivalSteps<'_> {
         Ok(MovedHere { url, key: incoming.key, worktree: incoming.spec.worktree })
     }
 
-    fn env(&self, spec: &Spec) -> Vec<(OsString, OsString)> {
+    pub(super) fn env(&self, spec: &Spec) -> Vec<(OsString, OsString)> {
         marked(&self.service.host.git_env(spec), spec)
     }
 
@@ -370,9 +370,12 @@ impl ArrivalSteps<'_> {
             return Err(GitError::ReferenceMoved(name).into());
         }
         if !spec.worktree.exists() || refrain_git::is_half_made(&spec.worktree) {
-            self.repository.restore_worktree(&spec.worktree, branch, Some(&departure.head))?;
+            // Hooks and filters of this machine, over content of the agent.
+            let (env, of) = (self.env(spec), (&self.service.host, spec, &self.dir));
+            let repository = repository::open_in_sandbox(&self.service.project.root, &env, of)?;
+            repository.restore_worktree(&spec.worktree, branch, Some(&departure.head))?;
             if departure.work.is_some() {
-                repository::open(&spec.worktree, &self.env(spec), spec)?.take_content(&incoming.content)?;
+                repository::open_in_sandbox(&spec.worktree, &env, of)?.take_content(&incoming.content)?;
             }
         }
         if let Some(notes) = notes {

@@ -22,7 +22,7 @@ use refrain_store::{ClaimOutcome, Journal, LoopDir, WorktreeLock};
 use super::arrival::ArrivalSteps;
 use super::{JOURNAL, NOTES, disk, object_of};
 use crate::error::chain;
-use crate::git_steps::repository::marked;
+use crate::git_steps::repository;
 use crate::git_steps::tool_pins;
 use crate::move_error::MoveError;
 use crate::{EngineError, Service, now};
@@ -321,7 +321,10 @@ impl LeaseTakeOver<'_> {
                 working_dir: spec.working_dir.clone(),
                 agents,
                 pins,
-                programs: tool_pins::of_gates(&spec, &marked(&service.host.git_env(&spec), &spec)),
+                programs: tool_pins::of_gates(
+                    &spec,
+                    &repository::marked(&service.host.git_env(&spec), &spec),
+                ),
             };
             let placed = match self.arriving.here {
                 None => moving::settle(&service.project, id)?,
@@ -341,7 +344,7 @@ impl LeaseTakeOver<'_> {
 
     /// The branch as the last machine had it, and a clean worktree of it.
     fn restore(&self, spec: &Spec, branch: &str, head: Option<&Oid>) -> Result<(), EngineError> {
-        let ArrivalSteps { service, id, repository, .. } = &self.arriving;
+        let ArrivalSteps { service, id, dir, repository, .. } = &self.arriving;
         let Some(head) = head.filter(|_| !branch.is_empty()) else { return Ok(()) };
         let _lock = match WorktreeLock::claim(&service.project, &spec.worktree, false)? {
             ClaimOutcome::Alone(lock) | ClaimOutcome::Beside(lock, _) => lock,
@@ -372,6 +375,9 @@ impl LeaseTakeOver<'_> {
             );
         }
         moves(&name, here.as_ref(), head)?;
-        Ok(repository.restore_worktree(&spec.worktree, branch, Some(head))?)
+        // Hooks and filters of this machine, over content of the agent.
+        let of = (&service.host, spec, dir);
+        let confined = repository::open_in_sandbox(&service.project.root, &self.arriving.env(spec), of)?;
+        Ok(confined.restore_worktree(&spec.worktree, branch, Some(head))?)
     }
 }

@@ -30,7 +30,8 @@ impl PlanDrive<'_> {
         money: Option<refrain_core::agent::Usd>,
     ) -> Result<(), EngineError> {
         let (project, state_home) = (self.service.project().clone(), self.driver.host.state_home.clone());
-        let slot = match blocking(move || Slot::take(&project, &state_home)).await {
+        let is_sandboxed = self.driver.journal.state().spec.each.sandbox.is_some();
+        let slot = match blocking(move || Slot::take(&project, &state_home, is_sandboxed)).await {
             Ok(slot) => slot,
             Err(error) => return self.hinder(&error.into()),
         };

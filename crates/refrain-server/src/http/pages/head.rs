@@ -8,7 +8,7 @@ use refrain_core::view::plan::PlanStatus;
 use refrain_core::view::{ApprovalWord, Group, Status, StatusWord, WaitsFor, progress};
 
 use super::figures::{Meter, Moment, utc};
-use super::parts::{GateChip, Label, Need, NeedFacts, Strip, sentence};
+use super::parts::{GateChip, Label, Need, NeedFacts, Strip, agent_name, sentence};
 
 /// How much of a goal the head shows, in bytes.
 const SHORT_GOAL: usize = 400;
@@ -102,7 +102,7 @@ impl Head {
         });
         let (primary, acts) = acts(status.status, need.is_some(), own_branch, true);
         let model = status.model.as_deref().map(|model| format!(" {model}")).unwrap_or_default();
-        let mut facts = vec![("Agent", format!("{}{model}", status.agent))];
+        let mut facts = vec![("Agent", format!("{}{model}", agent_name(&status.agent.to_string())))];
         facts.extend(status.branch.clone().map(|branch| ("Branch", branch)));
         facts.extend(status.mode.clone().map(|mode| ("Mode", mode)));
         if let Some(wait) = &status.wait {
@@ -173,7 +173,7 @@ impl Head {
         let usage = &status.usage;
         let model = status.model.as_deref().map(|model| format!(" {model}")).unwrap_or_default();
         let mut facts = vec![
-            ("Agent", format!("{}{model}", status.agent)),
+            ("Agent", format!("{}{model}", agent_name(&status.agent.to_string()))),
             ("Tasks at a time", status.jobs.to_string()),
             ("Iterations", progress(usage.iterations_used, Some(usage.iterations_granted))),
         ];

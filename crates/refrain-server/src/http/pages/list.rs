@@ -11,7 +11,7 @@ use refrain_core::view::{Group, Kind, progress};
 use super::figures::{Meter, Moment, money};
 use super::frame::{Frame, PageQuery, page, shown};
 use super::overall::links::{Pill, address, project_pills};
-use super::parts::{GateChip, Label, Need, NeedFacts, Strip};
+use super::parts::{GateChip, Label, Need, NeedFacts, Strip, agent_name};
 use crate::http::app_state::AppState;
 use crate::requests::{Entry, LIST_PAGE, Overview, OverviewFilter, RequestHandler};
 
@@ -176,7 +176,7 @@ fn row(entry: Entry) -> Row {
         status: Label::of(brief.status, brief.verified),
         goal: facts.tag.as_ref().map_or(goal, |tag| format!("the tasks of {tag}")),
         folder,
-        agent: facts.model.clone().unwrap_or_else(|| facts.agent.clone()),
+        agent: facts.model.clone().unwrap_or_else(|| agent_name(&facts.agent).to_owned()),
         progress: match is_plan {
             true => format!("{}/{} tasks", facts.tasks_done, facts.tasks_total),
             false => progress(brief.iteration, brief.max_iterations),

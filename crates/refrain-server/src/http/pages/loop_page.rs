@@ -33,6 +33,10 @@ struct Page {
     /// Whether it is the latest one.
     is_latest: bool,
     next: u64,
+    /// Empty if it is not known.
+    context: String,
+    /// The agent printed something on standard error.
+    has_errors: bool,
     items: Vec<Item>,
     failure: Option<FailureView>,
     rail: Vec<Row>,
@@ -102,7 +106,7 @@ pub(super) async fn show(
     let found = state.run_blocking(move |handler| look(handler, &place, wanted, &path)).await;
     shown(&state, found, |found| match found {
         PageContent::Plan(status) => plan::show(frame, base, &status),
-        PageContent::Loop(seen, attempt, activity, failure) => {
+        PageContent::Loop(seen, attempt, activity, has_errors, failure) => {
             let all = seen.status.iterations.as_deref().unwrap_or_default();
             let latest = all.last().map(|it| it.id().to_string());
             let rail = all.iter().rev().map(|it| row(&seen.status, it, attempt.as_deref())).collect();
@@ -115,6 +119,8 @@ pub(super) async fn show(
                 is_latest: attempt == latest,
                 attempt,
                 next: activity.next,
+                context: activity.context.map(grouped).unwrap_or_default(),
+                has_errors,
                 items: transcript(activity.lines),
                 failure: failure.map(|it| *it),
                 rail,
@@ -126,7 +132,7 @@ pub(super) async fn show(
 
 enum PageContent {
     Plan(Box<refrain_core::view::plan::PlanStatus>),
-    Loop(LoopPage, Option<String>, Activity, Option<Box<FailureView>>),
+    Loop(LoopPage, Option<String>, Activity, bool, Option<Box<FailureView>>),
 }
 
 fn look(
@@ -146,11 +152,13 @@ fn look(
     let attempt = wanted.filter(|wanted| names.any(|name| name == *wanted)).or(latest);
     let activity = match &attempt {
         Some(attempt) => handler.activity(place, attempt, None, None)?,
-        None => Activity { from: 0, next: 0, total: 0, lines: Vec::new() },
+        None => Activity { from: 0, next: 0, total: 0, context: None, lines: Vec::new() },
     };
     let is_short = seen.status.status.has_stopped() && seen.status.status != StatusWord::Completed;
     let failure = if is_short { failed_gate(handler, place, &seen.status, base) } else { None };
-    Ok(PageContent::Loop(seen, attempt, activity, failure.map(Box::new)))
+    let errors = attempt.as_deref().map(|attempt| handler.log(place, (attempt, "errors"), None, Some(1)));
+    let has_errors = errors.is_some_and(|errors| errors.is_ok_and(|errors| errors.total > 0));
+    Ok(PageContent::Loop(seen, attempt, activity, has_errors, failure.map(Box::new)))
 }
 
 /// The first required gate that failed last, with the end of its log.

@@ -3,6 +3,8 @@
 use askama::Template;
 use refrain_core::view::{Charset, Group, Iteration, Pip, StatusWord, Verification};
 
+use crate::requests::COMMAND;
+
 /// The longest strip, in iterations.
 const LONGEST_STRIP: usize = 40;
 
@@ -117,6 +119,11 @@ pub(super) struct NeedFacts<'a> {
     pub(super) agent: &'a str,
     /// The tree that waits for approval.
     pub(super) tree: Option<&'a str>,
+}
+
+/// The agent as pages name it.
+pub(super) fn agent_name(agent: &str) -> &str {
+    if agent == COMMAND { "command" } else { agent }
 }
 
 /// The text with a capital letter, as a sentence begins.

@@ -2,13 +2,14 @@ use std::process::ExitCode;
 
 use refrain_app::verbs::Slow;
 use refrain_app::verbs::answer::{AnswerOutcome, answer};
+use refrain_app::verbs::fleet::FleetRequest;
 use refrain_app::verbs::steer::Steering;
 use refrain_app::{Action, Code, Context, RequestError};
 use refrain_core::LoopId;
 
 use crate::cmd::launch::resume;
-use crate::out;
 use crate::run::ShowArgs;
+use crate::{fleet, out};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -31,7 +32,12 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         context.check(Action::Detach)?;
     }
     let (id, text) = (&args.id, args.words.join(" "));
-    match answer(context, &service, id, &Steering { text }, Slow::Note(&mut out::tell_slow))? {
+    let text = Steering { text };
+    let request = || text.check().map(|()| FleetRequest::Answer { text: text.text.clone() });
+    if let Some(code) = fleet::ask(context, &service, (id, Action::Answer), request)? {
+        return Ok(code);
+    }
+    match answer(context, &service, id, &text, Slow::Note(&mut out::tell_slow))? {
         AnswerOutcome::Runner(runner) => resume::drive_resumed(context, &service, *runner, &args.show),
         AnswerOutcome::Sent => {
             out::print(&format!("{id} gets the answer with its next attempt\n"));

@@ -3,6 +3,7 @@ use std::process::ExitCode;
 
 use refrain_app::options::values::duration;
 use refrain_app::verbs::approve as app;
+use refrain_app::verbs::fleet::FleetRequest;
 use refrain_app::{Action, Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::r#loop::Grant;
@@ -13,7 +14,7 @@ use refrain_engine::{Brief, Service};
 
 use crate::cmd::launch::resume;
 use crate::run::ShowArgs;
-use crate::{out, values};
+use crate::{fleet, out, values};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -65,6 +66,18 @@ fn confirm(context: &Context, service: &Service, id: &LoopId) -> Result<(), Requ
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = values::only_one(&service, args.id.as_ref(), "refrain approve", is_candidate)?;
+    let copy = service.reading(&id)?;
+    if copy.copy().is_some() && args.tree.is_none() {
+        confirm(context, &copy.service, &id)?;
+    }
+    let tree = || {
+        let status = copy.service.status(&id).ok();
+        let waits = status.and_then(|status| status.approval?.tree).map(|tree| tree.to_string());
+        Ok(FleetRequest::Approve { tree: args.tree.clone().or(waits) })
+    };
+    if let Some(code) = fleet::ask(context, &service, (&id, Action::Approve), tree)? {
+        return Ok(code);
+    }
     let grant = Grant { max_duration: args.max_duration, ..Grant::default() };
     if args.tree.is_none() {
         confirm(context, &service, &id)?;

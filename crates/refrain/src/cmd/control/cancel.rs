@@ -1,6 +1,7 @@
 use std::process::ExitCode;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use refrain_app::verbs::fleet::FleetRequest;
 use refrain_app::verbs::{Outcome, Slow, Urgent, cancel as app};
 use refrain_app::{Action, Code, Context, RequestError};
 use refrain_core::text::printable;
@@ -12,7 +13,7 @@ use refrain_engine::{Brief, ByKind, ListEntry, Service};
 use crate::cmd::state_file::{self, StateFile};
 use crate::plan::leftovers;
 use crate::render::{commits, phrase};
-use crate::{out, values};
+use crate::{fleet, out, values};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -48,6 +49,11 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
             None => values::only_one(&service, args.id.as_ref(), "refrain cancel", is_candidate)?,
             Some(file) => own(context, &service, file)?,
         };
+        if let Some(code) = fleet::ask(context, &service, (&id, Action::Cancel), || {
+            Ok(FleetRequest::Cancel { now: args.now })
+        })? {
+            return Ok(code);
+        }
         out::print(&cancel(context, &service, &id, args.now, Slow::Note(&mut out::tell_slow))?);
         return Ok(Code::Done.into());
     }

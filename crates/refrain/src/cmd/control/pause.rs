@@ -1,11 +1,12 @@
 use std::process::ExitCode;
 
+use refrain_app::verbs::fleet::FleetRequest;
 use refrain_app::verbs::{Outcome, Slow, Urgent, pause as app};
-use refrain_app::{Code, Context, RequestError};
+use refrain_app::{Action, Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_engine::{Brief, ByKind, Service};
 
-use crate::{out, values};
+use crate::{fleet, out, values};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -27,6 +28,11 @@ pub(crate) fn is_candidate(status: &Brief) -> bool {
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = values::only_one(&service, args.id.as_ref(), "refrain pause", is_candidate)?;
+    if let Some(code) =
+        fleet::ask(context, &service, (&id, Action::Pause), || Ok(FleetRequest::Pause { now: args.now }))?
+    {
+        return Ok(code);
+    }
     out::print(&pause(context, &service, &id, args.now, Slow::Note(&mut out::tell_slow))?);
     Ok(Code::Done.into())
 }

@@ -1,13 +1,14 @@
 use std::process::ExitCode;
 
 use refrain_app::verbs::Slow;
+use refrain_app::verbs::fleet::FleetRequest;
 use refrain_app::verbs::steer::{self as app, Steering};
-use refrain_app::{Code, Context, RequestError};
+use refrain_app::{Action, Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::view::StatusWord;
 use refrain_engine::{Brief, ByKind, Service};
 
-use crate::{out, values};
+use crate::{fleet, out, values};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -35,7 +36,12 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         return Err(error.hint("refrain steer ID TEXT"));
     }
     let text = args.words.join(" ");
-    out::print(&steer(context, &service, &id, Steering { text }, Slow::Note(&mut out::tell_slow))?);
+    let steering = Steering { text };
+    let request = || steering.check().map(|()| FleetRequest::Steer { text: steering.text.clone() });
+    if let Some(code) = fleet::ask(context, &service, (&id, Action::Steer), request)? {
+        return Ok(code);
+    }
+    out::print(&steer(context, &service, &id, steering, Slow::Note(&mut out::tell_slow))?);
     Ok(Code::Done.into())
 }
 

