@@ -379,7 +379,8 @@ const DENIED: &str = "give yourself write access there, then try again";
 
 /// Whether the system denied access to a file or folder.
 fn is_denied(error: &EngineError) -> bool {
-    let causes = std::iter::successors(Some(error as &(dyn Error + 'static)), |error| error.source());
+    let first: &(dyn Error + 'static) = error;
+    let causes = std::iter::successors(Some(first), |error| (*error).source());
     let mut denied = causes.filter_map(|error| error.downcast_ref::<std::io::Error>());
     denied.any(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
 }

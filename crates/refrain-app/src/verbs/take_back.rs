@@ -35,9 +35,9 @@ pub fn take_back(
     let is_meant = |queued: &QueuedRequest| asked.request.as_ref().is_none_or(|it| queued.request == *it);
     let state = service.state(id)?;
     let queued = state.queued().filter(is_meant).last();
-    let others: Vec<_> = state.queued().map(|queued| queued.request.to_string()).collect();
+    let others: Vec<_> = state.queued().map(|queued| queued.request.as_str().to_owned()).collect();
     if let (None, Some(unknown), false) = (&queued, &asked.request, others.is_empty()) {
-        let error = format!("{id} cannot take back {unknown}: no such request is queued");
+        let error = format!("{id} cannot take back {}: no such request is queued", unknown.as_str());
         return Err(RequestError::new(Code::Refused, error).hint(format!("queued: {}", others.join(", "))));
     }
     let Some(queued) = queued else {

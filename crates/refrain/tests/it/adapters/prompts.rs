@@ -261,6 +261,6 @@ fn the_next_prompt_says_that_a_run_changed_no_file() {
     let words =
         ["start", "--command", &agent, "--name", "job", "--git-workflow", "commit", "--gate", "false"];
     sandbox.refrain(&[&words[..], &["--max-iterations", "2", "p"]].concat()).with_code(10);
-    let prompt = fs::read_to_string(sandbox.loop_dir("job").join("iterations/0002/prompt.md")).unwrap();
+    let prompt = std::fs::read_to_string(sandbox.loop_dir("job").join("iterations/0002/prompt.md")).unwrap();
     assert!(prompt.contains("Run 1 changed no file.") && !prompt.contains("Not committed"), "{prompt}");
 }
