@@ -40,10 +40,9 @@ pub(super) fn look(service: &Service) -> Vec<Diagnosis> {
     let repository = match Repository::open_within(&project.worktree, &env, PATIENCE) {
         Ok(repository) => Arc::new(repository),
         Err(error) => {
-            let advice = match error {
-                GitError::Planted(_) => "run no git here before that",
-                _ => "see what git status says here",
-            };
+            let is_planted = matches!(error, GitError::Planted(_));
+            let advice =
+                if is_planted { "run no git here before that" } else { "see what git status says here" };
             found.push(Finding::problem(Subject::Git, chain(&error), advice).into());
             return found;
         }
