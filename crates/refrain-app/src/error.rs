@@ -187,6 +187,13 @@ impl From<EngineError> for RequestError {
                         .then(format!("refrain archive {id} frees the name of a stopped loop")),
                 ),
             ),
+            EngineError::NameDamaged(id) => (
+                Code::Refused,
+                Some(
+                    Message::from("take another --name; ")
+                        .then(format!("refrain verify {id} says what is wrong with that loop")),
+                ),
+            ),
             EngineError::Driven { id, .. } => {
                 (Code::Refused, text(format!("refrain watch {id} shows it; refrain pause {id} stops it")))
             }
@@ -214,7 +221,11 @@ impl From<EngineError> for RequestError {
                 (Code::Usage, words("--max-tokens can be kept with known agents"))
             }
             EngineError::Refused { why: refrain_core::Refusal::Moved { to }, id, .. } => {
-                (Code::Refused, Some(Message::own(&format!("refrain move {id} --from {to} takes it back"))))
+                let back = format!("refrain move {id} --from {to} takes it back");
+                (
+                    Code::Refused,
+                    Some(Message::own(&format!("{back}, unless another machine has taken it over"))),
+                )
             }
             EngineError::Refused { why: refrain_core::Refusal::Immovable(_), .. } => (Code::Usage, None),
             EngineError::Move { id, why } => move_error::next(id, why),
@@ -281,9 +292,14 @@ impl From<EngineError> for RequestError {
             EngineError::GateProgram(error) => {
                 let next = match &error.fault {
                     GateProgramFault::NotExecutable(program) => format!("chmod +x {program}; "),
-                    GateProgramFault::NotFound(_) | GateProgramFault::NoFile(_) => String::new(),
+                    GateProgramFault::Syntax(_) => {
+                        return Self::usage(error.to_string()).hint("nothing was started; mend the command");
+                    }
+                    GateProgramFault::NotFound(_)
+                    | GateProgramFault::NoFile(_)
+                    | GateProgramFault::Folder(_) => String::new(),
                 };
-                let anyway = "--allow-missing-gates starts without it, for what the agent is to create";
+                let anyway = "--allow-missing-gates starts anyway, if the agent is to create it: until then the gate fails";
                 (Code::Usage, Some(Message::from(format!("{next}nothing was started; ")).then(anyway)))
             }
             EngineError::Journal(JournalError::Damaged { path, .. }) => {
@@ -337,6 +353,7 @@ impl From<EngineError> for RequestError {
             EngineError::Refused { .. } => Message::own(&chain(&error)),
             _ => chain(&error).into(),
         };
+        let hint = hint.or_else(|| is_denied(&error).then(|| Message::from(DENIED)));
         let mut told = hint.into_iter().fold(Self::new(code, message), Self::hint);
         told.is_fault = code == Code::Failed
             && matches!(
@@ -356,6 +373,16 @@ impl From<EngineError> for RequestError {
             _ => told,
         }
     }
+}
+
+const DENIED: &str = "give yourself write access there, then try again";
+
+/// Whether the system denied access to a file or folder.
+fn is_denied(error: &EngineError) -> bool {
+    let first: &(dyn Error + 'static) = error;
+    let causes = std::iter::successors(Some(first), |error| (*error).source());
+    let mut denied = causes.filter_map(|error| error.downcast_ref::<std::io::Error>());
+    denied.any(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
 }
 
 impl From<TasksError> for RequestError {
@@ -409,7 +436,11 @@ impl From<clap::Error> for RequestError {
                 }
             });
         }
-        let text = error.to_string().replace("\n\n  tip:", "; tip:");
+        let text = error.to_string();
+        // Behind `--` it would be no value of the option either.
+        let is_meant = |line: &&str| !line.trim_start().starts_with("tip: to pass '");
+        let text = text.lines().filter(is_meant).collect::<Vec<_>>().join("\n");
+        let text = text.replace("\n\n  tip:", "; tip:");
         let text = text.trim_start_matches("error: ");
         let end = ["\n\nUsage:", "\n\nFor more information"].iter().filter_map(|mark| text.find(mark)).min();
         let message = text[..end.unwrap_or(text.len())].split_whitespace().collect::<Vec<_>>().join(" ");

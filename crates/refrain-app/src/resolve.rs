@@ -221,6 +221,7 @@ pub fn common(
     let memory = memory(args.memory, &agent, &settings.config.memory);
     let mut notes = proof.notes;
     notes.extend(uncovered(service, &args.gates)?);
+    notes.extend(invalid_file(settings, service));
     // The id is replaced if no name is given: the service makes one up that is free.
     let id = LoopId::derived(&agent.program, 0);
     let mut spec = Spec {
@@ -257,13 +258,21 @@ fn uncovered(service: &Service, args: &GateArgs) -> Result<Option<String>, Reque
     Ok((!globs.is_empty()).then(|| format!("no file matches what is to be protected: {list}")))
 }
 
+/// What is wrong with the project's file, if it is not trusted and invalid as well.
+fn invalid_file(settings: &Settings, service: &Service) -> Option<String> {
+    let ProjectFile::Untrusted(_) = &settings.project_file else { return None };
+    let error = config::project_file(service.project()).ok()??.parse().err()?;
+    Some(format!("the file that is not trusted is invalid too: {error}"))
+}
+
 /// The name of the project's file, if it is not trusted and names gates, or may name some as it cannot be read.
 fn untrusted_file(settings: &Settings, service: &Service) -> Option<String> {
     let ProjectFile::Untrusted(path) = &settings.project_file else { return None };
     let file = config::project_file(service.project()).ok()??;
-    let names_gates = file.parse().map_or(true, |config| {
-        config.gates.named().next().is_some() || config.start.auto_gates == Some(true)
-    });
+    let names_gates = match file.parse() {
+        Ok(config) => config.gates.named().next().is_some() || config.start.auto_gates == Some(true),
+        Err(_) => file.text.contains("gates"),
+    };
     names_gates.then(|| path.file_name().unwrap_or(path.as_str()).to_owned())
 }
 

@@ -93,6 +93,8 @@ pub enum EngineError {
     Archived(LoopId),
     #[error("{0} exists already")]
     NameTaken(LoopId),
+    #[error("the name {0} is taken by a loop that is damaged")]
+    NameDamaged(LoopId),
     /// One of several files could not be written.
     #[error(
         "{failed} could not be written; written before it: {written}; the same command continues from there"
@@ -217,6 +219,11 @@ pub enum GateProgramFault {
     NoFile(String),
     #[error("{0} is not an executable file")]
     NotExecutable(String),
+    #[error("{0} is a folder, not a program")]
+    Folder(String),
+    /// What the shell says of the command.
+    #[error("a shell cannot read it: {0}")]
+    Syntax(String),
 }
 
 /// Why a plugin cannot be installed or removed. Nothing was touched.

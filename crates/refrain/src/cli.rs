@@ -10,7 +10,7 @@ use refrain_app::effects::TypedOptions;
 use refrain_app::options::fleet::{FleetArgs, WorkerArgs};
 use refrain_app::{Action, Context, RequestError};
 
-use crate::values::{forces_colour, read_environment};
+use crate::values::{check_homes, forces_colour, read_environment};
 use crate::{cmd, out, unknown_verb};
 
 /// Run a coding agent again and again until your tests prove the work done
@@ -278,7 +278,8 @@ pub(crate) fn run() -> ExitCode {
     }
     // A person who types nothing else wants to see what there is; a script gets the help.
     if std::env::args_os().len() == 1 && out::terminal_width().is_some() {
-        return match read_environment(None).and_then(|context| cmd::inspect::overview::run(&context)) {
+        let context = read_environment(None).and_then(|context| check_homes(&context).map(|()| context));
+        return match context.and_then(|context| cmd::inspect::overview::run(&context)) {
             Ok(code) => code,
             Err(error) => out::report(&error),
         };
@@ -296,8 +297,13 @@ pub(crate) fn run() -> ExitCode {
     };
     // A script waits for what is only looked at; a change is made whether or not its message can be written.
     let only_prints = cli.verb.action() == Action::Look;
-    let ran =
-        typed.check().and_then(|()| execute(&Context { typed, ..read_environment(cli.run_in)? }, cli.verb));
+    let ran = typed.check().and_then(|()| {
+        let context = Context { typed, ..read_environment(cli.run_in)? };
+        if cli.verb.needs_home() {
+            check_homes(&context)?;
+        }
+        execute(&context, cli.verb)
+    });
     let printed =
         ran.and_then(|code| if only_prints { out::check_printed().map(|()| code) } else { Ok(code) });
     printed.unwrap_or_else(|error| fail(&error))
@@ -340,6 +346,16 @@ fn execute(context: &Context, verb: Verb) -> Result<ExitCode, RequestError> {
 }
 
 impl Verb {
+    /// Whether it reads or writes Refrain's data.
+    fn needs_home(&self) -> bool {
+        !matches!(
+            self,
+            Self::Shown(
+                ShownVerb::Promise(_) | ShownVerb::Completions(_) | ShownVerb::Man(_) | ShownVerb::Docs(_)
+            ) | Self::Generate(_)
+        )
+    }
+
     /// The verb's action, for [`Action::permission`].
     fn action(&self) -> Action {
         match self {

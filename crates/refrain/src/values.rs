@@ -21,6 +21,24 @@ pub(crate) fn read_environment(dir: Option<Utf8PathBuf>) -> Result<Context, Requ
     refrain_app::environment::read(dir, env!("CARGO_PKG_VERSION"))
 }
 
+/// Refuses surroundings that name no place for Refrain's data: it would go where all users can write.
+pub(crate) fn check_homes(context: &Context) -> Result<(), RequestError> {
+    let is_named = |name: &&str| context.variable(name).is_some_and(|it| Utf8Path::new(it).is_absolute());
+    let own = ["XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"];
+    match is_named(&"HOME") || own.iter().all(is_named) {
+        true => Ok(()),
+        false => Err(RequestError::usage(format!(
+            "HOME is not set; accepted: an absolute path in HOME, or in each of {}",
+            own.join(", ")
+        ))),
+    }
+}
+
+/// A path that is not empty.
+pub(crate) fn path(text: &str) -> Result<Utf8PathBuf, String> {
+    if text.is_empty() { Err("accepted: a path that is not empty".to_owned()) } else { Ok(text.into()) }
+}
+
 /// Whether `FORCE_COLOR` asks for colour without a terminal, as in programs on node. `NO_COLOR` takes precedence; the
 /// output stream handles `CLICOLOR_FORCE`.
 #[expect(clippy::disallowed_methods, reason = "this is the home of reading the environment")]

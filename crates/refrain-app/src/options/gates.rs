@@ -292,6 +292,11 @@ impl GateArgs {
             }
             names.push(name.clone());
         }
+        if review.is_some() && names.iter().any(|name| name.as_str() == "spec") {
+            let error =
+                "spec: the reviewer of --spec-gate has this name; accepted: another name for the gate";
+            return Err(RequestError::usage(error));
+        }
         let mut specs = Vec::new();
         for (name, gate) in configured.named() {
             let name: GateName =

@@ -5,7 +5,7 @@ use refrain_engine::config::keys::{Notify, NotifyHow};
 use refrain_engine::config::{Command, Settings};
 use refrain_engine::{Webhook, chain};
 
-use crate::Context;
+use crate::{Context, RequestError};
 
 /// The program that shows a notification on the desktop.
 pub const DESKTOP: &str = if cfg!(target_os = "macos") { "osascript" } else { "notify-send" };
@@ -60,6 +60,18 @@ impl NotifyArgs {
         self.notify.is_some_and(|how| how != NotifyMode::Off) || self.notify_command.is_some()
     }
 
+    /// Refuses a command of one word that no folder of `PATH` has.
+    pub fn check(&self, context: &Context) -> Result<(), RequestError> {
+        let is_name = |command: &&Command| command.args.is_empty() && !command.program.contains('/');
+        match self.notify_command.as_ref().filter(is_name) {
+            Some(Command { program, .. }) if !is_in_path(context, program) => {
+                let error = format!("--notify-command {program}: command not found");
+                Err(RequestError::usage(error).hint("accepted: a program with its arguments"))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// Why the user would not be notified, or the webhook not called. `watched` is whether a terminal will show the loop.
     pub fn notes(&self, context: &Context, settings: &Settings, watched: bool) -> Vec<String> {
         let webhook = Webhook::configured(&settings.config.notify, &context.host, context.has_variables());
@@ -74,12 +86,15 @@ impl NotifyArgs {
             (self.notify, watched),
             (Some(NotifyMode::Desktop), _) | (Some(NotifyMode::Auto), false)
         );
-        let path = context.variable("PATH").unwrap_or_default();
-        let is_there = || std::env::split_paths(path).any(|dir| dir.join(DESKTOP).is_file());
-        (on_desktop && !is_there()).then(|| {
+        (on_desktop && !is_in_path(context, DESKTOP)).then(|| {
             format!(
                 "{DESKTOP} is not installed, so no desktop can be told; --notify-command tells you otherwise"
             )
         })
     }
+}
+
+fn is_in_path(context: &Context, program: &str) -> bool {
+    let path = context.variable("PATH").unwrap_or_default();
+    std::env::split_paths(path).any(|dir| dir.join(program).is_file())
 }

@@ -8,7 +8,7 @@ use refrain_engine::tasks::{self, TaskFile, TasksError};
 use crate::error::{Code, Message, RequestError};
 use crate::{Context, Note};
 
-/// Whose tasks.
+// The tasks that are meant: a doc comment would be taken for the help of the verb.
 #[derive(Debug, Default, clap::Args)]
 pub struct SourceArgs {
     /// The tag of the tasks in .scud/tasks [default: the active one, or the only one]
@@ -59,7 +59,7 @@ impl SourceArgs {
                     let error = RequestError::usage(error);
                     match beside(&cause.path) {
                         Some(meant) => error.hint(format!("did you mean {}?", plan.with_file_name(meant))),
-                        None => error,
+                        None => error.hint("accepted: a plan in Markdown, or a task file"),
                     }
                 }
                 _ => error.into(),

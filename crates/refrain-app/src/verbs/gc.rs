@@ -22,5 +22,7 @@ pub fn collect(
         let why = service.remove_garbage(garbage).unwrap_or_else(|error| Some(chain(&error)))?;
         Some(KeptGarbage { garbage: garbage.clone(), why })
     };
-    Ok(all.iter().filter_map(remove).collect())
+    let kept = all.iter().filter_map(remove).collect();
+    service.remove_empty_folders();
+    Ok(kept)
 }

@@ -50,6 +50,8 @@ fn refused(service: &Service, id: &LoopId, refusal: MergeRefusal) -> RequestErro
         MergeRefusal::Empty => {
             error(format!("plan {id} has landed nothing")).hint(format!("refrain plan status {id} shows why"))
         }
+        MergeRefusal::NoWork => error(format!("{id} committed nothing, so there is nothing to merge"))
+            .hint(format!("refrain report {id} shows what it did")),
         MergeRefusal::NoBranch { worked_on, folder, uncommitted } => {
             let on = worked_on.map(|branch| format!(" on branch {branch}")).unwrap_or_default();
             let has = match uncommitted {
@@ -68,11 +70,18 @@ fn refused(service: &Service, id: &LoopId, refusal: MergeRefusal) -> RequestErro
             }
         }
         MergeRefusal::Uncommitted { worktree, files } => {
-            let commits = service.state(id).is_ok_and(|state| state.spec.git.workflow.commits());
+            let state = service.state(id);
+            let commits = state.as_ref().is_ok_and(|state| state.spec.git.workflow.commits());
+            let is_explained =
+                state.is_ok_and(|state| state.git.last.is_some_and(|last| last.is_explained()));
+            let folder = shlex::try_quote(worktree.as_str()).unwrap_or_default().into_owned();
             error(format!("{id} has {} that no commit has, in {worktree}", counted(files, "file", "files")))
                 .hint(format!("commit or remove them there, then refrain merge {id} --unverified"))
                 .hint(match commits {
-                    true => format!("refrain status {id} says why Refrain did not commit them"),
+                    true if is_explained => {
+                        format!("refrain status {id} says why Refrain did not commit them")
+                    }
+                    true => format!("git -C {folder} status shows them"),
                     false => "start --git-workflow commit has Refrain commit the verified work".to_owned(),
                 })
         }

@@ -22,7 +22,7 @@ pub struct TakeBack {
 }
 
 /// Takes the request back, and returns it.
-/// Errors: it has had its effect, or the caller may not; the loop is unchanged.
+/// Errors: it is not queued, or the caller may not; the loop is unchanged.
 pub fn take_back(
     context: &Context,
     service: &Service,
@@ -33,7 +33,13 @@ pub fn take_back(
     context.check_on(Action::TakeBack, service, id)?;
     slow.check(service, id)?;
     let is_meant = |queued: &QueuedRequest| asked.request.as_ref().is_none_or(|it| queued.request == *it);
-    let queued = service.state(id)?.queued().filter(is_meant).last();
+    let state = service.state(id)?;
+    let queued = state.queued().filter(is_meant).last();
+    let others: Vec<_> = state.queued().map(|queued| queued.request.as_str().to_owned()).collect();
+    if let (None, Some(unknown), false) = (&queued, &asked.request, others.is_empty()) {
+        let error = format!("{id} cannot take back {}: no such request is queued", unknown.as_str());
+        return Err(RequestError::new(Code::Refused, error).hint(format!("queued: {}", others.join(", "))));
+    }
     let Some(queued) = queued else {
         let which = asked.request.as_ref().map_or("a request", |request| request.as_str());
         let error = format!("{id} cannot take back {which}: all requests have had their effect");

@@ -442,6 +442,13 @@ impl CommitReport {
         }
     }
 
+    /// Whether it says why something is not committed.
+    pub fn is_explained(&self) -> bool {
+        let is_skipped =
+            matches!(&self.result, CommitResult::Skipped(why) if !matches!(why, SkipReason::Nothing));
+        is_skipped || !self.left_out.is_empty()
+    }
+
     /// The same with what looks like a secret and is in the history now, named as far as a journal has room for.
     #[must_use]
     pub fn exposing(mut self, mut exposed: Vec<ExposedSecret>) -> Self {

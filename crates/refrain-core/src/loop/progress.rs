@@ -16,6 +16,12 @@ impl LoopState {
         Some(self.progress.began.as_ref()? != work?)
     }
 
+    /// Whether this iteration, the last one, left the work as it was; false if that is not known.
+    pub fn has_changed_nothing(&self, iteration: u32) -> bool {
+        let last = self.progress.before.as_ref().filter(|_| self.progress.last_recorded == iteration);
+        last.and_then(|last| last.1.work.as_ref()).is_some_and(|(began, ended)| began == ended)
+    }
+
     /// What the iterations so far amount to. `--exact N` is never stuck: each iteration was asked for.
     pub fn verdict(&self) -> Verdict {
         match self.spec.until {

@@ -131,6 +131,13 @@ pub struct GitState {
     pub published: PublishState,
 }
 
+impl GitState {
+    /// Whether it has no commit: a branch of its own is removed with its worktree then.
+    pub fn has_no_commit(&self) -> bool {
+        self.commits.is_empty() && (self.head.is_none() || self.head == self.began)
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Steering {
     pub text: String,

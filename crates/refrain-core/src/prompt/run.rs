@@ -172,6 +172,7 @@ fn uncommitted(state: &LoopState) -> Option<String> {
         None => {
             let first = report.map_or(state.spec.carried(), |report| report.iteration) + 1;
             let runs = match last.saturating_sub(first) {
+                0 if state.has_changed_nothing(last) => return Some(format!("Run {last} changed no file.")),
                 0 => format!("run {last}"),
                 1 => format!("runs {first} and {last}"),
                 _ => format!("runs {first} to {last}"),

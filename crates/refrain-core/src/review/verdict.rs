@@ -62,7 +62,9 @@ pub fn judge(message: Option<&str>) -> Verdict {
         return match VerdictWords::of(text) {
             VerdictWords { fails: true, .. } => Verdict::Fail { findings: kept(text) },
             VerdictWords { passes: true, fails: false } => Verdict::Pass,
-            VerdictWords { passes: false, fails: false } => missing("its final message holds no verdict"),
+            VerdictWords { passes: false, fails: false } => {
+                missing("its final message holds no verdict, such as SPEC_PASS alone on a line")
+            }
         };
     }
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<ReviewReply>();

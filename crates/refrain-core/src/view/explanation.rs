@@ -76,7 +76,7 @@ fn kept(state: &LoopState) -> String {
 
 fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
     if let Some(departure) = &state.tenure.departure {
-        return format!("moved to {}", printable(&departure.to));
+        return format!("its journal is at {} now", printable(&departure.to));
     }
     match (state.ended, word, orphan) {
         (Some(ended), _, _) => end::why(state, ended.end),

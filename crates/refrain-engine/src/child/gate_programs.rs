@@ -15,13 +15,14 @@ use refrain_core::protect::first_program;
 use refrain_core::text::nearest;
 use refrain_git::Repository;
 use refrain_proc::program::is_executable;
+use refrain_proc::tool::Tool;
 
 use crate::{EngineError, GateProgramError, GateProgramFault, Service};
 
 use crate::git_steps::tool_pins;
 
 impl Service {
-    /// Refuses gates and critics of `spec` whose first program is not there.
+    /// Refuses gates and critics of `spec` whose first program is not there, and gates that a shell cannot read.
     pub(crate) fn check_programs(
         &self,
         spec: &Spec,
@@ -36,6 +37,13 @@ impl Service {
             Some((format!("gate {}", gate.name), program?))
         };
         let critic = spec.critique.as_ref().map(|it| ("the critic".to_owned(), it.critic.program.clone()));
+        for gate in gates {
+            let Check::Command(command) = &gate.check else { continue };
+            if let Some(fault) = syntax_fault(command, &self.project.worktree) {
+                let (owner, program) = (format!("gate {}", gate.name), command.to_owned());
+                return Err(GateProgramError { owner, program, fault, nearest: None }.into());
+            }
+        }
         let lookup = ProgramLookup { service: self, spec, env };
         for (owner, program) in gates.iter().filter_map(of_gate).chain(critic) {
             if let Some((fault, nearest)) = lookup.fault(&program) {
@@ -75,6 +83,14 @@ impl Service {
     }
 }
 
+/// What a shell that runs nothing says of a command that it cannot read.
+fn syntax_fault(command: &str, dir: &Utf8Path) -> Option<GateProgramFault> {
+    let read = Tool::new("sh", dir.as_std_path()).args(["-n", "-c", command]).run().ok()?;
+    let said = String::from_utf8_lossy(&read.stderr);
+    let said = said.lines().next().unwrap_or("syntax error").to_owned();
+    (!read.status.success()).then_some(GateProgramFault::Syntax(said))
+}
+
 struct ProgramLookup<'a> {
     service: &'a Service,
     spec: &'a Spec,
@@ -105,6 +121,7 @@ impl ProgramLookup<'_> {
         let path = self.spec.working_dir.join(program);
         match fs::metadata(&path) {
             Ok(meta) if is_executable(&meta) => None,
+            Ok(meta) if meta.is_dir() => Some((GateProgramFault::Folder(program.to_owned()), None)),
             Ok(_) => Some((GateProgramFault::NotExecutable(program.to_owned()), None)),
             Err(_) if self.is_in_commit(&path) => None,
             Err(_) => {

@@ -121,7 +121,10 @@ impl Service {
             }
             id = named.cloned().unwrap_or_else(made_up);
         }
-        Err(EngineError::NameTaken(id))
+        match journal::read(&self.project.loop_dir(&id)) {
+            Err(JournalError::Damaged { .. }) => Err(EngineError::NameDamaged(id)),
+            Ok(_) | Err(_) => Err(EngineError::NameTaken(id)),
+        }
     }
 
     pub(crate) fn is_name_taken(&self, id: &LoopId) -> bool {

@@ -144,11 +144,19 @@ impl Service {
                 if !self.is_unused_demo(&path) {
                     return Ok(Some(in_use(name)));
                 }
+                let dirs = Project::find(&path).ok().and_then(|project| project.loop_dirs().ok());
                 let removed = fs::remove_dir_all(&path);
                 removed.map_err(|source| DiskError { action: "remove", path, source })?;
+                dirs.iter().flatten().for_each(|dir| self.host.signing().forget(dir));
                 Ok(None)
             }
         }
+    }
+
+    /// Removes the folders of projects that hold no worktree any more. One that is not empty stays.
+    pub fn remove_empty_folders(&self) {
+        let entries = self.host.state_home.join("worktrees").read_dir_utf8();
+        entries.into_iter().flatten().flatten().for_each(|folder| drop(fs::remove_dir(folder.path())));
     }
 
     /// The folders that `refrain demo` made among the temporary files, and that no runner works in.

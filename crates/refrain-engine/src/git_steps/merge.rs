@@ -63,6 +63,8 @@ pub enum MergeRefusal {
     Continues(StatusWord),
     /// The plan has landed nothing.
     Empty,
+    /// The loop committed nothing, so its branch was removed with its worktree.
+    NoWork,
     BranchGone {
         branch: String,
         /// The reference that keeps it, if the loop was discarded.
@@ -146,7 +148,12 @@ impl Service {
         let env = marked(&self.host.env, spec);
         let repository = repository::open(&self.project.worktree, &env, spec)?;
         let Some(work) = repository.branch_head(&branch)? else {
-            return Ok(Err(MergeRefusal::BranchGone { branch, discarded: self.discarded(id) }));
+            let discarded = self.discarded(id);
+            let has_no_commit = spec.git.workflow.commits() && state.git.has_no_commit();
+            return Ok(Err(match has_no_commit && state.git.released && discarded.is_none() {
+                true => MergeRefusal::NoWork,
+                false => MergeRefusal::BranchGone { branch, discarded },
+            }));
         };
         if repository.branch()?.as_ref() == Some(&branch) {
             return Ok(Err(MergeRefusal::CheckedOut(branch)));

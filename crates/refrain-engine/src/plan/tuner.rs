@@ -5,7 +5,7 @@ use std::fs;
 use std::time::Duration;
 
 use camino::Utf8Path;
-use refrain_agents::environment;
+use refrain_agents::{environment, generic};
 use refrain_core::git::Oid;
 use refrain_core::r#loop::Attempt;
 use refrain_core::plan::file::draft;
@@ -75,6 +75,7 @@ impl Service {
         idea: &str,
         before: Option<(&str, &[String])>,
     ) -> Result<Result<String, String>, EngineError> {
+        generic::locate(spec, &environment::base(spec, self.host.env.iter().cloned()))?;
         let env = environment::of_git(spec, self.host.env.iter().cloned());
         let head = repository::open(&self.project.worktree, &env, spec)?.head_at(0)?;
         let dir = self.host.state_home.join(format!("plan-draft-{:016x}", rand::random::<u64>()));

@@ -146,6 +146,10 @@ fn changed(place: &Utf8Path, old: &str, path: &[String], text: &str) -> Result<S
     }
     let why = match refusal {
         // The line is one of a file that was not written.
+        Some(ConfigError::Wrong { what, .. }) if what.contains("expected a sequence") => {
+            let list = toml::Value::Array(vec![toml::Value::String(text.to_owned())]);
+            format!("{}: {text} is no list; accepted: one like '{list}'", key(path))
+        }
         Some(ConfigError::Wrong { what, .. }) => what,
         Some(error @ ConfigError::Unusable { .. }) => error.to_string(),
         None => format!("{} takes no such value", key(path)),

@@ -36,6 +36,7 @@ pub fn discard_staging(project: &Project, id: &LoopId) {
     if claims(&staged).is_empty() {
         // What stays is used again.
         let _ = std::fs::remove_dir_all(&staged.0);
+        let _ = staged.0.parent().map(std::fs::remove_dir);
     }
 }
 

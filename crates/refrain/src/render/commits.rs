@@ -150,8 +150,12 @@ pub(crate) fn left_out(report: Option<&CommitReport>) -> String {
 }
 
 /// What happened to the loop's own worktree, and the command to remove what is kept.
-pub(crate) fn released(kept: Option<&str>, spec: &Spec) -> String {
+pub(crate) fn released(kept: Option<&str>, state: &LoopState) -> String {
+    let spec = &state.spec;
     let Some(why) = kept else {
+        if spec.git.workflow.commits() && state.git.has_no_commit() {
+            return "worktree and branch removed: the loop committed nothing".to_owned();
+        }
         return "worktree removed; all its work except ignored files is on the branch".to_owned();
     };
     let worktree = &spec.worktree;

@@ -67,7 +67,9 @@ fn tasks(view: &PlanStatus, loops: &[(TaskStarted, Report)]) -> Section {
 
 /// The last gate results of a loop.
 fn proof(report: &Report) -> Cell {
-    let Some(proof) = &report.proof else { return Cell::plain("nothing but the claim") };
+    let has_claimed = report.claim.is_some() || !report.refused.is_empty();
+    let unproven = if has_claimed { "nothing but the claim" } else { "nothing" };
+    let Some(proof) = &report.proof else { return Cell::plain(unproven) };
     let failed: Vec<_> =
         proof.gates.iter().filter(|it| !it.gate.passed).map(|it| it.gate.name.as_str()).collect();
     let passed: Vec<_> =
@@ -75,7 +77,7 @@ fn proof(report: &Report) -> Cell {
     let tree = proof.tree.as_ref().map_or_else(String::new, |tree| format!(" on tree {}", tree.short()));
     match report.verified {
         Some(true) => Cell::new(Tone::Good, format!("{}{tree}", passed.join(", "))),
-        Some(false) | None if failed.is_empty() => Cell::plain("nothing but the claim"),
+        Some(false) | None if failed.is_empty() => Cell::plain(unproven),
         Some(false) | None => Cell::new(Tone::Bad, format!("nothing: {} failed", failed.join(", "))),
     }
 }

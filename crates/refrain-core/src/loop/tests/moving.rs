@@ -39,7 +39,7 @@ fn a_loop_that_left_can_only_be_read() {
         assert_eq!(state.admits(&ask), Err(moved.clone()), "{ask:?}");
     }
     let status = view::status(state, Alive::default());
-    assert_eq!((status.status, status.reason.as_str()), (StatusWord::Moved, "moved to there"));
+    assert_eq!((status.status, status.reason.as_str()), (StatusWord::Moved, "its journal is at there now"));
     assert!(
         status.needs.is_some_and(|needs| needs.starts_with("refrain move mend --from there takes it back"))
     );

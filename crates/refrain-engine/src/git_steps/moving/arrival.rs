@@ -63,11 +63,13 @@ impl Service {
         let Some(_lock) = RunnerLock::claim(&own)? else {
             return Err(EngineError::Driven { id: id.clone(), pid: None });
         };
-        let repository = self.repository_of_person()?;
-        let at = repository.journal_ref(remote, dir, id)?;
-        let here = if is_new { None } else { Some(read(&own)?) };
-        let taken =
-            steps(ArrivalSteps { service: self, id, dir: own, here, at: &at, repository: &repository });
+        let take = || -> Result<T, EngineError> {
+            let repository = self.repository_of_person()?;
+            let at = repository.journal_ref(remote, dir, id)?;
+            let here = if is_new { None } else { Some(read(&own)?) };
+            steps(ArrivalSteps { service: self, id, dir: own, here, at: &at, repository: &repository })
+        };
+        let taken = take();
         if taken.is_err() && is_new {
             moving::discard_staging(&self.project, id);
         }

@@ -1,5 +1,6 @@
 //! The address on which the server listens, and its names.
 
+use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::http::listener::tls::Tls;
@@ -78,7 +79,7 @@ fn is_named(ip: IpAddr) -> bool {
 }
 
 fn is_origin(text: &str) -> bool {
-    let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let host = text.strip_prefix("https://");
     let plain =
         |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '-' | ':' | '[' | ']');
     host.is_some_and(|host| !host.is_empty() && host.chars().all(plain))
@@ -155,7 +156,8 @@ impl Names {
         let certified = self.tls.iter().flat_map(|tls| tls.names());
         let mut all: Vec<_> =
             self.people.iter().chain(certified).chain(&self.programs).map(String::as_str).collect();
-        all.dedup();
+        let mut seen = HashSet::new();
+        all.retain(|host| seen.insert(*host));
         all.join(", ")
     }
 
@@ -189,6 +191,7 @@ mod tests {
     #[case("0.0.0.0", Some("https://"), false)]
     #[case("0.0.0.0", Some("https://loops.example.org/"), false)]
     #[case("0.0.0.0", Some("https://Loops.example.org"), false)]
+    #[case("0.0.0.0", Some("http://loops.example.org"), false)]
     #[case("0.0.0.0", Some("ftp://loops.example.org"), false)]
     fn only_loopback_is_open_without_a_proxy(
         #[case] host: &str,

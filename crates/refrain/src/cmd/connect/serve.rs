@@ -20,7 +20,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::{ntfy, out, run, slack};
+use crate::{ntfy, out, run, slack, values};
 
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -48,7 +48,7 @@ pub(crate) struct Args {
     tls_key: Option<Utf8PathBuf>,
     /// A folder whose loops are shown, and that loops may work in; may be repeated [default: the current project and all
     /// projects that Refrain has worked in]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath, value_parser = values::path)]
     root: Vec<Utf8PathBuf>,
     /// Open it in the browser
     #[arg(long)]

@@ -121,7 +121,7 @@ fn of_loop(id: &LoopId, state: &LoopState, now: bool) -> String {
     let progress = phrase::progress(state.iteration, state.limits.max_iterations);
     let mut words = format!("{id} {when}; it was at iteration {progress}\n");
     if state.git.released {
-        let released = commits::released(state.git.kept.as_deref(), &state.spec);
+        let released = commits::released(state.git.kept.as_deref(), state);
         words.push_str(&format!("{}\n", printable(&released)));
     }
     words

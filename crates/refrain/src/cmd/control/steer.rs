@@ -32,6 +32,10 @@ pub(crate) fn is_candidate(status: &Brief) -> bool {
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = values::only_one(&service, args.id.as_ref(), "refrain steer", is_candidate)?;
+    if args.words.is_empty() {
+        let error = RequestError::usage("TEXT is missing; accepted: what the agent is told");
+        return Err(error.hint("refrain steer ID TEXT"));
+    }
     let text = args.words.join(" ");
     let steering = Steering { text };
     let request = || steering.check().map(|()| FleetRequest::Steer { text: steering.text.clone() });

@@ -33,7 +33,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "URL", conflicts_with_all = ["all_projects", "plan"])]
     at: Option<String>,
     /// Show at most N, those that run first
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = |text: &str| whole_number(text, 0..=u32::MAX))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = |text: &str| whole_number(text, 1..=u32::MAX))]
     limit: Option<u32>,
     /// Print an array of status objects, one a line
     #[arg(long)]

@@ -11,9 +11,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::selection::Selection;
-use crate::out;
 use crate::render::event_text::clock;
 use crate::report::{Document, document, page, plan_document, text};
+use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -29,7 +29,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "json")]
     html: bool,
     /// Write it to FILE in place of standard output
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, value_parser = values::path)]
     output: Option<Utf8PathBuf>,
 }
 

@@ -21,7 +21,7 @@ use crate::render::table::{self, Column, CutPosition};
   refrain usage --by model --all-projects")]
 pub(crate) struct Args {
     /// Only what ended since then: a date like 2026-11-01, or how long ago, like 7d or 12h
-    #[arg(long, value_name = "DUR|DATE")]
+    #[arg(long, value_name = "DUR|DATE", allow_hyphen_values = true)]
     since: Option<Since>,
     /// What to add up by; the format prometheus is broken down by everything except days
     #[arg(long, value_enum, default_value_t = ByArg::Day)]

@@ -51,20 +51,27 @@ const FILES: [(&str, &str); 3] = [
 /// Makes the repository, runs the demo, and prints what was done and where to look.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let dir = folder(context, args.dir.as_deref())?;
-    let context = unconfigured(context, &dir);
-    if args.plan {
-        return plan::run(&context, &dir);
+    let shown = show(&unconfigured(context, &dir), args, &dir);
+    if shown.is_err() && args.dir.is_none() {
+        let _ = fs::remove_dir_all(&dir);
     }
-    repository(&dir, &FILES, "A converter of numbers, with a failing test")?;
+    shown
+}
+
+fn show(context: &Context, args: &Args, dir: &Utf8Path) -> Result<ExitCode, RequestError> {
+    if args.plan {
+        return plan::run(context, dir);
+    }
+    repository(dir, &FILES, "A converter of numbers, with a failing test")?;
     out::print(&format!("A small repository in {dir}: roman.sh, and test.sh, which fails.\n\n"));
     if args.crash {
-        return crash::run(&context, &dir);
+        return crash::run(context, dir);
     }
-    let code = launch(&context, begin(&context, &dir)?, ShowArgs::default())?;
+    let code = launch(context, begin(context, dir)?, ShowArgs::default())?;
     out::print(&closing(
         "The agent claimed to be done after iteration 1. ./test.sh failed, so the claim was refused.\nIt cost nothing: the agent \
          is a script.",
-        &dir,
+        dir,
     ));
     Ok(code)
 }

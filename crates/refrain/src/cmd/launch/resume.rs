@@ -94,6 +94,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
         refuse_by_accident(&service.status(&id)?)?;
     }
     let grant = typed_grant(&args)?;
+    args.show.notify.check(context)?;
     if args.show.detach {
         // Refuse a caller that may not resume it before detaching.
         app::check(context, &service, &id, &grant)?;

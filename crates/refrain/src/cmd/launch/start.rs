@@ -126,6 +126,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
     if accepts_gates(context, &request, &prepared)? {
         prepared.trust_gates(context, &request)?;
     }
+    show.notify.check(context)?;
     let probe = probe_sandbox(context, &prepared, &show);
     let started = prepared.start(context, &mut out::tell_note)?;
     if probe.is_some_and(|probe| probe.join().unwrap_or_default()) {

@@ -17,7 +17,12 @@ pub(super) fn end_card(state: &LoopState, size: Option<ChangeSize>) -> String {
     let mut text =
         format!("{word} after {} in {took}{used}: {}\n", phrase::iterations(status.charged), status.reason);
     let has_own_branch = state.spec.git.new_branch().is_some();
+    let is_removed = state.git.released
+        && state.git.kept.is_none()
+        && state.spec.git.workflow.commits()
+        && state.git.has_no_commit();
     let branch = status.branch.as_ref().filter(|_| has_own_branch || !status.commits.is_empty());
+    let branch = branch.filter(|_| !is_removed);
     let parts = branch.map(|branch| format!("branch {}", printable(branch)));
     let was_dirty = state.git.base.as_ref().is_some_and(|base| !base.dirty.is_empty());
     let parts: Vec<_> = parts.into_iter().chain(size.map(|size| changed(size, was_dirty))).collect();

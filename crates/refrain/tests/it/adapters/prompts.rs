@@ -253,3 +253,14 @@ echo '{"type":"result","subtype":"success","is_error":false,"num_turns":1,"resul
     sandbox.command(&clean).env("CLAUDE_CODE_MAX_RETRIES", "5").run().with_code(0);
     assert_eq!(sandbox.note("told"), "1 1\n5 1\n1 1\n");
 }
+
+#[test]
+fn the_next_prompt_says_that_a_run_changed_no_file() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", "echo 'I have a question.'");
+    let words =
+        ["start", "--command", &agent, "--name", "job", "--git-workflow", "commit", "--gate", "false"];
+    sandbox.refrain(&[&words[..], &["--max-iterations", "2", "p"]].concat()).with_code(10);
+    let prompt = std::fs::read_to_string(sandbox.loop_dir("job").join("iterations/0002/prompt.md")).unwrap();
+    assert!(prompt.contains("Run 1 changed no file.") && !prompt.contains("Not committed"), "{prompt}");
+}

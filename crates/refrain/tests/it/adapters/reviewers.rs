@@ -356,6 +356,7 @@ fn invalid_review_options_are_refused() {
         (vec!["--spec-gate", "empty.md"], "it is empty"),
         (vec!["--spec-gate", "."], "it is no file"),
         (vec!["--reviewer", "codex"], "--spec-gate"),
+        (vec!["--spec-gate", "spec.md", "--gate", "spec=true"], "the reviewer of --spec-gate has this name"),
         (vec!["--spec-gate", "spec.md", "--reviewer-model", "x"], "cannot be told its model"),
         (vec!["--spec-gate", "spec.md", "--reviewer", "acp"], "what is to run is missing"),
         (vec!["--critic", "codex"], "--critic: it has no effect without a critique; add --critique-every N"),

@@ -253,6 +253,18 @@ fn a_worktree_of_its_own_is_made_outside_and_removed_when_nothing_is_lost() {
 }
 
 #[test]
+fn a_loop_that_changes_nothing_leaves_no_branch_and_says_so() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", CLAIM);
+    let run = sandbox.refrain(&start(&agent, &["--git-workflow", "commit", "--worktree"])).with_code(0);
+    assert!(run.stdout.contains("worktree and branch removed: the loop committed nothing"), "{}", run.stdout);
+    assert!(!run.stdout.contains("\n  branch "), "{}", run.stdout);
+    assert_eq!(sandbox.git(&["branch", "--format=%(refname:short)"]), "main\n");
+    let refused = sandbox.refrain(&["merge", "job", "--unverified"]).with_code(17).stderr;
+    assert!(refused.contains("job committed nothing, so there is nothing to merge"), "{refused}");
+}
+
+#[test]
 fn a_worktree_with_something_in_it_is_kept() {
     let sandbox = sandbox();
     let agent = writer(&sandbox);

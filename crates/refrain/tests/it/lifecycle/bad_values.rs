@@ -52,6 +52,18 @@ const CASES: &[(&[&str], &[&str])] = &[
     (&["serve", "--port", "x"], &["'x'", "0 to 65535"]),
     (&["serve", "--host", "somewhere"], &["somewhere", "127.0.0.1"]),
     (&["list", "--limit", "x"], &["'x'", "whole numbers"]),
+    (&["list", "--limit", "0"], &["'0'", "from 1 on"]),
+    (&["serve", "--root", ""], &["--root", "a path that is not empty"]),
+    (&["report", "job", "--output", ""], &["--output", "a path that is not empty"]),
+    (&["steer", "job"], &["TEXT is missing", "refrain steer ID TEXT"]),
+    (&["usage", "--since", "-5d"], &["--since", "-5d"]),
+    (
+        &["start", "--command", "true", "--notify-command", "no-such-prog", "p"],
+        &["no-such-prog", "not found"],
+    ),
+    (&["start", "--command", "true", "--gate", "if", "p"], &["a shell cannot read it", "yntax"]),
+    (&["config", "set", "slack.channels", "C1"], &["C1 is no list", "'[\"C1\"]'"]),
+    (&["trust", "--plan", "missing.md"], &["missing.md", "accepted: a plan in Markdown"]),
     (&["diff", "job", "--iteration", "x"], &["'x'", "from 1 on"]),
     (&["start", "--command", "true", "--worktree", "--no-worktree", "p"], &["--worktree", "--no-worktree"]),
     (&["start", "--command", "true", "--gate", "unit/tests=true", "p"], &["unit/tests", "a-z, 0-9 and '-'"]),
@@ -118,6 +130,30 @@ fn each_verb_refuses_a_bad_value_and_touches_nothing() {
         }
     }
     assert!(wrong.is_empty(), "{} refusals are not as they should be:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn a_value_that_looks_like_an_option_gets_no_misleading_tip() {
+    let sandbox = sandbox();
+    for words in [["start", "--pause", "-1s"], ["start", "--name", "-x"], ["list", "--frobnicate", "p"]] {
+        let refused = sandbox.refrain(&words).with_code(2).stderr;
+        assert!(!refused.contains("tip"), "{words:?}: {refused}");
+    }
+}
+
+#[test]
+fn without_a_home_nothing_is_written_where_all_users_can_write() {
+    let sandbox = sandbox();
+    let homeless = |words: &[&str]| {
+        let names = ["HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"];
+        names.into_iter().fold(sandbox.command(words), |command, name| command.env(name, "")).run()
+    };
+    let before = sandbox.snapshot();
+    let refused = homeless(&["start", "--command", "true", "p"]).with_code(2).stderr;
+    assert!(refused.contains("HOME is not set; accepted: "), "{refused}");
+    assert_eq!(sandbox.snapshot(), before);
+    homeless(&["completions", "bash"]).with_code(0);
+    homeless(&["hook", "stop", "--agent", "claude"]).with_code(0);
 }
 
 /// A script takes what it gets for the whole. Whether a change was made does not depend on its message.

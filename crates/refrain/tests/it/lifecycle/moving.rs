@@ -301,6 +301,7 @@ fn a_loop_that_cannot_move_stays_as_it_is() {
         .stderr;
     assert!(here.contains("it is here already"), "{here}");
     two.refrain(&["move", "nowhere", "--from", remote]).with_code(3);
+    assert!(!two.project().join(".git/refrain/moving").exists());
     let running = one.agent("waits", "echo x > $NOTES/runs; exec sleep 1000");
     let session =
         one.spawn(&["start", "--command", &running, "--name", "busy", "--worktree", "-q", "-p", "Work."]);

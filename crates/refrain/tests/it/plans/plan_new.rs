@@ -80,3 +80,13 @@ fn an_answer_without_a_plan_writes_nothing() {
     assert!(run.stderr.contains("wrote no plan after a line PLAN: I cannot do that."), "{}", run.stderr);
     assert!(!sandbox.project().join("PLAN.md").exists());
 }
+
+#[test]
+fn a_program_that_is_missing_is_refused_before_anything_is_made() {
+    let sandbox = sandbox();
+    let before = sandbox.snapshot();
+    let refused = sandbox.refrain(&["plan", "new", "--command", "./nope.sh", "x"]).with_code(1).stderr;
+    assert!(refused.contains("./nope.sh") && refused.contains("nothing was begun"), "{refused}");
+    assert_eq!(sandbox.snapshot(), before);
+    assert!(!sandbox.root().join("home/state/refrain/checkouts").exists());
+}

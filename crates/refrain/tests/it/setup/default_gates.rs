@@ -106,6 +106,12 @@ fn gates_of_an_untrusted_configuration_are_said_to_be_missing_wherever_the_loop_
     let agent = sandbox.agent("agent", CLAIM);
     let run = sandbox.refrain(&["start", "--command", &agent, "--name", "other", "Do it."]).with_code(0);
     assert!(!run.stdout.contains("lacks") && run.stdout.contains("as no gate checks it"), "{}", run.stdout);
+
+    // One that is invalid too is said to be that.
+    write(&sandbox.project().join("refrain.toml"), "[start]\nmax-iterations = [\n");
+    let run = sandbox.refrain(&["start", "--command", &agent, "--name", "third", "Do it."]).with_code(0);
+    assert!(!run.stdout.contains("lacks"), "{}", run.stdout);
+    assert!(run.stderr.contains("the file that is not trusted is invalid too"), "{}", run.stderr);
 }
 
 #[rstest]

@@ -174,7 +174,11 @@ impl DocsProject {
             true => testkit::write(&claim, ""),
             false => drop(fs::remove_file(&claim)),
         }
-        if verb == "watch" || words.contains(&"-f") {
+        // Of a paused loop, `watch` shows the end and returns.
+        let is_paused =
+            |id: &&str| *id != "ID" && *id != "#" && self.sandbox.status(id)["status"] == "paused";
+        let has_stopped = verb == "watch" && words.get(2).is_some_and(is_paused);
+        if (verb == "watch" && !has_stopped) || words.contains(&"-f") {
             // It continues until the reader has seen enough.
             let session = self.shell(&format!("exec {line}")).spawn();
             session.wait_for_output("I look.");
@@ -224,6 +228,13 @@ fn run_document(path: &Path) {
 
 fn docs() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().join("docs")
+}
+
+#[test]
+fn the_readme_names_the_version() {
+    let short = env!("CARGO_PKG_VERSION").rsplit_once('.').unwrap().0;
+    let readme = fs::read_to_string(docs().with_file_name("README.md")).unwrap();
+    assert!(readme.contains(&format!("Version {short}. ")), "README.md does not say {short}");
 }
 
 #[test]

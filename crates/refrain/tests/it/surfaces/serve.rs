@@ -295,6 +295,7 @@ fn a_damaged_loop_is_named_and_the_others_are_shown() {
 #[case(&["--host", "nowhere"], "nowhere")]
 #[case(&["--port", "65536"], "65536")]
 #[case(&["--behind-proxy", "loops.example.org"], "https://loops.example.org")]
+#[case(&["--host", "0.0.0.0", "--behind-proxy", "http://loops.example.org"], "https://loops.example.org")]
 #[case(&["--root", "nowhere"], "accepted: a folder that is there")]
 fn invalid_serve_options_are_refused_and_nothing_changes(#[case] more: &[&str], #[case] says: &str) {
     let sandbox = sandbox();
