@@ -33,7 +33,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let service = context.service()?;
     let id = values::only_one(&service, args.id.as_ref(), "refrain steer", is_candidate)?;
     if args.words.is_empty() {
-        let error = RequestError::usage("TEXT is missing; accepted: what the agent is told");
+        let error = RequestError::usage("TEXT is missing; accepted: words for the agent");
         return Err(error.hint("refrain steer ID TEXT"));
     }
     let text = args.words.join(" ");
