@@ -101,7 +101,7 @@ fn calls(bench: &Bench, sandbox: &Sandbox) -> Result<Vec<Call>> {
         call(FLOORS[1], &["--version"], nothing(), (0, true)),
         call("tick advance", &["tick", "advance", "loop-0"], nothing(), (0, true)),
         call("tick hold, nothing to wait for", &["tick", "hold", "loop-2"], nothing(), (3, true)),
-        call("hook stop, its loop goes on", &hook, stop("session-1")?, (0, true)),
+        call("hook stop, its loop continues", &hook, stop("session-1")?, (0, true)),
         call("hook stop, a foreign session", &hook, stop("elsewhere")?, (0, false)),
         call("hook stop, an odd input", &hook, input("odd", "[odd".to_owned())?, (0, false)),
     ])
