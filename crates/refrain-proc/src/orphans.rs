@@ -60,8 +60,10 @@ fn described(process: Process, variables: BTreeMap<&'static str, String>) -> Opt
 /// counts.
 pub fn has_process_in(dir: &Path, name: &str) -> bool {
     let pids = identity::all().filter(|stat| !stat.zombie).map(|stat| stat.process.pid);
+    // One that ended meanwhile has no folder either.
+    let lives = |pid| identity::stat(pid).is_some_and(|stat| !stat.zombie);
     pids.filter(|pid| system::name(*pid).is_some_and(|found| found.starts_with(name)))
-        .any(|pid| system::folder(pid).is_none_or(|found| found.starts_with(dir)))
+        .any(|pid| system::folder(pid).map_or_else(|| lives(pid), |found| found.starts_with(dir)))
 }
 
 /// A process that works in `dir` or below it, as far as that can be seen.
