@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use camino::Utf8Path;
 use refrain_app::verbs::fleet::is_over;
 use refrain_core::event::End;
 use refrain_core::r#loop::TakeOverRefusal;
@@ -115,7 +114,7 @@ impl Drive {
             return self.stopped(&service, &id, &witness);
         }
         match requests::wake(worker, &service, (&dir, &id), order) {
-            Ok(runner) => self.lease((&service, &dir), runner, witness),
+            Ok(runner) => self.lease(&service, runner, witness),
             // A request ended it, or it cannot go on as it is: that is what the next machine has to know.
             Err(error) if is_over(&error) || matches!(error, EngineError::Refused { .. }) => {
                 worker.say(id.as_str(), &chain(&error));
@@ -127,7 +126,7 @@ impl Drive {
 
     fn lease(
         &self,
-        (service, _): (&Service, &Utf8Path),
+        service: &Service,
         runner: refrain_engine::Runner,
         witness: Arc<RemoteWitness>,
     ) -> Result<Outcome, EngineError> {

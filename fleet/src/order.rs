@@ -1,4 +1,4 @@
-//! What the server of the fleet is told: ids, numbers and addresses. Prompts, texts and reasons stay in git.
+//! What the server of the fleet gets: ids, numbers and addresses. Prompts, texts and reasons stay in git.
 
 use std::collections::VecDeque;
 use std::time::Duration;

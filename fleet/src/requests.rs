@@ -146,7 +146,10 @@ pub(crate) fn wake(
         };
         match &what {
             FleetRequest::Resume(more) => match more.grant() {
-                Ok(more) => (grant, proceed) = (more, proceed),
+                Ok(granted) => {
+                    grant = granted;
+                    proceed |= more.now;
+                }
                 Err(error) => refused(&error.line()),
             },
             FleetRequest::Approve { tree } => approved = Some(tree.clone()),
@@ -158,9 +161,6 @@ pub(crate) fn wake(
                     refused(&error.line());
                 }
             }
-        }
-        if let FleetRequest::Resume(more) = &what {
-            proceed |= more.now;
         }
         forget(dir, (&order.remote, id, &asked.id));
     }

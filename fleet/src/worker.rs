@@ -1,4 +1,4 @@
-//! `refrain worker`: polls the queues until it is told to end.
+//! `refrain worker`: polls the queues until a signal.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
@@ -45,16 +45,15 @@ pub(crate) async fn run(context: &Context, args: WorkerArgs) -> Result<(), Reque
     }
     let agents = if asked.is_empty() { allowed } else { asked };
     let allowed = Allowed { remotes: of_config.remotes.clone(), agents };
-    let client = settings.connect(&name(context, &args, of_config.name.as_deref())).await?;
+    let client = settings.connect(&name(&args, of_config.name.as_deref())).await?;
     serve(context, &settings, args, allowed, client, std::future::pending()).await
 }
 
-fn name(context: &Context, args: &WorkerArgs, configured: Option<&str>) -> String {
+fn name(args: &WorkerArgs, configured: Option<&str>) -> String {
     let of_machine = || {
         let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
         if name.is_empty() { "worker".to_owned() } else { name }
     };
-    let _ = context;
     args.name.clone().or_else(|| configured.map(str::to_owned)).unwrap_or_else(of_machine)
 }
 
@@ -69,7 +68,7 @@ pub(crate) async fn serve(
     stop: impl Future<Output = ()>,
 ) -> Result<(), RequestError> {
     context.check(Action::ServeFleet)?;
-    let name = name(context, &args, settings.worker.name.as_deref());
+    let name = name(&args, settings.worker.name.as_deref());
     let slots = args.slots.or(settings.worker.slots).unwrap_or(SLOTS);
     let pools = match (args.pool, settings.worker.pools.as_slice()) {
         (Some(pool), _) => vec![pool],
@@ -115,14 +114,14 @@ pub(crate) async fn serve(
         .run_until(async {
             tokio::select! {
                 why = dead.recv() => return why.flatten(),
-                () = told_to_end() => {}
+                () = next_signal() => {}
                 () = stop => {}
             }
             host.0.drain.send_replace(true);
             say::line("drains: loops are given back after their iteration; Ctrl-C again ends it at once");
             tokio::select! {
                 _ = room.acquire_many(slots) => {}
-                () = told_to_end() => return None,
+                () = next_signal() => return None,
             }
             stops.iter().for_each(|stop| stop());
             let all = async { while dead.recv().await.is_some() {} };
@@ -134,7 +133,7 @@ pub(crate) async fn serve(
 }
 
 /// Returns at the next signal to end.
-async fn told_to_end() {
+async fn next_signal() {
     let next = |kind| async move {
         match signal(kind) {
             Ok(mut heard) => drop(heard.recv().await),

@@ -97,7 +97,7 @@ impl FleetLoop {
 
     #[signal]
     pub(crate) fn ask(&mut self, _: &mut SyncWorkflowContext<Self>, asked: WaitingRequest) {
-        // A loop that was told to continue before it is told to pause pauses.
+        // A later pause overrides an earlier resume.
         if matches!(asked.what, FleetRequest::Pause { .. }) {
             self.order.waiting.retain(|earlier| !matches!(earlier.what, FleetRequest::Resume(_)));
         }
