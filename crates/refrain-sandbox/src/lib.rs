@@ -36,7 +36,7 @@ mod system;
 #[cfg(target_os = "linux")]
 pub use cgroup::held_bounds;
 pub use messages::{HELPER_VERB, NO_SANDBOX, Plan, Reply};
-pub use originals::Originals;
+pub use originals::{Originals, restore_left};
 pub use probe::probe;
 pub use refusal::{Cause, Refusal, Step};
 

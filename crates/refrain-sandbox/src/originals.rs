@@ -1,25 +1,30 @@
 //! What is at protected places before a program runs. A program creates what was missing, and without namespaces it can
-//! change files too: a later program would run it, or believe it.
+//! change files too: a later program would run it, or believe it. While the program runs, a record on disk says it too, for
+//! the case that all processes that know it are killed.
 
 use std::collections::BTreeSet;
-use std::fs::{self, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::sandbox::{Mechanism, Policy};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 
 /// The largest file that is put back.
 const LARGEST: u64 = 1 << 20;
+/// The ending of a record.
+const RECORD: &str = "json";
 
 /// The protected places of a policy before its program runs.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Originals {
     missing: Vec<Utf8PathBuf>,
-    files: Vec<(Utf8PathBuf, (Vec<u8>, Permissions))>,
+    /// With their content and their mode.
+    files: Vec<(Utf8PathBuf, (Vec<u8>, u32))>,
     no_links: Vec<(Utf8PathBuf, bool)>,
     links: BTreeSet<Utf8PathBuf>,
 }
@@ -78,6 +83,50 @@ impl Originals {
         }
         lines
     }
+
+    /// Writes the record into a folder that the program does not see. It is removed with the value, and stays if this process
+    /// is killed.
+    pub(crate) fn record(&self, folder: &Utf8Path) -> io::Result<Record> {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        let path = folder.join(format!("{}.{RECORD}", std::process::id()));
+        let new = path.with_extension("new");
+        let mut lock = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+        lock.lock()?;
+        lock.write_all(&serde_json::to_vec(self)?)?;
+        // Whoever reads it finds it locked.
+        fs::rename(new, &path)?;
+        Ok(Record { path, _lock: lock })
+    }
+}
+
+/// A record of a program that runs.
+pub(crate) struct Record {
+    path: Utf8PathBuf,
+    _lock: File,
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Restores what the records in a folder say whose sandboxes were killed. Returns a line for each place.
+#[must_use]
+pub fn restore_left(folder: &Utf8Path) -> Vec<String> {
+    let entries = folder.read_dir_utf8().into_iter().flatten().flatten();
+    let records =
+        entries.map(|entry| entry.path().to_owned()).filter(|path| path.extension() == Some(RECORD));
+    let restore = |path: Utf8PathBuf| {
+        let mut file = File::open(&path).ok()?;
+        file.try_lock().ok()?;
+        let mut text = Vec::new();
+        file.read_to_end(&mut text).ok()?;
+        let lines = serde_json::from_slice::<Originals>(&text).map(|originals| originals.restore());
+        let _ = fs::remove_file(path);
+        lines.ok()
+    };
+    records.filter_map(restore).flatten().collect()
 }
 
 /// The symbolic links in folders, and below those that say so.
@@ -118,11 +167,11 @@ pub(crate) fn programs(policy: &Policy) -> Vec<Utf8PathBuf> {
 }
 
 /// The content of a regular file; none if it is something else.
-fn read_file(path: &Utf8Path) -> Option<(Vec<u8>, Permissions)> {
+fn read_file(path: &Utf8Path) -> Option<(Vec<u8>, u32)> {
     let metadata = path.symlink_metadata().ok().filter(fs::Metadata::is_file)?;
     let mut bytes = Vec::new();
     fs::File::open(path).ok()?.take(LARGEST + 1).read_to_end(&mut bytes).ok()?;
-    (bytes.len() as u64 <= LARGEST).then(|| (bytes, metadata.permissions()))
+    (bytes.len() as u64 <= LARGEST).then(|| (bytes, metadata.permissions().mode()))
 }
 
 fn put_aside(path: &Utf8Path) -> io::Result<Utf8PathBuf> {
@@ -133,12 +182,49 @@ fn put_aside(path: &Utf8Path) -> io::Result<Utf8PathBuf> {
     fs::rename(path, &aside).map(|()| aside)
 }
 
-fn put_back(path: &Utf8Path, (bytes, permissions): &(Vec<u8>, Permissions)) -> io::Result<()> {
+fn put_back(path: &Utf8Path, (bytes, mode): &(Vec<u8>, u32)) -> io::Result<()> {
     if path.symlink_metadata().is_ok() {
         put_aside(path)?;
     }
     let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
-    file.set_permissions(permissions.clone())?;
+    file.set_permissions(Permissions::from_mode(*mode))?;
     file.write_all(bytes)?;
     file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_restores_what_killed_processes_left() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(dir.path()).unwrap();
+        let (records, kept, planted) = (root.join("records"), root.join("kept"), root.join("planted"));
+        let write = |path: &Utf8Path, text: &str| {
+            File::create(path).unwrap().write_all(text.as_bytes()).unwrap();
+        };
+        write(&kept, "mine");
+        let policy = Policy {
+            mechanism: Mechanism::Files,
+            read_only: vec![kept.clone(), planted.clone()],
+            no_links: vec![(root.to_owned(), false)],
+            ..Policy::default()
+        };
+        let originals = Originals::read(&policy);
+        let record = originals.record(&records).unwrap();
+        write(&kept, "of the agent");
+        write(&planted, "of the agent");
+        std::os::unix::fs::symlink("/usr", root.join("link")).unwrap();
+        assert_eq!(restore_left(&records), [""; 0], "it runs");
+        // As the kernel does with a killed process: the lock is gone, and the file stays.
+        let Record { path, _lock } = &record;
+        _lock.unlock().unwrap();
+        assert_eq!(restore_left(&records).len(), 3);
+        assert_eq!(fs::read_to_string(&kept).unwrap(), "mine");
+        assert!(!planted.exists() && !root.join("link").is_symlink() && !path.exists());
+        write(&planted, "of the user");
+        assert_eq!(restore_left(&records), [""; 0], "once");
+        assert!(planted.exists());
+    }
 }

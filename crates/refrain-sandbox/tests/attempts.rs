@@ -118,6 +118,8 @@ fn matrix(dir: &Utf8Path) -> ExitCode {
     git(&project, &["commit", "-qm", "first"]);
     git(&project, &["worktree", "add", "-q", linked.as_str()]);
     write(project.join(".git/refrain/secret"), "secret");
+    write(project.join(".git/modules/lib/config"), "[core]");
+    write(project.join(".git/modules/lib/hooks/post-commit"), "#");
     // As managers of dotfiles do: a protected file that is a link into a folder that can be written.
     write(project.join("my-excludes"), "");
     std::os::unix::fs::symlink("../my-excludes", project.join(".git/config.worktree")).unwrap();
@@ -135,7 +137,7 @@ fn matrix(dir: &Utf8Path) -> ExitCode {
         checkout_git: None,
         worktree: worktree.to_owned(),
         git: Some(GitFolders { own: own.to_owned(), common: project.join(".git") }),
-        modules: Vec::new(),
+        modules: vec![project.join(".git/modules/lib")],
         own: Vec::new(),
         credentials: Vec::new(),
         show: Vec::new(),
@@ -177,7 +179,7 @@ fn matrix(dir: &Utf8Path) -> ExitCode {
         ["hooks", "info"].iter().filter(|name| !project.join(".git").join(name).is_dir()).collect();
     assert!(left.is_empty(), "{left:?}");
     assert_eq!(fs::read_to_string(home.join(".ssh/id")).unwrap(), "key");
-    for path in ["commondir", "objects/info/alternates"] {
+    for path in ["commondir", "objects/info/alternates", "remotes", "modules/lib/commondir"] {
         assert!(!project.join(".git").join(path).exists(), "{path}");
     }
     let _ = fs::remove_file(by_path);
@@ -236,7 +238,8 @@ fn plan(places: &Places, mechanism: Mechanism, role: Role, attempt: &str, port: 
     env.push(("HOME".to_owned(), home.to_string()));
     env.extend(temporary_variables(&policy));
     let listen = if spec.has_network() { vec![PROXY_PORT] } else { Vec::new() };
-    Plan { argv: argv.map(str::to_owned).into(), dir: places.worktree.clone(), env, policy, listen }
+    let (dir, records) = (places.worktree.clone(), Some(home.join("records")));
+    Plan { argv: argv.map(str::to_owned).into(), dir, env, policy, listen, records }
 }
 
 fn run(plan: &Plan) -> (Outcome, String) {

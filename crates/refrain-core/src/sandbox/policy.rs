@@ -109,13 +109,13 @@ impl Policy {
     }
 }
 
-/// What a git folder has that runs programs, or decides which run.
-const GIT_PROTECTED: [&str; 7] =
-    ["hooks", "config", "config.worktree", "info", "commondir", "gitdir", "worktrees"];
+/// What a git folder has that runs programs, or decides which run, or where git fetches and pushes.
+const GIT_PROTECTED: [&str; 9] =
+    ["hooks", "config", "config.worktree", "info", "commondir", "gitdir", "worktrees", "remotes", "branches"];
 /// Where else git reads objects: what is hidden from the agent could be checked out.
 const ALTERNATES: &str = "objects/info/alternates";
-/// Those that are made where they are missing.
-const GIT_MADE: [&str; 2] = ["hooks", "info"];
+/// Those that are made where they are missing: a worktree that the user adds meanwhile is protected too.
+const GIT_MADE: [&str; 3] = ["hooks", "info", "worktrees"];
 /// What git writes in a git folder, and whether in its folders too.
 const GIT_WRITTEN: [(&str, bool); 3] = [("objects", false), ("logs", true), ("refs", true)];
 /// What commits in a linked worktree write in the common folder.
@@ -124,7 +124,7 @@ const GIT_OF_COMMITS: [&str; 3] = ["objects", "refs", "logs"];
 const WORKTREE_PROTECTED: [&str; 3] = ["commondir", "gitdir", "config.worktree"];
 
 /// Credentials and private data in the user's home.
-const HIDDEN: [&str; 71] = [
+const HIDDEN: [&str; 100] = [
     ".ssh",
     ".gnupg",
     ".aws",
@@ -190,6 +190,35 @@ const HIDDEN: [&str; 71] = [
     ".ethereum",
     ".putty",
     ".local/share/fish/fish_history",
+    ".authinfo",
+    ".authinfo.gpg",
+    ".msmtprc",
+    ".mbsyncrc",
+    ".step",
+    ".pulumi",
+    ".terraformrc",
+    ".minikube",
+    ".wrangler",
+    ".config/.wrangler",
+    ".config/hcloud",
+    ".config/ngrok",
+    ".config/netlify",
+    ".config/openstack",
+    ".config/scw",
+    ".config/stripe",
+    ".config/keybase",
+    ".config/pypoetry/auth.toml",
+    ".config/Bitwarden",
+    ".config/Signal",
+    ".config/Slack",
+    ".config/discord",
+    ".config/opera",
+    ".config/vivaldi",
+    ".local/share/com.vercel.cli",
+    ".local/share/uv/credentials",
+    ".local/share/TelegramDesktop",
+    ".var/app",
+    "snap",
     // Sockets of programs that have more rights.
     ".1password",
     ".bitwarden-ssh-agent.sock",
@@ -507,6 +536,6 @@ fn protect_git(policy: &mut Policy, role: Role, places: &Places) {
     }
     for module in &places.modules {
         policy.write.push(module.clone());
-        policy.read_only.extend(below(module, &["hooks", "config", "config.worktree", "info"]));
+        policy.read_only.extend(below(module, &GIT_PROTECTED));
     }
 }

@@ -64,6 +64,11 @@ const CLAUDE: Role = Role::Agent(AgentKind::Claude);
 #[case("/work/project/.git/info/attributes", "read-only", "read-only")]
 #[case("/work/project/.git/commondir", "read-only", "read-only")]
 #[case("/work/project/.git/worktrees/other/gitdir", "read-only", "read-only")]
+#[case("/work/project/.git/remotes/origin", "read-only", "read-only")]
+#[case("/work/project/.git/branches/main", "read-only", "read-only")]
+#[case("/work/project/.git/modules/lib/commondir", "read-only", "read-only")]
+#[case("/home/ada/.authinfo", "hidden", "hidden")]
+#[case("/home/ada/.var/app/org.mozilla.firefox", "hidden", "hidden")]
 #[case("/work/project/.git/refrain/loops", "hidden", "hidden")]
 #[case("/work/project/.git/modules/lib/objects/ab", "writable", "read-only")]
 #[case("/work/project/.git/modules/lib/config", "read-only", "read-only")]
@@ -191,6 +196,42 @@ fn without_namespaces_files_are_limited(#[case] path: &str, #[case] agent: &str,
         assert_eq!(is, expected, "{role:?}");
         assert!(policy.hosts.is_empty() && policy.caches.is_empty() && policy.private.is_empty());
     }
+}
+
+#[test]
+fn on_another_machine_a_sandbox_allows_what_both_users_allow() {
+    let there = SandboxSpec {
+        hosts: vec!["a.example".parse().unwrap(), "db.internal:5432=10.0.0.7".parse().unwrap()],
+        localhost: vec![5432, 6379],
+        write: vec!["/home/ada/.cache/ccache".into(), "/srv/build".into()],
+        hide: vec!["/home/ada/other".into()],
+        bounds: Bounds { memory: Some(8 << 30), cpus: None, is_required: false },
+        ..SandboxSpec::default()
+    };
+    let own = SandboxSpec {
+        hosts: vec!["b.example".parse().unwrap()],
+        localhost: vec![5432],
+        write: vec!["/srv".into(), "/home/bob/.cache/ccache".into()],
+        hide: vec!["/home/bob/taxes".into()],
+        processes: 1000,
+        bounds: Bounds { memory: Some(4 << 30), cpus: Some(2), is_required: true },
+        ..SandboxSpec::default()
+    };
+    let expected = SandboxSpec {
+        hosts: vec!["a.example".parse().unwrap()],
+        localhost: vec![5432],
+        write: vec!["/srv/build".into()],
+        hide: vec!["/home/ada/other".into(), "/home/bob/taxes".into()],
+        processes: 1000,
+        bounds: Bounds { memory: Some(4 << 30), cpus: Some(2), is_required: true },
+        ..SandboxSpec::default()
+    };
+    assert_eq!(there.moved_to(&own), expected);
+    let wide = SandboxSpec { write: vec!["/srv/build/a".into()], ..own.clone() };
+    assert_eq!(there.moved_to(&wide).write, ["/srv/build/a"], "a part of it");
+    assert_eq!(there.moved_to(&SandboxSpec::default()).write, [""; 0]);
+    let files = SandboxSpec { mechanism: Mechanism::Files, ..there };
+    assert_eq!(files.moved_to(&own).mechanism, Mechanism::Files);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::sandbox::{configure, sandbox, start, write};
 use crate::CLAIM;
 
 /// What a program of the repository does: it says that it ran, and in a sandbox it cannot write the home.
-const ATTACK: &str = "(echo x > $HOME/escaped) 2> /dev/null; echo ran $0 $* >> $NOTES/said";
+pub(super) const ATTACK: &str = "(echo x > $HOME/escaped) 2> /dev/null; echo ran $0 $* >> $NOTES/said";
 
 fn hook(sandbox: &Sandbox, name: &str, script: &str) {
     let path = sandbox.project().join(".husky").join(name);
@@ -18,13 +18,13 @@ fn hook(sandbox: &Sandbox, name: &str, script: &str) {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-fn commit_all(sandbox: &Sandbox) {
+pub(super) fn commit_all(sandbox: &Sandbox) {
     sandbox.git(&["add", "-A"]);
     sandbox.git(&["commit", "--quiet", "--no-verify", "-m", "Begin"]);
 }
 
 #[track_caller]
-fn nothing_escaped(sandbox: &Sandbox) {
+pub(super) fn nothing_escaped(sandbox: &Sandbox) {
     assert!(!sandbox.root().join("home/escaped").exists(), "{}", sandbox.note("said"));
     sandbox.no_process_is_left();
 }
