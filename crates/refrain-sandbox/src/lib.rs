@@ -23,9 +23,12 @@ mod loopback;
 mod messages;
 #[cfg(target_os = "linux")]
 mod mounts;
+#[cfg(target_os = "linux")]
 mod originals;
 #[cfg(target_os = "linux")]
 mod outer;
+#[cfg(target_os = "linux")]
+mod placeholders;
 mod probe;
 #[cfg(target_os = "linux")]
 mod program;
@@ -36,7 +39,8 @@ mod system;
 #[cfg(target_os = "linux")]
 pub use cgroup::held_bounds;
 pub use messages::{HELPER_VERB, NO_SANDBOX, Plan, Reply};
-pub use originals::{Originals, restore_left};
+#[cfg(target_os = "linux")]
+pub use originals::{restore_after, restore_left};
 pub use probe::probe;
 pub use refusal::{Cause, Refusal, Step};
 
@@ -57,6 +61,20 @@ pub fn run(words: &[String]) -> u8 {
 #[must_use]
 pub fn held_bounds(_given: &refrain_core::sandbox::Bounds) -> refrain_core::sandbox::Bounds {
     refrain_core::sandbox::Bounds::default()
+}
+
+/// There was no sandbox on this system.
+#[cfg(not(target_os = "linux"))]
+#[must_use]
+pub fn restore_left(_folder: &camino::Utf8Path) -> Vec<String> {
+    Vec::new()
+}
+
+/// There was no sandbox on this system.
+#[cfg(not(target_os = "linux"))]
+#[must_use]
+pub fn restore_after(_init: Option<&std::os::fd::OwnedFd>, _folder: &camino::Utf8Path) -> Vec<String> {
+    Vec::new()
 }
 
 /// There is no sandbox on this system.

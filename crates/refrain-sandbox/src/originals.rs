@@ -14,6 +14,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use crate::placeholders::{self, Placeholder};
+
 /// The largest file that is put back.
 const LARGEST: u64 = 1 << 20;
 /// The ending of a record.
@@ -21,19 +23,20 @@ const RECORD: &str = "json";
 
 /// The protected places of a policy before its program runs.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Originals {
+pub(crate) struct Originals {
     missing: Vec<Utf8PathBuf>,
     /// With their content and their mode.
     files: Vec<(Utf8PathBuf, (Vec<u8>, u32))>,
     no_links: Vec<(Utf8PathBuf, bool)>,
     links: BTreeSet<Utf8PathBuf>,
+    placeholders: Vec<Placeholder>,
 }
 
 impl Originals {
-    #[must_use]
-    pub fn read(policy: &Policy) -> Self {
+    pub(crate) fn read(policy: &Policy) -> Self {
         let (mut there, missing): (Vec<_>, Vec<_>) =
             policy.read_only.iter().cloned().partition(|path| path.symlink_metadata().is_ok());
+        let placeholders = policy.placeholders.clone();
         there.extend(programs(policy));
         let files = match policy.mechanism {
             // Nothing there can be changed.
@@ -43,22 +46,19 @@ impl Originals {
                 there.into_iter().filter_map(file).collect()
             }
         };
-        Self { missing, files, links: links(&policy.no_links), no_links: policy.no_links.clone() }
-    }
-
-    /// The same once process 1 of the sandbox is gone: when the outer process is killed, the others live a moment longer.
-    #[must_use]
-    pub fn restore_after(&self, init: Option<&OwnedFd>) -> Vec<String> {
-        if let Some(init) = init {
-            while matches!(poll(&mut [PollFd::new(init, PollFlags::IN)], None), Err(Errno::INTR)) {}
+        Self {
+            missing,
+            files,
+            links: links(&policy.no_links),
+            no_links: policy.no_links.clone(),
+            placeholders,
         }
-        self.restore()
     }
 
     /// Renames what was created, and puts back what was changed. Returns a line for each.
-    #[must_use]
-    pub fn restore(&self) -> Vec<String> {
+    pub(crate) fn restore(&self) -> Vec<String> {
         let mut lines = Vec::new();
+        placeholders::remove(&self.placeholders);
         for path in links(&self.no_links).difference(&self.links) {
             if let Err(error) = fs::remove_file(path) {
                 lines.push(format!("{path} is a link that the program made, and it stays: {error}"));
@@ -109,6 +109,15 @@ impl Drop for Record {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
     }
+}
+
+/// The same once process 1 of a sandbox is gone: when the outer process is killed, the others live a moment longer.
+#[must_use]
+pub fn restore_after(init: Option<&OwnedFd>, folder: &Utf8Path) -> Vec<String> {
+    if let Some(init) = init {
+        while matches!(poll(&mut [PollFd::new(init, PollFlags::IN)], None), Err(Errno::INTR)) {}
+    }
+    restore_left(folder)
 }
 
 /// Restores what the records in a folder say whose sandboxes were killed. Returns a line for each place.

@@ -21,6 +21,7 @@ use crate::cgroup::Cgroup;
 use crate::layer::Layer;
 use crate::messages::{FromInit, HELPER_VERB, NO_SANDBOX, Plan, Reply, complain, parent_socket};
 use crate::originals::{Originals, restore_left};
+use crate::placeholders::Placeholders;
 use crate::refusal::{At, Refusal, Step};
 use crate::{files, init, system};
 
@@ -57,6 +58,7 @@ fn run_plan(socket: &UnixStream) -> Result<u8, Refusal> {
     }
     let records = plan.records.clone();
     records.iter().flat_map(|folder| restore_left(folder)).for_each(|line| complain(&line));
+    let placeholders = Placeholders::make(&policy.placeholders).at(Step::Plan)?;
     let originals = Originals::read(&policy);
     let record = records.map(|folder| originals.record(&folder).at_path(Step::Plan, &folder)).transpose()?;
     // Without a layer the caches are read-only.
@@ -77,7 +79,7 @@ fn run_plan(socket: &UnixStream) -> Result<u8, Refusal> {
         }
     };
     originals.restore().iter().for_each(|line| complain(line));
-    drop(record);
+    drop((record, placeholders));
     if let Some(layer) = layer {
         layer.close();
     }

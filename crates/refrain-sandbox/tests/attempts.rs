@@ -217,7 +217,8 @@ fn logins(home: &Utf8Path, places: &Places, mechanism: Mechanism, port: u16) -> 
         let (outcome, said) = run(&plan(places, mechanism, Role::Agent(kind), login, port));
         let now = fs::read_to_string(&path).unwrap();
         let is_kept = kept.iter().all(|path| fs::read_to_string(path).unwrap() == "mine");
-        let is_right = outcome == Outcome::Open && now == "new" && is_kept;
+        let expected = if mechanism == Mechanism::Namespaces { "new" } else { "new, with settings" };
+        let is_right = outcome == Outcome::Open && now == expected && is_kept;
         failed += u32::from(!is_right);
         println!(
             "{mechanism:?} {login}: {now}{}",

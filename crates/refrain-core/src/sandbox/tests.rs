@@ -270,6 +270,33 @@ fn git_writes_its_objects_and_sees_no_agent(#[case] path: &str, #[case] expected
     assert_eq!(access(&policy(&SandboxSpec::default(), Role::Git, &places), path), expected);
 }
 
+#[rstest]
+#[case(CLAUDE, "/work/project/.git/commondir", Some(Some(".\n")))]
+#[case(CLAUDE, "/work/project/.git/config.worktree", Some(Some("")))]
+#[case(CLAUDE, "/work/project/.git/objects/info/alternates", Some(Some("")))]
+#[case(CLAUDE, "/work/project/.git/remotes", Some(None))]
+#[case(CLAUDE, "/work/project/.git/modules/lib/commondir", Some(Some(".\n")))]
+#[case(CLAUDE, "/home/ada/.claude/settings.json", Some(Some("{}\n")))]
+#[case(CLAUDE, "/home/ada/.claude/commands", Some(None))]
+#[case(CLAUDE, "/home/ada/.claude/.claude.json", None)]
+#[case(CLAUDE, "/home/ada/.codex/config.toml", None)]
+#[case(Role::Agent(AgentKind::Codex), "/home/ada/.codex/.env", Some(Some("")))]
+#[case(Role::Git, "/work/project/.git/commondir", Some(Some(".\n")))]
+#[case(Role::Gate, "/work/project/.git/commondir", None)]
+fn what_is_believed_at_once_has_a_placeholder(
+    #[case] role: Role,
+    #[case] path: &str,
+    #[case] content: Option<Option<&str>>,
+) {
+    let placed = |spec: &SandboxSpec| {
+        let made = policy(spec, role, &places()).placeholders.into_iter();
+        made.filter(|(made, _)| made == path).map(|(_, content)| content).next()
+    };
+    assert_eq!(placed(&SandboxSpec::default()), content.map(|content| content.map(str::to_owned)));
+    let files = SandboxSpec { mechanism: Mechanism::Files, ..SandboxSpec::default() };
+    assert_eq!(placed(&files), None);
+}
+
 #[test]
 fn a_gate_writes_the_checkout_that_it_runs_in() {
     let places = Places { checkout: Some("/home/ada/.local/state/refrain/checkout/tree".into()), ..places() };

@@ -58,12 +58,12 @@ pub(crate) const ATTEMPTS: &[(&str, Outcome, Option<Outcome>)] = &[
     ("git-remove-protected", Refused, Some(Refused)),
     ("git-replace-hooks", Refused, Some(Refused)),
     ("git-worktree-link", Refused, Some(Open)),
-    ("git-commondir", Open, Some(Refused)),
-    ("git-alternates", Open, Some(Open)),
-    ("git-remotes", Open, Some(Refused)),
+    ("git-commondir", Refused, Some(Refused)),
+    ("git-alternates", Refused, Some(Open)),
+    ("git-remotes", Refused, Some(Refused)),
     ("git-submodule-config", Refused, Some(Refused)),
     ("git-replace-submodule", Refused, Some(Refused)),
-    ("git-submodule-commondir", Open, Some(Refused)),
+    ("git-submodule-commondir", Refused, Some(Refused)),
     ("git-worktree-added", Refused, Some(Refused)),
     ("host-loopback", Refused, Some(Open)),
     ("metadata-address", Refused, None),
@@ -234,8 +234,11 @@ fn attempt(name: &str, home: &Utf8Path, port: u16) -> io::Result<()> {
                 }
             })
         }
-        // It can be created, and is put aside when the sandbox ends.
-        "git-commondir" => write(git().join("commondir")),
+        // The user's own git would believe it while the sandbox is there.
+        "git-commondir" => write(git().join("commondir"))
+            .or_else(|_| fs::remove_file(git().join("commondir")))
+            .or_else(|_| fs::rename("file", git().join("commondir"))),
+        // Without namespaces it can be created, and is put aside when the sandbox ends.
         "git-alternates" => write(git().join("objects/info/alternates")),
         // Git reads remotes there that its configuration does not have.
         "git-remotes" => {
@@ -367,7 +370,15 @@ fn attempt(name: &str, home: &Utf8Path, port: u16) -> io::Result<()> {
             for name in ["statusline.sh", "shell-snapshots/x", "tmp/x", "snapshot/x", "history/x"] {
                 let _ = write(path.with_file_name(name));
             }
-            fs::write(&new, "new").and_then(|()| fs::rename(new, path))
+            // Settings that the user has not: another session would read them at once.
+            let settings = match login {
+                ".codex/auth.json" => "config.toml",
+                ".local/share/opencode/auth.json" => "opencode.json",
+                _ => "settings.json",
+            };
+            let is_planted = write(path.with_file_name(settings)).is_ok();
+            let text = if is_planted { "new, with settings" } else { "new" };
+            fs::write(&new, text).and_then(|()| fs::rename(new, path))
         }
         _ => panic!("there is no attempt {name}"),
     }

@@ -4,7 +4,7 @@ use std::fs;
 
 use testkit::{Sandbox, Signal, signal_process};
 
-use super::sandbox::{configure, sandbox, start, write};
+use super::sandbox::{sandbox, start, write};
 use super::sandbox_git::{ATTACK, commit_all, nothing_escaped};
 use crate::CLAIM;
 
@@ -29,36 +29,32 @@ fn gates_of_a_merge_run_in_the_sandbox() {
     nothing_escaped(&sandbox);
 }
 
-/// The filter is the user's, and a task that is done writes what it runs: git runs it for the checkout that the tuner gets.
+/// Git makes a checkout for that agent, with the filters of the user.
 #[test]
 fn the_agent_that_tunes_a_task_runs_in_the_sandbox() {
     let Some(sandbox) = sandbox() else { return };
-    let tasks = r#"{"tag": "x", "tasks": [
-        {"id": 1, "title": "One", "status": "pending", "depends_on": []},
-        {"id": 2, "title": "Two", "status": "pending", "depends_on": [1]}
-    ]}"#;
+    let tasks =
+        r#"{"tag": "x", "tasks": [{"id": 1, "title": "One", "status": "pending", "depends_on": []}]}"#;
     write(&sandbox.project().join(".scud/tasks/x.json"), tasks);
     write(&sandbox.project().join(".gitattributes"), "*.up filter=up\n");
-    write(&sandbox.project().join("check.sh"), "true\n");
     write(&sandbox.project().join("work.up"), "work\n");
-    sandbox.git(&["config", "filter.up.smudge", "sh ./check.sh > /dev/null; cat"]);
     commit_all(&sandbox);
-    let script = format!(
-        "task=$(git branch --show-current)\ncase $task in */2*) exit 0;; esac\n\
-         cat > check.sh <<'END'\n{ATTACK}\nEND\necho TASK_COMPLETE"
-    );
-    let agent = sandbox.agent("worker", &script);
+    let filter = sandbox.root().join("notes/filter.sh");
+    write(&filter, ATTACK);
+    sandbox.git(&["config", "filter.up.smudge", &format!("sh {} > /dev/null; cat", filter.display())]);
+    let agent = sandbox.agent("worker", "true");
     let words = ["plan", "run", "--tag", "x", "--command", &agent, "--name", "x", "--sandbox", "--tune"];
     sandbox.refrain(&[&words[..], &["--quiet"]].concat()).with_code(14);
-    let tuner = format!(
-        "{ATTACK}\nls $HOME/state/refrain > /dev/null 2>&1 && echo seen >> $NOTES/said\nprintf 'REFINEMENT:\\nUse pine.\\n'"
-    );
+    let filtered = || sandbox.note("said").matches(&format!("ran {}", filter.display())).count();
+    let before = filtered();
+    let look = "ls $HOME/state/refrain | grep -v '^worktrees$\\|^checkouts$' >> $NOTES/said";
+    let tuner = format!("{ATTACK}\n{look}\nprintf 'REFINEMENT:\\nUse pine.\\n'");
     let tuner = sandbox.agent("tuner", &tuner);
-    let run = sandbox.refrain(&["plan", "tune", "2", "--reviewer", &tuner]).with_code(0);
+    let run = sandbox.refrain(&["plan", "tune", "1", "--reviewer", &tuner]).with_code(0);
     assert!(run.stderr.contains("Use pine."), "{}", run.stderr);
     let said = sandbox.note("said");
-    assert!(said.contains("ran ./check.sh") && said.contains(&format!("ran {tuner}")), "{said}");
-    assert!(!said.contains("seen"), "{said}");
+    assert!(filtered() > before && said.contains(&format!("ran {tuner}")), "{said}");
+    assert!(said.lines().all(|line| line.starts_with("ran ")), "nothing else is seen: {said}");
     nothing_escaped(&sandbox);
 }
 
@@ -159,33 +155,32 @@ fn no_verb_runs_programs_of_a_worktree_that_leads_elsewhere() {
 
 /// Whoever could put the places back is killed too.
 #[test]
-fn what_an_agent_planted_is_put_aside_when_the_loop_continues() {
+fn what_a_killed_sandbox_left_is_removed_when_the_loop_continues() {
     let Some(sandbox) = sandbox() else { return };
+    let git = sandbox.project().join(".git");
+    // In a folder that is missing nothing can be protected beforehand.
+    fs::remove_dir(git.join("objects/info")).unwrap();
     let script = format!(
-        "test -e $NOTES/second && {{ {CLAIM}; exit; }}\nmkdir -p .git/remotes\n\
-         for path in commondir remotes/origin objects/info/alternates; do echo /nowhere > .git/$path; done\n\
+        "test -e $NOTES/second && {{ {CLAIM}; exit; }}\n\
+         mkdir .git/objects/info\necho /nowhere > .git/objects/info/alternates\n\
          ln -s $HOME .git/logs/link\necho ready >> $NOTES/ready\nsleep 600"
     );
     let agent = sandbox.agent("agent", &script);
     let session = sandbox.spawn(&["start", "--sandbox", "--command", &agent, "--name", "job", "-p", "x"]);
     sandbox.wait_for_note("ready");
     let mut all: Vec<i32> = sandbox.survivors().into_iter().map(|process| process.pid).collect();
-    all.extend([session.pid()]);
+    all.push(session.pid());
     all.sort_unstable();
     all.into_iter().for_each(|pid| signal_process(pid, Signal::KILL));
     session.wait();
     sandbox.no_process_is_left();
-    let planted = || {
-        let paths = ["commondir", "remotes", "objects/info/alternates"]
-            .map(|path| sandbox.project().join(".git").join(path));
-        paths.iter().filter(|path| path.exists()).count()
-    };
-    assert_eq!(planted(), 3);
+    assert!(git.join("objects/info/alternates").exists() && git.join("logs/link").is_symlink());
     write(&sandbox.root().join("notes/second"), "");
     sandbox.refrain(&["resume", "job"]).with_code(0);
-    assert_eq!(planted(), 0);
-    assert!(!sandbox.project().join(".git/logs/link").is_symlink());
-    assert!(sandbox.project().join(".git/commondir.refrain-refused-1").exists());
+    for name in ["objects/info/alternates", "logs/link", "commondir", "config.worktree"] {
+        assert!(git.join(name).symlink_metadata().is_err(), "{name}");
+    }
+    assert!(git.join("objects/info/alternates.refrain-refused-1").exists());
     nothing_escaped(&sandbox);
 }
 
@@ -205,4 +200,50 @@ fn a_worktree_that_the_user_adds_meanwhile_is_protected_and_stays() {
     assert_eq!(sandbox.note("said"), "");
     assert_eq!(sandbox.git(&["worktree", "list"]).lines().count(), 2);
     assert_eq!(sandbox.git(&["-C", "../beside", "status", "--short"]), "");
+}
+
+/// The user looks while the agent runs: git would run what the settings of the other folder name.
+#[test]
+fn the_users_git_runs_no_program_of_an_agent_that_runs() {
+    let Some(sandbox) = sandbox() else { return };
+    let attack = format!("sh -c 'echo ran >> {}'", sandbox.root().join("notes/said").display());
+    let script = format!(
+        "cp -r .git $NOTES/evil 2> /dev/null\nrm -f $NOTES/evil/commondir\ngit config -f $NOTES/evil/config core.fsmonitor \"{attack}\"\n\
+         (echo $NOTES/evil > .git/commondir) 2> /dev/null\n(rm -f .git/commondir; ln -s $NOTES/evil/config .git/config.worktree) 2> /dev/null\n\
+         echo ready >> $NOTES/ready\nuntil test -e $NOTES/seen; do sleep 0.05; done\n{CLAIM}"
+    );
+    sandbox.git(&["config", "extensions.worktreeConfig", "true"]);
+    let agent = sandbox.agent("agent", &script);
+    let before = fs::read_dir(sandbox.project().join(".git")).unwrap().count();
+    let session = sandbox.spawn(&["start", "--sandbox", "--command", &agent, "--name", "job", "-p", "x"]);
+    sandbox.wait_for_note("ready");
+    assert_eq!(sandbox.git(&["status", "--short"]), "");
+    sandbox.git(&["commit", "--quiet", "--allow-empty", "-m", "Mine"]);
+    for words in [&["status", "job"][..], &["diff", "job"], &["gc"], &["doctor"]] {
+        sandbox.refrain(words);
+    }
+    write(&sandbox.root().join("notes/seen"), "");
+    session.wait().with_code(0);
+    assert_eq!(sandbox.note("said"), "");
+    for name in ["commondir", "config.worktree"] {
+        assert!(!sandbox.project().join(".git").join(name).exists(), "{name}");
+    }
+    // Folders: hooks, info and worktrees may be new, and Refrain's own.
+    let names = fs::read_dir(sandbox.project().join(".git")).unwrap();
+    let names: Vec<_> = names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(names.len() <= before + 4 && names.iter().all(|name| !name.contains("refused")), "{names:?}");
+}
+
+#[test]
+fn a_gate_that_fails_only_in_the_sandbox_names_what_was_refused() {
+    let Some(sandbox) = sandbox() else { return };
+    let ask = r#"exec 3<>/dev/tcp/127.0.0.1/3128; printf "CONNECT evil.example:443 HTTP/1.1\r\n\r\n" >&3; read line <&3; test -z "$line""#;
+    let script = sandbox.project().join("ask.sh");
+    write(&script, ask);
+    commit_all(&sandbox);
+    let gates = ["--gate", "path=touch $HOME/file", "--gate", "host=bash ask.sh"];
+    let run = start(&sandbox, CLAIM, &gates).with_code(10);
+    let file = sandbox.root().join("home/file");
+    assert!(run.stdout.contains(&format!("'{}': Read-only file system", file.display())), "{}", run.stdout);
+    assert!(run.stdout.contains("refrain sandbox allow job evil.example:443 allows it"), "{}", run.stdout);
 }
