@@ -24,14 +24,12 @@ mod messages;
 #[cfg(target_os = "linux")]
 mod mounts;
 #[cfg(target_os = "linux")]
-mod originals;
-#[cfg(target_os = "linux")]
 mod outer;
-#[cfg(target_os = "linux")]
-mod placeholders;
 mod probe;
 #[cfg(target_os = "linux")]
 mod program;
+#[cfg(target_os = "linux")]
+mod protected;
 mod refusal;
 #[cfg(target_os = "linux")]
 mod system;
@@ -39,9 +37,9 @@ mod system;
 #[cfg(target_os = "linux")]
 pub use cgroup::held_bounds;
 pub use messages::{HELPER_VERB, NO_SANDBOX, Plan, Reply};
-#[cfg(target_os = "linux")]
-pub use originals::{restore_after, restore_left};
 pub use probe::probe;
+#[cfg(target_os = "linux")]
+pub use protected::originals::{restore_after, restore_left};
 pub use refusal::{Cause, Refusal, Step};
 
 /// Runs the part of the sandbox that the words after [`HELPER_VERB`] name, and returns the exit code.

@@ -19,7 +19,7 @@ use rustix::mount::{
     unmount,
 };
 
-use crate::originals;
+use crate::protected::originals;
 use crate::refusal::{At, Refusal, Step, kernel};
 use crate::system::set_attributes;
 

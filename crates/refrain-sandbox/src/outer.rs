@@ -20,8 +20,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use crate::cgroup::Cgroup;
 use crate::layer::Layer;
 use crate::messages::{FromInit, HELPER_VERB, NO_SANDBOX, Plan, Reply, complain, parent_socket};
-use crate::originals::{Originals, restore_left};
-use crate::placeholders::Placeholders;
+use crate::protected::originals::{Originals, restore_left};
+use crate::protected::placeholders::Placeholders;
 use crate::refusal::{At, Refusal, Step};
 use crate::{files, init, system};
 
@@ -79,7 +79,7 @@ fn run_plan(socket: &UnixStream) -> Result<u8, Refusal> {
         }
     };
     originals.restore().iter().for_each(|line| complain(line));
-    drop((record, placeholders));
+    drop((placeholders, record));
     if let Some(layer) = layer {
         layer.close();
     }

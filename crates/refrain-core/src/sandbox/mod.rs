@@ -78,7 +78,7 @@ pub struct SandboxSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>")]
     pub hide: Vec<Utf8PathBuf>,
-    /// How many processes there may be at a time; not limited by [`Mechanism::Files`].
+    /// How many processes there may be at a time; [`Mechanism::Files`] does not limit those of root.
     pub processes: u32,
     /// The bounds that this machine held when the loop started.
     #[serde(default, skip_serializing_if = "Bounds::is_none")]

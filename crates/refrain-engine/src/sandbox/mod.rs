@@ -121,11 +121,9 @@ fn records(loop_dir: &Utf8Path) -> Utf8PathBuf {
     loop_dir.join("sandboxes")
 }
 
-/// Puts aside what an agent left at protected places, if its sandbox was killed with its runner.
-pub(crate) fn restore_left(spec: &Spec, loop_dir: &Utf8Path) {
-    if spec.sandbox.is_some() {
-        let _ = refrain_sandbox::restore_left(&records(loop_dir));
-    }
+/// Puts aside what an agent of the loop left at protected places, if its sandbox was killed with its runner.
+pub(crate) fn restore_left(loop_dir: &Utf8Path) {
+    let _ = refrain_sandbox::restore_left(&records(loop_dir));
 }
 
 /// Whether this machine can have the sandbox of a loop: it is made once, for the loop's agent.

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use rstest::rstest;
 use testkit::{Sandbox, Signal, signal_process};
 
 use super::sandbox::{sandbox, start, write};
@@ -153,9 +154,11 @@ fn no_verb_runs_programs_of_a_worktree_that_leads_elsewhere() {
     sandbox.no_process_is_left();
 }
 
-/// Whoever could put the places back is killed too.
-#[test]
-fn what_a_killed_sandbox_left_is_removed_when_the_loop_continues() {
+/// Each process that could put the places back is killed too.
+#[rstest]
+#[case::when_the_loop_continues(&["resume", "job"])]
+#[case::by_gc(&["gc"])]
+fn what_a_killed_sandbox_left_is_removed(#[case] verb: &[&str]) {
     let Some(sandbox) = sandbox() else { return };
     let git = sandbox.project().join(".git");
     // In a folder that is missing nothing can be protected beforehand.
@@ -176,7 +179,7 @@ fn what_a_killed_sandbox_left_is_removed_when_the_loop_continues() {
     sandbox.no_process_is_left();
     assert!(git.join("objects/info/alternates").exists() && git.join("logs/link").is_symlink());
     write(&sandbox.root().join("notes/second"), "");
-    sandbox.refrain(&["resume", "job"]).with_code(0);
+    sandbox.refrain(verb).with_code(0);
     for name in ["objects/info/alternates", "logs/link", "commondir", "config.worktree"] {
         assert!(git.join(name).symlink_metadata().is_err(), "{name}");
     }

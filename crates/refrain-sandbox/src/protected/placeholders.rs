@@ -1,15 +1,17 @@
 //! Files and folders that are there only while a program runs, so that they can be protected: the program cannot create them, not even
 //! for a moment. All sandboxes that need one lock it, and the last one removes it.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use rustix::fs::OFlags;
 
 /// The most that is read of one, which is more than any has.
 const LONGEST: u64 = 16;
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A path with its content; without one it is a folder.
 pub(crate) type Placeholder = (Utf8PathBuf, Option<String>);
@@ -67,12 +69,26 @@ fn make(path: &Utf8Path, text: Option<&str>) -> io::Result<Option<File>> {
             Err(error) => return Err(error),
         }
         let Some(file) = open(path, text)? else { return Ok(None) };
-        file.lock_shared()?;
+        lock(&file).map_err(|error| io::Error::other(format!("{path} cannot be locked: {error}")))?;
         // Another sandbox may have removed it before it was locked.
         let there = path.symlink_metadata().map(|it| (it.dev(), it.ino()));
         let locked = file.metadata()?;
         if there.is_ok_and(|there| there == (locked.dev(), locked.ino())) {
             return Ok(Some(file));
+        }
+    }
+}
+
+/// A sandbox that ends holds it for a moment. A program in another one can hold it for ever.
+fn lock(file: &File) -> io::Result<()> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match file.try_lock_shared() {
+            Err(TryLockError::WouldBlock) if Instant::now() < until => {
+                let pause = rustix::event::Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
+                let _ = rustix::event::poll(&mut [], Some(&pause));
+            }
+            locked => return Ok(locked?),
         }
     }
 }
@@ -95,6 +111,18 @@ fn open(path: &Utf8Path, text: Option<&str>) -> io::Result<Option<File>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_that_holds_a_placeholder_delays_no_other_sandbox_for_ever() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = [(Utf8Path::from_path(dir.path()).unwrap().join("made"), Some(String::new()))];
+        let first = Placeholders::make(&files).unwrap();
+        let held = File::open(&files[0].0).unwrap();
+        first.locks[0].unlock().unwrap();
+        held.lock().unwrap();
+        let error = Placeholders::make(&files).err().unwrap().to_string();
+        assert!(error.contains("cannot be locked"), "{error}");
+    }
 
     #[test]
     fn the_last_sandbox_removes_a_placeholder() {

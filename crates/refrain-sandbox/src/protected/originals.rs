@@ -14,7 +14,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::placeholders::{self, Placeholder};
+use super::placeholders::{self, Placeholder};
 
 /// The largest file that is put back.
 const LARGEST: u64 = 1 << 20;
@@ -93,7 +93,7 @@ impl Originals {
         let mut lock = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
         lock.lock()?;
         lock.write_all(&serde_json::to_vec(self)?)?;
-        // Whoever reads it finds it locked.
+        // A process that reads it finds it locked.
         fs::rename(new, &path)?;
         Ok(Record { path, _lock: lock })
     }
