@@ -51,9 +51,19 @@ fn limit(writable: &[Utf8PathBuf], processes: u32) -> io::Result<()> {
         return Err(io::Error::other("its root is not read-only"));
     }
     limit_processes(u64::from(processes))?;
+    limit_cores()?;
     rustix::thread::set_no_new_privs(true)?;
     write_only(writable).map_err(io::Error::other)?;
     filter::apply()
+}
+
+/// The kernel gives no core to the machine's handler of crashes, which runs outside as root, and writes none. With a limit of
+/// zero the handler would still be started.
+fn limit_cores() -> io::Result<()> {
+    if getrlimit(Resource::Core).maximum.is_none_or(|most| most > 1) {
+        setrlimit(Resource::Core, Rlimit { current: Some(1), maximum: Some(1) })?;
+    }
+    Ok(())
 }
 
 fn limit_processes(most: u64) -> io::Result<()> {
@@ -103,6 +113,7 @@ pub(crate) fn run(policy: &str, argv: &[String]) -> u8 {
 fn limit_to_files(policy: &Policy) -> io::Result<()> {
     system::close_others_on_exec()?;
     limit_processes(own_threads().saturating_add(u64::from(policy.processes)))?;
+    limit_cores()?;
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     system::give_up_capabilities()?;
     files::restrict(policy)?;

@@ -240,10 +240,26 @@ const HIDDEN: [&str; 100] = [
     ".orbstack",
     ".rd",
 ];
-/// Secrets and sockets of the system.
-const HIDDEN_OF_SYSTEM: [&str; 9] = [
+/// Secrets and sockets of the system. Root owns them, and an agent that root starts would read them.
+const HIDDEN_OF_SYSTEM: [&str; 25] = [
     "/etc/shadow",
     "/etc/gshadow",
+    "/etc/shadow-",
+    "/etc/gshadow-",
+    "/etc/ssl/private",
+    "/etc/pki/tls/private",
+    "/etc/krb5.keytab",
+    "/etc/letsencrypt",
+    "/etc/wireguard",
+    "/etc/openvpn",
+    "/etc/NetworkManager/system-connections",
+    "/etc/kubernetes",
+    "/etc/rancher",
+    "/var/backups",
+    "/var/lib/kubelet",
+    "/var/lib/rancher",
+    "/var/lib/tailscale",
+    "/var/lib/containers",
     "/etc/ssh",
     "/run",
     "/var/run",

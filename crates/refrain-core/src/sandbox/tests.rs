@@ -105,6 +105,8 @@ const CLAUDE: Role = Role::Agent(AgentKind::Claude);
 #[case("/home/ada/.cache/opencode/bin/x", "hidden", "hidden")]
 #[case("/srv/kube", "hidden", "hidden")]
 #[case("/etc/shadow", "hidden", "hidden")]
+#[case("/etc/shadow-", "hidden", "hidden")]
+#[case("/etc/wireguard/wg0.conf", "hidden", "hidden")]
 #[case("/run/user/1000/bus", "hidden", "hidden")]
 #[case("/run/docker.sock", "hidden", "hidden")]
 #[case("/var/lib/lxd/unix.socket", "hidden", "hidden")]

@@ -89,6 +89,7 @@ pub(crate) const ATTEMPTS: &[(&str, Outcome, Option<Outcome>)] = &[
     ("type-into-terminal", Refused, Some(Refused)),
     ("open-disk", Refused, Some(Refused)),
     ("core-pattern", Refused, Some(Refused)),
+    ("dump-core", Refused, Some(Refused)),
     ("sysrq", Refused, Some(Refused)),
     ("kernel-keys", Refused, Some(Refused)),
     ("chroot", Refused, Some(Refused)),
@@ -202,7 +203,7 @@ fn attempt(name: &str, home: &Utf8Path, port: u16) -> io::Result<()> {
         "read-netrc" => read(home.join(".netrc")),
         "link-ssh" => fs::hard_link(home.join(".ssh/id"), "linked").and_then(|()| read("linked")),
         "read-other-agent" => read(home.join(".codex/auth.json")),
-        "read-shadow" => read("/etc/shadow"),
+        "read-shadow" => read("/etc/shadow").or_else(|_| read("/etc/shadow-")),
         "git-hooks" => write(git().join("hooks/pre-commit")),
         "git-config" => write(git().join("config")).or_else(|_| shell("git config core.fsmonitor ./attack")),
         "git-linked-file" => write(git().join("config.worktree"))
@@ -324,6 +325,8 @@ fn attempt(name: &str, home: &Utf8Path, port: u16) -> io::Result<()> {
                 call(libc::SYS_mknodat, [libc::AT_FDCWD as usize, text(c"disk"), 0o060_600, 0xfe00, 0]);
             make.and_then(|_| File::open("disk").map(drop)).or_else(|_| File::open("/dev/vda").map(drop))
         }
+        // The machine's handler of crashes would get it.
+        "dump-core" => shell("ulimit -c unlimited || ulimit -c 2"),
         "core-pattern" => fs::write("/proc/sys/kernel/core_pattern", "|/bin/false"),
         "sysrq" => OpenOptions::new().write(true).open("/proc/sysrq-trigger").map(drop),
         "kernel-keys" => call(libc::SYS_keyctl, [0; 5]).map(drop),
