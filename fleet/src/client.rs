@@ -56,7 +56,7 @@ fn order(
 }
 
 /// A password in an address does not leave the machine.
-fn has_no_password(url: &str) -> bool {
+pub(crate) fn has_no_password(url: &str) -> bool {
     let place = url.split_once("://").map_or("", |(_, rest)| rest.split('/').next().unwrap_or_default());
     place.rsplit_once('@').is_none_or(|(who, _)| !who.contains(':') && !url.starts_with("http"))
 }

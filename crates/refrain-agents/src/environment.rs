@@ -42,8 +42,9 @@ pub fn base(
 ) -> Vec<(OsString, OsString)> {
     let is_kept = |name: &OsStr| {
         let Some(name) = name.to_str() else { return !spec.agent.clean_env };
+        let is_named = spec.agent.env_names.iter().any(|named| named == name);
         let is_allowed = BASIC_VARIABLES.contains(&name) || name == "TMPDIR" || name.starts_with("LC_");
-        !is_set_around(name) && (is_allowed || !spec.agent.clean_env)
+        is_named || !is_set_around(name) && (is_allowed || !spec.agent.clean_env)
     };
     let mut env: Vec<_> = inherited.into_iter().filter(|(name, _)| is_kept(name)).collect();
     env.extend(spec.agent.env.iter().map(|(name, value)| (name.into(), value.expose().into())));

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use camino::Utf8PathBuf;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use refrain_app::effects::TypedOptions;
-use refrain_app::options::fleet::{FleetArgs, WorkerArgs};
+use refrain_app::options::fleet::{FleetArgs, WorkerArgs, WorkerVerb};
 use refrain_app::{Action, Context, RequestError};
 
 use crate::values::{check_homes, forces_colour, read_environment};
@@ -364,6 +364,9 @@ impl Verb {
             Self::Shown(ShownVerb::Tick(_) | ShownVerb::Hook(_)) => Action::CountSession,
             Self::Shown(ShownVerb::Mcp(_)) => Action::ServeTools,
             Self::Shown(ShownVerb::Serve(_)) => Action::Serve,
+            Self::Shown(ShownVerb::Worker(WorkerArgs { verb: Some(WorkerVerb::List { .. }), .. })) => {
+                Action::Look
+            }
             Self::Shown(ShownVerb::Fleet(_) | ShownVerb::Worker(_)) => Action::ServeFleet,
             Self::Shown(ShownVerb::Memory(args)) => args.action(),
             Self::Shown(ShownVerb::Plugin(args)) => args.action(),

@@ -3,5 +3,6 @@
 
 mod lab;
 mod loops;
+mod operations;
 mod requests;
 mod setup;
