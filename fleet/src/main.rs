@@ -9,6 +9,8 @@ mod guard;
 mod host;
 mod init;
 mod order;
+#[cfg(test)]
+mod replay;
 mod requests;
 mod rights;
 mod roster;

@@ -146,11 +146,20 @@ impl Lab {
     pub(crate) fn work_on_small_disk(&self, machine: &Sandbox) -> Session {
         fs::create_dir_all(machine.root().join("home/data")).unwrap();
         let mounts = r#"mount -t tmpfs -o size=8m tmpfs "$XDG_DATA_HOME" && exec "$0" worker"#;
-        let refrain = self.programs.join("refrain").to_string_lossy().into_owned();
+        let refrain = self.program();
         let words = ["--user", "--map-root-user", "--mount", "sh", "-c", mounts, &refrain];
         let session = machine.tool("unshare", &words).spawn();
         wait_until_ready(&session);
         session
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The program `refrain`.
+    pub(crate) fn program(&self) -> String {
+        self.programs.join("refrain").to_string_lossy().into_owned()
     }
 
     /// The address of the server.
@@ -180,6 +189,11 @@ impl Lab {
         let name = format!("refrain/{}/{id}", self.state);
         let words = ["--address", &address, "workflow", "show", "--workflow-id", &name, "--output", "json"];
         let shown: Value = self.person.tool(&temporal(), &words).run().with_code(0).json();
+        if let Some(folder) = std::env::var_os("REFRAIN_HISTORIES") {
+            let test = std::thread::current().name().unwrap_or("test").replace("::", "-");
+            fs::create_dir_all(&folder).unwrap();
+            write(&PathBuf::from(folder).join(format!("{test}-{id}.json")), shown.to_string());
+        }
         let line = |event: &Value| {
             format!("{} {}", event["eventTime"].as_str().unwrap(), event["eventType"].as_str().unwrap())
         };
@@ -215,6 +229,7 @@ impl Lab {
         let expected: Vec<_> = (1..=iterations).map(|iteration| format!("line{iteration}")).collect();
         assert_eq!(self.lines(id), expected);
         let verdict: Value = self.person.refrain(&["verify", id, "--json"]).with_code(0).json();
+        let _ = self.events(id);
         assert!(verdict["intact"] == true && verdict["agrees"] == true, "{verdict:#}");
     }
 }
