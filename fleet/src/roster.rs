@@ -86,7 +86,9 @@ impl Worker {
             ["claude", "codex", "opencode", "gemini"].contains(&kind.as_str()) && !installed.contains(kind)
         };
         let agents = self.allowed.agents.clone();
-        let room = rustix::fs::statvfs(self.context.host.data_home.as_std_path());
+        let folder = self.context.host.data_home.as_std_path();
+        let _ = std::fs::create_dir_all(folder);
+        let room = rustix::fs::statvfs(folder);
         let mut loops: Vec<String> = locked(&self.driving).iter().cloned().collect();
         loops.sort();
         WorkerNote {

@@ -44,7 +44,11 @@ fn a_loop_goes_to_a_worker_that_has_the_variable_it_names() {
     let (one, two) = (lab.machine("w1"), lab.machine("w2"));
     let first = lab.work(&one, &[]);
     let uses = "test \"$TOKEN_OF_THE_WORKER\" = planted-value && echo used > $NOTES/used";
-    lab.start("job", &format!("{uses}\n{}", script(2, 0)), &["--env", "TOKEN_OF_THE_WORKER", "--clean-env"]);
+    lab.start(
+        "job",
+        &format!("{uses}\n{}", script(2, 0)),
+        &["--env", "TOKEN_OF_THE_WORKER", "--env", "NOTES", "--clean-env"],
+    );
     within(LONG, "the first refuses it", || {
         first.stderr().contains("TOKEN_OF_THE_WORKER is not set here").then_some(())
     });
