@@ -188,9 +188,9 @@ pub(crate) async fn drain(context: &Context, name: &str) -> Result<(), RequestEr
     })?;
     let given_back = match note.loops.as_slice() {
         [] => "it drives none".to_owned(),
-        loops => format!("{} are given back after their iteration", loops.join(", ")),
+        loops => format!("given back after their iteration: {}", loops.join(", ")),
     };
-    say::print(&printable(&format!("{name} takes no more loops, and ends: {given_back}")));
+    say::print(&printable(&format!("{name} takes no more loops, and ends; {given_back}")));
     Ok(())
 }
 

@@ -40,12 +40,13 @@ pub(crate) fn wall_clock_ns() -> u128 {
 pub(crate) fn cargo() -> Command {
     let mut cargo = command(environment("CARGO").unwrap_or_else(|| "cargo".into()));
     // What the cargo that runs this program says of it: build scripts that read it would run again, and all that needs them.
-    let said = std::env::vars_os().map(|(name, _)| name);
-    let is_of_package = |name: &std::ffi::OsString| {
-        name.to_str()
-            .is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))
-    };
-    said.filter(is_of_package).for_each(|name| drop(cargo.env_remove(name)));
+    for (name, _) in std::env::vars_os() {
+        let is_of_package =
+            |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+        if name.to_str().is_some_and(is_of_package) {
+            cargo.env_remove(name);
+        }
+    }
     cargo
 }
 

@@ -224,6 +224,16 @@ mod tests {
         assert_ne!(gate_mark(&spec).0, name);
     }
 
+    #[test]
+    fn a_variable_that_is_named_is_the_machines_own_even_in_a_short_list() {
+        let mut spec = spec("agent", &[]);
+        spec.agent.clean_env = true;
+        spec.agent.env_names = vec!["TOKEN".into()];
+        let machine = ["HOME", "TOKEN", "OTHER"].map(|name| (name.into(), "own".into()));
+        let names: Vec<_> = base(&spec, machine).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["HOME", "TOKEN"]);
+    }
+
     #[rstest]
     #[case(AgentKind::Claude, &[], None)]
     #[case(AgentKind::Generic, &[("HOME", "/h")], None)]

@@ -22,10 +22,7 @@ fn a_drained_worker_gives_its_loop_back_after_the_iteration_and_ends() {
         "{listed:#}"
     );
     let drained = lab.person.refrain(&["worker", "drain", "w1"]).with_code(0);
-    assert_eq!(
-        drained.stdout,
-        "w1 takes no more loops, and ends: job are given back after their iteration\n"
-    );
+    assert_eq!(drained.stdout, "w1 takes no more loops, and ends; given back after their iteration: job\n");
     within(LONG, "it drains", || first.stderr().contains("drains").then_some(()));
     let _second = lab.work(&two, &[]);
     gate.let_one_pass();
