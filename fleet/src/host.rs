@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
+use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -98,7 +99,8 @@ impl Worker {
     fn can_write(&self) -> bool {
         let folder = self.context.host.data_home.join("fleet");
         let file = folder.join(format!("room-{}", std::process::id()));
-        let is_written = fs::create_dir_all(&folder).and_then(|()| fs::write(&file, vec![1; LEAST_DISK]));
+        let made = fs::create_dir_all(&folder).and_then(|()| fs::File::create(&file));
+        let is_written = made.and_then(|mut file| file.write_all(&vec![1; LEAST_DISK]));
         let _ = fs::remove_file(&file);
         is_written.is_ok()
     }

@@ -15,7 +15,7 @@ use crate::render::phrase;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "The exit code is 0 if nothing is a problem, else 1. The agents' own programs are asked only for \
-    their version and login. Refrain itself makes no connection to another machine.\n\nExamples:\n  refrain doctor\n  refrain doctor --fix\n  refrain doctor --fleet"
+    their version and login. Refrain itself connects to another machine with --fleet only.\n\nExamples:\n  refrain doctor\n  refrain doctor --fix\n  refrain doctor --fleet"
 )]
 pub(crate) struct Args {
     /// Repair what can be repaired safely: end orphan processes, remove stale locks, make folders private
