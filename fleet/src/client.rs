@@ -125,6 +125,16 @@ pub(crate) async fn ask(
     Ok(())
 }
 
+/// Prints what the server recorded for a loop, in the form that `replay.rs` reads.
+pub(crate) async fn history(context: &Context, id: &LoopId, remote: &str) -> Result<(), RequestError> {
+    let client = Settings::read(context)?.connect("refrain").await?;
+    let handle = client.get_workflow_handle::<FleetLoop>(workflow_id(remote, id.as_str()));
+    let bytes = handle.fetch_history(Default::default()).to_json().await;
+    let bytes = bytes.map_err(|error| failed(chain(&error)))?;
+    say::print(&String::from_utf8_lossy(&bytes));
+    Ok(())
+}
+
 /// How the loop ended for good, as the git remote has it.
 fn is_over(context: &Context, id: &LoopId) -> Option<&'static str> {
     let status = context.service().ok()?.reading(id).ok()?.service.status(id).ok()?.status;

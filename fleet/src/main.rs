@@ -50,6 +50,8 @@ enum Verb {
     Check,
     /// Look for what keeps loops from being driven
     Doctor,
+    /// Print what the server recorded for a loop
+    History { id: LoopId, remote: String },
     /// Give a loop to the fleet that is at a git remote
     Submit { id: LoopId, remote: String, agent: String },
     /// Pass a request on
@@ -100,6 +102,7 @@ fn run() -> Result<(), RequestError> {
                 Some(WorkerVerb::Drain { name }) => roster::drain(&context, name).await,
             },
             Verb::Doctor => doctor::run(&context).await,
+            Verb::History { id, remote } => client::history(&context, &id, &remote).await,
             Verb::Check => client::check(&context).await,
             Verb::Submit { id, remote, agent } => client::submit(&context, &id, &remote, &agent).await,
             Verb::Ask { id, remote, request } => client::ask(&context, &id, &remote, &request).await,

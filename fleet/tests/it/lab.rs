@@ -189,15 +189,20 @@ impl Lab {
         let name = format!("refrain/{}/{id}", self.state);
         let words = ["--address", &address, "workflow", "show", "--workflow-id", &name, "--output", "json"];
         let shown: Value = self.person.tool(&temporal(), &words).run().with_code(0).json();
-        if let Some(folder) = std::env::var_os("REFRAIN_HISTORIES") {
-            let test = std::thread::current().name().unwrap_or("test").replace("::", "-");
-            fs::create_dir_all(&folder).unwrap();
-            write(&PathBuf::from(folder).join(format!("{test}-{id}.json")), shown.to_string());
-        }
         let line = |event: &Value| {
             format!("{} {}", event["eventTime"].as_str().unwrap(), event["eventType"].as_str().unwrap())
         };
         shown["events"].as_array().unwrap().iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Keeps what the server recorded, for `replay.rs`, where a folder for it is named.
+    fn record(&self, id: &str) {
+        let Ok(folder) = std::env::var("REFRAIN_HISTORIES") else { return };
+        let fleet = self.programs.join("refrain-fleet").to_string_lossy().into_owned();
+        let said = self.person.tool(&fleet, &["history", id, &self.state]).run().with_code(0).stdout;
+        let test = std::thread::current().name().unwrap_or("test").replace("::", "-");
+        fs::create_dir_all(&folder).unwrap();
+        write(&PathBuf::from(folder).join(format!("{test}-{id}.json")), said);
     }
 
     /// What the programs of all machines said.
@@ -229,7 +234,7 @@ impl Lab {
         let expected: Vec<_> = (1..=iterations).map(|iteration| format!("line{iteration}")).collect();
         assert_eq!(self.lines(id), expected);
         let verdict: Value = self.person.refrain(&["verify", id, "--json"]).with_code(0).json();
-        let _ = self.events(id);
+        self.record(id);
         assert!(verdict["intact"] == true && verdict["agrees"] == true, "{verdict:#}");
     }
 }
