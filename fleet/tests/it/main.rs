@@ -2,6 +2,9 @@
 //! clone and notes of its own. The tests need a server, and are therefore ignored: `cargo xtask e2e fleet` runs them.
 
 mod lab;
+mod link;
 mod loops;
+mod operations;
+mod outages;
 mod requests;
 mod setup;

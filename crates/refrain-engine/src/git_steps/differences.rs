@@ -40,6 +40,8 @@ pub struct ChangeSize {
     pub files: u32,
     pub added: u64,
     pub removed: u64,
+    /// How many more had changes before the loop and changed since: whose lines are whose is not known.
+    pub mixed: u32,
 }
 
 impl ChangeSize {
@@ -48,6 +50,7 @@ impl ChangeSize {
             files: u32::try_from(files.len()).unwrap_or(u32::MAX),
             added: files.iter().filter_map(|file| file.added).sum(),
             removed: files.iter().filter_map(|file| file.removed).sum(),
+            mixed: 0,
         }
     }
 }
@@ -131,10 +134,14 @@ impl Service {
 
     /// How much the loop has changed; none if that is not on record.
     pub fn change_size(&self, id: &LoopId) -> Result<Option<ChangeSize>, EngineError> {
-        let Ok(Comparison { repository, from, is_known: true, tree, .. }) = self.compare(id, None)? else {
+        let Ok(Comparison { repository, state, from, is_known: true, tree, .. }) = self.compare(id, None)?
+        else {
             return Ok(None);
         };
-        Ok(Some(ChangeSize::of(&repository.changed_files(from.as_ref(), &tree)?)))
+        let base = state.git.base.as_ref().filter(|_| repository.root() == state.spec.worktree);
+        let mixed = base.map_or(0, |base| repository.mixed(base).len());
+        let size = ChangeSize::of(&repository.changed_files(from.as_ref(), &tree)?);
+        Ok(Some(ChangeSize { mixed: u32::try_from(mixed).unwrap_or(u32::MAX), ..size }))
     }
 
     /// How much the loop has changed up to its last candidate or commit: its folder is not read. None if that is not on record.

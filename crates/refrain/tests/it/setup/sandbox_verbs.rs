@@ -90,14 +90,8 @@ fn a_moved_loop_gets_the_sandbox_that_both_users_allow() {
     let remote = remote.to_str().unwrap();
     one.git(&["init", "--quiet", "--bare", remote]);
     one.refrain(&["move", "job", "--to", remote]).with_code(0);
-    two.git(&[
-        "pull",
-        "--quiet",
-        "--allow-unrelated-histories",
-        "--no-edit",
-        one.project().to_str().unwrap(),
-        "main",
-    ]);
+    two.git(&["fetch", "--quiet", one.project().to_str().unwrap(), "main"]);
+    two.git(&["reset", "--quiet", "--hard", "FETCH_HEAD"]);
     two.git(&["config", "filter.up.smudge", "sh ./check.sh > /dev/null; cat"]);
     let keys = one.journal("job").into_iter().rev();
     let key =
