@@ -101,6 +101,7 @@ impl Plan {
             waves_before: 0,
             mirror: false,
             tune: false,
+            fleet: None,
             verifications: None,
             limits: PlanLimits { total: u32::MAX, ..PlanLimits::default() },
         };

@@ -109,7 +109,7 @@ impl Lab {
     pub(crate) fn machine(&self, name: &str) -> Sandbox {
         let machine = Sandbox::without_git(&self.programs.join("refrain").to_string_lossy());
         let more =
-            format!("[worker]\nname = \"{name}\"\nremotes = [\"{}\"]\nagents = [\"generic\"]\n", self.state);
+            format!("[worker]\nname = \"{name}\"\nremotes = [\"{}\"]\nagents = [\"generic\", \"claude\"]\n", self.state);
         self.configure(&machine, &more);
         let key = "home/state/refrain/signing";
         fs::create_dir_all(machine.root().join(key)).unwrap();

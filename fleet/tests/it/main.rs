@@ -3,5 +3,6 @@
 
 mod lab;
 mod loops;
+mod plans;
 mod requests;
 mod setup;
