@@ -29,8 +29,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let program = word()?;
     fs::create_dir_all(&base)?;
     let base = base.canonicalize_utf8()?;
-    // The benchmark's folder lies in a repository: without one of its own its loops would be made there.
-    tool::run("git", &["init", "--quiet"], base.as_std_path())?;
+    // A project of its own, beside the folders of the loops: in it these would be listed as changed by each loop.
+    let project = base.join("project");
+    fs::create_dir_all(&project)?;
+    tool::run("git", &["init", "--quiet"], project.as_std_path())?;
     raise_open_files();
     let host = Rc::new(Host {
         program: std::env::current_exe()?,
@@ -40,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         config_home: base.join("home"),
         version: "bench".into(),
     });
-    let service = Service::open(&base, (*host).clone())?;
+    let service = Service::open(&project, (*host).clone())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .thread_keep_alive(Duration::from_secs(1))

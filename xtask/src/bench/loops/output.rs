@@ -50,9 +50,9 @@ pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
         ),
         Row::limit(
             SUBJECT,
-            format!("memory in all, one line of {line_mib} MiB"),
-            32.0 * 1024.0,
-            in_line,
+            format!("memory, one line of {line_mib} MiB less 1 MiB of text"),
+            8.0 * 1024.0,
+            in_line - light,
             Unit::Memory,
         ),
     ]);

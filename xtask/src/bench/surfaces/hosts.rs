@@ -42,7 +42,7 @@ fn asleep(bench: &Bench, program: &Path) -> Result<Vec<Row>> {
     let what = |what: &str| format!("{loops} loops asleep: {what}");
     let files = figure("files") / f64::from(loops);
     Ok(vec![
-        Row::limit(SUBJECT, what("resident"), 70.0 * 1024.0, figure("resident_kib"), Unit::Memory),
+        Row::limit(SUBJECT, what("resident"), 128.0 * 1024.0, figure("resident_kib"), Unit::Memory),
         Row::reported(SUBJECT, what("most that was ever resident"), figure("peak_kib"), Unit::Memory),
         Row::limit(SUBJECT, what("keepers"), 0.0, figure("children"), Unit::Count),
         Row::limit(SUBJECT, what("open files for each"), 9.0, files, Unit::Count),

@@ -209,6 +209,20 @@ fn the_log_of_an_attempt_is_opened_from_its_loop_at_every_size() {
 }
 
 #[test]
+fn no_key_is_lost_while_the_terminal_is_resized() {
+    let sandbox = sandbox();
+    let mut top = Top::open(&sandbox, (80, 24), &[]);
+    top.wait_for("No loops yet");
+    for round in 0..60 {
+        top.resize(if round % 2 == 0 { (100, 30) } else { (80, 24) });
+        let word = format!("word{round}");
+        top.press(&format!("/{word}"), &word);
+        top.press("\x15\x1b", "No loops yet");
+    }
+    top.quit();
+}
+
+#[test]
 fn colours_are_limited_to_sixteen_or_none() {
     let sandbox = sandbox();
     start(&sandbox, "job", CLAIM, &[]);
