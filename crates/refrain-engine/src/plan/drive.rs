@@ -16,8 +16,8 @@ use refrain_store::journal::Durability;
 use refrain_store::project::pool::Slot;
 use tokio::task::{JoinSet, LocalSet};
 
-use super::fleet_round::PlanFleet;
 use super::landing::Landing;
+use super::round::fleet::PlanFleet;
 use super::round::{Quiet, Turns, reserve, turns};
 use super::runner::{PlanRunner, own};
 use super::statuses::Statuses;

@@ -2,7 +2,6 @@
 //! in `refrain_core::plan`; here it is done, and recorded.
 
 mod drive;
-mod fleet_round;
 mod history;
 pub(crate) mod landing;
 mod outcome;
@@ -21,7 +20,7 @@ use refrain_core::plan::PlanEvent;
 
 use crate::observe::journal_reader::JournalReader;
 
-pub use fleet_round::{FleetAsk, TaskFleet};
+pub use round::fleet::{FleetAsk, TaskFleet};
 pub use runner::PlanRunner;
 pub use status::usual_jobs;
 pub use task_prompt::{Texts, read_told};

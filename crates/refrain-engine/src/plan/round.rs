@@ -1,5 +1,7 @@
 //! One round of a task: its worktree, its loop, and what came of that.
 
+pub(super) mod fleet;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! The right to drive a plan, as a value.
 
-use super::fleet_round::TaskFleet;
+use super::round::fleet::TaskFleet;
 use crate::driver::progress::LiveProgress;
 use crate::observe::telemetry::TaskExport;
 use crate::{PlanFollower, Service};

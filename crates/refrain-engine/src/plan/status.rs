@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use refrain_core::LoopId;
 use refrain_core::plan::{PlanState, jobs};
-use refrain_core::view::{self, Alive};
 use refrain_core::view::plan::{PlanStatus, TaskLoop, status};
+use refrain_core::view::{self, Alive};
 use refrain_proc::free_memory;
 use refrain_store::journal;
 

@@ -95,7 +95,8 @@ impl RemotePlace {
         }
         // The branch of a loop that ended without a commit is gone.
         let last = || Ok(known.as_ref().map(|known| at.held_head(known)).transpose()?.flatten());
-        let here = repository.branch_head(branch).and_then(|here| here.map_or_else(last, |here| Ok(Some(here))));
+        let here =
+            repository.branch_head(branch).and_then(|here| here.map_or_else(last, |here| Ok(Some(here))));
         let head = match here.map_err(unreachable)? {
             Some(head) => head,
             None => repository.head_of(branch).map_err(unreachable)?,

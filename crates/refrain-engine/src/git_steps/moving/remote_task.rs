@@ -7,12 +7,12 @@ use camino::Utf8Path;
 use refrain_core::git::Oid;
 use refrain_core::{LoopId, LoopState};
 use refrain_files::read_regular;
+use refrain_store::LoopDir;
 use refrain_store::journal::{self, ForeignJournal};
 use refrain_store::project::{mirrors, moving};
-use refrain_store::LoopDir;
 
-use super::remote_copy::LOOKING;
 use super::disk;
+use super::remote_copy::LOOKING;
 use crate::move_error::MoveError;
 use crate::{EngineError, Service};
 
@@ -39,11 +39,7 @@ impl Service {
 
     /// Looks at a loop that left. `commit` is where its reference was just seen.
     /// Errors: [`EngineError`]; [`MoveError::Signer`] if a key that the user does not trust signed it.
-    pub(crate) fn look_at_remote(
-        &self,
-        id: &LoopId,
-        commit: Option<Oid>,
-    ) -> Result<RemoteTask, EngineError> {
+    pub(crate) fn look_at_remote(&self, id: &LoopId, commit: Option<Oid>) -> Result<RemoteTask, EngineError> {
         let own = self.project.loop_dir(id);
         let state = journal::read_believed::<LoopState>(&own, &self.host.signing())?;
         let failed = |why| EngineError::Copy { id: id.clone(), why };
@@ -59,7 +55,8 @@ impl Service {
         let journal = if copy.journal().exists() { read_journal(&copy)? } else { here };
         let from = LoopDir(departure.to.as_str().into());
         let held = journal::held(&journal, &from, &self.host.signing());
-        let ForeignJournal { state, key, is_trusted } = held.map_err(|error| failed(MoveError::Journal(error)))?;
+        let ForeignJournal { state, key, is_trusted } =
+            held.map_err(|error| failed(MoveError::Journal(error)))?;
         if !is_trusted {
             return Err(failed(MoveError::Signer { url: departure.to.clone(), key }));
         }

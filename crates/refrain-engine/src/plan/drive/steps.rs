@@ -13,10 +13,9 @@ use refrain_store::project::pool::Slot;
 
 use super::PlanDrive;
 use crate::blocking::blocking;
-use crate::plan::fleet_round;
 use crate::plan::landing::Landing;
 use crate::plan::requests::tell;
-use crate::plan::round::{self, Round};
+use crate::plan::round::{self, Round, fleet};
 use crate::plan::verify::{Of, Verification};
 use crate::plan::work::Work;
 use crate::service::import_export::mirror_plan;
@@ -91,7 +90,7 @@ impl PlanDrive<'_> {
         self.driven.insert(running.id.clone());
         let (quiet, turns) = (Rc::clone(&self.quiet), Arc::clone(&self.turns));
         if let Some(fleet) = &self.fleet {
-            let work = fleet_round::work(round, Arc::clone(fleet), quiet, turns);
+            let work = fleet::work(round, Arc::clone(fleet), quiet, turns);
             self.hosted.spawn_local(async { (work.await, None) });
             return;
         }

@@ -145,7 +145,7 @@ pub(super) fn pass_on(
     (id, remote): (&LoopId, &str),
     request: &FleetRequest,
 ) -> Result<ToolOutput, RequestError> {
-    let request = serde_json::to_string(request)
-        .map_err(|error| RequestError::new(Code::Failed, error.to_string()))?;
+    let request =
+        serde_json::to_string(request).map_err(|error| RequestError::new(Code::Failed, error.to_string()))?;
     call(context, &["ask", id.as_str(), remote, &request])
 }

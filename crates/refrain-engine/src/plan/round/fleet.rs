@@ -16,10 +16,10 @@ use refrain_store::journal;
 use tokio::sync::Mutex;
 use tokio::time::sleep;
 
-use super::requests::tell;
-use super::round::{Quiet, Round, Turns};
+use super::{Quiet, Round, Turns};
 use crate::blocking::blocking;
 use crate::move_error::MoveError;
+use crate::plan::requests::tell;
 use crate::{EngineError, Runner, Service, Signals};
 
 /// How often the remote is asked where the loops are.
@@ -55,7 +55,7 @@ pub enum FleetAsk {
 
 /// The fleet of a plan, and where the remote has its loops.
 #[derive(Debug)]
-pub(super) struct PlanFleet {
+pub(in crate::plan) struct PlanFleet {
     scheduler: Arc<dyn TaskFleet>,
     service: Service,
     remote: String,
@@ -63,7 +63,7 @@ pub(super) struct PlanFleet {
 }
 
 impl PlanFleet {
-    pub(super) fn new(scheduler: Arc<dyn TaskFleet>, service: Service, remote: String) -> Arc<Self> {
+    pub(in crate::plan) fn new(scheduler: Arc<dyn TaskFleet>, service: Service, remote: String) -> Arc<Self> {
         Arc::new(Self { scheduler, service, remote, heads: Mutex::new(None) })
     }
 
@@ -111,7 +111,12 @@ struct Away {
 }
 
 /// Has the round's loop driven by the fleet, and returns its result.
-pub(super) async fn work(round: Round, fleet: Arc<PlanFleet>, quiet: Quiet, turns: Turns) -> TaskEnded {
+pub(in crate::plan) async fn work(
+    round: Round,
+    fleet: Arc<PlanFleet>,
+    quiet: Quiet,
+    turns: Turns,
+) -> TaskEnded {
     let round = Arc::new(round);
     let state = driven(&round, &fleet, &quiet, &turns).await;
     blocking(move || round.conclude(state)).await
@@ -170,12 +175,7 @@ async fn leave(
 }
 
 /// Gives the loop to the scheduler, which may be away for a time. A plan that is to come to rest does not wait for it.
-async fn give(
-    round: &Round,
-    fleet: &Arc<PlanFleet>,
-    away: &Away,
-    quiet: &Quiet,
-) -> Result<(), EngineError> {
+async fn give(round: &Round, fleet: &Arc<PlanFleet>, away: &Away, quiet: &Quiet) -> Result<(), EngineError> {
     let since = Instant::now();
     loop {
         let (id, remote, agent) = (round.running.id.clone(), away.remote.clone(), away.agent.clone());
@@ -273,7 +273,8 @@ impl Round {
         match service.move_to(id, (remote, &service.project().root), false) {
             Ok(_)
             | Err(EngineError::Move {
-                why: MoveError::NotTaken { why: TakeOverRefusal::Claimed(_), .. }, ..
+                why: MoveError::NotTaken { why: TakeOverRefusal::Claimed(_), .. },
+                ..
             }) => {}
             Err(error) => return Err(error),
         }
