@@ -107,7 +107,11 @@ pub(crate) fn enter(policy: &Policy) -> Result<Writable, Refusal> {
             MountSource::Tree(tree) => (tree, false),
             MountSource::Private => {
                 // They share the machine's memory: alone each would get half of it.
-                let size = if path == "/tmp" { "50%" } else { "10%" };
+                let size = match path.as_str() {
+                    "/tmp" => "50%",
+                    "/dev/shm" => "25%",
+                    _ => "10%",
+                };
                 (empty("1777", Some(size)).at_path(Step::Mounts, &path)?, true)
             }
             MountSource::HiddenFolder => {
@@ -263,7 +267,6 @@ fn mount_devices(devices: Vec<(&str, io::Result<OwnedFd>)>) -> io::Result<()> {
     for name in ["pts", "shm"] {
         fs::create_dir(Utf8Path::new("/dev").join(name))?;
     }
-    attach(empty("1777", Some("25%"))?, "/dev/shm".into())?;
     let options = [("ptmxmode", "0666"), ("mode", "0620")];
     let terminals = new_file_system("devpts", &options, NO_SUID | MountAttrFlags::MOUNT_ATTR_NOEXEC)?;
     attach(terminals, "/dev/pts".into())

@@ -33,6 +33,6 @@ pub use projects::{Laid, Project};
 pub use receiver::{CannedResponse, ReceivedRequest, Receiver};
 pub use run::{Invocation, Run, Session};
 pub use rustix::process::Signal;
-pub use sandbox::{Sandbox, write};
+pub use sandbox::{Sandbox, scratch_folder, write};
 pub use slack::{Call, CallFault, Slack, SlackMessage};
 pub use wait::{eventually, within};

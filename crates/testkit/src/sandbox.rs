@@ -14,6 +14,25 @@ use crate::processes::{Survivor, signal_process, survivors};
 use crate::wait::eventually;
 use crate::{Gate, Invocation, Run, Session, Signal, redact};
 
+/// The memory that the folders of a test run may need.
+const SCRATCH_BYTES: u64 = 2 << 30;
+
+/// Where tests make their folders: `TMPDIR`; else memory, where programs can be run in it and there is enough, as nothing of a
+/// test is to survive and each sync of a disk takes milliseconds; else the system's temporary folder.
+#[must_use]
+pub fn scratch_folder() -> PathBuf {
+    let memory = Path::new("/dev/shm");
+    let is_fit = || {
+        let found = rustix::fs::statvfs(memory).ok()?;
+        let runs_programs = !found.f_flag.contains(rustix::fs::StatVfsMountFlags::NOEXEC);
+        (runs_programs && found.f_bavail.saturating_mul(found.f_frsize) >= SCRATCH_BYTES).then_some(())
+    };
+    match std::env::var_os("TMPDIR") {
+        None if is_fit().is_some() => memory.to_owned(),
+        _ => std::env::temp_dir(),
+    }
+}
+
 /// A temporary folder with a home, a project, agents, their notes, and gates at which they wait. Processes still
 /// running in it when it is dropped are killed.
 #[derive(Debug)]
@@ -49,7 +68,7 @@ impl Sandbox {
     /// A sandbox whose project is a plain folder.
     #[must_use]
     pub fn without_git(program: &str) -> Self {
-        Self::make(program, &std::env::temp_dir())
+        Self::make(program, &scratch_folder())
     }
 
     fn make(program: &str, parent: &Path) -> Self {

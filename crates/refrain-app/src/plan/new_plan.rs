@@ -28,11 +28,13 @@ pub fn new_plan(context: &Context, request: &NewPlan, note: Note<'_>) -> Result<
     let file = &request.file;
     let path = context.dir.join(file);
     let is_markdown = path.extension().is_some_and(|it| it == "md" || it == "markdown");
-    if !is_markdown || path.symlink_metadata().is_ok() {
-        let error = format!("--plan {file}: accepted: a new Markdown file");
-        return Err(
-            RequestError::usage(error).hint("refrain plan check --plan FILE looks at one that is there")
-        );
+    if !is_markdown {
+        let error = format!("--plan {file} is no Markdown file; accepted: a new file that ends with .md");
+        return Err(RequestError::usage(error));
+    }
+    if path.symlink_metadata().is_ok() {
+        let error = format!("{file} is there already; accepted: a new file, by --plan FILE");
+        return Err(RequestError::usage(error).hint(format!("refrain plan check --plan {file} looks at it")));
     }
     let service = context.service()?;
     let mut work = request.work();
@@ -73,7 +75,8 @@ fn write(
 ) -> Result<(PreparedPlan, String), RequestError> {
     let text = service.draft_plan(spec, &request.idea, before)?.map_err(|said| {
         let said = squeeze(&printable(&said));
-        let error = format!("{} wrote no plan after a line PLAN: {said}", spec.agent.program);
+        let error =
+            format!("{} wrote no line PLAN: with a plan after it; it said: {said}", spec.agent.program);
         RequestError::new(Code::Failed, error).hint("nothing was written; try again, or another --agent")
     })?;
     put(&context.dir.join(&request.file), &text, before.is_some())?;

@@ -214,7 +214,8 @@ const HIDDEN_OF_SYSTEM: [&str; 9] = [
 const SHOWN_OF_SYSTEM: [&str; 3] = ["/run/current-system", "/run/opengl-driver", "/run/booted-system"];
 /// Where the addresses of names are asked for, by a process that has the machine's network.
 const SHOWN_TO_RESOLVE: [&str; 1] = ["/etc/resolv.conf"];
-const PRIVATE: [&str; 2] = ["/tmp", "/var/tmp"];
+const PRIVATE: [&str; 3] = ["/tmp", "/var/tmp", SHARED_MEMORY];
+const SHARED_MEMORY: &str = "/dev/shm";
 
 /// Caches of build tools in the user's home.
 const CACHES: [&str; 14] = [
@@ -448,6 +449,8 @@ fn below(dir: &Utf8Path, names: &[&str]) -> Vec<Utf8PathBuf> {
 /// written is protected. Of a git folder only what commits need is written.
 fn limit_to_files(policy: &mut Policy, role: Role, places: &Places) {
     policy.mechanism = Mechanism::Files;
+    // Programs need shared memory: without mounts it is that of the machine.
+    policy.private.retain(|path| path != SHARED_MEMORY);
     policy.hide.append(&mut policy.private);
     policy.show.extend(paths(&SHOWN_TO_RESOLVE));
     policy.caches.clear();

@@ -1,6 +1,5 @@
 //! Many sessions of one project at once: none has anything to do with another's loop, and no turn is counted twice.
 
-use std::path::Path;
 use std::sync::Barrier;
 
 use camino::Utf8PathBuf;
@@ -30,9 +29,7 @@ pub(crate) struct TestProject {
 
 impl TestProject {
     pub(crate) fn new() -> Self {
-        // Nothing is to survive this, and ten thousand syncs of a busy disk take minutes.
-        let memory = Some(Path::new("/dev/shm")).filter(|dir| dir.is_dir());
-        let dir = tempfile::tempdir_in(memory.unwrap_or(&std::env::temp_dir())).unwrap();
+        let dir = tempfile::tempdir_in(testkit::scratch_folder()).unwrap();
         let path = Utf8PathBuf::from_path_buf(dir.path().canonicalize().unwrap()).unwrap();
         let home = path.join("home");
         let host = Host {

@@ -60,7 +60,7 @@ fn a_killed_host_leaves_no_process_and_all_its_loops_continue() {
         config_home: home,
         version: "test".into(),
     });
-    let service = Service::open(&project, (*host).clone()).unwrap();
+    let service = Service::open(&project.join("project"), (*host).clone()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (_wish, wishes) = watch::channel(None);
     let all = LocalSet::new();

@@ -49,7 +49,8 @@ impl TestRepository {
     }
 
     pub(crate) fn unborn(init: &[&str]) -> Self {
-        let dir = tempfile::Builder::new().prefix("refrain-git-").tempdir().unwrap();
+        let dir =
+            tempfile::Builder::new().prefix("refrain-git-").tempdir_in(testkit::scratch_folder()).unwrap();
         let top = Utf8PathBuf::from_path_buf(dir.path().canonicalize().unwrap()).unwrap();
         let root = top.join("project");
         for folder in [&root, &top.join("home"), &top.join("loop")] {
@@ -85,7 +86,8 @@ impl TestRepository {
 
     /// The same repository, seen from another worktree of it; the other must live as long.
     pub(crate) fn new_at(other: &Self, root: Utf8PathBuf) -> Self {
-        let dir = tempfile::Builder::new().prefix("refrain-git-").tempdir().unwrap();
+        let dir =
+            tempfile::Builder::new().prefix("refrain-git-").tempdir_in(testkit::scratch_folder()).unwrap();
         Self {
             _dir: dir,
             top: other.top.clone(),

@@ -65,7 +65,11 @@ impl KeyPath {
                 Some(below) if at + 1 < path.len() => table = below,
                 Some(below) => {
                     let names = below.names().join(", ");
-                    let keys = if names.is_empty() { "names of your own".to_owned() } else { names };
+                    let keys = match (names.is_empty(), below.takes_own_names()) {
+                        (true, _) => "names of your own".to_owned(),
+                        (false, true) => format!("{names}, and names of your own"),
+                        (false, false) => names,
+                    };
                     return Err(KeyError::Unknown(format!(
                         "{} is a table; accepted: one of its keys: {keys}",
                         key(&path)
@@ -107,10 +111,12 @@ pub fn set(config_home: &Utf8Path, path: &KeyPath, text: &str) -> Result<Utf8Pat
     let place = user_place(config_home);
     let file = user_file(config_home)?;
     let old = file.as_ref().map_or("", |file| file.text.as_str());
-    if let Some(file) = &file {
-        file.parse()?;
-    }
-    let new = changed(&place, old, &path.0, text)?;
+    // A value that is refused may be the one that is set.
+    let fault = file.as_ref().and_then(|file| file.parse().err());
+    let new = match (changed(&place, old, &path.0, text), fault) {
+        (Err(KeyError::Value(_) | KeyError::Form(_)), Some(fault)) => return Err(fault.into()),
+        (new, _) => new?,
+    };
     if file.is_none() {
         make_dir(config_home)?;
         return match create(&place, new.as_bytes())? {
@@ -277,6 +283,12 @@ mod tests {
         "x",
         "start.model = \"x\"\nstart.agent = \"codex\"\n"
     )]
+    #[case::for_a_value_that_is_refused(
+        "[start]\nmax-iterations = \"x\"\n",
+        "start.max-iterations",
+        "3",
+        "[start]\nmax-iterations = 3\n"
+    )]
     #[case::in_an_inline_table(
         "start = { agent = \"codex\" }\n",
         "start.agent",
@@ -303,6 +315,7 @@ mod tests {
     #[case("start.agnet", "x", "did you mean agent?")]
     #[case("max-iterations", "5", "it belongs into [start]")]
     #[case("start", "5", "start is a table; accepted: one of its keys: agent, ")]
+    #[case("gates", "5", "gates is a table; accepted: one of its keys: env, and names of your own")]
     #[case("start.agent.x", "5", "start.agent has no keys")]
     #[case("", "5", "is no key")]
     #[case("start.agent\n[x]", "5", "is no key")]
@@ -316,6 +329,21 @@ mod tests {
     ) {
         let refused = edit("", name, value).unwrap_err();
         assert!(refused.contains(says), "{refused}");
+    }
+
+    #[test]
+    fn a_key_is_set_in_a_file_only_if_all_of_it_is_accepted_then() {
+        let home = tempfile::tempdir().unwrap();
+        let home = Utf8Path::from_path(home.path()).unwrap();
+        let place = home.join("config.toml");
+        let set = |name: &str, value: &str| {
+            set(home, &KeyPath::parse(name).unwrap(), value).map_err(|error| error.to_string())
+        };
+        crate::write_atomic(&place, b"[start]\nmax-iterations = \"x\"\n").unwrap();
+        let refused = set("start.agent", "claude").unwrap_err();
+        assert!(refused.contains("config.toml:2: start.max-iterations: \"x\""), "{refused}");
+        assert_eq!(set("start.max-iterations", "3"), Ok(place.clone()));
+        assert_eq!(set("start.agent", "claude"), Ok(place));
     }
 
     #[test]

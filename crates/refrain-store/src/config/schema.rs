@@ -66,6 +66,10 @@ impl<'a> Table<'a> {
         names
     }
 
+    pub(super) fn takes_own_names(self) -> bool {
+        self.own["additionalProperties"].is_object()
+    }
+
     /// The default of the key, if it is a single value.
     pub(super) fn default_of(self, key: &str) -> Option<Value> {
         let value = &self.own["properties"].get(key)?["default"];

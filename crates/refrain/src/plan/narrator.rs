@@ -196,7 +196,8 @@ pub(crate) fn header(spec: &PlanSpec, limits: &PlanLimits, width: Option<usize>)
     };
     let brief = &spec.brief;
     let files = brief.files.iter().filter(|file| Some(*file) != brief.document.as_ref());
-    let read: Vec<_> = brief.document.iter().chain(files).map(ToString::to_string).collect();
+    let read = brief.document.iter().chain(files).filter(|file| **file != spec.tasks);
+    let read: Vec<_> = read.map(ToString::to_string).collect();
     let proof = match spec.verifies() {
         true => crate::render::gates::intent(each),
         false => "nothing: what lands is unverified (--verify CMD)".to_owned(),

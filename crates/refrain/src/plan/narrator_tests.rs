@@ -52,7 +52,7 @@ fn a_plan_from_its_begin_to_its_end() {
     [plan feature-x wave 2 task 4 round 2] Implement auth middleware (complexity 5, loop feature-x-4-r2; it conflicted with what landed)
     · pausing after these iterations; Ctrl-C again ends the agents now and refunds their attempts
     · task 4 rests, and continues where it is with the plan's next runner
-    paused after 6 iterations in 3m 30s, $1.25: by a signal to its runner (Ctrl-C or SIGTERM), with 2 of 7 tasks landed
+    paused after 6 iterations in 3m 30s, $1.25: by a signal to its runner (Ctrl-C, SIGTERM or a closed terminal), with 2 of 7 tasks landed
       next: refrain plan resume feature-x
     ");
 }

@@ -126,7 +126,7 @@ fn kept(report: &Report) -> String {
 }
 
 fn protected(report: &Report) -> Section {
-    let section = Section::new("What it could not touch");
+    let section = Section::new("What was protected");
     let Some(protected) = &report.protected else { return section };
     let parts: Vec<_> = protected
         .parts

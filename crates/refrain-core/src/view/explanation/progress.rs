@@ -35,6 +35,7 @@ pub(super) fn why(state: &LoopState) -> String {
         (None, None) if matches!(state.phase, Phase::Idle { uncommitted: true, .. }) => {
             format!("iteration {} is being committed", state.iteration)
         }
+        (None, None) if state.iteration == 0 => "before the first iteration".to_owned(),
         (None, None) => "between two iterations".to_owned(),
     }
 }

@@ -15,7 +15,11 @@ pub(crate) fn asked_by(by: Option<Asker>, person: &'static str) -> &'static str 
 
 /// How a person paused it: by a request, or with a signal to the runner.
 pub(crate) fn by_person(is_requested: bool) -> &'static str {
-    if is_requested { "by a person" } else { "by a signal to its runner (Ctrl-C or SIGTERM)" }
+    if is_requested {
+        "by a person"
+    } else {
+        "by a signal to its runner (Ctrl-C, SIGTERM or a closed terminal)"
+    }
 }
 
 /// The words, and what the agent's program said last.

@@ -208,7 +208,7 @@ fn every_task_has_a_word() {
 #[rstest]
 #[case::paused(
     "paused",
-    "by a signal to its runner (Ctrl-C or SIGTERM), with 1 of 4 tasks landed",
+    "by a signal to its runner (Ctrl-C, SIGTERM or a closed terminal), with 1 of 4 tasks landed",
     Some("refrain plan resume feature-x")
 )]
 #[case::cancelled("cancelled", "by a person, with 1 of 4 tasks landed", None)]

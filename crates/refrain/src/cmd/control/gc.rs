@@ -50,7 +50,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let may_ask = !args.dry_run && std::io::stdin().is_terminal();
     let is_wanted = args.yes || may_ask && values::confirm(&format!("Remove {things}, {room}? [y/N] "))?;
     if !is_wanted {
-        out::tell_note(format!("{things}, {room}; refrain gc --yes removes them"));
+        let them = if all.len() == 1 { "it" } else { "them" };
+        out::tell_note(format!("{things}, {room}; refrain gc --yes removes {them}"));
         return Ok(Code::Done.into());
     }
     let kept = collect(context, &service, &all)?;

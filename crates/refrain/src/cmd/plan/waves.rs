@@ -64,13 +64,13 @@ pub(super) fn text(waves: &Waves) -> String {
         Some(jobs) => format!("{jobs} at a time"),
         None => "each wave at once".to_owned(),
     };
-    let rounds = counted(waves.rounds, "round", "rounds");
+    let steps = counted(waves.rounds, "step", "steps");
     let faster = match waves.tasks == waves.rounds {
         true => "one task after another".to_owned(),
         false => format!("{} times as fast as one after another", waves.speed_up),
     };
     let tasks = counted(waves.tasks, "task", "tasks");
-    text.push_str(&format!("{tasks}, {side_by_side}: {rounds}, {faster}\n"));
+    text.push_str(&format!("{tasks} in {steps}, {side_by_side}: {faster}\n"));
     text
 }
 

@@ -140,6 +140,9 @@ fn edit(context: &Context) -> Result<ExitCode, RequestError> {
         return Err(RequestError::usage(error).hint("refrain config set KEY VALUE needs none"));
     };
     let code = values::open(&words, Some(path.as_str()), home)?;
+    if code != ExitCode::SUCCESS {
+        out::tell_note(format!("the editor {} failed", words.join(" ")));
+    }
     if let Some(file) = user_file(home)? {
         file.parse()?;
     }

@@ -101,7 +101,7 @@ fn confined(spec: &Spec, sandbox: &SandboxSpec) -> String {
         return text + "; reaches every host";
     }
     match (sandbox.bounds.memory, sandbox.bounds.cpus) {
-        (None, None) => text.push_str("; memory and CPU not bounded: no delegated cgroup"),
+        (None, None) => text.push_str("; memory and CPU are not bounded (refrain doctor says why)"),
         (memory, cpus) => {
             let memory = memory.map(|bytes| format!("memory bounded to {}", size(bytes)));
             let cpus = cpus.map(|cpus| phrase::counted(cpus, "CPU", "CPUs"));

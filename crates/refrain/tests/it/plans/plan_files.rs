@@ -92,7 +92,7 @@ fn waves_are_shown_with_the_dependencies_of_each_task() {
         "Wave 1: 3 tasks\n  ID  COMPLEXITY  TITLE           AFTER\n  2            5  Hash passwords\n  4            2  Log out\n  \
          5            5  Tokens\nWave 2: 1 task\n  ID  COMPLEXITY  TITLE   AFTER\n  3            8  Log in  2\nWave 3: 1 task\n  \
          ID  COMPLEXITY  TITLE  AFTER\n  6            1  Guide  3, 4, 5\n\
-         5 tasks, each wave at once: 3 rounds, 1.7 times as fast as one after another\n"
+         5 tasks in 3 steps, each wave at once: 1.7 times as fast as one after another\n"
     );
     lay(&sandbox, ".scud/tasks/auth.json", r#"{"tasks": [{"id": 1, "status": "done"}]}"#);
     let done = sandbox.refrain(&["plan", "waves"]).with_code(0);

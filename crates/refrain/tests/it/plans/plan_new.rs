@@ -70,6 +70,13 @@ fn a_plan_that_cannot_be_used_is_written_once_more() {
         sandbox.refrain(&["plan", "new", "--command", &planner, "--plan", "b.md", "Write it."]).with_code(1);
     assert!(run.stdout.contains("cycle") && run.stdout.contains("next: correct b.md"), "{}", run.stdout);
     assert_eq!(fs::read_to_string(sandbox.project().join("b.md")).unwrap(), circle);
+    let again = ["plan", "new", "--command", &planner, "--plan", "b.md", "Write it."];
+    let refused = sandbox.refrain(&again).with_code(2).stderr;
+    assert!(
+        refused.contains("b.md is there already; accepted: a new file, by --plan FILE")
+            && refused.contains("refrain plan check --plan b.md looks at it"),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -77,7 +84,11 @@ fn an_answer_without_a_plan_writes_nothing() {
     let sandbox = sandbox();
     let agent = agent(&sandbox, &["I cannot do that.\n"]);
     let run = sandbox.refrain(&["plan", "new", "--command", &agent, "Write it."]).with_code(1);
-    assert!(run.stderr.contains("wrote no plan after a line PLAN: I cannot do that."), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("wrote no line PLAN: with a plan after it; it said: I cannot do that."),
+        "{}",
+        run.stderr
+    );
     assert!(!sandbox.project().join("PLAN.md").exists());
 }
 

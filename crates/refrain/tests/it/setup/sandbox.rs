@@ -109,7 +109,7 @@ fn memory_is_bounded_or_the_header_says_that_it_is_not() {
     let Some(sandbox) = sandbox() else { return };
     let run = start(&sandbox, CLAIM, &[]).with_code(0);
     let is_bounded = run.stdout.contains("memory bounded to ");
-    let says_not = run.stdout.contains("memory and CPU not bounded: no delegated cgroup");
+    let says_not = run.stdout.contains("memory and CPU are not bounded");
     assert!(is_bounded != says_not, "{}", run.stdout);
     sandbox.refrain(&["archive", "job"]).with_code(0);
     configure(&sandbox, "memory = \"64MiB\"\n");

@@ -108,6 +108,7 @@ impl DocsProject {
         program(&sandbox.project().join("agent.sh"), &agent);
         testkit::write(&sandbox.project().join("TASK.md"), "Fix the tests.\n");
         testkit::write(&sandbox.project().join("spec.md"), "1. All tests pass.\n");
+        testkit::write(&sandbox.project().join("PLAN.md"), "# A shop\n\n## Task 1: Sell shoes\n");
         fs::create_dir_all(sandbox.project().join(".scud/tasks")).unwrap();
         testkit::write(&sandbox.project().join(".scud/tasks/my-feature.json"), TASKS);
         fs::create_dir(sandbox.project().join("specs")).unwrap();
