@@ -25,11 +25,11 @@ pub const INDEX: &str = include_str!("../../../docs/README.md");
 /// All pages, in the order of reading.
 pub const PAGES: &[Page] = pages! {
     "tutorial": "first-loop" "claude-code" "first-plan" "morning-after";
-    "how-to": "add-gates" "protect-tests" "merge-work" "pull-requests" "github-actions" "set-limits" "move-a-loop" "fleet" "when-stuck"
+    "how-to": "add-gates" "protect-tests" "use-a-sandbox" "merge-work" "pull-requests" "github-actions" "set-limits" "move-a-loop" "fleet" "when-stuck"
         "approve-from-afar" "loops-in-slack" "own-agent" "coming-from";
     "reference": "loops" "agents" "modes" "plans" "task-files" "protection" "sandbox" "reviewers" "publishing" "configuration"
         "budgets" "memory" "report" "top" "serve" "mcp" "slack" "sessions" "telemetry" "doctor" "callers";
-    "explanation": "claims-and-gates" "durability" "what-git-sees" "stuck" "threat-model" "comparison" "glossary"
+    "explanation": "claims-and-gates" "durability" "what-git-sees" "stuck" "threat-model" "sandbox-limits" "comparison" "glossary"
         "performance";
 };
 

@@ -71,8 +71,8 @@ const OWN_OF_X32: [(i64, i64); 5] = [
     (libc::SYS_process_vm_readv, 539),
     (libc::SYS_process_vm_writev, 540),
 ];
-/// A file that runs as its owner would outlive the sandbox.
-const SET_UID: u64 = 0o4000;
+/// A file that runs as its owner, or as its group, would outlive the sandbox. A filter does not see if it is a folder.
+const SET_IDS: [u64; 2] = [0o4000, 0o2000];
 const FCHMODAT2: i64 = 452;
 /// Which argument of a system call is the mode of a file, and which says if a file is created.
 const MODES: [(i64, u8, Option<u8>); 5] = [
@@ -122,19 +122,19 @@ fn refused() -> io::Result<Rules> {
     let tracing = TRACING.map(|request| rule([(0, Dword, Eq, u64::from(request))]));
     rules.insert(libc::SYS_ptrace, tracing.into_iter().collect::<io::Result<_>>()?);
     for (call, mode, flags) in MODES.into_iter().chain(OLD_MODES) {
-        let set = (mode, Dword, MaskedEq(SET_UID), SET_UID);
         let creating =
             [libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY].map(|flag| u64::from(flag.unsigned_abs()));
-        let created = |flags, flag| rule([set.clone(), (flags, Dword, MaskedEq(flag), flag)]);
-        rules.insert(
-            call,
+        let of_call = rules.entry(call).or_default();
+        for set in SET_IDS.map(|bit| (mode, Dword, MaskedEq(bit), bit)) {
             match flags {
-                None => vec![rule([set])?],
+                None => of_call.push(rule([set])?),
                 Some(flags) => {
-                    creating.map(|flag| created(flags, flag)).into_iter().collect::<io::Result<_>>()?
+                    for flag in creating {
+                        of_call.push(rule([set.clone(), (flags, Dword, MaskedEq(flag), flag)])?);
+                    }
                 }
-            },
-        );
+            }
+        }
     }
     Ok(with_x32(rules))
 }

@@ -23,12 +23,13 @@ mod loopback;
 mod messages;
 #[cfg(target_os = "linux")]
 mod mounts;
-mod originals;
 #[cfg(target_os = "linux")]
 mod outer;
 mod probe;
 #[cfg(target_os = "linux")]
 mod program;
+#[cfg(target_os = "linux")]
+mod protected;
 mod refusal;
 #[cfg(target_os = "linux")]
 mod system;
@@ -36,8 +37,9 @@ mod system;
 #[cfg(target_os = "linux")]
 pub use cgroup::held_bounds;
 pub use messages::{HELPER_VERB, NO_SANDBOX, Plan, Reply};
-pub use originals::Originals;
 pub use probe::probe;
+#[cfg(target_os = "linux")]
+pub use protected::originals::{restore_after, restore_left};
 pub use refusal::{Cause, Refusal, Step};
 
 /// Runs the part of the sandbox that the words after [`HELPER_VERB`] name, and returns the exit code.
@@ -57,6 +59,20 @@ pub fn run(words: &[String]) -> u8 {
 #[must_use]
 pub fn held_bounds(_given: &refrain_core::sandbox::Bounds) -> refrain_core::sandbox::Bounds {
     refrain_core::sandbox::Bounds::default()
+}
+
+/// There was no sandbox on this system.
+#[cfg(not(target_os = "linux"))]
+#[must_use]
+pub fn restore_left(_folder: &camino::Utf8Path) -> Vec<String> {
+    Vec::new()
+}
+
+/// There was no sandbox on this system.
+#[cfg(not(target_os = "linux"))]
+#[must_use]
+pub fn restore_after(_init: Option<&std::os::fd::OwnedFd>, _folder: &camino::Utf8Path) -> Vec<String> {
+    Vec::new()
 }
 
 /// There is no sandbox on this system.

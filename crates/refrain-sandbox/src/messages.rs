@@ -25,6 +25,9 @@ pub struct Plan {
     pub policy: Policy,
     /// Ports to listen on, on the sandbox's own loopback address. Each listening socket is sent back.
     pub listen: Vec<u16>,
+    /// Where it is recorded, while the program runs, what was at protected places before. The program does not see it.
+    #[serde(default)]
+    pub records: Option<Utf8PathBuf>,
 }
 
 /// What the outer process sends back.

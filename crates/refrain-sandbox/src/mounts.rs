@@ -3,7 +3,7 @@
 //! Every source is opened before anything is mounted, so that no mount can change the meaning of a path. Each folder that
 //! may be written and each protected path becomes a mount point, which cannot be renamed or removed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -19,7 +19,7 @@ use rustix::mount::{
     unmount,
 };
 
-use crate::originals;
+use crate::protected::originals;
 use crate::refusal::{At, Refusal, Step, kernel};
 use crate::system::set_attributes;
 
@@ -80,16 +80,26 @@ pub(crate) fn enter(policy: &Policy) -> Result<Writable, Refusal> {
         };
         places.insert(path, MountSource::Tree(tree));
     }
+    let mut written = BTreeSet::new();
     for path in &policy.write {
         let Ok(path) = path.canonicalize_utf8() else { continue };
         let tree = tree(&path, HARMLESS).at_path(Step::Mounts, &path)?;
         writable.push(path.clone());
+        written.insert(path.clone());
         places.insert(path, MountSource::Tree(tree));
     }
+    let mut fixed = Vec::from_iter(written.iter().cloned());
     for path in policy.read_only.iter().chain(&originals::programs(policy)).chain(&policy.show) {
         for path in with_targets(path).at_path(Step::Mounts, path)? {
             let tree = tree(&path, HARMLESS | READ_ONLY).at_path(Step::Mounts, &path)?;
+            fixed.push(path.clone());
             places.insert(path, MountSource::Tree(tree));
+        }
+    }
+    for path in &fixed {
+        for folder in between(path, &written, &places) {
+            let tree = tree(&folder, HARMLESS).at_path(Step::Mounts, &folder)?;
+            places.insert(folder, MountSource::Tree(tree));
         }
     }
     let devices: Vec<_> = DEVICES.iter().map(|name| (*name, open_device(name))).collect();
@@ -132,6 +142,26 @@ pub(crate) fn enter(policy: &Policy) -> Result<Writable, Refusal> {
         set_attributes(mount, READ_ONLY, false).at_path(Step::Mounts, path)?;
     }
     Ok(writable)
+}
+
+/// The folders between a mount point and the folder around it that is written: one that is no mount point could be
+/// renamed, and another put in its place.
+fn between(
+    path: &Utf8Path,
+    written: &BTreeSet<Utf8PathBuf>,
+    places: &BTreeMap<Utf8PathBuf, MountSource>,
+) -> Vec<Utf8PathBuf> {
+    let mut folders = Vec::new();
+    for around in path.ancestors().skip(1) {
+        if written.contains(around) {
+            return folders;
+        }
+        if places.contains_key(around) {
+            break;
+        }
+        folders.push(around.to_owned());
+    }
+    Vec::new()
 }
 
 fn is_real_folder(path: &Utf8Path) -> bool {

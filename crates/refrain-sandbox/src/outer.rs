@@ -20,7 +20,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use crate::cgroup::Cgroup;
 use crate::layer::Layer;
 use crate::messages::{FromInit, HELPER_VERB, NO_SANDBOX, Plan, Reply, complain, parent_socket};
-use crate::originals::Originals;
+use crate::protected::originals::{Originals, restore_left};
+use crate::protected::placeholders::Placeholders;
 use crate::refusal::{At, Refusal, Step};
 use crate::{files, init, system};
 
@@ -55,7 +56,11 @@ fn run_plan(socket: &UnixStream) -> Result<u8, Refusal> {
             fs::create_dir_all(folder).at_path(Step::Plan, folder)?;
         }
     }
+    let records = plan.records.clone();
+    records.iter().flat_map(|folder| restore_left(folder)).for_each(|line| complain(&line));
+    let placeholders = Placeholders::make(&policy.placeholders).at(Step::Plan)?;
     let originals = Originals::read(&policy);
+    let record = records.map(|folder| originals.record(&folder).at_path(Step::Plan, &folder)).transpose()?;
     // Without a layer the caches are read-only.
     let layer = policy.cache_layer.as_deref().and_then(|folder| Layer::open(folder).ok());
     let end = match policy.mechanism {
@@ -74,6 +79,7 @@ fn run_plan(socket: &UnixStream) -> Result<u8, Refusal> {
         }
     };
     originals.restore().iter().for_each(|line| complain(line));
+    drop((placeholders, record));
     if let Some(layer) = layer {
         layer.close();
     }

@@ -1,7 +1,9 @@
 //! The last step: a process restricts itself, and starts or becomes the program.
 
+use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
@@ -12,7 +14,7 @@ use landlock::{
 use refrain_core::sandbox::Policy;
 use refrain_proc::OWN_PROGRAM;
 use rustix::fs::StatVfsMountFlags;
-use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, Signal, geteuid, getrlimit, setrlimit};
 
 use crate::messages::{HELPER_VERB, NO_SANDBOX, Plan, complain};
 use crate::{files, filter, system};
@@ -48,14 +50,37 @@ fn limit(writable: &[Utf8PathBuf], processes: u32) -> io::Result<()> {
     if !rustix::fs::statvfs("/")?.f_flag.contains(StatVfsMountFlags::RDONLY) {
         return Err(io::Error::other("its root is not read-only"));
     }
-    let most = Some(u64::from(processes));
-    let current = getrlimit(Resource::Nproc).current;
-    if current.is_none_or(|current| current > u64::from(processes)) {
-        setrlimit(Resource::Nproc, Rlimit { current: most, maximum: most })?;
-    }
+    limit_processes(u64::from(processes))?;
+    limit_cores()?;
     rustix::thread::set_no_new_privs(true)?;
     write_only(writable).map_err(io::Error::other)?;
     filter::apply()
+}
+
+/// The kernel gives no core to the machine's handler of crashes, which runs outside as root, and writes none. With a limit of
+/// zero the handler would still be started.
+fn limit_cores() -> io::Result<()> {
+    if getrlimit(Resource::Core).maximum.is_none_or(|most| most > 1) {
+        setrlimit(Resource::Core, Rlimit { current: Some(1), maximum: Some(1) })?;
+    }
+    Ok(())
+}
+
+fn limit_processes(most: u64) -> io::Result<()> {
+    let current = getrlimit(Resource::Nproc).current;
+    if current.is_none_or(|current| current > most) {
+        setrlimit(Resource::Nproc, Rlimit { current: Some(most), maximum: Some(most) })?;
+    }
+    Ok(())
+}
+
+/// The threads of this user, all of which the kernel counts where there is no namespace. It limits none of root's.
+fn own_threads() -> u64 {
+    let own = geteuid().as_raw();
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let processes = entries.filter(|entry| entry.metadata().is_ok_and(|it| it.is_dir() && it.uid() == own));
+    let threads = processes.map(|entry| fs::read_dir(entry.path().join("task")).map_or(0, Iterator::count));
+    threads.map(|count| count as u64).sum()
 }
 
 /// Starts the binary once more, to become the program of a plan without namespaces: this process stays as it is, to put
@@ -87,6 +112,8 @@ pub(crate) fn run(policy: &str, argv: &[String]) -> u8 {
 
 fn limit_to_files(policy: &Policy) -> io::Result<()> {
     system::close_others_on_exec()?;
+    limit_processes(own_threads().saturating_add(u64::from(policy.processes)))?;
+    limit_cores()?;
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     system::give_up_capabilities()?;
     files::restrict(policy)?;

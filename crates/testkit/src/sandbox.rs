@@ -27,7 +27,7 @@ pub fn scratch_folder() -> PathBuf {
         let runs_programs = !found.f_flag.contains(rustix::fs::StatVfsMountFlags::NOEXEC);
         (runs_programs && found.f_bavail.saturating_mul(found.f_frsize) >= SCRATCH_BYTES).then_some(())
     };
-    match std::env::var_os("TMPDIR") {
+    match crate::npm::variable("TMPDIR") {
         None if is_fit().is_some() => memory.to_owned(),
         _ => std::env::temp_dir(),
     }

@@ -255,6 +255,10 @@ impl LoopState {
         spec.worktree.clone_from(&arrival.worktree);
         spec.working_dir.clone_from(&arrival.working_dir);
         spec.git.pins.clone_from(&arrival.pins);
+        // An arrival gives no loop a sandbox, and takes none away.
+        if let (Some(sandbox), Some(moved)) = (&mut spec.sandbox, &arrival.sandbox) {
+            sandbox.clone_from(moved);
+        }
         for agent in spec.agents_mut() {
             if let Some(program) = arrival.agents.get(&agent.program) {
                 agent.program.clone_from(program);

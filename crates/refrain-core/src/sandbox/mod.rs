@@ -78,7 +78,7 @@ pub struct SandboxSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>")]
     pub hide: Vec<Utf8PathBuf>,
-    /// How many processes there may be at a time; not limited by [`Mechanism::Files`].
+    /// How many processes there may be at a time; [`Mechanism::Files`] does not limit those of root.
     pub processes: u32,
     /// The bounds that this machine held when the loop started.
     #[serde(default, skip_serializing_if = "Bounds::is_none")]
@@ -90,11 +90,46 @@ impl SandboxSpec {
     /// Fewer are refused: a shell with a build would not run.
     pub const FEWEST_PROCESSES: u32 = 320;
 
+    /// The same on another machine, whose user has configured `own`: a path, a port or an address of the first machine can
+    /// mean something else there, and counts only as far as that user allows it too.
+    #[must_use]
+    pub fn moved_to(&self, own: &Self) -> Self {
+        let is_in =
+            |path: &Utf8PathBuf, folders: &[Utf8PathBuf]| folders.iter().any(|it| path.starts_with(it));
+        let write = self.write.iter().filter(|path| is_in(path, &own.write));
+        let write = write.chain(own.write.iter().filter(|path| is_in(path, &self.write)));
+        let mut moved = Self {
+            mechanism: self.mechanism,
+            hosts: self.hosts.clone(),
+            localhost: self.localhost.clone(),
+            write: write.cloned().collect(),
+            hide: [&*self.hide, &own.hide].concat(),
+            processes: self.processes.min(own.processes),
+            bounds: Bounds {
+                memory: least(self.bounds.memory, own.bounds.memory),
+                cpus: least(self.bounds.cpus, own.bounds.cpus),
+                is_required: self.bounds.is_required || own.bounds.is_required,
+            },
+        };
+        moved.hosts.retain(|host| host.address.is_none() || own.hosts.contains(host));
+        moved.localhost.retain(|port| own.localhost.contains(port));
+        for paths in [&mut moved.write, &mut moved.hide] {
+            paths.sort();
+            paths.dedup();
+        }
+        moved
+    }
+
     /// Whether it limits the network.
     #[must_use]
     pub fn has_network(&self) -> bool {
         self.mechanism == Mechanism::Namespaces
     }
+}
+
+/// The smaller bound; none if there is no bound.
+fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+    one.into_iter().chain(other).min()
 }
 
 impl Default for SandboxSpec {

@@ -89,6 +89,10 @@ pub struct Policy {
     pub private: Vec<Utf8PathBuf>,
     /// Folders that are made if they are missing, so that they can be protected.
     pub make: Vec<Utf8PathBuf>,
+    /// Files that are made if they are missing, so that they can be protected, and removed after the process: with their
+    /// content, which changes nothing. Without a content it is an empty folder.
+    #[serde(default)]
+    pub placeholders: Vec<(Utf8PathBuf, Option<String>)>,
     pub hosts: Vec<Host>,
     pub localhost: Vec<u16>,
     pub processes: u32,
@@ -109,13 +113,22 @@ impl Policy {
     }
 }
 
-/// What a git folder has that runs programs, or decides which run.
-const GIT_PROTECTED: [&str; 7] =
-    ["hooks", "config", "config.worktree", "info", "commondir", "gitdir", "worktrees"];
+/// What a git folder has that runs programs, or decides which run, or where git fetches and pushes.
+const GIT_PROTECTED: [&str; 9] =
+    ["hooks", "config", "config.worktree", "info", "commondir", "gitdir", "worktrees", "remotes", "branches"];
 /// Where else git reads objects: what is hidden from the agent could be checked out.
 const ALTERNATES: &str = "objects/info/alternates";
-/// Those that are made where they are missing.
-const GIT_MADE: [&str; 2] = ["hooks", "info"];
+/// Those that are made where they are missing: a worktree that the user adds meanwhile is protected too.
+const GIT_MADE: [&str; 3] = ["hooks", "info", "worktrees"];
+/// What the user's own git would believe at once, while the process runs: where its other files and its remotes are, and its
+/// settings. These contents say what holds without them.
+const GIT_PLACEHOLDERS: [(&str, Option<&str>); 5] = [
+    ("commondir", Some(".\n")),
+    ("config.worktree", Some("")),
+    (ALTERNATES, Some("")),
+    ("remotes", None),
+    ("branches", None),
+];
 /// What git writes in a git folder, and whether in its folders too.
 const GIT_WRITTEN: [(&str, bool); 3] = [("objects", false), ("logs", true), ("refs", true)];
 /// What commits in a linked worktree write in the common folder.
@@ -124,7 +137,7 @@ const GIT_OF_COMMITS: [&str; 3] = ["objects", "refs", "logs"];
 const WORKTREE_PROTECTED: [&str; 3] = ["commondir", "gitdir", "config.worktree"];
 
 /// Credentials and private data in the user's home.
-const HIDDEN: [&str; 71] = [
+const HIDDEN: [&str; 100] = [
     ".ssh",
     ".gnupg",
     ".aws",
@@ -190,6 +203,35 @@ const HIDDEN: [&str; 71] = [
     ".ethereum",
     ".putty",
     ".local/share/fish/fish_history",
+    ".authinfo",
+    ".authinfo.gpg",
+    ".msmtprc",
+    ".mbsyncrc",
+    ".step",
+    ".pulumi",
+    ".terraformrc",
+    ".minikube",
+    ".wrangler",
+    ".config/.wrangler",
+    ".config/hcloud",
+    ".config/ngrok",
+    ".config/netlify",
+    ".config/openstack",
+    ".config/scw",
+    ".config/stripe",
+    ".config/keybase",
+    ".config/pypoetry/auth.toml",
+    ".config/Bitwarden",
+    ".config/Signal",
+    ".config/Slack",
+    ".config/discord",
+    ".config/opera",
+    ".config/vivaldi",
+    ".local/share/com.vercel.cli",
+    ".local/share/uv/credentials",
+    ".local/share/TelegramDesktop",
+    ".var/app",
+    "snap",
     // Sockets of programs that have more rights.
     ".1password",
     ".bitwarden-ssh-agent.sock",
@@ -198,10 +240,26 @@ const HIDDEN: [&str; 71] = [
     ".orbstack",
     ".rd",
 ];
-/// Secrets and sockets of the system.
-const HIDDEN_OF_SYSTEM: [&str; 9] = [
+/// Secrets and sockets of the system. Root owns them, and an agent that root starts would read them.
+const HIDDEN_OF_SYSTEM: [&str; 25] = [
     "/etc/shadow",
     "/etc/gshadow",
+    "/etc/shadow-",
+    "/etc/gshadow-",
+    "/etc/ssl/private",
+    "/etc/pki/tls/private",
+    "/etc/krb5.keytab",
+    "/etc/letsencrypt",
+    "/etc/wireguard",
+    "/etc/openvpn",
+    "/etc/NetworkManager/system-connections",
+    "/etc/kubernetes",
+    "/etc/rancher",
+    "/var/backups",
+    "/var/lib/kubelet",
+    "/var/lib/rancher",
+    "/var/lib/tailscale",
+    "/var/lib/containers",
     "/etc/ssh",
     "/run",
     "/var/run",
@@ -331,6 +389,18 @@ fn agent_home(kind: AgentKind) -> (&'static [&'static str], &'static [&'static s
     }
 }
 
+/// The placeholder of what an agent's home has that is run later, for other sessions that the user starts meanwhile; none if
+/// an empty one would count.
+fn agent_placeholder(path: Utf8PathBuf) -> Option<(Utf8PathBuf, Option<String>)> {
+    let text = match (path.file_name(), path.extension()) {
+        (Some(CLAUDE_CONFIG | "AGENTS.override.md"), _) => return None,
+        (_, Some("json" | "jsonc")) => Some("{}\n".to_owned()),
+        (Some(".env"), _) | (_, Some(_)) => Some(String::new()),
+        (_, None) => None,
+    };
+    Some((path, text))
+}
+
 /// What in an agent's home its sessions run while they run, or where they listen: the user's own, outside of the sandbox, too.
 fn agent_sessions(kind: AgentKind) -> &'static [&'static str] {
     match kind {
@@ -408,7 +478,9 @@ pub fn policy(spec: &SandboxSpec, role: Role, places: &Places) -> Policy {
                 }
                 Mechanism::Files => policy.write.extend(caches),
             }
-            policy.read_only.extend(homes.iter().flat_map(|home| below(home, run_later)));
+            let run_later: Vec<_> = homes.iter().flat_map(|home| below(home, run_later)).collect();
+            policy.placeholders.extend(run_later.iter().cloned().filter_map(agent_placeholder));
+            policy.read_only.extend(run_later);
             policy.programs_in.clone_from(&homes);
             policy.no_links.extend(homes.iter().map(|home| (home.clone(), false)));
             // The agent would make them when it is first run.
@@ -458,6 +530,7 @@ fn limit_to_files(policy: &mut Policy, role: Role, places: &Places) {
     policy.hosts.clear();
     policy.localhost.clear();
     policy.bounds = Bounds::default();
+    policy.placeholders.clear();
     if let Some(git) = &places.git {
         policy.write.retain(|path| *path != git.common && !places.modules.contains(path));
         policy.make.retain(|path| !path.starts_with(&git.common));
@@ -493,6 +566,14 @@ fn protect_git(policy: &mut Policy, role: Role, places: &Places) {
     }
     policy.write.extend([common.clone(), own.clone()]);
     policy.make.extend(below(common, &GIT_MADE));
+    for folder in [common].into_iter().chain(&places.modules) {
+        policy
+            .placeholders
+            .extend(GIT_PLACEHOLDERS.map(|(name, text)| (folder.join(name), text.map(str::to_owned))));
+    }
+    if own != common {
+        policy.placeholders.push((own.join("config.worktree"), Some(String::new())));
+    }
     policy.read_only.extend(below(common, &GIT_PROTECTED));
     if link != *own {
         policy.read_only.push(link);
@@ -510,6 +591,6 @@ fn protect_git(policy: &mut Policy, role: Role, places: &Places) {
     }
     for module in &places.modules {
         policy.write.push(module.clone());
-        policy.read_only.extend(below(module, &["hooks", "config", "config.worktree", "info"]));
+        policy.read_only.extend(below(module, &GIT_PROTECTED));
     }
 }

@@ -64,6 +64,11 @@ const CLAUDE: Role = Role::Agent(AgentKind::Claude);
 #[case("/work/project/.git/info/attributes", "read-only", "read-only")]
 #[case("/work/project/.git/commondir", "read-only", "read-only")]
 #[case("/work/project/.git/worktrees/other/gitdir", "read-only", "read-only")]
+#[case("/work/project/.git/remotes/origin", "read-only", "read-only")]
+#[case("/work/project/.git/branches/main", "read-only", "read-only")]
+#[case("/work/project/.git/modules/lib/commondir", "read-only", "read-only")]
+#[case("/home/ada/.authinfo", "hidden", "hidden")]
+#[case("/home/ada/.var/app/org.mozilla.firefox", "hidden", "hidden")]
 #[case("/work/project/.git/refrain/loops", "hidden", "hidden")]
 #[case("/work/project/.git/modules/lib/objects/ab", "writable", "read-only")]
 #[case("/work/project/.git/modules/lib/config", "read-only", "read-only")]
@@ -100,6 +105,8 @@ const CLAUDE: Role = Role::Agent(AgentKind::Claude);
 #[case("/home/ada/.cache/opencode/bin/x", "hidden", "hidden")]
 #[case("/srv/kube", "hidden", "hidden")]
 #[case("/etc/shadow", "hidden", "hidden")]
+#[case("/etc/shadow-", "hidden", "hidden")]
+#[case("/etc/wireguard/wg0.conf", "hidden", "hidden")]
 #[case("/run/user/1000/bus", "hidden", "hidden")]
 #[case("/run/docker.sock", "hidden", "hidden")]
 #[case("/var/lib/lxd/unix.socket", "hidden", "hidden")]
@@ -196,6 +203,42 @@ fn without_namespaces_files_are_limited(#[case] path: &str, #[case] agent: &str,
 }
 
 #[test]
+fn on_another_machine_a_sandbox_allows_what_both_users_allow() {
+    let there = SandboxSpec {
+        hosts: vec!["a.example".parse().unwrap(), "db.internal:5432=10.0.0.7".parse().unwrap()],
+        localhost: vec![5432, 6379],
+        write: vec!["/home/ada/.cache/ccache".into(), "/srv/build".into()],
+        hide: vec!["/home/ada/other".into()],
+        bounds: Bounds { memory: Some(8 << 30), cpus: None, is_required: false },
+        ..SandboxSpec::default()
+    };
+    let own = SandboxSpec {
+        hosts: vec!["b.example".parse().unwrap()],
+        localhost: vec![5432],
+        write: vec!["/srv".into(), "/home/bob/.cache/ccache".into()],
+        hide: vec!["/home/bob/taxes".into()],
+        processes: 1000,
+        bounds: Bounds { memory: Some(4 << 30), cpus: Some(2), is_required: true },
+        ..SandboxSpec::default()
+    };
+    let expected = SandboxSpec {
+        hosts: vec!["a.example".parse().unwrap()],
+        localhost: vec![5432],
+        write: vec!["/srv/build".into()],
+        hide: vec!["/home/ada/other".into(), "/home/bob/taxes".into()],
+        processes: 1000,
+        bounds: Bounds { memory: Some(4 << 30), cpus: Some(2), is_required: true },
+        ..SandboxSpec::default()
+    };
+    assert_eq!(there.moved_to(&own), expected);
+    let wide = SandboxSpec { write: vec!["/srv/build/a".into()], ..own.clone() };
+    assert_eq!(there.moved_to(&wide).write, ["/srv/build/a"], "a part of it");
+    assert_eq!(there.moved_to(&SandboxSpec::default()).write, [""; 0]);
+    let files = SandboxSpec { mechanism: Mechanism::Files, ..there };
+    assert_eq!(files.moved_to(&own).mechanism, Mechanism::Files);
+}
+
+#[test]
 fn only_a_stricter_mode_of_a_project_counts() {
     use SandboxMode::{Auto, Files, Off, On};
     let stricter: Vec<_> = SandboxMode::ALL
@@ -229,6 +272,33 @@ fn git_writes_its_objects_and_sees_no_agent(#[case] path: &str, #[case] expected
         ..places()
     };
     assert_eq!(access(&policy(&SandboxSpec::default(), Role::Git, &places), path), expected);
+}
+
+#[rstest]
+#[case(CLAUDE, "/work/project/.git/commondir", Some(Some(".\n")))]
+#[case(CLAUDE, "/work/project/.git/config.worktree", Some(Some("")))]
+#[case(CLAUDE, "/work/project/.git/objects/info/alternates", Some(Some("")))]
+#[case(CLAUDE, "/work/project/.git/remotes", Some(None))]
+#[case(CLAUDE, "/work/project/.git/modules/lib/commondir", Some(Some(".\n")))]
+#[case(CLAUDE, "/home/ada/.claude/settings.json", Some(Some("{}\n")))]
+#[case(CLAUDE, "/home/ada/.claude/commands", Some(None))]
+#[case(CLAUDE, "/home/ada/.claude/.claude.json", None)]
+#[case(CLAUDE, "/home/ada/.codex/config.toml", None)]
+#[case(Role::Agent(AgentKind::Codex), "/home/ada/.codex/.env", Some(Some("")))]
+#[case(Role::Git, "/work/project/.git/commondir", Some(Some(".\n")))]
+#[case(Role::Gate, "/work/project/.git/commondir", None)]
+fn what_is_believed_at_once_has_a_placeholder(
+    #[case] role: Role,
+    #[case] path: &str,
+    #[case] content: Option<Option<&str>>,
+) {
+    let placed = |spec: &SandboxSpec| {
+        let made = policy(spec, role, &places()).placeholders.into_iter();
+        made.filter(|(made, _)| made == path).map(|(_, content)| content).next()
+    };
+    assert_eq!(placed(&SandboxSpec::default()), content.map(|content| content.map(str::to_owned)));
+    let files = SandboxSpec { mechanism: Mechanism::Files, ..SandboxSpec::default() };
+    assert_eq!(placed(&files), None);
 }
 
 #[test]

@@ -34,6 +34,10 @@ fn in_use(what: &str) -> String {
 impl Service {
     /// Everything that may be removed, the largest of each kind first.
     pub fn garbage(&self) -> Result<Vec<Garbage>, EngineError> {
+        // What killed sandboxes left is looked at by no git.
+        for dir in self.project.loop_dirs()?.iter().chain(&self.project.plan_dirs()?) {
+            crate::sandbox::restore_left(&dir.0);
+        }
         let over = self.loops_that_are_over()?;
         let mut all = self.on_disk(&over)?;
         if let Some(repository) = self.repository_if_any()? {

@@ -342,5 +342,6 @@ fn stays(state: &LoopState, departure: &Departure) -> Arrival {
         agents: Default::default(),
         pins: spec.git.pins.clone(),
         programs: state.git.base.as_ref().map(|base| base.programs.clone()).unwrap_or_default(),
+        sandbox: None,
     }
 }

@@ -342,6 +342,7 @@ pub(crate) fn open_in_sandbox(
     env: &[(OsString, OsString)],
     (host, spec, dir): (&Host, &Spec, &LoopDir),
 ) -> Result<Repository, GitError> {
+    sandbox::restore_left(&dir.0);
     let sweeper = spec.sandbox.as_ref().map(|_| sweeper(host, spec, dir));
     Ok(open(folder, env, spec)?.with_sweeper(sweeper))
 }

@@ -9,6 +9,7 @@ mod tests;
 
 use std::ffi::OsString;
 use std::io;
+use std::num::NonZeroU32;
 use std::os::unix::net::UnixStream;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -22,6 +23,7 @@ use refrain_proc::program::in_path;
 use refrain_proc::tool::Confinement;
 use refrain_proc::{Job, OWN_PROGRAM, Stdin};
 use refrain_sandbox::{Cause, HELPER_VERB, Plan, Refusal};
+use refrain_store::config::keys::Sandbox;
 
 use crate::Host;
 
@@ -93,7 +95,8 @@ impl ConfinedChild<'_> {
             Mechanism::Files => sandbox::temporary_variables(&policy),
         };
         let env = of_user.chain(own).chain(job.env.iter().cloned()).collect();
-        plan(job.argv.clone(), job.dir.clone(), env, policy)
+        let records = Some(records(self.loop_dir));
+        Plan { records, ..plan(job.argv.clone(), job.dir.clone(), env, policy) }
     }
 }
 
@@ -110,7 +113,17 @@ pub(crate) fn of_git(spec: &Spec, host: &Host, loop_dir: &Utf8Path) -> Option<Co
 fn plan(argv: Vec<String>, dir: Utf8PathBuf, env: Vec<(String, String)>, policy: Policy) -> Plan {
     let proxy = (policy.mechanism == Mechanism::Namespaces).then_some(PROXY_PORT);
     let listen = proxy.into_iter().chain(policy.localhost.iter().copied()).collect();
-    Plan { argv, dir, env, policy, listen }
+    Plan { argv, dir, env, policy, listen, records: None }
+}
+
+/// Where the sandboxes of a loop record what was at protected places before.
+fn records(loop_dir: &Utf8Path) -> Utf8PathBuf {
+    loop_dir.join("sandboxes")
+}
+
+/// Puts aside what an agent of the loop left at protected places, if its sandbox was killed with its runner.
+pub(crate) fn restore_left(loop_dir: &Utf8Path) {
+    let _ = refrain_sandbox::restore_left(&records(loop_dir));
 }
 
 /// Whether this machine can have the sandbox of a loop: it is made once, for the loop's agent.
@@ -141,6 +154,23 @@ pub fn bounds(sandbox: &SandboxSpec) -> Bounds {
         Mechanism::Namespaces if is_required => sandbox.bounds,
         Mechanism::Namespaces => refrain_sandbox::held_bounds(&sandbox.bounds),
     }
+}
+
+/// The sandbox of a loop that comes from another machine, as far as the user of this one allows it.
+pub(crate) fn moved(host: &Host, sandbox: &SandboxSpec, config: &Sandbox) -> SandboxSpec {
+    let paths =
+        |paths: &Option<Vec<Utf8PathBuf>>| places::absolute(&host.env, paths.as_deref().unwrap_or_default());
+    let own = SandboxSpec {
+        mechanism: sandbox.mechanism,
+        hosts: config.hosts.clone().unwrap_or_default(),
+        localhost: config.localhost.clone().unwrap_or_default(),
+        write: paths(&config.write),
+        hide: paths(&config.hide),
+        processes: config.processes.unwrap_or(SandboxSpec::PROCESSES),
+        bounds: Bounds { memory: config.memory, cpus: config.cpus.map(NonZeroU32::get), is_required: false },
+    };
+    let own = SandboxSpec { bounds: bounds(&own), ..own };
+    sandbox.moved_to(&own)
 }
 
 /// What a command of the loop needs, and its sandbox hides.

@@ -105,6 +105,15 @@ pub(super) fn places(
     }
 }
 
+/// Paths of the configuration, of which `~/` is the user's home. One that is relative is none: a start refuses it.
+pub(super) fn absolute(env: &[(OsString, OsString)], paths: &[Utf8PathBuf]) -> Vec<Utf8PathBuf> {
+    let home = Utf8Path::new(variable(env, "HOME").unwrap_or("/nonexistent"));
+    let paths = paths
+        .iter()
+        .map(|path| path.strip_prefix("~").map_or_else(|_| path.clone(), |inside| home.join(inside)));
+    paths.filter(|path| path.is_absolute()).collect()
+}
+
 /// A name that no other process of this machine has now.
 fn unique() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);

@@ -14,7 +14,7 @@ use refrain_core::sandbox::{
     Host, PROXY_PORT, Policy, ProxyDecision, RefusedHost, Request, answer, is_public,
 };
 use refrain_proc::keeper::{FrameReader, send};
-use refrain_sandbox::{Originals, Plan, Reply};
+use refrain_sandbox::{Plan, Reply, restore_after};
 use rustls::server::Acceptor;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream, lookup_host};
@@ -98,7 +98,7 @@ pub(super) fn serve(
         refused,
         connections: Arc::new(Semaphore::new(MOST_CONNECTIONS)),
     });
-    let originals = Originals::read(&plan.policy);
+    let records = plan.records.clone();
     let run = move || {
         // A sandbox that is gone reads nothing, and its end is reported by its process.
         if send(&socket, &plan, &[stdin.as_fd()]).is_err() {
@@ -108,7 +108,7 @@ pub(super) fn serve(
         let mut init = None;
         let _ = attend(socket, &network, &mut init);
         // The sandbox does this itself, unless it was killed.
-        let _ = originals.restore_after(init.as_ref());
+        let _ = records.map(|folder| restore_after(init.as_ref(), &folder));
     };
     std::thread::Builder::new().name("sandbox".to_owned()).stack_size(1 << 20).spawn(run).map(drop)
 }

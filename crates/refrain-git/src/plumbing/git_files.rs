@@ -68,7 +68,11 @@ pub(crate) fn check_above(folder: &Utf8Path) -> Result<(), GitError> {
     };
     let common = git_dir.join("commondir");
     check_kind(&common)?;
-    if is_clone && common.symlink_metadata().is_ok() {
+    // That of a running sandbox leads nowhere.
+    let is_placeholder = || {
+        common.symlink_metadata().is_ok_and(|it| it.is_file()) && text(&common).is_ok_and(|it| it == ".\n")
+    };
+    if is_clone && common.symlink_metadata().is_ok() && !is_placeholder() {
         return Err(GitError::Planted(common));
     }
     let common = text(&common);
@@ -146,6 +150,8 @@ mod tests {
     fn a_clone_that_takes_its_settings_from_another_folder_is_refused_by_name() {
         let (_dir, root) = folder();
         let planted = root.join(".git/commondir");
+        write(&planted, ".\n");
+        assert!(check_above(&root.join("inner")).is_ok(), "it leads nowhere");
         write(&planted, "../inner\n");
         let error = check_above(&root.join("inner")).unwrap_err();
         assert!(matches!(&error, GitError::Planted(path) if *path == planted), "{error}");

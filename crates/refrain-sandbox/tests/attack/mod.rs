@@ -58,8 +58,13 @@ pub(crate) const ATTEMPTS: &[(&str, Outcome, Option<Outcome>)] = &[
     ("git-remove-protected", Refused, Some(Refused)),
     ("git-replace-hooks", Refused, Some(Refused)),
     ("git-worktree-link", Refused, Some(Open)),
-    ("git-commondir", Open, Some(Refused)),
-    ("git-alternates", Open, Some(Open)),
+    ("git-commondir", Refused, Some(Refused)),
+    ("git-alternates", Refused, Some(Open)),
+    ("git-remotes", Refused, Some(Refused)),
+    ("git-submodule-config", Refused, Some(Refused)),
+    ("git-replace-submodule", Refused, Some(Refused)),
+    ("git-submodule-commondir", Refused, Some(Refused)),
+    ("git-worktree-added", Refused, Some(Refused)),
     ("host-loopback", Refused, Some(Open)),
     ("metadata-address", Refused, None),
     ("udp-out", Refused, None),
@@ -84,12 +89,14 @@ pub(crate) const ATTEMPTS: &[(&str, Outcome, Option<Outcome>)] = &[
     ("type-into-terminal", Refused, Some(Refused)),
     ("open-disk", Refused, Some(Refused)),
     ("core-pattern", Refused, Some(Refused)),
+    ("dump-core", Refused, Some(Refused)),
     ("sysrq", Refused, Some(Refused)),
     ("kernel-keys", Refused, Some(Refused)),
     ("chroot", Refused, Some(Refused)),
     ("set-user", Refused, Some(Refused)),
     ("remount", Refused, Some(Refused)),
     ("leave-set-uid", Refused, Some(Refused)),
+    ("leave-set-gid", Refused, Some(Refused)),
     ("inherited-files", Refused, Some(Refused)),
     ("write-standard-input", Refused, Some(Refused)),
     ("write-git-through-proc", Refused, Some(Refused)),
@@ -132,6 +139,10 @@ fn call(number: i64, arguments: [usize; 5]) -> io::Result<i64> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
+fn text(text: &'static std::ffi::CStr) -> usize {
+    text.as_ptr() as usize
+}
+
 fn socket(family: i32, kind: i32) -> io::Result<i64> {
     call(libc::SYS_socket, [family.unsigned_abs() as usize, kind.unsigned_abs() as usize, 0, 0, 0])
 }
@@ -150,7 +161,6 @@ fn git_dir() -> String {
 fn attempt(name: &str, home: &Utf8Path, port: u16) -> io::Result<()> {
     let git = || Utf8Path::new(&git_dir()).to_owned();
     let user_namespace = libc::CLONE_NEWUSER.unsigned_abs() as usize;
-    let text = |text: &'static std::ffi::CStr| text.as_ptr() as usize;
     match name {
         "write-worktree" => write("new"),
         "write-tmp" => {
@@ -193,7 +203,7 @@ fn attempt(name: &str, home: &Utf8Path, port: u16) -> io::Result<()> {
         "read-netrc" => read(home.join(".netrc")),
         "link-ssh" => fs::hard_link(home.join(".ssh/id"), "linked").and_then(|()| read("linked")),
         "read-other-agent" => read(home.join(".codex/auth.json")),
-        "read-shadow" => read("/etc/shadow"),
+        "read-shadow" => read("/etc/shadow").or_else(|_| read("/etc/shadow-")),
         "git-hooks" => write(git().join("hooks/pre-commit")),
         "git-config" => write(git().join("config")).or_else(|_| shell("git config core.fsmonitor ./attack")),
         "git-linked-file" => write(git().join("config.worktree"))
@@ -225,9 +235,23 @@ fn attempt(name: &str, home: &Utf8Path, port: u16) -> io::Result<()> {
                 }
             })
         }
-        // It can be created, and is put aside when the sandbox ends.
-        "git-commondir" => write(git().join("commondir")),
+        // The user's own git would believe it while the sandbox is there.
+        "git-commondir" => write(git().join("commondir"))
+            .or_else(|_| fs::remove_file(git().join("commondir")))
+            .or_else(|_| fs::rename("file", git().join("commondir"))),
+        // Without namespaces it can be created, and is put aside when the sandbox ends.
         "git-alternates" => write(git().join("objects/info/alternates")),
+        // Git reads remotes there that its configuration does not have.
+        "git-remotes" => {
+            fs::create_dir_all(git().join("remotes")).and_then(|()| write(git().join("remotes/origin")))
+        }
+        "git-submodule-config" => write(git().join("modules/lib/config"))
+            .or_else(|_| write(git().join("modules/lib/hooks/post-checkout"))),
+        "git-replace-submodule" => fs::rename(git().join("modules"), git().join("gone"))
+            .or_else(|_| fs::rename(git().join("modules/lib"), git().join("modules/gone"))),
+        "git-submodule-commondir" => write(git().join("modules/lib/commondir")),
+        // One that the user adds while the agent runs would be in there.
+        "git-worktree-added" => fs::create_dir_all(git().join("worktrees/new")),
         "host-loopback" => connect(&format!("127.0.0.1:{port}")),
         "metadata-address" => connect("169.254.169.254:80"),
         "udp-out" => UdpSocket::bind("0.0.0.0:0")?.send_to(b"x", "192.0.2.1:53").map(drop),
@@ -301,28 +325,15 @@ fn attempt(name: &str, home: &Utf8Path, port: u16) -> io::Result<()> {
                 call(libc::SYS_mknodat, [libc::AT_FDCWD as usize, text(c"disk"), 0o060_600, 0xfe00, 0]);
             make.and_then(|_| File::open("disk").map(drop)).or_else(|_| File::open("/dev/vda").map(drop))
         }
+        // The machine's handler of crashes would get it.
+        "dump-core" => shell("ulimit -c unlimited || ulimit -c 2"),
         "core-pattern" => fs::write("/proc/sys/kernel/core_pattern", "|/bin/false"),
         "sysrq" => OpenOptions::new().write(true).open("/proc/sysrq-trigger").map(drop),
         "kernel-keys" => call(libc::SYS_keyctl, [0; 5]).map(drop),
         "chroot" => call(libc::SYS_chroot, [text(c"/tmp"), 0, 0, 0, 0]).map(drop),
         "set-user" => call(libc::SYS_setuid, [1, 0, 0, 0, 0]).map(drop),
-        "leave-set-uid" => {
-            write("left")?;
-            let mode = |mode| fs::set_permissions("left", std::os::unix::fs::PermissionsExt::from_mode(mode));
-            let open = || {
-                let mut options = OpenOptions::new();
-                std::os::unix::fs::OpenOptionsExt::mode(options.write(true).create_new(true), 0o4755);
-                options.open("left-too").map(drop)
-            };
-            let make =
-                || call(libc::SYS_mknodat, [libc::AT_FDCWD as usize, text(c"left-node"), 0o104_755, 0, 0]);
-            let change = || call(452, [libc::AT_FDCWD as usize, text(c"left"), 0o4755, 0, 0]);
-            mode(0o4755)
-                .or_else(|_| open())
-                .or_else(|_| make().map(drop))
-                .or_else(|_| change().map(drop))
-                .inspect_err(|_| mode(0o755).expect("other modes work"))
-        }
+        "leave-set-uid" => leave_with(0o4755),
+        "leave-set-gid" => leave_with(0o2755),
         "inherited-files" => {
             let open: Vec<_> = fs::read_dir("/proc/self/fd")?
                 .filter_map(|entry| {
@@ -362,8 +373,36 @@ fn attempt(name: &str, home: &Utf8Path, port: u16) -> io::Result<()> {
             for name in ["statusline.sh", "shell-snapshots/x", "tmp/x", "snapshot/x", "history/x"] {
                 let _ = write(path.with_file_name(name));
             }
-            fs::write(&new, "new").and_then(|()| fs::rename(new, path))
+            // Settings that the user has not: another session would read them at once.
+            let settings = match login {
+                ".codex/auth.json" => "config.toml",
+                ".local/share/opencode/auth.json" => "opencode.json",
+                _ => "settings.json",
+            };
+            let is_planted = write(path.with_file_name(settings)).is_ok();
+            let text = if is_planted { "new, with settings" } else { "new" };
+            fs::write(&new, text).and_then(|()| fs::rename(new, path))
         }
         _ => panic!("there is no attempt {name}"),
     }
+}
+
+/// Leaves a file that runs as its owner or group, by each system call that sets a mode.
+fn leave_with(mode: u32) -> io::Result<()> {
+    let _ = fs::remove_file("left");
+    write("left")?;
+    let change = |mode| fs::set_permissions("left", std::os::unix::fs::PermissionsExt::from_mode(mode));
+    let create = || {
+        let mut options = OpenOptions::new();
+        std::os::unix::fs::OpenOptionsExt::mode(options.write(true).create_new(true), mode);
+        options.open("left-too").map(drop)
+    };
+    let (here, number) = (libc::AT_FDCWD as usize, mode as usize);
+    let make = || call(libc::SYS_mknodat, [here, text(c"left-node"), 0o100_000 | number, 0, 0]);
+    let change_at = || call(452, [here, text(c"left"), number, 0, 0]);
+    change(mode)
+        .or_else(|_| create())
+        .or_else(|_| make().map(drop))
+        .or_else(|_| change_at().map(drop))
+        .inspect_err(|_| change(0o755).expect("other modes work"))
 }

@@ -68,7 +68,14 @@ pub(crate) fn run_without(call: &str, words: &[&str]) -> ExitCode {
 pub(crate) fn print_cause(mechanism: &str) -> ExitCode {
     let mechanism = if mechanism == "files" { Mechanism::Files } else { Mechanism::Namespaces };
     let policy = Policy { mechanism, processes: SandboxSpec::PROCESSES, ..Policy::default() };
-    let plan = Plan { argv: Vec::new(), dir: "/".into(), env: Vec::new(), policy, listen: Vec::new() };
+    let plan = Plan {
+        argv: Vec::new(),
+        dir: "/".into(),
+        env: Vec::new(),
+        policy,
+        listen: Vec::new(),
+        records: None,
+    };
     match refrain_sandbox::probe(&std::env::current_exe().unwrap(), &plan) {
         Ok(()) => println!("none"),
         Err((cause, refusal)) => println!("{cause:?} {refusal}"),

@@ -11,3 +11,4 @@ pub(crate) mod memory;
 pub(crate) mod projects;
 pub(crate) mod sandbox;
 pub(crate) mod sandbox_git;
+pub(crate) mod sandbox_verbs;

@@ -169,6 +169,7 @@ pub(in crate::r#loop) fn moved(fence: u64) -> Event {
         agents: [("agent".to_owned(), "/two/agent".to_owned())].into(),
         pins: None,
         programs: vec![],
+        sandbox: None,
     }))
 }
 

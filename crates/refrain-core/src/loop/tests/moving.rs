@@ -11,6 +11,7 @@ use crate::r#loop::{
 };
 use crate::machine::Refusal;
 use crate::plan::TaskRef;
+use crate::sandbox::SandboxSpec;
 use crate::spec::{Secret, Spec};
 use crate::view::{self, Alive, StatusWord};
 
@@ -60,6 +61,23 @@ fn a_loop_that_arrived_has_the_paths_and_programs_of_the_machine() {
     assert_eq!(state.tenure, Tenure { fence: 2, claim: Some(("there".into(), oid(7))), ..Tenure::default() });
     let journal = journal.resumes().starts();
     assert_eq!(journal.state.iteration, 2, "it continues");
+}
+
+#[rstest]
+#[case::with_that_of_the_machine(Some(vec![5432]), Some(vec![]), Some(vec![]))]
+#[case::as_an_older_refrain_recorded_it(Some(vec![5432]), None, Some(vec![5432]))]
+#[case::and_gets_none(None, Some(vec![]), None)]
+fn a_loop_in_a_sandbox_arrives(
+    #[case] before: Option<Vec<u16>>,
+    #[case] moved_to: Option<Vec<u16>>,
+    #[case] after: Option<Vec<u16>>,
+) {
+    let sandbox =
+        |ports: Option<Vec<u16>>| ports.map(|localhost| SandboxSpec { localhost, ..SandboxSpec::default() });
+    let Event::LoopMoved(arrival) = moved(2) else { panic!("another event") };
+    let arrival = Arrival { sandbox: sandbox(moved_to), ..*arrival };
+    let journal = paused(|spec| spec.sandbox = sandbox(before)).then(left(1));
+    assert_eq!(journal.then(Event::LoopMoved(Box::new(arrival))).state.spec.sandbox, sandbox(after));
 }
 
 #[test]

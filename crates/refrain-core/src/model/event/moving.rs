@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::git::{GitPins, Oid};
 use crate::protect::Program;
+use crate::sandbox::SandboxSpec;
 
 /// A loop that leaves this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -56,4 +57,7 @@ pub struct Arrival {
     /// The programs that the gates look up, as they are here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<Program>,
+    /// Its sandbox, as far as the user of this machine allows it; none if it has none, or if it stays as it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxSpec>,
 }

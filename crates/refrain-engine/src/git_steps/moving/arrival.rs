@@ -14,6 +14,7 @@ use refrain_core::{LoopId, LoopState, Spec};
 use refrain_files::read_regular;
 use refrain_git::{GitError, JournalCommit, JournalRef, Repository, Swap};
 use refrain_proc::identity;
+use refrain_store::config::AgentChoice;
 use refrain_store::journal::{self, Durability};
 use refrain_store::project::{mirrors, moving, projects, worktree};
 use refrain_store::{ClaimOutcome, Journal, LoopDir, RunnerLock, WorktreeLock};
@@ -144,6 +145,7 @@ impl ArrivalSteps<'_> {
             agents: incoming.agents.clone(),
             pins: spec.git.pins.clone(),
             programs: tool_pins::of_gates(spec, &self.env(spec)),
+            sandbox: spec.sandbox.clone(),
         };
         let mut journal: Journal =
             Journal::open_signed(self.dir.clone(), now(), self.service.host.signing())?;
@@ -259,7 +261,8 @@ impl ArrivalSteps<'_> {
         }
     }
 
-    /// The specification with the paths of this machine, and the programs of agents that have other paths here.
+    /// The specification with the paths of this machine, its sandbox as far as the user allows it here, and the programs of
+    /// agents that have other paths here.
     pub(super) fn adapted(&self, there: &Spec) -> Result<(Spec, BTreeMap<String, String>), EngineError> {
         let mut spec = there.clone();
         spec.project.clone_from(&self.service.project.root);
@@ -278,6 +281,10 @@ impl ArrivalSteps<'_> {
         // Joined to nothing, a path would end in a slash.
         spec.working_dir =
             if inside.as_str().is_empty() { spec.worktree.clone() } else { spec.worktree.join(inside) };
+        if let Some(sandbox) = &mut spec.sandbox {
+            let config = self.service.settings(AgentChoice::default(), true)?.config.sandbox;
+            *sandbox = crate::sandbox::moved(&self.service.host, sandbox, &config);
+        }
         let env = environment::base(&spec, self.service.host.env.iter().cloned());
         let (worktree, project) = (spec.worktree.clone(), spec.project.clone());
         let mut agents = BTreeMap::new();

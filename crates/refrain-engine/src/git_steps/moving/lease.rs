@@ -332,6 +332,7 @@ impl LeaseTakeOver<'_> {
                     &spec,
                     &repository::marked(&service.host.git_env(&spec), &spec),
                 ),
+                sandbox: spec.sandbox.clone(),
             };
             let placed = match self.arriving.here {
                 None => moving::settle(&service.project, id)?,

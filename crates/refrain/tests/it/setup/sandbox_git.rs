@@ -10,7 +10,7 @@ use super::sandbox::{configure, sandbox, start, write};
 use crate::CLAIM;
 
 /// What a program of the repository does: it says that it ran, and in a sandbox it cannot write the home.
-const ATTACK: &str = "(echo x > $HOME/escaped) 2> /dev/null; echo ran $0 $* >> $NOTES/said";
+pub(super) const ATTACK: &str = "(echo x > $HOME/escaped) 2> /dev/null; echo ran $0 $* >> $NOTES/said";
 
 fn hook(sandbox: &Sandbox, name: &str, script: &str) {
     let path = sandbox.project().join(".husky").join(name);
@@ -18,13 +18,13 @@ fn hook(sandbox: &Sandbox, name: &str, script: &str) {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-fn commit_all(sandbox: &Sandbox) {
+pub(super) fn commit_all(sandbox: &Sandbox) {
     sandbox.git(&["add", "-A"]);
     sandbox.git(&["commit", "--quiet", "--no-verify", "-m", "Begin"]);
 }
 
 #[track_caller]
-fn nothing_escaped(sandbox: &Sandbox) {
+pub(super) fn nothing_escaped(sandbox: &Sandbox) {
     assert!(!sandbox.root().join("home/escaped").exists(), "{}", sandbox.note("said"));
     sandbox.no_process_is_left();
 }
@@ -240,14 +240,19 @@ fn a_link_in_the_place_of_refrains_folder_is_not_followed() {
 #[test]
 fn files_planted_by_a_killed_agent_are_put_aside() {
     let Some(sandbox) = sandbox() else { return };
-    let plant = "mkdir -p $NOTES/other; echo $NOTES/other > .git/commondir";
+    // In a folder that is missing nothing can be protected beforehand.
+    let plant = "rm -rf .git/objects/info .git/remotes; mkdir .git/objects/info; echo x > .git/objects/info/alternates";
+    fs::remove_dir(sandbox.project().join(".git/objects/info")).unwrap();
     for (end, limits) in [
         ("kill -KILL $$", &[][..]),
         ("trap '' TERM INT; sleep 600", &["--timeout", "1s", "--timeout-grace", "1s"]),
     ] {
         start(&sandbox, &format!("{plant}; {end}"), limits).with_code(10);
-        assert!(!sandbox.project().join(".git/commondir").exists(), "{end}");
+        for name in ["remotes", "objects/info/alternates", "commondir"] {
+            assert!(!sandbox.project().join(".git").join(name).exists(), "{end} {name}");
+        }
         sandbox.refrain(&["archive", "job"]).with_code(0);
+        fs::remove_dir_all(sandbox.project().join(".git/objects/info")).unwrap();
     }
     nothing_escaped(&sandbox);
 }

@@ -1,0 +1,152 @@
+//! Files and folders that are there only while a program runs, so that they can be protected: the program cannot create them, not even
+//! for a moment. All sandboxes that need one lock it, and the last one removes it.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::time::{Duration, Instant};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use rustix::fs::OFlags;
+
+/// The most that is read of one, which is more than any has.
+const LONGEST: u64 = 16;
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A path with its content; without one it is a folder.
+pub(crate) type Placeholder = (Utf8PathBuf, Option<String>);
+
+/// The files that this process needs, removed with this value.
+#[derive(Default)]
+pub(crate) struct Placeholders {
+    files: Vec<Placeholder>,
+    locks: Vec<File>,
+}
+
+impl Placeholders {
+    /// Makes those that are missing. What is there otherwise is the user's.
+    pub(crate) fn make(files: &[Placeholder]) -> io::Result<Self> {
+        let mut placeholders = Self { files: files.to_vec(), locks: Vec::new() };
+        for (path, text) in files {
+            placeholders.locks.extend(make(path, text.as_deref())?);
+        }
+        Ok(placeholders)
+    }
+}
+
+impl Drop for Placeholders {
+    fn drop(&mut self) {
+        self.locks.clear();
+        remove(&self.files);
+    }
+}
+
+/// Removes them, except for those that another sandbox needs, and those that were changed.
+pub(crate) fn remove(files: &[Placeholder]) {
+    for (path, text) in files {
+        if let Ok(Some(file)) = open(path, text.as_deref())
+            && file.try_lock().is_ok()
+        {
+            // A folder that is not empty stays.
+            let _ = if text.is_some() { fs::remove_file(path) } else { fs::remove_dir(path) };
+        }
+    }
+}
+
+fn create(path: &Utf8Path, text: Option<&str>) -> io::Result<()> {
+    let Some(text) = text else { return fs::create_dir(path) };
+    let mut new = OpenOptions::new();
+    new.write(true).create_new(true).mode(0o644).open(path)?.write_all(text.as_bytes())
+}
+
+fn make(path: &Utf8Path, text: Option<&str>) -> io::Result<Option<File>> {
+    loop {
+        match create(path, text) {
+            Ok(()) => {}
+            // A git folder without that folder has nothing to protect.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+        let Some(file) = open(path, text)? else { return Ok(None) };
+        lock(&file).map_err(|error| io::Error::other(format!("{path} cannot be locked: {error}")))?;
+        // Another sandbox may have removed it before it was locked.
+        let there = path.symlink_metadata().map(|it| (it.dev(), it.ino()));
+        let locked = file.metadata()?;
+        if there.is_ok_and(|there| there == (locked.dev(), locked.ino())) {
+            return Ok(Some(file));
+        }
+    }
+}
+
+/// A sandbox that ends holds it for a moment. A program in another one can hold it for ever.
+fn lock(file: &File) -> io::Result<()> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match file.try_lock_shared() {
+            Err(TryLockError::WouldBlock) if Instant::now() < until => {
+                let pause = rustix::event::Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
+                let _ = rustix::event::poll(&mut [], Some(&pause));
+            }
+            locked => return Ok(locked?),
+        }
+    }
+}
+
+/// The file, if it has that content; or the folder.
+fn open(path: &Utf8Path, text: Option<&str>) -> io::Result<Option<File>> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let opened = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path);
+    let Ok(mut file) = opened else { return Ok(None) };
+    let mut bytes = Vec::new();
+    let metadata = file.metadata()?;
+    let Some(text) = text else { return Ok(metadata.is_dir().then_some(file)) };
+    if !metadata.is_file() {
+        return Ok(None);
+    }
+    (&mut file).take(LONGEST).read_to_end(&mut bytes)?;
+    Ok((bytes == text.as_bytes()).then_some(file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_holds_a_placeholder_delays_no_other_sandbox_for_ever() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = [(Utf8Path::from_path(dir.path()).unwrap().join("made"), Some(String::new()))];
+        let first = Placeholders::make(&files).unwrap();
+        let held = File::open(&files[0].0).unwrap();
+        first.locks[0].unlock().unwrap();
+        held.lock().unwrap();
+        let error = Placeholders::make(&files).err().unwrap().to_string();
+        assert!(error.contains("cannot be locked"), "{error}");
+    }
+
+    #[test]
+    fn the_last_sandbox_removes_a_placeholder() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(dir.path()).unwrap();
+        let of_user = root.join("mine");
+        File::create(&of_user).unwrap().write_all(b"mine").unwrap();
+        let files = [
+            (root.join("made"), Some(".\n".to_owned())),
+            (root.join("folder"), None),
+            (of_user.clone(), Some(".\n".to_owned())),
+            (root.join("missing/file"), Some(String::new())),
+        ];
+        let (one, other) = (Placeholders::make(&files).unwrap(), Placeholders::make(&files).unwrap());
+        assert_eq!(fs::read_to_string(root.join("made")).unwrap(), ".\n");
+        drop(one);
+        assert!(root.join("made").exists() && root.join("folder").is_dir(), "the other sandbox needs it");
+        drop(other);
+        assert!(!root.join("made").exists() && !root.join("folder").exists() && of_user.exists());
+        // As a killed sandbox leaves it, and a user who changes it.
+        for (text, stays) in [(".\n", false), ("changed", true)] {
+            File::create(root.join("made")).unwrap().write_all(text.as_bytes()).unwrap();
+            remove(&files);
+            assert_eq!(root.join("made").exists(), stays, "{text}");
+        }
+    }
+}
