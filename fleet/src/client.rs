@@ -56,7 +56,7 @@ fn order(
 }
 
 /// A password in an address does not leave the machine.
-fn has_no_password(url: &str) -> bool {
+pub(crate) fn has_no_password(url: &str) -> bool {
     let place = url.split_once("://").map_or("", |(_, rest)| rest.split('/').next().unwrap_or_default());
     place.rsplit_once('@').is_none_or(|(who, _)| !who.contains(':') && !url.starts_with("http"))
 }
@@ -122,6 +122,16 @@ pub(crate) async fn ask(
         Err(error) => return Err(failed(format!("the server did not take the request: {}", chain(&error)))),
     }
     say::print(&told);
+    Ok(())
+}
+
+/// Prints what the server recorded for a loop, in the form that `replay.rs` reads.
+pub(crate) async fn history(context: &Context, id: &LoopId, remote: &str) -> Result<(), RequestError> {
+    let client = Settings::read(context)?.connect("refrain").await?;
+    let handle = client.get_workflow_handle::<FleetLoop>(workflow_id(remote, id.as_str()));
+    let bytes = handle.fetch_history(Default::default()).to_json().await;
+    let bytes = bytes.map_err(|error| failed(chain(&error)))?;
+    say::print(&String::from_utf8_lossy(&bytes));
     Ok(())
 }
 

@@ -52,7 +52,8 @@ pub(crate) async fn run(context: &Context, args: DevArgs) -> Result<(), RequestE
     let settings = Settings::read(context)?;
     let agents: Vec<String> = AgentKind::ALL.iter().map(ToString::to_string).collect();
     let allowed = Allowed { remotes: vec![settings.state()?], agents };
-    let client = settings.connect("dev").await?;
+    let client =
+        settings.connect(&worker::name(&WorkerArgs::default(), settings.worker.name.as_deref())).await?;
     say::line(&format!("fleet: server {address}, loops at {state}"));
     say::line("in another terminal: refrain start --on fleet \"Fix the tests.\"");
     let args = WorkerArgs { slots: args.slots, ..WorkerArgs::default() };

@@ -108,6 +108,13 @@ impl Drive {
         }
         let service = Service::open(&dir, worker.context.host.clone())?;
         let witness = Arc::new(service.take_lease(&id, (&order.remote, &dir), order.fence, None)?);
+        let spec = service.spec(&id)?;
+        let mut named = spec.agents().flat_map(|agent| &agent.env_names);
+        if let Some(name) = named.find(|name| worker.context.variable(name).is_none()) {
+            return Ok(unable(format!(
+                "{name} is not set here; its person named it with --env: set it, and start the worker again"
+            )));
+        }
         let has_stopped = service.state(&id)?.ended.is_some();
         let is_woken = order.waiting.iter().any(|asked| asked.what.wakes());
         if has_stopped && !is_woken {

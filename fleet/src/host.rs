@@ -1,6 +1,8 @@
 //! What a worker does for the server: it takes loops as far as it has room for them, drives them, and carries requests.
 
 use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -14,7 +16,7 @@ use temporalio_client::{ActivityIdentifier, AsyncActivityHandle, RpcOptions};
 use temporalio_common::protos::TaskToken;
 use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use tokio::time::timeout;
 
 use crate::drive::Drive;
@@ -22,8 +24,10 @@ use crate::order::{Beat, Ending, Order, Report, WaitingRequest};
 use crate::{clone, requests, say};
 
 /// How long a claim waits for room, and how long what it took is kept for the drive.
-const ROOM: Duration = Duration::from_secs(2);
+const ROOM: Duration = Duration::from_secs(1);
 const RESERVED: Duration = Duration::from_secs(15);
+/// A worker whose disk does not take so many bytes more takes no loop.
+const LEAST_DISK: usize = 256 * 1024;
 
 /// The loops of others that this machine takes.
 #[derive(Clone, Debug)]
@@ -38,6 +42,10 @@ pub(crate) struct Worker {
     pub(crate) context: Context,
     pub(crate) allowed: Allowed,
     pub(crate) room: Arc<Semaphore>,
+    pub(crate) slots: u32,
+    pub(crate) pools: Vec<String>,
+    /// Told by a request from elsewhere.
+    pub(crate) asked_to_drain: Notify,
     /// Whether every drive is to end after its iteration, and none is taken any more.
     pub(crate) drain: watch::Sender<bool>,
     pub(crate) reserved: Mutex<HashMap<(String, u64), (OwnedSemaphorePermit, Instant)>>,
@@ -87,6 +95,23 @@ impl Worker {
         Ok(())
     }
 
+    /// Whether the disk still takes what a loop writes first.
+    fn can_write(&self) -> bool {
+        let folder = self.context.host.data_home.join("fleet");
+        let file = folder.join(format!("room-{}", std::process::id()));
+        let made = fs::create_dir_all(&folder).and_then(|()| fs::File::create(&file));
+        let is_written = made.and_then(|mut file| file.write_all(&vec![1; LEAST_DISK]));
+        let _ = fs::remove_file(&file);
+        is_written.is_ok()
+    }
+
+    /// Whether a claim took room for this drive; that of drives that never began is free again.
+    fn has_reserved(&self, key: &(String, u64)) -> bool {
+        let mut reserved = locked(&self.reserved);
+        reserved.retain(|_, (_, since)| since.elapsed() < RESERVED);
+        reserved.get_mut(key).map(|(_, since)| *since = Instant::now()).is_some()
+    }
+
     /// Takes the room that a claim took, or other room.
     fn take_room(&self, order: &Order) -> Option<OwnedSemaphorePermit> {
         let key = (order.id.clone(), order.fence);
@@ -110,11 +135,20 @@ impl Host {
     ) -> Result<String, ActivityError> {
         let worker = &self.0;
         worker.check(&order).map_err(failed)?;
-        locked(&worker.reserved).retain(|_, (_, since)| since.elapsed() < RESERVED);
+        let looked = Arc::clone(worker);
+        let can_write = tokio::task::spawn_blocking(move || looked.can_write()).await;
+        if !can_write.unwrap_or_default() {
+            return Err(failed("disk full"));
+        }
+        let key = (order.id.clone(), order.fence);
+        // The server did not wait for the answer to an earlier claim.
+        if worker.has_reserved(&key) {
+            return Ok(worker.name.clone());
+        }
         let room = timeout(ROOM, Arc::clone(&worker.room).acquire_owned()).await;
         let Ok(Ok(permit)) = room else { return Err(failed("full")) };
         worker.check(&order).map_err(failed)?;
-        let _ = locked(&worker.reserved).insert((order.id, order.fence), (permit, Instant::now()));
+        let _ = locked(&worker.reserved).insert(key, (permit, Instant::now()));
         Ok(worker.name.clone())
     }
 

@@ -3,11 +3,17 @@
 mod client;
 mod clone;
 mod dev;
+mod doctor;
 mod drive;
 mod guard;
 mod host;
+mod init;
 mod order;
+#[cfg(test)]
+mod replay;
 mod requests;
+mod rights;
+mod roster;
 mod say;
 mod settings;
 mod worker;
@@ -18,7 +24,7 @@ use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
 use clap::{Parser, Subcommand};
-use refrain_app::options::fleet::{FleetArgs, FleetVerb, WorkerArgs};
+use refrain_app::options::fleet::{FleetArgs, FleetVerb, WorkerArgs, WorkerVerb};
 use refrain_app::{Code, RequestError, environment};
 use refrain_core::LoopId;
 use refrain_engine::{keeper, sandbox};
@@ -36,12 +42,16 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Run a fleet of one machine
+    /// Run a fleet of one machine, or prepare this machine for one
     Fleet(FleetArgs),
     /// Drive loops of the fleet
     Worker(WorkerArgs),
     /// Say whether the fleet can be reached, and where it has its loops
     Check,
+    /// Look for what keeps loops from being driven
+    Doctor,
+    /// Print what the server recorded for a loop
+    History { id: LoopId, remote: String },
     /// Give a loop to the fleet that is at a git remote
     Submit { id: LoopId, remote: String, agent: String },
     /// Pass a request on
@@ -85,7 +95,14 @@ fn run() -> Result<(), RequestError> {
     let done = runtime.block_on(async {
         match verb {
             Verb::Fleet(FleetArgs { verb: FleetVerb::Dev(args) }) => dev::run(&context, args).await,
-            Verb::Worker(args) => worker::run(&context, args).await,
+            Verb::Fleet(FleetArgs { verb: FleetVerb::Init(args) }) => init::run(&context, args).await,
+            Verb::Worker(args) => match &args.verb {
+                None => worker::run(&context, args).await,
+                Some(WorkerVerb::List { json }) => roster::list(&context, *json).await,
+                Some(WorkerVerb::Drain { name }) => roster::drain(&context, name).await,
+            },
+            Verb::Doctor => doctor::run(&context).await,
+            Verb::History { id, remote } => client::history(&context, &id, &remote).await,
             Verb::Check => client::check(&context).await,
             Verb::Submit { id, remote, agent } => client::submit(&context, &id, &remote, &agent).await,
             Verb::Ask { id, remote, request } => client::ask(&context, &id, &remote, &request).await,

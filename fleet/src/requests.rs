@@ -53,8 +53,11 @@ fn found(dir: &Utf8Path, (remote, id, request): (&str, &LoopId, &str)) -> Result
 }
 
 /// The text is in the journal: it is needed at the remote no longer.
-fn forget(dir: &Utf8Path, (remote, id, request): (&str, &LoopId, &str)) {
-    let name = reference(id, request);
+fn forget(dir: &Utf8Path, (remote, id): (&str, &LoopId), asked: &WaitingRequest) {
+    if asked.what.clone().take_text().is_none() {
+        return;
+    }
+    let name = reference(id, &asked.id);
     let _ = git(dir, &["push", "--quiet", remote, &format!(":{name}")], &[]);
     let _ = git(dir, &["update-ref", "-d", &name], &[]);
 }
@@ -102,7 +105,7 @@ pub(crate) fn carry(
             return Err("not possible now");
         }
     }
-    forget(dir, (remote, id, &asked.id));
+    forget(dir, (remote, id), asked);
     Ok(())
 }
 
@@ -162,7 +165,7 @@ pub(crate) fn wake(
                 }
             }
         }
-        forget(dir, (&order.remote, id, &asked.id));
+        forget(dir, (&order.remote, id), asked);
     }
     match approved {
         Some(tree) => {

@@ -11,7 +11,9 @@ use refrain_engine::{Service, chain};
 use serde::{Deserialize, Serialize};
 use temporalio_client::envconfig::LoadClientConfigProfileOptions;
 use temporalio_client::{Client, ClientOptions, Connection, ConnectionOptions};
-use temporalio_common::envconfig::load_client_config_profile;
+use temporalio_common::envconfig::{
+    ClientConfigProfile, ClientConfigTLS, ConfigError, DataSource, load_client_config_profile,
+};
 
 use crate::order::Terms;
 
@@ -43,6 +45,10 @@ pub(crate) fn dev_note(context: &Context) -> Utf8PathBuf {
 
 pub(crate) fn failed(what: impl std::fmt::Display) -> RequestError {
     RequestError::new(Code::Failed, what.to_string())
+}
+
+fn wrong(error: ConfigError) -> RequestError {
+    RequestError::usage(format!("the settings of Temporal: {}", chain(&error)))
 }
 
 impl Settings {
@@ -83,18 +89,48 @@ impl Settings {
         Ok(terms)
     }
 
-    /// Where the server is: the variables and profiles of Temporal come first.
-    pub(crate) async fn connect(&self, identity: &str) -> Result<Client, RequestError> {
-        let wrong = |error: temporalio_common::envconfig::ConfigError| {
-            RequestError::usage(format!("the settings of Temporal: {}", chain(&error)))
-        };
+    /// The same, but for what is said.
+    pub(crate) fn with(mut self, address: Option<String>, namespace: Option<String>) -> Self {
+        self.fleet.address = address.or(self.fleet.address);
+        self.fleet.namespace = namespace.or(self.fleet.namespace);
+        self
+    }
+
+    /// How the server is reached: the variables and profiles of Temporal come first.
+    fn profile(&self) -> Result<ClientConfigProfile, RequestError> {
         let mut profile =
             load_client_config_profile(LoadClientConfigProfileOptions::default(), None).map_err(wrong)?;
         let dev = self.dev.as_ref().map(|dev| dev.address.clone());
         let own = || self.fleet.address.clone().or(dev).unwrap_or_else(|| "127.0.0.1:7233".to_owned());
-        let address = profile.address.get_or_insert_with(own).clone();
-        let namespace = profile.namespace.clone().or_else(|| self.fleet.namespace.clone());
-        let namespace = namespace.unwrap_or_else(|| "default".to_owned());
+        profile.address.get_or_insert_with(own);
+        let namespace = || self.fleet.namespace.clone().unwrap_or_else(|| "default".to_owned());
+        profile.namespace.get_or_insert_with(namespace);
+        if let (None, Some(own)) = (&profile.tls, &self.fleet.tls) {
+            let file = |path: &Option<String>| path.clone().map(DataSource::Path);
+            let mut tls = ClientConfigTLS::default();
+            tls.disabled = Some(false);
+            tls.server_ca_cert = file(&own.ca);
+            tls.client_cert = file(&own.cert);
+            tls.client_key = file(&own.key);
+            tls.server_name.clone_from(&own.name);
+            profile.tls = Some(tls);
+        }
+        Ok(profile)
+    }
+
+    pub(crate) fn address(&self) -> Result<String, RequestError> {
+        Ok(self.profile()?.address.unwrap_or_default())
+    }
+
+    pub(crate) fn is_encrypted(&self) -> Result<bool, RequestError> {
+        let profile = self.profile()?;
+        Ok(profile.tls.map_or(profile.api_key.is_some(), |tls| tls.disabled != Some(true)))
+    }
+
+    pub(crate) async fn connect(&self, identity: &str) -> Result<Client, RequestError> {
+        let profile = self.profile()?;
+        let address = profile.address.clone().unwrap_or_default();
+        let namespace = profile.namespace.clone().unwrap_or_default();
         let mut options = ConnectionOptions::try_from(profile).map_err(wrong)?;
         options.identity = identity.to_owned();
         options.connect_timeout = Some(CONNECT);

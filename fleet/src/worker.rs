@@ -11,11 +11,12 @@ use temporalio_sdk::runtime::PollerBehavior;
 use temporalio_sdk::runtime::worker_tuner::{FixedSizeSlotSupplier, TunerHolder};
 use temporalio_sdk::{Runtime, Worker as Poller, WorkerOptions};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::LocalSet;
 
 use crate::host::{Allowed, Host, Worker};
 use crate::order::{LOOPS, claims, own_queue};
+use crate::roster::Desk;
 use crate::say;
 use crate::settings::{Settings, failed};
 use crate::workflow::FleetLoop;
@@ -49,12 +50,16 @@ pub(crate) async fn run(context: &Context, args: WorkerArgs) -> Result<(), Reque
     serve(context, &settings, args, allowed, client, std::future::pending()).await
 }
 
-fn name(args: &WorkerArgs, configured: Option<&str>) -> String {
-    let of_machine = || {
-        let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        if name.is_empty() { "worker".to_owned() } else { name }
-    };
-    args.name.clone().or_else(|| configured.map(str::to_owned)).unwrap_or_else(of_machine)
+pub(crate) fn name(args: &WorkerArgs, configured: Option<&str>) -> String {
+    args.name.clone().or_else(|| configured.map(str::to_owned)).unwrap_or_else(machine)
+}
+
+/// The name of this machine.
+pub(crate) fn machine() -> String {
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let name: String =
+        name.chars().filter(|c| c.is_ascii_alphanumeric() || "._-".contains(*c)).take(64).collect();
+    if name.is_empty() { "worker".to_owned() } else { name }
 }
 
 /// Serves until a signal, or `stop`. Ctrl-C and SIGTERM drain it: loops are given back after their iteration; again, and
@@ -81,6 +86,9 @@ pub(crate) async fn serve(
         context: context.clone(),
         allowed: allowed.clone(),
         room: Arc::clone(&room),
+        slots,
+        pools: pools.clone(),
+        asked_to_drain: Notify::new(),
         drain: watch::channel(false).0,
         reserved: Mutex::new(HashMap::new()),
         driving: Mutex::new(HashSet::new()),
@@ -101,6 +109,8 @@ pub(crate) async fn serve(
         pools.join(", ")
     ));
     let stops: Vec<_> = pollers.iter().map(Poller::shutdown_handle).collect();
+    // The first two are its own queue, and that of the workflows.
+    let (stay, claims) = stops.split_at(2);
     let polling = LocalSet::new();
     let (died, mut dead) = tokio::sync::mpsc::unbounded_channel();
     for mut poller in pollers {
@@ -115,15 +125,18 @@ pub(crate) async fn serve(
             tokio::select! {
                 why = dead.recv() => return why.flatten(),
                 () = next_signal() => {}
+                () = host.0.asked_to_drain.notified() => {}
                 () = stop => {}
             }
             host.0.drain.send_replace(true);
+            // Others claim at once what this one refuses from now on.
+            claims.iter().for_each(|stop| stop());
             say::line("drains: loops are given back after their iteration; Ctrl-C again ends it at once");
             tokio::select! {
                 _ = room.acquire_many(slots) => {}
                 () = next_signal() => return None,
             }
-            stops.iter().for_each(|stop| stop());
+            stay.iter().for_each(|stop| stop());
             let all = async { while dead.recv().await.is_some() {} };
             let _ = tokio::time::timeout(std::time::Duration::from_secs(3), all).await;
             None
@@ -169,7 +182,9 @@ fn poller(
     options.workflow_task_poller_behavior = Some(PollerBehavior::SimpleMaximum(1));
     options.activity_task_poller_behavior = Some(PollerBehavior::SimpleMaximum(1));
     match host {
-        Some(host) => drop(options.register_activities(host.clone())),
+        Some(host) => {
+            options.register_activities(host.clone()).register_activities(Desk(Arc::clone(&host.0)));
+        }
         None => drop(options.register_workflow::<FleetLoop>().map_err(failed)?),
     }
     Poller::new(runtime, client.clone(), options).map_err(|error| failed(chain(&error)))

@@ -15,7 +15,9 @@ use crate::host::Host;
 use crate::order::{Ending, Order, Report, WaitingRequest, claims, own_queue};
 
 /// How long a claim may take: a worker that is frozen takes the order and does not answer.
-const CLAIM: Duration = Duration::from_secs(3);
+const CLAIM: Duration = Duration::from_secs(2);
+/// How long a worker has to begin what a person asks of a loop that it drives.
+const DELIVER: Duration = Duration::from_secs(3);
 /// How long to look for a worker besides those that could not continue the loop.
 const OTHERS: Duration = Duration::from_secs(60);
 /// How long a worker has to begin what it claimed.
@@ -170,7 +172,7 @@ async fn drive(ctx: &mut WorkflowContext<FleetLoop>, order: Order, host: String)
         let Some(asked) = ctx.state(next) else { continue };
         let options = ActivityOptions::with_start_to_close_timeout(Duration::from_secs(20))
             .task_queue(own_queue(&host))
-            .schedule_to_start_timeout(CLAIM)
+            .schedule_to_start_timeout(DELIVER)
             .retry_policy(once())
             .do_not_eagerly_execute(true)
             .build();
@@ -200,7 +202,7 @@ fn claim_time(is_first: bool) -> temporalio_common::ActivityCloseTimeouts {
     }
 }
 
-fn once() -> RetryPolicy {
+pub(crate) fn once() -> RetryPolicy {
     RetryPolicy::builder().maximum_attempts(1).build()
 }
 

@@ -38,7 +38,16 @@ pub(crate) fn wall_clock_ns() -> u128 {
 
 /// The cargo that runs this tool, else the one in PATH.
 pub(crate) fn cargo() -> Command {
-    command(environment("CARGO").unwrap_or_else(|| "cargo".into()))
+    let mut cargo = command(environment("CARGO").unwrap_or_else(|| "cargo".into()));
+    // What the cargo that runs this program says of it: build scripts that read it would run again, and all that needs them.
+    for (name, _) in std::env::vars_os() {
+        let is_of_package =
+            |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+        if name.to_str().is_some_and(is_of_package) {
+            cargo.env_remove(name);
+        }
+    }
+    cargo
 }
 
 /// Runs to the end and gives standard output; anything but success is a failure that quotes standard error.

@@ -42,8 +42,9 @@ pub fn base(
 ) -> Vec<(OsString, OsString)> {
     let is_kept = |name: &OsStr| {
         let Some(name) = name.to_str() else { return !spec.agent.clean_env };
+        let is_named = spec.agent.env_names.iter().any(|named| named == name);
         let is_allowed = BASIC_VARIABLES.contains(&name) || name == "TMPDIR" || name.starts_with("LC_");
-        !is_set_around(name) && (is_allowed || !spec.agent.clean_env)
+        is_named || !is_set_around(name) && (is_allowed || !spec.agent.clean_env)
     };
     let mut env: Vec<_> = inherited.into_iter().filter(|(name, _)| is_kept(name)).collect();
     env.extend(spec.agent.env.iter().map(|(name, value)| (name.into(), value.expose().into())));
@@ -221,6 +222,16 @@ mod tests {
         assert_ne!(gate_mark(&other).0, name, "tasks of one plan have one random value");
         spec.gate_env.mark = "20".into();
         assert_ne!(gate_mark(&spec).0, name);
+    }
+
+    #[test]
+    fn a_variable_that_is_named_is_the_machines_own_even_in_a_short_list() {
+        let mut spec = spec("agent", &[]);
+        spec.agent.clean_env = true;
+        spec.agent.env_names = vec!["TOKEN".into()];
+        let machine = ["HOME", "TOKEN", "OTHER"].map(|name| (name.into(), "own".into()));
+        let names: Vec<_> = base(&spec, machine).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["HOME", "TOKEN"]);
     }
 
     #[rstest]

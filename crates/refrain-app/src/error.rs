@@ -248,12 +248,9 @@ impl From<EngineError> for RequestError {
             } => {
                 (Code::Refused, text(format!("nothing was changed; refrain status {id} shows how it ended")))
             }
-            EngineError::Refused { why: refrain_core::Refusal::Final(_), id, .. } => (
-                Code::Refused,
-                text(format!(
-                    "start another; refrain archive {id} frees its name if it is a loop and not archived yet"
-                )),
-            ),
+            EngineError::Refused { why: refrain_core::Refusal::Final(_), id, .. } => {
+                (Code::Refused, text(format!("start another; refrain archive {id} frees its name")))
+            }
             EngineError::NotStopped(id) => {
                 (Code::Refused, text(format!("refrain cancel {id}, or refrain pause {id}, stops it")))
             }

@@ -221,6 +221,8 @@ pub fn common(
     let memory = memory(args.memory, &agent, &settings.config.memory);
     let mut notes = proof.notes;
     notes.extend(uncovered(service, &args.gates)?);
+    let unset = agent.env_names.iter().filter(|name| context.variable(name).is_none());
+    notes.extend(unset.map(|name| format!("--env {name}: it is not set on this machine")));
     notes.extend(invalid_file(settings, service));
     // The id is replaced if no name is given: the service makes one up that is free.
     let id = LoopId::derived(&agent.program, 0);
@@ -337,13 +339,18 @@ fn agent(args: &WorkArgs, settings: &Settings) -> Result<AgentSpec, RequestError
     let model = args.model.clone().or_else(|| start.model.clone());
     let permissions = args.permissions.map(Permissions::from).or(start.permissions.filter(|_| tellable));
     let mut env = start.env.clone();
-    env.extend(args.env.iter().map(|(name, value)| (name.clone(), Secret::new(value.clone()))));
+    let valued =
+        args.env.iter().filter_map(|(name, value)| Some((name.clone(), Secret::new(value.clone()?))));
+    env.extend(valued);
+    let named = args.env.iter().filter(|(name, value)| value.is_none() && !env.contains_key(name));
+    let env_names = named.map(|(name, _)| name.clone()).collect();
     let agent = AgentSpec {
         kind,
         program,
         args: words,
         prompt_mode,
         env,
+        env_names,
         clean_env: args.clean_env || start.clean_env.unwrap_or_default(),
         price: model.as_deref().and_then(|model| settings.price(model)),
         model: model.filter(|_| tellable),

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use camino::Utf8PathBuf;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use refrain_app::effects::TypedOptions;
-use refrain_app::options::fleet::{FleetArgs, WorkerArgs};
+use refrain_app::options::fleet::{FleetArgs, WorkerArgs, WorkerVerb};
 use refrain_app::{Action, Context, RequestError};
 
 use crate::values::{check_homes, forces_colour, read_environment};
@@ -217,7 +217,9 @@ enum LoopVerb {
     TakeBack(cmd::control::take_back::Args),
     /// Change what the sandbox of a loop allows
     Sandbox(cmd::control::sandbox::Args),
-    /// Archive a stopped loop and free its name; resume brings it back
+    /// Archive a stopped loop and free its name
+    ///
+    /// Its status, logs and report stay. `refrain resume` brings it back if it can continue; a completed or cancelled loop cannot.
     Archive(cmd::control::archive::Args),
     /// Verify the journal of a loop or plan, with its logs and commits
     ///
@@ -364,6 +366,9 @@ impl Verb {
             Self::Shown(ShownVerb::Tick(_) | ShownVerb::Hook(_)) => Action::CountSession,
             Self::Shown(ShownVerb::Mcp(_)) => Action::ServeTools,
             Self::Shown(ShownVerb::Serve(_)) => Action::Serve,
+            Self::Shown(ShownVerb::Worker(WorkerArgs { verb: Some(WorkerVerb::List { .. }), .. })) => {
+                Action::Look
+            }
             Self::Shown(ShownVerb::Fleet(_) | ShownVerb::Worker(_)) => Action::ServeFleet,
             Self::Shown(ShownVerb::Memory(args)) => args.action(),
             Self::Shown(ShownVerb::Plugin(args)) => args.action(),

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use testkit::{Sandbox, Session, within, write};
@@ -14,8 +14,11 @@ pub(crate) const LONG: Duration = Duration::from_secs(60);
 /// T: after that long without a sign of its worker a loop is given to another.
 pub(crate) const LEASE: Duration = Duration::from_secs(6);
 
-/// How much longer that may take where other tests need the processors: two programs, a server and git are behind it.
-pub(crate) const CROWDED: Duration = Duration::from_secs(12);
+/// How long something may take that takes `least` on a machine that does nothing else. `begins` is how long this machine took
+/// in the same test from `refrain start` to the first attempt: the same programs, server and git are behind it.
+pub(crate) fn bound(least: Duration, begins: Duration) -> Duration {
+    least.max(2 * begins)
+}
 
 /// A variable that the runner of these tests sets.
 fn given(name: &str) -> String {
@@ -122,7 +125,7 @@ impl Lab {
 
     pub(crate) fn work(&self, machine: &Sandbox, more: &[&str]) -> Session {
         let session = machine.command(&[&["worker"], more].concat()).spawn();
-        within(LONG, "the worker is ready", || session.stderr().contains("loops at a time").then_some(()));
+        wait_until_ready(&session);
         session
     }
 
@@ -131,6 +134,39 @@ impl Lab {
         let agent = self.person.agent(id, script);
         let words = ["start", "--on", "fleet", "--name", id, "--command", &agent, "--max-iterations", "8"];
         self.person.command(&[&words[..], more, &["Write lines."]].concat()).run().with_code(0);
+    }
+
+    /// The same; returns how long it takes until the machine has begun the first attempt.
+    pub(crate) fn start_and_time(&self, id: &str, script: &str, machine: &Sandbox) -> Duration {
+        let since = Instant::now();
+        self.start(id, script, &[]);
+        machine.wait_for_note("attempts");
+        since.elapsed()
+    }
+
+    /// A worker whose data folder is a small file system of its own, in memory.
+    pub(crate) fn work_on_small_disk(&self, machine: &Sandbox) -> Session {
+        fs::create_dir_all(machine.root().join("home/data")).unwrap();
+        let mounts = r#"mount -t tmpfs -o size=8m tmpfs "$XDG_DATA_HOME" && exec "$0" worker"#;
+        let refrain = self.program();
+        let words = ["--user", "--map-root-user", "--mount", "sh", "-c", mounts, &refrain];
+        let session = machine.tool("unshare", &words).spawn();
+        wait_until_ready(&session);
+        session
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The program `refrain`.
+    pub(crate) fn program(&self) -> String {
+        self.programs.join("refrain").to_string_lossy().into_owned()
+    }
+
+    /// The address of the server.
+    pub(crate) fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
     }
 
     /// How the loop stands, as the person's machine knows it.
@@ -147,6 +183,28 @@ impl Lab {
             })
         }));
         looked.unwrap_or_else(|_| panic!("loop {id} is not {word}: {last:#}\n{}", self.said()))
+    }
+
+    /// What the server did for a loop, and when.
+    pub(crate) fn events(&self, id: &str) -> String {
+        let address = self.address();
+        let name = format!("refrain/{}/{id}", self.state);
+        let words = ["--address", &address, "workflow", "show", "--workflow-id", &name, "--output", "json"];
+        let shown: Value = self.person.tool(&temporal(), &words).run().with_code(0).json();
+        let line = |event: &Value| {
+            format!("{} {}", event["eventTime"].as_str().unwrap(), event["eventType"].as_str().unwrap())
+        };
+        shown["events"].as_array().unwrap().iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Keeps what the server recorded, for `replay.rs`, where a folder for it is named.
+    fn record(&self, id: &str) {
+        let Ok(folder) = std::env::var("REFRAIN_HISTORIES") else { return };
+        let fleet = self.programs.join("refrain-fleet").to_string_lossy().into_owned();
+        let said = self.person.tool(&fleet, &["history", id, &self.state]).run().with_code(0).stdout;
+        let test = std::thread::current().name().unwrap_or("test").replace("::", "-");
+        fs::create_dir_all(&folder).unwrap();
+        write(&PathBuf::from(folder).join(format!("{test}-{id}.json")), said);
     }
 
     /// What the programs of all machines said.
@@ -178,8 +236,17 @@ impl Lab {
         let expected: Vec<_> = (1..=iterations).map(|iteration| format!("line{iteration}")).collect();
         assert_eq!(self.lines(id), expected);
         let verdict: Value = self.person.refrain(&["verify", id, "--json"]).with_code(0).json();
+        self.record(id);
         assert!(verdict["intact"] == true && verdict["agrees"] == true, "{verdict:#}");
     }
+}
+
+fn wait_until_ready(worker: &Session) {
+    let is_ready = || worker.stderr().contains("loops at a time").then_some(());
+    let waited = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        within(LONG, "the worker is ready", is_ready)
+    }));
+    waited.unwrap_or_else(|_| panic!("the worker is not ready, and said: {}", worker.stderr()));
 }
 
 /// The programs beside each other, as an installation has them.

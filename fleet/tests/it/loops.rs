@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use testkit::{Signal, eventually, within};
 
-use crate::lab::{CROWDED, LEASE, LONG, Lab, contains, hold, script};
+use crate::lab::{LEASE, LONG, Lab, bound, contains, hold, script};
 
 #[test]
 #[ignore = "needs a server: cargo xtask e2e fleet"]
@@ -32,7 +32,7 @@ fn smoke_a_killed_worker_loses_its_loop_to_another() {
     let (one, two) = (lab.machine("w1"), lab.machine("w2"));
     hold(&one);
     let first = lab.work(&one, &[]);
-    lab.start("job", &script(4, 2), &[]);
+    let begins = lab.start_and_time("job", &script(4, 2), &one);
     one.wait_for_note("held");
     let second = lab.work(&two, &[]);
     first.kill();
@@ -44,8 +44,9 @@ fn smoke_a_killed_worker_loses_its_loop_to_another() {
     assert!(ended < LEASE, "its agent was gone after {ended:?}");
     two.wait_for_note("attempts");
     let taken = killed.elapsed();
-    println!("taken over after {taken:?}, with a lease of {LEASE:?}");
-    assert!(taken <= LEASE + CROWDED, "taken over after {taken:?}");
+    let most = LEASE + bound(Duration::from_secs(3), begins);
+    println!("killed: taken over after {taken:?} of at most {most:?}, where a loop begins in {begins:?}");
+    assert!(taken <= most, "{taken:?}\n{}", lab.events("job"));
     lab.wait_for_status("job", "completed");
     lab.assert_whole("job", 4);
     assert_eq!((one.note("attempts"), two.note("attempts")), ("1.1\n2.1\n".into(), "2.2\n3.1\n4.1\n".into()));
@@ -55,12 +56,12 @@ fn smoke_a_killed_worker_loses_its_loop_to_another() {
 
 #[test]
 #[ignore = "needs a server: cargo xtask e2e fleet"]
-fn smoke_a_frozen_worker_spends_nothing_and_makes_nothing_known() {
+fn a_frozen_worker_spends_nothing_and_makes_nothing_known() {
     let lab = Lab::new();
     let (one, two) = (lab.machine("w1"), lab.machine("w2"));
     hold(&one);
     let first = lab.work(&one, &[]);
-    lab.start("job", &script(4, 2), &[]);
+    let begins = lab.start_and_time("job", &script(4, 2), &one);
     one.wait_for_note("held");
     let _second = lab.work(&two, &[]);
     // Only the worker: the supervisor of its loop ends the agent when the lease is over.
@@ -71,8 +72,10 @@ fn smoke_a_frozen_worker_spends_nothing_and_makes_nothing_known() {
     });
     two.wait_for_note("attempts");
     let taken = frozen.elapsed();
-    println!("taken over after {taken:?}, with a lease of {LEASE:?}");
-    assert!(taken <= LEASE + CROWDED, "taken over after {taken:?}");
+    // The server gave up to two orders to the worker that is frozen.
+    let most = LEASE + Duration::from_secs(5) + bound(Duration::from_secs(3), begins);
+    println!("frozen: taken over after {taken:?} of at most {most:?}, where a loop begins in {begins:?}");
+    assert!(taken <= most, "{taken:?}\n{}", lab.events("job"));
     lab.wait_for_status("job", "completed");
     first.signal(Signal::CONT);
     within(LONG, "the thawed worker lets go", || {
@@ -85,7 +88,7 @@ fn smoke_a_frozen_worker_spends_nothing_and_makes_nothing_known() {
 
 #[test]
 #[ignore = "needs a server: cargo xtask e2e fleet"]
-fn smoke_a_loop_goes_on_when_the_server_comes_back() {
+fn a_loop_goes_on_when_the_server_comes_back() {
     let mut lab = Lab::new();
     let machine = lab.machine("w1");
     let gate = machine.gate("second");
@@ -101,6 +104,31 @@ fn smoke_a_loop_goes_on_when_the_server_comes_back() {
     lab.start_server();
     lab.wait_for_status("job", "completed");
     lab.assert_whole("job", 4);
+}
+
+#[test]
+#[ignore = "needs a server: cargo xtask e2e fleet"]
+fn smoke_a_worker_whose_disk_is_full_loses_its_loop_and_takes_no_other() {
+    let lab = Lab::new();
+    let (one, two) = (lab.machine("w1"), lab.machine("w2"));
+    hold(&one);
+    let first = lab.work_on_small_disk(&one);
+    let fills = r#"if [ $REFRAIN_ITERATION = 2 ] && [ -e $NOTES/hold ]; then cat /dev/zero > $XDG_DATA_HOME/filler; fi"#;
+    lab.start("job", &format!("{}\n{fills}", script(4, 0)), &[]);
+    within(LONG, "the disk is full", || one.note("attempts").contains("2.1").then_some(()));
+    let full = Instant::now();
+    let _second = lab.work(&two, &[]);
+    two.wait_for_note("attempts");
+    println!("disk full: elsewhere after {:?}, the start of that worker included", full.elapsed());
+    lab.wait_for_status("job", "completed");
+    lab.assert_whole("job", 4);
+    assert!(first.stderr().contains("cannot be continued here"), "{}", first.stderr());
+    lab.start("other", &script(1, 0), &[]);
+    lab.wait_for_status("other", "completed");
+    assert_eq!(one.note("attempts"), "1.1\n2.1\n", "the full worker took nothing more");
+    first.signal(Signal::TERM);
+    first.wait().with_code(0);
+    one.no_process_is_left();
 }
 
 #[test]

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{TestNetwork, build};
 use crate::failure::{Result, fail};
-use crate::files::{make_folder, write};
+use crate::files::{fresh_folder, make_folder, write};
 use crate::process::{capture, cargo, command, environment, succeed};
 use crate::workspace::Workspace;
 
@@ -32,22 +32,28 @@ pub(super) fn run(workspace: &Workspace, is_smoke: bool) -> Result<()> {
     }
     let said = capture(inner(workspace, "test").args(["--no-run", "--quiet", "--message-format", "json"]))?;
     let messages = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let tests: Vec<PathBuf> = messages
+    let mut tests: Vec<PathBuf> = messages
         .filter(|message| message["profile"]["test"] == true)
         .filter_map(|message| message["executable"].as_str().map(PathBuf::from))
         .collect();
     if tests.len() < 2 {
         return fail("cargo named fewer than two test binaries of fleet");
     }
+    let is_unit =
+        |binary: &PathBuf| !binary.file_name().is_some_and(|name| name.to_string_lossy().starts_with("it-"));
+    // What the server recorded in these tests is replayed in the others.
+    tests.sort_by_key(is_unit);
+    let histories = workspace.target.join("tmp/fleet-histories");
+    fresh_folder(&histories)?;
     let place = TestNetwork::find();
     println!("{}", place.described());
     for binary in &tests {
         let mut running = place.command(binary);
         running.current_dir(workspace.root.join("fleet"));
         running.env("REFRAIN_PROGRAM", &program).env("REFRAIN_TEMPORAL", &server);
+        running.env("REFRAIN_HISTORIES", &histories);
         running.args(["--include-ignored", "--test-threads", "2"]);
-        let is_unit = !binary.file_name().is_some_and(|name| name.to_string_lossy().starts_with("it-"));
-        succeed(if is_smoke && !is_unit { running.arg("smoke_") } else { &mut running })?;
+        succeed(if is_smoke && !is_unit(binary) { running.arg("smoke_") } else { &mut running })?;
     }
     println!("ran fleet: {} s", started.elapsed().as_secs());
     Ok(())

@@ -65,7 +65,9 @@ pub static TABLE: &[(&[&str], &[Row])] = &[
     (&["diff"], &[always("stat iteration at")]),
     (&["merge"], &[always("squash unverified")]),
     (&["fleet dev"], &[always("port slots yes")]),
+    (&["fleet init"], &[always("address namespace signer")]),
     (&["worker"], &[always("slots agents pool name")]),
+    (&["worker list"], &[always("json")]),
     (&["move"], &[always("to from with-changes signer")]),
     (&["open"], &[always("shell")]),
     (&["memory add"], &[always("kind importance")]),
@@ -96,7 +98,7 @@ pub static TABLE: &[(&[&str], &[Row])] = &[
         ],
     ),
     (&["demo"], &[always("crash plan dir")]),
-    (&["doctor"], &[always("fix json autostart")]),
+    (&["doctor"], &[always("fix json autostart fleet")]),
     (
         &["trust"],
         &[

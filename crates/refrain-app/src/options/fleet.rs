@@ -1,6 +1,7 @@
 //! The words of `refrain fleet` and `refrain worker`. The program of the fleet reads them once more.
 
 use clap::builder::NonEmptyStringValueParser;
+use refrain_core::signature::PublicKey;
 use refrain_core::spec::AgentKind;
 use refrain_core::values::whole_number;
 
@@ -23,6 +24,30 @@ pub enum FleetVerb {
     /// here.
     #[command(after_help = "Examples:\n  refrain fleet dev\n  refrain fleet dev --slots 4 --yes")]
     Dev(DevArgs),
+    /// Prepare this machine for a fleet: try the git remote and the server, and write them into your configuration
+    ///
+    /// It pushes two references to the git remote, moves them and removes them, as workers do. It leaves the public key of this machine
+    /// there, and shows the keys that other machines left: loops that they signed are taken once you accept them with --signer.
+    #[command(
+        after_help = "Examples:\n  refrain fleet init ssh://git@host/refrain-state.git --address host:7233\n  refrain fleet init --signer KEY"
+    )]
+    Init(InitArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub struct InitArgs {
+    /// The git remote that has the loops [default: the configured one, else origin of this repository]
+    #[arg(value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
+    pub remote: Option<String>,
+    /// Where the server is [default: the configured one]
+    #[arg(long, value_name = "HOST:PORT", value_parser = NonEmptyStringValueParser::new())]
+    pub address: Option<String>,
+    /// The namespace there [default: the configured one]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    pub namespace: Option<String>,
+    /// Accept loops that are signed with this key, of another machine
+    #[arg(long, value_name = "KEY")]
+    pub signer: Vec<PublicKey>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -38,8 +63,34 @@ pub struct DevArgs {
     pub yes: bool,
 }
 
+// What is done with workers from elsewhere.
+#[derive(Debug, clap::Subcommand)]
+pub enum WorkerVerb {
+    /// List the workers of the fleet: what each has room for, and what it drives
+    #[command(after_help = "Examples:\n  refrain worker list\n  refrain worker list --json")]
+    List {
+        /// Print them as one array
+        #[arg(long)]
+        json: bool,
+    },
+    /// Have a worker give its loops back after their iteration, and end
+    ///
+    /// Nothing of an iteration is lost. Other workers continue the loops.
+    #[command(
+        after_help = "Examples:\n  refrain worker drain build-1\n  refrain worker drain \"$(hostname)\""
+    )]
+    Drain {
+        /// What the fleet calls it: refrain worker list
+        #[arg(value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+        name: String,
+    },
+}
+
 #[derive(Debug, Default, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct WorkerArgs {
+    #[command(subcommand)]
+    pub verb: Option<WorkerVerb>,
     /// How many loops it drives at a time [default: 2]
     #[arg(long, value_name = "N", value_parser = |text: &str| whole_number(text, 1..=1000_u32))]
     pub slots: Option<u32>,

@@ -22,18 +22,17 @@ pub fn tokens_limit(text: &str) -> Result<Limit<u64>, String> {
     limit(text, tokens)
 }
 
-/// `K=V`.
-pub fn variable(text: &str) -> Result<(String, String), String> {
-    let accepted = "accepted: NAME=VALUE, its name without white space";
-    let (name, value) = text.split_once('=').ok_or(accepted)?;
-    if name.is_empty() || name.contains(|c: char| c.is_whitespace() || c.is_control()) || value.contains('\0')
-    {
-        return Err(accepted.to_owned());
+/// `K[=V]`.
+pub fn variable(text: &str) -> Result<(String, Option<String>), String> {
+    let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
+    let is_name = !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c.is_control());
+    if !is_name || value.is_some_and(|value| value.contains('\0')) {
+        return Err("accepted: NAME=VALUE, or NAME, without white space in the name".to_owned());
     }
     if name.starts_with("REFRAIN_") {
         return Err("REFRAIN_ variables are refrain's own".to_owned());
     }
-    Ok((name.to_owned(), value.to_owned()))
+    Ok((name.to_owned(), value.map(str::to_owned)))
 }
 
 /// A folder. An empty path would name the current folder, which is hardly meant.

@@ -80,9 +80,9 @@ pub struct WorkArgs {
     /// One more argument for it
     #[arg(help_heading = heading::RUN, long, value_name = "ARG", allow_hyphen_values = true)]
     pub agent_arg: Vec<String>,
-    /// Set a variable for it
-    #[arg(help_heading = heading::RUN, long, value_name = "K=V", value_parser = values::variable)]
-    pub env: Vec<(String, String)>,
+    /// Set a variable for it; without =V it is the machine's own, which goes into no journal
+    #[arg(help_heading = heading::RUN, long, value_name = "K[=V]", value_parser = values::variable)]
+    pub env: Vec<(String, Option<String>)>,
     /// Start it from a short list of variables, not from all of yours
     #[arg(help_heading = heading::RUN, long)]
     pub clean_env: bool,

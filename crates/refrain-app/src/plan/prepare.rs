@@ -170,6 +170,17 @@ impl PreparedPlan {
         self.source.graph.waves().iter().flatten().copied()
     }
 
+    /// The tasks in words, if there are any and all are done.
+    pub fn done_tasks(&self) -> Option<String> {
+        let graph = &self.source.graph;
+        let all = graph.tasks().len();
+        let is_done = |at| matches!(graph.standing(at), TaskReadiness::Done | TaskReadiness::InParts);
+        (all > 0 && (0..all).all(is_done)).then(|| match all {
+            1 => "the only task is".to_owned(),
+            all => format!("all {all} tasks are"),
+        })
+    }
+
     pub fn texts(&self, context: &Context) -> Result<Texts<'_>, RequestError> {
         Texts::read(&self.spec).map_err(|error| unreadable(context, &self.spec, &error))
     }

@@ -48,6 +48,7 @@ pub fn agent(
         args,
         prompt_mode: configured.and_then(|agent| agent.prompt_mode).unwrap_or(PromptMode::Auto),
         env,
+        env_names: worker.env_names.clone(),
         clean_env: worker.clean_env,
         price: model.as_deref().and_then(|model| settings.price(model)),
         model,

@@ -2,7 +2,7 @@
 //! makes the checks.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 const SCHEMA: u32 = 1;
 
@@ -37,7 +37,7 @@ impl Checkup {
 }
 
 /// One thing that was looked at. Its texts may hold what programs and files say.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     /// What kind of thing.
     pub subject: Subject,
@@ -75,7 +75,19 @@ impl Finding {
 }
 
 /// What kind of thing was looked at, in the order in which they are told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema, strum::IntoStaticStr)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    strum::IntoStaticStr,
+)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum Subject {
@@ -113,6 +125,12 @@ pub enum Subject {
     Worktrees,
     /// Going on after a reboot.
     Autostart,
+    /// The server that gives loops to workers (`--fleet`).
+    Server,
+    /// The git remote that has the loops of the fleet.
+    State,
+    /// A worker of the fleet.
+    Worker,
 }
 
 impl Subject {
@@ -122,7 +140,19 @@ impl Subject {
 }
 
 /// How something stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema, strum::IntoStaticStr)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    strum::IntoStaticStr,
+)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum Grade {
@@ -141,7 +171,7 @@ impl Grade {
 }
 
 /// What `refrain doctor --fix` can do about something, or did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fix {
     /// It would mend this.

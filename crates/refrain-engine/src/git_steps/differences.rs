@@ -40,6 +40,8 @@ pub struct ChangeSize {
     pub files: u32,
     pub added: u64,
     pub removed: u64,
+    /// How many more had changes before the loop and changed since: whose lines are whose is not known.
+    pub mixed: u32,
 }
 
 /// The changes as git's patch, whole, byte for byte but for secrets.
@@ -121,14 +123,18 @@ impl Service {
 
     /// How much the loop has changed; none if that is not on record.
     pub fn change_size(&self, id: &LoopId) -> Result<Option<ChangeSize>, EngineError> {
-        let Ok(Comparison { repository, from, is_known: true, tree, .. }) = self.compare(id, None)? else {
+        let Ok(Comparison { repository, state, from, is_known: true, tree, .. }) = self.compare(id, None)?
+        else {
             return Ok(None);
         };
         let files = repository.changed_files(from.as_ref(), &tree)?;
+        let base = state.git.base.as_ref().filter(|_| repository.root() == state.spec.worktree);
+        let mixed = base.map_or(0, |base| repository.mixed(base).len());
         Ok(Some(ChangeSize {
             files: u32::try_from(files.len()).unwrap_or(u32::MAX),
             added: files.iter().filter_map(|file| file.added).sum(),
             removed: files.iter().filter_map(|file| file.removed).sum(),
+            mixed: u32::try_from(mixed).unwrap_or(u32::MAX),
         }))
     }
 

@@ -83,7 +83,8 @@ impl ConfinedChild<'_> {
     fn plan<L>(&self, sandbox: &SandboxSpec, job: &Job<L>, inherited: Vec<(OsString, OsString)>) -> Plan {
         let of_user = inherited.into_iter().filter_map(|(name, value)| {
             let (name, value) = (name.into_string().ok()?, value.into_string().ok()?);
-            let is_given = self.spec.agent.env.contains_key(&name);
+            let agent = &self.spec.agent;
+            let is_given = agent.env.contains_key(&name) || agent.env_names.contains(&name);
             sandbox::passes(self.role, &name, is_given).then_some((name, value))
         });
         let is_shown = |word: &&String| Utf8Path::new(word).starts_with(self.loop_dir);

@@ -311,6 +311,20 @@ impl From<&Budget> for Caps {
     }
 }
 
+/// `[fleet] tls`: files in the PEM format. Without any, the authorities of the system decide who the server is.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
+pub struct FleetTls {
+    /// The certificate of the authority that signed the server's.
+    pub ca: Option<String>,
+    /// The certificate of this machine, with its key: the server may want to know who asks.
+    pub cert: Option<String>,
+    /// The private key of that certificate.
+    pub key: Option<String>,
+    /// The name in the server's certificate, where it is not that of its address.
+    pub name: Option<String>,
+}
+
 /// `[fleet]`: the server of Temporal that gives loops to workers, and the git remote that has them.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
@@ -321,6 +335,8 @@ pub struct Fleet {
     /// The namespace there.
     #[schemars(extend("default" = "default"))]
     pub namespace: Option<String>,
+    /// How the connection to the server is encrypted. TEMPORAL_API_KEY holds a key of the service, if it needs one.
+    pub tls: Option<FleetTls>,
     /// The git remote that has the journals and branches of loops: its address.
     pub state: Option<String>,
     /// Which workers may take them: those that serve this pool.

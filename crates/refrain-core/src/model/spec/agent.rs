@@ -22,6 +22,9 @@ pub struct AgentSpec {
     pub prompt_mode: PromptMode,
     /// Variables set for the agent and its gates, over everything inherited. May hold secrets: never shown.
     pub env: BTreeMap<String, Secret>,
+    /// Variables that the machine which runs it has to have: their names. Their values are in no journal.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env_names: Vec<String>,
     /// Start from a short allow-list instead of the person's environment.
     pub clean_env: bool,
     /// The model to use; none leaves that to the agent.
@@ -46,6 +49,7 @@ impl AgentSpec {
             args: Vec::new(),
             prompt_mode: PromptMode::Auto,
             env: BTreeMap::new(),
+            env_names: Vec::new(),
             clean_env: false,
             model: None,
             permissions: Permissions::default(),

@@ -12,6 +12,7 @@ use refrain_app::verbs::start::prepare;
 use refrain_app::{Action, Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::text::printable;
+use refrain_core::view::checkup::Finding;
 use refrain_engine::tool::{Tool, ToolOutput};
 use refrain_engine::{Service, chain};
 use serde::{Deserialize, Serialize};
@@ -74,6 +75,13 @@ pub(super) fn call(context: &Context, words: &[&str]) -> Result<ToolOutput, Requ
     };
     let error = RequestError::new(code, printable(lines.next().unwrap_or_default()).into_owned());
     Err(lines.fold(error, |error, line| error.hint(printable(line).into_owned())))
+}
+
+/// What the program finds of the fleet.
+pub(crate) fn examine(context: &Context) -> Result<Vec<Finding>, RequestError> {
+    let found = call(context, &["doctor"])?;
+    serde_json::from_slice(&found.stdout)
+        .map_err(|error| RequestError::new(Code::Failed, format!("{PROGRAM} is of another version: {error}")))
 }
 
 /// Becomes that program, with what was typed from the verb on.

@@ -47,7 +47,12 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let service = context.service()?;
     if !args.all {
         let id = match &args.state_file {
-            None => values::only_one(&service, args.id.as_ref(), "refrain cancel", is_candidate)?,
+            None => values::only_one(
+                &service,
+                args.id.as_ref(),
+                ("refrain cancel", "every loop here is completed or cancelled"),
+                is_candidate,
+            )?,
             Some(file) => own(context, &service, file)?,
         };
         if let Some(code) = fleet::ask(context, &service, (&id, Action::Cancel), || {
@@ -124,7 +129,7 @@ fn of_loop(id: &LoopId, state: &LoopState, now: bool) -> String {
     let progress = phrase::progress(state.iteration, state.limits.max_iterations);
     let mut words = format!("{id} {when}; it was at iteration {progress}\n");
     if state.git.released {
-        let released = commits::released(state.git.kept.as_deref(), state);
+        let released = commits::released(state);
         words.push_str(&format!("{}\n", printable(&released)));
     }
     words

@@ -28,7 +28,12 @@ pub(crate) fn is_candidate(status: &Brief) -> bool {
 /// Asks for the pause; returns once the loop has received the request.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
-    let id = values::only_one(&service, args.id.as_ref(), "refrain pause", is_candidate)?;
+    let id = values::only_one(
+        &service,
+        args.id.as_ref(),
+        ("refrain pause", "no loop here is running"),
+        is_candidate,
+    )?;
     if let Some(code) =
         fleet::ask(context, &service, (&id, Action::Pause), || Ok(FleetRequest::Pause { now: args.now }))?
     {

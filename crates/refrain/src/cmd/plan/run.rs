@@ -10,7 +10,7 @@ use refrain_app::options::heading;
 use refrain_app::options::variants::{AdaptedArgs, Difference};
 use refrain_app::options::work::{PromiseArgs, TaskArgs, WordArgs, WorkArgs};
 use refrain_app::plan::{HowArgs, PreparedPlan, RunPlan, SourceArgs, SpecArgs};
-use refrain_app::{Action, Context, RequestError, trust};
+use refrain_app::{Action, Code, Context, RequestError, trust};
 use refrain_core::formats::mirror::MirrorName;
 use refrain_core::{LoopId, values as core_values};
 
@@ -148,6 +148,15 @@ pub(in crate::cmd) fn run_plan(
     let texts = prepared.texts(context)?;
     if dry_run {
         return rehearsal::show(context, &prepared, &texts, name.as_ref(), show.json);
+    }
+    // With --json a caller waits for the status of a plan.
+    if !show.json
+        && let Some(tasks) = prepared.done_tasks()
+    {
+        let path = &prepared.source.file.path;
+        let path = path.strip_prefix(&prepared.dir).unwrap_or(path);
+        out::print(&format!("{path}: {tasks} done, so nothing was begun\n"));
+        return Ok(Code::Done.into());
     }
     prepared.check_trust(context)?;
     let too_long = prepared.over_budget(&texts);

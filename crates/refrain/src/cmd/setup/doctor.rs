@@ -7,6 +7,7 @@ use refrain_core::text::printable;
 use refrain_core::view::checkup::{Checkup, Finding, Fix, Grade};
 use refrain_engine::{Autostart, AutostartChange};
 
+use crate::cmd::connect::fleet;
 use crate::out;
 
 use crate::render::phrase;
@@ -14,12 +15,15 @@ use crate::render::phrase;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "The exit code is 0 if nothing is a problem, else 1. The agents' own programs are asked only for \
-    their version and login. Refrain itself makes no connection to another machine.\n\nExamples:\n  refrain doctor\n  refrain doctor --fix"
+    their version and login. Refrain itself connects to another machine with --fleet only.\n\nExamples:\n  refrain doctor\n  refrain doctor --fix\n  refrain doctor --fleet"
 )]
 pub(crate) struct Args {
     /// Repair what can be repaired safely: end orphan processes, remove stale locks, make folders private
     #[arg(long)]
     fix: bool,
+    /// Check the fleet instead: its server, its git remote, its workers
+    #[arg(long, conflicts_with_all = ["fix", "autostart"])]
+    fleet: bool,
     /// Print all findings as one object
     #[arg(long)]
     json: bool,
@@ -54,7 +58,10 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         out::print(&told(&change));
         return Ok(Code::Done.into());
     }
-    let checkup = context.service()?.examine(args.fix, context.has_variables());
+    let checkup = match args.fleet {
+        true => Checkup::of(fleet::examine(context)?),
+        false => context.service()?.examine(args.fix, context.has_variables()),
+    };
     if args.json {
         out::print_json(&checkup)?;
     } else {

@@ -1,0 +1,128 @@
+//! What a person does with a fleet as a whole: prepare machines, look at workers, send one away.
+
+use serde_json::Value;
+use testkit::{Sandbox, within, write};
+
+use crate::lab::{LONG, Lab, contains, script};
+
+#[test]
+#[ignore = "needs a server: cargo xtask e2e fleet"]
+fn a_drained_worker_gives_its_loop_back_after_the_iteration_and_ends() {
+    let lab = Lab::new();
+    let (one, two) = (lab.machine("w1"), lab.machine("w2"));
+    let gate = one.gate("second");
+    let first = lab.work(&one, &[]);
+    let waits = r#"if [ $REFRAIN_ITERATION = 2 ] && [ -e $GATES/second ]; then echo held > $NOTES/held; read -r _ < $GATES/second; fi"#;
+    lab.start("job", &format!("{waits}\n{}", script(4, 0)), &[]);
+    one.wait_for_note("held");
+    let listed: Value = lab.person.refrain(&["worker", "list", "--json"]).with_code(0).json();
+    assert_eq!(
+        (listed[0]["name"].as_str(), &listed[0]["loops"][0]),
+        (Some("w1"), &"job".into()),
+        "{listed:#}"
+    );
+    let drained = lab.person.refrain(&["worker", "drain", "w1"]).with_code(0);
+    assert_eq!(drained.stdout, "w1 takes no more loops, and ends; given back after their iteration: job\n");
+    within(LONG, "it drains", || first.stderr().contains("drains").then_some(()));
+    let _second = lab.work(&two, &[]);
+    gate.let_one_pass();
+    first.wait().with_code(0);
+    lab.wait_for_status("job", "completed");
+    lab.assert_whole("job", 4);
+    assert_eq!(two.note("attempts"), "3.1\n4.1\n", "nothing was refunded");
+    let unknown = lab.person.refrain(&["worker", "drain", "w9"]).with_code(3);
+    assert!(unknown.stderr.contains("worker w9 does not answer"), "{}", unknown.stderr);
+}
+
+#[test]
+#[ignore = "needs a server: cargo xtask e2e fleet"]
+fn a_loop_goes_to_a_worker_that_has_the_variable_it_names() {
+    let lab = Lab::new();
+    let (one, two) = (lab.machine("w1"), lab.machine("w2"));
+    let first = lab.work(&one, &[]);
+    let uses = "test \"$TOKEN_OF_THE_WORKER\" = planted-value && echo used > $NOTES/used";
+    lab.start(
+        "job",
+        &format!("{uses}\n{}", script(2, 0)),
+        &["--env", "TOKEN_OF_THE_WORKER", "--env", "NOTES", "--clean-env"],
+    );
+    within(LONG, "the first refuses it", || {
+        first.stderr().contains("TOKEN_OF_THE_WORKER is not set here").then_some(())
+    });
+    let _second = two.command(&["worker"]).env("TOKEN_OF_THE_WORKER", "planted-value").spawn();
+    lab.wait_for_status("job", "completed");
+    assert_eq!((one.note("attempts").as_str(), two.note("used").as_str()), ("", "used\n"));
+    for file in [lab.database(), lab.database().with_extension("db-wal")] {
+        assert!(!contains(&file, "planted-value"), "{}", file.display());
+    }
+}
+
+/// A machine of another user, with nothing configured.
+fn stranger(lab: &Lab) -> Sandbox {
+    let machine = lab.machine("unused");
+    write(&machine.root().join("home/config/refrain/config.toml"), "");
+    std::fs::remove_dir_all(machine.root().join("home/state")).unwrap();
+    machine
+}
+
+#[test]
+#[ignore = "needs a server: cargo xtask e2e fleet"]
+fn machines_are_prepared_and_learn_each_others_keys() {
+    let lab = Lab::new();
+    let (one, two) = (stranger(&lab), stranger(&lab));
+    let nothing = one.refrain(&["fleet", "init", "--address", &lab.address()]).with_code(2);
+    assert!(nothing.stderr.contains("URL: it is missing"), "{}", nothing.stderr);
+    let init = ["fleet", "init", &lab.state, "--address", &lab.address()];
+    let first = one.refrain(&init).with_code(0).stdout;
+    assert!(first.contains("loops can be kept there") && first.contains("namespace default"), "{first}");
+    let configured = one.refrain(&["config", "get", "fleet.state"]).with_code(0).stdout;
+    assert!(configured.contains(&lab.state), "{configured}");
+    let second = two.refrain(&init).with_code(0).stdout;
+    let accept = second.lines().find(|line| line.contains("left the key")).expect(&second);
+    let key = accept.rsplit(' ').next().unwrap();
+    two.refrain(&["fleet", "init", "--signer", key]).with_code(0);
+    let trusted = two.refrain(&["config", "get", "trust.signers"]).with_code(0).stdout;
+    assert!(trusted.contains(key), "{trusted}");
+    let heads =
+        lab.person.git(&["-C", &lab.state, "for-each-ref", "--format=%(refname)", "refs/refrain/@try"]);
+    assert_eq!(heads, "", "what was tried is removed");
+}
+
+#[test]
+#[ignore = "needs a server: cargo xtask e2e fleet"]
+fn a_doctor_names_what_keeps_the_fleet_from_working() {
+    let mut lab = Lab::new();
+    let machine = lab.machine("w1");
+    let look =
+        |code| -> Value { lab.person.refrain(&["doctor", "--fleet", "--json"]).with_code(code).json() };
+    let of = |seen: &Value, subject: &str| -> Value {
+        let found = seen["findings"].as_array().unwrap().iter().find(|finding| finding["subject"] == subject);
+        found.cloned().unwrap_or_else(|| panic!("nothing about {subject}: {seen:#}"))
+    };
+    let alone = look(1);
+    assert_eq!((&of(&alone, "state")["grade"], &of(&alone, "server")["grade"]), (&"ok".into(), &"ok".into()));
+    assert_eq!(of(&alone, "worker")["advice"], "refrain worker, on a machine with agents");
+    let worker = lab.work(&machine, &[]);
+    assert_eq!(of(&look(0), "worker")["about"], "w1");
+    let text = lab.person.refrain(&["doctor", "--fleet"]).with_code(0).stdout;
+    assert!(text.contains("drives 0 of 2, agents generic"), "{text}");
+    drop(worker);
+    let elsewhere = [("TEMPORAL_NAMESPACE", "nowhere")];
+    let run = lab.person.command(&["doctor", "--fleet", "--json"]).env(elsewhere[0].0, elsewhere[0].1).run();
+    let namespace = of(&run.with_code(1).json(), "server");
+    assert!(
+        namespace["advice"].as_str().unwrap().contains("namespace create --namespace nowhere"),
+        "{namespace:#}"
+    );
+    let hook = std::path::Path::new(&lab.state).join("hooks/update");
+    write(&hook, "#!/bin/sh\nexit 1\n");
+    std::fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let refused: Value = lab.person.refrain(&["doctor", "--fleet", "--json"]).with_code(1).json();
+    assert!(
+        of(&refused, "state")["found"].as_str().unwrap().contains("nothing can be pushed"),
+        "{refused:#}"
+    );
+    lab.kill_server();
+    let gone: Value = lab.person.refrain(&["doctor", "--fleet", "--json"]).with_code(1).json();
+    assert!(of(&gone, "server")["found"].as_str().unwrap().contains("cannot be reached"), "{gone:#}");
+}
