@@ -235,7 +235,9 @@ impl From<EngineError> for RequestError {
                     "refrain list --at {url} shows its loops; {id} may have another name"
                 ))),
             ),
-            EngineError::Copy { .. } | EngineError::Remote { .. } => (Code::Failed, None),
+            EngineError::Copy { .. } | EngineError::Remote { .. } | EngineError::Fleet(_) => {
+                (Code::Failed, None)
+            }
             EngineError::Refused { why: refrain_core::Refusal::Stopped(_), id, .. } => {
                 (Code::Refused, text(format!("refrain status {id} says why, and how it continues")))
             }

@@ -51,7 +51,7 @@ pub use observe::notifier::{Audience, Notifier};
 pub use observe::slack::{SlackTokenError, SlackTokens};
 pub use observe::telemetry::{Exporter, Telemetry, TelemetryError};
 pub use observe::webhook::{Webhook, WebhookError};
-pub use plan::{PlanFollower, PlanRunner, Texts, read_told, usual_jobs};
+pub use plan::{FleetAsk, PlanFollower, PlanRunner, TaskFleet, Texts, read_told, usual_jobs};
 pub use plugin::{PluginChange, PluginWork};
 pub use refrain_agents::acp::Bridge as AcpBridge;
 pub use refrain_agents::generic::{NoProgram, prompt_limit};

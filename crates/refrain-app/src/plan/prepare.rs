@@ -97,6 +97,7 @@ impl PreparedPlan {
             mirror: !mirror.is_empty(),
             pipeline: how.pipeline || config.pipeline.unwrap_or_default(),
             tune: how.tune || config.tune.unwrap_or_default(),
+            fleet: None,
             verifications: Some(of_tasks(&source).map(|it| it.command).collect()),
         };
         if let Some(path) = spec.mirror.then(|| refrain_engine::plan_left_to_others(&spec)).flatten() {

@@ -45,12 +45,12 @@ pub struct ChangeSize {
 }
 
 impl ChangeSize {
-    fn of(files: &[FileChange]) -> Self {
+    fn of(files: &[FileChange], mixed: usize) -> Self {
         Self {
             files: u32::try_from(files.len()).unwrap_or(u32::MAX),
             added: files.iter().filter_map(|file| file.added).sum(),
             removed: files.iter().filter_map(|file| file.removed).sum(),
-            mixed: 0,
+            mixed: u32::try_from(mixed).unwrap_or(u32::MAX),
         }
     }
 }
@@ -140,8 +140,7 @@ impl Service {
         };
         let base = state.git.base.as_ref().filter(|_| repository.root() == state.spec.worktree);
         let mixed = base.map_or(0, |base| repository.mixed(base).len());
-        let size = ChangeSize::of(&repository.changed_files(from.as_ref(), &tree)?);
-        Ok(Some(ChangeSize { mixed: u32::try_from(mixed).unwrap_or(u32::MAX), ..size }))
+        Ok(Some(ChangeSize::of(&repository.changed_files(from.as_ref(), &tree)?, mixed)))
     }
 
     /// How much the loop has changed up to its last candidate or commit: its folder is not read. None if that is not on record.
@@ -155,7 +154,7 @@ impl Service {
             repository => repository?,
         };
         let repository = if self.copy.is_some() { repository } else { self.pinned(repository, &state.spec) };
-        Ok(Some(ChangeSize::of(&repository.changed_files(state.git.began.as_ref(), tree)?)))
+        Ok(Some(ChangeSize::of(&repository.changed_files(state.git.began.as_ref(), tree)?, 0)))
     }
 
     /// The two states that are compared, or why there is nothing to compare.

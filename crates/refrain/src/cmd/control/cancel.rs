@@ -10,7 +10,7 @@ use refrain_core::view::plan::PlanStatus;
 use refrain_core::{LoopId, LoopState};
 use refrain_engine::{Brief, ByKind, ListEntry, Service};
 
-use crate::cmd::connect::fleet;
+use crate::cmd::connect::{fleet, fleet_plan};
 use crate::cmd::state_file::{self, StateFile};
 use crate::plan::leftovers;
 use crate::render::{commits, phrase};
@@ -110,7 +110,10 @@ pub(crate) fn cancel(
     Ok(match app::cancel(context, service, id, Urgent { now }, slow)? {
         Outcome::Answered(state) => match &*state {
             ByKind::Loop(state) => of_loop(id, state, now),
-            ByKind::Plan(state) => of_plan(id, state.ended.is_some(), now, &service.plan_status(id)?),
+            ByKind::Plan(state) => {
+                fleet_plan::tell_tasks(context, service, state, &FleetRequest::Cancel { now: true })?;
+                of_plan(id, state.ended.is_some(), now, &service.plan_status(id)?)
+            }
         },
         // The loop has ended already (seed 000: exit 0).
         Outcome::Over(word) => format!("{id} is already {word}\n"),

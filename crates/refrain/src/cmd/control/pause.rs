@@ -6,7 +6,7 @@ use refrain_app::{Action, Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_engine::{Brief, ByKind, Service};
 
-use crate::cmd::connect::fleet;
+use crate::cmd::connect::{fleet, fleet_plan};
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
@@ -56,7 +56,10 @@ pub(crate) fn pause(
         Outcome::Over(word) => return Ok(format!("{id} is already {word}\n")),
         Outcome::Answered(state) => match &*state {
             ByKind::Loop(state) => (state.ended.is_some(), "resume", "this iteration"),
-            ByKind::Plan(state) => (state.ended.is_some(), "plan resume", "the iterations at work"),
+            ByKind::Plan(state) => {
+                fleet_plan::tell_tasks(context, service, state, &FleetRequest::Pause { now })?;
+                (state.ended.is_some(), "plan resume", "the iterations at work")
+            }
         },
     };
     Ok(match (ended, now) {
