@@ -3,17 +3,12 @@
 mod client;
 mod clone;
 mod dev;
-mod doctor;
 mod drive;
 mod guard;
 mod host;
-mod init;
+mod operations;
 mod order;
-#[cfg(test)]
-mod replay;
 mod requests;
-mod rights;
-mod roster;
 mod say;
 mod settings;
 mod worker;
@@ -28,6 +23,8 @@ use refrain_app::options::fleet::{FleetArgs, FleetVerb, WorkerArgs, WorkerVerb};
 use refrain_app::{Code, RequestError, environment};
 use refrain_core::LoopId;
 use refrain_engine::{keeper, sandbox};
+
+use self::operations::{doctor, init, roster};
 
 /// Gives loops of Refrain to many machines; refrain calls it
 #[derive(Debug, Parser)]

@@ -15,8 +15,8 @@ use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::LocalSet;
 
 use crate::host::{Allowed, Host, Worker};
+use crate::operations::roster::WorkerActivities;
 use crate::order::{LOOPS, claims, own_queue};
-use crate::roster::Desk;
 use crate::say;
 use crate::settings::{Settings, failed};
 use crate::workflow::FleetLoop;
@@ -183,7 +183,9 @@ fn poller(
     options.activity_task_poller_behavior = Some(PollerBehavior::SimpleMaximum(1));
     match host {
         Some(host) => {
-            options.register_activities(host.clone()).register_activities(Desk(Arc::clone(&host.0)));
+            options
+                .register_activities(host.clone())
+                .register_activities(WorkerActivities(Arc::clone(&host.0)));
         }
         None => drop(options.register_workflow::<FleetLoop>().map_err(failed)?),
     }

@@ -24,12 +24,12 @@ pub enum FleetVerb {
     /// here.
     #[command(after_help = "Examples:\n  refrain fleet dev\n  refrain fleet dev --slots 4 --yes")]
     Dev(DevArgs),
-    /// Prepare this machine for a fleet: try the git remote and the server, and write them into your configuration
+    /// Prepare this machine for a fleet
     ///
-    /// It pushes two references to the git remote, moves them and removes them, as workers do. It leaves the public key of this machine
+    /// It tries the git remote and the server, and writes them into your configuration. It pushes two references to the git remote, moves them and removes them, as workers do. It leaves the public key of this machine
     /// there, and shows the keys that other machines left: loops that they signed are taken once you accept them with --signer.
     #[command(
-        after_help = "Examples:\n  refrain fleet init ssh://git@host/refrain-state.git --address host:7233\n  refrain fleet init --signer KEY"
+        after_help = "Examples:\n  refrain fleet init ssh://git@host/refrain-state.git --address host:7233\n  refrain fleet init --namespace night"
     )]
     Init(InitArgs),
 }

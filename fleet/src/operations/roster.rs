@@ -60,10 +60,10 @@ pub(crate) struct RosterRow {
 }
 
 /// What a worker does at once, whatever it drives.
-pub(crate) struct Desk(pub(crate) Arc<Worker>);
+pub(crate) struct WorkerActivities(pub(crate) Arc<Worker>);
 
 #[activities]
-impl Desk {
+impl WorkerActivities {
     #[activity]
     pub(crate) async fn tell(self: Arc<Self>, _ctx: ActivityContext) -> Result<WorkerNote, ActivityError> {
         Ok(self.0.note())
@@ -147,7 +147,7 @@ where
 /// All workers, by name, asked at once.
 pub(crate) async fn roster(client: &Client) -> Result<Vec<RosterRow>, RequestError> {
     let asked = seen(client).await?.into_iter().map(|(name, seen)| async move {
-        let answer = ask(client, Desk::tell, &name).await;
+        let answer = ask(client, WorkerActivities::tell, &name).await;
         let silent = WorkerNote { name, ..WorkerNote::default() };
         RosterRow { seen, answers: answer.is_ok(), note: answer.unwrap_or(silent) }
     });
@@ -182,7 +182,7 @@ fn line(RosterRow { seen, answers, note }: &RosterRow) -> String {
 /// Has a worker give its loops back.
 pub(crate) async fn drain(context: &Context, name: &str) -> Result<(), RequestError> {
     let client = Settings::read(context)?.connect("refrain").await?;
-    let note = ask(&client, Desk::drain, name).await.map_err(|why| {
+    let note = ask(&client, WorkerActivities::drain, name).await.map_err(|why| {
         let error = format!("worker {name} does not answer: {why}");
         RequestError::new(Code::NotFound, error).hint("refrain worker list names those that do")
     })?;

@@ -11,8 +11,8 @@ use temporalio_common::protos::temporal::api::workflowservice::v1::{
     DescribeNamespaceRequest, GetSystemInfoRequest,
 };
 
-use crate::rights::{Bench, Lacking, rates};
-use crate::roster::{RosterRow, roster};
+use super::rights::{Bench, Lacking, rates};
+use super::roster::{RosterRow, roster};
 use crate::say;
 use crate::settings::{Settings, failed};
 
@@ -176,7 +176,7 @@ mod tests {
     use refrain_core::view::checkup::Grade;
 
     use super::*;
-    use crate::roster::WorkerNote;
+    use crate::operations::roster::WorkerNote;
 
     fn worker(change: impl FnOnce(&mut RosterRow)) -> Vec<(Subject, Grade)> {
         let note = WorkerNote {

@@ -6,10 +6,11 @@ use refrain_app::{Action, Context, RequestError};
 use refrain_engine::config::AgentChoice;
 use refrain_engine::{Service, chain, tool};
 
+use super::doctor;
+use super::rights::{Bench, rates};
 use crate::client::has_no_password;
-use crate::rights::{Bench, rates};
 use crate::settings::{Settings, failed};
-use crate::{doctor, say, worker};
+use crate::{say, worker};
 
 /// Nothing is written unless the git remote and the server do what is needed.
 pub(crate) async fn run(context: &Context, args: InitArgs) -> Result<(), RequestError> {
