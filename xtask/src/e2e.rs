@@ -135,6 +135,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         let installer = build(&workspace, ["build", "--bin", "install_tools"])?;
         succeed(command(&installer).current_dir(&workspace.root).args(tools))?;
     }
+    // It makes a thousand loops.
+    let catalog = match tier {
+        Tier::Browser => Some(build(&workspace, ["build", "--example", "catalog"])?),
+        Tier::Agents | Tier::Forge | Tier::Fleet => None,
+    };
     let place = TestNetwork::find();
     println!("{}", place.described());
     let (mut ran, mut failed) = (Vec::new(), Vec::new());
@@ -151,6 +156,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         }
         println!("{suite}: {}", tests.join(", "));
         let mut running = place.command(&binary);
+        if let Some(catalog) = &catalog {
+            running.env("REFRAIN_E2E_CATALOG", catalog);
+        }
         running.current_dir(&folder).args(["--ignored", "--exact"]).args(&tests);
         if let Err(failure) = succeed(&mut running) {
             eprintln!("{failure}");

@@ -235,7 +235,9 @@ impl From<EngineError> for RequestError {
                     "refrain list --at {url} shows its loops; {id} may have another name"
                 ))),
             ),
-            EngineError::Copy { .. } | EngineError::Remote { .. } => (Code::Failed, None),
+            EngineError::Copy { .. } | EngineError::Remote { .. } | EngineError::Fleet(_) => {
+                (Code::Failed, None)
+            }
             EngineError::Refused { why: refrain_core::Refusal::Stopped(_), id, .. } => {
                 (Code::Refused, text(format!("refrain status {id} says why, and how it continues")))
             }
@@ -246,12 +248,9 @@ impl From<EngineError> for RequestError {
             } => {
                 (Code::Refused, text(format!("nothing was changed; refrain status {id} shows how it ended")))
             }
-            EngineError::Refused { why: refrain_core::Refusal::Final(_), id, .. } => (
-                Code::Refused,
-                text(format!(
-                    "start another; refrain archive {id} frees its name if it is a loop and not archived yet"
-                )),
-            ),
+            EngineError::Refused { why: refrain_core::Refusal::Final(_), id, .. } => {
+                (Code::Refused, text(format!("start another; refrain archive {id} frees its name")))
+            }
             EngineError::NotStopped(id) => {
                 (Code::Refused, text(format!("refrain cancel {id}, or refrain pause {id}, stops it")))
             }

@@ -102,6 +102,7 @@ impl Plan {
             waves_before: 0,
             mirror: false,
             tune: false,
+            fleet: None,
             verifications: None,
             limits: PlanLimits { total: u32::MAX, ..PlanLimits::default() },
         };

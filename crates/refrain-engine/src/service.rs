@@ -146,7 +146,10 @@ impl Service {
         };
         let _lock = self.lock_of_ended::<LoopState>(id, &dir)?;
         let signing = self.host.signing();
-        let ended = journal::read_believed::<LoopState>(&dir, &signing)?.ended;
+        let ended = match journal::has_left(&dir) {
+            true => journal::read(&self.known_dir(id))?.state.ended,
+            false => journal::read_believed::<LoopState>(&dir, &signing)?.ended,
+        };
         let ended = ended.ok_or_else(|| EngineError::NotStopped(id.clone()))?;
         let aside = archive::put_aside(&self.project, id, ended.at)?;
         signing.moved(&dir, &LoopDir(aside.clone()));

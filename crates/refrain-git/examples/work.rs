@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let late = Instant::now() + Duration::from_secs(3600);
     let mut known = WorkSnapshot::default();
-    known.look(Some(&repository), &root, late)?;
+    known.look(Some(&repository), &root, (late, None))?;
     let (mut git, mut ours, mut first) = (Figures::default(), Figures::default(), Figures::default());
     for _ in 0..rounds {
         git.measure(LOOKS, |_| {
@@ -38,12 +38,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         })?;
         ours.measure(LOOKS, |_| {
             change()?;
-            known.look(Some(&repository), &root, late)?;
+            known.look(Some(&repository), &root, (late, None))?;
             Ok(())
         })?;
         first.measure(LOOKS, |_| {
             change()?;
-            WorkSnapshot::default().look(Some(&repository), &root, late)?;
+            WorkSnapshot::default().look(Some(&repository), &root, (late, None))?;
             Ok(())
         })?;
     }

@@ -4,8 +4,9 @@ use refrain_core::git::{Base, Dirty, Operation, RepoPath};
 
 use crate::candidate::status::{Entry, HIDDEN, Status, has_conflicts, hidden};
 use crate::candidate::submodules::look;
+use crate::commit::choice::is_work;
 use crate::error::GitError;
-use crate::repository::{Repository, is_refrains};
+use crate::repository::Repository;
 
 /// How many changed or new files a loop accepts at its start. The user's uncommitted files are remembered path by
 /// path for the lifetime of the loop; more than this means that .gitignore lacks an entry.
@@ -20,7 +21,7 @@ impl Repository {
         self.memory().clean = status.head.clone().filter(|_| status.entries.is_empty());
         let operation = self.operation().or_else(|| has_conflicts(&status).then_some(Operation::Merge));
         let Status { head, branch, entries } = status;
-        let entries: Vec<_> = entries.into_iter().filter(|entry| !is_refrains(&entry.path)).collect();
+        let entries: Vec<_> = entries.into_iter().filter(is_work).collect();
         if entries.len() > MOST_DIRTY {
             return Err(GitError::TooManyChanges { most: MOST_DIRTY });
         }

@@ -12,16 +12,17 @@ use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_core::git::Oid;
+use refrain_core::git::{Oid, path_names};
 
 use crate::candidate::submodules::look;
+use crate::commit::choice::is_work;
 use crate::error::{GitError, OnPath};
 use crate::operation;
 use crate::plumbing::disk::text;
 use crate::plumbing::git::{Git, said};
 use crate::plumbing::worktree::{Worktree, real};
 use crate::plumbing::worktree_list::has_modules;
-use crate::repository::{Repository, is_refrains};
+use crate::repository::Repository;
 use crate::worktree::worktree_git::is_half_made;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,9 +31,12 @@ pub enum Removal {
     Removed,
     /// It is gone; the branch is kept because it has commits.
     BranchKept,
-    /// It is kept, for this reason: `it has 2 files that are not committed`.
+    /// It is kept, for this reason: `it holds 2 files that are in no commit: a.txt, b.txt`.
     Kept(String),
 }
+
+/// How many of the files are named that a worktree is kept for.
+const MOST_NAMED: usize = 3;
 
 /// The mode of a submodule in an index, and the space after it.
 const SUBMODULE: &[u8] = b"160000 ";
@@ -215,10 +219,14 @@ impl Repository {
             return Ok(Some(format!("a {operation} is in progress in it")));
         }
         let status = look(&there, there.git())?;
-        let changed = status.entries.iter().filter(|entry| !is_refrains(&entry.path)).count();
-        if changed > 0 {
-            let files = if changed == 1 { "1 file that is" } else { &format!("{changed} files that are") };
-            return Ok(Some(format!("it has {files} not committed")));
+        let changed: Vec<_> = status.entries.iter().filter(|entry| is_work(entry)).collect();
+        if !changed.is_empty() {
+            let paths: Vec<_> = changed.iter().map(|entry| entry.repo_path()).collect();
+            let files = match paths.len() {
+                1 => "1 file that is".to_owned(),
+                many => format!("{many} files that are"),
+            };
+            return Ok(Some(format!("it holds {files} in no commit: {}", path_names(&paths, MOST_NAMED))));
         }
         let Some(head) = status.head else { return Ok(None) };
         let holding = [

@@ -22,6 +22,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::process::{Pid, Signal, kill_process_group};
 
@@ -66,6 +67,11 @@ impl Cancel {
     pub fn cancel(&self) {
         // The pipe is full only after very many cancels.
         let _ = rustix::io::write(&self.0.1, &[1]);
+    }
+
+    pub fn is_cancelled(&self) -> bool {
+        let mut waits = [PollFd::new(self, PollFlags::IN)];
+        poll(&mut waits, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
     }
 }
 

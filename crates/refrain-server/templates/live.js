@@ -31,7 +31,7 @@
 
   // After a quiet period an event is shown at once; in a burst, no more often than a person can read. A hidden page waits.
   function soon() {
-    if (timer === null) timer = setTimeout(() => { timer = null; renew(); }, Math.max(20, read + 300 - performance.now()));
+    if (timer === null) timer = setTimeout(() => { timer = null; renew(); }, Math.max(5, read + 300 - performance.now()));
   }
   document.addEventListener("visibilitychange", () => { if (!document.hidden && again) { again = false; soon(); } });
 
@@ -48,13 +48,24 @@
     if (again && !document.hidden) { again = false; soon(); }
   }
 
+  // Only what differs is renewed: the rest keeps its place, and what a person opened stays open.
+  function renewAs(old, fresh) {
+    if (old.isEqualNode(fresh) || (old.nodeName === "TIME" && old.dateTime === fresh.dateTime)) return;
+    const now = [...old.childNodes], next = [...fresh.childNodes];
+    if (old.nodeName !== fresh.nodeName || old.nodeType !== Node.ELEMENT_NODE || old.id !== fresh.id) return old.replaceWith(fresh);
+    for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name) && !["open", "hidden"].includes(name)) old.removeAttribute(name);
+    for (const { name, value } of fresh.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+    if (now.length === next.length) now.forEach((it, n) => renewAs(it, next[n]));
+    else old.replaceChildren(...next);
+  }
+
   function put(page) {
     document.title = page.title;
     const icon = page.querySelector("link[rel=icon]"), shown = document.querySelector("link[rel=icon]");
     if (icon && shown && icon.getAttribute("href") !== shown.getAttribute("href")) shown.replaceWith(icon);
     for (const fresh of page.querySelectorAll("[data-live][id]")) {
       const old = document.getElementById(fresh.id);
-      if (!old || old.innerHTML === fresh.innerHTML) continue;
+      if (!old) continue;
       const active = document.activeElement;
       // Keep what the user is typing, or has typed.
       const fields = [...old.querySelectorAll("input, textarea")];
@@ -62,7 +73,7 @@
       if (old.querySelector(".menu[open]")) continue;
       const focused = old.contains(active) ? active.id || (active.name && `${active.name}`) : null;
       const places = [...old.querySelectorAll(".scroll")].map((it) => [it.scrollLeft, it.scrollTop]);
-      old.replaceChildren(...fresh.childNodes);
+      renewAs(old, fresh);
       [...old.querySelectorAll(".scroll")].forEach((it, n) => { if (places[n]) [it.scrollLeft, it.scrollTop] = places[n]; });
       if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
     }

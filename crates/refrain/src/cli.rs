@@ -217,7 +217,9 @@ enum LoopVerb {
     TakeBack(cmd::control::take_back::Args),
     /// Change what the sandbox of a loop allows
     Sandbox(cmd::control::sandbox::Args),
-    /// Archive a stopped loop and free its name; resume brings it back
+    /// Archive a stopped loop and free its name
+    ///
+    /// Its status, logs and report stay. `refrain resume` brings it back if it can continue; a completed or cancelled loop cannot.
     Archive(cmd::control::archive::Args),
     /// Verify the journal of a loop or plan, with its logs and commits
     ///

@@ -126,6 +126,12 @@ pub(crate) fn terminal_width() -> Option<usize> {
     Target::Stdout.width()
 }
 
+/// The height of the terminal in lines; none if standard output is no terminal or has no known height.
+pub(crate) fn terminal_height() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    Some(usize::from(size.ws_row)).filter(|lines| *lines > 0)
+}
+
 /// Prints one JSON value, readable, on standard output.
 pub(crate) fn print_json(value: &impl Serialize) -> Result<(), RequestError> {
     result(serde_json::to_string_pretty(value))

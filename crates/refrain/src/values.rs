@@ -164,11 +164,11 @@ fn no_loops(service: &Service, verb: &str) -> RequestError {
 const SHOWN: usize = 5;
 
 /// The loop, or the plan, that a verb means which changes something: the one that is named, else the only one that it could
-/// mean.
+/// mean; `none` says what is missing if there is none.
 pub(crate) fn only_one(
     service: &Service,
     id: Option<&LoopId>,
-    verb: &str,
+    (verb, none): (&str, &str),
     is_candidate: impl Fn(&Brief) -> bool,
 ) -> Result<LoopId, RequestError> {
     if let Some(id) = id {
@@ -193,7 +193,7 @@ pub(crate) fn only_one(
         }
         [] if loops.is_empty() => Err(no_loops(service, verb)),
         [] => {
-            let error = format!("{} needs an ID: it fits none of this project's loops", bare(verb));
+            let error = format!("{} without an ID: {none}", bare(verb));
             Err(RequestError::usage(error).hint("refrain list shows what there is"))
         }
         found => {

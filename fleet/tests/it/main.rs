@@ -6,5 +6,6 @@ mod link;
 mod loops;
 mod operations;
 mod outages;
+mod plans;
 mod requests;
 mod setup;

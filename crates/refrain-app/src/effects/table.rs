@@ -158,7 +158,7 @@ const START: &[Row] = &[
     always("scud-tag plan"),
     with("reviewer reviewer-model", "spec-gate", NO_SPEC),
     with("spec-file max-spec-tokens spec-template verify", OF_PLAN, WITHOUT_PLAN),
-    without("on", OF_PLAN, "not with a plan: the tasks of a plan run on this machine"),
+    without("on", OF_PLAN, "not with start and a plan; use refrain plan run --on fleet"),
     with("jobs pipeline max-iterations-per-task max-total-iterations tune dry-run", OF_PLAN, WITHOUT_PLAN),
     without("detach events quiet notify notify-command", "dry-run", DRY_RUN),
     without("detach events notify notify-command", "on", ON_FLEET),
@@ -339,7 +339,7 @@ const RUN: &[Row] = &[
 
 const PLAN: &[Row] = &[
     with("reviewer reviewer-model", "spec-gate", NO_SPEC),
-    always("tag plan spec-file max-spec-tokens spec-template verify name max-iterations mirror"),
+    always("tag plan spec-file max-spec-tokens spec-template verify name max-iterations mirror on"),
     always("jobs pipeline max-iterations-per-task max-total-iterations tune dry-run"),
     without("detach events quiet notify notify-command", "dry-run", DRY_RUN),
 ];

@@ -97,6 +97,7 @@ impl PreparedPlan {
             mirror: !mirror.is_empty(),
             pipeline: how.pipeline || config.pipeline.unwrap_or_default(),
             tune: how.tune || config.tune.unwrap_or_default(),
+            fleet: None,
             verifications: Some(of_tasks(&source).map(|it| it.command).collect()),
         };
         if let Some(path) = spec.mirror.then(|| refrain_engine::plan_left_to_others(&spec)).flatten() {
@@ -167,6 +168,17 @@ impl PreparedPlan {
     /// The tasks that a run would take on, by their places in the graph.
     pub fn to_do(&self) -> impl Iterator<Item = usize> {
         self.source.graph.waves().iter().flatten().copied()
+    }
+
+    /// The tasks in words, if there are any and all are done.
+    pub fn done_tasks(&self) -> Option<String> {
+        let graph = &self.source.graph;
+        let all = graph.tasks().len();
+        let is_done = |at| matches!(graph.standing(at), TaskReadiness::Done | TaskReadiness::InParts);
+        (all > 0 && (0..all).all(is_done)).then(|| match all {
+            1 => "the only task is".to_owned(),
+            all => format!("all {all} tasks are"),
+        })
     }
 
     pub fn texts(&self, context: &Context) -> Result<Texts<'_>, RequestError> {

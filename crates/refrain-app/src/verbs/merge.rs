@@ -2,6 +2,7 @@
 
 use refrain_core::LoopId;
 use refrain_core::gate::{Check, GateSpec};
+use refrain_core::git::path_names;
 use refrain_core::spec::AgentKind;
 use refrain_engine::{ByKind, MergeOptions, MergeRefusal, MergedBranch, Service, UnverifiedCause};
 use schemars::JsonSchema;
@@ -69,14 +70,21 @@ fn refused(service: &Service, id: &LoopId, refusal: MergeRefusal) -> RequestErro
                 None => error.hint(Message::from("git reflog may still name it")),
             }
         }
-        MergeRefusal::Uncommitted { worktree, files } => {
+        MergeRefusal::Uncommitted { worktree, files, is_verified } => {
             let state = service.state(id);
             let commits = state.as_ref().is_ok_and(|state| state.spec.git.workflow.commits());
             let is_explained =
                 state.is_ok_and(|state| state.git.last.is_some_and(|last| last.is_explained()));
             let folder = shlex::try_quote(worktree.as_str()).unwrap_or_default().into_owned();
-            error(format!("{id} has {} that no commit has, in {worktree}", counted(files, "file", "files")))
-                .hint(format!("commit or remove them there, then refrain merge {id} --unverified"))
+            let (count, names) = (counted(files.len(), "file", "files"), path_names(&files, 3));
+            error(format!("{id} has {count} in no commit: {names}, in {worktree}"))
+                .hint(match is_verified {
+                    true => format!(
+                        "remove them there, then refrain merge {id}; or commit them there, then refrain merge {id} \
+                         --unverified, as no gate saw them"
+                    ),
+                    false => format!("commit or remove them there, then refrain merge {id} --unverified"),
+                })
                 .hint(match commits {
                     true if is_explained => {
                         format!("refrain status {id} says why Refrain did not commit them")

@@ -137,6 +137,12 @@ pub fn resume(
             })?;
             Ok(ResumeOutcome::Hurried)
         }
+        Err(error @ EngineError::Refused { why: Refusal::Final(_), .. })
+            if service.locate(id).is_ok_and(|found| found.archived) =>
+        {
+            let hint = format!("start another; {id} is archived, so its name is free");
+            Err(RequestError::new(Code::Refused, error.to_string()).hint(hint))
+        }
         resumed => Ok(ResumeOutcome::Runner(Box::new(resumed?))),
     }
 }

@@ -3,7 +3,9 @@ use refrain_core::gate::DefaultGates;
 use refrain_core::text::printable;
 use refrain_core::{LoopId, LoopState, Spec};
 use refrain_engine::config::Settings;
-use refrain_engine::{DetachedRunner, EngineError, Runner, Service, Signals, Talk, left_to_others};
+use refrain_engine::{
+    DetachedRunner, EngineError, MANY_FILES, Runner, Service, Signals, Talk, left_to_others,
+};
 
 use crate::caller::Action;
 use crate::error::{Code, RequestError};
@@ -86,6 +88,13 @@ impl PreparedLoop {
             let program = format!("loop {} runs a program of version {version}", runner.id());
             format!("{program}; Refrain was tested with {tested}")
         }));
+        if runner.reads_many_files() {
+            notes.push(format!(
+                "{} is no git repository and holds more than {MANY_FILES} files and folders, which Refrain reads after each \
+                 iteration; git init there makes that fast, -C DIR names a smaller folder",
+                runner.worktree()
+            ));
+        }
         notes.extend(memories(&runner));
         Ok(StartedLoop { service, settings, dir, runner, notes })
     }

@@ -362,9 +362,12 @@ impl fmt::Display for SkipReason {
             }
             Self::Hook { said } => write!(f, "a hook refused it: {}", said.trim()),
             Self::HookTook { paths } => {
-                f.write_str("a hook put into it what is not the loop's (")?;
-                named(f, paths)?;
-                f.write_str("), so it was undone; have the hook add only files that are staged already")
+                let named = path_names(paths, 5);
+                write!(
+                    f,
+                    "a hook put into it what is not the loop's ({named}), so it was undone; have the hook add only files \
+                     that are staged already"
+                )
             }
             Self::NoIdentity => {
                 f.write_str("git does not know who commits; git config user.name and user.email say it")
@@ -375,15 +378,12 @@ impl fmt::Display for SkipReason {
 }
 
 /// The first of the paths, and how many more there are.
-fn named(f: &mut fmt::Formatter<'_>, paths: &[RepoPath]) -> fmt::Result {
-    const NAMED: usize = 5;
-    for (number, path) in paths.iter().take(NAMED).enumerate() {
-        let comma = if number == 0 { "" } else { ", " };
-        write!(f, "{comma}{path}")?;
-    }
-    match paths.len().saturating_sub(NAMED) {
-        0 => Ok(()),
-        more => write!(f, " and {more} more"),
+pub fn path_names(paths: &[RepoPath], most: usize) -> String {
+    let named: Vec<_> = paths.iter().take(most).map(ToString::to_string).collect();
+    let named = named.join(", ");
+    match paths.len().saturating_sub(most) {
+        0 => named,
+        more => format!("{named} and {more} more"),
     }
 }
 

@@ -196,7 +196,7 @@ impl LoopState {
                 }
                 self.record_iteration();
             }
-            Event::WorktreeReleased { kept } => {
+            Event::WorktreeReleased { kept, branch_removed } => {
                 let is_over = match self.phase {
                     Phase::Idle { .. } if self.completes_by().is_some() => true,
                     Phase::Idle { .. } | Phase::Begun { .. } => self.cancel.is_some(),
@@ -213,6 +213,7 @@ impl LoopState {
                     return Err("worktree.released");
                 }
                 self.git.released = true;
+                self.git.branch_removed = *branch_removed;
                 self.git.kept.clone_from(kept);
             }
             Event::IterationBegun { iteration, work } => {

@@ -183,7 +183,8 @@ impl LoopState {
             Some(_) if self.cancel.is_some() => return Err(Refusal::Final("cancelled")),
             Some(_) | None => {}
         }
-        if spec.task.is_some() {
+        // Those of a plan on a fleet have a worktree of their own.
+        if spec.task.is_some() && !spec.git.checkout.is_own_worktree() {
             return refuse("it is a task of a plan, and plans cannot be moved".to_owned());
         }
         if self.session.is_some() {

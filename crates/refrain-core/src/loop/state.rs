@@ -128,12 +128,14 @@ pub struct GitState {
     pub kept: Option<String>,
     /// Its own worktree was removed, or is kept for good.
     pub released: bool,
+    /// Its branch was removed with its worktree. Refrain 0.1 did not record it.
+    pub(super) branch_removed: bool,
     pub published: PublishState,
 }
 
 impl GitState {
     /// Whether it has no commit: a branch of its own is removed with its worktree then.
-    pub fn has_no_commit(&self) -> bool {
+    fn has_no_commit(&self) -> bool {
         self.commits.is_empty() && (self.head.is_none() || self.head == self.began)
     }
 }
@@ -344,6 +346,13 @@ impl LoopState {
             | Phase::Publishing(_)
             | Phase::Critiquing(_) => None,
         }
+    }
+
+    /// Whether its own branch was removed with its worktree, as it had no commit.
+    pub fn has_lost_branch(&self) -> bool {
+        let is_known =
+            self.git.branch_removed || self.spec.git.workflow.commits() && self.git.has_no_commit();
+        is_known && self.git.released && self.git.kept.is_none()
     }
 
     /// Whether it has a worktree of its own that was not given back.

@@ -246,6 +246,9 @@ pub enum Event {
         /// Why it is kept; none where it was removed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         kept: Option<String>,
+        /// Its branch was removed with it: it had no commit of its own.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        branch_removed: bool,
     },
     /// A request to the loop was recorded.
     #[serde(rename = "asked")]

@@ -25,6 +25,9 @@ pub enum LoopIdError {
     TooLong(String, usize),
     #[error("{0:?} has {1:?}; accepted: a-z, 0-9 and, not first, '-'")]
     BadCharacter(String, char),
+    /// The word that stands for an id in help and hints.
+    #[error("put the name of a loop or plan in place of ID; refrain list shows the names")]
+    Placeholder,
 }
 
 impl LoopId {
@@ -77,6 +80,7 @@ impl FromStr for LoopId {
     fn from_str(text: &str) -> Result<Self, LoopIdError> {
         let bad = |(i, c): &(usize, char)| !matches!(c, 'a'..='z' | '0'..='9') && (*i == 0 || *c != '-');
         match text.char_indices().find(bad) {
+            Some(_) if text == "ID" => Err(LoopIdError::Placeholder),
             Some((_, c)) => Err(LoopIdError::BadCharacter(text.to_owned(), c)),
             None if text.is_empty() => Err(LoopIdError::Empty),
             None if text.len() > Self::MAX => Err(LoopIdError::TooLong(text.to_owned(), text.len())),

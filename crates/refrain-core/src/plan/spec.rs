@@ -40,6 +40,9 @@ pub struct PlanSpec {
     /// A task that is used up waits for a person to tell how to go on (`--tune`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tune: bool,
+    /// The git remote of the fleet whose machines drive the loops of its tasks (`--on fleet`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fleet: Option<String>,
     /// The commands of single tasks that were trusted at the start; none in a plan of 0.1.0, which runs whatever they say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verifications: Option<Vec<String>>,

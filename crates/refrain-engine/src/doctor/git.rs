@@ -141,9 +141,15 @@ fn worktrees(service: &Service, repository: &Arc<Repository>) -> Vec<Diagnosis> 
         return vec![];
     }
     let states = states(service);
+    // Those that `refrain gc` removes are shown with it.
+    let garbage = service.garbage_on_disk().unwrap_or_default();
+    let is_garbage = |tree: &&Worktree| garbage.iter().any(|it| it.name == tree.path.as_str());
     let owner = |path: &Utf8Path| states.iter().find(|state| state.spec.worktree == path);
-    let judged =
-        ours.iter().filter_map(|tree| judge(tree, owner(&tree.path), repository)).collect::<Vec<_>>();
+    let judged = ours
+        .iter()
+        .filter(|tree| !is_garbage(tree))
+        .filter_map(|tree| judge(tree, owner(&tree.path), repository))
+        .collect::<Vec<_>>();
     if judged.is_empty() {
         let found = format!("{} of loops, each with its loop", ours.len());
         return vec![Finding::ok(Subject::Worktrees, found).into()];
@@ -165,18 +171,26 @@ fn judge(tree: &Worktree, owner: Option<&LoopState>, repository: &Arc<Repository
         }
         return Some(Diagnosis::with(finding, Cure::Forget(Arc::clone(repository), path.clone())));
     }
-    let found = match owner {
-        None => "no loop of this project works in it".to_owned(),
+    let (found, advice) = match owner {
+        None => (
+            "no loop of this project works in it".to_owned(),
+            format!("see what lies in it; git worktree remove {path} takes it away"),
+        ),
         Some(state)
             if state
                 .ended
                 .is_some_and(|ended| matches!(ended.end, End::Completed { .. } | End::Cancelled)) =>
         {
-            format!("{whose} is over, and it was kept: something in it may be nowhere else")
+            let id = &state.spec.id;
+            (
+                format!("{whose} is over, and something in it may be nowhere else"),
+                format!(
+                    "refrain open {id} goes there; after you committed or removed what it holds, refrain gc removes it"
+                ),
+            )
         }
         Some(_) => return None,
     };
-    let advice = format!("see what lies in it; git worktree remove {path} takes it away");
     Some(Finding::warning(Subject::Worktrees, found, advice).about(path.as_str()).into())
 }
 

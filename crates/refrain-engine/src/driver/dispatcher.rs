@@ -22,7 +22,7 @@ use refrain_git::Cancel;
 use refrain_proc::{Meter, identity};
 use refrain_store::journal::Durability;
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::sleep;
 
 use crate::child::ChildEvent;
 use crate::child::checkout_dir::{CheckoutDir, Ready};
@@ -202,8 +202,12 @@ impl<'a> Drive<'a> {
                 Step::BeginIteration { iteration } => {
                     let work = match self.attempt_work.take() {
                         Some(work) => Some(work),
-                        None => self.look_at_work().await.0,
+                        None => self.look_at_work().await?.0,
                     };
+                    if self.hear_missed().await? {
+                        self.attempt_work = work;
+                        continue;
+                    }
                     self.driver.journal.push(Event::IterationBegun { iteration, work }, now)?;
                 }
                 Step::Start(_) if self.lacks_ground(step) => self.work(step).await?,
@@ -240,8 +244,9 @@ impl<'a> Drive<'a> {
 
     /// The work now, none if it cannot be read in time, or is not needed; and the programs of git that differ from the
     /// pinned ones.
-    async fn look_at_work(&mut self) -> (Option<WorkDigest>, Vec<String>) {
-        let Some(mut seen) = self.seen.take() else { return (None, Vec::new()) };
+    /// A signal ends the look.
+    async fn look_at_work(&mut self) -> Result<(Option<WorkDigest>, Vec<String>), EngineError> {
+        let Some(mut seen) = self.seen.take() else { return Ok((None, Vec::new())) };
         let spec = self.driver.journal.state().spec.clone();
         let env = marked(&self.git_env(), &self.driver.journal.state().spec);
         let cancel = Cancel::new().ok();
@@ -250,16 +255,34 @@ impl<'a> Drive<'a> {
             let looked = seen.look(&spec, &env, cancel);
             (seen, looked)
         }));
-        let looked = match timeout(work::LONGEST, &mut looks).await {
-            Ok(looked) => looked,
-            Err(_) => {
-                stop.iter().for_each(Cancel::cancel);
-                looks.await
+        let wish = tokio::select! {
+            (seen, looked) = &mut looks => {
+                self.seen = Some(seen);
+                return Ok(looked);
             }
+            wish = self.driver.signals.next() => Some(wish),
+            // The look keeps that limit itself, but git may not.
+            () = sleep(work::LONGEST + Duration::from_secs(1)) => None,
         };
-        let (seen, looked) = looked;
+        stop.iter().for_each(Cancel::cancel);
+        let (seen, looked) = looks.await;
         self.seen = Some(seen);
-        looked
+        if let Some(wish) = wish {
+            self.signal(wish)?;
+        }
+        Ok(looked)
+    }
+
+    /// Takes what was asked while files were looked at; says whether anything was.
+    async fn hear_missed(&mut self) -> Result<bool, EngineError> {
+        let (is_rung, wish) = self.driver.missed().await;
+        if is_rung {
+            self.answer().await?;
+        }
+        if let Some(wish) = wish {
+            self.signal(wish)?;
+        }
+        Ok(is_rung || wish.is_some())
     }
 
     /// From here on another agent works, and its provider may be another too.

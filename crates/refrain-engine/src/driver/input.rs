@@ -109,6 +109,18 @@ where
         }
     }
 
+    /// Whether the doorbell rang, and the wish of a signal, while it did something else.
+    pub(crate) async fn missed(&mut self) -> (bool, Option<SignalRequest>) {
+        let mut rung = [0; 64];
+        let is_rung = self.doorbell.try_read(&mut rung).is_ok_and(|count| count > 0);
+        let wish = tokio::select! {
+            biased;
+            wish = self.signals.next() => Some(wish),
+            () = std::future::ready(()) => None,
+        };
+        (is_rung, wish)
+    }
+
     /// Whether the system had no watch left for its files.
     pub(crate) fn has_no_watch(&self) -> bool {
         self.watch.has_no_watch()

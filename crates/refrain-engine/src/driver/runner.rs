@@ -5,10 +5,12 @@ use std::sync::Arc;
 use camino::Utf8Path;
 use refrain_core::{Live, LoopId, Step, next_step};
 use refrain_git::Repository;
+use refrain_store::project::pool;
 use refrain_store::{Journal, RunnerLock};
 
 use crate::driver::locks::{Locks, RunnerLocks, Share};
 use crate::driver::progress::LiveProgress;
+use crate::git_steps::work::{MANY_FILES, WorkWatch};
 use crate::memory::Remembrance;
 use crate::now;
 use crate::observe::follow::Follower;
@@ -63,6 +65,12 @@ impl Runner {
 
     pub fn worktree(&self) -> &Utf8Path {
         &self.journal.state().spec.worktree
+    }
+
+    /// Whether it works in a folder without git, all of whose many files are read after each iteration.
+    pub fn reads_many_files(&self) -> bool {
+        let spec = &self.journal.state().spec;
+        WorkWatch::is_needed(spec) && !spec.is_in_repository() && !pool::size(&spec.worktree, MANY_FILES).1
     }
 
     /// Loops that work in the same worktree, which they and this one allow.

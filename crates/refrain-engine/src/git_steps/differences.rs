@@ -10,7 +10,7 @@ use refrain_core::event::Event;
 use refrain_core::git::{Base, CommitResult, Oid, OmittedPath};
 use refrain_core::review::Changes;
 use refrain_core::text::printable;
-use refrain_core::view::report::{self, Trail};
+use refrain_core::view::report::{self, FileChange, Trail};
 use refrain_core::{LoopId, LoopState, Record, Spec};
 use refrain_git::{GitError, Repository, TreeRequest};
 use refrain_store::journal;
@@ -40,6 +40,19 @@ pub struct ChangeSize {
     pub files: u32,
     pub added: u64,
     pub removed: u64,
+    /// How many more had changes before the loop and changed since: whose lines are whose is not known.
+    pub mixed: u32,
+}
+
+impl ChangeSize {
+    fn of(files: &[FileChange], mixed: usize) -> Self {
+        Self {
+            files: u32::try_from(files.len()).unwrap_or(u32::MAX),
+            added: files.iter().filter_map(|file| file.added).sum(),
+            removed: files.iter().filter_map(|file| file.removed).sum(),
+            mixed: u32::try_from(mixed).unwrap_or(u32::MAX),
+        }
+    }
 }
 
 /// The changes as git's patch, whole, byte for byte but for secrets.
@@ -121,15 +134,27 @@ impl Service {
 
     /// How much the loop has changed; none if that is not on record.
     pub fn change_size(&self, id: &LoopId) -> Result<Option<ChangeSize>, EngineError> {
-        let Ok(Comparison { repository, from, is_known: true, tree, .. }) = self.compare(id, None)? else {
+        let Ok(Comparison { repository, state, from, is_known: true, tree, .. }) = self.compare(id, None)?
+        else {
             return Ok(None);
         };
-        let files = repository.changed_files(from.as_ref(), &tree)?;
-        Ok(Some(ChangeSize {
-            files: u32::try_from(files.len()).unwrap_or(u32::MAX),
-            added: files.iter().filter_map(|file| file.added).sum(),
-            removed: files.iter().filter_map(|file| file.removed).sum(),
-        }))
+        let base = state.git.base.as_ref().filter(|_| repository.root() == state.spec.worktree);
+        let mixed = base.map_or(0, |base| repository.mixed(base).len());
+        Ok(Some(ChangeSize::of(&repository.changed_files(from.as_ref(), &tree)?, mixed)))
+    }
+
+    /// How much the loop has changed up to its last candidate or commit: its folder is not read. None if that is not on record.
+    pub fn recorded_change_size(&self, id: &LoopId) -> Result<Option<ChangeSize>, EngineError> {
+        let whole = journal::whole(&self.locate(id)?.dir, &self.host().signing())?;
+        let (state, trail) = (whole.state, Trail::of(&whole.records));
+        let (Some(_), Some(tree)) = (&state.git.base, report::tree(&state, &trail)) else { return Ok(None) };
+        let env = marked(&self.host.env, &state.spec);
+        let repository = match Repository::open_within(&self.project.root, &env, LONGEST) {
+            Err(GitError::NotARepository(_)) => return Ok(None),
+            repository => repository?,
+        };
+        let repository = if self.copy.is_some() { repository } else { self.pinned(repository, &state.spec) };
+        Ok(Some(ChangeSize::of(&repository.changed_files(state.git.began.as_ref(), tree)?, 0)))
     }
 
     /// The two states that are compared, or why there is nothing to compare.

@@ -50,7 +50,8 @@ pub(crate) fn save(
         Ok((saved, mixed, repository))
     });
     match saved {
-        Ok((Saved { branch, commit }, mixed, repository)) => {
+        Ok((None, ..)) => Event::WorkUnsaved { why: "no file changed".to_owned() },
+        Ok((Some(Saved { branch, commit }), mixed, repository)) => {
             // The branch is what counts. It is kept even if the push is stopped.
             let pushed = repository.push_branch(PushRequest {
                 branch: &branch,

@@ -163,7 +163,7 @@ impl Service {
         entries.into_iter().flatten().flatten().for_each(|folder| drop(fs::remove_dir(folder.path())));
     }
 
-    /// The folders that `refrain demo` made among the temporary files, and that no runner works in.
+    /// The folders that `refrain demo` made among the temporary files for this state home, and that no runner works in.
     fn demos(&self) -> Vec<Utf8PathBuf> {
         let Ok(temporary) = Utf8PathBuf::from_path_buf(std::env::temp_dir()) else { return Vec::new() };
         let entries = temporary.read_dir_utf8().into_iter().flatten().flatten();
@@ -175,16 +175,17 @@ impl Service {
         let owner = |path: &Utf8Path| {
             path.symlink_metadata().ok().filter(Metadata::is_dir).map(|folder| folder.uid())
         };
-        let is_idle = || {
+        let is_own_and_idle = || {
             let project = Project::find(folder).ok()?;
             let dirs = [project.loop_dirs().ok()?, project.plan_dirs().ok()?].concat();
-            Some(dirs.iter().all(RunnerLock::is_free))
+            let signing = self.host.signing();
+            Some(dirs.iter().any(|dir| signing.remembers(dir)) && dirs.iter().all(RunnerLock::is_free))
         };
         folder.file_name().is_some_and(|name| name.starts_with(DEMO_PREFIX))
             && !self.project.root.starts_with(folder)
             && owner(folder).is_some_and(|own| owner(&self.project.root) == Some(own))
             && folder.join("agent.sh").is_file()
-            && is_idle() == Some(true)
+            && is_own_and_idle() == Some(true)
     }
 
     fn remove_worktree_of_loop(&self, worktree: &Utf8Path) -> Result<Option<String>, EngineError> {

@@ -78,7 +78,9 @@ pub enum MergeRefusal {
     /// Work of the loop is not committed.
     Uncommitted {
         worktree: Utf8PathBuf,
-        files: usize,
+        files: Vec<RepoPath>,
+        /// The gates passed on the branch, without these files.
+        is_verified: bool,
     },
     /// Its branch is the one that is checked out.
     CheckedOut(String),
@@ -149,8 +151,7 @@ impl Service {
         let repository = repository::open(&self.project.worktree, &env, spec)?;
         let Some(work) = repository.branch_head(&branch)? else {
             let discarded = self.discarded(id);
-            let has_no_commit = spec.git.workflow.commits() && state.git.has_no_commit();
-            return Ok(Err(match has_no_commit && state.git.released && discarded.is_none() {
+            return Ok(Err(match state.has_lost_branch() && discarded.is_none() {
                 true => MergeRefusal::NoWork,
                 false => MergeRefusal::BranchGone { branch, discarded },
             }));
@@ -159,15 +160,16 @@ impl Service {
             return Ok(Err(MergeRefusal::CheckedOut(branch)));
         }
         let work_tree = repository.tree_of(&work)?;
-        if spec.worktree != self.project.worktree && spec.worktree.is_dir() {
-            let there = repository::open_in_sandbox(&spec.worktree, &env, (&self.host, spec, &dir))?;
-            let files = there.survey()?.dirty.len();
-            if files > 0 {
-                return Ok(Err(MergeRefusal::Uncommitted { worktree: spec.worktree.clone(), files }));
-            }
-        }
         let is_verified = status.verification() == Verification::Verified;
         let has_moved = status.tree.as_deref() != Some(work_tree.as_str());
+        if spec.worktree != self.project.worktree && spec.worktree.is_dir() {
+            let there = repository::open_in_sandbox(&spec.worktree, &env, (&self.host, spec, &dir))?;
+            let files: Vec<_> = there.survey()?.dirty.into_iter().map(|it| it.path).collect();
+            if !files.is_empty() {
+                let (worktree, is_verified) = (spec.worktree.clone(), is_verified && !has_moved);
+                return Ok(Err(MergeRefusal::Uncommitted { worktree, files, is_verified }));
+            }
+        }
         if (!is_verified || has_moved) && !options.unverified {
             let cause = match (is_verified, status.status) {
                 (true, _) => UnverifiedCause::BranchChanged,

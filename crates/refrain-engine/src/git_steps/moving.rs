@@ -5,6 +5,7 @@
 mod arrival;
 mod lease;
 mod remote_copy;
+mod remote_task;
 mod submission;
 
 use std::io::ErrorKind;

@@ -310,7 +310,7 @@ impl Job {
 
     fn release(&self) -> Event {
         let open = |folder: &Utf8Path| self.repository(folder);
-        Event::WorktreeReleased { kept: release(&self.state, &self.dir, open, |error| self.say(error)) }
+        release(&self.state, &self.dir, open, |error| self.say(error))
     }
 
     /// What went wrong. A cancelled step says that its time was up: when a step is abandoned, its message is not read.
@@ -381,31 +381,34 @@ pub(crate) fn changes(
     Ok(Some(Changes { partial: candidate.partial, ..changes }))
 }
 
-/// Removes a loop's own worktree, and the branch that was made with it, if nothing is lost by that; else says why it is
+/// Removes a loop's own worktree, and the branch that was made with it, if nothing is lost by that; the event says why it is
 /// kept.
 pub(crate) fn release(
     state: &LoopState,
     dir: &LoopDir,
     open: impl FnOnce(&Utf8Path) -> Result<Repository, GitError>,
     say: impl FnOnce(&GitError) -> String,
-) -> Option<String> {
+) -> Event {
     let spec = &state.spec;
+    let released = |kept, branch_removed| Event::WorktreeReleased { kept, branch_removed };
     // The agent's notes are in no commit.
     let kept = refrain_store::project::worktree::notes(spec);
     if let Some(Err(error)) =
         kept.map(|notes| refrain_store::write_nofollow(&dir.state_file(), notes.as_bytes()))
     {
-        return Some(chain(&error));
+        return released(Some(chain(&error)), false);
     }
     // A worktree begins at a commit.
-    let began = state.git.began.as_ref()?;
-    let branch = spec.git.new_branch()?;
+    let (Some(began), Some(branch)) = (&state.git.began, spec.git.new_branch()) else {
+        return released(None, false);
+    };
     let removed =
         open(&spec.project).and_then(|repository| repository.remove_worktree(&spec.worktree, branch, began));
     match removed {
-        Ok(Removal::Removed | Removal::BranchKept) => None,
-        Ok(Removal::Kept(why)) => Some(why),
-        Err(error) => Some(say(&error)),
+        Ok(Removal::Removed) => released(None, true),
+        Ok(Removal::BranchKept) => released(None, false),
+        Ok(Removal::Kept(why)) => released(Some(why), false),
+        Err(error) => released(Some(say(&error)), false),
     }
 }
 

@@ -13,6 +13,9 @@ use refrain_git::{Cancel, GitError, Repository, Sweeper, WorkSnapshot};
 
 use crate::git_steps::repository;
 
+/// With more files and folders than this, reading all of them after each iteration is noticed.
+pub const MANY_FILES: usize = 10_000;
+
 /// How long a look may take. The work is not known then.
 pub(crate) const LONGEST: Duration = Duration::from_secs(20);
 
@@ -30,6 +33,8 @@ enum Worktree {
     NotKnown,
     /// A folder without a repository.
     Plain,
+    /// One with too many files to be read after each iteration: it is not looked at again.
+    TooLarge,
     Repository(Box<Repository>),
 }
 
@@ -54,13 +59,14 @@ impl WorkWatch {
         env: &[(OsString, OsString)],
         cancel: Option<Cancel>,
     ) -> (Option<WorkDigest>, Vec<String>) {
-        self.open(spec, env, cancel);
+        self.open(spec, env, cancel.clone());
         let changed = match &self.worktree {
             // A repository that cannot be asked runs nothing either.
             Worktree::Repository(repository) => repository.changed_pins().unwrap_or_default(),
-            Worktree::NotKnown | Worktree::Plain => Vec::new(),
+            Worktree::NotKnown | Worktree::Plain | Worktree::TooLarge => Vec::new(),
         };
-        let work = Self::is_needed(spec).then(|| self.look_at_files(&spec.worktree)).flatten();
+        let work =
+            Self::is_needed(spec).then(|| self.look_at_files(&spec.worktree, cancel.as_ref())).flatten();
         (work, changed)
     }
 
@@ -69,7 +75,7 @@ impl WorkWatch {
             Worktree::Repository(repository) if repository.root() == spec.worktree => {
                 Ok(Worktree::Repository(repository))
             }
-            Worktree::Plain => Ok(Worktree::Plain),
+            known @ (Worktree::Plain | Worktree::TooLarge) => Ok(known),
             Worktree::Repository(_) | Worktree::NotKnown => match repository::open(&spec.worktree, env, spec)
             {
                 Ok(repository) => {
@@ -88,19 +94,21 @@ impl WorkWatch {
         };
     }
 
-    fn look_at_files(&mut self, worktree: &Utf8Path) -> Option<WorkDigest> {
+    fn look_at_files(&mut self, worktree: &Utf8Path, cancel: Option<&Cancel>) -> Option<WorkDigest> {
         let until = Instant::now() + LONGEST;
-        if matches!(self.worktree, Worktree::NotKnown) {
+        if matches!(self.worktree, Worktree::NotKnown | Worktree::TooLarge) {
             return None;
         }
         let repository = match &self.worktree {
             Worktree::Repository(repository) => Some(&**repository),
-            Worktree::NotKnown | Worktree::Plain => None,
+            Worktree::NotKnown | Worktree::Plain | Worktree::TooLarge => None,
         };
-        let seen = self.snapshot.look(repository, worktree, until);
+        let seen = self.snapshot.look(repository, worktree, (until, cancel));
         if seen.is_err() {
+            let is_too_large = repository.is_none() && !cancel.is_some_and(Cancel::is_cancelled);
+            let worktree = if is_too_large { Worktree::TooLarge } else { Worktree::NotKnown };
             // An agent may have done anything to it: it is found anew the next time.
-            *self = Self { sweeper: self.sweeper.take(), ..Self::default() };
+            *self = Self { worktree, sweeper: self.sweeper.take(), ..Self::default() };
         }
         seen.ok()
     }

@@ -17,6 +17,7 @@ use refrain_store::project::pool::Slot;
 use tokio::task::{JoinSet, LocalSet};
 
 use super::landing::Landing;
+use super::round::fleet::PlanFleet;
 use super::round::{Quiet, Turns, reserve, turns};
 use super::runner::{PlanRunner, own};
 use super::statuses::Statuses;
@@ -39,11 +40,12 @@ pub(super) struct PlanDrive<'a> {
     /// The worktrees of tasks that are under way, but have no runner now.
     slots: BTreeMap<LoopId, Slot>,
     /// Tasks whose start is recorded, but not yet on disk: several that start together share one sync.
-    begun: Vec<(usize, LoopId, Slot)>,
+    begun: Vec<(usize, LoopId, Option<Slot>)>,
     /// Work beside everything else: branches are removed, loops that ended are noted in the catalog.
     tidying: JoinSet<()>,
     quiet: Quiet,
     turns: Turns,
+    fleet: Option<Arc<PlanFleet>>,
     told: Option<Urgency>,
     work: Option<Work>,
     telling: Option<TaskExport>,
@@ -84,9 +86,16 @@ impl<'a> PlanDrive<'a> {
         signals: Signals,
         ready: impl FnOnce(),
     ) -> Result<Self, EngineError> {
-        let PlanRunner { journal, lock, service, live_progress, opened, telling } = runner;
+        let PlanRunner { journal, lock, service, live_progress, opened, telling, scheduler } = runner;
         let env = environment::of_git(&journal.state().spec.each, host.env.iter().cloned());
         let each = journal.state().spec.each.clone();
+        let fleet = match (&journal.state().spec.fleet, scheduler) {
+            (None, _) => None,
+            (Some(remote), Some(scheduler)) => {
+                Some(PlanFleet::new(scheduler, service.clone(), remote.clone()))
+            }
+            (Some(_), None) => return Err(EngineError::Fleet("this program has no fleet".to_owned())),
+        };
         // Before the first runner there was none that could have leftover processes.
         let may_be_left = journal.state().runner.is_some();
         let sweep = move || {
@@ -109,6 +118,7 @@ impl<'a> PlanDrive<'a> {
             tidying: JoinSet::new(),
             quiet: Quiet::default(),
             turns: turns(),
+            fleet,
             told: None,
             work: None,
             telling,

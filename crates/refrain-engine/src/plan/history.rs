@@ -125,7 +125,7 @@ impl Service {
             Err(error) => return Err(error.into()),
         };
         let rounds = self.plan_rounds(id)?;
-        let loops = rounds.iter().map(|round| self.verify_loop(&round.id, None));
+        let loops = rounds.iter().map(|round| self.last_known(&round.id).verify_loop(&round.id, None));
         std::iter::once(Ok(own)).chain(loops).collect()
     }
 }

@@ -20,6 +20,7 @@ use refrain_core::plan::PlanEvent;
 
 use crate::observe::journal_reader::JournalReader;
 
+pub use round::fleet::{FleetAsk, TaskFleet};
 pub use runner::PlanRunner;
 pub use status::usual_jobs;
 pub use task_prompt::{Texts, read_told};

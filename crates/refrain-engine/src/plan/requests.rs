@@ -73,6 +73,8 @@ impl Service {
                 // It was never started.
                 Err(EngineError::NoLoop { .. }) => {}
                 Err(error) => return Err(error),
+                // Its machine is asked by the program of the fleet.
+                Ok(found) if journal::has_left(&found.dir) => {}
                 Ok(found) if journal::read(&found.dir).is_ok_and(|read| is_over(&read.state)) => {}
                 Ok(found) => {
                     let ask = (Ask::Cancel(Urgency::Now), state.cancelled_by.unwrap_or_default());

@@ -1,9 +1,12 @@
 //! One round of a task: its worktree, its loop, and what came of that.
 
+pub(super) mod fleet;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
+use camino::Utf8Path;
 use jiff::Timestamp;
 use refrain_core::event::{Asker, End, Urgency};
 use refrain_core::git::{Oid, RepoPath};
@@ -119,6 +122,9 @@ pub(super) fn reserve(
 ) -> Result<BTreeMap<LoopId, Slot>, EngineError> {
     let project = service.project();
     let mut slots = BTreeMap::new();
+    if state.spec.fleet.is_some() {
+        return Ok(slots);
+    }
     for (_, running) in state.running() {
         let dir = project.loop_dir(&running.id);
         let of_loop = match dir.exists() {
@@ -175,7 +181,7 @@ impl Round {
         }
         let there = repository.there(&slot.folder())?;
         self.prepare_worktree(&slot, &there)?;
-        let spec = self.loop_spec(&slot, &repository, &begin)?;
+        let spec = self.loop_spec(&slot.folder(), &repository, &begin)?;
         if spec.sandbox.is_some() {
             slot.note_sandbox(&spec)?;
         }
@@ -268,18 +274,22 @@ impl Round {
         }
     }
 
-    /// The existing loop: it is resumed from where it stopped, or was killed, if it may be.
-    fn take_up(&self, dir: &LoopDir, slot: Option<Slot>) -> Result<PreparedRound, EngineError> {
-        let state: LoopState = journal::read_believed(dir, &self.host.signing())?;
-        let goes_on = match state.ended.map(|ended| ended.end) {
+    /// Whether a loop that was driven before may be driven on in this round.
+    pub(super) fn goes_on(&self, state: &LoopState) -> bool {
+        match state.ended.map(|ended| ended.end) {
             None | Some(End::Paused | End::Blocked { .. }) => true,
             Some(End::BudgetExceeded { .. }) => self.running.money > state.limits.max_cost,
             Some(End::Completed { .. } | End::Cancelled | End::IterationCap | End::Stuck | End::TimedOut) => {
                 false
             }
-        };
+        }
+    }
+
+    /// The existing loop: it is resumed from where it stopped, or was killed, if it may be.
+    fn take_up(&self, dir: &LoopDir, slot: Option<Slot>) -> Result<PreparedRound, EngineError> {
+        let state: LoopState = journal::read_believed(dir, &self.host.signing())?;
         let grant = Grant { max_cost: self.running.money, ..Grant::default() };
-        if !goes_on || state.resume(&grant).is_err() {
+        if !self.goes_on(&state) || state.resume(&grant).is_err() {
             return Ok(PreparedRound::Over(Box::new(state)));
         }
         let slot = match slot {
@@ -299,7 +309,7 @@ impl Round {
     }
 
     /// The start of a new loop's branch: what has landed, with the task's earlier work merged onto it.
-    fn begin(&self, repository: &Repository) -> Result<Begin, GitError> {
+    pub(super) fn begin(&self, repository: &Repository) -> Result<Begin, GitError> {
         let onto = &self.running.onto;
         let Some((work, base)) = &self.task.before else {
             return Ok(Begin { at: onto.clone(), conflicts: Vec::new() });
@@ -324,7 +334,12 @@ impl Round {
         Ok(Begin { at, conflicts })
     }
 
-    fn loop_spec(&self, slot: &Slot, repository: &Repository, begin: &Begin) -> Result<Spec, EngineError> {
+    pub(super) fn loop_spec(
+        &self,
+        folder: &Utf8Path,
+        repository: &Repository,
+        begin: &Begin,
+    ) -> Result<Spec, EngineError> {
         let id = &self.task.card.id;
         let tasks = match &self.tasks {
             Some(tasks) => tasks.to_vec(),
@@ -345,7 +360,7 @@ impl Round {
         {
             return Err(EngineError::UntrustedCommand(command.clone()));
         }
-        let mut spec = self.spec.loop_spec(task, self.running.round, &slot.folder(), prompt);
+        let mut spec = self.spec.loop_spec(task, self.running.round, folder, prompt);
         spec.trace = Some(trace::of_task(&self.spec, self.started_at, id, self.running.round));
         spec.limits.max_iterations = Some(self.running.granted);
         spec.limits.max_cost = self.running.money.or(spec.limits.max_cost);
@@ -353,7 +368,7 @@ impl Round {
     }
 
     /// The result of the loop, or why there is none.
-    fn conclude(&self, state: Result<LoopState, EngineError>) -> TaskEnded {
+    pub(super) fn conclude(&self, state: Result<LoopState, EngineError>) -> TaskEnded {
         let task = self.task.card.id.clone();
         state.and_then(|state| self.ended(&state)).unwrap_or_else(|error| {
             let error = format!("task {task} could not be worked on: {}", chain(&error));

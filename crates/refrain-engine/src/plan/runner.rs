@@ -1,5 +1,6 @@
 //! The right to drive a plan, as a value.
 
+use super::round::fleet::TaskFleet;
 use crate::driver::progress::LiveProgress;
 use crate::observe::telemetry::TaskExport;
 use crate::{PlanFollower, Service};
@@ -20,6 +21,7 @@ pub struct PlanRunner {
     /// The project's repository, if git was asked about it already.
     pub(super) opened: Option<Repository>,
     pub(crate) telling: Option<TaskExport>,
+    pub(super) scheduler: Option<Arc<dyn TaskFleet>>,
 }
 
 impl PlanRunner {
@@ -29,6 +31,12 @@ impl PlanRunner {
 
     pub fn state(&self) -> &PlanState {
         self.journal.state()
+    }
+
+    /// The scheduler of the fleet that drives its tasks, if the plan has one.
+    #[must_use]
+    pub fn with_fleet(self, scheduler: Arc<dyn TaskFleet>) -> Self {
+        Self { scheduler: Some(scheduler), ..self }
     }
 
     /// What an observer in this process reads, and is woken by.

@@ -108,6 +108,7 @@ impl Service {
             live_progress: Arc::default(),
             opened: None,
             telling: None,
+            scheduler: None,
         }
     }
 

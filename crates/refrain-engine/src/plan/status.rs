@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use refrain_core::LoopId;
 use refrain_core::plan::{PlanState, jobs};
 use refrain_core::view::plan::{PlanStatus, TaskLoop, status};
+use refrain_core::view::{self, Alive};
 use refrain_proc::free_memory;
 use refrain_store::journal;
 
@@ -24,10 +25,15 @@ impl Service {
         let mut loops = BTreeMap::new();
         for (task, running) in state.running() {
             // One that cannot be read, or was not made yet, says nothing.
-            let dir = self.project.loop_dir(&running.id);
+            let known = self.last_known(&running.id);
+            let dir = known.project.loop_dir(&running.id);
             if let Ok(read) = journal::read_signed(&dir, &self.host.signing()) {
                 let id = state.tasks[task].card.id.clone();
-                loops.insert(id, TaskLoop::from(&look(&dir, &read.state)));
+                let says = match &known.copy {
+                    Some(_) => view::status(&read.state, Alive::default()),
+                    None => look(&dir, &read.state),
+                };
+                loops.insert(id, TaskLoop::from(&says));
             }
         }
         let mut view = status(&state, &loops, alive, now());
@@ -48,7 +54,7 @@ impl Service {
         settled.sort_by_key(|task| std::cmp::Reverse(task.settled_at));
         for task in settled.into_iter().take(LOOKED_INTO) {
             // One that cannot be read says nothing here.
-            let dir = task.id_of_loop.as_ref().map(|id| self.project.loop_dir(id));
+            let dir = task.id_of_loop.as_ref().map(|id| self.known_dir(id));
             let last = dir.and_then(|dir| journal::read(&dir).ok()?.state.git.last);
             task.left_out = last.map(|last| last.left_out).unwrap_or_default();
         }

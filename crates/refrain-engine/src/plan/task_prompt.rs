@@ -136,7 +136,7 @@ fn again(round: &Round, repository: &Repository, begin: &Begin) -> Result<Vec<Ag
 /// How the round before this one ended; none if there was none.
 fn tried(round: &Round) -> Option<Again> {
     let before = round.running.round.checked_sub(1).filter(|round| *round > 0)?;
-    let dir = round.landing.loop_dir(&round.spec.loop_of(&round.task.card.id, before));
+    let dir = round.service.known_dir(&round.spec.loop_of(&round.task.card.id, before));
     let state: LoopState = journal::read(&dir).ok()?.state;
     let reason = match &round.task.again {
         Some(Return::Resumed(reason)) => reason.clone(),

@@ -238,8 +238,8 @@ fn finish_if_asked(journal: &mut Journal, host: &Host) -> Result<(), EngineError
             Step::ReleaseWorktree => {
                 // The request is on disk before anything is removed for it.
                 journal.commit(Durability::Synced)?;
-                let kept = release(journal, host)?;
-                journal.push(Event::WorktreeReleased { kept }, now())?;
+                let released = release(journal, host)?;
+                journal.push(released, now())?;
             }
             Step::Finish(end) => journal.push(Event::LoopEnded(end), now())?,
             // There is no runner to finish the iteration: what it changed stays in the worktree.
@@ -267,7 +267,7 @@ fn finish_if_asked(journal: &mut Journal, host: &Host) -> Result<(), EngineError
 }
 
 /// Gives back the worktree of a loop without a runner, unless another loop works in it by now.
-fn release(journal: &Journal, host: &Host) -> Result<Option<String>, EngineError> {
+fn release(journal: &Journal, host: &Host) -> Result<Event, EngineError> {
     let spec = &journal.state().spec;
     let by = match WorktreeLock::claim(&Project::find(&spec.project)?, &spec.worktree, false)? {
         ClaimOutcome::Alone(_lock) | ClaimOutcome::Beside(_lock, _) => {
@@ -278,8 +278,9 @@ fn release(journal: &Journal, host: &Host) -> Result<Option<String>, EngineError
         }
         ClaimOutcome::Refused(by) => by,
     };
-    Ok(Some(match by.as_slice() {
+    let why = match by.as_slice() {
         [] => "another loop works in it".to_owned(),
         names => format!("{} works in it", names.join(", ")),
-    }))
+    };
+    Ok(Event::WorktreeReleased { kept: Some(why), branch_removed: false })
 }

@@ -18,6 +18,7 @@ use refrain_core::git::Oid;
 use refrain_core::work::WorkDigest;
 use rustix::fs::{Mode, OFlags};
 
+use crate::Cancel;
 use crate::candidate::SUBMODULE;
 use crate::error::GitError;
 use crate::plumbing::object::{blob, blob_of};
@@ -28,6 +29,9 @@ const LARGE: u64 = 8 << 20;
 
 /// How many files and folders are read. With more, the state is unknown, which never counts as "unchanged".
 const MOST: usize = 200_000;
+
+/// After how many files and folders a cancellation is looked for.
+const EACH: usize = 64;
 
 /// A file changed this shortly before a look may change again with the same stamp: it is read again.
 const TICK: Duration = Duration::from_millis(100);
@@ -68,6 +72,7 @@ struct Scan<'a> {
     /// See [`settled_before`].
     before: Duration,
     until: Instant,
+    cancel: Option<&'a Cancel>,
     files: BTreeMap<Vec<u8>, Content>,
     /// How many files and folders were seen.
     count: usize,
@@ -115,19 +120,19 @@ impl Stamp {
 impl WorkSnapshot {
     /// The digest of the work now, in the worktree of `repository`, or in the plain folder `root` if there is none.
     /// Errors: [`GitError`] if git cannot be run, [`GitError::TooManyFiles`] beyond 200,000 files and folders, and
-    /// [`GitError::Cancelled`] if it takes longer than `until`.
+    /// [`GitError::Cancelled`] if it takes longer than `until` or is cancelled.
     pub fn look(
         &mut self,
         repository: Option<&Repository>,
         root: &Utf8Path,
-        until: Instant,
+        (until, cancel): (Instant, Option<&Cancel>),
     ) -> Result<WorkDigest, GitError> {
         let root = repository.map_or(root, Repository::root);
         if self.root != root {
             *self = Self { root: root.to_owned(), ..Self::default() };
         }
         let (known, before) = (&self.files, settled_before());
-        let scan = Scan { root, known, before, until, files: BTreeMap::new(), count: 0 };
+        let scan = Scan { root, known, before, until, cancel, files: BTreeMap::new(), count: 0 };
         self.files = match repository {
             Some(repository) => scan.with_git(repository)?,
             None => scan.of_folder()?,
@@ -158,6 +163,11 @@ impl WorkSnapshot {
 }
 
 impl Scan<'_> {
+    /// Asked now and then: it is a system call.
+    fn is_cancelled(&self) -> bool {
+        self.count % EACH == 1 && self.cancel.is_some_and(Cancel::is_cancelled)
+    }
+
     fn of_folder(mut self) -> Result<BTreeMap<Vec<u8>, Content>, GitError> {
         self.add(Vec::new(), None)?;
         Ok(self.files)
@@ -185,7 +195,7 @@ impl Scan<'_> {
                 continue;
             }
             self.count += 1;
-            if Instant::now() >= self.until {
+            if Instant::now() >= self.until || self.is_cancelled() {
                 return Err(GitError::Cancelled);
             }
             if self.count > MOST {

@@ -52,6 +52,12 @@ pub(crate) fn choose(
     Ok(chosen)
 }
 
+/// Whether the path is part of the work. What Refrain and Python write for themselves is not: no commit has it, and nothing is
+/// lost with it.
+pub(crate) fn is_work(entry: &Entry) -> bool {
+    !(is_refrains(&entry.path) || entry.kind == Kind::New && is_compiled_python(&entry.path))
+}
+
 enum FileDecision {
     /// Not the loop's, or no longer there.
     Nothing,
@@ -69,7 +75,7 @@ fn look(
     rules: Rules<'_>,
 ) -> Result<FileDecision, GitError> {
     let path = entry.path.as_slice();
-    if is_refrains(path) || entry.kind == Kind::New && is_compiled_python(path) {
+    if !is_work(entry) {
         return Ok(FileDecision::Nothing);
     }
     if let Some(stamp) = before.stamp(path) {

@@ -57,15 +57,22 @@ impl Repository {
         base.dirty.iter().filter(is_changed).map(|dirty| dirty.path.clone()).collect()
     }
 
-    /// Saves the content that a commit would have now, and `files`, on a new branch that starts at the head.
+    /// Saves the content that a commit would have now, and `files`, on a new branch that starts at the head; none if the loop
+    /// changed nothing.
     ///
     /// It may be repeated: a branch that was made for this loop, this iteration and the same files is reused.
-    pub fn save_work(&self, request: SaveRequest<'_>) -> Result<Saved, GitError> {
+    pub fn save_work(&self, request: SaveRequest<'_>) -> Result<Option<Saved>, GitError> {
         self.check_branch_name(request.branch)?;
         let SaveRequest { base, mixed, index, largest_file, allow_secrets, cancel, .. } = request;
         let mut base = base.clone();
         base.dirty.retain(|dirty| !mixed.contains(&dirty.path));
         let (tree, _) = self.tree(TreeRequest { base: &base, index, largest_file, allow_secrets, cancel })?;
+        if mixed.is_empty()
+            && let Some(head) = self.reference("HEAD")?.filter(|head| base.head.as_ref() == Some(head))
+            && self.tree_of(&head)? == tree
+        {
+            return Ok(None);
+        }
         let iteration = request.iteration.to_string();
         let job = Job {
             repository: self,
@@ -75,7 +82,7 @@ impl Repository {
             files: request.files,
             git: self.git().until(cancel).with_index(index),
         };
-        job.run()
+        job.run().map(Some)
     }
 }
 

@@ -120,7 +120,7 @@ impl Repository {
             };
             write_note(&begun)?;
             match (&saved, &look.status.head) {
-                (None, Some(head)) => there.switch(head, request)?,
+                (None, Some(head)) if look.status.entries.is_empty() => there.switch(head, request)?,
                 _ => there.reset(request.at, request.cancel)?,
             }
             saved

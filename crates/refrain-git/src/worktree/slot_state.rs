@@ -6,6 +6,7 @@ use crate::Cancel;
 use crate::candidate::status::{HIDDEN, Status, has_conflicts, hidden};
 use crate::candidate::submodules::look;
 use crate::candidate::tree::TreeRequest;
+use crate::commit::choice::is_work;
 use crate::commit::save::{Job, Saved, TREE};
 use crate::error::GitError;
 use crate::plumbing::disk::{remove, text};
@@ -168,11 +169,11 @@ pub(crate) struct Look {
 
 impl Look {
     fn is_clean(&self) -> bool {
-        self.status.entries.is_empty() && self.operation.is_none() && self.is_kept
+        !self.status.entries.iter().any(is_work) && self.operation.is_none() && self.is_kept
     }
 
     pub(crate) fn reasons(&self) -> Vec<String> {
-        let changed = self.status.entries.len();
+        let changed = self.status.entries.iter().filter(|entry| is_work(entry)).count();
         let files = match changed {
             0 => None,
             1 => Some("1 file is not committed".to_owned()),

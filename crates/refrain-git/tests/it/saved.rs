@@ -11,7 +11,7 @@ const BRANCH: &str = "wip/ralph-fail-the-loop-20261121-120000";
 const TOLD: &[(&str, &[u8])] =
     &[(".refrain-failure/state.json", b"{}\n"), (".refrain-failure/context.md", b"failed\n")];
 
-fn try_save(place: &TestRepository, base: &Base) -> Result<Saved, GitError> {
+fn try_save(place: &TestRepository, base: &Base) -> Result<Option<Saved>, GitError> {
     let repository = place.repository();
     repository.save_work(SaveRequest {
         base,
@@ -30,7 +30,8 @@ fn try_save(place: &TestRepository, base: &Base) -> Result<Saved, GitError> {
 
 #[track_caller]
 fn save(place: &TestRepository, base: &Base) -> Saved {
-    try_save(place, base).unwrap_or_else(|error| panic!("{error}"))
+    let saved = try_save(place, base).unwrap_or_else(|error| panic!("{error}"));
+    saved.expect("something changed")
 }
 
 /// The user's view of the repository: all except the new branch.
@@ -292,4 +293,13 @@ fn pushing_the_failure_branch_asks_no_question() {
         let Some(PushReport { error: Some(said), .. }) = pushed(&place) else { panic!("it was pushed") };
         assert!(said.contains("-i key") && said.contains("BatchMode=yes") == is_told, "{said}");
     }
+}
+
+#[test]
+fn a_loop_that_changed_nothing_leaves_no_branch() {
+    let place = TestRepository::new();
+    place.write("README.md", "# Mine\n");
+    let base = place.survey();
+    assert_eq!(try_save(&place, &base).unwrap(), None);
+    assert_eq!(place.git(&["branch", "--list", "wip/*"]), "");
 }

@@ -5,7 +5,7 @@ use refrain_core::fingerprint::failing_tests;
 use refrain_core::gate::GateName;
 use refrain_core::view::{Gate, Iteration, Status as LoopStatus};
 use refrain_core::{AttemptId, LoopId};
-use refrain_engine::{Brief, Detail, Differences, ListEntry, LogKind, Service};
+use refrain_engine::{Brief, ChangeSize, Detail, Differences, ListEntry, LogKind, Service};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -258,6 +258,12 @@ impl RequestHandler {
     pub(crate) fn own_branch(&self, place: &LoopAddress) -> Result<Option<String>, Refusal> {
         let (service, id) = self.open_place(place)?;
         Ok(service.own_branch(&id)?)
+    }
+
+    /// How much a loop has changed, as far as that is on record.
+    pub(crate) fn change_size(&self, place: &LoopAddress) -> Result<Option<ChangeSize>, Refusal> {
+        let (service, id) = self.open_place(place)?;
+        Ok(service.recorded_change_size(&id)?)
     }
 
     /// The changes of a loop so far, or of one iteration.

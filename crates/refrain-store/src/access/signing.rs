@@ -212,6 +212,11 @@ impl Signing {
         let _ = fs::remove_file(self.place(dir));
     }
 
+    /// Whether this state home holds a record of the loop in `dir`.
+    pub fn remembers(&self, dir: &LoopDir) -> bool {
+        self.place(dir).is_file()
+    }
+
     /// Takes what is remembered of a loop along to the folder that it was moved to.
     pub fn moved(&self, from: &LoopDir, to: &LoopDir) {
         let _ = fs::rename(self.place(from), self.place(to));

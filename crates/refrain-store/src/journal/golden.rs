@@ -449,7 +449,7 @@ fn everything() -> Vec<Event> {
             by: Default::default(),
         },
         asked(Ask::Cancel(Urgency::AfterIteration)),
-        Event::WorktreeReleased { kept: Some("src/a is not committed".into()) },
+        Event::WorktreeReleased { kept: Some("src/a is not committed".into()), branch_removed: false },
         Event::LoopEnded(End::Cancelled),
     ]);
     events

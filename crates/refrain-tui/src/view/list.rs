@@ -32,7 +32,7 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(model: &Model, entries: &[&Entry], columns: usize) -> Self {
+    fn of(model: &Model, entries: &[&Entry], columns: usize, is_beside: bool) -> Self {
         let named = |entry: &&Entry| match entry {
             Entry::Seen(seen) => seen.id.as_str().chars().count(),
             Entry::Damaged(name, _) => name.chars().count(),
@@ -48,11 +48,18 @@ impl Columns {
         };
         let (status, iteration, time) = (take(15, 0), take(7, 0), take(8, 0));
         let project = if model.project.is_none() { take(14, 0) } else { 0 };
-        let (bar, cost) = (take(if columns < 100 { 6 } else { 10 }, 0), take(8, 0));
+        // Beside the detail, which has a bar of its own, the cost is worth more than a short one.
+        let bar = match columns {
+            0..100 if is_beside => 0,
+            0..100 => take(6, 0),
+            100.. => take(10, 0),
+        };
+        let cost = take(8, 0);
         // The last word is worth more than all gates.
         let gates = take(16, 20);
-        // A narrower reason is useless.
-        let said = Some(left.saturating_sub(1)).filter(|wide| *wide >= 8).unwrap_or_default();
+        // A narrower reason is useless, and the detail has it whole.
+        let least = if is_beside { 20 } else { 8 };
+        let said = Some(left.saturating_sub(1)).filter(|wide| *wide >= least).unwrap_or_default();
         Self { mark, name, project, status, bar, iteration, time, cost, gates, said }
     }
 }
@@ -67,7 +74,7 @@ pub(super) fn draw(model: &Model, buffer: &mut Buffer, area: Rect) -> Places {
     let area = Rect { width: list.width, ..area };
     let rows = Rect { y: area.y + 2, height: area.height.saturating_sub(2 + note), ..area };
     let rows = rows.intersection(area);
-    let columns = Columns::of(model, &entries, area.width.into());
+    let columns = Columns::of(model, &entries, area.width.into(), detail.is_some());
     put(buffer, area, 1, &header(columns));
     let at = model.list.at();
     let top = top(model.list.top, at, rows.height.into(), entries.len());
@@ -91,11 +98,13 @@ pub(super) fn draw(model: &Model, buffer: &mut Buffer, area: Rect) -> Places {
     }
     if note > 0 {
         let under = Rect { y: rows.bottom(), height: note, ..area };
-        for (row, line) in (0..).zip(said(entries.get(at).copied())) {
+        for (row, line) in (0..).zip(said(entries.get(at).copied(), area.width.into())) {
             put(buffer, under, row, &line);
         }
     }
     if let Some(detail) = detail {
+        let rule = Rect { x: detail.x - 2, width: 1, ..detail };
+        (0..rule.height).for_each(|row| put(buffer, rule, row, &Line::from("│").dim()));
         preview::draw(model, entries.get(at).copied(), buffer, detail);
     }
     Places { rows, top, beside: detail.is_some(), ..Places::default() }
@@ -224,15 +233,15 @@ fn damaged(name: &str, why: &str, columns: Columns) -> Line<'static> {
 }
 
 /// The reason and the needs of the selected entry.
-fn said(entry: Option<&Entry>) -> Vec<Line<'static>> {
+fn said(entry: Option<&Entry>, columns: usize) -> Vec<Line<'static>> {
+    let fit = |text: &str| Line::from(cut(&flat(text), columns).into_owned());
     match entry {
         None => Vec::new(),
-        Some(Entry::Damaged(_, why)) => vec![Line::from(flat(why)).red()],
+        Some(Entry::Damaged(_, why)) => vec![fit(why).red()],
         Some(Entry::Seen(seen)) => {
-            let reason = Line::from(flat(&seen.reason)).dim();
-            let needs =
-                seen.needs.as_ref().map(|needs| Line::from(format!("next: {}", flat(needs))).yellow());
-            let said = seen.said.as_ref().map(|said| Line::from(flat(said)));
+            let reason = fit(&seen.reason).dim();
+            let needs = seen.needs.as_ref().map(|needs| fit(&format!("next: {needs}")).yellow());
+            let said = seen.said.as_ref().map(|said| fit(said));
             std::iter::once(reason).chain(needs.or(said)).collect()
         }
     }

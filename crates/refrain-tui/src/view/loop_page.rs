@@ -12,6 +12,9 @@ use super::parts::{
 use crate::model::{Model, OneLoop, Places};
 use crate::text::{cut, fill, flat, wrapped};
 
+/// How many lines the reason of a status has at most.
+const LONGEST_REASON: usize = 4;
+
 pub(super) fn draw(model: &Model, one: &OneLoop, buffer: &mut Buffer, area: Rect) -> Places {
     let facts = facts(model, one, area);
     (0..).zip(&facts).for_each(|(row, line)| put(buffer, area, row, line));
@@ -51,11 +54,17 @@ fn facts(model: &Model, one: &OneLoop, area: Rect) -> Vec<Line<'static>> {
     let needs = status.needs.as_ref().map(|needs| Line::from(format!("next: {}", flat(needs))).yellow());
     let needs = needs.map(|needs| wrapped(&needs, area.width.into()));
     if area.height >= LOW {
-        lines.push(Line::from(flat(&status.reason)));
+        lines.extend(
+            wrapped(&Line::from(flat(&status.reason)), area.width.into()).into_iter().take(LONGEST_REASON),
+        );
         lines.extend(needs.into_iter().flatten());
         let goal = one.goal.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-        lines.push(Line::from(vec![Span::from("goal  ").dim(), Span::from(flat(goal))]));
-        lines.push(Line::from(vec![Span::from("runs  ").dim(), Span::from(runs(status))]));
+        let mut fact = |name: &'static str, value: &str| {
+            let value = cut(value, usize::from(area.width).saturating_sub(name.len())).into_owned();
+            lines.push(Line::from(vec![Span::from(name).dim(), Span::from(value)]));
+        };
+        fact("goal  ", &flat(goal));
+        fact("runs  ", &runs(status));
         if !status.gates.is_empty() {
             let mut spans = vec![Span::from("gates ").dim()];
             spans.extend(with_durations(&status.gates, usize::from(area.width).saturating_sub(6)));

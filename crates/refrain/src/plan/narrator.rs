@@ -333,7 +333,13 @@ fn closing(state: &PlanState) -> String {
     let has_cost = view.usage.cost_usd.is_some_and(|cost| cost > 0.0);
     let cost = view.usage.cost().filter(|_| has_cost).map(|cost| format!(", {cost}"));
     let cost = cost.unwrap_or_default();
-    let mut text = format!("{word} after {used} in {took}{cost}: {}\n", flat(&view.reason));
+    let omitted = match state.tasks.iter().filter(|task| task.is_not_tried()).count() {
+        count if count > 0 && view.status == StatusWord::Completed => {
+            format!(", without {count} of {} tasks,", view.tasks_total + count)
+        }
+        _ => String::new(),
+    };
+    let mut text = format!("{word}{omitted} after {used} in {took}{cost}: {}\n", flat(&view.reason));
     let id = &view.id;
     let next = view.needs.unwrap_or_else(|| match view.status {
         StatusWord::Completed => format!("refrain diff {id}, refrain report {id}, refrain plan status {id}"),

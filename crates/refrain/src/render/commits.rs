@@ -149,21 +149,20 @@ pub(crate) fn left_out(report: Option<&CommitReport>) -> String {
     words.join("; ")
 }
 
-/// What happened to the loop's own worktree, and the command to remove what is kept.
-pub(crate) fn released(kept: Option<&str>, state: &LoopState) -> String {
-    let spec = &state.spec;
-    let Some(why) = kept else {
-        if spec.git.workflow.commits() && state.git.has_no_commit() {
-            return "worktree and branch removed: the loop committed nothing".to_owned();
-        }
-        return "worktree removed; all its work except ignored files is on the branch".to_owned();
+/// What happened to the loop's own worktree, and the command for what is kept.
+pub(crate) fn released(state: &LoopState) -> String {
+    let (id, worktree) = (&state.spec.id, &state.spec.worktree);
+    let Some(why) = &state.git.kept else {
+        return match state.has_lost_branch() {
+            true => "worktree and branch removed: the loop committed nothing".to_owned(),
+            false => "worktree removed; all its work except ignored files is on the branch".to_owned(),
+        };
     };
-    let worktree = &spec.worktree;
-    let branch = spec.git.new_branch().unwrap_or_default();
-    format!(
-        "its worktree is kept, {worktree}: {why}; once you need nothing of it, git worktree remove --force {worktree} \
-         takes it away, and git branch -D {branch} its branch"
-    )
+    let verb = match state.cancel {
+        Some(_) => format!("refrain discard {id} removes it, and keeps its work for 30 days"),
+        None => format!("refrain open {id} opens it"),
+    };
+    format!("its worktree is kept, {worktree}: {why}; {verb}")
 }
 
 /// The path of the worktree that a stopped loop keeps until it is resumed.

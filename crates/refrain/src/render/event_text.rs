@@ -70,7 +70,7 @@ pub(crate) fn lines(
             notes(progress::saved(branch, commit, pushed.as_ref(), mixed))
         }
         Event::WorkUnsaved { why } => note(&format!("its work is on no branch: {why}")),
-        Event::WorktreeReleased { kept } => note(&commits::released(kept.as_deref(), state)),
+        Event::WorktreeReleased { .. } => note(&commits::released(state)),
         Event::AttemptStarted(attempt) if attempt.attempt > 1 => note(&format!("attempt {attempt}")),
         Event::AttemptStopRequested { because } => {
             let why = match because {

@@ -81,7 +81,8 @@ pub(crate) fn offered(gates: &[GateSpec]) -> String {
     format!("This project offers gates. Refrain runs them to check the agent's work:\n{lines}")
 }
 
-const NAMED: usize = 12;
+/// How many protected paths of a kind are named.
+const NAMED: usize = 3;
 
 /// The protected paths, for the header; empty if there are none.
 pub(crate) fn protected(spec: &Spec) -> String {
@@ -100,6 +101,9 @@ pub(crate) fn protected(spec: &Spec) -> String {
     }
     if !modules.is_empty() {
         rules.push("modules of Python's test runner".to_owned());
+    }
+    if [frozen, existing, &parts].iter().any(|globs| globs.len() > NAMED) {
+        rules.push("see refrain docs protection".to_owned());
     }
     rules.join("; ")
 }

@@ -181,7 +181,12 @@ fn proof(report: &Report, clock: &dyn Fn(Timestamp) -> String) -> Section {
     };
     let section = Section::new(title);
     let Some(proof) = &report.proof else {
-        return section.words("No gate was asked. Nothing but the claim says that the work is done.");
+        return section.words(match (report.verified, &report.claim, report.status.has_stopped()) {
+            (Some(_), _, false) => "No gate was asked yet.",
+            (Some(_), _, true) => "No gate was asked before it stopped.",
+            (None, Some(_), _) => "No gate was asked. Nothing but the claim says that the work is done.",
+            (None, None, _) => "No gate was asked, and nothing says that the work is done.",
+        });
     };
     let tree = proof.tree.as_ref().map(ToString::to_string).unwrap_or_default();
     let about = match proof.iteration {

@@ -14,8 +14,8 @@ use crate::bench::surfaces::running::PATIENCE;
 use crate::failure::{Doing, Result, fail};
 use crate::process::tail;
 
-/// How often it is looked whether a browser has seen something.
-pub(crate) const LOOK: Duration = Duration::from_millis(5);
+/// How often it is looked whether a browser has seen something; the page itself notes when.
+pub(crate) const LOOK: Duration = Duration::from_millis(400);
 
 #[derive(Clone)]
 pub(crate) struct Site {

@@ -1,6 +1,7 @@
 //! What is asked of the machines of a fleet: to work on a loop, and what any machine can be asked for one.
 
 use refrain_core::git::Workflow;
+use refrain_core::plan::PlanSpec;
 use refrain_core::{LoopId, Spec};
 use refrain_engine::{EngineError, Service};
 use serde::{Deserialize, Serialize};
@@ -76,6 +77,19 @@ pub fn adapt(request: &mut StartLoop) -> Result<(), RequestError> {
 
 /// Refuses a loop that other machines cannot have.
 pub fn check(spec: &Spec, remote: &str) -> Result<(), RequestError> {
+    check_values(spec, remote)?;
+    if spec.git.workflow == Workflow::None {
+        return Err(RequestError::usage("a loop on a fleet commits: accepted inside a git repository"));
+    }
+    Ok(())
+}
+
+/// Refuses a plan whose tasks other machines cannot have.
+pub fn check_plan(spec: &PlanSpec, remote: &str) -> Result<(), RequestError> {
+    check_values(&spec.each, remote)
+}
+
+fn check_values(spec: &Spec, remote: &str) -> Result<(), RequestError> {
     check_remote("[fleet] state", remote)?;
     let of_agents = spec.agents().find_map(|agent| agent.env.keys().next());
     let mut of_gates = spec.gate_env.variables.iter();
@@ -83,9 +97,6 @@ pub fn check(spec: &Spec, remote: &str) -> Result<(), RequestError> {
     if let Some(name) = of_agents.or(of_gates) {
         let error = format!("--env {name}: a fleet gets no values; accepted: variables of the workers' own");
         return Err(RequestError::usage(error).hint(format!("set {name} in the environment of each worker")));
-    }
-    if spec.git.workflow == Workflow::None {
-        return Err(RequestError::usage("a loop on a fleet commits: accepted inside a git repository"));
     }
     Ok(())
 }

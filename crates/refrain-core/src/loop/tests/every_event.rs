@@ -91,7 +91,8 @@ rows! {
     Event::AgentChanged(_) => [Event::AgentChanged(Box::new(other_agent()))],
     Event::WorkSaved { .. } => [work_saved()],
     Event::WorkUnsaved { .. } => [Event::WorkUnsaved { why: "git says no".into() }],
-    Event::WorktreeReleased { .. } => [None, Some("it has work".into())].map(|kept| Event::WorktreeReleased { kept }),
+    Event::WorktreeReleased { .. } => [(None, true), (Some("it has work".into()), false)]
+        .map(|(kept, branch_removed)| Event::WorktreeReleased { kept, branch_removed }),
     Event::Asked { .. } => [
         heard("new", Ask::Steer("left".into())),
         heard("old", Ask::Proceed),

@@ -262,7 +262,7 @@ pub(in crate::r#loop) fn event_of(state: &LoopState, step: Step) -> Option<Event
     match step {
         Step::TakeBase => Some(base_taken()),
         Step::Commit { iteration } => Some(commit_settled(iteration)),
-        Step::ReleaseWorktree => Some(Event::WorktreeReleased { kept: None }),
+        Step::ReleaseWorktree => Some(Event::WorktreeReleased { kept: None, branch_removed: false }),
         Step::BeginIteration { iteration } => Some(Event::IterationBegun { iteration, work: None }),
         Step::Start(child) => state.started(child),
         Step::Stop(because) => state.stop_requested(because),

@@ -196,7 +196,7 @@ pub(super) fn any_event() -> impl Strategy<Value = Event> {
         2 => (0..2usize, exit()).prop_map(|(place, exit)| {
             Event::GateFinished(Box::new(gate_finished(place, exit)))
         }),
-        1 => Just(Event::WorktreeReleased { kept: None }),
+        1 => Just(Event::WorktreeReleased { kept: None, branch_removed: false }),
         2 => (0..3u32).prop_map(|iteration| Event::CritiqueStarted { iteration }),
         1 => Just(Event::CritiqueFailed { error: "no such file".into() }),
         1 => stop_reason().prop_map(|because| Event::CritiqueStopRequested { because }),

@@ -10,6 +10,7 @@ use crate::r#loop::{
     Grant, LeaveReason, Outcome, RemoteLoop, Step, TakeOverRefusal, Takeover, Tenure, take_lease, take_over,
 };
 use crate::machine::Refusal;
+use crate::plan::TaskRef;
 use crate::sandbox::SandboxSpec;
 use crate::spec::{Secret, Spec};
 use crate::view::{self, Alive, StatusWord};
@@ -174,6 +175,19 @@ fn a_loop_that_cannot_move_says_why() {
     in_a_worktree(&mut begun);
     assert!(Journal::of(begun).state.check_movable().is_ok(), "its worktree is made elsewhere");
     assert!(text(Journal::of(spec())).contains("it has not begun"));
+    let task = |spec: &mut Spec| {
+        spec.task = Some(TaskRef {
+            plan: "x".parse().unwrap(),
+            tag: "x".into(),
+            id: "1".parse().unwrap(),
+            title: "One".into(),
+            round: 1,
+        });
+    };
+    assert!(paused(task).state.check_movable().is_ok(), "a task that is on a fleet has a worktree of its own");
+    let mut of_pool = spec();
+    task(&mut of_pool);
+    assert!(text(Journal::of(of_pool)).contains("it is a task of a plan"));
 }
 
 #[rstest]

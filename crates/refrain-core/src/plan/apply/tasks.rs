@@ -205,6 +205,13 @@ impl TaskState {
         Task { status, ..self.card.task() }
     }
 
+    /// Whether its file took it off the plan although it is not done.
+    pub fn is_not_tried(&self) -> bool {
+        let status = self.card.status;
+        self.stage == Stage::Out
+            && matches!(status, TaskStatus::Blocked | TaskStatus::Failed | TaskStatus::AwaitingTune)
+    }
+
     pub fn is_met(&self) -> bool {
         match self.stage {
             Stage::Landed { .. } => true,

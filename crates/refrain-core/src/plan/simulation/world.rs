@@ -70,6 +70,7 @@ fn sample_spec(random: &mut Random) -> PlanSpec {
         waves_before: 0,
         mirror: false,
         tune: random.once_in(4),
+        fleet: None,
         verifications: None,
         limits: PlanLimits {
             per_task: small(random.between(1, 4)),

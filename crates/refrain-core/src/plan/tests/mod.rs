@@ -62,6 +62,7 @@ impl Plan {
             waves_before: 0,
             mirror: false,
             tune: false,
+            fleet: None,
             verifications: None,
             limits: PlanLimits::default(),
         };

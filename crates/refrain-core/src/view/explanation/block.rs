@@ -10,6 +10,9 @@ use crate::stuck::{Pattern, Verdict};
 use crate::text::{printable, squeeze};
 use crate::view::loop_parts::publication;
 
+/// What a program says that writes to a folder that its sandbox does not let it change (`EROFS`).
+const READ_ONLY: &str = "Read-only file system";
+
 pub(super) fn why(state: &LoopState, why: BlockReason) -> String {
     match why {
         BlockReason::Refunds if is_unresponsive(state) => told(
@@ -68,7 +71,15 @@ pub(super) fn why(state: &LoopState, why: BlockReason) -> String {
 }
 
 /// What the user does; `resume` is the command that continues the loop.
-pub(super) fn cure(state: &LoopState, why: BlockReason, resume: String) -> String {
+pub(super) fn cure(state: &LoopState, reason: BlockReason, resume: String) -> String {
+    let cure = cure_of(state, reason, resume);
+    match state.spec.sandbox.is_some() && why(state, reason).contains(READ_ONLY) {
+        true => format!("{cure}; the sandbox may have refused it: refrain docs sandbox"),
+        false => cure,
+    }
+}
+
+fn cure_of(state: &LoopState, why: BlockReason, resume: String) -> String {
     let id = &state.spec.id;
     match why {
         BlockReason::AgentMissing => {

@@ -2,7 +2,7 @@
 
 use super::parts::{self, WaveView, WaveWord};
 use crate::machine::Refusal;
-use crate::plan::{PlanEnd, PlanGrant, PlanState, Stage, Stop, TaskState, TaskStatus};
+use crate::plan::{PlanEnd, PlanGrant, PlanState, Stage, Stop, TaskState};
 use crate::view::explanation::{asked_by, by_person, gone};
 use crate::view::{StatusWord, sum};
 
@@ -123,13 +123,8 @@ fn waiting(state: &PlanState) -> impl Iterator<Item = &TaskState> {
 
 /// The tasks that their file took off the plan although they are not done.
 fn left_alone(state: &PlanState) -> String {
-    let is_it = |task: &&TaskState| {
-        let status = task.card.status;
-        task.stage == Stage::Out
-            && matches!(status, TaskStatus::Blocked | TaskStatus::Failed | TaskStatus::AwaitingTune)
-    };
     let named = |task: &TaskState| format!("task {} is {}", task.card.id, task.card.status);
-    let all: Vec<_> = state.tasks.iter().filter(is_it).map(named).collect();
+    let all: Vec<_> = state.tasks.iter().filter(|task| task.is_not_tried()).map(named).collect();
     let first = &all[..all.len().min(NAMED)];
     match all.len() - first.len() {
         _ if all.is_empty() => String::new(),

@@ -314,7 +314,7 @@ fn task(state: &PlanState, place: usize, waiting: &BTreeSet<usize>) -> TaskView 
     let task = &state.tasks[place];
     let (commit, slot) = match &task.stage {
         Stage::Landed { commit } => (commit.as_ref().map(ToString::to_string), None),
-        Stage::Running(running) => (None, Some(running.slot)),
+        Stage::Running(running) => (None, state.spec.fleet.is_none().then_some(running.slot)),
         Stage::Out | Stage::Waiting(_) | Stage::Proven { .. } | Stage::Stopped(_) => (None, None),
     };
     let is_settled = matches!(task.stage, Stage::Landed { .. } | Stage::Stopped(_));

@@ -93,7 +93,7 @@ impl Drive<'_> {
             ChildEvent::Finished(mut event) => {
                 self.flight = None;
                 if let Event::AttemptFinished(finished) = &mut *event {
-                    (finished.work, finished.git_changed) = self.look_at_work().await;
+                    (finished.work, finished.git_changed) = self.look_at_work().await?;
                     self.attempt_work.clone_from(&finished.work);
                 }
                 let is_attempt = matches!(*event, Event::AttemptFinished(_));

@@ -93,7 +93,14 @@ impl RemotePlace {
         if there.journal != *known {
             return Err(Unreplicated::Fenced);
         }
-        let head = repository.head_of(branch).map_err(unreachable)?;
+        // The branch of a loop that ended without a commit is gone.
+        let last = || Ok(known.as_ref().map(|known| at.held_head(known)).transpose()?.flatten());
+        let here =
+            repository.branch_head(branch).and_then(|here| here.map_or_else(last, |here| Ok(Some(here))));
+        let head = match here.map_err(unreachable)? {
+            Some(head) => head,
+            None => repository.head_of(branch).map_err(unreachable)?,
+        };
         let mut files = vec![(JOURNAL.into(), at.store(journal).map_err(unreachable)?)];
         if let Some(notes) = worktree::notes(spec) {
             files.push((NOTES.into(), at.store(notes.as_bytes()).map_err(unreachable)?));

@@ -23,7 +23,7 @@ use crate::service::catalog::sorted;
 use crate::{EngineError, ListEntry, Service, chain, now};
 
 /// How long a remote may take to say where a reference is: a user waits for it.
-const LOOKING: Duration = Duration::from_secs(5);
+pub(super) const LOOKING: Duration = Duration::from_secs(5);
 /// How long it may take to give away what is new.
 const BRINGING: Duration = Duration::from_secs(30);
 /// The size of all logs of a copy, in bytes.
@@ -140,7 +140,7 @@ impl Service {
 
     /// The service of the last copy from this remote, if it continues the journal that is here. A loop with which nothing
     /// has happened since it left is read from the files that are here.
-    fn copied(&self, id: &LoopId, url: &str, here: Option<&[u8]>) -> Option<Self> {
+    pub(super) fn copied(&self, id: &LoopId, url: &str, here: Option<&[u8]>) -> Option<Self> {
         let project = mirrors::project(&self.project);
         let dir = project.loop_dir(id);
         let CopyNote { copy, .. } = mirrors::note(&dir).filter(|note| note.copy.remote == url)?;
@@ -153,7 +153,7 @@ impl Service {
     }
 
     /// Brings the copy of a loop up to date. `here` is its journal on this machine, which the remote's has to continue.
-    fn renew(
+    pub(super) fn renew(
         &self,
         at: &JournalRef<'_>,
         commit: Option<Oid>,

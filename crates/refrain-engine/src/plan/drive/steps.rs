@@ -8,13 +8,14 @@ use refrain_core::event::Urgency;
 use refrain_core::plan::{PlanEvent, PlanState, TaskId, TaskStarted};
 use refrain_git::{Cancel, GitError};
 use refrain_store::LoopDir;
+use refrain_store::journal::has_left;
 use refrain_store::project::pool::Slot;
 
 use super::PlanDrive;
 use crate::blocking::blocking;
 use crate::plan::landing::Landing;
 use crate::plan::requests::tell;
-use crate::plan::round::{self, Round};
+use crate::plan::round::{self, Round, fleet};
 use crate::plan::verify::{Of, Verification};
 use crate::plan::work::Work;
 use crate::service::import_export::mirror_plan;
@@ -31,9 +32,12 @@ impl PlanDrive<'_> {
     ) -> Result<(), EngineError> {
         let (project, state_home) = (self.service.project().clone(), self.driver.host.state_home.clone());
         let is_sandboxed = self.driver.journal.state().spec.each.sandbox.is_some();
-        let slot = match blocking(move || Slot::take(&project, &state_home, is_sandboxed)).await {
-            Ok(slot) => slot,
-            Err(error) => return self.hinder(&error.into()),
+        let slot = match &self.fleet {
+            Some(_) => None,
+            None => match blocking(move || Slot::take(&project, &state_home, is_sandboxed)).await {
+                Ok(slot) => Some(slot),
+                Err(error) => return self.hinder(&error.into()),
+            },
         };
         let state = self.driver.journal.state();
         let (of, onto) = (&state.tasks[task], state.tip.clone());
@@ -44,7 +48,7 @@ impl PlanDrive<'_> {
             task: of.card.id.clone(),
             round,
             id: id.clone(),
-            slot: slot.number(),
+            slot: slot.as_ref().map_or(0, Slot::number),
             onto,
             granted,
             money,
@@ -61,7 +65,7 @@ impl PlanDrive<'_> {
         }
         self.commit().await?;
         for (task, _, slot) in std::mem::take(&mut self.begun) {
-            self.host(task, Some(slot));
+            self.host(task, slot);
         }
         Ok(())
     }
@@ -84,7 +88,13 @@ impl PlanDrive<'_> {
         };
         let slot = slot.or_else(|| self.slots.remove(&running.id));
         self.driven.insert(running.id.clone());
-        self.hosted.spawn_local(round::work(round, slot, Rc::clone(&self.quiet), Arc::clone(&self.turns)));
+        let (quiet, turns) = (Rc::clone(&self.quiet), Arc::clone(&self.turns));
+        if let Some(fleet) = &self.fleet {
+            let work = fleet::work(round, Arc::clone(fleet), quiet, turns);
+            self.hosted.spawn_local(async { (work.await, None) });
+            return;
+        }
+        self.hosted.spawn_local(round::work(round, slot, quiet, turns));
     }
 
     /// Asks the loops to rest, or to end.
@@ -96,10 +106,11 @@ impl PlanDrive<'_> {
         self.quiet.set(Some(how));
         let dirs: Vec<LoopDir> = self.driven.iter().map(|id| self.service.project().loop_dir(id)).collect();
         let host = self.driver.host.clone();
+        // What left hears of it by its round.
         let told = blocking(move || {
             let tell = |dir: &LoopDir| tell(&host, dir, how);
             // One failed request does not keep the others from being sent.
-            let told: Vec<_> = dirs.iter().filter(|dir| dir.exists()).map(tell).collect();
+            let told: Vec<_> = dirs.iter().filter(|dir| dir.exists() && !has_left(dir)).map(tell).collect();
             told.into_iter().collect::<Result<(), _>>()
         });
         told.await.or_else(|error| self.hinder(&error))

@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::time::{Duration, Instant};
 
 use refrain_core::work::WorkDigest;
-use refrain_git::{GitError, WorkSnapshot};
+use refrain_git::{Cancel, GitError, WorkSnapshot};
 use rustix::fs::{Timespec, Timestamps};
 
 use crate::place::TestRepository;
@@ -16,7 +16,7 @@ fn late() -> Instant {
 }
 
 fn look(snapshot: &mut WorkSnapshot, place: &TestRepository) -> WorkDigest {
-    snapshot.look(Some(&place.repository()), place.root(), late()).unwrap()
+    snapshot.look(Some(&place.repository()), place.root(), (late(), None)).unwrap()
 }
 
 /// A repository with every special kind of file, older than the clock tick.
@@ -162,7 +162,7 @@ fn without_a_repository_every_file_counts() {
     fs::remove_dir_all(place.path(".git")).unwrap();
     fs::remove_dir_all(place.path("nested/.git")).unwrap();
     let mut known = WorkSnapshot::default();
-    let mut look = || known.look(None, place.root(), late()).unwrap();
+    let mut look = || known.look(None, place.root(), (late(), None)).unwrap();
     let mut before = look();
     let happens: &[(&str, bool, &dyn Fn())] = &[
         ("nothing", false, &|| ()),
@@ -185,7 +185,11 @@ fn without_a_repository_every_file_counts() {
 fn a_look_that_takes_too_long_is_given_up_with_and_without_git() {
     let place = place();
     for repository in [Some(place.repository()), None] {
-        let seen = WorkSnapshot::default().look(repository.as_ref(), place.root(), Instant::now());
+        let seen = WorkSnapshot::default().look(repository.as_ref(), place.root(), (Instant::now(), None));
         assert!(matches!(seen, Err(GitError::Cancelled)), "{seen:?}");
     }
+    let cancel = Cancel::new().unwrap();
+    cancel.cancel();
+    let seen = WorkSnapshot::default().look(None, place.root(), (late(), Some(&cancel)));
+    assert!(matches!(seen, Err(GitError::Cancelled)), "{seen:?}");
 }

@@ -79,6 +79,19 @@ fn a_worktree_is_made_once_and_removed_when_nothing_is_lost() {
 }
 
 #[test]
+fn what_python_compiled_keeps_no_worktree() {
+    let place = TestRepository::new();
+    let repository = place.repository();
+    let began = place.head();
+    let path = place.top().join("state/one");
+    repository.add_worktree(&path, "one", &began).unwrap();
+    place.write_at(path.join("src/__pycache__/a.cpython-313.pyc"), "compiled\n");
+    assert_eq!(repository.worktree_value(&path).unwrap(), None);
+    assert_eq!(repository.remove_worktree(&path, "one", &began).unwrap(), Removal::Removed);
+    assert!(!path.exists());
+}
+
+#[test]
 fn content_that_would_be_lost_keeps_a_worktree() {
     let place = TestRepository::new();
     let repository = place.repository();
@@ -91,9 +104,9 @@ fn content_that_would_be_lost_keeps_a_worktree() {
         other => panic!("{other:?}"),
     };
     place.write_at(path.join("new.rs"), "new\n");
-    assert_eq!(kept(), "it has 1 file that is not committed");
+    assert_eq!(kept(), "it holds 1 file that is in no commit: new.rs");
     git(&["add", "new.rs"]);
-    assert_eq!(kept(), "it has 1 file that is not committed");
+    assert_eq!(kept(), "it holds 1 file that is in no commit: new.rs");
     git(&["commit", "-qm", "New"]);
     git(&["checkout", "-q", "--detach"]);
     git(&["commit", "-q", "--allow-empty", "-m", "On no branch"]);

@@ -6,6 +6,7 @@ use refrain_core::r#loop::QueuedRequest;
 use refrain_core::text::{clip, squeeze};
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::view::{ApprovalWord, Group, Status, StatusWord, WaitsFor, progress};
+use refrain_engine::ChangeSize;
 
 use super::figures::{Meter, Moment, utc};
 use super::parts::{GateChip, Label, Need, NeedFacts, Strip, agent_name, sentence};
@@ -70,12 +71,15 @@ struct Tab {
     name: &'static str,
     path: &'static str,
     is_shown: bool,
+    size: Option<ChangeSize>,
 }
 
+/// The path of the changes.
+const CHANGES: &str = "/diff";
 /// The pages of a loop: their paths and names.
 const TABS: [(&str, &str); 5] = [
     ("", "Activity"),
-    ("/diff", "Changes"),
+    (CHANGES, "Changes"),
     ("/gates", "Gates"),
     ("/prompt", "Prompt"),
     ("/report", "Report"),
@@ -101,7 +105,7 @@ impl Head {
             Need::of(base.to_owned(), status.id.to_string(), "", &facts)
         });
         let (primary, acts) = acts(status.status, need.is_some(), own_branch, true);
-        let model = status.model.as_deref().map(|model| format!(" {model}")).unwrap_or_default();
+        let model = status.model.as_deref().map(|model| format!(" · {model}")).unwrap_or_default();
         let mut facts = vec![("Agent", format!("{}{model}", agent_name(&status.agent.to_string())))];
         facts.extend(status.branch.clone().map(|branch| ("Branch", branch)));
         facts.extend(status.mode.clone().map(|mode| ("Mode", mode)));
@@ -135,7 +139,10 @@ impl Head {
             need,
             queued: status.queued.clone(),
             notice: "",
-            tabs: TABS.into_iter().map(|(path, name)| Tab { name, path, is_shown: path == tab }).collect(),
+            tabs: TABS
+                .into_iter()
+                .map(|(path, name)| Tab { name, path, is_shown: path == tab, size: None })
+                .collect(),
         }
     }
 
@@ -147,6 +154,14 @@ impl Head {
             "verified" => "✔ ",
             _ => "",
         }
+    }
+
+    /// The same with how much the loop has changed.
+    pub(super) fn with_size(mut self, size: Option<ChangeSize>) -> Self {
+        if let Some(tab) = self.tabs.iter_mut().find(|tab| tab.path == CHANGES) {
+            tab.size = size.filter(|size| size.files > 0);
+        }
+        self
     }
 
     /// The same with a notice of what the last form did.
@@ -171,7 +186,7 @@ impl Head {
         });
         let (primary, acts) = acts(status.status, need.is_some(), status.behind.is_some(), false);
         let usage = &status.usage;
-        let model = status.model.as_deref().map(|model| format!(" {model}")).unwrap_or_default();
+        let model = status.model.as_deref().map(|model| format!(" · {model}")).unwrap_or_default();
         let mut facts = vec![
             ("Agent", format!("{}{model}", agent_name(&status.agent.to_string()))),
             ("Tasks at a time", status.jobs.to_string()),

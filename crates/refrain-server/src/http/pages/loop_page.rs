@@ -10,6 +10,7 @@ use refrain_core::fingerprint::failing_tests;
 use refrain_core::spec::Millis;
 use refrain_core::text::grouped;
 use refrain_core::view::{Iteration, Pip, Status, StatusWord, Usage, sum};
+use refrain_engine::ChangeSize;
 
 use super::figures::{Moment, money};
 use super::frame::{Frame, PageQuery, page, shown};
@@ -70,6 +71,8 @@ pub(super) struct LoopPage {
     pub(super) status: Box<Status>,
     pub(super) goal: String,
     pub(super) own_branch: bool,
+    /// How much it has changed; while it runs, only its changes say that.
+    size: Option<ChangeSize>,
 }
 
 impl LoopPage {
@@ -79,7 +82,9 @@ impl LoopPage {
     }
 
     pub(super) fn head(&self, frame: &Frame, base: &str, tab: &str) -> Head {
-        Head::of(base, &self.status, &self.goal, self.own_branch, tab).noticed(frame.notice)
+        Head::of(base, &self.status, &self.goal, self.own_branch, tab)
+            .noticed(frame.notice)
+            .with_size(self.size)
     }
 }
 
@@ -92,7 +97,11 @@ pub(super) fn see(handler: &RequestHandler, place: &LoopAddress) -> Result<LoopP
 }
 
 fn seen(handler: &RequestHandler, place: &LoopAddress, status: Box<Status>) -> Result<LoopPage, Refusal> {
-    Ok(LoopPage { status, goal: handler.goal(place)?, own_branch: handler.own_branch(place)?.is_some() })
+    let (goal, own_branch) = (handler.goal(place)?, handler.own_branch(place)?.is_some());
+    let is_at_rest = !matches!(status.status, StatusWord::Running | StatusWord::Waiting);
+    // A page without it is better than none.
+    let size = if is_at_rest { handler.change_size(place).ok().flatten() } else { None };
+    Ok(LoopPage { status, goal, own_branch, size })
 }
 
 pub(super) async fn show(

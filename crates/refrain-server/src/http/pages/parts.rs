@@ -47,6 +47,10 @@ pub(super) struct Strip {
 }
 
 impl Strip {
+    pub(super) fn is_shown(&self) -> bool {
+        !self.pips.is_empty()
+    }
+
     pub(super) fn of(iterations: &[Iteration]) -> Self {
         let first = iterations.len().saturating_sub(LONGEST_STRIP);
         let pips: Vec<_> = iterations[first..].iter().map(Pip::of).collect();

@@ -30,12 +30,49 @@ struct Changes {
     head: Head,
     note: String,
     files: Vec<DiffFile>,
+    tree: Vec<TreeFile>,
     added: u64,
     removed: u64,
     /// Each iteration, and whether its changes are shown.
     iterations: Vec<(u32, bool)>,
     is_all: bool,
     can_steer: bool,
+}
+
+/// A file in the tree beside the changes.
+struct TreeFile {
+    /// If it is the first of its folder.
+    folder: Option<String>,
+    is_nested: bool,
+    name: String,
+    path: String,
+    added: u64,
+    removed: u64,
+}
+
+/// The folder of a path, empty for none, and the name there.
+fn parts(path: &str) -> (&str, &str) {
+    path.rsplit_once('/').unwrap_or(("", path))
+}
+
+/// Each folder once, those without one first; in the order of the files.
+fn tree(files: &[DiffFile]) -> Vec<TreeFile> {
+    let mut last = "";
+    let entry = |file: &DiffFile, folder: Option<&str>| TreeFile {
+        folder: folder.map(str::to_owned),
+        is_nested: file.path.contains('/'),
+        name: parts(&file.path).1.to_owned(),
+        path: file.path.clone(),
+        added: file.added,
+        removed: file.removed,
+    };
+    let mut tree = Vec::new();
+    for file in files {
+        let (folder, _) = parts(&file.path);
+        tree.push(entry(file, Some(folder).filter(|folder| *folder != last)));
+        last = folder;
+    }
+    tree
 }
 
 pub(super) async fn changes(State(state): Shared, At(place): At<LoopAddress>, asked: PageQuery) -> Response {
@@ -46,7 +83,8 @@ pub(super) async fn changes(State(state): Shared, At(place): At<LoopAddress>, as
         .await;
     shown(&state, found, |(seen, difference)| {
         let Difference { note, is_shown, diff, .. } = difference;
-        let files = diff_files(&diff);
+        let mut files = diff_files(&diff);
+        files.sort_by(|a, b| parts(&a.path).cmp(&parts(&b.path)));
         let mut iterations: Vec<_> = seen.status.iterations.iter().flatten().map(|it| it.n).collect();
         iterations.dedup();
         let head = seen.head(&frame, &base, "/diff");
@@ -57,6 +95,7 @@ pub(super) async fn changes(State(state): Shared, At(place): At<LoopAddress>, as
             note: if is_shown && files.is_empty() { format!("{note} Nothing is different.") } else { note },
             added: files.iter().map(|file| file.added).sum(),
             removed: files.iter().map(|file| file.removed).sum(),
+            tree: tree(&files),
             files,
             iterations: iterations.into_iter().map(|n| (n, chosen == Some(n))).collect(),
             is_all: chosen.is_none(),

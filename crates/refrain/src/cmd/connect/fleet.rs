@@ -58,7 +58,7 @@ fn become_program(context: &Context, words: &[String]) -> Result<ExitCode, Reque
 }
 
 /// Runs the program of the fleet to its end; its complaint is ours.
-fn call(context: &Context, words: &[&str]) -> Result<ToolOutput, RequestError> {
+pub(super) fn call(context: &Context, words: &[&str]) -> Result<ToolOutput, RequestError> {
     let program = program(context)?;
     let tool = Tool::own(&program, context.dir.as_std_path()).args(["-C", context.dir.as_str()]).args(words);
     let done = tool.limit(LIMIT).run().map_err(|error| RequestError::new(Code::Failed, chain(&error)))?;
@@ -90,6 +90,15 @@ pub(crate) fn run(context: &Context) -> Result<ExitCode, RequestError> {
     become_program(context, &words.collect::<Vec<_>>())
 }
 
+/// Where the fleet has its loops, if it can be reached.
+pub(super) fn state(context: &Context) -> Result<String, RequestError> {
+    let place = call(context, &["check"])?;
+    let place: FleetState = serde_json::from_slice(&place.stdout).map_err(|error| {
+        RequestError::new(Code::Failed, format!("{PROGRAM} is of another version: {error}"))
+    })?;
+    Ok(place.state)
+}
+
 /// Starts a loop and hands it to the fleet. Nothing is begun where the fleet cannot be reached.
 pub(crate) fn start(
     context: &Context,
@@ -99,16 +108,13 @@ pub(crate) fn start(
     context.check(Action::Start)?;
     context.check(Action::Move)?;
     app::adapt(request)?;
-    let place = call(context, &["check"])?;
-    let place: FleetState = serde_json::from_slice(&place.stdout).map_err(|error| {
-        RequestError::new(Code::Failed, format!("{PROGRAM} is of another version: {error}"))
-    })?;
+    let place = state(context)?;
     let prepared = prepare(context, request, &mut out::tell_note)?;
-    app::check(&prepared.spec, &place.state)?;
+    app::check(&prepared.spec, &place)?;
     let agent = prepared.spec.agent.kind.to_string();
     let started = prepared.start(context, &mut out::tell_note)?;
     let id = started.runner.id().clone();
-    let to = (place.state.as_str(), context.dir.as_path());
+    let to = (place.as_str(), context.dir.as_path());
     let away = run::runtime()?.block_on(started.service.submit(started.runner, to))?;
     let given = call(context, &["submit", id.as_str(), &away.url, &agent]);
     given.map_err(|error| {
@@ -136,9 +142,18 @@ pub(crate) fn ask(
         return Ok(None);
     };
     context.check_on(action, service, id)?;
-    let request = serde_json::to_string(&request()?)
-        .map_err(|error| RequestError::new(Code::Failed, error.to_string()))?;
-    let asked = call(context, &["ask", id.as_str(), &remote, &request])?;
+    let asked = pass_on(context, (id, &remote), &request()?)?;
     out::print(&printable(&String::from_utf8_lossy(&asked.stdout)));
     Ok(Some(Code::Done.into()))
+}
+
+/// Gives a request to the server.
+pub(super) fn pass_on(
+    context: &Context,
+    (id, remote): (&LoopId, &str),
+    request: &FleetRequest,
+) -> Result<ToolOutput, RequestError> {
+    let request =
+        serde_json::to_string(request).map_err(|error| RequestError::new(Code::Failed, error.to_string()))?;
+    call(context, &["ask", id.as_str(), remote, &request])
 }

@@ -66,7 +66,12 @@ fn confirm(context: &Context, service: &Service, id: &LoopId) -> Result<(), Requ
 /// Records the approval, and drives the loop to its end, here or in a process of its own.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
-    let id = values::only_one(&service, args.id.as_ref(), "refrain approve", is_candidate)?;
+    let id = values::only_one(
+        &service,
+        args.id.as_ref(),
+        ("refrain approve", "no loop here waits for approval"),
+        is_candidate,
+    )?;
     let copy = service.reading(&id)?;
     if copy.copy().is_some() && args.tree.is_none() {
         confirm(context, &copy.service, &id)?;

@@ -25,7 +25,12 @@ pub(crate) fn is_candidate(status: &Brief) -> bool {
 /// Archives the loop, and prints its new path.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
-    let id = values::only_one(&service, args.id.as_ref(), "refrain archive", is_candidate)?;
+    let id = values::only_one(
+        &service,
+        args.id.as_ref(),
+        ("refrain archive", "no loop here has stopped"),
+        is_candidate,
+    )?;
     let path = app::archive(context, &service, &id)?;
     out::print(&format!("{path}\n"));
     Ok(Code::Done.into())

@@ -10,7 +10,7 @@ use refrain_core::view::plan::PlanStatus;
 use refrain_core::{LoopId, LoopState};
 use refrain_engine::{Brief, ByKind, ListEntry, Service};
 
-use crate::cmd::connect::fleet;
+use crate::cmd::connect::{fleet, fleet_plan};
 use crate::cmd::state_file::{self, StateFile};
 use crate::plan::leftovers;
 use crate::render::{commits, phrase};
@@ -47,7 +47,12 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let service = context.service()?;
     if !args.all {
         let id = match &args.state_file {
-            None => values::only_one(&service, args.id.as_ref(), "refrain cancel", is_candidate)?,
+            None => values::only_one(
+                &service,
+                args.id.as_ref(),
+                ("refrain cancel", "every loop here is completed or cancelled"),
+                is_candidate,
+            )?,
             Some(file) => own(context, &service, file)?,
         };
         if let Some(code) = fleet::ask(context, &service, (&id, Action::Cancel), || {
@@ -105,7 +110,10 @@ pub(crate) fn cancel(
     Ok(match app::cancel(context, service, id, Urgent { now }, slow)? {
         Outcome::Answered(state) => match &*state {
             ByKind::Loop(state) => of_loop(id, state, now),
-            ByKind::Plan(state) => of_plan(id, state.ended.is_some(), now, &service.plan_status(id)?),
+            ByKind::Plan(state) => {
+                fleet_plan::tell_tasks(context, service, state, &FleetRequest::Cancel { now: true })?;
+                of_plan(id, state.ended.is_some(), now, &service.plan_status(id)?)
+            }
         },
         // The loop has ended already (seed 000: exit 0).
         Outcome::Over(word) => format!("{id} is already {word}\n"),
@@ -121,7 +129,7 @@ fn of_loop(id: &LoopId, state: &LoopState, now: bool) -> String {
     let progress = phrase::progress(state.iteration, state.limits.max_iterations);
     let mut words = format!("{id} {when}; it was at iteration {progress}\n");
     if state.git.released {
-        let released = commits::released(state.git.kept.as_deref(), state);
+        let released = commits::released(state);
         words.push_str(&format!("{}\n", printable(&released)));
     }
     words

@@ -21,7 +21,12 @@ pub(crate) struct Args {
 /// Discards the loop or plan, and says how to get its work back.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
-    let id = values::only_one(&service, args.id.as_ref(), "refrain discard", is_candidate)?;
+    let id = values::only_one(
+        &service,
+        args.id.as_ref(),
+        ("refrain discard", "no loop here has stopped"),
+        is_candidate,
+    )?;
     let DiscardOutcome { archived, kept } = discard(context, &service, &id)?;
     out::print(&format!("{archived}\n"));
     if kept.is_empty() {

@@ -32,7 +32,12 @@ pub(crate) fn is_candidate(status: &Brief) -> bool {
 /// Merges the branch, and says what was done.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
-    let id = values::only_one(&service, args.id.as_ref(), "refrain merge", is_candidate)?;
+    let id = values::only_one(
+        &service,
+        args.id.as_ref(),
+        ("refrain merge", "no loop here is completed"),
+        is_candidate,
+    )?;
     let how = Merge { squash: args.squash, unverified: args.unverified };
     let merged = runtime()?.block_on(merge(context, &service, &id, how))?;
     out::print(&format!("{}\n", merge_words(&merged)));

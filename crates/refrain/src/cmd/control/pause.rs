@@ -6,7 +6,7 @@ use refrain_app::{Action, Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_engine::{Brief, ByKind, Service};
 
-use crate::cmd::connect::fleet;
+use crate::cmd::connect::{fleet, fleet_plan};
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
@@ -28,7 +28,12 @@ pub(crate) fn is_candidate(status: &Brief) -> bool {
 /// Asks for the pause; returns once the loop has received the request.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
-    let id = values::only_one(&service, args.id.as_ref(), "refrain pause", is_candidate)?;
+    let id = values::only_one(
+        &service,
+        args.id.as_ref(),
+        ("refrain pause", "no loop here is running"),
+        is_candidate,
+    )?;
     if let Some(code) =
         fleet::ask(context, &service, (&id, Action::Pause), || Ok(FleetRequest::Pause { now: args.now }))?
     {
@@ -51,7 +56,10 @@ pub(crate) fn pause(
         Outcome::Over(word) => return Ok(format!("{id} is already {word}\n")),
         Outcome::Answered(state) => match &*state {
             ByKind::Loop(state) => (state.ended.is_some(), "resume", "this iteration"),
-            ByKind::Plan(state) => (state.ended.is_some(), "plan resume", "the iterations at work"),
+            ByKind::Plan(state) => {
+                fleet_plan::tell_tasks(context, service, state, &FleetRequest::Pause { now })?;
+                (state.ended.is_some(), "plan resume", "the iterations at work")
+            }
         },
     };
     Ok(match (ended, now) {

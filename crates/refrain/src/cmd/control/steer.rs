@@ -17,10 +17,19 @@ use crate::{out, values};
   refrain steer my-feature \"The port is 5433.\"")]
 pub(crate) struct Args {
     /// Which loop, or plan
+    #[arg(value_parser = id)]
     id: Option<LoopId>,
     /// What to say, at most 8192 bytes
     #[arg(value_name = "TEXT")]
     words: Vec<String>,
+}
+
+/// The id, which comes before the text.
+fn id(text: &str) -> Result<LoopId, String> {
+    match text.contains(char::is_whitespace) {
+        true => Err("which loop? refrain steer ID TEXT; refrain list shows the names".to_owned()),
+        false => text.parse::<LoopId>().map_err(|error| error.to_string()),
+    }
 }
 
 /// Candidates without an id: loops that will or may have a next attempt.
@@ -31,7 +40,12 @@ pub(crate) fn is_candidate(status: &Brief) -> bool {
 /// Sends the text; returns once the loop has received it.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
-    let id = values::only_one(&service, args.id.as_ref(), "refrain steer", is_candidate)?;
+    let id = values::only_one(
+        &service,
+        args.id.as_ref(),
+        ("refrain steer", "every loop here is completed or cancelled"),
+        is_candidate,
+    )?;
     if args.words.is_empty() {
         let error = RequestError::usage("TEXT is missing; accepted: words for the agent");
         return Err(error.hint("refrain steer ID TEXT"));

@@ -31,7 +31,12 @@ pub(crate) fn is_candidate(status: &Brief) -> bool {
 /// Returns once the loop has received it.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
-    let id = values::only_one(&service, args.id.as_ref(), "refrain take-back", is_candidate)?;
+    let id = values::only_one(
+        &service,
+        args.id.as_ref(),
+        ("refrain take-back", "every loop here is completed or cancelled"),
+        is_candidate,
+    )?;
     let asked = TakeBack { request: args.request.clone() };
     let taken = take_back(context, &service, &id, &asked, Slow::Note(&mut out::tell_slow))?;
     out::print(&format!("{id}: taken back: {}\n", printable(&taken.to_string())));

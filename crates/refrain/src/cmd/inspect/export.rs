@@ -44,7 +44,7 @@ enum Format {
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
-    let id = values::only_one(&service, args.id.as_ref(), "refrain export", |_| true)?;
+    let id = values::only_one(&service, args.id.as_ref(), ("refrain export", "there is none"), |_| true)?;
     let mirror = match args.format {
         Format::Synthex => Some(Mirror::Synthex),
         Format::Descartes => Some(Mirror::Descartes),

@@ -14,9 +14,9 @@ use refrain_core::values::whole_number;
 use refrain_core::view::{DamagedWord, Kind, StatusWord, Tone, Verification};
 use refrain_engine::{Brief, Detail, ListEntry};
 
-use crate::out;
 use crate::render::phrase;
 use crate::render::table::{self, Column, CutPosition};
+use crate::{out, pager};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -66,7 +66,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     } else if rows.is_empty() {
         out::print(empty);
     } else {
-        print(&rows, args.all_projects);
+        print(context, &rows, args.all_projects)?;
     }
     if more > 0 {
         out::tell_line("", &format!("refrain: {more} more; a larger --limit shows them"));
@@ -88,8 +88,9 @@ fn object(row: &ListEntry) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Prints for a terminal a table that fits it; else one line a loop, nothing cut off, without colour unless that is forced.
-fn print(loops: &[ListEntry], with_project: bool) {
+/// Prints for a terminal a table that fits it, through the pager if it is longer than the screen; else one line a loop, nothing cut
+/// off, without colour unless that is forced.
+fn print(context: &Context, loops: &[ListEntry], with_project: bool) -> Result<(), RequestError> {
     let now = refrain_engine::now();
     let Some(width) = out::terminal_width() else {
         let coloured = out::is_coloured();
@@ -99,10 +100,16 @@ fn print(loops: &[ListEntry], with_project: bool) {
             let _ = line(&mut lines, &row(listed, now), with_project, coloured);
         }
         out::print_raw(lines.as_bytes());
-        return;
+        return Ok(());
     };
     let rows: Vec<Row> = loops.iter().map(|listed| row(listed, now)).collect();
-    out::print(&if with_project { grouped(rows, width) } else { table(&rows, width).concat() });
+    let text = if with_project { grouped(rows, width) } else { table(&rows, width).concat() };
+    // The line of the prompt stays in sight.
+    if out::terminal_height().is_some_and(|height| text.lines().count() >= height) {
+        return pager::page(context, &text);
+    }
+    out::print(&text);
+    Ok(())
 }
 
 fn line(into: &mut String, row: &Row<'_>, with_project: bool, coloured: bool) -> fmt::Result {
@@ -168,8 +175,14 @@ fn painted(standing: Option<(StatusWord, Option<bool>)>, text: &str) -> String {
     phrase::coloured(standing.map_or(Tone::Bad, |(status, verified)| Tone::of(status, verified)), text)
 }
 
+/// In whole seconds.
 fn ago(then: Timestamp, now: Timestamp) -> String {
-    format!("{} ago", Millis::from(now.duration_since(then).unsigned_abs()))
+    let millis = Millis::from(now.duration_since(then).unsigned_abs());
+    match millis.0 {
+        0..1_000 => "just now".to_owned(),
+        1_000..10_000 => format!("{}s ago", millis.0 / 1_000),
+        10_000.. => format!("{millis} ago"),
+    }
 }
 
 /// The reason of its status; for a plan, that it is one, and for a copy, how old that is.
@@ -214,6 +227,9 @@ fn grouped(rows: Vec<Row<'_>>, width: usize) -> String {
     text
 }
 
+/// The narrowest terminal on which the table begins with what is verified.
+const WIDE: usize = 60;
+
 /// The lines of a table that fits. An id is cut only if the terminal is narrower than the id.
 fn table(rows: &[Row<'_>], width: usize) -> Vec<String> {
     let column = |title, cut, cell: for<'a> fn(&'a Row<'_>) -> &'a str| Column {
@@ -224,10 +240,15 @@ fn table(rows: &[Row<'_>], width: usize) -> Vec<String> {
         paint: &table::plain,
     };
     let status = |row: usize, cell: &str| painted(rows[row].standing, cell);
+    let id = || column("ID", CutPosition::No, |row| &row.id);
+    let word = || Column { paint: &status, ..column("STATUS", CutPosition::No, |row| row.word()) };
+    let verified = || Column { paint: &status, ..column("VERIFIED", CutPosition::No, |row| row.label()) };
+    let [first, second, third] =
+        if width >= WIDE { [verified(), id(), word()] } else { [id(), word(), verified()] };
     let columns = [
-        column("ID", CutPosition::No, |row| &row.id),
-        Column { paint: &status, ..column("STATUS", CutPosition::No, |row| row.word()) },
-        Column { paint: &status, ..column("VERIFIED", CutPosition::No, |row| row.label()) },
+        first,
+        second,
+        third,
         column("ITERATION", CutPosition::No, |row| &row.iteration),
         column("CHANGED", CutPosition::No, |row| &row.changed),
         column("REASON", CutPosition::End, |row| &row.reason),
@@ -263,10 +284,10 @@ mod tests {
     }
 
     #[rstest]
-    #[case(200, &["ID", "STATUS", "VERIFIED", "ITERATION", "CHANGED", "REASON"], "as no gate checks it")]
-    #[case(100, &["ID", "STATUS", "VERIFIED", "ITERATION", "CHANGED", "REASON"], "…")]
-    #[case(80, &["ID", "STATUS", "VERIFIED", "ITERATION", "CHANGED"], "◐ unverified")]
-    #[case(60, &["ID", "STATUS", "VERIFIED"], "◐ unverified")]
+    #[case(200, &["VERIFIED", "ID", "STATUS", "ITERATION", "CHANGED", "REASON"], "as no gate checks it")]
+    #[case(100, &["VERIFIED", "ID", "STATUS", "ITERATION", "CHANGED", "REASON"], "…")]
+    #[case(80, &["VERIFIED", "ID", "STATUS", "ITERATION", "CHANGED"], "◐ unverified")]
+    #[case(60, &["VERIFIED", "ID", "STATUS"], "◐ unverified")]
     #[case(40, &["ID", "STATUS"], "completed")]
     #[case(30, &["ID"], "claude-4f2a")]
     #[case(10, &["ID"], "mend-the-…")]
@@ -277,7 +298,7 @@ mod tests {
         assert_eq!(lines.len(), 4, "{text}");
         assert!(lines.iter().all(|line| line.chars().count() <= width), "{text}");
         assert!(text.contains(part), "{text}");
-        assert!(width < 24 || lines[2].starts_with("mend-the-parser-of-dates"), "ids are whole: {text}");
+        assert!(width < 24 || lines[2].contains("mend-the-parser-of-dates"), "ids are whole: {text}");
     }
 
     #[rstest]
@@ -286,8 +307,11 @@ mod tests {
     #[case(20, "…body/work/a-project")]
     fn loops_stand_under_their_projects(#[case] width: usize, #[case] project: &str) {
         let text = plain(&grouped(loops(), width));
-        let firsts: Vec<_> = text.lines().map(|line| line.split_whitespace().next().unwrap()).collect();
         let id = if width < 24 { "mend-the-parser-of-…" } else { "mend-the-parser-of-dates" };
-        assert_eq!(firsts, ["ID", project, "claude-4f2a", "codex-77aa", "/p", id], "{text}");
+        let expected = ["ID", project, "claude-4f2a", "codex-77aa", "/p", id];
+        assert_eq!(text.lines().count(), expected.len(), "{text}");
+        for (line, part) in text.lines().zip(expected) {
+            assert!(line.split_whitespace().any(|word| word == part), "{part}: {text}");
+        }
     }
 }

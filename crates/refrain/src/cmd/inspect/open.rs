@@ -29,6 +29,16 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         ByKind::Loop(status) => (status.worktree, status.branch),
     };
     if !Utf8Path::new(&folder).is_dir() {
+        let has_no_work =
+            service.discarded(&id).is_none() && service.state(&id).is_ok_and(|it| it.has_lost_branch());
+        if has_no_work {
+            let text = format!(
+                "{id} committed nothing, so its worktree and its branch were removed: there is nothing to open"
+            );
+            return Err(
+                RequestError::new(Code::Refused, text).hint(format!("refrain report {id} shows what it did"))
+            );
+        }
         let error =
             RequestError::new(Code::Refused, format!("{id}: its worktree {folder} is not there any more"));
         return Err(match (service.discarded(&id), branch) {

@@ -112,11 +112,12 @@ fn absence(attempts: u32, has_ended: bool) -> &'static str {
     if attempts == 0 && !has_ended { " (not made yet)" } else { " (removed)" }
 }
 
-/// The requests that can be taken back, each with its name.
-fn queued(status: &Status) -> String {
-    let take_back =
-        |it: &QueuedRequest| format!("{it} (refrain take-back {} {})", status.id, it.request.as_str());
-    status.queued.iter().map(take_back).collect::<Vec<_>>().join("; ")
+/// The requests that can be taken back, a line each.
+fn queued(status: &Status) -> impl Iterator<Item = Row> {
+    status.queued.iter().enumerate().map(|(at, it): (usize, &QueuedRequest)| {
+        let name = if at == 0 { "queued" } else { "" };
+        Row::prose(name, format!("{it} (refrain take-back {} {})", status.id, it.request.as_str()))
+    })
 }
 
 /// One fact a line: first what matters to a person, then the rest.
@@ -138,7 +139,9 @@ fn text(
         Row::prose("status", format!("{}: {}", status.status.as_str(), status.reason)),
         Row::prose("question", status.question.clone().unwrap_or_default()).with_tone(Tone::Attention),
         Row::exact("next", status.needs.clone().unwrap_or_default()),
-        Row::prose("queued", queued(status)),
+    ];
+    rows.extend(queued(status));
+    rows.extend([
         Row::exact("verified", phrase::label(status.verification()).to_owned()).with_tone(status.tone()),
         Row::prose("goal", cut(&squeeze(goal), GOAL).into_owned()),
         Row::prose("failed", failure.unwrap_or_default()),
@@ -156,7 +159,7 @@ fn text(
         Row::prose("shared", phrase::caps(&status.caps)),
         Row::exact("started", clock(status.started_at)),
         Row::exact("last event", clock(status.updated_at)),
-    ];
+    ]);
     if let Some(mode) = &status.mode {
         rows.push(Row::exact("mode", mode.clone()));
     }

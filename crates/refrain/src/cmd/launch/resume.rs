@@ -81,7 +81,12 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
     let id = if args.last {
         last_resumable(&service)?
     } else {
-        values::only_one(&service, args.id.as_ref(), "refrain resume", is_candidate)?
+        values::only_one(
+            &service,
+            args.id.as_ref(),
+            ("refrain resume", "no loop here can continue"),
+            is_candidate,
+        )?
     };
     let request = || typed_grant(&args).map(|grant| FleetRequest::Resume(on_fleet(&grant, args.now)));
     if let Some(code) = fleet::ask(context, &service, (&id, Action::Resume), request)? {

@@ -112,7 +112,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
     let Args { options: Options { task, mut begin, plan, on, show }, mode } = args;
     if plan.asked() {
         let BeginArgs { name, mirror, work, max_iterations, .. } = begin;
-        return plan::run_plan(context, plan.into_parts(), (name, mirror), max_iterations, work, show);
+        return plan::run_plan(context, plan.into_parts(), (name, mirror), (max_iterations, on), work, show);
     }
     if show.detach {
         context.check(Action::Detach)?;

@@ -10,6 +10,7 @@ use refrain_core::plan::PlanState;
 use refrain_core::view::plan as view;
 use refrain_engine::{DETACHED_READY, PlanRunner, Service, Signals};
 
+use crate::cmd::connect::fleet_plan::with_fleet;
 use crate::plan::screen::PlanScreen;
 use crate::run::{self, ShowArgs};
 use crate::{notifier, out, telemetry};
@@ -18,9 +19,10 @@ use crate::{notifier, out, telemetry};
 pub(super) fn in_foreground(
     context: &Context,
     service: &Service,
-    mut runner: PlanRunner,
+    runner: PlanRunner,
     show: &ShowArgs,
 ) -> Result<ExitCode, RequestError> {
+    let mut runner = with_fleet(context, runner);
     let (id, follower) = (runner.id().clone(), runner.follow());
     run::note_objection(context, show, out::is_watched());
     let progress = show.progress();
@@ -85,9 +87,10 @@ pub(super) fn detached(
 pub(crate) fn alone(
     context: &Context,
     service: &Service,
-    mut runner: PlanRunner,
+    runner: PlanRunner,
     notify: &NotifyArgs,
 ) -> Result<ExitCode, RequestError> {
+    let mut runner = with_fleet(context, runner);
     let id = runner.id().clone();
     let ready = || out::print(&format!("{DETACHED_READY}\n"));
     let observers = observers(context, service, &mut runner, notify);

@@ -4,16 +4,18 @@ use std::process::ExitCode;
 use std::str::FromStr;
 
 use camino::Utf8PathBuf;
+use refrain_app::options::fleet::On;
 use refrain_app::options::git::GitArgs;
 use refrain_app::options::heading;
 use refrain_app::options::variants::{AdaptedArgs, Difference};
 use refrain_app::options::work::{PromiseArgs, TaskArgs, WordArgs, WorkArgs};
 use refrain_app::plan::{HowArgs, PreparedPlan, RunPlan, SourceArgs, SpecArgs};
-use refrain_app::{Action, Context, RequestError, trust};
+use refrain_app::{Action, Code, Context, RequestError, trust};
 use refrain_core::formats::mirror::MirrorName;
 use refrain_core::{LoopId, values as core_values};
 
 use super::{drive, rehearsal};
+use crate::cmd::connect::fleet_plan;
 use crate::out;
 use crate::run::ShowArgs;
 
@@ -28,7 +30,9 @@ use crate::run::ShowArgs;
     --spec-file ARCHITECTURE.md \\
     --verify \"cargo check && cargo test\"
   refrain plan run --plan PLAN.md \\
-    --jobs 4 --max-cost 20 --detach")]
+    --jobs 4 --max-cost 20 --detach
+  refrain plan run --on fleet \\
+    --plan PLAN.md --jobs 12")]
 pub(crate) struct Args {
     #[command(flatten)]
     source: SourceArgs,
@@ -40,6 +44,9 @@ pub(crate) struct Args {
     /// The plan's id [default: made from the tag]
     #[arg(long, value_name = "ID")]
     name: Option<LoopId>,
+    /// Where the loops of its tasks run [default: here]
+    #[arg(help_heading = heading::PLACE, long, value_enum, value_name = "WHERE")]
+    on: Option<On>,
     /// Show it in the file of another system too: scud
     #[arg(help_heading = heading::SHOWN, long, value_name = "SYSTEM", value_parser = MirrorName::from_str)]
     mirror: Vec<MirrorName>,
@@ -115,8 +122,8 @@ impl ByTag {
 }
 
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
-    let Args { source, plan, max_iterations, name, mirror, work, show, .. } = args;
-    run_plan(context, (source, plan), (name, mirror), max_iterations, work, show)
+    let Args { source, plan, max_iterations, name, on, mirror, work, show, .. } = args;
+    run_plan(context, (source, plan), (name, mirror), (max_iterations, on), work, show)
 }
 
 /// Starts the plan and drives it, here or in a process of its own.
@@ -124,7 +131,7 @@ pub(in crate::cmd) fn run_plan(
     context: &Context,
     (source, plan): (SourceArgs, RunArgs),
     (name, mirror): (Option<LoopId>, Vec<MirrorName>),
-    max_iterations: Option<u32>,
+    (max_iterations, on): (Option<u32>, Option<On>),
     work: WorkArgs,
     show: ShowArgs,
 ) -> Result<ExitCode, RequestError> {
@@ -134,10 +141,22 @@ pub(in crate::cmd) fn run_plan(
     let RunArgs { spec, mut how, dry_run } = plan;
     how.max_total_iterations = how.max_total_iterations.or(max_iterations);
     let request = RunPlan { source, spec, how, name: name.clone(), work, mirror };
-    let prepared = PreparedPlan::runnable(context, request, &mut out::tell_note)?;
+    let mut prepared = PreparedPlan::runnable(context, request, &mut out::tell_note)?;
+    if let Some(On::Fleet) = on {
+        fleet_plan::adapt(context, &mut prepared.spec)?;
+    }
     let texts = prepared.texts(context)?;
     if dry_run {
         return rehearsal::show(context, &prepared, &texts, name.as_ref(), show.json);
+    }
+    // With --json a caller waits for the status of a plan.
+    if !show.json
+        && let Some(tasks) = prepared.done_tasks()
+    {
+        let path = &prepared.source.file.path;
+        let path = path.strip_prefix(&prepared.dir).unwrap_or(path);
+        out::print(&format!("{path}: {tasks} done, so nothing was begun\n"));
+        return Ok(Code::Done.into());
     }
     prepared.check_trust(context)?;
     let too_long = prepared.over_budget(&texts);

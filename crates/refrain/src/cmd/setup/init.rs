@@ -83,6 +83,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let (files, is_trusted) = initialize(context, &service, &request)?;
     let mut text: String = files.iter().map(|file| told(file, args.dry_run)).collect();
     if !args.dry_run && files.iter().any(PreparedFile::is_new_configuration) {
+        text.push_str(without_git(&service, request.choices.git)?);
         text.push_str(&match is_trusted {
             true => format!("next: {}\n", first_start(&request.choices, &offer)),
             false => format!("next: {}\n", how_to_trust(context, &service)?),
@@ -90,6 +91,20 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     }
     out::print(&text);
     Ok(Code::Done.into())
+}
+
+/// A line about what loops cannot do in a folder without git; empty in a repository.
+fn without_git(service: &Service, git: GitUse) -> Result<&'static str, RequestError> {
+    Ok(match (service.best_git_use()?, git) {
+        (GitUse::Worktree | GitUse::Commit, _) => "",
+        (GitUse::None, GitUse::None) => {
+            "note: this folder is no git repository: loops commit nothing here. To change that: git init, then \
+             workflow and worktree in [git] of refrain.toml\n"
+        }
+        (GitUse::None, GitUse::Worktree | GitUse::Commit) => {
+            "note: this folder is no git repository: run git init, as no loop can start before that\n"
+        }
+    })
 }
 
 /// A start that works here.

@@ -1,6 +1,7 @@
 //! The last lines of a loop that has ended: how, with what, and at most three commands to type next.
 
 use owo_colors::OwoColorize;
+use refrain_core::event::End;
 use refrain_core::r#loop::{Attempt, LoopState};
 use refrain_core::spec::Millis;
 use refrain_core::text::printable;
@@ -17,15 +18,10 @@ pub(super) fn end_card(state: &LoopState, size: Option<ChangeSize>) -> String {
     let mut text =
         format!("{word} after {} in {took}{used}: {}\n", phrase::iterations(status.charged), status.reason);
     let has_own_branch = state.spec.git.new_branch().is_some();
-    let is_removed = state.git.released
-        && state.git.kept.is_none()
-        && state.spec.git.workflow.commits()
-        && state.git.has_no_commit();
     let branch = status.branch.as_ref().filter(|_| has_own_branch || !status.commits.is_empty());
-    let branch = branch.filter(|_| !is_removed);
+    let branch = branch.filter(|_| !state.has_lost_branch());
     let parts = branch.map(|branch| format!("branch {}", printable(branch)));
-    let was_dirty = state.git.base.as_ref().is_some_and(|base| !base.dirty.is_empty());
-    let parts: Vec<_> = parts.into_iter().chain(size.map(|size| changed(size, was_dirty))).collect();
+    let parts: Vec<_> = parts.into_iter().chain(size.map(changed)).collect();
     if !parts.is_empty() {
         text.push_str(&format!("  {}\n", parts.join(", ")));
     }
@@ -34,22 +30,35 @@ pub(super) fn end_card(state: &LoopState, size: Option<ChangeSize>) -> String {
         Some(needs) => needs.clone(),
         None => {
             let is_committed = has_own_branch && state.git.kept.is_none();
-            next(&status, size.is_some_and(|size| size.files > 0), is_committed)
+            next(&status, size.is_some_and(|size| size.files + size.mixed > 0), is_committed)
         }
     };
     text.push_str(&format!("  {} {next}\n", "next:".dimmed()));
-    if let Some(words) = commits::left_behind(state) {
+    let late = is_paused_too_late(state)
+        .then(|| "the pause came too late: the loop ended in that iteration".to_owned());
+    for words in late.into_iter().chain(commits::left_behind(state)) {
         text.push_str(&format!("  {} {words}\n", "note".dimmed()));
     }
     text
 }
 
-/// How much changed, without files that had changes before the loop: those changes may be the user's.
-fn changed(ChangeSize { files, added, removed }: ChangeSize, was_dirty: bool) -> String {
-    let uncounted = if was_dirty { ", not counting files that had changes before" } else { "" };
-    match files {
-        0 => format!("no file changed{uncounted}"),
-        files => format!("{}, +{added} -{removed}{uncounted}", phrase::counted(files, "file", "files")),
+/// Whether it ended otherwise in the iteration that a pause was to come after.
+fn is_paused_too_late(state: &LoopState) -> bool {
+    let is_other = |end: End| !matches!(end, End::Paused | End::Cancelled);
+    state.pause.is_some() && state.ended.is_some_and(|ended| is_other(ended.end))
+}
+
+/// How much changed. Of files that had changes before the loop, the lines may be the user's.
+fn changed(ChangeSize { files, added, removed, mixed }: ChangeSize) -> String {
+    let mixed = (mixed > 0)
+        .then(|| phrase::counted(mixed, "file that had changes before", "files that had changes before"));
+    match (files, mixed) {
+        (0, None) => "no file changed".to_owned(),
+        (0, Some(mixed)) => format!("changed {mixed}"),
+        (files, mixed) => {
+            let more = mixed.map(|mixed| format!(", and {mixed}")).unwrap_or_default();
+            format!("{}, +{added} -{removed}{more}", phrase::counted(files, "file", "files"))
+        }
     }
 }
 

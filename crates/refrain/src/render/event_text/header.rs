@@ -68,9 +68,15 @@ pub(super) fn header(spec: &Spec, limits: &Limits, width: Option<usize>) -> Stri
         Row::prose("lacks", gates::untrusted(&spec.untrusted)).with_tone(Tone::Attention),
         Row::prose("keeps", gates::protected(spec)),
     ]);
-    if let Some(words) = commits::intent(spec) {
-        rows.push(Row::prose("git", words));
-    }
+    rows.push(Row::prose(
+        "git",
+        match commits::intent(spec) {
+            Some(words) => words,
+            None if spec.is_in_repository() => String::new(),
+            None => "no repository here: all files of the folder are read after each iteration; git init changes that"
+                .to_owned(),
+        },
+    ));
     if let Some(sandbox) = &spec.sandbox {
         rows.push(Row::prose("box", confined(spec, sandbox)));
     }

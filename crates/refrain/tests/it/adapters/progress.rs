@@ -175,7 +175,7 @@ fn the_failure_branch_has_the_work_in_dirty_files_and_names_them() {
         last.ends_with(&format!("its work is on branch {branch}, with your own changes to src.txt")),
         "{out}"
     );
-    assert!(out.contains("no file changed, not counting files that had changes before"), "{out}");
+    assert!(out.contains("  changed 1 file that had changes before\n"), "{out}");
     assert!(sandbox.refrain(&["status", "job"]).with_code(0).stdout.contains(branch));
     let state = sandbox.git(&["show", &format!("{branch}:.refrain-failure/state.json")]);
     assert!(state.contains("with your own changes to src.txt") && !state.contains("0000000000"), "{state}");

@@ -75,7 +75,7 @@ fn each_iteration_is_a_commit_of_the_loops_own_changes() {
     · iteration 2 took [took]: it claims to be done
     · committed [commit]
     ◐ unverified after 2 iterations in [took]: the agent made its promise; unverified, as no gate checks it
-      branch main, 2 files, +2 -0, not counting files that had changes before
+      branch main, 2 files, +2 -0
       next: refrain diff job, refrain report job, refrain logs job
     ");
 

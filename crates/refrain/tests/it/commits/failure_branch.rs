@@ -110,6 +110,15 @@ fn a_failure_branch_with_committed_secrets_is_not_pushed() {
 }
 
 #[test]
+fn a_stuck_loop_that_changed_nothing_leaves_no_branch() {
+    let sandbox = sandbox();
+    let words = ["start", "--command", "true", "--name", "job", "-p", "Mend it.", "--gate", GATE];
+    let stdout = sandbox.refrain(&words).with_code(13).stdout;
+    assert!(stdout.contains("its work is on no branch: no file changed"), "{stdout}");
+    assert_eq!(sandbox.git(&["branch", "--list", "wip/*"]), "");
+}
+
+#[test]
 fn a_loop_without_gates_and_commits_leaves_it_too() {
     let sandbox = sandbox();
     write(&sandbox.project().join("mine.txt"), "mine\n");

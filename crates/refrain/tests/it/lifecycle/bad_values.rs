@@ -29,6 +29,8 @@ const CASES: &[(&[&str], &[&str])] = &[
     (&["pause", "Bad"], &["'Bad'", "a-z"]),
     (&["cancel", "Bad"], &["'Bad'", "a-z"]),
     (&["steer", "job", " "], &["TEXT"]),
+    (&["steer", "Hello there"], &["which loop? refrain steer ID TEXT"]),
+    (&["report", "ID"], &["put the name of a loop or plan in place of ID", "refrain list"]),
     (&["archive", "Bad"], &["'Bad'", "a-z"]),
     (&["verify", "Bad"], &["'Bad'", "a-z"]),
     (&["diff", "job", "--iteration", "99"], &["iteration 99", "1 to 1"]),
@@ -216,7 +218,7 @@ fn verbs_with_codes_of_their_own_refuse_bad_values_too() {
 #[test]
 fn a_worktree_that_is_gone_is_not_opened() {
     let sandbox = sandbox();
-    let agent = sandbox.agent("agent", CLAIM);
+    let agent = sandbox.agent("agent", &format!("echo work > work.txt\n{CLAIM}"));
     let start =
         ["start", "--command", &agent, "--name", "job", "--worktree", "--git-workflow", "commit", "p"];
     sandbox.refrain(&start).with_code(0);

@@ -123,6 +123,48 @@ fn a_verified_branch_is_merged_as_a_fast_forward() {
 }
 
 #[test]
+fn what_a_gate_compiled_does_not_stop_a_merge() {
+    let sandbox = sandbox();
+    // As `python3 -m unittest` does in a project without .gitignore.
+    let gate = "mkdir -p __pycache__ && echo compiled > __pycache__/work.cpython-313.pyc";
+    verified(&sandbox, "job", gate);
+    assert_eq!(sandbox.git(&["worktree", "list"]).lines().count(), 1, "nothing keeps its worktree");
+    sandbox.refrain(&["merge", "job"]).with_code(0);
+    assert!(sandbox.project().join("work.txt").is_file());
+    assert_eq!(sandbox.git(&["status", "--porcelain"]), "");
+}
+
+#[test]
+fn a_verified_loop_with_a_file_in_no_commit_names_it_and_the_remedy() {
+    let sandbox = sandbox();
+    let token = ["ghp_", "q8R2mXv5Lz0Tn7Wd4Kc9Hs1Jb6Yf3GpUeaoA"].concat();
+    let agent = sandbox.agent("agent", &format!("{ADDS}; echo 'token = {token}' > settings.conf\n{CLAIM}"));
+    let start = ["start", "--command", &agent, "--name", "job", "--worktree", "--git-workflow", "commit"];
+    let run = sandbox.refrain(&[&start[..], &["--gate", "true", "p"]].concat()).with_code(0).stdout;
+    let kept = "it holds 1 file that is in no commit: settings.conf; refrain open job opens it\n";
+    assert!(run.contains(kept), "{run}");
+    let refused = sandbox.refrain(&["merge", "job"]).with_code(17).stderr;
+    for part in
+        ["job has 1 file in no commit: settings.conf, in ", "remove them there, then refrain merge job; or"]
+    {
+        assert!(refused.contains(part), "{part}: {refused}");
+    }
+    let worktree = sandbox.status("job")["worktree"].as_str().unwrap().to_owned();
+    std::fs::remove_file(std::path::Path::new(&worktree).join("settings.conf")).unwrap();
+    sandbox.refrain(&["merge", "job"]).with_code(0);
+}
+
+#[test]
+fn a_file_that_had_changes_before_the_loop_counts_as_changed() {
+    let sandbox = sandbox();
+    write(&sandbox.project().join("README.md"), "mine\n");
+    let agent = sandbox.agent("agent", &format!("echo more >> README.md\n{CLAIM}"));
+    let start = ["start", "--command", &agent, "--name", "job", "--gate", "true", "p"];
+    let out = sandbox.refrain(&start).with_code(0).stdout;
+    assert!(out.contains("\n  changed 1 file that had changes before\n  next: refrain diff job, "), "{out}");
+}
+
+#[test]
 fn gates_run_on_a_merge_with_commits_made_since() {
     let sandbox = sandbox();
     verified(&sandbox, "job", "test ! -f broken");
@@ -197,7 +239,7 @@ fn a_merge_that_is_not_possible_says_why() {
         }
         assert!(sandbox.refrain(&["diff", "kept"]).with_code(0).stdout.contains("+work"));
         let refused = sandbox.refrain(&["merge", "kept"]).with_code(17).stderr;
-        assert!(refused.contains("kept has 1 file that no commit has, in "), "{refused}");
+        assert!(refused.contains("kept has 1 file in no commit: work.txt, in "), "{refused}");
         sandbox.refrain(&["discard", "kept"]).with_code(0);
     }
     let apart = ["apart", "--worktree", "--auto-commit", "p"];
@@ -230,6 +272,27 @@ fn refrain_without_a_verb_shows_the_last_ended_loop() {
     for part in ["Ended last", "job ✔ verified: ", "next: refrain diff job"] {
         assert!(text.contains(part), "{part}: {text}");
     }
+}
+
+#[test]
+fn a_loop_that_changed_nothing_has_no_branch_to_open_or_merge() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", CLAIM);
+    for workflow in ["none", "commit"] {
+        let start =
+            ["start", "--command", &agent, "--name", workflow, "--worktree", "--git-workflow", workflow];
+        let run = sandbox.refrain(&[&start[..], &["--gate", "true", "p"]].concat()).with_code(0).stdout;
+        assert!(run.contains("worktree and branch removed: the loop committed nothing"), "{run}");
+        assert!(run.contains("\n  no file changed\n"), "{run}");
+        let refused = sandbox.refrain(&["merge", workflow]).with_code(17).stderr;
+        assert!(refused.contains("committed nothing, so there is nothing to merge"), "{refused}");
+        let refused = sandbox.refrain(&["open", workflow]).with_code(17).stderr;
+        assert!(
+            refused.contains("committed nothing, so its worktree and its branch were removed"),
+            "{refused}"
+        );
+    }
+    assert_eq!(sandbox.git(&["branch", "--format=%(refname:short)"]), "main\n");
 }
 
 #[test]
@@ -405,7 +468,7 @@ fn uncommitted_work_is_not_merged_and_no_work_is_merged_twice() {
     sandbox.refrain(&[&start[..], &["--gate", "test -f never", "Add work."]].concat()).with_code(10);
     let before = head(&sandbox, "main");
     let refused = sandbox.refrain(&["merge", "cap", "--unverified"]).with_code(17).stderr;
-    assert!(refused.contains("cap has 1 file that no commit has, in "), "{refused}");
+    assert!(refused.contains("cap has 1 file in no commit: work.txt, in "), "{refused}");
     assert_eq!(head(&sandbox, "main"), before);
 
     verified(&sandbox, "job", "true");
@@ -438,6 +501,12 @@ fn a_plan_that_did_nothing_verified_nothing() {
     let run =
         ["plan", "run", "--plan", "PLAN.md", "--command", &agent, "--verify", "false", "--name", "none"];
     let said = sandbox.refrain(&run).with_code(0).stdout;
-    assert!(said.contains("◐ unverified") && !said.contains("✔ verified"), "{said}");
+    assert_eq!(said, "PLAN.md: the only task is done, so nothing was begun\n");
+    sandbox.refrain(&["plan", "status", "none"]).with_code(3);
+    // A program that asks for the status gets one.
+    let status = sandbox.refrain(&[&run[..], &["--json"]].concat()).with_code(0).json();
+    assert_eq!((&status["status"], &status["verified"]), (&json!("completed"), &json!(false)));
+    let said = sandbox.refrain(&["report", "none"]).with_code(0).stdout;
+    assert!(!said.contains("✔ verified"), "{said}");
     assert_eq!(sandbox.refrain(&["plan", "status", "none", "--json"]).json()["verified"], json!(false));
 }

@@ -51,10 +51,28 @@ fn folders_of_the_demo_are_removed() {
     fs::create_dir(tmp.join("refrain-demo-mine")).unwrap();
     std::os::unix::fs::symlink(&folder, tmp.join("refrain-demo-link")).unwrap();
     assert_eq!(garbage(&sandbox), [("demo".to_owned(), folder.clone())]);
+    let other_home = sandbox.root().join("other");
+    let elsewhere = sandbox.command(&["gc", "--json"]).env("XDG_STATE_HOME", other_home.to_str().unwrap());
+    assert_eq!(elsewhere.run().with_code(0).json(), serde_json::json!([]), "it is the demo of another home");
     let there = sandbox.refrain(&["-C", &folder, "gc", "--json"]).with_code(0).json();
     assert!(there.as_array().unwrap().iter().all(|row| row["kind"] != "demo"), "not from inside: {there}");
     sandbox.refrain(&["gc", "--yes"]).with_code(0);
     assert!(!Path::new(&folder).exists() && tmp.join("refrain-demo-mine").is_dir());
+}
+
+#[test]
+fn doctor_and_gc_agree_about_the_worktree_of_a_loop_that_is_over() {
+    let sandbox = sandbox();
+    start(&sandbox, "capped", &["--gate", "test -f never"]).with_code(10);
+    let worktree = sandbox.status("capped")["worktree"].as_str().unwrap().to_owned();
+    sandbox.refrain(&["cancel", "capped"]).with_code(0);
+    let told = || sandbox.refrain(&["doctor", "--json"]).with_code(0).stdout;
+    assert!(told().contains("refrain open capped goes there"), "{}", told());
+    sandbox.git(&["-C", &worktree, "add", "--all"]);
+    sandbox.git(&["-C", &worktree, "commit", "--quiet", "--message", "Mine"]);
+    assert_eq!(garbage(&sandbox)[0], ("worktree".to_owned(), worktree));
+    let told = told();
+    assert!(told.contains("refrain gc frees") && !told.contains("capped is over"), "{told}");
 }
 
 #[test]

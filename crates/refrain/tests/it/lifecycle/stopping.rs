@@ -39,6 +39,38 @@ fn a_pause_lets_the_iteration_end_and_resume_continues() {
 }
 
 #[test]
+fn a_pause_in_the_iteration_that_completes_is_too_late_and_the_end_says_so() {
+    let sandbox = sandbox();
+    let gate = sandbox.gate("go");
+    let agent = sandbox.agent("agent", &format!("echo x > $NOTES/began; read -r _ < $GATES/go; {CLAIM}"));
+    let session = sandbox.spawn(&["start", "--command", &agent, "--name", "job", "p"]);
+    sandbox.wait_for_note("began");
+    sandbox.refrain(&["pause", "job"]).with_code(0);
+    gate.let_one_pass();
+    let run = session.wait().with_code(0);
+    assert!(
+        run.stdout.contains("the pause came too late: the loop ended in that iteration"),
+        "{}",
+        run.stdout
+    );
+}
+
+#[test]
+fn requests_that_wait_are_listed_a_line_each() {
+    let sandbox = sandbox();
+    let (gate, session) = running(&sandbox, "job");
+    for text in ["Mind the oak.", "Leave the parser alone."] {
+        sandbox.refrain(&["steer", "job", text]).with_code(0);
+    }
+    let shown = sandbox.refrain(&["status", "job"]).with_code(0).stdout;
+    let lines: Vec<_> = shown.lines().filter(|line| line.contains("refrain take-back job ")).collect();
+    assert!(lines.len() == 2 && lines[0].starts_with("queued ") && lines[1].starts_with("   "), "{shown}");
+    sandbox.refrain(&["cancel", "job", "--now"]).with_code(0);
+    session.wait().with_code(15);
+    drop(gate);
+}
+
+#[test]
 fn pause_now_ends_the_agent_and_refunds_the_attempt() {
     let sandbox = sandbox();
     let (gate, session) = running(&sandbox, "job");
@@ -228,4 +260,47 @@ fn a_second_loop_in_the_same_worktree_is_mentioned_unless_it_is_to_be_shared() {
     assert!(run.stderr.contains("job"), "{}", run.stderr);
     let run = sandbox.refrain(&["start", "--command", &agent, "p", "--share-worktree"]).with_code(0);
     assert!(!run.stderr.contains("job"), "{}", run.stderr);
+}
+
+#[test]
+fn ctrl_c_while_the_files_are_looked_at_lets_no_iteration_begin() {
+    let sandbox = sandbox();
+    let _gate = sandbox.gate("git");
+    // The look after the first iteration takes for ever.
+    let usual = sandbox.env().into_iter().find(|(name, _)| *name == "PATH").unwrap().1;
+    let script = format!(
+        "case \"$*\" in *ls-files*--others*) [ ! -e \"$NOTES/ran\" ] || {{ echo x > \"$NOTES/looking\"; read -r _ < \"$GATES/git\"; }};; esac\n\
+         PATH='{usual}' exec git \"$@\""
+    );
+    let git = sandbox.agent("git", &script);
+    let path = format!("{}:{usual}", std::path::Path::new(&git).parent().unwrap().display());
+    let agent = sandbox.agent("agent", "echo x > \"$NOTES/ran\"");
+    let session =
+        sandbox.command(&["start", "--command", &agent, "--name", "job", "p"]).env("PATH", &path).spawn();
+    sandbox.wait_for_note("looking");
+    session.signal(testkit::Signal::INT);
+    session.wait().with_code(16);
+    assert_eq!(sandbox.status("job")["charged"], 1);
+}
+
+#[test]
+fn a_folder_without_git_is_named_and_a_large_one_too() {
+    let sandbox = crate::plain_folder();
+    let many = sandbox.project().join("many");
+    std::fs::create_dir(&many).unwrap();
+    (0..10_001).for_each(|number| testkit::write(&many.join(number.to_string()), ""));
+    let run = sandbox.refrain(&["start", "--command", "true", "--name", "job", "-m", "1", "p"]).with_code(10);
+    assert!(
+        run.stdout.contains("git    no repository here: all files of the folder are read"),
+        "{}",
+        run.stdout
+    );
+    let note =
+        "holds more than 10000 files and folders, which Refrain reads after each iteration; git init there";
+    assert!(run.stderr.contains(note), "{}", run.stderr);
+    let small = sandbox.project().join("small");
+    std::fs::create_dir(&small).unwrap();
+    let run =
+        sandbox.command(&["start", "--command", "true", "-m", "1", "p"]).dir(&small).run().with_code(10);
+    assert!(!run.stderr.contains("holds more than"), "{}", run.stderr);
 }

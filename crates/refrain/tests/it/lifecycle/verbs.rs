@@ -230,7 +230,11 @@ fn an_archived_loop_is_out_of_the_list_its_name_is_free_and_resume_brings_it_bac
     let agent = sandbox.agent("agent", CLAIM);
     sandbox.refrain(&["start", "--command", &agent, "--name", "job", "p"]).with_code(0);
     assert_eq!(sandbox.status("job")["charged"], 1, "another loop under the same name");
+    let refused = sandbox.refrain(&["resume", "job"]).with_code(17).stderr;
+    assert!(refused.contains("start another; refrain archive job frees its name"), "{refused}");
     sandbox.refrain(&["archive", "job"]).with_code(0);
+    let refused = sandbox.refrain(&["resume", "job"]).with_code(17).stderr;
+    assert!(refused.contains("start another; job is archived, so its name is free"), "{refused}");
 }
 
 #[test]

@@ -106,6 +106,7 @@ fn a_task_that_was_blocked_before_is_named_and_does_not_block_the_plan() {
     let (sandbox, agent) = project(&tasks, "");
     let said = sandbox.refrain(&words(&agent, "true")).with_code(0).stdout;
     assert!(said.contains("not tried: task 2 is blocked"), "{said}");
+    assert!(said.contains("✔ verified, without 1 of 2 tasks, after "), "{said}");
     assert_eq!(status(&sandbox, "x")["reason"], "1 task landed in 1 wave; not tried: task 2 is blocked");
 }
 

@@ -31,6 +31,16 @@ fn base(sandbox: &Sandbox) -> serde_json::Value {
 }
 
 #[test]
+fn the_header_names_three_protected_paths_and_the_page_about_them() {
+    let sandbox = project();
+    let agent = sandbox.agent("agent", CLAIM);
+    let protect = ["--protect", "/a", "--protect", "/b", "--protect", "/c", "--protect", "/d"];
+    let run = sandbox.refrain(&start(&agent, &[&protect[..], &["--gate", "true"]].concat())).with_code(0);
+    let row = "\n  keeps  /a, /b, /c and 1 more; see refrain docs protection\n";
+    assert!(run.stdout.contains(row), "{}", run.stdout);
+}
+
+#[test]
 fn offered_protection_is_shown_pinned_and_in_the_prompt() {
     let sandbox = project();
     let agent = sandbox.agent("agent", &format!("echo x > x\n{CLAIM}"));

@@ -115,6 +115,24 @@ fn the_configuration_has_the_values_that_were_chosen() {
 }
 
 #[test]
+fn in_a_folder_without_git_it_says_what_loops_cannot_do() {
+    let sandbox = plain_folder();
+    let said = sandbox.refrain(&["init", "--yes"]).with_code(0).stdout;
+    assert!(
+        said.contains("no git repository: loops commit nothing here. To change that: git init"),
+        "{said}"
+    );
+    assert!(read(&sandbox, "refrain.toml").contains("workflow = \"none\"\nworktree = false\n"));
+    sandbox.refrain(&["start", "--command", "true", "-m", "1", "p"]).with_code(10);
+
+    fs::remove_file(sandbox.project().join("refrain.toml")).unwrap();
+    let said = sandbox.refrain(&["init", "--yes", "--git", "worktree"]).with_code(0).stdout;
+    assert!(said.contains("run git init, as no loop can start before that"), "{said}");
+    let refused = sandbox.refrain(&["start", "--command", "true", "p"]).with_code(2).stderr;
+    assert!(refused.contains("run `git init` there first"), "{refused}");
+}
+
+#[test]
 fn a_terminal_asks_and_trusts_the_answers() {
     let sandbox = sandbox();
     put(&sandbox, "test.sh", "echo '1 passed'\n");

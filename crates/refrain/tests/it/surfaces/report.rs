@@ -183,6 +183,23 @@ fn without_gates_and_repository_it_is_unverified_and_still_a_report() {
 }
 
 #[test]
+fn the_report_of_a_loop_whose_gates_were_not_asked_yet_says_so() {
+    let sandbox = sandbox();
+    let gate = sandbox.gate("go");
+    let held = "tests=echo x > $NOTES/began; read -r _ < $GATES/go";
+    let session =
+        sandbox.spawn(&["start", "--command", "true", "--name", "job", "--gate", held, "--quiet", "p"]);
+    sandbox.wait_for_note("began");
+    let shown = sandbox.refrain(&["report", "job"]).with_code(0).stdout;
+    assert!(shown.contains("No gate was asked yet."), "{shown}");
+    sandbox.refrain(&["cancel", "job", "--now"]).with_code(0);
+    session.wait().with_code(15);
+    let shown = sandbox.refrain(&["report", "job"]).with_code(0).stdout;
+    assert!(shown.contains("No gate was asked before it stopped."), "{shown}");
+    drop(gate);
+}
+
+#[test]
 fn the_report_of_a_capped_loop_says_what_to_grant() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", &format!("date +%N >> work.txt\n{CLAIM}"));

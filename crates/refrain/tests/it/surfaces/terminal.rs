@@ -402,9 +402,9 @@ fn a_list_fits_its_terminal_and_only_there_has_a_header_and_colour() {
         sandbox.refrain(&["start", "--command", &agent, "--name", id, "-m", "1", "p"]);
     }
     for (width, columns) in [
-        (120, "ID STATUS VERIFIED ITERATION CHANGED REASON"),
-        (80, "ID STATUS VERIFIED ITERATION CHANGED"),
-        (60, "ID STATUS VERIFIED"),
+        (120, "VERIFIED ID STATUS ITERATION CHANGED REASON"),
+        (80, "VERIFIED ID STATUS ITERATION CHANGED"),
+        (60, "VERIFIED ID STATUS"),
     ] {
         let (code, shown) = Terminal::of_width(width, &sandbox, &["list"], &[]).wait();
         assert_eq!(code, 0, "{shown}");
@@ -414,13 +414,22 @@ fn a_list_fits_its_terminal_and_only_there_has_a_header_and_colour() {
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(lines.len(), 3, "a line a loop, under a header, at {width}: {text}");
         assert!(lines[0].split_whitespace().eq(columns.split(' ')), "{width}: {text}");
-        assert!(lines[1].starts_with("short ") && lines[1].contains("completed"), "{width}: {text}");
-        assert!(lines[2].starts_with("mend-the-parser-of-all-dates  iteration-cap"), "{width}: {text}");
+        assert!(
+            lines[1].starts_with("◐ unverified  short ") && lines[1].contains("completed"),
+            "{width}: {text}"
+        );
+        assert!(lines[2].contains("mend-the-parser-of-all-dates  iteration-cap"), "{width}: {text}");
         let (green, yellow) = ("\x1b[32m", "\x1b[33m");
         assert!(!shown.contains(green) && shown.contains(yellow), "{width}: unverified: {shown:?}");
     }
     let (_, plain) = Terminal::of_width(80, &sandbox, &["list"], &[("NO_COLOR", "1")]).wait();
-    assert!(!plain.contains('\x1b') && plain.starts_with("ID "), "{plain:?}");
+    assert!(!plain.contains('\x1b') && plain.starts_with("VERIFIED "), "{plain:?}");
+    let pager = [("PAGER", "sed 's/^/| /'"), ("NO_COLOR", "1")];
+    for (height, is_paged) in [(3, true), (4, false)] {
+        let program = env!("CARGO_BIN_EXE_refrain");
+        let (_, shown) = Terminal::of_size(program, (80, height), &sandbox, &["list"], &pager).wait();
+        assert_eq!(shown.starts_with("| VERIFIED "), is_paged, "{height} lines: {shown:?}");
+    }
     let piped = sandbox.refrain(&["list"]).with_code(0).stdout;
     assert!(
         piped.starts_with("short ") && !piped.contains('\x1b') && piped.lines().count() == 2,

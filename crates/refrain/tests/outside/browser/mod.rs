@@ -1,5 +1,6 @@
 //! The dashboard in Chromium: by mouse, by keyboard, on a narrow screen, beside a malicious agent.
 
+mod conditions;
 mod driver;
 mod looks;
 mod pictures;
@@ -10,7 +11,7 @@ use std::thread;
 
 use fantoccini::key::Key;
 use serde_json::Value;
-use testkit::{Gate, Sandbox, Session, Signal, eventually};
+use testkit::{Gate, Invocation, Sandbox, Session, Signal, eventually};
 
 use self::driver::Browser;
 
@@ -71,7 +72,12 @@ impl ServedProject {
 
 /// A server at this port, and its printed addresses.
 fn serve(sandbox: &Sandbox, port: &str) -> (Session, Value) {
-    let server = sandbox.spawn(&["serve", "--port", port, "--json"]);
+    serve_by(sandbox.command(&["serve", "--port", port, "--json"]))
+}
+
+/// The server of this command.
+fn serve_by(command: Invocation) -> (Session, Value) {
+    let server = command.spawn();
     let said = eventually("it says where it is", || serde_json::from_str(&server.stdout()).ok());
     (server, said)
 }

@@ -9,7 +9,8 @@ use crate::r#loop::tests::journal::{
 };
 use crate::r#loop::{ChildId, MAX_REFUNDS, Outcome, Phase, Step};
 use crate::prompt::state_file::WorkStatus;
-use crate::spec::{Limits, Millis};
+use crate::sandbox::SandboxSpec;
+use crate::spec::{Limits, Millis, Spec};
 use crate::view::{self, Alive};
 
 const QUICK: i64 = 1_999;
@@ -213,6 +214,22 @@ fn three_instant_failures_in_a_row_block() {
     let journal = journal.runs(QUICK, Exit::Code(127));
     assert_eq!(journal.next(), Step::Finish(End::Blocked { why: BlockReason::Churn }));
     assert_eq!(journal.state.charged, 3);
+}
+
+#[rstest]
+#[case::in_a_sandbox(Some(SandboxSpec::default()), true)]
+#[case::without_one(None, false)]
+fn an_agent_that_may_not_write_names_the_sandbox(
+    #[case] sandbox: Option<SandboxSpec>,
+    #[case] is_named: bool,
+) {
+    let preview = "touch: cannot touch '/etc/x': Read-only file system".to_owned();
+    let failed = AttemptFinished { preview, ..finished(Exit::Code(1)) };
+    let journal = Journal::of(Spec { sandbox, ..spec() }).taken_over();
+    let journal = (0..3).fold(journal, |journal, _| journal.spawns().after_ms(QUICK).ends(failed.clone()));
+    let status = view::status(&journal.obey().state, Alive::NO_RUNNER);
+    let hint = "the sandbox may have refused it: refrain docs sandbox";
+    assert_eq!(status.needs.unwrap().contains(hint), is_named);
 }
 
 #[rstest]

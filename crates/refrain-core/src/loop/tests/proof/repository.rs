@@ -115,13 +115,13 @@ fn a_worktree_is_given_back_before_the_loop_ends_for_good() {
         cancelled.refuses(Event::LoopEnded(End::Cancelled));
         assert_eq!(cancelled.next(), Step::ReleaseWorktree);
         let released = cancelled.obey();
-        released.refuses(Event::WorktreeReleased { kept: None });
+        released.refuses(Event::WorktreeReleased { kept: None, branch_removed: false });
         assert_eq!(released.next(), Step::Finish(End::Cancelled));
     }
     let claimed = apart().obey().spawns().after_ms(3_000).ends(claiming(ClaimSource::Promise));
     assert_eq!(claimed.next(), Step::ReleaseWorktree);
     assert_eq!(claimed.obey().next(), Step::Finish(End::Completed { claim: ClaimSource::Promise }));
-    apart().obey().refuses(Event::WorktreeReleased { kept: None });
+    apart().obey().refuses(Event::WorktreeReleased { kept: None, branch_removed: false });
 }
 
 #[test]

@@ -100,7 +100,14 @@ fn side(handler: &RequestHandler, at: &LoopAddress) -> Result<(Side, Facts), Ref
         ("Tokens out", tokens(usage.output_tokens)),
         ("Time", Millis::from(took).to_string()),
         ("Gates", gates.collect::<Vec<_>>().join("  ")),
-        ("Changes", format!("{} files, +{added} −{removed}", files.len())),
+        (
+            "Changes",
+            format!(
+                "{} {}, +{added} −{removed}",
+                files.len(),
+                if files.len() == 1 { "file" } else { "files" }
+            ),
+        ),
     ];
     let side = Side {
         id: status.id.to_string(),

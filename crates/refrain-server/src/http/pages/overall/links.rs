@@ -34,14 +34,14 @@ pub(crate) fn project_pills(
     if projects.len() < 2 {
         return Vec::new();
     }
+    // Without a name a page of one project is that of the first.
+    let default = projects.first().filter(|_| first.is_none()).map(|it| it.name.clone());
+    let chosen = chosen.or(default.as_deref());
     let pill = |it: ProjectView| Pill {
         is_chosen: chosen == Some(it.name.as_str()),
         href: link(&it.name),
         label: it.folder.rsplit('/').next().unwrap_or_default().to_owned(),
     };
-    // Without a name a page of one project is that of the first.
-    let default = projects.first().filter(|_| first.is_none()).map(|it| it.name.clone());
-    let chosen = chosen.or(default.as_deref());
     let first =
         first.map(|label| Pill { label: label.to_owned(), href: link(""), is_chosen: chosen.is_none() });
     first.into_iter().chain(projects.into_iter().map(pill)).collect()

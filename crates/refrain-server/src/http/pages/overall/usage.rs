@@ -21,8 +21,9 @@ use crate::requests::{Refusal, RequestHandler, UsageOf};
 
 /// The most days that a chart shows.
 const MOST_DAYS: usize = 92;
-/// The periods to choose from; the first is the default.
-const PERIODS: [(&str, &str); 4] = [("30d", "30 days"), ("7d", "7 days"), ("90d", "90 days"), ("all", "All")];
+/// The periods to choose from.
+const PERIODS: [(&str, &str); 4] = [("7d", "7 days"), DEFAULT_PERIOD, ("90d", "90 days"), ("all", "All")];
+const DEFAULT_PERIOD: (&str, &str) = ("30d", "30 days");
 /// What the table is by; the first is the default.
 const TABLES: [GroupBy; 4] = [GroupBy::Project, GroupBy::Agent, GroupBy::Model, GroupBy::Day];
 
@@ -58,7 +59,7 @@ pub(super) async fn show(State(state): State<Arc<AppState>>, asked: PageQuery) -
     let by = given(&asked, "by");
     let by = TABLES.into_iter().find(|it| by.as_deref() == Some(it.as_str())).unwrap_or(TABLES[0]);
     let (period, _) =
-        PERIODS.into_iter().find(|(name, _)| period.as_deref() == Some(*name)).unwrap_or(PERIODS[0]);
+        PERIODS.into_iter().find(|(name, _)| period.as_deref() == Some(*name)).unwrap_or(DEFAULT_PERIOD);
     let look = move |handler: &RequestHandler| -> Result<_, Refusal> {
         let of = |by: GroupBy| UsageOf {
             since: (period != "all").then(|| period.to_owned()),

@@ -29,7 +29,8 @@ pub(super) fn run(context: &Context, dir: &Utf8Path) -> Result<ExitCode, Request
     let name = Some(read("demo")?);
     let spec = SpecArgs { verify: Some("./check.sh".to_owned()), ..SpecArgs::default() };
     let args = RunArgs { spec, ..RunArgs::default() };
-    let code = run_plan(context, (source, args), (name, Vec::new()), None, work, ShowArgs::default())?;
+    let code =
+        run_plan(context, (source, args), (name, Vec::new()), (None, None), work, ShowArgs::default())?;
     out::print(&closing(
         "Tasks 1 and 2 ran at the same time; task 3 began when both had landed on main. The agent's first claim on task 2 \
          was refused.",

@@ -62,6 +62,30 @@ fn changes_of_a_running_loop_are_shown_before_they_are_proven() {
 }
 
 #[test]
+fn a_loop_at_rest_says_on_its_tab_how_much_it_changed_and_names_each_folder_once() {
+    let sandbox = sandbox();
+    let does = "mkdir -p src; echo x > src/a.rs; echo x > src/b.rs; echo x > top.txt";
+    let agent = sandbox.agent("agent", &format!("{does}\n{CLAIM}"));
+    let words = ["start", "--command", &agent, "--name", "job", "--gate", "true", "--quiet", "Mend it."];
+    sandbox.refrain(&words).with_code(0);
+    let served = TestServer::begin(&sandbox, &[]);
+    let at = format!("/p/{}/job", project(&served));
+    let size =
+        "Changes <span class=\"num\"><span class=\"add\">+3</span> <span class=\"del\">−0</span></span></a>";
+    for tab in ["", "/diff", "/gates", "/prompt", "/report"] {
+        let page = served.gets(&format!("{at}{tab}")).with_status(200).body;
+        assert!(page.contains(size), "{tab}: {page}");
+    }
+    let page = served.gets(&format!("{at}/diff")).with_status(200).body;
+    let places =
+        ["title=\"top.txt\"", "<li class=\"folder\">src</li>", "title=\"src/a.rs\"", "title=\"src/b.rs\""];
+    let places = places.map(|part| page.find(part).unwrap_or_else(|| panic!("{part}: {page}")));
+    assert!(places.is_sorted(), "{places:?}");
+    assert_eq!(page.matches("class=\"folder\"").count(), 1);
+    served.ends();
+}
+
+#[test]
 fn changes_from_before_a_loop_are_not_shown_as_its_own() {
     let sandbox = sandbox();
     write(&sandbox.project().join("mine.txt"), "mine\n");
