@@ -111,10 +111,8 @@ impl Lab {
     /// A machine with a home of its own, whose user is the person: it has their key.
     pub(crate) fn machine(&self, name: &str) -> Sandbox {
         let machine = Sandbox::without_git(&self.programs.join("refrain").to_string_lossy());
-        let more = format!(
-            "[worker]\nname = \"{name}\"\nremotes = [\"{}\"]\nagents = [\"generic\", \"claude\"]\n",
-            self.state
-        );
+        let more =
+            format!("[worker]\nname = \"{name}\"\nremotes = [\"{}\"]\nagents = [\"generic\"]\n", self.state);
         self.configure(&machine, &more);
         let key = "home/state/refrain/signing";
         fs::create_dir_all(machine.root().join(key)).unwrap();

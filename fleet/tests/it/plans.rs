@@ -41,6 +41,15 @@ impl Planned {
         Self { lab, agent, tasks }
     }
 
+    /// A machine that takes loops of this agent.
+    fn machine(&self, name: &str) -> Sandbox {
+        let machine = self.lab.machine(name);
+        let config = machine.root().join("home/config/refrain/config.toml");
+        let text = fs::read_to_string(&config).unwrap();
+        write(&config, text.replace(r#"agents = ["generic"]"#, r#"agents = ["claude"]"#));
+        machine
+    }
+
     fn run(&self, more: &[&str]) -> Session {
         let words = ["plan", "run", "--on", "fleet", "--tag", "x", "--name", "x", "--command", &self.agent];
         let verify = ["--verify", "test -e README.md"];
@@ -100,7 +109,7 @@ fn end(worker: Session) {
 #[ignore = "needs a server: cargo xtask e2e fleet"]
 fn a_plan_survives_a_killed_worker_a_frozen_one_and_the_server() {
     let mut planned = Planned::new(12);
-    let (one, two, three) = (planned.lab.machine("w1"), planned.lab.machine("w2"), planned.lab.machine("w3"));
+    let (one, two, three) = (planned.machine("w1"), planned.machine("w2"), planned.machine("w3"));
     hold(&one);
     hold(&two);
     let first = planned.lab.work(&one, &[]);
@@ -129,7 +138,7 @@ fn a_plan_survives_a_killed_worker_a_frozen_one_and_the_server() {
 #[ignore = "needs a server: cargo xtask e2e fleet"]
 fn a_cancelled_plan_ends_its_agents_on_all_machines() {
     let planned = Planned::new(6);
-    let (one, two) = (planned.lab.machine("w1"), planned.lab.machine("w2"));
+    let (one, two) = (planned.machine("w1"), planned.machine("w2"));
     hold(&one);
     hold(&two);
     let (first, second) = (planned.lab.work(&one, &[]), planned.lab.work(&two, &[]));
@@ -158,7 +167,7 @@ fn a_cancelled_plan_ends_its_agents_on_all_machines() {
 #[ignore = "needs a server: cargo xtask e2e fleet"]
 fn tasks_go_on_while_the_plan_is_away_and_it_continues() {
     let planned = Planned::new(3);
-    let machine = planned.lab.machine("w1");
+    let machine = planned.machine("w1");
     let worker = planned.lab.work(&machine, &["--slots", "3"]);
     hold(&machine);
     let plan = planned.run(&["--jobs", "3"]);
