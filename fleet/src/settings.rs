@@ -19,6 +19,8 @@ use crate::order::Terms;
 
 /// How long a connection may take.
 const CONNECT: std::time::Duration = std::time::Duration::from_secs(10);
+/// How long to wait before a server that is about to answer is asked again.
+const AGAIN: std::time::Duration = std::time::Duration::from_millis(200);
 
 /// What `fleet dev` says to the others of this user, as long as it runs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -134,7 +136,18 @@ impl Settings {
         let mut options = ConnectionOptions::try_from(profile).map_err(wrong)?;
         options.identity = identity.to_owned();
         options.connect_timeout = Some(CONNECT);
-        let connected = tokio::time::timeout(CONNECT, Connection::connect(options)).await;
+        // A server that was just started listens before it answers.
+        let connect = async {
+            loop {
+                match Connection::connect(options.clone()).await {
+                    Err(error) if chain(&error).contains("not healthy yet") => {
+                        tokio::time::sleep(AGAIN).await
+                    }
+                    connected => return connected,
+                }
+            }
+        };
+        let connected = tokio::time::timeout(CONNECT, connect).await;
         let why = match connected {
             Ok(Ok(connection)) => {
                 return Client::new(connection, ClientOptions::new(namespace).build())
