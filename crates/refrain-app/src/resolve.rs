@@ -221,8 +221,12 @@ pub fn common(
     let memory = memory(args.memory, &agent, &settings.config.memory);
     let mut notes = proof.notes;
     notes.extend(uncovered(service, &args.gates)?);
-    let unset = agent.env_names.iter().filter(|name| context.variable(name).is_none());
-    notes.extend(unset.map(|name| format!("--env {name}: it is not set on this machine")));
+    // On a fleet it is the worker's machine that has it.
+    let is_here = !context.typed.names("on");
+    if let Some(name) = agent.env_names.iter().find(|name| is_here && context.variable(name).is_none()) {
+        let accepted = "accepted: NAME=VALUE, or the NAME of a variable that is set";
+        return Err(RequestError::usage(format!("--env {name}: it is not set here; {accepted}")));
+    }
     notes.extend(invalid_file(settings, service));
     // The id is replaced if no name is given: the service makes one up that is free.
     let id = LoopId::derived(&agent.program, 0);

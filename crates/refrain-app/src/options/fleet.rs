@@ -66,7 +66,7 @@ pub struct DevArgs {
 // What is done with workers from elsewhere.
 #[derive(Debug, clap::Subcommand)]
 pub enum WorkerVerb {
-    /// List the workers of the fleet: what each has room for, and what it drives
+    /// List the workers of the fleet, with their room and their loops
     #[command(after_help = "Examples:\n  refrain worker list\n  refrain worker list --json")]
     List {
         /// Print them as one array

@@ -5,7 +5,7 @@
 
 use owo_colors::OwoColorize;
 use refrain_core::agent::{AgentEvent, Speaker};
-use refrain_core::event::Record;
+use refrain_core::event::{Event, Record};
 use refrain_core::r#loop::LoopState;
 use refrain_engine::{ChangeSize, FollowEvent};
 
@@ -44,11 +44,16 @@ impl Narrator {
     /// The text for an event: whole lines, or the next part of one.
     pub(crate) fn tell(&mut self, sight: &FollowEvent, width: Option<usize>) -> String {
         match sight {
-            FollowEvent::Event(record) => self.event(record, width),
             FollowEvent::Past(record) => {
                 self.fold(record);
                 String::new()
             }
+            // The agent may speak before its start is on record: the line that it began continues.
+            FollowEvent::Event(record) if matches!(record.event, Event::AttemptSpawned { .. }) => {
+                self.fold(record);
+                String::new()
+            }
+            FollowEvent::Event(record) => self.event(record, width),
             FollowEvent::Joined => self
                 .state
                 .as_ref()
@@ -118,5 +123,22 @@ impl Narrator {
             Some(state) => drop(state.apply(record)),
         }
         attempts(&self.state) > before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_that_speaks_before_its_start_is_on_record_continues_its_line() {
+        let mut narrator = Narrator::default();
+        let part = |text: &str| {
+            FollowEvent::Said(AgentEvent::Text { text: text.to_owned(), part: true, by: Speaker::Agent })
+        };
+        let spawned = r#"{"seq": 4, "at": "2026-11-27T16:00:00Z", "event": {"type": "attempt.spawned", "data": {"process": {"pid": 5, "start": 7}}}}"#;
+        let sights = [part("COMP"), FollowEvent::Event(serde_json::from_str(spawned).unwrap()), part("LETE")];
+        let text: String = sights.iter().map(|sight| narrator.tell(sight, None)).collect();
+        assert_eq!(text, "COMPLETE");
     }
 }

@@ -184,7 +184,10 @@ fn a_loop_that_cannot_move_says_why() {
             round: 1,
         });
     };
-    assert!(paused(task).state.check_movable().is_ok(), "a task that is on a fleet has a worktree of its own");
+    assert!(
+        paused(task).state.check_movable().is_ok(),
+        "a task that is on a fleet has a worktree of its own"
+    );
     let mut of_pool = spec();
     task(&mut of_pool);
     assert!(text(Journal::of(of_pool)).contains("it is a task of a plan"));
