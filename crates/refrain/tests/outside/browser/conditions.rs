@@ -97,6 +97,7 @@ fn a_list_of_a_thousand_loops_comes_in_parts_as_it_is_scrolled() {
 }
 
 /// A server of that many loops, which an example of refrain-engine makes.
+#[expect(clippy::disallowed_methods, reason = "`cargo xtask e2e browser` says where the example is")]
 fn crowded(loops: usize) -> ServedProject {
     let sandbox = Sandbox::new(env!("CARGO_BIN_EXE_refrain"));
     let go = sandbox.gate("go");
