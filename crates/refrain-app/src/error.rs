@@ -304,7 +304,7 @@ impl From<EngineError> for RequestError {
             EngineError::Journal(JournalError::Damaged { path, .. }) => {
                 let id = path.parent().and_then(Utf8Path::file_name).unwrap_or("ID");
                 let next = format!(
-                    "nothing was changed; refrain verify {id} says how much of it is as it was written, refrain doctor looks at \
+                    "nothing was changed; refrain verify {id} checks it, refrain doctor looks at \
                      all loops; what its agent did is in your files"
                 );
                 (Code::Failed, text(next))

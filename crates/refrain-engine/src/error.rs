@@ -29,6 +29,7 @@ pub fn chain(error: &dyn Error) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoopRequest {
     Resume,
+    Answer,
     /// To finish with what waits for a person.
     Approve,
     Pause,
@@ -52,6 +53,7 @@ impl fmt::Display for LoopRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Resume => "be resumed",
+            Self::Answer => "be answered",
             Self::Approve => "be approved",
             Self::Pause => "be paused",
             Self::Cancel => "be cancelled",

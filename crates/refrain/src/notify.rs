@@ -142,7 +142,7 @@ fn errand(argv: &[String], dir: &Path, message: &Message) {
         }
         Err(error) => chain(&error),
     };
-    let error = format!("the notification could not be shown: {error}");
+    let error = format!("the notification was not passed on: {error}");
     out::tell_line("", &format!("refrain: {error}"));
 }
 

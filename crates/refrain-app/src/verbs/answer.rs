@@ -37,7 +37,7 @@ pub fn answer(
     }
     if has_stopped {
         // A loop that cannot resume keeps no answer for later.
-        let refused = |why| EngineError::Refused { id: id.clone(), what: LoopRequest::Resume, why };
+        let refused = |why| EngineError::Refused { id: id.clone(), what: LoopRequest::Answer, why };
         service.state(id)?.resume(&grant).map_err(refused)?;
     }
     steer(context, service, id, answer, slow)?;

@@ -126,14 +126,13 @@ fn refused(service: &Service, id: &LoopId, refusal: MergeRefusal) -> RequestErro
         }
         MergeRefusal::GateFailed { revision, gate, log, gates } => {
             let text = format!("gate {gate} fails on the merged work; nothing was changed");
-            RequestError::new(Code::Failed, text).hint(format!("{log} has what it printed")).hint(
-                Message::from("a loop mends it: ").then(mending_loop(
-                    service,
-                    id,
-                    &gates,
-                    &format!("Merge {revision} and make gate {gate} pass."),
-                )),
-            )
+            let printed = match log.exists() {
+                true => format!("{log} has what it printed"),
+                false => "it printed nothing".to_owned(),
+            };
+            RequestError::new(Code::Failed, text).hint(printed).hint(Message::from("a loop mends it: ").then(
+                mending_loop(service, id, &gates, &format!("Merge {revision} and make gate {gate} pass.")),
+            ))
         }
         MergeRefusal::Refused(why) => error(format!("{id} was not merged: {why}")),
     }

@@ -174,7 +174,9 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
 /// Since when a loop or plan that has not ended has had no runner.
 pub(super) fn gone(what: &str, since: Timestamp) -> String {
     let since = since.strftime("%Y-%m-%d %H:%M:%S UTC");
-    format!("{what} is gone since {since}; nothing is lost, and the interrupted attempt does not count")
+    format!(
+        "{what} is gone, its last record is of {since}; nothing is lost, and the interrupted attempt does not count"
+    )
 }
 
 /// The question of an agent that is blocked.

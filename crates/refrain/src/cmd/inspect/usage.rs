@@ -221,5 +221,9 @@ fn to_done(spread: &Quartiles) -> String {
     if *loops == 1 || min == max {
         return format!("iterations to done: {min}");
     }
+    // Of so few, quarters say nothing.
+    if *loops < 4 {
+        return format!("iterations to done: {median} (median; {min} to {max})");
+    }
     format!("iterations to done: {median} (median; half of them {p25} to {p75}, all {min} to {max})")
 }

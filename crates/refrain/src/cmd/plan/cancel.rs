@@ -29,7 +29,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let service = context.service()?;
     let is_candidate =
         |plan: &PlanStatus| !matches!(plan.status, StatusWord::Completed | StatusWord::Cancelled);
-    let id = args.which.only(&service, "refrain plan cancel", is_candidate)?;
+    let id = args.which.only(&service, ("refrain plan cancel", "all plans here are over"), is_candidate)?;
     out::print(&cancel(context, &service, &id, args.now, Slow::Note(&mut out::tell_slow))?);
     Ok(Code::Done.into())
 }

@@ -80,6 +80,7 @@ impl PlanArgs {
     fn only(&self, service: &Service, verb: &str) -> Result<LoopId, RequestError> {
         let can_continue =
             |plan: &PlanStatus| !matches!(plan.status, StatusWord::Completed | StatusWord::Cancelled);
+        let verb = (verb, "all plans here are over");
         selection::only(service, (self.name.as_ref(), self.tag.as_deref()), verb, can_continue)
     }
 }

@@ -23,7 +23,9 @@ pub(crate) struct Args {
 /// Asks for the pause; returns once the plan has received the request.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
-    let id = args.which.only(&service, "refrain plan pause", |plan| !plan.status.has_stopped())?;
+    let id = args.which.only(&service, ("refrain plan pause", "no plan here is running"), |plan| {
+        !plan.status.has_stopped()
+    })?;
     out::print(&pause(context, &service, &id, args.now, Slow::Note(&mut out::tell_slow))?);
     Ok(Code::Done.into())
 }

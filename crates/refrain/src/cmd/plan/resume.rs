@@ -52,7 +52,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         let is_over = matches!(plan.status, StatusWord::Completed | StatusWord::Cancelled);
         plan.status.has_stopped() && !is_over
     };
-    let id = args.which.only(&service, "refrain plan resume", is_candidate)?;
+    let id =
+        args.which.only(&service, ("refrain plan resume", "no plan here can be resumed"), is_candidate)?;
     let grant = PlanGrant {
         per_task: args.max_iterations_per_task,
         total: args.max_total_iterations,

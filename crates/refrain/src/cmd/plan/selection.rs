@@ -32,14 +32,14 @@ impl WhichArgs {
         latest.map(|plan| plan.id.clone()).ok_or_else(none)
     }
 
-    /// The plan that `verb` changes: without a name, the only one that it `is_candidate`.
+    /// The plan that `verb` changes: without a name, the only one that it `is_candidate`. `none` says that there is none.
     pub(crate) fn only(
         &self,
         service: &Service,
-        verb: &str,
+        (verb, none): (&str, &str),
         is_candidate: impl Fn(&PlanStatus) -> bool,
     ) -> Result<LoopId, RequestError> {
-        only(service, (self.id.as_ref(), self.tag.as_deref()), verb, is_candidate)
+        only(service, (self.id.as_ref(), self.tag.as_deref()), (verb, none), is_candidate)
     }
 }
 
@@ -47,25 +47,20 @@ impl WhichArgs {
 pub(super) fn only(
     service: &Service,
     (id, tag): (Option<&LoopId>, Option<&str>),
-    verb: &str,
+    (verb, none): (&str, &str),
     is_candidate: impl Fn(&PlanStatus) -> bool,
 ) -> Result<LoopId, RequestError> {
     if let Some(id) = id {
         return named(service, id);
     }
     let mut found = of_tag(service, tag)?;
-    let all = u32::try_from(found.len()).unwrap_or(u32::MAX);
     found.retain(is_candidate);
     found.sort_by_key(|plan| std::cmp::Reverse(plan.updated_at));
     match found.as_slice() {
         [only] => Ok(only.id.clone()),
         [] => {
-            let plans = phrase::counted(all, "plan", "plans");
-            let error = format!(
-                "{verb} needs an ID: there {} {plans}, and none can be meant",
-                if all == 1 { "is" } else { "are" }
-            );
-            Err(RequestError::usage(error).hint(format!("refrain list shows them; {verb} ID names one")))
+            let error = format!("{verb} without an ID: {none}");
+            Err(RequestError::usage(error).hint("refrain list shows what there is"))
         }
         found => {
             let told = |plan: &PlanStatus| {

@@ -80,8 +80,12 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let service = context.service()?;
     let (plan, task_id) = which_task(args, &service)?;
     let is_candidate = |plan: &PlanStatus| plan.status.has_stopped() && !plan.blocked.is_empty();
-    let id =
-        selection::only(&service, (plan.as_ref(), args.tag.as_deref()), "refrain plan tune", is_candidate)?;
+    let id = selection::only(
+        &service,
+        (plan.as_ref(), args.tag.as_deref()),
+        ("refrain plan tune", "no plan here has stopped with a blocked task"),
+        is_candidate,
+    )?;
     let state = service.plan(&id)?;
     let task = task(task_id, &state)?;
     let tried = service

@@ -105,7 +105,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         Verb::Get { key, json } => get(context, key, *json),
         Verb::Set { key, value } => {
             let path = set_config(context, key, value)?;
-            out::tell(&format!("{path}: {key} is set\n"));
+            // "none" takes a limit back.
+            let result = if value == "none" { "none" } else { "set" };
+            out::tell(&format!("{path}: {key} is {result}\n"));
             Ok(Code::Done.into())
         }
         Verb::Edit => edit(context),

@@ -86,7 +86,8 @@ fn a_loop_says_who_paused_it_and_when_it_crashed() {
     let status = sandbox.wait_for_status("job", "crashed");
     let reason = status["reason"].as_str().unwrap();
     assert!(
-        reason.starts_with("its runner is gone since ") && reason.contains("nothing is lost"),
+        reason.starts_with("its runner is gone, its last record is of ")
+            && reason.contains("nothing is lost"),
         "{reason}"
     );
     let shown = sandbox.refrain(&["status", "job"]).with_code(0).stdout;

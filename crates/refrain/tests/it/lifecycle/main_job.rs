@@ -294,7 +294,7 @@ fn demo_crash_kills_the_runner_and_resumes() {
     let run = sandbox.refrain(&["demo", "--crash", "--dir", dir.to_str().unwrap()]).with_code(0);
     for part in [
         "\n$ kill -9 ",
-        "crashed: its runner is gone since ",
+        "crashed: its runner is gone, its last record is of ",
         "nothing is lost",
         "✔ verified after 2 iterations",
     ] {

@@ -114,8 +114,16 @@ fn a_valid_plan_passes_the_check() {
     let chosen = odd.refrain(&["plan", "check", "--json", "--yes"]).with_code(0);
     assert_eq!(chosen.json()["problems"].as_array().unwrap().len(), 5, "as a run would choose it");
     assert!(chosen.stderr.contains("the gate is cargo check && cargo test"), "{}", chosen.stderr);
-    let proven = odd.refrain(&["plan", "check", "--verify", "make check", "--json"]).with_code(0).json();
+    let proven = odd.refrain(&["plan", "check", "--verify", "sh check.sh", "--json"]).with_code(0).json();
     assert_eq!(proven["problems"].as_array().unwrap().len(), 5);
+}
+
+#[test]
+fn a_verification_whose_program_is_missing_does_not_pass_the_check() {
+    let sandbox = with(".scud/tasks/auth.json", AUTH);
+    let words = ["plan", "check", "--command", "true", "--verify", "nonesuch --all"];
+    let refused = sandbox.refrain(&words).with_code(2).stderr;
+    assert!(refused.contains("gate verify: command not found: nonesuch"), "{refused}");
 }
 
 #[test]

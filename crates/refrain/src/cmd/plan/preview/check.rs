@@ -35,6 +35,8 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
         return Ok(Code::Failed.into());
     }
     // The tasks are well, and cannot begin here all the same.
+    let each = &prepared.spec.each;
+    prepared.service.check_gates(each, &each.gates)?;
     prepared.service.admit_repository(&prepared.spec)?;
     prepared.check_trust(context)?;
     Ok(Code::Done.into())
