@@ -26,8 +26,10 @@ impl Allow {
 }
 
 allow! {
-    /// Words of placeholders that do not occur by chance; and words that may, if they stand alone.
-    PLACEHOLDER = r"example|change[-_.]?me|change ?this|placeholder|redacted|not[-_]?a[-_]?secret|not-?real|your[-_]|your(?:pass|token|secret|key|api)|my[-_]?secret|mypassword|my-token|x{6}|(?:^|[^a-z0-9])x{4}|\*{4}|\.{4}|_{4}|-{4}|0{7}|1{7}|1234567|abcdefgh|abcd1234|abc123|deadbeef|removed|censored|put[-_]your|(?:enter|some|test)[-_]|[-_]test|testtest|foobar|password|passphrase|passw0rd|secret[-_]?key|super[-_]?secret|top[-_]?secret|undefined|invalid|disabled|enc\[|aaaa-bbbb|(?:^|[^a-z0-9])\d*(?:fixme|todo|lorem|masked|hidden|fake|mock|dummy|sample|insert|replace|unused|default|none|null|foo|bar|baz|here)\d*(?:[^a-z0-9]|$)";
+    /// Words of placeholders that do not occur by chance.
+    PLACEHOLDER = r"example|change[-_.]?me|change ?this|placeholder|redacted|not[-_]?a[-_]?secret|not-?real|your[-_]|your(?:pass|token|secret|key|api)|my[-_]?secret|mypassword|my-token|x{6}|(?:^|[^a-z0-9])x{4}|\*{4}|\.{4}|_{4}|-{4}|0{7}|1{7}|1234567|abcdefgh|abcd1234|abc123|deadbeef|removed|censored|put[-_]your|(?:enter|some|test)[-_]|[-_]test|testtest|foobar|password|passphrase|passw0rd|secret[-_]?key|super[-_]?secret|top[-_]?secret|undefined|invalid|disabled|enc\[|aaaa-bbbb";
+    /// Words that occur in random text too, between two signs.
+    ALONE = r"(?:^|[^a-z0-9])\d*(?:fixme|todo|lorem|masked|hidden|fake|mock|dummy|sample|insert|replace|unused|default|none|null|foo|bar|baz|here)\d*(?:[^a-z0-9]|$)";
     /// Signs of an example token, and the web token that is in every documentation.
     SHOWN = r"example|x{6}|\*{6}|\.{6}|0{7}|1234567|abcdefgh|placeholder|redacted|dummy|^eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIiwi";
     /// Prefixes of references to a value elsewhere, or of password hashes.
@@ -50,6 +52,12 @@ allow! {
     UUID = r"^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$";
     /// Sealed values that only one cluster can decrypt.
     SEALED = r"^Ag[A-D][a-z0-9+/]{57,}={0,2}$";
+}
+
+/// Whether words in it say that a secret is to be put there.
+pub(super) fn is_placeholder(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    PLACEHOLDER.holds(bytes) || ALONE.holds(bytes) && !is_scrambled(text)
 }
 
 /// Whether it consists mostly of words like `your` and `token`.
@@ -81,4 +89,15 @@ pub(super) fn is_path(text: &str) -> bool {
     is_address
         || is_place && text.split('/').all(|part| part.len() < 6 || part.len() < 24 && is_words(part))
         || text.contains(['/', '\\']) && is_words(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_in_a_random_key_makes_no_placeholder() {
+        assert!(!is_placeholder("xpy0_baz$nn6a4rw)jdx0c*dn$u+*yud3@w#uumw=a$tg#6oo0"));
+        assert!(is_placeholder("put_foo_in_it") && is_placeholder("insert-it"));
+    }
 }

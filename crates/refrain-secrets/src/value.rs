@@ -56,7 +56,7 @@ pub(super) fn is_secret(value: &[u8], kind: Kind) -> bool {
 }
 
 fn is_allowed(text: &str) -> bool {
-    is_reference(text) || allow::PLACEHOLDER.holds(text.as_bytes())
+    is_reference(text) || allow::is_placeholder(text)
 }
 
 /// Whether the password in an address is a secret.
@@ -82,7 +82,7 @@ fn is_plain_password(text: &str) -> bool {
     text.len() >= 12
         && text.bytes().all(|byte| byte.is_ascii_lowercase())
         && distinct(text.as_bytes()) >= 5
-        && !allow::PLACEHOLDER.holds(text.as_bytes())
+        && !allow::is_placeholder(text)
         && !allow::LABEL.holds(text.as_bytes())
 }
 
