@@ -174,7 +174,7 @@ fn tasks_go_on_while_the_plan_is_away_and_it_continues() {
     wait_for_lines(&machine, "held", 3);
     plan.kill();
     assert_eq!(planned.status()["status"], "crashed");
-    // It is told what to do with its tasks all the same.
+    // Requests reach its tasks all the same.
     planned.lab.person.refrain(&["plan", "pause", "x", "--now"]).with_code(0);
     within(LONG, "the agents are gone", || machine.processes_named("sleep").is_empty().then_some(()));
     fs::remove_file(machine.root().join("notes/hold")).unwrap();

@@ -15,6 +15,7 @@ use refrain_core::text::printable;
 use refrain_core::view::checkup::Finding;
 use refrain_engine::tool::{Tool, ToolOutput};
 use refrain_engine::{Service, chain};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::out;
@@ -79,8 +80,13 @@ pub(super) fn call(context: &Context, words: &[&str]) -> Result<ToolOutput, Requ
 
 /// What the program finds of the fleet.
 pub(crate) fn examine(context: &Context) -> Result<Vec<Finding>, RequestError> {
-    let found = call(context, &["doctor"])?;
-    serde_json::from_slice(&found.stdout)
+    answer(context, "doctor")
+}
+
+/// The JSON that the program prints for a verb.
+fn answer<T: DeserializeOwned>(context: &Context, verb: &str) -> Result<T, RequestError> {
+    let printed = call(context, &[verb])?.stdout;
+    serde_json::from_slice(&printed)
         .map_err(|error| RequestError::new(Code::Failed, format!("{PROGRAM} is of another version: {error}")))
 }
 
@@ -92,11 +98,7 @@ pub(crate) fn run(context: &Context) -> Result<ExitCode, RequestError> {
 
 /// Where the fleet has its loops, if it can be reached.
 pub(super) fn state(context: &Context) -> Result<String, RequestError> {
-    let place = call(context, &["check"])?;
-    let place: FleetState = serde_json::from_slice(&place.stdout).map_err(|error| {
-        RequestError::new(Code::Failed, format!("{PROGRAM} is of another version: {error}"))
-    })?;
-    Ok(place.state)
+    answer(context, "check").map(|found: FleetState| found.state)
 }
 
 /// Starts a loop and hands it to the fleet. Nothing is begun where the fleet cannot be reached.
