@@ -57,11 +57,12 @@ impl Page {
         Some(found.strip_prefix(root).unwrap_or(&found).to_owned())
     }
 
-    /// Whether a text in backticks is meant as a path: a Rust file, or something below a folder that exists.
+    /// Whether a text in backticks is meant as a path: a Rust file, or something below a folder that exists. What a build makes
+    /// (`target/`) is no path of the repository: it exists on some machines only.
     pub(crate) fn means_path(&self, quoted: &str) -> bool {
         let is_plain = !quoted.contains(|c: char| c.is_whitespace() || "<>{}*…".contains(c));
         let is_below = quoted.split_once('/').is_some_and(|(folder, _)| {
-            !folder.is_empty() && self.bases.iter().any(|base| base.join(folder).is_dir())
+            !matches!(folder, "" | "target") && self.bases.iter().any(|base| base.join(folder).is_dir())
         });
         is_plain && (is_below || Path::new(quoted).extension().is_some_and(|end| end == "rs"))
     }

@@ -63,6 +63,7 @@ mod tests {
             ("`no.rs`", true),
             ("`src/no`", true),
             ("`no/journal.jsonl`, `src/<name>`, `Cargo.tom`, `a/b c`", false),
+            ("`target/tmp/pictures`", false),
             ("```text\n`src/no.rs`\n```", false),
             ("one line\n`src/main.rs`, `xtask/no.md`", true),
         ] {
