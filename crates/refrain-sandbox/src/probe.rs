@@ -69,6 +69,8 @@ pub(crate) fn machine() -> Machine {
         most_namespaces: number("/proc/sys/user/max_user_namespaces"),
         may_clone: number("/proc/sys/kernel/unprivileged_userns_clone"),
         apparmor: number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"),
+        has_apparmor: fs::read_to_string("/sys/module/apparmor/parameters/enabled")
+            .is_ok_and(|text| text.starts_with('Y')),
         is_filtered: status.lines().any(|line| line.starts_with("Seccomp:") && line.ends_with('2')),
         kernel: kernel(),
     }

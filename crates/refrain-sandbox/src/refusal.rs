@@ -94,6 +94,8 @@ pub struct Machine {
     pub may_clone: Option<u64>,
     /// `kernel.apparmor_restrict_unprivileged_userns`.
     pub apparmor: Option<u64>,
+    /// AppArmor is on, and may have a profile for Refrain.
+    pub has_apparmor: bool,
     /// This process runs under a seccomp filter.
     pub is_filtered: bool,
     /// The version of the kernel.
@@ -150,6 +152,8 @@ impl Cause {
             {
                 Self::AppArmor
             }
+            // The kernel itself and seccomp filters have other errors.
+            Step::UserNamespace if is(13) && machine.has_apparmor => Self::AppArmor,
             Step::UserNamespace if is_denied && machine.is_filtered => Self::SeccompFilter,
             Step::UserMap if is_denied && machine.is_root => Self::RootWithoutCapabilities,
             Step::Proc if is_denied => Self::MaskedProc,
@@ -172,9 +176,7 @@ impl Cause {
             Self::NoUnprivilegedNamespaces => {
                 "this machine allows user namespaces only for root (kernel.unprivileged_userns_clone = 0)"
             }
-            Self::AppArmor => {
-                "AppArmor refuses user namespaces to refrain (kernel.apparmor_restrict_unprivileged_userns = 1)"
-            }
+            Self::AppArmor => "AppArmor refuses user namespaces to refrain",
             Self::SeccompFilter => "a seccomp filter refuses namespaces, as in a Docker container",
             Self::RootWithoutCapabilities => "root lacks the capability CAP_SETFCAP, as in a container",
             Self::MaskedProc => "parts of /proc are masked, as in a container, so it cannot be mounted again",
@@ -213,4 +215,25 @@ pub(crate) fn kernel() -> (u32, u32) {
     let release = system.release().to_string_lossy();
     let mut numbers = release.split(['.', '-']).map(|number| number.parse().unwrap_or_default());
     (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn apparmor_refuses_by_a_setting_or_by_a_profile() {
+        let on = Machine { is_linux: true, kernel: (6, 12), has_apparmor: true, ..Machine::default() };
+        let restricted = Machine { apparmor: Some(1), ..on.clone() };
+        for (machine, step, errno, expected) in [
+            (&on, Step::UserNamespace, 13, Cause::AppArmor),
+            (&restricted, Step::UserMap, 1, Cause::AppArmor),
+            (&restricted, Step::Mounts, 13, Cause::AppArmor),
+            (&on, Step::UserNamespace, 1, Cause::Unknown),
+            (&Machine { has_apparmor: false, ..on.clone() }, Step::UserNamespace, 13, Cause::Unknown),
+        ] {
+            let refusal = Refusal { step, errno: Some(errno), error: String::new() };
+            assert_eq!(Cause::of(&refusal, machine), expected, "{step:?} {errno}");
+        }
+    }
 }

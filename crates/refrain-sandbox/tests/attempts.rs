@@ -196,24 +196,29 @@ fn protected(own: &Utf8Path, worktree: &Utf8Path) -> Vec<Option<String>> {
     paths.iter().map(|path| fs::read_to_string(path).ok()).collect()
 }
 
-/// Where each agent keeps its login, and beside it a file that other sessions of the agent run, or in whose folder they run git.
-const LOGINS: [(AgentKind, &str, &str); 4] = [
-    (AgentKind::Claude, ".claude/.credentials.json", "shell-snapshots/x"),
-    (AgentKind::Codex, ".codex/auth.json", "tmp/x"),
-    (AgentKind::Opencode, ".local/share/opencode/auth.json", "snapshot/x"),
-    (AgentKind::Gemini, ".gemini/oauth_creds.json", "history/x"),
+/// Where each agent keeps its login, and beside it files that other sessions of the agent or other programs run, or in whose
+/// folder they run git.
+const LOGINS: [(AgentKind, &str, &[&str]); 4] = [
+    (
+        AgentKind::Claude,
+        ".claude/.credentials.json",
+        &["shell-snapshots/x", "chrome/chrome-native-host", "ide/1.lock"],
+    ),
+    (AgentKind::Codex, ".codex/auth.json", &["tmp/x", "work.config.toml"]),
+    (AgentKind::Opencode, ".local/share/opencode/auth.json", &["snapshot/x", "node_modules/x/index.js"]),
+    (AgentKind::Gemini, ".gemini/oauth_creds.json", &["history/x"]),
 ];
 
 /// A login that its agent replaces is replaced in the user's home; a program that settings may name is not, and neither is
 /// what other sessions run.
 fn logins(home: &Utf8Path, places: &Places, mechanism: Mechanism, port: u16) -> u32 {
     let mut failed = 0;
-    for (kind, login, session) in LOGINS {
+    for (kind, login, run_later) in LOGINS {
         let path = home.join(login);
         write(&path, "old");
         let mut kept = vec![path.with_file_name("statusline.sh")];
         if mechanism == Mechanism::Namespaces {
-            kept.push(path.parent().unwrap().join(session));
+            kept.extend(run_later.iter().map(|name| path.parent().unwrap().join(name)));
         }
         kept.iter().for_each(|path| write(path, "mine"));
         let (outcome, said) = run(&plan(places, mechanism, Role::Agent(kind), login, port));

@@ -319,6 +319,11 @@ fn agent_home(kind: AgentKind) -> (&'static [&'static str], &'static [&'static s
                 "scheduled_tasks.json",
                 "launch.json",
                 "daemon.json",
+                // What a browser starts for its extension.
+                "chrome",
+                "cowork_plugins",
+                "dev-mods",
+                "loop.md",
                 // The program itself, as some installers place it.
                 "local",
                 "CLAUDE.md",
@@ -364,6 +369,13 @@ fn agent_home(kind: AgentKind) -> (&'static [&'static str], &'static [&'static s
                 "modes",
                 "AGENTS.md",
                 "bin",
+                // Packages that its plugins load, and what says which.
+                "node_modules",
+                "package.json",
+                "package-lock.json",
+                "bun.lock",
+                "bunfig.toml",
+                ".npmrc",
                 // Repositories of others, in which it runs git.
                 "repos",
                 "worktree",
@@ -393,7 +405,9 @@ fn agent_home(kind: AgentKind) -> (&'static [&'static str], &'static [&'static s
 /// an empty one would count.
 fn agent_placeholder(path: Utf8PathBuf) -> Option<(Utf8PathBuf, Option<String>)> {
     let text = match (path.file_name(), path.extension()) {
-        (Some(CLAUDE_CONFIG | "AGENTS.override.md"), _) => return None,
+        (Some(CLAUDE_CONFIG | "AGENTS.override.md" | "package-lock.json" | "bun.lock" | ".npmrc"), _) => {
+            return None;
+        }
         (_, Some("json" | "jsonc")) => Some("{}\n".to_owned()),
         (Some(".env"), _) | (_, Some(_)) => Some(String::new()),
         (_, None) => None,
@@ -405,7 +419,7 @@ fn agent_placeholder(path: Utf8PathBuf) -> Option<(Utf8PathBuf, Option<String>)>
 fn agent_sessions(kind: AgentKind) -> &'static [&'static str] {
     match kind {
         AgentKind::Claude => {
-            &["shell-snapshots", "session-env", "jobs", "daemon", "remote", "teams", "seed-admin"]
+            &["shell-snapshots", "session-env", "jobs", "daemon", "remote", "teams", "seed-admin", "ide"]
         }
         AgentKind::Codex => &["shell_snapshots", "tmp", "app-server-control"],
         AgentKind::Generic | AgentKind::Acp | AgentKind::Opencode | AgentKind::Gemini => &[],

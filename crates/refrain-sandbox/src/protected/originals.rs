@@ -158,8 +158,8 @@ fn links(folders: &[(Utf8PathBuf, bool)]) -> BTreeSet<Utf8PathBuf> {
     found
 }
 
-/// Endings of scripts that are started by their language.
-const SCRIPTS: [&str; 8] = ["sh", "bash", "zsh", "py", "js", "mjs", "ts", "rb"];
+/// Endings of scripts that are started by their language, and of settings that the user can choose, which name programs.
+const SCRIPTS: [&str; 9] = ["sh", "bash", "zsh", "py", "js", "mjs", "ts", "rb", "toml"];
 
 /// The programs that lie in folders of the policy.
 pub(crate) fn programs(policy: &Policy) -> Vec<Utf8PathBuf> {

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 use std::process::{Command, ExitCode};
@@ -69,6 +69,7 @@ pub(crate) const ATTEMPTS: &[(&str, Outcome, Option<Outcome>)] = &[
     ("metadata-address", Refused, None),
     ("udp-out", Refused, None),
     ("ipv6-out", Refused, None),
+    ("resolve-a-name", Refused, None),
     ("raw-socket", Refused, Some(Refused)),
     ("vsock", Refused, Some(Refused)),
     ("abstract-socket", Refused, Some(Refused)),
@@ -78,6 +79,9 @@ pub(crate) const ATTEMPTS: &[(&str, Outcome, Option<Outcome>)] = &[
     ("trace-other", Refused, Some(Refused)),
     ("memory-of-process-1", Refused, Some(Refused)),
     ("files-of-process-1", Refused, Some(Refused)),
+    ("take-a-descriptor", Refused, Some(Refused)),
+    ("root-of-process-1", Refused, Some(Refused)),
+    ("open-by-handle", Refused, Some(Refused)),
     ("variables-of-others", Refused, Some(Refused)),
     ("join-a-namespace", Refused, Some(Refused)),
     ("io-uring", Refused, Some(Refused)),
@@ -256,6 +260,7 @@ fn attempt(name: &str, home: &Utf8Path, port: u16) -> io::Result<()> {
         "metadata-address" => connect("169.254.169.254:80"),
         "udp-out" => UdpSocket::bind("0.0.0.0:0")?.send_to(b"x", "192.0.2.1:53").map(drop),
         "ipv6-out" => UdpSocket::bind("[::]:0")?.send_to(b"x", "[2001:db8::1]:53").map(drop),
+        "resolve-a-name" => ("example.org", 443).to_socket_addrs().map(drop),
         "raw-socket" => socket(libc::AF_INET, libc::SOCK_RAW)
             .or_else(|_| socket(libc::AF_PACKET, libc::SOCK_RAW))
             .map(drop),
@@ -288,6 +293,18 @@ fn attempt(name: &str, home: &Utf8Path, port: u16) -> io::Result<()> {
             .map(drop),
         "memory-of-process-1" => OpenOptions::new().read(true).write(true).open("/proc/1/mem").map(drop),
         "files-of-process-1" => fs::read_link("/proc/1/fd/0").map(drop),
+        "take-a-descriptor" => {
+            let of = call(libc::SYS_pidfd_open, [1, 0, 0, 0, 0])?;
+            call(libc::SYS_pidfd_getfd, [usize::try_from(of).unwrap(), 0, 0, 0, 0]).map(drop)
+        }
+        "root-of-process-1" => {
+            fs::read_dir("/proc/1/root").or_else(|_| fs::read_dir("/proc/1/cwd")).map(drop)
+        }
+        // The folder of a mount is enough for that, wherever the file is.
+        "open-by-handle" => match call(libc::SYS_open_by_handle_at, [3, 0, 0, 0, 0]) {
+            Err(error) if error.raw_os_error() == Some(libc::EPERM) => Err(error),
+            _ => Ok(()),
+        },
         "variables-of-others" => {
             let own = std::process::id().to_string();
             let others = fs::read_dir("/proc")?.flatten().filter(|entry| {
@@ -370,7 +387,17 @@ fn attempt(name: &str, home: &Utf8Path, port: u16) -> io::Result<()> {
         login if login.ends_with(".json") => {
             let path = home.join(login);
             let new = path.with_extension("new");
-            for name in ["statusline.sh", "shell-snapshots/x", "tmp/x", "snapshot/x", "history/x"] {
+            for name in [
+                "statusline.sh",
+                "shell-snapshots/x",
+                "chrome/chrome-native-host",
+                "ide/1.lock",
+                "tmp/x",
+                "work.config.toml",
+                "snapshot/x",
+                "node_modules/x/index.js",
+                "history/x",
+            ] {
                 let _ = write(path.with_file_name(name));
             }
             // Settings that the user has not: another session would read them at once.
