@@ -2,6 +2,7 @@
 //! what is shown may leave the machine.
 
 use std::io::{ErrorKind, Read};
+use std::sync::Arc;
 
 use camino::Utf8Path;
 use refrain_agents::output_parser::Stream;
@@ -66,13 +67,17 @@ impl Service {
     }
 
     /// Of a mode's loop without a task, the mode.
-    pub fn goal(&self, id: &LoopId) -> Result<String, EngineError> {
-        let spec = journal::spec(&self.locate(id)?.dir)?;
-        let goal = match &spec.mode {
-            Some(mode) => mode::task(&spec.prompt).unwrap_or(mode),
-            None => &spec.prompt,
-        };
-        Ok(Redactor::new(&spec, []).clean(&printable(goal)))
+    pub fn goal(&self, id: &LoopId) -> Result<Arc<str>, EngineError> {
+        let dir = self.locate(id)?.dir;
+        let first = journal::first_line(&dir)?;
+        self.known.goal(&first, || {
+            let spec = journal::spec_of(&first, &dir)?;
+            let goal = match &spec.mode {
+                Some(mode) => mode::task(&spec.prompt).unwrap_or(mode),
+                None => &spec.prompt,
+            };
+            Ok(Redactor::new(&spec, []).clean(&printable(goal)))
+        })
     }
 
     /// The branch that was made for the loop; none if it works on another.

@@ -64,7 +64,7 @@ pub(crate) fn show(service: &Service, id: &LoopId, json: bool) -> Result<ExitCod
             let goal = service.goal(id)?;
             let failure = last_failure(service, &status);
             let left_out = commits::left_out(service.state(id)?.git.last.as_ref());
-            let facts = (goal.as_str(), failure, left_out);
+            let facts = (&*goal, failure, left_out);
             out::print(&text(&status, &service.locate(id)?, facts, out::terminal_width()));
         }
         ByKind::Plan(status) => {

@@ -96,6 +96,26 @@ fn a_list_of_a_thousand_loops_comes_in_parts_as_it_is_scrolled() {
     assert_eq!(rows(), 1, "the server searches all of them");
 }
 
+#[test]
+#[ignore = "it needs a browser: cargo xtask e2e browser"]
+fn a_list_of_ten_thousand_loops_is_sent_in_windows() {
+    let place = crowded(10_000);
+    let browser = &place.browser;
+    let rows =
+        || browser.evaluate("return document.querySelectorAll('.row').length").as_u64().unwrap() as usize;
+    assert_eq!(rows(), PART, "the server sends a part");
+    browser.shows("Page 1 of 100");
+    eventually("the next parts follow", || {
+        browser.evaluate("window.scrollTo(0, document.body.scrollHeight)");
+        (rows() >= 5 * PART).then_some(())
+    });
+    assert!(rows() < 10 * PART, "and no more than was scrolled to: {}", rows());
+    browser.go(&format!("{}/?page=100", place.url));
+    browser.shows("Page 100 of 100");
+    assert_eq!(rows(), PART, "the last ones");
+    browser.picture("ten-thousand-last");
+}
+
 /// A server of that many loops, which an example of refrain-engine makes.
 #[expect(clippy::disallowed_methods, reason = "`cargo xtask e2e browser` says where the example is")]
 fn crowded(loops: usize) -> ServedProject {
