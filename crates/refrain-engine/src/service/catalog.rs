@@ -82,6 +82,7 @@ impl Service {
         let Some(first) = services.first() else { return Ok(Vec::new()) };
         let work = |catalog: &mut Catalog| {
             catalog.knowing(first.known.journals());
+            catalog.read_at_once()?;
             let listed = |service: &Self| {
                 let (project, signing) = (&service.project, service.host.signing());
                 let mut on = |shelf| {
@@ -101,6 +102,7 @@ impl Service {
         let Some((first, _)) = rows.first() else { return Ok(()) };
         let data_home = first.host.data_home.clone();
         catalog::with(&data_home, |catalog| {
+            catalog.read_at_once()?;
             for (service, brief) in rows.iter_mut().filter(|(_, brief)| brief.object.is_none()) {
                 brief.object = catalog.object(&service.project, &brief.id)?;
             }

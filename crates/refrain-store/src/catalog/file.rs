@@ -151,6 +151,15 @@ impl Catalog {
         })
     }
 
+    /// Reads all that follows at one moment, until something is written: so that not each query takes the locks.
+    /// Errors: [`CatalogError`] if another process holds the file for too long.
+    pub fn read_at_once(&mut self) -> Result<(), CatalogError> {
+        if self.db.is_autocommit() {
+            self.db.execute_batch("BEGIN")?;
+        }
+        Ok(())
+    }
+
     /// Uses what this process has read of open loops, and remembers what it reads now.
     pub fn knowing(&mut self, known: &KnownJournals) {
         self.known = known.clone();
@@ -164,6 +173,9 @@ impl Catalog {
                 CatalogError::Unreachable(rusqlite::Error::SqliteFailure(code, None))
             })?;
             self.db = connect(Connection::open(&path)?, patience)?;
+        }
+        if !self.db.is_autocommit() {
+            self.db.execute_batch("COMMIT")?;
         }
         Ok(&mut self.db)
     }
