@@ -66,18 +66,10 @@ impl Service {
         Ok(text.map(|text| redactor.clean(&printable(&text))))
     }
 
-    /// Of a mode's loop without a task, the mode.
     pub fn goal(&self, id: &LoopId) -> Result<Arc<str>, EngineError> {
         let dir = self.locate(id)?.dir;
         let first = journal::first_line(&dir)?;
-        self.known.goal(&first, || {
-            let spec = journal::spec_of(&first, &dir)?;
-            let goal = match &spec.mode {
-                Some(mode) => mode::task(&spec.prompt).unwrap_or(mode),
-                None => &spec.prompt,
-            };
-            Ok(Redactor::new(&spec, []).clean(&printable(goal)))
-        })
+        self.known.goal(&first, || Ok(goal(&journal::spec_of(&first, &dir)?)))
     }
 
     /// The branch that was made for the loop; none if it works on another.
@@ -151,6 +143,15 @@ impl Service {
         }
         Ok(Some(TextPart { from, next, total, kind: spec.agent.kind, said }))
     }
+}
+
+/// What a loop is to do, without secrets and control characters: its prompt; of a mode's loop without a task, the mode.
+pub fn goal(spec: &Spec) -> String {
+    let goal = match &spec.mode {
+        Some(mode) => mode::task(&spec.prompt).unwrap_or(mode),
+        None => &spec.prompt,
+    };
+    Redactor::new(spec, []).clean(&printable(goal))
 }
 
 /// A part of a log as it may be shown, which begins at that byte.
