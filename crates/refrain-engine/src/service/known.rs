@@ -76,3 +76,22 @@ impl KnownLoops {
         Ok(goal)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    #[test]
+    fn a_goal_is_read_once_for_each_first_line() {
+        let known = KnownLoops::default();
+        let goal =
+            |line: &[u8], says: &str| known.goal(line, || Ok::<_, Infallible>(says.to_owned())).unwrap();
+        assert_eq!(&*goal(b"a", "Mend it."), "Mend it.");
+        assert_eq!(&*goal(b"a", "another"), "Mend it.", "it was read from the same bytes");
+        assert_eq!(&*goal(b"b", "another"), "another");
+        assert_eq!(known.goal(b"c", || Err("damaged")), Err("damaged"));
+        assert_eq!(&*goal(b"c", "restored"), "restored", "an error is not kept");
+    }
+}

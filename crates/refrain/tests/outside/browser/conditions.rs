@@ -1,5 +1,7 @@
 //! The pages where less is there, or much more: without a script, with reduced motion, with a thousand loops.
 
+use std::time::Duration;
+
 use fantoccini::key::Key;
 use testkit::{Sandbox, eventually};
 
@@ -132,7 +134,9 @@ fn crowded(loops: usize) -> ServedProject {
     ]
     .map(|(name, path)| (name.to_owned(), path));
     std::fs::create_dir_all(at("home")).unwrap();
-    sandbox.tool(&catalog, &[&at(""), &loops.to_string()]).envs(&home).run().with_code(0);
+    // Each is signed, which takes a test's build of the program a while.
+    let made = sandbox.tool(&catalog, &[&at(""), &loops.to_string()]).envs(&home).spawn();
+    made.wait_at_most(Duration::from_mins(5)).with_code(0);
     let project = at("projects/project-00");
     let words = ["-C", &project, "serve", "--port", "0", "--json"];
     let (server, said) = serve_by(sandbox.command(&words).envs(&home));

@@ -194,7 +194,9 @@ fn goals_of_any_script_and_length_fit_every_width() {
     }
     let browser = &place.browser;
     assert_eq!(browser.evaluate("return document.title"), "controls · Refrain");
-    assert!(!browser.text().contains(['\u{1b}', '\u{7}', '\u{202e}']), "{:?}", browser.text());
+    assert!(!browser.text().contains(['\u{1b}', '\u{7}']), "{:?}", browser.text());
+    let isolated = "return [...document.querySelectorAll('.goal')].every(it => getComputedStyle(it).unicodeBidi.startsWith('isolate'))";
+    assert_eq!(browser.evaluate(isolated), true, "a goal turns nothing beside it");
     browser.go(&format!("{}{base}/hostile", place.url));
     assert_eq!(browser.evaluate("return document.title"), "hostile · Refrain");
     // The palette names them all, as text.
@@ -247,7 +249,7 @@ fn agents_that_are_found_are_cards_with_a_forecast_and_a_chart_says_the_value_un
     let place = ServedProject::with_agents(&["claude", "codex"]);
     let browser = &place.browser;
     let brief = place.sandbox.agent("brief", "echo done; echo '<promise>COMPLETE</promise>'");
-    for name in ["one", "two"] {
+    for name in ["one", "two", "three"] {
         let words = ["start", "--command", &brief, "--name", name, "--gate", "true", "--quiet", "Mend it."];
         place.sandbox.refrain(&words).with_code(0);
     }
@@ -267,7 +269,7 @@ fn agents_that_are_found_are_cards_with_a_forecast_and_a_chart_says_the_value_un
         const at = document.elementFromPoint(place.x + place.width / 2, place.y + place.height / 2);
         return at.closest('g').querySelector('title').textContent";
     let said = browser.evaluate(under);
-    assert!(said.as_str().unwrap_or_default().contains("2 attempts"), "{said}");
+    assert!(said.as_str().unwrap_or_default().contains("3 attempts"), "{said}");
 }
 
 #[test]
