@@ -6,7 +6,6 @@ pub(crate) mod catalog;
 pub(crate) mod detect_gates;
 pub(crate) mod evolution;
 pub(crate) mod import_export;
-pub(crate) mod known;
 pub(crate) mod logs;
 pub(crate) mod mirror;
 pub(crate) mod notes;
@@ -32,7 +31,7 @@ use refrain_store::{LoopDir, Project, RunnerLock, config};
 use crate::EngineError;
 use crate::driver::liveness::{alive, look};
 use crate::host::Host;
-use crate::service::known::KnownLoops;
+use crate::observe::known_loops::KnownLoops;
 
 /// How long a runner that has recorded the end of its loop is waited for.
 const LEAVING: Duration = Duration::from_secs(10);

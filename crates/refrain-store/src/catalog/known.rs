@@ -16,7 +16,7 @@ use crate::project::layout::LoopDir;
 pub struct KnownJournals(Arc<Mutex<HashMap<Utf8PathBuf, Folder>>>);
 
 /// By the names of their folders.
-pub(super) type Folder = HashMap<String, Known>;
+pub(super) type Folder = HashMap<String, KnownJournal>;
 
 /// What a state was read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(super) struct Basis {
 }
 
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct KnownJournal {
     pub(super) basis: Basis,
     pub(super) state: Arc<LoopState>,
 }
@@ -39,7 +39,7 @@ impl Basis {
 }
 
 impl KnownJournals {
-    /// Those of a folder; whoever takes them puts back the ones that still hold, so that nothing is kept of loops that are gone.
+    /// Those of a folder. The caller puts back the ones that still hold, so that nothing is kept of loops that are gone.
     pub(super) fn take(&self, folder: &Utf8Path) -> Folder {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(folder).unwrap_or_default()
     }

@@ -11,7 +11,7 @@ use refrain_core::{LoopId, LoopState};
 use rustix::fs::{Dir, DirEntry, FileType};
 
 use super::fold::{Brief, Row};
-use super::known::{Basis, Known};
+use super::known::{Basis, KnownJournal};
 use super::selection::{Detail, LoopFolder};
 use super::stamp::Stamp;
 use super::{Catalog, CatalogError, rows};
@@ -81,7 +81,7 @@ impl Catalog {
                         None => {
                             let state = Arc::new(snapshot.state);
                             found.push(CatalogEntry::Open(dir, Arc::clone(&state)));
-                            open.extend(basis.map(|basis| (name, Known { basis, state })));
+                            open.extend(basis.map(|basis| (name, KnownJournal { basis, state })));
                         }
                     }
                 }
