@@ -10,7 +10,7 @@ use camino::Utf8PathBuf;
 use refrain_app::Context;
 use refrain_core::LoopId;
 use refrain_core::text::printable;
-use refrain_engine::{LeaseDeadline, LeaseTime};
+use refrain_engine::{LeaseDeadline, LeaseTime, RemoteWitness, Service, Witness};
 use temporalio_client::errors::AsyncActivityError;
 use temporalio_client::{ActivityIdentifier, AsyncActivityHandle, RpcOptions};
 use temporalio_common::protos::TaskToken;
@@ -20,12 +20,15 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use tokio::time::timeout;
 
 use crate::drive::Drive;
-use crate::order::{Beat, Ending, Order, Report, WaitingRequest};
+use crate::order::{Beat, Ending, Order, Report, WaitingRequest, workflow_id};
 use crate::{clone, requests, say};
 
 /// How long a claim waits for room, and how long what it took is kept for the drive.
 const ROOM: Duration = Duration::from_secs(1);
 const RESERVED: Duration = Duration::from_secs(15);
+/// How long a request may take to be known beyond this machine, and how often that is looked at.
+const KNOWN: Duration = Duration::from_secs(10);
+const LOOK: Duration = Duration::from_millis(100);
 /// A worker whose disk does not take so many bytes more takes no loop.
 const LEAST_DISK: usize = 256 * 1024;
 
@@ -48,9 +51,10 @@ pub(crate) struct Worker {
     pub(crate) asked_to_drain: Notify,
     /// Whether every drive is to end after its iteration, and none is taken any more.
     pub(crate) drain: watch::Sender<bool>,
+    /// By the name of the loop at the server, and the fence.
     pub(crate) reserved: Mutex<HashMap<(String, u64), (OwnedSemaphorePermit, Instant)>>,
-    /// The loops that are driven here.
-    pub(crate) driving: Mutex<HashSet<String>>,
+    /// The loops that are driven here, by the git remote and the name, with what makes them known.
+    pub(crate) driving: Mutex<HashMap<(String, String), Arc<RemoteWitness>>>,
     /// Requests that were carried to their loops.
     pub(crate) carried: Mutex<HashSet<String>>,
     /// Until when nothing is claimed, because a loop could not be continued here.
@@ -86,13 +90,27 @@ impl Worker {
         if order.avoid.contains(&self.name) {
             return Err("unable");
         }
-        if !self.allowed.remotes.contains(&order.remote) {
-            return Err("remote not allowed");
+        self.admit(order)
+    }
+
+    /// Refuses an order that this machine is not to follow, whoever gave it: those who reach the server can write into the
+    /// worker's own queue, too.
+    fn admit(&self, order: &Order) -> Result<(), &'static str> {
+        if order.id.parse::<LoopId>().is_err() {
+            return Err("no name of a loop");
+        }
+        if !order.terms.are_fit() {
+            return Err("no fit terms");
         }
         if !self.allowed.agents.contains(&order.agent) {
             return Err("agent not allowed");
         }
-        Ok(())
+        self.admit_remote(&order.remote)
+    }
+
+    fn admit_remote(&self, remote: &str) -> Result<(), &'static str> {
+        let is_allowed = self.allowed.remotes.iter().any(|allowed| allowed == remote);
+        is_allowed.then_some(()).ok_or("remote not allowed")
     }
 
     /// Whether the disk still takes what a loop writes first.
@@ -114,7 +132,7 @@ impl Worker {
 
     /// Takes the room that a claim took, or other room.
     fn take_room(&self, order: &Order) -> Option<OwnedSemaphorePermit> {
-        let key = (order.id.clone(), order.fence);
+        let key = (workflow_id(&order.remote, &order.id), order.fence);
         let reserved = locked(&self.reserved).remove(&key).map(|(permit, _)| permit);
         reserved.or_else(|| Arc::clone(&self.room).try_acquire_owned().ok())
     }
@@ -140,7 +158,7 @@ impl Host {
         if !can_write.unwrap_or_default() {
             return Err(failed("disk full"));
         }
-        let key = (order.id.clone(), order.fence);
+        let key = (workflow_id(&order.remote, &order.id), order.fence);
         // The server did not wait for the answer to an earlier claim.
         if worker.has_reserved(&key) {
             return Ok(worker.name.clone());
@@ -160,6 +178,7 @@ impl Host {
         order: Order,
     ) -> Result<Report, ActivityError> {
         let worker = &self.0;
+        worker.admit(&order).map_err(failed)?;
         let report = |ending, taken| Ok(Report { ending, host: worker.name.clone(), taken });
         let begun = LeaseTime::now();
         let Some(room) = worker.take_room(&order) else { return report(Ending::Yielded, Vec::new()) };
@@ -223,18 +242,30 @@ impl Host {
         ((remote, id), asked): ((String, String), WaitingRequest),
     ) -> Result<(), ActivityError> {
         let worker = Arc::clone(&self.0);
-        if locked(&worker.carried).contains(&asked.id) {
-            return Ok(());
-        }
+        worker.admit_remote(&remote).map_err(failed)?;
         let carried = tokio::task::spawn_blocking(move || {
             let dir: Utf8PathBuf = clone::folder(&worker.context, &remote);
-            // What a loop that is not driven was told here, no other machine would know.
-            let check = || locked(&worker.driving).contains(&id).then_some(()).ok_or("not driven here");
             let name: LoopId = id.parse().map_err(|_| "no name of a loop")?;
-            check()?;
-            requests::carry(&worker, (&dir, &remote, &name), &asked)?;
-            check()?;
-            let _ = locked(&worker.carried).insert(asked.id);
+            let own = (remote.clone(), id);
+            // What a loop that is not driven was told here, no other machine would know.
+            let witness = || locked(&worker.driving).get(&own).cloned().ok_or("not driven here");
+            witness()?;
+            let place = (dir.as_path(), remote.as_str(), &name);
+            if !locked(&worker.carried).contains(&asked.id) {
+                requests::carry(&worker, place, &asked)?;
+                witness()?;
+                let _ = locked(&worker.carried).insert(asked.id.clone());
+            }
+            let service = Service::open(&dir, worker.context.host.clone()).map_err(|_| "no repository")?;
+            let seq = service.state(&name).map_err(|_| "no journal")?.seq;
+            let since = Instant::now();
+            while !witness()?.covers(seq) {
+                if since.elapsed() > KNOWN {
+                    return Err("not known beyond this machine");
+                }
+                std::thread::sleep(LOOK);
+            }
+            requests::forget(&dir, (&remote, &name), &asked);
             Ok::<_, &'static str>(())
         });
         carried.await.map_err(|_| failed("it ended"))?.map_err(failed)

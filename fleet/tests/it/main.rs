@@ -1,6 +1,9 @@
 //! Loops on the fleet: the real programs, and a real server on loopback with leases of seconds. A machine is a home, a
 //! clone and notes of its own. The tests need a server, and are therefore ignored: `cargo xtask e2e fleet` runs them.
 
+mod conformance;
+mod fairness;
+mod hostile;
 mod lab;
 mod link;
 mod loops;
@@ -8,4 +11,6 @@ mod operations;
 mod outages;
 mod plans;
 mod requests;
+mod scale;
 mod setup;
+mod upgrades;
