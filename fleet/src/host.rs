@@ -1,6 +1,6 @@
 //! What a worker does for the server: it takes loops as far as it has room for them, drives them, and carries requests.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs;
 use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -55,8 +55,8 @@ pub(crate) struct Worker {
     pub(crate) reserved: Mutex<HashMap<(String, u64), (OwnedSemaphorePermit, Instant)>>,
     /// The loops that are driven here, by the git remote and the name, with what makes them known.
     pub(crate) driving: Mutex<HashMap<(String, String), Arc<RemoteWitness>>>,
-    /// Requests that were carried to their loops.
-    pub(crate) carried: Mutex<HashSet<String>>,
+    /// Requests that were carried to loops that were driven, each with the name of its loop at the server.
+    pub(crate) carried: Mutex<HashMap<String, String>>,
     /// Until when nothing is claimed, because a loop could not be continued here.
     pub(crate) unable_until: Mutex<Option<Instant>>,
 }
@@ -123,6 +123,21 @@ impl Worker {
         is_written.is_ok()
     }
 
+    /// Gives the loop back to the server, and asks for no other before there is room: those that wait there keep their order,
+    /// in which each team has its share.
+    async fn wait_for_room(&self, ctx: &ActivityContext) -> ActivityError {
+        let ActivityError::Application(full) = failed("full") else { return failed("full") };
+        let token = TaskToken::from(ctx.info().task_token.clone());
+        let claim = AsyncActivityHandle::new(ctx.client(), ActivityIdentifier::from_task_token(token));
+        let _ = timeout(ROOM, claim.fail(*full, None::<()>, RpcOptions::default())).await;
+        let mut drain = self.drain.subscribe();
+        tokio::select! {
+            _ = self.room.acquire() => {}
+            _ = drain.wait_for(|drains| *drains) => {}
+        }
+        ActivityError::WillCompleteAsync
+    }
+
     /// Whether a claim took room for this drive; that of drives that never began is free again.
     fn has_reserved(&self, key: &(String, u64)) -> bool {
         let mut reserved = locked(&self.reserved);
@@ -148,7 +163,7 @@ impl Host {
     #[activity]
     pub(crate) async fn claim(
         self: Arc<Self>,
-        _: ActivityContext,
+        ctx: ActivityContext,
         order: Order,
     ) -> Result<String, ActivityError> {
         let worker = &self.0;
@@ -164,7 +179,7 @@ impl Host {
             return Ok(worker.name.clone());
         }
         let room = timeout(ROOM, Arc::clone(&worker.room).acquire_owned()).await;
-        let Ok(Ok(permit)) = room else { return Err(failed("full")) };
+        let Ok(Ok(permit)) = room else { return Err(worker.wait_for_room(&ctx).await) };
         worker.check(&order).map_err(failed)?;
         let _ = locked(&worker.reserved).insert(key, (permit, Instant::now()));
         Ok(worker.name.clone())
@@ -205,7 +220,12 @@ impl Host {
             tokio::select! {
                 ending = &mut over => {
                     let ending = ending.unwrap_or(Ending::Unable);
-                    let ids = taken.borrow().clone();
+                    let mut ids = taken.borrow().clone();
+                    if ending.is_known() {
+                        let name = workflow_id(&order.remote, &order.id);
+                        let carried = locked(&worker.carried);
+                        ids.extend(carried.iter().filter(|(_, of)| **of == name).map(|(id, _)| id.clone()));
+                    }
                     return report(ending, ids);
                 }
                 Ok(()) = taken.changed() => is_told = false,
@@ -251,15 +271,17 @@ impl Host {
             let witness = || locked(&worker.driving).get(&own).cloned().ok_or("not driven here");
             witness()?;
             let place = (dir.as_path(), remote.as_str(), &name);
-            if !locked(&worker.carried).contains(&asked.id) {
+            if !locked(&worker.carried).contains_key(&asked.id) {
                 requests::carry(&worker, place, &asked)?;
                 witness()?;
-                let _ = locked(&worker.carried).insert(asked.id.clone());
+                let of = workflow_id(&remote, name.as_str());
+                let _ = locked(&worker.carried).insert(asked.id.clone(), of);
             }
+            let witness = witness()?;
             let service = Service::open(&dir, worker.context.host.clone()).map_err(|_| "no repository")?;
             let seq = service.state(&name).map_err(|_| "no journal")?.seq;
             let since = Instant::now();
-            while !witness()?.covers(seq) {
+            while !witness.covers(seq) {
                 if since.elapsed() > KNOWN {
                     return Err("not known beyond this machine");
                 }

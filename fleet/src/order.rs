@@ -97,6 +97,13 @@ pub(crate) enum Ending {
     Lapsed,
 }
 
+impl Ending {
+    /// Whether the git remote has everything that the drive recorded.
+    pub(crate) fn is_known(self) -> bool {
+        matches!(self, Self::Ended | Self::Parked | Self::Resting(_) | Self::Yielded)
+    }
+}
+
 /// How a drive ended, and what it brought into the journal.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Report {

@@ -1,6 +1,6 @@
 //! `refrain worker`: polls the queues until a signal.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use refrain_app::options::fleet::WorkerArgs;
@@ -93,7 +93,7 @@ pub(crate) async fn serve(
         drain: watch::channel(false).0,
         reserved: Mutex::new(HashMap::new()),
         driving: Mutex::new(HashMap::new()),
-        carried: Mutex::new(HashSet::new()),
+        carried: Mutex::new(HashMap::new()),
         unable_until: Mutex::new(None),
     }));
     let runtime = Runtime::from_current_tokio(Default::default()).map_err(failed)?;

@@ -66,7 +66,7 @@ fn fifty_loops_of_twenty_iterations_survive_a_killed_worker_every_ten_seconds() 
     let mut workers: Vec<_> = machines.iter().map(|machine| lab.work(machine, &slots)).collect();
     let names: Vec<String> = (1..=50).map(|number| format!("job{number}x")).collect();
     let begun = Instant::now();
-    names.iter().for_each(|name| lab.start(name, &script(20, 0), &["--max-iterations", "40"]));
+    let mut unsubmitted = names.iter();
     let (mut killed, mut resumed, mut left) = (0, 0, names.clone());
     while !left.is_empty() {
         assert!(begun.elapsed() < LONGER, "{} loops are left: {left:?}", left.len());
@@ -77,7 +77,9 @@ fn fifty_loops_of_twenty_iterations_survive_a_killed_worker_every_ten_seconds() 
         let since = Instant::now();
         // A loop whose attempt was lost three times in a row waits for a person.
         within(LONG, "ten seconds are over", || {
-            if let Some(name) = left.first().cloned() {
+            if let Some(name) = unsubmitted.next() {
+                lab.start(name, &script(20, 0), &["--max-iterations", "40"]);
+            } else if let Some(name) = left.first().cloned() {
                 let status = lab.status(&name);
                 match status["status"].as_str().unwrap() {
                     "completed" => drop(left.remove(0)),
