@@ -263,16 +263,15 @@ impl Host {
     ) -> Result<(), ActivityError> {
         let worker = Arc::clone(&self.0);
         worker.admit_remote(&remote).map_err(failed)?;
+        let (own, request) = ((remote.clone(), id.clone()), asked.clone());
         let carried = tokio::task::spawn_blocking(move || {
             let dir: Utf8PathBuf = clone::folder(&worker.context, &remote);
             let name: LoopId = id.parse().map_err(|_| "no name of a loop")?;
-            let own = (remote.clone(), id);
             // What a loop that is not driven was told here, no other machine would know.
             let witness = || locked(&worker.driving).get(&own).cloned().ok_or("not driven here");
             witness()?;
-            let place = (dir.as_path(), remote.as_str(), &name);
             if !locked(&worker.carried).contains_key(&asked.id) {
-                requests::carry(&worker, place, &asked)?;
+                requests::carry(&worker, (&dir, &remote, &name), &asked)?;
                 witness()?;
                 let of = workflow_id(&remote, name.as_str());
                 let _ = locked(&worker.carried).insert(asked.id.clone(), of);
@@ -280,16 +279,17 @@ impl Host {
             let witness = witness()?;
             let service = Service::open(&dir, worker.context.host.clone()).map_err(|_| "no repository")?;
             let seq = service.state(&name).map_err(|_| "no journal")?.seq;
-            let since = Instant::now();
-            while !witness.covers(seq) {
-                if since.elapsed() > KNOWN {
-                    return Err("not known beyond this machine");
-                }
-                std::thread::sleep(LOOK);
-            }
-            requests::forget(&dir, (&remote, &name), &asked);
-            Ok::<_, &'static str>(())
+            Ok::<_, &'static str>((witness, seq, (dir, remote, name)))
         });
-        carried.await.map_err(|_| failed("it ended"))?.map_err(failed)
+        let carried = carried.await.map_err(|_| failed("it ended"))?;
+        let (witness, seq, (dir, remote, name)) = carried.map_err(failed)?;
+        let known = async {
+            while !witness.covers(seq) {
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        timeout(KNOWN, known).await.map_err(|_| failed("not known beyond this machine"))?;
+        let forgets = move || requests::forget(&dir, (&remote, &name), &request);
+        tokio::task::spawn_blocking(forgets).await.map_err(|_| failed("it ended"))
     }
 }

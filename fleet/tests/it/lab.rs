@@ -21,10 +21,14 @@ pub(crate) fn bound(least: Duration, begins: Duration) -> Duration {
     least.max(2 * begins)
 }
 
+#[expect(clippy::disallowed_methods, reason = "the tests' programs are found where the person's are")]
+pub(crate) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
 /// A variable that the runner of these tests sets.
 fn given(name: &str) -> String {
-    std::env::var(name)
-        .unwrap_or_else(|_| panic!("{name} is not set: cargo xtask e2e fleet runs these tests"))
+    variable(name).unwrap_or_else(|| panic!("{name} is not set: cargo xtask e2e fleet runs these tests"))
 }
 
 /// A port that nothing listens at.
@@ -244,7 +248,7 @@ impl Lab {
 
     /// Keeps what the server recorded, for `replay.rs`, where a folder for it is named.
     fn record(&self, id: &str) {
-        let Ok(folder) = std::env::var("REFRAIN_HISTORIES") else { return };
+        let Some(folder) = variable("REFRAIN_HISTORIES") else { return };
         let fleet = self.programs.join("refrain-fleet").to_string_lossy().into_owned();
         let said = self.person.tool(&fleet, &["history", id, &self.state]).run().with_code(0).stdout;
         let test = std::thread::current().name().unwrap_or("test").replace("::", "-");
