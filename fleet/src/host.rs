@@ -123,25 +123,30 @@ impl Worker {
         is_written.is_ok()
     }
 
-    /// Gives the loop back to the server, and asks for no other before there is room: those that wait there keep their order,
-    /// in which each team has its share.
-    async fn wait_for_room(&self, ctx: &ActivityContext) -> ActivityError {
-        let ActivityError::Application(full) = failed("full") else { return failed("full") };
-        let token = TaskToken::from(ctx.info().task_token.clone());
-        let claim = AsyncActivityHandle::new(ctx.client(), ActivityIdentifier::from_task_token(token));
-        let _ = timeout(ROOM, claim.fail(*full, None::<()>, RpcOptions::default())).await;
+    /// Returns once there is room, or none is needed any more. As long as a claim waits here, its queue is not asked for more:
+    /// loops that wait there keep their order, in which each team has its share.
+    async fn until_room(&self) {
         let mut drain = self.drain.subscribe();
+        let room = async {
+            while timeout(RESERVED, self.room.acquire()).await.is_err() {
+                self.forget_unused();
+            }
+        };
         tokio::select! {
-            _ = self.room.acquire() => {}
+            () = room => {}
             _ = drain.wait_for(|drains| *drains) => {}
         }
-        ActivityError::WillCompleteAsync
     }
 
-    /// Whether a claim took room for this drive; that of drives that never began is free again.
+    /// Room that claims took for drives that never began is free again.
+    fn forget_unused(&self) {
+        locked(&self.reserved).retain(|_, (_, since)| since.elapsed() < RESERVED);
+    }
+
+    /// Whether a claim took room for this drive.
     fn has_reserved(&self, key: &(String, u64)) -> bool {
+        self.forget_unused();
         let mut reserved = locked(&self.reserved);
-        reserved.retain(|_, (_, since)| since.elapsed() < RESERVED);
         reserved.get_mut(key).map(|(_, since)| *since = Instant::now()).is_some()
     }
 
@@ -179,10 +184,27 @@ impl Host {
             return Ok(worker.name.clone());
         }
         let room = timeout(ROOM, Arc::clone(&worker.room).acquire_owned()).await;
-        let Ok(Ok(permit)) = room else { return Err(worker.wait_for_room(&ctx).await) };
+        let token = TaskToken::from(ctx.info().task_token.clone());
+        let claim = AsyncActivityHandle::new(ctx.client(), ActivityIdentifier::from_task_token(token));
+        let Ok(Ok(permit)) = room else {
+            let ActivityError::Application(full) = failed("full") else { return Err(failed("full")) };
+            let _ = timeout(ROOM, claim.fail(*full, None::<()>, RpcOptions::default())).await;
+            worker.until_room().await;
+            return Err(ActivityError::WillCompleteAsync);
+        };
         worker.check(&order).map_err(failed)?;
         let _ = locked(&worker.reserved).insert(key, (permit, Instant::now()));
-        Ok(worker.name.clone())
+        if worker.room.available_permits() > 0 {
+            return Ok(worker.name.clone());
+        }
+        let answer = claim.complete(Some(worker.name.clone()), RpcOptions::default());
+        match timeout(ROOM, answer).await {
+            Ok(Ok(())) => {
+                worker.until_room().await;
+                Err(ActivityError::WillCompleteAsync)
+            }
+            Ok(Err(_)) | Err(_) => Ok(worker.name.clone()),
+        }
     }
 
     /// Drives a loop until that ends, and tells the server all the time that it does.

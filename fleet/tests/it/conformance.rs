@@ -44,7 +44,7 @@ fn scenarios() -> Vec<Scenario> {
         (
             "protect",
             format!("echo changed > README.md\n{CLAIM}"),
-            vec!["--protect", "README.md", "--max-iterations", "2"],
+            vec!["--protect", "README.md", "--gate", "true", "--max-iterations", "2"],
         ),
         ("approval", claims_in(1), vec!["--gate", "true", "--require-approval"]),
         (
@@ -85,7 +85,8 @@ fn result(person: &Sandbox, repository: &str, id: &str) -> Value {
     all["rows"] = rows.into();
     all["events"] = json!(events);
     all["commits"] = commits.into();
-    serde_json::from_str(&all.to_string().replace(id, "ID")).unwrap()
+    let worktree = status["worktree"].as_str().unwrap();
+    serde_json::from_str(&all.to_string().replace(worktree, "WORKTREE").replace(id, "ID")).unwrap()
 }
 
 #[test]
