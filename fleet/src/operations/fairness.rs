@@ -24,8 +24,8 @@ const LOOKED_AT: usize = 8;
 /// …so many are of the other team, if both get equal shares.
 const LEAST: usize = 2;
 /// How long the server keeps what is tried, and how long it may take to give out one.
-const KEPT: Duration = Duration::from_secs(10);
-const ANSWER: Duration = Duration::from_secs(3);
+const KEPT: Duration = Duration::from_secs(60);
+const ANSWER: Duration = Duration::from_secs(10);
 
 /// Lets tasks of two teams wait in a queue of their own, and looks in which order the server gives them out.
 pub(super) async fn is_fair(client: &Client) -> Result<bool, String> {

@@ -37,7 +37,9 @@ fn look(lab: &Lab) -> Value {
 #[ignore = "needs a server: cargo xtask e2e fleet"]
 fn a_team_with_few_loops_does_not_wait_for_one_with_many() {
     let lab = Lab::with_server(&FAIR);
-    let machine = lab.machine("w1");
+    let (machine, elsewhere) = (lab.machine("w1"), lab.machine("w2"));
+    // It takes none of them, and has them wait in their queue.
+    let _other = lab.work(&elsewhere, &["--pool", "other"]);
     let notes = "echo $REFRAIN_LOOP_ID >> $NOTES/order; echo '<promise>COMPLETE</promise>'";
     join(&lab, "many");
     (1..=MANY).for_each(|number| lab.start(&format!("many{number}"), notes, &[]));
