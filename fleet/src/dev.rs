@@ -25,7 +25,12 @@ const PACKAGE: &str =
 /// Names a server that is here.
 const VARIABLE: &str = "REFRAIN_TEMPORAL";
 /// With these, teams get equal shares of the workers.
-const FAIR: [&str; 2] = ["matching.useNewMatcher=true", "matching.enableFairness=true"];
+const FAIR: [&str; 4] = [
+    "matching.useNewMatcher=true",
+    "matching.enableFairness=true",
+    "matching.numTaskqueueReadPartitions=1",
+    "matching.numTaskqueueWritePartitions=1",
+];
 const INSTALL: Duration = Duration::from_mins(10);
 const READY: Duration = Duration::from_secs(60);
 

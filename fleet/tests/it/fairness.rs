@@ -9,11 +9,16 @@ use crate::lab::Lab;
 
 const MANY: u32 = 90;
 const FEW: u32 = 9;
-const FAIR: [&str; 4] = [
+/// As `refrain fleet dev` has it.
+const FAIR: [&str; 8] = [
     "--dynamic-config-value",
     "matching.useNewMatcher=true",
     "--dynamic-config-value",
     "matching.enableFairness=true",
+    "--dynamic-config-value",
+    "matching.numTaskqueueReadPartitions=1",
+    "--dynamic-config-value",
+    "matching.numTaskqueueWritePartitions=1",
 ];
 /// How long a quarter of all loops may take, on a machine that other tests need.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -65,6 +70,11 @@ fn a_doctor_tells_a_server_that_ignores_teams() {
     let ignores = look(&lab);
     assert_eq!(ignores["grade"], "problem", "{ignores:#}");
     assert!(ignores["advice"].as_str().unwrap().contains("matching.enableFairness"), "{ignores:#}");
+    // With several partitions of a queue, and with one.
+    let lab = Lab::with_server(&FAIR[..4]);
+    join(&lab, "web");
+    let heeds = look(&lab);
+    assert_eq!(heeds["grade"], "ok", "{heeds:#}");
     let lab = Lab::with_server(&FAIR);
     join(&lab, "web");
     let heeds = look(&lab);
