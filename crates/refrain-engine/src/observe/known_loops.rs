@@ -16,10 +16,18 @@ pub struct KnownLoops(Arc<Inner>);
 #[derive(Debug, Default)]
 struct Inner {
     journals: KnownJournals,
-    /// The rows of open loops, by their folder, with all that each follows from.
-    rows: Mutex<HashMap<Utf8PathBuf, (Arc<LoopState>, Alive, Brief)>>,
+    /// The rows of open loops, by their folder.
+    rows: Mutex<HashMap<Utf8PathBuf, OpenRow>>,
     /// Goals by the first line of the journal.
     goals: Mutex<HashMap<[u8; 32], Arc<str>>>,
+}
+
+/// A row, with all that it follows from.
+#[derive(Debug)]
+struct OpenRow {
+    state: Arc<LoopState>,
+    alive: Alive,
+    row: Brief,
 }
 
 /// How many goals are kept: beyond that all are read anew.
@@ -40,19 +48,19 @@ impl KnownLoops {
         make: impl FnOnce() -> Result<Brief, E>,
     ) -> Result<Brief, E> {
         let rows = || self.0.rows.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((of, was, row)) = rows().get(folder)
-            && Arc::ptr_eq(of, state)
-            && *was == alive
+        if let Some(known) = rows().get(folder)
+            && Arc::ptr_eq(&known.state, state)
+            && known.alive == alive
         {
-            return Ok(row.clone());
+            return Ok(known.row.clone());
         }
         let row = make()?;
         let mut rows = rows();
         if rows.len() >= MOST_ROWS {
             // Those of states that are not current any more.
-            rows.retain(|_, (state, ..)| Arc::strong_count(state) > 1);
+            rows.retain(|_, known| Arc::strong_count(&known.state) > 1);
         }
-        rows.insert(folder.to_owned(), (Arc::clone(state), alive, row.clone()));
+        rows.insert(folder.to_owned(), OpenRow { state: Arc::clone(state), alive, row: row.clone() });
         Ok(row)
     }
 
