@@ -6,12 +6,12 @@ use refrain_core::LoopId;
 use refrain_core::view::StatusWord;
 use refrain_engine::{chain, tool};
 use serde::Serialize;
+use temporalio_client::tonic::Code as RpcCode;
 use temporalio_client::errors::{WorkflowInteractionError, WorkflowStartError};
 use temporalio_client::{Client, WorkflowStartOptions};
 
 use crate::order::{LOOPS, Order, WaitingRequest, workflow_id};
-use crate::requests;
-use crate::say;
+use crate::{labels, requests, say};
 use crate::settings::{Settings, failed};
 use crate::workflow::FleetLoop;
 
@@ -42,7 +42,13 @@ fn order(
 ) -> Result<Order, RequestError> {
     let origin = tool::run("git", &["remote", "get-url", "origin"], context.dir.as_std_path()).ok();
     let origin = origin.map(|url| url.trim().to_owned()).filter(|url| has_no_password(url));
+    let service = context.service()?;
+    let plan = service.spec(id)?.task.map(|task| task.plan.to_string());
+    let project = service.project().root.file_name().unwrap_or_default().to_owned();
     Ok(Order {
+        project,
+        plan,
+        team: settings.team(),
         id: id.to_string(),
         remote: remote.to_owned(),
         origin,
@@ -62,13 +68,27 @@ pub(crate) fn has_no_password(url: &str) -> bool {
 }
 
 async fn start(client: &Client, order: Order) -> Result<(), RequestError> {
+    let with_labels = Order { is_labelled: true, ..order.clone() };
+    let begun = match begin(client, with_labels).await {
+        // The server does not have them.
+        Err(WorkflowStartError::Rpc(status)) if status.code() == RpcCode::InvalidArgument => {
+            begin(client, order).await
+        }
+        begun => begun,
+    };
+    match begun {
+        Ok(()) | Err(WorkflowStartError::AlreadyStarted { .. }) => Ok(()),
+        Err(error) => Err(failed(format!("the server did not take the loop: {}", chain(&error)))),
+    }
+}
+
+async fn begin(client: &Client, order: Order) -> Result<(), WorkflowStartError> {
     let name = workflow_id(&order.remote, &order.id);
     let mut options = WorkflowStartOptions::new(LOOPS, name).build();
     options.task_timeout = Some(DECIDE);
-    match client.start_workflow(FleetLoop::run, order, options).await {
-        Ok(_) | Err(WorkflowStartError::AlreadyStarted { .. }) => Ok(()),
-        Err(error) => Err(failed(format!("the server did not take the loop: {}", chain(&error)))),
-    }
+    options.priority = labels::turn(order.team.as_deref());
+    options.search_attributes = order.is_labelled.then(|| labels::of(&order));
+    client.start_workflow(FleetLoop::run, order, options).await.map(drop)
 }
 
 /// Gives a loop to the fleet that is at the git remote. It may be repeated.

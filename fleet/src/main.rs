@@ -1,11 +1,14 @@
 //! The program of the fleet, which `refrain` calls for `start --on fleet`, `fleet` and `worker`.
 
+mod accounts;
 mod client;
 mod clone;
 mod dev;
 mod drive;
 mod guard;
 mod host;
+mod labels;
+mod money;
 mod operations;
 mod order;
 mod requests;
@@ -24,7 +27,7 @@ use refrain_app::{Code, RequestError, environment};
 use refrain_core::LoopId;
 use refrain_engine::{keeper, sandbox};
 
-use self::operations::{doctor, init, roster};
+use self::operations::{doctor, init, listing, roster};
 
 /// Gives loops of Refrain to many machines; refrain calls it
 #[derive(Debug, Parser)]
@@ -93,6 +96,7 @@ fn run() -> Result<(), RequestError> {
         match verb {
             Verb::Fleet(FleetArgs { verb: FleetVerb::Dev(args) }) => dev::run(&context, args).await,
             Verb::Fleet(FleetArgs { verb: FleetVerb::Init(args) }) => init::run(&context, args).await,
+            Verb::Fleet(FleetArgs { verb: FleetVerb::List(args) }) => listing::run(&context, args).await,
             Verb::Worker(args) => match &args.verb {
                 None => worker::run(&context, args).await,
                 Some(WorkerVerb::List { json }) => roster::list(&context, *json).await,

@@ -75,6 +75,11 @@ impl Settings {
         self.fleet.pool.clone().unwrap_or_else(|| "default".to_owned())
     }
 
+    /// Who the loops are for: teams get workers in turn.
+    pub(crate) fn team(&self) -> Option<String> {
+        self.fleet.team.clone()
+    }
+
     pub(crate) fn terms(&self) -> Result<Terms, RequestError> {
         let usual = Terms::default();
         let span = |set: Option<Millis>, usual| set.map_or(usual, |Millis(span)| span);

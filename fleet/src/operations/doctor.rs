@@ -11,9 +11,10 @@ use temporalio_common::protos::temporal::api::workflowservice::v1::{
     DescribeNamespaceRequest, GetSystemInfoRequest,
 };
 
+use super::fairness;
 use super::rights::{Bench, Lacking, rates};
 use super::roster::{RosterRow, roster};
-use crate::say;
+use crate::{labels, say};
 use crate::settings::{Settings, failed};
 
 /// How far the clock of a worker may be from this one, in seconds.
@@ -101,6 +102,10 @@ async fn of_server(settings: &Settings, client: &Client) -> Result<Vec<Finding>,
         false => Finding::ok(Subject::Server, said),
     };
     let mut found = vec![finding.about(address)];
+    found.push(of_labels(client).await);
+    if settings.team().is_some() {
+        found.push(of_teams(client).await);
+    }
     let rows = match roster(client).await {
         Ok(rows) => rows,
         Err(error) => {
@@ -115,6 +120,42 @@ async fn of_server(settings: &Settings, client: &Client) -> Result<Vec<Finding>,
     let here = now().as_millisecond();
     found.extend(rows.iter().flat_map(|row| of_worker(row, here)));
     Ok(found)
+}
+
+/// Whether loops can be filtered.
+async fn of_labels(client: &Client) -> Finding {
+    match labels::missing(client).await {
+        Ok(missing) if missing.is_empty() => {
+            Finding::ok(Subject::Server, "loops can be filtered by project, state, pool, team, plan and agent")
+        }
+        Ok(missing) => Finding::warning(
+            Subject::Server,
+            format!("loops cannot be filtered: the namespace lacks {}", missing.join(", ")),
+            "refrain fleet init, as one who may change the namespace; loops that are given to the fleet from then on have them",
+        ),
+        Err(status) => Finding::warning(
+            Subject::Server,
+            format!("whether loops can be filtered is unknown: {}", status.message()),
+            "temporal operator search-attribute list shows what the namespace has",
+        ),
+    }
+}
+
+/// Whether teams get workers in turn.
+async fn of_teams(client: &Client) -> Finding {
+    match fairness::takes_turns(client).await {
+        Ok(true) => Finding::ok(Subject::Server, "teams get workers in turn"),
+        Ok(false) => Finding::warning(
+            Subject::Server,
+            "it ignores [fleet] team: loops get workers in the order in which they came",
+            "start the server with --dynamic-config-value matching.useNewMatcher=true --dynamic-config-value matching.enableFairness=true",
+        ),
+        Err(status) => Finding::warning(
+            Subject::Server,
+            format!("whether teams get workers in turn is unknown: {}", status.message()),
+            "see the log of the server",
+        ),
+    }
 }
 
 fn is_loopback(address: &str) -> bool {
