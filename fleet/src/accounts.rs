@@ -2,8 +2,7 @@
 //! first and its provider answers. A workflow keeps a gate as long as it is closed. What it says is its memo, so that looking at
 //! it needs no worker and leaves no trace.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use refrain_core::event::Wait;
@@ -18,12 +17,13 @@ use temporalio_common::protos::temporal::api::enums::v1::WorkflowExecutionStatus
 use temporalio_common::protos::temporal::api::workflowservice::v1::DescribeWorkflowExecutionRequest;
 use temporalio_macros::{workflow, workflow_methods};
 use temporalio_sdk::workflows::select;
-use temporalio_sdk::{SyncWorkflowContext, WorkflowContext, WorkflowContextView, WorkflowResult};
+use temporalio_sdk::{SyncWorkflowContext, WorkflowContext, WorkflowResult};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
+use crate::host::locked;
 use crate::order::LOOPS;
 
 /// How long the server has to answer, and how often it is told again that a gate opens or closes.
@@ -129,7 +129,7 @@ impl SharedAccounts for WorkerAccounts {
         let place = Place { accounts: self.clone(), id: format!("refrain-account/{}/{name}", self.remote) };
         let (known, _) = watch::channel(None);
         let known = Arc::new(known);
-        let telling = Arc::new(AtomicUsize::new(0));
+        let telling = Arc::default();
         let (looked, first) = watch::channel(false);
         let looks = look(place.clone(), Arc::clone(&known), Arc::clone(&telling), looked);
         let looks = self.runtime.spawn(looks);
@@ -144,11 +144,17 @@ type Known = watch::Sender<Option<Option<Wait>>>;
 struct WorkerGate {
     place: Place,
     known: Arc<Known>,
-    /// How many changes are on their way.
-    telling: Arc<AtomicUsize>,
+    telling: Arc<Mutex<Telling>>,
     /// Whether it was looked at.
     first: watch::Receiver<bool>,
     looks: JoinHandle<()>,
+}
+
+/// How many changes the server was told, or is being told, and how many of them are over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Telling {
+    begun: u64,
+    over: u64,
 }
 
 impl Drop for WorkerGate {
@@ -157,10 +163,12 @@ impl Drop for WorkerGate {
     }
 }
 
-async fn look(place: Place, known: Arc<Known>, telling: Arc<AtomicUsize>, looked: watch::Sender<bool>) {
+async fn look(place: Place, known: Arc<Known>, telling: Arc<Mutex<Telling>>, looked: watch::Sender<bool>) {
     loop {
+        let before = *locked(&telling);
         let said = timeout(ANSWER, place.look()).await.ok().and_then(Result::ok);
-        if telling.load(Ordering::SeqCst) == 0 {
+        // A look during a change may be older than that.
+        if before.begun == before.over && *locked(&telling) == before {
             known.send_replace(said);
         }
         looked.send_replace(true);
@@ -172,7 +180,7 @@ impl WorkerGate {
     /// Tells the server, without waiting for it.
     fn tell(&self, change: GateChange, then: Option<Wait>) {
         let (place, known, telling) = (self.place.clone(), Arc::clone(&self.known), Arc::clone(&self.telling));
-        telling.fetch_add(1, Ordering::SeqCst);
+        locked(&telling).begun += 1;
         known.send_replace(None);
         drop(self.place.accounts.runtime.spawn(async move {
             for _ in 0..TRIES {
@@ -182,7 +190,7 @@ impl WorkerGate {
                 }
                 sleep(AGAIN).await;
             }
-            telling.fetch_sub(1, Ordering::SeqCst);
+            locked(&telling).over += 1;
         }));
     }
 }
@@ -240,7 +248,8 @@ impl Place {
     /// What the gate says to a change; none if it did not answer.
     async fn change(&self, change: GateChange) -> Option<bool> {
         let policy = WorkflowIdConflictPolicy::UseExisting;
-        let options = WorkflowUpdateWithStartOptions::new(LOOPS, self.id.clone(), policy).build();
+        let mut options = WorkflowUpdateWithStartOptions::new(LOOPS, self.id.clone(), policy).build();
+        options.task_timeout = Some(ANSWER);
         let asked = self.accounts.client.execute_update_with_start_workflow(
             FleetAccount::run,
             (),
@@ -248,7 +257,7 @@ impl Place {
             change,
             options,
         );
-        timeout(2 * ANSWER, asked).await.ok()?.ok()
+        timeout(2 * ANSWER, Box::pin(asked)).await.ok()?.ok()
     }
 }
 

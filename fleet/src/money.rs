@@ -117,6 +117,8 @@ impl LoopMoney {
         let policy = WorkflowIdConflictPolicy::UseExisting;
         let mut options =
             WorkflowUpdateWithStartOptions::new(LOOPS, workflow_id(&self.remote), policy).build();
+        // A worker that is frozen takes the request and does not answer.
+        options.task_timeout = Some(ANSWER / 2);
         options.update_id = Some(format!("{}/{}/{}", self.of, self.fence, request.number));
         let asked = self.client.execute_update_with_start_workflow(
             FleetMoney::run,
@@ -125,7 +127,7 @@ impl LoopMoney {
             request,
             options,
         );
-        match timeout(ANSWER, asked).await {
+        match timeout(ANSWER, Box::pin(asked)).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) => Err(chain(&error)),
             Err(_) => Err(format!("no answer within {} s", ANSWER.as_secs())),

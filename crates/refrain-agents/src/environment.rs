@@ -244,6 +244,24 @@ mod tests {
     }
 
     #[test]
+    fn machines_that_have_the_same_key_share_an_account_whatever_their_homes() {
+        let mut spec = spec("agent", &[]);
+        spec.agent.kind = AgentKind::Claude;
+        let machine = |home: &str, key: &str| {
+            key_of(&spec, &[("HOME", home), ("ANTHROPIC_API_KEY", key), ("GEMINI_API_KEY", "other")])
+        };
+        assert_eq!(machine("/a", "secret"), machine("/b", "secret"));
+        assert_ne!(machine("/a", "secret"), machine("/a", "another"));
+        assert_eq!(machine("/a", ""), None, "its own login pays");
+        let bedrock = [("CLAUDE_CODE_USE_BEDROCK", "1"), ("ANTHROPIC_API_KEY", "secret")];
+        assert_eq!(key_of(&spec, &bedrock), None, "not that key");
+    }
+
+    fn key_of(spec: &Spec, env: &[(&str, &str)]) -> Option<String> {
+        key(spec, &env.iter().map(|(name, value)| (name.into(), value.into())).collect::<Vec<_>>())
+    }
+
+    #[test]
     fn a_variable_that_is_named_is_the_machines_own_even_in_a_short_list() {
         let mut spec = spec("agent", &[]);
         spec.agent.clean_env = true;

@@ -19,10 +19,11 @@ use crate::labels;
 
 /// How many of the first team come, then of the second, and how many are handed out.
 const MANY: usize = 24;
-const FEW: usize = 4;
-const TAKEN: usize = 8;
-/// A queue has parts, so the order is not exact. In order of arrival the second team has none among the first.
-const LEAST: usize = 2;
+const FEW: usize = 12;
+const TAKEN: usize = 12;
+/// A queue has parts that are served at random, so it is not the half. In order of arrival the second team has hardly one among
+/// the first.
+const LEAST: usize = 3;
 
 /// How long the server has to hand one out.
 const HAND_OUT: Duration = Duration::from_secs(3);

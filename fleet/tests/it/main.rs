@@ -9,3 +9,4 @@ mod outages;
 mod plans;
 mod requests;
 mod setup;
+mod shared;
