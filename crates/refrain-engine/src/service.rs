@@ -123,15 +123,25 @@ impl Service {
     }
 
     pub fn status(&self, id: &LoopId) -> Result<Status, EngineError> {
-        let dir = self.locate(id)?.dir;
-        let state = journal::read_signed(&dir, &self.host.signing())?.state;
-        if let Some(copy) = &self.copy {
-            let status = view::status(&state, self.alive(&dir, &state));
-            return Ok(Status { mirrored: Some(copy.clone()), ..status });
-        }
-        // What cannot be read hides nothing else: doctor reports it.
-        let caps = if state.is_final() { None } else { self.shared_caps(state.spec.caps).ok() };
-        Ok(Status { caps: caps.unwrap_or_default(), ..look(&dir, &state) })
+        Ok(self.state_and_status(&self.locate(id)?)?.1)
+    }
+
+    /// The state of a loop, with its signatures checked, and its status.
+    pub fn state_and_status(&self, found: &LoopLocation) -> Result<(LoopState, Status), EngineError> {
+        let dir = &found.dir;
+        let state = journal::read_signed(dir, &self.host.signing())?.state;
+        let status = match &self.copy {
+            Some(copy) => {
+                let status = view::status(&state, self.alive(dir, &state));
+                Status { mirrored: Some(copy.clone()), ..status }
+            }
+            None => {
+                // What cannot be read hides nothing else: doctor reports it.
+                let caps = if state.is_final() { None } else { self.shared_caps(state.spec.caps).ok() };
+                Status { caps: caps.unwrap_or_default(), ..look(dir, &state) }
+            }
+        };
+        Ok((state, status))
     }
 
     /// What is known of the processes of a loop: of one on another machine, nothing.

@@ -68,13 +68,6 @@ pub enum RetryTime {
     After(Duration),
 }
 
-impl Trouble {
-    /// Whether the request may have taken effect all the same.
-    pub const fn is_uncertain(&self) -> bool {
-        matches!(self, Self::Unreachable { .. } | Self::Cancelled | Self::Tool(_) | Self::Answer { .. })
-    }
-}
-
 /// The alternative to a login of GitHub's program.
 fn or_token(program: &str) -> &'static str {
     if program == "gh" { ", or set GH_TOKEN" } else { "" }

@@ -92,8 +92,7 @@ impl Forge {
 
     /// Opens a pull request, or returns the one of this branch that is already open. Long texts are cut. In a project
     /// without drafts it is not opened as a draft, as its `draft` field shows.
-    /// Errors: [`Trouble`]; if it [`is_uncertain`](Trouble::is_uncertain), the request may be open all the same: the
-    /// next call finds it.
+    /// Errors: [`Trouble`]; the request may be open all the same, unless it was refused: the next call finds it.
     pub fn open(&self, opening: PullRequestContent<'_>) -> Result<PullRequest, Trouble> {
         let open = |forge: &Self| {
             let found = forge.find(opening.branch)?;
@@ -170,8 +169,7 @@ impl Forge {
 
     /// Merges a pull request at exactly this commit, as one commit if it is to be squashed, and deletes its branch
     /// unless the branch has moved meanwhile. It may be repeated: an earlier merge is found.
-    /// Errors: [`Trouble`]; if it [`is_uncertain`](Trouble::is_uncertain), it may be merged all the same: the next call
-    /// finds out.
+    /// Errors: [`Trouble`]; it may be merged all the same, unless that was refused: the next call finds out.
     pub fn merge(
         &self,
         number: u64,

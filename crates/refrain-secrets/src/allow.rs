@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use regex::bytes::{Regex, RegexBuilder};
 
-use super::words::{is_scrambled, is_words};
+use super::words::{is_mixed, is_scrambled, is_words};
 
 /// Rules that are compiled when they are first needed.
 pub(super) struct Allow(LazyLock<Option<Regex>>);
@@ -27,11 +27,11 @@ impl Allow {
 
 allow! {
     /// Words of placeholders that do not occur by chance.
-    PLACEHOLDER = r"example|change[-_.]?me|change ?this|placeholder|redacted|not[-_]?a[-_]?secret|not-?real|your[-_]|your(?:pass|token|secret|key|api)|my[-_]?secret|mypassword|my-token|x{6}|(?:^|[^a-z0-9])x{4}|\*{4}|\.{4}|_{4}|-{4}|0{7}|1{7}|1234567|abcdefgh|abcd1234|abc123|deadbeef|removed|censored|put[-_]your|(?:enter|some|test)[-_]|[-_]test|testtest|foobar|password|passphrase|passw0rd|secret[-_]?key|super[-_]?secret|top[-_]?secret|undefined|invalid|disabled|enc\[|aaaa-bbbb";
+    PLACEHOLDER = r"example|change[-_.]?me|change ?this|placeholder|redacted|not[-_]?a[-_]?secret|not-?real|your[-_]|your(?:pass|token|secret|key|api)|my[-_]?secret|mypassword|my-token|x{6}|(?:^|[^a-z0-9])x{4,}(?:[^a-z0-9]|$)|\*{4}|\.{4}|_{4}|-{4}|0{9}|1{9}|1234567|abcdefgh|abcd1234|abc123|deadbeef|removed|censored|put[-_]your|(?:enter|some|test)[-_]|[-_]test|testtest|foobar|password|passphrase|passw0rd|secret[-_]?key|super[-_]?secret|top[-_]?secret|undefined|invalid|disabled|enc\[|aaaa-bbbb";
     /// Words that occur in random text too, between two signs.
     ALONE = r"(?:^|[^a-z0-9])\d*(?:fixme|todo|lorem|masked|hidden|fake|mock|dummy|sample|insert|replace|unused|default|none|null|foo|bar|baz|here)\d*(?:[^a-z0-9]|$)";
     /// Signs of an example token, and the web token that is in every documentation.
-    SHOWN = r"example|x{6}|\*{6}|\.{6}|0{7}|1234567|abcdefgh|placeholder|redacted|dummy|^eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIiwi";
+    SHOWN = r"example|x{6}|\*{6}|\.{6}|0{9}|1234567|abcdefgh|placeholder|redacted|(?:^|[^a-z0-9])dummy|dummy(?:[^a-z0-9]|$)|^eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIiwi";
     /// Prefixes of references to a value elsewhere, or of password hashes.
     REFERENCE = r"^(?:\[\[|\$env:|env[:.]|process\.env|os\.environ|getenv|vault:|secret:|ssm:|arn:|ref\+|op://|aws-sm://|projects/|secrets\.|vars\.|!ref|!sub|!vault|@microsoft\.keyvault|file:/|keyring:|keychain:|/run/secrets|/var/run|data:|\$2[aby]\$|\$argon2|\$[156]\$|\$pbkdf2|\$scrypt|\{ssha|pbkdf2|scrypt:|sha(?:256|512):|scram-sha)";
     /// Placeholders that a template or a shell replaces as a whole.
@@ -57,7 +57,12 @@ allow! {
 /// Whether words in it say that a secret is to be put there.
 pub(super) fn is_placeholder(text: &str) -> bool {
     let bytes = text.as_bytes();
-    PLACEHOLDER.holds(bytes) || ALONE.holds(bytes) && !is_scrambled(text)
+    PLACEHOLDER.holds(bytes) || ALONE.holds(bytes) && !is_random(text)
+}
+
+/// Whether a word or a sign in it is there by chance.
+fn is_random(text: &str) -> bool {
+    is_scrambled(text) || is_mixed(text) && !is_words(text)
 }
 
 /// Whether it consists mostly of words like `your` and `token`.
@@ -71,7 +76,7 @@ pub(super) fn has_parts_of_a_placeholder(text: &[u8]) -> bool {
 pub(super) fn is_reference(text: &str) -> bool {
     let bytes = text.as_bytes();
     REFERENCE.holds(bytes)
-        || WHOLE.holds(bytes)
+        || WHOLE.holds(bytes) && !(text.starts_with('%') && is_random(text))
         || (INSIDE.holds(bytes) || text.starts_with('(') && text.ends_with(')')) && !is_scrambled(text)
         || text.starts_with('@') && NAME.holds(&bytes[1..]) && is_words(&text[1..])
 }
@@ -98,6 +103,13 @@ mod tests {
     #[test]
     fn a_word_in_a_random_key_makes_no_placeholder() {
         assert!(!is_placeholder("xpy0_baz$nn6a4rw)jdx0c*dn$u+*yud3@w#uumw=a$tg#6oo0"));
+        assert!(!is_placeholder("G8!2baZ!w5#bXY4+*h"));
         assert!(is_placeholder("put_foo_in_it") && is_placeholder("insert-it"));
+    }
+
+    #[test]
+    fn a_random_key_between_signs_is_no_variable() {
+        assert!(!is_reference("%Rt5KNFAkK7Tg4N%"));
+        assert!(is_reference("%DB_PASSWORD%") && is_reference("%AppSettings2%"));
     }
 }

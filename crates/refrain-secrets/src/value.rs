@@ -31,6 +31,9 @@ pub(super) fn is_uuid(body: &[u8]) -> bool {
 /// Whether a value assigned to such a name is a secret.
 pub(super) fn is_secret(value: &[u8], kind: Kind) -> bool {
     let Ok(text) = str::from_utf8(value) else { return false };
+    if is_web_framework_key(text) {
+        return true;
+    }
     if value.len() < 8
         || value.len() > 1000
         || text.contains(char::is_whitespace)
@@ -55,6 +58,18 @@ pub(super) fn is_secret(value: &[u8], kind: Kind) -> bool {
     }
 }
 
+/// A key as Django makes it: 50 of these characters, which can look like code.
+fn is_web_framework_key(text: &str) -> bool {
+    let text = text.strip_prefix("django-insecure-").unwrap_or(text);
+    let count = |test: fn(u8) -> bool| text.bytes().filter(|byte| test(*byte)).count();
+    let letters = count(|byte| byte.is_ascii_lowercase() || b"-_".contains(&byte));
+    let digits = count(|byte| byte.is_ascii_digit());
+    let signs = count(|byte| b"!@#$%^&*(=+)".contains(&byte));
+    (text.len(), letters + digits + signs) == (50, 50)
+        && (digits >= 2 && signs >= 2 || signs >= 8)
+        && entropy(text.as_bytes()) >= 4.2
+}
+
 fn is_allowed(text: &str) -> bool {
     is_reference(text) || allow::is_placeholder(text)
 }
@@ -74,7 +89,20 @@ pub(super) fn is_login(value: &[u8]) -> bool {
 
 /// Whether a password on a command line or in a list of settings is a secret: there, plain words are passwords too.
 pub(super) fn is_typed(value: &[u8]) -> bool {
-    is_login(value) || str::from_utf8(value).is_ok_and(is_plain_password)
+    is_login(value)
+        || str::from_utf8(value).is_ok_and(|text| is_plain_password(text) || is_unsigned_password(text))
+}
+
+/// Letters of both cases and digits, without a sign, and many: it may sound like words.
+fn is_unsigned_password(text: &str) -> bool {
+    let has = |test: fn(u8) -> bool| text.bytes().any(test);
+    text.len() >= 12
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        && has(|byte| byte.is_ascii_lowercase())
+        && has(|byte| byte.is_ascii_uppercase())
+        && has(|byte| byte.is_ascii_digit())
+        && !allow::is_placeholder(text)
+        && !allow::LABEL.holds(text.as_bytes())
 }
 
 /// Only lower-case letters, and many: a password that a user chose, if the name says that it is one.

@@ -12,7 +12,11 @@ pub(super) fn is_scrambled(text: &str) -> bool {
     let (count, len) = letters.fold((0, 0), |(count, len), (_, run)| (count + 1, len + run.len()));
     let has_digits = runs.iter().any(|(kind, _)| *kind == Kind::Digits);
     let is_long = text.len() >= 40;
-    let (fewest, longest) = if is_long { (3, 5) } else { (4, 4) };
+    let (fewest, longest) = match (is_long, signs.len()) {
+        (true, 5..) => (3, 7),
+        (true, _) => (3, 5),
+        (false, _) => (4, 4),
+    };
     text.len() >= 20
         && signs.len() >= fewest
         && has_digits

@@ -3,31 +3,24 @@
 
 mod attempt;
 mod base;
+mod commit;
 mod default_gates;
 mod gates;
 mod money;
+mod runner;
 
-use std::collections::HashSet;
 use std::ops::Deref;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use attempt::after;
-
 use super::provider_faults::Trouble;
-use super::state::{
-    Attempt, Candidate, Child, Feedback, InFlight, LoopState, Outcome, Phase, RunningCritique, RunningGate,
-    Saved, Steering,
-};
+use super::state::{Candidate, Feedback, InFlight, LoopState, Phase, RunningCritique, RunningGate, Saved};
 use crate::agent::Usage;
-use crate::event::{Ask, BlockReason, End, Event, Exit, Record};
-use crate::git::{CommitReport, CommitResult, OmittedPath, SkipReason};
-use crate::ids::{AttemptId, LoopId};
-use crate::machine::{Damage, Ended, Lifecycle, Machine, Refusal, SharedEvent};
-use crate::sandbox::Host;
+use crate::event::{Ask, End, Event, Exit, Record};
+use crate::ids::LoopId;
+use crate::machine::{Damage, Lifecycle, Machine, Refusal, SharedEvent};
 use crate::signature::{Signatures, SignedKind, SignedRecord};
-use crate::stuck::Verdict;
 
 impl LoopState {
     pub fn begin(record: &Record) -> Result<Self, Damage> {
@@ -102,73 +95,14 @@ impl LoopState {
     fn change(&mut self, event: &Event, at: Timestamp) -> Result<(), &'static str> {
         match event {
             Event::LoopStarted(_) => return Err("loop.started"),
-            Event::RunnerStarted { .. } if self.ended.is_some() => return Err("runner.started"),
-            Event::RunnerStarted { runner, interrupted, adopted, judged, fence } => {
-                let is_stale = fence.is_some_and(|fence| fence < self.tenure.fence);
-                if is_stale || judged.is_some() && (interrupted.is_some() || self.runs().is_none()) {
-                    return Err("runner.started");
-                }
-                match (&self.phase, interrupted) {
-                    (Phase::InFlight(flight), Some(id)) if flight.id == *id => {
-                        let flight = flight.clone();
-                        // When it ended was not seen: the last that is known of it is the last event.
-                        self.settle(flight, self.updated_at, adopted.clone());
-                    }
-                    (Phase::Idle { .. } | Phase::Begun { .. } | Phase::Publishing(_), None)
-                        if adopted.is_none() =>
-                    {
-                        if let Phase::Publishing(publishing) = &mut self.phase {
-                            // The next runner checks whether it was done before it does it again.
-                            publishing.running = None;
-                        }
-                    }
-                    (Phase::Proving(_) | Phase::Critiquing(_), None) if adopted.is_none() => {
-                        if let Some(judge) = self.runs().cloned() {
-                            self.spend(&judge, judged.as_deref());
-                        }
-                        self.lose_gate();
-                        self.lose_critique(None);
-                    }
-                    _ => return Err("runner.started"),
-                }
-                self.lifecycle.runner = Some(runner.clone());
-                self.sweeping = false;
-                self.git.unwatched |= self.git.base.is_some();
-                if let Some(fence) = fence {
-                    self.lease(*fence);
-                }
-            }
-            Event::SessionBound(session) => {
-                let may = match self.phase {
-                    Phase::InFlight(_) => self.session.is_some(),
-                    Phase::Idle { .. }
-                    | Phase::Begun { .. }
-                    | Phase::Proving(_)
-                    | Phase::Publishing(_)
-                    | Phase::Critiquing(_) => !self.is_busy(),
-                };
-                if !may || self.ended.is_some() {
-                    return Err("session.bound");
-                }
-                self.session = Some(session.clone());
-            }
-            Event::SessionLeft => {
-                if self.is_busy() || self.session.take().is_none() {
-                    return Err("session.left");
-                }
-            }
-            Event::BaseTaken(base) => {
-                if !self.lacks_base() {
-                    return Err("base.taken");
-                }
-                self.take_base(base);
-            }
-            Event::BaseRefused { error } => {
-                if !self.lacks_base() {
-                    return Err("base.refused");
-                }
-                self.git.refused = Some(error.clone());
-            }
+            Event::RunnerStarted { .. } => self.start_runner(event)?,
+            Event::SessionBound(session) => self.bind_session(session)?,
+            Event::SessionLeft if !self.is_busy() && self.session.is_some() => self.session = None,
+            Event::SessionLeft => return Err("session.left"),
+            Event::BaseTaken(base) if self.lacks_base() => self.take_base(base),
+            Event::BaseTaken(_) => return Err("base.taken"),
+            Event::BaseRefused { error } if self.lacks_base() => self.git.refused = Some(error.clone()),
+            Event::BaseRefused { .. } => return Err("base.refused"),
             Event::CandidateTaken { tree, partial, touched, changed } => {
                 let (tree, touched) = (tree.clone(), touched.clone());
                 self.take_candidate(Candidate { tree, partial: *partial, touched }, changed, at)?;
@@ -181,94 +115,17 @@ impl LoopState {
                 self.gate_to("gate.stop-requested", fits)?.child.stopping = Some(*because);
             }
             Event::GateFinished(finished) => self.finish_gate(finished, at)?,
-            Event::CommitSettled(report) => {
-                let Phase::Idle { claim, uncommitted: uncommitted @ true } = &mut self.phase else {
-                    return Err("commit.settled");
-                };
-                if report.iteration != self.iteration || self.sweeping {
-                    return Err("commit.settled");
-                }
-                *uncommitted = false;
-                let claim = *claim;
-                self.settle_commit(report);
-                if !self.is_another(report) {
-                    self.phase = self.settled(claim);
-                }
-                self.record_iteration();
-            }
+            Event::CommitSettled(report) => self.settle_commit(report)?,
             Event::WorktreeReleased { kept, branch_removed } => {
-                let is_over = match self.phase {
-                    Phase::Idle { .. } if self.completes_by().is_some() => true,
-                    Phase::Idle { .. } | Phase::Begun { .. } => self.cancel.is_some(),
-                    Phase::Proving(_) => self.cancel.is_some() && !self.is_busy(),
-                    Phase::Publishing(_) => self.cancel.is_some(),
-                    Phase::InFlight(_) | Phase::Critiquing(_) => false,
-                };
-                if !is_over
-                    || self.check_here().is_err()
-                    || self.is_final()
-                    || self.sweeping
-                    || !self.holds_worktree()
-                {
-                    return Err("worktree.released");
-                }
-                self.git.released = true;
-                self.git.branch_removed = *branch_removed;
-                self.git.kept.clone_from(kept);
+                self.release_worktree(kept.as_ref(), *branch_removed)?
             }
-            Event::IterationBegun { iteration, work } => {
-                let fits = matches!(self.phase, Phase::Idle { claim: None, uncommitted: false })
-                    && (self.git.base.is_some() && !self.git.stale || !self.spec.git.needs_base())
-                    && !self.lacks_baseline();
-                if !fits || *iteration != self.iteration + 1 || !self.is_driven() {
-                    return Err("iteration.begun");
-                }
-                self.iteration = *iteration;
-                self.progress.began.clone_from(work);
-                self.wait = None;
-                let next = AttemptId { iteration: *iteration, attempt: 1 };
-                self.phase = Phase::Begun { next, hindered: None };
-            }
-            Event::AttemptStarted(id) => {
-                let fits = matches!(self.phase, Phase::Begun { next, .. } if next == *id);
-                if !fits || self.sweeping || !self.is_driven() {
-                    return Err("attempt.started");
-                }
-                self.wait = None;
-                self.trouble.next = None;
-                self.hurried = false;
-                let shifted = matches!(self.verdict(), Verdict::Shift(_));
-                self.phase = Phase::InFlight(InFlight {
-                    id: *id,
-                    child: Child::new(at),
-                    spawned: None,
-                    told: self.steering.len(),
-                    shifted,
-                });
-            }
+            Event::IterationBegun { iteration, work } => self.begin_iteration(*iteration, work.as_ref())?,
+            Event::AttemptStarted(id) => self.start_attempt(*id, at)?,
             Event::AttemptSpawned { process } => {
                 let flight = self.flight_to("attempt.spawned", |flight| flight.spawned.is_none())?;
                 flight.spawned = Some((*process, at));
             }
-            Event::AttemptSpawnFailed { error } => {
-                let flight = self.flight_to("attempt.spawn-failed", |flight| flight.spawned.is_none())?;
-                let InFlight { id, child: Child { started_at, .. }, .. } = *flight;
-                self.refunds_in_a_row += 1;
-                self.attempts.push(Attempt {
-                    id,
-                    started_at,
-                    ended_at: at,
-                    outcome: Outcome::NotStarted,
-                    charged: false,
-                    claim: None,
-                    finished: None,
-                    error: Some(error.clone()),
-                    usage: Usage::default(),
-                    proof: None,
-                    shifted: false,
-                });
-                self.phase = Phase::Begun { next: after(id), hindered: Some(BlockReason::AgentMissing) };
-            }
+            Event::AttemptSpawnFailed { error } => self.fail_attempt(error, at)?,
             Event::AttemptStopRequested { because } => {
                 let fits = |flight: &InFlight| flight.spawned.is_some() && flight.child.stopping.is_none();
                 self.flight_to("attempt.stop-requested", fits)?.child.stopping = Some(*because);
@@ -304,110 +161,19 @@ impl LoopState {
             Event::LoopLeft(departure) => self.leave(departure)?,
             Event::LoopMoved(arrival) => self.arrive(arrival)?,
             Event::Asked { .. } if self.check_here().is_err() => return Err("asked"),
-            Event::Asked { request, ask, by } => {
-                let kills = self.kills_at_once(ask);
-                self.lifecycle.ask(request.as_ref(), ask, *by)?;
-                if kills {
-                    self.kill_child();
-                }
-                match ask {
-                    Ask::Cancel(_) | Ask::Pause(_) => {}
-                    // Any other process of the user can write a request, and an agent is one.
-                    Ask::AllowHost(host) if by.is_person() => self.allow_host(host),
-                    Ask::AllowHost(_) => {}
-                    Ask::Steer(text) => {
-                        self.steering.push(Steering { text: text.clone(), by: *by, request: request.clone() })
-                    }
-                    Ask::Withdraw(request) => self.withdraw(request, *by),
-                    Ask::Proceed => {
-                        self.wait = None;
-                        self.rested_since = None;
-                        self.trouble.next = None;
-                        if let Phase::Publishing(publishing) = &mut self.phase {
-                            publishing.next = None;
-                        }
-                        self.hurried = true;
-                    }
-                }
-            }
+            Event::Asked { request, ask, by } => self.take_request(request.as_ref(), ask, *by)?,
             Event::WaitStarted(wait)
                 if self.is_driven() && self.wait.is_none_or(|last| last.until <= at) && !self.is_busy() =>
             {
                 self.wait = Some(*wait);
             }
             Event::WaitStarted(_) => return Err("wait.started"),
-            Event::LoopEnded(end) => {
-                let fits = match end {
-                    // A stopped loop can still be cancelled; nothing else can happen to it but `resume`.
-                    End::Cancelled => self.cancel.is_some() && !self.is_final(),
-                    End::Completed { claim } => self.completes_by() == Some(*claim) && self.cancel.is_none(),
-                    End::IterationCap
-                    | End::Stuck
-                    | End::TimedOut
-                    | End::BudgetExceeded { .. }
-                    | End::Blocked { .. }
-                    | End::Paused => self.cancel.is_none(),
-                };
-                let again = self.ended.is_some() && *end != End::Cancelled;
-                let for_good = matches!(end, End::Completed { .. } | End::Cancelled);
-                if !fits || again || self.is_busy() || (for_good && self.holds_worktree()) {
-                    return Err("loop.ended");
-                }
-                self.wait = None;
-                self.lifecycle.ended = Some(Ended { end: *end, at });
-            }
+            Event::LoopEnded(end) => self.end(*end, at)?,
             Event::LoopResumed { limits, approved, no_sandbox } => {
-                let fits = approved.is_none() || *approved == self.awaits_approval();
-                let is_here = self.check_here().is_ok();
-                if !fits || !is_here || self.is_busy() || self.is_final() || self.cancel.is_some() {
-                    return Err("loop.resumed");
-                }
-                self.hear_of_approval(approved.as_ref(), at);
-                self.limits = limits.clone();
-                if *no_sandbox {
-                    self.spec.sandbox = None;
-                }
-                let was = self.lifecycle.resume();
-                (self.wait, self.rested_since) = (None, None);
-                (self.lifecycle.runner, self.session) = (None, None);
-                self.refunds_in_a_row = 0;
-                (self.churn, self.idle_turns, self.unneeded) = (0, 0, 0);
-                // The last iteration may not be the last any more.
-                self.weigh_claim();
-                (self.cost_unknown, self.untold, self.untold_judges) = (false, 0, 0);
-                (self.given_up, self.blocked) = (None, 0);
-                if matches!(was, Some(End::Stuck | End::Blocked { why: BlockReason::Stuck })) {
-                    self.reset_stuck();
-                }
-                if self.missing_gate().is_some() {
-                    // By now it may be there.
-                    (self.baseline, self.proof) = (None, None);
-                }
-                self.progress.saved = None;
-                self.git.refused = None;
-                self.publish_again();
-                self.git.stale |= self.has_told_all() || self.may_be_renewed();
-                self.git.unwatched |= self.git.base.is_some();
-                if let Phase::Proving(proving) = &mut self.phase {
-                    // A person who has not been asked yet has said nothing.
-                    proving.hindered = proving.hindered.filter(|why| *why == BlockReason::Approval);
-                }
-                let mut next = self.trouble.next;
-                if let Phase::Begun { hindered, .. } = &mut self.phase
-                    && hindered.take().is_some()
-                {
-                    next = None;
-                }
-                self.trouble = Trouble::only(next);
+                self.resume_with(limits, approved.as_ref(), *no_sandbox, at)?;
             }
         }
         Ok(())
-    }
-
-    fn allow_host(&mut self, host: &Host) {
-        if let Some(sandbox) = self.spec.sandbox.as_mut().filter(|sandbox| !sandbox.hosts.contains(host)) {
-            sandbox.hosts.push(host.clone());
-        }
     }
 
     /// The attempt in flight, if the event `what` fits it.
@@ -430,45 +196,6 @@ impl LoopState {
     /// Whether a runner or a session drives it, as far as the journal knows.
     pub(crate) fn is_driven(&self) -> bool {
         (self.runner.is_some() || self.session.is_some()) && self.ended.is_none()
-    }
-
-    /// Whether all that the loop did to the history is known: what is added while it is stopped is not the loop's.
-    fn has_told_all(&self) -> bool {
-        let is_idle = matches!(self.phase, Phase::Idle { uncommitted: false, .. } | Phase::Publishing(_));
-        let told = self.git.last.as_ref().map_or(self.spec.carried(), |last| last.iteration);
-        self.git.base.is_some() && is_idle && told == self.iteration
-    }
-
-    /// Whether all changes of the loop are committed, except what is never committed.
-    fn has_committed_all(&self) -> bool {
-        let last = self.git.last.as_ref().filter(|_| self.has_told_all());
-        last.is_some_and(|last| {
-            matches!(last.result, CommitResult::Made { .. } | CommitResult::Skipped(SkipReason::Nothing))
-        })
-    }
-
-    fn lacks_base(&self) -> bool {
-        self.is_driven()
-            && self.spec.git.needs_base()
-            && (self.git.base.is_none() || self.git.stale)
-            && self.git.refused.is_none()
-    }
-
-    fn settle_commit(&mut self, report: &CommitReport) {
-        self.git.commits.extend(report.by_agent.iter().cloned());
-        if let CommitResult::Made { commit, .. } = &report.result {
-            self.git.commits.push(commit.clone());
-        }
-        self.git.head.clone_from(&report.head);
-        if matches!(report.result, CommitResult::Made { .. }) {
-            self.git.published.rebased = None;
-        }
-        let known: HashSet<_> = self.git.last.iter().flat_map(|last| &last.left_out).collect();
-        let is_new = |left: &&OmittedPath| !known.contains(left);
-        self.git.newly_left_out = report.left_out.iter().filter(is_new).cloned().collect();
-        self.git.exposed.extend(report.exposed.iter().filter(|exposed| !exposed.allowed).cloned());
-        self.git.mixed = std::mem::take(&mut self.git.unwatched);
-        self.git.last = Some(report.clone());
     }
 }
 

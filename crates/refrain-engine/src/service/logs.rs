@@ -65,14 +65,8 @@ impl Service {
         Ok(text.map(|text| redactor.clean(&printable(&text))))
     }
 
-    /// Of a mode's loop without a task, the mode.
     pub fn goal(&self, id: &LoopId) -> Result<String, EngineError> {
-        let spec = journal::spec(&self.locate(id)?.dir)?;
-        let goal = match &spec.mode {
-            Some(mode) => mode::task(&spec.prompt).unwrap_or(mode),
-            None => &spec.prompt,
-        };
-        Ok(Redactor::new(&spec, []).clean(&printable(goal)))
+        Ok(goal(&journal::spec(&self.locate(id)?.dir)?))
     }
 
     /// The branch that was made for the loop; none if it works on another.
@@ -146,6 +140,15 @@ impl Service {
         }
         Ok(Some(TextPart { from, next, total, kind: spec.agent.kind, said }))
     }
+}
+
+/// What a loop is to do, without secrets and control characters: its prompt; of a mode's loop without a task, the mode.
+pub fn goal(spec: &Spec) -> String {
+    let goal = match &spec.mode {
+        Some(mode) => mode::task(&spec.prompt).unwrap_or(mode),
+        None => &spec.prompt,
+    };
+    Redactor::new(spec, []).clean(&printable(goal))
 }
 
 /// A part of a log as it may be shown, which begins at that byte.

@@ -133,12 +133,6 @@ impl Repository {
         Ok(Touches { paths, parts, lines })
     }
 
-    /// A file as it was when `base` was made; none if there was none.
-    pub fn as_protected(&self, base: &Oid, path: &RepoPath) -> Result<Option<Vec<u8>>, GitError> {
-        let git = self.git();
-        listed(git, base)?.get(&path.to_bytes()).map(|blob| content(git, &blob.object)).transpose()
-    }
-
     /// These paths as they were when `base` was made, to lie over a clean checkout.
     pub fn as_they_were<'p>(
         &self,

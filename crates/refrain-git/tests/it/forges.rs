@@ -148,7 +148,7 @@ fn an_action_interrupted_by_a_server_failure_is_done_once(
     let first = it.open();
     match fault {
         // Nothing was done, and the caller cannot know that.
-        Fault::Before => assert!(first.unwrap_err().is_uncertain()),
+        Fault::Before => assert!(matches!(first.unwrap_err(), Trouble::Unreachable { .. })),
         Fault::During | Fault::After => assert_eq!(first.unwrap().number, 1, "it was looked up"),
     }
     assert_eq!((it.open().unwrap().number, it.there.done("open")), (1, 1));
@@ -156,7 +156,7 @@ fn an_action_interrupted_by_a_server_failure_is_done_once(
     it.there.dies("merge", fault);
     let first = it.merge();
     match fault {
-        Fault::Before => assert!(first.unwrap_err().is_uncertain()),
+        Fault::Before => assert!(matches!(first.unwrap_err(), Trouble::Unreachable { .. })),
         Fault::During | Fault::After => {
             assert!(matches!(first.unwrap(), MergeOutcome::Done { .. }), "it was looked up")
         }

@@ -68,7 +68,7 @@ fn no_freshly_generated_secret_passes() {
         let kinds: std::collections::BTreeSet<_> = planted.iter().map(|it| it.what.as_str()).collect();
         assert!(planted.len() >= 400 && kinds.len() >= 44, "{} of {} kinds", planted.len(), kinds.len());
         let passed: Vec<_> = planted.iter().filter(|it| !it.is_refused()).map(Sample::show).collect();
-        let repeat = "cargo test -p refrain-git of_secrets";
+        let repeat = "cargo test -p refrain-secrets corpus";
         println!("seed {seed}: {} of {} planted passed", passed.len(), planted.len());
         if !passed.is_empty() {
             all.push_str(&format!("repeat with: REFRAIN_SEED={seed} {repeat}\n{}", passed.concat()));

@@ -129,7 +129,8 @@ fn side_by_side(bench: &Bench) -> Result<Vec<Row>> {
 
 /// Layers of tasks with dependencies, with a few jobs; in waves and as a pipeline.
 fn layers(bench: &Bench) -> Result<Vec<Row>> {
-    let (rounds, upto) = bench.pick((2, LAYERS.len()), (1, 1));
+    let ways = [(1, false), (2, false), (4, false), (2, true), (4, true)];
+    let (rounds, upto, ways) = bench.pick((2, LAYERS.len(), &ways[..]), (1, 1, &ways[..2]));
     let tasks: Vec<Task> = (0..upto)
         .flat_map(|layer| (0..3).map(move |place| (layer, place)))
         .map(|(layer, place)| Task {
@@ -139,8 +140,7 @@ fn layers(bench: &Bench) -> Result<Vec<Row>> {
             }),
         })
         .collect();
-    let ways = [(1, false), (2, false), (4, false), (2, true), (4, true)];
-    let mut walls = [const { Vec::new() }; 5];
+    let mut walls = vec![Vec::new(); ways.len()];
     for round in 0..rounds {
         for turn in 0..ways.len() {
             let who = (round + turn) % ways.len();

@@ -6,15 +6,77 @@ use jiff::Timestamp;
 
 use super::super::next_step::CHURN_WITHIN;
 use super::super::provider_faults::{Reaction, Trouble, answer};
-use super::super::state::{Attempt, Cause, InFlight, LoopState, Outcome, Phase};
+use super::super::state::{Attempt, Cause, Child, InFlight, LoopState, Outcome, Phase};
 use super::money::withholds_cost;
-use crate::agent::Until as ProviderUntil;
+use crate::agent::{Until as ProviderUntil, Usage};
 use crate::event::{AttemptFinished, BlockReason, ClaimSource, Exit, WaitKind};
 use crate::ids::AttemptId;
 use crate::prompt::state_file::WorkStatus;
 use crate::spec::Until;
+use crate::stuck::Verdict;
+use crate::work::WorkDigest;
 
 impl LoopState {
+    pub(super) fn begin_iteration(
+        &mut self,
+        iteration: u32,
+        work: Option<&WorkDigest>,
+    ) -> Result<(), &'static str> {
+        let fits = matches!(self.phase, Phase::Idle { claim: None, uncommitted: false })
+            && (self.git.base.is_some() && !self.git.stale || !self.spec.git.needs_base())
+            && !self.lacks_baseline();
+        if !fits || iteration != self.iteration + 1 || !self.is_driven() {
+            return Err("iteration.begun");
+        }
+        self.iteration = iteration;
+        self.progress.began = work.cloned();
+        self.wait = None;
+        let next = AttemptId { iteration, attempt: 1 };
+        self.phase = Phase::Begun { next, hindered: None };
+        Ok(())
+    }
+
+    pub(super) fn start_attempt(&mut self, id: AttemptId, at: Timestamp) -> Result<(), &'static str> {
+        let fits = matches!(self.phase, Phase::Begun { next, .. } if next == id);
+        if !fits || self.sweeping || !self.is_driven() {
+            return Err("attempt.started");
+        }
+        self.wait = None;
+        self.trouble.next = None;
+        self.hurried = false;
+        let shifted = matches!(self.verdict(), Verdict::Shift(_));
+        self.phase = Phase::InFlight(InFlight {
+            id,
+            child: Child::new(at),
+            spawned: None,
+            told: self.steering.len(),
+            shifted,
+        });
+        Ok(())
+    }
+
+    /// The agent could not be started: that is not charged.
+    pub(super) fn fail_attempt(&mut self, error: &str, at: Timestamp) -> Result<(), &'static str> {
+        let flight = self.flight_to("attempt.spawn-failed", |flight| flight.spawned.is_none())?;
+        let InFlight { id, child: Child { started_at, .. }, .. } = *flight;
+        self.refunds_in_a_row += 1;
+        self.attempts.push(Attempt {
+            id,
+            started_at,
+            ended_at: at,
+            outcome: Outcome::NotStarted,
+            charged: false,
+            claim: None,
+            finished: None,
+            error: Some(error.to_owned()),
+            usage: Usage::default(),
+            proof: None,
+            shifted: false,
+        });
+        self.phase = Phase::Begun { next: after(id), hindered: Some(BlockReason::AgentMissing) };
+        Ok(())
+    }
+
     /// An attempt is over: its outcome, whether it counts, what may come next.
     pub(super) fn settle(&mut self, flight: InFlight, at: Timestamp, finished: Option<Box<AttemptFinished>>) {
         let cause = Cause::of(finished.as_deref(), flight.child.stopping);

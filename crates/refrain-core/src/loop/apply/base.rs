@@ -7,6 +7,13 @@ use super::super::state::{LoopState, Phase};
 use crate::git::{Base, Dirty, RepoPath};
 
 impl LoopState {
+    pub(super) fn lacks_base(&self) -> bool {
+        self.is_driven()
+            && self.spec.git.needs_base()
+            && (self.git.base.is_none() || self.git.stale)
+            && self.git.refused.is_none()
+    }
+
     pub(super) fn take_base(&mut self, base: &Base) {
         let moved = self.git.head != base.head;
         self.git.head.clone_from(&base.head);

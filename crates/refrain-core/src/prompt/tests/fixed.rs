@@ -258,7 +258,7 @@ fn any_loop() -> impl Strategy<Value = (Spec, bool)> {
             command("lint", "cargo clippy -- -D warnings", false),
             review(true),
         ]),
-        0..8,
+        0..30,
     );
     let prompt =
         prop::sample::select(vec!["Mend.", "Mend.\n", "Mend.\n\n", "", "Ende \u{e4}\u{1f600}", TAGGED]);
@@ -293,11 +293,11 @@ fn any_loop() -> impl Strategy<Value = (Spec, bool)> {
     )
 }
 
-/// The size of the user's part of the text: paths, names and commands of gates, globs, the promise.
+/// The size of the user's part of the text: paths, a line for each gate, globs, the promise.
 fn users_own(spec: &Spec) -> usize {
     let of_gate = |gate: &GateSpec| match &gate.check {
-        Check::Command(command) => gate.name.as_str().len() + command.len(),
-        Check::Review(review) => gate.name.as_str().len() + review.agent.program.len(),
+        Check::Command(command) => format!("  - {}: `{command}`\n", gate.name).len(),
+        Check::Review(review) => format!("{} ({}), ", review.agent.program, gate.name).len(),
     };
     let keys = spec.protect.parts.iter().flat_map(|part| part.frozen.iter().chain(&part.may_gain));
     let globs = spec.protect.frozen.iter().chain(&spec.protect.existing).chain(keys).map(String::len);

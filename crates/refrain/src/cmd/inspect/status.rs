@@ -8,7 +8,7 @@ use refrain_core::r#loop::{Outcome, QueuedRequest};
 use refrain_core::spec::Millis;
 use refrain_core::text::{cut, printable, squeeze};
 use refrain_core::view::{Status, Tone};
-use refrain_engine::{ByKind, LogKind, LoopLocation, Service};
+use refrain_engine::{ByKind, LogKind, LoopLocation, Service, goal};
 
 use super::selection::Selection;
 use crate::cmd::state_file::{self, StateFile};
@@ -54,24 +54,42 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
 
 /// Prints the status of this loop, or plan.
 pub(crate) fn show(service: &Service, id: &LoopId, json: bool) -> Result<ExitCode, RequestError> {
-    let standing = match service.standing(id) {
+    let looked_at = service.find(id).and_then(|found| {
+        Ok(match found {
+            ByKind::Loop(found) => {
+                let (state, status) = service.state_and_status(&found)?;
+                ByKind::Loop((found, state, status))
+            }
+            ByKind::Plan(_) => ByKind::Plan(service.plan_status(id)?),
+        })
+    });
+    match looked_at {
         Err(error) if json => return values::print_damaged(service, id, error),
-        standing => standing?,
-    };
-    match standing {
-        standing if json => out::print_json(&standing)?,
-        ByKind::Loop(status) => {
-            let goal = service.goal(id)?;
-            let failure = last_failure(service, &status);
-            let left_out = commits::left_out(service.state(id)?.git.last.as_ref());
-            let facts = (goal.as_str(), failure, left_out);
-            out::print(&text(&status, &service.locate(id)?, facts, out::terminal_width()));
+        Err(error) => return Err(error.into()),
+        Ok(ByKind::Loop((_, _, status))) if json => out::print_json(&status)?,
+        Ok(ByKind::Plan(status)) if json => out::print_json(&status)?,
+        Ok(ByKind::Loop((found, state, status))) => {
+            let facts = Facts {
+                goal: goal(&state.spec),
+                failure: last_failure(service, &status),
+                left_out: commits::left_out(state.git.last.as_ref()),
+            };
+            out::print(&text(&status, &found, facts, out::terminal_width()));
         }
-        ByKind::Plan(status) => {
+        Ok(ByKind::Plan(status)) => {
             out::print(&status_text::text(&status, Art::current(), refrain_engine::now()));
         }
     }
     Ok(Code::Done.into())
+}
+
+/// What the status of a loop does not say.
+struct Facts {
+    goal: String,
+    /// The required gate that failed last.
+    failure: Option<String>,
+    /// What the last commit omitted.
+    left_out: String,
 }
 
 /// A loop of another system, one fact a line.
@@ -124,7 +142,7 @@ fn queued(status: &Status) -> impl Iterator<Item = Row> {
 fn text(
     status: &Status,
     found: &LoopLocation,
-    (goal, failure, left_out): (&str, Option<String>, String),
+    Facts { goal, failure, left_out }: Facts,
     width: Option<usize>,
 ) -> String {
     let progress = phrase::progress(status.iteration, status.max_iterations);
@@ -143,7 +161,7 @@ fn text(
     rows.extend(queued(status));
     rows.extend([
         Row::exact("verified", phrase::label(status.verification()).to_owned()).with_tone(status.tone()),
-        Row::prose("goal", cut(&squeeze(goal), GOAL).into_owned()),
+        Row::prose("goal", cut(&squeeze(&goal), GOAL).into_owned()),
         Row::prose("failed", failure.unwrap_or_default()),
         Row::prose("used", phrase::used(&status.usage)),
         Row::exact("branch", status.branch.clone().unwrap_or_default()),
