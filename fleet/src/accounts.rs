@@ -179,7 +179,8 @@ async fn look(place: Place, known: Arc<Known>, telling: Arc<Mutex<Telling>>, loo
 impl WorkerGate {
     /// Tells the server, without waiting for it.
     fn tell(&self, change: GateChange, then: Option<Wait>) {
-        let (place, known, telling) = (self.place.clone(), Arc::clone(&self.known), Arc::clone(&self.telling));
+        let (place, known, telling) =
+            (self.place.clone(), Arc::clone(&self.known), Arc::clone(&self.telling));
         locked(&telling).begun += 1;
         known.send_replace(None);
         drop(self.place.accounts.runtime.spawn(async move {
@@ -233,7 +234,8 @@ impl Place {
         let execution = WorkflowExecution { workflow_id: self.id.clone(), run_id: String::new() };
         let asked =
             DescribeWorkflowExecutionRequest { namespace: client.namespace(), execution: Some(execution) };
-        let said = match WorkflowService::describe_workflow_execution(&mut client, asked.into_request()).await {
+        let said = match WorkflowService::describe_workflow_execution(&mut client, asked.into_request()).await
+        {
             Err(status) if status.code() == Code::NotFound => return Ok(None),
             said => said?.into_inner(),
         };

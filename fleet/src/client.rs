@@ -6,14 +6,14 @@ use refrain_core::LoopId;
 use refrain_core::view::StatusWord;
 use refrain_engine::{chain, tool};
 use serde::Serialize;
-use temporalio_client::tonic::Code as RpcCode;
 use temporalio_client::errors::{WorkflowInteractionError, WorkflowStartError};
+use temporalio_client::tonic::Code as RpcCode;
 use temporalio_client::{Client, WorkflowStartOptions};
 
 use crate::order::{LOOPS, Order, WaitingRequest, workflow_id};
-use crate::{labels, requests, say};
 use crate::settings::{Settings, failed};
 use crate::workflow::FleetLoop;
+use crate::{labels, requests, say};
 
 /// How long a worker may take to say what follows from what it was told.
 const DECIDE: std::time::Duration = std::time::Duration::from_secs(3);

@@ -8,8 +8,8 @@ use refrain_core::event::End;
 use refrain_core::r#loop::TakeOverRefusal;
 use refrain_core::{LoopId, LoopState};
 use refrain_engine::{
-    DriveEnd, EngineError, Lease, LeaseDeadline, MoveError, RemoteWitness, Service, SharedMoney, Signals, Unreplicated,
-    Witness, chain, now,
+    DriveEnd, EngineError, Lease, LeaseDeadline, MoveError, RemoteWitness, Service, SharedMoney, Signals,
+    Unreplicated, Witness, chain, now,
 };
 use tokio::sync::{OwnedSemaphorePermit, watch};
 

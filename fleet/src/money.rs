@@ -4,8 +4,8 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use refrain_core::budget::{LastCosts, MoneyAnswer, MoneyChange, MoneyRequest, SharedLedger};
 use refrain_core::LoopState;
+use refrain_core::budget::{LastCosts, MoneyAnswer, MoneyChange, MoneyRequest, SharedLedger};
 use refrain_engine::{LeaseDeadline, SharedMoney, chain};
 use temporalio_client::{Client, WorkflowIdConflictPolicy, WorkflowUpdateWithStartOptions};
 use temporalio_macros::{workflow, workflow_methods};
@@ -50,11 +50,7 @@ impl FleetMoney {
     }
 
     #[update]
-    pub(crate) fn change(
-        &mut self,
-        _: &mut SyncWorkflowContext<Self>,
-        request: MoneyRequest,
-    ) -> MoneyAnswer {
+    pub(crate) fn change(&mut self, _: &mut SyncWorkflowContext<Self>, request: MoneyRequest) -> MoneyAnswer {
         self.answered += 1;
         self.ledger.answer(request)
     }
@@ -151,9 +147,7 @@ impl SharedMoney for LoopMoney {
         let since = Instant::now();
         let answer = loop {
             match self.runtime.block_on(self.ask(request.clone())) {
-                Err(_)
-                    if is_needed && since.elapsed() < PATIENCE && !self.deadline.until().has_passed() =>
-                {
+                Err(_) if is_needed && since.elapsed() < PATIENCE && !self.deadline.until().has_passed() => {
                     self.runtime.block_on(tokio::time::sleep(AGAIN));
                 }
                 answer => break answer,

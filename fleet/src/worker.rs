@@ -16,12 +16,12 @@ use tokio::task::LocalSet;
 
 use crate::accounts::FleetAccount;
 use crate::host::{Allowed, Host, Worker};
-use crate::operations::roster::WorkerActivities;
 use crate::money::FleetMoney;
+use crate::operations::roster::WorkerActivities;
 use crate::order::{LOOPS, claims, own_queue};
-use crate::{labels, say};
 use crate::settings::{Settings, failed};
 use crate::workflow::FleetLoop;
+use crate::{labels, say};
 
 /// How many loops it drives at a time where nothing says so.
 const SLOTS: u32 = 2;

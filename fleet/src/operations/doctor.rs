@@ -14,8 +14,8 @@ use temporalio_common::protos::temporal::api::workflowservice::v1::{
 use super::fairness;
 use super::rights::{Bench, Lacking, rates};
 use super::roster::{RosterRow, roster};
-use crate::{labels, say};
 use crate::settings::{Settings, failed};
+use crate::{labels, say};
 
 /// How far the clock of a worker may be from this one, in seconds.
 const CLOCKS: i64 = 10;
@@ -125,9 +125,10 @@ async fn of_server(settings: &Settings, client: &Client) -> Result<Vec<Finding>,
 /// Whether loops can be filtered.
 async fn of_labels(client: &Client) -> Finding {
     match labels::missing(client).await {
-        Ok(missing) if missing.is_empty() => {
-            Finding::ok(Subject::Server, "loops can be filtered by project, state, pool, team, plan and agent")
-        }
+        Ok(missing) if missing.is_empty() => Finding::ok(
+            Subject::Server,
+            "loops can be filtered by project, state, pool, team, plan and agent",
+        ),
         Ok(missing) => Finding::warning(
             Subject::Server,
             format!("loops cannot be filtered: the namespace lacks {}", missing.join(", ")),

@@ -75,9 +75,7 @@ async fn begin_and_take(client: &Client, name: &str, ids: &[String]) -> Result<V
 
 async fn delete(client: &Client, id: &str) {
     let execution = WorkflowExecution { workflow_id: id.to_owned(), run_id: String::new() };
-    let request = DeleteWorkflowExecutionRequest {
-        namespace: client.namespace(),
-        workflow_execution: Some(execution),
-    };
+    let request =
+        DeleteWorkflowExecutionRequest { namespace: client.namespace(), workflow_execution: Some(execution) };
     let _ = WorkflowService::delete_workflow_execution(&mut client.clone(), request.into_request()).await;
 }

@@ -176,7 +176,10 @@ fn loops_are_listed_by_where_they_are() {
         let words = [&["fleet", "list", "--json"], more].concat();
         let rows: Value = lab.person.refrain(&words).with_code(0).json();
         let row = |row: &Value| {
-            assert_eq!((&row["team"], &row["pool"], &row["agent"]), (&json!("web"), &json!("default"), &json!("generic")));
+            assert_eq!(
+                (&row["team"], &row["pool"], &row["agent"]),
+                (&json!("web"), &json!("default"), &json!("generic"))
+            );
             (row["id"].as_str().unwrap().to_owned(), row["state"].as_str().unwrap().to_owned())
         };
         rows.as_array().unwrap().iter().map(row).collect()
@@ -197,7 +200,8 @@ fn loops_are_listed_by_where_they_are() {
     let text = lab.person.refrain(&["fleet", "list", "--state", "parked"]).with_code(0).stdout;
     assert_eq!(text, format!("a  parked, project {project}, agent generic, pool default, team web\n"));
     // The server's own program filters by the same names.
-    let (address, query) = (lab.address(), format!("RefrainProject = \"{project}\" AND RefrainState = \"parked\""));
+    let (address, query) =
+        (lab.address(), format!("RefrainProject = \"{project}\" AND RefrainState = \"parked\""));
     let words = ["--address", &address, "workflow", "list", "--query", &query, "--output", "json"];
     let found: Value = lab.person.tool(&temporal(), &words).run().with_code(0).json();
     assert_eq!(found.as_array().map(Vec::len), Some(1), "{found:#}");

@@ -117,7 +117,8 @@ impl SharedLedger {
                 heard.day = day;
                 self.forget(day);
                 let run = costs.count;
-                let own = self.ledger.open().iter().find(|it| it.is(&of, run)).map(|it| it.runner.process.start);
+                let own =
+                    self.ledger.open().iter().find(|it| it.is(&of, run)).map(|it| it.runner.process.start);
                 // It asks once more before the same run.
                 let is_kept = own == Some(fence) && wish.is_some();
                 self.charge_all(&of, &costs, is_kept.then_some(run));
@@ -269,7 +270,10 @@ mod tests {
         let before = all.ledger.clone();
         assert_eq!(all.ledger.answer(all.sent[1].clone()), {
             let left = before.ledger().left(&caps(), "shop", TODAY).unwrap();
-            MoneyAnswer::Allowed(Some(Allowance { amount: Usd(70), by: CapUsage { reserved: Usd(70), ..left.by } }))
+            MoneyAnswer::Allowed(Some(Allowance {
+                amount: Usd(70),
+                by: CapUsage { reserved: Usd(70), ..left.by },
+            }))
         });
         assert_eq!(all.ledger.answer(all.sent[0].clone()), MoneyAnswer::Overtaken);
         assert_eq!(all.ledger, before);

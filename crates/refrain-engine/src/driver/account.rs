@@ -61,7 +61,8 @@ impl Account {
         let account = environment::account(spec, env)?;
         // Whose login a home holds, no other machine knows.
         let key = others.and_then(|_| environment::key(spec, env));
-        let shared = others.zip(key).map(|(others, key)| others.gate(AccountGate::new(state_home, &key).name()));
+        let shared =
+            others.zip(key).map(|(others, key)| others.gate(AccountGate::new(state_home, &key).name()));
         let gate = AccountGate::new(state_home, &account);
         Some(Self { gate, shared, probe: None, seen: None, is_tried: false })
     }

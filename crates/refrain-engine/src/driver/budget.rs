@@ -88,12 +88,7 @@ pub(crate) struct Question {
 }
 
 impl BudgetReservation {
-    pub(crate) fn new(
-        spec: &Spec,
-        dir: &LoopDir,
-        host: &Host,
-        shared: Option<Arc<dyn SharedMoney>>,
-    ) -> Self {
+    pub(crate) fn new(spec: &Spec, dir: &LoopDir, host: &Host, shared: Option<Arc<dyn SharedMoney>>) -> Self {
         Self {
             file: LedgerFile::new(&host.state_home),
             shared,
@@ -162,7 +157,9 @@ impl BudgetReservation {
 
     /// Asks the ledger that machines share. What a run that is not begun has reserved there is given back when the drive ends.
     fn ask_shared(&self, question: &Question) -> Result<Option<Allowance>, EngineError> {
-        let Some(ledger) = self.shared.as_ref().filter(|_| !question.shared.is_none()) else { return Ok(None) };
+        let Some(ledger) = self.shared.as_ref().filter(|_| !question.shared.is_none()) else {
+            return Ok(None);
+        };
         let costs = LastCosts::of(&question.costs);
         let ask = MoneyChange::Ask { day: question.utc, caps: question.shared, wish: question.wish, costs };
         match ledger.change(ask).map_err(EngineError::SharedMoney)? {
@@ -185,7 +182,9 @@ impl BudgetReservation {
     /// Reserves more for the running agent, as far as there is any; it is tried again later. Blocks.
     pub(crate) fn grow(&mut self, used: Usd) {
         let Some(BudgetHold { run, own, mut shared }) = self.held else { return };
-        let Some(to) = lower(own, shared).and_then(|allowance| to_grow(used, allowance.amount)) else { return };
+        let Some(to) = lower(own, shared).and_then(|allowance| to_grow(used, allowance.amount)) else {
+            return;
+        };
         if let (Some(ledger), Some(_)) = (&self.shared, shared) {
             let grow = MoneyChange::Grow { run, to, caps: self.pinned };
             if let Ok(MoneyAnswer::Allowed(Some(grown))) = ledger.change(grow) {

@@ -262,7 +262,9 @@ fn fault(error: &EngineError) -> RemoteFault {
     match error {
         EngineError::Copy { why: MoveError::Signer { .. }, .. } => RemoteFault::Signer,
         EngineError::Copy { why: MoveError::OtherJournal { .. }, .. } => RemoteFault::OtherLoop,
-        EngineError::Copy { why: MoveError::Journal(_), .. } | EngineError::Journal(_) => RemoteFault::Damaged,
+        EngineError::Copy { why: MoveError::Journal(_), .. } | EngineError::Journal(_) => {
+            RemoteFault::Damaged
+        }
         EngineError::Copy { why: MoveError::Raced(_), .. } => RemoteFault::Raced,
         EngineError::Copy { .. } | EngineError::Remote { .. } => RemoteFault::NoAnswer,
         _ => RemoteFault::Here,
