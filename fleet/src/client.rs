@@ -48,7 +48,7 @@ fn order(
     Ok(Order {
         project,
         plan,
-        team: settings.team(),
+        team: settings.team().map(str::to_owned),
         id: id.to_string(),
         remote: remote.to_owned(),
         origin,
@@ -86,7 +86,6 @@ async fn begin(client: &Client, order: Order) -> Result<(), WorkflowStartError> 
     let name = workflow_id(&order.remote, &order.id);
     let mut options = WorkflowStartOptions::new(LOOPS, name).build();
     options.task_timeout = Some(DECIDE);
-    options.priority = labels::turn(order.team.as_deref());
     options.search_attributes = order.is_labelled.then(|| labels::of(&order));
     client.start_workflow(FleetLoop::run, order, options).await.map(drop)
 }

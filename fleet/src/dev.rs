@@ -133,8 +133,6 @@ impl Server {
             .args([guard::VERB, &own, program])
             .args(words)
             .args(["--log-level", "warn", "--db-filename", data.as_str()])
-            .args(["--dynamic-config-value", "matching.useNewMatcher=true"])
-            .args(["--dynamic-config-value", "matching.enableFairness=true"])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)

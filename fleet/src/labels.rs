@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use temporalio_client::grpc::OperatorService;
 use temporalio_client::tonic::{Code, IntoRequest, Status};
-use temporalio_client::{Client, NamespacedClient, Priority};
+use temporalio_client::{Client, NamespacedClient};
 use temporalio_common::protos::temporal::api::operatorservice::v1::{
     AddSearchAttributesRequest, ListSearchAttributesRequest,
 };
@@ -22,9 +22,6 @@ pub(crate) const AGENT: SearchAttributeKey<String> = SearchAttributeKey::keyword
 /// All of them.
 const LABELS: [&SearchAttributeKey<String>; 6] = [&PROJECT, &STATE, &POOL, &TEAM, &PLAN, &AGENT];
 
-/// The server takes no longer key of a team, in bytes.
-const LONGEST_KEY: usize = 64;
-
 /// Those of a loop that waits for its first worker.
 pub(crate) fn of(order: &Order) -> SearchAttributes {
     let known = [
@@ -37,14 +34,6 @@ pub(crate) fn of(order: &Order) -> SearchAttributes {
     ]
     .map(|(key, value)| value.map(|value| key.value_set(value.clone())));
     SearchAttributes::new(known.into_iter().flatten())
-}
-
-/// Whose turn it is: claims of one team do not wait for all of another's that came before.
-pub(crate) fn turn(team: Option<&str>) -> Priority {
-    let clipped = |team: &str| team[..team.floor_char_boundary(LONGEST_KEY)].to_owned();
-    let mut turn = Priority::default();
-    turn.fairness_key = team.map(clipped);
-    turn
 }
 
 /// Where a loop is, for the server.
@@ -104,13 +93,6 @@ pub(crate) async fn register(client: &Client) -> Result<Vec<String>, Status> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_long_name_of_a_team_is_clipped_where_a_character_ends() {
-        let long = "ä".repeat(40);
-        assert_eq!(turn(Some(&long)).fairness_key, Some("ä".repeat(32)));
-        assert_eq!(turn(None), Priority::default());
-    }
 
     #[test]
     fn labels_are_names_and_no_addresses() {

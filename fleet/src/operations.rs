@@ -1,7 +1,6 @@
 //! What the person who runs a fleet does: prepares machines, lists and drains workers, and finds what is wrong.
 
 pub(crate) mod doctor;
-pub(crate) mod fairness;
 pub(crate) mod init;
 pub(crate) mod listing;
 #[cfg(test)]

@@ -75,9 +75,9 @@ impl Settings {
         self.fleet.pool.clone().unwrap_or_else(|| "default".to_owned())
     }
 
-    /// Who the loops are for: teams get workers in turn.
-    pub(crate) fn team(&self) -> Option<String> {
-        self.fleet.team.clone()
+    /// Whose loops these are.
+    pub(crate) fn team(&self) -> Option<&str> {
+        self.fleet.team.as_deref()
     }
 
     pub(crate) fn terms(&self) -> Result<Terms, RequestError> {

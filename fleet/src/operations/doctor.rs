@@ -11,7 +11,6 @@ use temporalio_common::protos::temporal::api::workflowservice::v1::{
     DescribeNamespaceRequest, GetSystemInfoRequest,
 };
 
-use super::fairness;
 use super::rights::{Bench, Lacking, rates};
 use super::roster::{RosterRow, roster};
 use crate::settings::{Settings, failed};
@@ -103,9 +102,6 @@ async fn of_server(settings: &Settings, client: &Client) -> Result<Vec<Finding>,
     };
     let mut found = vec![finding.about(address)];
     found.push(of_labels(client).await);
-    if settings.team().is_some() {
-        found.push(of_teams(client).await);
-    }
     let rows = match roster(client).await {
         Ok(rows) => rows,
         Err(error) => {
@@ -138,23 +134,6 @@ async fn of_labels(client: &Client) -> Finding {
             Subject::Server,
             format!("whether loops can be filtered is unknown: {}", status.message()),
             "temporal operator search-attribute list shows what the namespace has",
-        ),
-    }
-}
-
-/// Whether teams get workers in turn.
-async fn of_teams(client: &Client) -> Finding {
-    match fairness::takes_turns(client).await {
-        Ok(true) => Finding::ok(Subject::Server, "teams get workers in turn"),
-        Ok(false) => Finding::warning(
-            Subject::Server,
-            "it ignores [fleet] team: loops get workers in the order in which they came",
-            "start the server with --dynamic-config-value matching.useNewMatcher=true --dynamic-config-value matching.enableFairness=true",
-        ),
-        Err(status) => Finding::warning(
-            Subject::Server,
-            format!("whether teams get workers in turn is unknown: {}", status.message()),
-            "see the log of the server",
         ),
     }
 }

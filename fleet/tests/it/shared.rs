@@ -208,22 +208,3 @@ fn loops_are_listed_by_where_they_are() {
     let refused = lab.person.refrain(&["fleet", "list", "--project", "a\" OR \"\" = \""]).with_code(2);
     assert!(refused.stderr.contains("without quotes"), "{}", refused.stderr);
 }
-
-#[test]
-#[ignore = "needs a server: cargo xtask e2e fleet"]
-fn a_doctor_says_whether_teams_get_workers_in_turn() {
-    let lab = Lab::new();
-    let look = |lab: &Lab| lab.person.refrain(&["doctor", "--fleet"]).stdout;
-    assert!(!look(&lab).contains("team"), "the loops are for no team");
-    let config = lab.person.root().join("home/config/refrain/config.toml");
-    let text = fs::read_to_string(&config).unwrap();
-    write(&config, text.replace("[fleet]\n", "[fleet]\nteam = \"web\"\n"));
-    let said = look(&lab);
-    assert!(said.contains("ignores [fleet] team"), "the server of these tests is not set up for it: {said}");
-    let address = lab.address();
-    let words = ["--address", &address, "workflow", "list", "--output", "json"];
-    within(LONG, "nothing of the try is left", || {
-        let found: Value = lab.person.tool(&temporal(), &words).run().with_code(0).json();
-        (found.as_array().map(Vec::len) == Some(0)).then_some(())
-    });
-}
