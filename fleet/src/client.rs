@@ -12,8 +12,9 @@ use temporalio_client::{Client, WorkflowStartOptions};
 
 use crate::order::{LOOPS, Order, WaitingRequest, workflow_id};
 use crate::settings::{Settings, failed};
+use crate::shared::labels;
 use crate::workflow::FleetLoop;
-use crate::{labels, requests, say};
+use crate::{requests, say};
 
 /// How long a worker may take to say what follows from what it was told.
 const DECIDE: std::time::Duration = std::time::Duration::from_secs(3);

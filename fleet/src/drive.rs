@@ -13,10 +13,10 @@ use refrain_engine::{
 };
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
-use crate::accounts::WorkerAccounts;
 use crate::host::{Worker, locked};
-use crate::money::LoopMoney;
 use crate::order::{Ending, Order};
+use crate::shared::accounts::WorkerAccounts;
+use crate::shared::money::LoopMoney;
 use crate::{clone, requests};
 
 /// For how long a worker claims nothing after a loop that it drove could not continue on it.

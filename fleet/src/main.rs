@@ -1,19 +1,17 @@
 //! The program of the fleet, which `refrain` calls for `start --on fleet`, `fleet` and `worker`.
 
-mod accounts;
 mod client;
 mod clone;
 mod dev;
 mod drive;
 mod guard;
 mod host;
-mod labels;
-mod money;
 mod operations;
 mod order;
 mod requests;
 mod say;
 mod settings;
+mod shared;
 mod worker;
 mod workflow;
 

@@ -14,14 +14,15 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::LocalSet;
 
-use crate::accounts::FleetAccount;
 use crate::host::{Allowed, Host, Worker};
-use crate::money::FleetMoney;
 use crate::operations::roster::WorkerActivities;
 use crate::order::{LOOPS, claims, own_queue};
+use crate::say;
 use crate::settings::{Settings, failed};
+use crate::shared::accounts::FleetAccount;
+use crate::shared::labels;
+use crate::shared::money::FleetMoney;
 use crate::workflow::FleetLoop;
-use crate::{labels, say};
 
 /// How many loops it drives at a time where nothing says so.
 const SLOTS: u32 = 2;

@@ -12,8 +12,8 @@ use temporalio_sdk::{
 };
 
 use crate::host::Host;
-use crate::labels::{self, Place};
 use crate::order::{Ending, Order, Report, WaitingRequest, claims, own_queue};
+use crate::shared::labels::{self, LoopPlace};
 
 /// How long a claim may take: a worker that is frozen takes the order and does not answer.
 const CLAIM: Duration = Duration::from_secs(2);
@@ -35,14 +35,14 @@ pub(crate) const NAME: &str = "FleetLoop";
 pub(crate) struct FleetLoop {
     order: Order,
     told: String,
-    place: Place,
+    place: LoopPlace,
 }
 
 #[workflow_methods]
 impl FleetLoop {
     #[init]
     fn new(_: &WorkflowContextView, order: Order) -> Self {
-        Self { order, told: String::new(), place: Place::Waiting }
+        Self { order, told: String::new(), place: LoopPlace::Waiting }
     }
 
     #[run]
@@ -53,7 +53,7 @@ impl FleetLoop {
                 s.told = "waits for a worker".into();
                 s.order.clone()
             });
-            place(ctx, Place::Waiting);
+            place(ctx, LoopPlace::Waiting);
             let mut options = ActivityOptions::with_close_timeouts(claim_time(order.avoid.is_empty()))
                 .task_queue(claims(&order.pool, &order.agent))
                 .retry_policy(again())
@@ -66,7 +66,7 @@ impl FleetLoop {
                 // Every other worker is unable, too, or there is none.
                 Err(_) => {
                     ctx.state_mut(|s| s.told = "no worker can continue it".into());
-                    place(ctx, Place::Unable);
+                    place(ctx, LoopPlace::Unable);
                     ctx.wait_condition(|s| s.wakes()).await?;
                     ctx.state_mut(|s| s.order.avoid.clear());
                 }
@@ -160,7 +160,7 @@ impl FleetLoop {
 }
 
 /// Tells the server where the loop is, if it can filter by that.
-fn place(ctx: &mut WorkflowContext<FleetLoop>, place: Place) {
+fn place(ctx: &mut WorkflowContext<FleetLoop>, place: LoopPlace) {
     let is_new = ctx.state_mut(|s| std::mem::replace(&mut s.place, place) != place && s.order.is_labelled);
     if is_new {
         ctx.upsert_search_attributes([labels::STATE.value_set(place.word().to_owned())]);
@@ -168,12 +168,12 @@ fn place(ctx: &mut WorkflowContext<FleetLoop>, place: Place) {
 }
 
 /// Where it is after a drive, unless it only waits for the next worker.
-fn place_after(ending: Ending, is_unable: bool) -> Option<Place> {
+fn place_after(ending: Ending, is_unable: bool) -> Option<LoopPlace> {
     match ending {
-        Ending::Ended => Some(Place::Ended),
-        Ending::Parked => Some(Place::Parked),
-        Ending::Resting(_) => Some(Place::Resting),
-        Ending::Unable => is_unable.then_some(Place::Unable),
+        Ending::Ended => Some(LoopPlace::Ended),
+        Ending::Parked => Some(LoopPlace::Parked),
+        Ending::Resting(_) => Some(LoopPlace::Resting),
+        Ending::Unable => is_unable.then_some(LoopPlace::Unable),
         Ending::Yielded | Ending::Fenced(_) | Ending::Lapsed => None,
     }
 }
@@ -182,7 +182,7 @@ fn place_after(ending: Ending, is_unable: bool) -> Option<Place> {
 async fn drive(ctx: &mut WorkflowContext<FleetLoop>, order: Order, host: String) -> Option<Report> {
     let sent: Vec<String> = order.waiting.iter().map(|asked| asked.id.clone()).collect();
     ctx.state_mut(|s| s.told = format!("driven by {host}"));
-    place(ctx, Place::Driven);
+    place(ctx, LoopPlace::Driven);
     let options = ActivityOptions::with_start_to_close_timeout(DRIVE)
         .task_queue(own_queue(&host))
         .schedule_to_start_timeout(BEGIN)

@@ -13,8 +13,9 @@ use temporalio_common::protos::temporal::api::workflowservice::v1::{
 
 use super::rights::{Bench, Lacking, rates};
 use super::roster::{RosterRow, roster};
+use crate::say;
 use crate::settings::{Settings, failed};
-use crate::{labels, say};
+use crate::shared::labels;
 
 /// How far the clock of a worker may be from this one, in seconds.
 const CLOCKS: i64 = 10;

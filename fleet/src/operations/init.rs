@@ -10,7 +10,8 @@ use super::doctor;
 use super::rights::{Bench, rates};
 use crate::client::has_no_password;
 use crate::settings::{Settings, failed};
-use crate::{labels, say, worker};
+use crate::shared::labels;
+use crate::{say, worker};
 
 /// Nothing is written unless the git remote and the server do what is needed.
 pub(crate) async fn run(context: &Context, args: InitArgs) -> Result<(), RequestError> {

@@ -9,8 +9,8 @@ use serde::Serialize;
 use temporalio_client::{WorkflowExecution, WorkflowExecutionStatus, WorkflowListOptions};
 use temporalio_common::search_attributes::SearchAttributeKey;
 
-use crate::labels::{AGENT, PLAN, POOL, PROJECT, STATE, TEAM};
 use crate::settings::{Settings, failed};
+use crate::shared::labels::{AGENT, PLAN, POOL, PROJECT, STATE, TEAM};
 use crate::{say, workflow};
 
 /// So many at most: the newest.

@@ -87,12 +87,12 @@ impl LastCosts {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SharedLedger {
     ledger: Ledger,
-    loops: BTreeMap<Utf8PathBuf, Heard>,
+    loops: BTreeMap<Utf8PathBuf, LastRequest>,
 }
 
 /// Which machine has a loop, and how far it was heard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-struct Heard {
+struct LastRequest {
     fence: u64,
     number: u64,
     /// The day of its last request.

@@ -259,15 +259,21 @@ async fn follow(
 
 /// What a look at the remote failed of.
 fn fault(error: &EngineError) -> RemoteFault {
-    match error {
-        EngineError::Copy { why: MoveError::Signer { .. }, .. } => RemoteFault::Signer,
-        EngineError::Copy { why: MoveError::OtherJournal { .. }, .. } => RemoteFault::OtherLoop,
-        EngineError::Copy { why: MoveError::Journal(_), .. } | EngineError::Journal(_) => {
-            RemoteFault::Damaged
-        }
-        EngineError::Copy { why: MoveError::Raced(_), .. } => RemoteFault::Raced,
-        EngineError::Copy { .. } | EngineError::Remote { .. } => RemoteFault::NoAnswer,
-        _ => RemoteFault::Here,
+    let is_remote = matches!(error, EngineError::Copy { .. } | EngineError::Remote { .. });
+    let is_journal = matches!(error, EngineError::Journal(_));
+    let of_copy = if let EngineError::Copy { why, .. } = error { Some(why) } else { None };
+    if matches!(of_copy, Some(MoveError::Signer { .. })) {
+        RemoteFault::Signer
+    } else if matches!(of_copy, Some(MoveError::OtherJournal { .. })) {
+        RemoteFault::OtherLoop
+    } else if is_journal || matches!(of_copy, Some(MoveError::Journal(_))) {
+        RemoteFault::Damaged
+    } else if matches!(of_copy, Some(MoveError::Raced(_))) {
+        RemoteFault::Raced
+    } else if is_remote {
+        RemoteFault::NoAnswer
+    } else {
+        RemoteFault::Here
     }
 }
 

@@ -50,7 +50,7 @@ pub(crate) enum GateChange {
 #[derive(Default)]
 pub(crate) struct FleetAccount {
     wait: Option<Wait>,
-    /// Who tries, and until when nobody else does.
+    /// Who tries, and until when no other loop does.
     tries: Option<(String, SystemTime)>,
     changes: u64,
 }
@@ -126,7 +126,8 @@ impl std::fmt::Debug for WorkerAccounts {
 
 impl SharedAccounts for WorkerAccounts {
     fn gate(&self, name: &str) -> Box<dyn SharedGate> {
-        let place = Place { accounts: self.clone(), id: format!("refrain-account/{}/{name}", self.remote) };
+        let place =
+            GateWorkflow { accounts: self.clone(), id: format!("refrain-account/{}/{name}", self.remote) };
         let (known, _) = watch::channel(None);
         let known = Arc::new(known);
         let telling = Arc::default();
@@ -138,12 +139,12 @@ impl SharedAccounts for WorkerAccounts {
 }
 
 /// What the server said last of a gate; none if it did not answer, or is about to be told something else.
-type Known = watch::Sender<Option<Option<Wait>>>;
+type GateWatch = watch::Sender<Option<Option<Wait>>>;
 
 #[derive(Debug)]
 struct WorkerGate {
-    place: Place,
-    known: Arc<Known>,
+    place: GateWorkflow,
+    known: Arc<GateWatch>,
     telling: Arc<Mutex<Telling>>,
     /// Whether it was looked at.
     first: watch::Receiver<bool>,
@@ -163,7 +164,12 @@ impl Drop for WorkerGate {
     }
 }
 
-async fn look(place: Place, known: Arc<Known>, telling: Arc<Mutex<Telling>>, looked: watch::Sender<bool>) {
+async fn look(
+    place: GateWorkflow,
+    known: Arc<GateWatch>,
+    telling: Arc<Mutex<Telling>>,
+    looked: watch::Sender<bool>,
+) {
     loop {
         let before = *locked(&telling);
         let said = timeout(ANSWER, place.look()).await.ok().and_then(Result::ok);
@@ -222,12 +228,12 @@ impl SharedGate for WorkerGate {
 
 /// Where a gate is.
 #[derive(Clone, Debug)]
-struct Place {
+struct GateWorkflow {
     accounts: WorkerAccounts,
     id: String,
 }
 
-impl Place {
+impl GateWorkflow {
     /// What the account waits for.
     async fn look(&self) -> Result<Option<Wait>, Status> {
         let mut client = self.accounts.client.clone();

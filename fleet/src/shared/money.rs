@@ -70,11 +70,11 @@ pub(crate) struct LoopMoney {
     of: String,
     fence: u64,
     project: String,
-    asked: Mutex<Asked>,
+    asked: Mutex<RequestCount>,
 }
 
 #[derive(Debug, Default)]
-struct Asked {
+struct RequestCount {
     count: u64,
     /// When it did not answer.
     failed: Option<Instant>,

@@ -26,7 +26,7 @@ const LABELS: [&SearchAttributeKey<String>; 6] = [&PROJECT, &STATE, &POOL, &TEAM
 pub(crate) fn of(order: &Order) -> SearchAttributes {
     let known = [
         (&PROJECT, Some(&order.project)),
-        (&STATE, Some(&Place::Waiting.word().to_owned())),
+        (&STATE, Some(&LoopPlace::Waiting.word().to_owned())),
         (&POOL, Some(&order.pool)),
         (&TEAM, order.team.as_ref()),
         (&PLAN, order.plan.as_ref()),
@@ -38,7 +38,7 @@ pub(crate) fn of(order: &Order) -> SearchAttributes {
 
 /// Where a loop is, for the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum LoopPlace {
     /// For a worker.
     Waiting,
     Driven,
@@ -50,7 +50,7 @@ pub(crate) enum Place {
     Ended,
 }
 
-impl Place {
+impl LoopPlace {
     /// Stored at the server.
     pub(crate) fn word(self) -> &'static str {
         match self {
