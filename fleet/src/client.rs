@@ -8,7 +8,7 @@ use refrain_engine::{chain, tool};
 use serde::Serialize;
 use temporalio_client::errors::{WorkflowInteractionError, WorkflowStartError};
 use temporalio_client::tonic::Code as RpcCode;
-use temporalio_client::{Client, WorkflowStartOptions};
+use temporalio_client::{Client, Priority, WorkflowStartOptions};
 
 use crate::order::{LOOPS, Order, WaitingRequest, workflow_id};
 use crate::settings::{Settings, failed};
@@ -68,6 +68,11 @@ pub(crate) fn has_no_password(url: &str) -> bool {
     place.rsplit_once('@').is_none_or(|(who, _)| !who.contains(':') && !url.starts_with("http"))
 }
 
+/// Teams get equal shares of the workers that they wait for.
+pub(crate) fn share_of(team: Option<&str>) -> Priority {
+    Priority::builder().maybe_fairness_key(team).build()
+}
+
 async fn start(client: &Client, order: Order) -> Result<(), RequestError> {
     let with_labels = Order { is_labelled: true, ..order.clone() };
     let begun = match begin(client, with_labels).await {
@@ -87,6 +92,8 @@ async fn begin(client: &Client, order: Order) -> Result<(), WorkflowStartError> 
     let name = workflow_id(&order.remote, &order.id);
     let mut options = WorkflowStartOptions::new(LOOPS, name).build();
     options.task_timeout = Some(DECIDE);
+    // Its claims inherit that.
+    options.priority = share_of(order.team.as_deref());
     options.search_attributes = order.is_labelled.then(|| labels::of(&order));
     client.start_workflow(FleetLoop::run, order, options).await.map(drop)
 }

@@ -12,6 +12,7 @@ mod requests;
 mod say;
 mod settings;
 mod shared;
+mod tidy;
 mod worker;
 mod workflow;
 
