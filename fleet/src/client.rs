@@ -7,13 +7,14 @@ use refrain_core::view::StatusWord;
 use refrain_engine::{chain, tool};
 use serde::Serialize;
 use temporalio_client::errors::{WorkflowInteractionError, WorkflowStartError};
+use temporalio_client::tonic::Code as RpcCode;
 use temporalio_client::{Client, Priority, WorkflowStartOptions};
 
 use crate::order::{LOOPS, Order, WaitingRequest, workflow_id};
-use crate::requests;
-use crate::say;
 use crate::settings::{Settings, failed};
+use crate::shared::labels;
 use crate::workflow::FleetLoop;
+use crate::{requests, say};
 
 /// How long a worker may take to say what follows from what it was told.
 const DECIDE: std::time::Duration = std::time::Duration::from_secs(3);
@@ -42,7 +43,13 @@ fn order(
 ) -> Result<Order, RequestError> {
     let origin = tool::run("git", &["remote", "get-url", "origin"], context.dir.as_std_path()).ok();
     let origin = origin.map(|url| url.trim().to_owned()).filter(|url| has_no_password(url));
+    let service = context.service()?;
+    let plan = service.spec(id)?.task.map(|task| task.plan.to_string());
+    let project = service.project().root.file_name().unwrap_or_default().to_owned();
     Ok(Order {
+        project,
+        plan,
+        team: settings.team().map(str::to_owned),
         id: id.to_string(),
         remote: remote.to_owned(),
         origin,
@@ -66,16 +73,29 @@ pub(crate) fn share_of(team: Option<&str>) -> Priority {
     Priority::builder().maybe_fairness_key(team).build()
 }
 
-async fn start(client: &Client, settings: &Settings, order: Order) -> Result<(), RequestError> {
+async fn start(client: &Client, order: Order) -> Result<(), RequestError> {
+    let with_labels = Order { is_labelled: true, ..order.clone() };
+    let begun = match begin(client, with_labels).await {
+        // The server does not have them.
+        Err(WorkflowStartError::Rpc(status)) if status.code() == RpcCode::InvalidArgument => {
+            begin(client, order).await
+        }
+        begun => begun,
+    };
+    match begun {
+        Ok(()) | Err(WorkflowStartError::AlreadyStarted { .. }) => Ok(()),
+        Err(error) => Err(failed(format!("the server did not take the loop: {}", chain(&error)))),
+    }
+}
+
+async fn begin(client: &Client, order: Order) -> Result<(), WorkflowStartError> {
     let name = workflow_id(&order.remote, &order.id);
     let mut options = WorkflowStartOptions::new(LOOPS, name).build();
     options.task_timeout = Some(DECIDE);
     // Its claims inherit that.
-    options.priority = share_of(settings.team());
-    match client.start_workflow(FleetLoop::run, order, options).await {
-        Ok(_) | Err(WorkflowStartError::AlreadyStarted { .. }) => Ok(()),
-        Err(error) => Err(failed(format!("the server did not take the loop: {}", chain(&error)))),
-    }
+    options.priority = share_of(order.team.as_deref());
+    options.search_attributes = order.is_labelled.then(|| labels::of(&order));
+    client.start_workflow(FleetLoop::run, order, options).await.map(drop)
 }
 
 /// Gives a loop to the fleet that is at the git remote. It may be repeated.
@@ -87,7 +107,7 @@ pub(crate) async fn submit(
 ) -> Result<(), RequestError> {
     let settings = Settings::read(context)?;
     let order = order(context, &settings, id, remote, agent)?;
-    start(&settings.connect("refrain").await?, &settings, order).await
+    start(&settings.connect("refrain").await?, order).await
 }
 
 /// Passes a request on. A loop that stopped for want of iterations is given to the fleet once more.
@@ -117,7 +137,7 @@ pub(crate) async fn ask(
         Err(WorkflowInteractionError::NotFound(_)) if wakes => {
             let agent = agent_of(context, id)?;
             let order = order(context, &settings, id, remote, &agent)?;
-            start(&client, &settings, Order { waiting: [asked].into(), ..order }).await?;
+            start(&client, Order { waiting: [asked].into(), ..order }).await?;
         }
         Err(WorkflowInteractionError::NotFound(_)) => {
             let error =

@@ -8,13 +8,15 @@ use refrain_core::event::End;
 use refrain_core::r#loop::TakeOverRefusal;
 use refrain_core::{LoopId, LoopState};
 use refrain_engine::{
-    DriveEnd, EngineError, Lease, LeaseDeadline, MoveError, RemoteWitness, Service, Signals, Unreplicated,
-    Witness, chain, now,
+    DriveEnd, EngineError, Lease, LeaseDeadline, MoveError, RemoteWitness, Service, SharedMoney, Signals,
+    Unreplicated, Witness, chain, now,
 };
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use crate::host::{Worker, locked};
 use crate::order::{Ending, Order};
+use crate::shared::accounts::WorkerAccounts;
+use crate::shared::money::LoopMoney;
 use crate::{clone, requests};
 
 /// For how long a worker claims nothing after a loop that it drove could not continue on it.
@@ -144,14 +146,18 @@ impl Drive {
     ) -> Result<Outcome, EngineError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| EngineError::Process("no runtime", error))?;
+        let money = Arc::new(self.money());
         let lease = Lease {
+            money: Some(Arc::clone(&money) as Arc<dyn SharedMoney>),
+            accounts: Some(Arc::new(self.accounts())),
             fence: self.order.fence,
             witness: Arc::clone(&witness) as Arc<dyn Witness>,
             deadline: self.deadline.clone(),
             replicate_within: self.order.terms.replicate(),
             drain: self.worker.drain.subscribe(),
         };
-        let seq = service.state(runner.id())?.seq + 1;
+        let id = runner.id().clone();
+        let seq = service.state(&id)?.seq + 1;
         let own = (self.order.remote.clone(), self.order.id.clone());
         let _ = locked(&self.worker.driving).insert(own.clone(), Arc::clone(&witness));
         let end = runtime.block_on(async {
@@ -171,10 +177,31 @@ impl Drive {
             self.taken();
         }
         let _ = locked(&self.worker.driving).remove(&own);
+        if !matches!(end, DriveEnd::Fenced | DriveEnd::Lapsed)
+            && let Ok(state) = service.state(&id)
+        {
+            money.release(&state);
+        }
         if matches!(end, DriveEnd::Unable(_)) {
             *locked(&self.worker.unable_until) = Some(Instant::now() + UNABLE);
         }
         Ok(end.into())
+    }
+
+    fn money(&self) -> LoopMoney {
+        let Self { worker, order, deadline, .. } = self;
+        LoopMoney::new(&worker.client, &worker.runtime, deadline, order)
+    }
+
+    fn accounts(&self) -> WorkerAccounts {
+        let Self { worker, order, .. } = self;
+        WorkerAccounts {
+            client: worker.client.clone(),
+            runtime: worker.runtime.clone(),
+            remote: order.remote.clone(),
+            of: order.id.clone(),
+            every: order.terms.beat(),
+        }
     }
 
     fn taken(&self) {
@@ -215,6 +242,7 @@ impl Drive {
         let journal = std::fs::read(&path).map_err(|error| EngineError::Process("no journal", error))?;
         match witness.replicate(state.seq, &journal) {
             Ok(()) => {
+                self.money().release(&state);
                 self.taken();
                 Ok(ended(&state).into())
             }

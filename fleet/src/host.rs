@@ -12,7 +12,7 @@ use refrain_core::LoopId;
 use refrain_core::text::printable;
 use refrain_engine::{LeaseDeadline, LeaseTime, RemoteWitness, Service, Witness};
 use temporalio_client::errors::AsyncActivityError;
-use temporalio_client::{ActivityIdentifier, AsyncActivityHandle, RpcOptions};
+use temporalio_client::{ActivityIdentifier, AsyncActivityHandle, Client, RpcOptions};
 use temporalio_common::protos::TaskToken;
 use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
@@ -42,6 +42,9 @@ pub(crate) struct Allowed {
 /// A worker.
 pub(crate) struct Worker {
     pub(crate) name: String,
+    pub(crate) client: Client,
+    /// That of the client: drives have threads and runtimes of their own.
+    pub(crate) runtime: tokio::runtime::Handle,
     pub(crate) context: Context,
     pub(crate) allowed: Allowed,
     pub(crate) room: Arc<Semaphore>,

@@ -11,6 +11,7 @@ mod order;
 mod requests;
 mod say;
 mod settings;
+mod shared;
 mod tidy;
 mod worker;
 mod workflow;
@@ -25,7 +26,7 @@ use refrain_app::{Code, RequestError, environment};
 use refrain_core::LoopId;
 use refrain_engine::{keeper, sandbox};
 
-use self::operations::{doctor, init, roster};
+use self::operations::{doctor, init, listing, roster};
 
 /// Gives loops of Refrain to many machines; refrain calls it
 #[derive(Debug, Parser)]
@@ -94,6 +95,7 @@ fn run() -> Result<(), RequestError> {
         match verb {
             Verb::Fleet(FleetArgs { verb: FleetVerb::Dev(args) }) => dev::run(&context, args).await,
             Verb::Fleet(FleetArgs { verb: FleetVerb::Init(args) }) => init::run(&context, args).await,
+            Verb::Fleet(FleetArgs { verb: FleetVerb::List(args) }) => listing::run(&context, args).await,
             Verb::Worker(args) => match &args.verb {
                 None => worker::run(&context, args).await,
                 Some(WorkerVerb::List { json }) => roster::list(&context, *json).await,

@@ -3,6 +3,7 @@
 pub(crate) mod doctor;
 mod fairness;
 pub(crate) mod init;
+pub(crate) mod listing;
 #[cfg(test)]
 mod replay;
 mod rights;

@@ -18,6 +18,12 @@ pub(crate) struct Order {
     pub(crate) pool: String,
     /// The kind of its agent.
     pub(crate) agent: String,
+    /// The name of its project, of the plan if it works on a task, and of who it is for.
+    pub(crate) project: String,
+    pub(crate) plan: Option<String>,
+    pub(crate) team: Option<String>,
+    /// Whether the server has the labels of `labels.rs`. A workflow that sets one that is not there does not go on.
+    pub(crate) is_labelled: bool,
     pub(crate) terms: Terms,
     /// That of the last take-over.
     pub(crate) fence: u64,

@@ -19,11 +19,16 @@ use crate::operations::roster::WorkerActivities;
 use crate::order::{LOOPS, claims, own_queue};
 use crate::say;
 use crate::settings::{Settings, failed};
+use crate::shared::accounts::FleetAccount;
+use crate::shared::labels;
+use crate::shared::money::FleetMoney;
 use crate::tidy;
 use crate::workflow::FleetLoop;
 
 /// How many loops it drives at a time where nothing says so.
 const SLOTS: u32 = 2;
+/// How long the server may take to make the labels of loops.
+const REGISTER: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// A worker that takes what the configuration allows.
 pub(crate) async fn run(context: &Context, args: WorkerArgs) -> Result<(), RequestError> {
@@ -81,9 +86,13 @@ pub(crate) async fn serve(
         (None, []) => vec!["default".to_owned()],
         (None, pools) => pools.to_vec(),
     };
+    // Who may not change the namespace works all the same: doctor says what is missing.
+    let _ = tokio::time::timeout(REGISTER, labels::register(&client)).await;
     let room = Arc::new(Semaphore::new(slots as usize));
     let host = Host(Arc::new(Worker {
         name: name.clone(),
+        client: client.clone(),
+        runtime: tokio::runtime::Handle::current(),
         context: context.clone(),
         allowed: allowed.clone(),
         room: Arc::clone(&room),
@@ -189,7 +198,11 @@ fn poller(
                 .register_activities(host.clone())
                 .register_activities(WorkerActivities(Arc::clone(&host.0)));
         }
-        None => drop(options.register_workflow::<FleetLoop>().map_err(failed)?),
+        None => {
+            options.register_workflow::<FleetLoop>().map_err(failed)?;
+            options.register_workflow::<FleetMoney>().map_err(failed)?;
+            options.register_workflow::<FleetAccount>().map_err(failed)?;
+        }
     }
     Poller::new(runtime, client.clone(), options).map_err(|error| failed(chain(&error)))
 }

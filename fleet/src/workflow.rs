@@ -13,6 +13,7 @@ use temporalio_sdk::{
 
 use crate::host::Host;
 use crate::order::{Ending, Order, Report, WaitingRequest, claims, own_queue};
+use crate::shared::labels::{self, LoopPlace};
 
 /// How long a claim may take: a worker that is frozen takes the order and does not answer.
 const CLAIM: Duration = Duration::from_secs(2);
@@ -27,17 +28,21 @@ const DRIVE: Duration = Duration::from_secs(30 * 86_400);
 /// So many workers that could not continue a loop: it waits for a person then.
 const MOST_UNABLE: usize = 3;
 
+/// What the server calls it.
+pub(crate) const NAME: &str = "FleetLoop";
+
 #[workflow]
 pub(crate) struct FleetLoop {
     order: Order,
     told: String,
+    place: LoopPlace,
 }
 
 #[workflow_methods]
 impl FleetLoop {
     #[init]
     fn new(_: &WorkflowContextView, order: Order) -> Self {
-        Self { order, told: String::new() }
+        Self { order, told: String::new(), place: LoopPlace::Waiting }
     }
 
     #[run]
@@ -48,6 +53,7 @@ impl FleetLoop {
                 s.told = "waits for a worker".into();
                 s.order.clone()
             });
+            place(ctx, LoopPlace::Waiting);
             let mut options = ActivityOptions::with_close_timeouts(claim_time(order.avoid.is_empty()))
                 .task_queue(claims(&order.pool, &order.agent))
                 .retry_policy(again())
@@ -60,6 +66,7 @@ impl FleetLoop {
                 // Every other worker is unable, too, or there is none.
                 Err(_) => {
                     ctx.state_mut(|s| s.told = "no worker can continue it".into());
+                    place(ctx, LoopPlace::Unable);
                     ctx.wait_condition(|s| s.wakes()).await?;
                     ctx.state_mut(|s| s.order.avoid.clear());
                 }
@@ -67,6 +74,10 @@ impl FleetLoop {
                     Some(report) => {
                         let ending = report.ending;
                         ctx.state_mut(|s| s.note(report));
+                        let is_unable = ctx.state(|s| s.order.avoid.len() >= MOST_UNABLE);
+                        if let Some(there) = place_after(ending, is_unable) {
+                            place(ctx, there);
+                        }
                         match ending {
                             Ending::Ended => return Ok("ended".into()),
                             Ending::Parked => ctx.wait_condition(|s| s.wakes()).await?,
@@ -75,7 +86,7 @@ impl FleetLoop {
                                 let mut rest = rest;
                                 select! { _ = rest => (), _ = ctx.wait_condition(|s| s.wakes()) => () };
                             }
-                            Ending::Unable if ctx.state(|s| s.order.avoid.len() >= MOST_UNABLE) => {
+                            Ending::Unable if is_unable => {
                                 ctx.state_mut(|s| s.told = "no worker can continue it".into());
                                 ctx.wait_condition(|s| s.wakes()).await?;
                                 ctx.state_mut(|s| s.order.avoid.clear());
@@ -148,10 +159,30 @@ impl FleetLoop {
     }
 }
 
+/// Tells the server where the loop is, if it can filter by that.
+fn place(ctx: &mut WorkflowContext<FleetLoop>, place: LoopPlace) {
+    let is_new = ctx.state_mut(|s| std::mem::replace(&mut s.place, place) != place && s.order.is_labelled);
+    if is_new {
+        ctx.upsert_search_attributes([labels::STATE.value_set(place.word().to_owned())]);
+    }
+}
+
+/// Where it is after a drive, unless it only waits for the next worker.
+fn place_after(ending: Ending, is_unable: bool) -> Option<LoopPlace> {
+    match ending {
+        Ending::Ended => Some(LoopPlace::Ended),
+        Ending::Parked => Some(LoopPlace::Parked),
+        Ending::Resting(_) => Some(LoopPlace::Resting),
+        Ending::Unable => is_unable.then_some(LoopPlace::Unable),
+        Ending::Yielded | Ending::Fenced(_) | Ending::Lapsed => None,
+    }
+}
+
 /// Has the worker drive the loop, and carries requests to it. Nothing if the worker is lost.
 async fn drive(ctx: &mut WorkflowContext<FleetLoop>, order: Order, host: String) -> Option<Report> {
     let sent: Vec<String> = order.waiting.iter().map(|asked| asked.id.clone()).collect();
     ctx.state_mut(|s| s.told = format!("driven by {host}"));
+    place(ctx, LoopPlace::Driven);
     let options = ActivityOptions::with_start_to_close_timeout(DRIVE)
         .task_queue(own_queue(&host))
         .schedule_to_start_timeout(BEGIN)

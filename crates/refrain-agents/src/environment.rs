@@ -124,6 +124,25 @@ const LOGINS: [(AgentKind, &str, &str); 9] = [
     (AgentKind::Gemini, "GOOGLE_API_KEY", "api-key"),
 ];
 
+/// The key of a provider that pays for this loop's agents, and where that provider is: another machine that has the same
+/// uses the same account. It holds secrets. None if the agent's own login pays, as far as is known.
+pub fn key(spec: &Spec, env: &[(OsString, OsString)]) -> Option<String> {
+    const PLACES: [&str; 2] = ["ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL"];
+    let kind = spec.agent.kind;
+    let value = |name: &str| {
+        let set = env.iter().rev().find(|(set, _)| set == name).map(|(_, value)| value.to_string_lossy());
+        set.filter(|value| !value.is_empty())
+    };
+    let logins = LOGINS.iter().filter(|(of, ..)| *of == kind);
+    let (name, key) = logins.filter_map(|(_, name, _)| Some((*name, value(name)?))).next()?;
+    // That one only says which kind of login it is.
+    if name.starts_with("CLAUDE_CODE_USE") || name.starts_with("GOOGLE_GENAI_USE") {
+        return None;
+    }
+    let places = PLACES.map(|place| value(place).unwrap_or_default());
+    Some(format!("{kind}\n{name}={key}\n{}", places.join("\n")))
+}
+
 /// A short name of the account that pays for this loop's agents: the agent, its kind of login (`login` for its own
 /// login), and a part of a hash of what distinguishes its [`account`] from others. The same account always has the
 /// same name. None if nothing is known: for a command, or without an environment.
@@ -222,6 +241,24 @@ mod tests {
         assert_ne!(gate_mark(&other).0, name, "tasks of one plan have one random value");
         spec.gate_env.mark = "20".into();
         assert_ne!(gate_mark(&spec).0, name);
+    }
+
+    #[test]
+    fn machines_that_have_the_same_key_share_an_account_whatever_their_homes() {
+        let mut spec = spec("agent", &[]);
+        spec.agent.kind = AgentKind::Claude;
+        let machine = |home: &str, key: &str| {
+            key_of(&spec, &[("HOME", home), ("ANTHROPIC_API_KEY", key), ("GEMINI_API_KEY", "other")])
+        };
+        assert_eq!(machine("/a", "secret"), machine("/b", "secret"));
+        assert_ne!(machine("/a", "secret"), machine("/a", "another"));
+        assert_eq!(machine("/a", ""), None, "its own login pays");
+        let bedrock = [("CLAUDE_CODE_USE_BEDROCK", "1"), ("ANTHROPIC_API_KEY", "secret")];
+        assert_eq!(key_of(&spec, &bedrock), None, "not that key");
+    }
+
+    fn key_of(spec: &Spec, env: &[(&str, &str)]) -> Option<String> {
+        key(spec, &env.iter().map(|(name, value)| (name.into(), value.into())).collect::<Vec<_>>())
     }
 
     #[test]

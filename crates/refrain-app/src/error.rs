@@ -235,9 +235,10 @@ impl From<EngineError> for RequestError {
                     "refrain list --at {url} shows its loops; {id} may have another name"
                 ))),
             ),
-            EngineError::Copy { .. } | EngineError::Remote { .. } | EngineError::Fleet(_) => {
-                (Code::Failed, None)
-            }
+            EngineError::Copy { .. }
+            | EngineError::Remote { .. }
+            | EngineError::Fleet(_)
+            | EngineError::SharedMoney(_) => (Code::Failed, None),
             EngineError::Refused { why: refrain_core::Refusal::Stopped(_), id, .. } => {
                 (Code::Refused, text(format!("refrain status {id} says why, and how it continues")))
             }

@@ -240,7 +240,8 @@ pub fn common(
         untrusted: untrusted_file(settings, service).into_iter().collect(),
         approval: args.gates.require_approval || start.require_approval.unwrap_or_default(),
         critique,
-        caps: settings.project_caps,
+        // Elsewhere nothing knows what the user's own file says here.
+        caps: if is_here { settings.project_caps } else { Caps::from(&settings.config.budget) },
         memory,
         worktree: project.worktree.clone(),
         working_dir,

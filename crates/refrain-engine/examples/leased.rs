@@ -76,8 +76,15 @@ fn drive(
     let runner = service.resume(id, &Grant::default(), false)?;
     let deadline = LeaseDeadline::new(LeaseTime::now().after(span));
     let (drain, drained) = watch::channel(false);
-    let lease =
-        Lease { fence, witness, deadline: deadline.clone(), replicate_within: span / 2, drain: drained };
+    let lease = Lease {
+        fence,
+        witness,
+        deadline: deadline.clone(),
+        replicate_within: span / 2,
+        drain: drained,
+        money: None,
+        accounts: None,
+    };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| refrain_engine::EngineError::Process("no runtime", error))?;
     Ok(runtime.block_on(async {

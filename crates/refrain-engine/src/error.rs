@@ -118,6 +118,8 @@ pub enum EngineError {
     Remote { url: String, refusal: refrain_git::Refusal },
     #[error("the fleet did not take its loop: {0}")]
     Fleet(String),
+    #[error("the money that machines share cannot be asked for: {0}")]
+    SharedMoney(String),
     #[error("loop {0} has not stopped")]
     NotStopped(LoopId),
     #[error("{} in {worktree}, and {}", at_work(.by), if *.needs_alone { "a loop that commits or has gates needs its worktree for itself" } else { "it needs that for itself" })]

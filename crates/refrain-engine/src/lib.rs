@@ -28,6 +28,8 @@ mod session;
 
 pub use clock::now;
 pub use doctor::{Autostart, AutostartChange, interrupted_by_reboot, remember_this_boot};
+pub use driver::account::{SharedAccounts, SharedGate};
+pub use driver::budget::SharedMoney;
 pub use driver::lease::{DriveEnd, Lease};
 pub use driver::liveness::is_driven_by;
 pub use driver::runner::Runner;

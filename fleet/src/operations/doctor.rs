@@ -16,6 +16,7 @@ use super::rights::{Bench, Lacking, rates};
 use super::roster::{RosterRow, roster};
 use crate::say;
 use crate::settings::{Settings, failed};
+use crate::shared::labels;
 
 /// How far the clock of a worker may be from this one, in seconds.
 const CLOCKS: i64 = 10;
@@ -105,6 +106,7 @@ async fn of_server(settings: &Settings, client: &Client) -> Result<Vec<Finding>,
     if let Some(team) = settings.team() {
         found.push(of_team(client, team).await.about(address));
     }
+    found.push(of_labels(client).await);
     let rows = match roster(client).await {
         Ok(rows) => rows,
         Err(error) => {
@@ -119,6 +121,26 @@ async fn of_server(settings: &Settings, client: &Client) -> Result<Vec<Finding>,
     let here = now().as_millisecond();
     found.extend(rows.iter().flat_map(|row| of_worker(row, here)));
     Ok(found)
+}
+
+/// Whether loops can be filtered.
+async fn of_labels(client: &Client) -> Finding {
+    match labels::missing(client).await {
+        Ok(missing) if missing.is_empty() => Finding::ok(
+            Subject::Server,
+            "loops can be filtered by project, state, pool, team, plan and agent",
+        ),
+        Ok(missing) => Finding::warning(
+            Subject::Server,
+            format!("loops cannot be filtered: the namespace lacks {}", missing.join(", ")),
+            "refrain fleet init, as one who may change the namespace; loops that are given to the fleet from then on have them",
+        ),
+        Err(status) => Finding::warning(
+            Subject::Server,
+            format!("whether loops can be filtered is unknown: {}", status.message()),
+            "temporal operator search-attribute list shows what the namespace has",
+        ),
+    }
 }
 
 /// Whether the loops of this team get their share of the workers.

@@ -10,6 +10,7 @@ use super::doctor;
 use super::rights::{Bench, rates};
 use crate::client::has_no_password;
 use crate::settings::{Settings, failed};
+use crate::shared::labels;
 use crate::{say, worker};
 
 /// Nothing is written unless the git remote and the server do what is needed.
@@ -43,6 +44,14 @@ pub(crate) async fn run(context: &Context, args: InitArgs) -> Result<(), Request
     let server =
         doctor::server(&client).await.map_err(|lacking| failed(lacking.found).hint(lacking.advice))?;
     say::print(&format!("server {}: {server}", settings.address()?));
+    match labels::register(&client).await {
+        Ok(made) if made.is_empty() => {}
+        Ok(made) => say::print(&format!("  it can filter loops by {} from now on", made.join(", "))),
+        Err(status) => say::print(&format!(
+            "  it cannot filter loops by project or state: {}; temporal operator search-attribute create makes them",
+            status.message()
+        )),
+    }
     let signing = context.host.signing();
     signing.require_key().map_err(|error| failed(chain(&error)))?;
     let Some(own) = signing.public_key() else { return Err(failed("the key of this user cannot be read")) };

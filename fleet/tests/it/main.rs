@@ -26,4 +26,6 @@ mod scale;
 #[cfg(test)]
 mod setup;
 #[cfg(test)]
+mod shared;
+#[cfg(test)]
 mod upgrades;

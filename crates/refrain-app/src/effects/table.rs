@@ -66,6 +66,7 @@ pub static TABLE: &[(&[&str], &[Row])] = &[
     (&["merge"], &[always("squash unverified")]),
     (&["fleet dev"], &[always("port slots yes")]),
     (&["fleet init"], &[always("address namespace signer")]),
+    (&["fleet list"], &[always("project state pool team plan json")]),
     (&["worker"], &[always("slots agents pool name")]),
     (&["worker list"], &[always("json")]),
     (&["move"], &[always("to from with-changes signer")]),

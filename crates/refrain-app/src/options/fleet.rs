@@ -1,6 +1,6 @@
 //! The words of `refrain fleet` and `refrain worker`. The program of the fleet reads them once more.
 
-use clap::builder::NonEmptyStringValueParser;
+use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
 use refrain_core::signature::PublicKey;
 use refrain_core::spec::AgentKind;
 use refrain_core::values::whole_number;
@@ -32,6 +32,47 @@ pub enum FleetVerb {
         after_help = "Examples:\n  refrain fleet init ssh://git@host/refrain-state.git --address host:7233\n  refrain fleet init --namespace night"
     )]
     Init(InitArgs),
+    /// List the loops that the server gives to workers
+    ///
+    /// It says where each is: waiting for a worker, driven, parked until a request, resting, unable or ended. The server remembers
+    /// those that ended for some days. What a loop did is in its journal: refrain list and refrain status show it.
+    #[command(
+        after_help = "Examples:\n  refrain fleet list\n  refrain fleet list --state parked --project shop"
+    )]
+    List(ListArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub struct ListArgs {
+    /// Only those of the project with this name
+    #[arg(long, value_name = "NAME", value_parser = label)]
+    pub project: Option<String>,
+    /// Only those that are in this state
+    #[arg(long, value_name = "STATE", value_parser = PossibleValuesParser::new(STATES))]
+    pub state: Option<String>,
+    /// Only those for the workers of this pool
+    #[arg(long, value_name = "NAME", value_parser = label)]
+    pub pool: Option<String>,
+    /// Only those of this team
+    #[arg(long, value_name = "NAME", value_parser = label)]
+    pub team: Option<String>,
+    /// Only those that work on tasks of this plan
+    #[arg(long, value_name = "ID", value_parser = label)]
+    pub plan: Option<String>,
+    /// Print them as one array
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Where a loop of the fleet is.
+pub const STATES: [&str; 6] = ["waiting", "driven", "parked", "resting", "unable", "ended"];
+
+/// A name that the server is asked for. In its language a quote would end it.
+fn label(text: &str) -> Result<String, String> {
+    match text.is_empty() || text.contains(['"', '\'', '\\']) {
+        true => Err("accepted: a name without quotes and backslashes".to_owned()),
+        false => Ok(text.to_owned()),
+    }
 }
 
 #[derive(Debug, clap::Args)]

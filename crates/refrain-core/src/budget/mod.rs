@@ -1,14 +1,17 @@
 //! The money that all loops of a user share: the [`Caps`] of the configuration, and the [`Ledger`] of what is spent and
 //! reserved. A runner reserves before it spends and settles the real cost afterwards, so two loops never spend the same
-//! money. A loop's own limit is in `Limits::max_cost`; the ledger's file is in refrain-store.
+//! money. A loop's own limit is in `Limits::max_cost`; the ledger's file is in refrain-store. Machines of a fleet share a
+//! [`SharedLedger`].
 //!
 //! What an attempt uses counts for the day on which it began, so that it can only use what was left of that day.
 
 mod demand;
 mod ledger;
+mod shared;
 
 pub use demand::to_grow;
 pub use ledger::{Ledger, Reservation, VERSION};
+pub use shared::{LastCosts, MoneyAnswer, MoneyChange, MoneyRequest, SharedLedger};
 
 use std::fmt;
 
@@ -120,7 +123,7 @@ impl fmt::Display for CapUsage {
 }
 
 /// What the shared caps allow an attempt in total; before it is started, what they leave to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Allowance {
     pub amount: Usd,
     /// By which cap: the one that leaves the least.

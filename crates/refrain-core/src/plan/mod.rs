@@ -31,6 +31,7 @@ pub use problem::Problem;
 pub use readiness::TaskReadiness;
 pub use spec::{BriefSpec, PlanLimits, PlanSpec, jobs};
 pub use state::{Batch, Halt, HandOver, PlanState, Return, RunningTask, Stage, TaskState, Wave};
+pub use task::remote::{RemoteFault, look_again};
 pub use task::task_loop::task_loop;
 pub use task::task_ref::TaskRef;
 pub use task::{Card, Note, Priority, Task, TaskId, TaskIdError, TaskStatus};

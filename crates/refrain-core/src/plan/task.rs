@@ -1,5 +1,6 @@
 //! One task, from any kind of file (seed 001, SCUD; seed-systems.md section 4.3).
 
+pub(crate) mod remote;
 pub(crate) mod selection;
 pub(crate) mod task_loop;
 pub(crate) mod task_ref;

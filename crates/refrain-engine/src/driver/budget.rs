@@ -1,27 +1,45 @@
 //! The money that all loops share, as one runner sees it: what is reserved for the agent that it is about to start,
 //! grows while that works, and is settled after it. What is enough is decided by the core; the sums are in the ledger.
+//!
+//! The caps of this machine's user are kept by the ledger of this machine. Under a lease the caps that the loop was started
+//! with are kept by a ledger that machines share.
+
+use std::fmt::Debug;
+use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use refrain_core::agent::Usd;
-use refrain_core::budget::{Allowance, CapUsage, Caps, Ledger, Reservation, to_grow};
+use refrain_core::budget::{
+    Allowance, CapUsage, Caps, LastCosts, Ledger, MoneyAnswer, MoneyChange, Reservation, to_grow,
+};
 use refrain_core::event::Identity;
 use refrain_core::spec::AgentSpec;
 use refrain_core::{LoopState, Record, Spec, Step};
 use refrain_proc::identity;
 use refrain_store::config::UserCaps;
+use refrain_store::journal::{JournalError, Unreplicated};
 use refrain_store::{LedgerFile, LoopDir, journal};
 
 use crate::driver::recovery;
 use crate::host::Host;
 use crate::{EngineError, Service, now};
 
+/// The ledger that machines share, for one drive of a loop.
+pub trait SharedMoney: Debug + Send + Sync {
+    /// Asks it; may be called where blocking is allowed. If it cannot be reached, [`MoneyChange::Ask`] waits for it as long as
+    /// the lease holds, as no agent runs; the others fail soon.
+    /// Errors: why it did not answer.
+    fn change(&self, change: MoneyChange) -> Result<MoneyAnswer, String>;
+}
+
 /// A loop's reservation of the money that all loops share.
 #[derive(Debug)]
 pub(crate) struct BudgetReservation {
     file: LedgerFile,
+    shared: Option<Arc<dyn SharedMoney>>,
     user: UserCaps,
     /// What the project's file said when the loop was started.
     pinned: Caps,
@@ -35,15 +53,33 @@ pub(crate) struct BudgetReservation {
 #[derive(Clone, Copy, Debug)]
 struct BudgetHold {
     run: u64,
+    /// By the ledger of this machine; none if no cap counts there.
+    own: Option<Allowance>,
+    /// By the one that machines share.
+    shared: Option<Allowance>,
+}
+
+impl BudgetHold {
     /// None if no cap counts.
-    allowance: Option<Allowance>,
+    fn allowance(&self) -> Option<Allowance> {
+        lower(self.own, self.shared)
+    }
+}
+
+/// The one that allows less.
+fn lower(one: Option<Allowance>, other: Option<Allowance>) -> Option<Allowance> {
+    one.into_iter().chain(other).min_by_key(|allowance| allowance.amount)
 }
 
 /// The query before a step that costs money, with all its data; made while the state is available.
 #[derive(Debug)]
 pub(crate) struct Question {
+    /// That the ledger of this machine keeps, and that the shared one does.
     caps: Caps,
+    shared: Caps,
+    /// Here, and in UTC, as machines share it.
     day: Date,
+    utc: Date,
     run: u64,
     /// How much is to be reserved; none if it is only looked whether there is any.
     wish: Option<Usd>,
@@ -52,9 +88,10 @@ pub(crate) struct Question {
 }
 
 impl BudgetReservation {
-    pub(crate) fn new(spec: &Spec, dir: &LoopDir, host: &Host) -> Self {
+    pub(crate) fn new(spec: &Spec, dir: &LoopDir, host: &Host, shared: Option<Arc<dyn SharedMoney>>) -> Self {
         Self {
             file: LedgerFile::new(&host.state_home),
+            shared,
             user: UserCaps::new(&host.config_home),
             pinned: spec.caps,
             of: dir.0.clone(),
@@ -78,12 +115,17 @@ impl BudgetReservation {
             Err(_) if !tells => Caps::default(),
             caps => caps?,
         };
-        let caps = caps.lower(self.pinned);
+        let (caps, shared) = match &self.shared {
+            Some(_) => (caps, self.pinned),
+            None => (caps.lower(self.pinned), Caps::default()),
+        };
         let starts = !matches!(step, Step::BeginIteration { .. }) && tells;
         let wish = starts.then(|| state.to_reserve(agent));
-        Ok((!caps.is_none() || starts).then(|| Question {
+        Ok((!caps.is_none() || !shared.is_none() || starts).then(|| Question {
             caps,
+            shared,
             day: today(now),
+            utc: now.to_zoned(TimeZone::UTC).date(),
             run: state.costs.len() as u64,
             wish,
             costs: state.costs.clone(),
@@ -93,27 +135,43 @@ impl BudgetReservation {
     /// Asks: what dead runners left is taken back, then money is reserved. Says what the shared caps allow; none if
     /// there is no cap. Blocks.
     pub(crate) fn ask(&mut self, question: Question) -> Result<Option<Allowance>, EngineError> {
-        let Question { caps, day, run, wish, costs } = question;
+        let shared = self.ask_shared(&question)?;
+        let Question { caps, day, run, wish, costs, .. } = question;
         let is_capped = !caps.is_none();
+        let wish = wish.map(|wish| shared.map_or(wish, |shared| shared.amount.min(wish)));
         let answer = self.file.change(|ledger| {
             take_back(ledger, &self.of, &costs);
             let Some(amount) = wish else { return ledger.left(&caps, &self.project, day) };
             let (of, project, runner) = (self.of.clone(), self.project.clone(), self.runner.clone());
             ledger.reserve(Reservation { of, run, project, day, runner, amount }, &caps)
         });
-        let allowance = match answer {
+        let own = match answer {
             Ok(allowance) => allowance,
             Err(error) if is_capped => return Err(error.into()),
             // Without a cap the loop is not held up: doctor reports it.
-            Err(_) => return Ok(None),
+            Err(_) => None,
         };
-        self.held = wish.map(|_| BudgetHold { run, allowance });
-        Ok(allowance)
+        self.held = wish.map(|_| BudgetHold { run, own, shared });
+        Ok(lower(own, shared))
+    }
+
+    /// Asks the ledger that machines share. What a run that is not begun has reserved there is given back when the drive ends.
+    fn ask_shared(&self, question: &Question) -> Result<Option<Allowance>, EngineError> {
+        let Some(ledger) = self.shared.as_ref().filter(|_| !question.shared.is_none()) else {
+            return Ok(None);
+        };
+        let costs = LastCosts::of(&question.costs);
+        let ask = MoneyChange::Ask { day: question.utc, caps: question.shared, wish: question.wish, costs };
+        match ledger.change(ask).map_err(EngineError::SharedMoney)? {
+            MoneyAnswer::Allowed(allowance) => Ok(allowance),
+            MoneyAnswer::Done => Ok(None),
+            MoneyAnswer::Overtaken => Err(JournalError::Unreplicated(Unreplicated::Fenced).into()),
+        }
     }
 
     /// What the running agent may use in total.
     pub(crate) fn allowance(&self) -> Option<Allowance> {
-        self.held?.allowance
+        self.held?.allowance()
     }
 
     /// Whether more is to be reserved now that the agent that runs has used so much.
@@ -123,14 +181,26 @@ impl BudgetReservation {
 
     /// Reserves more for the running agent, as far as there is any; it is tried again later. Blocks.
     pub(crate) fn grow(&mut self, used: Usd) {
-        let Some(BudgetHold { run, allowance: Some(allowance) }) = self.held else { return };
-        let Some(to) = to_grow(used, allowance.amount) else { return };
+        let Some(BudgetHold { run, own, mut shared }) = self.held else { return };
+        let Some(to) = lower(own, shared).and_then(|allowance| to_grow(used, allowance.amount)) else {
+            return;
+        };
+        if let (Some(ledger), Some(_)) = (&self.shared, shared) {
+            let grow = MoneyChange::Grow { run, to, caps: self.pinned };
+            if let Ok(MoneyAnswer::Allowed(Some(grown))) = ledger.change(grow) {
+                shared = Some(grown);
+                self.held = Some(BudgetHold { run, own, shared });
+            }
+        }
+        if own.is_none() {
+            return;
+        }
         // If the ledger or the caps cannot be read or written, the reservation stays as it is, and the agent ends when
         // that is used up.
         let Ok(caps) = self.user.read() else { return };
-        let caps = caps.lower(self.pinned);
+        let caps = if self.shared.is_some() { caps } else { caps.lower(self.pinned) };
         if let Ok(Some(grown)) = self.file.change(|ledger| ledger.grow(&self.of, run, to, &caps)) {
-            self.held = Some(BudgetHold { run, allowance: Some(grown) });
+            self.held = Some(BudgetHold { run, own: Some(grown), shared });
         }
     }
 
@@ -145,6 +215,9 @@ impl BudgetReservation {
     /// Settles what was reserved. Where that cannot be written it stays reserved: it is taken back later. Blocks.
     pub(crate) fn settle(&mut self, cost: Option<Usd>) {
         if let Some(held) = self.held.take() {
+            if let (Some(ledger), Some(_)) = (&self.shared, held.shared) {
+                let _ = ledger.change(MoneyChange::Settle { run: held.run, cost });
+            }
             let _ = self.file.change(|ledger| ledger.settle(&self.of, held.run, cost));
         }
     }

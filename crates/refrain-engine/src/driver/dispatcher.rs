@@ -116,7 +116,12 @@ impl<'a> Drive<'a> {
             account: None,
             seen: None,
             attempt_work: None,
-            reservation: Some(BudgetReservation::new(&state.spec, driver.journal.dir(), host)),
+            reservation: Some(BudgetReservation::new(
+                &state.spec,
+                driver.journal.dir(),
+                host,
+                lease.as_ref().and_then(|lease| lease.money.clone()),
+            )),
             flight: None,
             driver,
             work: None,
@@ -139,7 +144,8 @@ impl<'a> Drive<'a> {
 
     /// The gate of the account that its agents use now.
     fn own_account(&self) -> Option<Account> {
-        Account::new(&self.driver.journal.state().spec, &self.env(), &self.driver.host.state_home)
+        let others = self.lease.as_ref().and_then(LeaseState::accounts);
+        Account::new(&self.driver.journal.state().spec, &self.env(), &self.driver.host.state_home, others)
     }
 
     /// The environment of its agents. Made when it is needed, so that a sleeping loop keeps no copy of what others have

@@ -18,6 +18,8 @@ use tokio::time::sleep;
 
 use crate::EngineError;
 use crate::blocking::blocking;
+use crate::driver::account::SharedAccounts;
+use crate::driver::budget::SharedMoney;
 use crate::driver::dispatcher::Drive;
 use crate::driver::drive::note;
 use crate::driver::input::Driver;
@@ -48,6 +50,10 @@ pub struct Lease {
     pub replicate_within: Duration,
     /// Whether the drive is to end after the iteration, for another machine to continue.
     pub drain: watch::Receiver<bool>,
+    /// The ledger that machines share. Without it the caps of the loop hold on each machine for itself.
+    pub money: Option<Arc<dyn SharedMoney>>,
+    /// The gates of accounts that machines share.
+    pub accounts: Option<Arc<dyn SharedAccounts>>,
 }
 
 /// How the drive of a loop under a lease ended. All processes of the loop are gone, and except after [`DriveEnd::Unable`],
@@ -88,6 +94,10 @@ pub(super) struct LeaseState {
 impl LeaseState {
     pub(super) fn new(lease: Lease) -> Self {
         Self { lease, tried: Instant::now(), failing_since: None }
+    }
+
+    pub(super) fn accounts(&self) -> Option<&Arc<dyn SharedAccounts>> {
+        self.lease.accounts.as_ref()
     }
 
     fn is_over(&self) -> bool {

@@ -28,6 +28,11 @@ impl AccountGate {
         Self { dir: state_home.join("limits"), name: hash[..32].to_owned() }
     }
 
+    /// A name of the account that tells nothing of it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     fn path(&self) -> Utf8PathBuf {
         self.dir.join(format!("{}.json", self.name))
     }

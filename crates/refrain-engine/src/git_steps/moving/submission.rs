@@ -47,6 +47,8 @@ impl Service {
             deadline: LeaseDeadline::new(LeaseTime::now().after(PREPARING)),
             replicate_within: PREPARING,
             drain: watch::channel(true).1,
+            money: None,
+            accounts: None,
         };
         let why = match runner.drive_leased(self.host(), Signals::None, lease, || {}).await {
             DriveEnd::Yielded => return self.move_to(&id, to, false),

@@ -10,7 +10,7 @@ use refrain_core::agent::Usd;
 use refrain_core::event::Urgency;
 use refrain_core::git::{Checkout, CommitWhen, Oid};
 use refrain_core::r#loop::{Grant, TakeOverRefusal};
-use refrain_core::plan::TaskEnded;
+use refrain_core::plan::{RemoteFault, TaskEnded, look_again};
 use refrain_core::{LoopId, LoopState};
 use refrain_store::journal;
 use tokio::sync::Mutex;
@@ -22,8 +22,6 @@ use crate::move_error::MoveError;
 use crate::plan::requests::tell;
 use crate::{EngineError, Runner, Service, Signals};
 
-/// How often the remote is asked where the loops are.
-const LOOK: Duration = Duration::from_secs(2);
 /// How often a round looks whether it is to be told something.
 const TICK: Duration = Duration::from_millis(500);
 /// How long to wait before the server is asked again.
@@ -59,27 +57,46 @@ pub(in crate::plan) struct PlanFleet {
     scheduler: Arc<dyn TaskFleet>,
     service: Service,
     remote: String,
-    heads: Mutex<Option<(Instant, BTreeMap<LoopId, Oid>)>>,
+    last: Mutex<Option<RemoteLook>>,
+}
+
+/// What the remote had when it was looked at last.
+#[derive(Debug)]
+struct RemoteLook {
+    at: Instant,
+    /// When it is looked at again, from then.
+    again: Duration,
+    heads: BTreeMap<LoopId, Oid>,
 }
 
 impl PlanFleet {
     pub(in crate::plan) fn new(scheduler: Arc<dyn TaskFleet>, service: Service, remote: String) -> Arc<Self> {
-        Arc::new(Self { scheduler, service, remote, heads: Mutex::new(None) })
+        Arc::new(Self { scheduler, service, remote, last: Mutex::new(None) })
     }
 
     /// The commit of the loop's reference. One look answers for all rounds; if it fails, the last one does.
     async fn head_of(self: &Arc<Self>, id: &LoopId) -> Option<Oid> {
-        let mut heads = self.heads.lock().await;
-        if heads.as_ref().is_none_or(|(at, _)| at.elapsed() >= LOOK) {
+        let mut last = self.last.lock().await;
+        if last.as_ref().is_none_or(|look| look.at.elapsed() >= look.again) {
             let fleet = Arc::clone(self);
             let found = blocking(move || {
                 let root = &fleet.service.project().root;
                 fleet.service.heads_at((&fleet.remote, root))
             });
-            let last = heads.take().map(|(_, heads)| heads).unwrap_or_default();
-            *heads = Some((Instant::now(), found.await.unwrap_or(last)));
+            let found = found.await.ok();
+            let (waited, before) = last.take().map(|look| (look.again, look.heads)).unwrap_or_default();
+            let has_changed = found.as_ref().is_some_and(|heads| *heads != before);
+            let again = look_again(waited, has_changed);
+            *last = Some(RemoteLook { at: Instant::now(), again, heads: found.unwrap_or(before) });
         }
-        heads.as_ref()?.1.get(id).cloned()
+        last.as_ref()?.heads.get(id).cloned()
+    }
+
+    /// Something was asked of a loop: the remote changes soon.
+    async fn look_soon(&self) {
+        if let Some(look) = self.last.lock().await.as_mut() {
+            look.again = look_again(look.again, true);
+        }
     }
 
     /// Asks the scheduler; says whether it took that.
@@ -186,7 +203,10 @@ async fn give(round: &Round, fleet: &Arc<PlanFleet>, away: &Away, quiet: &Quiet)
             false => scheduler.submit(&id, &remote, &agent),
         });
         match given.await {
-            Ok(()) => return Ok(()),
+            Ok(()) => {
+                fleet.look_soon().await;
+                return Ok(());
+            }
             Err(_) if since.elapsed() < SUBMIT && quiet.get().is_none() => sleep(AGAIN).await,
             Err(why) => return Err(EngineError::Fleet(why)),
         }
@@ -211,7 +231,10 @@ async fn follow(
             let ask = if for_good { FleetAsk::Cancel(urgency) } else { FleetAsk::Pause(urgency) };
             let (to, remote) = (id.clone(), away.remote.clone());
             match fleet.asked(move |scheduler| scheduler.ask(&to, &remote, ask)).await {
-                Ok(()) => (told, tried) = (wish, None),
+                Ok(()) => {
+                    (told, tried) = (wish, None);
+                    fleet.look_soon().await;
+                }
                 Err(_) => tried = Some(Instant::now()),
             }
         }
@@ -226,7 +249,7 @@ async fn follow(
                     }
                     seen = Some(commit);
                 }
-                Err(error) if is_passing(&error) => {}
+                Err(error) if fault(&error).is_passing() => {}
                 Err(error) => return Err(error),
             }
         }
@@ -234,15 +257,24 @@ async fn follow(
     }
 }
 
-/// Whether the remote may answer another way the next time.
-fn is_passing(error: &EngineError) -> bool {
-    !matches!(
-        error,
-        EngineError::Copy {
-            why: MoveError::Signer { .. } | MoveError::OtherJournal { .. } | MoveError::Journal(_),
-            ..
-        } | EngineError::Journal(_)
-    )
+/// What a look at the remote failed of.
+fn fault(error: &EngineError) -> RemoteFault {
+    let is_remote = matches!(error, EngineError::Copy { .. } | EngineError::Remote { .. });
+    let is_journal = matches!(error, EngineError::Journal(_));
+    let of_copy = if let EngineError::Copy { why, .. } = error { Some(why) } else { None };
+    if matches!(of_copy, Some(MoveError::Signer { .. })) {
+        RemoteFault::Signer
+    } else if matches!(of_copy, Some(MoveError::OtherJournal { .. })) {
+        RemoteFault::OtherLoop
+    } else if is_journal || matches!(of_copy, Some(MoveError::Journal(_))) {
+        RemoteFault::Damaged
+    } else if matches!(of_copy, Some(MoveError::Raced(_))) {
+        RemoteFault::Raced
+    } else if is_remote {
+        RemoteFault::NoAnswer
+    } else {
+        RemoteFault::Here
+    }
 }
 
 impl Round {
