@@ -108,7 +108,7 @@ fn describe_gate_failure(
     }
     if let GateFailure::Review(findings) = failure {
         // The findings say what to do, so they are quoted whole.
-        let _ = write!(text, ". It found:\n\n{}", excerpt.whole(findings.trim()));
+        let _ = write!(text, ".\n\nREVIEWER FEEDBACK:\n{}", excerpt.whole(findings.trim()));
         return Some(text);
     }
     let output = quoted.gate(result.gate).map(str::trim);

@@ -347,6 +347,20 @@ fn tick_has_codes_of_its_own() {
 }
 
 #[test]
+fn a_claim_right_after_begin_counts_for_the_first_turn() {
+    let sandbox = sandbox();
+    begin(&sandbox, "s", "job", &["--args", "p"]);
+    sandbox.refrain(&["tick", "finish", "job", "completed", "all is done"]).with_code(0);
+    let status = sandbox.status("job");
+    assert_eq!((&status["status"], &status["charged"]), (&"completed".into(), &1.into()));
+
+    begin(&sandbox, "s", "gated", &["--args", "p", "--gate", "test -f missing"]);
+    let refused = sandbox.refrain(&["tick", "finish", "gated", "completed"]).with_code(1);
+    assert!(refused.stdout.contains("CLAIM REFUSED: gate test failed"), "{}", refused.stdout);
+    assert_eq!(sandbox.status("gated")["status"], "running");
+}
+
+#[test]
 fn text_typed_after_the_command_is_read_as_options_and_prompt() {
     let sandbox = plain_folder();
     let typed = |id: &str, text: &str| {
