@@ -96,7 +96,7 @@ impl Worker {
         self.admit(order)
     }
 
-    /// Refuses an order that this machine is not to follow, whoever gave it: those who reach the server can write into the
+    /// Refuses an order that this machine is not to follow. Those who reach the server can write into the
     /// worker's own queue, too.
     fn admit(&self, order: &Order) -> Result<(), &'static str> {
         if order.id.parse::<LoopId>().is_err() {
