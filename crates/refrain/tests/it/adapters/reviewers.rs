@@ -97,7 +97,9 @@ fn a_claim_is_held_against_the_specification() {
     let seen = std::fs::read_to_string(sandbox.project().join("prompt.seen")).unwrap();
     assert!(seen.contains("CLAIM REFUSED: gate spec failed (review by "), "{seen}");
     assert!(
-        seen.contains("the reviewer refuses the work.\n\nREVIEWER FEEDBACK:\n```\n1. FAIL: work.txt says bad"),
+        seen.contains(
+            "the reviewer refuses the work.\n\nREVIEWER FEEDBACK:\n```\n1. FAIL: work.txt says bad"
+        ),
         "{seen}"
     );
     sandbox.refrain(&["verify", "job"]).with_code(0);
