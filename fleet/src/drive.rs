@@ -109,6 +109,11 @@ impl Drive {
         let service = Service::open(&dir, worker.context.host.clone())?;
         let witness = Arc::new(service.take_lease(&id, (&order.remote, &dir), order.fence, None)?);
         let spec = service.spec(&id)?;
+        // The order names one agent, and its submitter may have named another than the loop has.
+        let is_foreign = |kind: &String| !worker.allowed.agents.contains(kind);
+        if let Some(kind) = spec.agents().map(|agent| agent.kind.to_string()).find(is_foreign) {
+            return Ok(unable(format!("[worker] agents does not have {kind}")));
+        }
         let mut named = spec.agents().flat_map(|agent| &agent.env_names);
         if let Some(name) = named.find(|name| worker.context.variable(name).is_none()) {
             return Ok(unable(format!(
@@ -147,7 +152,8 @@ impl Drive {
             drain: self.worker.drain.subscribe(),
         };
         let seq = service.state(runner.id())?.seq + 1;
-        let _ = locked(&self.worker.driving).insert(self.order.id.clone());
+        let own = (self.order.remote.clone(), self.order.id.clone());
+        let _ = locked(&self.worker.driving).insert(own.clone(), Arc::clone(&witness));
         let end = runtime.block_on(async {
             let replicated = async {
                 while !witness.covers(seq) {
@@ -164,7 +170,7 @@ impl Drive {
         if witness.covers(seq) {
             self.taken();
         }
-        let _ = locked(&self.worker.driving).remove(&self.order.id);
+        let _ = locked(&self.worker.driving).remove(&own);
         if matches!(end, DriveEnd::Unable(_)) {
             *locked(&self.worker.unable_until) = Some(Instant::now() + UNABLE);
         }
@@ -174,12 +180,27 @@ impl Drive {
     fn taken(&self) {
         let ids: Vec<String> = self.order.waiting.iter().map(|asked| asked.id.clone()).collect();
         if !ids.is_empty() {
-            self.journal_has.send_if_modified(|known| {
+            let is_new = self.journal_has.send_if_modified(|known| {
                 let is_new = *known != ids;
                 known.clone_from(&ids);
                 is_new
             });
+            if is_new {
+                self.forget_texts();
+            }
         }
+    }
+
+    /// Beside the drive, which does not wait for it.
+    fn forget_texts(&self) {
+        let (worker, order) = (Arc::clone(&self.worker), self.order.clone());
+        std::thread::spawn(move || {
+            let dir = clone::folder(&worker.context, &order.remote);
+            let Ok(id) = order.id.parse::<LoopId>() else { return };
+            for asked in &order.waiting {
+                requests::forget(&dir, (&order.remote, &id), asked);
+            }
+        });
     }
 
     /// A loop that has stopped, and is not to continue: its journal is made known.

@@ -1,6 +1,6 @@
 //! What a worker does for the server: it takes loops as far as it has room for them, drives them, and carries requests.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs;
 use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use camino::Utf8PathBuf;
 use refrain_app::Context;
 use refrain_core::LoopId;
 use refrain_core::text::printable;
-use refrain_engine::{LeaseDeadline, LeaseTime};
+use refrain_engine::{LeaseDeadline, LeaseTime, RemoteWitness, Service, Witness};
 use temporalio_client::errors::AsyncActivityError;
 use temporalio_client::{ActivityIdentifier, AsyncActivityHandle, RpcOptions};
 use temporalio_common::protos::TaskToken;
@@ -20,12 +20,15 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use tokio::time::timeout;
 
 use crate::drive::Drive;
-use crate::order::{Beat, Ending, Order, Report, WaitingRequest};
+use crate::order::{Beat, Ending, Order, Report, WaitingRequest, workflow_id};
 use crate::{clone, requests, say};
 
 /// How long a claim waits for room, and how long what it took is kept for the drive.
 const ROOM: Duration = Duration::from_secs(1);
 const RESERVED: Duration = Duration::from_secs(15);
+/// How long a request may take to be known beyond this machine, and how often that is looked at.
+const KNOWN: Duration = Duration::from_secs(10);
+const LOOK: Duration = Duration::from_millis(100);
 /// A worker whose disk does not take so many bytes more takes no loop.
 const LEAST_DISK: usize = 256 * 1024;
 
@@ -48,11 +51,12 @@ pub(crate) struct Worker {
     pub(crate) asked_to_drain: Notify,
     /// Whether every drive is to end after its iteration, and none is taken any more.
     pub(crate) drain: watch::Sender<bool>,
+    /// By the name of the loop at the server, and the fence.
     pub(crate) reserved: Mutex<HashMap<(String, u64), (OwnedSemaphorePermit, Instant)>>,
-    /// The loops that are driven here.
-    pub(crate) driving: Mutex<HashSet<String>>,
-    /// Requests that were carried to their loops.
-    pub(crate) carried: Mutex<HashSet<String>>,
+    /// The loops that are driven here, by the git remote and the name, with what makes them known.
+    pub(crate) driving: Mutex<HashMap<(String, String), Arc<RemoteWitness>>>,
+    /// Requests that were carried to loops that were driven, each with the name of its loop at the server.
+    pub(crate) carried: Mutex<HashMap<String, String>>,
     /// Until when nothing is claimed, because a loop could not be continued here.
     pub(crate) unable_until: Mutex<Option<Instant>>,
 }
@@ -86,13 +90,27 @@ impl Worker {
         if order.avoid.contains(&self.name) {
             return Err("unable");
         }
-        if !self.allowed.remotes.contains(&order.remote) {
-            return Err("remote not allowed");
+        self.admit(order)
+    }
+
+    /// Refuses an order that this machine is not to follow, whoever gave it: those who reach the server can write into the
+    /// worker's own queue, too.
+    fn admit(&self, order: &Order) -> Result<(), &'static str> {
+        if order.id.parse::<LoopId>().is_err() {
+            return Err("no name of a loop");
+        }
+        if !order.terms.are_fit() {
+            return Err("no fit terms");
         }
         if !self.allowed.agents.contains(&order.agent) {
             return Err("agent not allowed");
         }
-        Ok(())
+        self.admit_remote(&order.remote)
+    }
+
+    fn admit_remote(&self, remote: &str) -> Result<(), &'static str> {
+        let is_allowed = self.allowed.remotes.iter().any(|allowed| allowed == remote);
+        is_allowed.then_some(()).ok_or("remote not allowed")
     }
 
     /// Whether the disk still takes what a loop writes first.
@@ -105,16 +123,36 @@ impl Worker {
         is_written.is_ok()
     }
 
-    /// Whether a claim took room for this drive; that of drives that never began is free again.
+    /// Returns once there is room, or none is needed any more. As long as a claim waits here, its queue is not asked for more:
+    /// loops that wait there keep their order, in which each team has its share.
+    async fn until_room(&self) {
+        let mut drain = self.drain.subscribe();
+        let room = async {
+            while timeout(RESERVED, self.room.acquire()).await.is_err() {
+                self.forget_unused();
+            }
+        };
+        tokio::select! {
+            () = room => {}
+            _ = drain.wait_for(|drains| *drains) => {}
+        }
+    }
+
+    /// Room that claims took for drives that never began is free again.
+    fn forget_unused(&self) {
+        locked(&self.reserved).retain(|_, (_, since)| since.elapsed() < RESERVED);
+    }
+
+    /// Whether a claim took room for this drive.
     fn has_reserved(&self, key: &(String, u64)) -> bool {
+        self.forget_unused();
         let mut reserved = locked(&self.reserved);
-        reserved.retain(|_, (_, since)| since.elapsed() < RESERVED);
         reserved.get_mut(key).map(|(_, since)| *since = Instant::now()).is_some()
     }
 
     /// Takes the room that a claim took, or other room.
     fn take_room(&self, order: &Order) -> Option<OwnedSemaphorePermit> {
-        let key = (order.id.clone(), order.fence);
+        let key = (workflow_id(&order.remote, &order.id), order.fence);
         let reserved = locked(&self.reserved).remove(&key).map(|(permit, _)| permit);
         reserved.or_else(|| Arc::clone(&self.room).try_acquire_owned().ok())
     }
@@ -130,7 +168,7 @@ impl Host {
     #[activity]
     pub(crate) async fn claim(
         self: Arc<Self>,
-        _: ActivityContext,
+        ctx: ActivityContext,
         order: Order,
     ) -> Result<String, ActivityError> {
         let worker = &self.0;
@@ -140,16 +178,33 @@ impl Host {
         if !can_write.unwrap_or_default() {
             return Err(failed("disk full"));
         }
-        let key = (order.id.clone(), order.fence);
+        let key = (workflow_id(&order.remote, &order.id), order.fence);
         // The server did not wait for the answer to an earlier claim.
         if worker.has_reserved(&key) {
             return Ok(worker.name.clone());
         }
         let room = timeout(ROOM, Arc::clone(&worker.room).acquire_owned()).await;
-        let Ok(Ok(permit)) = room else { return Err(failed("full")) };
+        let token = TaskToken::from(ctx.info().task_token.clone());
+        let claim = AsyncActivityHandle::new(ctx.client(), ActivityIdentifier::from_task_token(token));
+        let Ok(Ok(permit)) = room else {
+            let ActivityError::Application(full) = failed("full") else { return Err(failed("full")) };
+            let _ = timeout(ROOM, claim.fail(*full, None::<()>, RpcOptions::default())).await;
+            worker.until_room().await;
+            return Err(ActivityError::WillCompleteAsync);
+        };
         worker.check(&order).map_err(failed)?;
         let _ = locked(&worker.reserved).insert(key, (permit, Instant::now()));
-        Ok(worker.name.clone())
+        if worker.room.available_permits() > 0 {
+            return Ok(worker.name.clone());
+        }
+        let answer = claim.complete(Some(worker.name.clone()), RpcOptions::default());
+        match timeout(ROOM, answer).await {
+            Ok(Ok(())) => {
+                worker.until_room().await;
+                Err(ActivityError::WillCompleteAsync)
+            }
+            Ok(Err(_)) | Err(_) => Ok(worker.name.clone()),
+        }
     }
 
     /// Drives a loop until that ends, and tells the server all the time that it does.
@@ -160,6 +215,7 @@ impl Host {
         order: Order,
     ) -> Result<Report, ActivityError> {
         let worker = &self.0;
+        worker.admit(&order).map_err(failed)?;
         let report = |ending, taken| Ok(Report { ending, host: worker.name.clone(), taken });
         let begun = LeaseTime::now();
         let Some(room) = worker.take_room(&order) else { return report(Ending::Yielded, Vec::new()) };
@@ -186,7 +242,12 @@ impl Host {
             tokio::select! {
                 ending = &mut over => {
                     let ending = ending.unwrap_or(Ending::Unable);
-                    let ids = taken.borrow().clone();
+                    let mut ids = taken.borrow().clone();
+                    if ending.is_known() {
+                        let name = workflow_id(&order.remote, &order.id);
+                        let carried = locked(&worker.carried);
+                        ids.extend(carried.iter().filter(|(_, of)| **of == name).map(|(id, _)| id.clone()));
+                    }
                     return report(ending, ids);
                 }
                 Ok(()) = taken.changed() => is_told = false,
@@ -223,20 +284,34 @@ impl Host {
         ((remote, id), asked): ((String, String), WaitingRequest),
     ) -> Result<(), ActivityError> {
         let worker = Arc::clone(&self.0);
-        if locked(&worker.carried).contains(&asked.id) {
-            return Ok(());
-        }
+        worker.admit_remote(&remote).map_err(failed)?;
+        let (own, request) = ((remote.clone(), id.clone()), asked.clone());
         let carried = tokio::task::spawn_blocking(move || {
             let dir: Utf8PathBuf = clone::folder(&worker.context, &remote);
-            // What a loop that is not driven was told here, no other machine would know.
-            let check = || locked(&worker.driving).contains(&id).then_some(()).ok_or("not driven here");
             let name: LoopId = id.parse().map_err(|_| "no name of a loop")?;
-            check()?;
-            requests::carry(&worker, (&dir, &remote, &name), &asked)?;
-            check()?;
-            let _ = locked(&worker.carried).insert(asked.id);
-            Ok::<_, &'static str>(())
+            // What a loop that is not driven was told here, no other machine would know.
+            let witness = || locked(&worker.driving).get(&own).cloned().ok_or("not driven here");
+            witness()?;
+            if !locked(&worker.carried).contains_key(&asked.id) {
+                requests::carry(&worker, (&dir, &remote, &name), &asked)?;
+                witness()?;
+                let of = workflow_id(&remote, name.as_str());
+                let _ = locked(&worker.carried).insert(asked.id.clone(), of);
+            }
+            let witness = witness()?;
+            let service = Service::open(&dir, worker.context.host.clone()).map_err(|_| "no repository")?;
+            let seq = service.state(&name).map_err(|_| "no journal")?.seq;
+            Ok::<_, &'static str>((witness, seq, (dir, remote, name)))
         });
-        carried.await.map_err(|_| failed("it ended"))?.map_err(failed)
+        let carried = carried.await.map_err(|_| failed("it ended"))?;
+        let (witness, seq, (dir, remote, name)) = carried.map_err(failed)?;
+        let known = async {
+            while !witness.covers(seq) {
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        timeout(KNOWN, known).await.map_err(|_| failed("not known beyond this machine"))?;
+        let forgets = move || requests::forget(&dir, (&remote, &name), &request);
+        tokio::task::spawn_blocking(forgets).await.map_err(|_| failed("it ended"))
     }
 }

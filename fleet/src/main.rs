@@ -11,6 +11,7 @@ mod order;
 mod requests;
 mod say;
 mod settings;
+mod tidy;
 mod worker;
 mod workflow;
 

@@ -29,6 +29,10 @@ pub(crate) struct Order {
     pub(crate) waiting: VecDeque<WaitingRequest>,
 }
 
+/// The shortest lease, and the longest span, in milliseconds.
+const LEAST_LEASE: u64 = 6_000;
+const MOST: u64 = 86_400_000;
+
 /// The spans of a lease, in milliseconds.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Terms {
@@ -58,6 +62,14 @@ impl Terms {
         Duration::from_millis(self.beat_ms)
     }
 
+    /// Whether a loop can be driven under them; an order may come from anyone who reaches the server.
+    pub(crate) fn are_fit(&self) -> bool {
+        let Self { lease_ms, beat_ms, replicate_ms } = *self;
+        (LEAST_LEASE..=MOST).contains(&lease_ms)
+            && (1..=lease_ms / 3).contains(&beat_ms)
+            && (1..=MOST).contains(&replicate_ms)
+    }
+
     pub(crate) fn replicate(&self) -> Duration {
         Duration::from_millis(self.replicate_ms)
     }
@@ -83,6 +95,13 @@ pub(crate) enum Ending {
     /// Another machine has the loop, under this fence if it is known.
     Fenced(Option<u64>),
     Lapsed,
+}
+
+impl Ending {
+    /// Whether the git remote has everything that the drive recorded.
+    pub(crate) fn is_known(self) -> bool {
+        matches!(self, Self::Ended | Self::Parked | Self::Resting(_) | Self::Yielded)
+    }
 }
 
 /// How a drive ended, and what it brought into the journal.
@@ -116,4 +135,25 @@ pub(crate) fn own_queue(host: &str) -> String {
 /// A loop's own name at the server: a second start is refused there.
 pub(crate) fn workflow_id(remote: &str, id: &str) -> String {
     format!("refrain/{remote}/{id}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_has_spans_that_can_be_kept() {
+        let fit = Terms::default();
+        assert!(fit.are_fit());
+        for unfit in [
+            Terms { lease_ms: 5_999, ..fit },
+            Terms { lease_ms: u64::MAX, ..fit },
+            Terms { beat_ms: 0, ..fit },
+            Terms { beat_ms: 30_001, ..fit },
+            Terms { replicate_ms: 0, ..fit },
+            Terms { replicate_ms: u64::MAX, ..fit },
+        ] {
+            assert!(!unfit.are_fit(), "{unfit:?}");
+        }
+    }
 }

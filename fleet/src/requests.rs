@@ -17,6 +17,11 @@ use crate::clone;
 use crate::host::Worker;
 use crate::order::{Order, WaitingRequest};
 
+/// Whether it can be a part of a reference's name: the id of a request comes from the server.
+fn is_name(request: &str) -> bool {
+    !request.is_empty() && request.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
 fn reference(id: &LoopId, request: &str) -> String {
     format!("refs/refrain/{id}/requests/{request}")
 }
@@ -52,9 +57,9 @@ fn found(dir: &Utf8Path, (remote, id, request): (&str, &LoopId, &str)) -> Result
     Ok(String::from_utf8_lossy(&said).into_owned())
 }
 
-/// The text is in the journal: it is needed at the remote no longer.
-fn forget(dir: &Utf8Path, (remote, id): (&str, &LoopId), asked: &WaitingRequest) {
-    if asked.what.clone().take_text().is_none() {
+/// The git remote has the text in the journal: it is needed beside that no longer.
+pub(crate) fn forget(dir: &Utf8Path, (remote, id): (&str, &LoopId), asked: &WaitingRequest) {
+    if asked.what.clone().take_text().is_none() || !is_name(&asked.id) {
         return;
     }
     let name = reference(id, &asked.id);
@@ -69,8 +74,7 @@ fn whole(
     asked: &WaitingRequest,
 ) -> Result<FleetRequest, ToolError> {
     let mut what = asked.what.clone();
-    // It becomes a part of a reference's name, and comes from the server.
-    if asked.id.is_empty() || !asked.id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+    if !is_name(&asked.id) {
         let complaint = "accepted: letters and digits".to_owned();
         return Err(ToolError::Failed { command: "the id of a request".to_owned(), complaint });
     }
@@ -105,7 +109,6 @@ pub(crate) fn carry(
             return Err("not possible now");
         }
     }
-    forget(dir, (remote, id), asked);
     Ok(())
 }
 
@@ -165,7 +168,6 @@ pub(crate) fn wake(
                 }
             }
         }
-        forget(dir, (&order.remote, id), asked);
     }
     match approved {
         Some(tree) => {

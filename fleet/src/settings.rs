@@ -75,6 +75,11 @@ impl Settings {
         self.fleet.pool.clone().unwrap_or_else(|| "default".to_owned())
     }
 
+    /// Whose loops these are.
+    pub(crate) fn team(&self) -> Option<&str> {
+        self.fleet.team.as_deref()
+    }
+
     pub(crate) fn terms(&self) -> Result<Terms, RequestError> {
         let usual = Terms::default();
         let span = |set: Option<Millis>, usual| set.map_or(usual, |Millis(span)| span);
@@ -83,9 +88,12 @@ impl Settings {
             beat_ms: span(self.fleet.beat, usual.beat_ms),
             replicate_ms: span(self.fleet.replicate, usual.replicate_ms),
         };
-        if terms.lease_ms < 6_000 || terms.beat_ms == 0 || terms.beat_ms * 3 > terms.lease_ms {
-            let found = format!("lease = \"{} ms\", beat = \"{} ms\"", terms.lease_ms, terms.beat_ms);
-            let accepted = "accepted: a lease of 6s or more, and a beat of a third of it or less";
+        if !terms.are_fit() {
+            let Terms { lease_ms, beat_ms, replicate_ms } = terms;
+            let found = format!(
+                "lease = \"{lease_ms} ms\", beat = \"{beat_ms} ms\", replicate = \"{replicate_ms} ms\""
+            );
+            let accepted = "accepted: a lease of 6s to 24h, a beat of a third of it or less, and at most 24h to replicate";
             return Err(RequestError::usage(format!("[fleet] {found}: {accepted}")));
         }
         Ok(terms)

@@ -1,6 +1,6 @@
 //! `refrain worker`: polls the queues until a signal.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use refrain_app::options::fleet::WorkerArgs;
@@ -19,6 +19,7 @@ use crate::operations::roster::WorkerActivities;
 use crate::order::{LOOPS, claims, own_queue};
 use crate::say;
 use crate::settings::{Settings, failed};
+use crate::tidy;
 use crate::workflow::FleetLoop;
 
 /// How many loops it drives at a time where nothing says so.
@@ -91,8 +92,8 @@ pub(crate) async fn serve(
         asked_to_drain: Notify::new(),
         drain: watch::channel(false).0,
         reserved: Mutex::new(HashMap::new()),
-        driving: Mutex::new(HashSet::new()),
-        carried: Mutex::new(HashSet::new()),
+        driving: Mutex::new(HashMap::new()),
+        carried: Mutex::new(HashMap::new()),
         unable_until: Mutex::new(None),
     }));
     let runtime = Runtime::from_current_tokio(Default::default()).map_err(failed)?;
@@ -120,6 +121,7 @@ pub(crate) async fn serve(
         });
     }
     drop(died);
+    polling.spawn_local(tidy::run(Arc::clone(&host.0)));
     let ended = polling
         .run_until(async {
             tokio::select! {

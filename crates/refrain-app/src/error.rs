@@ -244,7 +244,13 @@ impl From<EngineError> for RequestError {
             EngineError::Refused {
                 why: refrain_core::Refusal::Final(_),
                 id,
-                what: LoopRequest::Pause | LoopRequest::Steer | LoopRequest::TakeBack | LoopRequest::AllowHost,
+                what:
+                    LoopRequest::Answer
+                    | LoopRequest::Approve
+                    | LoopRequest::Pause
+                    | LoopRequest::Steer
+                    | LoopRequest::TakeBack
+                    | LoopRequest::AllowHost,
             } => {
                 (Code::Refused, text(format!("nothing was changed; refrain status {id} shows how it ended")))
             }
@@ -393,7 +399,7 @@ impl From<TasksError> for RequestError {
                 (Code::NotFound, Some(format!("{}there are: {known}", meant.unwrap_or_default()).into()))
             }
             TasksError::Nothing(_) => {
-                let next = "--plan FILE names a plan in Markdown, or a task file anywhere else";
+                let next = "--plan FILE names a plan in Markdown, or a task file; refrain plan new \"IDEA\" writes a plan";
                 (Code::NotFound, Some(next.into()))
             }
             TasksError::Which { .. } => (Code::Usage, Some("--tag TAG says which".into())),
@@ -436,8 +442,19 @@ impl From<clap::Error> for RequestError {
             });
         }
         let text = error.to_string();
-        // Behind `--` it would be no value of the option either.
-        let is_meant = |line: &&str| !line.trim_start().starts_with("tip: to pass '");
+        // What is quoted first: what was typed, or the suggestion in a tip.
+        let quoted =
+            |text: &str| text.split('\'').nth(1).unwrap_or_default().trim_start_matches('-').to_owned();
+        let typed = quoted(&text);
+        let is_alike =
+            |suggested: &str| suggested.contains(&typed) || suggested.chars().next() == typed.chars().next();
+        let is_meant = |line: &&str| match line.trim_start() {
+            // Behind `--` it would be no value of the option either.
+            tip if tip.starts_with("tip: to pass '") => false,
+            // `zsh` for `tcsh` and `--version` for `--iteration` are guesses.
+            tip if tip.starts_with("tip: a similar ") => is_alike(&quoted(tip)),
+            _ => true,
+        };
         let text = text.lines().filter(is_meant).collect::<Vec<_>>().join("\n");
         let text = text.replace("\n\n  tip:", "; tip:");
         let text = text.trim_start_matches("error: ");

@@ -46,6 +46,7 @@ pub use move_error::MoveError;
 pub use observe::detail::{Changes, DetailChange, DetailView, Screen};
 pub use observe::follow::{FollowEvent, Follower};
 pub use observe::journal_watcher::{JournalWatcher, LoopRef, News, recorded_since};
+pub use observe::known_loops::KnownLoops;
 pub use observe::live_list::{Entry, ListRow, LiveList, LiveListChange};
 pub use observe::notifier::{Audience, Notifier};
 pub use observe::slack::{SlackTokenError, SlackTokens};

@@ -5,6 +5,7 @@ pub(crate) mod file_watch;
 pub(crate) mod follow;
 pub(crate) mod journal_reader;
 pub(crate) mod journal_watcher;
+pub(crate) mod known_loops;
 pub(crate) mod live_list;
 pub(crate) mod notifier;
 pub(crate) mod slack;

@@ -31,6 +31,7 @@ use refrain_store::{LoopDir, Project, RunnerLock, config};
 use crate::EngineError;
 use crate::driver::liveness::{alive, look};
 use crate::host::Host;
+use crate::observe::known_loops::KnownLoops;
 
 /// How long a runner that has recorded the end of its loop is waited for.
 const LEAVING: Duration = Duration::from_secs(10);
@@ -45,6 +46,7 @@ pub struct Service {
     pub(crate) trusts_once: bool,
     /// If its loops are copies of those that a git remote has: where the copy that it was opened for comes from.
     pub(crate) copy: Option<RemoteCopy>,
+    pub(crate) known: KnownLoops,
 }
 
 #[derive(Clone, Debug)]
@@ -56,7 +58,19 @@ pub struct LoopLocation {
 impl Service {
     /// Opens the project that `dir` lies in.
     pub fn open(dir: &Utf8Path, host: Host) -> Result<Self, EngineError> {
-        Ok(Self { project: Project::find(dir)?, host, trusts_once: false, copy: None })
+        Ok(Self {
+            project: Project::find(dir)?,
+            host,
+            trusts_once: false,
+            copy: None,
+            known: KnownLoops::default(),
+        })
+    }
+
+    /// The same, with what this process knows of the loops that it lists again and again.
+    #[must_use]
+    pub fn knowing(self, known: KnownLoops) -> Self {
+        Self { known, ..self }
     }
 
     /// The same, but everything of the project counts as trusted if `once`; nothing is stored.

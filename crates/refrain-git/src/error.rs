@@ -86,7 +86,9 @@ pub enum GitError {
     BranchTaken(String),
     #[error("the repository at {0} has no commit yet; make the first one: git add . && git commit -m Begin")]
     Unborn(Utf8PathBuf),
-    #[error("git does not know who commits; git config user.name and user.email say it")]
+    #[error(
+        "git does not know who commits: git config --global user.name NAME; git config --global user.email ADDRESS"
+    )]
     NoIdentity,
     #[error("{0} was moved by another process in the middle of this; try again")]
     ReferenceMoved(String),

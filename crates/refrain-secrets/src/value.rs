@@ -79,7 +79,7 @@ pub(super) fn is_login(value: &[u8]) -> bool {
     let Ok(text) = str::from_utf8(value) else { return false };
     value.len() >= 6
         && (value.len() >= 12 || !allow::USUAL.holds(value))
-        && (!is_words(text) || is_mixed(text))
+        && (!is_words(text) || is_mixed(text) || is_cased_password(text))
         && !text.contains(['{', '}', '(', '[', '\\'])
         && !has_variable(text)
         && !is_allowed(text)
@@ -89,19 +89,17 @@ pub(super) fn is_login(value: &[u8]) -> bool {
 
 /// Whether a password on a command line or in a list of settings is a secret: there, plain words are passwords too.
 pub(super) fn is_typed(value: &[u8]) -> bool {
-    is_login(value)
-        || str::from_utf8(value).is_ok_and(|text| is_plain_password(text) || is_unsigned_password(text))
+    is_login(value) || str::from_utf8(value).is_ok_and(is_plain_password)
 }
 
-/// Letters of both cases and digits, without a sign, and many: it may sound like words.
-fn is_unsigned_password(text: &str) -> bool {
+/// Letters of both cases and digits, and many: random, although it may sound like words.
+fn is_cased_password(text: &str) -> bool {
     let has = |test: fn(u8) -> bool| text.bytes().any(test);
     text.len() >= 12
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
         && has(|byte| byte.is_ascii_lowercase())
         && has(|byte| byte.is_ascii_uppercase())
         && has(|byte| byte.is_ascii_digit())
-        && !allow::is_placeholder(text)
         && !allow::LABEL.holds(text.as_bytes())
 }
 

@@ -42,7 +42,12 @@ pub(crate) fn refusal(error: &clap::Error, mut definition: Command) -> Option<Re
     let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
     let (parent, path) = parent(&definition, &usage);
     let refusal = RequestError::usage(format!("unknown verb '{word}'"));
-    let meant: Vec<_> = meant(parent, word).iter().map(|verb| format!("{path} {verb}")).collect();
+    // `plan watch` is `watch`, which takes the name of a plan too.
+    let above = definition.find_subcommand(word).filter(|verb| !verb.is_hide_set());
+    let meant: Vec<_> = match above {
+        Some(verb) => vec![format!("{} {}", definition.get_name(), verb.get_name())],
+        None => meant(parent, word).iter().map(|verb| format!("{path} {verb}")).collect(),
+    };
     let refusal = if meant.is_empty() {
         refusal
     } else {

@@ -143,7 +143,7 @@ pub(crate) fn latest(service: &Service, id: Option<&LoopId>, verb: &str) -> Resu
 }
 
 /// A verb without the program's name, which stands before each refusal.
-fn bare(verb: &str) -> &str {
+pub(crate) fn bare(verb: &str) -> &str {
     verb.trim_start_matches("refrain ")
 }
 

@@ -11,6 +11,7 @@ use temporalio_common::protos::temporal::api::workflowservice::v1::{
     DescribeNamespaceRequest, GetSystemInfoRequest,
 };
 
+use super::fairness;
 use super::rights::{Bench, Lacking, rates};
 use super::roster::{RosterRow, roster};
 use crate::say;
@@ -100,7 +101,10 @@ async fn of_server(settings: &Settings, client: &Client) -> Result<Vec<Finding>,
         ),
         false => Finding::ok(Subject::Server, said),
     };
-    let mut found = vec![finding.about(address)];
+    let mut found = vec![finding.about(address.clone())];
+    if let Some(team) = settings.team() {
+        found.push(of_team(client, team).await.about(address));
+    }
     let rows = match roster(client).await {
         Ok(rows) => rows,
         Err(error) => {
@@ -115,6 +119,25 @@ async fn of_server(settings: &Settings, client: &Client) -> Result<Vec<Finding>,
     let here = now().as_millisecond();
     found.extend(rows.iter().flat_map(|row| of_worker(row, here)));
     Ok(found)
+}
+
+/// Whether the loops of this team get their share of the workers.
+async fn of_team(client: &Client, team: &str) -> Finding {
+    match fairness::is_fair(client).await {
+        Ok(true) => Finding::ok(Subject::Server, format!("team {team} gets its share of the workers")),
+        Ok(false) => Finding::problem(
+            Subject::Server,
+            format!(
+                "it gives out loops in the order in which they came: team {team} waits for all before it"
+            ),
+            "the dynamic configuration of the server needs matching.useNewMatcher=true and matching.enableFairness=true",
+        ),
+        Err(why) => Finding::problem(
+            Subject::Server,
+            format!("whether team {team} gets its share cannot be found out: {why}"),
+            "see the log of the server",
+        ),
+    }
 }
 
 fn is_loopback(address: &str) -> bool {

@@ -9,11 +9,15 @@ use temporalio_sdk::workflow_replayer::{WorkflowReplayer, WorkflowReplayerOption
 
 use crate::workflow::FleetLoop;
 
+#[expect(clippy::disallowed_methods, reason = "the runner of the tests says where they are")]
+fn recorded() -> Option<PathBuf> {
+    env::var_os("REFRAIN_HISTORIES").map(PathBuf::from).filter(|folder| folder.is_dir())
+}
+
 #[tokio::test]
 async fn recorded_histories_replay_to_the_same_commands() {
     let own = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/histories"));
-    let more = env::var_os("REFRAIN_HISTORIES").map(PathBuf::from).filter(|folder| folder.is_dir());
-    let folders = [Some(own), more].into_iter().flatten();
+    let folders = [Some(own), recorded()].into_iter().flatten();
     let files = folders.flat_map(|folder| fs::read_dir(folder).unwrap()).map(|entry| entry.unwrap().path());
     let files: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|it| it == "json")).collect();
     assert!(files.len() >= 2, "{files:?}");

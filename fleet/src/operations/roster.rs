@@ -89,7 +89,7 @@ impl Worker {
         let folder = self.context.host.data_home.as_std_path();
         let _ = std::fs::create_dir_all(folder);
         let room = rustix::fs::statvfs(folder);
-        let mut loops: Vec<String> = locked(&self.driving).iter().cloned().collect();
+        let mut loops: Vec<String> = locked(&self.driving).keys().map(|(_, id)| id.clone()).collect();
         loops.sort();
         WorkerNote {
             name: self.name.clone(),

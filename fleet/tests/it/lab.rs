@@ -1,8 +1,9 @@
 //! A fleet on this machine: a server, a state repository, the person's machine and workers.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fs;
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -20,10 +21,14 @@ pub(crate) fn bound(least: Duration, begins: Duration) -> Duration {
     least.max(2 * begins)
 }
 
+#[expect(clippy::disallowed_methods, reason = "the tests' programs are found where the person's are")]
+pub(crate) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
 /// A variable that the runner of these tests sets.
 fn given(name: &str) -> String {
-    std::env::var(name)
-        .unwrap_or_else(|_| panic!("{name} is not set: cargo xtask e2e fleet runs these tests"))
+    variable(name).unwrap_or_else(|| panic!("{name} is not set: cargo xtask e2e fleet runs these tests"))
 }
 
 /// A port that nothing listens at.
@@ -41,6 +46,8 @@ pub(crate) struct Lab {
     pub(crate) state: String,
     port: u16,
     programs: PathBuf,
+    of_server: Vec<&'static str>,
+    numbers: Cell<u32>,
     /// Tests that kill the server start it again.
     pub(crate) server: Option<Session>,
     _programs: Sandbox,
@@ -50,6 +57,11 @@ pub(crate) struct Lab {
 
 impl Lab {
     pub(crate) fn new() -> Self {
+        Self::with_server(&[])
+    }
+
+    /// With a server that has these words, too.
+    pub(crate) fn with_server(words: &[&'static str]) -> Self {
         let (refrain, programs) = programs();
         let person = Sandbox::new(&refrain);
         let state = format!("{}/state.git", person.root().display());
@@ -61,6 +73,8 @@ impl Lab {
             person,
             server: None,
             _programs: programs,
+            of_server: words.to_vec(),
+            numbers: Cell::default(),
             machines: RefCell::default(),
         };
         lab.configure(&lab.person, "");
@@ -83,7 +97,7 @@ impl Lab {
             "--log-level",
             "error",
         ];
-        let words = [&words[..], &["--db-filename", &data]].concat();
+        let words = [&words[..], &["--db-filename", &data], &self.of_server].concat();
         self.server = Some(self.person.tool(&temporal(), &words).spawn());
         within(LONG, "the server answers", || TcpStream::connect(("127.0.0.1", self.port)).ok());
     }
@@ -127,10 +141,19 @@ impl Lab {
         session
     }
 
+    /// A worker of another installation.
+    pub(crate) fn work_with(&self, program: &str, machine: &Sandbox) -> Session {
+        let session = machine.tool(program, &["worker"]).spawn();
+        wait_until_ready(&session);
+        session
+    }
+
     /// Gives a loop to the fleet: an agent with this script.
     pub(crate) fn start(&self, id: &str, script: &str, more: &[&str]) {
         let agent = self.person.agent(id, script);
-        let words = ["start", "--on", "fleet", "--name", id, "--command", &agent, "--max-iterations", "8"];
+        let usual: &[&str] =
+            if more.contains(&"--max-iterations") { &[] } else { &["--max-iterations", "8"] };
+        let words = [&["start", "--on", "fleet", "--name", id, "--command", &agent], usual].concat();
         self.person.command(&[&words[..], more, &["Write lines."]].concat()).run().with_code(0);
     }
 
@@ -162,6 +185,30 @@ impl Lab {
         self.programs.join("refrain").to_string_lossy().into_owned()
     }
 
+    /// The program `refrain` of an installation whose worker does not know an event: in a copy of the program, the event has
+    /// another name. An older version would need an hour to be built.
+    pub(crate) fn program_without(&self, event: &str) -> String {
+        let folder = self.person.root().join("older");
+        fs::create_dir_all(&folder).unwrap();
+        fs::copy(self.programs.join("refrain"), folder.join("refrain")).unwrap();
+        let mut bytes = fs::read(self.programs.join("refrain-fleet")).unwrap();
+        let places: Vec<usize> = places_of(&bytes, event.as_bytes());
+        assert!(!places.is_empty(), "the program knows {event}");
+        for place in places {
+            bytes[place + event.len() - 1].make_ascii_uppercase();
+        }
+        let program = folder.join("refrain-fleet");
+        write(&program, bytes);
+        fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+        folder.join("refrain").to_string_lossy().into_owned()
+    }
+
+    /// A number that it gave to no caller before.
+    pub(crate) fn number(&self) -> u32 {
+        self.numbers.set(self.numbers.get() + 1);
+        self.numbers.get()
+    }
+
     /// The address of the server.
     pub(crate) fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
@@ -173,9 +220,13 @@ impl Lab {
     }
 
     pub(crate) fn wait_for_status(&self, id: &str, word: &str) -> Value {
+        self.wait_for_status_within(LONG, id, word)
+    }
+
+    pub(crate) fn wait_for_status_within(&self, limit: Duration, id: &str, word: &str) -> Value {
         let mut last = Value::Null;
         let looked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            within(LONG, &format!("loop {id} is {word}"), || {
+            within(limit, &format!("loop {id} is {word}"), || {
                 last = self.status(id);
                 (last["status"] == word).then(|| last.clone())
             })
@@ -197,7 +248,7 @@ impl Lab {
 
     /// Keeps what the server recorded, for `replay.rs`, where a folder for it is named.
     fn record(&self, id: &str) {
-        let Ok(folder) = std::env::var("REFRAIN_HISTORIES") else { return };
+        let Some(folder) = variable("REFRAIN_HISTORIES") else { return };
         let fleet = self.programs.join("refrain-fleet").to_string_lossy().into_owned();
         let said = self.person.tool(&fleet, &["history", id, &self.state]).run().with_code(0).stdout;
         let test = std::thread::current().name().unwrap_or("test").replace("::", "-");
@@ -274,6 +325,11 @@ if [ $REFRAIN_ITERATION -ge {last} ]; then echo '<promise>COMPLETE</promise>'; f
 
 pub(crate) fn hold(machine: &Sandbox) {
     write(&machine.root().join("notes/hold"), "");
+}
+
+fn places_of(bytes: &[u8], words: &[u8]) -> Vec<usize> {
+    let found = bytes.windows(words.len()).enumerate().filter(|(_, window)| *window == words);
+    found.map(|(place, _)| place).collect()
 }
 
 pub(crate) fn contains(path: &Path, words: &str) -> bool {

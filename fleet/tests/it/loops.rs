@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use testkit::{Signal, eventually, within};
 
-use crate::lab::{LEASE, LONG, Lab, bound, contains, hold, script};
+use crate::lab::{LEASE, LONG, Lab, bound, contains, hold, script, variable};
 
 #[test]
 #[ignore = "needs a server: cargo xtask e2e fleet"]
@@ -142,7 +142,7 @@ fn smoke_a_machine_has_other_paths_and_the_agent_elsewhere() {
     fs::create_dir(&bin).unwrap();
     fs::rename(&agent, bin.join("job")).unwrap();
     fs::set_permissions(bin.join("job"), fs::Permissions::from_mode(0o755)).unwrap();
-    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let path = format!("{}:{}", bin.display(), variable("PATH").unwrap());
     let _worker = machine.command(&["worker"]).env("PATH", &path).spawn();
     lab.wait_for_status("job", "completed");
     lab.assert_whole("job", 2);

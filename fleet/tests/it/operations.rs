@@ -30,6 +30,18 @@ fn a_drained_worker_gives_its_loop_back_after_the_iteration_and_ends() {
     lab.wait_for_status("job", "completed");
     lab.assert_whole("job", 4);
     assert_eq!(two.note("attempts"), "3.1\n4.1\n", "nothing was refunded");
+    let worktrees = || {
+        let clones = std::fs::read_dir(one.root().join("home/data/refrain/fleet/clones")).unwrap();
+        let clone = clones.map(|entry| entry.unwrap().path()).next().unwrap();
+        one.git(&["-C", &clone.to_string_lossy(), "worktree", "list"]).lines().count() - 1
+    };
+    assert_eq!(worktrees(), 1, "it may continue the loop");
+    let again = lab.work(&one, &[]);
+    within(LONG, "what it has of the loop is removed", || {
+        again.stderr().contains("job: it is over").then_some(())
+    });
+    assert_eq!(worktrees(), 0, "{}", again.stderr());
+    drop(again);
     let unknown = lab.person.refrain(&["worker", "drain", "w9"]).with_code(3);
     assert!(unknown.stderr.contains("worker w9 does not answer"), "{}", unknown.stderr);
 }

@@ -52,7 +52,8 @@ pub(super) fn run(workspace: &Workspace, is_smoke: bool) -> Result<()> {
         running.current_dir(workspace.root.join("fleet"));
         running.env("REFRAIN_PROGRAM", &program).env("REFRAIN_TEMPORAL", &server);
         running.env("REFRAIN_HISTORIES", &histories);
-        running.args(["--include-ignored", "--test-threads", "2"]);
+        // Those few wait for leases most of the time.
+        running.args(["--include-ignored", "--test-threads", if is_smoke { "5" } else { "2" }]);
         succeed(if is_smoke && !is_unit(binary) { running.arg("smoke_") } else { &mut running })?;
     }
     println!("ran fleet: {} s", started.elapsed().as_secs());

@@ -12,7 +12,7 @@ pub(super) fn next(id: &LoopId, why: &MoveError) -> (Code, Option<Message>) {
         MoveError::Uncommitted { worktree, .. } => (
             Code::Usage,
             own(format!(
-                "--with-changes takes them along; git -C {worktree} commit commits what you want to keep"
+                "--with-changes takes them along; or commit there what you want to keep, and remove the rest: git -C {worktree} status"
             )),
         ),
         MoveError::OlderChange { worktree, .. } => {

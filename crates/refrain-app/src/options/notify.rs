@@ -80,16 +80,24 @@ impl NotifyArgs {
         self.objection(context, watched).into_iter().chain(webhook).collect()
     }
 
-    /// Why the desktop cannot show a notification. `watched` is whether a terminal will show the loop.
+    /// Why a notification may not arrive: no shell runs the command, or the desktop cannot show it. `watched` is whether a terminal will show the loop.
     pub fn objection(&self, context: &Context, watched: bool) -> Option<String> {
+        let syntax = self.notify_command.as_ref().and_then(Command::shell_syntax);
+        let unread = syntax.map(|word| {
+            format!(
+                "no shell runs --notify-command, so {word:?} is an argument of it; sh -c '…' runs a shell"
+            )
+        });
         let on_desktop = matches!(
             (self.notify, watched),
             (Some(NotifyMode::Desktop), _) | (Some(NotifyMode::Auto), false)
         );
-        (on_desktop && !is_in_path(context, DESKTOP)).then(|| {
-            format!(
-                "{DESKTOP} is not installed, so no desktop can be told; --notify-command tells you otherwise"
-            )
+        unread.or_else(|| {
+            (on_desktop && !is_in_path(context, DESKTOP)).then(|| {
+                format!(
+                    "{DESKTOP} is not installed, so no desktop can be told; --notify-command tells you otherwise"
+                )
+            })
         })
     }
 }

@@ -19,6 +19,9 @@ use crate::options::work::WorkArgs;
 use crate::repository_command::{self, RepositoryCommand};
 use crate::{Context, Note, resolve, trust};
 
+const NO_COMMITTER: &str = "git does not know who you are, so no task can land: git config --global user.name NAME; \
+                            git config --global user.email ADDRESS";
+
 /// How many specifications that are too long are named one by one.
 const NAMED: usize = 5;
 
@@ -121,6 +124,9 @@ impl PreparedPlan {
         prepared.check_verification()?;
         let odd: Vec<_> = source.problems.iter().map(ToString::to_string).collect();
         prepared.notes.extend(odd);
+        if prepared.service.lacks_identity(&prepared.spec.each) {
+            prepared.notes.push(NO_COMMITTER.to_owned());
+        }
         Ok(prepared)
     }
 

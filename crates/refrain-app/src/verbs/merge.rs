@@ -4,6 +4,7 @@ use refrain_core::LoopId;
 use refrain_core::gate::{Check, GateSpec};
 use refrain_core::git::path_names;
 use refrain_core::spec::AgentKind;
+use refrain_core::view::StatusWord;
 use refrain_engine::{ByKind, MergeOptions, MergeRefusal, MergedBranch, Service, UnverifiedCause};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -53,7 +54,11 @@ fn refused(service: &Service, id: &LoopId, refusal: MergeRefusal) -> RequestErro
         }
         MergeRefusal::NoWork => error(format!("{id} committed nothing, so there is nothing to merge"))
             .hint(format!("refrain report {id} shows what it did")),
-        MergeRefusal::NoBranch { worked_on, folder, uncommitted } => {
+        MergeRefusal::NoBranch { folder, has_git: false, .. } => {
+            error(format!("{id} worked in {folder}, which has its work already and no git repository"))
+                .hint(format!("refrain report {id} shows what it did"))
+        }
+        MergeRefusal::NoBranch { worked_on, folder, uncommitted, has_git: true } => {
             let on = worked_on.map(|branch| format!(" on branch {branch}")).unwrap_or_default();
             let has = match uncommitted {
                 0 => "which has its work already".to_owned(),
@@ -63,14 +68,18 @@ fn refused(service: &Service, id: &LoopId, refusal: MergeRefusal) -> RequestErro
                 "refrain diff {id} shows it; start loops with --worktree to merge their work yourself"
             ))
         }
-        MergeRefusal::BranchGone { branch, discarded } => {
+        MergeRefusal::BranchGone { branch, last, discarded } => {
             let error = error(format!("branch {branch} of {id} is gone"));
-            match discarded {
-                Some(reference) => error.hint(brings_back(id, Some(&branch), &reference)),
-                None => error.hint(Message::from("git reflog may still name it")),
+            match (discarded, last) {
+                (Some(reference), _) => error.hint(brings_back(id, Some(&branch), &reference)),
+                (None, Some(last)) => {
+                    let branch = shlex::try_quote(&branch).unwrap_or_default();
+                    error.hint(format!("git branch {branch} {last} brings it back, then refrain merge {id}"))
+                }
+                (None, None) => error.hint(Message::from("its last commit is not in this repository")),
             }
         }
-        MergeRefusal::Uncommitted { worktree, files, is_verified } => {
+        MergeRefusal::Uncommitted { worktree, files, is_verified, with_files } => {
             let state = service.state(id);
             let commits = state.as_ref().is_ok_and(|state| state.spec.git.workflow.commits());
             let is_explained =
@@ -83,7 +92,13 @@ fn refused(service: &Service, id: &LoopId, refusal: MergeRefusal) -> RequestErro
                         "remove them there, then refrain merge {id}; or commit them there, then refrain merge {id} \
                          --unverified, as no gate saw them"
                     ),
-                    false => format!("commit or remove them there, then refrain merge {id} --unverified"),
+                    false if with_files => format!(
+                        "commit them there, then refrain merge {id}; it asks for --unverified if they are not as the \
+                         gates checked them"
+                    ),
+                    false => format!(
+                        "commit or remove them there, then refrain merge {id} --unverified, as no gate verified its work"
+                    ),
                 })
                 .hint(match commits {
                     true if is_explained => {
@@ -111,7 +126,16 @@ fn refused(service: &Service, id: &LoopId, refusal: MergeRefusal) -> RequestErro
                 UnverifiedCause::BranchChanged => "its branch was changed after it was verified".to_owned(),
                 UnverifiedCause::NotCompleted(word) => format!("it is {}, not completed", word.as_str()),
             };
-            error(format!("{id} is unverified: {why}")).hint(format!(
+            let error = error(format!("{id} is unverified: {why}"));
+            let error = match cause {
+                UnverifiedCause::NotCompleted(StatusWord::Crashed | StatusWord::Paused) => {
+                    error.hint(format!("refrain resume {id} continues it"))
+                }
+                UnverifiedCause::NotCompleted(_)
+                | UnverifiedCause::NoGate
+                | UnverifiedCause::BranchChanged => error,
+            };
+            error.hint(format!(
                 "refrain diff {id} shows the work; refrain merge {id} --unverified merges it all the same"
             ))
         }

@@ -111,8 +111,8 @@ impl StartedLoop {
     }
 }
 
-const NO_COMMITTER: &str = "git does not know who you are, so nothing will be committed: git config --global user.name NAME, \
-                            and user.email ADDRESS";
+const NO_COMMITTER: &str = "git does not know who you are, so nothing will be committed: git config --global user.name NAME; \
+                            git config --global user.email ADDRESS";
 
 /// The gates that the loop starts without, as they are not trusted.
 fn not_trusted(gates: &DefaultGates) -> Option<String> {

@@ -125,7 +125,7 @@ pub fn duration(text: &str) -> Result<Millis, String> {
         }
     };
     if parsed < Duration::from_millis(1) {
-        return Err(format!("it is nothing; {accepted}"));
+        return Err(format!("it is zero; {accepted}"));
     }
     if parsed > LONGEST {
         return Err(format!("it is too long; {accepted}"));

@@ -95,7 +95,9 @@ pub fn agent_hosts(kind: AgentKind) -> Vec<Host> {
             &["api.anthropic.com", "console.anthropic.com", "platform.claude.com", "claude.ai"]
         }
         AgentKind::Codex => &["api.openai.com", "auth.openai.com", "chatgpt.com"],
-        AgentKind::Opencode => &["api.anthropic.com", "api.openai.com", "models.opencode.ai"],
+        AgentKind::Opencode => {
+            &["api.anthropic.com", "api.openai.com", "auth.openai.com", "chatgpt.com", "models.opencode.ai"]
+        }
         AgentKind::Gemini => {
             &["generativelanguage.googleapis.com", "cloudcode-pa.googleapis.com", "oauth2.googleapis.com"]
         }

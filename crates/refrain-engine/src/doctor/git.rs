@@ -84,7 +84,7 @@ fn identity(repository: &Repository) -> Finding {
         Err(_) => Finding::warning(
             Subject::Git,
             "git does not know who you are: no commit can be made here",
-            "git config --global user.name NAME, and user.email ADDRESS",
+            "git config --global user.name NAME; git config --global user.email ADDRESS",
         ),
     }
 }

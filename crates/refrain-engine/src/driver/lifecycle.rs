@@ -153,8 +153,13 @@ impl Service {
 
     /// Whether the loop is to commit, and git does not know who commits.
     pub fn lacks_committer(&self, spec: &Spec) -> bool {
-        let repository = || Repository::open(&self.project.worktree, &self.host.git_env(spec));
-        spec.git.workflow.commits() && repository().is_ok_and(|repository| repository.committer().is_err())
+        spec.git.workflow.commits() && self.lacks_identity(spec)
+    }
+
+    /// Whether git does not know who commits here.
+    pub fn lacks_identity(&self, spec: &Spec) -> bool {
+        let repository = Repository::open(&self.project.worktree, &self.host.git_env(spec));
+        repository.is_ok_and(|repository| repository.committer().is_err())
     }
 
     /// The version of the agent's program and those that were tested, where that one was not.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use refrain_core::event::Event;
-use refrain_core::git::{Base, CommitResult, Oid, OmittedPath};
+use refrain_core::git::{Base, CommitResult, LeftOutReason, Oid, OmittedPath, RepoPath, path_names};
 use refrain_core::review::Changes;
 use refrain_core::text::printable;
 use refrain_core::view::report::{self, FileChange, Trail};
@@ -214,8 +214,16 @@ impl Service {
             let note = format!("Iteration {iteration}.");
             return Ok(Ok(Comparison { repository, state, from, is_known, tree, note }));
         }
-        let (tree, left_out) = match work {
-            report::Work::Tree(tree) => (tree.clone(), None),
+        let (tree, left_out, what) = match work {
+            report::Work::Tree(tree) => {
+                let checked = state.proof.as_ref().and_then(|proof| proof.candidate.tree.as_ref());
+                let what = match checked == Some(tree) {
+                    true => "Its work as its gates checked it last",
+                    false if left == Some(tree) => "Its work when it left that machine",
+                    false => "Its last commit",
+                };
+                (tree.clone(), None, what)
+            }
             report::Work::Gone => {
                 let branch = state.spec.git.new_branch().map(|branch| format!("refs/heads/{branch}"));
                 let head = match &branch {
@@ -225,7 +233,7 @@ impl Service {
                 let Some(head) = head else {
                     return nothing("Its folder was given back, and no candidate was taken of it.");
                 };
-                (repository.tree_of(&head)?, None)
+                (repository.tree_of(&head)?, None, "Its branch")
             }
             report::Work::Folder => {
                 let index = Index::beside(&dir.index());
@@ -236,10 +244,17 @@ impl Service {
                     allow_secrets: &state.spec.git.allow_secrets,
                     cancel: None,
                 })?;
-                (found.0, Some(found.1))
+                let what = match report::is_open(&state) {
+                    true => "Its folder as it is now, with what was changed after its end",
+                    false => "Its folder as it is now",
+                };
+                (found.0, Some(found.1), what)
             }
         };
-        let note = note(began.as_ref(), is_known, left_out.as_deref(), report::is_open(&state));
+        let mut note = note(what, began.as_ref(), is_known, left_out.as_deref());
+        let base = state.git.base.as_ref().filter(|_| repository.root() == state.spec.worktree);
+        let mixed = base.map_or_else(Vec::new, |base| repository.mixed(base));
+        note.push_str(&of_mixed(&mixed));
         Ok(Ok(Comparison { repository, state, from: began, is_known, tree, note }))
     }
 }
@@ -274,24 +289,43 @@ fn began(state: &LoopState, repository: &Repository) -> Result<(Option<Oid>, boo
     }
 }
 
-fn note(began: Option<&Oid>, known: bool, left_out: Option<&[OmittedPath]>, is_open: bool) -> String {
-    let from = began.map_or("nothing, as it began without a commit".to_owned(), |head| {
+fn note(what: &str, began: Option<&Oid>, known: bool, left_out: Option<&[OmittedPath]>) -> String {
+    let from = began.map_or("an empty folder, as it began without a commit".to_owned(), |head| {
         format!("commit {}", &head.as_str()[..head.as_str().len().min(12)])
     });
-    let what = match left_out {
-        Some(_) if is_open => "Its folder as it is now, with what came after its end",
-        Some(_) => "Its folder as it is now",
-        None => "Its last candidate",
-    };
     let mut note = format!("{what}, against {from}.");
     if !known {
         note.push_str(" What was changed there before it began is shown too: without gates and commits that state was not recorded.");
     }
-    let left_out = left_out.unwrap_or_default();
+    let is_other = |it: &&OmittedPath| it.why != LeftOutReason::DirtyBefore;
+    let left_out: Vec<_> = left_out.unwrap_or_default().iter().filter(is_other).cloned().collect();
     if !left_out.is_empty() {
-        note.push_str(&format!(" Not shown: {}.", named(left_out)));
+        note.push_str(&format!(" Not shown: {}.", named(&left_out)));
     }
     note
+}
+
+/// Why files that had changes before the loop are not shown, and what shows them.
+fn of_mixed(mixed: &[RepoPath]) -> String {
+    if mixed.is_empty() {
+        return String::new();
+    }
+    let (words, tracked) = match mixed {
+        [_] => (
+            "which had changes that were in no commit when it began, and has changed since: how it was then is not on record",
+            "if git tracks it",
+        ),
+        _ => (
+            "which had changes that were in no commit when it began, and have changed since: how they were then is not on record",
+            "of those that git tracks",
+        ),
+    };
+    let quoted: Vec<_> = mixed.iter().take(MOST_NAMED).map(RepoPath::to_string).collect();
+    let shows = shlex::try_join(quoted.iter().map(String::as_str)).unwrap_or_else(|_| ".".to_owned());
+    format!(
+        " Not shown: {}, {words}. git diff HEAD -- {shows} shows your changes and the loop's together, {tracked}.",
+        path_names(mixed, MOST_NAMED)
+    )
 }
 
 /// The first of these paths, each with the reason.

@@ -58,6 +58,7 @@ pub enum MergeRefusal {
         /// Where it worked, and how many files are not committed there.
         folder: Utf8PathBuf,
         uncommitted: usize,
+        has_git: bool,
     },
     /// The plan can continue and hand over its work itself; how it stands.
     Continues(StatusWord),
@@ -67,6 +68,8 @@ pub enum MergeRefusal {
     NoWork,
     BranchGone {
         branch: String,
+        /// Its last commit on record, if the repository has it.
+        last: Option<Oid>,
         /// The reference that keeps it, if the loop was discarded.
         discarded: Option<String>,
     },
@@ -81,6 +84,8 @@ pub enum MergeRefusal {
         files: Vec<RepoPath>,
         /// The gates passed on the branch, without these files.
         is_verified: bool,
+        /// The gates passed on work that is not on the branch: with these files as they were then.
+        with_files: bool,
     },
     /// Its branch is the one that is checked out.
     CheckedOut(String),
@@ -143,17 +148,19 @@ impl Service {
         let Some(branch) = spec.git.new_branch().map(str::to_owned) else {
             let env = marked(&self.host.env, spec);
             let there = repository::open_in_sandbox(&spec.worktree, &env, (&self.host, spec, &dir));
+            let has_git = there.is_ok();
             let uncommitted = there.and_then(|there| there.survey()).map_or(0, |base| base.dirty.len());
             let (worked_on, folder) = (status.branch, spec.worktree.clone());
-            return Ok(Err(MergeRefusal::NoBranch { worked_on, folder, uncommitted }));
+            return Ok(Err(MergeRefusal::NoBranch { worked_on, folder, uncommitted, has_git }));
         };
         let env = marked(&self.host.env, spec);
         let repository = repository::open(&self.project.worktree, &env, spec)?;
         let Some(work) = repository.branch_head(&branch)? else {
             let discarded = self.discarded(id);
+            let last = state.git.head.clone().filter(|head| repository.tree_of(head).is_ok());
             return Ok(Err(match state.has_lost_branch() && discarded.is_none() {
                 true => MergeRefusal::NoWork,
-                false => MergeRefusal::BranchGone { branch, discarded },
+                false => MergeRefusal::BranchGone { branch, last, discarded },
             }));
         };
         if repository.branch()?.as_ref() == Some(&branch) {
@@ -166,8 +173,9 @@ impl Service {
             let there = repository::open_in_sandbox(&spec.worktree, &env, (&self.host, spec, &dir))?;
             let files: Vec<_> = there.survey()?.dirty.into_iter().map(|it| it.path).collect();
             if !files.is_empty() {
-                let (worktree, is_verified) = (spec.worktree.clone(), is_verified && !has_moved);
-                return Ok(Err(MergeRefusal::Uncommitted { worktree, files, is_verified }));
+                let (is_verified, with_files) = (is_verified && !has_moved, is_verified && has_moved);
+                let worktree = spec.worktree.clone();
+                return Ok(Err(MergeRefusal::Uncommitted { worktree, files, is_verified, with_files }));
             }
         }
         if (!is_verified || has_moved) && !options.unverified {
@@ -196,6 +204,26 @@ impl Service {
             trailer: "Refrain-Loop",
         };
         self.merge_work(&repository, work, &env, options).await
+    }
+
+    /// Whether the loop has a branch of its own with work that what is checked out here does not have.
+    pub fn has_unmerged_branch(&self, id: &LoopId) -> Result<bool, EngineError> {
+        let dir = self.locate(id)?.dir;
+        let spec = journal::read_signed(&dir, &self.host().signing())?.state.spec;
+        let Some(branch) = spec.git.new_branch() else { return Ok(false) };
+        let repository = repository::open(&self.project.worktree, &marked(&self.host.env, &spec), &spec)?;
+        let Some(work) = repository.branch_head(branch)? else { return Ok(false) };
+        let (ours, _) = repository.begin_of_plan()?;
+        let base = repository.stands_on(&ours, &work, None)?;
+        if base == work {
+            return Ok(false);
+        }
+        // A squashed merge has the work without its commits.
+        let index = Utf8PathBuf::from(format!("{}.merge", dir.index()));
+        let request =
+            MergeRequest { base: &base, tip: &ours, work: &work, except: &[], index: &index, cancel: None };
+        let ours = repository.tree_of(&ours)?;
+        Ok(!matches!(repository.merge(request)?, Merge::Clean { tree } if tree == ours))
     }
 
     pub(crate) async fn merge_work(

@@ -329,6 +329,10 @@ impl Round {
                 (tree, conflicts.into_iter().map(|conflict| conflict.path).collect())
             }
         };
+        // Nothing was made before, or all of it has landed: a commit without changes would look like work.
+        if conflicts.is_empty() && tree == repository.tree_of(onto)? {
+            return Ok(Begin { at: onto.clone(), conflicts });
+        }
         let message = format!("What task {} made before, on what landed since", self.task.card.id);
         let at = repository.conflict_commit(onto, &tree, &message, &[], None)?;
         Ok(Begin { at, conflicts })

@@ -7,12 +7,12 @@ use jiff::Timestamp;
 use refrain_core::LoopId;
 use refrain_core::agent::Usd;
 use refrain_core::view::usage::Tally;
-use refrain_core::view::{DamagedRow, Kind};
+use refrain_core::view::{self, DamagedRow, Kind, Status};
 use refrain_store::catalog::{self, Brief, Catalog, CatalogEntry, CatalogError, Detail, LoopFolder};
 use refrain_store::project::projects;
 use refrain_store::{JournalError, Project};
 
-use crate::driver::liveness::look;
+use crate::driver::liveness::alive;
 use crate::{ByKind, EngineError, Service, chain};
 
 #[derive(Debug)]
@@ -81,6 +81,8 @@ impl Service {
     pub fn list_each_with_cost(services: &[Self], since: Timestamp) -> Result<Vec<CostedList>, EngineError> {
         let Some(first) = services.first() else { return Ok(Vec::new()) };
         let work = |catalog: &mut Catalog| {
+            catalog.knowing(first.known.journals());
+            catalog.read_at_once()?;
             let listed = |service: &Self| {
                 let (project, signing) = (&service.project, service.host.signing());
                 let mut on = |shelf| {
@@ -100,6 +102,7 @@ impl Service {
         let Some((first, _)) = rows.first() else { return Ok(()) };
         let data_home = first.host.data_home.clone();
         catalog::with(&data_home, |catalog| {
+            catalog.read_at_once()?;
             for (service, brief) in rows.iter_mut().filter(|(_, brief)| brief.object.is_none()) {
                 brief.object = catalog.object(&service.project, &brief.id)?;
             }
@@ -185,9 +188,18 @@ impl Service {
             Ok(match found {
                 CatalogEntry::Stopped(brief) => ListEntry::Loop(brief),
                 CatalogEntry::Open(dir, state) => {
-                    let mut status = self.last_copy(&state).unwrap_or_else(|| look(&dir, &state));
-                    let iterations = status.iterations.take().unwrap_or_default();
-                    ListEntry::Loop(Box::new(Brief { iterations, ..status.try_into()? }))
+                    let brief = |mut status: Status| {
+                        let iterations = status.iterations.take().unwrap_or_default();
+                        Ok::<_, CatalogError>(Brief { iterations, ..status.try_into()? })
+                    };
+                    let row = match self.last_copy(&state) {
+                        Some(copy) => brief(copy)?,
+                        None => {
+                            let alive = alive(&dir, &state);
+                            self.known.row(&dir.0, (&state, alive), || brief(view::status(&state, alive)))?
+                        }
+                    };
+                    ListEntry::Loop(Box::new(row))
                 }
                 CatalogEntry::Damaged { name, error } => self.damaged(&name, None, chain(&error)),
             })

@@ -2,6 +2,7 @@
 //! what is shown may leave the machine.
 
 use std::io::{ErrorKind, Read};
+use std::sync::Arc;
 
 use camino::Utf8Path;
 use refrain_agents::output_parser::Stream;
@@ -65,8 +66,10 @@ impl Service {
         Ok(text.map(|text| redactor.clean(&printable(&text))))
     }
 
-    pub fn goal(&self, id: &LoopId) -> Result<String, EngineError> {
-        Ok(goal(&journal::spec(&self.locate(id)?.dir)?))
+    pub fn goal(&self, id: &LoopId) -> Result<Arc<str>, EngineError> {
+        let dir = self.locate(id)?.dir;
+        let first = journal::first_line(&dir)?;
+        self.known.goal(&first, || Ok(goal(&journal::spec_of(&first, &dir)?)))
     }
 
     /// The branch that was made for the loop; none if it works on another.

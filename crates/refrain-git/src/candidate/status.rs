@@ -1,5 +1,7 @@
 //! Reads `git status --porcelain=v2 --branch -z`: the head, and every path that differs from it.
 
+use std::collections::BTreeSet;
+
 use refrain_core::git::{MOST_CHANGES, Oid, RepoPath};
 use refrain_proc::tool::ToolError;
 
@@ -78,10 +80,37 @@ pub(crate) fn read(git: Git<'_>) -> Result<Status, GitError> {
     if is_longer(&printed, most) {
         return Err(GitError::TooManyChanges { most });
     }
-    parse(&printed).ok_or_else(|| GitError::Answer {
+    let mut status = parse(&printed).ok_or_else(|| GitError::Answer {
         command: "status",
         answer: String::from_utf8_lossy(&printed[..printed.len().min(200)]).into_owned(),
-    })
+    })?;
+    let folders = package_folders(&status.entries);
+    if !folders.is_empty() {
+        let tracked = git.output(["ls-files", "-z"], &[])?;
+        let has_tracked =
+            |folder: &&Vec<u8>| tracked.split(|byte| *byte == 0).any(|it| it.starts_with(folder));
+        let folders: Vec<_> = folders.iter().filter(|folder| !has_tracked(folder)).collect();
+        status.entries.retain(|entry| !folders.iter().any(|folder| entry.path.starts_with(folder)));
+    }
+    Ok(status)
+}
+
+/// The folders with new files that hold installed packages, each with a slash at its end: `node_modules/`, and virtual
+/// environments of Python (`.venv/`, `venv/`). Unless git tracks a file there, nothing in them is work.
+fn package_folders(entries: &[Entry]) -> BTreeSet<Vec<u8>> {
+    const NODE: &[u8] = b"node_modules/";
+    let folder = |entry: &Entry| {
+        let path = &entry.path;
+        let starts = memchr::memmem::find_iter(path, NODE);
+        let node = starts.filter(|at| *at == 0 || path[at - 1] == b'/').map(|at| at + NODE.len()).next();
+        let environment = || {
+            let folder = path.strip_suffix(b"pyvenv.cfg")?;
+            let is_named = |name: &[u8]| folder == name || folder.ends_with(&[b"/", name].concat());
+            (is_named(b".venv/") || is_named(b"venv/")).then_some(folder.len())
+        };
+        Some(path[..node.or_else(environment)?].to_vec())
+    };
+    entries.iter().filter(|entry| entry.kind == Kind::New).filter_map(folder).collect()
 }
 
 /// Whether more than `most` paths were printed.
@@ -194,6 +223,15 @@ mod tests {
         assert!(gone.is_staged && gone.is_gone && gone.in_head.is_none());
         let Kind::Tracked(sub) = &status.entries[2].kind else { panic!() };
         assert_eq!(sub.submodule, Some(true));
+    }
+
+    #[test]
+    fn folders_of_installed_packages_are_found() {
+        let printed = "? node_modules/a/index.js\0? web/node_modules/b/node_modules/c.js\0? old_node_modules/x\0\
+                       ? tools/.venv/pyvenv.cfg\0? tools/.venv/bin/python\0? pyvenv.cfg\0? src/pyvenv.cfg\0";
+        let found = package_folders(&parse(printed.as_bytes()).unwrap().entries);
+        let found: Vec<_> = found.iter().map(|it| str::from_utf8(it).unwrap()).collect();
+        assert_eq!(found, ["node_modules/", "tools/.venv/", "web/node_modules/"]);
     }
 
     #[test]

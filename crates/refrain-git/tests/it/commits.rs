@@ -68,6 +68,22 @@ fn a_file_that_was_dirty_before_is_not_committed() {
     assert_eq!(place.status(), [" M src/a.rs"]);
 }
 
+#[test]
+fn installed_packages_are_committed_only_if_git_tracks_some_of_them() {
+    let place = TestRepository::new();
+    place.write("action/node_modules/a/index.js", "kept in git\n");
+    place.git(&["add", "--all"]);
+    place.git(&["commit", "-qm", "Packages that are kept in git"]);
+    let base = place.survey();
+    for path in ["web/package.json", "web/node_modules/a/index.js", ".venv/pyvenv.cfg", ".venv/bin/python"] {
+        place.write(path, "new\n");
+    }
+    place.write("action/node_modules/b/index.js", "new\n");
+    let report = place.commit(&base, 1);
+    assert_eq!(place.committed("HEAD"), ["A action/node_modules/b/index.js", "A web/package.json"]);
+    assert_eq!(left_out(&report), [""; 0]);
+}
+
 #[rstest]
 #[case("sha1", 20)]
 #[case("sha256", 32)]

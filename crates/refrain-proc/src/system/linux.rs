@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use refrain_core::event::Process;
@@ -76,9 +77,18 @@ pub(crate) fn folder(pid: i32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/cwd")).ok()
 }
 
+/// Read once: a process lives in one run of the machine.
 pub(crate) fn boot() -> String {
+    static BOOT: OnceLock<String> = OnceLock::new();
+    if let Some(boot) = BOOT.get() {
+        return boot.clone();
+    }
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    id.trim().to_owned()
+    let id = id.trim().to_owned();
+    if !id.is_empty() {
+        let _ = BOOT.set(id.clone());
+    }
+    id
 }
 
 /// The time since the system was started, with the time that it slept.

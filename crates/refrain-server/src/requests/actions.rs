@@ -119,6 +119,14 @@ impl RequestHandler {
         standing(&service, &id)
     }
 
+    /// The same of a loop that is named by its id alone.
+    pub(crate) fn approve_loop(&self, id: &str, asked: &Approve) -> Result<LoopId, Refusal> {
+        let (service, id) = self.of_loop(id, None)?;
+        let _handover = self.handovers.begin();
+        approve_detached(&self.context, &service, &id, asked)?;
+        Ok(id)
+    }
+
     pub(crate) fn archive(&self, place: &LoopAddress) -> Result<AnyStatus, Refusal> {
         let (service, id) = self.open_place(place)?;
         archive(&self.context, &service, &id)?;

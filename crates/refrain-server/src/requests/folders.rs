@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_app::{Caller, Context, RequestError};
 use refrain_core::LoopId;
-use refrain_engine::{EngineError, Keys, Service};
+use refrain_engine::{EngineError, Keys, KnownLoops, Service};
 
 use super::status::name;
 use super::{Handovers, LoopAddress, OpenError, Refusal, RefusalKind, RequestHandler};
@@ -33,6 +33,7 @@ impl RequestHandler {
             handovers,
             roots: named.iter().map(open).collect::<Result<_, _>>()?,
             everywhere: false,
+            known: KnownLoops::default(),
         })
     }
 
@@ -111,7 +112,7 @@ impl RequestHandler {
 
     /// The service of the project that a folder lies in.
     pub(super) fn service(&self, folder: &Utf8Path) -> Result<Service, RequestError> {
-        self.context.open(folder, false)
+        Ok(self.context.open(folder, false)?.knowing(self.known.clone()))
     }
 
     /// The services of the projects of the roots, and of those in them that Refrain has worked in, each once.

@@ -19,7 +19,7 @@ pub(crate) mod tests;
 
 use camino::Utf8PathBuf;
 use refrain_app::Context;
-use refrain_engine::EngineError;
+use refrain_engine::{EngineError, KnownLoops};
 
 pub(crate) use activity::{Activity, Line};
 pub(crate) use address::{Address, Part};
@@ -45,6 +45,8 @@ pub struct RequestHandler {
     roots: Vec<Utf8PathBuf>,
     /// Every project that Refrain has worked in is open too, also those of later.
     everywhere: bool,
+    /// What lists need again and again.
+    known: KnownLoops,
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 pub(crate) use self::whole_project::ProjectSettings;
 use super::status::name;
-use super::{Refusal, RequestHandler};
+use super::{ProjectView, Refusal, RequestHandler};
 
 /// How many of the loops that need you, or run, are shown with their iterations.
 const MOST_DETAILED: usize = 40;
@@ -42,6 +42,8 @@ pub(crate) struct Overview {
     pub(crate) more: usize,
     /// What could not be read, and why.
     pub(crate) unread: Vec<String>,
+    /// All that are open, whichever are shown.
+    pub(crate) projects: Vec<ProjectView>,
 }
 
 pub(crate) struct Entry {
@@ -112,6 +114,7 @@ impl RequestHandler {
         let wanted = shown.text.to_lowercase();
         let (mut found, mut unread, mut counts, mut today) = (Vec::new(), Vec::new(), [0; 5], None);
         let mut listed = self.services();
+        let projects = listed.iter().map(ProjectView::of).collect();
         listed.retain(|service| shown.project.as_ref().is_none_or(|it| *it == name(service)));
         let each = Service::list_each_with_cost(&listed, midnight())?;
         for (service, CostedList { rows, cost }) in listed.iter().zip(each) {
@@ -166,7 +169,7 @@ impl RequestHandler {
         let entry =
             |(service, group, brief, goal, is_detailed)| entry(service, group, brief, goal, is_detailed);
         let entries = entries.into_iter().map(entry).collect();
-        Ok(Overview { counts, today, entries, more, unread })
+        Ok(Overview { counts, today, entries, more, unread, projects })
     }
 
     /// Usage and status of all loops in the text format of Prometheus: of all projects if all are open, else of the

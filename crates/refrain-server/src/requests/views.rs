@@ -127,13 +127,15 @@ pub(crate) struct Difference {
     pub(crate) diff: String,
 }
 
+impl ProjectView {
+    pub(crate) fn of(service: &Service) -> Self {
+        Self { name: name(service), folder: service.project().root.to_string() }
+    }
+}
+
 impl RequestHandler {
     pub(crate) fn projects(&self) -> Vec<ProjectView> {
-        let view = |service: &Service| ProjectView {
-            name: name(service),
-            folder: service.project().root.to_string(),
-        };
-        self.services().iter().map(view).collect()
+        self.services().iter().map(ProjectView::of).collect()
     }
 
     /// Loops and plans, last touched first.
@@ -202,7 +204,7 @@ impl RequestHandler {
 
     pub(crate) fn goal(&self, place: &LoopAddress) -> Result<String, Refusal> {
         let (service, id) = self.open_place(place)?;
-        Ok(service.goal(&id)?)
+        Ok(service.goal(&id)?.to_string())
     }
 
     pub(crate) fn told(&self, place: &LoopAddress, attempt: &str) -> Result<String, Refusal> {

@@ -22,13 +22,18 @@ pub(super) enum SlackRequest {
         id: String,
         text: String,
     },
+    /// Consent to the work that waits, by the beginning of its tree's name.
+    Approve {
+        id: String,
+        tree: String,
+    },
     Help,
     Unknown(String),
 }
 
 pub(super) const HELP: &str = "`start [in PROJECT] GOAL` starts a loop\n`status [ID]` says how it stands, `list` which there \
     are\n`stop ID` ends it\n`steer ID TEXT` tells its agent something with its next iteration\n`answer ID TEXT` answers its question and lets it \
-    continue";
+    continue\n`approve ID TREE` approves the work that waits, as its message names it";
 
 impl SlackRequest {
     /// Parses a command's text as Slack sends it.
@@ -53,6 +58,10 @@ impl SlackRequest {
             ("answer", rest) if !first(rest).1.is_empty() => {
                 let (id, text) = first(rest);
                 Self::Answer { id: bare(id), text: text.to_owned() }
+            }
+            ("approve", rest) if !first(rest).1.is_empty() => {
+                let (id, tree) = first(rest);
+                Self::Approve { id: bare(id), tree: bare(tree.trim_end()) }
             }
             ("help" | "", _) => Self::Help,
             _ => Self::Unknown(text.trim().to_owned()),
@@ -129,6 +138,8 @@ mod tests {
     #[case("steer slack-1 use rstest", SlackRequest::Steer { id: "slack-1".to_owned(), text: "use rstest".to_owned() })]
     #[case("answer slack-1 staging", SlackRequest::Answer { id: "slack-1".to_owned(), text: "staging".to_owned() })]
     #[case("answer slack-1", SlackRequest::Unknown("answer slack-1".to_owned()))]
+    #[case("approve slack-1 `2a83c204fe` ", SlackRequest::Approve { id: "slack-1".to_owned(), tree: "2a83c204fe".to_owned() })]
+    #[case("approve slack-1", SlackRequest::Unknown("approve slack-1".to_owned()))]
     #[case("", SlackRequest::Help)]
     #[case("<@U0BOT>", SlackRequest::Help)]
     #[case("help me", SlackRequest::Help)]

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use refrain_app::remote::Start;
+use refrain_app::verbs::approve::Approve;
 use refrain_core::LoopId;
 use refrain_core::view::{progress, sum};
 use refrain_engine::{Delivery, Service, StopRequest, Talk};
@@ -47,6 +48,7 @@ impl SlackWorkspace {
             SlackRequest::Start { .. } => (start, "start loops", "may-start"),
             SlackRequest::Steer { .. } => (start, "steer loops", "may-start"),
             SlackRequest::Answer { .. } => (start, "answer loops", "may-start"),
+            SlackRequest::Approve { .. } => (start, "approve work", "may-start"),
             SlackRequest::Stop(_) => (stop, "stop loops", "may-stop"),
             SlackRequest::Status(_) => (start || stop, "look at loops", "may-start"),
         };
@@ -97,6 +99,14 @@ impl SlackWorkspace {
                 run_blocking(&self.handler, move |handler| {
                     let AnswerResult { loop_id, .. } = handler.answer_loop(&answer)?;
                     Ok(Some(format!("Loop `{loop_id}` continues with your answer.")))
+                })
+                .await
+            }
+            SlackRequest::Approve { id, tree } => {
+                let (id, tree) = (id.clone(), Some(tree.clone()));
+                run_blocking(&self.handler, move |handler| {
+                    let id = handler.approve_loop(&id, &Approve { tree })?;
+                    Ok(Some(format!("Approved: loop `{id}` finishes.")))
                 })
                 .await
             }

@@ -3,10 +3,11 @@
 
 use std::fmt::Write;
 
+use refrain_app::verbs::approve::Approve;
 use refrain_core::LoopId;
 use refrain_core::prompt::state_file::{self, WorkStatus};
 use refrain_core::text::{cut, in_order, squeeze};
-use refrain_core::view::{Charset, StatusWord, Verification, progress, sum};
+use refrain_core::view::{ApprovalWord, Charset, StatusWord, Verification, progress, sum};
 use refrain_engine::{DetailView, StopRequest};
 use serde_json::{Value, json};
 
@@ -48,9 +49,18 @@ pub(super) struct LoopSummary {
     pub(super) bytes: u64,
 }
 
+/// The beginning of a tree's name, which tells it from others.
+fn cut_tree(tree: &str) -> &str {
+    tree.get(..10).unwrap_or(tree)
+}
+
 impl From<DetailView> for LoopSummary {
     fn from(glance: DetailView) -> Self {
         let DetailView { status, goal, notes, says, seq, bytes, .. } = glance;
+        let awaited = status.approval.as_ref().filter(|it| it.state == ApprovalWord::Awaited);
+        let tree = awaited.map(|it| it.tree.as_deref().map_or(Approve::NO_TREE, |tree| cut_tree(tree)));
+        let here = tree.map(|tree| format!("here: approve {} {tree}", status.id));
+        let needs = status.needs.into_iter().chain(here).reduce(|needs, here| format!("{needs}; {here}"));
         Self {
             id: status.id,
             goal,
@@ -62,7 +72,7 @@ impl From<DetailView> for LoopSummary {
             at_least: status.usage.cost_at_least,
             max_cost: status.limits.max_cost.map(f64::from),
             reason: status.reason,
-            needs: status.needs,
+            needs,
             says,
             started: status.started_at.as_millisecond(),
             ended: status.ended_at.map(|at| at.as_millisecond()),

@@ -2,10 +2,11 @@
 //! state home, which is not in the repository. The core says which records are signed and what a missing signature
 //! means (`refrain_core::signature`).
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::signature::{
@@ -23,6 +24,8 @@ use crate::project::inbox;
 use crate::project::layout::LoopDir;
 use crate::{DiskError, OnPath, Request, config};
 
+/// How many valid signatures a process remembers.
+const MOST_VALID: usize = 10_000;
 /// How many letters a code has, of 5 bits each.
 const CODE: usize = 12;
 
@@ -66,7 +69,7 @@ impl Signing {
     pub fn public_key(&self) -> Option<PublicKey> {
         match self.own.get() {
             Some(own) => own.as_ref().map(|own| own.public.clone()),
-            None => OwnKey::read(&self.key_file()).map(|own| own.public),
+            None => OwnKey::public_of(&OwnKey::seed(&self.key_file())?),
         }
     }
 
@@ -133,6 +136,11 @@ impl Signing {
             return Err(JournalError::damaged(dir.journal(), 1, "its signature does not fit"));
         }
         Ok(snapshot.state.judge(&signed))
+    }
+
+    /// The files that [`Self::judge`] depends on, beside the journal.
+    pub(crate) fn judged_by(&self, dir: &LoopDir) -> [Utf8PathBuf; 3] {
+        [self.place(dir), self.key_file(), config::edit::user_path(&self.config_home)]
     }
 
     /// The key that signed a line, and whether the user trusts it; none without a valid signature.
@@ -230,7 +238,24 @@ impl Signing {
 
 impl OwnKey {
     fn read(path: &Utf8Path) -> Option<Self> {
-        Self::of(&unhex(std::str::from_utf8(&read_own(path)?).ok()?.trim_end())?)
+        Self::of(&Self::seed(path)?)
+    }
+
+    fn seed(path: &Utf8Path) -> Option<Vec<u8>> {
+        unhex(std::str::from_utf8(&read_own(path)?).ok()?.trim_end())
+    }
+
+    /// The public key of a seed. The last one is remembered, by the seed's hash: a server asks again and again.
+    fn public_of(seed: &[u8]) -> Option<PublicKey> {
+        static LAST: Mutex<Option<([u8; 32], PublicKey)>> = Mutex::new(None);
+        let last = || LAST.lock().unwrap_or_else(PoisonError::into_inner);
+        let of = *blake3::hash(seed).as_bytes();
+        if let Some((_, public)) = last().as_ref().filter(|(known, _)| *known == of) {
+            return Some(public.clone());
+        }
+        let public = Self::of(seed)?.public;
+        *last() = Some((of, public.clone()));
+        Some(public)
     }
 
     fn of(seed: &[u8]) -> Option<Self> {
@@ -278,15 +303,39 @@ fn statement_of(dir: &LoopDir, request: &Request) -> Vec<u8> {
 
 fn check(signature: Option<&Signature>, statement: &[u8], trusts: &impl Fn(&PublicKey) -> bool) -> Check {
     let Some(Signature { key, value }) = signature else { return Err(Flaw::Missing) };
-    let is_valid = || {
-        let (public, value) = (unhex(key.as_str())?, unhex(value.as_str())?);
+    match is_valid(key, value.as_str(), statement) {
+        false => Err(Flaw::Invalid),
+        true if trusts(key) => Ok(()),
+        true => Err(Flaw::Unknown(key.clone())),
+    }
+}
+
+/// Whether the key signed that. What was found valid once is: a server reads the same signatures again and again.
+fn is_valid(key: &PublicKey, value: &str, statement: &[u8]) -> bool {
+    static VALID: Mutex<BTreeSet<[u8; 32]>> = Mutex::new(BTreeSet::new());
+    let valid = || VALID.lock().unwrap_or_else(PoisonError::into_inner);
+    // Each part is as long as it says.
+    let mut all = blake3::Hasher::new();
+    for part in [key.as_str().as_bytes(), value.as_bytes(), statement] {
+        all.update(&part.len().to_le_bytes()).update(part);
+    }
+    let of = *all.finalize().as_bytes();
+    if valid().contains(&of) {
+        return true;
+    }
+    let verify = || {
+        let (public, value) = (unhex(key.as_str())?, unhex(value)?);
         UnparsedPublicKey::new(&ED25519, public).verify(statement, &value).ok()
     };
-    match is_valid() {
-        None => Err(Flaw::Invalid),
-        Some(()) if trusts(key) => Ok(()),
-        Some(()) => Err(Flaw::Unknown(key.clone())),
+    let is_valid = verify().is_some();
+    if is_valid {
+        let mut valid = valid();
+        if valid.len() >= MOST_VALID {
+            valid.clear();
+        }
+        valid.insert(of);
     }
+    is_valid
 }
 
 fn hex(bytes: &[u8]) -> String {

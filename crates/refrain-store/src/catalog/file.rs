@@ -10,6 +10,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use rusqlite::Connection;
 
 use super::fold::Row;
+use super::known::KnownJournals;
 use super::stamp::Stamp;
 use super::{CatalogError, LoopFolder, rows};
 use crate::access::signing::Signing;
@@ -92,6 +93,8 @@ pub struct Catalog {
     pub(super) db: Connection,
     /// Where it is to be, and how long to wait for others, while there is none.
     unmade: Option<(Utf8PathBuf, Duration)>,
+    /// The open loops that this process has read.
+    pub(super) known: KnownJournals,
 }
 
 /// Does `work` on the user's catalog; on one in memory where that one cannot be used.
@@ -131,13 +134,35 @@ impl Catalog {
     fn open(data_home: &Utf8Path, patience: Duration) -> Result<Self, CatalogError> {
         let path = path(data_home);
         if path.exists() {
-            return Ok(Self { db: connect(Connection::open(&path)?, patience)?, unmade: None });
+            return Ok(Self {
+                db: connect(Connection::open(&path)?, patience)?,
+                unmade: None,
+                known: KnownJournals::default(),
+            });
         }
         Ok(Self { unmade: Some((path, patience)), ..Self::in_memory()? })
     }
 
     fn in_memory() -> Result<Self, CatalogError> {
-        Ok(Self { db: connect(Connection::open_in_memory()?, READER_WAITS)?, unmade: None })
+        Ok(Self {
+            db: connect(Connection::open_in_memory()?, READER_WAITS)?,
+            unmade: None,
+            known: KnownJournals::default(),
+        })
+    }
+
+    /// Reads all that follows at one moment, until something is written: so that not each query takes the locks.
+    /// Errors: [`CatalogError`] if another process holds the file for too long.
+    pub fn read_at_once(&mut self) -> Result<(), CatalogError> {
+        if self.db.is_autocommit() {
+            self.db.execute_batch("BEGIN")?;
+        }
+        Ok(())
+    }
+
+    /// Uses what this process has read of open loops, and remembers what it reads now.
+    pub fn knowing(&mut self, known: &KnownJournals) {
+        self.known = known.clone();
     }
 
     /// The catalog's file, made if there is none.
@@ -148,6 +173,9 @@ impl Catalog {
                 CatalogError::Unreachable(rusqlite::Error::SqliteFailure(code, None))
             })?;
             self.db = connect(Connection::open(&path)?, patience)?;
+        }
+        if !self.db.is_autocommit() {
+            self.db.execute_batch("COMMIT")?;
         }
         Ok(&mut self.db)
     }

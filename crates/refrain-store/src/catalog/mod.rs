@@ -10,6 +10,7 @@
 
 mod file;
 mod fold;
+mod known;
 mod rows;
 mod selection;
 mod stamp;
@@ -20,6 +21,7 @@ mod usage;
 
 pub use file::{Catalog, aside, note, with};
 pub use fold::Brief;
+pub use known::KnownJournals;
 pub use selection::{Detail, LoopFolder};
 pub use update::CatalogEntry;
 

@@ -38,7 +38,7 @@ pub(super) fn each(
         Detail::Line => ("NULL", ""),
         Detail::Object => ("object", "JOIN objects ON objects.loop = loops.id"),
     };
-    let mut query = db.prepare(&format!(
+    let mut query = db.prepare_cached(&format!(
         "SELECT folder, length, modified, inode,
                 ended, name, iteration, max_iterations, updated_at, reason, {object}, plan, verified
          FROM loops {join}

@@ -3,7 +3,7 @@
 use std::os::fd::BorrowedFd;
 
 use camino::Utf8Path;
-use rustix::fs::{AtFlags, statat};
+use rustix::fs::{AtFlags, Stat, stat, statat};
 
 use crate::project::layout::JOURNAL;
 
@@ -18,7 +18,15 @@ pub(super) struct Stamp {
 impl Stamp {
     /// That of the loop `name` on the shelf `folder`; none if there is no journal.
     pub(super) fn of(folder: BorrowedFd<'_>, name: &str) -> Option<Self> {
-        let stat = statat(folder, Utf8Path::new(name).join(JOURNAL).as_str(), AtFlags::empty()).ok()?;
+        Self::from_stat(&statat(folder, Utf8Path::new(name).join(JOURNAL).as_str(), AtFlags::empty()).ok()?)
+    }
+
+    /// That of a file; none if there is none.
+    pub(super) fn at(path: &Utf8Path) -> Option<Self> {
+        Self::from_stat(&stat(path.as_str()).ok()?)
+    }
+
+    fn from_stat(stat: &Stat) -> Option<Self> {
         let nanoseconds = i64::try_from(stat.st_mtime_nsec).unwrap_or_default();
         Some(Self {
             length: stat.st_size,

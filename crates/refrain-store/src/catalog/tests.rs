@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, FileTimes};
 use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::tz::TimeZone;
@@ -12,7 +13,7 @@ use refrain_core::view::usage::{GroupBy, Report, Tally};
 use refrain_core::{AttemptId, LoopId};
 use rstest::rstest;
 
-use super::{CatalogEntry, CatalogError, Detail, LoopFolder, note, with};
+use super::{CatalogEntry, CatalogError, Detail, KnownJournals, LoopFolder, note, with};
 use crate::access::signing::Signing;
 use crate::journal::tests::{at, started};
 use crate::journal::{Durability, Journal};
@@ -178,6 +179,49 @@ fn a_journal_that_was_not_written_since_is_not_opened() {
     assert_eq!(seen(&place), ["a damaged"]);
     overwrite(&journal, &bytes);
     assert_eq!(seen(&place), ["a cancelled"]);
+}
+
+#[test]
+fn an_open_loop_that_a_server_knows_is_read_again_once_anything_it_follows_from_changed() {
+    let place = place();
+    let (dir, known) = (make(&place.project, "a", None), KnownJournals::default());
+    let look = || {
+        let found = with(&place.home, |catalog| {
+            catalog.knowing(&known);
+            catalog.update(&place.project, LoopFolder::Loops, Detail::Line, &signing(&place))
+        });
+        match found.unwrap().pop() {
+            Some(CatalogEntry::Open(_, state)) => Some(state),
+            Some(CatalogEntry::Stopped(_) | CatalogEntry::Damaged { .. }) | None => None,
+        }
+    };
+    let first = look().unwrap();
+    assert!(Arc::ptr_eq(&first, &look().unwrap()), "nothing changed");
+
+    let mut journal: Journal = Journal::open(dir.clone(), at(10)).unwrap();
+    journal.push(Event::IterationBegun { iteration: 3, work: None }, at(10)).unwrap();
+    journal.commit(Durability::Written).unwrap();
+    let second = look().unwrap();
+    assert_eq!((first.iteration, second.iteration), (2, 3), "its journal has grown");
+
+    // What its signatures are judged by: the key, and what the user trusts.
+    for path in signing(&place).judged_by(&dir) {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let before = look().unwrap();
+        crate::write_atomic(&path, &std::fs::read(&path).unwrap_or_default()).unwrap();
+        let after = look();
+        assert!(after.is_none_or(|after| !Arc::ptr_eq(&before, &after)), "{path} was written");
+    }
+
+    let bytes = fs::read(dir.journal()).unwrap();
+    overwrite(&dir.journal(), &bytes[..bytes.len() - 1]);
+    assert!(
+        !look().is_some_and(|now| Arc::ptr_eq(&now, &second)),
+        "it was cut by a byte, and has the same time"
+    );
+    fs::remove_dir_all(&dir.0).unwrap();
+    assert!(look().is_none(), "it is gone");
+    assert!(known.is_empty(), "and nothing is kept of it");
 }
 
 #[test]

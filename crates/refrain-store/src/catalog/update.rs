@@ -4,12 +4,14 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 
 use camino::Utf8Path;
 use refrain_core::{LoopId, LoopState};
 use rustix::fs::{Dir, DirEntry, FileType};
 
 use super::fold::{Brief, Row};
+use super::known::{Basis, KnownJournal};
 use super::selection::{Detail, LoopFolder};
 use super::stamp::Stamp;
 use super::{Catalog, CatalogError, rows};
@@ -23,7 +25,7 @@ pub enum CatalogEntry {
     /// It has stopped: its journal alone decides its status.
     Stopped(Box<Brief>),
     /// It has not, or its end is unsigned: its status depends on live processes too.
-    Open(LoopDir, Box<LoopState>),
+    Open(LoopDir, Arc<LoopState>),
     Damaged {
         name: String,
         error: JournalError,
@@ -55,21 +57,32 @@ impl Catalog {
         rows::each(&self.db, place, detail, is_current, |brief| {
             found.push(CatalogEntry::Stopped(Box::new(brief)))
         })?;
+        let (mut known, mut open) = (self.known.take(&folder), HashMap::new());
         for (name, stamp) in there {
             if shelf == LoopFolder::Loops && name.parse::<LoopId>().is_err() {
                 continue;
             }
             let dir = LoopDir(folder.join(&name));
+            let basis = stamp.map(|stamp| Basis::of(&dir, stamp, signing));
+            if let Some(known) = known.remove(&name).filter(|known| Some(&known.basis) == basis.as_ref()) {
+                found.push(CatalogEntry::Open(dir, Arc::clone(&known.state)));
+                open.insert(name, known);
+                continue;
+            }
             match journal::read_signed(&dir, signing) {
                 Ok(snapshot) => {
                     // Its journal was written back in between: the next look finds it.
                     let Some(stamp) = stamp else { continue };
-                    match Row::new(name, stamp, &snapshot.state)? {
+                    match Row::new(name.clone(), stamp, &snapshot.state)? {
                         Some(row) => {
                             found.push(CatalogEntry::Stopped(Box::new(row.brief.clone())));
                             changed.push(row);
                         }
-                        None => found.push(CatalogEntry::Open(dir, Box::new(snapshot.state))),
+                        None => {
+                            let state = Arc::new(snapshot.state);
+                            found.push(CatalogEntry::Open(dir, Arc::clone(&state)));
+                            open.extend(basis.map(|basis| (name, KnownJournal { basis, state })));
+                        }
                     }
                 }
                 // It has no first line yet, or was just moved away: there is no loop.
@@ -77,6 +90,7 @@ impl Catalog {
                 Err(error) => found.push(CatalogEntry::Damaged { name, error }),
             }
         }
+        self.known.put(folder, open);
         if !changed.is_empty() || !gone.is_empty() {
             // In the order in which they are looked up: rows that lie beside each other are read faster.
             changed.sort_unstable_by(|a: &Row, b: &Row| a.folder.cmp(&b.folder));

@@ -284,6 +284,7 @@ fn objection(config: &Config) -> Option<(Vec<String>, String)> {
     let words = [
         (["fleet", "namespace"], fleet.namespace.as_slice()),
         (["fleet", "pool"], fleet.pool.as_slice()),
+        (["fleet", "team"], fleet.team.as_slice()),
         (["worker", "name"], worker.name.as_slice()),
         (["worker", "pools"], worker.pools.as_slice()),
     ];

@@ -100,6 +100,17 @@ impl Command {
             None => Err("accepted: a program and its arguments".to_owned()),
         }
     }
+
+    /// The first argument that was meant for a shell, as it seems: no shell runs the command.
+    pub fn shell_syntax(&self) -> Option<&str> {
+        let is_shells = |arg: &&String| {
+            matches!(arg.as_str(), "|" | "||" | "&" | "&&" | ";" | ">" | ">>" | "<" | "2>" | "2>&1")
+                || arg.ends_with(';')
+                || arg.starts_with('$') && arg.len() > 1
+        };
+        let is_shell = ["sh", "bash", "zsh", "dash"].contains(&self.program.rsplit('/').next()?);
+        self.args.iter().find(is_shells).filter(|_| !is_shell).map(String::as_str)
+    }
 }
 
 impl fmt::Display for Command {

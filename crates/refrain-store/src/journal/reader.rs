@@ -60,9 +60,19 @@ pub fn read_as<S: Machine>(dir: &LoopDir) -> Result<Snapshot<S>, JournalError> {
 
 /// What the loop in `dir` was started with, from the first line alone.
 pub fn spec(dir: &LoopDir) -> Result<Spec, JournalError> {
+    spec_of(&first_line(dir)?, dir)
+}
+
+/// The first line of the journal in `dir`, unchecked.
+pub fn first_line(dir: &LoopDir) -> Result<Vec<u8>, JournalError> {
     let mut first = Vec::new();
     BufReader::new(open(dir)?).read_until(b'\n', &mut first).on("read", &dir.journal())?;
-    Ok(fold::<LoopState>(first.as_slice(), dir, |_, _, _| {})?.state.spec)
+    Ok(first)
+}
+
+/// What the first line of the journal in `dir` says.
+pub fn spec_of(first: &[u8], dir: &LoopDir) -> Result<Spec, JournalError> {
+    Ok(fold::<LoopState>(first, dir, |_, _, _| {})?.state.spec)
 }
 
 /// The records of the loop in `dir`, in order, every hash checked.

@@ -19,7 +19,7 @@ use crate::DiskError;
 pub enum TasksError {
     #[error("there is no tag {tag} in {folder}")]
     NoTag { tag: String, folder: Utf8PathBuf, nearest: Option<String>, known: Vec<String> },
-    #[error("there are no tasks in {0}")]
+    #[error("no plan is named, and there are no tasks in {0}")]
     Nothing(Utf8PathBuf),
     #[error("{folder} has the tags {}, and none of them is active", .known.join(", "))]
     Which { folder: Utf8PathBuf, known: Vec<String> },

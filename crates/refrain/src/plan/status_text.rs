@@ -129,7 +129,8 @@ fn estimate(view: &PlanStatus) -> Option<String> {
 fn waves(view: &PlanStatus, art: Art, now: Timestamp) -> Vec<String> {
     let is_over = |wave: &&WaveView| matches!(wave.status, WaveWord::Complete | WaveWord::Blocked);
     let last_place = view.waves.len().saturating_sub(1);
-    let current = view.waves.iter().take_while(is_over).count().min(last_place);
+    let blocked = || view.waves.iter().position(|wave| wave.status == WaveWord::Blocked);
+    let current = view.waves.iter().position(|wave| !is_over(&wave)).or_else(blocked).unwrap_or(last_place);
     let number = |place: usize| view.waves.get(place).map_or(0, |wave| wave.wave);
     let mut lines = vec![
         format!("Wave {} of {}", number(current), number(last_place)).bold().to_string(),

@@ -37,7 +37,7 @@ fn the_wave_view_is_seed_001s() {
     │ Wave 1: ████████████████ Complete (2 tasks) aaaaaaaaaa                       │
     │ Wave 2: ░░░░░░░░░░░░░░░░ In Progress (0/2 tasks)                             │
     │ Wave 3: ░░░░░░░░░░░░░░░░ Pending (2 tasks)                                   │
-    │ Wave 4: ░░░░░░░░░░░░░░░░ Pending (1 task)                                    │
+    │ Wave 4: ░░░░░░░░░░░░░░░░ Blocked (0/1 task)                                  │
     │                                                                              │
     │ Current Tasks: 1                                                             │
     │   - Task 4: Implement auth middleware                                        │
@@ -80,7 +80,7 @@ fn without_a_terminal_nothing_is_drawn_around_it_nor_cut_off() {
     Wave 1: ################ Complete (2 tasks) aaaaaaaaaa
     Wave 2: ................ In Progress (0/2 tasks)
     Wave 3: ................ Pending (2 tasks)
-    Wave 4: ................ Pending (1 task)
+    Wave 4: ................ Blocked (0/1 task)
 
     Current Tasks: 1
       - Task 4: Implement auth middleware

@@ -338,13 +338,17 @@ fn files(report: &Report) -> Section {
     let count = u32::try_from(files.changed.len() as u64 + files.more).unwrap_or(u32::MAX);
     let of = if files.more > 0 { ", of which the first are named" } else { "" };
     let section = section.words(format!(
-        "{}{of}: {} added, {} removed, between tree {} and tree {}.",
+        "{}{of}: {} added, {} removed, between {} and tree {}.",
         counted(count, "file", "files"),
         counted(sum(&|file| file.added), "line", "lines"),
         sum(&|file| file.removed),
-        files.from.as_ref().map_or("nothing", |tree| tree.short()),
+        files.from.as_ref().map_or("nothing".to_owned(), |tree| format!("tree {}", tree.short())),
         files.to.short(),
     ));
+    let section = match report.base.as_ref().map(not_counted) {
+        Some(words) if !words.is_empty() => section.words(words),
+        Some(_) | None => section,
+    };
     let lines =
         |count: Option<u64>| Cell::number(count.map_or_else(|| "binary".to_owned(), |it| it.to_string()));
     let rows = files.changed.iter().map(|file| {
@@ -357,6 +361,28 @@ fn files(report: &Report) -> Section {
         vec![Cell::plain(change), lines(file.added), lines(file.removed), Cell::code(file.path.to_string())]
     });
     section.table("Files that differ", &["change", "added", "removed", "file"], rows)
+}
+
+/// The files whose content before the loop is not on record.
+fn not_counted(base: &BaseReport) -> String {
+    const NAMED: usize = 10;
+    let named: Vec<_> = base.dirty.iter().take(NAMED).map(ToString::to_string).collect();
+    let all = base.dirty.len() as u64 + base.dirty_more;
+    let more = match all - named.len() as u64 {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    match all {
+        0 => String::new(),
+        1 => format!(
+            "Not counted: {}. It had changes in no commit when the loop began, so what the loop changed in it is not known.",
+            named.join("")
+        ),
+        _ => format!(
+            "Not counted: {}{more}. They had changes in no commit when the loop began, so what the loop changed in them is not known.",
+            named.join(", ")
+        ),
+    }
 }
 
 fn commits(report: &Report) -> Section {

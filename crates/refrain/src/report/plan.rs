@@ -90,7 +90,7 @@ fn waves(view: &PlanStatus, clock: &dyn Fn(Timestamp) -> String) -> Section {
         let mut tasks = listed(&landed);
         if !left.is_empty() {
             tasks =
-                format!("{tasks} ({} of {}; left out: {})", landed.len(), wave.tasks_total, listed(&left));
+                format!("{tasks} ({} of {}; not done: {})", landed.len(), wave.tasks_total, listed(&left));
         }
         Some(vec![
             Cell::number(wave.wave),
@@ -99,11 +99,7 @@ fn waves(view: &PlanStatus, clock: &dyn Fn(Timestamp) -> String) -> Section {
             Cell::plain(tasks),
         ])
     });
-    Section::new("Waves").table(
-        "Those that have a commit, or are over",
-        &["wave", "complete", "commit", "tasks"],
-        rows,
-    )
+    Section::new("Waves").table("Those that landed", &["wave", "landed", "commit", "tasks"], rows)
 }
 
 fn listed(ids: &[&TaskId]) -> String {

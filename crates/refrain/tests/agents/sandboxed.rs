@@ -1,7 +1,10 @@
 //! A real program in the sandbox of its loop: it asks for nothing, and its own sandbox is off.
 
+mod logins;
+mod provider;
+
 use serde_json::json;
-use testkit::{Agent, Turn, login, write};
+use testkit::{Agent, Turn, write};
 
 use crate::bench::{Bench, CLAIM, attempts, used};
 
@@ -42,30 +45,6 @@ fn works_in_a_sandbox(agent: Agent) {
     assert!(!bench.sandbox.root().join("home/outside").exists());
     assert_eq!(std::fs::read_to_string(&config).expect("it is kept"), before);
     used(&status, agent, 3);
-}
-
-/// Codex renews an old login, and the user's file has the new one: the next login would fail with the old.
-#[test]
-#[ignore = "needs the real programs: cargo xtask e2e agents"]
-fn codex_renews_its_login_in_a_sandbox() {
-    let mut bench = Bench::outside_of_tmp(Agent::Codex, [Turn::say(CLAIM)]);
-    let folder = bench.sandbox.root().join("home/.codex");
-    let config = std::fs::read_to_string(folder.join("config.toml")).expect("it was just written");
-    write(
-        &folder.join("config.toml"),
-        config.replace("env_key = \"SCRIPTED_KEY\"", "requires_openai_auth = true"),
-    );
-    let auth = folder.join("auth.json");
-    let old = json!({ "OPENAI_API_KEY": null, "tokens": login("old", 1_000_000_000), "last_refresh": "2020-01-01T00:00:00Z" });
-    write(&auth, old.to_string());
-    let url = format!("{}/oauth/token", bench.model.url());
-    bench.real = bench.real.with("CODEX_REFRESH_TOKEN_URL_OVERRIDE", &url);
-    let words = sandboxed(&bench);
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    bench.completed(bench.start_with("auto", &words).spawn());
-    let renewed = std::fs::read_to_string(&auth).expect("Codex keeps its login");
-    let renewed: serde_json::Value = serde_json::from_str(&renewed).expect("it is JSON");
-    assert_eq!(renewed["tokens"]["refresh_token"], "renewed", "{renewed:#}");
 }
 
 #[test]

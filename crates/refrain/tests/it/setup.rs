@@ -8,6 +8,7 @@ pub(crate) mod evolution;
 pub(crate) mod first_minutes;
 pub(crate) mod init;
 pub(crate) mod memory;
+pub(crate) mod newcomer;
 pub(crate) mod projects;
 pub(crate) mod sandbox;
 pub(crate) mod sandbox_git;

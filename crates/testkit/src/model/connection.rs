@@ -172,6 +172,7 @@ impl IncomingRequest {
             }
             _ if path.ends_with("/responses") => Protocol::Responses,
             _ if path.ends_with("/chat/completions") => Protocol::Chat,
+            _ if path.starts_with("/v1internal:") && path.ends_with("enerateContent") => Protocol::CodeAssist,
             _ if path.contains("/models/") && path.contains(':') => Protocol::Gemini,
             _ => Protocol::Other,
         };
@@ -231,10 +232,25 @@ impl IncomingRequest {
                 Whole::ok(json!({ "object": "list", "data": [model], "models": [], "has_more": false }))
             }
             "HEAD" => Whole::ok(json!({})),
-            "POST" if incoming.path.ends_with("/oauth/token") => Whole::ok(login("renewed", 4_000_000_000)),
+            "POST" if incoming.path.ends_with("/token") => Whole::ok(renewed_login()),
+            "POST" if incoming.path.ends_with("/tokeninfo") => {
+                Whole::ok(json!({ "expires_in": 3600, "scope": "" }))
+            }
+            "POST" if incoming.path.ends_with(":loadCodeAssist") => Whole::ok(
+                json!({ "currentTier": { "id": "standard-tier" }, "cloudaicompanionProject": "project" }),
+            ),
             _ => not_found("the scripted model has no such thing"),
         }
     }
+}
+
+/// What providers answer to a refresh token.
+fn renewed_login() -> Value {
+    let mut answer = login("renewed", 4_000_000_000);
+    answer["token_type"] = "Bearer".into();
+    answer["expires_in"] = 36_000.into();
+    answer["scope"] = "user:inference user:profile".into();
+    answer
 }
 
 /// The tokens of a login to a provider, of which the refresh token is `refresh`; the others expire at that second.

@@ -13,7 +13,7 @@ pub(super) fn answer(protocol: Protocol, refusal: &Refusal) -> Whole {
     match protocol {
         Protocol::Anthropic | Protocol::Other => anthropic(&row, refusal),
         Protocol::Responses | Protocol::Chat => openai(&row, refusal),
-        Protocol::Gemini => gemini(&row, refusal),
+        Protocol::Gemini | Protocol::CodeAssist => gemini(&row, refusal),
     }
 }
 

@@ -66,5 +66,7 @@ pub enum Protocol {
     Responses,
     Chat,
     Gemini,
+    /// That of Gemini, in another message: what Gemini CLI speaks with a Google account.
+    CodeAssist,
     Other,
 }

@@ -3,6 +3,8 @@
 //!
 //! The loops are made, and driven, by an example of refrain-engine: `catalog BASE LOOPS RUNNING`.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::spawn;
 use std::time::{Duration, Instant};
@@ -19,6 +21,8 @@ use crate::failure::{Doing, Result, fail};
 use crate::process::{capture, pause, wall_clock_ns};
 
 const SUBJECT: &str = "Dashboard";
+/// Between two readings of the list.
+const LIST_PAUSE: Duration = Duration::from_millis(20);
 
 pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
     let (loops, running) = bench.pick((1000, 50), (60, 5));
@@ -29,8 +33,10 @@ pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
     let mut rows = vec![Row::reported(SUBJECT, "memory at rest (PSS)", served.memory()?, Unit::Memory)];
     rows.extend(first_page(bench, &sandbox, &served, loops, running)?);
     rows.extend(news(bench, &served, &mut driven)?);
-    rows.extend(screen(bench, &sandbox, &served, &mut driven)?);
+    let browser = Browser::is_installed().then(|| Browser::open(&sandbox)).transpose()?;
+    rows.extend(screen(bench, browser.as_ref(), &served, &mut driven)?);
     rows.extend(pages(bench, &served, &mut driven)?);
+    drop(browser);
     drop(driven);
     rows.extend(idle(bench, &served)?);
     Ok(rows)
@@ -96,12 +102,16 @@ fn news(bench: &Bench, served: &Served, driven: &mut Driven) -> Result<Vec<Row>>
 }
 
 /// How soon it is on the screen: the moment at which the page's running loops are shown anew; its times tick by themselves.
-fn screen(bench: &Bench, sandbox: &Sandbox, served: &Served, driven: &mut Driven) -> Result<Vec<Row>> {
+fn screen(
+    bench: &Bench,
+    browser: Option<&Browser>,
+    served: &Served,
+    driven: &mut Driven,
+) -> Result<Vec<Row>> {
     let what = "a journal's append to the page on the screen, in Chromium";
-    if !Browser::is_installed() {
+    let Some(browser) = browser else {
         return Ok(vec![Row::skipped(SUBJECT, what, "there is no chromedriver (Debian: chromium-driver)")]);
-    }
-    let browser = Browser::open(sandbox)?;
+    };
     browser.go(&served.open)?;
     browser.run(
         "window.seen = []; const is_news = (change) => change.target.nodeName !== 'TIME';\
@@ -133,7 +143,8 @@ fn screen(bench: &Bench, sandbox: &Sandbox, served: &Served, driven: &mut Driven
     ])
 }
 
-/// Fifty pages, each read anew at its news while all loops record: half of them of a loop of their own, half of the same.
+/// Fifty pages, each read anew at its news while all loops record: half of them of a loop of their own, half of the same; and
+/// the list in the browser. Meanwhile the list and the stylesheet are read in turn, each over a connection of its own.
 fn pages(bench: &Bench, served: &Served, driven: &mut Driven) -> Result<Vec<Row>> {
     let (open, seconds, each) = (bench.pick(50, 5), bench.pick(10, 1), 2);
     let project = served.project()?;
@@ -141,6 +152,17 @@ fn pages(bench: &Bench, served: &Served, driven: &mut Driven) -> Result<Vec<Row>
     let readers: Vec<_> = (0..open)
         .map(|number| Reader::open(&served.site, &project, &driven.names[shown(number)]))
         .collect::<Result<_>>()?;
+    let is_over = Arc::<AtomicBool>::default();
+    let (site, ends) = (served.site.clone(), Arc::clone(&is_over));
+    let in_turn = spawn(move || -> Result<(Vec<f64>, Vec<f64>)> {
+        let (mut list, mut asset) = (Vec::new(), Vec::new());
+        while !ends.load(Ordering::Relaxed) {
+            list.push(site.read("/")?.0);
+            asset.push(site.read("/style.css")?.0);
+            pause(LIST_PAUSE);
+        }
+        Ok((list, asset))
+    });
     let (before, began) = (served.cpu()?, Instant::now());
     let mut recorded = 0;
     while began.elapsed() < Duration::from_secs(seconds) {
@@ -153,6 +175,9 @@ fn pages(bench: &Bench, served: &Served, driven: &mut Driven) -> Result<Vec<Row>
     }
     let percent = (served.cpu()? - before) / began.elapsed().as_secs_f64() * 100.0;
     let memory = served.memory()?;
+    is_over.store(true, Ordering::Relaxed);
+    let Ok(in_turn) = in_turn.join() else { return fail("the list cannot be read any more") };
+    let (list, asset) = in_turn?;
     // They end with the next news.
     readers.iter().for_each(Reader::stop);
     (0..driven.names.len()).try_for_each(|number| driven.go_on(number).map(drop))?;
@@ -167,6 +192,18 @@ fn pages(bench: &Bench, served: &Served, driven: &mut Driven) -> Result<Vec<Row>
             took.len() as f64 / seconds as f64,
             Unit::Count,
         ),
+        // Against the median: a late stylesheet makes the list no faster.
+        Row::limit(
+            SUBJECT,
+            format!("{what}: the list, p99, in fetches of the stylesheet"),
+            20.0,
+            p99(&list) / median(&asset),
+            Unit::Count,
+        ),
+        Row::reported(SUBJECT, format!("{what}: the list, median"), median(&list), Unit::Time),
+        Row::reported(SUBJECT, format!("{what}: the list, p99"), p99(&list), Unit::Time),
+        Row::reported(SUBJECT, format!("{what}: the stylesheet, median"), median(&asset), Unit::Time),
+        Row::reported(SUBJECT, format!("{what}: the stylesheet, p99"), p99(&asset), Unit::Time),
         Row::limit(SUBJECT, format!("{what}: memory (PSS)"), 64.0 * 1024.0, memory, Unit::Memory),
     ])
 }

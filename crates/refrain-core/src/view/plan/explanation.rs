@@ -60,7 +60,9 @@ fn at_work(state: &PlanState, all: usize) -> String {
     }
     let last = state.last_wave_number();
     let is_over = |wave: &WaveView| matches!(wave.status, WaveWord::Complete | WaveWord::Blocked);
-    let wave = parts::waves(state).into_iter().find(|wave| !is_over(wave)).map_or(last, |wave| wave.wave);
+    let waves = parts::waves(state);
+    let blocked = || waves.iter().find(|wave| wave.status == WaveWord::Blocked);
+    let wave = waves.iter().find(|wave| !is_over(wave)).or_else(blocked).map_or(last, |wave| wave.wave);
     let working = state.running().count();
     let landing = state.tasks.iter().filter(|task| matches!(task.stage, Stage::Proven { .. })).count();
     let mut doing = Vec::new();

@@ -279,8 +279,8 @@ fn wave(state: &PlanState, number: u32, tasks: &[usize], waiting: &BTreeSet<usiz
         status: match (is_complete, is_begun) {
             (true, _) if done == tasks.len() => WaveWord::Complete,
             (true, _) => WaveWord::Blocked,
-            // Tried in vain: no event says that it is over.
-            (false, true) if done < tasks.len() && tasks.iter().all(is_over) => WaveWord::Blocked,
+            // Tried in vain, or waiting on what was: no event says that it is over.
+            (false, _) if done < tasks.len() && tasks.iter().all(is_over) => WaveWord::Blocked,
             (false, true) if !state.is_final() => WaveWord::InProgress,
             (false, _) => WaveWord::Pending,
         },

@@ -168,6 +168,19 @@ fn a_plan_in_the_middle_of_its_second_wave() {
 }
 
 #[test]
+fn a_wave_whose_tasks_all_wait_on_a_blocked_one_is_blocked_and_never_the_current_one() {
+    let story = ScriptedPlan::diamond(json!({})).does("1", 10).completes(1, &["1"]).starts("2").starts("3");
+    let story = story.ends("2", json!({"stopped": "used-up"}), 3);
+    let view = story.view();
+    let words = |view: &PlanStatus| view.waves.iter().map(|wave| wave.status).collect::<Vec<_>>();
+    assert_eq!(words(&view), [WaveWord::Complete, WaveWord::InProgress, WaveWord::Blocked]);
+    assert_eq!(view.reason, "wave 2 of 3: 1 task at work");
+    let view = story.proves("3").lands("3").view();
+    assert_eq!(words(&view), [WaveWord::Complete, WaveWord::Blocked, WaveWord::Blocked]);
+    assert!(view.reason.starts_with("wave 2 of 3: "), "{}", view.reason);
+}
+
+#[test]
 fn every_task_has_a_word() {
     let tasks: [(&str, u32, &str, &[&str]); 8] = [
         ("1", 1, "done", &[]),

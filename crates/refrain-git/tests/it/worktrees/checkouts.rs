@@ -79,13 +79,14 @@ fn a_worktree_is_made_once_and_removed_when_nothing_is_lost() {
 }
 
 #[test]
-fn what_python_compiled_keeps_no_worktree() {
+fn what_python_compiled_and_npm_installed_keeps_no_worktree() {
     let place = TestRepository::new();
     let repository = place.repository();
     let began = place.head();
     let path = place.top().join("state/one");
     repository.add_worktree(&path, "one", &began).unwrap();
     place.write_at(path.join("src/__pycache__/a.cpython-313.pyc"), "compiled\n");
+    place.write_at(path.join("node_modules/left-pad/index.js"), "installed\n");
     assert_eq!(repository.worktree_value(&path).unwrap(), None);
     assert_eq!(repository.remove_worktree(&path, "one", &began).unwrap(), Removal::Removed);
     assert!(!path.exists());

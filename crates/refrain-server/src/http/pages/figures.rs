@@ -7,6 +7,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 use refrain_core::spec::Millis;
+use refrain_core::text::grouped;
 use refrain_core::view;
 use refrain_engine::now;
 
@@ -40,7 +41,15 @@ fn ago(Millis(ms): Millis) -> String {
 
 pub(super) fn money(usd: Option<f64>, at_least: bool) -> String {
     let mark = if at_least { "≥ " } else { "" };
-    usd.map_or_else(|| "–".to_owned(), |usd| format!("{mark}${usd:.2}"))
+    usd.map_or_else(
+        || "–".to_owned(),
+        |usd| {
+            let text = format!("{:.2}", usd.abs());
+            let (whole, cents) = text.split_once('.').unwrap_or((&text, "00"));
+            let whole = whole.parse().map_or_else(|_| whole.to_owned(), grouped);
+            format!("{mark}{}${whole}.{cents}", if usd < 0.0 { "-" } else { "" })
+        },
+    )
 }
 
 /// What was spent, with its limit.

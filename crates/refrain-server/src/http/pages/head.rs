@@ -33,7 +33,7 @@ pub(super) struct Head {
     strip: Strip,
     progress: (&'static str, String, Option<(u64, u64)>),
     cost: Option<Meter>,
-    gates: Vec<GateChip>,
+    pub(super) gates: Vec<GateChip>,
     primary: Option<Act>,
     acts: Vec<Act>,
     need: Option<Need>,

@@ -75,8 +75,9 @@ pub(super) async fn show(State(state): State<Arc<AppState>>, asked: PageQuery) -
     let look = move |handler: &RequestHandler| {
         let link =
             |project: &str| address("/", &[("show", &kept.0), ("text", &kept.1), ("project", project)]);
-        let pills = project_pills(handler, named.as_deref(), Some("All projects"), link);
-        Ok((handler.overview(&shown_loops)?, pills))
+        let mut found = handler.overview(&shown_loops)?;
+        let projects = std::mem::take(&mut found.projects);
+        Ok((found, project_pills(projects, named.as_deref(), Some("All projects"), link)))
     };
     let found = state.run_blocking(look).await;
     shown(&state, found, |(found, projects)| {
@@ -92,7 +93,7 @@ impl Page {
         (text, project): (String, String),
         at: usize,
     ) -> Self {
-        let Overview { counts, today, entries, more, unread } = found;
+        let Overview { counts, today, entries, more, unread, projects: _ } = found;
         let counters = Group::ALL.into_iter().zip(counts).map(|(it, count)| {
             let is_chosen = group == Some(it);
             let show = if is_chosen { "" } else { it.as_str() };

@@ -11,6 +11,7 @@ use refrain_core::view::{StatusWord, progress};
 use super::figures::{Moment, money, utc};
 use super::frame::{Frame, page};
 use super::head::Head;
+use super::parts::agent_name;
 
 #[derive(Template)]
 #[template(path = "plan.html")]
@@ -168,7 +169,9 @@ fn card(plan: &PlanStatus, task: &TaskView, critical: &[TaskId]) -> Card {
         iteration,
         since: now.map(|it| Moment(it.started_at)),
         cost: cost.map(|cost| money(Some(cost), at_least)).unwrap_or_default(),
-        agent: now.map(|_| plan.model.clone().unwrap_or_else(|| plan.agent.to_string())).unwrap_or_default(),
+        agent: now
+            .map(|_| plan.model.clone().unwrap_or_else(|| agent_name(&plan.agent.to_string()).to_owned()))
+            .unwrap_or_default(),
         loop_id: now
             .map(|it| &it.id_of_loop)
             .or(task.id_of_loop.as_ref())

@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::response::Response;
 
 use super::frame::{Frame, PageQuery, page, shown};
+use super::parts::sentence;
 use crate::http::api::{At, Attempt};
 use crate::http::app_state::AppState;
 use crate::requests::LoopAddress;
@@ -50,7 +51,7 @@ pub(super) async fn log(
     asked: PageQuery,
 ) -> Response {
     let from = asked.get("from").and_then(|from| from.parse().ok());
-    let (place, title) = (of.place(), format!("{} of iteration {}", of.log, of.attempt));
+    let (place, title) = (of.place(), sentence(&format!("{} of iteration {}", of.log, of.attempt)));
     let found = state
         .run_blocking(move |handler| handler.log(&of.place(), (&of.attempt, &of.log), from, Some(PART)))
         .await;

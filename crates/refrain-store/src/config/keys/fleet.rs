@@ -24,6 +24,8 @@ pub struct Fleet {
     /// Which workers may take them: those that serve this pool.
     #[schemars(extend("default" = "default"))]
     pub pool: Option<String>,
+    /// Whose loops these are: teams that wait for the same workers get equal shares of them.
+    pub team: Option<String>,
     /// After how long without a sign of its worker a loop is given to another; the agents of the one that was lost are ended
     /// after two thirds of it.
     #[serde(deserialize_with = "value_text::duration")]

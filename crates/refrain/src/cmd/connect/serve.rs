@@ -245,11 +245,15 @@ fn announce(context: &Context, args: &Args, server: &Server) -> Result<(), Reque
     } else {
         out::print(&format!("{url}\n"));
         if out::is_watched() && !args.open {
-            out::tell_line("", &format!("to let a browser in: {invitation}"));
+            out::tell_line("", &format!("to let one browser in, once: {invitation}"));
         }
         let (browsers, tokens): (Vec<_>, Vec<_>) = server.tokens().into_iter().partition(|key| key.browser);
         let valid = format!("valid tokens: {}, browsers: {}", tokens.len(), browsers.len());
         out::tell_line("", &format!("{valid}; refrain serve token list shows them"));
+        out::tell_line(
+            "",
+            "refrain serve token prints a new token: type it in another browser, or give it to a program",
+        );
         out::tell_line("", "Ctrl-C ends it; loops go on without it");
     }
     if args.open && !open(context, &invitation) {

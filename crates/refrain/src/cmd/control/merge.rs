@@ -14,7 +14,7 @@ use crate::{out, values};
   refrain merge docs-3f9c
   refrain merge docs-3f9c --squash")]
 pub(crate) struct Args {
-    /// Which loop or plan [default: the only completed loop]
+    /// Which loop or plan [default: the only completed loop whose branch is not merged yet]
     id: Option<LoopId>,
     /// Make one commit of all its work
     #[arg(long)]
@@ -24,7 +24,7 @@ pub(crate) struct Args {
     unverified: bool,
 }
 
-/// Which loops it can mean without an ID; a completed plan has handed over its work itself.
+/// Which loops it can mean as far as a list shows that; a completed plan has handed over its work itself.
 pub(crate) fn is_candidate(status: &Brief) -> bool {
     status.kind != Kind::Plan && status.status == StatusWord::Completed
 }
@@ -35,8 +35,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let id = values::only_one(
         &service,
         args.id.as_ref(),
-        ("refrain merge", "no loop here is completed"),
-        is_candidate,
+        ("refrain merge", "no completed loop here has a branch that is not merged yet"),
+        // If that cannot be found out, the merge says why.
+        |status| is_candidate(status) && service.has_unmerged_branch(&status.id).unwrap_or(true),
     )?;
     let how = Merge { squash: args.squash, unverified: args.unverified };
     let merged = runtime()?.block_on(merge(context, &service, &id, how))?;

@@ -34,7 +34,7 @@ fn id(text: &str) -> Result<LoopId, String> {
 
 /// Candidates without an id: loops that will or may have a next attempt.
 pub(crate) fn is_candidate(status: &Brief) -> bool {
-    !matches!(status.status, StatusWord::Completed | StatusWord::Cancelled)
+    !matches!(status.status, StatusWord::Completed | StatusWord::Cancelled | StatusWord::Moved)
 }
 
 /// Sends the text; returns once the loop has received it.
@@ -43,7 +43,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let id = values::only_one(
         &service,
         args.id.as_ref(),
-        ("refrain steer", "every loop here is completed or cancelled"),
+        ("refrain steer", "every loop here is completed, cancelled or moved"),
         is_candidate,
     )?;
     if args.words.is_empty() {

@@ -25,7 +25,7 @@ pub(crate) struct Args {
 
 /// Candidates without an id: loops that may have a queued request.
 pub(crate) fn is_candidate(status: &Brief) -> bool {
-    !matches!(status.status, StatusWord::Completed | StatusWord::Cancelled)
+    !matches!(status.status, StatusWord::Completed | StatusWord::Cancelled | StatusWord::Moved)
 }
 
 /// Returns once the loop has received it.
@@ -34,7 +34,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let id = values::only_one(
         &service,
         args.id.as_ref(),
-        ("refrain take-back", "every loop here is completed or cancelled"),
+        ("refrain take-back", "every loop here is completed, cancelled or moved"),
         is_candidate,
     )?;
     let asked = TakeBack { request: args.request.clone() };

@@ -38,7 +38,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     }
     out::tell_note(format!("{id}: {note}"));
     match if args.stat { stat } else { diff } {
-        text if text.trim().is_empty() => out::tell_note("there are no differences".to_owned()),
+        text if text.trim().is_empty() => out::tell_note("no differences to show".to_owned()),
         text if args.stat => out::print(&text),
         text => page(context, &coloured(&text))?,
     }
@@ -51,7 +51,7 @@ fn print_patch(patch: &LoopPatch, id: &LoopId) -> Result<ExitCode, RequestError>
     if !is_whole {
         out::tell_note("what looks like a secret is not in the patch; [redacted] stands for it".to_owned());
     } else if bytes.is_empty() {
-        out::tell_note("there are no differences".to_owned());
+        out::tell_note("no differences to show".to_owned());
     }
     out::print_raw(bytes);
     Ok(Code::Done.into())

@@ -18,7 +18,7 @@ pub(crate) struct Selection {
 #[derive(Debug, clap::Args)]
 pub(crate) struct RemoteArgs {
     /// Read the loop as this git remote has it: a name, a path or an address
-    #[arg(long, value_name = "URL", requires = "id")]
+    #[arg(long, value_name = "URL")]
     pub(crate) at: Option<String>,
 }
 
@@ -26,12 +26,21 @@ impl Selection {
     /// The loop or plan, and the service that reads it.
     pub(crate) fn open(&self, context: &Context, verb: &str) -> Result<(Service, LoopId), RequestError> {
         let service = context.service()?;
+        self.place.check(self.id.as_ref(), verb)?;
         let id = values::latest(&service, self.id.as_ref(), verb)?;
         Ok((self.place.open(context, &service, &id)?, id))
     }
 }
 
 impl RemoteArgs {
+    /// Refuses a remote without an ID: the loop touched last here need not be there.
+    pub(crate) fn check(&self, id: Option<&LoopId>, verb: &str) -> Result<(), RequestError> {
+        let (Some(at), None) = (&self.at, id) else { return Ok(()) };
+        let at = shlex::try_quote(at).unwrap_or_default();
+        let error = RequestError::usage(format!("{} --at {at} needs the ID of a loop", values::bare(verb)));
+        Err(error.hint(format!("refrain list --at {at} shows those at the remote")))
+    }
+
     /// The service that reads this loop or plan. If it is on another machine, a note says how old the copy is.
     pub(crate) fn open(
         &self,

@@ -31,7 +31,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     selection: Selection,
     /// The loop that this file of another system shows, such as .descartes/loop-state.json
-    #[arg(long, value_name = "FILE", conflicts_with = "id", hide_short_help = true)]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["id", "at"], hide_short_help = true)]
     state_file: Option<Utf8PathBuf>,
     /// Print the status object
     #[arg(long)]

@@ -35,6 +35,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let service = context.service()?;
     let given = args.report.as_ref().map(|path| read(&context.dir.join(path), path)).transpose()?;
     let id = args.id.as_ref().or(given.as_ref().map(|given| &given.id));
+    args.place.check(id, "refrain verify")?;
     let id = values::latest(&service, id, "refrain verify")?;
     let service = args.place.open(context, &service, &id)?;
     let found = service.verify(&id, given.as_ref()).map_err(|error| match error {

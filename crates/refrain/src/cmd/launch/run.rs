@@ -4,7 +4,7 @@
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use clap::Arg;
 use refrain_app::options::begin::BeginArgs;
 use refrain_app::options::git::GitArgs;
@@ -116,6 +116,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
         let error = "PROMPT_FILE -: accepted: a file, as its reviewer reads it too";
         return Err(RequestError::usage(error).hint("refrain start - takes a task from standard input"));
     }
+    refuse_pipe(context, &prompt_file)?;
     prompt::read(&format!("PROMPT_FILE {prompt_file}"), &context.dir.join(&prompt_file))?;
     let dir = folder(context, work.working_dir.as_deref())?;
     if show.detach {
@@ -169,6 +170,19 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
             start::launch(context, prepared.start(context, &mut out::tell_note)?, show)
         }
     }
+}
+
+/// A pipe can be read once; the agent, the reviewer and a resumed run each read the file.
+fn refuse_pipe(context: &Context, file: &Utf8Path) -> Result<(), RequestError> {
+    let meta = std::fs::metadata(context.dir.join(file));
+    if meta.is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) {
+        let error = format!(
+            "PROMPT_FILE {file} is no regular file; accepted: a file, as its reviewer reads it again later"
+        );
+        return Err(RequestError::usage(error)
+            .hint("write it into a file first, as in: … > task.md && refrain run TASK_ID task.md"));
+    }
+    Ok(())
 }
 
 /// Refuses options that differ from those of the earlier run, which continues with what it was started with.

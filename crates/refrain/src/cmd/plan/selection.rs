@@ -103,5 +103,5 @@ fn of_tag(service: &Service, tag: Option<&str>) -> Result<Vec<PlanStatus>, Reque
 
 fn none() -> RequestError {
     let error = RequestError::new(Code::NotFound, "this project has no plan");
-    error.hint("refrain plan run --tag TAG --verify CMD starts one; refrain plan waves shows its tasks")
+    error.hint("refrain plan run --plan FILE --verify CMD starts one; refrain plan new \"IDEA\" writes a file for it")
 }

@@ -105,9 +105,23 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         Verb::Get { key, json } => get(context, key, *json),
         Verb::Set { key, value } => {
             let path = set_config(context, key, value)?;
-            // "none" takes a limit back.
-            let result = if value == "none" { "none" } else { "set" };
-            out::tell(&format!("{path}: {key} is {result}\n"));
+            out::tell(&format!("{path}: {key} is {}\n", set_to(key, value)));
+            // Outside a project, or in one whose file cannot be read, nothing else is known to apply.
+            let settings = context
+                .service()
+                .and_then(|service| Ok(service.settings(AgentChoice::default(), context.has_variables())?));
+            let applied = settings.ok().and_then(|settings| settings.entry(&config_key(key).ok()?));
+            let is_other =
+                |it: &Entry| !matches!(&it.origin, Origin::File { path: file, .. } if *file == path);
+            let Some(Entry { value, origin, .. }) = applied.filter(is_other) else {
+                return Ok(Code::Done.into());
+            };
+            let value = match value {
+                Some(Value::String(text)) => text,
+                Some(value) => value.to_string(),
+                None => String::new(),
+            };
+            out::tell_note(format!("here {key} is {} all the same: {origin} says so", printable(&value)));
             Ok(Code::Done.into())
         }
         Verb::Edit => edit(context),
@@ -115,6 +129,30 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
             out::print(&format!("{}\n", edit::user_path(home)));
             Ok(Code::Done.into())
         }
+    }
+}
+
+/// The keys beside those of `[budget]` for which "none" is no limit; for others it is a text like any other.
+const LIMITS: [&str; 7] = [
+    "evolution.max-cost",
+    "start.idle-timeout",
+    "start.max-cost",
+    "start.max-duration",
+    "start.max-tokens",
+    "start.retry-for",
+    "start.timeout",
+];
+
+/// What the key is now, in words: "none" takes a limit back.
+fn set_to(key: &str, value: &str) -> &'static str {
+    match (value, key) {
+        ("none", "git.workflow") => "none: loops commit nothing",
+        ("none", "start.pause") => "unset (\"none\"): no pause between iterations",
+        ("none", "notify.wait-longer-than") => "unset (\"none\"): waits for a provider are not notified",
+        ("none", key) if LIMITS.contains(&key) || key.starts_with("budget.") => {
+            "unset (\"none\"): no limit applies"
+        }
+        (_, _) => "set",
     }
 }
 

@@ -187,6 +187,58 @@ fn slack_commands_are_answered_to_their_author() {
 }
 
 #[test]
+fn a_question_is_answered_in_slack() {
+    let slack = Slack::start();
+    let asks =
+        "sed -i '/^question:/d; s/^status:.*/status: blocked\\nquestion: A or B?/' \"$REFRAIN_STATE_FILE\"";
+    let script = format!(
+        "echo \"$*\" | grep -q 'Take B, please' && echo '<promise>COMPLETE</promise>' && exit\n{asks}"
+    );
+    let sandbox = working(&slack, &script);
+    let _serve = serve(&sandbox, &slack);
+    slack.mention("U1", "C1", None, "start Choose.");
+    let asked = status(&slack, "the question", |said| said.text.contains("A or B?"));
+    let id = id_in(&asked);
+    slack.command("U2", "C1", &format!("answer {id} Take A."));
+    slack.wait_for_told("U2", "You may not answer loops here");
+    slack.command("U1", "C1", &format!("answer {id} Take B, please."));
+    slack.wait_for_told("U1", "continues with your answer");
+    sandbox.wait_for_status(&id, "completed");
+    nothing_was_refused(&slack);
+}
+
+#[test]
+fn work_is_approved_in_slack_by_its_tree_alone() {
+    let slack = Slack::start();
+    let sandbox = working(&slack, "echo line >> work.txt\necho '<promise>COMPLETE</promise>'");
+    let path = sandbox.root().join("home/config/refrain/config.toml");
+    let settings = fs::read_to_string(&path).unwrap();
+    testkit::write(&path, settings.replace("[start]\n", "[start]\nrequire-approval = true\n"));
+    let _serve = serve(&sandbox, &slack);
+    slack.mention("U1", "C1", None, "start Write it.");
+    let waits = status(&slack, "what waits", |said| said.text.contains("here: approve slack-"));
+    let id = id_in(&waits);
+    let tree = sandbox.status(&id)["approval"]["tree"].as_str().unwrap()[..10].to_owned();
+    assert!(waits.text.contains(&format!("here: approve {id} {tree}")), "{}", waits.text);
+    for (user, words, refused) in [
+        ("U2", format!("approve {id} {tree}"), "You may not approve work here".to_owned()),
+        ("U9", format!("approve {id} {tree}"), "You may not approve work here".to_owned()),
+        ("U1", format!("approve {id} 0123456789"), "Refused:".to_owned()),
+        ("U1", format!("approve {id} ../x"), "accepted: a tree's name".to_owned()),
+        ("U1", format!("approve {id}"), "nothing that I know".to_owned()),
+    ] {
+        slack.command(user, "C1", &words);
+        slack.wait_for_told(user, &refused);
+    }
+    assert_eq!(sandbox.status(&id)["status"], "blocked", "nothing was done");
+    slack.command("U1", "C1", &format!("approve {id} {tree}"));
+    slack.wait_for_told("U1", &format!("Approved: loop `{id}` finishes."));
+    sandbox.wait_for_status(&id, "completed");
+    assert_eq!(sandbox.status(&id)["approval"]["state"], "given");
+    nothing_was_refused(&slack);
+}
+
+#[test]
 fn long_notes_become_a_file_or_are_cut_where_there_can_be_none() {
     let slack = Slack::start();
     let long = "step; i=0; while [ $i -lt 300 ]; do echo 'a line & another' >> $REFRAIN_STATE_FILE; i=$((i+1)); done\n\

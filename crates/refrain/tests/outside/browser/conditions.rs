@@ -1,5 +1,7 @@
 //! The pages where less is there, or much more: without a script, with reduced motion, with a thousand loops.
 
+use std::time::Duration;
+
 use fantoccini::key::Key;
 use testkit::{Sandbox, eventually};
 
@@ -96,6 +98,26 @@ fn a_list_of_a_thousand_loops_comes_in_parts_as_it_is_scrolled() {
     assert_eq!(rows(), 1, "the server searches all of them");
 }
 
+#[test]
+#[ignore = "it needs a browser: cargo xtask e2e browser"]
+fn a_list_of_ten_thousand_loops_is_sent_in_windows() {
+    let place = crowded(10_000);
+    let browser = &place.browser;
+    let rows =
+        || browser.evaluate("return document.querySelectorAll('.row').length").as_u64().unwrap() as usize;
+    assert_eq!(rows(), PART, "the server sends a part");
+    browser.shows("Page 1 of 100");
+    eventually("the next parts follow", || {
+        browser.evaluate("window.scrollTo(0, document.body.scrollHeight)");
+        (rows() >= 5 * PART).then_some(())
+    });
+    assert!(rows() < 10 * PART, "and no more than was scrolled to: {}", rows());
+    browser.go(&format!("{}/?page=100", place.url));
+    browser.shows("Page 100 of 100");
+    assert_eq!(rows(), PART, "the last ones");
+    browser.picture("ten-thousand-last");
+}
+
 /// A server of that many loops, which an example of refrain-engine makes.
 #[expect(clippy::disallowed_methods, reason = "`cargo xtask e2e browser` says where the example is")]
 fn crowded(loops: usize) -> ServedProject {
@@ -112,7 +134,9 @@ fn crowded(loops: usize) -> ServedProject {
     ]
     .map(|(name, path)| (name.to_owned(), path));
     std::fs::create_dir_all(at("home")).unwrap();
-    sandbox.tool(&catalog, &[&at(""), &loops.to_string()]).envs(&home).run().with_code(0);
+    // Each is signed, which takes a test's build of the program a while.
+    let made = sandbox.tool(&catalog, &[&at(""), &loops.to_string()]).envs(&home).spawn();
+    made.wait_at_most(Duration::from_mins(5)).with_code(0);
     let project = at("projects/project-00");
     let words = ["-C", &project, "serve", "--port", "0", "--json"];
     let (server, said) = serve_by(sandbox.command(&words).envs(&home));

@@ -1,12 +1,15 @@
 //! The pages in light and in dark, on wide and on narrow screens, with accessibility checks; a plan, and keyboard use.
 
 use fantoccini::key::Key;
+use serde_json::Value;
 use testkit::{Signal, eventually, write};
 
 use super::ServedProject;
 
 /// A browser that prefers a dark scheme.
 pub(super) const DARK: &str = "--blink-settings=preferredColorScheme=0";
+const OPEN_PALETTE: &str =
+    "document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'k', ctrlKey: true, bubbles: true }))";
 /// The worker of the plan: it gives up the second task, and in each other one waits for its gate.
 const WORKER: &str = "task=$(git branch --show-current); task=${task##*/}; number=${task%%-*}
 [ $number = 2 ] && { echo 'TASK_BLOCKED: there is no oak'; exit 0; }
@@ -16,10 +19,14 @@ echo x > f$number.txt; read -r _ < $GATES/go; echo TASK_COMPLETE";
 impl ServedProject {
     /// Starts a plan of four tasks, of which one is given up, and waits until the first is worked on.
     fn plans(&self) {
+        self.plans_with(|id| format!("Saw board {id} of the floor"));
+    }
+
+    /// The same, with titles of its own.
+    fn plans_with(&self, title: impl Fn(u32) -> String) {
         let task = |id: u32, after: &[u32]| {
-            format!(
-                r#"{{"id": {id}, "title": "Saw board {id} of the floor", "status": "pending", "depends_on": {after:?}}}"#
-            )
+            let title = Value::from(title(id));
+            format!(r#"{{"id": {id}, "title": {title}, "status": "pending", "depends_on": {after:?}}}"#)
         };
         let tasks = [task(1, &[]), task(2, &[]), task(3, &[1]), task(4, &[2, 3])].join(",");
         let folder = self.sandbox.project().join(".scud/tasks");
@@ -114,7 +121,7 @@ impl ServedProject {
         browser.click(".new-task button");
         browser.shows("Oil the floor");
         browser.go(&format!("{}/", self.url));
-        browser.evaluate("document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'k', ctrlKey: true, bubbles: true }))");
+        browser.evaluate(OPEN_PALETTE);
         browser.fill("#palette-field", "floor");
         browser.shows("Search everything for");
         eventually("the plan is offered first", || {
@@ -167,10 +174,13 @@ fn goals_of_any_script_and_length_fit_every_width() {
     let place = ServedProject::new();
     let agent = place.sandbox.agent("brief", "echo done; echo '<promise>COMPLETE</promise>'");
     let long = "Donaudampfschifffahrt".repeat(20);
+    let endless = "Mend <b>all</b> of it. ".repeat(450);
     let goals = [
         ("right-to-left", "\u{5ea}\u{5e7}\u{5df} parse.py: \u{623}\u{635}\u{644}\u{62d}"),
         ("long", long.as_str()),
         ("hostile", r#"</title><script>document.title=1</script>"><svg onload=document.title=2>"#),
+        ("endless", endless.as_str()),
+        ("controls", "Mend\u{1b}[31m it\u{7}\u{202e} now"),
     ];
     for (name, goal) in goals {
         let words = ["start", "--command", &agent, "--name", name, "--quiet", goal];
@@ -182,7 +192,84 @@ fn goals_of_any_script_and_length_fit_every_width() {
     for (name, _) in goals {
         place.looks(&format!("{base}/{name}"), "unverified", &format!("goal-{name}"));
     }
-    assert_eq!(place.browser.evaluate("return document.title"), "hostile · Refrain");
+    let browser = &place.browser;
+    assert_eq!(browser.evaluate("return document.title"), "controls · Refrain");
+    assert!(!browser.text().contains(['\u{1b}', '\u{7}']), "{:?}", browser.text());
+    let isolated = "return [...document.querySelectorAll('.goal')].every(it => getComputedStyle(it).unicodeBidi.startsWith('isolate'))";
+    assert_eq!(browser.evaluate(isolated), true, "a goal turns nothing beside it");
+    browser.go(&format!("{}{base}/hostile", place.url));
+    assert_eq!(browser.evaluate("return document.title"), "hostile · Refrain");
+    // The palette names them all, as text.
+    browser.evaluate(OPEN_PALETTE);
+    browser.fill("#palette-field", "<svg onload=document.title=3>");
+    browser.shows("Search everything for “<svg onload");
+    assert_eq!(browser.evaluate("return document.querySelectorAll('dialog svg, dialog b').length"), 0);
+    assert_eq!(browser.evaluate("return document.title"), "hostile · Refrain");
+}
+
+#[test]
+#[ignore = "it needs a browser: cargo xtask e2e browser"]
+fn a_task_is_tried_again_and_another_is_blocked_from_the_page_of_its_plan_whatever_their_titles_say() {
+    let place = ServedProject::new();
+    let browser = &place.browser;
+    place.plans_with(|id| match id {
+        1 => "<script>document.title=1</script><img src=x onerror=document.title=2>".to_owned(),
+        2 => "\u{5ea}\u{5e7}\u{5df} \u{623}\u{635}\u{644}\u{62d} parse.py".to_owned(),
+        3 => "Donaudampfschifffahrt".repeat(40),
+        _ => format!("Saw board {id}"),
+    });
+    browser.go(&format!("{}/", place.url));
+    browser.click("a.go[href$='/floor']");
+    browser.shows("there is no oak");
+    browser.shows("<script>document.title=1</script>");
+    place.looks(
+        &browser.evaluate("return location.pathname").as_str().unwrap().to_owned(),
+        "Wave 1",
+        "plan-hostile",
+    );
+    assert_eq!(browser.evaluate("return document.title").as_str().unwrap().matches(['1', '2']).count(), 0);
+    browser.click("button[aria-label='Block task 4']");
+    browser.shows("The task is omitted");
+    browser.click("button[aria-label='Retry task 2']");
+    browser.shows("The task is tried again");
+    let task = |id: u64| {
+        let file = std::fs::read_to_string(place.sandbox.project().join(".scud/tasks/floor.json")).unwrap();
+        let tasks: Value = serde_json::from_str(&file).unwrap();
+        let all = tasks["tasks"].as_array().unwrap();
+        all.iter().find(|it| it["id"] == id).unwrap()["status"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(task(4), "blocked", "as its file says");
+    assert_ne!(task(2), "blocked", "as its file says");
+    place.sandbox.refrain(&["plan", "cancel", "floor", "--now"]);
+}
+
+#[test]
+#[ignore = "it needs a browser: cargo xtask e2e browser"]
+fn agents_that_are_found_are_cards_with_a_forecast_and_a_chart_says_the_value_under_the_pointer() {
+    let place = ServedProject::with_agents(&["claude", "codex"]);
+    let browser = &place.browser;
+    let brief = place.sandbox.agent("brief", "echo done; echo '<promise>COMPLETE</promise>'");
+    for name in ["one", "two", "three"] {
+        let words = ["start", "--command", &brief, "--name", name, "--gate", "true", "--quiet", "Mend it."];
+        place.sandbox.refrain(&words).with_code(0);
+    }
+    browser.go(&format!("{}/start", place.url));
+    let cards = "return [...document.querySelectorAll('input[name=agent]')].map(it => it.value).join(' ')";
+    assert_eq!(browser.evaluate(cards), "claude codex");
+    browser.picture("agent-cards");
+    browser.fill("#goal", "Mend it again.");
+    browser.fill("#command", &brief);
+    browser.fill("#gates", "true");
+    browser.click("button[value=preview]");
+    browser.shows("Similar loops took");
+
+    browser.go(&format!("{}/usage", place.url));
+    browser.shows("Attempts by day");
+    let under = "const place = [...document.querySelectorAll('.chart .hit')].at(-1).getBoundingClientRect();
+        const at = document.elementFromPoint(place.x + place.width / 2, place.y + place.height / 2);
+        return at.closest('g').querySelector('title').textContent";
+    let said = browser.evaluate(under);
+    assert!(said.as_str().unwrap_or_default().contains("3 attempts"), "{said}");
 }
 
 #[test]

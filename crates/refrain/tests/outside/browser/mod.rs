@@ -7,6 +7,7 @@ mod pictures;
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::path::Path;
 use std::thread;
 
 use fantoccini::key::Key;
@@ -31,9 +32,23 @@ impl ServedProject {
 
     /// The same, with more options for the browser.
     fn with(options: &[&str]) -> Self {
+        Self::of(Sandbox::new(env!("CARGO_BIN_EXE_refrain")), options, |command| command)
+    }
+
+    /// The same, with programs of these names in the server's PATH.
+    fn with_agents(names: &[&str]) -> Self {
         let sandbox = Sandbox::new(env!("CARGO_BIN_EXE_refrain"));
+        let folders: Vec<_> = names
+            .iter()
+            .map(|name| Path::new(&sandbox.agent(name, "echo 1.0.0")).parent().unwrap().display().to_string())
+            .collect();
+        let path = format!("{}:/usr/bin:/bin", folders.join(":"));
+        Self::of(sandbox, &[], |command| command.env("PATH", &path))
+    }
+
+    fn of(sandbox: Sandbox, options: &[&str], server: impl FnOnce(Invocation) -> Invocation) -> Self {
         let go = sandbox.gate("go");
-        let (server, said) = serve(&sandbox, "0");
+        let (server, said) = serve_by(server(sandbox.command(&["serve", "--port", "0", "--json"])));
         let browser = Browser::open(&sandbox, options);
         browser.go(said["open"].as_str().unwrap());
         browser.shows("Loops");

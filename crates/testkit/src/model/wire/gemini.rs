@@ -38,6 +38,11 @@ pub(super) fn read(path: &str, body: &Value) -> ModelRequest {
     said
 }
 
+/// The request is a part of the message, and so is its model.
+pub(super) fn read_wrapped(path: &str, message: &Value) -> ModelRequest {
+    ModelRequest { model: word(&message["model"]), ..read(path, &message["request"]) }
+}
+
 /// The parts of an answer; text comes in pieces.
 fn parts(reply: &Reply) -> Vec<Value> {
     let mut parts: Vec<Value> =
@@ -84,10 +89,20 @@ pub(super) fn whole(reply: &Reply) -> Value {
     chunk(reply, &parts(reply), true)
 }
 
+pub(super) fn wrapped(response: &Value) -> Value {
+    json!({ "response": response })
+}
+
+pub(super) fn wrapped_events(reply: &Reply) -> Vec<Event> {
+    chunks(reply).iter().map(|chunk| Event::plain(wrapped(chunk))).collect()
+}
+
 pub(super) fn events(reply: &Reply) -> Vec<Event> {
+    chunks(reply).into_iter().map(Event::plain).collect()
+}
+
+fn chunks(reply: &Reply) -> Vec<Value> {
     let parts = parts(reply);
     let chunks = parts.iter().enumerate();
-    chunks
-        .map(|(place, part)| Event::plain(chunk(reply, std::slice::from_ref(part), place + 1 == parts.len())))
-        .collect()
+    chunks.map(|(place, part)| chunk(reply, std::slice::from_ref(part), place + 1 == parts.len())).collect()
 }

@@ -9,6 +9,7 @@ pub(in super::super) fn read(protocol: Protocol, path: &str, body: &Value) -> Mo
         Protocol::Responses => responses::read(body),
         Protocol::Chat => chat::read(body),
         Protocol::Gemini => gemini::read(path, body),
+        Protocol::CodeAssist => gemini::read_wrapped(path, body),
         Protocol::Other => ModelRequest::default(),
     }
 }
@@ -19,6 +20,7 @@ pub(in super::super) fn whole(protocol: Protocol, reply: &Reply) -> Value {
         Protocol::Responses => responses::whole(reply),
         Protocol::Chat => chat::whole(reply),
         Protocol::Gemini => gemini::whole(reply),
+        Protocol::CodeAssist => gemini::wrapped(&gemini::whole(reply)),
         Protocol::Other => Value::Null,
     }
 }
@@ -29,6 +31,7 @@ pub(in super::super) fn events(protocol: Protocol, reply: &Reply) -> Vec<Event> 
         Protocol::Responses => responses::events(reply),
         Protocol::Chat => chat::events(reply),
         Protocol::Gemini => gemini::events(reply),
+        Protocol::CodeAssist => gemini::wrapped_events(reply),
         Protocol::Other => Vec::new(),
     }
 }

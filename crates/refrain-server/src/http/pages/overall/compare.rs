@@ -15,7 +15,7 @@ use crate::http::app_state::AppState;
 use crate::http::pages::figures::{Chart, loop_charts, money};
 use crate::http::pages::frame::{Frame, PageQuery, page, shown};
 use crate::http::pages::loop_page::{LoopPage, see};
-use crate::http::pages::parts::{Label, Strip};
+use crate::http::pages::parts::{Label, Strip, agent_name};
 use crate::requests::{LoopAddress, OverviewFilter, Refusal, RequestHandler};
 
 #[derive(Template)]
@@ -92,7 +92,7 @@ fn side(handler: &RequestHandler, at: &LoopAddress) -> Result<(Side, Facts), Ref
     let gates = status.gates.iter().map(|it| format!("{} {}", if it.passed { "✔" } else { "✘" }, it.name));
     let facts = vec![
         ("Result", status.reason.clone()),
-        ("Agent", status.agent.to_string()),
+        ("Agent", agent_name(&status.agent.to_string()).to_owned()),
         ("Model", status.model.clone().unwrap_or_else(|| "its own choice".to_owned())),
         ("Iterations", status.progress()),
         ("Cost", money(usage.cost_usd, usage.cost_at_least)),

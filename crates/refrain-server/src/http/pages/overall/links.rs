@@ -2,7 +2,7 @@
 
 use crate::http::pages::frame::PageQuery;
 use crate::http::pages::start::escaped;
-use crate::requests::{ProjectView, RequestHandler};
+use crate::requests::ProjectView;
 
 /// A link that chooses what a page shows.
 pub(crate) struct Pill {
@@ -25,12 +25,11 @@ pub(crate) fn address(path: &str, parameters: &[(&str, &str)]) -> String {
 
 /// The projects to choose from, if there are several; the first links to the page without one.
 pub(crate) fn project_pills(
-    handler: &RequestHandler,
+    projects: Vec<ProjectView>,
     chosen: Option<&str>,
     first: Option<&str>,
     link: impl Fn(&str) -> String,
 ) -> Vec<Pill> {
-    let projects = handler.projects();
     if projects.len() < 2 {
         return Vec::new();
     }

@@ -37,7 +37,7 @@ pub(super) async fn checkup(State(state): State<Arc<AppState>>, asked: PageQuery
     let look = move |handler: &RequestHandler| {
         let checkup = handler.checkup(project.as_deref())?;
         let link = |project: &str| address("/doctor", &[("project", project)]);
-        Ok((checkup, project_pills(handler, project.as_deref(), None, link)))
+        Ok((checkup, project_pills(handler.projects(), project.as_deref(), None, link)))
     };
     let found = state.run_blocking(look).await;
     shown(&state, found, |(checkup, projects)| {
@@ -75,7 +75,7 @@ pub(super) async fn settings(State(state): State<Arc<AppState>>, asked: PageQuer
     let look = move |handler: &RequestHandler| {
         let settings = handler.settings(project.as_deref())?;
         let link = |project: &str| address("/settings", &[("project", project)]);
-        Ok((settings, project_pills(handler, project.as_deref(), None, link)))
+        Ok((settings, project_pills(handler.projects(), project.as_deref(), None, link)))
     };
     let found = state.run_blocking(look).await;
     shown(&state, found, |(settings, projects)| {
@@ -153,7 +153,7 @@ pub(super) async fn memories(State(state): State<Arc<AppState>>, asked: PageQuer
         let link =
             |project: &str| address("/memory", &[("project", project), ("kind", of_kind), ("text", &words)]);
         let name = crate::requests::project_name(&handler.named(project.as_deref())?);
-        Ok((name, memories, trouble, project_pills(handler, project.as_deref(), None, link)))
+        Ok((name, memories, trouble, project_pills(handler.projects(), project.as_deref(), None, link)))
     };
     let found = state.run_blocking(look).await;
     shown(&state, found, |(name, memories, trouble, projects)| {

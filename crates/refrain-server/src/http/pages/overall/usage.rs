@@ -72,9 +72,10 @@ pub(super) async fn show(State(state): State<Arc<AppState>>, asked: PageQuery) -
             address("/usage", &[("since", period), ("by", by), ("project", project)])
         };
         let chosen = project.as_deref().unwrap_or_default();
-        let projects = project_pills(handler, project.as_deref(), Some("All projects"), |project| {
-            link(project, period, by.as_str())
-        });
+        let projects =
+            project_pills(handler.projects(), project.as_deref(), Some("All projects"), |project| {
+                link(project, period, by.as_str())
+            });
         let periods = PERIODS.map(|(name, label)| Pill {
             label: label.to_owned(),
             href: link(chosen, name, by.as_str()),

@@ -1,0 +1,97 @@
+//! What a process that lists the same loops again and again remembers of them: what follows from bytes that are as they
+//! were then, and nothing else.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::LoopState;
+use refrain_core::view::Alive;
+use refrain_store::catalog::{Brief, KnownJournals};
+
+/// Shared by all its copies.
+#[derive(Clone, Debug, Default)]
+pub struct KnownLoops(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    journals: KnownJournals,
+    /// The rows of open loops, by their folder, with all that each follows from.
+    rows: Mutex<HashMap<Utf8PathBuf, (Arc<LoopState>, Alive, Brief)>>,
+    /// Goals by the first line of the journal.
+    goals: Mutex<HashMap<[u8; 32], Arc<str>>>,
+}
+
+/// How many goals are kept: beyond that all are read anew.
+const MOST_GOALS: usize = 20_000;
+/// The number of rows from which on those are dropped that are not current.
+const MOST_ROWS: usize = 200;
+
+impl KnownLoops {
+    pub(crate) fn journals(&self) -> &KnownJournals {
+        &self.0.journals
+    }
+
+    /// The row of this very state, if the same is known of its processes.
+    pub(crate) fn row<E>(
+        &self,
+        folder: &Utf8Path,
+        (state, alive): (&Arc<LoopState>, Alive),
+        make: impl FnOnce() -> Result<Brief, E>,
+    ) -> Result<Brief, E> {
+        let rows = || self.0.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, was, row)) = rows().get(folder)
+            && Arc::ptr_eq(of, state)
+            && *was == alive
+        {
+            return Ok(row.clone());
+        }
+        let row = make()?;
+        let mut rows = rows();
+        if rows.len() >= MOST_ROWS {
+            // Those of states that are not current any more.
+            rows.retain(|_, (state, ..)| Arc::strong_count(state) > 1);
+        }
+        rows.insert(folder.to_owned(), (Arc::clone(state), alive, row.clone()));
+        Ok(row)
+    }
+
+    /// The goal that a journal's first line tells.
+    pub(crate) fn goal<E>(
+        &self,
+        line: &[u8],
+        make: impl FnOnce() -> Result<String, E>,
+    ) -> Result<Arc<str>, E> {
+        let goals = || self.0.goals.lock().unwrap_or_else(PoisonError::into_inner);
+        let of = *blake3::hash(line).as_bytes();
+        if let Some(goal) = goals().get(&of) {
+            return Ok(Arc::clone(goal));
+        }
+        let goal = Arc::<str>::from(make()?);
+        let mut goals = goals();
+        if goals.len() >= MOST_GOALS {
+            goals.clear();
+        }
+        goals.insert(of, Arc::clone(&goal));
+        Ok(goal)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    #[test]
+    fn a_goal_is_read_once_for_each_first_line() {
+        let known = KnownLoops::default();
+        let goal =
+            |line: &[u8], says: &str| known.goal(line, || Ok::<_, Infallible>(says.to_owned())).unwrap();
+        assert_eq!(&*goal(b"a", "Mend it."), "Mend it.");
+        assert_eq!(&*goal(b"a", "another"), "Mend it.", "it was read from the same bytes");
+        assert_eq!(&*goal(b"b", "another"), "another");
+        assert_eq!(known.goal(b"c", || Err("damaged")), Err("damaged"));
+        assert_eq!(&*goal(b"c", "restored"), "restored", "an error is not kept");
+    }
+}
