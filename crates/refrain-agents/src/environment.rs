@@ -10,7 +10,7 @@ use refrain_core::{AttemptId, LoopState, Spec};
 
 /// Variables that agents set for their children, seen in their tools and hooks (agent-clis.md, trap 12): an agent
 /// that inherits them believes that it is part of another one.
-const SURROUNDINGS: [&str; 12] = [
+const SURROUNDINGS: [&str; 15] = [
     "CLAUDECODE",
     "CLAUDE_PID",
     "CLAUDE_PROJECT_DIR",
@@ -20,6 +20,9 @@ const SURROUNDINGS: [&str; 12] = [
     "CLAUDE_CODE_SESSION_ID",
     "CLAUDE_CODE_ENTRYPOINT",
     "CLAUDE_CODE_SSE_PORT",
+    "CODEX_THREAD_ID",
+    "OPENCODE",
+    "OPENCODE_PID",
     "GEMINI_CLI",
     "GEMINI_CLI_NO_RELAUNCH",
     "GEMINI_SESSION_ID",

@@ -278,7 +278,7 @@ fn text(option: &'static str, value: &str, most: usize) -> Result<(), RequestErr
         return Err(refused(option, format!("of {length} characters"), accepted));
     }
     match value.trim().is_empty() || value.contains('\0') {
-        true => Err(refused(option, "that is empty or has a NUL", accepted)),
+        true => Err(refused(option, "is empty or has a NUL", accepted)),
         false => Ok(()),
     }
 }

@@ -212,19 +212,26 @@ fn finish(
     status: Finish,
     reason: Option<&str>,
 ) -> TickResult {
-    let id = &state.spec.id.clone();
+    let id = &state.spec.id;
     if state.ended.is_some() {
         return ended(Ok(state));
     }
     match status {
         Finish::Completed => {
-            let state = match first_turn(service, state)? {
-                FirstTurn::Begun(state) => state,
-                FirstTurn::Refused(turn) => return say(id, *turn).map(|_| REFUSED),
+            // A session that claims right after `begin` has worked in its first turn.
+            let begun = match state.iteration {
+                0 => match service.turn(&state, None, PATIENCE).map_err(failed)? {
+                    Turn::Next { .. } | Turn::Under(_) => service.state(id).map_err(failed)?,
+                    Turn::Stopped(state) => return Ok(stopped(&state)),
+                    turn @ (Turn::Proving | Turn::Resting { .. }) => {
+                        return say(id, turn).map(|_| REFUSED);
+                    }
+                },
+                _ => state.clone(),
             };
             let message = reason.unwrap_or_default().to_owned();
             let said = TurnReport { message, claims: true, ..TurnReport::default() };
-            match service.turn(&state, Some(&said), PATIENCE).map_err(failed)? {
+            match service.turn(&begun, Some(&said), PATIENCE).map_err(failed)? {
                 Turn::Stopped(state) => {
                     let code = stopped(&state);
                     Ok(if is_done(&state) { ExitCode::SUCCESS } else { code })
@@ -241,24 +248,6 @@ fn finish(
             ended(service.state(id))
         }
         Finish::Crashed => ended(service.leave_session(id)),
-    }
-}
-
-enum FirstTurn {
-    Begun(LoopState),
-    Refused(Box<Turn>),
-}
-
-/// The loop with its first turn begun: a session that claims right after `begin` has worked in that turn.
-fn first_turn(service: &Service, state: LoopState) -> Result<FirstTurn, (ExitCode, RequestError)> {
-    if state.iteration > 0 {
-        return Ok(FirstTurn::Begun(state));
-    }
-    match service.turn(&state, None, PATIENCE).map_err(failed)? {
-        Turn::Next { .. } | Turn::Under(_) => {
-            Ok(FirstTurn::Begun(service.state(&state.spec.id).map_err(failed)?))
-        }
-        turn => Ok(FirstTurn::Refused(Box::new(turn))),
     }
 }
 

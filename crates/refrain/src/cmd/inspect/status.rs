@@ -34,7 +34,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["id", "at"], hide_short_help = true)]
     state_file: Option<Utf8PathBuf>,
     /// Print the status object
-    #[arg(long, conflicts_with = "state_file")]
+    #[arg(long)]
     json: bool,
 }
 
@@ -43,6 +43,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
         None => args.selection.open(context, "refrain status")?,
         Some(file) => match state_file::read(context, &context.service()?, file)? {
             StateFile::Own(id) => (context.service()?, id),
+            StateFile::Foreign(found) if args.json => return Err(no_status_object(&found, file)),
             StateFile::Foreign(found) => {
                 out::print(&foreign(&found, file, out::terminal_width()));
                 return Ok(Code::Done.into());
@@ -81,6 +82,12 @@ pub(crate) fn show(service: &Service, id: &LoopId, json: bool) -> Result<ExitCod
         }
     }
     Ok(Code::Done.into())
+}
+
+fn no_status_object(found: &ForeignLoop, file: &Utf8Path) -> RequestError {
+    let why = format!("--json: {file} shows a loop of {}, which has no status object", found.system);
+    RequestError::usage(format!("{why}; accepted: a file that shows a loop of Refrain's"))
+        .hint(format!("refrain status --state-file {file}"))
 }
 
 /// What the status of a loop does not say.

@@ -114,11 +114,8 @@ fn the_agent_sees_the_contracts_variables() {
         "LANG=C",
         "p",
     ];
-    let run = sandbox
-        .command(&start)
-        .env("CLAUDECODE", "1")
-        .env("CLAUDE_CODE_ENTRYPOINT", "cli")
-        .env("GEMINI_CLI", "1");
+    let around = ["CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CODEX_THREAD_ID", "OPENCODE", "GEMINI_CLI"];
+    let run = around.iter().fold(sandbox.command(&start), |run, name| run.env(name, "1"));
     run.env("REFRAIN_LOOP_ID", "outer").env("YOURS", "kept").run().with_code(0);
     let seen = sandbox.note("env");
     let has = |line: &str| seen.lines().any(|found| found == line);
@@ -139,7 +136,7 @@ fn the_agent_sees_the_contracts_variables() {
     ] {
         assert!(has(line), "{line} is not in\n{seen}");
     }
-    for name in ["CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "GEMINI_CLI"] {
+    for name in around {
         assert!(!seen.contains(&format!("{name}=")), "{name} is what a surrounding agent set for itself");
     }
 }

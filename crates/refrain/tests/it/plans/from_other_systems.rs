@@ -56,6 +56,8 @@ fn a_state_file_names_its_loop() {
     sandbox.refrain(&["start", "--command", &agent, "--name", "other", "-m", "1", "p"]).with_code(10);
     let shown = sandbox.refrain(&["loop", "status", "--state-file", file]).with_code(0).stdout;
     assert!(shown.contains("job") && shown.contains("iteration-cap"), "{shown}");
+    let object = sandbox.refrain(&["status", "--state-file", file, "--json"]).with_code(0);
+    assert_eq!(object.json(), sandbox.status("job"));
     let words = ["loop", "resume", "--state-file", file, "--max-iterations", "2"];
     sandbox.refrain(&words).with_code(10);
     assert_eq!(sandbox.status("job")["charged"], 2);
@@ -69,6 +71,8 @@ fn a_state_file_names_its_loop() {
     let before = sandbox.snapshot();
     let shown = sandbox.refrain(&["status", "--state-file", "loop.local.md"]).with_code(0).stdout;
     assert!(shown.contains("of Randroid") && shown.contains("1/4"), "{shown}");
+    let run = sandbox.refrain(&["status", "--state-file", "loop.local.md", "--json"]).with_code(2);
+    assert!(run.stderr.contains("a loop of Randroid, which has no status object"), "{}", run.stderr);
     let run = sandbox.refrain(&["cancel", "--state-file", "loop.local.md"]).with_code(17);
     assert!(run.stderr.contains("which Refrain does not drive"), "{}", run.stderr);
     let run = sandbox.refrain(&["status", "--state-file", "gone.json"]).with_code(2);

@@ -36,7 +36,7 @@ fn a_slack_command_out_of_bounds_is_refused_in_plain_words() {
     slack.mention("U1", "C1", None, &format!("start {}", "x".repeat(10_001)));
     slack.wait_for_told("U1", "Refused: goal of 10001 characters: accepted: 1 to 10000 characters");
     slack.command("U1", "C1", "start");
-    slack.wait_for_told("U1", "Refused: goal that is empty");
+    slack.wait_for_told("U1", "Refused: goal is empty");
     slack.command("U2", "C1", "stop ../../etc");
     slack.wait_for_told("U2", "Refused: loop_id ../../etc");
     slack.command("U2", "C1", "stop nobody");
