@@ -347,9 +347,8 @@ mod tests {
                         let again = which.get(&all.sent).clone();
                         let of = names.iter().position(|name| *name == again.of).unwrap();
                         // Its machine heard no answer to the first one.
-                        match (all.ledger.answer(again), holds[of]) {
-                            (MoneyAnswer::Allowed(Some(more)), Some(_)) => holds[of] = Some(more.amount.0),
-                            _ => {}
+                        if let (MoneyAnswer::Allowed(Some(more)), Some(_)) = (all.ledger.answer(again), holds[of]) {
+                            holds[of] = Some(more.amount.0);
                         }
                     }
                     _ => {}
