@@ -223,7 +223,7 @@ fn a_task_is_tried_again_and_another_is_blocked_from_the_page_of_its_plan_whatev
     browser.shows("there is no oak");
     browser.shows("<script>document.title=1</script>");
     place.looks(
-        &browser.evaluate("return location.pathname").as_str().unwrap(),
+        browser.evaluate("return location.pathname").as_str().unwrap(),
         "Wave 1",
         "plan-hostile",
     );
