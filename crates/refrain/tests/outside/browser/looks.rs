@@ -222,11 +222,7 @@ fn a_task_is_tried_again_and_another_is_blocked_from_the_page_of_its_plan_whatev
     browser.click("a.go[href$='/floor']");
     browser.shows("there is no oak");
     browser.shows("<script>document.title=1</script>");
-    place.looks(
-        browser.evaluate("return location.pathname").as_str().unwrap(),
-        "Wave 1",
-        "plan-hostile",
-    );
+    place.looks(browser.evaluate("return location.pathname").as_str().unwrap(), "Wave 1", "plan-hostile");
     assert_eq!(browser.evaluate("return document.title").as_str().unwrap().matches(['1', '2']).count(), 0);
     browser.click("button[aria-label='Block task 4']");
     browser.shows("The task is omitted");
