@@ -14,7 +14,7 @@ use refrain_engine::{
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use crate::host::{Worker, locked};
-use crate::order::{Ending, Order};
+use crate::order::{Ending, Order, WaitingRequest};
 use crate::shared::accounts::WorkerAccounts;
 use crate::shared::money::LoopMoney;
 use crate::{clone, requests};
@@ -124,15 +124,16 @@ impl Drive {
         }
         let has_stopped = service.state(&id)?.ended.is_some();
         let is_woken = order.waiting.iter().any(|asked| asked.what.wakes());
+        let heard = requests::hear(worker, &service, (&dir, &id), order);
         if has_stopped && !is_woken {
-            return self.stopped(&service, &id, &witness);
+            return self.stopped(&service, &id, &witness, &heard.done);
         }
-        match requests::wake(worker, &service, (&dir, &id), order) {
-            Ok(runner) => self.lease(&service, runner, witness),
+        match requests::resume(&service, &id, &heard) {
+            Ok(runner) => self.lease(&service, (runner, heard.done), witness),
             // A request ended it, or it cannot go on as it is: that is what the next machine has to know.
             Err(error) if is_over(&error) || matches!(error, EngineError::Refused { .. }) => {
                 worker.say(id.as_str(), &chain(&error));
-                self.stopped(&service, &id, &witness)
+                self.stopped(&service, &id, &witness, &heard.done)
             }
             Err(error) => Err(error),
         }
@@ -141,7 +142,7 @@ impl Drive {
     fn lease(
         &self,
         service: &Service,
-        runner: refrain_engine::Runner,
+        (runner, done): (refrain_engine::Runner, Vec<WaitingRequest>),
         witness: Arc<RemoteWitness>,
     ) -> Result<Outcome, EngineError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -165,7 +166,7 @@ impl Drive {
                 while !witness.covers(seq) {
                     tokio::time::sleep(LOOK).await;
                 }
-                self.taken();
+                self.taken(&done);
                 std::future::pending::<DriveEnd>().await
             };
             tokio::select! {
@@ -174,9 +175,10 @@ impl Drive {
             }
         });
         if witness.covers(seq) {
-            self.taken();
+            self.taken(&done);
         }
         let _ = locked(&self.worker.driving).remove(&own);
+        self.taken_while_driven(&own, &witness);
         if !matches!(end, DriveEnd::Fenced | DriveEnd::Lapsed)
             && let Ok(state) = service.state(&id)
         {
@@ -204,28 +206,43 @@ impl Drive {
         }
     }
 
-    fn taken(&self) {
-        let ids: Vec<String> = self.order.waiting.iter().map(|asked| asked.id.clone()).collect();
-        if !ids.is_empty() {
-            let is_new = self.journal_has.send_if_modified(|known| {
-                let is_new = *known != ids;
-                known.clone_from(&ids);
-                is_new
-            });
+    /// The git remote has what these requests did.
+    fn taken(&self, done: &[WaitingRequest]) {
+        let ids: Vec<String> = done.iter().map(|asked| asked.id.clone()).collect();
+        let is_new = self.journal_has.send_if_modified(|known| {
+            let is_new = !ids.is_empty() && *known != ids;
             if is_new {
-                self.forget_texts();
+                *known = ids;
             }
+            is_new
+        });
+        if is_new {
+            self.forget_texts(done.to_vec());
         }
     }
 
-    /// Beside the drive, which does not wait for it.
-    fn forget_texts(&self) {
-        let (worker, order) = (Arc::clone(&self.worker), self.order.clone());
+    /// The same of those that were carried to the loop while it was driven. What the git remote does not have is done again.
+    fn taken_while_driven(&self, own: &(String, String), witness: &RemoteWitness) {
+        let mut ids = Vec::new();
+        locked(&self.worker.carried).retain(|id, carried| {
+            let is_own = carried.of == *own;
+            if is_own && witness.covers(carried.seq) {
+                ids.push(id.clone());
+            }
+            !is_own
+        });
+        self.journal_has.send_modify(|known| known.extend(ids));
+    }
+
+    /// Deletes texts at the git remote, in a thread of its own.
+    fn forget_texts(&self, done: Vec<WaitingRequest>) {
+        let (worker, remote, id) =
+            (Arc::clone(&self.worker), self.order.remote.clone(), self.order.id.clone());
         std::thread::spawn(move || {
-            let dir = clone::folder(&worker.context, &order.remote);
-            let Ok(id) = order.id.parse::<LoopId>() else { return };
-            for asked in &order.waiting {
-                requests::forget(&dir, (&order.remote, &id), asked);
+            let dir = clone::folder(&worker.context, &remote);
+            let Ok(id) = id.parse::<LoopId>() else { return };
+            for asked in &done {
+                requests::forget(&dir, (&remote, &id), asked);
             }
         });
     }
@@ -236,6 +253,7 @@ impl Drive {
         service: &Service,
         id: &LoopId,
         witness: &RemoteWitness,
+        done: &[WaitingRequest],
     ) -> Result<Outcome, EngineError> {
         let state = service.state(id)?;
         let path = service.locate(id)?.dir.journal();
@@ -243,7 +261,7 @@ impl Drive {
         match witness.replicate(state.seq, &journal) {
             Ok(()) => {
                 self.money().release(&state);
-                self.taken();
+                self.taken(done);
                 Ok(ended(&state).into())
             }
             Err(Unreplicated::Fenced) => Ok(DriveEnd::Fenced.into()),

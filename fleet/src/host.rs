@@ -25,7 +25,7 @@ use crate::{clone, requests, say};
 
 /// How long a claim waits for room, and how long what it took is kept for the drive.
 const ROOM: Duration = Duration::from_secs(1);
-const RESERVED: Duration = Duration::from_secs(15);
+pub(crate) const RESERVED: Duration = Duration::from_secs(15);
 /// How long a request may take to be known beyond this machine, and how often that is looked at.
 const KNOWN: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(100);
@@ -43,7 +43,7 @@ pub(crate) struct Allowed {
 pub(crate) struct Worker {
     pub(crate) name: String,
     pub(crate) client: Client,
-    /// That of the client: drives have threads and runtimes of their own.
+    /// The runtime of the client: drives have threads and runtimes of their own.
     pub(crate) runtime: tokio::runtime::Handle,
     pub(crate) context: Context,
     pub(crate) allowed: Allowed,
@@ -58,10 +58,18 @@ pub(crate) struct Worker {
     pub(crate) reserved: Mutex<HashMap<(String, u64), (OwnedSemaphorePermit, Instant)>>,
     /// The loops that are driven here, by the git remote and the name, with what makes them known.
     pub(crate) driving: Mutex<HashMap<(String, String), Arc<RemoteWitness>>>,
-    /// Requests that were carried to loops that were driven, each with the name of its loop at the server.
-    pub(crate) carried: Mutex<HashMap<String, String>>,
+    /// Requests that were carried to loops that are driven.
+    pub(crate) carried: Mutex<HashMap<String, CarriedRequest>>,
     /// Until when nothing is claimed, because a loop could not be continued here.
     pub(crate) unable_until: Mutex<Option<Instant>>,
+}
+
+/// A request that the journal of a loop has.
+pub(crate) struct CarriedRequest {
+    /// Its loop, by the git remote and the name.
+    pub(crate) of: (String, String),
+    /// The record up to which the git remote has to have the journal.
+    pub(crate) seq: u64,
 }
 
 /// The worker as its queues know it.
@@ -100,10 +108,10 @@ impl Worker {
     /// worker's own queue, too.
     fn admit(&self, order: &Order) -> Result<(), &'static str> {
         if order.id.parse::<LoopId>().is_err() {
-            return Err("no name of a loop");
+            return Err("invalid loop id");
         }
         if !order.terms.are_fit() {
-            return Err("no fit terms");
+            return Err("lease terms out of range");
         }
         if !self.allowed.agents.contains(&order.agent) {
             return Err("agent not allowed");
@@ -142,7 +150,7 @@ impl Worker {
     }
 
     /// Room that claims took for drives that never began is free again.
-    fn forget_unused(&self) {
+    pub(crate) fn forget_unused(&self) {
         locked(&self.reserved).retain(|_, (_, since)| since.elapsed() < RESERVED);
     }
 
@@ -244,14 +252,8 @@ impl Host {
         loop {
             tokio::select! {
                 ending = &mut over => {
-                    let ending = ending.unwrap_or(Ending::Unable);
-                    let mut ids = taken.borrow().clone();
-                    if ending.is_known() {
-                        let name = workflow_id(&order.remote, &order.id);
-                        let carried = locked(&worker.carried);
-                        ids.extend(carried.iter().filter(|(_, of)| **of == name).map(|(id, _)| id.clone()));
-                    }
-                    return report(ending, ids);
+                    let ids = taken.borrow().clone();
+                    return report(ending.unwrap_or(Ending::Unable), ids);
                 }
                 Ok(()) = taken.changed() => is_told = false,
                 () = tokio::time::sleep(terms.beat()) => {}
@@ -291,20 +293,25 @@ impl Host {
         let (own, request) = ((remote.clone(), id.clone()), asked.clone());
         let carried = tokio::task::spawn_blocking(move || {
             let dir: Utf8PathBuf = clone::folder(&worker.context, &remote);
-            let name: LoopId = id.parse().map_err(|_| "no name of a loop")?;
+            let name: LoopId = id.parse().map_err(|_| "invalid loop id")?;
             // What a loop that is not driven was told here, no other machine would know.
             let witness = || locked(&worker.driving).get(&own).cloned().ok_or("not driven here");
             witness()?;
-            if !locked(&worker.carried).contains_key(&asked.id) {
-                requests::carry(&worker, (&dir, &remote, &name), &asked)?;
-                witness()?;
-                let of = workflow_id(&remote, name.as_str());
-                let _ = locked(&worker.carried).insert(asked.id.clone(), of);
-            }
-            let witness = witness()?;
-            let service = Service::open(&dir, worker.context.host.clone()).map_err(|_| "no repository")?;
-            let seq = service.state(&name).map_err(|_| "no journal")?.seq;
-            Ok::<_, &'static str>((witness, seq, (dir, remote, name)))
+            let carried = locked(&worker.carried).get(&asked.id).map(|carried| carried.seq);
+            let seq = match carried {
+                Some(seq) => seq,
+                None => {
+                    requests::carry(&worker, (&dir, &remote, &name), &asked)?;
+                    let service =
+                        Service::open(&dir, worker.context.host.clone()).map_err(|_| "no repository")?;
+                    let seq = service.state(&name).map_err(|_| "no journal")?.seq;
+                    witness()?;
+                    let _ = locked(&worker.carried)
+                        .insert(asked.id.clone(), CarriedRequest { of: own.clone(), seq });
+                    seq
+                }
+            };
+            Ok::<_, &'static str>((witness()?, seq, (dir, remote, name)))
         });
         let carried = carried.await.map_err(|_| failed("it ended"))?;
         let (witness, seq, (dir, remote, name)) = carried.map_err(failed)?;
@@ -314,7 +321,8 @@ impl Host {
             }
         };
         timeout(KNOWN, known).await.map_err(|_| failed("not known beyond this machine"))?;
-        let forgets = move || requests::forget(&dir, (&remote, &name), &request);
-        tokio::task::spawn_blocking(forgets).await.map_err(|_| failed("it ended"))
+        // The request is done; the server does not wait for this.
+        drop(tokio::task::spawn_blocking(move || requests::forget(&dir, (&remote, &name), &request)));
+        Ok(())
     }
 }

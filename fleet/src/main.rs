@@ -1,5 +1,6 @@
 //! The program of the fleet, which `refrain` calls for `start --on fleet`, `fleet` and `worker`.
 
+mod cleanup;
 mod client;
 mod clone;
 mod dev;
@@ -12,7 +13,6 @@ mod requests;
 mod say;
 mod settings;
 mod shared;
-mod tidy;
 mod worker;
 mod workflow;
 

@@ -18,11 +18,11 @@ pub(crate) struct Order {
     pub(crate) pool: String,
     /// The kind of its agent.
     pub(crate) agent: String,
-    /// The name of its project, of the plan if it works on a task, and of who it is for.
+    /// The names of its project, of its plan if it works on a task, and of its team.
     pub(crate) project: String,
     pub(crate) plan: Option<String>,
     pub(crate) team: Option<String>,
-    /// Whether the server has the labels of `labels.rs`. A workflow that sets one that is not there does not go on.
+    /// Whether the namespace has the search attributes of `labels.rs`. A workflow that sets an unknown one does not continue.
     pub(crate) is_labelled: bool,
     pub(crate) terms: Terms,
     /// That of the last take-over.
@@ -35,9 +35,10 @@ pub(crate) struct Order {
     pub(crate) waiting: VecDeque<WaitingRequest>,
 }
 
-/// The shortest lease, and the longest span, in milliseconds.
-const LEAST_LEASE: u64 = 6_000;
-const MOST: u64 = 86_400_000;
+/// The shortest lease, the shortest time between two signs of a worker, and the longest span, in milliseconds.
+const SHORTEST_LEASE: u64 = 6_000;
+const SHORTEST_BEAT: u64 = 100;
+const LONGEST_SPAN: u64 = 86_400_000;
 
 /// The spans of a lease, in milliseconds.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -71,9 +72,9 @@ impl Terms {
     /// Whether a loop can be driven under them; an order may come from anyone who reaches the server.
     pub(crate) fn are_fit(&self) -> bool {
         let Self { lease_ms, beat_ms, replicate_ms } = *self;
-        (LEAST_LEASE..=MOST).contains(&lease_ms)
-            && (1..=lease_ms / 3).contains(&beat_ms)
-            && (1..=MOST).contains(&replicate_ms)
+        (SHORTEST_LEASE..=LONGEST_SPAN).contains(&lease_ms)
+            && (SHORTEST_BEAT..=lease_ms / 3).contains(&beat_ms)
+            && (1..=LONGEST_SPAN).contains(&replicate_ms)
     }
 
     pub(crate) fn replicate(&self) -> Duration {
@@ -101,13 +102,6 @@ pub(crate) enum Ending {
     /// Another machine has the loop, under this fence if it is known.
     Fenced(Option<u64>),
     Lapsed,
-}
-
-impl Ending {
-    /// Whether the git remote has everything that the drive recorded.
-    pub(crate) fn is_known(self) -> bool {
-        matches!(self, Self::Ended | Self::Parked | Self::Resting(_) | Self::Yielded)
-    }
 }
 
 /// How a drive ended, and what it brought into the journal.

@@ -17,6 +17,8 @@ use crate::clone;
 use crate::host::Worker;
 use crate::order::{Order, WaitingRequest};
 
+const GONE: &str = "a request is not done: its text is not at the git remote";
+
 /// Whether it can be a part of a reference's name: the id of a request comes from the server.
 fn is_name(request: &str) -> bool {
     !request.is_empty() && request.bytes().all(|byte| byte.is_ascii_alphanumeric())
@@ -67,21 +69,27 @@ pub(crate) fn forget(dir: &Utf8Path, (remote, id): (&str, &LoopId), asked: &Wait
     let _ = git(dir, &["update-ref", "-d", &name], &[]);
 }
 
-/// The request as the person made it.
+/// The request as the person made it; none if its text is not at the git remote.
 fn whole(
     dir: &Utf8Path,
     (remote, id): (&str, &LoopId),
     asked: &WaitingRequest,
-) -> Result<FleetRequest, ToolError> {
+) -> Result<Option<FleetRequest>, ToolError> {
     let mut what = asked.what.clone();
+    if what.clone().take_text().is_none() {
+        return Ok(Some(what));
+    }
     if !is_name(&asked.id) {
-        let complaint = "accepted: letters and digits".to_owned();
-        return Err(ToolError::Failed { command: "the id of a request".to_owned(), complaint });
+        return Ok(None);
     }
-    if what.clone().take_text().is_some() {
-        what.put_text(found(dir, (remote, id, &asked.id))?);
+    match found(dir, (remote, id, &asked.id)) {
+        Ok(text) => what.put_text(text),
+        Err(error) => {
+            let there = git(dir, &["ls-remote", remote, &reference(id, &asked.id)], &[])?;
+            return if there.is_empty() { Ok(None) } else { Err(error) };
+        }
     }
-    Ok(what)
+    Ok(Some(what))
 }
 
 fn asks(context: &Context) -> Context {
@@ -99,6 +107,10 @@ pub(crate) fn carry(
         tell(&error.to_string());
         "no text"
     })?;
+    let Some(what) = what else {
+        tell(GONE);
+        return Ok(());
+    };
     let context = asks(&Context { dir: dir.to_owned(), ..worker.context.clone() });
     let service = Service::open(dir, worker.context.host.clone()).map_err(|_| "no repository")?;
     match apply(&context, &service, id, &what) {
@@ -132,49 +144,68 @@ fn apply(context: &Context, service: &Service, id: &LoopId, what: &FleetRequest)
     }
 }
 
-/// Does what waits for a loop that nothing drives, and takes it over. In place of a runner it says why there is none.
-pub(crate) fn wake(
+/// What requests to a loop that nothing drives came to.
+#[derive(Default)]
+pub(crate) struct Heard {
+    grant: Grant,
+    proceed: bool,
+    approved: Option<Option<String>>,
+    /// Those that were carried out, or refused. The others are tried again when the loop is driven.
+    pub(crate) done: Vec<WaitingRequest>,
+}
+
+/// Does what waits for a loop that nothing drives.
+pub(crate) fn hear(
     worker: &Worker,
     service: &Service,
     (dir, id): (&Utf8Path, &LoopId),
     order: &Order,
-) -> Result<Runner, EngineError> {
-    let (mut grant, mut proceed, mut approved) = (Grant::default(), false, None);
+) -> Heard {
     let context = asks(&Context { dir: dir.to_owned(), ..worker.context.clone() });
+    let mut heard = Heard::default();
     for asked in &order.waiting {
-        let refused = |why: &str| worker.say(id.as_str(), why);
-        let what = match whole(dir, (&order.remote, id), asked) {
-            Ok(what) => what,
+        let says = |why: &str| worker.say(id.as_str(), why);
+        match whole(dir, (&order.remote, id), asked) {
             Err(error) => {
-                refused(&error.to_string());
+                says(&error.to_string());
                 continue;
             }
-        };
-        match &what {
-            FleetRequest::Resume(more) => match more.grant() {
+            Ok(None) => says(GONE),
+            Ok(Some(FleetRequest::Resume(more))) => match more.grant() {
                 Ok(granted) => {
-                    grant = granted;
-                    proceed |= more.now;
+                    heard.grant = granted;
+                    heard.proceed |= more.now;
                 }
-                Err(error) => refused(&error.line()),
+                Err(error) => says(&error.line()),
             },
-            FleetRequest::Approve { tree } => approved = Some(tree.clone()),
-            FleetRequest::Pause { .. }
-            | FleetRequest::Cancel { .. }
-            | FleetRequest::Steer { .. }
-            | FleetRequest::Answer { .. } => {
+            Ok(Some(FleetRequest::Approve { tree })) => heard.approved = Some(tree),
+            Ok(Some(
+                what @ (FleetRequest::Pause { .. }
+                | FleetRequest::Cancel { .. }
+                | FleetRequest::Steer { .. }
+                | FleetRequest::Answer { .. }),
+            )) => {
                 if let Err(error) = apply(&context, service, id, &what) {
-                    refused(&error.line());
+                    says(&error.line());
+                    if !matches!(error.code(), Code::Refused | Code::Usage) {
+                        continue;
+                    }
                 }
             }
         }
+        heard.done.push(asked.clone());
     }
-    match approved {
+    heard
+}
+
+/// Takes the loop over as the requests to it say.
+pub(crate) fn resume(service: &Service, id: &LoopId, heard: &Heard) -> Result<Runner, EngineError> {
+    match &heard.approved {
         Some(tree) => {
-            let tree = tree.filter(|tree| tree != Approve::NO_TREE);
-            service.approve(id, &grant, tree.as_deref())
+            let tree = tree.as_deref().filter(|tree| *tree != Approve::NO_TREE);
+            service.approve(id, &heard.grant, tree)
         }
-        None => service.resume(id, &grant, proceed),
+        None => service.resume(id, &heard.grant, heard.proceed),
     }
 }
 

@@ -14,7 +14,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::LocalSet;
 
-use crate::host::{Allowed, Host, Worker};
+use crate::cleanup;
+use crate::host::{Allowed, Host, RESERVED, Worker};
 use crate::operations::roster::WorkerActivities;
 use crate::order::{LOOPS, claims, own_queue};
 use crate::say;
@@ -22,7 +23,6 @@ use crate::settings::{Settings, failed};
 use crate::shared::accounts::FleetAccount;
 use crate::shared::labels;
 use crate::shared::money::FleetMoney;
-use crate::tidy;
 use crate::workflow::FleetLoop;
 
 /// How many loops it drives at a time where nothing says so.
@@ -130,7 +130,7 @@ pub(crate) async fn serve(
         });
     }
     drop(died);
-    polling.spawn_local(tidy::run(Arc::clone(&host.0)));
+    polling.spawn_local(cleanup::run(Arc::clone(&host.0)));
     let ended = polling
         .run_until(async {
             tokio::select! {
@@ -143,8 +143,13 @@ pub(crate) async fn serve(
             // Others claim at once what this one refuses from now on.
             claims.iter().for_each(|stop| stop());
             say::line("drains: loops are given back after their iteration; Ctrl-C again ends it at once");
+            let all_room = async {
+                while tokio::time::timeout(RESERVED, room.acquire_many(slots)).await.is_err() {
+                    host.0.forget_unused();
+                }
+            };
             tokio::select! {
-                _ = room.acquire_many(slots) => {}
+                () = all_room => {}
                 () = next_signal() => return None,
             }
             stay.iter().for_each(|stop| stop());

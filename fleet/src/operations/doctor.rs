@@ -149,14 +149,12 @@ async fn of_team(client: &Client, team: &str) -> Finding {
         Ok(true) => Finding::ok(Subject::Server, format!("team {team} gets its share of the workers")),
         Ok(false) => Finding::problem(
             Subject::Server,
-            format!(
-                "it gives out loops in the order in which they came: team {team} waits for all before it"
-            ),
+            format!("the server ignores teams: loops of team {team} wait for all earlier ones"),
             "the dynamic configuration of the server needs matching.useNewMatcher=true and matching.enableFairness=true",
         ),
         Err(why) => Finding::problem(
             Subject::Server,
-            format!("whether team {team} gets its share cannot be found out: {why}"),
+            format!("cannot check whether team {team} gets its share: {why}"),
             "see the log of the server",
         ),
     }

@@ -37,7 +37,7 @@ struct LoopRow {
 pub(crate) async fn run(context: &Context, args: ListArgs) -> Result<(), RequestError> {
     let client = Settings::read(context)?.connect("refrain").await?;
     let mut options = WorkflowListOptions::default();
-    options.limit = Some(MOST);
+    options.limit = Some(MOST + 1);
     let mut found = client.list_workflows(query(&args), options);
     let mut rows = Vec::new();
     while let Some(execution) = found.next().await {
@@ -47,10 +47,16 @@ pub(crate) async fn run(context: &Context, args: ListArgs) -> Result<(), Request
         })?;
         rows.push(row(&execution));
     }
+    if rows.len() > MOST {
+        rows.truncate(MOST);
+        say::line(&format!(
+            "showing the newest {MOST}; filter by --project, --state, --pool, --team or --plan for others"
+        ));
+    }
     if args.json {
         say::print(&serde_json::to_string_pretty(&rows).map_err(failed)?);
     } else if rows.is_empty() {
-        say::print("no such loop at the server");
+        say::print("no loops at the server that fit");
     } else {
         rows.iter().for_each(|row| say::print(&printable(&line(row))));
     }

@@ -17,7 +17,9 @@ use temporalio_common::protos::temporal::api::enums::v1::WorkflowExecutionStatus
 use temporalio_common::protos::temporal::api::workflowservice::v1::DescribeWorkflowExecutionRequest;
 use temporalio_macros::{workflow, workflow_methods};
 use temporalio_sdk::workflows::select;
-use temporalio_sdk::{SyncWorkflowContext, WorkflowContext, WorkflowResult};
+use temporalio_sdk::{
+    ContinueAsNewOptions, SyncWorkflowContext, WorkflowContext, WorkflowContextView, WorkflowResult,
+};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -26,6 +28,8 @@ use tokio::time::{sleep, timeout};
 use crate::host::locked;
 use crate::order::LOOPS;
 
+/// So many changes, and a gate begins a new history.
+const MOST: u64 = 100;
 /// How long the server has to answer, and how often it is told again that a gate opens or closes.
 const ANSWER: Duration = Duration::from_secs(2);
 const TRIES: u32 = 10;
@@ -55,14 +59,30 @@ pub(crate) struct FleetAccount {
     changes: u64,
 }
 
+/// What a gate takes into a new history.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct GateState {
+    wait: Option<Wait>,
+    tries: Option<(String, SystemTime)>,
+}
+
 #[workflow_methods]
 impl FleetAccount {
+    #[init]
+    fn new(_: &WorkflowContextView, GateState { wait, tries }: GateState) -> Self {
+        Self { changes: u64::from(wait.is_some()), wait, tries }
+    }
+
     #[run]
     pub(crate) async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<()> {
         ctx.wait_condition(|s| s.changes > 0).await?;
         loop {
             let (seen, until) = ctx.state(|s| (s.changes, s.wait.map(|wait| wait.until)));
             let Some(until) = until else { return Ok(()) };
+            if seen >= MOST {
+                let state = ctx.state(|s| GateState { wait: s.wait, tries: s.tries.clone() });
+                ctx.continue_as_new(state, ContinueAsNewOptions::default())?;
+            }
             let now = ctx.workflow_time().unwrap_or(SystemTime::UNIX_EPOCH);
             let left = SystemTime::from(until).duration_since(now).unwrap_or_default() + FORGET;
             let mut forgotten = std::pin::pin!(ctx.timer(left));
@@ -78,7 +98,7 @@ impl FleetAccount {
     pub(crate) fn change(&mut self, ctx: &mut SyncWorkflowContext<Self>, change: GateChange) -> bool {
         let now = ctx.workflow_time().unwrap_or(SystemTime::UNIX_EPOCH);
         let before = self.wait;
-        let may_try = self.applied(change, now);
+        let may_try = self.apply(change, now);
         self.changes += 1;
         if self.wait != before {
             let value = self.wait.map(MemoValue::new);
@@ -89,7 +109,7 @@ impl FleetAccount {
 }
 
 impl FleetAccount {
-    fn applied(&mut self, change: GateChange, now: SystemTime) -> bool {
+    fn apply(&mut self, change: GateChange, now: SystemTime) -> bool {
         match change {
             GateChange::Close(wait) => (self.wait, self.tries) = (Some(wait), None),
             GateChange::Open => (self.wait, self.tries) = (None, None),
@@ -130,11 +150,11 @@ impl SharedAccounts for WorkerAccounts {
             GateWorkflow { accounts: self.clone(), id: format!("refrain-account/{}/{name}", self.remote) };
         let (known, _) = watch::channel(None);
         let known = Arc::new(known);
-        let telling = Arc::default();
+        let changes_sent = Arc::default();
         let (looked, first) = watch::channel(false);
-        let looks = look(place.clone(), Arc::clone(&known), Arc::clone(&telling), looked);
+        let looks = look(place.clone(), Arc::clone(&known), Arc::clone(&changes_sent), looked);
         let looks = self.runtime.spawn(looks);
-        Box::new(WorkerGate { place, known, telling, first, looks })
+        Box::new(WorkerGate { place, known, changes_sent, one_by_one: Arc::default(), first, looks })
     }
 }
 
@@ -145,7 +165,9 @@ type GateWatch = watch::Sender<Option<Option<Wait>>>;
 struct WorkerGate {
     place: GateWorkflow,
     known: Arc<GateWatch>,
-    telling: Arc<Mutex<Telling>>,
+    changes_sent: Arc<Mutex<ChangeCount>>,
+    /// Held while the server is told a change, so that it gets them in their order.
+    one_by_one: Arc<tokio::sync::Mutex<()>>,
     /// Whether it was looked at.
     first: watch::Receiver<bool>,
     looks: JoinHandle<()>,
@@ -153,7 +175,7 @@ struct WorkerGate {
 
 /// How many changes the server was told, or is being told, and how many of them are over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Telling {
+struct ChangeCount {
     begun: u64,
     over: u64,
 }
@@ -167,14 +189,14 @@ impl Drop for WorkerGate {
 async fn look(
     place: GateWorkflow,
     known: Arc<GateWatch>,
-    telling: Arc<Mutex<Telling>>,
+    changes_sent: Arc<Mutex<ChangeCount>>,
     looked: watch::Sender<bool>,
 ) {
     loop {
-        let before = *locked(&telling);
+        let before = *locked(&changes_sent);
         let said = timeout(ANSWER, place.look()).await.ok().and_then(Result::ok);
         // A look during a change may be older than that.
-        if before.begun == before.over && *locked(&telling) == before {
+        if before.begun == before.over && *locked(&changes_sent) == before {
             known.send_replace(said);
         }
         looked.send_replace(true);
@@ -183,21 +205,32 @@ async fn look(
 }
 
 impl WorkerGate {
-    /// Tells the server, without waiting for it.
-    fn tell(&self, change: GateChange, then: Option<Wait>) {
-        let (place, known, telling) =
-            (self.place.clone(), Arc::clone(&self.known), Arc::clone(&self.telling));
-        locked(&telling).begun += 1;
+    /// Tells the server, without waiting for it. Only the last change counts: those before it are not tried again.
+    fn send_change(&self, change: GateChange, then: Option<Wait>) {
+        let (place, known) = (self.place.clone(), Arc::clone(&self.known));
+        let (changes_sent, one_by_one) = (Arc::clone(&self.changes_sent), Arc::clone(&self.one_by_one));
+        let own = {
+            let mut changes_sent = locked(&changes_sent);
+            changes_sent.begun += 1;
+            changes_sent.begun
+        };
         known.send_replace(None);
         drop(self.place.accounts.runtime.spawn(async move {
+            let turn = one_by_one.lock().await;
             for _ in 0..TRIES {
+                if locked(&changes_sent).begun != own {
+                    break;
+                }
                 if place.change(change.clone()).await.is_some() {
-                    known.send_replace(Some(then));
+                    if locked(&changes_sent).begun == own {
+                        known.send_replace(Some(then));
+                    }
                     break;
                 }
                 sleep(AGAIN).await;
             }
-            locked(&telling).over += 1;
+            drop(turn);
+            locked(&changes_sent).over += 1;
         }));
     }
 }
@@ -213,11 +246,11 @@ impl SharedGate for WorkerGate {
     }
 
     fn close(&self, wait: Wait) {
-        self.tell(GateChange::Close(wait), Some(wait));
+        self.send_change(GateChange::Close(wait), Some(wait));
     }
 
     fn open(&self) {
-        self.tell(GateChange::Open, None);
+        self.send_change(GateChange::Open, None);
     }
 
     fn may_try(&self) -> bool {
@@ -260,7 +293,7 @@ impl GateWorkflow {
         options.task_timeout = Some(ANSWER);
         let asked = self.accounts.client.execute_update_with_start_workflow(
             FleetAccount::run,
-            (),
+            GateState::default(),
             FleetAccount::change,
             change,
             options,
@@ -280,15 +313,15 @@ mod tests {
         let mut gate = FleetAccount::default();
         let start = SystemTime::UNIX_EPOCH;
         let wait = Wait { kind: WaitKind::Outage, until: start.try_into().unwrap() };
-        gate.applied(GateChange::Close(wait), start);
+        gate.apply(GateChange::Close(wait), start);
         assert_eq!(gate.wait, Some(wait));
-        let mut tries = |who: &str, after| gate.applied(GateChange::Try(who.to_owned()), start + after);
+        let mut tries = |who: &str, after| gate.apply(GateChange::Try(who.to_owned()), start + after);
         assert!(tries("a", Duration::ZERO));
         assert!(!tries("b", Duration::from_secs(1)));
         assert!(tries("a", Duration::from_secs(1)), "it may ask twice");
         assert!(tries("b", 2 * ALONE), "the first one was lost");
         assert!(!tries("a", 2 * ALONE));
-        gate.applied(GateChange::Open, start);
+        gate.apply(GateChange::Open, start);
         assert_eq!((gate.wait, &gate.tries), (None, &None));
     }
 }

@@ -4,6 +4,8 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use refrain_core::LoopState;
 use refrain_core::budget::{LastCosts, MoneyAnswer, MoneyChange, MoneyRequest, SharedLedger};
 use refrain_engine::{LeaseDeadline, SharedMoney, chain};
@@ -22,7 +24,7 @@ use crate::order::{LOOPS, Order};
 const MOST: u32 = 100;
 /// How long the ledger has to answer.
 const ANSWER: Duration = Duration::from_secs(4);
-/// How long to wait until it is asked again, and for how long it is asked while the server takes the signs of this worker.
+/// How long to wait until it is asked again, and for how long it is asked at least while the lease holds.
 const AGAIN: Duration = Duration::from_millis(500);
 const PATIENCE: Duration = Duration::from_secs(60);
 /// After a request without an answer, those that can wait are not made for so long: they would delay the loop each time.
@@ -50,8 +52,18 @@ impl FleetMoney {
     }
 
     #[update]
-    pub(crate) fn change(&mut self, _: &mut SyncWorkflowContext<Self>, request: MoneyRequest) -> MoneyAnswer {
+    pub(crate) fn change(
+        &mut self,
+        ctx: &mut SyncWorkflowContext<Self>,
+        mut request: MoneyRequest,
+    ) -> MoneyAnswer {
         self.answered += 1;
+        // The day is the server's: the clock of a worker may be wrong.
+        if let MoneyChange::Ask { day, .. } = &mut request.change
+            && let Some(today) = ctx.workflow_time().and_then(|now| Timestamp::try_from(now).ok())
+        {
+            *day = today.to_zoned(TimeZone::UTC).date();
+        }
         self.ledger.answer(request)
     }
 }
@@ -133,21 +145,22 @@ impl LoopMoney {
 
 impl SharedMoney for LoopMoney {
     fn change(&self, change: MoneyChange) -> Result<MoneyAnswer, String> {
-        let is_needed = matches!(change, MoneyChange::Ask { .. });
+        // No agent runs meanwhile, and what a release leaves reserved stays so.
+        let is_needed = matches!(change, MoneyChange::Ask { .. } | MoneyChange::Release { .. });
         let number = {
             let mut asked = locked(&self.asked);
             if !is_needed && asked.failed.is_some_and(|at| at.elapsed() < QUIET) {
-                return Err("it did not answer just now".to_owned());
+                return Err("the ledger did not answer a moment ago".to_owned());
             }
             asked.count += 1;
             asked.count
         };
         let (of, project) = (self.of.as_str().into(), self.project.clone());
         let request = MoneyRequest { of, fence: self.fence, number, project, change };
-        let since = Instant::now();
+        let (since, patience) = (Instant::now(), PATIENCE.max(self.deadline.until().left()));
         let answer = loop {
             match self.runtime.block_on(self.ask(request.clone())) {
-                Err(_) if is_needed && since.elapsed() < PATIENCE && !self.deadline.until().has_passed() => {
+                Err(_) if is_needed && since.elapsed() < patience && !self.deadline.until().has_passed() => {
                     self.runtime.block_on(tokio::time::sleep(AGAIN));
                 }
                 answer => break answer,

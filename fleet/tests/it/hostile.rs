@@ -54,14 +54,15 @@ fn an_order_in_a_workers_own_queue_gets_nothing_that_a_claim_would_not_get() {
     for (input, said) in [
         (with(&fit, "remote", other.clone().into()), "remote not allowed"),
         (with(&fit, "remote", format!("ext::sh -c touch% {}/pwned", other).into()), "remote not allowed"),
-        (with(&fit, "remote", "--upload-pack=touch pwned".into()), "remote not allowed"),
+        (with(&fit, "remote", format!("--upload-pack=touch {other}/pwned").into()), "remote not allowed"),
         (with(&fit, "agent", "claude".into()), "agent not allowed"),
-        (with(&fit, "id", "../../../home/x".into()), "no name of a loop"),
-        (with(&fit, "id", "a\u{0}b\u{1b}[31m".into()), "no name of a loop"),
-        (with(&fit, "id", too_long.into()), "no name of a loop"),
-        (terms("beat_ms", 0), "no fit terms"),
-        (terms("lease_ms", u64::MAX), "no fit terms"),
-        (terms("lease_ms", 10), "no fit terms"),
+        (with(&fit, "id", "../../../home/x".into()), "invalid loop id"),
+        (with(&fit, "id", "a\u{0}b\u{1b}[31m".into()), "invalid loop id"),
+        (with(&fit, "id", too_long.into()), "invalid loop id"),
+        (terms("beat_ms", 0), "lease terms out of range"),
+        (terms("beat_ms", 1), "lease terms out of range"),
+        (terms("lease_ms", u64::MAX), "lease terms out of range"),
+        (terms("lease_ms", 10), "lease terms out of range"),
     ] {
         for (kind, queue) in
             [("Host::drive", "refrain.host.w1"), ("Host::claim", "refrain.pool.default.generic")]
@@ -72,7 +73,7 @@ fn an_order_in_a_workers_own_queue_gets_nothing_that_a_claim_would_not_get() {
     }
     for (of, said) in [
         (json!([other, "job"]), "remote not allowed"),
-        (json!([lab.state, "../job"]), "no name of a loop"),
+        (json!([lab.state, "../job"]), "invalid loop id"),
         (json!([lab.state, "job"]), "not driven here"),
     ] {
         let request = json!([of, {"id": "1", "what": {"cancel": {"now": true}}}]);

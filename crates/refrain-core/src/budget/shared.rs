@@ -23,7 +23,7 @@ const LAST: usize = 8;
 pub struct MoneyRequest {
     /// The name of the loop.
     pub of: Utf8PathBuf,
-    /// Under which the machine has it.
+    /// The fence under which the machine holds the loop.
     pub fence: u64,
     /// The number of the request, of those under this fence. One that is repeated has the same.
     pub number: u64,
@@ -38,7 +38,7 @@ pub enum MoneyChange {
     Ask {
         day: Date,
         caps: Caps,
-        /// None if it is only looked whether there is any.
+        /// None to ask only whether any money is left.
         wish: Option<Usd>,
         costs: LastCosts,
     },
@@ -90,7 +90,7 @@ pub struct SharedLedger {
     loops: BTreeMap<Utf8PathBuf, LastRequest>,
 }
 
-/// Which machine has a loop, and how far it was heard.
+/// The machine that holds a loop, and its last request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct LastRequest {
     fence: u64,
@@ -107,14 +107,14 @@ impl SharedLedger {
     /// Does what a machine asks. What was overtaken by a later request is not done.
     pub fn answer(&mut self, request: MoneyRequest) -> MoneyAnswer {
         let MoneyRequest { of, fence, number, project, change } = request;
-        let heard = self.loops.entry(of.clone()).or_default();
-        if (fence, number) < (heard.fence, heard.number) {
+        let last = self.loops.entry(of.clone()).or_default();
+        if (fence, number) < (last.fence, last.number) {
             return MoneyAnswer::Overtaken;
         }
-        (heard.fence, heard.number) = (fence, number);
+        (last.fence, last.number) = (fence, number);
         match change {
             MoneyChange::Ask { day, caps, wish, costs } => {
-                heard.day = day;
+                last.day = day;
                 self.forget(day);
                 let run = costs.count;
                 let own =
@@ -158,7 +158,7 @@ impl SharedLedger {
     fn forget(&mut self, today: Date) {
         let first = today.saturating_sub(DAYS.days());
         let Self { ledger, loops } = self;
-        loops.retain(|of, heard| heard.day >= first || ledger.open().iter().any(|it| it.of == *of));
+        loops.retain(|of, last| last.day >= first || ledger.open().iter().any(|it| it.of == *of));
     }
 }
 
@@ -309,7 +309,7 @@ mod tests {
             let names = ["a", "b", "c"];
             let mut all = Machines::default();
             let (mut fences, mut earlier) = ([2u64; 3], [const { Vec::<Option<u64>>::new() }; 3]);
-            // What each loop may use, what it used that no ledger heard of, and what all used.
+            // What each loop may use, what it used that no ledger last of, and what all used.
             let (mut holds, mut over) = ([None::<u64>; 3], 0u64);
             for (of, what, money, which) in steps {
                 match (what, holds[of]) {
@@ -346,7 +346,7 @@ mod tests {
                     _ if !all.sent.is_empty() => {
                         let again = which.get(&all.sent).clone();
                         let of = names.iter().position(|name| *name == again.of).unwrap();
-                        // Its machine heard no answer to the first one.
+                        // Its machine last no answer to the first one.
                         if let (MoneyAnswer::Allowed(Some(more)), Some(_)) = (all.ledger.answer(again), holds[of]) {
                             holds[of] = Some(more.amount.0);
                         }

@@ -29,8 +29,8 @@ use crate::{EngineError, Service, now};
 
 /// The ledger that machines share, for one drive of a loop.
 pub trait SharedMoney: Debug + Send + Sync {
-    /// Asks it; may be called where blocking is allowed. If it cannot be reached, [`MoneyChange::Ask`] waits for it as long as
-    /// the lease holds, as no agent runs; the others fail soon.
+    /// Asks it; may be called where blocking is allowed. If it cannot be reached, [`MoneyChange::Ask`] and
+    /// [`MoneyChange::Release`] wait for it as long as the lease holds, as no agent runs; the others fail soon.
     /// Errors: why it did not answer.
     fn change(&self, change: MoneyChange) -> Result<MoneyAnswer, String>;
 }

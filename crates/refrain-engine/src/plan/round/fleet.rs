@@ -259,21 +259,34 @@ async fn follow(
 
 /// What a look at the remote failed of.
 fn fault(error: &EngineError) -> RemoteFault {
-    let is_remote = matches!(error, EngineError::Copy { .. } | EngineError::Remote { .. });
-    let is_journal = matches!(error, EngineError::Journal(_));
-    let of_copy = if let EngineError::Copy { why, .. } = error { Some(why) } else { None };
-    if matches!(of_copy, Some(MoveError::Signer { .. })) {
-        RemoteFault::Signer
-    } else if matches!(of_copy, Some(MoveError::OtherJournal { .. })) {
-        RemoteFault::OtherLoop
-    } else if is_journal || matches!(of_copy, Some(MoveError::Journal(_))) {
-        RemoteFault::Damaged
-    } else if matches!(of_copy, Some(MoveError::Raced(_))) {
-        RemoteFault::Raced
-    } else if is_remote {
-        RemoteFault::NoAnswer
-    } else {
-        RemoteFault::Here
+    let EngineError::Copy { why, .. } = error else {
+        return if matches!(error, EngineError::Journal(_)) {
+            RemoteFault::Damaged
+        } else if matches!(error, EngineError::Remote { .. }) {
+            RemoteFault::NoAnswer
+        } else {
+            RemoteFault::Here
+        };
+    };
+    match why {
+        MoveError::Signer { .. } => RemoteFault::Signer,
+        MoveError::OtherJournal { .. } | MoveError::Occupied(_) => RemoteFault::OtherLoop,
+        MoveError::Journal(_) => RemoteFault::Damaged,
+        MoveError::Raced(_) => RemoteFault::Raced,
+        MoveError::Remote { .. } | MoveError::Unknown { .. } | MoveError::NotTaken { .. } => {
+            RemoteFault::NoAnswer
+        }
+        MoveError::Uncommitted { .. }
+        | MoveError::OlderChange { .. }
+        | MoveError::LeftOut(_)
+        | MoveError::Secret(_)
+        | MoveError::OtherBranch { .. }
+        | MoveError::Configuration(_)
+        | MoveError::NoKey(_)
+        | MoveError::Diverged(_)
+        | MoveError::Changed(_)
+        | MoveError::OtherTarget { .. }
+        | MoveError::NotPrepared(_) => RemoteFault::Here,
     }
 }
 

@@ -6,24 +6,24 @@ use std::time::Duration;
 use refrain_core::LoopId;
 use refrain_core::event::Asker;
 use refrain_core::view::StatusWord;
-use refrain_engine::{EngineError, Service, chain};
+use refrain_engine::{DiscardRefusal, EngineError, Service, chain};
 
 use crate::clone;
 use crate::host::{Worker, locked};
 
 /// How often a worker looks for them.
-const EACH: Duration = Duration::from_secs(3600);
+const INTERVAL: Duration = Duration::from_secs(3600);
 
 /// Looks for them until the worker ends.
 pub(crate) async fn run(worker: Arc<Worker>) {
     loop {
         let worker = Arc::clone(&worker);
-        let _ = tokio::task::spawn_blocking(move || tidy(&worker)).await;
-        tokio::time::sleep(EACH).await;
+        let _ = tokio::task::spawn_blocking(move || clean_up(&worker)).await;
+        tokio::time::sleep(INTERVAL).await;
     }
 }
 
-fn tidy(worker: &Worker) {
+fn clean_up(worker: &Worker) {
     for remote in &worker.allowed.remotes {
         let dir = clone::folder(&worker.context, remote);
         if !dir.is_dir() {
@@ -34,25 +34,34 @@ fn tidy(worker: &Worker) {
         let names = folders.iter().filter_map(|folder| folder.0.file_name()?.parse::<LoopId>().ok());
         for id in names {
             match discard_if_over(worker, &service, (remote, &id)) {
-                Ok(false) => {}
-                Ok(true) => worker.say(id.as_str(), "it is over: its worktree here is removed"),
+                Ok(None) => {}
+                Ok(Some(said)) => worker.say(id.as_str(), &said),
                 Err(error) => worker.say(id.as_str(), &chain(&error)),
             }
         }
     }
 }
 
-/// Whether the loop is over by what the git remote has, and was removed here. Its work stays for 30 days.
+/// Discards the loop if it is over by what the git remote has, and returns what became of it. Its work stays for 30 days.
 fn discard_if_over(
     worker: &Worker,
     service: &Service,
     (remote, id): (&str, &LoopId),
-) -> Result<bool, EngineError> {
+) -> Result<Option<String>, EngineError> {
     let dir = clone::folder(&worker.context, remote);
     let is_driven = || locked(&worker.driving).contains_key(&(remote.to_owned(), id.to_string()));
     let there = service.reading_at(id, (remote, &dir))?.service.status(id)?.status;
     if is_driven() || !matches!(there, StatusWord::Completed | StatusWord::Cancelled) {
-        return Ok(false);
+        return Ok(None);
     }
-    Ok(service.discard(id, Asker::Person)?.is_ok())
+    Ok(match service.discard(id, Asker::Person)? {
+        Ok(_) => Some("it is over: its worktree here is removed".to_owned()),
+        Err(DiscardRefusal::NotKept { worktree, why }) => {
+            Some(format!("it is over; {worktree} is kept: {why}"))
+        }
+        Err(DiscardRefusal::CheckedOut { branch, worktree }) => {
+            Some(format!("it is over; its branch {branch} is kept: it is checked out in {worktree}"))
+        }
+        Err(DiscardRefusal::Running | DiscardRefusal::Archived) => None,
+    })
 }
