@@ -145,7 +145,7 @@ enum ShownVerb {
     ///
     /// On a terminal it asks which agent runs, whether loops use the gates that the project offers, where they work, and whether
     /// they get a sandbox. Without one it takes the options, or else the first agent in PATH, the project's gates, a worktree for
-    /// each loop, and a sandbox where the machine can make one. Files that are there stay as they are.
+    /// each loop, and a sandbox where the machine can make one. What files hold already stays; some are added to.
     Init(cmd::setup::init::Args),
     /// Trust this project's refrain.toml until it changes
     Trust(cmd::setup::trust::Args),

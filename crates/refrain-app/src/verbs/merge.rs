@@ -97,7 +97,7 @@ fn refused(service: &Service, id: &LoopId, refusal: MergeRefusal) -> RequestErro
                          gates checked them"
                     ),
                     false => format!(
-                        "commit or remove them there, then refrain merge {id} --unverified, as no gate verified its work"
+                        "commit or remove them there, then refrain merge {id} --unverified, as its work is not verified"
                     ),
                 })
                 .hint(match commits {

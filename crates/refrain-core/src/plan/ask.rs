@@ -65,7 +65,7 @@ impl PlanState {
             (_, Stage::Out) => Err("is done, or done in parts"),
             (_, Stage::Landed { .. }) => Err("has landed"),
             (_, Stage::Proven { .. }) => Err("is done, and about to land"),
-            (_, Stage::Running(_)) => Err("is at work; refrain cancel stops its loop"),
+            (_, Stage::Running(_)) => Err("has begun; refrain cancel LOOP with the id of its loop ends it"),
         };
         let status = status.map_err(|why| TaskRefusal::Unfit(id.clone(), why))?;
         Ok(Change { task: id.clone(), from: self.status_of(task), status, note: None })

@@ -52,7 +52,7 @@ pub(crate) fn describe_touched_paths(
     }
     if state.spec.clean_checkout && touched.iter().any(is_file) {
         text.push_str(
-            "\nWhat is as it was in the worktree was changed in the clean checkout, by code that a gate ran.",
+            "\nIf one of them is as it was in the worktree, code that a gate ran changed it in the clean checkout.",
         );
     }
     if touched.iter().any(|one| matches!(one, ProtectionBreach::Link(_))) {

@@ -28,8 +28,16 @@ pub(crate) type ResumeDecision<'a> = (LoopRequest, &'a dyn Fn(&LoopState) -> Res
 /// How many more names are tried where a made-up one is taken.
 const NAME_TRIES: u32 = 16;
 
+/// Makes the paths of agents' programs absolute: seen from a worktree they may be others, or not there.
+pub(crate) fn pin_programs(spec: &mut Spec) {
+    let folder = spec.working_dir.clone();
+    for agent in spec.agents_mut().filter(|agent| agent.program.contains('/')) {
+        agent.program = without_dots(folder.join(&agent.program).as_std_path());
+    }
+}
+
 /// A path to show: its folder without `.` and `..`, and the program by its own name, which may decide what a link runs as.
-pub(crate) fn without_dots(program: &Path) -> String {
+fn without_dots(program: &Path) -> String {
     let parts = program.parent().and_then(|folder| folder.canonicalize().ok()).zip(program.file_name());
     let path = parts.map_or_else(|| program.to_owned(), |(folder, name)| folder.join(name));
     path.to_string_lossy().into_owned()
@@ -58,10 +66,9 @@ impl Service {
         }
         let env = environment::base(&spec, self.host.env.iter().cloned());
         // A session runs already, wherever its program lies.
-        let program = match spec.session {
-            Some(_) => spec.agent.program.clone().into(),
-            None => generic::locate(&spec, &env)?,
-        };
+        if spec.session.is_none() {
+            generic::locate(&spec, &env)?;
+        }
         if spec.gates_must_run {
             self.check_programs(&spec, &env, &spec.gates)?;
         }
@@ -74,9 +81,8 @@ impl Service {
         let forgetful = recall(&self.host, &mut spec);
         self.with_free_name(named.as_ref(), &words, |id| {
             let mut spec = Spec { id: id.clone(), ..spec.clone() };
-            if spec.git.checkout.is_own_worktree() && spec.agent.program.contains('/') {
-                // Seen from its own worktree it may be another, or not there.
-                spec.agent.program = without_dots(&program);
+            if spec.git.checkout.is_own_worktree() {
+                pin_programs(&mut spec);
             }
             let git_env = self.host.git_env(&spec);
             let open = || match there {

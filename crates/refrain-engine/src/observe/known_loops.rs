@@ -16,10 +16,23 @@ pub struct KnownLoops(Arc<Inner>);
 #[derive(Debug, Default)]
 struct Inner {
     journals: KnownJournals,
-    /// The rows of open loops, by their folder.
-    rows: Mutex<HashMap<Utf8PathBuf, OpenRow>>,
-    /// Goals by the first line of the journal.
-    goals: Mutex<HashMap<[u8; 32], Arc<str>>>,
+    rows: Mutex<Rows>,
+    goals: Mutex<Goals>,
+}
+
+/// The rows of open loops, by their folder.
+#[derive(Debug, Default)]
+struct Rows {
+    known: HashMap<Utf8PathBuf, OpenRow>,
+    /// The number of rows from which on those are dropped that are not current.
+    most: usize,
+}
+
+/// Goals by the first line of the journal.
+#[derive(Debug, Default)]
+struct Goals {
+    known: HashMap<[u8; 32], Arc<str>>,
+    bytes: usize,
 }
 
 /// A row, with all that it follows from.
@@ -30,10 +43,10 @@ struct OpenRow {
     row: Brief,
 }
 
-/// How many goals are kept: beyond that all are read anew.
-const MOST_GOALS: usize = 20_000;
-/// The number of rows from which on those are dropped that are not current.
-const MOST_ROWS: usize = 200;
+/// How many bytes of goals are kept: beyond that all are read anew.
+const MOST_GOALS: usize = 16 << 20;
+/// So few rows are never looked through.
+const FEW_ROWS: usize = 200;
 
 impl KnownLoops {
     pub(crate) fn journals(&self) -> &KnownJournals {
@@ -48,7 +61,7 @@ impl KnownLoops {
         make: impl FnOnce() -> Result<Brief, E>,
     ) -> Result<Brief, E> {
         let rows = || self.0.rows.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = rows().get(folder)
+        if let Some(known) = rows().known.get(folder)
             && Arc::ptr_eq(&known.state, state)
             && known.alive == alive
         {
@@ -56,11 +69,12 @@ impl KnownLoops {
         }
         let row = make()?;
         let mut rows = rows();
-        if rows.len() >= MOST_ROWS {
+        if rows.known.len() >= rows.most.max(FEW_ROWS) {
             // Those of states that are not current any more.
-            rows.retain(|_, known| Arc::strong_count(&known.state) > 1);
+            rows.known.retain(|_, known| Arc::strong_count(&known.state) > 1);
+            rows.most = 2 * rows.known.len();
         }
-        rows.insert(folder.to_owned(), OpenRow { state: Arc::clone(state), alive, row: row.clone() });
+        rows.known.insert(folder.to_owned(), OpenRow { state: Arc::clone(state), alive, row: row.clone() });
         Ok(row)
     }
 
@@ -72,15 +86,16 @@ impl KnownLoops {
     ) -> Result<Arc<str>, E> {
         let goals = || self.0.goals.lock().unwrap_or_else(PoisonError::into_inner);
         let of = *blake3::hash(line).as_bytes();
-        if let Some(goal) = goals().get(&of) {
+        if let Some(goal) = goals().known.get(&of) {
             return Ok(Arc::clone(goal));
         }
         let goal = Arc::<str>::from(make()?);
         let mut goals = goals();
-        if goals.len() >= MOST_GOALS {
-            goals.clear();
+        if goals.bytes + goal.len() > MOST_GOALS {
+            *goals = Goals::default();
         }
-        goals.insert(of, Arc::clone(&goal));
+        goals.bytes += goal.len();
+        goals.known.insert(of, Arc::clone(&goal));
         Ok(goal)
     }
 }

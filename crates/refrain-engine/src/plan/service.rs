@@ -16,7 +16,7 @@ use refrain_store::{Journal, LoopDir, PlansLock, RunnerLock, journal};
 
 use super::runner::PlanRunner;
 use super::statuses::Statuses;
-use crate::driver::lifecycle::without_dots;
+use crate::driver::lifecycle::pin_programs;
 use crate::git_steps::repository;
 use crate::{EngineError, LoopRequest, Service, now};
 
@@ -61,12 +61,9 @@ impl Service {
             return Err(EngineError::TooDeep);
         }
         let env = environment::base(&spec.each, self.host.env.iter().cloned());
-        let program = generic::locate(&spec.each, &env)?;
+        generic::locate(&spec.each, &env)?;
         self.check_gates(&spec.each, &spec.each.gates)?;
-        if spec.each.agent.program.contains('/') {
-            // Seen from the worktree of a task it may be another, or not there.
-            spec.each.agent.program = without_dots(&program);
-        }
+        pin_programs(&mut spec.each);
         let repository = self.fit_repository(spec)?;
         repository::pin(&mut spec.each, &repository)?;
         Ok(repository.with_pins(spec.each.git.pins.as_deref()))

@@ -13,6 +13,7 @@ use refrain_core::spec::AgentKind;
 use refrain_core::text::printable;
 use refrain_core::{AttemptId, LoopId, Spec};
 use refrain_files::read_text;
+use refrain_git::Repository;
 use refrain_proc::output;
 use refrain_store::journal;
 use refrain_store::project::layout::AttemptDir;
@@ -70,6 +71,12 @@ impl Service {
         let dir = self.locate(id)?.dir;
         let first = journal::first_line(&dir)?;
         self.known.goal(&first, || Ok(goal(&journal::spec_of(&first, &dir)?)))
+    }
+
+    /// Whether the project has this branch now.
+    pub fn has_branch(&self, branch: &str) -> bool {
+        let repository = Repository::open(&self.project.worktree, &self.host.env);
+        repository.is_ok_and(|repository| repository.branch_head(branch).is_ok_and(|head| head.is_some()))
     }
 
     /// The branch that was made for the loop; none if it works on another.

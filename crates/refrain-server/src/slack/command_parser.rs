@@ -33,7 +33,7 @@ pub(super) enum SlackRequest {
 
 pub(super) const HELP: &str = "`start [in PROJECT] GOAL` starts a loop\n`status [ID]` says how it stands, `list` which there \
     are\n`stop ID` ends it\n`steer ID TEXT` tells its agent something with its next iteration\n`answer ID TEXT` answers its question and lets it \
-    continue\n`approve ID TREE` approves the work that waits, as its message names it";
+    continue\n`approve ID TREE` approves the work that waits; the loop's message names TREE";
 
 impl SlackRequest {
     /// Parses a command's text as Slack sends it.

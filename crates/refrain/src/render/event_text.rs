@@ -42,7 +42,8 @@ pub(crate) fn lines(
             let apart = if width.is_some() { "\n" } else { "" };
             apart.to_owned() + &marker(state, *iteration)
         }
-        Event::BaseTaken(base) => notes(commits::base(base, &state.spec)),
+        // What counts as the user's, which is not what is changed now: that may be the loop's own.
+        Event::BaseTaken(base) => notes(commits::base(state.git.base.as_ref().unwrap_or(base), &state.spec)),
         Event::BaseRefused { error } => note(&format!("git did not do what the loop needs: {error}")),
         Event::CommitSettled(report) => {
             notes(commits::settled(report, &state.git)) + &of_gates(gates::committed(state))

@@ -229,8 +229,8 @@ fn a_stopped_task_continues_after_a_resume_or_tune() {
 #[case::a_task_to_be_done(|plan: Plan| plan, Err("is to be done already"), Ok("blocked"))]
 #[case::at_work(
     Plan::starts,
-    Err("is at work; refrain cancel stops its loop"),
-    Err("is at work; refrain cancel stops its loop")
+    Err("has begun; refrain cancel LOOP with the id of its loop ends it"),
+    Err("has begun; refrain cancel LOOP with the id of its loop ends it")
 )]
 #[case::given_up(|plan: Plan| plan.starts().stops("1", Stop::Stuck), Ok("pending"), Err("has stopped already"))]
 #[case::about_to_land(|plan: Plan| plan.starts().proves("1"), Err("is done, and about to land"), Err("is done, and about to land"))]

@@ -43,9 +43,10 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
             RequestError::new(Code::Refused, format!("{id}: its worktree {folder} is not there any more"));
         return Err(match (service.discarded(&id), branch) {
             (Some(reference), branch) => error.hint(brings_back(&id, branch.as_deref(), &reference)),
-            (None, Some(branch)) => {
+            (None, Some(branch)) if service.has_branch(&branch) => {
                 error.hint(format!("its work is on branch {branch}: git switch {branch}"))
             }
+            (None, Some(_)) => error.hint(format!("refrain report {id} names its commits")),
             (None, None) => error,
         });
     }

@@ -118,10 +118,10 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
             };
             let value = match value {
                 Some(Value::String(text)) => text,
+                Some(Value::Null) | None => return Ok(Code::Done.into()),
                 Some(value) => value.to_string(),
-                None => String::new(),
             };
-            out::tell_note(format!("here {key} is {} all the same: {origin} says so", printable(&value)));
+            out::tell_note(format!("{origin} overrides it: {key} is {} here", printable(&value)));
             Ok(Code::Done.into())
         }
         Verb::Edit => edit(context),

@@ -22,7 +22,7 @@ pub(super) fn header(spec: &Spec, limits: &Limits, width: Option<usize>) -> Stri
     };
     match (limits.max_iterations, spec.until) {
         (Some(count), Until::Count) => {
-            until = format!("{} are done, whatever it says", phrase::iterations(count))
+            until = format!("it has run for {}, whatever it says", phrase::iterations(count))
         }
         (Some(cap), Until::Complete | Until::Forever) => {
             until.push_str(&format!(", at most {}", phrase::iterations(cap)));

@@ -60,10 +60,7 @@ fn a_limit_that_is_taken_back_is_unset_and_what_applies_is_said() {
     assert!(set(&["git.workflow", "none"]).stderr.ends_with("git.workflow is none: loops commit nothing\n"));
     let other = ["config", "set", "start.max-iterations", "30"];
     let said = sandbox.command(&other).env("REFRAIN_MAX_ITERATIONS", "7").run().with_code(0).stderr;
-    assert!(
-        said.contains("here start.max-iterations is 7 all the same: REFRAIN_MAX_ITERATIONS says so"),
-        "{said}"
-    );
+    assert!(said.contains("REFRAIN_MAX_ITERATIONS overrides it: start.max-iterations is 7 here"), "{said}");
 }
 
 #[test]
@@ -162,4 +159,30 @@ fn a_notify_command_with_shell_syntax_is_noted() {
     let note = "note: no shell runs --notify-command, so \"|\" is an argument of it; sh -c '…' runs a shell";
     assert!(start("cat | tee log").contains(note));
     assert!(!start("sh -c 'cat > /dev/null'").contains("no shell runs"));
+}
+
+#[test]
+fn a_resumed_loop_does_not_call_its_own_work_the_users() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", "echo line >> made.txt");
+    let start = ["start", "--command", &agent, "--name", "job", "--max-iterations", "1", "--worktree"];
+    let more = ["--git-workflow", "commit", "--gate", "test $(wc -l < made.txt) -ge 2", "p"];
+    sandbox.refrain(&[&start[..], &more].concat()).with_code(10);
+    let agent = sandbox.agent("agent", &format!("echo line >> made.txt\n{CLAIM}"));
+    assert!(std::path::Path::new(&agent).exists());
+    let resumed = sandbox.refrain(&["resume", "job", "--max-iterations", "2"]).with_code(0);
+    assert!(!resumed.stdout.contains("before the loop"), "{}", resumed.stdout);
+    assert!(resumed.stdout.contains("committed "), "{}", resumed.stdout);
+}
+
+#[test]
+fn a_reviewer_beside_the_project_is_found_from_the_worktree_of_the_loop() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", &format!("echo work > made.txt\n{CLAIM}"));
+    let reviewer = sandbox.agent("reviewer", "echo SPEC_PASS");
+    std::fs::rename(reviewer, sandbox.project().join("reviewer.sh")).unwrap();
+    write(&sandbox.project().join("spec.md"), "There is a file.\n");
+    let start = ["start", "--command", &agent, "--name", "job", "--worktree", "--git-workflow", "commit"];
+    let review = ["--spec-gate", "spec.md", "--reviewer", "./reviewer.sh", "p"];
+    sandbox.refrain(&[&start[..], &review].concat()).with_code(0);
 }
