@@ -15,20 +15,19 @@ use crate::plan::screen::PlanScreen;
 use crate::run::{self, ShowArgs};
 use crate::{notifier, out, telemetry};
 
-/// Drives the plan until it stops, showing it; answers with the exit code of its end.
+/// Drives the plan until it stops, showing it; answers with the exit code of its end. Events up to `past` were shown before it was
+/// resumed.
 pub(super) fn in_foreground(
     context: &Context,
     service: &Service,
     runner: PlanRunner,
     show: &ShowArgs,
+    past: u64,
 ) -> Result<ExitCode, RequestError> {
     let mut runner = with_fleet(context, runner);
     let (id, follower) = (runner.id().clone(), runner.follow());
     run::note_objection(context, show, out::is_watched());
     let progress = show.progress();
-    // What was said when it was started need not be said again when it continues.
-    let seq = runner.state().seq;
-    let past = if seq > 1 { seq.saturating_sub(1) } else { 0 };
     let screen = (progress.is_some() || show.events).then(|| {
         let (mut screen, service) = (PlanScreen::new(progress, show.events, past), service.clone());
         screen.join(&service, runner.state());

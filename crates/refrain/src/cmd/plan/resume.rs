@@ -70,6 +70,7 @@ pub(crate) fn resume(
     grant: &PlanGrant,
     show: &ShowArgs,
 ) -> Result<ExitCode, RequestError> {
+    let past = service.redacted_events(id)?.last().map_or(0, |record| record.seq);
     let runner = app::resume_plan(context, service, id, grant)?;
     let show = with_configuration(context, service, show);
     match show.detach {
@@ -77,6 +78,6 @@ pub(crate) fn resume(
             context.check(Action::Detach)?;
             drive::detached(context, service, runner, &context.dir, &show)
         }
-        false => drive::in_foreground(context, service, runner, &show),
+        false => drive::in_foreground(context, service, runner, &show, past),
     }
 }

@@ -170,6 +170,6 @@ pub(in crate::cmd) fn run_plan(
     let show = show.or_configured(&settings.config.notify);
     match show.detach {
         true => drive::detached(context, &service, runner, &dir, &show),
-        false => drive::in_foreground(context, &service, runner, &show),
+        false => drive::in_foreground(context, &service, runner, &show, 0),
     }
 }

@@ -483,7 +483,13 @@ fn a_plan_that_is_killed_twice_does_each_task_once() {
     let session = sandbox.spawn(&["plan", "resume", "x"]);
     at(3);
     gate.let_one_pass();
-    session.wait().with_code(0);
+    let said = session.wait().with_code(0).stdout;
+    // What was shown before the kill is not shown again.
+    assert!(!said.contains("[plan x wave 2 task 2]") && !said.contains("task 1 landed"), "{said}");
+    assert!(
+        said.matches("task 2 landed").count() == 1 && said.matches("task 3 landed").count() == 1,
+        "{said}"
+    );
     sandbox.no_process_is_left();
     let log = sandbox.git(&["log", "--format=%s"]);
     for subject in ["Task 1", "Task 2", "Task 3", "feat(x): complete wave 2"] {
