@@ -154,14 +154,16 @@ fn pages(bench: &Bench, served: &Served, driven: &mut Driven) -> Result<Vec<Row>
         .collect::<Result<_>>()?;
     let is_over = Arc::<AtomicBool>::default();
     let (site, ends) = (served.site.clone(), Arc::clone(&is_over));
-    let in_turn = spawn(move || -> Result<(Vec<f64>, Vec<f64>)> {
+    let in_turn = spawn(move || {
         let (mut list, mut asset) = (Vec::new(), Vec::new());
         while !ends.load(Ordering::Relaxed) {
-            list.push(site.read("/")?.0);
-            asset.push(site.read("/style.css")?.0);
             pause(LIST_PAUSE);
+            // One that is refused, because the readers have all 64 connections of the token, is tried again.
+            let (Ok(page), Ok(style)) = (site.read("/"), site.read("/style.css")) else { continue };
+            list.push(page.0);
+            asset.push(style.0);
         }
-        Ok((list, asset))
+        (list, asset)
     });
     let (before, began) = (served.cpu()?, Instant::now());
     let mut recorded = 0;
@@ -176,8 +178,9 @@ fn pages(bench: &Bench, served: &Served, driven: &mut Driven) -> Result<Vec<Row>
     let percent = (served.cpu()? - before) / began.elapsed().as_secs_f64() * 100.0;
     let memory = served.memory()?;
     is_over.store(true, Ordering::Relaxed);
-    let Ok(in_turn) = in_turn.join() else { return fail("the list cannot be read any more") };
-    let (list, asset) = in_turn?;
+    let Some((list, asset)) = in_turn.join().ok().filter(|(list, _)| !list.is_empty()) else {
+        return fail("the list was never read");
+    };
     // They end with the next news.
     readers.iter().for_each(Reader::stop);
     (0..driven.names.len()).try_for_each(|number| driven.go_on(number).map(drop))?;
