@@ -124,16 +124,16 @@ impl Drive {
         }
         let has_stopped = service.state(&id)?.ended.is_some();
         let is_woken = order.waiting.iter().any(|asked| asked.what.wakes());
-        let heard = requests::hear(worker, &service, (&dir, &id), order);
+        let outcome = requests::carry_out(worker, &service, (&dir, &id), order);
         if has_stopped && !is_woken {
-            return self.stopped(&service, &id, &witness, &heard.done);
+            return self.stopped(&service, &id, &witness, &outcome.done);
         }
-        match requests::resume(&service, &id, &heard) {
-            Ok(runner) => self.lease(&service, (runner, heard.done), witness),
+        match requests::resume(&service, &id, &outcome) {
+            Ok(runner) => self.lease(&service, (runner, outcome.done), witness),
             // A request ended it, or it cannot go on as it is: that is what the next machine has to know.
             Err(error) if is_over(&error) || matches!(error, EngineError::Refused { .. }) => {
                 worker.say(id.as_str(), &chain(&error));
-                self.stopped(&service, &id, &witness, &heard.done)
+                self.stopped(&service, &id, &witness, &outcome.done)
             }
             Err(error) => Err(error),
         }

@@ -146,7 +146,7 @@ fn apply(context: &Context, service: &Service, id: &LoopId, what: &FleetRequest)
 
 /// What requests to a loop that nothing drives came to.
 #[derive(Default)]
-pub(crate) struct Heard {
+pub(crate) struct RequestOutcome {
     grant: Grant,
     proceed: bool,
     approved: Option<Option<String>>,
@@ -155,14 +155,14 @@ pub(crate) struct Heard {
 }
 
 /// Does what waits for a loop that nothing drives.
-pub(crate) fn hear(
+pub(crate) fn carry_out(
     worker: &Worker,
     service: &Service,
     (dir, id): (&Utf8Path, &LoopId),
     order: &Order,
-) -> Heard {
+) -> RequestOutcome {
     let context = asks(&Context { dir: dir.to_owned(), ..worker.context.clone() });
-    let mut heard = Heard::default();
+    let mut outcome = RequestOutcome::default();
     for asked in &order.waiting {
         let says = |why: &str| worker.say(id.as_str(), why);
         match whole(dir, (&order.remote, id), asked) {
@@ -173,12 +173,12 @@ pub(crate) fn hear(
             Ok(None) => says(GONE),
             Ok(Some(FleetRequest::Resume(more))) => match more.grant() {
                 Ok(granted) => {
-                    heard.grant = granted;
-                    heard.proceed |= more.now;
+                    outcome.grant = granted;
+                    outcome.proceed |= more.now;
                 }
                 Err(error) => says(&error.line()),
             },
-            Ok(Some(FleetRequest::Approve { tree })) => heard.approved = Some(tree),
+            Ok(Some(FleetRequest::Approve { tree })) => outcome.approved = Some(tree),
             Ok(Some(
                 what @ (FleetRequest::Pause { .. }
                 | FleetRequest::Cancel { .. }
@@ -193,19 +193,23 @@ pub(crate) fn hear(
                 }
             }
         }
-        heard.done.push(asked.clone());
+        outcome.done.push(asked.clone());
     }
-    heard
+    outcome
 }
 
 /// Takes the loop over as the requests to it say.
-pub(crate) fn resume(service: &Service, id: &LoopId, heard: &Heard) -> Result<Runner, EngineError> {
-    match &heard.approved {
+pub(crate) fn resume(
+    service: &Service,
+    id: &LoopId,
+    outcome: &RequestOutcome,
+) -> Result<Runner, EngineError> {
+    match &outcome.approved {
         Some(tree) => {
             let tree = tree.as_deref().filter(|tree| *tree != Approve::NO_TREE);
-            service.approve(id, &heard.grant, tree)
+            service.approve(id, &outcome.grant, tree)
         }
-        None => service.resume(id, &heard.grant, heard.proceed),
+        None => service.resume(id, &outcome.grant, outcome.proceed),
     }
 }
 
