@@ -142,6 +142,12 @@ pub(crate) fn attempts(status: &Value) -> Vec<Value> {
 /// none.
 #[track_caller]
 pub(crate) fn used(status: &Value, agent: Agent, answers: u32) {
+    used_or_more(status, agent, answers, &Value::Null);
+}
+
+/// The same; `at_least` says whether an attempt told nothing of what it used.
+#[track_caller]
+pub(crate) fn used_or_more(status: &Value, agent: Agent, answers: u32, at_least: &Value) {
     let usage = &status["usage"];
     let dollars = |each: f64| json!((f64::from(answers) * each * 1e9).round() / 1e9);
     let cost = match agent {
@@ -149,7 +155,7 @@ pub(crate) fn used(status: &Value, agent: Agent, answers: u32) {
         Agent::OpenCode => dollars(0.00375),
         Agent::Codex | Agent::Gemini => Value::Null,
     };
-    let expected = json!([1000 * answers, 50 * answers, cost, null]);
+    let expected = json!([1000 * answers, 50 * answers, cost, at_least]);
     let found = json!([usage["input_tokens"], usage["output_tokens"], usage["cost_usd"], usage["at_least"]]);
     assert_eq!(found, expected, "{usage:#}");
 }

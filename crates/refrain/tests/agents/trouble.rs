@@ -5,7 +5,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 use testkit::{Agent, Script, Signal, Turn};
 
-use crate::bench::{Bench, CLAIM, attempts, used};
+use crate::bench::{Bench, CLAIM, attempts, used_or_more};
 
 const HOUR: u64 = 3600;
 
@@ -97,7 +97,7 @@ fn codex_waits_at_a_usage_limit() {
 #[test]
 #[ignore = "needs the real programs: cargo xtask e2e agents"]
 fn opencode_hides_a_usage_limit() {
-    gets_over(Agent::OpenCode, &[Turn::usage_limit(HOUR)], TriedAgain::ByTheProgram);
+    gets_over(Agent::OpenCode, &[Turn::usage_limit(HOUR)], TriedAgain::ByTheProgram, &Value::Null);
 }
 
 /// For as long as that takes: only its silence can be observed. It was not observed to be up, so that is refunded,
@@ -167,7 +167,7 @@ fn gemini_waits_at_a_usage_limit() {
 
 /// After these failures the model answers, and the loop completes in one iteration that is charged once.
 #[track_caller]
-fn gets_over(agent: Agent, failures: &[Turn], who: TriedAgain) {
+fn gets_over(agent: Agent, failures: &[Turn], who: TriedAgain, at_least: &Value) {
     let asked = failures.len() + 1;
     let bench = Bench::new(agent, failures.iter().cloned().chain([Turn::say(CLAIM)]));
     let status = bench.completes(&[]);
@@ -178,17 +178,22 @@ fn gets_over(agent: Agent, failures: &[Turn], who: TriedAgain) {
     assert_eq!(attempts(&status), expected, "{status:#}");
     bench.asked_exactly(asked);
     bench.prompts_are_of(&vec![1; asked]);
-    used(&status, agent, 1);
+    used_or_more(&status, agent, 1, at_least);
 }
 
 #[track_caller]
 fn gets_over_an_overload(agent: Agent, who: TriedAgain) {
-    gets_over(agent, &[Turn::overloaded(), Turn::overloaded()], who);
+    gets_over(agent, &[Turn::overloaded(), Turn::overloaded()], who, &Value::Null);
 }
 
 #[track_caller]
 fn gets_over_a_cut(agent: Agent, who: TriedAgain) {
-    gets_over(agent, &[Turn::say(LONG).then_reset()], who);
+    // An attempt that ended with the torn answer told no tokens.
+    let at_least = match who {
+        TriedAgain::ByTheProgram => Value::Null,
+        TriedAgain::ByTheLoop => json!(true),
+    };
+    gets_over(agent, &[Turn::say(LONG).then_reset()], who, &at_least);
 }
 
 /// Refrain lets it try once more by itself, no ten times: to wait is the loop's business.
