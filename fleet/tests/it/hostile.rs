@@ -6,7 +6,7 @@ use std::fs;
 use serde_json::{Value, json};
 use testkit::{Run, Sandbox, Signal, within, write};
 
-use crate::lab::{LONG, Lab, hold, script, temporal};
+use crate::lab::{HELD_IN_SECOND, LONG, Lab, hold, script, temporal};
 
 /// The order of a loop, as the workflow gives it to a worker.
 fn order(lab: &Lab, id: &str, fence: u64) -> Value {
@@ -213,8 +213,7 @@ fn a_server_that_gives_a_lease_twice_or_an_old_one_makes_no_second_agent() {
     let (one, two) = (lab.machine("w1"), lab.machine("w2"));
     let gate = one.gate("second");
     let first = lab.work(&one, &[]);
-    let waits = r#"if [ $REFRAIN_ITERATION = 2 ] && [ -e $GATES/second ]; then echo held > $NOTES/held; read -r _ < $GATES/second; fi"#;
-    lab.start("job", &format!("{waits}\n{}", script(4, 0)), &[]);
+    lab.start("job", &format!("{HELD_IN_SECOND}\n{}", script(4, 0)), &[]);
     one.wait_for_note("held");
     let _second = lab.work(&two, &[]);
     let drive = |host: &str, fence| {

@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use testkit::{Sandbox, Session, within, write};
 
+/// An agent that waits in iteration 2 as long as its machine has the gate `second`.
+pub(crate) const HELD_IN_SECOND: &str = r#"if [ $REFRAIN_ITERATION = 2 ] && [ -e $GATES/second ]; then echo held > $NOTES/held; read -r _ < $GATES/second; fi"#;
+
 /// How long a loop may take: these tests share their machine.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 /// T: after that long without a sign of its worker a loop is given to another.

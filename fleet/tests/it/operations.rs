@@ -3,7 +3,7 @@
 use serde_json::Value;
 use testkit::{Sandbox, within, write};
 
-use crate::lab::{LONG, Lab, contains, script};
+use crate::lab::{HELD_IN_SECOND, LONG, Lab, contains, script};
 
 #[test]
 #[ignore = "needs a server: cargo xtask e2e fleet"]
@@ -12,8 +12,7 @@ fn a_drained_worker_gives_its_loop_back_after_the_iteration_and_ends() {
     let (one, two) = (lab.machine("w1"), lab.machine("w2"));
     let gate = one.gate("second");
     let first = lab.work(&one, &[]);
-    let waits = r#"if [ $REFRAIN_ITERATION = 2 ] && [ -e $GATES/second ]; then echo held > $NOTES/held; read -r _ < $GATES/second; fi"#;
-    lab.start("job", &format!("{waits}\n{}", script(4, 0)), &[]);
+    lab.start("job", &format!("{HELD_IN_SECOND}\n{}", script(4, 0)), &[]);
     one.wait_for_note("held");
     let listed: Value = lab.person.refrain(&["worker", "list", "--json"]).with_code(0).json();
     assert_eq!(
