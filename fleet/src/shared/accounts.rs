@@ -30,7 +30,7 @@ use crate::order::LOOPS;
 
 /// So many changes, and a gate begins a new history.
 const MOST: u64 = 100;
-/// How long the server has to answer, and how often it is told again that a gate opens or closes.
+/// How long the server has to answer, and how often a change of a gate is sent to it again.
 const ANSWER: Duration = Duration::from_secs(2);
 const TRIES: u32 = 10;
 const AGAIN: Duration = Duration::from_secs(3);
@@ -158,7 +158,7 @@ impl SharedAccounts for WorkerAccounts {
     }
 }
 
-/// What the server said last of a gate; none if it did not answer, or is about to be told something else.
+/// What the server said last of a gate; none if it did not answer, or a change is on its way to it.
 type GateWatch = watch::Sender<Option<Option<Wait>>>;
 
 #[derive(Debug)]
@@ -166,14 +166,14 @@ struct WorkerGate {
     place: GateWorkflow,
     known: Arc<GateWatch>,
     changes_sent: Arc<Mutex<ChangeCount>>,
-    /// Held while the server is told a change, so that it gets them in their order.
+    /// Held while a change is sent, so that the server gets them in their order.
     one_by_one: Arc<tokio::sync::Mutex<()>>,
     /// Whether it was looked at.
     first: watch::Receiver<bool>,
     looks: JoinHandle<()>,
 }
 
-/// How many changes the server was told, or is being told, and how many of them are over.
+/// How many changes were begun to be sent, and how many of them are over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct ChangeCount {
     begun: u64,

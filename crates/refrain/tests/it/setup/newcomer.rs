@@ -1,4 +1,4 @@
-//! What a newcomer is told about work that cannot be shown, merged or told apart: each sentence was wrong or missing once.
+//! What the program says to a newcomer about work that it cannot show, merge or tell apart: each sentence was wrong or missing once.
 
 use testkit::{Sandbox, write};
 
