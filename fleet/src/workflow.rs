@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use refrain_app::options::fleet::LoopPlace;
 use refrain_app::verbs::fleet::FleetRequest;
 use temporalio_common::RetryPolicy;
 use temporalio_macros::{workflow, workflow_methods};
@@ -13,7 +14,7 @@ use temporalio_sdk::{
 
 use crate::host::Host;
 use crate::order::{Ending, Order, Report, WaitingRequest, claims, own_queue};
-use crate::shared::labels::{self, LoopPlace};
+use crate::shared::labels;
 
 /// How long a claim may take: a worker that is frozen takes the order and does not answer.
 const CLAIM: Duration = Duration::from_secs(2);

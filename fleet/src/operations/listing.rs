@@ -65,9 +65,10 @@ pub(crate) async fn run(context: &Context, args: ListArgs) -> Result<(), Request
 
 /// What the server is asked, in its language. The values hold no quotes.
 fn query(args: &ListArgs) -> String {
+    let state = args.state.map(|state| state.word().to_owned());
     let asked = [
         (&PROJECT, &args.project),
-        (&STATE, &args.state),
+        (&STATE, &state),
         (&POOL, &args.pool),
         (&TEAM, &args.team),
         (&PLAN, &args.plan),
@@ -106,6 +107,8 @@ fn line(row: &LoopRow) -> String {
 
 #[cfg(test)]
 mod tests {
+    use refrain_app::options::fleet::LoopPlace;
+
     use super::*;
 
     #[test]
@@ -115,7 +118,7 @@ mod tests {
         let all = r#"WorkflowType = "FleetLoop" AND ExecutionStatus != "ContinuedAsNew""#;
         assert_eq!(query(&args), all);
         args.project = Some("shop".into());
-        args.state = Some("parked".into());
+        args.state = Some(LoopPlace::Parked);
         assert_eq!(query(&args), format!(r#"{all} AND RefrainProject = "shop" AND RefrainState = "parked""#));
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use refrain_app::options::fleet::LoopPlace;
 use temporalio_client::grpc::OperatorService;
 use temporalio_client::tonic::{Code, IntoRequest, Status};
 use temporalio_client::{Client, NamespacedClient};
@@ -34,34 +35,6 @@ pub(crate) fn of(order: &Order) -> SearchAttributes {
     ]
     .map(|(key, value)| value.map(|value| key.value_set(value.clone())));
     SearchAttributes::new(known.into_iter().flatten())
-}
-
-/// Where a loop is, for the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LoopPlace {
-    /// For a worker.
-    Waiting,
-    Driven,
-    /// For a request of a person.
-    Parked,
-    Resting,
-    /// Each worker that tried could not continue it.
-    Unable,
-    Ended,
-}
-
-impl LoopPlace {
-    /// Stored at the server.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Driven => "driven",
-            Self::Parked => "parked",
-            Self::Resting => "resting",
-            Self::Unable => "unable",
-            Self::Ended => "ended",
-        }
-    }
 }
 
 /// The labels that the namespace does not have.

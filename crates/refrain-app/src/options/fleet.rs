@@ -1,6 +1,7 @@
 //! The words of `refrain fleet` and `refrain worker`. The program of the fleet reads them once more.
 
-use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
+use clap::ValueEnum;
+use clap::builder::NonEmptyStringValueParser;
 use refrain_core::signature::PublicKey;
 use refrain_core::spec::AgentKind;
 use refrain_core::values::whole_number;
@@ -48,8 +49,8 @@ pub struct ListArgs {
     #[arg(long, value_name = "NAME", value_parser = label)]
     pub project: Option<String>,
     /// Only those that are in this state
-    #[arg(long, value_name = "STATE", value_parser = PossibleValuesParser::new(STATES))]
-    pub state: Option<String>,
+    #[arg(long, value_name = "STATE")]
+    pub state: Option<LoopPlace>,
     /// Only those for the workers of this pool
     #[arg(long, value_name = "NAME", value_parser = label)]
     pub pool: Option<String>,
@@ -64,8 +65,32 @@ pub struct ListArgs {
     pub json: bool,
 }
 
-/// Where a loop of the fleet is.
-pub const STATES: [&str; 6] = ["waiting", "driven", "parked", "resting", "unable", "ended"];
+// Its variants have no doc comments: clap would print them with the option.
+/// Where a loop of the fleet is: with a worker that drives it, or waiting for a worker, for a request of a person (parked) or for
+/// a time (resting). It is unable if each worker that tried could not continue it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LoopPlace {
+    Waiting,
+    Driven,
+    Parked,
+    Resting,
+    Unable,
+    Ended,
+}
+
+impl LoopPlace {
+    /// As the server stores it, and `--state` takes it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Driven => "driven",
+            Self::Parked => "parked",
+            Self::Resting => "resting",
+            Self::Unable => "unable",
+            Self::Ended => "ended",
+        }
+    }
+}
 
 /// A name that the server is asked for. In its language a quote would end it.
 fn label(text: &str) -> Result<String, String> {
