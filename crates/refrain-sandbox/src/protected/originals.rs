@@ -46,8 +46,13 @@ impl Originals {
                 there.into_iter().filter_map(file).collect()
             }
         };
-        let no_links: Vec<_> = policy.no_links.iter().filter_map(looked_at).collect();
-        Self { missing, files, links: links_by(&no_links, Utf8Path::read_dir_utf8), no_links, placeholders }
+        Self {
+            missing,
+            files,
+            links: links(&policy.no_links),
+            no_links: policy.no_links.clone(),
+            placeholders,
+        }
     }
 
     /// Renames what was created, and puts back what was changed. Returns a line for each.
@@ -133,37 +138,8 @@ pub fn restore_left(folder: &Utf8Path) -> Vec<String> {
     records.filter_map(restore).flatten().collect()
 }
 
-/// Below a folder with more entries no link is looked for: that would delay each start.
-const MOST_LOOKED_AT: usize = 100_000;
-
-/// A folder in which links are looked for, and whether below it too. None if it cannot be read.
-fn looked_at((folder, is_deep): &(Utf8PathBuf, bool)) -> Option<(Utf8PathBuf, bool)> {
-    if is_denied(&folder.read_dir_utf8().map(drop)) {
-        return None;
-    }
-    let mut number = 0..MOST_LOOKED_AT;
-    let is_deep = *is_deep
-        && entries(folder, true, Utf8Path::read_dir_utf8)
-            .all(|entry| number.next().is_some() && !is_denied(&entry));
-    Some((folder.clone(), is_deep))
-}
-
-fn is_denied<T>(result: &io::Result<T>) -> bool {
-    result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
-}
-
-/// The symbolic links in folders, and below those that say so, after the program.
+/// The symbolic links in folders, and below those that say so.
 fn links(folders: &[(Utf8PathBuf, bool)]) -> BTreeSet<Utf8PathBuf> {
-    links_by(folders, |folder| {
-        // The next look would not see what it has.
-        make_accessible(folder);
-        folder.read_dir_utf8()
-    })
-}
-
-type ReadFolder = fn(&Utf8Path) -> io::Result<ReadDirUtf8>;
-
-fn links_by(folders: &[(Utf8PathBuf, bool)], read: ReadFolder) -> BTreeSet<Utf8PathBuf> {
     let mut found = BTreeSet::new();
     for (folder, is_deep) in folders {
         if folder.is_symlink() {
@@ -171,14 +147,17 @@ fn links_by(folders: &[(Utf8PathBuf, bool)], read: ReadFolder) -> BTreeSet<Utf8P
             found.insert(folder.components().collect());
             continue;
         }
-        let links = entries(folder, *is_deep, read).flatten();
-        let links = links.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+        let links = entries(folder, *is_deep, |folder| {
+            make_accessible(folder);
+            folder.read_dir_utf8()
+        });
+        let links = links.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
         found.extend(links.map(|entry| entry.path().to_owned()));
     }
     found
 }
 
-/// Lets the user list and change a folder.
+/// Lets the user list and change a folder: a program that can write it can refuse both.
 fn make_accessible(folder: &Utf8Path) {
     let Ok(metadata) = folder.symlink_metadata() else { return };
     let mode = metadata.permissions().mode();
@@ -191,7 +170,7 @@ fn make_accessible(folder: &Utf8Path) {
 fn entries(
     folder: &Utf8Path,
     is_deep: bool,
-    read: ReadFolder,
+    read: fn(&Utf8Path) -> io::Result<ReadDirUtf8>,
 ) -> impl Iterator<Item = io::Result<Utf8DirEntry>> {
     let (mut open, mut current) = (vec![folder.to_owned()], None::<ReadDirUtf8>);
     std::iter::from_fn(move || {
