@@ -232,6 +232,11 @@ pub fn policy(spec: &SandboxSpec, role: Role, places: &Places) -> Policy {
     policy
 }
 
+/// What is hidden below a folder of the user's home, by its path in there: a variable can name another folder instead.
+pub fn hidden_below(folder: &str) -> impl Iterator<Item = &'static Utf8Path> {
+    HIDDEN.iter().filter_map(move |path| Utf8Path::new(path).strip_prefix(folder).ok())
+}
+
 fn paths(names: &[&str]) -> Vec<Utf8PathBuf> {
     below(Utf8Path::new("/"), names)
 }

@@ -157,6 +157,13 @@ fn files_that_other_sessions_use_cannot_be_changed(
     assert_eq!(access(&policy, path), expected);
 }
 
+#[test]
+fn what_is_hidden_is_hidden_where_variables_place_it() {
+    let names = |folder| hidden_below(folder).map(camino::Utf8Path::as_str).collect::<Vec<_>>();
+    assert!(["gh", "mozilla", "git/credentials"].iter().all(|name| names(".config").contains(name)));
+    assert!(names(".local/share").contains(&"keyrings") && !names(".local/share").contains(&"gh"));
+}
+
 #[rstest]
 #[case("/home/ada/.claude/scripts", true)]
 #[case("/home/ada/.claude/statusline.sh", true)]
