@@ -1,8 +1,9 @@
 //! What a person does with a fleet as a whole: prepare machines, look at workers, send one away.
 
 use serde_json::Value;
-use testkit::{Sandbox, within, write};
+use testkit::{Sandbox, Signal, within, write};
 
+use crate::hostile::{give, order};
 use crate::lab::{HELD_IN_SECOND, LONG, Lab, contains, script};
 
 #[test]
@@ -43,6 +44,18 @@ fn a_drained_worker_gives_its_loop_back_after_the_iteration_and_ends() {
     drop(again);
     let unknown = lab.person.refrain(&["worker", "drain", "w9"]).with_code(3);
     assert!(unknown.stderr.contains("worker w9 does not answer"), "{}", unknown.stderr);
+}
+
+#[test]
+#[ignore = "needs a server: cargo xtask e2e fleet"]
+fn a_worker_that_drains_does_not_wait_for_an_order_that_never_comes() {
+    let lab = Lab::new();
+    let machine = lab.machine("w1");
+    let worker = lab.work(&machine, &["--slots", "1"]);
+    let claimed = give(&lab, "refrain.pool.default.generic", "Host::claim", &order(&lab, "job", 2));
+    assert!(claimed.stdout.contains("w1"), "it keeps its only room for this loop: {claimed:?}");
+    worker.signal(Signal::TERM);
+    worker.wait_at_most(LONG).with_code(0);
 }
 
 #[test]

@@ -125,6 +125,35 @@ fn under_a_cap_nothing_is_begun_while_the_server_is_away() {
 
 #[test]
 #[ignore = "needs a server: cargo xtask e2e fleet"]
+fn what_could_not_be_settled_is_released_once_the_server_is_back() {
+    let mut lab = Lab::new();
+    cap(&lab, 6);
+    let config = lab.person.root().join("home/config/refrain/config.toml");
+    let text = fs::read_to_string(&config).unwrap();
+    // The lease holds longer than the server is away.
+    write(&config, text.replace("lease = \"6s\"", "lease = \"90s\""));
+    let agent = lab.person.agent("claude", SPENDS);
+    let one = machine(&lab, "w1", "claude");
+    let gate = one.gate("first");
+    let worker = lab.work(&one, &[]);
+    let words =
+        ["start", "--on", "fleet", "--name", "a", "--command", &agent, "--max-iterations", "1", "Go."];
+    lab.person.refrain(&words).with_code(0);
+    one.wait_for_note("held");
+    lab.kill_server();
+    gate.let_one_pass();
+    let spent = cost(&lab.wait_for_status("a", "iteration-cap"));
+    assert_eq!(spent, 0.5, "it has ended, and the server knows nothing of that");
+    lab.start_server();
+    within(LONG, "the drive ends", || worker.stderr().contains("a: ended").then_some(()));
+    fs::remove_file(one.root().join("gates/first")).unwrap();
+    start(&lab, "b", &agent);
+    let left = cost(&lab.wait_for_status("b", "budget-exceeded"));
+    assert_eq!(left, 5.5, "nothing stays reserved for the first loop");
+}
+
+#[test]
+#[ignore = "needs a server: cargo xtask e2e fleet"]
 fn a_limit_that_one_worker_met_holds_the_loops_of_the_others() {
     const KEY: &str = "planted-key-of-gemini";
     let lab = Lab::new();
