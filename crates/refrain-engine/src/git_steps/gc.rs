@@ -44,6 +44,12 @@ impl Service {
             all.extend(self.merged_branches(&repository, &over)?);
             let landed = self.uncleared_plans(&repository)?.into_iter().flat_map(|(_, branches)| branches);
             all.extend(landed.map(|name| Garbage { kind: GarbageKind::Branch, name, bytes: 0 }));
+            let over = self.over_at_remotes(&repository, None)?;
+            all.extend(over.into_iter().map(|it| Garbage {
+                kind: GarbageKind::Remote,
+                name: it.name,
+                bytes: 0,
+            }));
         }
         let now = now().as_second();
         let old = self.discarded_refs().into_iter().filter(|it| it.is_old(now));
@@ -143,6 +149,13 @@ impl Service {
                 };
                 let is_gone = self.drop_discarded(&repository, &found)?;
                 Ok((!is_gone).then(|| format!("{name} has moved")))
+            }
+            GarbageKind::Remote => {
+                let repository = self.repository_if_any()?.ok_or(GitError::NotARepository(path))?;
+                match self.over_at_remotes(&repository, Some(name))?.first() {
+                    Some(over) => self.remove_at_remote(&repository, over),
+                    None => Ok(Some(in_use(name))),
+                }
             }
             GarbageKind::Demo => {
                 if !self.is_unused_demo(&path) {

@@ -25,7 +25,7 @@ use crate::{EngineError, ListEntry, Service, chain, now};
 /// How long a remote may take to say where a reference is: a user waits for it.
 pub(super) const LOOKING: Duration = Duration::from_secs(5);
 /// How long it may take to give away what is new.
-const BRINGING: Duration = Duration::from_secs(30);
+pub(super) const BRINGING: Duration = Duration::from_secs(30);
 /// The size of all logs of a copy, in bytes.
 const LARGEST_COPY: u64 = 1 << 30;
 /// How many loops of a remote are listed.
@@ -62,6 +62,9 @@ impl Service {
             Err(_) => return here(None),
         };
         let Some(departure) = &state.tenure.departure else { return here(None) };
+        if let Some(last) = self.last_of_all(id, &departure.to) {
+            return Ok(Reading { service: last, failure: None });
+        }
         let bytes = read_regular(&own.journal(), moving::LARGEST)
             .map_err(|source| disk("read", &own.journal(), source))?;
         let renewed = self.repository_of(&state.spec).and_then(|repository| {
@@ -152,6 +155,12 @@ impl Service {
         Some(Self { project, copy: Some(copy), ..self.clone() })
     }
 
+    /// The service of the last copy from this remote, if the remote has the loop no longer.
+    fn last_of_all(&self, id: &LoopId, url: &str) -> Option<Self> {
+        let note = mirrors::note(&mirrors::project(&self.project).loop_dir(id))?;
+        if note.is_last { self.copied(id, url, None) } else { None }
+    }
+
     /// Brings the copy of a loop up to date. `here` is its journal on this machine, which the remote's has to continue.
     pub(super) fn renew(
         &self,
@@ -178,7 +187,7 @@ impl Service {
         }
         let holder = there.found.holder;
         let copy = RemoteCopy { remote: url, at: now(), holder };
-        Ok(mirrors::write_note(&dir, &CopyNote { copy, commit: there.found.commit })?)
+        Ok(mirrors::write_note(&dir, &CopyNote { copy, commit: there.found.commit, is_last: false })?)
     }
 
     fn copy_files(
