@@ -80,6 +80,16 @@ fn two_workers_spend_what_one_cap_allows_and_no_more() {
     assert_eq!(cost(&lab.wait_for_status("c", "budget-exceeded")), 0.0, "nothing is left");
     let attempts = format!("{}{}", one.note("attempts"), two.note("attempts"));
     assert_eq!(attempts.lines().count(), 12, "{attempts}");
+    // The person's machine adds it up from what it has seen of the loops; its own ledger has none of it.
+    let caps = &lab.status("c")["caps"][0];
+    assert_eq!((&caps["cap"], &caps["spent"]), (&json!(6.0), &json!(6.0)), "{caps}");
+    let usage: Value = lab.person.refrain(&["usage", "--json"]).with_code(0).json();
+    assert_eq!(usage["elsewhere"]["used"]["usage"]["cost_usd"], json!(6.0), "{usage:#}");
+    assert_eq!(usage["elsewhere"]["caps"][0]["spent"], json!(6.0), "{usage:#}");
+    assert_eq!(
+        (&usage["caps"][0]["spent"], &usage["total"]["usage"]["cost_usd"]),
+        (&json!(0.0), &json!(6.0))
+    );
 }
 
 #[test]

@@ -4,7 +4,12 @@
 use std::time::Duration;
 
 use camino::Utf8Path;
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
 use refrain_agents::environment;
+use refrain_core::agent::Usd;
+use refrain_core::budget::{CapUsage, Caps, Ledger};
 use refrain_core::git::Oid;
 use refrain_core::r#loop::TakeOverRefusal;
 use refrain_core::view::{RemoteCopy, Status};
@@ -13,8 +18,8 @@ use refrain_files::read_regular;
 use refrain_git::{JournalCommit, JournalRef, Refusal, Repository};
 use refrain_store::journal;
 use refrain_store::project::mirrors::{self, CopyNote};
-use refrain_store::project::moving;
-use refrain_store::{LoopDir, RunnerLock};
+use refrain_store::project::{moving, projects};
+use refrain_store::{LoopDir, Project, RunnerLock};
 
 use super::{JOURNAL, disk, object_of};
 use crate::git_steps::repository::pinned;
@@ -119,10 +124,37 @@ impl Service {
 
     /// The last copy of a loop that left, for a list: no remote is asked.
     pub(crate) fn last_copy(&self, state: &LoopState) -> Option<Status> {
+        self.service_of_copy(state)?.status(&state.spec.id).ok()
+    }
+
+    /// The same as its state.
+    pub(crate) fn copied_state(&self, state: &LoopState) -> Option<LoopState> {
+        let service = self.service_of_copy(state)?;
+        Some(service.state_and_status(&service.locate(&state.spec.id).ok()?).ok()?.0)
+    }
+
+    fn service_of_copy(&self, state: &LoopState) -> Option<Self> {
         let departure = state.tenure.departure.as_ref()?;
         let id = &state.spec.id;
         let own = read_regular(&self.project.loop_dir(id).journal(), moving::LARGEST).ok()?;
-        self.copied(id, &departure.to, Some(&own))?.status(id).ok()
+        self.copied(id, &departure.to, Some(&own))
+    }
+
+    /// How caps stand that machines share, by the copies here of loops at this git remote, or at all: a day is one in UTC, and what
+    /// is reserved is unknown.
+    pub(crate) fn caps_elsewhere(&self, caps: &Caps, remote: Option<&str>) -> Vec<CapUsage> {
+        if caps.is_none() {
+            return Vec::new();
+        }
+        let own = if self.copy.is_some() { self.project.clone() } else { mirrors::project(&self.project) };
+        let mut all = vec![own];
+        for root in projects::listed(&self.host.data_home) {
+            all.extend(Project::find(&root).ok().map(|project| mirrors::project(&project)));
+        }
+        all.sort_by(|a, b| a.data.cmp(&b.data));
+        all.dedup_by(|a, b| a.data == b.data);
+        let ledger = Ledger::of_runs(all.iter().flat_map(|project| runs_in(project, remote)));
+        ledger.standings(caps, self.project.root.as_str(), now().to_zoned(TimeZone::UTC).date())
     }
 
     /// The repository, whose git runs what was pinned for the loop. The pins of another machine say nothing about this one.
@@ -222,6 +254,21 @@ impl Service {
         moving::write(dir, Utf8Path::new(JOURNAL), &journal)?;
         Ok(())
     }
+}
+
+/// The runs of the loops that are copied here, each with its project, its day and what it cost.
+fn runs_in(copies: &Project, remote: Option<&str>) -> Vec<(String, Date, Usd)> {
+    let is_there =
+        |dir: &LoopDir| mirrors::note(dir).is_some_and(|note| remote.is_none_or(|it| it == note.copy.remote));
+    let dirs = copies.loop_dirs().unwrap_or_default().into_iter().filter(is_there);
+    let states = dirs.filter_map(|dir| Some(journal::read(&dir).ok()?.state));
+    let runs = states.flat_map(|state| {
+        let worked = state.attempts.iter().map(|attempt| (attempt.started_at, attempt.usage.cost));
+        let judged = state.judged.iter().map(|judged| (judged.at, judged.usage.cost));
+        worked.chain(judged).collect::<Vec<_>>()
+    });
+    let day = |at: Timestamp| at.to_zoned(TimeZone::UTC).date();
+    runs.filter_map(|(at, cost)| Some((copies.root.to_string(), day(at), cost?))).collect()
 }
 
 fn is_unreachable(error: &EngineError) -> bool {
