@@ -28,6 +28,8 @@ use crate::{files, init, system};
 
 /// What process 1 needs to make the sandbox. They are dropped before the program starts.
 const NEEDED: CapabilitySet = CapabilitySet::SYS_ADMIN
+    // An overlay opens its working folder, whose mode lets no user in.
+    .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::NET_ADMIN)
     .union(CapabilitySet::SETPCAP)
     .union(CapabilitySet::SYS_RESOURCE);

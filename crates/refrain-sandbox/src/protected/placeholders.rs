@@ -50,7 +50,8 @@ pub(crate) fn remove(files: &[Placeholder]) {
             && file.try_lock().is_ok()
         {
             // A folder that is not empty stays.
-            let _ = paths::remove(path);
+            let flags = if text.is_some() { AtFlags::empty() } else { AtFlags::REMOVEDIR };
+            let _ = paths::remove(path, flags);
         }
     }
 }

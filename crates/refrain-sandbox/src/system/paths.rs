@@ -87,13 +87,9 @@ pub(crate) fn make_folder(path: &Utf8Path) -> io::Result<()> {
     }
 }
 
-/// Removes a file, a link, or an empty folder.
-pub(crate) fn remove(path: &Utf8Path) -> io::Result<()> {
+/// Removes a file or a link, or with `REMOVEDIR` an empty folder.
+pub(crate) fn remove(path: &Utf8Path, flags: AtFlags) -> io::Result<()> {
     let (folder, name) = parent(path)?;
-    let flags = match kind(path) {
-        Some(FileType::Directory) => AtFlags::REMOVEDIR,
-        _ => AtFlags::empty(),
-    };
     Ok(rustix::fs::unlinkat(folder, name, flags)?)
 }
 
