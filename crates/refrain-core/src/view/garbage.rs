@@ -9,9 +9,9 @@ use serde::Serialize;
 pub enum GarbageKind {
     /// The worktree of a loop that is over; all its work is on branches.
     Worktree,
-    /// A worktree of the pool for tasks that no task uses, with its caches.
+    /// A worktree of the pool for tasks that no task uses, with its caches; or the pool of a project that is gone.
     TaskWorktree,
-    /// A folder that candidates were checked out to, with its caches.
+    /// A folder that candidates were checked out to, with its caches; or all those of a project that is gone.
     Checkout,
     /// The recorded output of a loop that is archived for 30 days.
     Output,
@@ -19,7 +19,7 @@ pub enum GarbageKind {
     Branch,
     /// A reference that keeps what was discarded 30 days ago or earlier.
     Discarded,
-    /// A folder that `refrain demo` made among the temporary files; no loop runs in it.
+    /// A folder that `refrain demo` made among the temporary files, with its checkouts and worktrees; no loop runs in it.
     Demo,
 }
 
