@@ -9,7 +9,6 @@ pub(crate) mod gc;
 pub(crate) mod git_words;
 pub(crate) mod merge;
 pub(crate) mod moving;
-pub(crate) mod own_branch;
 pub(crate) mod pool;
 pub(crate) mod protection;
 pub(crate) mod publish;

@@ -1,6 +1,8 @@
 //! Merging the branch of a loop into what the user has checked out. Nothing is changed before the merged tree is known to be
 //! good; the files of the user stay as they are, or the merge is refused.
 
+pub(crate) mod own_branch;
+
 use std::ffi::OsString;
 use std::sync::Arc;
 

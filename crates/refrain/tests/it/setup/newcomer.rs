@@ -348,6 +348,7 @@ fn a_merge_shows_the_gates_that_it_runs() {
     assert_eq!(said, "gate there runs on the merged work\nPASS  there\n");
 }
 
+#[expect(clippy::disallowed_methods, reason = "it stands for an agent that lost its supervisor")]
 #[test]
 fn doctor_names_no_process_of_another_home() {
     let sandbox = sandbox();
