@@ -36,7 +36,7 @@ impl Service {
     pub fn garbage(&self) -> Result<Vec<Garbage>, EngineError> {
         // What killed sandboxes left is looked at by no git.
         for dir in self.project.loop_dirs()?.iter().chain(&self.project.plan_dirs()?) {
-            crate::sandbox::restore_left(&dir.0);
+            crate::sandbox::restore_left(&dir.0)?;
         }
         let over = self.loops_that_are_over()?;
         let mut all = self.on_disk(&over)?;
