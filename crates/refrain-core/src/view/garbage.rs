@@ -9,9 +9,9 @@ use serde::Serialize;
 pub enum GarbageKind {
     /// The worktree of a loop that is over; all its work is on branches.
     Worktree,
-    /// A worktree of the pool for tasks that no task uses, with its caches.
+    /// A worktree of the pool for tasks that no task uses, with its caches; or the pool of a project that is gone.
     TaskWorktree,
-    /// A folder that candidates were checked out to, with its caches.
+    /// A folder that candidates were checked out to, with its caches; or all those of a project that is gone.
     Checkout,
     /// The recorded output of a loop that is archived for 30 days.
     Output,
@@ -22,7 +22,7 @@ pub enum GarbageKind {
     /// The references of a loop at a git remote: it left this machine and is over, and its commits are here; or its branch there has
     /// them, and it ended 30 days ago or its plan is over.
     Remote,
-    /// A folder that `refrain demo` made among the temporary files; no loop runs in it.
+    /// A folder that `refrain demo` made among the temporary files, with its checkouts and worktrees; no loop runs in it.
     Demo,
 }
 

@@ -404,8 +404,9 @@ pub(crate) fn release(
     let (Some(began), Some(branch)) = (&state.git.began, spec.git.new_branch()) else {
         return released(None, false);
     };
-    let removed =
-        open(&spec.project).and_then(|repository| repository.remove_worktree(&spec.worktree, branch, began));
+    let removed = open(&spec.project).and_then(|repository| {
+        repository.remove_worktree(&spec.worktree, branch, began, &state.git.prepared)
+    });
     match removed {
         Ok(Removal::Removed) => released(None, true),
         Ok(Removal::BranchKept) => released(None, false),
