@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
@@ -104,6 +105,10 @@ pub(crate) const ATTEMPTS: &[(&str, Outcome, Option<Outcome>)] = &[
     ("inherited-files", Refused, Some(Refused)),
     ("write-standard-input", Refused, Some(Refused)),
     ("write-git-through-proc", Refused, Some(Refused)),
+    ("rename-around-hidden", Refused, Some(Open)),
+    ("mode-of-device", Refused, None),
+    ("limit-of-other", Refused, Some(Refused)),
+    ("priority-of-other", Refused, Some(Refused)),
     ("fork-bomb", Refused, Some(Open)),
     ("cgroup", Refused, Some(Refused)),
 ];
@@ -337,6 +342,19 @@ fn attempt(name: &str, home: &Utf8Path, port: u16) -> io::Result<()> {
             let fd = std::os::fd::AsRawFd::as_raw_fd(&terminal).unsigned_abs() as usize;
             call(libc::SYS_ioctl, [fd, libc::TIOCSTI as usize, text(c"x"), 0, 0]).map(drop)
         }
+        // What lies in it would be seen by the next process.
+        "rename-around-hidden" => fs::rename("conf", "moved"),
+        "mode-of-device" => fs::set_permissions("/dev/null", fs::Permissions::from_mode(0o666)),
+        "limit-of-other" => {
+            let parent = std::os::unix::process::parent_id() as usize;
+            let limit = [1024_u64, 1024];
+            let (kind, at) = (libc::RLIMIT_NOFILE as usize, limit.as_ptr() as usize);
+            call(libc::SYS_prlimit64, [parent, kind, at, 0, 0]).map(drop)
+        }
+        "priority-of-other" => {
+            let parent = std::os::unix::process::parent_id() as usize;
+            call(libc::SYS_setpriority, [libc::PRIO_PROCESS as usize, parent, 0, 0, 0]).map(drop)
+        }
         "open-disk" => {
             let make =
                 call(libc::SYS_mknodat, [libc::AT_FDCWD as usize, text(c"disk"), 0o060_600, 0xfe00, 0]);
@@ -411,8 +429,7 @@ fn attempt(name: &str, home: &Utf8Path, port: u16) -> io::Result<()> {
             }
             for name in ["projects", "sessions/2026", "log", "tmp/p"] {
                 let folder = path.with_file_name(name);
-                let mode =
-                    |mode| fs::set_permissions(&folder, std::os::unix::fs::PermissionsExt::from_mode(mode));
+                let mode = |mode| fs::set_permissions(&folder, fs::Permissions::from_mode(mode));
                 let _ = fs::create_dir_all(&folder).and_then(|()| mode(0o700));
                 let _ = std::os::unix::fs::symlink(home.join(".bashrc"), folder.join("planted"));
                 // Where it is not found by a look into the folder, and not removed either.
