@@ -197,6 +197,7 @@ pub(super) fn agent_data(kind: AgentKind) -> &'static [&'static str] {
         AgentKind::Codex => &[
             "sessions",
             "archived_sessions",
+            "thread-writer-locks",
             "log",
             "memories",
             "memories_extensions",
