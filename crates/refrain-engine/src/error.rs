@@ -93,8 +93,8 @@ pub enum EngineError {
     IsLoop(LoopId),
     #[error("{0} is archived already")]
     Archived(LoopId),
-    #[error("{0} exists already")]
-    NameTaken(LoopId),
+    #[error("{id} exists already")]
+    NameTaken { id: LoopId, is_plan: bool },
     #[error("the name {0} is taken by a loop that is damaged")]
     NameDamaged(LoopId),
     /// One of several files could not be written.

@@ -73,7 +73,7 @@ impl Service {
     fn check_free(&self, spec: &PlanSpec, named: Option<&LoopId>) -> Result<(), EngineError> {
         self.check_alone(spec, None)?;
         match named.filter(|id| self.is_name_taken(id)) {
-            Some(id) => Err(EngineError::NameTaken(id.clone())),
+            Some(id) => Err(self.name_taken(id.clone())),
             None => Ok(()),
         }
     }
