@@ -115,7 +115,8 @@ impl Service {
             let Ok(other) = self.plan(&id) else { continue };
             let is_same = other.spec.tasks == spec.tasks && other.spec.tag == spec.tag;
             if is_same && other.ended.is_none() && Some(&id) != own {
-                return Err(EngineError::TasksTaken { tag: spec.tag.clone(), by: id });
+                let is_driven = !RunnerLock::is_free(&self.project.plan_dir(&id));
+                return Err(EngineError::TasksTaken { tag: spec.tag.clone(), by: id, is_driven });
             }
         }
         Ok(())
