@@ -121,8 +121,13 @@ fn refused(service: &Service, id: &LoopId, refusal: MergeRefusal) -> RequestErro
             }
         ))
         .hint(format!("wait until it has stopped, or refrain -C FOLDER merge {id} from another worktree")),
-        MergeRefusal::AwaitsApproval => error(format!("{id} waits for your approval"))
-            .hint(format!("refrain diff {id} shows the work; refrain approve {id}, then refrain merge {id}")),
+        MergeRefusal::AwaitsApproval => {
+            let has_branch = service.state(id).is_ok_and(|state| state.spec.git.new_branch().is_some());
+            let then =
+                if has_branch { format!(", then refrain merge {id}") } else { " accepts it".to_owned() };
+            error(format!("{id} waits for your approval"))
+                .hint(format!("refrain diff {id} shows the work; refrain approve {id}{then}"))
+        }
         MergeRefusal::Unverified(cause) => {
             let why = match cause {
                 UnverifiedCause::NoGate => "no gate verified it".to_owned(),

@@ -266,6 +266,12 @@ fn work_that_waits_for_approval_is_not_merged_before_it() {
     let refused = sandbox.refrain(&["merge", "job"]).with_code(17).stderr;
     assert!(refused.contains("job waits for your approval"), "{refused}");
     assert!(refused.contains("refrain approve job, then refrain merge job"), "{refused}");
+
+    let start = ["start", "--command", &agent, "--name", "here", "--git-workflow", "commit"];
+    sandbox.refrain(&[&start[..], &rest].concat()).with_code(14);
+    let refused = sandbox.refrain(&["merge", "here"]).with_code(17).stderr;
+    assert!(refused.contains("refrain approve here accepts it"), "{refused}");
+    assert!(!refused.contains("then refrain merge"), "its work is here already: {refused}");
 }
 
 #[test]
