@@ -513,6 +513,11 @@ fn a_plan_that_did_nothing_verified_nothing() {
         ["plan", "run", "--plan", "PLAN.md", "--command", &agent, "--verify", "false", "--name", "none"];
     let said = sandbox.refrain(&run).with_code(0).stdout;
     assert_eq!(said, "PLAN.md: the only task is done, so nothing was begun\n");
+    let said = sandbox.refrain(&[&run[..], &["--dry-run"]].concat()).with_code(0).stderr;
+    assert!(
+        said.ends_with("the only task is done, so without --dry-run nothing is begun either\n"),
+        "{said}"
+    );
     sandbox.refrain(&["plan", "status", "none"]).with_code(3);
     // A program that asks for the status gets one.
     let status = sandbox.refrain(&[&run[..], &["--json"]].concat()).with_code(0).json();
