@@ -370,3 +370,21 @@ fn doctor_names_no_process_of_another_home() {
     let [own, other] = [own, other].map(|child| format!("{} sleep 1000", child.id()));
     assert!(said.contains(&own) && !said.contains(&other), "{said}");
 }
+
+#[test]
+fn a_worktree_that_was_never_made_is_not_called_removed() {
+    let sandbox = sandbox();
+    let usual = sandbox.env().into_iter().find(|(name, _)| *name == "PATH").unwrap().1;
+    let refuses = "case \"$*\" in *'worktree add'*) echo no >&2; exit 1;; esac";
+    let git = sandbox.agent("git", &format!("{refuses}\nPATH={usual} exec git \"$@\""));
+    let path = format!("{}:{usual}", std::path::Path::new(&git).parent().unwrap().display());
+    let agent = sandbox.agent("agent", CLAIM);
+    let start = ["start", "--command", &agent, "--name", "job", "--worktree", "-q", "p"];
+    sandbox.command(&start).env("PATH", &path).run().with_code(14);
+    let status = sandbox.refrain(&["status", "job"]).with_code(0).stdout;
+    assert!(status.contains("(not made yet)") && !status.contains("removed"), "{status}");
+    let diff = sandbox.refrain(&["diff", "job"]);
+    assert!(diff.stderr.contains("Its worktree is not made yet"), "{diff:?}");
+    let refused = sandbox.refrain(&["open", "job"]).with_code(17).stderr;
+    assert!(refused.contains("is not made yet") && !refused.contains("any more"), "{refused}");
+}
