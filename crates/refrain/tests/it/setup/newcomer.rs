@@ -388,3 +388,15 @@ fn a_worktree_that_was_never_made_is_not_called_removed() {
     let refused = sandbox.refrain(&["open", "job"]).with_code(17).stderr;
     assert!(refused.contains("is not made yet") && !refused.contains("any more"), "{refused}");
 }
+
+#[test]
+fn resume_last_says_that_it_resumes_only_if_it_does() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", "echo line >> made.txt");
+    let start = ["start", "--command", &agent, "--name", "job", "--max-iterations", "1", "-q", "p"];
+    sandbox.refrain(&start).with_code(10);
+    let refused = sandbox.refrain(&["resume", "--last"]).with_code(17).stderr;
+    assert!(!refused.contains("resuming"), "{refused}");
+    let resumed = sandbox.refrain(&["resume", "--last", "--max-iterations", "2"]).with_code(10).stderr;
+    assert!(resumed.contains("resuming job"), "{resumed}");
+}
