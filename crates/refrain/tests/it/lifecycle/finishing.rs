@@ -181,6 +181,7 @@ fn gates_run_on_a_merge_with_commits_made_since() {
     );
     let next = "--gate 'test=test ! -f broken' --worktree --git-workflow commit 'Merge work-job and make gate test pass.'";
     assert!(refused.stderr.contains(next), "{}", refused.stderr);
+    assert!(refused.stderr.contains("or git merge work-job merges it by hand"), "{}", refused.stderr);
     assert_eq!(head(&sandbox, "main"), before);
     sandbox.git(&["rm", "--quiet", "broken"]);
     sandbox.git(&["commit", "--quiet", "--message", "Mend it"]);

@@ -372,6 +372,35 @@ fn doctor_names_no_process_of_another_home() {
 }
 
 #[test]
+fn a_merge_of_commits_that_are_on_another_branch_or_none_names_the_command_that_merges_them() {
+    let sandbox = sandbox();
+    write(&sandbox.project().join("mine.txt"), "mine\n");
+    let start = |name: &str| {
+        let agent = sandbox.agent(name, &format!("echo work > {name}.txt\n{CLAIM}"));
+        let words =
+            ["start", "--commit-only", "--command", &agent, "--name", name, "--gate", "true", "-q", "p"];
+        sandbox.refrain(&words).with_code(0);
+    };
+    let merge = |name: &str| sandbox.refrain(&["merge", name]).with_code(17).stderr;
+    sandbox.git(&["checkout", "--quiet", "--detach"]);
+    start("apart");
+    let commit = sandbox.git(&["rev-parse", "--short=7", "HEAD"]);
+    sandbox.git(&["checkout", "--quiet", "-b", "feat", "main"]);
+    start("other");
+    sandbox.git(&["checkout", "--quiet", "main"]);
+    for (name, revision) in [("apart", commit.trim()), ("other", "feat")] {
+        let refused = merge(name);
+        assert!(refused.contains("what is checked out here lacks its commits"), "{refused}");
+        let command = format!("git merge {revision}");
+        assert!(refused.contains(&command), "{command}: {refused}");
+        assert!(!refused.contains("not committed") && !refused.contains("already"), "{refused}");
+        sandbox.git(&["merge", "--quiet", "--no-edit", revision]);
+        let refused = merge(name);
+        assert!(refused.contains("which has its work already"), "{refused}");
+    }
+}
+
+#[test]
 fn a_worktree_that_was_never_made_is_not_called_removed() {
     let sandbox = sandbox();
     let usual = sandbox.env().into_iter().find(|(name, _)| *name == "PATH").unwrap().1;
