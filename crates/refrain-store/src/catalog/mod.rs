@@ -19,10 +19,11 @@ mod tests;
 mod update;
 mod usage;
 
-pub use file::{Catalog, aside, note, with};
+pub use file::{Catalog, aside, note, with, with_known};
 pub use fold::Brief;
 pub use known::KnownJournals;
 pub use selection::{Detail, LoopFolder};
+pub use stamp::Stamp;
 pub use update::CatalogEntry;
 
 use crate::DiskError;
